@@ -1,0 +1,174 @@
+use std::{fmt, str::FromStr};
+
+use thiserror::Error;
+
+use crate::excerpt::Excerpt;
+
+/// The id of a batch or of a transaction: its header's signature, 128 lower-case hex digits.
+///
+/// Text is checked once, when it is parsed; from then on an id is 64 bytes that compare in the
+/// same order as their text. Upper case is refused, as a ledger would refuse it.
+///
+/// ```
+/// use grid_batch_core::HeaderId;
+///
+/// let id: HeaderId = "5a".repeat(64).parse()?;
+/// assert_eq!(id.as_bytes(), &[0x5a; 64]);
+/// assert_eq!(id.to_string(), "5a".repeat(64));
+/// assert!("5A".repeat(64).parse::<HeaderId>().is_err());
+/// # Ok::<(), grid_batch_core::HeaderIdError>(())
+/// ```
+#[doc(alias = "batch id")]
+#[doc(alias = "transaction id")]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HeaderId([u8; HeaderId::BYTES]);
+
+/// Why a text or a row of bytes is not a [`HeaderId`].
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum HeaderIdError {
+    /// The text is too short or too long.
+    #[error("the id {value} has {length} characters; an id has 128 lower-case hex digits")]
+    TextLength {
+        /// The beginning of the text.
+        value: Excerpt,
+        /// How many characters it has.
+        length: usize,
+    },
+    /// A character is not one of `0-9a-f`.
+    #[error("the id {value} has {character:?} at position {position}; an id has only 0-9 and a-f")]
+    Character {
+        /// The beginning of the text.
+        value: Excerpt,
+        /// The first character that does not belong.
+        character: char,
+        /// Its place, counted in characters from 0.
+        position: usize,
+    },
+    /// The binary form has not 64 bytes.
+    #[error("a binary id has {length} bytes; an id has 64")]
+    ByteLength {
+        /// How many bytes it has.
+        length: usize,
+    },
+}
+
+impl HeaderId {
+    /// Length of the binary form.
+    pub const BYTES: usize = 64;
+
+    /// The id whose binary form this is.
+    pub const fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
+        Self(bytes)
+    }
+
+    /// The binary form.
+    pub const fn as_bytes(&self) -> &[u8; Self::BYTES] {
+        &self.0
+    }
+}
+
+impl FromStr for HeaderId {
+    type Err = HeaderIdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let digit = |(position, character): (usize, char)| match character {
+            '0'..='9' => Ok(character as u8 - b'0'),
+            'a'..='f' => Ok(character as u8 - b'a' + 10),
+            _ => Err(HeaderIdError::Character {
+                value: Excerpt::of(text),
+                character,
+                position,
+            }),
+        };
+        if text.len() != 2 * Self::BYTES {
+            let length = text.chars().count();
+            return Err(HeaderIdError::TextLength {
+                value: Excerpt::of(text),
+                length,
+            });
+        }
+        let mut bytes = [0; Self::BYTES];
+        for at in text.chars().enumerate() {
+            let byte = &mut bytes[at.0 / 2];
+            *byte = *byte << 4 | digit(at)?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl TryFrom<&[u8]> for HeaderId {
+    type Error = HeaderIdError;
+
+    fn try_from(bytes: &[u8]) -> Result<Self, Self::Error> {
+        let length = bytes.len();
+        bytes
+            .try_into()
+            .map(Self)
+            .map_err(|_| HeaderIdError::ByteLength { length })
+    }
+}
+
+impl fmt::Display for HeaderId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = String::with_capacity(2 * Self::BYTES);
+        for byte in self.0 {
+            text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+            text.push(char::from(DIGITS[usize::from(byte & 15)]));
+        }
+        f.pad(&text)
+    }
+}
+
+impl fmt::Debug for HeaderId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HeaderId({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn text_and_bytes_are_two_forms_of_one_id(bytes in prop::array::uniform32(any::<[u8; 2]>())) {
+            let bytes: [u8; 64] = bytes.concat().try_into().unwrap();
+            let id = HeaderId::from_bytes(bytes);
+            prop_assert_eq!(id.to_string().parse(), Ok(id));
+            prop_assert_eq!(HeaderId::try_from(&bytes[..]), Ok(id));
+        }
+
+        #[test]
+        fn ids_sort_as_their_texts(a in any::<[[u8; 32]; 2]>(), b in any::<[[u8; 32]; 2]>()) {
+            let [a, b] = [a, b].map(|halves| HeaderId::try_from(halves.as_flattened()).unwrap());
+            prop_assert_eq!(a.cmp(&b), a.to_string().cmp(&b.to_string()));
+        }
+
+        #[test]
+        fn any_text_is_an_id_or_an_error(text in "\\PC*") {
+            prop_assert!(text.parse::<HeaderId>().is_err());
+        }
+    }
+
+    #[test]
+    fn the_error_names_the_value_and_the_rule() {
+        let message = |text: &str| text.parse::<HeaderId>().unwrap_err().to_string();
+        assert_eq!(
+            message("abc"),
+            "the id \"abc\" has 3 characters; an id has 128 lower-case hex digits"
+        );
+        assert_eq!(
+            message(&format!("a{}", "F".repeat(127))),
+            "the id \"aFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF\"… has 'F' at position 1; an id has only 0-9 and a-f"
+        );
+        assert!(message(&"é".repeat(64)).contains("'é' at position 0"));
+    }
+
+    #[test]
+    fn a_binary_id_has_64_bytes() {
+        let error = HeaderId::try_from(&[0; 63][..]).unwrap_err();
+        assert_eq!(error, HeaderIdError::ByteLength { length: 63 });
+    }
+}

@@ -1,0 +1,40 @@
+#![doc = include_str!("../README.md")]
+
+mod batch;
+mod claim;
+mod clock;
+mod error;
+mod evidence;
+mod excerpt;
+mod header_id;
+#[cfg(feature = "mocks")]
+pub mod mocks;
+mod monitor;
+mod outcome;
+mod scope;
+mod service_id;
+mod state;
+mod submission;
+mod submitter;
+mod transition;
+
+pub use batch::{NewBatch, Receipt, StatusReport, StoredBatch};
+pub use claim::{Claim, ClaimKeeper, InstanceId};
+pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
+pub use error::InternalError;
+pub use evidence::{Evidence, EvidenceReader};
+pub use excerpt::Excerpt;
+pub use header_id::{HeaderId, HeaderIdError};
+pub use monitor::{
+    BatchError, BatchId, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater,
+    PendingBatchStore,
+};
+pub use outcome::{GroupObserver, Outcome, SubmissionOutcome};
+pub use scope::{GlobalScopeId, ScopeId, ScopeIdError, ServiceScopeId};
+pub use service_id::{ServiceId, ServiceIdError};
+pub use state::{BatchState, BatchStateError, DltStatus, DltStatusError};
+pub use submission::{Submission, SubmissionResponse};
+pub use submitter::{
+    RunnableSubmitter, RunningSubmitter, ShutdownHandle, SubmitterObserver, UrlResolver,
+};
+pub use transition::{Event, LedgerStatus, Progress, TransitionError, transition};

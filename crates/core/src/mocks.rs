@@ -1,0 +1,214 @@
+//! `mockall` mocks of every trait, for tests of the layers above.
+//!
+//! Mocks that carry a scope work for any [`ScopeId`].
+#![expect(
+    missing_docs,
+    reason = "each mock and its methods are described by the trait it mocks"
+)]
+
+use futures_core::future::BoxFuture;
+use mockall::mock;
+
+use crate::{
+    BatchId, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater, Claim, ClaimKeeper, Clock,
+    Evidence, EvidenceReader, GroupObserver, InstanceId, InternalError, PendingBatchStore,
+    RunnableSubmitter, RunningSubmitter, ScopeId, ShutdownHandle, StatusReport, SubmissionOutcome,
+    SubmitterObserver, Timestamp, UrlResolver,
+};
+
+mock! {
+    #[derive(Debug)]
+    pub Clock {}
+    impl Clock for Clock {
+        fn now(&self) -> Timestamp;
+    }
+}
+
+mock! {
+    #[derive(Debug)]
+    pub BatchStatus {}
+    impl Clone for BatchStatus {
+        fn clone(&self) -> Self;
+    }
+    impl BatchStatus for BatchStatus {
+        fn get_id(&self) -> &str;
+        fn is_unknown(&self) -> bool;
+    }
+}
+
+mock! {
+    #[derive(Debug)]
+    pub BatchId {}
+    impl Clone for BatchId {
+        fn clone(&self) -> Self;
+    }
+    impl BatchId for BatchId {
+        fn get_id(&self) -> &str;
+        fn get_service_id(&self) -> &str;
+    }
+}
+
+mock! {
+    pub PendingBatchStore<I: BatchId> {}
+    impl<I: BatchId> PendingBatchStore for PendingBatchStore<I> {
+        type Id = I;
+        fn get_pending_batch_ids(&self, limit: usize) -> BatchResult<Vec<I>>;
+    }
+}
+
+// `mockall` has no expectations for methods whose answer borrows from their arguments: these two
+// expect the same call with an answer of its own, and lend it to the trait.
+mock! {
+    pub BatchStatusReader {
+        pub fn get_batch_statuses(
+            &self,
+            service_id: &str,
+            batch_ids: &[String],
+        ) -> BoxFuture<'static, BatchResult<Vec<StatusReport>>>;
+        pub fn available_connections(&self) -> usize;
+    }
+}
+
+impl BatchStatusReader for MockBatchStatusReader {
+    type Status = StatusReport;
+
+    fn get_batch_statuses<'a>(
+        &'a self,
+        service_id: &'a str,
+        batch_ids: &'a [String],
+    ) -> BoxFuture<'a, BatchResult<Vec<StatusReport>>> {
+        Self::get_batch_statuses(self, service_id, batch_ids)
+    }
+
+    fn available_connections(&self) -> usize {
+        Self::available_connections(self)
+    }
+}
+
+mock! {
+    pub EvidenceReader {
+        pub fn find_evidence(
+            &self,
+            service_id: &str,
+            batch_id: &str,
+        ) -> BoxFuture<'static, BatchResult<Evidence>>;
+    }
+}
+
+impl EvidenceReader for MockEvidenceReader {
+    fn find_evidence<'a>(
+        &'a self,
+        service_id: &'a str,
+        batch_id: &'a str,
+    ) -> BoxFuture<'a, BatchResult<Evidence>> {
+        Self::find_evidence(self, service_id, batch_id)
+    }
+}
+
+mock! {
+    pub BatchUpdater {}
+    impl BatchUpdater for BatchUpdater {
+        type Status = StatusReport;
+        fn update_batch_statuses(&self, service_id: &str, batches: &[StatusReport]) -> BatchResult<()>;
+    }
+}
+
+mock! {
+    pub ClaimKeeper {}
+    impl ClaimKeeper for ClaimKeeper {
+        fn renew(&self, instance: &InstanceId) -> BatchResult<bool>;
+        fn take(&self, instance: &InstanceId, limit: usize) -> BatchResult<Vec<Claim>>;
+        fn release(&self, instance: &InstanceId) -> BatchResult<usize>;
+    }
+}
+
+mock! {
+    #[derive(Debug)]
+    pub UrlResolver<S: ScopeId> {}
+    impl<S: ScopeId> UrlResolver for UrlResolver<S> {
+        type Id = S;
+        fn url(&self, scope_id: &S) -> String;
+    }
+}
+
+mock! {
+    pub SubmitterObserver<S: ScopeId> {}
+    impl<S: ScopeId> SubmitterObserver for SubmitterObserver<S> {
+        type Id = S;
+        fn notify(
+            &self,
+            batch_header: String,
+            scope_id: S,
+            status: Option<u16>,
+            message: Option<String>,
+        );
+    }
+}
+
+mock! {
+    pub GroupObserver<S: ScopeId> {}
+    impl<S: ScopeId> GroupObserver for GroupObserver<S> {
+        type Id = S;
+        fn notify_group(&self, outcomes: &[SubmissionOutcome<S>]) -> BatchResult<()>;
+    }
+}
+
+mock! {
+    pub RunnableSubmitter<S: ScopeId> {}
+    impl<S: ScopeId> RunnableSubmitter<S> for RunnableSubmitter<S> {
+        type RunningSubmitter = MockRunningSubmitter<S>;
+        fn run(self) -> Result<MockRunningSubmitter<S>, InternalError>;
+    }
+}
+
+mock! {
+    pub RunningSubmitter<S: ScopeId> {}
+    impl<S: ScopeId> ShutdownHandle for RunningSubmitter<S> {
+        fn signal_shutdown(&mut self) -> Result<(), InternalError>;
+        fn wait_for_shutdown(self) -> Result<(), InternalError>;
+    }
+    impl<S: ScopeId> RunningSubmitter<S> for RunningSubmitter<S> {
+        type RunnableSubmitter = MockRunnableSubmitter<S>;
+        fn stop(self) -> Result<MockRunnableSubmitter<S>, InternalError>;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{GlobalScopeId, LedgerStatus};
+
+    #[test]
+    fn a_reader_answers_what_it_is_told_to() {
+        let report = StatusReport {
+            batch_id: "b".to_owned(),
+            status: LedgerStatus::Valid,
+            receipts: Vec::new(),
+        };
+        let answer = vec![report.clone()];
+        let mut reader = MockBatchStatusReader::new();
+        reader
+            .expect_get_batch_statuses()
+            .withf(|service, ids| service == "s" && ids == ["b"])
+            .return_once(|_, _| Box::pin(std::future::ready(Ok(answer))));
+
+        let ids = ["b".to_owned()];
+        let mut future = BatchStatusReader::get_batch_statuses(&reader, "s", &ids);
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        let polled = future.as_mut().poll(&mut context);
+        assert_eq!(polled, std::task::Poll::Ready(Ok(vec![report])));
+    }
+
+    #[test]
+    fn a_submitter_runs_and_stops_and_runs() {
+        let mut runnable = MockRunnableSubmitter::<GlobalScopeId>::new();
+        runnable.expect_run().return_once(|| {
+            let mut running = MockRunningSubmitter::new();
+            running
+                .expect_stop()
+                .return_once(|| Ok(MockRunnableSubmitter::new()));
+            Ok(running)
+        });
+        assert!(runnable.run().unwrap().stop().is_ok());
+    }
+}

@@ -1,0 +1,247 @@
+use std::{fmt, str::FromStr};
+
+use thiserror::Error;
+
+use crate::{
+    excerpt::Excerpt,
+    transition::{Event, Progress, transition},
+};
+
+/// What is known of a batch at its ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DltStatus {
+    /// Tried, and certainly not accepted: to be tried again later.
+    Delayed,
+    /// The ledger does not say that it has the batch.
+    Unknown,
+    /// Accepted.
+    Pending,
+    /// Executed, not committed.
+    Valid,
+    /// Refused for good.
+    Invalid,
+    /// Applied for good.
+    Committed,
+}
+
+/// A text that names no [`DltStatus`].
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{value} is no status; the statuses are {}", DltStatus::ALL.map(DltStatus::as_str).join(", "))]
+pub struct DltStatusError {
+    /// The beginning of the text.
+    pub value: Excerpt,
+}
+
+impl DltStatus {
+    /// Every status.
+    pub const ALL: [Self; 6] = [
+        Self::Delayed,
+        Self::Unknown,
+        Self::Pending,
+        Self::Valid,
+        Self::Invalid,
+        Self::Committed,
+    ];
+
+    /// The status as it is written in databases, answers and documents.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Delayed => "DELAYED",
+            Self::Unknown => "UNKNOWN",
+            Self::Pending => "PENDING",
+            Self::Valid => "VALID",
+            Self::Invalid => "INVALID",
+            Self::Committed => "COMMITTED",
+        }
+    }
+}
+
+impl fmt::Display for DltStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for DltStatus {
+    type Err = DltStatusError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|status| status.as_str() == text)
+            .ok_or_else(|| DltStatusError {
+                value: Excerpt::of(text),
+            })
+    }
+}
+
+/// Where a batch stands: the pairs of `submitted` and [`DltStatus`] that can be, and no other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum BatchState {
+    /// Stored, never tried.
+    New,
+    /// With a submitter: it may be on its way.
+    Submitting,
+    /// Tried, and certainly not accepted: to be tried again when its delay is over.
+    Delayed,
+    /// It may have been accepted, and nobody knows yet.
+    InDoubt,
+    /// The ledger certainly does not have it, although it was tried.
+    Absent,
+    /// Accepted by the ledger.
+    Pending,
+    /// Executed by the ledger, not committed.
+    Valid,
+    /// Refused by the ledger for good. Terminal.
+    Invalid,
+    /// Applied by the ledger for good. Terminal.
+    Committed,
+}
+
+/// A pair of `submitted` and [`DltStatus`] that no batch can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("no batch is {} with the status {status}", if *submitted { "submitted" } else { "not submitted" })]
+pub struct BatchStateError {
+    /// The first half of the pair.
+    pub submitted: bool,
+    /// The second half.
+    pub status: DltStatus,
+}
+
+impl BatchState {
+    /// Every state.
+    pub const ALL: [Self; 9] = [
+        Self::New,
+        Self::Submitting,
+        Self::Delayed,
+        Self::InDoubt,
+        Self::Absent,
+        Self::Pending,
+        Self::Valid,
+        Self::Invalid,
+        Self::Committed,
+    ];
+
+    /// The state that the pair stands for.
+    ///
+    /// ```
+    /// use grid_batch_core::{BatchState, DltStatus};
+    ///
+    /// assert_eq!(BatchState::of(true, Some(DltStatus::Unknown)), Ok(BatchState::InDoubt));
+    /// assert!(BatchState::of(false, Some(DltStatus::Committed)).is_err());
+    /// ```
+    pub fn of(submitted: bool, status: Option<DltStatus>) -> Result<Self, BatchStateError> {
+        match (submitted, status) {
+            (false, None) => Ok(Self::New),
+            (true, None) => Ok(Self::Submitting),
+            (false, Some(DltStatus::Delayed)) => Ok(Self::Delayed),
+            (true, Some(DltStatus::Unknown)) => Ok(Self::InDoubt),
+            (false, Some(DltStatus::Unknown)) => Ok(Self::Absent),
+            (true, Some(DltStatus::Pending)) => Ok(Self::Pending),
+            (true, Some(DltStatus::Valid)) => Ok(Self::Valid),
+            (true, Some(DltStatus::Invalid)) => Ok(Self::Invalid),
+            (true, Some(DltStatus::Committed)) => Ok(Self::Committed),
+            (submitted, Some(status)) => Err(BatchStateError { submitted, status }),
+        }
+    }
+
+    /// Whether the batch is, or may be, with a submitter or at the ledger.
+    pub const fn submitted(self) -> bool {
+        !matches!(self, Self::New | Self::Delayed | Self::Absent)
+    }
+
+    /// What is known of the batch at its ledger.
+    pub const fn dlt_status(self) -> Option<DltStatus> {
+        match self {
+            Self::New | Self::Submitting => None,
+            Self::Delayed => Some(DltStatus::Delayed),
+            Self::InDoubt | Self::Absent => Some(DltStatus::Unknown),
+            Self::Pending => Some(DltStatus::Pending),
+            Self::Valid => Some(DltStatus::Valid),
+            Self::Invalid => Some(DltStatus::Invalid),
+            Self::Committed => Some(DltStatus::Committed),
+        }
+    }
+
+    /// Whether nothing will change the state any more.
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::Invalid | Self::Committed)
+    }
+
+    /// Whether the queuer may hand the batch to a submitter (a delayed one: when its delay is over).
+    pub fn awaits_queuer(self) -> bool {
+        transition(Progress::at(self), Event::Taken).is_ok()
+    }
+
+    /// Whether the poller asks the ledger for the batch.
+    pub const fn awaits_poller(self) -> bool {
+        matches!(self, Self::InDoubt | Self::Pending | Self::Valid)
+    }
+}
+
+impl fmt::Display for BatchState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::New => "new",
+            Self::Submitting => "with a submitter",
+            Self::Delayed => "delayed",
+            Self::InDoubt => "in doubt",
+            Self::Absent => "absent",
+            Self::Pending => "pending",
+            Self::Valid => "valid",
+            Self::Invalid => "invalid",
+            Self::Committed => "committed",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_state_is_one_pair_and_the_other_pairs_are_errors() {
+        let mut states = Vec::new();
+        for submitted in [false, true] {
+            for status in DltStatus::ALL.map(Some).into_iter().chain([None]) {
+                match BatchState::of(submitted, status) {
+                    Ok(state) => {
+                        assert_eq!((state.submitted(), state.dlt_status()), (submitted, status));
+                        states.push(state);
+                    }
+                    Err(error) => {
+                        assert_eq!((error.submitted, Some(error.status)), (submitted, status))
+                    }
+                }
+            }
+        }
+        states.sort();
+        assert_eq!(states, BatchState::ALL);
+    }
+
+    #[test]
+    fn only_a_submitter_or_the_end_keeps_queuer_and_poller_away() {
+        let with_nobody = |state: &BatchState| !state.awaits_queuer() && !state.awaits_poller();
+        let nobody: Vec<_> = BatchState::ALL.into_iter().filter(with_nobody).collect();
+        assert_eq!(
+            nobody,
+            [
+                BatchState::Submitting,
+                BatchState::Invalid,
+                BatchState::Committed
+            ]
+        );
+    }
+
+    #[test]
+    fn statuses_are_read_as_they_are_written() {
+        for status in DltStatus::ALL {
+            assert_eq!(status.to_string().parse(), Ok(status));
+        }
+        let error = "committed".parse::<DltStatus>().unwrap_err().to_string();
+        assert!(
+            error.starts_with("\"committed\" is no status; the statuses are DELAYED, "),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,109 @@
+use std::fmt;
+
+use crate::{Excerpt, ScopeId};
+
+/// A batch on its way to a ledger: what a queue hands to the submitter.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Submission<S: ScopeId> {
+    batch_header: String,
+    scope_id: S,
+    serialized_batch: Vec<u8>,
+}
+
+impl<S: ScopeId> Submission<S> {
+    /// The batch with this header signature and these bytes, for this scope.
+    pub fn new(batch_header: String, scope_id: S, serialized_batch: Vec<u8>) -> Self {
+        Self {
+            batch_header,
+            scope_id,
+            serialized_batch,
+        }
+    }
+
+    /// The batch's id: its header's signature.
+    pub fn batch_header(&self) -> &str {
+        &self.batch_header
+    }
+
+    /// What the batch applies to.
+    pub fn scope_id(&self) -> &S {
+        &self.scope_id
+    }
+
+    /// The bytes, exactly as they were handed in.
+    pub fn serialized_batch(&self) -> &[u8] {
+        &self.serialized_batch
+    }
+
+    /// The parts: batch header, scope and bytes.
+    pub fn into_parts(self) -> (String, S, Vec<u8>) {
+        (self.batch_header, self.scope_id, self.serialized_batch)
+    }
+}
+
+impl<S: ScopeId> fmt::Debug for Submission<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Submission")
+            .field(
+                "batch_header",
+                &format_args!("{}", Excerpt::of(&self.batch_header)),
+            )
+            .field("scope_id", &self.scope_id)
+            .field("bytes", &self.serialized_batch.len())
+            .finish()
+    }
+}
+
+/// The answer to a submission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubmissionResponse<S: ScopeId> {
+    batch_header: String,
+    scope_id: S,
+    status: u16,
+    message: String,
+    attempts: u16,
+}
+
+impl<S: ScopeId> SubmissionResponse<S> {
+    /// The ledger's answer of this HTTP status and body, after so many attempts.
+    pub fn new(
+        batch_header: String,
+        scope_id: S,
+        status: u16,
+        message: String,
+        attempts: u16,
+    ) -> Self {
+        Self {
+            batch_header,
+            scope_id,
+            status,
+            message,
+            attempts,
+        }
+    }
+
+    /// The batch's id: its header's signature.
+    pub fn batch_header(&self) -> &str {
+        &self.batch_header
+    }
+
+    /// What the batch applies to.
+    pub fn scope_id(&self) -> &S {
+        &self.scope_id
+    }
+
+    /// The HTTP status.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// The body.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// How many POSTs it took.
+    pub fn attempts(&self) -> u16 {
+        self.attempts
+    }
+}

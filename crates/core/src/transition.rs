@@ -1,0 +1,388 @@
+use thiserror::Error;
+
+use crate::{evidence::Evidence, outcome::Outcome, state::BatchState};
+
+/// How far a batch has come: its state, and how often it was handed to a submitter.
+///
+/// The number of attempts tells a late answer about an earlier attempt from one about the present.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Progress {
+    /// Where the batch stands.
+    pub state: BatchState,
+    /// How often the queuer handed it to a submitter.
+    pub attempts: u32,
+}
+
+impl Progress {
+    /// A batch that was just stored.
+    pub const NEW: Self = Self::at(BatchState::New);
+
+    /// A batch in this state that was never tried.
+    pub(crate) const fn at(state: BatchState) -> Self {
+        Self { state, attempts: 0 }
+    }
+}
+
+/// What can happen to a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// The queuer hands it to a submitter.
+    Taken,
+    /// The submitter is done with one attempt.
+    Outcome {
+        /// Which attempt, counted from 1.
+        attempt: u32,
+        /// How it ended.
+        outcome: Outcome,
+    },
+    /// A new owner finds it with a submitter that is gone.
+    OwnerLost {
+        /// The attempt that nobody will report on.
+        attempt: u32,
+    },
+    /// The ledger was asked for its status, and answered.
+    Status(LedgerStatus),
+    /// Evidence was looked for.
+    Evidence {
+        /// The attempt it is about, counted from 1.
+        attempt: u32,
+        /// What was found.
+        evidence: Evidence,
+    },
+}
+
+/// What a ledger answers when it is asked for a batch's status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LedgerStatus {
+    /// It does not know the batch, or does not say: this proves nothing.
+    Unknown,
+    /// Accepted.
+    Pending,
+    /// Executed, not committed.
+    Valid,
+    /// TransitionError for good.
+    Invalid,
+    /// Applied for good.
+    Committed,
+}
+
+/// Why an event changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum TransitionError {
+    /// The batch has ended: nothing that is said later counts.
+    #[error("the batch is {state} for good")]
+    Ended {
+        /// How it ended.
+        state: BatchState,
+    },
+    /// The event is about an attempt that is not the present one.
+    #[error("the event is about attempt {given}; the batch is at attempt {present}")]
+    OtherAttempt {
+        /// The attempt the event is about.
+        given: u32,
+        /// The attempt the batch is at.
+        present: u32,
+    },
+    /// The event cannot happen to a batch in this state.
+    #[error("{event:?} cannot happen to a batch that is {state}")]
+    NotDrawn {
+        /// Where the batch stands.
+        state: BatchState,
+        /// What was said to have happened.
+        event: Event,
+    },
+}
+
+/// Where a batch goes from here: the one place that knows.
+///
+/// A ledger that answers without news, or is behind another of its nodes, leaves the batch where
+/// it is. Proof of a commit counts wherever an open batch stands that was ever tried: were it
+/// refused, a batch about to be tried again would be applied twice.
+///
+/// ```
+/// use grid_batch_core::{BatchState, Event, LedgerStatus, Outcome, Progress, transition};
+///
+/// let taken = transition(Progress::NEW, Event::Taken)?;
+/// let sent = transition(taken, Event::Outcome { attempt: 1, outcome: Outcome::Accepted })?;
+/// let ended = transition(sent, Event::Status(LedgerStatus::Committed))?;
+/// assert_eq!(ended.state, BatchState::Committed);
+/// assert!(transition(ended, Event::Status(LedgerStatus::Invalid)).is_err());
+/// # Ok::<(), grid_batch_core::TransitionError>(())
+/// ```
+pub fn transition(from: Progress, event: Event) -> Result<Progress, TransitionError> {
+    let Progress { state, attempts } = from;
+    if state.is_terminal() {
+        return Err(TransitionError::Ended { state });
+    }
+    if let Some(given) = about_attempt(event)
+        && given != attempts
+    {
+        return Err(TransitionError::OtherAttempt {
+            given,
+            present: attempts,
+        });
+    }
+    match next_state(state, event) {
+        Some(state) if event == Event::Taken => Ok(Progress {
+            state,
+            attempts: attempts.saturating_add(1),
+        }),
+        Some(state) => Ok(Progress { state, attempts }),
+        None => Err(TransitionError::NotDrawn { state, event }),
+    }
+}
+
+/// The attempt that an event must be about to count; a proof of commit counts whichever it is about.
+fn about_attempt(event: Event) -> Option<u32> {
+    match event {
+        Event::Taken | Event::Status(_) => None,
+        Event::Evidence {
+            evidence: Evidence::Committed,
+            ..
+        } => None,
+        Event::Outcome { attempt, .. }
+        | Event::OwnerLost { attempt }
+        | Event::Evidence { attempt, .. } => Some(attempt),
+    }
+}
+
+fn next_state(state: BatchState, event: Event) -> Option<BatchState> {
+    use BatchState::{Absent, Delayed, New, Submitting};
+    match (state, event) {
+        (New | Delayed | Absent, Event::Taken) => Some(Submitting),
+        (Submitting, Event::Outcome { outcome, .. }) => Some(after_outcome(outcome)),
+        (Submitting, Event::OwnerLost { .. }) => Some(BatchState::InDoubt),
+        (_, Event::Status(status)) => after_status(state, status),
+        (_, Event::Evidence { evidence, .. }) => after_evidence(state, evidence),
+        _ => None,
+    }
+}
+
+fn after_outcome(outcome: Outcome) -> BatchState {
+    match outcome {
+        Outcome::Accepted => BatchState::Pending,
+        Outcome::Busy | Outcome::NotSent | Outcome::Refused => BatchState::Delayed,
+        Outcome::Rejected => BatchState::Invalid,
+        Outcome::Unknown => BatchState::InDoubt,
+    }
+}
+
+fn after_status(state: BatchState, status: LedgerStatus) -> Option<BatchState> {
+    match status {
+        LedgerStatus::Committed => committed(state),
+        _ if !state.awaits_poller() => None,
+        LedgerStatus::Unknown => Some(state),
+        LedgerStatus::Pending if state == BatchState::Valid => Some(state),
+        LedgerStatus::Pending => Some(BatchState::Pending),
+        LedgerStatus::Valid => Some(BatchState::Valid),
+        LedgerStatus::Invalid => Some(BatchState::Invalid),
+    }
+}
+
+fn after_evidence(state: BatchState, evidence: Evidence) -> Option<BatchState> {
+    match evidence {
+        Evidence::Committed => committed(state),
+        _ if !state.awaits_poller() => None,
+        Evidence::Present if state == BatchState::InDoubt => Some(BatchState::Pending),
+        Evidence::Present | Evidence::Inconclusive => Some(state),
+        Evidence::Absent => Some(BatchState::Absent),
+    }
+}
+
+fn committed(state: BatchState) -> Option<BatchState> {
+    (state != BatchState::New).then_some(BatchState::Committed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::{prelude::*, sample::select};
+
+    const OUTCOMES: [Outcome; 6] = [
+        Outcome::Accepted,
+        Outcome::Busy,
+        Outcome::NotSent,
+        Outcome::Rejected,
+        Outcome::Refused,
+        Outcome::Unknown,
+    ];
+    const STATUSES: [LedgerStatus; 5] = [
+        LedgerStatus::Unknown,
+        LedgerStatus::Pending,
+        LedgerStatus::Valid,
+        LedgerStatus::Invalid,
+        LedgerStatus::Committed,
+    ];
+    const EVIDENCE: [Evidence; 4] = [
+        Evidence::Committed,
+        Evidence::Present,
+        Evidence::Absent,
+        Evidence::Inconclusive,
+    ];
+
+    /// Every event about one attempt.
+    fn events(attempt: u32) -> Vec<Event> {
+        let outcomes = OUTCOMES.map(|outcome| Event::Outcome { attempt, outcome });
+        let evidence = EVIDENCE.map(|evidence| Event::Evidence { attempt, evidence });
+        [Event::Taken, Event::OwnerLost { attempt }]
+            .into_iter()
+            .chain(outcomes)
+            .chain(STATUSES.map(Event::Status))
+            .chain(evidence)
+            .collect()
+    }
+
+    /// A walk: events about attempts up to 4, most of them about the present one.
+    fn walk() -> impl Strategy<Value = Vec<(bool, u32, usize)>> {
+        prop::collection::vec(
+            (prop::bool::weighted(0.8), 0..4u32, 0..events(0).len()),
+            0..64,
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn no_walk_leaves_the_drawing(walk in walk()) {
+            let mut at = Progress::NEW;
+            let mut evidence_of_absence = false;
+            for (present, other, kind) in walk {
+                let event = events(if present { at.attempts } else { other })[kind];
+                let Ok(next) = transition(at, event) else { continue };
+
+                prop_assert!(!at.state.is_terminal(), "{at:?} was left by {event:?}");
+                let pair = BatchState::of(next.state.submitted(), next.state.dlt_status());
+                prop_assert_eq!(pair, Ok(next.state));
+
+                if event == Event::Taken {
+                    let was_sent = at.state.submitted();
+                    let certainly_not_there =
+                        matches!(at.state, BatchState::New | BatchState::Delayed) || evidence_of_absence;
+                    prop_assert!(!was_sent && certainly_not_there, "{at:?} was taken");
+                    prop_assert_eq!(next, Progress { state: BatchState::Submitting, attempts: at.attempts + 1 });
+                } else {
+                    prop_assert_eq!(next.attempts, at.attempts);
+                }
+                evidence_of_absence = next.state == BatchState::Absent;
+                at = next;
+            }
+        }
+
+        #[test]
+        fn what_was_in_doubt_is_tried_again_only_with_evidence_about_the_present_attempt(
+            attempts in 1..4u32,
+            given in 0..5u32,
+            event in (0..4u32).prop_flat_map(|a| select(events(a))),
+        ) {
+            let doubt = Progress { state: BatchState::InDoubt, attempts };
+            let absent = Event::Evidence { attempt: given, evidence: Evidence::Absent };
+            prop_assert_eq!(transition(doubt, absent).is_ok(), given == attempts);
+            if let Ok(next) = transition(doubt, event) {
+                let told_absent = event == Event::Evidence { attempt: attempts, evidence: Evidence::Absent };
+                prop_assert_eq!(next.state.awaits_queuer(), told_absent);
+            }
+        }
+    }
+
+    /// The edges of the drawing, as `from event -> to`, one a line.
+    #[test]
+    fn the_edges_are_these() {
+        let mut drawn = Vec::new();
+        for state in BatchState::ALL {
+            let from = Progress { state, attempts: 1 };
+            for event in events(1) {
+                if let Ok(to) = transition(from, event)
+                    && to.state != state
+                {
+                    let name = match event {
+                        Event::Outcome { outcome, .. } => format!("{outcome:?}"),
+                        Event::Status(status) => format!("says {status:?}"),
+                        Event::Evidence { evidence, .. } => format!("proves {evidence:?}"),
+                        Event::OwnerLost { .. } => "OwnerLost".to_owned(),
+                        Event::Taken => "Taken".to_owned(),
+                    };
+                    drawn.push(format!("{state:?} {name} -> {:?}", to.state));
+                }
+            }
+        }
+        let expected = "\
+New Taken -> Submitting
+Submitting OwnerLost -> InDoubt
+Submitting Accepted -> Pending
+Submitting Busy -> Delayed
+Submitting NotSent -> Delayed
+Submitting Rejected -> Invalid
+Submitting Refused -> Delayed
+Submitting Unknown -> InDoubt
+Submitting says Committed -> Committed
+Submitting proves Committed -> Committed
+Delayed Taken -> Submitting
+Delayed says Committed -> Committed
+Delayed proves Committed -> Committed
+InDoubt says Pending -> Pending
+InDoubt says Valid -> Valid
+InDoubt says Invalid -> Invalid
+InDoubt says Committed -> Committed
+InDoubt proves Committed -> Committed
+InDoubt proves Present -> Pending
+InDoubt proves Absent -> Absent
+Absent Taken -> Submitting
+Absent says Committed -> Committed
+Absent proves Committed -> Committed
+Pending says Valid -> Valid
+Pending says Invalid -> Invalid
+Pending says Committed -> Committed
+Pending proves Committed -> Committed
+Pending proves Absent -> Absent
+Valid says Invalid -> Invalid
+Valid says Committed -> Committed
+Valid proves Committed -> Committed
+Valid proves Absent -> Absent";
+        assert_eq!(drawn.join("\n"), expected);
+    }
+
+    #[test]
+    fn a_late_answer_about_an_earlier_attempt_changes_nothing() {
+        let second = Progress {
+            state: BatchState::Submitting,
+            attempts: 2,
+        };
+        let late = Event::Outcome {
+            attempt: 1,
+            outcome: Outcome::NotSent,
+        };
+        assert_eq!(
+            transition(second, late),
+            Err(TransitionError::OtherAttempt {
+                given: 1,
+                present: 2
+            })
+        );
+    }
+
+    #[test]
+    fn a_bare_unknown_moves_nothing() {
+        for state in [BatchState::InDoubt, BatchState::Pending, BatchState::Valid] {
+            let at = Progress { state, attempts: 1 };
+            assert_eq!(transition(at, Event::Status(LedgerStatus::Unknown)), Ok(at));
+        }
+    }
+
+    #[test]
+    fn a_node_that_is_behind_moves_nothing_back() {
+        let valid = Progress {
+            state: BatchState::Valid,
+            attempts: 1,
+        };
+        assert_eq!(
+            transition(valid, Event::Status(LedgerStatus::Pending)),
+            Ok(valid)
+        );
+        let present = Event::Evidence {
+            attempt: 1,
+            evidence: Evidence::Present,
+        };
+        assert_eq!(transition(valid, present), Ok(valid));
+    }
+}
