@@ -22,10 +22,7 @@ impl Timestamp {
     /// This moment and `duration` later; the last moment there is, where that is later than any.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
-        Self(
-            self.0
-                .saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)),
-        )
+        Self(self.0.saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
     }
 
     /// How long ago `earlier` was; zero, where it is not earlier.

@@ -12,10 +12,7 @@ pub struct InternalError {
 impl InternalError {
     /// An error of our own.
     pub fn new(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            source: None,
-        }
+        Self { message: message.into(), source: None }
     }
 
     /// What we were doing when `source` came up.
@@ -23,9 +20,6 @@ impl InternalError {
         message: impl Into<String>,
         source: impl Into<Box<dyn Error + Send + Sync>>,
     ) -> Self {
-        Self {
-            message: message.into(),
-            source: Some(source.into()),
-        }
+        Self { message: message.into(), source: Some(source.into()) }
     }
 }

@@ -27,11 +27,6 @@ impl Excerpt {
 
 impl fmt::Display for Excerpt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:?}{}",
-            self.beginning,
-            if self.whole { "" } else { "…" }
-        )
+        write!(f, "{:?}{}", self.beginning, if self.whole { "" } else { "…" })
     }
 }

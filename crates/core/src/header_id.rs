@@ -74,18 +74,11 @@ impl FromStr for HeaderId {
         let digit = |(position, character): (usize, char)| match character {
             '0'..='9' => Ok(character as u8 - b'0'),
             'a'..='f' => Ok(character as u8 - b'a' + 10),
-            _ => Err(HeaderIdError::Character {
-                value: Excerpt::of(text),
-                character,
-                position,
-            }),
+            _ => Err(HeaderIdError::Character { value: Excerpt::of(text), character, position }),
         };
         if text.len() != 2 * Self::BYTES {
             let length = text.chars().count();
-            return Err(HeaderIdError::TextLength {
-                value: Excerpt::of(text),
-                length,
-            });
+            return Err(HeaderIdError::TextLength { value: Excerpt::of(text), length });
         }
         let mut bytes = [0; Self::BYTES];
         for at in text.chars().enumerate() {
@@ -101,10 +94,7 @@ impl TryFrom<&[u8]> for HeaderId {
 
     fn try_from(bytes: &[u8]) -> Result<Self, Self::Error> {
         let length = bytes.len();
-        bytes
-            .try_into()
-            .map(Self)
-            .map_err(|_| HeaderIdError::ByteLength { length })
+        bytes.try_into().map(Self).map_err(|_| HeaderIdError::ByteLength { length })
     }
 }
 

@@ -1,10 +1,7 @@
 //! `mockall` mocks of every trait, for tests of the layers above.
 //!
 //! Mocks that carry a scope work for any [`ScopeId`].
-#![expect(
-    missing_docs,
-    reason = "each mock and its methods are described by the trait it mocks"
-)]
+#![expect(missing_docs, reason = "each mock and its methods are described by the trait it mocks")]
 
 use futures_core::future::BoxFuture;
 use mockall::mock;
@@ -204,9 +201,7 @@ mod tests {
         let mut runnable = MockRunnableSubmitter::<GlobalScopeId>::new();
         runnable.expect_run().return_once(|| {
             let mut running = MockRunningSubmitter::new();
-            running
-                .expect_stop()
-                .return_once(|| Ok(MockRunnableSubmitter::new()));
+            running.expect_stop().return_once(|| Ok(MockRunnableSubmitter::new()));
             Ok(running)
         });
         assert!(runnable.run().unwrap().stop().is_ok());

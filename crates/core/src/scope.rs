@@ -56,18 +56,13 @@ impl ScopeId for GlobalScopeId {
         if service_id.as_str() == GLOBAL {
             Ok(Self)
         } else {
-            Err(ScopeIdError::NotGlobal {
-                value: Excerpt::of(service_id.as_str()),
-            })
+            Err(ScopeIdError::NotGlobal { value: Excerpt::of(service_id.as_str()) })
         }
     }
 
     fn service_id(&self) -> &ServiceId {
-        static ID: LazyLock<ServiceId> = LazyLock::new(|| {
-            GLOBAL
-                .parse()
-                .expect("\"global\" follows the rules of a service id")
-        });
+        static ID: LazyLock<ServiceId> =
+            LazyLock::new(|| GLOBAL.parse().expect("\"global\" follows the rules of a service id"));
         &ID
     }
 }
@@ -116,18 +111,15 @@ impl ScopeId for ServiceScopeId {
     fn from_service_id(service_id: &ServiceId) -> Result<Self, ScopeIdError> {
         let is_name = |half: &str| {
             !half.is_empty()
-                && half
-                    .bytes()
-                    .all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
+                && half.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
         };
         match service_id.as_str().split_once(Self::SEPARATOR) {
-            Some((circuit, service)) if is_name(circuit) && is_name(service) => Ok(Self {
-                service_id: service_id.clone(),
-                circuit_length: circuit.len(),
-            }),
-            _ => Err(ScopeIdError::NotCircuitAndService {
-                value: Excerpt::of(service_id.as_str()),
-            }),
+            Some((circuit, service)) if is_name(circuit) && is_name(service) => {
+                Ok(Self { service_id: service_id.clone(), circuit_length: circuit.len() })
+            }
+            _ => {
+                Err(ScopeIdError::NotCircuitAndService { value: Excerpt::of(service_id.as_str()) })
+            }
         }
     }
 
@@ -173,9 +165,7 @@ mod tests {
 
     #[test]
     fn halves_that_would_change_a_url_are_refused() {
-        for text in [
-            "a/b::c", "..::c", "a::b::c", "a::b?x", "::b", "a::", "a", "а::b",
-        ] {
+        for text in ["a/b::c", "..::c", "a::b::c", "a::b?x", "::b", "a::", "a", "а::b"] {
             assert!(text.parse::<ServiceScopeId>().is_err(), "{text}");
         }
     }
@@ -184,9 +174,6 @@ mod tests {
     fn the_global_scope_is_no_named_service() {
         let named: ServiceId = "a::b".parse().unwrap();
         assert!(GlobalScopeId::from_service_id(&named).is_err());
-        assert_eq!(
-            GlobalScopeId::from_service_id(GlobalScopeId.service_id()),
-            Ok(GlobalScopeId)
-        );
+        assert_eq!(GlobalScopeId::from_service_id(GlobalScopeId.service_id()), Ok(GlobalScopeId));
     }
 }

@@ -69,16 +69,10 @@ impl FromStr for ServiceId {
             return Err(ServiceIdError::Empty);
         }
         if text.len() > Self::MAX_BYTES {
-            return Err(ServiceIdError::TooLong {
-                value: value(),
-                bytes: text.len(),
-            });
+            return Err(ServiceIdError::TooLong { value: value(), bytes: text.len() });
         }
         match text.chars().find(|c| c.is_whitespace() || c.is_control()) {
-            Some(character) => Err(ServiceIdError::Character {
-                value: value(),
-                character,
-            }),
+            Some(character) => Err(ServiceIdError::Character { value: value(), character }),
             None => Ok(Self(text.into())),
         }
     }
@@ -120,10 +114,7 @@ mod tests {
     fn what_a_database_or_a_log_line_would_trip_over_is_refused() {
         for text in ["a\0b", "a\nb", "a b", "a\u{2028}b"] {
             let error = text.parse::<ServiceId>().unwrap_err();
-            assert!(
-                matches!(error, ServiceIdError::Character { .. }),
-                "{text:?}: {error}"
-            );
+            assert!(matches!(error, ServiceIdError::Character { .. }), "{text:?}: {error}");
         }
     }
 
@@ -131,9 +122,6 @@ mod tests {
     fn the_longest_id_has_128_bytes() {
         assert!("x".repeat(128).parse::<ServiceId>().is_ok());
         let error = "x".repeat(129).parse::<ServiceId>().unwrap_err();
-        assert!(
-            error.to_string().contains("129 bytes; at most 128"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("129 bytes; at most 128"), "{error}");
     }
 }

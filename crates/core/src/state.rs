@@ -34,14 +34,8 @@ pub struct DltStatusError {
 
 impl DltStatus {
     /// Every status.
-    pub const ALL: [Self; 6] = [
-        Self::Delayed,
-        Self::Unknown,
-        Self::Pending,
-        Self::Valid,
-        Self::Invalid,
-        Self::Committed,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Delayed, Self::Unknown, Self::Pending, Self::Valid, Self::Invalid, Self::Committed];
 
     /// The status as it is written in databases, answers and documents.
     pub const fn as_str(self) -> &'static str {
@@ -69,9 +63,7 @@ impl FromStr for DltStatus {
         Self::ALL
             .into_iter()
             .find(|status| status.as_str() == text)
-            .ok_or_else(|| DltStatusError {
-                value: Excerpt::of(text),
-            })
+            .ok_or_else(|| DltStatusError { value: Excerpt::of(text) })
     }
 }
 
@@ -223,14 +215,7 @@ mod tests {
     fn only_a_submitter_or_the_end_keeps_queuer_and_poller_away() {
         let with_nobody = |state: &BatchState| !state.awaits_queuer() && !state.awaits_poller();
         let nobody: Vec<_> = BatchState::ALL.into_iter().filter(with_nobody).collect();
-        assert_eq!(
-            nobody,
-            [
-                BatchState::Submitting,
-                BatchState::Invalid,
-                BatchState::Committed
-            ]
-        );
+        assert_eq!(nobody, [BatchState::Submitting, BatchState::Invalid, BatchState::Committed]);
     }
 
     #[test]

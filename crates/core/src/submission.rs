@@ -13,11 +13,7 @@ pub struct Submission<S: ScopeId> {
 impl<S: ScopeId> Submission<S> {
     /// The batch with this header signature and these bytes, for this scope.
     pub fn new(batch_header: String, scope_id: S, serialized_batch: Vec<u8>) -> Self {
-        Self {
-            batch_header,
-            scope_id,
-            serialized_batch,
-        }
+        Self { batch_header, scope_id, serialized_batch }
     }
 
     /// The batch's id: its header's signature.
@@ -44,10 +40,7 @@ impl<S: ScopeId> Submission<S> {
 impl<S: ScopeId> fmt::Debug for Submission<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Submission")
-            .field(
-                "batch_header",
-                &format_args!("{}", Excerpt::of(&self.batch_header)),
-            )
+            .field("batch_header", &format_args!("{}", Excerpt::of(&self.batch_header)))
             .field("scope_id", &self.scope_id)
             .field("bytes", &self.serialized_batch.len())
             .finish()
@@ -73,13 +66,7 @@ impl<S: ScopeId> SubmissionResponse<S> {
         message: String,
         attempts: u16,
     ) -> Self {
-        Self {
-            batch_header,
-            scope_id,
-            status,
-            message,
-            attempts,
-        }
+        Self { batch_header, scope_id, status, message, attempts }
     }
 
     /// The batch's id: its header's signature.

@@ -51,6 +51,17 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// Whether there is a batch that this would end.
+    pub fn may_end(self) -> bool {
+        let attempts = about_attempt(self).unwrap_or(0);
+        BatchState::ALL
+            .into_iter()
+            .filter_map(|state| transition(Progress { state, attempts }, self).ok())
+            .any(|to| to.state.is_terminal())
+    }
+}
+
 /// What a ledger answers when it is asked for a batch's status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LedgerStatus {
@@ -60,7 +71,7 @@ pub enum LedgerStatus {
     Pending,
     /// Executed, not committed.
     Valid,
-    /// TransitionError for good.
+    /// Refused for good.
     Invalid,
     /// Applied for good.
     Committed,
@@ -117,16 +128,12 @@ pub fn transition(from: Progress, event: Event) -> Result<Progress, TransitionEr
     if let Some(given) = about_attempt(event)
         && given != attempts
     {
-        return Err(TransitionError::OtherAttempt {
-            given,
-            present: attempts,
-        });
+        return Err(TransitionError::OtherAttempt { given, present: attempts });
     }
     match next_state(state, event) {
-        Some(state) if event == Event::Taken => Ok(Progress {
-            state,
-            attempts: attempts.saturating_add(1),
-        }),
+        Some(state) if event == Event::Taken => {
+            Ok(Progress { state, attempts: attempts.saturating_add(1) })
+        }
         Some(state) => Ok(Progress { state, attempts }),
         None => Err(TransitionError::NotDrawn { state, event }),
     }
@@ -136,10 +143,7 @@ pub fn transition(from: Progress, event: Event) -> Result<Progress, TransitionEr
 fn about_attempt(event: Event) -> Option<u32> {
     match event {
         Event::Taken | Event::Status(_) => None,
-        Event::Evidence {
-            evidence: Evidence::Committed,
-            ..
-        } => None,
+        Event::Evidence { evidence: Evidence::Committed, .. } => None,
         Event::Outcome { attempt, .. }
         | Event::OwnerLost { attempt }
         | Event::Evidence { attempt, .. } => Some(attempt),
@@ -213,12 +217,8 @@ mod tests {
         LedgerStatus::Invalid,
         LedgerStatus::Committed,
     ];
-    const EVIDENCE: [Evidence; 4] = [
-        Evidence::Committed,
-        Evidence::Present,
-        Evidence::Absent,
-        Evidence::Inconclusive,
-    ];
+    const EVIDENCE: [Evidence; 4] =
+        [Evidence::Committed, Evidence::Present, Evidence::Absent, Evidence::Inconclusive];
 
     /// Every event about one attempt.
     fn events(attempt: u32) -> Vec<Event> {
@@ -234,10 +234,7 @@ mod tests {
 
     /// A walk: events about attempts up to 4, most of them about the present one.
     fn walk() -> impl Strategy<Value = Vec<(bool, u32, usize)>> {
-        prop::collection::vec(
-            (prop::bool::weighted(0.8), 0..4u32, 0..events(0).len()),
-            0..64,
-        )
+        prop::collection::vec((prop::bool::weighted(0.8), 0..4u32, 0..events(0).len()), 0..64)
     }
 
     proptest! {
@@ -343,21 +340,24 @@ Valid proves Absent -> Absent";
     }
 
     #[test]
+    fn these_events_may_end_a_batch() {
+        let ending: Vec<Event> = events(3).into_iter().filter(|event| event.may_end()).collect();
+        let expected = [
+            Event::Outcome { attempt: 3, outcome: Outcome::Rejected },
+            Event::Status(LedgerStatus::Invalid),
+            Event::Status(LedgerStatus::Committed),
+            Event::Evidence { attempt: 3, evidence: Evidence::Committed },
+        ];
+        assert_eq!(ending, expected);
+    }
+
+    #[test]
     fn a_late_answer_about_an_earlier_attempt_changes_nothing() {
-        let second = Progress {
-            state: BatchState::Submitting,
-            attempts: 2,
-        };
-        let late = Event::Outcome {
-            attempt: 1,
-            outcome: Outcome::NotSent,
-        };
+        let second = Progress { state: BatchState::Submitting, attempts: 2 };
+        let late = Event::Outcome { attempt: 1, outcome: Outcome::NotSent };
         assert_eq!(
             transition(second, late),
-            Err(TransitionError::OtherAttempt {
-                given: 1,
-                present: 2
-            })
+            Err(TransitionError::OtherAttempt { given: 1, present: 2 })
         );
     }
 
@@ -371,18 +371,9 @@ Valid proves Absent -> Absent";
 
     #[test]
     fn a_node_that_is_behind_moves_nothing_back() {
-        let valid = Progress {
-            state: BatchState::Valid,
-            attempts: 1,
-        };
-        assert_eq!(
-            transition(valid, Event::Status(LedgerStatus::Pending)),
-            Ok(valid)
-        );
-        let present = Event::Evidence {
-            attempt: 1,
-            evidence: Evidence::Present,
-        };
+        let valid = Progress { state: BatchState::Valid, attempts: 1 };
+        assert_eq!(transition(valid, Event::Status(LedgerStatus::Pending)), Ok(valid));
+        let present = Event::Evidence { attempt: 1, evidence: Evidence::Present };
         assert_eq!(transition(valid, present), Ok(valid));
     }
 }

@@ -1,0 +1,223 @@
+use std::time::Duration;
+
+#[cfg(feature = "postgres")]
+use diesel::pg::PgConnection;
+#[cfg(feature = "sqlite")]
+use diesel::sqlite::SqliteConnection;
+use diesel::{
+    Connection as _, ConnectionError, RunQueryDsl,
+    connection::{AnsiTransactionManager, SimpleConnection, TransactionManager},
+    deserialize::QueryableByName,
+    r2d2::{ManageConnection, Pool, PooledConnection, R2D2Connection},
+};
+use log::warn;
+
+use crate::{DatabaseUrl, StoreError, dialect::Dialect, statement::Statement, url::Kind};
+
+/// A connection to either database.
+pub(crate) enum Connection {
+    #[cfg(feature = "postgres")]
+    Postgres(PgConnection),
+    #[cfg(feature = "sqlite")]
+    Sqlite(SqliteConnection),
+}
+
+/// Runs the same expression on whichever connection it is.
+macro_rules! on_either {
+    ($connection:expr, $inner:ident => $body:expr) => {
+        match $connection {
+            #[cfg(feature = "postgres")]
+            Connection::Postgres($inner) => $body,
+            #[cfg(feature = "sqlite")]
+            Connection::Sqlite($inner) => $body,
+        }
+    };
+}
+pub(crate) use on_either;
+
+/// A row that either database can give.
+#[cfg(all(feature = "postgres", feature = "sqlite"))]
+pub(crate) trait Row:
+    QueryableByName<diesel::pg::Pg> + QueryableByName<diesel::sqlite::Sqlite> + 'static
+{
+}
+#[cfg(all(feature = "postgres", feature = "sqlite"))]
+impl<R> Row for R where
+    R: QueryableByName<diesel::pg::Pg> + QueryableByName<diesel::sqlite::Sqlite> + 'static
+{
+}
+#[cfg(all(feature = "postgres", not(feature = "sqlite")))]
+pub(crate) trait Row: QueryableByName<diesel::pg::Pg> + 'static {}
+#[cfg(all(feature = "postgres", not(feature = "sqlite")))]
+impl<R: QueryableByName<diesel::pg::Pg> + 'static> Row for R {}
+#[cfg(all(feature = "sqlite", not(feature = "postgres")))]
+pub(crate) trait Row: QueryableByName<diesel::sqlite::Sqlite> + 'static {}
+#[cfg(all(feature = "sqlite", not(feature = "postgres")))]
+impl<R: QueryableByName<diesel::sqlite::Sqlite> + 'static> Row for R {}
+
+impl Connection {
+    pub(crate) fn open(url: &DatabaseUrl) -> Result<Self, ConnectionError> {
+        let mut connection = match url.kind() {
+            #[cfg(feature = "postgres")]
+            Kind::Postgres(url) => Self::Postgres(PgConnection::establish(url)?),
+            #[cfg(feature = "sqlite")]
+            Kind::Sqlite(path) => {
+                let path = path.to_str().ok_or_else(|| {
+                    ConnectionError::InvalidConnectionUrl("the path is not UTF-8".to_owned())
+                })?;
+                Self::Sqlite(SqliteConnection::establish(path)?)
+            }
+        };
+        let greeting = connection.dialect().greeting();
+        connection.batch_execute(greeting).map_err(ConnectionError::CouldntSetupConfiguration)?;
+        Ok(connection)
+    }
+
+    pub(crate) fn batch_execute(&mut self, sql: &str) -> diesel::QueryResult<()> {
+        on_either!(self, inner => inner.batch_execute(sql))
+    }
+
+    /// Runs a statement for the rows it gives.
+    pub(crate) fn load<R: Row>(&mut self, statement: &Statement<'_>) -> Result<Vec<R>, StoreError> {
+        #[cfg(test)]
+        crate::plans::note(self, statement)?;
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres(inner) => {
+                if statement.is_for_no_rows() {
+                    return Ok(Vec::new());
+                }
+                Ok(RunQueryDsl::load(statement, inner)?)
+            }
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(inner) => {
+                let mut found = Vec::new();
+                for one in statement.for_each_row() {
+                    found.extend(RunQueryDsl::load::<R>(one, inner)?);
+                }
+                Ok(found)
+            }
+        }
+    }
+
+    /// Runs a statement for its effect, and says how many rows it touched.
+    pub(crate) fn execute(&mut self, statement: &Statement<'_>) -> Result<usize, StoreError> {
+        #[cfg(test)]
+        crate::plans::note(self, statement)?;
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres(inner) => {
+                if statement.is_for_no_rows() {
+                    return Ok(0);
+                }
+                Ok(RunQueryDsl::execute(statement, inner)?)
+            }
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(inner) => {
+                let mut touched = 0;
+                for one in statement.for_each_row() {
+                    touched += RunQueryDsl::execute(one, inner)?;
+                }
+                Ok(touched)
+            }
+        }
+    }
+
+    /// Does `work` in one transaction: all of it, or nothing.
+    pub(crate) fn transaction<T, E: From<diesel::result::Error>>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let begin = self.dialect().begin();
+        on_either!(self, inner => AnsiTransactionManager::begin_transaction_sql(inner, begin))?;
+        match work(self) {
+            Ok(value) => {
+                on_either!(self, inner => AnsiTransactionManager::commit_transaction(inner))?;
+                Ok(value)
+            }
+            Err(error) => {
+                let rolled_back =
+                    on_either!(self, inner => AnsiTransactionManager::rollback_transaction(inner));
+                if let Err(second) = rolled_back {
+                    // The first error is the one that counts; the pool drops a broken connection.
+                    warn!(error:% = second; "a transaction could not be rolled back");
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Opens connections for the pools.
+#[derive(Debug)]
+pub(crate) struct Manager {
+    url: DatabaseUrl,
+}
+
+impl ManageConnection for Manager {
+    type Connection = Connection;
+    type Error = diesel::r2d2::Error;
+
+    fn connect(&self) -> Result<Connection, Self::Error> {
+        Connection::open(&self.url).map_err(diesel::r2d2::Error::ConnectionError)
+    }
+
+    fn is_valid(&self, connection: &mut Connection) -> Result<(), Self::Error> {
+        on_either!(connection, inner => R2D2Connection::ping(inner))
+            .map_err(diesel::r2d2::Error::QueryError)
+    }
+
+    fn has_broken(&self, connection: &mut Connection) -> bool {
+        std::thread::panicking()
+            || on_either!(connection, inner => R2D2Connection::is_broken(inner))
+    }
+}
+
+/// Connections for those who write and for those who only read.
+#[derive(Clone)]
+pub(crate) struct Pools {
+    write: Pool<Manager>,
+    read: Pool<Manager>,
+    dialect: Dialect,
+}
+
+impl Pools {
+    pub(crate) fn open(
+        url: &DatabaseUrl,
+        connections: u32,
+        patience: Duration,
+    ) -> Result<Self, StoreError> {
+        // The first connection is made here, where its error can be told in full.
+        let dialect = Connection::open(url)
+            .map_err(|error| StoreError::Unavailable { message: format!("{url}: {error}") })?
+            .dialect();
+        let pool = |size: u32| {
+            Pool::builder()
+                .max_size(size)
+                .min_idle(Some(0))
+                .connection_timeout(patience)
+                .build(Manager { url: url.clone() })
+                .map_err(|error| StoreError::Unavailable { message: format!("{url}: {error}") })
+        };
+        let writers = dialect.writers(connections);
+        let write = pool(writers)?;
+        let read = if writers == connections { write.clone() } else { pool(connections)? };
+        Ok(Self { write, read, dialect })
+    }
+
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    pub(crate) fn write(&self) -> Result<PooledConnection<Manager>, StoreError> {
+        get(&self.write)
+    }
+
+    pub(crate) fn read(&self) -> Result<PooledConnection<Manager>, StoreError> {
+        get(&self.read)
+    }
+}
+
+fn get(pool: &Pool<Manager>) -> Result<PooledConnection<Manager>, StoreError> {
+    pool.get().map_err(|error| StoreError::Unavailable { message: error.to_string() })
+}

@@ -1,0 +1,156 @@
+//! Everything in which the two databases differ, and nothing else.
+
+use crate::{
+    StoreError,
+    connection::Connection,
+    statement::{Column, Rows},
+};
+
+/// Which of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    #[cfg(feature = "postgres")]
+    Postgres,
+    #[cfg(feature = "sqlite")]
+    Sqlite,
+}
+
+impl Dialect {
+    /// At the end of a SELECT: keeps the rows of `table` locked to the end of the transaction.
+    ///
+    /// On SQLite a transaction that writes is alone with the database from its beginning.
+    pub(crate) fn for_update(self, table: &str) -> String {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => format!("for update of {table}"),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => String::new(),
+        }
+    }
+
+    /// As [`for_update`](Self::for_update), leaving out rows that somebody else keeps locked.
+    pub(crate) fn for_update_skip_locked(self, table: &str) -> String {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => format!("for update of {table} skip locked"),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => String::new(),
+        }
+    }
+
+    /// A group of rows as a table of the statement.
+    ///
+    /// PostgreSQL is sent one array for each column, and the statement once. SQLite has no arrays
+    /// and no round trips: it runs the statement once for each row.
+    pub(crate) fn table(self, rows: &Rows<'_>) -> String {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => {
+                let array = |column: &Column<'_>| match column.pg_type() {
+                    // Sorted as the tables are, whatever the database's own language.
+                    "text" => "?::text[] collate \"C\"".to_owned(),
+                    other => format!("?::{other}[]"),
+                };
+                let arrays: Vec<_> = rows.columns().map(array).collect();
+                let names: Vec<_> = rows.columns().map(|c| c.name()).collect();
+                format!("unnest({}) as x({})", arrays.join(", "), names.join(", "))
+            }
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => {
+                let values: Vec<_> = rows.columns().map(|c| format!("? as {}", c.name())).collect();
+                format!("(select {}) as x", values.join(", "))
+            }
+        }
+    }
+
+    /// What a new connection is told first.
+    pub(crate) fn greeting(self) -> &'static str {
+        match self {
+            // Every statement on a batch's way looks up a handful of rows by index. A planner that
+            // last saw a table when it was small would scan it, and go on doing so while it grows.
+            #[cfg(feature = "postgres")]
+            Self::Postgres => {
+                "set client_min_messages = warning; set jit = off; \
+                 set default_transaction_isolation = 'read committed'; \
+                 set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off"
+            }
+            // FULL: with NORMAL the last commits may be lost when the power fails.
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => {
+                "pragma busy_timeout = 10000; pragma journal_mode = wal; \
+                 pragma synchronous = full; pragma foreign_keys = on"
+            }
+        }
+    }
+
+    /// How a transaction that writes begins.
+    pub(crate) fn begin(self) -> &'static str {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => "begin",
+            // A transaction that first reads and then writes may find that another has written.
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => "begin immediate",
+        }
+    }
+
+    /// Keeps other instances from migrating until the transaction ends.
+    pub(crate) fn lock_schema(self) -> Option<&'static str> {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => Some("select pg_advisory_xact_lock(7310294857201)"),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => None,
+        }
+    }
+
+    /// How many connections may write at the same time.
+    pub(crate) fn writers(self, connections: u32) -> u32 {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => connections,
+            // One queue of our own is fairer than SQLite's retries.
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => 1,
+        }
+    }
+}
+
+impl Connection {
+    pub(crate) fn dialect(&self) -> Dialect {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => Dialect::Postgres,
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(_) => Dialect::Sqlite,
+        }
+    }
+}
+
+/// What Diesel does not tell apart by kind.
+pub(crate) fn classify(message: String) -> Option<StoreError> {
+    const LOCKED: &[&str] =
+        &["database is locked", "database table is locked", "deadlock detected"];
+    const READ_ONLY: &[&str] = &["readonly database", "read-only transaction"];
+    const FULL: &[&str] = &["disk is full", "No space left on device", "could not extend file"];
+    const UNAVAILABLE: &[&str] = &[
+        "server closed the connection",
+        "terminating connection",
+        "connection to server",
+        "the database system is",
+        "disk I/O error",
+        "unable to open database file",
+    ];
+    let says = |parts: &[&str]| parts.iter().any(|part| message.contains(part));
+    if says(LOCKED) {
+        Some(StoreError::Locked { message })
+    } else if says(READ_ONLY) {
+        Some(StoreError::ReadOnly { message })
+    } else if says(FULL) {
+        Some(StoreError::Full { message })
+    } else if says(UNAVAILABLE) {
+        Some(StoreError::Unavailable { message })
+    } else {
+        None
+    }
+}

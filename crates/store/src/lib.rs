@@ -1,0 +1,87 @@
+#![doc = include_str!("../README.md")]
+
+mod add;
+mod connection;
+mod dialect;
+mod error;
+mod list;
+mod migrations;
+mod pending;
+#[cfg(test)]
+mod plans;
+mod record;
+mod recover;
+mod retention;
+mod round;
+mod rows;
+mod statement;
+mod story;
+mod url;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use grid_batch_core::{Clock, SystemClock, Timestamp};
+
+pub use add::{Addition, Conflict};
+pub use error::StoreError;
+pub use list::{Depth, Filter, PageStart};
+pub use pending::PendingBatch;
+pub use record::{Change, Recorded, Stale};
+pub use retention::{Removed, RetentionPlace};
+pub use round::Taken;
+pub use story::{BatchStory, FailedAttempt};
+pub use url::{DatabaseUrl, UrlError};
+
+use connection::Pools;
+use statement::Statement;
+
+/// Batches, durably: what [`add`](Self::add) has returned survives a crash.
+///
+/// A store can be shared and cloned; clones use the same connections. Its methods block.
+#[derive(Clone)]
+pub struct Store {
+    pools: Pools,
+    clock: Arc<dyn Clock>,
+}
+
+/// How a store uses its database.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// At most so many connections at once. On SQLite one of them writes and the others read.
+    pub connections: u32,
+    /// How long to wait for a free connection.
+    pub patience: Duration,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self { connections: 8, patience: Duration::from_secs(30), clock: Arc::new(SystemClock) }
+    }
+}
+
+impl Store {
+    /// Opens the database and brings its schema up to date. An SQLite file is made where there is
+    /// none.
+    pub fn open(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
+        let pools = Pools::open(url, options.connections.max(2), options.patience)?;
+        let store = Self { pools, clock: options.clock };
+        migrations::migrate(&mut *store.pools.write()?)?;
+        Ok(store)
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn statement<'a>(&self, sql: impl Into<String>) -> Statement<'a> {
+        Statement::new(self.pools.dialect(), sql)
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("dialect", &self.pools.dialect()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,123 @@
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Binary, Integer, Text},
+};
+use grid_batch_core::{
+    BatchError, BatchId, BatchResult, BatchState, BatchUpdater, Event, HeaderId, PendingBatchStore,
+    ServiceId, StatusReport, Timestamp,
+};
+
+use crate::{
+    Change, Store, StoreError,
+    dialect::Dialect,
+    rows::{batch_id, in_states, limit, service_id},
+    statement::Statement,
+};
+
+/// A batch that the ledger is to be asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingBatch {
+    /// The service that orders it.
+    pub service_id: ServiceId,
+    /// Its id.
+    pub batch_id: HeaderId,
+    /// The attempt that is under way, counted from 1.
+    pub attempt: u32,
+    /// The service's epoch.
+    pub epoch: u64,
+    text: String,
+}
+
+impl BatchId for PendingBatch {
+    fn get_id(&self) -> &str {
+        &self.text
+    }
+
+    fn get_service_id(&self) -> &str {
+        self.service_id.as_str()
+    }
+}
+
+impl Store {
+    /// Up to `limit` batches to ask the ledger for, that were last asked for before
+    /// `checked_before`: the least recently checked first, then in the order of submission.
+    pub fn pending(
+        &self,
+        checked_before: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<PendingBatch>, StoreError> {
+        let statement = pending(self.pools.dialect(), checked_before.as_micros(), limit);
+        let rows: Vec<PendingRow> = self.pools.read()?.load(&statement)?;
+        rows.into_iter().map(PendingRow::into_pending).collect()
+    }
+}
+
+impl PendingBatchStore for Store {
+    type Id = PendingBatch;
+
+    fn get_pending_batch_ids(&self, limit: usize) -> BatchResult<Vec<PendingBatch>> {
+        Ok(self.pending(Timestamp::from_micros(i64::MAX), limit)?)
+    }
+}
+
+impl BatchUpdater for Store {
+    type Status = StatusReport;
+
+    fn update_batch_statuses(&self, service_id: &str, batches: &[StatusReport]) -> BatchResult<()> {
+        let invalid = |error: &dyn std::fmt::Display| BatchError::InvalidAnswer(error.to_string());
+        let service_id: ServiceId = service_id.parse().map_err(|error| invalid(&error))?;
+        let changes = batches
+            .iter()
+            .map(|report| {
+                let batch_id = report.batch_id.parse().map_err(|error| invalid(&error))?;
+                let event = Event::Status(report.status);
+                let receipts = report.receipts.clone();
+                Ok(Change { receipts, ..Change::new(service_id.clone(), batch_id, event) })
+            })
+            .collect::<BatchResult<Vec<Change>>>()?;
+        self.record(&changes)?;
+        Ok(())
+    }
+}
+
+/// Reads the lanes that are busy and sorts them: their number is that of the services with open
+/// batches, whatever waits behind them. An index in this order would have to follow each change.
+pub(crate) fn pending<'a>(dialect: Dialect, checked_before: i64, count: usize) -> Statement<'a> {
+    let states = in_states("s", BatchState::awaits_poller);
+    Statement::new(
+        dialect,
+        format!(
+            "-- pending
+             select s.service_id, s.batch_id, s.attempts, s.epoch from batch_statuses s
+             where s.busy and {states} and (s.checked_at is null or s.checked_at < ?)
+             order by s.checked_at nulls first, s.submitted_at, s.service_id limit ?"
+        ),
+    )
+    .long(checked_before)
+    .long(limit(count))
+}
+
+#[derive(QueryableByName)]
+struct PendingRow {
+    #[diesel(sql_type = Text)]
+    service_id: String,
+    #[diesel(sql_type = Binary)]
+    batch_id: Vec<u8>,
+    #[diesel(sql_type = Integer)]
+    attempts: i32,
+    #[diesel(sql_type = BigInt)]
+    epoch: i64,
+}
+
+impl PendingRow {
+    fn into_pending(self) -> Result<PendingBatch, StoreError> {
+        let batch_id = batch_id(&self.batch_id)?;
+        Ok(PendingBatch {
+            service_id: service_id(&self.service_id)?,
+            batch_id,
+            attempt: u32::try_from(self.attempts).map_err(StoreError::corrupt)?,
+            epoch: u64::try_from(self.epoch).map_err(StoreError::corrupt)?,
+            text: batch_id.to_string(),
+        })
+    }
+}

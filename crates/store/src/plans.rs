@@ -1,0 +1,262 @@
+//! What the databases make of the statements on a batch's way: each is looked at while a batch is
+//! led from its beginning to its end, in a database that is large enough to punish a scan.
+
+use std::{cell::RefCell, collections::BTreeMap, fmt::Write as _};
+
+use diesel::{
+    QueryResult, QueryableByName, RunQueryDsl,
+    query_builder::{AstPass, Query, QueryFragment, QueryId},
+    sql_types::{Text, Untyped},
+};
+use grid_batch_core::{Event, HeaderId, LedgerStatus, NewBatch, Outcome, ServiceId, Timestamp};
+use grid_batch_test_postgres::TestDatabase;
+
+use crate::{
+    Change, Store, StoreError, StoreOptions,
+    connection::Connection,
+    statement::{ForOneRow, Statement},
+};
+
+/// A statement as it was run: its text, and the lines of its plan.
+#[derive(Clone)]
+struct Seen {
+    sql: String,
+    plan: Vec<String>,
+}
+
+thread_local! {
+    static SEEN: RefCell<Option<BTreeMap<String, Seen>>> = const { RefCell::new(None) };
+}
+
+/// Notes what the database makes of a statement that is about to run, where a test asked for it.
+pub(crate) fn note(
+    connection: &mut Connection,
+    statement: &Statement<'_>,
+) -> Result<(), StoreError> {
+    if SEEN.with_borrow(Option::is_none) {
+        return Ok(());
+    }
+    let plan: Vec<PlanRow> = match connection {
+        Connection::Postgres(inner) if statement.is_for_no_rows() => {
+            let _ = inner;
+            return Ok(());
+        }
+        Connection::Postgres(inner) => RunQueryDsl::load(Explain(statement), inner)?,
+        Connection::Sqlite(inner) => match statement.for_each_row().next() {
+            Some(one) => RunQueryDsl::load::<SqlitePlanRow>(ExplainOne(one), inner)?
+                .into_iter()
+                .map(|row| PlanRow { line: row.detail })
+                .collect(),
+            None => return Ok(()),
+        },
+    };
+    let sql = statement.sql();
+    let name = sql.lines().next().unwrap_or_default().trim_start_matches("-- ").to_owned();
+    let plan = plan.into_iter().map(|row| row.line).collect();
+    SEEN.with_borrow_mut(|seen| {
+        if let Some(seen) = seen {
+            seen.insert(name, Seen { sql, plan });
+        }
+    });
+    Ok(())
+}
+
+struct Explain<'s, 'a>(&'s Statement<'a>);
+struct ExplainOne<'s, 'a>(ForOneRow<'s, 'a>);
+
+impl Query for Explain<'_, '_> {
+    type SqlType = Untyped;
+}
+impl QueryId for Explain<'_, '_> {
+    type QueryId = ();
+    const HAS_STATIC_QUERY_ID: bool = false;
+}
+impl<C> RunQueryDsl<C> for Explain<'_, '_> {}
+impl QueryFragment<diesel::pg::Pg> for Explain<'_, '_> {
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, diesel::pg::Pg>) -> QueryResult<()> {
+        out.push_sql("explain ");
+        self.0.walk_ast(out)
+    }
+}
+
+impl Query for ExplainOne<'_, '_> {
+    type SqlType = Untyped;
+}
+impl QueryId for ExplainOne<'_, '_> {
+    type QueryId = ();
+    const HAS_STATIC_QUERY_ID: bool = false;
+}
+impl<C> RunQueryDsl<C> for ExplainOne<'_, '_> {}
+impl QueryFragment<diesel::sqlite::Sqlite> for ExplainOne<'_, '_> {
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, diesel::sqlite::Sqlite>) -> QueryResult<()> {
+        out.push_sql("explain query plan ");
+        self.0.walk_ast(out)
+    }
+}
+
+#[derive(QueryableByName)]
+struct PlanRow {
+    #[diesel(sql_type = Text, column_name = "QUERY PLAN")]
+    line: String,
+}
+
+#[derive(QueryableByName)]
+struct SqlitePlanRow {
+    #[diesel(sql_type = Text)]
+    detail: String,
+}
+
+/// 3,000 services that have been idle for long, and 500 with 20 open batches each.
+fn load(store: &Store) -> Vec<ServiceId> {
+    let service = |kind: &str, number: u64| format!("{kind}::{number:04}").parse().unwrap();
+    let idle: Vec<NewBatch> =
+        (0..3_000).map(|number| new_batch(service("idle", number), number)).collect();
+    let busy: Vec<NewBatch> =
+        (0..10_000).map(|n| new_batch(service("busy", n % 500), 10_000 + n)).collect();
+    for group in idle.chunks(1_000) {
+        add(store, group);
+        let ready = store.ready_services(None, 1_000).unwrap();
+        for event in [
+            Event::Outcome { attempt: 1, outcome: Outcome::Accepted },
+            Event::Status(LedgerStatus::Committed),
+        ] {
+            if event != Event::Status(LedgerStatus::Committed) {
+                store.take_round(&ready).unwrap();
+            }
+            let changes: Vec<Change> = group
+                .iter()
+                .map(|batch| Change::new(batch.service_id.clone(), batch.batch_id, event))
+                .collect();
+            store.record(&changes).unwrap();
+        }
+    }
+    for group in busy.chunks(1_000) {
+        add(store, group);
+    }
+    busy.into_iter().take(100).map(|batch| batch.service_id).collect()
+}
+
+fn new_batch(service_id: ServiceId, number: u64) -> NewBatch {
+    let id = |number: u64| {
+        let mut bytes = [0; 64];
+        // Spread, as signatures are.
+        bytes[..8].copy_from_slice(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
+        HeaderId::from_bytes(bytes)
+    };
+    NewBatch {
+        service_id,
+        batch_id: id(number),
+        transaction_ids: vec![id(number + (1 << 40))],
+        serialized_batch: vec![7; 600],
+    }
+}
+
+fn add(store: &Store, batches: &[NewBatch]) {
+    store.add(&[batches]).unwrap().remove(0).unwrap();
+}
+
+/// Leads 100 batches from their beginning to their end, and tells what was run on the way.
+fn look_at_the_way_of_a_batch(store: &Store, services: &[ServiceId]) -> BTreeMap<String, Seen> {
+    SEEN.set(Some(BTreeMap::new()));
+    let new: Vec<NewBatch> =
+        (0..).zip(services).map(|(n, service)| new_batch(service.clone(), 90_000 + n)).collect();
+    add(store, &new);
+    store.ready_services(None, 100).unwrap();
+    let taken = store.take_round(services).unwrap();
+    assert_eq!(taken.len(), services.len());
+    let record = |event: Event| {
+        let changes: Vec<Change> = taken
+            .iter()
+            .map(|taken| Change::new(taken.service_id.clone(), taken.batch_id, event))
+            .collect();
+        store.record(&changes).unwrap();
+    };
+    record(Event::Outcome { attempt: 1, outcome: Outcome::Accepted });
+    store.pending(Timestamp::from_micros(i64::MAX), 100).unwrap();
+    record(Event::Status(LedgerStatus::Pending));
+    record(Event::Status(LedgerStatus::Committed));
+    record(Event::Status(LedgerStatus::Committed));
+    store.depth(&services[0]).unwrap();
+    store.find(&taken[0].batch_id).unwrap();
+    store.story(&taken[0].service_id, &taken[0].batch_id).unwrap();
+    store.open_batches(&services[0], 10).unwrap();
+    store.remove_ended(Timestamp::from_micros(1), None, 100).unwrap();
+    SEEN.take().unwrap()
+}
+
+/// The texts, one after the other.
+fn texts(seen: &BTreeMap<String, Seen>) -> String {
+    let mut all = String::new();
+    for statement in seen.values() {
+        for line in statement.sql.lines() {
+            writeln!(all, "{}", line.trim()).unwrap();
+        }
+        all.push('\n');
+    }
+    all
+}
+
+/// The lines of a plan that read a whole table, or a whole index: without a condition on it.
+fn scans(plan: &[String]) -> Vec<&String> {
+    let reads = |line: &str| line.contains("Scan using ") || line.contains("Index Scan on ");
+    let is_node = |line: &str| line.contains("(cost=");
+    plan.iter()
+        .enumerate()
+        .filter(|(at, line)| {
+            let mut details = plan[at + 1..].iter().take_while(|line| !is_node(line));
+            line.contains("Seq Scan on ")
+                || reads(line) && !details.any(|line| line.contains("Index Cond:"))
+        })
+        .map(|(_, line)| line)
+        .collect()
+}
+
+/// These read every lane that is busy, and sort them or pass over some: a number that does not
+/// grow with what waits.
+const READ_BUSY_LANES: [&str; 2] = ["pending", "ready_services"];
+
+#[test]
+fn on_postgres_nothing_is_scanned() {
+    let database = TestDatabase::create();
+    let store = Store::open(&database.url().parse().unwrap(), StoreOptions::default()).unwrap();
+    let services = load(&store);
+    store.pools.write().unwrap().batch_execute("vacuum analyze").unwrap();
+    let seen = look_at_the_way_of_a_batch(&store, &services);
+
+    insta::assert_snapshot!("postgres", texts(&seen));
+    for (name, statement) in seen {
+        let plan = statement.plan.join("\n");
+        println!("{name}\n{plan}\n");
+        let scans = scans(&statement.plan);
+        if READ_BUSY_LANES.contains(&name.as_str()) {
+            assert!(
+                scans.iter().all(|line| line.contains("batch_statuses_busy")),
+                "{name}:\n{plan}"
+            );
+        } else {
+            assert!(scans.is_empty(), "{name} scans:\n{plan}");
+        }
+    }
+}
+
+#[test]
+fn on_sqlite_nothing_is_scanned() {
+    let dir = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}/plans.db", dir.path().display()).parse().unwrap();
+    let store = Store::open(&url, StoreOptions::default()).unwrap();
+    let services = load(&store);
+    let seen = look_at_the_way_of_a_batch(&store, &services);
+
+    insta::assert_snapshot!("sqlite", texts(&seen));
+    for (name, statement) in seen {
+        for line in &statement.plan {
+            let scans = line.starts_with("SCAN ")
+                && line != "SCAN CONSTANT ROW"
+                && line != "SCAN x"
+                && line != "SCAN r";
+            let allowed =
+                READ_BUSY_LANES.contains(&name.as_str()) && line.contains("batch_statuses_busy");
+            assert!(!scans || allowed, "{name}:\n{}", statement.plan.join("\n"));
+        }
+    }
+}

@@ -1,0 +1,70 @@
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Nullable},
+};
+use grid_batch_core::Timestamp;
+
+use crate::{Store, StoreError, rows::limit, statement::Rows};
+
+/// What one step of retention did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Removed {
+    /// How many batches were removed.
+    pub batches: usize,
+    /// Where the next step goes on; `None`: nothing older is left.
+    pub next: Option<RetentionPlace>,
+}
+
+/// How far retention has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RetentionPlace(i64);
+
+impl Store {
+    /// Removes batches that ended before `before`, with their bytes and all that is known of them.
+    ///
+    /// One step looks at no more than `limit` batches, the oldest first, and is one commit. Open
+    /// batches are never touched. A batch that is removed is forgotten: handed in again, it counts
+    /// as new, so nobody should still repeat a request that is older than `before`.
+    pub fn remove_ended(
+        &self,
+        before: Timestamp,
+        from: Option<RetentionPlace>,
+        count: usize,
+    ) -> Result<Removed, StoreError> {
+        let before = before.as_micros();
+        let mut connection = self.pools.write()?;
+        connection.transaction(|connection| {
+            let look = self
+                .statement(
+                    "-- retention_window
+                     select seq, created_at, ended_at from batches where seq > ?
+                     order by seq limit ?",
+                )
+                .long(from.unwrap_or_default().0)
+                .long(limit(count));
+            let window: Vec<WindowRow> = connection.load(&look)?;
+            let removable = window.iter().filter(|row| row.ended_at.is_some_and(|at| at < before));
+            let remove = self
+                .statement(
+                    "-- remove_ended
+                     delete from batches
+                     where seq in (select x.seq from {x}) and ended_at is not null",
+                )
+                .rows(Rows::default().long("seq", removable.map(|row| row.seq)));
+            let batches = connection.execute(&remove)?;
+            let anything_old = window.iter().any(|row| row.created_at < before);
+            let next = window.last().filter(|_| anything_old).map(|row| RetentionPlace(row.seq));
+            Ok(Removed { batches, next })
+        })
+    }
+}
+
+#[derive(QueryableByName)]
+struct WindowRow {
+    #[diesel(sql_type = BigInt)]
+    seq: i64,
+    #[diesel(sql_type = BigInt)]
+    created_at: i64,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    ended_at: Option<i64>,
+}

@@ -1,0 +1,168 @@
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Binary, Integer, Text},
+};
+use grid_batch_core::{BatchState, HeaderId, ServiceId};
+
+use crate::{
+    Store, StoreError,
+    dialect::Dialect,
+    rows::{batch_id, in_states, limit, service_id},
+    statement::{Rows, Statement},
+};
+
+/// A batch that was marked as being with a submitter, and is to be handed to one.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Taken {
+    /// The service that orders it.
+    pub service_id: ServiceId,
+    /// Its id.
+    pub batch_id: HeaderId,
+    /// Which attempt this is, counted from 1.
+    pub attempt: u32,
+    /// The service's epoch when it was taken.
+    pub epoch: u64,
+    /// The bytes, exactly as they were handed in.
+    pub serialized_batch: Vec<u8>,
+}
+
+impl std::fmt::Debug for Taken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Taken")
+            .field("service_id", &self.service_id)
+            .field("batch_id", &self.batch_id)
+            .field("attempt", &self.attempt)
+            .field("epoch", &self.epoch)
+            .field("bytes", &self.serialized_batch.len())
+            .finish()
+    }
+}
+
+impl Store {
+    /// Takes the next batch of each of these services that has one to be tried now, and marks it
+    /// as being with a submitter: the durable sign that it may be on its way.
+    ///
+    /// Services that are busy, waiting out a delay, or unknown give nothing; a service that is
+    /// named twice gives one batch.
+    pub fn take_round(&self, services: &[ServiceId]) -> Result<Vec<Taken>, StoreError> {
+        let now = self.now().as_micros();
+        let statement = take_round(self.pools.dialect(), now, services);
+        let rows: Vec<TakenRow> =
+            self.pools.write()?.transaction(|connection| connection.load(&statement))?;
+        rows.into_iter().map(TakenRow::into_taken).collect()
+    }
+
+    /// Up to `limit` services that have a batch to be tried now, in the order of their names, from
+    /// the one after `after`. Going on from the last one answered, and then from the beginning,
+    /// gives every service its turn.
+    pub fn ready_services(
+        &self,
+        after: Option<&ServiceId>,
+        limit: usize,
+    ) -> Result<Vec<ServiceId>, StoreError> {
+        let after = after.map_or("", ServiceId::as_str);
+        let statement = ready_services(self.pools.dialect(), self.now().as_micros(), after, limit);
+        let rows: Vec<ServiceRow> = self.pools.read()?.load(&statement)?;
+        rows.iter().map(|row| service_id(&row.service_id)).collect()
+    }
+}
+
+/// The lane `lane` has a batch that may be taken at the time `?`.
+fn is_ready(lane: &str) -> String {
+    let states = in_states(lane, BatchState::awaits_queuer);
+    format!("{lane}.busy and {states} and ({lane}.next_try_at is null or {lane}.next_try_at <= ?)")
+}
+
+/// Marks and reads in one statement.
+///
+/// The batch that is locked must be the one that the statement sees (`batch_seq = r.batch_seq`):
+/// where another transaction has just installed the next head, its bytes could not be seen yet.
+pub(crate) fn take_round<'a>(
+    dialect: Dialect,
+    now: i64,
+    services: &'a [ServiceId],
+) -> Statement<'a> {
+    let mut names: Vec<&str> = services.iter().map(ServiceId::as_str).collect();
+    names.sort_unstable();
+    names.dedup();
+    let ready = is_ready("h");
+    let lock = dialect.for_update_skip_locked("h");
+    Statement::new(
+        dialect,
+        format!(
+            "-- take_round
+             update batch_statuses
+             set submitted = true, dlt_status = null, attempts = batch_statuses.attempts + 1,
+                 submitted_at = ?, next_try_at = null
+             from (
+                 select h.service_id, h.lane, h.batch_seq
+                 from {{x}} join batch_statuses h on h.service_id = x.service_id
+                 where {ready}
+                 {lock}
+             ) as r
+             where batch_statuses.service_id = r.service_id and batch_statuses.lane = r.lane
+                 and batch_statuses.batch_seq = r.batch_seq
+             returning batch_statuses.service_id, batch_statuses.batch_id,
+                 batch_statuses.attempts, batch_statuses.epoch, (
+                     select p.serialized_batch from batch_payloads p
+                     where p.batch_seq = batch_statuses.batch_seq
+                 ) as serialized_batch"
+        ),
+    )
+    .long(now)
+    .rows(Rows::default().text("service_id", names))
+    .long(now)
+}
+
+pub(crate) fn ready_services<'a>(
+    dialect: Dialect,
+    now: i64,
+    after: &'a str,
+    count: usize,
+) -> Statement<'a> {
+    let ready = is_ready("s");
+    Statement::new(
+        dialect,
+        format!(
+            "-- ready_services
+             select s.service_id from batch_statuses s
+             where {ready} and s.service_id > ?
+             order by s.service_id, s.lane limit ?"
+        ),
+    )
+    .long(now)
+    .text(after)
+    .long(limit(count))
+}
+
+#[derive(QueryableByName)]
+struct TakenRow {
+    #[diesel(sql_type = Text)]
+    service_id: String,
+    #[diesel(sql_type = Binary)]
+    batch_id: Vec<u8>,
+    #[diesel(sql_type = Integer)]
+    attempts: i32,
+    #[diesel(sql_type = BigInt)]
+    epoch: i64,
+    #[diesel(sql_type = Binary)]
+    serialized_batch: Vec<u8>,
+}
+
+impl TakenRow {
+    fn into_taken(self) -> Result<Taken, StoreError> {
+        Ok(Taken {
+            service_id: service_id(&self.service_id)?,
+            batch_id: batch_id(&self.batch_id)?,
+            attempt: u32::try_from(self.attempts).map_err(StoreError::corrupt)?,
+            epoch: u64::try_from(self.epoch).map_err(StoreError::corrupt)?,
+            serialized_batch: self.serialized_batch,
+        })
+    }
+}
+
+#[derive(QueryableByName)]
+struct ServiceRow {
+    #[diesel(sql_type = Text)]
+    service_id: String,
+}

@@ -1,0 +1,130 @@
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
+};
+use grid_batch_core::{
+    BatchState, DltStatus, HeaderId, Progress, ServiceId, StoredBatch, Timestamp,
+};
+
+use crate::StoreError;
+
+/// The columns of a [`BatchRow`], from `batches b` and, where it has one, its lane `s`.
+pub(crate) const BATCH_COLUMNS: &str = "b.seq, b.service_id, b.batch_id, b.created_at, b.ended_at,
+    case when s.batch_seq is null then b.ended_at is not null else s.submitted end as submitted,
+    coalesce(s.dlt_status, b.dlt_status) as dlt_status,
+    coalesce(s.attempts, b.attempts) as attempts,
+    coalesce(s.submitted_at, b.submitted_at) as submitted_at,
+    coalesce(s.checked_at, b.checked_at) as checked_at,
+    s.next_try_at,
+    coalesce(s.last_error, b.last_error) as last_error";
+
+/// The lane of `batches b`, where it has one.
+pub(crate) const WITH_LANE: &str =
+    "left join batch_statuses s on s.service_id = b.service_id and s.batch_seq = b.seq";
+
+/// One batch, as [`BATCH_COLUMNS`] reads it.
+#[derive(QueryableByName)]
+pub(crate) struct BatchRow {
+    #[diesel(sql_type = BigInt)]
+    pub(crate) seq: i64,
+    #[diesel(sql_type = Text)]
+    service_id: String,
+    #[diesel(sql_type = Binary)]
+    batch_id: Vec<u8>,
+    #[diesel(sql_type = BigInt)]
+    created_at: i64,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    ended_at: Option<i64>,
+    #[diesel(sql_type = Bool)]
+    submitted: bool,
+    #[diesel(sql_type = Nullable<Text>)]
+    dlt_status: Option<String>,
+    #[diesel(sql_type = Integer)]
+    attempts: i32,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    submitted_at: Option<i64>,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    checked_at: Option<i64>,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    next_try_at: Option<i64>,
+    #[diesel(sql_type = Nullable<Text>)]
+    last_error: Option<String>,
+}
+
+impl BatchRow {
+    pub(crate) fn progress(&self) -> Result<Progress, StoreError> {
+        progress(self.submitted, self.dlt_status.as_deref(), self.attempts)
+    }
+
+    pub(crate) fn into_batch(self) -> Result<StoredBatch, StoreError> {
+        Ok(StoredBatch {
+            progress: self.progress()?,
+            service_id: service_id(&self.service_id)?,
+            batch_id: batch_id(&self.batch_id)?,
+            created_at: Timestamp::from_micros(self.created_at),
+            submitted_at: time(self.submitted_at),
+            checked_at: time(self.checked_at),
+            next_try_at: time(self.next_try_at),
+            last_error: self.last_error,
+            ended_at: time(self.ended_at),
+        })
+    }
+}
+
+/// The state that a row stands for.
+pub(crate) fn progress(
+    submitted: bool,
+    status: Option<&str>,
+    attempts: i32,
+) -> Result<Progress, StoreError> {
+    let status: Option<DltStatus> =
+        status.map(str::parse).transpose().map_err(StoreError::corrupt)?;
+    let state = BatchState::of(submitted, status).map_err(StoreError::corrupt)?;
+    let attempts =
+        u32::try_from(attempts).map_err(|_| StoreError::corrupt(format!("{attempts} attempts")))?;
+    Ok(Progress { state, attempts })
+}
+
+pub(crate) fn batch_id(bytes: &[u8]) -> Result<HeaderId, StoreError> {
+    HeaderId::try_from(bytes).map_err(StoreError::corrupt)
+}
+
+pub(crate) fn service_id(text: &str) -> Result<ServiceId, StoreError> {
+    text.parse().map_err(StoreError::corrupt)
+}
+
+pub(crate) fn time(micros: Option<i64>) -> Option<Timestamp> {
+    micros.map(Timestamp::from_micros)
+}
+
+/// A number of attempts as the databases keep it.
+pub(crate) fn attempts(attempts: u32) -> i32 {
+    i32::try_from(attempts).unwrap_or(i32::MAX)
+}
+
+/// A limit as the databases take it.
+pub(crate) fn limit(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+/// The condition that a lane's batch is in one of the states that `wanted` names.
+///
+/// ```text
+/// ((s.submitted and s.dlt_status = 'PENDING') or (not s.submitted and s.dlt_status is null))
+/// ```
+pub(crate) fn in_states(lane: &str, wanted: impl Fn(BatchState) -> bool) -> String {
+    let states: Vec<String> = BatchState::ALL
+        .into_iter()
+        .filter(|state| wanted(*state))
+        .map(|state| {
+            let not = if state.submitted() { "" } else { "not " };
+            match state.dlt_status() {
+                Some(status) => {
+                    format!("({not}{lane}.submitted and {lane}.dlt_status = '{status}')")
+                }
+                None => format!("({not}{lane}.submitted and {lane}.dlt_status is null)"),
+            }
+        })
+        .collect();
+    format!("({})", states.join(" or "))
+}

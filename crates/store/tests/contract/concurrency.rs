@@ -1,0 +1,230 @@
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
+
+use diesel::{
+    Connection, PgConnection, QueryableByName, RunQueryDsl, connection::SimpleConnection, sql_query,
+};
+use grid_batch_core::{Event, HeaderId, LedgerStatus, Outcome, ServiceId};
+use grid_batch_store::{Addition, Recorded};
+
+use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};
+
+on_both! {
+    many_writers_lose_nothing_and_no_reader_sees_an_older_batch_appear,
+    the_same_batch_from_many_writers_is_stored_once,
+    no_batch_is_taken_twice,
+    takers_enders_and_writers_together_keep_the_order,
+}
+
+fn many_writers_lose_nothing_and_no_reader_sees_an_older_batch_appear(db: &Database) {
+    const WRITERS: u64 = 4;
+    const EACH: u64 = 40;
+    let store = db.open();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut seen: Vec<HeaderId> = Vec::new();
+            while !done.load(Ordering::Acquire) {
+                let open = store.open_batches(&service("a::b"), 1_000).unwrap();
+                let now: Vec<HeaderId> = open.into_iter().map(|batch| batch.batch_id).collect();
+                assert!(now.starts_with(&seen), "an older batch appeared among {}", now.len());
+                seen = now;
+            }
+        });
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|writer| {
+                let store = &store;
+                scope.spawn(move || {
+                    for at in (0..EACH).step_by(2) {
+                        let first = writer * EACH + at;
+                        store.add_all(&[
+                            batch("a::b", first),
+                            batch("a::b", first + 1),
+                            batch("c::d", first),
+                        ]);
+                    }
+                })
+            })
+            .collect();
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        done.store(true, Ordering::Release);
+        reader.join().unwrap();
+    });
+    let mut all: Vec<_> = store
+        .open_batches(&service("a::b"), 1_000)
+        .unwrap()
+        .into_iter()
+        .map(|b| b.batch_id)
+        .collect();
+    // Each request's batches stand together, and each writer's in its order.
+    for pair in all.chunks(2) {
+        assert_eq!(u64::from_be_bytes(pair[0].as_bytes()[..8].try_into().unwrap()) % 2, 0);
+    }
+    all.sort();
+    assert_eq!(all, (0..WRITERS * EACH).map(id).collect::<Vec<_>>());
+    assert_eq!(store.depth(&service("c::d")).unwrap(), WRITERS * EACH / 2);
+}
+
+fn the_same_batch_from_many_writers_is_stored_once(db: &Database) {
+    let store = db.open();
+    let answers: Vec<Addition> = thread::scope(|scope| {
+        let writers: Vec<_> = (0..6)
+            .map(|_| {
+                scope.spawn(|| {
+                    store.add(&[&[batch("a::b", 1)]]).unwrap().remove(0).unwrap().remove(0)
+                })
+            })
+            .collect();
+        writers.into_iter().map(|writer| writer.join().unwrap()).collect()
+    });
+    let stored = answers.iter().filter(|answer| **answer == Addition::Stored).count();
+    assert_eq!(stored, 1);
+    assert_eq!(store.depth(&service("a::b")).unwrap(), 1);
+}
+
+fn no_batch_is_taken_twice(db: &Database) {
+    let store = db.open();
+    let names: Vec<ServiceId> = (0..40).map(|number| service(&format!("s::{number}"))).collect();
+    let all: Vec<_> = (0..).zip(&names).map(|(n, name)| batch(name.as_str(), n)).collect();
+    store.add_all(&all);
+    let mut taken: Vec<HeaderId> = thread::scope(|scope| {
+        let takers: Vec<_> =
+            (0..4).map(|_| scope.spawn(|| store.take_round(&names).unwrap())).collect();
+        takers.into_iter().flat_map(|taker| taker.join().unwrap()).map(|t| t.batch_id).collect()
+    });
+    // A taker may leave out what another one holds, and the next round finds it.
+    taken.extend(store.take_round(&names).unwrap().into_iter().map(|taken| taken.batch_id));
+    taken.sort();
+    assert_eq!(taken, (0..40).map(id).collect::<Vec<_>>());
+}
+
+fn takers_enders_and_writers_together_keep_the_order(db: &Database) {
+    const SERVICES: u64 = 5;
+    const EACH: u64 = 30;
+    let store = db.open();
+    let names: Vec<ServiceId> = (0..SERVICES).map(|n| service(&format!("s::{n}"))).collect();
+    let committed: Mutex<BTreeMap<ServiceId, Vec<HeaderId>>> = Mutex::default();
+    let total = (SERVICES * EACH) as usize;
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for at in 0..EACH {
+                let round: Vec<_> = (0..)
+                    .zip(&names)
+                    .map(|(n, name)| batch(name.as_str(), at * SERVICES + n))
+                    .collect();
+                store.add_all(&round);
+            }
+        });
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while committed.lock().unwrap().values().map(Vec::len).sum::<usize>() < total {
+                    let ready = store.ready_services(None, 9).unwrap();
+                    for taken in store.take_round(&ready).unwrap() {
+                        let accepted = Event::Outcome { attempt: 1, outcome: Outcome::Accepted };
+                        store.record_one(happened(&taken, accepted));
+                        let mut committed = committed.lock().unwrap();
+                        let done = store.status(&taken, LedgerStatus::Committed);
+                        assert!(matches!(done, Recorded::Done { .. }), "{done:?}");
+                        committed.entry(taken.service_id).or_default().push(taken.batch_id);
+                    }
+                }
+            });
+        }
+    });
+    for (n, ids) in (0..).zip(committed.into_inner().unwrap().into_values()) {
+        assert_eq!(ids, (0..EACH).map(|at| id(at * SERVICES + n)).collect::<Vec<_>>());
+    }
+    assert!(store.depths(None, 9).unwrap().is_empty());
+}
+
+/// The slow writer has its place already when the fast one comes, and is held up in the middle of
+/// its transaction by a trigger that waits for a lock of ours.
+#[test]
+fn a_slow_writer_that_started_first_is_neither_overtaken_nor_seen_too_late() {
+    let db = Database::postgres();
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    store.commit_next("a::b");
+    db.execute(
+        "create function hold_up() returns trigger language plpgsql as
+             'begin perform pg_advisory_xact_lock(77, 7); return new; end';
+         create trigger hold_up before insert on batch_payloads for each row
+             when (new.serialized_batch = 'the bytes of 2') execute function hold_up();",
+    )
+    .unwrap();
+    let mut watcher = watcher(&db);
+    watcher.batch_execute("select pg_advisory_lock(77, 7)").unwrap();
+
+    thread::scope(|scope| {
+        let slow = scope.spawn(|| store.add_all(&[batch("a::b", 2)]));
+        wait_until_blocked(&mut watcher, "insert_payloads");
+        let fast = scope.spawn(|| store.add_all(&[batch("a::b", 3)]));
+        wait_until_blocked(&mut watcher, "reserve_stamps");
+        assert!(store.open_batches(&service("a::b"), 9).unwrap().is_empty());
+        assert!(store.take(&["a::b"]).is_empty());
+
+        watcher.batch_execute("select pg_advisory_unlock(77, 7)").unwrap();
+        slow.join().unwrap();
+        fast.join().unwrap();
+    });
+    assert_eq!([(); 2].map(|()| store.commit_next("a::b")), [id(2), id(3)]);
+}
+
+/// A batch that is added while the last one ends must become the head, whoever commits first.
+#[test]
+fn a_batch_that_is_added_while_the_last_one_ends_is_not_forgotten() {
+    let db = Database::postgres();
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    let taken = store.take_one("a::b");
+    store.outcome(&taken, Outcome::Accepted);
+    db.execute(
+        "create function hold_up() returns trigger language plpgsql as
+             'begin perform pg_advisory_xact_lock(77, 7); return new; end';
+         create trigger hold_up before insert on batch_payloads for each row
+             execute function hold_up();",
+    )
+    .unwrap();
+    let mut watcher = watcher(&db);
+    watcher.batch_execute("select pg_advisory_lock(77, 7)").unwrap();
+
+    thread::scope(|scope| {
+        let adder = scope.spawn(|| store.add_all(&[batch("a::b", 2)]));
+        wait_until_blocked(&mut watcher, "insert_payloads");
+        let ender = scope.spawn(|| store.status(&taken, LedgerStatus::Committed));
+        wait_until_blocked(&mut watcher, "lock_services");
+        watcher.batch_execute("select pg_advisory_unlock(77, 7)").unwrap();
+        adder.join().unwrap();
+        ender.join().unwrap();
+    });
+    assert_eq!(store.commit_next("a::b"), id(2));
+}
+
+fn watcher(db: &Database) -> PgConnection {
+    PgConnection::establish(&db.postgres_url()).unwrap()
+}
+
+/// Waits until a statement of that name is held up by a lock.
+fn wait_until_blocked(watcher: &mut PgConnection, statement: &str) {
+    #[derive(QueryableByName)]
+    struct Blocked {
+        #[diesel(sql_type = diesel::sql_types::BigInt)]
+        count: i64,
+    }
+    let sql = format!(
+        "select count(*) as count from pg_stat_activity
+         where wait_event_type = 'Lock' and query like '-- {statement}%'
+             and application_name = current_setting('application_name')"
+    );
+    let patience = std::time::Instant::now();
+    while sql_query(&sql).get_result::<Blocked>(watcher).unwrap().count == 0 {
+        assert!(patience.elapsed().as_secs() < 30, "{statement} was never held up");
+        thread::yield_now();
+    }
+}

@@ -1,0 +1,224 @@
+//! Databases to test on, and batches to put into them.
+
+use std::{
+    process,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use diesel::{Connection, PgConnection, SqliteConnection, connection::SimpleConnection};
+use grid_batch_core::{
+    Event, HeaderId, LedgerStatus, ManualClock, NewBatch, Outcome, ServiceId, StoredBatch,
+    Timestamp,
+};
+use grid_batch_store::{
+    Addition, Change, DatabaseUrl, Recorded, RetentionPlace, Store, StoreOptions, Taken,
+};
+use grid_batch_test_postgres::TestDatabase;
+
+/// A database of one of the two kinds, empty and of our own.
+pub struct Database {
+    kind: Kind,
+    name: String,
+    pub clock: Arc<ManualClock>,
+}
+
+enum Kind {
+    Postgres(TestDatabase),
+    Sqlite(tempfile::TempDir),
+}
+
+impl Database {
+    pub fn postgres() -> Self {
+        Self::of(Kind::Postgres(TestDatabase::create()))
+    }
+
+    pub fn sqlite() -> Self {
+        Self::of(Kind::Sqlite(tempfile::tempdir().unwrap()))
+    }
+
+    fn of(kind: Kind) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let name = format!("test-{}-{}", process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let clock = Arc::new(ManualClock::at(Timestamp::from_micros(1_000_000)));
+        Self { kind, name, clock }
+    }
+
+    pub fn url(&self) -> DatabaseUrl {
+        match &self.kind {
+            Kind::Postgres(_) => self.postgres_url().parse().unwrap(),
+            Kind::Sqlite(dir) => {
+                format!("sqlite://{}/batches.db", dir.path().display()).parse().unwrap()
+            }
+        }
+    }
+
+    pub fn is_postgres(&self) -> bool {
+        matches!(self.kind, Kind::Postgres(_))
+    }
+
+    /// The URL for a connection past the store. All of ours have one application name, which no
+    /// other test has.
+    pub fn postgres_url(&self) -> String {
+        match &self.kind {
+            Kind::Postgres(database) => {
+                format!("{}&application_name={}", database.url(), self.name)
+            }
+            Kind::Sqlite(_) => panic!("the test is for PostgreSQL alone"),
+        }
+    }
+
+    /// Opens the store, as a process that starts does.
+    pub fn open(&self) -> Store {
+        Store::open(&self.url(), self.options()).unwrap()
+    }
+
+    pub fn options(&self) -> StoreOptions {
+        StoreOptions {
+            connections: 4,
+            patience: Duration::from_secs(10),
+            clock: self.clock.clone(),
+        }
+    }
+
+    /// Runs SQL past the store.
+    pub fn execute(&self, sql: &str) -> diesel::QueryResult<()> {
+        match &self.kind {
+            Kind::Postgres(_) => {
+                PgConnection::establish(&self.postgres_url()).unwrap().batch_execute(sql)
+            }
+            Kind::Sqlite(dir) => {
+                let path = dir.path().join("batches.db");
+                let mut file = SqliteConnection::establish(path.to_str().unwrap()).unwrap();
+                file.batch_execute("pragma foreign_keys = on").unwrap();
+                file.batch_execute(sql)
+            }
+        }
+    }
+
+    pub fn later(&self, seconds: u64) -> Timestamp {
+        self.clock.advance(Duration::from_secs(seconds));
+        self.now()
+    }
+
+    pub fn now(&self) -> Timestamp {
+        grid_batch_core::Clock::now(&*self.clock)
+    }
+}
+
+pub fn service(name: &str) -> ServiceId {
+    name.parse().unwrap()
+}
+
+/// The id that begins with `number` and goes on with zeros.
+pub fn id(number: u64) -> HeaderId {
+    let mut bytes = [0; 64];
+    bytes[..8].copy_from_slice(&number.to_be_bytes());
+    HeaderId::from_bytes(bytes)
+}
+
+/// A batch with two transactions and some bytes of its own.
+pub fn batch(service_name: &str, number: u64) -> NewBatch {
+    NewBatch {
+        service_id: service(service_name),
+        batch_id: id(number),
+        transaction_ids: [1_000_000, 2_000_000].map(|n| id(number.wrapping_add(n))).to_vec(),
+        serialized_batch: format!("the bytes of {number}").into_bytes(),
+    }
+}
+
+/// What most tests do with a store.
+pub trait StoreExt {
+    fn add_all(&self, batches: &[NewBatch]);
+    fn take(&self, services: &[&str]) -> Vec<Taken>;
+    fn take_one(&self, service: &str) -> Taken;
+    fn one(&self, service: &str, number: u64) -> StoredBatch;
+    fn record_one(&self, change: Change) -> Recorded;
+    fn outcome(&self, taken: &Taken, outcome: Outcome) -> Recorded;
+    fn status(&self, taken: &Taken, status: LedgerStatus) -> Recorded;
+    fn commit_next(&self, service: &str) -> HeaderId;
+    fn remove_all_ended(&self, before: Timestamp, step: usize) -> usize;
+}
+
+impl StoreExt for Store {
+    /// Adds batches, none of which may be there before.
+    fn add_all(&self, batches: &[NewBatch]) {
+        let answers = self.add(&[batches]).unwrap();
+        assert_eq!(answers, [Ok(vec![Addition::Stored; batches.len()])]);
+    }
+
+    fn take(&self, services: &[&str]) -> Vec<Taken> {
+        let services: Vec<ServiceId> = services.iter().map(|name| service(name)).collect();
+        let mut taken = self.take_round(&services).unwrap();
+        taken.sort_by(|a, b| a.service_id.cmp(&b.service_id));
+        taken
+    }
+
+    fn take_one(&self, service: &str) -> Taken {
+        let [taken] = self.take(&[service]).try_into().unwrap();
+        taken
+    }
+
+    fn one(&self, name: &str, number: u64) -> StoredBatch {
+        self.story(&service(name), &id(number)).unwrap().unwrap().batch
+    }
+
+    fn record_one(&self, change: Change) -> Recorded {
+        self.record(&[change]).unwrap()[0]
+    }
+
+    fn outcome(&self, taken: &Taken, outcome: Outcome) -> Recorded {
+        self.record_one(happened(taken, Event::Outcome { attempt: taken.attempt, outcome }))
+    }
+
+    fn status(&self, taken: &Taken, status: LedgerStatus) -> Recorded {
+        self.record_one(happened(taken, Event::Status(status)))
+    }
+
+    /// Leads the next batch of a service to its commit.
+    fn commit_next(&self, service: &str) -> HeaderId {
+        let taken = self.take_one(service);
+        self.outcome(&taken, Outcome::Accepted);
+        let done = self.status(&taken, LedgerStatus::Committed);
+        assert!(matches!(done, Recorded::Done { .. }), "{done:?}");
+        taken.batch_id
+    }
+
+    /// Removes in steps until nothing older is left.
+    fn remove_all_ended(&self, before: Timestamp, step: usize) -> usize {
+        let mut removed = 0;
+        let mut from: Option<RetentionPlace> = None;
+        loop {
+            let done = self.remove_ended(before, from, step).unwrap();
+            removed += done.batches;
+            from = done.next;
+            if from.is_none() {
+                return removed;
+            }
+        }
+    }
+}
+
+/// The change that an event makes to a batch that was taken.
+pub fn happened(taken: &Taken, event: Event) -> Change {
+    Change {
+        epoch: Some(taken.epoch),
+        ..Change::new(taken.service_id.clone(), taken.batch_id, event)
+    }
+}
+
+/// Names of tests, each of which is run on both databases.
+macro_rules! on_both {
+    ($($test:ident),* $(,)?) => {
+        mod postgres {
+            $(#[test] fn $test() { super::$test(&crate::fixture::Database::postgres()); })*
+        }
+        mod sqlite {
+            $(#[test] fn $test() { super::$test(&crate::fixture::Database::sqlite()); })*
+        }
+    };
+}
+pub(crate) use on_both;

@@ -1,0 +1,119 @@
+use grid_batch_core::{BatchState, HeaderId, LedgerStatus, Outcome};
+use grid_batch_store::{Depth, Filter, PageStart, Store};
+
+use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
+
+on_both! {
+    pages_go_service_by_service_and_miss_nothing,
+    a_filter_shows_one_service,
+    every_state_can_be_listed_and_counted,
+    a_state_of_one_service_can_be_listed_in_pages,
+    depths_are_counted_per_service,
+}
+
+fn listed(store: &Store, filter: &Filter, page: usize) -> Vec<HeaderId> {
+    let mut ids = Vec::new();
+    let mut start = None;
+    loop {
+        let batches = store.list(filter, start.as_ref(), page).unwrap();
+        let Some(last) = batches.last() else { return ids };
+        start = Some(PageStart::after(last));
+        ids.extend(batches.into_iter().map(|batch| batch.batch_id));
+    }
+}
+
+fn pages_go_service_by_service_and_miss_nothing(db: &Database) {
+    let store = db.open();
+    store.add_all(&[4, 2, 9].map(|number| batch("b", number)));
+    store.add_all(&[7, 1].map(|number| batch("a", number)));
+    store.commit_next("b");
+    for page in [1, 2, 3, 100] {
+        assert_eq!(listed(&store, &Filter::default(), page), [7, 1, 4, 2, 9].map(id));
+    }
+    assert_eq!(store.count(&Filter::default()).unwrap(), 5);
+}
+
+fn a_filter_shows_one_service(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a", 1), batch("b", 2), batch("a", 3)]);
+    let filter = Filter { service_id: Some(service("a")), state: None };
+    assert_eq!(listed(&store, &filter, 1), [1, 3].map(id));
+    assert_eq!(store.count(&filter).unwrap(), 2);
+    let filter = Filter { service_id: Some(service("c")), state: None };
+    assert_eq!((listed(&store, &filter, 1), store.count(&filter).unwrap()), (vec![], 0));
+}
+
+fn every_state_can_be_listed_and_counted(db: &Database) {
+    let store = db.open();
+    let states = BatchState::ALL;
+    for (number, state) in (0..).zip(states) {
+        let name = format!("s::{number}");
+        store.add_all(&[batch(&name, number)]);
+        if state == BatchState::New {
+            continue;
+        }
+        let taken = store.take_one(&name);
+        let outcome = match state {
+            BatchState::New | BatchState::Submitting => continue,
+            BatchState::Delayed => Outcome::Busy,
+            BatchState::InDoubt | BatchState::Absent => Outcome::Unknown,
+            BatchState::Invalid => Outcome::Rejected,
+            BatchState::Pending | BatchState::Valid | BatchState::Committed => Outcome::Accepted,
+        };
+        store.outcome(&taken, outcome);
+        match state {
+            BatchState::Valid => drop(store.status(&taken, LedgerStatus::Valid)),
+            BatchState::Committed => drop(store.status(&taken, LedgerStatus::Committed)),
+            BatchState::Absent => {
+                let absent = grid_batch_core::Event::Evidence {
+                    attempt: 1,
+                    evidence: grid_batch_core::Evidence::Absent,
+                };
+                store.record_one(crate::fixture::happened(&taken, absent));
+            }
+            _ => {}
+        }
+    }
+    for (number, state) in (0..).zip(states) {
+        let filter = Filter { service_id: None, state: Some(state) };
+        assert_eq!(listed(&store, &filter, 2), [id(number)], "{state:?}");
+        assert_eq!(store.count(&filter).unwrap(), 1, "{state:?}");
+        let batches = store.list(&filter, None, 9).unwrap();
+        assert_eq!(batches[0].progress.state, state);
+    }
+}
+
+fn a_state_of_one_service_can_be_listed_in_pages(db: &Database) {
+    let store = db.open();
+    for name in ["a", "b"] {
+        store.add_all(&[1, 2, 3, 4, 5].map(|number| batch(name, number)));
+        store.commit_next(name);
+        store.outcome(&store.take_one(name), Outcome::Rejected);
+        store.take_one(name);
+    }
+    let filter = |state| Filter { service_id: Some(service("b")), state: Some(state) };
+    for page in [1, 2, 9] {
+        assert_eq!(listed(&store, &filter(BatchState::New), page), [4, 5].map(id));
+        assert_eq!(listed(&store, &filter(BatchState::Submitting), page), [id(3)]);
+        assert_eq!(listed(&store, &filter(BatchState::Invalid), page), [id(2)]);
+        assert_eq!(listed(&store, &filter(BatchState::Committed), page), [id(1)]);
+    }
+    let all_new = Filter { service_id: None, state: Some(BatchState::New) };
+    assert_eq!(listed(&store, &all_new, 3), [4, 5, 4, 5].map(id));
+    assert_eq!(store.count(&all_new).unwrap(), 4);
+}
+
+fn depths_are_counted_per_service(db: &Database) {
+    let store = db.open();
+    store.add_all(&[1, 2, 3].map(|number| batch("a", number)));
+    store.add_all(&[4].map(|number| batch("b", number)));
+    store.add_all(&[5, 6].map(|number| batch("c", number)));
+    store.commit_next("a");
+    store.commit_next("b");
+    let depth = |name, open| Depth { service_id: service(name), open };
+    assert_eq!(store.depths(None, 9).unwrap(), [depth("a", 2), depth("c", 2)]);
+    assert_eq!(store.depths(Some(&service("a")), 9).unwrap(), [depth("c", 2)]);
+    assert_eq!(store.depths(None, 1).unwrap(), [depth("a", 2)]);
+    let one = |name| store.depth(&service(name)).unwrap();
+    assert_eq!(["a", "b", "c", "never::seen"].map(one), [2, 0, 2, 0]);
+}

@@ -1,0 +1,70 @@
+use std::thread;
+
+use grid_batch_store::{Store, StoreError};
+
+use crate::fixture::{Database, StoreExt, batch, id, on_both};
+
+on_both! {
+    a_store_is_opened_again_as_it_was,
+    a_newer_schema_is_refused_and_left_alone,
+    several_that_start_at_once_migrate_once,
+    a_foreign_table_in_the_way_is_an_error_that_changes_nothing,
+}
+
+fn a_store_is_opened_again_as_it_was(db: &Database) {
+    db.open().add_all(&[batch("a::b", 1)]);
+    assert_eq!(db.open().take_one("a::b").batch_id, id(1));
+}
+
+fn a_newer_schema_is_refused_and_left_alone(db: &Database) {
+    drop(db.open());
+    db.execute("insert into __diesel_schema_migrations (version) values ('29991231000000')")
+        .unwrap();
+    let error = Store::open(&db.url(), db.options()).unwrap_err();
+    assert!(matches!(error, StoreError::SchemaNewer { .. }), "{error}");
+    let message = error.to_string();
+    assert!(message.contains("29991231000000") && message.contains("20261121000001"), "{message}");
+}
+
+fn several_that_start_at_once_migrate_once(db: &Database) {
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| db.open().ready_services(None, 1).unwrap());
+        }
+    });
+}
+
+fn a_foreign_table_in_the_way_is_an_error_that_changes_nothing(db: &Database) {
+    db.execute("create table batches (id integer)").unwrap();
+    let error = Store::open(&db.url(), db.options()).unwrap_err();
+    assert!(error.to_string().contains("batches"), "{error}");
+    // Nothing of ours was left beside it.
+    db.execute("create table services (id integer)").unwrap();
+}
+
+#[test]
+fn a_file_that_is_no_database_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("text.db");
+    std::fs::write(&path, "no database ".repeat(1_000)).unwrap();
+    let url = format!("sqlite://{}", path.display()).parse().unwrap();
+    let error = Store::open(&url, Default::default()).unwrap_err().to_string();
+    assert!(error.contains("text.db") && error.contains("not a database"), "{error}");
+}
+
+#[test]
+fn a_file_in_no_directory_is_an_error_that_names_it() {
+    let url = "sqlite:///nowhere/at/all/batches.db".parse().unwrap();
+    let error = Store::open(&url, Default::default()).unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable { .. }));
+    assert!(error.to_string().contains("/nowhere/at/all/batches.db"), "{error}");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_an_error_without_secrets() {
+    let url = "postgres://user:hidden@127.0.0.1:1/db".parse().unwrap();
+    let error = Store::open(&url, Default::default()).unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable { .. }));
+    let message = error.to_string();
+    assert!(message.contains("127.0.0.1") && !message.contains("hidden"), "{message}");
+}

@@ -1,0 +1,281 @@
+use std::time::Duration;
+
+use grid_batch_core::{
+    BatchState, Event, Evidence, HeaderId, LedgerStatus, Outcome, Progress, Receipt, transition,
+};
+use grid_batch_store::{Change, Recorded, Stale, Store, Taken};
+
+use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};
+
+on_both! {
+    every_transition_is_recorded_as_core_draws_it,
+    a_late_outcome_changes_nothing,
+    a_change_from_another_epoch_changes_nothing,
+    a_batch_that_waits_its_turn_cannot_be_changed,
+    a_batch_that_is_not_there_is_not_found,
+    a_group_is_recorded_each_for_itself,
+    several_changes_of_one_batch_follow_one_another,
+    errors_and_times_are_kept,
+    a_ledgers_words_are_kept_as_far_as_they_can_be,
+    the_tables_refuse_what_the_design_does_not_draw,
+}
+
+/// Every event, about the present attempt and about another.
+fn events() -> Vec<Event> {
+    let mut events = vec![Event::Taken];
+    for status in [
+        LedgerStatus::Unknown,
+        LedgerStatus::Pending,
+        LedgerStatus::Valid,
+        LedgerStatus::Invalid,
+        LedgerStatus::Committed,
+    ] {
+        events.push(Event::Status(status));
+    }
+    for attempt in [1, 2] {
+        events.push(Event::OwnerLost { attempt });
+        for outcome in [
+            Outcome::Accepted,
+            Outcome::Busy,
+            Outcome::NotSent,
+            Outcome::Rejected,
+            Outcome::Refused,
+            Outcome::Unknown,
+        ] {
+            events.push(Event::Outcome { attempt, outcome });
+        }
+        for evidence in
+            [Evidence::Committed, Evidence::Present, Evidence::Absent, Evidence::Inconclusive]
+        {
+            events.push(Event::Evidence { attempt, evidence });
+        }
+    }
+    events
+}
+
+/// Leads a fresh batch of the service to a state, at its first attempt.
+fn lead_to(store: &Store, name: &str, state: BatchState) -> Option<Taken> {
+    if state == BatchState::New {
+        return None;
+    }
+    let taken = store.take_one(name);
+    let outcome = |outcome| Event::Outcome { attempt: 1, outcome };
+    let absent = Event::Evidence { attempt: 1, evidence: Evidence::Absent };
+    let way = match state {
+        BatchState::New | BatchState::Submitting => vec![],
+        BatchState::Delayed => vec![outcome(Outcome::NotSent)],
+        BatchState::InDoubt => vec![outcome(Outcome::Unknown)],
+        BatchState::Absent => vec![outcome(Outcome::Unknown), absent],
+        BatchState::Pending => vec![outcome(Outcome::Accepted)],
+        BatchState::Valid => vec![outcome(Outcome::Accepted), Event::Status(LedgerStatus::Valid)],
+        BatchState::Invalid => vec![outcome(Outcome::Rejected)],
+        BatchState::Committed => {
+            vec![outcome(Outcome::Unknown), Event::Status(LedgerStatus::Committed)]
+        }
+    };
+    for event in way {
+        store.record_one(happened(&taken, event));
+    }
+    Some(taken)
+}
+
+fn every_transition_is_recorded_as_core_draws_it(db: &Database) {
+    let store = db.open();
+    let cases: Vec<(BatchState, Event)> = BatchState::ALL
+        .into_iter()
+        .flat_map(|state| events().into_iter().map(move |event| (state, event)))
+        .filter(|(_, event)| *event != Event::Taken)
+        .collect();
+    let all: Vec<_> = (0..).zip(&cases).map(|(n, _)| batch(&format!("s::{n}"), n)).collect();
+    store.add_all(&all);
+
+    for (number, (state, event)) in (0..).zip(cases) {
+        let name = format!("s::{number}");
+        lead_to(&store, &name, state);
+        let before = store.one(&name, number).progress;
+        let attempts = u32::from(state != BatchState::New);
+        assert_eq!(before, Progress { state, attempts }, "{state:?}");
+
+        let recorded = store.record_one(Change::new(service(&name), id(number), event));
+        let after = store.one(&name, number).progress;
+        match transition(before, event) {
+            Ok(next) => {
+                let done = Recorded::Done { state: next.state, next_waits: false };
+                assert_eq!((recorded, after), (done, next), "{state:?} {event:?}");
+            }
+            Err(error) => {
+                assert_eq!(recorded, Recorded::Stale(Stale::Transition(error)));
+                assert_eq!(after, before, "{state:?} {event:?}");
+            }
+        }
+    }
+}
+
+fn a_late_outcome_changes_nothing(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    let first = store.take_one("a::b");
+    store.outcome(&first, Outcome::NotSent);
+    let second = store.take_one("a::b");
+    assert!(matches!(store.outcome(&first, Outcome::Rejected), Recorded::Stale(_)));
+    assert_eq!(store.one("a::b", 1).progress.state, BatchState::Submitting);
+    assert!(matches!(store.outcome(&second, Outcome::Accepted), Recorded::Done { .. }));
+}
+
+fn a_change_from_another_epoch_changes_nothing(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    let taken = store.take_one("a::b");
+    db.execute("update batch_statuses set epoch = 7").unwrap();
+    let stale = store.outcome(&taken, Outcome::Accepted);
+    assert_eq!(stale, Recorded::Stale(Stale::Epoch { given: 0, present: 7 }));
+    assert_eq!(store.one("a::b", 1).progress.state, BatchState::Submitting);
+    let in_time = Taken { epoch: 7, ..taken };
+    assert!(matches!(store.outcome(&in_time, Outcome::Accepted), Recorded::Done { .. }));
+}
+
+fn a_batch_that_waits_its_turn_cannot_be_changed(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
+    for event in events() {
+        let recorded = store.record_one(Change::new(service("a::b"), id(2), event));
+        assert!(matches!(recorded, Recorded::Stale(_)), "{event:?}: {recorded:?}");
+    }
+    assert_eq!(store.one("a::b", 2).progress, Progress::NEW);
+}
+
+fn a_batch_that_is_not_there_is_not_found(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    let event = Event::Status(LedgerStatus::Committed);
+    for (name, number) in [("a::b", 2), ("c::d", 1)] {
+        let recorded = store.record_one(Change::new(service(name), id(number), event));
+        assert_eq!(recorded, Recorded::NotFound);
+    }
+}
+
+fn a_group_is_recorded_each_for_itself(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::1", 1), batch("a::2", 2), batch("a::2", 3), batch("a::3", 4)]);
+    let taken = store.take(&["a::1", "a::2", "a::3"]);
+    let outcome = |taken: &Taken, outcome| happened(taken, Event::Outcome { attempt: 1, outcome });
+    let recorded = store
+        .record(&[
+            outcome(&taken[0], Outcome::Accepted),
+            outcome(&taken[1], Outcome::Rejected),
+            happened(
+                &Taken { batch_id: id(99), ..taken[0].clone() },
+                Event::OwnerLost { attempt: 1 },
+            ),
+            happened(&taken[2], Event::OwnerLost { attempt: 5 }),
+        ])
+        .unwrap();
+    assert_eq!(recorded[0], Recorded::Done { state: BatchState::Pending, next_waits: false });
+    assert_eq!(recorded[1], Recorded::Done { state: BatchState::Invalid, next_waits: true });
+    assert_eq!(recorded[2], Recorded::NotFound);
+    assert!(matches!(recorded[3], Recorded::Stale(_)));
+}
+
+fn several_changes_of_one_batch_follow_one_another(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
+    let taken = store.take_one("a::b");
+    let accepted = Event::Outcome { attempt: 1, outcome: Outcome::Accepted };
+    let states: Vec<Recorded> = store
+        .record(&[
+            happened(&taken, accepted),
+            happened(&taken, Event::Status(LedgerStatus::Valid)),
+            happened(&taken, Event::Status(LedgerStatus::Committed)),
+            happened(&taken, Event::Status(LedgerStatus::Invalid)),
+        ])
+        .unwrap();
+    assert_eq!(states[1], Recorded::Done { state: BatchState::Valid, next_waits: false });
+    assert_eq!(states[2], Recorded::Done { state: BatchState::Committed, next_waits: true });
+    assert!(matches!(states[3], Recorded::Stale(_)));
+    assert_eq!(store.one("a::b", 1).progress.state, BatchState::Committed);
+    assert_eq!(store.take_one("a::b").batch_id, id(2));
+}
+
+fn errors_and_times_are_kept(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    let taken = store.take_one("a::b");
+    let busy = Event::Outcome { attempt: 1, outcome: Outcome::Busy };
+    let retry_at = db.later(2).plus(Duration::from_secs(15));
+    store.record_one(Change {
+        error: Some("429: the queue is full".to_owned()),
+        retry_at: Some(retry_at),
+        ..happened(&taken, busy)
+    });
+    let stored = store.one("a::b", 1);
+    assert_eq!(stored.last_error.as_deref(), Some("429: the queue is full"));
+    assert_eq!(stored.next_try_at, Some(retry_at));
+
+    let submitted_at = db.later(20);
+    let again = store.take_one("a::b");
+    store.outcome(&again, Outcome::Accepted);
+    let checked_at = db.later(1);
+    store.status(&again, LedgerStatus::Unknown);
+    let stored = store.one("a::b", 1);
+    assert_eq!(stored.submitted_at, Some(submitted_at));
+    assert_eq!((stored.checked_at, stored.next_try_at), (Some(checked_at), None));
+    assert_eq!(stored.last_error.as_deref(), Some("429: the queue is full"));
+
+    let ended_at = db.later(1);
+    store.status(&again, LedgerStatus::Committed);
+    let stored = store.one("a::b", 1);
+    assert_eq!((stored.submitted_at, stored.ended_at), (Some(submitted_at), Some(ended_at)));
+    assert_eq!((stored.checked_at, stored.progress.attempts), (Some(ended_at), 2));
+    assert_eq!(stored.last_error.as_deref(), Some("429: the queue is full"));
+}
+
+fn a_ledgers_words_are_kept_as_far_as_they_can_be(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    let taken = store.take_one("a::b");
+    let receipt = Receipt {
+        transaction_id: None,
+        error_message: format!("nul \0 and ü, {}", "ß".repeat(5_000)),
+        error_data: vec![0, 255, 0],
+    };
+    let rejected = Event::Outcome { attempt: 1, outcome: Outcome::Rejected };
+    store.record_one(Change {
+        error: Some("\0".to_owned()),
+        receipts: vec![receipt],
+        ..happened(&taken, rejected)
+    });
+    let story = store.story(&service("a::b"), &id(1)).unwrap().unwrap();
+    assert_eq!(story.batch.last_error.as_deref(), Some("\u{fffd}"));
+    assert!(story.receipts[0].error_message.starts_with("nul \u{fffd} and ü, ßßß"));
+    assert!(story.receipts[0].error_message.len() <= 4_100);
+    assert_eq!(story.receipts[0].error_data, [0, 255, 0]);
+}
+
+fn the_tables_refuse_what_the_design_does_not_draw(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    for (submitted, status) in [
+        ("true", "DELAYED"),
+        ("false", "PENDING"),
+        ("false", "VALID"),
+        ("true", "COMMITTED"),
+        ("true", "LOST"),
+    ] {
+        let sql =
+            format!("update batch_statuses set submitted = {submitted}, dlt_status = '{status}'");
+        assert!(db.execute(&sql).is_err(), "{sql}");
+    }
+    for sql in [
+        "update batches set dlt_status = 'COMMITTED'",
+        "update batches set ended_at = 5",
+        "update batches set ended_at = 5, dlt_status = 'PENDING'",
+        "update batch_statuses set batch_seq = null",
+        "insert into transactions values (999, 0, null)",
+        "insert into batch_payloads select 999, serialized_batch from batch_payloads",
+        "insert into batches (service_id, batch_id, created_at)
+             select service_id, batch_id, created_at + 1 from batches",
+    ] {
+        assert!(db.execute(sql).is_err(), "{sql}");
+    }
+    let _: HeaderId = store.commit_next("a::b");
+}

@@ -1,0 +1,50 @@
+use grid_batch_core::{BatchState, Outcome};
+use grid_batch_store::Recorded;
+
+use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
+
+on_both! {
+    what_was_with_a_submitter_at_a_crash_is_in_doubt_after_it,
+    a_restart_in_the_middle_loses_nothing,
+    many_orphans_are_recovered_in_steps,
+}
+
+fn what_was_with_a_submitter_at_a_crash_is_in_doubt_after_it(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1), batch("c::d", 2), batch("a::b", 3)]);
+    let orphan = store.take_one("a::b");
+    drop(store);
+
+    let store = db.open();
+    assert_eq!(store.recover().unwrap(), 1);
+    assert_eq!(store.one("a::b", 1).progress.state, BatchState::InDoubt);
+    assert_eq!(store.one("c::d", 2).progress.state, BatchState::New);
+    assert!(store.take(&["a::b"]).is_empty());
+    assert_eq!(store.recover().unwrap(), 0);
+
+    // The outcome that comes in after all is too late.
+    assert!(matches!(store.outcome(&orphan, Outcome::NotSent), Recorded::Stale(_)));
+    let story = store.story(&service("a::b"), &id(1)).unwrap().unwrap();
+    assert_eq!(story.failed_attempts[0].outcome, "owner lost");
+}
+
+fn a_restart_in_the_middle_loses_nothing(db: &Database) {
+    let numbers: Vec<u64> = (0..6).collect();
+    db.open().add_all(&numbers.iter().map(|n| batch("a::b", *n)).collect::<Vec<_>>());
+    let mut committed = Vec::new();
+    for _ in &numbers {
+        committed.push(db.open().commit_next("a::b"));
+    }
+    assert_eq!(committed, numbers.into_iter().map(id).collect::<Vec<_>>());
+    assert_eq!(db.open().depth(&service("a::b")).unwrap(), 0);
+}
+
+fn many_orphans_are_recovered_in_steps(db: &Database) {
+    let store = db.open();
+    let names: Vec<String> = (0..1_203).map(|number| format!("s::{number:04}")).collect();
+    let all: Vec<_> = (0..).zip(&names).map(|(number, name)| batch(name, number)).collect();
+    store.add_all(&all);
+    let some: Vec<&str> = names.iter().step_by(2).map(String::as_str).collect();
+    assert_eq!(store.take(&some).len(), some.len());
+    assert_eq!(store.recover().unwrap(), some.len());
+}

@@ -1,0 +1,89 @@
+use grid_batch_core::{BatchState, Outcome};
+use grid_batch_store::Addition;
+
+use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
+
+on_both! {
+    only_what_ended_long_ago_is_removed,
+    everything_about_a_batch_goes_with_it,
+    a_step_is_bounded_and_the_next_goes_on,
+    an_old_open_batch_keeps_no_younger_one_from_being_removed,
+    the_queue_goes_on_after_a_removal,
+}
+
+fn only_what_ended_long_ago_is_removed(db: &Database) {
+    let store = db.open();
+    store.add_all(&[1, 2, 3, 4].map(|number| batch("a::b", number)));
+    store.commit_next("a::b");
+    let limit = db.later(10);
+    store.commit_next("a::b");
+    assert_eq!(store.remove_all_ended(limit, 100), 1);
+    let left: Vec<_> = store.list(&Default::default(), None, 9).unwrap();
+    let left: Vec<_> = left.into_iter().map(|b| (b.batch_id, b.progress.state)).collect();
+    let expected =
+        [(id(2), BatchState::Committed), (id(3), BatchState::New), (id(4), BatchState::New)];
+    assert_eq!(left, expected);
+}
+
+fn everything_about_a_batch_goes_with_it(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    store.outcome(&store.take_one("a::b"), Outcome::NotSent);
+    store.outcome(&store.take_one("a::b"), Outcome::Rejected);
+    assert_eq!(store.remove_all_ended(db.later(1), 100), 1);
+    for table in
+        ["batches", "batch_payloads", "transactions", "transaction_receipts", "submission_attempts"]
+    {
+        // Fails if a row is left: its column has no room for it.
+        let sql =
+            format!("create table none_of_{table} as select 1 / count(*) as one from {table}");
+        if db.is_postgres() {
+            assert!(db.execute(&sql).unwrap_err().to_string().contains("division by zero"));
+        } else {
+            db.execute(&format!("create table none_of_{table} (one integer not null)")).unwrap();
+            let sql = format!(
+                "insert into none_of_{table} select nullif(1, 1 + count(*)) from {table} limit 1"
+            );
+            assert!(db.execute(&sql).is_err(), "{table}");
+        }
+    }
+    assert_eq!(store.add(&[&[batch("a::b", 1)]]).unwrap(), [Ok(vec![Addition::Stored])]);
+}
+
+fn a_step_is_bounded_and_the_next_goes_on(db: &Database) {
+    let store = db.open();
+    store
+        .add_all(&(0..10).map(|number| batch(&format!("s::{number}"), number)).collect::<Vec<_>>());
+    for number in 0..10 {
+        store.commit_next(&format!("s::{number}"));
+    }
+    let before = db.later(1);
+    let first = store.remove_ended(before, None, 4).unwrap();
+    assert_eq!(first.batches, 4);
+    let second = store.remove_ended(before, first.next, 4).unwrap();
+    assert_eq!(second.batches, 4);
+    let third = store.remove_ended(before, second.next, 4).unwrap();
+    assert_eq!(third.batches, 2);
+    let last = store.remove_ended(before, third.next, 4).unwrap();
+    assert_eq!((last.batches, last.next), (0, None));
+}
+
+fn an_old_open_batch_keeps_no_younger_one_from_being_removed(db: &Database) {
+    let store = db.open();
+    store.add_all(&[0, 1, 2, 3].map(|number| batch("stuck::one", number)));
+    store.add_all(&[batch("a::b", 4)]);
+    store.commit_next("a::b");
+    assert_eq!(store.remove_all_ended(db.later(1), 2), 1);
+    assert_eq!(store.depth(&service("stuck::one")).unwrap(), 4);
+}
+
+fn the_queue_goes_on_after_a_removal(db: &Database) {
+    let store = db.open();
+    store.add_all(&[1, 2, 3].map(|number| batch("a::b", number)));
+    store.commit_next("a::b");
+    assert_eq!(store.remove_all_ended(db.later(1), 9), 1);
+    assert_eq!(store.commit_next("a::b"), id(2));
+    store.add_all(&[batch("a::b", 4)]);
+    assert_eq!([(); 2].map(|()| store.commit_next("a::b")), [id(3), id(4)]);
+    assert_eq!(store.depth(&service("a::b")).unwrap(), 0);
+}

@@ -1,0 +1,130 @@
+use std::collections::BTreeSet;
+
+use grid_batch_core::{BatchState, Event, Evidence, Outcome};
+use grid_batch_store::Change;
+
+use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};
+
+on_both! {
+    a_round_takes_the_oldest_of_each_service,
+    a_service_gives_nothing_while_its_batch_is_under_way,
+    foreign_and_empty_services_give_nothing,
+    a_service_named_twice_gives_one_batch,
+    what_is_taken_is_marked_before_it_is_handed_out,
+    a_delayed_batch_is_taken_when_its_delay_is_over,
+    an_absent_batch_is_taken_at_once,
+    ready_services_are_those_that_a_round_would_take,
+    going_through_ready_services_gives_each_its_turn,
+    a_busy_service_keeps_no_other_waiting,
+}
+
+fn a_round_takes_the_oldest_of_each_service(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::1", 1), batch("a::2", 2), batch("a::1", 3), batch("a::3", 4)]);
+    let taken = store.take(&["a::1", "a::2"]);
+    let ids: Vec<_> = taken.iter().map(|taken| taken.batch_id).collect();
+    assert_eq!(ids, [id(1), id(2)]);
+    assert_eq!((taken[0].attempt, taken[0].epoch), (1, 0));
+    assert_eq!(taken[0].serialized_batch, batch("a::1", 1).serialized_batch);
+    assert_eq!(store.one("a::3", 4).progress.state, BatchState::New);
+}
+
+fn a_service_gives_nothing_while_its_batch_is_under_way(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
+    let first = store.take_one("a::b");
+    assert!(store.take(&["a::b"]).is_empty());
+    store.outcome(&first, Outcome::Accepted);
+    assert!(store.take(&["a::b"]).is_empty());
+}
+
+fn foreign_and_empty_services_give_nothing(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    assert!(store.take(&["never::seen", "a::", "A::B", "a::bb"]).is_empty());
+    store.commit_next("a::b");
+    assert!(store.take(&["a::b"]).is_empty());
+}
+
+fn a_service_named_twice_gives_one_batch(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
+    assert_eq!(store.take(&["a::b", "a::b"]).len(), 1);
+}
+
+fn what_is_taken_is_marked_before_it_is_handed_out(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    db.later(3);
+    store.take_one("a::b");
+    let seen_by_another = db.open().one("a::b", 1);
+    assert_eq!(seen_by_another.progress.state, BatchState::Submitting);
+    assert_eq!(seen_by_another.progress.attempts, 1);
+    assert_eq!(seen_by_another.submitted_at, Some(db.now()));
+}
+
+fn a_delayed_batch_is_taken_when_its_delay_is_over(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
+    let taken = store.take_one("a::b");
+    let busy = Event::Outcome { attempt: 1, outcome: Outcome::Busy };
+    let retry_at = db.now().plus(std::time::Duration::from_secs(15));
+    store.record_one(Change { retry_at: Some(retry_at), ..happened(&taken, busy) });
+
+    db.later(14);
+    assert!(store.take(&["a::b"]).is_empty());
+    assert!(store.ready_services(None, 9).unwrap().is_empty());
+    db.later(1);
+    assert_eq!(store.ready_services(None, 9).unwrap(), [service("a::b")]);
+    let again = store.take_one("a::b");
+    assert_eq!((again.batch_id, again.attempt), (id(1), 2));
+}
+
+fn an_absent_batch_is_taken_at_once(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
+    let taken = store.take_one("a::b");
+    store.outcome(&taken, Outcome::Unknown);
+    assert!(store.take(&["a::b"]).is_empty());
+    let absent = Event::Evidence { attempt: 1, evidence: Evidence::Absent };
+    store.record_one(happened(&taken, absent));
+    let again = store.take_one("a::b");
+    assert_eq!((again.batch_id, again.attempt), (id(1), 2));
+}
+
+fn ready_services_are_those_that_a_round_would_take(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::1", 1), batch("a::2", 2), batch("a::3", 3), batch("a::4", 4)]);
+    store.commit_next("a::1");
+    store.take_one("a::2");
+    let ready = store.ready_services(None, 9).unwrap();
+    assert_eq!(ready, [service("a::3"), service("a::4")]);
+    assert_eq!(store.take_round(&ready).unwrap().len(), 2);
+    assert!(store.ready_services(None, 9).unwrap().is_empty());
+}
+
+fn going_through_ready_services_gives_each_its_turn(db: &Database) {
+    let store = db.open();
+    let names: Vec<String> = (0..10).map(|number| format!("s::{number}")).collect();
+    for (number, name) in (0..).zip(&names) {
+        store.add_all(&[batch(name, number)]);
+    }
+    let mut seen = BTreeSet::new();
+    let mut after = None;
+    for _ in 0..4 {
+        let page = store.ready_services(after.as_ref(), 3).unwrap();
+        after = page.last().cloned();
+        seen.extend(page.into_iter().map(|service| service.to_string()));
+    }
+    assert_eq!(seen, names.into_iter().collect());
+}
+
+fn a_busy_service_keeps_no_other_waiting(db: &Database) {
+    let store = db.open();
+    let many: Vec<_> = (0..300).map(|number| batch("busy::one", number)).collect();
+    store.add_all(&many);
+    let few: Vec<_> = (0..9).map(|number| batch(&format!("s::{number}"), 1_000 + number)).collect();
+    store.add_all(&few);
+    let ready = store.ready_services(None, 10).unwrap();
+    assert_eq!(store.take_round(&ready).unwrap().len(), 10);
+}

@@ -1,0 +1,115 @@
+use std::time::Duration;
+
+use grid_batch_core::{BatchState, Event, Outcome, Receipt};
+use grid_batch_store::Change;
+
+use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};
+
+on_both! {
+    a_story_tells_everything_from_the_beginning_to_the_end,
+    a_batch_that_waits_knows_how_many_are_ahead,
+    an_invalid_batch_always_has_a_reason,
+    of_very_many_attempts_the_latest_are_told,
+    what_was_never_stored_has_no_story,
+    open_batches_are_read_in_order,
+}
+
+fn a_story_tells_everything_from_the_beginning_to_the_end(db: &Database) {
+    let store = db.open();
+    let new = batch("a::b", 1);
+    store.add_all(std::slice::from_ref(&new));
+    let submitted_at = db.later(1);
+    let first = store.take_one("a::b");
+    let ended_at = db.later(1);
+    let retry_at = ended_at.plus(Duration::from_secs(15));
+    let busy = Event::Outcome { attempt: 1, outcome: Outcome::Busy };
+    store.record_one(Change {
+        error: Some("429".to_owned()),
+        retry_at: Some(retry_at),
+        ..happened(&first, busy)
+    });
+    db.later(20);
+    let second = store.take_one("a::b");
+    let rejected = Event::Outcome { attempt: 2, outcome: Outcome::Rejected };
+    let receipt = |position: usize| Receipt {
+        transaction_id: Some(new.transaction_ids[position]),
+        error_message: format!("reason {position}"),
+        error_data: vec![position as u8],
+    };
+    store.record_one(Change {
+        receipts: vec![receipt(1), receipt(0), receipt(1)],
+        ..happened(&second, rejected)
+    });
+
+    let story = store.story(&service("a::b"), &id(1)).unwrap().unwrap();
+    assert_eq!(story.batch.progress.state, BatchState::Invalid);
+    assert_eq!(story.transaction_ids, new.transaction_ids);
+    assert_eq!(story.receipts, [receipt(1), receipt(0), receipt(1)]);
+    let attempts: Vec<_> =
+        story.failed_attempts.iter().map(|a| (a.attempt, a.outcome.as_str())).collect();
+    assert_eq!(attempts, [(1, "busy"), (2, "rejected")]);
+    let told = &story.failed_attempts[0];
+    assert_eq!((told.submitted_at, told.ended_at), (Some(submitted_at), ended_at));
+    assert_eq!((told.error.as_deref(), told.next_try_at), (Some("429"), Some(retry_at)));
+    assert_eq!(story.ahead, 0);
+}
+
+fn a_batch_that_waits_knows_how_many_are_ahead(db: &Database) {
+    let store = db.open();
+    store.add_all(&[1, 2, 3, 4].map(|number| batch("a::b", number)));
+    let ahead = |number| store.story(&service("a::b"), &id(number)).unwrap().unwrap().ahead;
+    assert_eq!([1, 2, 3, 4].map(ahead), [0, 1, 2, 3]);
+    store.commit_next("a::b");
+    assert_eq!([1, 2, 3, 4].map(ahead), [0, 0, 1, 2]);
+}
+
+fn an_invalid_batch_always_has_a_reason(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
+    store.outcome(&store.take_one("a::b"), Outcome::Rejected);
+    let taken = store.take_one("a::b");
+    let rejected = Event::Outcome { attempt: 1, outcome: Outcome::Rejected };
+    store.record_one(Change { error: Some("400: no".to_owned()), ..happened(&taken, rejected) });
+    let reason = |number| {
+        let story = store.story(&service("a::b"), &id(number)).unwrap().unwrap();
+        story.receipts.into_iter().map(|receipt| receipt.error_message).collect::<Vec<_>>()
+    };
+    assert_eq!(reason(1), ["the ledger gave no reason"]);
+    assert_eq!(reason(2), ["400: no"]);
+}
+
+fn of_very_many_attempts_the_latest_are_told(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    for _ in 0..130 {
+        store.outcome(&store.take_one("a::b"), Outcome::NotSent);
+    }
+    let story = store.story(&service("a::b"), &id(1)).unwrap().unwrap();
+    assert_eq!(story.batch.progress.attempts, 130);
+    let attempts: Vec<u32> = story.failed_attempts.iter().map(|a| a.attempt).collect();
+    assert_eq!(attempts, (31..=130).collect::<Vec<u32>>());
+}
+
+fn what_was_never_stored_has_no_story(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    assert_eq!(store.story(&service("a::b"), &id(2)).unwrap(), None);
+    assert_eq!(store.story(&service("c::d"), &id(1)).unwrap(), None);
+    assert_eq!(store.serialized_batch(&service("c::d"), &id(1)).unwrap(), None);
+    assert!(store.find(&id(2)).unwrap().is_empty());
+}
+
+fn open_batches_are_read_in_order(db: &Database) {
+    let store = db.open();
+    store.add_all(&[9, 1, 5, 3].map(|number| batch("a::b", number)));
+    store.commit_next("a::b");
+    store.take_one("a::b");
+    let open = |limit| -> Vec<_> {
+        let open = store.open_batches(&service("a::b"), limit).unwrap();
+        open.into_iter().map(|batch| (batch.batch_id, batch.progress.state)).collect()
+    };
+    let expected =
+        [(id(1), BatchState::Submitting), (id(5), BatchState::New), (id(3), BatchState::New)];
+    assert_eq!(open(9), expected);
+    assert_eq!(open(2), expected[..2]);
+}
