@@ -56,7 +56,7 @@ pub(crate) trait Row: QueryableByName<diesel::sqlite::Sqlite> + 'static {}
 impl<R: QueryableByName<diesel::sqlite::Sqlite> + 'static> Row for R {}
 
 impl Connection {
-    pub(crate) fn open(url: &DatabaseUrl) -> Result<Self, ConnectionError> {
+    pub(crate) fn open(url: &DatabaseUrl, patience: Duration) -> Result<Self, ConnectionError> {
         let mut connection = match url.kind() {
             #[cfg(feature = "postgres")]
             Kind::Postgres(url) => Self::Postgres(PgConnection::establish(url)?),
@@ -68,8 +68,8 @@ impl Connection {
                 Self::Sqlite(SqliteConnection::establish(path)?)
             }
         };
-        let greeting = connection.dialect().greeting();
-        connection.batch_execute(greeting).map_err(ConnectionError::CouldntSetupConfiguration)?;
+        let greeting = connection.dialect().greeting(patience);
+        connection.batch_execute(&greeting).map_err(ConnectionError::CouldntSetupConfiguration)?;
         Ok(connection)
     }
 
@@ -152,6 +152,7 @@ impl Connection {
 #[derive(Debug)]
 pub(crate) struct Manager {
     url: DatabaseUrl,
+    patience: Duration,
 }
 
 impl ManageConnection for Manager {
@@ -159,7 +160,7 @@ impl ManageConnection for Manager {
     type Error = diesel::r2d2::Error;
 
     fn connect(&self) -> Result<Connection, Self::Error> {
-        Connection::open(&self.url).map_err(diesel::r2d2::Error::ConnectionError)
+        Connection::open(&self.url, self.patience).map_err(diesel::r2d2::Error::ConnectionError)
     }
 
     fn is_valid(&self, connection: &mut Connection) -> Result<(), Self::Error> {
@@ -188,7 +189,7 @@ impl Pools {
         patience: Duration,
     ) -> Result<Self, StoreError> {
         // The first connection is made here, where its error can be told in full.
-        let dialect = Connection::open(url)
+        let dialect = Connection::open(url, patience)
             .map_err(|error| StoreError::Unavailable { message: format!("{url}: {error}") })?
             .dialect();
         let pool = |size: u32| {
@@ -196,7 +197,7 @@ impl Pools {
                 .max_size(size)
                 .min_idle(Some(0))
                 .connection_timeout(patience)
-                .build(Manager { url: url.clone() })
+                .build(Manager { url: url.clone(), patience })
                 .map_err(|error| StoreError::Unavailable { message: format!("{url}: {error}") })
         };
         let writers = dialect.writers(connections);

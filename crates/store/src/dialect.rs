@@ -1,5 +1,7 @@
 //! Everything in which the two databases differ, and nothing else.
 
+use std::time::Duration;
+
 use crate::{
     StoreError,
     connection::Connection,
@@ -63,23 +65,24 @@ impl Dialect {
         }
     }
 
-    /// What a new connection is told first.
-    pub(crate) fn greeting(self) -> &'static str {
+    /// What a new connection is told first; it waits for others no longer than `patience`.
+    pub(crate) fn greeting(self, patience: Duration) -> String {
+        let patience = patience.as_millis().clamp(1, 1 << 30);
         match self {
             // Every statement on a batch's way looks up a handful of rows by index. A planner that
             // last saw a table when it was small would scan it, and go on doing so while it grows.
             #[cfg(feature = "postgres")]
-            Self::Postgres => {
-                "set client_min_messages = warning; set jit = off; \
-                 set default_transaction_isolation = 'read committed'; \
+            Self::Postgres => format!(
+                "set client_min_messages = warning; set lock_timeout = {patience};
+                 set default_transaction_isolation = 'read committed'; set jit = off;
                  set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off"
-            }
+            ),
             // FULL: with NORMAL the last commits may be lost when the power fails.
             #[cfg(feature = "sqlite")]
-            Self::Sqlite => {
-                "pragma busy_timeout = 10000; pragma journal_mode = wal; \
-                 pragma synchronous = full; pragma foreign_keys = on"
-            }
+            Self::Sqlite => format!(
+                "pragma busy_timeout = {patience}; pragma journal_mode = wal;
+                 pragma synchronous = full; pragma foreign_keys = on; pragma cache_size = -32768"
+            ),
         }
     }
 
@@ -130,7 +133,7 @@ impl Connection {
 /// What Diesel does not tell apart by kind.
 pub(crate) fn classify(message: String) -> Option<StoreError> {
     const LOCKED: &[&str] =
-        &["database is locked", "database table is locked", "deadlock detected"];
+        &["database is locked", "database table is locked", "deadlock detected", "lock timeout"];
     const READ_ONLY: &[&str] = &["readonly database", "read-only transaction"];
     const FULL: &[&str] = &["disk is full", "No space left on device", "could not extend file"];
     const UNAVAILABLE: &[&str] = &[
@@ -152,5 +155,28 @@ pub(crate) fn classify(message: String) -> Option<StoreError> {
         Some(StoreError::Unavailable { message })
     } else {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_databases_say_is_told_apart() {
+        let classified = |message: &str| classify(message.to_owned());
+        let locked = classified("database is locked");
+        assert!(matches!(locked, Some(StoreError::Locked { .. })));
+        let timeout = classified("canceling statement due to lock timeout");
+        assert!(matches!(timeout, Some(StoreError::Locked { .. })));
+        let read_only = classified("attempt to write a readonly database");
+        assert!(matches!(read_only, Some(StoreError::ReadOnly { .. })));
+        let full = classified("could not extend file \"base/5/1\": No space left on device");
+        assert!(matches!(full, Some(StoreError::Full { .. })));
+        let full = classified("database or disk is full");
+        assert!(matches!(full, Some(StoreError::Full { .. })));
+        let gone = classified("terminating connection due to administrator command");
+        assert!(matches!(gone, Some(StoreError::Unavailable { .. })));
+        assert!(classified("syntax error at or near").is_none());
     }
 }

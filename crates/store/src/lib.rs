@@ -4,8 +4,10 @@ mod add;
 mod connection;
 mod dialect;
 mod error;
+mod lanes;
 mod list;
 mod migrations;
+mod notes;
 mod pending;
 #[cfg(test)]
 mod plans;
@@ -49,7 +51,7 @@ pub struct Store {
 pub struct StoreOptions {
     /// At most so many connections at once. On SQLite one of them writes and the others read.
     pub connections: u32,
-    /// How long to wait for a free connection.
+    /// How long to wait for a free connection, or for a lock that another holds.
     pub patience: Duration,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
@@ -65,7 +67,7 @@ impl Store {
     /// Opens the database and brings its schema up to date. An SQLite file is made where there is
     /// none.
     pub fn open(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
-        let pools = Pools::open(url, options.connections.max(2), options.patience)?;
+        let pools = Pools::open(url, options.connections.max(1), options.patience)?;
         let store = Self { pools, clock: options.clock };
         migrations::migrate(&mut *store.pools.write()?)?;
         Ok(store)

@@ -1,14 +1,8 @@
-use std::{
-    borrow::Cow,
-    collections::{BTreeSet, HashMap},
-};
+use std::collections::{BTreeSet, HashMap};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
-};
+use diesel::{QueryableByName, sql_types::Text};
 use grid_batch_core::{
-    BatchState, Event, HeaderId, Outcome, Progress, Receipt, ServiceId, Timestamp, TransitionError,
+    BatchState, Event, HeaderId, Progress, Receipt, ServiceId, Timestamp, TransitionError,
     transition,
 };
 use thiserror::Error;
@@ -16,9 +10,10 @@ use thiserror::Error;
 use crate::{
     Store, StoreError,
     connection::Connection,
-    dialect::Dialect,
-    rows::{BATCH_COLUMNS, BatchRow, WITH_LANE, attempts, batch_id, progress},
-    statement::{Rows, Statement},
+    lanes::{Key, Lane, Lanes, key_rows},
+    notes::Notes,
+    rows::{BATCH_COLUMNS, BatchRow, WITH_LANE},
+    statement::Rows,
 };
 
 /// Something that happened to a batch, to be recorded.
@@ -31,7 +26,7 @@ pub struct Change {
     /// The epoch in which its sender owned the service: in another epoch nothing changes.
     /// `None`: whichever it is.
     pub epoch: Option<u64>,
-    /// What happened.
+    /// What happened. (That it was taken, [`Store::take_round`] says itself.)
     pub event: Event,
     /// What went wrong, in words.
     pub error: Option<String>,
@@ -93,25 +88,27 @@ impl Store {
         let mut connection = self.pools.write()?;
         connection.transaction(|connection| {
             self.lock_services(connection, changes)?;
-            let mut lanes = self.lock_lanes(connection, changes)?;
-            let waiting_or_ended = self.find_elsewhere(connection, changes, &lanes)?;
+            let batches: BTreeSet<Key> = changes.iter().map(key).collect();
+            let mut lanes = Lanes::lock(connection, &batches)?;
+            let elsewhere = self.find_elsewhere(connection, &batches, &lanes)?;
             let mut notes = Notes::default();
-            let mut recorded: Vec<Recorded> = changes
+            let moved: Vec<Result<BatchState, Recorded>> = changes
                 .iter()
                 .map(|change| match lanes.get_mut(&key(change)) {
-                    Some(lane) => lane.apply(change, now, &mut notes),
-                    None => refuse(change, waiting_or_ended.get(&key(change))),
+                    Some(lane) => apply(lane, change, now, &mut notes),
+                    None => Err(refuse(change, elsewhere.get(&key(change)))),
                 })
                 .collect();
-            self.write_lanes(connection, &lanes)?;
-            let with_next = self.end_batches(connection, &lanes, now)?;
-            self.write_notes(connection, &notes)?;
-            for (change, recorded) in changes.iter().zip(&mut recorded) {
-                if let Recorded::Done { state, next_waits } = recorded {
-                    *next_waits = state.is_terminal() && with_next.contains(&key(change));
-                }
-            }
-            Ok(recorded)
+            let with_next = lanes.write(connection, now)?;
+            notes.write(connection)?;
+            let recorded = |(change, moved): (&Change, Result<BatchState, Recorded>)| match moved {
+                Ok(state) => Recorded::Done {
+                    state,
+                    next_waits: state.is_terminal() && with_next.contains(&key(change)),
+                },
+                Err(refused) => refused,
+            };
+            Ok(changes.iter().zip(moved).map(recorded).collect())
         })
     }
 
@@ -138,30 +135,14 @@ impl Store {
         connection.load::<LockedRow>(&statement).map(drop)
     }
 
-    fn lock_lanes(
-        &self,
-        connection: &mut Connection,
-        changes: &[Change],
-    ) -> Result<HashMap<Key, Lane>, StoreError> {
-        let keys: BTreeSet<Key> = changes.iter().map(key).collect();
-        let rows: Vec<LaneRow> = connection.load(&lock_lanes(self.pools.dialect(), &keys))?;
-        rows.into_iter()
-            .map(|row| {
-                let lane = row.into_lane()?;
-                Ok((lane.key(), lane))
-            })
-            .collect()
-    }
-
     /// The progress of the batches that are in no lane: not yet their turn, or ended.
     fn find_elsewhere(
         &self,
         connection: &mut Connection,
-        changes: &[Change],
-        lanes: &HashMap<Key, Lane>,
+        batches: &BTreeSet<Key>,
+        lanes: &Lanes,
     ) -> Result<HashMap<Key, Progress>, StoreError> {
-        let keys: BTreeSet<Key> =
-            changes.iter().map(key).filter(|key| !lanes.contains_key(key)).collect();
+        let keys: BTreeSet<Key> = batches.iter().filter(|key| !lanes.holds(key)).cloned().collect();
         let statement = self
             .statement(format!(
                 "-- find_elsewhere
@@ -178,378 +159,42 @@ impl Store {
             })
             .collect()
     }
-
-    fn write_lanes(
-        &self,
-        connection: &mut Connection,
-        lanes: &HashMap<Key, Lane>,
-    ) -> Result<(), StoreError> {
-        let moved: Vec<&Lane> = lanes
-            .values()
-            .filter(|lane| lane.touched && !lane.progress.state.is_terminal())
-            .collect();
-        let written = connection.execute(&write_lanes(self.pools.dialect(), &moved))?;
-        expect_all(written, moved.len())
-    }
-
-    /// Writes what became of the batches that ended, and installs the next heads: the services
-    /// that have one are answered, with the batch that ended.
-    fn end_batches(
-        &self,
-        connection: &mut Connection,
-        lanes: &HashMap<Key, Lane>,
-        now: Timestamp,
-    ) -> Result<BTreeSet<Key>, StoreError> {
-        let ended: Vec<&Lane> =
-            lanes.values().filter(|lane| lane.progress.state.is_terminal()).collect();
-        let dialect = self.pools.dialect();
-        let written = connection.execute(&end_batches(dialect, &ended, now))?;
-        expect_all(written, ended.len())?;
-        let freed: Vec<FreedRow> = connection.load(&install_next_heads(dialect, &ended))?;
-        expect_all(freed.len(), ended.len())?;
-        let busy: BTreeSet<(String, i32)> = freed
-            .into_iter()
-            .filter(|row| row.busy)
-            .map(|row| (row.service_id, row.lane))
-            .collect();
-        Ok(ended
-            .into_iter()
-            .filter(|lane| busy.contains(&(lane.service_id.clone(), lane.lane)))
-            .map(Lane::key)
-            .collect())
-    }
-
-    fn write_notes(
-        &self,
-        connection: &mut Connection,
-        notes: &Notes<'_>,
-    ) -> Result<(), StoreError> {
-        for statement in notes.statements(self.pools.dialect()) {
-            connection.execute(&statement)?;
-        }
-        Ok(())
-    }
 }
-
-/// A batch, in the way in which the rows of a group are matched.
-type Key = (String, HeaderId);
 
 fn key(change: &Change) -> Key {
     (change.service_id.as_str().to_owned(), change.batch_id)
 }
 
-fn key_rows(keys: &BTreeSet<Key>) -> Rows<'_> {
-    Rows::default()
-        .text("service_id", keys.iter().map(|key| key.0.as_str()))
-        .bytes("batch_id", keys.iter().map(|key| &key.1.as_bytes()[..]))
-}
-
-/// Rows that are locked cannot have moved: fewer would mean that the lock was none.
-fn expect_all(written: usize, expected: usize) -> Result<(), StoreError> {
-    if written == expected {
-        Ok(())
-    } else {
-        Err(StoreError::corrupt(format!("{written} of {expected} rows just locked")))
+/// What a change to a batch that is next or under way comes to.
+fn apply<'a>(
+    lane: &mut Lane,
+    change: &'a Change,
+    now: Timestamp,
+    notes: &mut Notes<'a>,
+) -> Result<BatchState, Recorded> {
+    // To be handed out, a batch must be taken.
+    if change.event == Event::Taken {
+        return Err(not_drawn(lane.progress.state, change));
     }
+    lane.apply(change, now).map_err(Recorded::Stale)?;
+    notes.take(lane, change, now);
+    Ok(lane.progress.state)
 }
 
 /// What a change to a batch that is in no lane comes to.
 fn refuse(change: &Change, progress: Option<&Progress>) -> Recorded {
-    let Some(progress) = progress else {
-        return Recorded::NotFound;
-    };
-    match transition(*progress, change.event) {
-        Err(error) => Recorded::Stale(error.into()),
-        // It is not its turn: nothing can have happened to it.
-        Ok(_) => Recorded::Stale(Stale::Transition(TransitionError::NotDrawn {
-            state: progress.state,
-            event: change.event,
-        })),
+    match progress {
+        None => Recorded::NotFound,
+        Some(progress) => match transition(*progress, change.event) {
+            Err(error) => Recorded::Stale(error.into()),
+            // It is not its turn: nothing can have happened to it.
+            Ok(_) => not_drawn(progress.state, change),
+        },
     }
 }
 
-/// A lane with the batch in it, locked to the end of the transaction.
-pub(crate) struct Lane {
-    service_id: String,
-    lane: i32,
-    epoch: u64,
-    batch_seq: i64,
-    batch_id: HeaderId,
-    progress: Progress,
-    submitted_at: Option<i64>,
-    checked_at: Option<i64>,
-    next_try_at: Option<i64>,
-    last_error: Option<String>,
-    touched: bool,
-}
-
-impl Lane {
-    fn key(&self) -> Key {
-        (self.service_id.clone(), self.batch_id)
-    }
-
-    fn apply<'a>(&mut self, change: &'a Change, now: Timestamp, notes: &mut Notes<'a>) -> Recorded {
-        if let Some(given) = change.epoch
-            && given != self.epoch
-        {
-            return Recorded::Stale(Stale::Epoch { given, present: self.epoch });
-        }
-        let next = match transition(self.progress, change.event) {
-            Ok(next) => next,
-            Err(error) => return Recorded::Stale(error.into()),
-        };
-        self.progress = next;
-        self.touched = true;
-        let error = change.error.as_deref().map(presentable);
-        self.next_try_at = match next.state {
-            BatchState::Delayed => change.retry_at.map(Timestamp::as_micros),
-            _ => None,
-        };
-        if let Event::Status(_) | Event::Evidence { .. } = change.event {
-            self.checked_at = Some(now.as_micros());
-        }
-        if let Some(error) = &error {
-            self.last_error = Some(error.clone().into_owned());
-        }
-        notes.take(self, change, error, now);
-        Recorded::Done { state: next.state, next_waits: false }
-    }
-
-    fn status(&self) -> Option<&'static str> {
-        self.progress.state.dlt_status().map(|status| status.as_str())
-    }
-}
-
-/// What is written down beside the state: attempts that failed, and reasons.
-#[derive(Default)]
-struct Notes<'a> {
-    attempts: Vec<AttemptNote<'a>>,
-    receipts: Vec<ReceiptNote<'a>>,
-}
-
-struct AttemptNote<'a> {
-    batch_seq: i64,
-    attempt: i32,
-    submitted_at: Option<i64>,
-    ended_at: i64,
-    outcome: String,
-    error: Option<Cow<'a, str>>,
-    next_try_at: Option<i64>,
-}
-
-struct ReceiptNote<'a> {
-    batch_seq: i64,
-    position: i32,
-    transaction_id: Option<&'a [u8]>,
-    error_message: Cow<'a, str>,
-    error_data: &'a [u8],
-}
-
-impl<'a> Notes<'a> {
-    /// So many failed attempts of one batch are kept, the latest.
-    const ATTEMPTS_KEPT: i32 = 100;
-
-    fn take(
-        &mut self,
-        lane: &Lane,
-        change: &'a Change,
-        error: Option<Cow<'a, str>>,
-        now: Timestamp,
-    ) {
-        if lane.progress.state == BatchState::Invalid {
-            self.take_receipts(lane.batch_seq, change, error.clone());
-        }
-        let outcome = match change.event {
-            Event::Outcome { outcome: Outcome::Accepted, .. } => return,
-            Event::Outcome { outcome, .. } => outcome.to_string(),
-            Event::OwnerLost { .. } => "owner lost".to_owned(),
-            _ => return,
-        };
-        self.attempts.push(AttemptNote {
-            batch_seq: lane.batch_seq,
-            attempt: attempts(lane.progress.attempts),
-            submitted_at: lane.submitted_at,
-            ended_at: now.as_micros(),
-            outcome,
-            error,
-            next_try_at: lane.next_try_at,
-        });
-    }
-
-    /// There is always a reason, if only that none was given.
-    fn take_receipts(&mut self, batch_seq: i64, change: &'a Change, error: Option<Cow<'a, str>>) {
-        if change.receipts.is_empty() {
-            let error_message = error.unwrap_or("the ledger gave no reason".into());
-            self.receipts.push(ReceiptNote {
-                batch_seq,
-                position: 0,
-                transaction_id: None,
-                error_message,
-                error_data: &[],
-            });
-        }
-        let receipts = (0..).zip(&change.receipts).map(|(position, receipt)| ReceiptNote {
-            batch_seq,
-            position,
-            transaction_id: receipt.transaction_id.as_ref().map(|id| &id.as_bytes()[..]),
-            error_message: presentable(&receipt.error_message),
-            error_data: &receipt.error_data,
-        });
-        self.receipts.extend(receipts);
-    }
-
-    fn statements(&self, dialect: Dialect) -> [Statement<'_>; 3] {
-        let forget = Statement::new(
-            dialect,
-            "-- forget_attempts
-             delete from submission_attempts where exists (
-                 select 1 from {x} where submission_attempts.batch_seq = x.batch_seq
-                     and submission_attempts.attempt <= x.attempt)",
-        )
-        .rows(
-            Rows::default()
-                .long("batch_seq", self.attempts_to_forget().map(|note| note.batch_seq))
-                .int("attempt", self.attempts_to_forget().map(|n| n.attempt - Self::ATTEMPTS_KEPT)),
-        );
-        let attempts = Statement::new(
-            dialect,
-            "-- insert_attempts
-             insert into submission_attempts
-                 (batch_seq, attempt, submitted_at, ended_at, outcome, error, next_try_at)
-             select batch_seq, attempt, submitted_at, ended_at, outcome, error, next_try_at from {x}",
-        )
-        .rows(
-            Rows::default()
-                .long("batch_seq", self.attempts.iter().map(|note| note.batch_seq))
-                .int("attempt", self.attempts.iter().map(|note| note.attempt))
-                .optional_long("submitted_at", self.attempts.iter().map(|note| note.submitted_at))
-                .long("ended_at", self.attempts.iter().map(|note| note.ended_at))
-                .text("outcome", self.attempts.iter().map(|note| note.outcome.as_str()))
-                .optional_text("error", self.attempts.iter().map(|note| note.error.as_deref()))
-                .optional_long("next_try_at", self.attempts.iter().map(|note| note.next_try_at)),
-        );
-        let receipts = Statement::new(
-            dialect,
-            "-- insert_receipts
-             insert into transaction_receipts
-                 (batch_seq, position, transaction_id, error_message, error_data)
-             select batch_seq, position, transaction_id, error_message, error_data from {x}",
-        )
-        .rows(
-            Rows::default()
-                .long("batch_seq", self.receipts.iter().map(|note| note.batch_seq))
-                .int("position", self.receipts.iter().map(|note| note.position))
-                .optional_bytes("transaction_id", self.receipts.iter().map(|n| n.transaction_id))
-                .text("error_message", self.receipts.iter().map(|note| note.error_message.as_ref()))
-                .bytes("error_data", self.receipts.iter().map(|note| note.error_data)),
-        );
-        [forget, attempts, receipts]
-    }
-
-    fn attempts_to_forget(&self) -> impl Iterator<Item = &AttemptNote<'a>> {
-        self.attempts.iter().filter(|note| note.attempt > Self::ATTEMPTS_KEPT)
-    }
-}
-
-/// A ledger's words as they can be kept: without what PostgreSQL refuses, and not too many.
-fn presentable(text: &str) -> Cow<'_, str> {
-    const LONGEST: usize = 4096;
-    let cut = &text[..text.floor_char_boundary(LONGEST)];
-    if cut.contains('\0') { cut.replace('\0', "\u{fffd}").into() } else { cut.into() }
-}
-
-pub(crate) fn lock_lanes(dialect: Dialect, keys: &BTreeSet<Key>) -> Statement<'_> {
-    let lock = dialect.for_update("s");
-    Statement::new(
-        dialect,
-        format!(
-            "-- lock_lanes
-             select s.service_id, s.lane, s.epoch, s.batch_seq, s.batch_id,
-                 s.submitted, s.dlt_status, s.attempts, s.submitted_at, s.checked_at,
-                 s.next_try_at, s.last_error
-             from {{x}} join batch_statuses s on s.service_id = x.service_id
-             where s.batch_id = x.batch_id
-             order by s.service_id, s.lane {lock}"
-        ),
-    )
-    .rows(key_rows(keys))
-}
-
-pub(crate) fn write_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
-    Statement::new(
-        dialect,
-        "-- write_lanes
-         update batch_statuses as s
-         set submitted = x.submitted, dlt_status = x.dlt_status, checked_at = x.checked_at,
-             next_try_at = x.next_try_at, last_error = x.last_error
-         from {x}
-         where s.service_id = x.service_id and s.lane = x.lane
-             and s.batch_seq = x.batch_seq and s.attempts = x.attempts",
-    )
-    .rows(
-        lane_rows(lanes)
-            .int("attempts", lanes.iter().map(|lane| attempts(lane.progress.attempts)))
-            .bool("submitted", lanes.iter().map(|lane| lane.progress.state.submitted()))
-            .optional_text("dlt_status", lanes.iter().map(|lane| lane.status()))
-            .optional_long("checked_at", lanes.iter().map(|lane| lane.checked_at))
-            .optional_long("next_try_at", lanes.iter().map(|lane| lane.next_try_at))
-            .optional_text("last_error", lanes.iter().map(|lane| lane.last_error.as_deref())),
-    )
-}
-
-pub(crate) fn end_batches<'a>(
-    dialect: Dialect,
-    lanes: &[&'a Lane],
-    now: Timestamp,
-) -> Statement<'a> {
-    Statement::new(
-        dialect,
-        "-- end_batches
-         update batches as b
-         set ended_at = x.ended_at, dlt_status = x.dlt_status, attempts = x.attempts,
-             submitted_at = x.submitted_at, checked_at = x.checked_at, last_error = x.last_error
-         from {x}
-         where b.seq = x.batch_seq and b.ended_at is null",
-    )
-    .rows(
-        Rows::default()
-            .long("batch_seq", lanes.iter().map(|lane| lane.batch_seq))
-            .long("ended_at", lanes.iter().map(|_| now.as_micros()))
-            .optional_text("dlt_status", lanes.iter().map(|lane| lane.status()))
-            .int("attempts", lanes.iter().map(|lane| attempts(lane.progress.attempts)))
-            .optional_long("submitted_at", lanes.iter().map(|lane| lane.submitted_at))
-            .optional_long("checked_at", lanes.iter().map(|lane| lane.checked_at))
-            .optional_text("last_error", lanes.iter().map(|lane| lane.last_error.as_deref())),
-    )
-}
-
-/// The next head is the first open batch after the one that ended: nothing older is ever added.
-pub(crate) fn install_next_heads<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
-    Statement::new(
-        dialect,
-        "-- install_next_heads
-         update batch_statuses
-         set (batch_seq, batch_id, created_at) = (
-                 select n.seq, n.batch_id, n.created_at from batches n
-                 where n.service_id = batch_statuses.service_id
-                     and n.created_at > batch_statuses.created_at and n.ended_at is null
-                 order by n.service_id, n.created_at limit 1),
-             submitted = false, dlt_status = null, attempts = 0, submitted_at = null,
-             checked_at = null, next_try_at = null, last_error = null,
-             ended = batch_statuses.ended + 1
-         from {x}
-         where batch_statuses.service_id = x.service_id and batch_statuses.lane = x.lane
-             and batch_statuses.batch_seq = x.batch_seq
-         returning batch_statuses.service_id, batch_statuses.lane, batch_statuses.busy",
-    )
-    .rows(lane_rows(lanes))
-}
-
-fn lane_rows<'a>(lanes: &[&'a Lane]) -> Rows<'a> {
-    Rows::default()
-        .text("service_id", lanes.iter().map(|lane| lane.service_id.as_str()))
-        .int("lane", lanes.iter().map(|lane| lane.lane))
-        .long("batch_seq", lanes.iter().map(|lane| lane.batch_seq))
+fn not_drawn(state: BatchState, change: &Change) -> Recorded {
+    Recorded::Stale(TransitionError::NotDrawn { state, event: change.event }.into())
 }
 
 #[derive(QueryableByName)]
@@ -557,60 +202,4 @@ struct LockedRow {
     #[diesel(sql_type = Text)]
     #[expect(dead_code, reason = "the row is read to lock it")]
     service_id: String,
-}
-
-#[derive(QueryableByName)]
-struct FreedRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Integer)]
-    lane: i32,
-    #[diesel(sql_type = Bool)]
-    busy: bool,
-}
-
-#[derive(QueryableByName)]
-struct LaneRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Integer)]
-    lane: i32,
-    #[diesel(sql_type = BigInt)]
-    epoch: i64,
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
-    #[diesel(sql_type = Bool)]
-    submitted: bool,
-    #[diesel(sql_type = Nullable<Text>)]
-    dlt_status: Option<String>,
-    #[diesel(sql_type = Integer)]
-    attempts: i32,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    submitted_at: Option<i64>,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    checked_at: Option<i64>,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    next_try_at: Option<i64>,
-    #[diesel(sql_type = Nullable<Text>)]
-    last_error: Option<String>,
-}
-
-impl LaneRow {
-    fn into_lane(self) -> Result<Lane, StoreError> {
-        Ok(Lane {
-            progress: progress(self.submitted, self.dlt_status.as_deref(), self.attempts)?,
-            batch_id: batch_id(&self.batch_id)?,
-            epoch: u64::try_from(self.epoch).map_err(StoreError::corrupt)?,
-            service_id: self.service_id,
-            lane: self.lane,
-            batch_seq: self.batch_seq,
-            submitted_at: self.submitted_at,
-            checked_at: self.checked_at,
-            next_try_at: self.next_try_at,
-            last_error: self.last_error,
-            touched: false,
-        })
-    }
 }

@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
@@ -105,6 +107,13 @@ pub(crate) fn attempts(attempts: u32) -> i32 {
 /// A limit as the databases take it.
 pub(crate) fn limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+/// A ledger's words as they can be kept: without what PostgreSQL refuses, and not too many.
+pub(crate) fn presentable(text: &str) -> Cow<'_, str> {
+    const LONGEST: usize = 4096;
+    let cut = &text[..text.floor_char_boundary(LONGEST)];
+    if cut.contains('\0') { cut.replace('\0', "\u{fffd}").into() } else { cut.into() }
 }
 
 /// The condition that a lane's batch is in one of the states that `wanted` names.

@@ -7,13 +7,13 @@ use std::{
     thread,
 };
 
-use diesel::{
-    Connection, PgConnection, QueryableByName, RunQueryDsl, connection::SimpleConnection, sql_query,
-};
+use diesel::{Connection, PgConnection, connection::SimpleConnection};
 use grid_batch_core::{Event, HeaderId, LedgerStatus, Outcome, ServiceId};
 use grid_batch_store::{Addition, Recorded};
 
-use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};
+use crate::fixture::{
+    Database, StoreExt, batch, happened, id, on_both, service, wait_until_blocked,
+};
 
 on_both! {
     many_writers_lose_nothing_and_no_reader_sees_an_older_batch_appear,
@@ -153,13 +153,13 @@ fn a_slow_writer_that_started_first_is_neither_overtaken_nor_seen_too_late() {
     store.commit_next("a::b");
     db.execute(
         "create function hold_up() returns trigger language plpgsql as
-             'begin perform pg_advisory_xact_lock(77, 7); return new; end';
+             'begin perform pg_advisory_xact_lock(hashtext(current_schema)); return new; end';
          create trigger hold_up before insert on batch_payloads for each row
              when (new.serialized_batch = 'the bytes of 2') execute function hold_up();",
     )
     .unwrap();
     let mut watcher = watcher(&db);
-    watcher.batch_execute("select pg_advisory_lock(77, 7)").unwrap();
+    watcher.batch_execute("select pg_advisory_lock(hashtext(current_schema))").unwrap();
 
     thread::scope(|scope| {
         let slow = scope.spawn(|| store.add_all(&[batch("a::b", 2)]));
@@ -169,7 +169,7 @@ fn a_slow_writer_that_started_first_is_neither_overtaken_nor_seen_too_late() {
         assert!(store.open_batches(&service("a::b"), 9).unwrap().is_empty());
         assert!(store.take(&["a::b"]).is_empty());
 
-        watcher.batch_execute("select pg_advisory_unlock(77, 7)").unwrap();
+        watcher.batch_execute("select pg_advisory_unlock(hashtext(current_schema))").unwrap();
         slow.join().unwrap();
         fast.join().unwrap();
     });
@@ -186,20 +186,20 @@ fn a_batch_that_is_added_while_the_last_one_ends_is_not_forgotten() {
     store.outcome(&taken, Outcome::Accepted);
     db.execute(
         "create function hold_up() returns trigger language plpgsql as
-             'begin perform pg_advisory_xact_lock(77, 7); return new; end';
+             'begin perform pg_advisory_xact_lock(hashtext(current_schema)); return new; end';
          create trigger hold_up before insert on batch_payloads for each row
              execute function hold_up();",
     )
     .unwrap();
     let mut watcher = watcher(&db);
-    watcher.batch_execute("select pg_advisory_lock(77, 7)").unwrap();
+    watcher.batch_execute("select pg_advisory_lock(hashtext(current_schema))").unwrap();
 
     thread::scope(|scope| {
         let adder = scope.spawn(|| store.add_all(&[batch("a::b", 2)]));
         wait_until_blocked(&mut watcher, "insert_payloads");
         let ender = scope.spawn(|| store.status(&taken, LedgerStatus::Committed));
         wait_until_blocked(&mut watcher, "lock_services");
-        watcher.batch_execute("select pg_advisory_unlock(77, 7)").unwrap();
+        watcher.batch_execute("select pg_advisory_unlock(hashtext(current_schema))").unwrap();
         adder.join().unwrap();
         ender.join().unwrap();
     });
@@ -208,23 +208,4 @@ fn a_batch_that_is_added_while_the_last_one_ends_is_not_forgotten() {
 
 fn watcher(db: &Database) -> PgConnection {
     PgConnection::establish(&db.postgres_url()).unwrap()
-}
-
-/// Waits until a statement of that name is held up by a lock.
-fn wait_until_blocked(watcher: &mut PgConnection, statement: &str) {
-    #[derive(QueryableByName)]
-    struct Blocked {
-        #[diesel(sql_type = diesel::sql_types::BigInt)]
-        count: i64,
-    }
-    let sql = format!(
-        "select count(*) as count from pg_stat_activity
-         where wait_event_type = 'Lock' and query like '-- {statement}%'
-             and application_name = current_setting('application_name')"
-    );
-    let patience = std::time::Instant::now();
-    while sql_query(&sql).get_result::<Blocked>(watcher).unwrap().count == 0 {
-        assert!(patience.elapsed().as_secs() < 30, "{statement} was never held up");
-        thread::yield_now();
-    }
 }

@@ -1,15 +1,20 @@
 //! Databases to test on, and batches to put into them.
 
 use std::{
+    path::PathBuf,
     process,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
-use diesel::{Connection, PgConnection, SqliteConnection, connection::SimpleConnection};
+use diesel::{
+    Connection, PgConnection, QueryableByName, RunQueryDsl, SqliteConnection,
+    connection::SimpleConnection, sql_query,
+};
 use grid_batch_core::{
     Event, HeaderId, LedgerStatus, ManualClock, NewBatch, Outcome, ServiceId, StoredBatch,
     Timestamp,
@@ -50,9 +55,7 @@ impl Database {
     pub fn url(&self) -> DatabaseUrl {
         match &self.kind {
             Kind::Postgres(_) => self.postgres_url().parse().unwrap(),
-            Kind::Sqlite(dir) => {
-                format!("sqlite://{}/batches.db", dir.path().display()).parse().unwrap()
-            }
+            Kind::Sqlite(_) => format!("sqlite://{}", self.file().display()).parse().unwrap(),
         }
     }
 
@@ -68,6 +71,14 @@ impl Database {
                 format!("{}&application_name={}", database.url(), self.name)
             }
             Kind::Sqlite(_) => panic!("the test is for PostgreSQL alone"),
+        }
+    }
+
+    /// The file for a connection past the store.
+    pub fn file(&self) -> PathBuf {
+        match &self.kind {
+            Kind::Postgres(_) => panic!("the test is for SQLite alone"),
+            Kind::Sqlite(dir) => dir.path().join("batches.db"),
         }
     }
 
@@ -90,8 +101,8 @@ impl Database {
             Kind::Postgres(_) => {
                 PgConnection::establish(&self.postgres_url()).unwrap().batch_execute(sql)
             }
-            Kind::Sqlite(dir) => {
-                let path = dir.path().join("batches.db");
+            Kind::Sqlite(_) => {
+                let path = self.file();
                 let mut file = SqliteConnection::establish(path.to_str().unwrap()).unwrap();
                 file.batch_execute("pragma foreign_keys = on").unwrap();
                 file.batch_execute(sql)
@@ -207,6 +218,25 @@ pub fn happened(taken: &Taken, event: Event) -> Change {
     Change {
         epoch: Some(taken.epoch),
         ..Change::new(taken.service_id.clone(), taken.batch_id, event)
+    }
+}
+
+/// Waits until a statement of that name is held up by a lock.
+pub fn wait_until_blocked(watcher: &mut PgConnection, statement: &str) {
+    #[derive(QueryableByName)]
+    struct Blocked {
+        #[diesel(sql_type = diesel::sql_types::BigInt)]
+        count: i64,
+    }
+    let sql = format!(
+        "select count(*) as count from pg_stat_activity
+         where wait_event_type = 'Lock' and query like '-- {statement}%'
+             and application_name = current_setting('application_name')"
+    );
+    let started = Instant::now();
+    while sql_query(&sql).get_result::<Blocked>(watcher).unwrap().count == 0 {
+        assert!(started.elapsed().as_secs() < 30, "{statement} was never held up");
+        thread::yield_now();
     }
 }
 

@@ -1,10 +1,12 @@
 //! What every database must do, tested on both.
+#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
 
 mod fixture;
 
 mod adding;
 mod concurrency;
 mod ending;
+mod faults;
 mod following;
 mod listing;
 mod opening;

@@ -13,6 +13,7 @@ on_both! {
     a_change_from_another_epoch_changes_nothing,
     a_batch_that_waits_its_turn_cannot_be_changed,
     a_batch_that_is_not_there_is_not_found,
+    that_a_batch_was_taken_cannot_be_recorded,
     a_group_is_recorded_each_for_itself,
     several_changes_of_one_batch_follow_one_another,
     errors_and_times_are_kept,
@@ -152,6 +153,14 @@ fn a_batch_that_is_not_there_is_not_found(db: &Database) {
         let recorded = store.record_one(Change::new(service(name), id(number), event));
         assert_eq!(recorded, Recorded::NotFound);
     }
+}
+
+fn that_a_batch_was_taken_cannot_be_recorded(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    let recorded = store.record_one(Change::new(service("a::b"), id(1), Event::Taken));
+    assert!(matches!(recorded, Recorded::Stale(_)));
+    assert_eq!(store.one("a::b", 1).progress, Progress::NEW);
 }
 
 fn a_group_is_recorded_each_for_itself(db: &Database) {

@@ -1,0 +1,203 @@
+use std::time::{Duration, Instant};
+
+use grid_batch_core::{
+    Event, Evidence, HeaderId, LedgerStatus, NewBatch, Outcome, ServiceId, Timestamp,
+};
+use grid_batch_store::{Change, Recorded, Store, Taken};
+
+use crate::{plain::Plain, target::Target};
+
+const ROUND: usize = 100;
+const SERVICES: usize = 10_000;
+
+/// Batches added a second.
+pub struct Rates {
+    pub store: f64,
+    pub plain: f64,
+}
+
+impl Rates {
+    pub fn ratio(&self) -> f64 {
+        self.store / self.plain
+    }
+}
+
+/// What rounds cost with so many batches open.
+pub struct Rounds {
+    pub open: usize,
+    pub take: f64,
+    pub accept: f64,
+    pub commit: f64,
+    pub pending: f64,
+    pub take_reads: u64,
+    pub accept_reads: u64,
+    pub commit_reads: u64,
+    /// Batches led from waiting to committed a second, by one thread.
+    pub cycles: f64,
+}
+
+pub fn adding(target: &Target, group: usize, total: usize) -> Rates {
+    let (ours, theirs) = (target.place(), target.place());
+    let (store, other) = (ours.open(1), theirs.open(1));
+    for store in [&store, &other] {
+        make_services(store);
+    }
+    drop(other);
+    let mut plain = Plain::connect(&theirs);
+    let (mut in_store, mut in_plain) = (Duration::ZERO, Duration::ZERO);
+    for first in (0..total).step_by(group) {
+        let new: Vec<NewBatch> = (first..first + group).map(batch).collect();
+        in_store += time(|| add(&store, &new)).1;
+        in_plain += time(|| plain.insert(1_000_000_000_000_000_000 + first as i64, &new)).1;
+    }
+    let rate = |spent: Duration| total as f64 / spent.as_secs_f64();
+    Rates { store: rate(in_store), plain: rate(in_plain) }
+}
+
+pub fn rounds(target: &Target, open: usize) -> Rounds {
+    const TIMED: usize = 60;
+    let place = target.place();
+    let store = place.open(1);
+    make_services(&store);
+    for first in (0..open).step_by(1_000) {
+        add(&store, &(first..open.min(first + 1_000)).map(batch).collect::<Vec<_>>());
+    }
+    place.settle();
+
+    let names: Vec<ServiceId> = (0..open.min(SERVICES)).map(service).collect();
+    let mut turn = names.chunks_exact(ROUND).cycle();
+    let mut next = || turn.next().expect("a round of services");
+    let (mut take, mut accept, mut commit, mut pending) = (vec![], vec![], vec![], vec![]);
+    for timed in 0..2 * TIMED {
+        // The first half only warms the caches.
+        let warm = timed >= TIMED;
+        let (taken, took) = time(|| take_round(&store, next()));
+        let (_, accepted) = time(|| record(&store, &taken, accepted));
+        let (_, listed) = time(|| store.pending(Timestamp::from_micros(i64::MAX), ROUND));
+        // So that it can be taken once more.
+        record(&store, &taken, absent);
+        if warm {
+            take.push(took);
+            accept.push(accepted);
+            pending.push(listed);
+        }
+    }
+    drop(store);
+
+    let round = next();
+    let (taken, take_reads) = place.count_reads(|store| take_round(store, round));
+    let (_, accept_reads) = place.count_reads(|store| record(store, &taken, accepted));
+    let (_, commit_reads) = place.count_reads(|store| record(store, &taken, committed));
+
+    let store = place.open(1);
+    let mut ended = 0;
+    let started = Instant::now();
+    // Where each service had one batch, the round that was counted gives no more.
+    for _ in 0..open.min(20_000) / ROUND {
+        let taken = store.take_round(next()).expect("a round");
+        record(&store, &taken, accepted);
+        commit.push(time(|| record(&store, &taken, committed)).1);
+        ended += taken.len();
+    }
+    let cycles = ended as f64 / started.elapsed().as_secs_f64();
+    Rounds {
+        open,
+        take: median(take),
+        accept: median(accept),
+        commit: median(commit),
+        pending: median(pending),
+        take_reads,
+        accept_reads,
+        commit_reads,
+        cycles,
+    }
+}
+
+/// What is measured is batches of services that have been there for a while: each has had one.
+fn make_services(store: &Store) {
+    for first in (0..SERVICES).step_by(1_000) {
+        let earlier =
+            |number| NewBatch { batch_id: scattered_id(1 << 50 | number as u64), ..batch(number) };
+        let group: Vec<NewBatch> = (first..first + 1_000).map(earlier).collect();
+        add(store, &group);
+        let services: Vec<ServiceId> = group.into_iter().map(|batch| batch.service_id).collect();
+        let taken = store.take_round(&services).expect("a round");
+        record(store, &taken, accepted);
+        record(store, &taken, committed);
+    }
+}
+
+/// Neighbours in number are none in name.
+fn service(number: usize) -> ServiceId {
+    let name = number * 7_919 % SERVICES;
+    format!("{name:05}-abcde::{:04}", name % 97).parse().expect("a service id")
+}
+
+fn batch(number: usize) -> NewBatch {
+    NewBatch {
+        service_id: service(number % SERVICES),
+        batch_id: scattered_id(number as u64),
+        transaction_ids: vec![scattered_id(1 << 40 | number as u64)],
+        serialized_batch: scattered_id(number as u64).as_bytes().repeat(10)[..600].to_vec(),
+    }
+}
+
+/// Ids are signatures: they come in no order. (The steps of splitmix64.)
+fn scattered_id(number: u64) -> HeaderId {
+    let mut bytes = [0; 64];
+    for (at, part) in (1..).zip(bytes.chunks_exact_mut(8)) {
+        let mut z = number.wrapping_mul(8).wrapping_add(at).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        part.copy_from_slice(&(z ^ z >> 31).to_be_bytes());
+    }
+    HeaderId::from_bytes(bytes)
+}
+
+fn add(store: &Store, batches: &[NewBatch]) {
+    for answer in store.add(&[batches]).expect("a commit") {
+        answer.expect("no conflict");
+    }
+}
+
+fn take_round(store: &Store, services: &[ServiceId]) -> Vec<Taken> {
+    let taken = store.take_round(services).expect("a round");
+    assert_eq!(taken.len(), ROUND, "every service has a batch to be tried");
+    taken
+}
+
+fn record(store: &Store, taken: &[Taken], event: impl Fn(u32) -> Event) {
+    let changes: Vec<Change> = taken
+        .iter()
+        .map(|taken| Change {
+            epoch: Some(taken.epoch),
+            ..Change::new(taken.service_id.clone(), taken.batch_id, event(taken.attempt))
+        })
+        .collect();
+    let recorded = store.record(&changes).expect("a commit");
+    assert!(recorded.iter().all(|recorded| matches!(recorded, Recorded::Done { .. })));
+}
+
+fn accepted(attempt: u32) -> Event {
+    Event::Outcome { attempt, outcome: Outcome::Accepted }
+}
+
+fn absent(attempt: u32) -> Event {
+    Event::Evidence { attempt, evidence: Evidence::Absent }
+}
+
+fn committed(_attempt: u32) -> Event {
+    Event::Status(LedgerStatus::Committed)
+}
+
+fn time<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let started = Instant::now();
+    let done = work();
+    (done, started.elapsed())
+}
+
+/// In milliseconds.
+fn median(mut times: Vec<Duration>) -> f64 {
+    times.sort();
+    times[times.len() / 2].as_secs_f64() * 1_000.0
+}

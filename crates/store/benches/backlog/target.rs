@@ -1,0 +1,148 @@
+use std::{fmt, fs, path::PathBuf, thread};
+
+use diesel::{
+    Connection, PgConnection, QueryableByName, RunQueryDsl, SqliteConnection,
+    connection::SimpleConnection, sql_query, sql_types::BigInt,
+};
+use grid_batch_store::{DatabaseUrl, Store, StoreOptions};
+use grid_batch_test_postgres::{TestDatabase, TestServer};
+
+/// A kind of database to measure on.
+pub enum Target {
+    Postgres(TestServer),
+    Sqlite,
+}
+
+/// One database of that kind, empty at first.
+pub enum Place {
+    Postgres(TestDatabase),
+    Sqlite(tempfile::TempDir),
+}
+
+impl Target {
+    /// One that commits to disk as in production.
+    pub fn postgres() -> Self {
+        Self::Postgres(TestServer::durable())
+    }
+
+    pub fn sqlite() -> Self {
+        Self::Sqlite
+    }
+
+    pub fn place(&self) -> Place {
+        match self {
+            Self::Postgres(server) => Place::Postgres(TestDatabase::create_on(server)),
+            Self::Sqlite => Place::Sqlite(tempfile::tempdir().expect("a temporary directory")),
+        }
+    }
+
+    /// What is counted as read: PostgreSQL counts rows, SQLite pages.
+    pub fn unit_read(&self) -> &'static str {
+        match self {
+            Self::Postgres(_) => "rows read",
+            Self::Sqlite => "pages of 4096 bytes read into an empty cache",
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Postgres(_) => f.write_str("PostgreSQL"),
+            Self::Sqlite => f.write_str("SQLite"),
+        }
+    }
+}
+
+impl Place {
+    pub fn url(&self) -> DatabaseUrl {
+        match self {
+            Self::Postgres(database) => database.url().parse(),
+            Self::Sqlite(_) => format!("sqlite://{}", self.file().display()).parse(),
+        }
+        .expect("a URL made here")
+    }
+
+    pub fn file(&self) -> PathBuf {
+        match self {
+            Self::Postgres(_) => panic!("a server's data is not one file"),
+            Self::Sqlite(dir) => dir.path().join("batches.db"),
+        }
+    }
+
+    pub fn open(&self, connections: u32) -> Store {
+        let options = StoreOptions { connections, ..StoreOptions::default() };
+        Store::open(&self.url(), options).expect("a database to measure on")
+    }
+
+    /// Does what the database would do by itself after a while: write out what was loaded, and look
+    /// at its tables.
+    pub fn settle(&self) {
+        match self {
+            Self::Postgres(database) => {
+                let mut connection = PgConnection::establish(database.url()).expect("a connection");
+                sql_query("vacuum analyze").execute(&mut connection).expect("a vacuum");
+                sql_query("checkpoint").execute(&mut connection).expect("a checkpoint");
+            }
+            Self::Sqlite(_) => {
+                let file = self.file();
+                let mut connection =
+                    SqliteConnection::establish(&file.to_string_lossy()).expect("a connection");
+                let checkpoint = "pragma wal_checkpoint(truncate)";
+                connection.batch_execute(checkpoint).expect("a checkpoint");
+                let file = fs::File::open(file).expect("the database");
+                file.sync_all().expect("the database on the disk");
+            }
+        }
+    }
+
+    /// How much `work` reads, done by a store that has just been opened.
+    pub fn count_reads<T>(&self, work: impl FnOnce(&Store) -> T) -> (T, u64) {
+        let store = self.open(1);
+        let before = self.read_so_far();
+        let done = work(&store);
+        if let Self::Sqlite(_) = self {
+            return (done, self.read_so_far() - before);
+        }
+        // A server process adds to the counts when it ends.
+        drop(store);
+        self.wait_until_alone();
+        (done, self.read_so_far() - before)
+    }
+
+    fn read_so_far(&self) -> u64 {
+        match self {
+            Self::Postgres(_) => self.ask(
+                "select coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::bigint
+                     as answer from pg_stat_user_tables where schemaname = current_schema",
+            ),
+            Self::Sqlite(_) => {
+                let counts =
+                    fs::read_to_string("/proc/self/io").expect("the counts of this process");
+                let read = counts.lines().find_map(|line| line.strip_prefix("rchar: "));
+                read.and_then(|count| count.parse::<u64>().ok()).expect("bytes read") / 4096
+            }
+        }
+    }
+
+    fn wait_until_alone(&self) {
+        let others = "select count(*) as answer from pg_stat_activity
+                      where backend_type = 'client backend' and pid <> pg_backend_pid()";
+        while self.ask(others) > 0 {
+            thread::yield_now();
+        }
+    }
+
+    fn ask(&self, sql: &str) -> u64 {
+        let Self::Postgres(database) = self else { panic!("only a server is asked") };
+        let mut connection = PgConnection::establish(database.url()).expect("a connection");
+        let row: Answer = sql_query(sql).get_result(&mut connection).expect("an answer");
+        row.answer.unsigned_abs()
+    }
+}
+
+#[derive(QueryableByName)]
+struct Answer {
+    #[diesel(sql_type = BigInt)]
+    answer: i64,
+}

@@ -1,0 +1,136 @@
+use std::{thread, time::Duration};
+
+use diesel::{
+    Connection, PgConnection, QueryableByName, RunQueryDsl, SqliteConnection,
+    connection::SimpleConnection, sql_query,
+};
+use grid_batch_core::{BatchError, PendingBatchStore};
+use grid_batch_store::{Store, StoreError, StoreOptions};
+
+use crate::fixture::{Database, StoreExt, batch, id, service, wait_until_blocked};
+
+/// A store that does not wait long.
+fn impatient(db: &Database) -> Store {
+    let options = StoreOptions { patience: Duration::from_millis(50), ..db.options() };
+    Store::open(&db.url(), options).unwrap()
+}
+
+#[test]
+fn a_file_that_another_keeps_locked_is_an_error_and_then_no_more() {
+    let db = Database::sqlite();
+    let store = impatient(&db);
+    let mut other = SqliteConnection::establish(db.file().to_str().unwrap()).unwrap();
+    other.batch_execute("begin immediate").unwrap();
+    let error = store.add(&[&[batch("a::b", 1)]]).unwrap_err();
+    assert!(matches!(error, StoreError::Locked { .. }), "{error}");
+    assert!(store.find(&id(1)).unwrap().is_empty());
+    other.batch_execute("rollback").unwrap();
+    store.add_all(&[batch("a::b", 1)]);
+}
+
+#[test]
+fn a_service_that_another_keeps_locked_is_an_error_and_then_no_more() {
+    let db = Database::postgres();
+    let store = impatient(&db);
+    store.add_all(&[batch("a::b", 1)]);
+    let mut other = PgConnection::establish(&db.postgres_url()).unwrap();
+    other.batch_execute("begin; select * from services for update").unwrap();
+    let error = store.add(&[&[batch("c::d", 2), batch("a::b", 3)]]).unwrap_err();
+    assert!(matches!(error, StoreError::Locked { .. }), "{error}");
+    assert!(store.find(&id(2)).unwrap().is_empty());
+    // What takes no part in it goes on.
+    assert_eq!(store.take_one("a::b").batch_id, id(1));
+    other.batch_execute("rollback").unwrap();
+    store.add_all(&[batch("a::b", 3)]);
+}
+
+#[test]
+fn a_server_that_takes_no_writes_is_an_error() {
+    let db = Database::postgres();
+    drop(db.open());
+    let read_only = "options=-cdefault_transaction_read_only%3Don%20";
+    let url = db.postgres_url().replacen("options=", read_only, 1).parse().unwrap();
+    let error = Store::open(&url, db.options()).unwrap_err();
+    assert!(matches!(error, StoreError::ReadOnly { .. }), "{error}");
+}
+
+#[test]
+fn a_connection_that_broke_while_idle_is_replaced() {
+    let db = Database::postgres();
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    cut_connections(&db);
+    store.add_all(&[batch("a::b", 2)]);
+    assert_eq!(store.depth(&service("a::b")).unwrap(), 2);
+}
+
+#[test]
+fn a_connection_that_breaks_in_the_middle_stores_nothing() {
+    let db = Database::postgres();
+    let store = db.open();
+    db.execute(
+        "create function hold_up() returns trigger language plpgsql as
+             'begin perform pg_advisory_xact_lock(hashtext(current_schema)); return new; end';
+         create trigger hold_up before insert on batch_payloads for each row
+             execute function hold_up();",
+    )
+    .unwrap();
+    let mut watcher = PgConnection::establish(&db.postgres_url()).unwrap();
+    watcher.batch_execute("select pg_advisory_lock(hashtext(current_schema))").unwrap();
+    thread::scope(|scope| {
+        let adder = scope.spawn(|| store.add(&[&[batch("a::b", 1)]]).unwrap_err());
+        wait_until_blocked(&mut watcher, "insert_payloads");
+        cut_connections_but(&mut watcher);
+        let error = adder.join().unwrap();
+        assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
+    });
+    watcher.batch_execute("select pg_advisory_unlock(hashtext(current_schema))").unwrap();
+    assert!(store.find(&id(1)).unwrap().is_empty());
+    assert_eq!(store.depth(&service("a::b")).unwrap(), 0);
+    store.add_all(&[batch("a::b", 1)]);
+    assert_eq!(store.commit_next("a::b"), id(1));
+}
+
+#[test]
+fn a_store_without_its_tables_says_so_through_the_monitors_traits_too() {
+    let db = Database::sqlite();
+    let store = db.open();
+    db.execute("drop table batch_statuses").unwrap();
+    let error = store.get_pending_batch_ids(1).unwrap_err();
+    assert!(matches!(error, BatchError::InternalError(_)));
+    assert!(error.to_string().contains("batch_statuses"), "{error}");
+}
+
+#[test]
+fn rows_that_are_never_written_so_are_told() {
+    let db = Database::sqlite();
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    db.execute("update batch_statuses set attempts = -1").unwrap();
+    let error = store.find(&id(1)).unwrap_err();
+    assert!(matches!(error, StoreError::Corrupt { .. }));
+    assert!(error.to_string().contains("-1 attempts"), "{error}");
+}
+
+/// Ends every connection of the database but one of our own.
+fn cut_connections(db: &Database) {
+    cut_connections_but(&mut PgConnection::establish(&db.postgres_url()).unwrap());
+}
+
+fn cut_connections_but(own: &mut PgConnection) {
+    #[derive(QueryableByName)]
+    struct Cut {
+        #[diesel(sql_type = diesel::sql_types::BigInt)]
+        count: i64,
+    }
+    let cut = "select count(pg_terminate_backend(pid)) as count from pg_stat_activity
+               where application_name = current_setting('application_name')
+                   and pid <> pg_backend_pid()";
+    let left = "select count(*) as count from pg_stat_activity
+                where application_name = current_setting('application_name')
+                    and pid <> pg_backend_pid()";
+    assert!(sql_query(cut).get_result::<Cut>(own).unwrap().count > 0);
+    while sql_query(left).get_result::<Cut>(own).unwrap().count > 0 {
+        thread::yield_now();
+    }
+}
