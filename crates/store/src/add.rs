@@ -1,17 +1,18 @@
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use diesel::{
     QueryableByName,
-    sql_types::{BigInt, Binary, Text},
+    sql_types::{Binary, Text},
 };
-use grid_batch_core::{HeaderId, NewBatch, ServiceId, Timestamp};
+use grid_batch_core::{HeaderId, NewBatch, ServiceId};
 use thiserror::Error;
 
 use crate::{
     Store, StoreError,
     connection::Connection,
+    insert::{insert, keys},
     rows::batch_id,
-    statement::{Rows, Statement},
+    stamps::Stamps,
 };
 
 /// What became of a batch that was handed in.
@@ -60,78 +61,13 @@ impl Store {
         }
         let mut connection = self.pools.write()?;
         connection.transaction(|connection| {
-            let mut stamps = self.reserve_stamps(connection, &all)?;
+            let mut stamps = Stamps::reserve(connection, &all, self.now())?;
             let stored = self.find_stored(connection, &all)?;
-            let (answers, fresh) = decide(lists, stored);
-            let placed = fresh.iter().map(|batch| Placed::take(batch, &mut stamps)).collect();
-            self.insert(connection, placed)?;
-            self.return_stamps(connection, &stamps)?;
+            let (answers, fresh) = decide(lists, &stored);
+            insert(connection, &fresh, &mut stamps)?;
+            stamps.give_back(connection)?;
             Ok(answers)
         })
-    }
-
-    /// Locks the services to the end of the transaction, in one order for all who do so, and
-    /// counts the batches in.
-    fn reserve_stamps<'a>(
-        &self,
-        connection: &mut Connection,
-        batches: &[&'a NewBatch],
-    ) -> Result<Stamps<'a>, StoreError> {
-        let mut counts: BTreeMap<&str, i64> = BTreeMap::new();
-        for batch in batches {
-            *counts.entry(batch.service_id.as_str()).or_default() += 1;
-        }
-        let now = self.now().as_micros();
-        let reserve = self
-            .statement(
-                "-- reserve_stamps
-                 insert into services (service_id, last_created_at, added)
-                 select service_id, last_created_at, added from {x} where true order by service_id
-                 on conflict (service_id) do update set
-                     last_created_at = case
-                         when services.last_created_at + excluded.added > excluded.last_created_at
-                         then services.last_created_at + excluded.added
-                         else excluded.last_created_at
-                     end,
-                     added = services.added + excluded.added
-                 returning service_id, last_created_at, added",
-            )
-            .rows(
-                Rows::default()
-                    .text("service_id", counts.keys().copied())
-                    .long("last_created_at", counts.values().map(|count| now + count - 1))
-                    .long("added", counts.values().copied()),
-            );
-        let reserved: Vec<ReservedRow> = connection.load(&reserve)?;
-        let last: HashMap<&str, &ReservedRow> =
-            reserved.iter().map(|row| (row.service_id.as_str(), row)).collect();
-        let mut stamps = Stamps::default();
-        for (service, count) in counts {
-            let row = last
-                .get(service)
-                .ok_or_else(|| StoreError::corrupt(format!("no row for the service {service}")))?;
-            if row.added == count {
-                stamps.new_services.push(service);
-            }
-            stamps.left.insert(service, (row.last_created_at - count + 1, count));
-        }
-        self.make_lanes(connection, &stamps.new_services)?;
-        Ok(stamps)
-    }
-
-    fn make_lanes(&self, connection: &mut Connection, services: &[&str]) -> Result<(), StoreError> {
-        for sql in [
-            "-- make_claims
-             insert into service_id_claims (service_id) select service_id from {x} where true
-             on conflict do nothing",
-            "-- make_lanes
-             insert into batch_statuses (service_id, lane) select service_id, 0 from {x} where true
-             on conflict do nothing",
-        ] {
-            let services = Rows::default().text("service_id", services.iter().copied());
-            connection.execute(&self.statement(sql).rows(services))?;
-        }
-        Ok(())
     }
 
     /// Which of the batches are stored already, and with which bytes.
@@ -154,127 +90,12 @@ impl Store {
             .map(|row| Ok(((row.service_id, batch_id(&row.batch_id)?), row.serialized_batch)))
             .collect()
     }
-
-    fn insert(
-        &self,
-        connection: &mut Connection,
-        mut placed: Vec<Placed<'_>>,
-    ) -> Result<(), StoreError> {
-        let insert = self
-            .statement(
-                "-- insert_batches
-                 insert into batches (service_id, batch_id, created_at)
-                 select service_id, batch_id, created_at from {x} where true
-                 order by service_id, created_at
-                 returning seq, service_id, created_at",
-            )
-            .rows(
-                keys(placed.iter().map(|placed| placed.batch))
-                    .long("created_at", placed.iter().map(|placed| placed.created_at.as_micros())),
-            );
-        let rows: Vec<InsertedRow> = connection.load(&insert)?;
-        let seqs: HashMap<(&str, i64), i64> =
-            rows.iter().map(|row| ((row.service_id.as_str(), row.created_at), row.seq)).collect();
-        for placed in &mut placed {
-            let at = (placed.batch.service_id.as_str(), placed.created_at.as_micros());
-            placed.seq = *seqs
-                .get(&at)
-                .ok_or_else(|| StoreError::corrupt("no row for a batch just inserted"))?;
-        }
-        connection.execute(&self.insert_payloads(&placed))?;
-        connection.execute(&self.insert_transactions(&placed))?;
-        connection.execute(&self.install_first_heads(&placed))?;
-        Ok(())
-    }
-
-    fn insert_payloads<'a>(&self, placed: &[Placed<'a>]) -> Statement<'a> {
-        self.statement(
-            "-- insert_payloads
-             insert into batch_payloads (batch_seq, serialized_batch)
-             select batch_seq, serialized_batch from {x}",
-        )
-        .rows(
-            Rows::default().long("batch_seq", placed.iter().map(|placed| placed.seq)).bytes(
-                "serialized_batch",
-                placed.iter().map(|placed| placed.batch.serialized_batch.as_slice()),
-            ),
-        )
-    }
-
-    fn insert_transactions<'a>(&self, placed: &[Placed<'a>]) -> Statement<'a> {
-        let transactions: Vec<(i64, i32, &'a HeaderId)> = placed
-            .iter()
-            .flat_map(|placed| {
-                (0..)
-                    .zip(&placed.batch.transaction_ids)
-                    .map(|(position, id)| (placed.seq, position, id))
-            })
-            .collect();
-        self.statement(
-            "-- insert_transactions
-             insert into transactions (batch_seq, position, transaction_id)
-             select batch_seq, position, transaction_id from {x}",
-        )
-        .rows(
-            Rows::default()
-                .long("batch_seq", transactions.iter().map(|row| row.0))
-                .int("position", transactions.iter().map(|row| row.1))
-                .bytes("transaction_id", transactions.iter().map(|row| &row.2.as_bytes()[..])),
-        )
-    }
-
-    /// Where a service had no open batch, the first of the new ones becomes its head.
-    fn install_first_heads<'a>(&self, placed: &[Placed<'a>]) -> Statement<'a> {
-        let mut first: BTreeMap<&'a str, &Placed<'a>> = BTreeMap::new();
-        for placed in placed {
-            first.entry(placed.batch.service_id.as_str()).or_insert(placed);
-        }
-        let heads = || first.values();
-        self.statement(
-            "-- install_first_heads
-             update batch_statuses as s
-             set batch_seq = x.batch_seq, batch_id = x.batch_id, created_at = x.created_at
-             from {x}
-             where s.service_id = x.service_id and s.lane = 0 and s.batch_seq is null",
-        )
-        .rows(
-            keys(heads().map(|head| head.batch))
-                .long("batch_seq", heads().map(|head| head.seq))
-                .long("created_at", heads().map(|head| head.created_at.as_micros())),
-        )
-    }
-
-    /// Counts out what was counted in and not stored.
-    fn return_stamps(
-        &self,
-        connection: &mut Connection,
-        stamps: &Stamps<'_>,
-    ) -> Result<(), StoreError> {
-        let left: Vec<(&str, i64)> = stamps
-            .left
-            .iter()
-            .filter(|(_, (_, count))| *count > 0)
-            .map(|(service, (_, count))| (*service, *count))
-            .collect();
-        let statement = self
-            .statement(
-                "-- return_stamps
-                 update services as s set added = s.added - x.count
-                 from {x} where s.service_id = x.service_id",
-            )
-            .rows(
-                Rows::default()
-                    .text("service_id", left.iter().map(|row| row.0))
-                    .long("count", left.iter().map(|row| row.1)),
-            );
-        connection.execute(&statement).map(drop)
-    }
 }
 
 /// Which lists conflict with nothing, and which of their batches are not stored yet.
 fn decide<'a>(
     lists: &[&'a [NewBatch]],
-    stored: HashMap<(String, HeaderId), Vec<u8>>,
+    stored: &HashMap<(String, HeaderId), Vec<u8>>,
 ) -> (Vec<Result<Vec<Addition>, Conflict>>, Vec<&'a NewBatch>) {
     let mut known: HashMap<Key<'_>, &[u8]> = stored
         .iter()
@@ -320,49 +141,6 @@ fn key(batch: &NewBatch) -> Key<'_> {
     (batch.service_id.as_str(), batch.batch_id)
 }
 
-fn keys<'a>(batches: impl Iterator<Item = &'a NewBatch> + Clone) -> Rows<'a> {
-    Rows::default()
-        .text("service_id", batches.clone().map(|batch| batch.service_id.as_str()))
-        .bytes("batch_id", batches.map(|batch| &batch.batch_id.as_bytes()[..]))
-}
-
-/// The stamps that were reserved: for each service the next one, and how many are left.
-#[derive(Default)]
-struct Stamps<'a> {
-    left: BTreeMap<&'a str, (i64, i64)>,
-    new_services: Vec<&'a str>,
-}
-
-/// A batch with its place in the order of its service.
-struct Placed<'a> {
-    batch: &'a NewBatch,
-    created_at: Timestamp,
-    seq: i64,
-}
-
-impl<'a> Placed<'a> {
-    fn take(batch: &'a NewBatch, stamps: &mut Stamps<'_>) -> Self {
-        let (next, left) = stamps
-            .left
-            .get_mut(batch.service_id.as_str())
-            .expect("stamps are reserved for the service of every batch");
-        let created_at = Timestamp::from_micros(*next);
-        *next += 1;
-        *left -= 1;
-        Self { batch, created_at, seq: 0 }
-    }
-}
-
-#[derive(QueryableByName)]
-struct ReservedRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = BigInt)]
-    last_created_at: i64,
-    #[diesel(sql_type = BigInt)]
-    added: i64,
-}
-
 #[derive(QueryableByName)]
 struct StoredRow {
     #[diesel(sql_type = Text)]
@@ -371,14 +149,4 @@ struct StoredRow {
     batch_id: Vec<u8>,
     #[diesel(sql_type = Binary)]
     serialized_batch: Vec<u8>,
-}
-
-#[derive(QueryableByName)]
-struct InsertedRow {
-    #[diesel(sql_type = BigInt)]
-    seq: i64,
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = BigInt)]
-    created_at: i64,
 }
