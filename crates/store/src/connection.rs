@@ -1,4 +1,7 @@
-use std::time::Duration;
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
 #[cfg(feature = "postgres")]
 use diesel::pg::PgConnection;
@@ -12,7 +15,12 @@ use diesel::{
 };
 use log::warn;
 
-use crate::{DatabaseUrl, StoreError, dialect::Dialect, statement::Statement, url::Kind};
+use crate::{
+    DatabaseUrl, StoreError,
+    dialect::{self, Dialect},
+    statement::Statement,
+    url::Kind,
+};
 
 /// A connection to either database.
 pub(crate) enum Connection {
@@ -68,9 +76,23 @@ impl Connection {
                 Self::Sqlite(SqliteConnection::establish(path)?)
             }
         };
-        let greeting = connection.dialect().greeting(patience);
-        connection.batch_execute(&greeting).map_err(ConnectionError::CouldntSetupConfiguration)?;
+        connection.greet(patience).map_err(ConnectionError::CouldntSetupConfiguration)?;
         Ok(connection)
+    }
+
+    /// Makes the settings of the connection. SQLite does not wait when others that open the same
+    /// new file are about to change its journal too, so we do.
+    fn greet(&mut self, patience: Duration) -> diesel::QueryResult<()> {
+        let greeting = self.dialect().greeting(patience);
+        let deadline = Instant::now() + patience;
+        loop {
+            match self.batch_execute(&greeting) {
+                Err(error) if dialect::is_locked(&error) && Instant::now() < deadline => {
+                    thread::sleep(Duration::from_millis(2));
+                }
+                done => return done,
+            }
+        }
     }
 
     pub(crate) fn batch_execute(&mut self, sql: &str) -> diesel::QueryResult<()> {

@@ -130,10 +130,19 @@ impl Connection {
     }
 }
 
+pub(crate) fn is_locked(error: &diesel::result::Error) -> bool {
+    says(&error.to_string(), LOCKED)
+}
+
+const LOCKED: &[&str] =
+    &["database is locked", "database table is locked", "deadlock detected", "lock timeout"];
+
+fn says(message: &str, parts: &[&str]) -> bool {
+    parts.iter().any(|part| message.contains(part))
+}
+
 /// What Diesel does not tell apart by kind.
 pub(crate) fn classify(message: String) -> Option<StoreError> {
-    const LOCKED: &[&str] =
-        &["database is locked", "database table is locked", "deadlock detected", "lock timeout"];
     const READ_ONLY: &[&str] = &["readonly database", "read-only transaction"];
     const FULL: &[&str] = &["disk is full", "No space left on device", "could not extend file"];
     const UNAVAILABLE: &[&str] = &[
@@ -144,14 +153,13 @@ pub(crate) fn classify(message: String) -> Option<StoreError> {
         "disk I/O error",
         "unable to open database file",
     ];
-    let says = |parts: &[&str]| parts.iter().any(|part| message.contains(part));
-    if says(LOCKED) {
+    if says(&message, LOCKED) {
         Some(StoreError::Locked { message })
-    } else if says(READ_ONLY) {
+    } else if says(&message, READ_ONLY) {
         Some(StoreError::ReadOnly { message })
-    } else if says(FULL) {
+    } else if says(&message, FULL) {
         Some(StoreError::Full { message })
-    } else if says(UNAVAILABLE) {
+    } else if says(&message, UNAVAILABLE) {
         Some(StoreError::Unavailable { message })
     } else {
         None

@@ -1,4 +1,11 @@
 #![doc = include_str!("../README.md")]
+#![cfg_attr(
+    not(all(feature = "postgres", feature = "sqlite")),
+    expect(unused, reason = "what only the other database needs")
+)]
+
+#[cfg(not(any(feature = "postgres", feature = "sqlite")))]
+compile_error!("a store needs a database: enable the feature \"postgres\", \"sqlite\", or both");
 
 mod add;
 mod connection;

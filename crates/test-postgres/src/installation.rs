@@ -54,11 +54,11 @@ impl fmt::Display for NotInstalled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "this test needs PostgreSQL, and its server programs are not installed.\n\
+            "a PostgreSQL server is needed, and its programs are not installed.\n\
              Install them (`apt-get install postgresql`, `dnf install postgresql-server`, \
              `brew install postgresql`),\n\
              or name a server to test on: {URL_VARIABLE}=postgresql://user@host/database\n\
-             Looked for `initdb` and `postgres` in:"
+             Neither where packages put them nor on the path are `initdb` and `postgres`; looked in:"
         )?;
         self.places.iter().try_for_each(|place| writeln!(f, "  {}", place.display()))
     }

@@ -42,6 +42,25 @@ fn a_foreign_table_in_the_way_is_an_error_that_changes_nothing(db: &Database) {
     db.execute("create table services (id integer)").unwrap();
 }
 
+/// Whatever the language of the server's database, names sort as their bytes do.
+#[test]
+fn every_text_that_is_compared_collates_bytewise() {
+    let db = Database::postgres();
+    drop(db.open());
+    db.execute(
+        "do $$ declare missing text; begin
+             select string_agg(table_name || '.' || column_name, ', ') into missing
+             from information_schema.columns
+             where table_schema = current_schema and data_type = 'text'
+                 and collation_name is distinct from 'C'
+                 and table_name not like '\\_\\_diesel%'
+                 and column_name not in ('last_error', 'error', 'error_message', 'outcome');
+             if missing is not null then raise exception 'not bytewise: %', missing; end if;
+         end $$",
+    )
+    .unwrap();
+}
+
 #[test]
 fn a_file_that_is_no_database_is_an_error() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,0 +1,21 @@
+# Names for the commands that are used most. `just --list` shows them.
+
+# Run every test; arguments go to the test runner.
+test *arguments:
+    scripts/test {{ arguments }}
+
+# Report what the linter has to say about any target.
+lint:
+    cargo clippy --workspace --all-targets --features grid-batch-core/mocks --locked -- -D warnings
+
+# Format the code.
+fmt:
+    cargo fmt --all
+
+# Build the documentation of our own crates.
+doc:
+    cargo doc --workspace --no-deps --locked
+
+# Measure the store.
+bench:
+    cargo bench -p grid-batch-store
