@@ -16,6 +16,6 @@ fmt:
 doc:
     cargo doc --workspace --no-deps --locked
 
-# Measure the store.
+# Measure: signatures, and the store.
 bench:
-    cargo bench -p grid-batch-store
+    cargo bench

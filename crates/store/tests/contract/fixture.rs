@@ -45,6 +45,14 @@ impl Database {
         Self::of(Kind::Sqlite(tempfile::tempdir().unwrap()))
     }
 
+    /// One more of the same kind.
+    pub fn another(&self) -> Self {
+        match self.kind {
+            Kind::Postgres(_) => Self::postgres(),
+            Kind::Sqlite(_) => Self::sqlite(),
+        }
+    }
+
     fn of(kind: Kind) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let name = format!("test-{}-{}", process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));

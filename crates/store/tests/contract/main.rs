@@ -9,6 +9,7 @@ mod ending;
 mod faults;
 mod following;
 mod listing;
+mod model;
 mod opening;
 mod order;
 mod recording;

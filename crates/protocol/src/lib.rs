@@ -1,0 +1,26 @@
+#![doc = include_str!("../README.md")]
+
+mod builder;
+mod error;
+mod fields;
+mod limits;
+mod list;
+mod message;
+mod public_key;
+mod signing_key;
+mod token;
+mod verified;
+mod verify;
+
+pub use builder::{BatchBuilder, TransactionBuilder};
+pub use error::{BatchFault, BatchPlace, DecodeError, ListError, TransactionFault};
+pub use limits::Limits;
+pub use list::list_of_one;
+pub use message::{Batch, BatchHeader, BatchList, Transaction, TransactionHeader};
+#[doc(no_inline)]
+pub use prost::Message;
+pub use public_key::{PublicKey, PublicKeyError, SignatureError};
+pub use signing_key::{SigningKey, SigningKeyError};
+pub use token::{CylinderToken, TokenError, TokenPart};
+pub use verified::{VerifiedBatch, VerifiedTransaction};
+pub use verify::verify_list;

@@ -1,0 +1,87 @@
+use std::fmt;
+
+use grid_batch_core::{HeaderId, NewBatch, ServiceId};
+
+use crate::{PublicKey, TransactionHeader};
+
+/// A batch in which every id, key, hash and signature was found right.
+///
+/// Only [`verify_list`](crate::verify_list) makes one.
+#[derive(Clone, PartialEq, Eq)]
+pub struct VerifiedBatch {
+    pub(crate) id: HeaderId,
+    pub(crate) signer: PublicKey,
+    pub(crate) transactions: Vec<VerifiedTransaction>,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// A transaction of a [`VerifiedBatch`], without its payload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerifiedTransaction {
+    pub(crate) id: HeaderId,
+    pub(crate) dependencies: Vec<HeaderId>,
+    pub(crate) header: TransactionHeader,
+}
+
+impl VerifiedBatch {
+    /// Its id: the signature of its header.
+    pub fn id(&self) -> HeaderId {
+        self.id
+    }
+
+    /// Whoever signed it.
+    pub fn signer(&self) -> PublicKey {
+        self.signer
+    }
+
+    /// Its transactions, in order; there is at least one.
+    pub fn transactions(&self) -> &[VerifiedTransaction] {
+        &self.transactions
+    }
+
+    /// The bytes of its one `Batch` message, exactly as they were received.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The batch as core knows it, to be stored for `service_id`.
+    ///
+    /// `serialized_batch` is the exact bytes of this one `Batch` message, not of a list;
+    /// [`list_of_one`](crate::list_of_one) makes of them what a ledger takes.
+    pub fn into_new_batch(self, service_id: ServiceId) -> NewBatch {
+        NewBatch {
+            service_id,
+            batch_id: self.id,
+            transaction_ids: self.transactions.iter().map(|t| t.id).collect(),
+            serialized_batch: self.bytes,
+        }
+    }
+}
+
+impl fmt::Debug for VerifiedBatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VerifiedBatch")
+            .field("id", &self.id)
+            .field("signer", &self.signer)
+            .field("transactions", &self.transactions.len())
+            .field("bytes", &self.bytes.len())
+            .finish()
+    }
+}
+
+impl VerifiedTransaction {
+    /// Its id: the signature of its header.
+    pub fn id(&self) -> HeaderId {
+        self.id
+    }
+
+    /// The transactions that must be applied before it.
+    pub fn dependencies(&self) -> &[HeaderId] {
+        &self.dependencies
+    }
+
+    /// Its header: the family, and the addresses that it reads and writes, as the signer wrote them.
+    pub fn header(&self) -> &TransactionHeader {
+        &self.header
+    }
+}

@@ -1,0 +1,170 @@
+use std::collections::HashMap;
+
+use grid_batch_core::{Excerpt, HeaderId};
+use prost::Message;
+use sha2::{Digest, Sha512};
+
+use crate::{
+    Batch, BatchFault, BatchHeader, BatchPlace, DecodeError, Limits, ListError, PublicKey,
+    Transaction, TransactionFault, TransactionHeader, VerifiedBatch, VerifiedTransaction,
+    fields::fields,
+};
+
+// Numbers of fields.
+const BATCHES: usize = 1;
+const HEADER_SIGNATURE: usize = 2;
+const TRANSACTIONS: usize = 3;
+
+/// Decodes a `BatchList` and checks all there is to check without a ledger.
+///
+/// A batch is taken when its id is an id; when its header is signed by the key that it names, and
+/// lists the transactions that are there, in order and each once; and when each of these is signed
+/// in the same way, for this batcher and this payload. One batch that breaks a rule, or that is in
+/// the list twice, refuses the whole list.
+///
+/// Groups, a kind of field that nothing has written for many years, are refused in a list or a
+/// batch.
+pub fn verify_list(body: &[u8], limits: &Limits) -> Result<Vec<VerifiedBatch>, ListError> {
+    let batches = cut_out(body, limits)?;
+    let mut first_places = HashMap::new();
+    let mut transactions_left = limits.transactions;
+    let mut verified = Vec::with_capacity(batches.len());
+    for (position, bytes) in batches.into_iter().enumerate() {
+        let fault =
+            |fault| ListError::Batch { place: place(position, bytes), fault: Box::new(fault) };
+        let count = count_transactions(bytes).map_err(|e| fault(BatchFault::Undecodable(e)))?;
+        transactions_left =
+            transactions_left.checked_sub(count).ok_or_else(|| ListError::TooManyTransactions {
+                place: place(position, bytes),
+                limit: limits.transactions,
+            })?;
+        let batch = verify_batch(bytes).map_err(fault)?;
+        if let Some(first) = first_places.insert(batch.id, position) {
+            return Err(fault(BatchFault::Duplicate { first }));
+        }
+        verified.push(batch);
+    }
+    Ok(verified)
+}
+
+/// The exact bytes of each batch of the list.
+fn cut_out<'a>(body: &'a [u8], limits: &Limits) -> Result<Vec<&'a [u8]>, ListError> {
+    let limit = limits.batches;
+    let batches: Vec<_> = fields(body, BATCHES)
+        .take(limit.saturating_add(1))
+        .collect::<Result<_, _>>()
+        .map_err(ListError::Undecodable)?;
+    match batches.len() {
+        0 => Err(ListError::Empty),
+        count if count > limit => Err(ListError::TooManyBatches { limit }),
+        _ => Ok(batches),
+    }
+}
+
+/// Counted before decoding, which takes many times the memory that an empty transaction does.
+fn count_transactions(batch: &[u8]) -> Result<usize, DecodeError> {
+    fields(batch, TRANSACTIONS).try_fold(0, |count, transaction| transaction.map(|_| count + 1))
+}
+
+/// The batch's place, with its id even where the rest of the batch cannot be decoded.
+fn place(position: usize, batch: &[u8]) -> BatchPlace {
+    let id = fields(batch, HEADER_SIGNATURE).map_while(Result::ok).last();
+    BatchPlace { position, id: id.map(|id| Excerpt::of(&String::from_utf8_lossy(id))) }
+}
+
+fn verify_batch(bytes: &[u8]) -> Result<VerifiedBatch, BatchFault> {
+    let batch = Batch::decode(bytes).map_err(|e| BatchFault::Undecodable(e.into()))?;
+    let id: HeaderId = batch.header_signature.parse().map_err(BatchFault::Id)?;
+    let header =
+        BatchHeader::decode(&batch.header[..]).map_err(|e| BatchFault::Header(e.into()))?;
+    let signer: PublicKey = header.signer_public_key.parse().map_err(BatchFault::Signer)?;
+    signer.verify(&batch.header, id.as_bytes()).map_err(BatchFault::Signature)?;
+    compare_ids(&header.transaction_ids, &batch.transactions)?;
+    Ok(VerifiedBatch {
+        id,
+        signer,
+        transactions: verify_transactions(&batch.transactions, &header, signer)?,
+        bytes: bytes.to_vec(),
+    })
+}
+
+fn compare_ids(listed: &[String], present: &[Transaction]) -> Result<(), BatchFault> {
+    if present.is_empty() {
+        return Err(BatchFault::NoTransactions);
+    }
+    if listed.len() != present.len() {
+        return Err(BatchFault::TransactionCount { listed: listed.len(), present: present.len() });
+    }
+    for (position, (listed, transaction)) in listed.iter().zip(present).enumerate() {
+        let present = &transaction.header_signature;
+        if listed != present {
+            return Err(BatchFault::TransactionOrder {
+                position,
+                listed: Excerpt::of(listed),
+                present: Excerpt::of(present),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn verify_transactions(
+    transactions: &[Transaction],
+    batch: &BatchHeader,
+    batcher: PublicKey,
+) -> Result<Vec<VerifiedTransaction>, BatchFault> {
+    let mut first_places = HashMap::with_capacity(transactions.len());
+    let mut verified = Vec::with_capacity(transactions.len());
+    for (position, transaction) in transactions.iter().enumerate() {
+        let fault = |fault| BatchFault::Transaction {
+            position,
+            id: Excerpt::of(&transaction.header_signature),
+            fault,
+        };
+        let transaction = verify_transaction(transaction, batch, batcher).map_err(fault)?;
+        if let Some(first) = first_places.insert(transaction.id, position) {
+            return Err(fault(TransactionFault::Duplicate { first }));
+        }
+        verified.push(transaction);
+    }
+    Ok(verified)
+}
+
+fn verify_transaction(
+    transaction: &Transaction,
+    batch: &BatchHeader,
+    batcher: PublicKey,
+) -> Result<VerifiedTransaction, TransactionFault> {
+    let id: HeaderId = transaction.header_signature.parse().map_err(TransactionFault::Id)?;
+    let header = TransactionHeader::decode(&transaction.header[..])
+        .map_err(|e| TransactionFault::Header(e.into()))?;
+    // Most signers batch their own transactions, and reading a key is a tenth of checking with it.
+    let signer = if header.signer_public_key == batch.signer_public_key {
+        batcher
+    } else {
+        header.signer_public_key.parse().map_err(TransactionFault::Signer)?
+    };
+    signer.verify(&transaction.header, id.as_bytes()).map_err(TransactionFault::Signature)?;
+    if header.batcher_public_key != batch.signer_public_key {
+        return Err(TransactionFault::Batcher {
+            named: Excerpt::of(&header.batcher_public_key),
+            signer: Excerpt::of(&batch.signer_public_key),
+        });
+    }
+    if header.payload_sha512 != sha512(&transaction.payload) {
+        return Err(TransactionFault::Payload);
+    }
+    Ok(VerifiedTransaction { id, dependencies: parse_dependencies(&header.dependencies)?, header })
+}
+
+fn parse_dependencies(dependencies: &[String]) -> Result<Vec<HeaderId>, TransactionFault> {
+    let parse = |(position, text): (usize, &String)| {
+        text.parse().map_err(|error| TransactionFault::Dependency { position, error })
+    };
+    dependencies.iter().enumerate().map(parse).collect()
+}
+
+/// A payload's hash as headers have it.
+pub(crate) fn sha512(payload: &[u8]) -> String {
+    base16ct::lower::encode_string(&Sha512::digest(payload))
+}

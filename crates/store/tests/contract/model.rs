@@ -1,0 +1,233 @@
+//! The store does what a list in memory would do, whatever happens in whatever order.
+
+use std::{
+    collections::BTreeMap,
+    hash::{BuildHasher, Hasher, RandomState},
+    time::Duration,
+};
+
+use grid_batch_core::{
+    BatchState, Event, Evidence, LedgerStatus, Outcome, Progress, Timestamp, TransitionError,
+    transition,
+};
+use grid_batch_store::{Addition, Change, Recorded, Stale, Store};
+use proptest::{
+    collection::vec,
+    prelude::*,
+    test_runner::{RngSeed, TestRunner},
+};
+
+use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
+
+on_both! { a_store_and_a_list_in_memory_agree }
+
+const SERVICES: [&str; 2] = ["s::1", "s::2"];
+
+#[derive(Debug, Clone)]
+enum Step {
+    Add(Vec<(usize, u64)>),
+    Take(Vec<usize>),
+    /// What happened to batches; without a number, to the oldest open one of the service.
+    Record(Vec<(usize, Option<u64>, Event, bool)>),
+    Wait(u64),
+    Restart,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let batch = || (0..SERVICES.len(), 0..12u64);
+    prop_oneof![
+        3 => vec(batch(), 0..4).prop_map(Step::Add),
+        4 => vec(0..SERVICES.len(), 0..4).prop_map(Step::Take),
+        6 => vec((0..SERVICES.len(), number(), event(), any::<bool>()), 1..4).prop_map(Step::Record),
+        1 => (0..20u64).prop_map(Step::Wait),
+        1 => Just(Step::Restart),
+    ]
+}
+
+fn number() -> impl Strategy<Value = Option<u64>> {
+    prop_oneof![4 => Just(None), 1 => (0..12u64).prop_map(Some)]
+}
+
+/// Events whose attempt stands for how far it is from the present one: 0 means that very one.
+fn event() -> impl Strategy<Value = Event> {
+    let attempt = prop_oneof![8 => Just(0u32), 1 => Just(1u32)];
+    (attempt, 0..16usize).prop_map(|(attempt, kind)| match kind {
+        0..2 => Event::Outcome { attempt, outcome: Outcome::Accepted },
+        2..5 => Event::Outcome { attempt, outcome: Outcome::Busy },
+        5 => Event::Outcome { attempt, outcome: Outcome::Rejected },
+        6 => Event::Outcome { attempt, outcome: Outcome::Unknown },
+        7 => Event::OwnerLost { attempt },
+        8 => Event::Status(LedgerStatus::Unknown),
+        9 => Event::Status(LedgerStatus::Pending),
+        10 => Event::Status(LedgerStatus::Invalid),
+        11 | 12 => Event::Status(LedgerStatus::Committed),
+        13 => Event::Evidence { attempt, evidence: Evidence::Absent },
+        14 => Event::Evidence { attempt, evidence: Evidence::Committed },
+        _ => Event::Taken,
+    })
+}
+
+/// The same event, about an attempt that is counted as the store counts.
+fn about(event: Event, present: u32) -> Event {
+    match event {
+        Event::Outcome { attempt, outcome } => {
+            Event::Outcome { attempt: present + attempt, outcome }
+        }
+        Event::OwnerLost { attempt } => Event::OwnerLost { attempt: present + attempt },
+        Event::Evidence { attempt, evidence } => {
+            Event::Evidence { attempt: present + attempt, evidence }
+        }
+        Event::Taken | Event::Status(_) => event,
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    number: u64,
+    progress: Progress,
+    next_try_at: Option<Timestamp>,
+}
+
+/// For each service all its batches, in order.
+#[derive(Default)]
+struct Model(BTreeMap<usize, Vec<Entry>>);
+
+impl Model {
+    fn add(&mut self, service: usize, number: u64) -> Addition {
+        let entries = self.0.entry(service).or_default();
+        if entries.iter().any(|entry| entry.number == number) {
+            return Addition::Again;
+        }
+        entries.push(Entry { number, progress: Progress::NEW, next_try_at: None });
+        Addition::Stored
+    }
+
+    fn head(&mut self, service: usize) -> Option<&mut Entry> {
+        let entries = self.0.get_mut(&service)?;
+        entries.iter_mut().find(|entry| !entry.progress.state.is_terminal())
+    }
+
+    fn take(&mut self, service: usize, now: Timestamp) -> Option<(u64, u32)> {
+        let head = self.head(service)?;
+        if head.next_try_at.is_some_and(|at| at > now) {
+            return None;
+        }
+        head.progress = transition(head.progress, Event::Taken).ok()?;
+        head.next_try_at = None;
+        Some((head.number, head.progress.attempts))
+    }
+
+    fn present(&self, service: usize, number: u64) -> Option<Progress> {
+        let entry = self.0.get(&service)?.iter().find(|entry| entry.number == number)?;
+        Some(entry.progress)
+    }
+
+    fn record(
+        &mut self,
+        service: usize,
+        number: u64,
+        event: Event,
+        retry_at: Option<Timestamp>,
+    ) -> Recorded {
+        let Some(progress) = self.present(service, number) else { return Recorded::NotFound };
+        let not_drawn = TransitionError::NotDrawn { state: progress.state, event };
+        let next = match transition(progress, event) {
+            Err(error) => return Recorded::Stale(Stale::Transition(error)),
+            Ok(next) => next,
+        };
+        match self.head(service) {
+            Some(head) if head.number == number && event != Event::Taken => {
+                head.progress = next;
+                head.next_try_at = if next.state == BatchState::Delayed { retry_at } else { None };
+            }
+            _ => return Recorded::Stale(Stale::Transition(not_drawn)),
+        }
+        let next_waits = next.state.is_terminal() && self.head(service).is_some();
+        Recorded::Done { state: next.state, next_waits }
+    }
+
+    fn open(&self, service: usize) -> Vec<(u64, Progress)> {
+        let entries = self.0.get(&service).into_iter().flatten();
+        entries
+            .filter(|entry| !entry.progress.state.is_terminal())
+            .map(|entry| (entry.number, entry.progress))
+            .collect()
+    }
+}
+
+fn a_store_and_a_list_in_memory_agree(db: &Database) {
+    let seed = match ProptestConfig::default().rng_seed {
+        RngSeed::Fixed(seed) => seed,
+        RngSeed::Random => RandomState::new().build_hasher().finish(),
+    };
+    println!("PROPTEST_RNG_SEED={seed} walks the same way again");
+    let config = ProptestConfig {
+        cases: 24,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(seed),
+        ..ProptestConfig::default()
+    };
+    TestRunner::new(config)
+        .run(&vec(step(), 1..100), |steps| {
+            walk(&db.another(), steps);
+            Ok(())
+        })
+        .unwrap();
+}
+
+fn walk(db: &Database, steps: Vec<Step>) {
+    let mut store = db.open();
+    let mut model = Model::default();
+    for step in steps {
+        match step {
+            Step::Add(batches) => add(&store, &mut model, &batches),
+            Step::Take(services) => take(&store, &mut model, &services, db.now()),
+            Step::Record(changes) => {
+                // One group for all, each judged after the ones before it.
+                let mut expected = Vec::new();
+                let mut group = Vec::new();
+                for (at, number, event, delayed) in changes {
+                    let number = number.or_else(|| Some(model.head(at)?.number)).unwrap_or(0);
+                    let present = model.present(at, number).map_or(1, |p| p.attempts);
+                    let event = about(event, present);
+                    let retry_at = delayed.then(|| db.now().plus(Duration::from_secs(15)));
+                    let change = Change::new(service(SERVICES[at]), id(number), event);
+                    group.push(Change { retry_at, ..change });
+                    expected.push(model.record(at, number, event, retry_at));
+                }
+                assert_eq!(store.record(&group).unwrap(), expected);
+            }
+            Step::Wait(seconds) => drop(db.later(seconds)),
+            Step::Restart => {
+                drop(store);
+                store = db.open();
+            }
+        }
+        for (at, name) in SERVICES.iter().enumerate() {
+            let open = store.open_batches(&service(name), 99).unwrap();
+            let open: Vec<_> = open.into_iter().map(|b| (b.batch_id, b.progress)).collect();
+            let expected: Vec<_> =
+                model.open(at).into_iter().map(|(number, p)| (id(number), p)).collect();
+            assert_eq!(open, expected);
+            assert_eq!(store.depth(&service(name)).unwrap(), expected.len() as u64);
+        }
+    }
+}
+
+fn add(store: &Store, model: &mut Model, batches: &[(usize, u64)]) {
+    let new: Vec<_> = batches.iter().map(|(at, number)| batch(SERVICES[*at], *number)).collect();
+    let expected: Vec<_> = batches.iter().map(|(at, number)| model.add(*at, *number)).collect();
+    assert_eq!(store.add(&[&new]).unwrap(), [Ok(expected)]);
+}
+
+fn take(store: &Store, model: &mut Model, services: &[usize], now: Timestamp) {
+    let names: Vec<&str> = services.iter().map(|at| SERVICES[*at]).collect();
+    let taken: Vec<_> =
+        store.take(&names).into_iter().map(|taken| (taken.batch_id, taken.attempt)).collect();
+    let expected: Vec<_> = (0..SERVICES.len())
+        .filter(|at| services.contains(at))
+        .filter_map(|at| model.take(at, now))
+        .map(|(number, attempt)| (id(number), attempt))
+        .collect();
+    assert_eq!(taken, expected);
+}

@@ -1,0 +1,1 @@
+//! Tests of the rooms together: of the house they make, and of a batch's way through it.

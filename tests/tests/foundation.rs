@@ -1,0 +1,102 @@
+//! A batch's way through the foundation: signed by a client, verified, stored, handed out, sent,
+//! and led to its end, on both databases.
+#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
+
+use grid_batch_core::{
+    BatchState, Event, LedgerStatus, NewBatch, Outcome, ScopeId, ServiceScopeId, Submission,
+};
+use grid_batch_protocol::{
+    BatchBuilder, BatchList, Limits, Message, SigningKey, TransactionBuilder, list_of_one,
+    verify_list,
+};
+use grid_batch_store::{Addition, Change, Recorded, Store, StoreOptions, Taken};
+use grid_batch_test_postgres::TestDatabase;
+
+#[test]
+fn on_postgres_what_clients_signed_arrives_in_order() {
+    let database = TestDatabase::create();
+    what_clients_signed_arrives_in_order(database.url());
+}
+
+#[test]
+fn on_sqlite_what_clients_signed_arrives_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    what_clients_signed_arrives_in_order(&format!("sqlite://{}/f.db", dir.path().display()));
+}
+
+fn what_clients_signed_arrives_in_order(url: &str) {
+    let store = Store::open(&url.parse().unwrap(), StoreOptions::default()).unwrap();
+    let scope: ServiceScopeId = "abcDE-F0123::gsAA".parse().unwrap();
+    let requests: Vec<Vec<u8>> = (0..3).map(request).collect();
+
+    for request in &requests {
+        let answers = store.add(&[&accept(request, &scope)]).unwrap();
+        assert_eq!(answers, [Ok(vec![Addition::Stored; 2])]);
+    }
+    // A client that repeats itself changes nothing.
+    let answers = store.add(&[&accept(&requests[0], &scope)]).unwrap();
+    assert_eq!(answers, [Ok(vec![Addition::Again; 2])]);
+
+    let mut ledger: Vec<Vec<u8>> = Vec::new();
+    loop {
+        let ready = store.ready_services(None, 10).unwrap();
+        let Some(taken) = store.take_round(&ready).unwrap().pop() else { break };
+        let submission = submit(&taken);
+        // A ledger that checks it as we did finds nothing wrong.
+        let received = verify_list(submission.serialized_batch(), &Limits::default()).unwrap();
+        assert_eq!(received[0].id().to_string(), submission.batch_header());
+        ledger.push(submission.into_parts().2);
+        commit(&store, &taken);
+    }
+
+    let sent: Vec<Vec<u8>> = requests.iter().flat_map(|request| one_by_one(request)).collect();
+    assert_eq!(ledger, sent);
+    assert_eq!(store.depth(scope.service_id()).unwrap(), 0);
+}
+
+/// What a client sends: two signed batches of two transactions.
+fn request(number: u64) -> Vec<u8> {
+    let key = SigningKey::from_seed(number);
+    let batch = |at: u64| {
+        let transaction = |payload: String| {
+            TransactionBuilder::new("intkey", "1.0")
+                .inputs(["1cf126"])
+                .outputs(["1cf126"])
+                .nonce(format!("{number} {at} {payload}"))
+                .payload(payload.as_bytes())
+                .sign(&key, &key.public_key())
+        };
+        BatchBuilder::new()
+            .transaction(transaction("inc a 1".to_owned()))
+            .transaction(transaction("dec b 1".to_owned()))
+            .sign(&key)
+    };
+    BatchList { batches: vec![batch(0), batch(1)] }.encode_to_vec()
+}
+
+fn accept(request: &[u8], scope: &ServiceScopeId) -> Vec<NewBatch> {
+    let verified = verify_list(request, &Limits::default()).unwrap();
+    verified.into_iter().map(|batch| batch.into_new_batch(scope.service_id().clone())).collect()
+}
+
+fn submit(taken: &Taken) -> Submission<ServiceScopeId> {
+    let scope = ServiceScopeId::from_service_id(&taken.service_id).unwrap();
+    Submission::new(taken.batch_id.to_string(), scope, list_of_one(&taken.serialized_batch))
+}
+
+fn commit(store: &Store, taken: &Taken) {
+    let accepted = Event::Outcome { attempt: taken.attempt, outcome: Outcome::Accepted };
+    let changes = [accepted, Event::Status(LedgerStatus::Committed)]
+        .map(|event| Change::new(taken.service_id.clone(), taken.batch_id, event));
+    let recorded = store.record(&changes).unwrap();
+    assert!(matches!(recorded[1], Recorded::Done { state: BatchState::Committed, .. }));
+}
+
+/// The batches of a request, each as a list of its own.
+fn one_by_one(request: &[u8]) -> Vec<Vec<u8>> {
+    let list = BatchList::decode(request).unwrap();
+    list.batches
+        .into_iter()
+        .map(|batch| BatchList { batches: vec![batch] }.encode_to_vec())
+        .collect()
+}
