@@ -29,7 +29,7 @@ pub use monitor::{
     BatchError, BatchId, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater,
     PendingBatchStore,
 };
-pub use outcome::{GroupObserver, Outcome, SubmissionOutcome};
+pub use outcome::{GroupObserver, Outcome, SubmissionAnswer, SubmissionOutcome, SubmissionSender};
 pub use scope::{GlobalScopeId, ScopeId, ScopeIdError, ServiceScopeId};
 pub use service_id::{ServiceId, ServiceIdError};
 pub use state::{BatchState, BatchStateError, DltStatus, DltStatusError};

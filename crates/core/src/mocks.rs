@@ -9,8 +9,9 @@ use mockall::mock;
 use crate::{
     BatchId, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater, Claim, ClaimKeeper, Clock,
     Evidence, EvidenceReader, GroupObserver, InstanceId, InternalError, PendingBatchStore,
-    RunnableSubmitter, RunningSubmitter, ScopeId, ShutdownHandle, StatusReport, SubmissionOutcome,
-    SubmitterObserver, Timestamp, UrlResolver,
+    RunnableSubmitter, RunningSubmitter, ScopeId, ShutdownHandle, StatusReport, Submission,
+    SubmissionAnswer, SubmissionOutcome, SubmissionSender, SubmitterObserver, Timestamp,
+    UrlResolver,
 };
 
 mock! {
@@ -53,7 +54,7 @@ mock! {
     }
 }
 
-// `mockall` has no expectations for methods whose answer borrows from their arguments: these two
+// `mockall` has no expectations for methods whose answer borrows from their arguments: these three
 // expect the same call with an answer of its own, and lend it to the trait.
 mock! {
     pub BatchStatusReader {
@@ -107,6 +108,25 @@ mock! {
     impl BatchUpdater for BatchUpdater {
         type Status = StatusReport;
         fn update_batch_statuses(&self, service_id: &str, batches: &[StatusReport]) -> BatchResult<()>;
+    }
+}
+
+mock! {
+    pub SubmissionSender<S: ScopeId> {
+        pub fn send(&self, url: &str, submission: &Submission<S>)
+            -> BoxFuture<'static, SubmissionAnswer>;
+    }
+}
+
+impl<S: ScopeId> SubmissionSender for MockSubmissionSender<S> {
+    type Id = S;
+
+    fn send<'a>(
+        &'a self,
+        url: &'a str,
+        submission: &'a Submission<S>,
+    ) -> BoxFuture<'a, SubmissionAnswer> {
+        Self::send(self, url, submission)
     }
 }
 

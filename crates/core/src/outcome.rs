@@ -1,6 +1,8 @@
 use std::{fmt, time::Duration};
 
-use crate::{ScopeId, monitor::BatchResult};
+use futures_core::future::BoxFuture;
+
+use crate::{ScopeId, Submission, monitor::BatchResult};
 
 /// How one attempt to submit a batch ended, as an adapter reads its ledger's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,13 +34,9 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// One submission's outcome, with what the ledger said.
+/// What came of sending a batch once.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SubmissionOutcome<S: ScopeId> {
-    /// The batch.
-    pub batch_header: String,
-    /// What it applies to.
-    pub scope_id: S,
+pub struct SubmissionAnswer {
     /// How the attempt ended.
     pub outcome: Outcome,
     /// The HTTP status, where there was an answer.
@@ -47,6 +45,35 @@ pub struct SubmissionOutcome<S: ScopeId> {
     pub message: Option<String>,
     /// How long the ledger asked to be left alone.
     pub retry_after: Option<Duration>,
+}
+
+/// Sends a batch to a ledger, once: an adapter's part of a submission.
+///
+/// It reads the ledger's answer as an [`Outcome`]. It never sends twice, and its time limit is part
+/// of it: when it has sent and does not know, it says [`Outcome::Unknown`].
+pub trait SubmissionSender: Send + Sync {
+    /// The scope of the batches.
+    type Id: ScopeId;
+
+    /// Sends the batch to the ledger at this address.
+    fn send<'a>(
+        &'a self,
+        url: &'a str,
+        submission: &'a Submission<Self::Id>,
+    ) -> BoxFuture<'a, SubmissionAnswer>;
+}
+
+/// What came of a whole submission: of its last sending, after all that were made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubmissionOutcome<S: ScopeId> {
+    /// The batch.
+    pub batch_header: String,
+    /// What it applies to.
+    pub scope_id: S,
+    /// How often it was sent.
+    pub attempts: u16,
+    /// What came of the last time.
+    pub answer: SubmissionAnswer,
 }
 
 /// Receives the outcomes of submissions in groups, so that a group can be one commit.
