@@ -3,13 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
 
 use grid_batch_core::{
-    BatchState, Event, LedgerStatus, NewBatch, Outcome, ScopeId, ServiceScopeId, Submission,
+    BatchState, Event, LedgerStatus, NewBatch, Outcome, ScopeId, ServiceScopeId, Submission, Taken,
 };
 use grid_batch_protocol::{
     BatchBuilder, BatchList, Limits, Message, SigningKey, TransactionBuilder, list_of_one,
     verify_list,
 };
-use grid_batch_store::{Addition, Change, Recorded, Store, StoreOptions, Taken};
+use grid_batch_store::{Addition, Change, Recorded, Store, StoreOptions};
 use grid_batch_test_postgres::TestDatabase;
 
 #[test]

@@ -10,6 +10,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("grid-batch-core", &[]),
     ("grid-batch-protocol", &["grid-batch-core"]),
     ("grid-batch-store", &["grid-batch-core", "grid-batch-protocol"]),
+    ("grid-batch-queuer", &["grid-batch-core"]),
+    ("grid-batch-submitter", &["grid-batch-core"]),
     ("grid-batch-test-postgres", &[]),
     ("grid-batch-tests", &[]),
 ];

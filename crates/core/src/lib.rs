@@ -11,6 +11,7 @@ mod header_id;
 pub mod mocks;
 mod monitor;
 mod outcome;
+mod round;
 mod scope;
 mod service_id;
 mod state;
@@ -30,6 +31,7 @@ pub use monitor::{
     PendingBatchStore,
 };
 pub use outcome::{GroupObserver, Outcome, SubmissionAnswer, SubmissionOutcome, SubmissionSender};
+pub use round::{RoundStore, Taken};
 pub use scope::{GlobalScopeId, ScopeId, ScopeIdError, ServiceScopeId};
 pub use service_id::{ServiceId, ServiceIdError};
 pub use state::{BatchState, BatchStateError, DltStatus, DltStatusError};

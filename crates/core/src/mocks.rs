@@ -9,9 +9,9 @@ use mockall::mock;
 use crate::{
     BatchId, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater, Claim, ClaimKeeper, Clock,
     Evidence, EvidenceReader, GroupObserver, InstanceId, InternalError, PendingBatchStore,
-    RunnableSubmitter, RunningSubmitter, ScopeId, ShutdownHandle, StatusReport, Submission,
-    SubmissionAnswer, SubmissionOutcome, SubmissionSender, SubmitterObserver, Timestamp,
-    UrlResolver,
+    RoundStore, RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId, ShutdownHandle,
+    StatusReport, Submission, SubmissionAnswer, SubmissionOutcome, SubmissionSender,
+    SubmitterObserver, Taken, Timestamp, UrlResolver,
 };
 
 mock! {
@@ -127,6 +127,15 @@ impl<S: ScopeId> SubmissionSender for MockSubmissionSender<S> {
         submission: &'a Submission<S>,
     ) -> BoxFuture<'a, SubmissionAnswer> {
         Self::send(self, url, submission)
+    }
+}
+
+mock! {
+    pub RoundStore {}
+    impl RoundStore for RoundStore {
+        fn ready_services<'a>(&self, after: Option<&'a ServiceId>, limit: usize)
+            -> BatchResult<Vec<ServiceId>>;
+        fn take_round(&self, services: &[ServiceId]) -> BatchResult<Vec<Taken>>;
     }
 }
 

@@ -39,7 +39,6 @@ pub use list::{Depth, Filter, PageStart};
 pub use pending::PendingBatch;
 pub use record::{Change, Recorded, Stale};
 pub use retention::{Removed, RetentionPlace};
-pub use round::Taken;
 pub use story::{BatchStory, FailedAttempt};
 pub use url::{DatabaseUrl, UrlError};
 

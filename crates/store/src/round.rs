@@ -2,7 +2,7 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Integer, Text},
 };
-use grid_batch_core::{BatchState, HeaderId, ServiceId};
+use grid_batch_core::{BatchResult, BatchState, RoundStore, ServiceId, Taken};
 
 use crate::{
     Store, StoreError,
@@ -10,33 +10,6 @@ use crate::{
     rows::{batch_id, in_states, limit, service_id},
     statement::{Rows, Statement},
 };
-
-/// A batch that was marked as being with a submitter, and is to be handed to one.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Taken {
-    /// The service that orders it.
-    pub service_id: ServiceId,
-    /// Its id.
-    pub batch_id: HeaderId,
-    /// Which attempt this is, counted from 1.
-    pub attempt: u32,
-    /// The service's epoch when it was taken.
-    pub epoch: u64,
-    /// The bytes, exactly as they were handed in.
-    pub serialized_batch: Vec<u8>,
-}
-
-impl std::fmt::Debug for Taken {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Taken")
-            .field("service_id", &self.service_id)
-            .field("batch_id", &self.batch_id)
-            .field("attempt", &self.attempt)
-            .field("epoch", &self.epoch)
-            .field("bytes", &self.serialized_batch.len())
-            .finish()
-    }
-}
 
 impl Store {
     /// Takes the next batch of each of these services that has one to be tried now, and marks it
@@ -64,6 +37,20 @@ impl Store {
         let statement = ready_services(self.pools.dialect(), self.now().as_micros(), after, limit);
         let rows: Vec<ServiceRow> = self.pools.read()?.load(&statement)?;
         rows.iter().map(|row| service_id(&row.service_id)).collect()
+    }
+}
+
+impl RoundStore for Store {
+    fn ready_services(
+        &self,
+        after: Option<&ServiceId>,
+        limit: usize,
+    ) -> BatchResult<Vec<ServiceId>> {
+        Ok(Self::ready_services(self, after, limit)?)
+    }
+
+    fn take_round(&self, services: &[ServiceId]) -> BatchResult<Vec<Taken>> {
+        Ok(Self::take_round(self, services)?)
     }
 }
 

@@ -1,9 +1,9 @@
 use std::time::{Duration, Instant};
 
 use grid_batch_core::{
-    Event, Evidence, HeaderId, LedgerStatus, NewBatch, Outcome, ServiceId, Timestamp,
+    Event, Evidence, HeaderId, LedgerStatus, NewBatch, Outcome, ServiceId, Taken, Timestamp,
 };
-use grid_batch_store::{Change, Recorded, Store, Taken};
+use grid_batch_store::{Change, Recorded, Store};
 
 use crate::{plain::Plain, target::Target};
 

@@ -16,11 +16,11 @@ use diesel::{
     connection::SimpleConnection, sql_query,
 };
 use grid_batch_core::{
-    Event, HeaderId, LedgerStatus, ManualClock, NewBatch, Outcome, ServiceId, StoredBatch,
+    Event, HeaderId, LedgerStatus, ManualClock, NewBatch, Outcome, ServiceId, StoredBatch, Taken,
     Timestamp,
 };
 use grid_batch_store::{
-    Addition, Change, DatabaseUrl, Recorded, RetentionPlace, Store, StoreOptions, Taken,
+    Addition, Change, DatabaseUrl, Recorded, RetentionPlace, Store, StoreOptions,
 };
 use grid_batch_test_postgres::TestDatabase;
 

@@ -1,9 +1,10 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    BatchState, Event, Evidence, HeaderId, LedgerStatus, Outcome, Progress, Receipt, transition,
+    BatchState, Event, Evidence, HeaderId, LedgerStatus, Outcome, Progress, Receipt, Taken,
+    transition,
 };
-use grid_batch_store::{Change, Recorded, Stale, Store, Taken};
+use grid_batch_store::{Change, Recorded, Stale, Store};
 
 use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};
 

@@ -1,0 +1,154 @@
+//! The queue and the store together: what the store takes is what the strategy chooses, and the
+//! queue over a real store gives everything in order.
+#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use grid_batch_core::{
+    Clock, Event, Evidence, HeaderId, LedgerStatus, ManualClock, NewBatch, Outcome, ScopeId,
+    ServiceId, ServiceScopeId, Timestamp,
+};
+use grid_batch_queuer::{BatchQueue, Choice, QueueOptions, WakeUp, choose};
+use grid_batch_store::{Change, Recorded, Store, StoreOptions};
+use grid_batch_test_postgres::TestDatabase;
+use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
+
+/// Runs a test on a store of each kind, with a clock of its own.
+fn on_postgres(test: impl Fn(&Store, &ManualClock)) {
+    let database = TestDatabase::create();
+    on(database.url(), test);
+}
+
+fn on_sqlite(test: impl Fn(&Store, &ManualClock)) {
+    let dir = tempfile::tempdir().unwrap();
+    on(&format!("sqlite://{}/q.db", dir.path().display()), test);
+}
+
+fn on(url: &str, test: impl Fn(&Store, &ManualClock)) {
+    let clock = Arc::new(ManualClock::at(Timestamp::from_micros(1)));
+    let options = StoreOptions { clock: clock.clone(), ..StoreOptions::default() };
+    test(&Store::open(&url.parse().unwrap(), options).unwrap(), &clock);
+}
+
+fn service(number: usize) -> ServiceId {
+    format!("abc::{number}").parse().unwrap()
+}
+
+fn batch(service_number: usize, number: u32) -> NewBatch {
+    let mut id = [0; 64];
+    id[..4].copy_from_slice(&number.to_be_bytes());
+    NewBatch {
+        service_id: service(service_number),
+        batch_id: HeaderId::from_bytes(id),
+        transaction_ids: vec![],
+        serialized_batch: number.to_be_bytes().to_vec(),
+    }
+}
+
+#[test]
+fn on_postgres_the_store_takes_what_the_strategy_chooses() {
+    on_postgres(the_store_takes_what_the_strategy_chooses);
+}
+
+#[test]
+fn on_sqlite_the_store_takes_what_the_strategy_chooses() {
+    on_sqlite(the_store_takes_what_the_strategy_chooses);
+}
+
+fn the_store_takes_what_the_strategy_chooses(store: &Store, clock: &ManualClock) {
+    const SERVICES: usize = 4;
+    let next_number = std::cell::Cell::new(0);
+    // Each step adds to a service, tells something of what is under way, and takes a round.
+    let step = (0..SERVICES, 0..3u32, 0..SERVICES, 0..7usize, 0..12u64);
+    let config = ProptestConfig { cases: 20, failure_persistence: None, ..Default::default() };
+    TestRunner::new(config)
+        .run(&vec(step, 1..40), |steps| {
+            for (to, more, of, kind, seconds) in steps {
+                let first = next_number.replace(next_number.get() + more);
+                let new: Vec<_> = (first..first + more).map(|n| batch(to, n)).collect();
+                store.add(&[&new]).unwrap();
+                tell(store, clock, &service(of), kind);
+                clock.advance(Duration::from_secs(seconds));
+
+                let services: Vec<ServiceId> = (0..SERVICES).map(service).collect();
+                let mut chosen = Vec::new();
+                let mut ready = Vec::new();
+                for service in &services {
+                    let open = store.open_batches(service, 1_000).unwrap();
+                    if let Choice::Take(batch) = choose(&open, clock.now()) {
+                        chosen.push(batch.batch_id);
+                        ready.push(service.clone());
+                    }
+                }
+                prop_assert_eq!(store.ready_services(None, 99).unwrap(), ready);
+                let mut taken = store.take_round(&services).unwrap();
+                taken.sort_by(|a, b| a.service_id.cmp(&b.service_id));
+                let taken: Vec<_> = taken.into_iter().map(|taken| taken.batch_id).collect();
+                prop_assert_eq!(taken, chosen);
+            }
+            Ok(())
+        })
+        .unwrap();
+}
+
+/// Something happens to the oldest open batch of a service, if it can.
+fn tell(store: &Store, clock: &ManualClock, service: &ServiceId, kind: usize) {
+    let Some(oldest) = store.open_batches(service, 1).unwrap().pop() else { return };
+    let attempt = oldest.progress.attempts;
+    let event = match kind {
+        0 => Event::Outcome { attempt, outcome: Outcome::Accepted },
+        1 => Event::Outcome { attempt, outcome: Outcome::Busy },
+        2 => Event::Outcome { attempt, outcome: Outcome::Unknown },
+        3 => Event::Outcome { attempt, outcome: Outcome::Rejected },
+        4 => Event::Status(LedgerStatus::Valid),
+        5 => Event::Status(LedgerStatus::Committed),
+        _ => Event::Evidence { attempt, evidence: Evidence::Absent },
+    };
+    let retry_at = Some(clock.now().plus(Duration::from_secs(15)));
+    let change = Change::new(service.clone(), oldest.batch_id, event);
+    store.record(&[Change { retry_at, ..change }]).unwrap();
+}
+
+#[test]
+fn on_postgres_the_queue_gives_everything_in_order() {
+    on_postgres(the_queue_gives_everything_in_order);
+}
+
+#[test]
+fn on_sqlite_the_queue_gives_everything_in_order() {
+    on_sqlite(the_queue_gives_everything_in_order);
+}
+
+fn the_queue_gives_everything_in_order(store: &Store, _: &ManualClock) {
+    const SERVICES: usize = 7;
+    let all: Vec<NewBatch> = (0..210).map(|n| batch(n as usize % SERVICES, n)).collect();
+    store.add(&[&all]).unwrap();
+    let wake_up = WakeUp::new(|| ()).unwrap();
+    let options = QueueOptions { round: 5, ..QueueOptions::default() };
+    let queue: BatchQueue<ServiceScopeId, Store> =
+        BatchQueue::new(store.clone(), wake_up.clone(), options);
+
+    let mut given: BTreeMap<ServiceId, Vec<String>> = BTreeMap::new();
+    for submission in queue {
+        let (batch_header, scope, _) = submission.into_parts();
+        let batch_id = batch_header.parse().unwrap();
+        let accepted = Event::Outcome { attempt: 1, outcome: Outcome::Accepted };
+        let changes = [accepted, Event::Status(LedgerStatus::Committed)]
+            .map(|event| Change::new(scope.service_id().clone(), batch_id, event));
+        let recorded = store.record(&changes).unwrap();
+        if let Recorded::Done { next_waits: true, .. } = recorded[1] {
+            wake_up.wake(scope.service_id().clone());
+        }
+        given.entry(scope.service_id().clone()).or_default().push(batch_header);
+    }
+
+    for (number, ids) in given.values().enumerate() {
+        let in_order: Vec<String> = all
+            .iter()
+            .filter(|batch| batch.service_id == service(number))
+            .map(|batch| batch.batch_id.to_string())
+            .collect();
+        assert_eq!(*ids, in_order);
+    }
+    assert_eq!(given.len(), SERVICES);
+}
