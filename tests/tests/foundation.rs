@@ -86,7 +86,7 @@ fn submit(taken: &Taken) -> Submission<ServiceScopeId> {
 
 fn commit(store: &Store, taken: &Taken) {
     let accepted = Event::Outcome { attempt: taken.attempt, outcome: Outcome::Accepted };
-    let changes = [accepted, Event::Status(LedgerStatus::Committed)]
+    let changes = [accepted, Event::status(LedgerStatus::Committed)]
         .map(|event| Change::new(taken.service_id.clone(), taken.batch_id, event));
     let recorded = store.record(&changes).unwrap();
     assert!(matches!(recorded[1], Recorded::Done { state: BatchState::Committed, .. }));

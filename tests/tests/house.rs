@@ -9,9 +9,10 @@ use std::{
 const MAY_KNOW: &[(&str, &[&str])] = &[
     ("grid-batch-core", &[]),
     ("grid-batch-protocol", &["grid-batch-core"]),
-    ("grid-batch-store", &["grid-batch-core", "grid-batch-protocol"]),
+    ("grid-batch-store", &["grid-batch-core"]),
     ("grid-batch-queuer", &["grid-batch-core"]),
     ("grid-batch-submitter", &["grid-batch-core"]),
+    ("grid-batch-ledger-sim", &["grid-batch-core", "grid-batch-protocol"]),
     ("grid-batch-test-postgres", &[]),
     ("grid-batch-tests", &[]),
 ];

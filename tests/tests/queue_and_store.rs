@@ -100,8 +100,8 @@ fn tell(store: &Store, clock: &ManualClock, service: &ServiceId, kind: usize) {
         1 => Event::Outcome { attempt, outcome: Outcome::Busy },
         2 => Event::Outcome { attempt, outcome: Outcome::Unknown },
         3 => Event::Outcome { attempt, outcome: Outcome::Rejected },
-        4 => Event::Status(LedgerStatus::Valid),
-        5 => Event::Status(LedgerStatus::Committed),
+        4 => Event::status(LedgerStatus::Valid),
+        5 => Event::status(LedgerStatus::Committed),
         _ => Event::Evidence { attempt, evidence: Evidence::Absent },
     };
     let retry_at = Some(clock.now().plus(Duration::from_secs(15)));
@@ -133,7 +133,7 @@ fn the_queue_gives_everything_in_order(store: &Store, _: &ManualClock) {
         let (batch_header, scope, _) = submission.into_parts();
         let batch_id = batch_header.parse().unwrap();
         let accepted = Event::Outcome { attempt: 1, outcome: Outcome::Accepted };
-        let changes = [accepted, Event::Status(LedgerStatus::Committed)]
+        let changes = [accepted, Event::status(LedgerStatus::Committed)]
             .map(|event| Change::new(scope.service_id().clone(), batch_id, event));
         let recorded = store.record(&changes).unwrap();
         if let Recorded::Done { next_waits: true, .. } = recorded[1] {

@@ -19,10 +19,11 @@ pub enum Evidence {
 ///
 /// It stands beside [`BatchStatusReader`](crate::BatchStatusReader), whose `Unknown` proves nothing.
 pub trait EvidenceReader: Send {
-    /// What became of the batch, as far as it can be proved.
+    /// What became of the batch with these transactions, as far as it can be proved.
     fn find_evidence<'a>(
         &'a self,
         service_id: &'a str,
         batch_id: &'a str,
+        transaction_ids: &'a [String],
     ) -> BoxFuture<'a, BatchResult<Evidence>>;
 }

@@ -89,6 +89,7 @@ mock! {
             &self,
             service_id: &str,
             batch_id: &str,
+            transaction_ids: &[String],
         ) -> BoxFuture<'static, BatchResult<Evidence>>;
     }
 }
@@ -98,8 +99,9 @@ impl EvidenceReader for MockEvidenceReader {
         &'a self,
         service_id: &'a str,
         batch_id: &'a str,
+        transaction_ids: &'a [String],
     ) -> BoxFuture<'a, BatchResult<Evidence>> {
-        Self::find_evidence(self, service_id, batch_id)
+        Self::find_evidence(self, service_id, batch_id, transaction_ids)
     }
 }
 

@@ -60,6 +60,18 @@ impl ServiceId {
     }
 }
 
+/// Beside spaces and control characters those that only direct others: two ids that look the same
+/// must be the same, and none may turn a line of a log around.
+fn is_unprintable(character: char) -> bool {
+    character.is_whitespace()
+        || character.is_control()
+        || matches!(
+            character,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+        )
+}
+
 impl FromStr for ServiceId {
     type Err = ServiceIdError;
 
@@ -71,7 +83,7 @@ impl FromStr for ServiceId {
         if text.len() > Self::MAX_BYTES {
             return Err(ServiceIdError::TooLong { value: value(), bytes: text.len() });
         }
-        match text.chars().find(|c| c.is_whitespace() || c.is_control()) {
+        match text.chars().find(|c| is_unprintable(*c)) {
             Some(character) => Err(ServiceIdError::Character { value: value(), character }),
             None => Ok(Self(text.into())),
         }
@@ -112,7 +124,7 @@ mod tests {
 
     #[test]
     fn what_a_database_or_a_log_line_would_trip_over_is_refused() {
-        for text in ["a\0b", "a\nb", "a b", "a\u{2028}b"] {
+        for text in ["a\0b", "a\nb", "a b", "a\u{2028}b", "a\u{200b}b", "a\u{202e}b"] {
             let error = text.parse::<ServiceId>().unwrap_err();
             assert!(matches!(error, ServiceIdError::Character { .. }), "{text:?}: {error}");
         }

@@ -11,6 +11,8 @@ pub struct Progress {
     pub state: BatchState,
     /// How often the queuer handed it to a submitter.
     pub attempts: u32,
+    /// It is with a submitter, and proved to be committed: whatever the submitter says ends it.
+    pub proven: bool,
 }
 
 impl Progress {
@@ -19,7 +21,7 @@ impl Progress {
 
     /// A batch in this state that was never tried.
     pub(crate) const fn at(state: BatchState) -> Self {
-        Self { state, attempts: 0 }
+        Self { state, attempts: 0, proven: false }
     }
 }
 
@@ -41,7 +43,12 @@ pub enum Event {
         attempt: u32,
     },
     /// The ledger was asked for its status, and answered.
-    Status(LedgerStatus),
+    Status {
+        /// The attempt it is about, counted from 1; `None`: whichever is the present one.
+        attempt: Option<u32>,
+        /// The answer.
+        status: LedgerStatus,
+    },
     /// Evidence was looked for.
     Evidence {
         /// The attempt it is about, counted from 1.
@@ -52,13 +59,9 @@ pub enum Event {
 }
 
 impl Event {
-    /// Whether there is a batch that this would end.
-    pub fn may_end(self) -> bool {
-        let attempts = about_attempt(self).unwrap_or(0);
-        BatchState::ALL
-            .into_iter()
-            .filter_map(|state| transition(Progress { state, attempts }, self).ok())
-            .any(|to| to.state.is_terminal())
+    /// The ledger's answer about the present attempt, whichever that is.
+    pub const fn status(status: LedgerStatus) -> Self {
+        Self::Status { attempt: None, status }
     }
 }
 
@@ -108,20 +111,22 @@ pub enum TransitionError {
 ///
 /// A ledger that answers without news, or is behind another of its nodes, leaves the batch where
 /// it is. Proof of a commit counts wherever an open batch stands that was ever tried: were it
-/// refused, a batch about to be tried again would be applied twice.
+/// refused, a batch about to be tried again would be applied twice. Only where it is with a
+/// submitter does it end when the submitter is done: its service must not go on while a POST of it
+/// may still arrive.
 ///
 /// ```
 /// use grid_batch_core::{BatchState, Event, LedgerStatus, Outcome, Progress, transition};
 ///
 /// let taken = transition(Progress::NEW, Event::Taken)?;
 /// let sent = transition(taken, Event::Outcome { attempt: 1, outcome: Outcome::Accepted })?;
-/// let ended = transition(sent, Event::Status(LedgerStatus::Committed))?;
+/// let ended = transition(sent, Event::status(LedgerStatus::Committed))?;
 /// assert_eq!(ended.state, BatchState::Committed);
-/// assert!(transition(ended, Event::Status(LedgerStatus::Invalid)).is_err());
+/// assert!(transition(ended, Event::status(LedgerStatus::Invalid)).is_err());
 /// # Ok::<(), grid_batch_core::TransitionError>(())
 /// ```
 pub fn transition(from: Progress, event: Event) -> Result<Progress, TransitionError> {
-    let Progress { state, attempts } = from;
+    let Progress { state, attempts, proven } = from;
     if state.is_terminal() {
         return Err(TransitionError::Ended { state });
     }
@@ -130,20 +135,33 @@ pub fn transition(from: Progress, event: Event) -> Result<Progress, TransitionEr
     {
         return Err(TransitionError::OtherAttempt { given, present: attempts });
     }
+    if state == BatchState::Submitting && is_proof_of_commit(event) {
+        return Ok(Progress { proven: true, ..from });
+    }
     match next_state(state, event) {
         Some(state) if event == Event::Taken => {
-            Ok(Progress { state, attempts: attempts.saturating_add(1) })
+            Ok(Progress { state, attempts: attempts.saturating_add(1), proven })
         }
-        Some(state) => Ok(Progress { state, attempts }),
+        Some(_) if proven => Ok(Progress { state: BatchState::Committed, attempts, proven: false }),
+        Some(state) => Ok(Progress { state, attempts, proven }),
         None => Err(TransitionError::NotDrawn { state, event }),
     }
+}
+
+fn is_proof_of_commit(event: Event) -> bool {
+    matches!(
+        event,
+        Event::Status { status: LedgerStatus::Committed, .. }
+            | Event::Evidence { evidence: Evidence::Committed, .. }
+    )
 }
 
 /// The attempt that an event must be about to count; a proof of commit counts whichever it is about.
 fn about_attempt(event: Event) -> Option<u32> {
     match event {
-        Event::Taken | Event::Status(_) => None,
-        Event::Evidence { evidence: Evidence::Committed, .. } => None,
+        Event::Taken => None,
+        _ if is_proof_of_commit(event) => None,
+        Event::Status { attempt, .. } => attempt,
         Event::Outcome { attempt, .. }
         | Event::OwnerLost { attempt }
         | Event::Evidence { attempt, .. } => Some(attempt),
@@ -156,7 +174,7 @@ fn next_state(state: BatchState, event: Event) -> Option<BatchState> {
         (New | Delayed | Absent, Event::Taken) => Some(Submitting),
         (Submitting, Event::Outcome { outcome, .. }) => Some(after_outcome(outcome)),
         (Submitting, Event::OwnerLost { .. }) => Some(BatchState::InDoubt),
-        (_, Event::Status(status)) => after_status(state, status),
+        (_, Event::Status { status, .. }) => after_status(state, status),
         (_, Event::Evidence { evidence, .. }) => after_evidence(state, evidence),
         _ => None,
     }
@@ -227,7 +245,7 @@ mod tests {
         [Event::Taken, Event::OwnerLost { attempt }]
             .into_iter()
             .chain(outcomes)
-            .chain(STATUSES.map(Event::Status))
+            .chain(STATUSES.map(Event::status))
             .chain(evidence)
             .collect()
     }
@@ -257,7 +275,8 @@ mod tests {
                     let certainly_not_there =
                         matches!(at.state, BatchState::New | BatchState::Delayed) || evidence_of_absence;
                     prop_assert!(!was_sent && certainly_not_there, "{at:?} was taken");
-                    prop_assert_eq!(next, Progress { state: BatchState::Submitting, attempts: at.attempts + 1 });
+                    let taken = Progress::at(BatchState::Submitting);
+                    prop_assert_eq!(next, Progress { attempts: at.attempts + 1, ..taken });
                 } else {
                     prop_assert_eq!(next.attempts, at.attempts);
                 }
@@ -272,7 +291,7 @@ mod tests {
             given in 0..5u32,
             event in (0..4u32).prop_flat_map(|a| select(events(a))),
         ) {
-            let doubt = Progress { state: BatchState::InDoubt, attempts };
+            let doubt = Progress { attempts, ..Progress::at(BatchState::InDoubt) };
             let absent = Event::Evidence { attempt: given, evidence: Evidence::Absent };
             prop_assert_eq!(transition(doubt, absent).is_ok(), given == attempts);
             if let Ok(next) = transition(doubt, event) {
@@ -287,14 +306,14 @@ mod tests {
     fn the_edges_are_these() {
         let mut drawn = Vec::new();
         for state in BatchState::ALL {
-            let from = Progress { state, attempts: 1 };
+            let from = Progress { attempts: 1, ..Progress::at(state) };
             for event in events(1) {
                 if let Ok(to) = transition(from, event)
                     && to.state != state
                 {
                     let name = match event {
                         Event::Outcome { outcome, .. } => format!("{outcome:?}"),
-                        Event::Status(status) => format!("says {status:?}"),
+                        Event::Status { status, .. } => format!("says {status:?}"),
                         Event::Evidence { evidence, .. } => format!("proves {evidence:?}"),
                         Event::OwnerLost { .. } => "OwnerLost".to_owned(),
                         Event::Taken => "Taken".to_owned(),
@@ -312,8 +331,6 @@ Submitting NotSent -> Delayed
 Submitting Rejected -> Invalid
 Submitting Refused -> Delayed
 Submitting Unknown -> InDoubt
-Submitting says Committed -> Committed
-Submitting proves Committed -> Committed
 Delayed Taken -> Submitting
 Delayed says Committed -> Committed
 Delayed proves Committed -> Committed
@@ -340,20 +357,38 @@ Valid proves Absent -> Absent";
     }
 
     #[test]
-    fn these_events_may_end_a_batch() {
-        let ending: Vec<Event> = events(3).into_iter().filter(|event| event.may_end()).collect();
-        let expected = [
-            Event::Outcome { attempt: 3, outcome: Outcome::Rejected },
-            Event::Status(LedgerStatus::Invalid),
-            Event::Status(LedgerStatus::Committed),
-            Event::Evidence { attempt: 3, evidence: Evidence::Committed },
-        ];
-        assert_eq!(ending, expected);
+    fn a_batch_proved_committed_while_with_a_submitter_ends_when_the_submitter_is_done() {
+        let submitting = Progress { attempts: 2, ..Progress::at(BatchState::Submitting) };
+        for proof in events(1).into_iter().filter(|event| is_proof_of_commit(*event)) {
+            let proven = transition(submitting, proof).unwrap();
+            assert_eq!(proven, Progress { proven: true, ..submitting });
+            assert_eq!(transition(proven, proof), Ok(proven));
+            for event in events(2) {
+                match event {
+                    Event::Outcome { .. } | Event::OwnerLost { .. } => {
+                        let ended = transition(proven, event).unwrap();
+                        let expected = Progress { state: BatchState::Committed, ..submitting };
+                        assert_eq!(ended, expected, "{event:?}");
+                    }
+                    _ if is_proof_of_commit(event) => {}
+                    _ => assert!(transition(proven, event).is_err(), "{event:?}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_status_of_an_earlier_attempt_counts_only_as_proof_of_commit() {
+        let second = Progress { attempts: 2, ..Progress::at(BatchState::Pending) };
+        let of_first = |status| Event::Status { attempt: Some(1), status };
+        assert!(transition(second, of_first(LedgerStatus::Invalid)).is_err());
+        let committed = transition(second, of_first(LedgerStatus::Committed)).unwrap();
+        assert_eq!(committed.state, BatchState::Committed);
     }
 
     #[test]
     fn a_late_answer_about_an_earlier_attempt_changes_nothing() {
-        let second = Progress { state: BatchState::Submitting, attempts: 2 };
+        let second = Progress { attempts: 2, ..Progress::at(BatchState::Submitting) };
         let late = Event::Outcome { attempt: 1, outcome: Outcome::NotSent };
         assert_eq!(
             transition(second, late),
@@ -364,15 +399,15 @@ Valid proves Absent -> Absent";
     #[test]
     fn a_bare_unknown_moves_nothing() {
         for state in [BatchState::InDoubt, BatchState::Pending, BatchState::Valid] {
-            let at = Progress { state, attempts: 1 };
-            assert_eq!(transition(at, Event::Status(LedgerStatus::Unknown)), Ok(at));
+            let at = Progress { attempts: 1, ..Progress::at(state) };
+            assert_eq!(transition(at, Event::status(LedgerStatus::Unknown)), Ok(at));
         }
     }
 
     #[test]
     fn a_node_that_is_behind_moves_nothing_back() {
-        let valid = Progress { state: BatchState::Valid, attempts: 1 };
-        assert_eq!(transition(valid, Event::Status(LedgerStatus::Pending)), Ok(valid));
+        let valid = Progress { attempts: 1, ..Progress::at(BatchState::Valid) };
+        assert_eq!(transition(valid, Event::status(LedgerStatus::Pending)), Ok(valid));
         let present = Event::Evidence { attempt: 1, evidence: Evidence::Present };
         assert_eq!(transition(valid, present), Ok(valid));
     }

@@ -118,7 +118,7 @@ fn busy(attempt: u32) -> Event {
 }
 
 fn committed(_attempt: u32) -> Event {
-    Event::Status(LedgerStatus::Committed)
+    Event::status(LedgerStatus::Committed)
 }
 
 #[test]

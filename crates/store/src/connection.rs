@@ -84,13 +84,28 @@ impl Connection {
     /// new file are about to change its journal too, so we do.
     fn greet(&mut self, patience: Duration) -> diesel::QueryResult<()> {
         let greeting = self.dialect().greeting(patience);
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now().checked_add(patience);
         loop {
             match self.batch_execute(&greeting) {
-                Err(error) if dialect::is_locked(&error) && Instant::now() < deadline => {
+                Err(error)
+                    if dialect::is_locked(&error)
+                        && deadline.is_none_or(|deadline| Instant::now() < deadline) =>
+                {
                     thread::sleep(Duration::from_millis(2));
                 }
                 done => return done,
+            }
+        }
+    }
+
+    fn check_journal(&mut self, url: &DatabaseUrl) -> Result<(), StoreError> {
+        let Some((question, expected)) = self.dialect().journal_mode() else { return Ok(()) };
+        let rows: Vec<AnswerRow> = self.load(&Statement::new(self.dialect(), question))?;
+        match rows.first() {
+            Some(row) if row.answer == expected => Ok(()),
+            _ => {
+                let message = format!("{url}: its file system cannot keep a write-ahead log");
+                Err(StoreError::Unavailable { message })
             }
         }
     }
@@ -146,11 +161,28 @@ impl Connection {
     }
 
     /// Does `work` in one transaction: all of it, or nothing.
-    pub(crate) fn transaction<T, E: From<diesel::result::Error>>(
+    pub(crate) fn transaction<T>(
         &mut self,
-        work: impl FnOnce(&mut Self) -> Result<T, E>,
-    ) -> Result<T, E> {
+        work: impl FnOnce(&mut Self) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         let begin = self.dialect().begin();
+        self.within(begin, work)
+    }
+
+    /// Reads all that `work` reads as it was at one moment.
+    pub(crate) fn snapshot<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let begin = self.dialect().begin_reading();
+        self.within(begin, work)
+    }
+
+    fn within<T>(
+        &mut self,
+        begin: &str,
+        work: impl FnOnce(&mut Self) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         on_either!(self, inner => AnsiTransactionManager::begin_transaction_sql(inner, begin))?;
         match work(self) {
             Ok(value) => {
@@ -168,6 +200,12 @@ impl Connection {
             }
         }
     }
+}
+
+#[derive(QueryableByName)]
+struct AnswerRow {
+    #[diesel(sql_type = diesel::sql_types::Text)]
+    answer: String,
 }
 
 /// Opens connections for the pools.
@@ -211,9 +249,10 @@ impl Pools {
         patience: Duration,
     ) -> Result<Self, StoreError> {
         // The first connection is made here, where its error can be told in full.
-        let dialect = Connection::open(url, patience)
-            .map_err(|error| StoreError::Unavailable { message: format!("{url}: {error}") })?
-            .dialect();
+        let mut first = Connection::open(url, patience)
+            .map_err(|error| StoreError::Unavailable { message: format!("{url}: {error}") })?;
+        first.check_journal(url)?;
+        let dialect = first.dialect();
         let pool = |size: u32| {
             Pool::builder()
                 .max_size(size)

@@ -86,6 +86,17 @@ impl Dialect {
         }
     }
 
+    /// What a connection that was greeted must answer to `journal_mode`, where it matters: on some
+    /// file systems SQLite keeps no write-ahead log, and says so only when asked.
+    pub(crate) fn journal_mode(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => None,
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => Some(("select journal_mode as answer from pragma_journal_mode", "wal")),
+        }
+    }
+
     /// How a transaction that writes begins.
     pub(crate) fn begin(self) -> &'static str {
         match self {
@@ -94,6 +105,16 @@ impl Dialect {
             // A transaction that first reads and then writes may find that another has written.
             #[cfg(feature = "sqlite")]
             Self::Sqlite => "begin immediate",
+        }
+    }
+
+    /// How a transaction begins that reads everything as it is at one moment.
+    pub(crate) fn begin_reading(self) -> &'static str {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => "begin isolation level repeatable read, read only",
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => "begin",
         }
     }
 
@@ -134,8 +155,13 @@ pub(crate) fn is_locked(error: &diesel::result::Error) -> bool {
     says(&error.to_string(), LOCKED)
 }
 
-const LOCKED: &[&str] =
-    &["database is locked", "database table is locked", "deadlock detected", "lock timeout"];
+const LOCKED: &[&str] = &[
+    "database is locked",
+    "database table is locked",
+    "deadlock detected",
+    "lock timeout",
+    "statement timeout",
+];
 
 fn says(message: &str, parts: &[&str]) -> bool {
     parts.iter().any(|part| message.contains(part))

@@ -122,7 +122,7 @@ impl Lane {
             BatchState::Delayed => change.retry_at.map(Timestamp::as_micros),
             _ => None,
         };
-        if let Event::Status(_) | Event::Evidence { .. } = change.event {
+        if let Event::Status { .. } | Event::Evidence { .. } = change.event {
             self.checked_at = Some(now.as_micros());
         }
         if let Some(error) = &change.error {
@@ -143,7 +143,7 @@ fn lock_lanes(dialect: Dialect, keys: &BTreeSet<Key>) -> Statement<'_> {
         format!(
             "-- lock_lanes
              select s.service_id, s.lane, s.epoch, s.batch_seq, s.batch_id,
-                 s.submitted, s.dlt_status, s.attempts, s.submitted_at, s.checked_at,
+                 s.submitted, s.dlt_status, s.proven, s.attempts, s.submitted_at, s.checked_at,
                  s.next_try_at, s.last_error
              from {{x}} join batch_statuses s on s.service_id = x.service_id
              where s.batch_id = x.batch_id
@@ -158,7 +158,8 @@ fn write_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
         dialect,
         "-- write_lanes
          update batch_statuses as s
-         set submitted = x.submitted, dlt_status = x.dlt_status, checked_at = x.checked_at,
+         set submitted = x.submitted, dlt_status = x.dlt_status, proven = x.proven,
+             checked_at = x.checked_at,
              next_try_at = x.next_try_at, last_error = x.last_error
          from {x}
          where s.service_id = x.service_id and s.lane = x.lane
@@ -168,6 +169,7 @@ fn write_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
         lane_rows(lanes)
             .int("attempts", lanes.iter().map(|lane| attempts(lane.progress.attempts)))
             .bool("submitted", lanes.iter().map(|lane| lane.progress.state.submitted()))
+            .bool("proven", lanes.iter().map(|lane| lane.progress.proven))
             .optional_text("dlt_status", lanes.iter().map(|lane| lane.status()))
             .optional_long("checked_at", lanes.iter().map(|lane| lane.checked_at))
             .optional_long("next_try_at", lanes.iter().map(|lane| lane.next_try_at))
@@ -208,8 +210,8 @@ fn install_next_heads<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a>
                  where n.service_id = batch_statuses.service_id
                      and n.created_at > batch_statuses.created_at and n.ended_at is null
                  order by n.service_id, n.created_at limit 1),
-             submitted = false, dlt_status = null, attempts = 0, submitted_at = null,
-             checked_at = null, next_try_at = null, last_error = null,
+             submitted = false, dlt_status = null, proven = false, attempts = 0,
+             submitted_at = null, checked_at = null, next_try_at = null, last_error = null,
              ended = batch_statuses.ended + 1
          from {x}
          where batch_statuses.service_id = x.service_id and batch_statuses.lane = x.lane
@@ -258,6 +260,8 @@ struct LaneRow {
     submitted: bool,
     #[diesel(sql_type = Nullable<Text>)]
     dlt_status: Option<String>,
+    #[diesel(sql_type = Bool)]
+    proven: bool,
     #[diesel(sql_type = Integer)]
     attempts: i32,
     #[diesel(sql_type = Nullable<BigInt>)]
@@ -273,7 +277,12 @@ struct LaneRow {
 impl LaneRow {
     fn into_lane(self) -> Result<Lane, StoreError> {
         Ok(Lane {
-            progress: progress(self.submitted, self.dlt_status.as_deref(), self.attempts)?,
+            progress: progress(
+                self.submitted,
+                self.dlt_status.as_deref(),
+                self.attempts,
+                self.proven,
+            )?,
             batch_id: batch_id(&self.batch_id)?,
             epoch: u64::try_from(self.epoch).map_err(StoreError::corrupt)?,
             service_id: self.service_id,

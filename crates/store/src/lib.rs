@@ -57,9 +57,9 @@ pub struct Store {
 /// How a store uses its database.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
-    /// At most so many connections at once. On SQLite one of them writes and the others read.
+    /// So many connections at most; on SQLite these read, and one more writes.
     pub connections: u32,
-    /// How long to wait for a free connection, or for a lock that another holds.
+    /// How long to wait for a free connection, or for a lock that another holds; a day at most.
     pub patience: Duration,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
@@ -75,7 +75,8 @@ impl Store {
     /// Opens the database and brings its schema up to date. An SQLite file is made where there is
     /// none.
     pub fn open(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
-        let pools = Pools::open(url, options.connections.max(1), options.patience)?;
+        let patience = options.patience.min(Duration::from_secs(24 * 60 * 60));
+        let pools = Pools::open(url, options.connections.max(1), patience)?;
         let store = Self { pools, clock: options.clock };
         migrations::migrate(&mut *store.pools.write()?)?;
         Ok(store)

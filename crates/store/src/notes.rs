@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use grid_batch_core::{BatchState, Event, Outcome, Timestamp};
+use grid_batch_core::{BatchState, Event, Evidence, Outcome, Timestamp};
 
 use crate::{
     StoreError,
@@ -53,6 +53,7 @@ impl<'a> Notes<'a> {
             Event::Outcome { outcome: Outcome::Accepted, .. } => return,
             Event::Outcome { outcome, .. } => outcome.to_string(),
             Event::OwnerLost { .. } => "owner lost".to_owned(),
+            Event::Evidence { evidence: Evidence::Absent, .. } => "absent".to_owned(),
             _ => return,
         };
         self.attempts.push(AttemptNote {
@@ -102,7 +103,12 @@ impl<'a> Notes<'a> {
             "-- insert_attempts
              insert into submission_attempts
                  (batch_seq, attempt, submitted_at, ended_at, outcome, error, next_try_at)
-             select batch_seq, attempt, submitted_at, ended_at, outcome, error, next_try_at from {x}",
+             select batch_seq, attempt, submitted_at, ended_at, outcome, error, next_try_at
+             from {x} where true
+             on conflict (batch_seq, attempt) do update set
+                 ended_at = excluded.ended_at,
+                 outcome = submission_attempts.outcome || ', then ' || excluded.outcome,
+                 error = coalesce(excluded.error, submission_attempts.error)",
         )
         .rows(
             Rows::default()

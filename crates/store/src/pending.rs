@@ -3,8 +3,8 @@ use diesel::{
     sql_types::{BigInt, Binary, Integer, Text},
 };
 use grid_batch_core::{
-    BatchError, BatchId, BatchResult, BatchState, BatchUpdater, Event, HeaderId, PendingBatchStore,
-    ServiceId, StatusReport, Timestamp,
+    BatchError, BatchId, BatchResult, BatchState, BatchUpdater, Event, HeaderId, LedgerStatus,
+    PendingBatchStore, ServiceId, StatusReport, Timestamp,
 };
 
 use crate::{
@@ -52,6 +52,20 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Notes that the ledger was asked for these batches and gave no usable answer, so that others
+    /// have their turn before they are asked for again.
+    pub fn mark_checked(&self, batches: &[PendingBatch]) -> Result<(), StoreError> {
+        let nothing_new = |batch: &PendingBatch| {
+            let event =
+                Event::Status { attempt: Some(batch.attempt), status: LedgerStatus::Unknown };
+            let change = Change::new(batch.service_id.clone(), batch.batch_id, event);
+            Change { epoch: Some(batch.epoch), ..change }
+        };
+        self.record(&batches.iter().map(nothing_new).collect::<Vec<_>>()).map(drop)
+    }
+}
+
 impl PendingBatchStore for Store {
     type Id = PendingBatch;
 
@@ -70,7 +84,7 @@ impl BatchUpdater for Store {
             .iter()
             .map(|report| {
                 let batch_id = report.batch_id.parse().map_err(|error| invalid(&error))?;
-                let event = Event::Status(report.status);
+                let event = Event::status(report.status);
                 let receipts = report.receipts.clone();
                 Ok(Change { receipts, ..Change::new(service_id.clone(), batch_id, event) })
             })

@@ -112,18 +112,15 @@ impl Store {
         })
     }
 
-    /// Where a batch may end, its service is locked as when batches are added: one that is added
+    /// Services are locked as when batches are added, since a batch may end: one that is added
     /// meanwhile is either seen as the next head, or sees that the service has none.
     fn lock_services(
         &self,
         connection: &mut Connection,
         changes: &[Change],
     ) -> Result<(), StoreError> {
-        let services: BTreeSet<&str> = changes
-            .iter()
-            .filter(|change| change.event.may_end())
-            .map(|change| change.service_id.as_str())
-            .collect();
+        let services: BTreeSet<&str> =
+            changes.iter().map(|change| change.service_id.as_str()).collect();
         let lock = self.pools.dialect().for_update("v");
         let statement = self
             .statement(format!(

@@ -2,48 +2,52 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Integer, Text},
 };
-use grid_batch_core::{BatchState, Event};
+use grid_batch_core::{BatchState, Event, Timestamp};
 
 use crate::{
     Change, Recorded, Store, StoreError,
     rows::{batch_id, in_states, service_id},
+    statement::Statement,
 };
 
+/// How many are read and written at once.
+const STEP: usize = 500;
+
 impl Store {
-    /// Puts every batch in doubt that is with a submitter, and says how many those were.
+    /// Puts batches in doubt that were handed to a submitter at `submitted_by` or before and are
+    /// still said to be with it; answers how many those were.
     ///
-    /// For the time between a start and the first round: whoever had them is gone, and may have
-    /// sent them. They are read and written in steps of some hundreds.
-    pub fn recover(&self) -> Result<usize, StoreError> {
+    /// After a start, where nobody else works on the database, that is all of them: whoever had
+    /// them is gone, and may have sent them. While submitters are at work it is those that were
+    /// handed out longer ago than any submission lasts: a round may have been marked whose answer
+    /// never came back, and nobody has it.
+    pub fn recover(&self, submitted_by: Timestamp) -> Result<usize, StoreError> {
         let mut recovered = 0;
-        let mut after = String::new();
+        let mut after = (String::new(), 0);
         loop {
-            let found = self.with_submitter(&after)?;
-            let Some(last) = found.last() else {
-                return Ok(recovered);
-            };
-            after.clone_from(&last.service_id);
+            let orphans: Vec<OrphanRow> =
+                self.pools.read()?.load(&self.orphans(submitted_by, &after))?;
+            let Some(last) = orphans.last() else { return Ok(recovered) };
+            after = (last.service_id.clone(), last.lane);
             let changes =
-                found.into_iter().map(OrphanRow::into_change).collect::<Result<Vec<_>, _>>()?;
+                orphans.into_iter().map(OrphanRow::into_change).collect::<Result<Vec<_>, _>>()?;
             let done = self.record(&changes)?;
             recovered += done.iter().filter(|done| matches!(done, Recorded::Done { .. })).count();
         }
     }
 
-    /// The batches with a submitter of the next services after `after`, whole services at a time.
-    fn with_submitter(&self, after: &str) -> Result<Vec<OrphanRow>, StoreError> {
-        let state = in_states("s", |state| state == BatchState::Submitting);
-        let statement = self
-            .statement(format!(
-                "-- with_submitter
-                 select s.service_id, s.batch_id, s.attempts, s.epoch from batch_statuses s
-                 where s.busy and {state} and s.service_id in (
-                     select distinct f.service_id from batch_statuses f
-                     where f.busy and f.service_id > ? order by f.service_id limit 500)
-                 order by s.service_id, s.lane"
-            ))
-            .text(after);
-        self.pools.read()?.load(&statement)
+    fn orphans<'a>(&self, submitted_by: Timestamp, after: &'a (String, i32)) -> Statement<'a> {
+        let with_submitter = in_states("s", |state| state == BatchState::Submitting);
+        self.statement(format!(
+            "-- orphans
+             select s.service_id, s.lane, s.batch_id, s.attempts, s.epoch from batch_statuses s
+             where s.busy and {with_submitter} and s.submitted_at <= ?
+                 and (s.service_id, s.lane) > (?, ?)
+             order by s.service_id, s.lane limit {STEP}"
+        ))
+        .long(submitted_by.as_micros())
+        .text(&after.0)
+        .long(after.1.into())
     }
 }
 
@@ -51,6 +55,8 @@ impl Store {
 struct OrphanRow {
     #[diesel(sql_type = Text)]
     service_id: String,
+    #[diesel(sql_type = Integer)]
+    lane: i32,
     #[diesel(sql_type = Binary)]
     batch_id: Vec<u8>,
     #[diesel(sql_type = Integer)]

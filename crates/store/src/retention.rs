@@ -11,7 +11,7 @@ use crate::{Store, StoreError, rows::limit, statement::Rows};
 pub struct Removed {
     /// How many batches were removed.
     pub batches: usize,
-    /// Where the next step goes on; `None`: nothing older is left.
+    /// Where the next step goes on; `None`: all batches were looked at.
     pub next: Option<RetentionPlace>,
 }
 
@@ -32,12 +32,14 @@ impl Store {
         count: usize,
     ) -> Result<Removed, StoreError> {
         let before = before.as_micros();
+        let count = count.max(1);
+        let lock = self.pools.dialect().for_update_skip_locked("b");
         let mut connection = self.pools.write()?;
         connection.transaction(|connection| {
             let look = self
                 .statement(
                     "-- retention_window
-                     select seq, created_at, ended_at from batches where seq > ?
+                     select seq, ended_at from batches where seq > ?
                      order by seq limit ?",
                 )
                 .long(from.unwrap_or_default().0)
@@ -45,15 +47,16 @@ impl Store {
             let window: Vec<WindowRow> = connection.load(&look)?;
             let removable = window.iter().filter(|row| row.ended_at.is_some_and(|at| at < before));
             let remove = self
-                .statement(
+                .statement(format!(
                     "-- remove_ended
-                     delete from batches
-                     where seq in (select x.seq from {x}) and ended_at is not null",
-                )
+                     delete from batches where seq in (
+                         select b.seq from {{x}} join batches b on b.seq = x.seq
+                         where b.ended_at is not null order by b.seq {lock})"
+                ))
                 .rows(Rows::default().long("seq", removable.map(|row| row.seq)));
             let batches = connection.execute(&remove)?;
-            let anything_old = window.iter().any(|row| row.created_at < before);
-            let next = window.last().filter(|_| anything_old).map(|row| RetentionPlace(row.seq));
+            let more = window.last().filter(|_| window.len() >= count);
+            let next = more.map(|row| RetentionPlace(row.seq));
             Ok(Removed { batches, next })
         })
     }
@@ -63,8 +66,6 @@ impl Store {
 struct WindowRow {
     #[diesel(sql_type = BigInt)]
     seq: i64,
-    #[diesel(sql_type = BigInt)]
-    created_at: i64,
     #[diesel(sql_type = Nullable<BigInt>)]
     ended_at: Option<i64>,
 }

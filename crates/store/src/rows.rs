@@ -14,6 +14,7 @@ use crate::StoreError;
 pub(crate) const BATCH_COLUMNS: &str = "b.seq, b.service_id, b.batch_id, b.created_at, b.ended_at,
     case when s.batch_seq is null then b.ended_at is not null else s.submitted end as submitted,
     coalesce(s.dlt_status, b.dlt_status) as dlt_status,
+    coalesce(s.proven, false) as proven,
     coalesce(s.attempts, b.attempts) as attempts,
     coalesce(s.submitted_at, b.submitted_at) as submitted_at,
     coalesce(s.checked_at, b.checked_at) as checked_at,
@@ -41,6 +42,8 @@ pub(crate) struct BatchRow {
     submitted: bool,
     #[diesel(sql_type = Nullable<Text>)]
     dlt_status: Option<String>,
+    #[diesel(sql_type = Bool)]
+    proven: bool,
     #[diesel(sql_type = Integer)]
     attempts: i32,
     #[diesel(sql_type = Nullable<BigInt>)]
@@ -55,7 +58,7 @@ pub(crate) struct BatchRow {
 
 impl BatchRow {
     pub(crate) fn progress(&self) -> Result<Progress, StoreError> {
-        progress(self.submitted, self.dlt_status.as_deref(), self.attempts)
+        progress(self.submitted, self.dlt_status.as_deref(), self.attempts, self.proven)
     }
 
     pub(crate) fn into_batch(self) -> Result<StoredBatch, StoreError> {
@@ -78,13 +81,14 @@ pub(crate) fn progress(
     submitted: bool,
     status: Option<&str>,
     attempts: i32,
+    proven: bool,
 ) -> Result<Progress, StoreError> {
     let status: Option<DltStatus> =
         status.map(str::parse).transpose().map_err(StoreError::corrupt)?;
     let state = BatchState::of(submitted, status).map_err(StoreError::corrupt)?;
     let attempts =
         u32::try_from(attempts).map_err(|_| StoreError::corrupt(format!("{attempts} attempts")))?;
-    Ok(Progress { state, attempts })
+    Ok(Progress { state, attempts, proven })
 }
 
 pub(crate) fn batch_id(bytes: &[u8]) -> Result<HeaderId, StoreError> {

@@ -19,13 +19,13 @@ pub struct BatchStory {
     pub ahead: u64,
     /// Its transactions, in order.
     pub transaction_ids: Vec<HeaderId>,
-    /// The latest attempts that did not end with the ledger taking it, in order.
+    /// The latest attempts that came to nothing, in order.
     pub failed_attempts: Vec<FailedAttempt>,
     /// Why it is invalid, where it is.
     pub receipts: Vec<Receipt>,
 }
 
-/// An attempt that did not end with the ledger taking the batch.
+/// An attempt that did not end with the ledger taking the batch, or after which it did not have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailedAttempt {
     /// Which attempt, counted from 1.
@@ -62,7 +62,6 @@ impl Store {
         service_id: &ServiceId,
         batch_id: &HeaderId,
     ) -> Result<Option<BatchStory>, StoreError> {
-        let mut connection = self.pools.read()?;
         let statement = self
             .statement(format!(
                 "-- story
@@ -71,19 +70,19 @@ impl Store {
             ))
             .bytes(batch_id.as_bytes())
             .text(service_id.as_str());
-        let found: Vec<BatchRow> = connection.load(&statement)?;
-        let Some(row) = found.into_iter().next() else {
-            return Ok(None);
-        };
-        let seq = row.seq;
-        let batch = row.into_batch()?;
-        Ok(Some(BatchStory {
-            ahead: self.ahead(&mut connection, &batch)?,
-            transaction_ids: self.transaction_ids(&mut connection, seq)?,
-            failed_attempts: self.failed_attempts(&mut connection, seq)?,
-            receipts: self.receipts(&mut connection, seq)?,
-            batch,
-        }))
+        self.pools.read()?.snapshot(|connection| {
+            let found: Vec<BatchRow> = connection.load(&statement)?;
+            let Some(row) = found.into_iter().next() else { return Ok(None) };
+            let seq = row.seq;
+            let batch = row.into_batch()?;
+            Ok(Some(BatchStory {
+                ahead: self.ahead(connection, &batch)?,
+                transaction_ids: self.transaction_ids(connection, seq)?,
+                failed_attempts: self.failed_attempts(connection, seq)?,
+                receipts: self.receipts(connection, seq)?,
+                batch,
+            }))
+        })
     }
 
     /// The bytes of a batch, exactly as they were handed in.

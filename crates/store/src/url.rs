@@ -47,6 +47,9 @@ pub enum UrlError {
     /// No file is named.
     #[error("the database URL names no file; write sqlite:// and the path of the file")]
     NoPath,
+    /// SQLite's own kind of URL is given.
+    #[error("the database URL names no path after sqlite: but a URL; write the path of the file")]
+    NotAPath,
     /// An SQLite database in memory is asked for.
     #[error(
         "the database URL asks for a database in memory, where an acknowledged batch would be lost; \
@@ -89,6 +92,8 @@ fn sqlite(path: &str) -> Result<DatabaseUrl, UrlError> {
     match path {
         "" => Err(UrlError::NoPath),
         ":memory:" => Err(UrlError::InMemory),
+        // SQLite would read it as a URL of its own, which can name memory too.
+        path if path.starts_with("file:") => Err(UrlError::NotAPath),
         path => Ok(DatabaseUrl(Kind::Sqlite(PathBuf::from(path)))),
     }
 }
@@ -156,6 +161,9 @@ mod tests {
         assert!(message("").contains("begins with \"\""));
         assert_eq!(message("sqlite://"), UrlError::NoPath.to_string());
         assert_eq!(message("sqlite::memory:"), UrlError::InMemory.to_string());
+        for url in ["sqlite:file::memory:", "sqlite://file:x?mode=memory", "sqlite:file:"] {
+            assert_eq!(message(url), UrlError::NotAPath.to_string());
+        }
     }
 
     #[test]

@@ -96,6 +96,8 @@ create table batch_statuses (
     created_at bigint,
     submitted boolean not null default false,
     dlt_status text collate "C",
+    -- Proved to be committed while with a submitter: it ends when the submitter is done.
+    proven boolean not null default false,
     attempts integer not null default 0,
     submitted_at bigint,
     checked_at bigint,
@@ -110,6 +112,7 @@ create table batch_statuses (
         or (dlt_status = 'DELAYED' and not submitted)
         or (dlt_status in ('PENDING', 'VALID') and submitted)
     ),
+    check (not proven or (submitted and dlt_status is null)),
     check (batch_seq is not null or (not submitted and dlt_status is null))
 ) with (fillfactor = 50);
 create index batch_statuses_busy on batch_statuses (service_id, lane) where busy;

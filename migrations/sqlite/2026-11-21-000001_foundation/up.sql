@@ -79,6 +79,7 @@ create table batch_statuses (
     created_at integer,
     submitted integer not null default 0 check (submitted in (0, 1)),
     dlt_status text,
+    proven integer not null default 0 check (proven in (0, 1)),
     attempts integer not null default 0,
     submitted_at integer,
     checked_at integer,
@@ -93,6 +94,7 @@ create table batch_statuses (
         or (dlt_status = 'DELAYED' and not submitted)
         or (dlt_status in ('PENDING', 'VALID') and submitted)
     ),
+    check (not proven or (submitted and dlt_status is null)),
     check (batch_seq is not null or (not submitted and dlt_status is null))
 ) strict, without rowid;
 create index batch_statuses_busy on batch_statuses (service_id, lane) where busy;

@@ -40,7 +40,7 @@ fn adding(target: &Target, scale: usize, goals: &mut Goals) {
 fn rounds(target: &Target, scale: usize, goals: &mut Goals) {
     println!("rounds of 100 (median milliseconds; {} in one)", target.unit_read());
     println!(
-        "{:>10} {:>8} {:>8} {:>8} {:>8} {:>10} {:>10} {:>10} {:>12}",
+        "{:>10} {:>8} {:>8} {:>8} {:>8} {:>10} {:>10} {:>10} {:>12} {:>12}",
         "open",
         "take",
         "accept",
@@ -49,13 +49,14 @@ fn rounds(target: &Target, scale: usize, goals: &mut Goals) {
         "take reads",
         "acc. reads",
         "com. reads",
-        "batches/s"
+        "batches/s",
+        "by four"
     );
     let mut takes = Vec::new();
     for open in [1_000, 100_000, 1_000_000] {
         let rounds = measure::rounds(target, open / scale.min(open / 1_000));
         println!(
-            "{:>10} {:>8.2} {:>8.2} {:>8.2} {:>8.2} {:>10} {:>10} {:>10} {:>12.0}",
+            "{:>10} {:>8.2} {:>8.2} {:>8.2} {:>8.2} {:>10} {:>10} {:>10} {:>12.0} {:>12.0}",
             rounds.open,
             rounds.take,
             rounds.accept,
@@ -64,7 +65,8 @@ fn rounds(target: &Target, scale: usize, goals: &mut Goals) {
             rounds.take_reads,
             rounds.accept_reads,
             rounds.commit_reads,
-            rounds.cycles
+            rounds.cycles,
+            rounds.cycles_of_four,
         );
         takes.push(rounds.take);
     }

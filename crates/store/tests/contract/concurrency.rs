@@ -123,15 +123,17 @@ fn takers_enders_and_writers_together_keep_the_order(db: &Database) {
         });
         for _ in 0..3 {
             scope.spawn(|| {
+                let store = db.open();
                 while committed.lock().unwrap().values().map(Vec::len).sum::<usize>() < total {
                     let ready = store.ready_services(None, 9).unwrap();
                     for taken in store.take_round(&ready).unwrap() {
                         let accepted = Event::Outcome { attempt: 1, outcome: Outcome::Accepted };
                         store.record_one(happened(&taken, accepted));
-                        let mut committed = committed.lock().unwrap();
+                        // Nothing else of the service is under way until this one has ended.
+                        let service = taken.service_id.clone();
+                        committed.lock().unwrap().entry(service).or_default().push(taken.batch_id);
                         let done = store.status(&taken, LedgerStatus::Committed);
                         assert!(matches!(done, Recorded::Done { .. }), "{done:?}");
-                        committed.entry(taken.service_id).or_default().push(taken.batch_id);
                     }
                 }
             });

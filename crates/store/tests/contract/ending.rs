@@ -9,6 +9,7 @@ on_both! {
     a_committed_batch_is_never_left,
     an_invalid_batch_is_never_tried_again,
     many_services_end_their_batches_in_one_group,
+    a_batch_proved_committed_while_it_is_sent_keeps_its_service_until_it_was_sent,
 }
 
 fn the_end_of_a_batch_installs_the_next(db: &Database) {
@@ -46,9 +47,9 @@ fn a_committed_batch_is_never_left(db: &Database) {
     let story = store.story(&service("a::b"), &id(1)).unwrap();
     let absent = Event::Evidence { attempt: 1, evidence: Evidence::Absent };
     for event in [
-        Event::Status(LedgerStatus::Invalid),
-        Event::Status(LedgerStatus::Unknown),
-        Event::Status(LedgerStatus::Committed),
+        Event::status(LedgerStatus::Invalid),
+        Event::status(LedgerStatus::Unknown),
+        Event::status(LedgerStatus::Committed),
         Event::OwnerLost { attempt: 1 },
         absent,
     ] {
@@ -84,7 +85,7 @@ fn many_services_end_their_batches_in_one_group(db: &Database) {
             .iter()
             .flat_map(|taken| {
                 let accepted = Event::Outcome { attempt: 1, outcome: Outcome::Accepted };
-                [accepted, Event::Status(LedgerStatus::Committed)].map(|e| happened(taken, e))
+                [accepted, Event::status(LedgerStatus::Committed)].map(|e| happened(taken, e))
             })
             .collect();
         let recorded = store.record(&changes).unwrap();
@@ -92,4 +93,18 @@ fn many_services_end_their_batches_in_one_group(db: &Database) {
         assert_eq!(recorded.iter().filter(|recorded| **recorded == ended).count(), 150);
     }
     assert!(store.depths(None, 9).unwrap().is_empty());
+}
+
+fn a_batch_proved_committed_while_it_is_sent_keeps_its_service_until_it_was_sent(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
+    let taken = store.take_one("a::b");
+    let proved = store.status(&taken, LedgerStatus::Committed);
+    assert_eq!(proved, Recorded::Done { state: BatchState::Submitting, next_waits: false });
+    assert!(store.take(&["a::b"]).is_empty());
+    assert!(db.open().one("a::b", 1).progress.proven);
+
+    let sent = store.outcome(&taken, Outcome::Busy);
+    assert_eq!(sent, Recorded::Done { state: BatchState::Committed, next_waits: true });
+    assert_eq!(store.take_one("a::b").batch_id, id(2));
 }

@@ -1,4 +1,7 @@
-use std::{thread, time::Duration};
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
 use diesel::{
     Connection, PgConnection, QueryableByName, RunQueryDsl, SqliteConnection,
@@ -11,7 +14,7 @@ use crate::fixture::{Database, StoreExt, batch, id, service, wait_until_blocked}
 
 /// A store that does not wait long.
 fn impatient(db: &Database) -> Store {
-    let options = StoreOptions { patience: Duration::from_millis(50), ..db.options() };
+    let options = StoreOptions { patience: Duration::from_secs(1), ..db.options() };
     Store::open(&db.url(), options).unwrap()
 }
 
@@ -130,7 +133,9 @@ fn cut_connections_but(own: &mut PgConnection) {
                 where application_name = current_setting('application_name')
                     and pid <> pg_backend_pid()";
     assert!(sql_query(cut).get_result::<Cut>(own).unwrap().count > 0);
+    let started = Instant::now();
     while sql_query(left).get_result::<Cut>(own).unwrap().count > 0 {
+        assert!(started.elapsed() < Duration::from_secs(30), "a connection does not end");
         thread::yield_now();
     }
 }

@@ -194,7 +194,7 @@ impl StoreExt for Store {
     }
 
     fn status(&self, taken: &Taken, status: LedgerStatus) -> Recorded {
-        self.record_one(happened(taken, Event::Status(status)))
+        self.record_one(happened(taken, Event::status(status)))
     }
 
     /// Leads the next batch of a service to its commit.

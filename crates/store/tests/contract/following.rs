@@ -1,6 +1,6 @@
 use grid_batch_core::{
     BatchError, BatchId, BatchState, BatchUpdater, LedgerStatus, Outcome, PendingBatchStore,
-    Receipt, StatusReport, Timestamp,
+    Receipt, StatusReport, Taken, Timestamp,
 };
 
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
@@ -11,6 +11,7 @@ on_both! {
     a_batch_checked_too_recently_is_left_out,
     statuses_are_written_through_the_monitors_traits,
     an_answer_that_names_no_batch_is_an_error_that_changes_nothing,
+    a_ledger_that_does_not_answer_keeps_no_other_waiting,
 }
 
 const EVER: Timestamp = Timestamp::from_micros(i64::MAX);
@@ -121,4 +122,34 @@ fn an_answer_that_names_no_batch_is_an_error_that_changes_nothing(db: &Database)
     assert!(matches!(error, BatchError::InvalidAnswer(_)), "{error}");
     assert!(store.update_batch_statuses("no service", &[good]).is_err());
     assert_eq!(store.one("a::b", 1).progress.state, BatchState::Pending);
+}
+
+fn a_ledger_that_does_not_answer_keeps_no_other_waiting(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("dead::1", 1), batch("dead::2", 2), batch("live::1", 3)]);
+    for name in ["dead::1", "dead::2", "live::1"] {
+        store.outcome(&store.take_one(name), Outcome::Accepted);
+    }
+    let asked = store.get_pending_batch_ids(2).unwrap();
+    db.later(1);
+    store.mark_checked(&asked).unwrap();
+    let next = store.get_pending_batch_ids(1).unwrap();
+    assert_eq!(next[0].get_service_id(), "live::1");
+    // Of a batch that has ended meanwhile nothing is noted.
+    store.status(&happened_to(&asked[0]), LedgerStatus::Committed);
+    let before = store.one("dead::1", 1);
+    db.later(1);
+    store.mark_checked(&asked).unwrap();
+    assert_eq!(store.one("dead::1", 1), before);
+}
+
+/// The batch as it was taken.
+fn happened_to(pending: &grid_batch_store::PendingBatch) -> Taken {
+    Taken {
+        service_id: pending.service_id.clone(),
+        batch_id: pending.batch_id,
+        attempt: pending.attempt,
+        epoch: pending.epoch,
+        serialized_batch: Vec::new(),
+    }
 }

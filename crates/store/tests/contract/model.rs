@@ -57,10 +57,10 @@ fn event() -> impl Strategy<Value = Event> {
         5 => Event::Outcome { attempt, outcome: Outcome::Rejected },
         6 => Event::Outcome { attempt, outcome: Outcome::Unknown },
         7 => Event::OwnerLost { attempt },
-        8 => Event::Status(LedgerStatus::Unknown),
-        9 => Event::Status(LedgerStatus::Pending),
-        10 => Event::Status(LedgerStatus::Invalid),
-        11 | 12 => Event::Status(LedgerStatus::Committed),
+        8 => Event::status(LedgerStatus::Unknown),
+        9 => Event::status(LedgerStatus::Pending),
+        10 => Event::status(LedgerStatus::Invalid),
+        11 | 12 => Event::status(LedgerStatus::Committed),
         13 => Event::Evidence { attempt, evidence: Evidence::Absent },
         14 => Event::Evidence { attempt, evidence: Evidence::Committed },
         _ => Event::Taken,
@@ -77,7 +77,7 @@ fn about(event: Event, present: u32) -> Event {
         Event::Evidence { attempt, evidence } => {
             Event::Evidence { attempt: present + attempt, evidence }
         }
-        Event::Taken | Event::Status(_) => event,
+        Event::Taken | Event::Status { .. } => event,
     }
 }
 

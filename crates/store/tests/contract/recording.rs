@@ -32,7 +32,7 @@ fn events() -> Vec<Event> {
         LedgerStatus::Invalid,
         LedgerStatus::Committed,
     ] {
-        events.push(Event::Status(status));
+        events.push(Event::status(status));
     }
     for attempt in [1, 2] {
         events.push(Event::OwnerLost { attempt });
@@ -69,10 +69,10 @@ fn lead_to(store: &Store, name: &str, state: BatchState) -> Option<Taken> {
         BatchState::InDoubt => vec![outcome(Outcome::Unknown)],
         BatchState::Absent => vec![outcome(Outcome::Unknown), absent],
         BatchState::Pending => vec![outcome(Outcome::Accepted)],
-        BatchState::Valid => vec![outcome(Outcome::Accepted), Event::Status(LedgerStatus::Valid)],
+        BatchState::Valid => vec![outcome(Outcome::Accepted), Event::status(LedgerStatus::Valid)],
         BatchState::Invalid => vec![outcome(Outcome::Rejected)],
         BatchState::Committed => {
-            vec![outcome(Outcome::Unknown), Event::Status(LedgerStatus::Committed)]
+            vec![outcome(Outcome::Unknown), Event::status(LedgerStatus::Committed)]
         }
     };
     for event in way {
@@ -96,7 +96,7 @@ fn every_transition_is_recorded_as_core_draws_it(db: &Database) {
         lead_to(&store, &name, state);
         let before = store.one(&name, number).progress;
         let attempts = u32::from(state != BatchState::New);
-        assert_eq!(before, Progress { state, attempts }, "{state:?}");
+        assert_eq!(before, Progress { state, attempts, proven: false }, "{state:?}");
 
         let recorded = store.record_one(Change::new(service(&name), id(number), event));
         let after = store.one(&name, number).progress;
@@ -149,7 +149,7 @@ fn a_batch_that_waits_its_turn_cannot_be_changed(db: &Database) {
 fn a_batch_that_is_not_there_is_not_found(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
-    let event = Event::Status(LedgerStatus::Committed);
+    let event = Event::status(LedgerStatus::Committed);
     for (name, number) in [("a::b", 2), ("c::d", 1)] {
         let recorded = store.record_one(Change::new(service(name), id(number), event));
         assert_eq!(recorded, Recorded::NotFound);
@@ -194,9 +194,9 @@ fn several_changes_of_one_batch_follow_one_another(db: &Database) {
     let states: Vec<Recorded> = store
         .record(&[
             happened(&taken, accepted),
-            happened(&taken, Event::Status(LedgerStatus::Valid)),
-            happened(&taken, Event::Status(LedgerStatus::Committed)),
-            happened(&taken, Event::Status(LedgerStatus::Invalid)),
+            happened(&taken, Event::status(LedgerStatus::Valid)),
+            happened(&taken, Event::status(LedgerStatus::Committed)),
+            happened(&taken, Event::status(LedgerStatus::Invalid)),
         ])
         .unwrap();
     assert_eq!(states[1], Recorded::Done { state: BatchState::Valid, next_waits: false });
@@ -280,7 +280,7 @@ fn the_tables_refuse_what_the_design_does_not_draw(db: &Database) {
         "update batches set ended_at = 5",
         "update batches set ended_at = 5, dlt_status = 'PENDING'",
         "update batch_statuses set batch_seq = null",
-        "insert into transactions values (999, 0, null)",
+        "insert into transactions select 999, 0, transaction_id from transactions limit 1",
         "insert into batch_payloads select 999, serialized_batch from batch_payloads",
         "insert into batches (service_id, batch_id, created_at)
              select service_id, batch_id, created_at + 1 from batches",

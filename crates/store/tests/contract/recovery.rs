@@ -7,6 +7,8 @@ on_both! {
     what_was_with_a_submitter_at_a_crash_is_in_doubt_after_it,
     a_restart_in_the_middle_loses_nothing,
     many_orphans_are_recovered_in_steps,
+    an_orphan_behind_many_others_is_found,
+    what_was_handed_out_lately_is_left_alone,
 }
 
 fn what_was_with_a_submitter_at_a_crash_is_in_doubt_after_it(db: &Database) {
@@ -16,11 +18,11 @@ fn what_was_with_a_submitter_at_a_crash_is_in_doubt_after_it(db: &Database) {
     drop(store);
 
     let store = db.open();
-    assert_eq!(store.recover().unwrap(), 1);
+    assert_eq!(store.recover(db.now()).unwrap(), 1);
     assert_eq!(store.one("a::b", 1).progress.state, BatchState::InDoubt);
     assert_eq!(store.one("c::d", 2).progress.state, BatchState::New);
     assert!(store.take(&["a::b"]).is_empty());
-    assert_eq!(store.recover().unwrap(), 0);
+    assert_eq!(store.recover(db.now()).unwrap(), 0);
 
     // The outcome that comes in after all is too late.
     assert!(matches!(store.outcome(&orphan, Outcome::NotSent), Recorded::Stale(_)));
@@ -46,5 +48,26 @@ fn many_orphans_are_recovered_in_steps(db: &Database) {
     store.add_all(&all);
     let some: Vec<&str> = names.iter().step_by(2).map(String::as_str).collect();
     assert_eq!(store.take(&some).len(), some.len());
-    assert_eq!(store.recover().unwrap(), some.len());
+    assert_eq!(store.recover(db.now()).unwrap(), some.len());
+}
+
+fn an_orphan_behind_many_others_is_found(db: &Database) {
+    let store = db.open();
+    let all: Vec<_> = (0..1_100).map(|n| batch(&format!("s::{n:04}"), n)).collect();
+    store.add_all(&all);
+    store.take_one("s::1099");
+    assert_eq!(store.recover(db.now()).unwrap(), 1);
+    assert_eq!(store.one("s::1099", 1_099).progress.state, BatchState::InDoubt);
+}
+
+fn what_was_handed_out_lately_is_left_alone(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1), batch("c::d", 2)]);
+    store.take_one("a::b");
+    let then = db.now();
+    db.later(60);
+    store.take_one("c::d");
+    assert_eq!(store.recover(then).unwrap(), 1);
+    assert_eq!(store.one("a::b", 1).progress.state, BatchState::InDoubt);
+    assert_eq!(store.one("c::d", 2).progress.state, BatchState::Submitting);
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use grid_batch_core::{BatchState, Event, Outcome, Receipt};
+use grid_batch_core::{BatchState, Event, Evidence, Outcome, Receipt};
 use grid_batch_store::Change;
 
 use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};
@@ -12,6 +12,7 @@ on_both! {
     of_very_many_attempts_the_latest_are_told,
     what_was_never_stored_has_no_story,
     open_batches_are_read_in_order,
+    a_batch_that_was_lost_and_sent_again_says_so,
 }
 
 fn a_story_tells_everything_from_the_beginning_to_the_end(db: &Database) {
@@ -112,4 +113,19 @@ fn open_batches_are_read_in_order(db: &Database) {
         [(id(1), BatchState::Submitting), (id(5), BatchState::New), (id(3), BatchState::New)];
     assert_eq!(open(9), expected);
     assert_eq!(open(2), expected[..2]);
+}
+
+fn a_batch_that_was_lost_and_sent_again_says_so(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    for first_outcome in [Outcome::Accepted, Outcome::Unknown] {
+        let taken = store.take_one("a::b");
+        store.outcome(&taken, first_outcome);
+        let absent = Event::Evidence { attempt: taken.attempt, evidence: Evidence::Absent };
+        store.record_one(happened(&taken, absent));
+    }
+    store.commit_next("a::b");
+    let story = store.story(&service("a::b"), &id(1)).unwrap().unwrap();
+    let told: Vec<_> = story.failed_attempts.iter().map(|a| a.outcome.as_str()).collect();
+    assert_eq!(told, ["absent", "outcome unknown, then absent"]);
 }
