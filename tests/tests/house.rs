@@ -14,7 +14,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("grid-batch-submitter", &["grid-batch-core"]),
     ("grid-batch-ledger-sim", &["grid-batch-core", "grid-batch-protocol"]),
     ("grid-batch-test-postgres", &[]),
-    ("grid-batch-tests", &[]),
+    ("grid-batch-tests", &["grid-batch-core", "grid-batch-store"]),
 ];
 
 /// All that core may bring along: nothing that runs, connects or stores.

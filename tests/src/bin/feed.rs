@@ -1,0 +1,61 @@
+//! Feeds a store until it is killed, and says what was acknowledged: one line for each batch that
+//! was added or committed, written after the store has answered.
+
+use std::{env, error::Error, io::Write};
+
+use grid_batch_core::{Event, HeaderId, LedgerStatus, NewBatch, Outcome, ServiceId};
+use grid_batch_store::{Change, Recorded, Store, StoreOptions};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let url = env::args().nth(1).ok_or("usage: feed <database URL>")?;
+    let store = Store::open(&url.parse()?, StoreOptions::default())?;
+    let services: Vec<ServiceId> =
+        (0..3).map(|n| format!("feed::{n}").parse()).collect::<Result<_, _>>()?;
+    for first in (0..).step_by(6) {
+        let list: Vec<NewBatch> =
+            (first..first + 6).map(|number| batch(number, &services)).collect();
+        for answer in store.add(&[&list])? {
+            answer?;
+        }
+        for number in first..first + 6 {
+            say("added", number)?;
+        }
+        commit_some(&store, &services)?;
+    }
+    Ok(())
+}
+
+fn batch(number: u64, services: &[ServiceId]) -> NewBatch {
+    let mut id = [0; HeaderId::BYTES];
+    id[..8].copy_from_slice(&number.to_be_bytes());
+    NewBatch {
+        service_id: services[number as usize % services.len()].clone(),
+        batch_id: HeaderId::from_bytes(id),
+        transaction_ids: vec![HeaderId::from_bytes(id)],
+        serialized_batch: number.to_be_bytes().repeat(50),
+    }
+}
+
+/// Leads one batch of each service to its end, so that less is committed than is added.
+fn commit_some(store: &Store, services: &[ServiceId]) -> Result<(), Box<dyn Error>> {
+    for taken in store.take_round(services)? {
+        let accepted = Event::Outcome { attempt: taken.attempt, outcome: Outcome::Accepted };
+        for event in [accepted, Event::status(LedgerStatus::Committed)] {
+            let change = Change::new(taken.service_id.clone(), taken.batch_id, event);
+            let recorded = store.record(&[change])?;
+            if !matches!(recorded[0], Recorded::Done { .. }) {
+                return Err(format!("{recorded:?}").into());
+            }
+        }
+        let mut number = [0; 8];
+        number.copy_from_slice(&taken.batch_id.as_bytes()[..8]);
+        say("committed", u64::from_be_bytes(number))?;
+    }
+    Ok(())
+}
+
+fn say(what: &str, number: u64) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{what} {number}")?;
+    out.flush()
+}
