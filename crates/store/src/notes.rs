@@ -39,6 +39,19 @@ struct ReceiptNote<'a> {
     error_data: &'a [u8],
 }
 
+impl<'a> AttemptNote<'a> {
+    fn is_of_the_same_attempt(&self, other: &Self) -> bool {
+        (self.batch_seq, self.attempt) == (other.batch_seq, other.attempt)
+    }
+
+    /// As the statement does with what was written before.
+    fn go_on(&mut self, later: AttemptNote<'a>) {
+        self.ended_at = later.ended_at;
+        self.outcome = format!("{}, then {}", self.outcome, later.outcome);
+        self.error = later.error.or(self.error.take());
+    }
+}
+
 impl<'a> Notes<'a> {
     /// So many failed attempts of one batch are kept, the latest.
     const ATTEMPTS_KEPT: i32 = 100;
@@ -56,7 +69,7 @@ impl<'a> Notes<'a> {
             Event::Evidence { evidence: Evidence::Absent, .. } => "absent".to_owned(),
             _ => return,
         };
-        self.attempts.push(AttemptNote {
+        let note = AttemptNote {
             batch_seq: lane.batch_seq,
             attempt: attempts(lane.progress.attempts),
             submitted_at: lane.submitted_at,
@@ -64,7 +77,11 @@ impl<'a> Notes<'a> {
             outcome,
             error,
             next_try_at: lane.next_try_at,
-        });
+        };
+        match self.attempts.iter_mut().find(|earlier| earlier.is_of_the_same_attempt(&note)) {
+            Some(earlier) => earlier.go_on(note),
+            None => self.attempts.push(note),
+        }
     }
 
     /// There is always a reason, if only that none was given.

@@ -125,7 +125,17 @@ fn a_batch_that_was_lost_and_sent_again_says_so(db: &Database) {
         store.record_one(happened(&taken, absent));
     }
     store.commit_next("a::b");
-    let story = store.story(&service("a::b"), &id(1)).unwrap().unwrap();
-    let told: Vec<_> = story.failed_attempts.iter().map(|a| a.outcome.as_str()).collect();
-    assert_eq!(told, ["absent", "outcome unknown, then absent"]);
+    // Told in one go, it is the same story.
+    store.add_all(&[batch("a::b", 2)]);
+    let taken = store.take_one("a::b");
+    let unknown = Event::Outcome { attempt: 1, outcome: Outcome::Unknown };
+    let absent = Event::Evidence { attempt: 1, evidence: Evidence::Absent };
+    store.record(&[unknown, absent].map(|event| happened(&taken, event))).unwrap();
+
+    let told = |number| -> Vec<String> {
+        let story = store.story(&service("a::b"), &id(number)).unwrap().unwrap();
+        story.failed_attempts.into_iter().map(|attempt| attempt.outcome).collect()
+    };
+    assert_eq!(told(1), ["absent", "outcome unknown, then absent"]);
+    assert_eq!(told(2), ["outcome unknown, then absent"]);
 }
