@@ -1,0 +1,195 @@
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+};
+
+use grid_batch_core::{HeaderId, ServiceId};
+
+use crate::{Entry, Verdict};
+
+/// How a ledger's record compares with what was promised.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Audit {
+    /// How many batches were promised.
+    pub promised: usize,
+    /// How many of them were applied, at least once.
+    pub applied: usize,
+    /// Those that were never applied, because the ledger found them invalid.
+    pub invalid: Vec<HeaderId>,
+    /// Those of which the ledger did nothing.
+    pub lost: Vec<HeaderId>,
+    /// Those that were applied more than once.
+    pub duplicated: Vec<HeaderId>,
+    /// Those that were applied, the first time, after one of their service that was promised later.
+    pub out_of_order: Vec<HeaderId>,
+    /// Those that were applied and never promised.
+    pub unpromised: Vec<HeaderId>,
+}
+
+impl Audit {
+    /// Whether every batch was applied once and in order, or found invalid.
+    pub fn is_clean(&self) -> bool {
+        [&self.lost, &self.duplicated, &self.out_of_order, &self.unpromised]
+            .iter()
+            .all(|batches| batches.is_empty())
+    }
+}
+
+impl fmt::Display for Audit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} promised, {} applied, {} invalid, {} lost, {} duplicated, {} out of order, \
+             {} not promised",
+            self.promised,
+            self.applied,
+            self.invalid.len(),
+            self.lost.len(),
+            self.duplicated.len(),
+            self.out_of_order.len(),
+            self.unpromised.len()
+        )
+    }
+}
+
+/// Compares a ledger's record with what was promised, in the order in which it was.
+///
+/// Order counts within a service only. What the ledger rejected and later applied, or applied and
+/// later rejected, counts as applied.
+///
+/// ```
+/// use grid_batch_core::HeaderId;
+/// use grid_batch_ledger_sim::audit;
+///
+/// let promised = ("a::b".parse()?, HeaderId::from_bytes([1; 64]));
+/// let audit = audit(&[], &[promised]);
+/// assert_eq!(audit.lost.len(), 1);
+/// assert!(!audit.is_clean());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn audit(record: &[Entry], promised: &[(ServiceId, HeaderId)]) -> Audit {
+    let mut audit = Audit { promised: promised.len(), ..Audit::default() };
+    let mut applied: HashMap<_, usize> = HashMap::new();
+    let mut invalid = HashSet::new();
+    for entry in record {
+        let key = (&entry.service_id, entry.batch_id);
+        match entry.verdict {
+            Verdict::Applied => *applied.entry(key).or_default() += 1,
+            Verdict::Invalid => drop(invalid.insert(key)),
+        }
+    }
+    for (service_id, batch_id) in promised {
+        let key = (service_id, *batch_id);
+        match applied.get(&key) {
+            Some(times) => {
+                audit.applied += 1;
+                if *times > 1 {
+                    audit.duplicated.push(*batch_id);
+                }
+            }
+            None if invalid.contains(&key) => audit.invalid.push(*batch_id),
+            None => audit.lost.push(*batch_id),
+        }
+    }
+    compare_order(record, promised, &mut audit);
+    audit
+}
+
+fn compare_order(record: &[Entry], promised: &[(ServiceId, HeaderId)], audit: &mut Audit) {
+    let places: HashMap<_, _> = promised
+        .iter()
+        .enumerate()
+        .map(|(place, (service_id, batch_id))| ((service_id, *batch_id), place))
+        .collect();
+    let mut furthest: HashMap<&ServiceId, usize> = HashMap::new();
+    let mut seen = HashSet::new();
+    for entry in record.iter().filter(|entry| entry.verdict == Verdict::Applied) {
+        let key = (&entry.service_id, entry.batch_id);
+        if !seen.insert(key) {
+            continue;
+        }
+        let Some(&place) = places.get(&key) else {
+            audit.unpromised.push(entry.batch_id);
+            continue;
+        };
+        let furthest = furthest.entry(&entry.service_id).or_default();
+        if place < *furthest {
+            audit.out_of_order.push(entry.batch_id);
+        }
+        *furthest = place.max(*furthest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use grid_batch_core::Timestamp;
+
+    fn id(number: u8) -> HeaderId {
+        HeaderId::from_bytes([number; 64])
+    }
+
+    fn service(name: &str) -> ServiceId {
+        name.parse().unwrap()
+    }
+
+    fn entry(name: &str, number: u8, verdict: Verdict) -> Entry {
+        Entry {
+            position: 0,
+            service_id: service(name),
+            batch_id: id(number),
+            transaction_ids: Vec::new(),
+            time: Timestamp::default(),
+            verdict,
+            batch: None,
+        }
+    }
+
+    fn applied(number: u8) -> Entry {
+        entry("a", number, Verdict::Applied)
+    }
+
+    fn invalid(number: u8) -> Entry {
+        entry("a", number, Verdict::Invalid)
+    }
+
+    fn promise(numbers: &[u8]) -> Vec<(ServiceId, HeaderId)> {
+        numbers.iter().map(|number| (service("a"), id(*number))).collect()
+    }
+
+    #[test]
+    fn what_is_applied_as_promised_is_clean() {
+        let audit = audit(&[applied(1), invalid(2), applied(3)], &promise(&[1, 2, 3]));
+        assert!(audit.is_clean(), "{audit}");
+        assert_eq!((audit.applied, audit.invalid), (2, vec![id(2)]));
+    }
+
+    #[test]
+    fn each_deviation_is_found() {
+        let record = [applied(2), applied(1), applied(2), applied(9)];
+        let audit = audit(&record, &promise(&[1, 2, 3]));
+        assert_eq!(audit.lost, [id(3)]);
+        assert_eq!(audit.duplicated, [id(2)]);
+        assert_eq!(audit.out_of_order, [id(1)]);
+        assert_eq!(audit.unpromised, [id(9)]);
+        assert_eq!(
+            audit.to_string(),
+            "3 promised, 2 applied, 0 invalid, 1 lost, 1 duplicated, 1 out of order, 1 not promised"
+        );
+    }
+
+    #[test]
+    fn a_batch_that_was_applied_is_not_invalid() {
+        for record in [[applied(1), invalid(1)], [invalid(1), applied(1)]] {
+            let audit = audit(&record, &promise(&[1]));
+            assert!(audit.is_clean() && audit.invalid.is_empty(), "{audit}");
+        }
+    }
+
+    #[test]
+    fn services_have_no_mutual_order() {
+        let promised = [(service("a"), id(1)), (service("b"), id(2))];
+        let record = [entry("b", 2, Verdict::Applied), applied(1)];
+        assert!(audit(&record, &promised).is_clean());
+    }
+}

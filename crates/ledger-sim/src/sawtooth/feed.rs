@@ -1,0 +1,124 @@
+//! What Sawtooth's event socket tells: blocks, without a word about batches.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use grid_batch_core::HeaderId;
+use serde::{Deserialize, Serialize};
+
+use crate::events::{Event, Events, Feed, Subscription};
+
+/// What the first block names as its previous one.
+const NO_BLOCK: &str = "0000000000000000";
+const ADDRESS_LENGTH: usize = 70;
+
+/// A client that is told of blocks once it has subscribed.
+#[derive(Debug, Default)]
+struct BlockFeed {
+    prefixes: Option<Vec<String>>,
+    last_block: Option<String>,
+}
+
+pub(super) fn subscribe(events: &Events) -> Subscription {
+    let last_block = events.all().last().map(block_id);
+    Subscription {
+        backlog: Vec::new(),
+        next: events.all().len(),
+        feed: Box::new(BlockFeed { prefixes: None, last_block }),
+    }
+}
+
+#[derive(Deserialize)]
+struct Command {
+    action: String,
+    #[serde(default)]
+    address_prefixes: Vec<String>,
+}
+
+impl Feed for BlockFeed {
+    fn frames(&mut self, place: usize, event: &Event) -> Vec<String> {
+        let previous = self.last_block.replace(block_id(event));
+        let frame = |prefixes: &Vec<String>| frame(place, event, previous.as_deref(), prefixes);
+        self.prefixes.as_ref().map(frame).into_iter().collect()
+    }
+
+    fn hear(&mut self, text: &str, events: &Events) -> Vec<String> {
+        let Ok(command) = serde_json::from_str::<Command>(text) else {
+            return vec![error("Invalid input")];
+        };
+        match &*command.action {
+            "subscribe" => {
+                let latest = latest(events, &command.address_prefixes);
+                self.prefixes = Some(command.address_prefixes);
+                latest.into_iter().collect()
+            }
+            "unsubscribe" => {
+                self.prefixes = None;
+                Vec::new()
+            }
+            other => vec![error(&format!("Unknown action \"{other}\""))],
+        }
+    }
+}
+
+/// The block that is the head when a client subscribes.
+fn latest(events: &Events, prefixes: &[String]) -> Option<String> {
+    let (last, before) = events.all().split_last()?;
+    let previous = before.last().map(block_id);
+    Some(frame(before.len(), last, previous.as_deref(), prefixes))
+}
+
+#[derive(Serialize)]
+struct Frame<'a> {
+    block_id: String,
+    block_num: String,
+    previous_block_id: &'a str,
+    state_changes: Vec<StateChange>,
+}
+
+#[derive(Serialize)]
+struct StateChange {
+    address: String,
+    value: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+#[derive(Serialize)]
+struct ErrorFrame<'a> {
+    error: &'a str,
+}
+
+fn frame(place: usize, event: &Event, previous: Option<&str>, prefixes: &[String]) -> String {
+    let is_wanted = |address: &String| {
+        prefixes.is_empty() || prefixes.iter().any(|prefix| address.starts_with(prefix))
+    };
+    let changes = event.transaction_ids.iter().map(address).filter(is_wanted);
+    let frame = Frame {
+        block_id: block_id(event),
+        block_num: place.to_string(),
+        previous_block_id: previous.unwrap_or(NO_BLOCK),
+        state_changes: changes.map(StateChange::at).collect(),
+    };
+    serde_json::to_string(&frame).unwrap_or_default()
+}
+
+fn error(message: &str) -> String {
+    serde_json::to_string(&ErrorFrame { error: message }).unwrap_or_default()
+}
+
+impl StateChange {
+    fn at(address: String) -> Self {
+        Self { address, value: BASE64_STANDARD.encode([1]), kind: "SET" }
+    }
+}
+
+/// An address that a transaction has to itself. What it truly writes, its family would know.
+fn address(id: &HeaderId) -> String {
+    id.to_string()[..ADDRESS_LENGTH].to_owned()
+}
+
+/// An id that is nobody else's: that of the first transaction with every bit turned.
+fn block_id(event: &Event) -> String {
+    let first = event.transaction_ids.first().copied();
+    let bytes = first.map_or([0; HeaderId::BYTES], |id| id.as_bytes().map(|byte| !byte));
+    HeaderId::from_bytes(bytes).to_string()
+}

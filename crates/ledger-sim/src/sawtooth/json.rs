@@ -1,0 +1,158 @@
+//! What Sawtooth's REST API writes. All keys are in the order of the alphabet, as it sorts them.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use grid_batch_core::HeaderId;
+use grid_batch_protocol::{
+    Batch, BatchHeader, DecodeError, Message, Transaction, TransactionHeader,
+};
+use serde::Serialize;
+
+use super::chain::{InvalidTransaction, Status};
+
+#[derive(Serialize)]
+pub(super) struct LinkOnly {
+    pub(super) link: String,
+}
+
+#[derive(Serialize)]
+pub(super) struct WithLink<T> {
+    pub(super) data: T,
+    pub(super) link: String,
+}
+
+#[derive(Serialize)]
+pub(super) struct Statuses {
+    data: Vec<StatusData>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<String>,
+}
+
+#[derive(Serialize)]
+struct StatusData {
+    id: String,
+    invalid_transactions: Vec<InvalidData>,
+    status: &'static str,
+}
+
+#[derive(Serialize)]
+struct InvalidData {
+    id: String,
+    /// Empty ones are left out.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    message: String,
+}
+
+impl Statuses {
+    pub(super) fn new(statuses: &[(HeaderId, Status)], link: Option<String>) -> Self {
+        Self {
+            data: statuses.iter().map(|(id, status)| StatusData::new(id, status)).collect(),
+            link,
+        }
+    }
+}
+
+impl StatusData {
+    fn new(id: &HeaderId, status: &Status) -> Self {
+        let invalid = match status {
+            Status::Invalid(transactions) => &transactions[..],
+            _ => &[],
+        };
+        Self {
+            id: id.to_string(),
+            invalid_transactions: invalid.iter().map(InvalidData::from).collect(),
+            status: match status {
+                Status::Committed => "COMMITTED",
+                Status::Invalid(_) => "INVALID",
+                Status::Pending => "PENDING",
+                Status::Unknown => "UNKNOWN",
+            },
+        }
+    }
+}
+
+impl From<&InvalidTransaction> for InvalidData {
+    fn from(invalid: &InvalidTransaction) -> Self {
+        Self { id: invalid.id.to_string(), message: invalid.message.clone() }
+    }
+}
+
+/// A batch of a block, with its headers read.
+#[derive(Serialize)]
+pub(super) struct BatchData {
+    header: BatchHeaderData,
+    header_signature: String,
+    trace: bool,
+    transactions: Vec<TransactionData>,
+}
+
+#[derive(Serialize)]
+struct BatchHeaderData {
+    signer_public_key: String,
+    transaction_ids: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct TransactionData {
+    header: TransactionHeaderData,
+    header_signature: String,
+    payload: String,
+}
+
+#[derive(Serialize)]
+struct TransactionHeaderData {
+    batcher_public_key: String,
+    dependencies: Vec<String>,
+    family_name: String,
+    family_version: String,
+    inputs: Vec<String>,
+    nonce: String,
+    outputs: Vec<String>,
+    payload_sha512: String,
+    signer_public_key: String,
+}
+
+impl BatchData {
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let batch = Batch::decode(bytes)?;
+        let header = BatchHeader::decode(&batch.header[..])?;
+        Ok(Self {
+            header: BatchHeaderData {
+                signer_public_key: header.signer_public_key,
+                transaction_ids: header.transaction_ids,
+            },
+            header_signature: batch.header_signature,
+            trace: batch.trace,
+            transactions: batch
+                .transactions
+                .into_iter()
+                .map(TransactionData::decode)
+                .collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl TransactionData {
+    fn decode(transaction: Transaction) -> Result<Self, DecodeError> {
+        Ok(Self {
+            header: TransactionHeader::decode(&transaction.header[..])?.into(),
+            header_signature: transaction.header_signature,
+            payload: BASE64_STANDARD.encode(transaction.payload),
+        })
+    }
+}
+
+impl From<TransactionHeader> for TransactionHeaderData {
+    fn from(header: TransactionHeader) -> Self {
+        Self {
+            batcher_public_key: header.batcher_public_key,
+            dependencies: header.dependencies,
+            family_name: header.family_name,
+            family_version: header.family_version,
+            inputs: header.inputs,
+            nonce: header.nonce,
+            outputs: header.outputs,
+            payload_sha512: header.payload_sha512,
+            signer_public_key: header.signer_public_key,
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What Scabbard writes. Keys are in the order in which it writes them.
+
+use grid_batch_core::{HeaderId, ServiceScopeId, Timestamp};
+use serde::Serialize;
+
+use super::history::{Info, InvalidTransaction, Status};
+
+#[derive(Serialize)]
+pub(super) struct Accepted {
+    pub(super) link: String,
+}
+
+/// A path, not a URL. Without batches it ends in the middle.
+pub(super) fn link(service: &ServiceScopeId, ids: impl Iterator<Item = HeaderId>) -> String {
+    let ids: Vec<_> = ids.map(|id| id.to_string()).collect();
+    let equals = if ids.is_empty() { "" } else { "=" };
+    let (circuit, service) = (service.circuit(), service.service());
+    format!("/scabbard/{circuit}/{service}/batch_statuses?ids{equals}{}", ids.join(","))
+}
+
+#[derive(Serialize)]
+pub(super) struct StatusData {
+    id: String,
+    status: StatusOfBatch,
+    timestamp: Time,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "statusType", content = "message")]
+enum StatusOfBatch {
+    Unknown([(); 0]),
+    Pending([(); 0]),
+    Valid(Vec<ValidData>),
+    Committed(Vec<ValidData>),
+    Invalid(Vec<InvalidData>),
+}
+
+#[derive(Serialize)]
+struct ValidData {
+    transaction_id: String,
+}
+
+#[derive(Serialize)]
+struct InvalidData {
+    transaction_id: String,
+    error_message: String,
+    /// Bytes, as an array of numbers.
+    error_data: Vec<u8>,
+}
+
+#[derive(Serialize)]
+struct Time {
+    secs_since_epoch: u64,
+    nanos_since_epoch: u32,
+}
+
+impl StatusData {
+    /// What is known of a batch; for one that is not known, the time is that of the question.
+    pub(super) fn new(id: &str, info: Option<&Info>, now: Timestamp) -> Self {
+        Self {
+            id: id.to_owned(),
+            status: info.map_or(StatusOfBatch::Unknown([]), StatusOfBatch::from),
+            timestamp: Time::from(info.map_or(now, |info| info.since)),
+        }
+    }
+
+    pub(super) fn is_final(&self) -> bool {
+        matches!(self.status, StatusOfBatch::Committed(_) | StatusOfBatch::Invalid(_))
+    }
+}
+
+impl From<&Info> for StatusOfBatch {
+    fn from(info: &Info) -> Self {
+        match &info.status {
+            Status::Pending => Self::Pending([]),
+            Status::Valid(ids) => Self::Valid(valid(ids)),
+            Status::Committed(ids) => Self::Committed(valid(ids)),
+            Status::Invalid(invalid) => Self::Invalid(vec![InvalidData::from(invalid)]),
+        }
+    }
+}
+
+fn valid(ids: &[HeaderId]) -> Vec<ValidData> {
+    ids.iter().map(|id| ValidData { transaction_id: id.to_string() }).collect()
+}
+
+impl From<&InvalidTransaction> for InvalidData {
+    fn from(invalid: &InvalidTransaction) -> Self {
+        Self {
+            transaction_id: invalid.id.to_string(),
+            error_message: invalid.message.clone(),
+            error_data: Vec::new(),
+        }
+    }
+}
+
+impl From<Timestamp> for Time {
+    fn from(time: Timestamp) -> Self {
+        let since = time.since(Timestamp::default());
+        Self { secs_since_epoch: since.as_secs(), nanos_since_epoch: since.subsec_nanos() }
+    }
+}

@@ -1,0 +1,52 @@
+use grid_batch_core::HeaderId;
+use grid_batch_protocol::{
+    Batch, BatchBuilder, BatchList, Message, SigningKey, TransactionBuilder,
+};
+
+/// A batch of one transaction, unlike those of other numbers.
+pub fn batch(number: u32) -> Batch {
+    depending_on(number, [])
+}
+
+pub fn depending_on(number: u32, ids: impl IntoIterator<Item = HeaderId>) -> Batch {
+    let key = key();
+    let transaction = TransactionBuilder::new("intkey", "1.0")
+        .inputs(["1cf126"])
+        .outputs(["1cf126"])
+        .dependencies(ids)
+        .nonce(number.to_string())
+        .payload(format!("set a to {number}"))
+        .sign(&key, &key.public_key());
+    BatchBuilder::new().transaction(transaction).sign(&key)
+}
+
+pub fn key() -> SigningKey {
+    SigningKey::from_seed(1)
+}
+
+pub fn list(batches: &[Batch]) -> Vec<u8> {
+    BatchList { batches: batches.to_vec() }.encode_to_vec()
+}
+
+pub fn id(batch: &Batch) -> HeaderId {
+    batch.header_signature.parse().unwrap()
+}
+
+pub fn transaction_id(batch: &Batch) -> HeaderId {
+    batch.transactions[0].header_signature.parse().unwrap()
+}
+
+/// The id of a batch that nobody has sent.
+pub fn unknown() -> HeaderId {
+    HeaderId::from_bytes([0xee; 64])
+}
+
+/// Batches that are wrong in one way each.
+pub fn corrupt() -> [Batch; 3] {
+    let [mut signature, mut payload, mut transaction] = [0; 3].map(batch);
+    signature.header_signature = batch(1).header_signature;
+    payload.transactions[0].payload.push(0);
+    transaction.transactions[0].header_signature =
+        batch(1).transactions[0].header_signature.clone();
+    [signature, payload, transaction]
+}

@@ -1,0 +1,210 @@
+use std::{
+    env, fs,
+    path::Path,
+    process::{Child, Command, Stdio},
+    thread,
+};
+
+use grid_batch_core::{Clock, ServiceId};
+use grid_batch_ledger_sim::{
+    LedgerSim, LedgerSimBuilder, RecordError, StartError, Verdict, read_record,
+};
+
+use crate::{
+    batches::{batch, id, list, transaction_id},
+    client::{Request, eventually},
+    ledgers::{CIRCUIT, SERVICE, authorized, both, sawtooth, scabbard, scope, service_path},
+};
+
+/// Where the process that is to be killed keeps its things, and which ledger it is.
+const DIRECTORY: &str = "GRID_BATCH_LEDGER_SIM_DIRECTORY";
+const KIND: &str = "GRID_BATCH_LEDGER_SIM_KIND";
+
+#[test]
+fn the_record_says_what_was_applied_in_which_order_and_when() {
+    for ledger in both(|b| b) {
+        ledger.submit(&[batch(1)]);
+        ledger.advance(1);
+        ledger.refuse(|_| Some(String::new()));
+        ledger.submit(&[batch(2)]);
+        let [first, second] = &ledger.record()[..] else { panic!("there are two") };
+        assert_eq!((first.position, second.position), (0, 1));
+        assert_eq!((first.batch_id, second.batch_id), (id(&batch(1)), id(&batch(2))));
+        assert_eq!(first.transaction_ids, [transaction_id(&batch(1))]);
+        assert_eq!((first.verdict, second.verdict), (Verdict::Applied, Verdict::Invalid));
+        assert_eq!(second.time, ledger.clock.now());
+        assert_eq!(second.time.since(first.time).as_secs(), 1);
+    }
+}
+
+#[test]
+fn a_record_names_the_service() {
+    let [sawtooth, scabbard] = both(|b| b).map(|ledger| {
+        ledger.submit(&[batch(1)]);
+        ledger.record()[0].service_id.to_string()
+    });
+    assert_eq!(sawtooth, "global");
+    assert_eq!(scabbard, format!("{CIRCUIT}::{SERVICE}"));
+}
+
+#[test]
+fn the_record_is_in_the_file_before_the_status_is_known() {
+    for (number, start) in starts().into_iter().enumerate() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(number.to_string());
+        let ledger = start(&path);
+        ledger.submit(&[batch(1), batch(2)]);
+        assert_eq!(ledger.status(&batch(1)), "COMMITTED");
+        assert_eq!(read_record(&path).unwrap(), ledger.record());
+    }
+}
+
+#[test]
+fn a_ledger_goes_on_from_its_record() {
+    let statuses = starts().map(|start| {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("record");
+        start(&path).submit(&[batch(1)]);
+        let ledger = start(&path);
+        let status = ledger.status(&batch(1));
+        ledger.submit(&[batch(1), batch(2)]);
+        assert_eq!(ledger.applied(), [id(&batch(1)), id(&batch(2))]);
+        assert!(ledger.audit(&promises(&[1, 2], &ledger.record()[0].service_id)).is_clean());
+        (status, ledger.status(&batch(1)))
+    });
+    let [sawtooth, scabbard] = statuses;
+    assert_eq!(sawtooth, ("COMMITTED".to_owned(), "COMMITTED".to_owned()));
+    assert_eq!(scabbard, ("UNKNOWN".to_owned(), "INVALID".to_owned()));
+}
+
+#[test]
+fn sawtooth_gives_back_batches_of_its_record() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("record");
+    let get = || Request::get(format!("/batches/{}", batch(1).header_signature));
+    let before = {
+        let ledger = sawtooth(|b| b.record_to(&path));
+        ledger.submit(&[batch(1)]);
+        ledger.send(&get()).json()["data"].clone()
+    };
+    let ledger = sawtooth(|b| b.record_to(&path));
+    assert_eq!(ledger.send(&get()).json()["data"], before);
+}
+
+#[test]
+fn the_record_survives_kill_9() {
+    for kind in ["sawtooth", "scabbard"] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut child = Process::start(directory.path(), kind);
+        let address = child.address(directory.path());
+        for number in 0..20 {
+            let (path, content_type) = match kind {
+                "sawtooth" => ("/batches".to_owned(), "application/octet-stream"),
+                _ => (service_path(SERVICE, "batches"), "anything"),
+            };
+            let post = Request::post(path).header("Content-Type", content_type);
+            let answer = authorized(post).body(list(&[batch(number)])).send(address).unwrap();
+            assert_eq!(answer.status(), 202);
+        }
+        child.kill();
+        let record = read_record(directory.path().join("record")).unwrap();
+        let service_id = record[0].service_id.clone();
+        let numbers: Vec<_> = (0..20).collect();
+        let audit = grid_batch_ledger_sim::audit(&record, &promises(&numbers, &service_id));
+        assert!(audit.is_clean() && audit.applied == 20, "{audit}");
+        let ledger = builder(kind).record_to(directory.path().join("record")).start().unwrap();
+        assert_eq!(ledger.record(), record);
+    }
+}
+
+/// Not a test by itself: the ledger that the test above kills.
+#[test]
+fn a_ledger_that_is_to_be_killed() {
+    let (Ok(directory), Ok(kind)) = (env::var(DIRECTORY), env::var(KIND)) else { return };
+    let directory = Path::new(&directory);
+    let ledger = builder(&kind).record_to(directory.join("record")).start().unwrap();
+    fs::write(directory.join("address.new"), ledger.address().to_string()).unwrap();
+    fs::rename(directory.join("address.new"), directory.join("address")).unwrap();
+    loop {
+        thread::park();
+    }
+}
+
+#[test]
+fn a_record_that_cannot_be_read_is_an_error_that_names_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let error = LedgerSim::sawtooth().record_to(directory.path()).start().unwrap_err();
+    let StartError::Record(RecordError::Io { path, .. }) = error else { panic!("{error}") };
+    assert_eq!(path, directory.path());
+}
+
+#[test]
+fn a_port_that_is_taken_is_an_error_that_names_it() {
+    let first = LedgerSim::sawtooth().start().unwrap();
+    let error = LedgerSim::sawtooth().port(first.address().port()).start().unwrap_err();
+    assert!(error.to_string().contains(&first.address().to_string()), "{error}");
+}
+
+#[test]
+fn a_ledger_that_is_dropped_leaves_its_port_and_its_record() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("record");
+    let first = LedgerSim::sawtooth().record_to(&path).start().unwrap();
+    let port = first.address().port();
+    drop(first);
+    LedgerSim::sawtooth().record_to(&path).port(port).start().unwrap();
+}
+
+struct Process(Child);
+
+impl Process {
+    fn start(directory: &Path, kind: &str) -> Self {
+        let child = Command::new(env::current_exe().unwrap())
+            .args(["record::a_ledger_that_is_to_be_killed", "--exact"])
+            .env(DIRECTORY, directory)
+            .env(KIND, kind)
+            .stdout(Stdio::null())
+            .spawn();
+        Self(child.unwrap())
+    }
+
+    fn address(&self, directory: &Path) -> std::net::SocketAddr {
+        let path = directory.join("address");
+        eventually("the other process serves", || path.exists());
+        fs::read_to_string(path).unwrap().parse().unwrap()
+    }
+
+    fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It is gone already, unless the test has failed.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn builder(kind: &str) -> LedgerSimBuilder {
+    match kind {
+        "sawtooth" => LedgerSim::sawtooth(),
+        _ => LedgerSim::scabbard([scope(SERVICE)]),
+    }
+}
+
+type Start = fn(&Path) -> crate::ledgers::Ledger;
+
+/// How to start each ledger with its record in a file.
+fn starts() -> [Start; 2] {
+    [|path| sawtooth(|b| b.record_to(path)), |path| scabbard(|b| b.record_to(path))]
+}
+
+fn promises(
+    numbers: &[u32],
+    service_id: &ServiceId,
+) -> Vec<(ServiceId, grid_batch_core::HeaderId)> {
+    numbers.iter().map(|number| (service_id.clone(), id(&batch(*number)))).collect()
+}

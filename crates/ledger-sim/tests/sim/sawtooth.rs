@@ -1,0 +1,365 @@
+use std::time::Duration;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use grid_batch_core::HeaderId;
+use grid_batch_protocol::{Message, TransactionHeader};
+
+use crate::{
+    batches::{batch, corrupt, depending_on, id, key, list, transaction_id, unknown},
+    client::Request,
+    fixtures::check,
+    ledgers::sawtooth,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_submission_is_answered_with_a_link_to_its_statuses() {
+    let ledger = sawtooth(|b| b);
+    let [one, two] = [1, 2].map(batch);
+    let answer = ledger.submit_one(&one);
+    let values = [("HOST", &*ledger.host()), ("BATCH", &one.header_signature)];
+    check("sawtooth/submitted_202.http", &answer, &values);
+    let both = format!("{},{}", one.header_signature, two.header_signature);
+    let answer = ledger.submit(&[one.clone(), two]);
+    check("sawtooth/submitted_202.http", &answer, &[values[0], ("BATCH", &both)]);
+}
+
+#[test]
+fn a_link_is_what_a_proxy_says_of_the_request() {
+    let ledger = sawtooth(|b| b);
+    let request = ledger.post(list(&[batch(1)]));
+    let link = |request: Request| ledger.send(&request).json()["link"].as_str().unwrap().to_owned();
+    let forwarded = request.clone().header("Forwarded", "proto=https; host=\"a.example\";path=/b");
+    assert!(link(forwarded).starts_with("https://a.example/b/batch_statuses?id="));
+    let forwarded =
+        request.header("X-Forwarded-Host", "c.example").header("X-Forwarded-Path", "/d");
+    assert!(link(forwarded).starts_with("http://c.example/d/batch_statuses?id="));
+}
+
+#[test]
+fn an_empty_list_is_accepted_and_an_empty_body_is_not() {
+    let ledger = sawtooth(|b| b);
+    let answer = ledger.send(&ledger.post([0x12, 0]));
+    check("sawtooth/empty_202.http", &answer, &[("HOST", &ledger.host())]);
+    check("sawtooth/empty_34.http", &ledger.send(&ledger.post([])), &[]);
+}
+
+#[test]
+fn every_wrong_submission_has_its_error() {
+    let ledger = sawtooth(|b| b);
+    let post = || Request::post("/batches").body("x");
+    let with_type = |content_type: &str| ledger.send(&post().header("Content-Type", content_type));
+    check("sawtooth/submission_type_42.http", &with_type("application/json"), &[]);
+    let parameters = "application/octet-stream; charset=utf-8";
+    check("sawtooth/submission_type_42.http", &with_type(parameters), &[]);
+    check("sawtooth/undecodable_35.http", &with_type("application/octet-stream"), &[]);
+    check("sawtooth/server_error_500.http", &ledger.send(&post()), &[]);
+    let method = ledger.send(&Request::new("PUT", "/batches"));
+    check("sawtooth/method_405.http", &method, &[("METHODS", "POST")]);
+    check("sawtooth/not_found_404.http", &ledger.send(&Request::get("/nowhere")), &[]);
+}
+
+#[test]
+fn a_list_with_one_bad_batch_is_refused_as_a_whole() {
+    let ledger = sawtooth(|b| b);
+    for bad in corrupt() {
+        let answer = ledger.submit(&[batch(5), bad]);
+        check("sawtooth/bad_signature_30.http", &answer, &[]);
+    }
+    assert_eq!(ledger.status(&batch(5)), "UNKNOWN");
+}
+
+#[test]
+fn a_body_above_ten_mebibytes_is_too_long() {
+    let ledger = sawtooth(|b| b);
+    let answer = ledger.send(&ledger.post(vec![0; 10 * 1024 * 1024 + 1]));
+    let read = answer.text().rsplit(' ').next().unwrap().to_owned();
+    check("sawtooth/too_long_413.http", &answer, &[("READ", &read)]);
+    let answer = ledger.send(&ledger.post(vec![0; 10 * 1024 * 1024]));
+    check("sawtooth/undecodable_35.http", &answer, &[]);
+}
+
+#[test]
+fn a_batch_is_unknown_then_pending_then_committed() {
+    let ledger = sawtooth(|b| b.pending_for(2 * SECOND).valid_for(3 * SECOND));
+    let batch = batch(1);
+    let ask = || ledger.send(&ledger.ask(&[id(&batch)]));
+    let host = ledger.host();
+    let values = [
+        ("HOST", &*host),
+        ("BATCH", &batch.header_signature),
+        ("UNKNOWN", &batch.header_signature),
+    ];
+    check("sawtooth/unknown.http", &ask(), &values);
+    ledger.submit_one(&batch);
+    check("sawtooth/pending.http", &ask(), &values);
+    ledger.advance(4);
+    check("sawtooth/pending.http", &ask(), &values);
+    ledger.advance(1);
+    check("sawtooth/committed.http", &ask(), &values);
+}
+
+#[test]
+fn without_a_commit_time_a_batch_is_committed_at_once() {
+    let ledger = sawtooth(|b| b);
+    ledger.submit(&[batch(1)]);
+    assert_eq!(ledger.status(&batch(1)), "COMMITTED");
+}
+
+#[test]
+fn an_invalid_transaction_is_named_three_times() {
+    let ledger = sawtooth(|b| b.refuse(|_| Some("it is \"bad\"".to_owned())));
+    let batch = batch(1);
+    ledger.submit_one(&batch);
+    let answer = ledger.send(&ledger.ask(&[id(&batch)]));
+    let values = [
+        ("HOST", &*ledger.host()),
+        ("BATCH", &batch.header_signature),
+        ("TRANSACTION", &batch.transactions[0].header_signature),
+        ("MESSAGE", "it is \\\"bad\\\""),
+    ];
+    check("sawtooth/invalid.http", &answer, &values);
+}
+
+#[test]
+fn an_empty_message_is_left_out() {
+    let ledger = sawtooth(|b| b.refuse(|_| Some(String::new())));
+    ledger.submit(&[batch(1)]);
+    let answer = ledger.send(&ledger.ask(&[id(&batch(1))])).json();
+    assert_eq!(
+        answer["data"][0]["invalid_transactions"][0],
+        serde_json::json!({ "id": transaction_id(&batch(1)).to_string() })
+    );
+}
+
+#[test]
+fn an_invalid_batch_is_remembered_for_600_seconds() {
+    let ledger = sawtooth(|b| b.refuse(|_| Some(String::new())));
+    ledger.submit(&[batch(1)]);
+    ledger.advance(599);
+    assert_eq!(ledger.status(&batch(1)), "INVALID");
+    ledger.advance(1);
+    assert_eq!(ledger.status(&batch(1)), "UNKNOWN");
+}
+
+#[test]
+fn an_invalid_batch_that_is_sent_again_is_invalid_until_it_is_committed() {
+    let ledger = sawtooth(|b| b.pending_for(SECOND).refuse(|_| Some(String::new())));
+    ledger.submit(&[batch(1)]);
+    ledger.advance(1);
+    ledger.refuse(|_| None);
+    ledger.submit(&[batch(1)]);
+    assert_eq!(ledger.status(&batch(1)), "INVALID");
+    ledger.advance(1);
+    assert_eq!(ledger.status(&batch(1)), "COMMITTED");
+}
+
+#[test]
+fn a_batch_that_is_sent_again_is_accepted_and_applied_once() {
+    let ledger = sawtooth(|b| b.pending_for(SECOND));
+    for _ in 0..3 {
+        assert_eq!(ledger.submit(&[batch(1), batch(1)]).status(), 202);
+        ledger.advance(1);
+        assert_eq!(ledger.status(&batch(1)), "COMMITTED");
+    }
+    assert_eq!(ledger.applied(), [id(&batch(1))]);
+    assert_eq!(ledger.times_received(&id(&batch(1))), 6);
+}
+
+#[test]
+fn a_restart_forgets_all_but_what_is_committed() {
+    let ledger = sawtooth(|b| {
+        b.pending_for(SECOND)
+            .refuse(|batch| (batch.transactions()[0].header().nonce == "2").then(String::new))
+    });
+    ledger.submit(&[batch(1), batch(2)]);
+    ledger.advance(1);
+    ledger.submit(&[batch(3)]);
+    let statuses = || [1, 2, 3].map(|number| ledger.status(&batch(number)));
+    assert_eq!(statuses(), ["COMMITTED", "INVALID", "PENDING"]);
+    ledger.restart();
+    assert_eq!(statuses(), ["COMMITTED", "UNKNOWN", "UNKNOWN"]);
+    ledger.advance(10);
+    assert_eq!(statuses(), ["COMMITTED", "UNKNOWN", "UNKNOWN"]);
+}
+
+#[test]
+fn statuses_can_be_asked_for_by_post_and_come_in_the_order_asked() {
+    let ledger = sawtooth(|b| b);
+    let batch = batch(1);
+    ledger.submit_one(&batch);
+    let ids = serde_json::to_string(&[id(&batch), unknown()].map(|id| id.to_string())).unwrap();
+    let answer = ledger.send(&post_statuses(&ids));
+    let unknown = unknown().to_string();
+    let values = [("BATCH", &*batch.header_signature), ("UNKNOWN", &unknown)];
+    check("sawtooth/statuses_by_post.http", &answer, &values);
+}
+
+#[test]
+fn a_thousand_ids_are_taken_by_post_and_64_not_by_get() {
+    let ledger = sawtooth(|b| b);
+    let ids = |count: u8| -> Vec<_> { (0..count).map(|n| HeaderId::from_bytes([n; 64])).collect() };
+    assert_eq!(ledger.send(&ledger.ask(&ids(63))).status(), 200);
+    let answer = ledger.send(&ledger.ask(&ids(64)));
+    let read = (19 + 64 * 129 - 1).to_string();
+    check("sawtooth/line_too_long_400.http", &answer, &[("READ", &read)]);
+    let thousand = serde_json::to_string(&vec![unknown().to_string(); 1_000]).unwrap();
+    let answer = ledger.send(&post_statuses(&thousand)).json();
+    assert_eq!(answer["data"].as_array().unwrap().len(), 1_000);
+}
+
+#[test]
+fn every_wrong_question_for_statuses_has_its_error() {
+    let ledger = sawtooth(|b| b);
+    let get = |query: &str| ledger.send(&Request::get(format!("/batch_statuses{query}")));
+    check("sawtooth/no_id_query_66.http", &get(""), &[]);
+    check("sawtooth/bad_id_60.http", &get("?id=zz"), &[]);
+    let upper = unknown().to_string().to_uppercase();
+    assert_eq!(get(&format!("?id={upper}")).json()["error"]["code"], 60);
+    for body in ["[]", "{}", "7", "[7]"] {
+        check("sawtooth/no_ids_in_json_46.http", &ledger.send(&post_statuses(body)), &[]);
+    }
+    check("sawtooth/bad_id_60.http", &ledger.send(&post_statuses("[\"zz\"]")), &[]);
+    check("sawtooth/server_error_500.http", &ledger.send(&post_statuses("{")), &[]);
+    let untyped = Request::post("/batch_statuses").body("[]");
+    check("sawtooth/server_error_500.http", &ledger.send(&untyped), &[]);
+    let typed = untyped.header("Content-Type", "application/octet-stream");
+    check("sawtooth/statuses_type_43.http", &ledger.send(&typed), &[]);
+}
+
+#[test]
+fn a_client_that_waits_is_answered_when_nothing_is_pending() {
+    let ledger = sawtooth(|b| b.pending_for(5 * SECOND));
+    let batch = batch(1);
+    ledger.submit_one(&batch);
+    let path = format!("/batch_statuses?id={}&wait=10", batch.header_signature);
+    let (answer, took) = ledger.send_and_wait(Request::get(path));
+    let values = [("HOST", &*ledger.host()), ("BATCH", &batch.header_signature)];
+    check("sawtooth/committed_after_wait.http", &answer, &values);
+    assert!(took >= 5 * SECOND, "{took:?}");
+}
+
+#[test]
+fn a_client_that_waits_too_short_is_told_that_its_batch_is_pending() {
+    let ledger = sawtooth(|b| b.pending_for(1_000 * SECOND));
+    ledger.submit(&[batch(1)]);
+    let status = |wait: &str| {
+        let path = format!("/batch_statuses?id={}&wait={wait}", batch(1).header_signature);
+        let (answer, took) = ledger.send_and_wait(Request::get(path));
+        (answer.json()["data"][0]["status"].clone(), took)
+    };
+    let path = format!("/batch_statuses?id={}&wait=false", batch(1).header_signature);
+    let answer = ledger.send(&Request::get(path));
+    assert_eq!(answer.json()["data"][0]["status"], "PENDING");
+    let (pending, took) = status("3");
+    assert_eq!(pending, "PENDING");
+    assert!(took >= 3 * SECOND, "{took:?}");
+    let (pending, took) = status("0");
+    assert_eq!(pending, "PENDING");
+    assert!(took >= 300 * SECOND, "{took:?}");
+}
+
+#[test]
+fn whoever_waits_longer_than_the_rest_api_is_told_that_it_timed_out() {
+    let ledger = sawtooth(|b| b.pending_for(1_000 * SECOND));
+    ledger.submit(&[batch(1)]);
+    let path = format!("/batch_statuses?id={}&wait=400", batch(1).header_signature);
+    let (answer, took) = ledger.send_and_wait(Request::get(path));
+    check("sawtooth/timed_out_17.http", &answer, &[]);
+    assert!(took >= 300 * SECOND, "{took:?}");
+}
+
+#[test]
+fn whoever_waits_for_an_unknown_batch_is_answered_at_once() {
+    let ledger = sawtooth(|b| b);
+    let answer = ledger.send(&Request::get(format!("/batch_statuses?id={}&wait", unknown())));
+    assert_eq!(answer.json()["data"][0]["status"], "UNKNOWN");
+}
+
+#[test]
+fn a_batch_that_depends_on_another_is_unknown_until_that_one_is_sent() {
+    let ledger = sawtooth(|b| b.pending_for(SECOND));
+    let [first, second] = [batch(1), depending_on(2, [transaction_id(&batch(1))])];
+    assert_eq!(ledger.submit_one(&second).status(), 202);
+    assert_eq!(ledger.status(&second), "UNKNOWN");
+    ledger.submit_one(&first);
+    assert_eq!(ledger.status(&second), "PENDING");
+    ledger.advance(1);
+    assert_eq!(ledger.status(&second), "COMMITTED");
+    assert_eq!(ledger.applied(), [id(&first), id(&second)]);
+}
+
+#[test]
+fn a_batch_that_depends_on_an_invalid_one_is_invalid() {
+    let ledger = sawtooth(|b| {
+        b.pending_for(SECOND)
+            .refuse(|batch| (batch.transactions()[0].header().nonce == "1").then(String::new))
+    });
+    let second = depending_on(2, [transaction_id(&batch(1))]);
+    ledger.submit(&[batch(1), second.clone()]);
+    ledger.advance(1);
+    assert_eq!(ledger.status(&second), "INVALID");
+}
+
+#[test]
+fn a_batch_whose_dependency_never_comes_is_dropped() {
+    let ledger = sawtooth(|b| b);
+    let second = depending_on(2, [transaction_id(&batch(1))]);
+    ledger.submit_one(&second);
+    ledger.advance(20 * 60);
+    ledger.submit(&[batch(1)]);
+    assert_eq!(ledger.status(&second), "UNKNOWN");
+}
+
+#[test]
+fn a_full_queue_takes_no_list_and_an_almost_full_one_takes_any() {
+    let ledger = sawtooth(|b| b.pending_for(SECOND));
+    let batches: Vec<_> = (0..310).map(batch).collect();
+    assert_eq!(ledger.submit(&batches[..299]).status(), 202);
+    assert_eq!(ledger.submit(&batches[299..]).status(), 202);
+    let answer = ledger.submit(&[batch(999)]);
+    check("sawtooth/queue_full_31.http", &answer, &[]);
+    // Signatures come later.
+    check("sawtooth/queue_full_31.http", &ledger.submit(&corrupt()), &[]);
+    ledger.advance(1);
+    assert_eq!(ledger.submit(&[batch(999)]).status(), 202);
+}
+
+#[test]
+fn small_blocks_make_the_queue_shorter() {
+    let ledger = sawtooth(|b| b.pending_for(SECOND).block_size(3));
+    let batches: Vec<_> = (0..102).map(batch).collect();
+    ledger.submit(&batches);
+    ledger.advance(1);
+    assert_eq!(ledger.status(&batch(0)), "COMMITTED");
+    let more: Vec<_> = (200..230).map(batch).collect();
+    assert_eq!(ledger.submit(&more).status(), 202);
+    assert_eq!(ledger.submit(&[batch(999)]).status(), 429);
+}
+
+#[test]
+fn a_batch_is_given_back_once_it_is_in_a_block() {
+    let ledger = sawtooth(|b| b.pending_for(SECOND));
+    let batch = batch(1);
+    ledger.submit_one(&batch);
+    let get = || ledger.send(&Request::get(format!("/batches/{}", batch.header_signature)));
+    check("sawtooth/batch_not_found_71.http", &get(), &[]);
+    ledger.advance(1);
+    let transaction = &batch.transactions[0];
+    let header = TransactionHeader::decode(&transaction.header[..]).unwrap();
+    let values = [
+        ("HOST", &*ledger.host()),
+        ("BATCH", &batch.header_signature),
+        ("TRANSACTION", &transaction.header_signature),
+        ("SIGNER", &key().public_key().to_string()),
+        ("SHA512", &header.payload_sha512),
+        ("PAYLOAD", &BASE64_STANDARD.encode(&transaction.payload)),
+    ];
+    check("sawtooth/batch.http", &get(), &values);
+    check("sawtooth/bad_id_60.http", &ledger.send(&Request::get("/batches/zz")), &[]);
+}
+
+fn post_statuses(body: &str) -> Request {
+    Request::post("/batch_statuses").header("Content-Type", "application/json").body(body)
+}
