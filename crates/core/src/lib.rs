@@ -35,7 +35,7 @@ pub use round::{RoundStore, Taken};
 pub use scope::{GlobalScopeId, ScopeId, ScopeIdError, ServiceScopeId};
 pub use service_id::{ServiceId, ServiceIdError};
 pub use state::{BatchState, BatchStateError, DltStatus, DltStatusError};
-pub use submission::{Submission, SubmissionResponse};
+pub use submission::{Submission, SubmissionResponse, Ticket};
 pub use submitter::{
     RunnableSubmitter, RunningSubmitter, ShutdownHandle, SubmitterObserver, UrlResolver,
 };

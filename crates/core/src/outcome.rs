@@ -2,9 +2,9 @@ use std::{fmt, time::Duration};
 
 use futures_core::future::BoxFuture;
 
-use crate::{ScopeId, Submission, monitor::BatchResult};
+use crate::{ScopeId, Submission, Ticket, monitor::BatchResult};
 
-/// How one attempt to submit a batch ended, as an adapter reads its ledger's answer.
+/// How a batch's sending ended, as an adapter reads its ledger's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
     /// The ledger took it.
@@ -37,7 +37,7 @@ impl fmt::Display for Outcome {
 /// What came of sending a batch once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubmissionAnswer {
-    /// How the attempt ended.
+    /// How it ended.
     pub outcome: Outcome,
     /// The HTTP status, where there was an answer.
     pub status: Option<u16>,
@@ -49,8 +49,9 @@ pub struct SubmissionAnswer {
 
 /// Sends a batch to a ledger, once: an adapter's part of a submission.
 ///
-/// It reads the ledger's answer as an [`Outcome`]. It never sends twice, and its time limit is part
-/// of it: when it has sent and does not know, it says [`Outcome::Unknown`].
+/// It reads the ledger's answer as an [`Outcome`]. It never sends twice, and its time limit, shorter
+/// than the submitter's, is part of it: when it has sent and does not know, it says
+/// [`Outcome::Unknown`]. It must not block the thread that it is polled on.
 pub trait SubmissionSender: Send + Sync {
     /// The scope of the batches.
     type Id: ScopeId;
@@ -70,9 +71,11 @@ pub struct SubmissionOutcome<S: ScopeId> {
     pub batch_header: String,
     /// What it applies to.
     pub scope_id: S,
+    /// The submission's ticket, where it had one.
+    pub ticket: Option<Ticket>,
     /// How often it was sent.
     pub attempts: u16,
-    /// What came of the last time.
+    /// What came of the last one.
     pub answer: SubmissionAnswer,
 }
 

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::{HeaderId, ServiceId, monitor::BatchResult};
+use crate::{HeaderId, ServiceId, Ticket, monitor::BatchResult};
 
 /// A batch that was marked as being with a submitter, and is to be handed to one.
 #[derive(Clone, PartialEq, Eq)]
@@ -15,6 +15,13 @@ pub struct Taken {
     pub epoch: u64,
     /// The bytes, exactly as they were handed in.
     pub serialized_batch: Vec<u8>,
+}
+
+impl Taken {
+    /// What goes with the submission.
+    pub fn ticket(&self) -> Ticket {
+        Ticket { attempt: self.attempt, epoch: self.epoch }
+    }
 }
 
 impl fmt::Debug for Taken {

@@ -2,18 +2,40 @@ use std::fmt;
 
 use crate::{Excerpt, ScopeId};
 
+/// Which hand-over of a batch to a submitter this is: it goes with the submission, comes back with
+/// its outcome, and tells the store a late outcome from one about the present attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Ticket {
+    /// Which attempt, counted from 1.
+    pub attempt: u32,
+    /// The service's epoch when the batch was taken.
+    pub epoch: u64,
+}
+
 /// A batch on its way to a ledger: what a queue hands to the submitter.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Submission<S: ScopeId> {
     batch_header: String,
     scope_id: S,
     serialized_batch: Vec<u8>,
+    ticket: Option<Ticket>,
 }
 
 impl<S: ScopeId> Submission<S> {
     /// The batch with this header signature and these bytes, for this scope.
     pub fn new(batch_header: String, scope_id: S, serialized_batch: Vec<u8>) -> Self {
-        Self { batch_header, scope_id, serialized_batch }
+        Self { batch_header, scope_id, serialized_batch, ticket: None }
+    }
+
+    /// The same, with the ticket of the store that it is from.
+    #[must_use]
+    pub fn with_ticket(self, ticket: Ticket) -> Self {
+        Self { ticket: Some(ticket), ..self }
+    }
+
+    /// The ticket of the store that it is from, where it is from one.
+    pub fn ticket(&self) -> Option<Ticket> {
+        self.ticket
     }
 
     /// The batch's id: its header's signature.
@@ -42,6 +64,7 @@ impl<S: ScopeId> fmt::Debug for Submission<S> {
         f.debug_struct("Submission")
             .field("batch_header", &format_args!("{}", Excerpt::of(&self.batch_header)))
             .field("scope_id", &self.scope_id)
+            .field("ticket", &self.ticket)
             .field("bytes", &self.serialized_batch.len())
             .finish()
     }

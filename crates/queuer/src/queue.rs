@@ -147,5 +147,7 @@ fn is_of_this_ledger<S: ScopeId>(service: &ServiceId) -> bool {
 
 fn into_submission<S: ScopeId>(taken: Taken) -> Option<Submission<S>> {
     let scope = S::from_service_id(&taken.service_id).ok()?;
-    Some(Submission::new(taken.batch_id.to_string(), scope, taken.serialized_batch))
+    let ticket = taken.ticket();
+    let submission = Submission::new(taken.batch_id.to_string(), scope, taken.serialized_batch);
+    Some(submission.with_ticket(ticket))
 }

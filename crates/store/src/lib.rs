@@ -16,6 +16,7 @@ mod lanes;
 mod list;
 mod migrations;
 mod notes;
+mod observer;
 mod pending;
 #[cfg(test)]
 mod plans;
@@ -36,6 +37,7 @@ use grid_batch_core::{Clock, SystemClock, Timestamp};
 pub use add::{Addition, Conflict};
 pub use error::StoreError;
 pub use list::{Depth, Filter, PageStart};
+pub use observer::StoreObserver;
 pub use pending::PendingBatch;
 pub use record::{Change, Recorded, Stale};
 pub use retention::{Removed, RetentionPlace};

@@ -10,6 +10,7 @@ mod faults;
 mod following;
 mod listing;
 mod model;
+mod observing;
 mod opening;
 mod order;
 mod recording;

@@ -1,0 +1,118 @@
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use grid_batch_core::{
+    BatchState, GroupObserver, LedgerStatus, Outcome, ScopeId, ServiceScopeId, SubmissionAnswer,
+    SubmissionOutcome, Taken,
+};
+use grid_batch_store::{Recorded, StoreObserver};
+
+use crate::fixture::{Database, StoreExt, batch, on_both};
+
+on_both! {
+    each_outcome_moves_its_batch,
+    a_delay_is_the_longer_of_ours_and_the_ledgers,
+    a_late_outcome_is_told_and_changes_nothing,
+    an_outcome_of_nothing_that_is_known_holds_up_no_other,
+}
+
+const DELAY: Duration = Duration::from_secs(15);
+
+fn outcome(taken: &Taken, outcome: Outcome) -> SubmissionOutcome<ServiceScopeId> {
+    SubmissionOutcome {
+        batch_header: taken.batch_id.to_string(),
+        scope_id: ServiceScopeId::from_service_id(&taken.service_id).unwrap(),
+        ticket: Some(taken.ticket()),
+        attempts: 1,
+        answer: SubmissionAnswer {
+            outcome,
+            status: None,
+            message: Some("so it was".to_owned()),
+            retry_after: None,
+        },
+    }
+}
+
+fn each_outcome_moves_its_batch(db: &Database) {
+    let store = db.open();
+    let cases = [
+        (Outcome::Accepted, BatchState::Pending),
+        (Outcome::Busy, BatchState::Delayed),
+        (Outcome::NotSent, BatchState::Delayed),
+        (Outcome::Refused, BatchState::Delayed),
+        (Outcome::Rejected, BatchState::Invalid),
+        (Outcome::Unknown, BatchState::InDoubt),
+    ];
+    let names: Vec<String> = (0..).zip(cases).map(|(n, _)| format!("s::{n}")).collect();
+    for (number, name) in (0..).zip(&names) {
+        store.add_all(&[batch(name, number), batch(name, 100 + number)]);
+    }
+    let taken = store.take(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = Arc::clone(&told);
+    let observer = StoreObserver::new(store.clone(), DELAY, move |change, recorded| {
+        tell.lock().unwrap().push((change.service_id.clone(), recorded));
+    });
+    let group: Vec<_> = taken.iter().zip(cases).map(|(t, (o, _))| outcome(t, o)).collect();
+    observer.notify_group(&group).unwrap();
+
+    let told = told.lock().unwrap();
+    for (number, (outcome, state)) in (0..).zip(cases) {
+        let name = &names[number as usize];
+        let stored = store.one(name, number);
+        assert_eq!(stored.progress.state, state, "{outcome}");
+        let error = (outcome != Outcome::Accepted).then_some("so it was");
+        assert_eq!(stored.last_error.as_deref(), error, "{outcome}");
+        let until = (state == BatchState::Delayed).then(|| db.now().plus(DELAY));
+        assert_eq!(stored.next_try_at, until, "{outcome}");
+        let next_waits = state.is_terminal();
+        let expected = (stored.service_id, Recorded::Done { state, next_waits });
+        assert_eq!(told[number as usize], expected);
+    }
+}
+
+fn a_delay_is_the_longer_of_ours_and_the_ledgers(db: &Database) {
+    let store = db.open();
+    let observer = StoreObserver::new(store.clone(), DELAY, |_, _| ());
+    for (number, asked, delay) in [(1, 5, 15), (2, 60, 60)] {
+        let name = format!("s::{number}");
+        store.add_all(&[batch(&name, number)]);
+        let mut busy = outcome(&store.take_one(&name), Outcome::Busy);
+        busy.answer.retry_after = Some(Duration::from_secs(asked));
+        observer.notify_group(&[busy]).unwrap();
+        let until = db.now().plus(Duration::from_secs(delay));
+        assert_eq!(store.one(&name, number).next_try_at, Some(until));
+    }
+}
+
+fn a_late_outcome_is_told_and_changes_nothing(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    let first = store.take_one("a::b");
+    store.outcome(&first, Outcome::NotSent);
+    let second = store.take_one("a::b");
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = Arc::clone(&told);
+    let observer = StoreObserver::new(store.clone(), DELAY, move |_, recorded| {
+        tell.lock().unwrap().push(recorded);
+    });
+    observer.notify_group(&[outcome(&first, Outcome::Rejected)]).unwrap();
+    assert!(matches!(told.lock().unwrap()[..], [Recorded::Stale(_)]));
+    observer.notify_group(&[outcome(&second, Outcome::Accepted)]).unwrap();
+    store.status(&second, LedgerStatus::Committed);
+    assert_eq!(store.one("a::b", 1).progress.state, BatchState::Committed);
+}
+
+fn an_outcome_of_nothing_that_is_known_holds_up_no_other(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    let taken = store.take_one("a::b");
+    let good = outcome(&taken, Outcome::Accepted);
+    let no_id = SubmissionOutcome { batch_header: "zz".to_owned(), ..good.clone() };
+    let no_ticket = SubmissionOutcome { ticket: None, ..good.clone() };
+    let observer = StoreObserver::new(store.clone(), DELAY, |_, _| ());
+    observer.notify_group(&[no_id, no_ticket, good]).unwrap();
+    assert_eq!(store.one("a::b", 1).progress.state, BatchState::Pending);
+}

@@ -1,0 +1,46 @@
+use std::{fmt, marker::PhantomData};
+
+use grid_batch_core::{ScopeId, UrlResolver};
+
+use crate::redact::host;
+
+/// One address for everything.
+pub struct FixedUrlResolver<S> {
+    url: String,
+    scope: PhantomData<fn() -> S>,
+}
+
+impl<S> FixedUrlResolver<S> {
+    /// Always this address.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into(), scope: PhantomData }
+    }
+}
+
+impl<S: ScopeId> UrlResolver for FixedUrlResolver<S> {
+    type Id = S;
+
+    fn url(&self, _: &S) -> String {
+        self.url.clone()
+    }
+}
+
+impl<S> fmt::Debug for FixedUrlResolver<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FixedUrlResolver").field(&host(&self.url)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use grid_batch_core::GlobalScopeId;
+
+    use super::*;
+
+    #[test]
+    fn the_address_is_given_whole_and_shown_without_its_secrets() {
+        let resolver = FixedUrlResolver::new("http://user:secret@host:8008/path");
+        assert_eq!(resolver.url(&GlobalScopeId), "http://user:secret@host:8008/path");
+        assert_eq!(format!("{resolver:?}"), "FixedUrlResolver(\"http://host:8008\")");
+    }
+}

@@ -1,0 +1,104 @@
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use grid_batch_core::Outcome;
+
+/// What a submitter has done since it was built; stopping and starting again do not reset it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SubmitterStats {
+    /// Submissions taken from the queue.
+    pub taken: u64,
+    /// Those that a ledger took.
+    pub accepted: u64,
+    /// Those that certainly were not accepted now: busy, not sent, refused.
+    pub delayed: u64,
+    /// Those that a ledger refused for good.
+    pub rejected: u64,
+    /// Those that nobody knows about.
+    pub in_doubt: u64,
+    /// How often an observer failed or panicked.
+    pub observer_failures: u64,
+    /// Panics of a queue, a resolver, a sender or an observer.
+    pub panics: u64,
+    /// Outcomes that the group observer would not take before the drain deadline.
+    pub undelivered: u64,
+}
+
+impl SubmitterStats {
+    /// Submissions that have no outcome yet.
+    pub fn under_way(&self) -> u64 {
+        let ended = self.accepted + self.delayed + self.rejected + self.in_doubt;
+        self.taken.saturating_sub(ended)
+    }
+}
+
+/// Reads the numbers of a submitter from anywhere. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct SubmitterCounters(Arc<Counters>);
+
+#[derive(Debug, Default)]
+struct Counters {
+    taken: AtomicU64,
+    accepted: AtomicU64,
+    delayed: AtomicU64,
+    rejected: AtomicU64,
+    in_doubt: AtomicU64,
+    observer_failures: AtomicU64,
+    panics: AtomicU64,
+    undelivered: AtomicU64,
+}
+
+impl SubmitterCounters {
+    /// The numbers as they are now.
+    pub fn read(&self) -> SubmitterStats {
+        let Counters {
+            taken,
+            accepted,
+            delayed,
+            rejected,
+            in_doubt,
+            observer_failures,
+            panics,
+            undelivered,
+        } = &*self.0;
+        // What was taken is read last: nothing seems to end that was not taken.
+        SubmitterStats {
+            accepted: accepted.load(Relaxed),
+            delayed: delayed.load(Relaxed),
+            rejected: rejected.load(Relaxed),
+            in_doubt: in_doubt.load(Relaxed),
+            observer_failures: observer_failures.load(Relaxed),
+            panics: panics.load(Relaxed),
+            undelivered: undelivered.load(Relaxed),
+            taken: taken.load(Relaxed),
+        }
+    }
+
+    pub(crate) fn count_taken(&self) {
+        self.0.taken.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn count_outcome(&self, outcome: Outcome) {
+        let counter = match outcome {
+            Outcome::Accepted => &self.0.accepted,
+            Outcome::Busy | Outcome::NotSent | Outcome::Refused => &self.0.delayed,
+            Outcome::Rejected => &self.0.rejected,
+            Outcome::Unknown => &self.0.in_doubt,
+        };
+        counter.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn count_observer_failure(&self) {
+        self.0.observer_failures.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn count_panic(&self) {
+        self.0.panics.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn set_undelivered(&self, count: usize) {
+        self.0.undelivered.store(u64::try_from(count).unwrap_or(u64::MAX), Relaxed);
+    }
+}

@@ -1,0 +1,211 @@
+//! Senders and observers that tests can hold up, and wait for.
+
+use std::{
+    collections::BTreeMap,
+    pin::Pin,
+    sync::{Arc, Condvar, Mutex},
+    time::Duration,
+};
+
+use grid_batch_core::{
+    BatchResult, GlobalScopeId, GroupObserver, Outcome, RunnableSubmitter, Submission,
+    SubmissionAnswer, SubmissionOutcome, SubmissionSender, SubmitterObserver,
+};
+use grid_batch_submitter::{
+    Backoff, BatchRunningSubmitter, FixedUrlResolver, SubmitterBuilder, SubmitterOptions,
+};
+use tokio::sync::Semaphore;
+
+pub type Answering = Pin<Box<dyn Future<Output = SubmissionAnswer> + Send>>;
+
+/// A value that can be waited for.
+pub struct Watched<T>(Mutex<T>, Condvar);
+
+impl<T: Default> Default for Watched<T> {
+    fn default() -> Self {
+        Self(Mutex::default(), Condvar::new())
+    }
+}
+
+impl<T> Watched<T> {
+    pub fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        let result = change(&mut self.0.lock().unwrap());
+        self.1.notify_all();
+        result
+    }
+
+    /// Waits until this holds; fails the test when it does not in a time that is long for anything.
+    #[track_caller]
+    pub fn wait_until(&self, holds: impl Fn(&T) -> bool) {
+        let value = self.0.lock().unwrap();
+        let waited = self.1.wait_timeout_while(value, Duration::from_secs(60), |v| !holds(v));
+        assert!(!waited.unwrap().1.timed_out(), "what is waited for does not happen");
+    }
+}
+
+/// A sender that does what a function says.
+pub struct Sender<F>(pub F);
+
+impl<F> SubmissionSender for Sender<F>
+where
+    F: Fn(&Submission<GlobalScopeId>) -> Answering + Send + Sync,
+{
+    type Id = GlobalScopeId;
+
+    fn send<'a>(&'a self, _: &'a str, submission: &'a Submission<GlobalScopeId>) -> Answering {
+        (self.0)(submission)
+    }
+}
+
+/// A sender that accepts everything, but only as many as it is allowed to.
+#[derive(Clone)]
+pub struct Gate {
+    pub arrived: Arc<Watched<usize>>,
+    open: Arc<Semaphore>,
+}
+
+impl Gate {
+    pub fn closed() -> Self {
+        Self { arrived: Arc::default(), open: Arc::new(Semaphore::new(0)) }
+    }
+
+    pub fn let_through(&self, count: usize) {
+        self.open.add_permits(count);
+    }
+
+    pub fn sender(&self) -> Arc<dyn SubmissionSender<Id = GlobalScopeId>> {
+        let gate = self.clone();
+        Arc::new(Sender(move |_: &Submission<GlobalScopeId>| {
+            gate.arrived.change(|count| *count += 1);
+            let open = Arc::clone(&gate.open);
+            Box::pin(async move {
+                open.acquire().await.unwrap().forget();
+                answer(Outcome::Accepted)
+            }) as Answering
+        }))
+    }
+}
+
+/// An observer of either kind that writes down what it is told.
+#[derive(Default)]
+pub struct Recorder {
+    pub notes: Watched<Vec<Note>>,
+    pub outcomes: Watched<Vec<SubmissionOutcome<GlobalScopeId>>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    pub batch: String,
+    pub status: Option<u16>,
+    pub message: Option<String>,
+}
+
+impl Recorder {
+    pub fn outcomes(&self) -> Vec<(String, Outcome)> {
+        self.outcomes.change(|outcomes| {
+            outcomes.iter().map(|o| (o.batch_header.clone(), o.answer.outcome)).collect()
+        })
+    }
+
+    /// How many have each outcome.
+    pub fn tally(&self) -> BTreeMap<Outcome, usize> {
+        let mut tally = BTreeMap::new();
+        for (_, outcome) in self.outcomes() {
+            *tally.entry(outcome).or_default() += 1;
+        }
+        tally
+    }
+
+    #[track_caller]
+    pub fn wait_for(&self, count: usize) {
+        self.outcomes.wait_until(|outcomes| outcomes.len() >= count);
+    }
+
+    #[track_caller]
+    pub fn assert_each_once(&self, count: usize) {
+        let mut batches: Vec<String> = self.outcomes().into_iter().map(|(b, _)| b).collect();
+        batches.sort();
+        assert_eq!(batches, names(0..count));
+    }
+}
+
+impl SubmitterObserver for Recorder {
+    type Id = GlobalScopeId;
+
+    fn notify(
+        &self,
+        batch: String,
+        _: GlobalScopeId,
+        status: Option<u16>,
+        message: Option<String>,
+    ) {
+        self.notes.change(|notes| notes.push(Note { batch, status, message }));
+    }
+}
+
+impl GroupObserver for Recorder {
+    type Id = GlobalScopeId;
+
+    fn notify_group(&self, group: &[SubmissionOutcome<GlobalScopeId>]) -> BatchResult<()> {
+        self.outcomes.change(|outcomes| outcomes.extend_from_slice(group));
+        Ok(())
+    }
+}
+
+/// Options that make no test wait.
+pub fn options() -> SubmitterOptions {
+    let backoff = Backoff { first: Duration::from_millis(1), longest: Duration::from_millis(4) };
+    SubmitterOptions {
+        poll_interval: Duration::from_hours(1),
+        sending_limit: Duration::from_secs(100),
+        total_limit: Duration::from_secs(1_000),
+        drain_limit: Duration::from_secs(100),
+        worker_threads: 2,
+        retry_backoff: backoff,
+        observer_backoff: backoff,
+        seed: Some(1),
+        ..SubmitterOptions::default()
+    }
+}
+
+/// A builder with these submissions, sender and group observer.
+pub fn builder(
+    count: usize,
+    sender: Arc<dyn SubmissionSender<Id = GlobalScopeId>>,
+    recorder: &Arc<Recorder>,
+) -> SubmitterBuilder<GlobalScopeId> {
+    SubmitterBuilder::new()
+        .with_queue(submissions(0..count))
+        .with_sender(sender)
+        .with_url_resolver(Arc::new(FixedUrlResolver::new("http://ledger")))
+        .with_group_observer(Arc::<Recorder>::clone(recorder))
+        .with_options(options())
+}
+
+pub fn run(builder: SubmitterBuilder<GlobalScopeId>) -> BatchRunningSubmitter<GlobalScopeId> {
+    builder.build().unwrap().run().unwrap()
+}
+
+pub fn submissions(numbers: std::ops::Range<usize>) -> Vec<Submission<GlobalScopeId>> {
+    names(numbers).into_iter().map(submission).collect()
+}
+
+pub fn submission(name: String) -> Submission<GlobalScopeId> {
+    Submission::new(name, GlobalScopeId, b"bytes".to_vec())
+}
+
+/// Names that sort in the order of their numbers.
+pub fn names(numbers: std::ops::Range<usize>) -> Vec<String> {
+    numbers.map(|number| format!("batch-{number:05}")).collect()
+}
+
+pub fn answer(outcome: Outcome) -> SubmissionAnswer {
+    let status = match outcome {
+        Outcome::Accepted => Some(202),
+        Outcome::Busy => Some(503),
+        Outcome::Rejected => Some(400),
+        Outcome::Refused => Some(401),
+        Outcome::NotSent | Outcome::Unknown => None,
+    };
+    SubmissionAnswer { outcome, status, message: None, retry_after: None }
+}

@@ -1,0 +1,59 @@
+//! An idle submitter costs next to nothing.
+#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
+#![cfg(target_os = "linux")]
+
+use std::{fs, future::pending, iter, sync::Arc, thread, time::Duration};
+
+use grid_batch_core::{
+    GlobalScopeId, RunnableSubmitter, ShutdownHandle,
+    mocks::{MockSubmissionSender, MockSubmitterObserver},
+};
+use grid_batch_submitter::{FixedUrlResolver, SubmitterBuilder, SubmitterOptions};
+
+/// The names of the submitter's threads, and what the processor has spent on them.
+fn submitter_threads() -> (Vec<String>, Duration) {
+    let (mut names, mut spent) = (Vec::new(), 0);
+    for thread in fs::read_dir("/proc/self/task").unwrap() {
+        let thread = thread.unwrap().path();
+        let name = fs::read_to_string(thread.join("comm")).unwrap().trim().to_owned();
+        if name.starts_with("submit-") {
+            let times = fs::read_to_string(thread.join("schedstat")).unwrap();
+            let nanoseconds = times.split_whitespace().next().unwrap();
+            spent += nanoseconds.parse::<u64>().unwrap();
+            names.push(name);
+        }
+    }
+    names.sort();
+    (names, Duration::from_nanos(spent))
+}
+
+#[test]
+fn five_idle_seconds_cost_less_than_fifty_milliseconds() {
+    let mut sender = MockSubmissionSender::<GlobalScopeId>::new();
+    sender.expect_send().never().returning(|_, _| Box::pin(pending()));
+    let running = SubmitterBuilder::new()
+        .with_queue(iter::empty())
+        .with_sender(Arc::new(sender))
+        .with_url_resolver(Arc::new(FixedUrlResolver::new("http://ledger")))
+        .with_observer(Arc::new(MockSubmitterObserver::new()))
+        .with_options(SubmitterOptions {
+            poll_interval: Duration::from_millis(100),
+            worker_threads: 2,
+            ..SubmitterOptions::default()
+        })
+        .build()
+        .unwrap()
+        .run()
+        .unwrap();
+
+    let (_, before) = submitter_threads();
+    // What passes here is the time that is measured.
+    thread::sleep(Duration::from_secs(5));
+    let (names, after) = submitter_threads();
+    let expected =
+        ["submit-leader", "submit-listener", "submit-runtime", "submit-worker", "submit-worker"];
+    assert_eq!(names, expected, "all threads have names");
+    let cost = after - before;
+    assert!(cost < Duration::from_millis(50), "{cost:?}");
+    running.wait_for_shutdown().unwrap();
+}
