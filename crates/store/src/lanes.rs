@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use diesel::{
     QueryableByName,
-    sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
+    sql_types::{BigInt, Binary, Bool, Integer, Text},
 };
 use grid_batch_core::{BatchState, Event, HeaderId, Progress, Timestamp, transition};
 
@@ -13,7 +13,7 @@ use crate::{
     connection::Connection,
     dialect::Dialect,
     record::{Change, Stale},
-    rows::{attempts, batch_id, presentable, progress},
+    rows::{StandingRow, attempts, batch_id, presentable},
     statement::{Rows, Statement},
 };
 
@@ -256,42 +256,23 @@ struct LaneRow {
     batch_seq: i64,
     #[diesel(sql_type = Binary)]
     batch_id: Vec<u8>,
-    #[diesel(sql_type = Bool)]
-    submitted: bool,
-    #[diesel(sql_type = Nullable<Text>)]
-    dlt_status: Option<String>,
-    #[diesel(sql_type = Bool)]
-    proven: bool,
-    #[diesel(sql_type = Integer)]
-    attempts: i32,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    submitted_at: Option<i64>,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    checked_at: Option<i64>,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    next_try_at: Option<i64>,
-    #[diesel(sql_type = Nullable<Text>)]
-    last_error: Option<String>,
+    #[diesel(embed)]
+    standing: StandingRow,
 }
 
 impl LaneRow {
     fn into_lane(self) -> Result<Lane, StoreError> {
         Ok(Lane {
-            progress: progress(
-                self.submitted,
-                self.dlt_status.as_deref(),
-                self.attempts,
-                self.proven,
-            )?,
+            progress: self.standing.progress()?,
             batch_id: batch_id(&self.batch_id)?,
             epoch: u64::try_from(self.epoch).map_err(StoreError::corrupt)?,
             service_id: self.service_id,
             lane: self.lane,
             batch_seq: self.batch_seq,
-            submitted_at: self.submitted_at,
-            checked_at: self.checked_at,
-            next_try_at: self.next_try_at,
-            last_error: self.last_error,
+            submitted_at: self.standing.submitted_at,
+            checked_at: self.standing.checked_at,
+            next_try_at: self.standing.next_try_at,
+            last_error: self.standing.last_error,
             touched: false,
         })
     }

@@ -1,16 +1,12 @@
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Integer, Text},
-};
 use grid_batch_core::{
     BatchError, BatchId, BatchResult, BatchState, BatchUpdater, Event, HeaderId, LedgerStatus,
-    PendingBatchStore, ServiceId, StatusReport, Timestamp,
+    PendingBatchStore, ServiceId, StatusReport, Ticket, Timestamp,
 };
 
 use crate::{
     Change, Store, StoreError,
     dialect::Dialect,
-    rows::{batch_id, in_states, limit, service_id},
+    rows::{HandedOutRow, in_states, limit},
     statement::Statement,
 };
 
@@ -47,8 +43,8 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<PendingBatch>, StoreError> {
         let statement = pending(self.pools.dialect(), checked_before.as_micros(), limit);
-        let rows: Vec<PendingRow> = self.pools.read()?.load(&statement)?;
-        rows.into_iter().map(PendingRow::into_pending).collect()
+        let rows: Vec<HandedOutRow> = self.pools.read()?.load(&statement)?;
+        rows.into_iter().map(into_pending).collect()
     }
 }
 
@@ -111,27 +107,8 @@ pub(crate) fn pending<'a>(dialect: Dialect, checked_before: i64, count: usize) -
     .long(limit(count))
 }
 
-#[derive(QueryableByName)]
-struct PendingRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
-    #[diesel(sql_type = Integer)]
-    attempts: i32,
-    #[diesel(sql_type = BigInt)]
-    epoch: i64,
-}
-
-impl PendingRow {
-    fn into_pending(self) -> Result<PendingBatch, StoreError> {
-        let batch_id = batch_id(&self.batch_id)?;
-        Ok(PendingBatch {
-            service_id: service_id(&self.service_id)?,
-            batch_id,
-            attempt: u32::try_from(self.attempts).map_err(StoreError::corrupt)?,
-            epoch: u64::try_from(self.epoch).map_err(StoreError::corrupt)?,
-            text: batch_id.to_string(),
-        })
-    }
+fn into_pending(row: HandedOutRow) -> Result<PendingBatch, StoreError> {
+    let (service_id, batch_id, Ticket { attempt, epoch }) = row.read()?;
+    let text = batch_id.to_string();
+    Ok(PendingBatch { service_id, batch_id, attempt, epoch, text })
 }

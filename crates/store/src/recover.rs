@@ -1,12 +1,9 @@
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Integer, Text},
-};
-use grid_batch_core::{BatchState, Event, Timestamp};
+use diesel::{QueryableByName, sql_types::Integer};
+use grid_batch_core::{BatchState, Event, Ticket, Timestamp};
 
 use crate::{
     Change, Recorded, Store, StoreError,
-    rows::{batch_id, in_states, service_id},
+    rows::{HandedOutRow, in_states},
     statement::Statement,
 };
 
@@ -28,7 +25,7 @@ impl Store {
             let orphans: Vec<OrphanRow> =
                 self.pools.read()?.load(&self.orphans(submitted_by, &after))?;
             let Some(last) = orphans.last() else { return Ok(recovered) };
-            after = (last.service_id.clone(), last.lane);
+            after = (last.handed_out.service_id.clone(), last.lane);
             let changes =
                 orphans.into_iter().map(OrphanRow::into_change).collect::<Result<Vec<_>, _>>()?;
             let done = self.record(&changes)?;
@@ -53,25 +50,17 @@ impl Store {
 
 #[derive(QueryableByName)]
 struct OrphanRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
+    #[diesel(embed)]
+    handed_out: HandedOutRow,
     #[diesel(sql_type = Integer)]
     lane: i32,
-    #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
-    #[diesel(sql_type = Integer)]
-    attempts: i32,
-    #[diesel(sql_type = BigInt)]
-    epoch: i64,
 }
 
 impl OrphanRow {
     fn into_change(self) -> Result<Change, StoreError> {
-        let attempt = u32::try_from(self.attempts).map_err(StoreError::corrupt)?;
-        let service_id = service_id(&self.service_id)?;
-        let batch_id = batch_id(&self.batch_id)?;
+        let (service_id, batch_id, Ticket { attempt, epoch }) = self.handed_out.read()?;
         Ok(Change {
-            epoch: Some(u64::try_from(self.epoch).map_err(StoreError::corrupt)?),
+            epoch: Some(epoch),
             error: Some("the submitter that had it is gone, and may have sent it".to_owned()),
             ..Change::new(service_id, batch_id, Event::OwnerLost { attempt })
         })

@@ -1,13 +1,13 @@
 use diesel::{
     QueryableByName,
-    sql_types::{BigInt, Binary, Integer, Text},
+    sql_types::{Binary, Text},
 };
-use grid_batch_core::{BatchResult, BatchState, RoundStore, ServiceId, Taken};
+use grid_batch_core::{BatchResult, BatchState, RoundStore, ServiceId, Taken, Ticket};
 
 use crate::{
     Store, StoreError,
     dialect::Dialect,
-    rows::{batch_id, in_states, limit, service_id},
+    rows::{HandedOutRow, in_states, limit, service_id},
     statement::{Rows, Statement},
 };
 
@@ -124,27 +124,17 @@ pub(crate) fn ready_services<'a>(
 
 #[derive(QueryableByName)]
 struct TakenRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
-    #[diesel(sql_type = Integer)]
-    attempts: i32,
-    #[diesel(sql_type = BigInt)]
-    epoch: i64,
+    #[diesel(embed)]
+    handed_out: HandedOutRow,
     #[diesel(sql_type = Binary)]
     serialized_batch: Vec<u8>,
 }
 
 impl TakenRow {
     fn into_taken(self) -> Result<Taken, StoreError> {
-        Ok(Taken {
-            service_id: service_id(&self.service_id)?,
-            batch_id: batch_id(&self.batch_id)?,
-            attempt: u32::try_from(self.attempts).map_err(StoreError::corrupt)?,
-            epoch: u64::try_from(self.epoch).map_err(StoreError::corrupt)?,
-            serialized_batch: self.serialized_batch,
-        })
+        let (service_id, batch_id, Ticket { attempt, epoch }) = self.handed_out.read()?;
+        let serialized_batch = self.serialized_batch;
+        Ok(Taken { service_id, batch_id, attempt, epoch, serialized_batch })
     }
 }
 

@@ -5,7 +5,7 @@ use diesel::{
     sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
 };
 use grid_batch_core::{
-    BatchState, DltStatus, HeaderId, Progress, ServiceId, StoredBatch, Timestamp,
+    BatchState, DltStatus, HeaderId, Progress, ServiceId, StoredBatch, Ticket, Timestamp,
 };
 
 use crate::StoreError;
@@ -38,6 +38,29 @@ pub(crate) struct BatchRow {
     created_at: i64,
     #[diesel(sql_type = Nullable<BigInt>)]
     ended_at: Option<i64>,
+    #[diesel(embed)]
+    standing: StandingRow,
+}
+
+impl BatchRow {
+    pub(crate) fn into_batch(self) -> Result<StoredBatch, StoreError> {
+        Ok(StoredBatch {
+            progress: self.standing.progress()?,
+            service_id: service_id(&self.service_id)?,
+            batch_id: batch_id(&self.batch_id)?,
+            created_at: Timestamp::from_micros(self.created_at),
+            submitted_at: time(self.standing.submitted_at),
+            checked_at: time(self.standing.checked_at),
+            next_try_at: time(self.standing.next_try_at),
+            last_error: self.standing.last_error,
+            ended_at: time(self.ended_at),
+        })
+    }
+}
+
+/// Where a batch stands, and since when: of a batch that has ended or of one in a lane.
+#[derive(QueryableByName)]
+pub(crate) struct StandingRow {
     #[diesel(sql_type = Bool)]
     submitted: bool,
     #[diesel(sql_type = Nullable<Text>)]
@@ -47,48 +70,47 @@ pub(crate) struct BatchRow {
     #[diesel(sql_type = Integer)]
     attempts: i32,
     #[diesel(sql_type = Nullable<BigInt>)]
-    submitted_at: Option<i64>,
+    pub(crate) submitted_at: Option<i64>,
     #[diesel(sql_type = Nullable<BigInt>)]
-    checked_at: Option<i64>,
+    pub(crate) checked_at: Option<i64>,
     #[diesel(sql_type = Nullable<BigInt>)]
-    next_try_at: Option<i64>,
+    pub(crate) next_try_at: Option<i64>,
     #[diesel(sql_type = Nullable<Text>)]
-    last_error: Option<String>,
+    pub(crate) last_error: Option<String>,
 }
 
-impl BatchRow {
+impl StandingRow {
     pub(crate) fn progress(&self) -> Result<Progress, StoreError> {
-        progress(self.submitted, self.dlt_status.as_deref(), self.attempts, self.proven)
-    }
-
-    pub(crate) fn into_batch(self) -> Result<StoredBatch, StoreError> {
-        Ok(StoredBatch {
-            progress: self.progress()?,
-            service_id: service_id(&self.service_id)?,
-            batch_id: batch_id(&self.batch_id)?,
-            created_at: Timestamp::from_micros(self.created_at),
-            submitted_at: time(self.submitted_at),
-            checked_at: time(self.checked_at),
-            next_try_at: time(self.next_try_at),
-            last_error: self.last_error,
-            ended_at: time(self.ended_at),
-        })
+        let status: Option<DltStatus> =
+            self.dlt_status.as_deref().map(str::parse).transpose().map_err(StoreError::corrupt)?;
+        let state = BatchState::of(self.submitted, status).map_err(StoreError::corrupt)?;
+        let attempts = self.attempts;
+        let attempts = u32::try_from(attempts)
+            .map_err(|_| StoreError::corrupt(format!("{attempts} attempts")))?;
+        Ok(Progress { state, attempts, proven: self.proven })
     }
 }
 
-/// The state that a row stands for.
-pub(crate) fn progress(
-    submitted: bool,
-    status: Option<&str>,
+/// A batch that was handed to a submitter: which one, which time, and in which epoch.
+#[derive(QueryableByName)]
+pub(crate) struct HandedOutRow {
+    #[diesel(sql_type = Text)]
+    pub(crate) service_id: String,
+    #[diesel(sql_type = Binary)]
+    batch_id: Vec<u8>,
+    #[diesel(sql_type = Integer)]
     attempts: i32,
-    proven: bool,
-) -> Result<Progress, StoreError> {
-    let status: Option<DltStatus> =
-        status.map(str::parse).transpose().map_err(StoreError::corrupt)?;
-    let state = BatchState::of(submitted, status).map_err(StoreError::corrupt)?;
-    let attempts =
-        u32::try_from(attempts).map_err(|_| StoreError::corrupt(format!("{attempts} attempts")))?;
-    Ok(Progress { state, attempts, proven })
+    #[diesel(sql_type = BigInt)]
+    epoch: i64,
+}
+
+impl HandedOutRow {
+    pub(crate) fn read(&self) -> Result<(ServiceId, HeaderId, Ticket), StoreError> {
+        let attempt = u32::try_from(self.attempts).map_err(StoreError::corrupt)?;
+        let epoch = u64::try_from(self.epoch).map_err(StoreError::corrupt)?;
+        let ticket = Ticket { attempt, epoch };
+        Ok((service_id(&self.service_id)?, batch_id(&self.batch_id)?, ticket))
+    }
 }
 
 pub(crate) fn batch_id(bytes: &[u8]) -> Result<HeaderId, StoreError> {
