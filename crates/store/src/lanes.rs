@@ -6,19 +6,19 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Bool, Integer, Text},
 };
-use grid_batch_core::{BatchState, Event, HeaderId, Progress, Timestamp, transition};
+use grid_batch_core::{BatchState, Event, HeaderId, Progress, ServiceId, Timestamp, transition};
 
 use crate::{
     StoreError,
     connection::Connection,
     dialect::Dialect,
     record::{Change, Stale},
-    rows::{StandingRow, attempts, batch_id, presentable},
+    rows::{StandingRow, attempts, batch_id, presentable, service_id},
     statement::{Rows, Statement},
 };
 
 /// A batch, in the way in which the rows of a group are matched.
-pub(crate) type Key = (String, HeaderId);
+pub(crate) type Key = (ServiceId, HeaderId);
 
 /// The lanes of a group of batches, locked to the end of the transaction.
 pub(crate) struct Lanes {
@@ -91,7 +91,7 @@ fn expect_all(written: usize, expected: usize) -> Result<(), StoreError> {
 
 /// A lane with the batch in it.
 pub(crate) struct Lane {
-    service_id: String,
+    service_id: ServiceId,
     lane: i32,
     epoch: u64,
     pub(crate) batch_seq: i64,
@@ -266,7 +266,7 @@ impl LaneRow {
             progress: self.standing.progress()?,
             batch_id: batch_id(&self.batch_id)?,
             epoch: u64::try_from(self.epoch).map_err(StoreError::corrupt)?,
-            service_id: self.service_id,
+            service_id: service_id(&self.service_id)?,
             lane: self.lane,
             batch_seq: self.batch_seq,
             submitted_at: self.standing.submitted_at,

@@ -152,14 +152,14 @@ impl Store {
         rows.into_iter()
             .map(|row| {
                 let batch = row.into_batch()?;
-                Ok(((batch.service_id.as_str().to_owned(), batch.batch_id), batch.progress))
+                Ok(((batch.service_id, batch.batch_id), batch.progress))
             })
             .collect()
     }
 }
 
 fn key(change: &Change) -> Key {
-    (change.service_id.as_str().to_owned(), change.batch_id)
+    (change.service_id.clone(), change.batch_id)
 }
 
 /// What a change to a batch that is next or under way comes to.
