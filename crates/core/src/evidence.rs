@@ -1,6 +1,6 @@
 use futures_core::future::BoxFuture;
 
-use crate::monitor::BatchResult;
+use crate::{BatchState, HeaderId, ServiceId, Ticket, Timestamp, monitor::BatchResult};
 
 /// What is known about a batch after looking for proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,4 +26,42 @@ pub trait EvidenceReader: Send {
         batch_id: &'a str,
         transaction_ids: &'a [String],
     ) -> BoxFuture<'a, BatchResult<Evidence>>;
+}
+
+/// A batch of which the ledger said nothing that ends it, as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Doubt {
+    /// The service that orders it.
+    pub service_id: ServiceId,
+    /// Its id.
+    pub batch_id: HeaderId,
+    /// The ids of its transactions, in order.
+    pub transaction_ids: Vec<HeaderId>,
+    /// The attempt that is under way.
+    pub ticket: Ticket,
+    /// Where it stands.
+    pub state: BatchState,
+    /// When it was handed to a submitter.
+    pub submitted_at: Timestamp,
+    /// It is held already: a person is to decide.
+    pub held: bool,
+}
+
+/// What a doubt comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// To go by this evidence.
+    Evidence(Evidence),
+    /// To hold the batch, for this reason, until a person decides or the ledger says what became of
+    /// it.
+    Hold(String),
+}
+
+/// A store that knows what evidence is to be looked for, and keeps what was found.
+pub trait DoubtStore: Send {
+    /// How these batches stand, of those that are still to be followed.
+    fn get_doubts(&self, service_id: &str, batch_ids: &[String]) -> BatchResult<Vec<Doubt>>;
+
+    /// Writes what doubts came to.
+    fn settle(&self, verdicts: &[(Doubt, Verdict)]) -> BatchResult<()>;
 }

@@ -4,6 +4,7 @@ mod batch;
 mod claim;
 mod clock;
 mod error;
+mod events;
 mod evidence;
 mod excerpt;
 mod header_id;
@@ -23,12 +24,13 @@ pub use batch::{NewBatch, Receipt, StatusReport, StoredBatch};
 pub use claim::{Claim, ClaimKeeper, InstanceId};
 pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
 pub use error::InternalError;
-pub use evidence::{Evidence, EvidenceReader};
+pub use events::{LedgerEvent, LedgerEventStream, LedgerEvents};
+pub use evidence::{Doubt, DoubtStore, Evidence, EvidenceReader, Verdict};
 pub use excerpt::Excerpt;
 pub use header_id::{HeaderId, HeaderIdError};
 pub use monitor::{
     BatchError, BatchId, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater,
-    PendingBatchStore,
+    PendingBatchStore, PollPace, StatusUrlResolver,
 };
 pub use outcome::{GroupObserver, Outcome, SubmissionAnswer, SubmissionOutcome, SubmissionSender};
 pub use round::{RoundStore, Taken};

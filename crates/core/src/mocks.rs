@@ -8,10 +8,11 @@ use mockall::mock;
 
 use crate::{
     BatchId, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater, Claim, ClaimKeeper, Clock,
-    Evidence, EvidenceReader, GroupObserver, InstanceId, InternalError, PendingBatchStore,
-    RoundStore, RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId, ShutdownHandle,
-    StatusReport, Submission, SubmissionAnswer, SubmissionOutcome, SubmissionSender,
-    SubmitterObserver, Taken, Timestamp, UrlResolver,
+    Doubt, DoubtStore, Evidence, EvidenceReader, GroupObserver, InstanceId, InternalError,
+    LedgerEventStream, LedgerEvents, PendingBatchStore, PollPace, RoundStore, RunnableSubmitter,
+    RunningSubmitter, ScopeId, ServiceId, ShutdownHandle, StatusReport, StatusUrlResolver,
+    Submission, SubmissionAnswer, SubmissionOutcome, SubmissionSender, SubmitterObserver, Taken,
+    Timestamp, UrlResolver, Verdict,
 };
 
 mock! {
@@ -51,10 +52,15 @@ mock! {
     impl<I: BatchId> PendingBatchStore for PendingBatchStore<I> {
         type Id = I;
         fn get_pending_batch_ids(&self, limit: usize) -> BatchResult<Vec<I>>;
+        fn get_due_batch_ids(&self, now: Timestamp, pace: PollPace, limit: usize)
+            -> BatchResult<Vec<I>>;
+        fn get_pending_batch_ids_of(&self, service_ids: &[String], limit: usize)
+            -> BatchResult<Vec<I>>;
+        fn mark_checked(&self, batches: &[I]) -> BatchResult<()>;
     }
 }
 
-// `mockall` has no expectations for methods whose answer borrows from their arguments: these three
+// `mockall` has no expectations for methods whose answer borrows from their arguments: those of them
 // expect the same call with an answer of its own, and lend it to the trait.
 mock! {
     pub BatchStatusReader {
@@ -110,6 +116,39 @@ mock! {
     impl BatchUpdater for BatchUpdater {
         type Status = StatusReport;
         fn update_batch_statuses(&self, service_id: &str, batches: &[StatusReport]) -> BatchResult<()>;
+        fn update_groups(&self, groups: &[(String, Vec<StatusReport>)]) -> BatchResult<()>;
+    }
+}
+
+mock! {
+    pub DoubtStore {}
+    impl DoubtStore for DoubtStore {
+        fn get_doubts(&self, service_id: &str, batch_ids: &[String]) -> BatchResult<Vec<Doubt>>;
+        fn settle(&self, verdicts: &[(Doubt, Verdict)]) -> BatchResult<()>;
+    }
+}
+
+mock! {
+    #[derive(Debug)]
+    pub StatusUrlResolver {}
+    impl StatusUrlResolver for StatusUrlResolver {
+        fn status_urls(&self, service_id: &str, batch_id: &str) -> Vec<String>;
+    }
+}
+
+mock! {
+    pub LedgerEvents {
+        pub fn subscribe(&self, service_id: &str)
+            -> BoxFuture<'static, BatchResult<LedgerEventStream>>;
+    }
+}
+
+impl LedgerEvents for MockLedgerEvents {
+    fn subscribe<'a>(
+        &'a self,
+        service_id: &'a str,
+    ) -> BoxFuture<'a, BatchResult<LedgerEventStream>> {
+        Self::subscribe(self, service_id)
     }
 }
 
@@ -138,6 +177,7 @@ mock! {
         fn ready_services<'a>(&self, after: Option<&'a ServiceId>, limit: usize)
             -> BatchResult<Vec<ServiceId>>;
         fn take_round(&self, services: &[ServiceId]) -> BatchResult<Vec<Taken>>;
+        fn give_back(&self, batches: &[Taken]) -> BatchResult<()>;
     }
 }
 

@@ -1,7 +1,9 @@
-use std::fmt::Debug;
+use std::{fmt, fmt::Debug, time::Duration};
 
 use futures_core::future::BoxFuture;
 use thiserror::Error;
+
+use crate::Timestamp;
 
 /// The result of following batches.
 pub type BatchResult<T> = Result<T, BatchError>;
@@ -40,12 +42,76 @@ pub trait BatchId: Debug + Clone + Sync + Send {
 }
 
 /// A store that knows which batches are to be asked for.
+///
+/// Only the first method is needed; a store that implements the others too spares the ledger.
 pub trait PendingBatchStore: Send {
     /// How it names them.
     type Id: BatchId;
 
     /// Up to `limit` batches: the least recently checked first, then in order of submission.
     fn get_pending_batch_ids(&self, limit: usize) -> BatchResult<Vec<Self::Id>>;
+
+    /// Of these, up to `limit` that are due at this time and pace.
+    fn get_due_batch_ids(
+        &self,
+        _now: Timestamp,
+        _pace: PollPace,
+        limit: usize,
+    ) -> BatchResult<Vec<Self::Id>> {
+        self.get_pending_batch_ids(limit)
+    }
+
+    /// Of these, up to `limit` of these services, due or not.
+    fn get_pending_batch_ids_of(
+        &self,
+        service_ids: &[String],
+        limit: usize,
+    ) -> BatchResult<Vec<Self::Id>> {
+        let mut batches = self.get_pending_batch_ids(usize::MAX)?;
+        batches.retain(|batch| service_ids.iter().any(|id| id == batch.get_service_id()));
+        batches.truncate(limit);
+        Ok(batches)
+    }
+
+    /// Notes that the ledger was asked for these and said nothing new, so that others have their
+    /// turn before they are asked for again.
+    fn mark_checked(&self, _batches: &[Self::Id]) -> BatchResult<()> {
+        Ok(())
+    }
+}
+
+/// How often a batch is asked for: at the interval at first, and less often the longer it takes.
+///
+/// A batch that is stuck costs little, and is never forgotten.
+///
+/// ```
+/// use std::time::Duration;
+/// use grid_batch_core::{PollPace, Timestamp};
+///
+/// let pace = PollPace { interval: Duration::from_secs(1), longest: Duration::from_secs(60) };
+/// let at = |seconds: i64| Timestamp::from_micros(seconds * 1_000_000);
+/// assert_eq!(pace.next_check(at(0), None), at(1));
+/// assert_eq!(pace.next_check(at(0), Some(at(100))), at(125));
+/// assert_eq!(pace.next_check(at(0), Some(at(1_000))), at(1_060));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PollPace {
+    /// The shortest time between two questions about a batch.
+    pub interval: Duration,
+    /// The longest.
+    pub longest: Duration,
+}
+
+impl PollPace {
+    /// A batch waits for the next question this part of the time that it has taken until the last.
+    pub const PART: u32 = 4;
+
+    /// When to ask for a batch that was handed to a submitter, and last asked for, at these times.
+    pub fn next_check(&self, submitted_at: Timestamp, checked_at: Option<Timestamp>) -> Timestamp {
+        let last = checked_at.unwrap_or(submitted_at);
+        let part = last.since(submitted_at) / Self::PART;
+        last.plus(part.min(self.longest).max(self.interval))
+    }
 }
 
 /// Asks a ledger for the statuses of batches.
@@ -71,4 +137,15 @@ pub trait BatchUpdater: Send {
 
     /// Writes the statuses of batches of one service.
     fn update_batch_statuses(&self, service_id: &str, batches: &[Self::Status]) -> BatchResult<()>;
+
+    /// Writes the statuses of batches of several services; where that can be one commit, it is.
+    fn update_groups(&self, groups: &[(String, Vec<Self::Status>)]) -> BatchResult<()> {
+        groups.iter().try_for_each(|(id, batches)| self.update_batch_statuses(id, batches))
+    }
+}
+
+/// Says whom to ask for a batch's status.
+pub trait StatusUrlResolver: fmt::Debug + Sync + Send {
+    /// Addresses, the best first: the node that took the batch, then others that may know of it.
+    fn status_urls(&self, service_id: &str, batch_id: &str) -> Vec<String>;
 }

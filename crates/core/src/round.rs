@@ -49,4 +49,7 @@ pub trait RoundStore: Send {
     /// Takes the next batch of each of these services that has one to be tried now, and marks it
     /// durably before it is answered. A service gives at most one.
     fn take_round(&self, services: &[ServiceId]) -> BatchResult<Vec<Taken>>;
+
+    /// Takes batches back that were certainly not sent, to be taken again at any time.
+    fn give_back(&self, batches: &[Taken]) -> BatchResult<()>;
 }

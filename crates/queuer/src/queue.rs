@@ -1,4 +1,4 @@
-use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
+use std::{collections::VecDeque, fmt, marker::PhantomData, sync::Arc, time::Duration};
 
 use grid_batch_core::{
     BatchResult, Clock, RoundStore, ScopeId, ServiceId, Submission, SystemClock, Taken, Timestamp,
@@ -28,13 +28,14 @@ impl Default for QueueOptions {
 ///
 /// `next` gives `None` when there is nothing to be sent now; there may be later. What it has given
 /// is marked in the store as being with a submitter; so is the rest of the round that it holds,
-/// and [`held`](Self::held) says how much that is.
-pub struct BatchQueue<S: ScopeId, R> {
+/// and [`held`](Self::held) says how much that is. A queue that is dropped gives that back.
+pub struct BatchQueue<S: ScopeId, R: RoundStore> {
     store: R,
     wake_up: WakeUp,
     options: QueueOptions,
-    round: VecDeque<Submission<S>>,
+    round: VecDeque<Taken>,
     search: Search,
+    scope: PhantomData<fn() -> S>,
 }
 
 /// How far the queue is with looking through the services in turn.
@@ -49,7 +50,7 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
     /// A queue of what `store` has ready, hurried by `wake_up`.
     pub fn new(store: R, wake_up: WakeUp, options: QueueOptions) -> Self {
         let round = VecDeque::new();
-        Self { store, wake_up, options, round, search: Search::default() }
+        Self { store, wake_up, options, round, search: Search::default(), scope: PhantomData }
     }
 
     /// How many batches were taken from the store and not yet given.
@@ -73,11 +74,7 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
         }
     }
 
-    fn take_round(
-        &mut self,
-        woken: &[ServiceId],
-        now: Timestamp,
-    ) -> BatchResult<Vec<Submission<S>>> {
+    fn take_round(&mut self, woken: &[ServiceId], now: Timestamp) -> BatchResult<Vec<Taken>> {
         let mut services = woken.to_vec();
         services.extend(self.search(self.options.round.saturating_sub(woken.len()), now)?);
         services.sort_unstable();
@@ -86,8 +83,7 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
         if services.is_empty() {
             return Ok(Vec::new());
         }
-        let taken = self.store.take_round(&services)?;
-        Ok(taken.into_iter().filter_map(into_submission).collect())
+        self.store.take_round(&services)
     }
 
     /// Up to `limit` services that are ready, where it is time to look for them.
@@ -120,11 +116,24 @@ impl<S: ScopeId, R: RoundStore> Iterator for BatchQueue<S, R> {
         if self.round.is_empty() {
             self.refill();
         }
-        self.round.pop_front()
+        self.round.pop_front().and_then(into_submission)
     }
 }
 
-impl<S: ScopeId, R> fmt::Debug for BatchQueue<S, R> {
+impl<S: ScopeId, R: RoundStore> Drop for BatchQueue<S, R> {
+    fn drop(&mut self) {
+        let held = self.round.make_contiguous();
+        if held.is_empty() {
+            return;
+        }
+        if let Err(error) = self.store.give_back(held) {
+            // They are found with a submitter that is gone, and are in doubt until there is evidence.
+            error!(batches = held.len(), error:% = error; "batches could not be given back");
+        }
+    }
+}
+
+impl<S: ScopeId, R: RoundStore> fmt::Debug for BatchQueue<S, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BatchQueue")
             .field("held", &self.round.len())

@@ -88,6 +88,17 @@ impl RoundStore for Memory {
         }
         Ok(round)
     }
+
+    fn give_back(&self, given: &[Taken]) -> BatchResult<()> {
+        let mut stored = self.batches.lock().unwrap();
+        for taken in given {
+            let of_service = stored.get_mut(&taken.service_id).unwrap();
+            let batch = of_service.iter_mut().find(|b| b.batch_id == taken.batch_id).unwrap();
+            let event = Event::Outcome { attempt: taken.attempt, outcome: Outcome::NotSent };
+            batch.progress = transition(batch.progress, event).unwrap();
+        }
+        Ok(())
+    }
 }
 
 fn id(number: u32) -> HeaderId {
@@ -303,4 +314,20 @@ fn an_idle_queue_asks_the_store_once_an_interval() {
     for _ in 0..100 {
         assert!(queue.next().is_none());
     }
+}
+
+#[test]
+fn a_queue_that_is_dropped_gives_back_what_it_holds() {
+    let memory = Memory::default();
+    for (number, service) in (1..).zip(["a::a", "a::b", "a::c"]) {
+        memory.add(service, number);
+    }
+    let mut queue = queue(&memory, wake_up());
+    assert_eq!(number(&queue.next().unwrap()), 1);
+    assert_eq!(queue.held(), 2);
+    drop(queue);
+
+    let batches = memory.batches.lock().unwrap();
+    let states: Vec<BatchState> = batches.values().flatten().map(|b| b.progress.state).collect();
+    assert_eq!(states, [BatchState::Submitting, BatchState::Delayed, BatchState::Delayed]);
 }

@@ -2,10 +2,12 @@ use diesel::{
     QueryableByName,
     sql_types::{Binary, Text},
 };
-use grid_batch_core::{BatchResult, BatchState, RoundStore, ServiceId, Taken, Ticket};
+use grid_batch_core::{
+    BatchResult, BatchState, Event, Outcome, RoundStore, ServiceId, Taken, Ticket,
+};
 
 use crate::{
-    Store, StoreError,
+    Change, Store, StoreError,
     dialect::Dialect,
     rows::{HandedOutRow, in_states, limit, service_id},
     statement::{Rows, Statement},
@@ -23,6 +25,21 @@ impl Store {
         let rows: Vec<TakenRow> =
             self.pools.write()?.transaction(|connection| connection.load(&statement))?;
         rows.into_iter().map(TakenRow::into_taken).collect()
+    }
+
+    /// Takes batches back that were taken and certainly not sent, to be taken again at any time.
+    pub fn give_back(&self, batches: &[Taken]) -> Result<(), StoreError> {
+        let now = self.now();
+        let never_sent = |taken: &Taken| {
+            let event = Event::Outcome { attempt: taken.attempt, outcome: Outcome::NotSent };
+            Change {
+                epoch: Some(taken.epoch),
+                error: Some("given back before it was sent".to_owned()),
+                retry_at: Some(now),
+                ..Change::new(taken.service_id.clone(), taken.batch_id, event)
+            }
+        };
+        self.record(&batches.iter().map(never_sent).collect::<Vec<_>>()).map(drop)
     }
 
     /// Up to `limit` services that have a batch to be tried now, in the order of their names, from
@@ -51,6 +68,10 @@ impl RoundStore for Store {
 
     fn take_round(&self, services: &[ServiceId]) -> BatchResult<Vec<Taken>> {
         Ok(Self::take_round(self, services)?)
+    }
+
+    fn give_back(&self, batches: &[Taken]) -> BatchResult<()> {
+        Ok(Self::give_back(self, batches)?)
     }
 }
 
