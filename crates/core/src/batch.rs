@@ -45,8 +45,20 @@ pub struct StoredBatch {
     pub next_try_at: Option<Timestamp>,
     /// What went wrong last.
     pub last_error: Option<String>,
+    /// Where it waits for a person: since when, and why.
+    pub held: Option<Held>,
     /// When it became invalid or committed.
     pub ended_at: Option<Timestamp>,
+}
+
+/// A batch of which nothing proves what became of it: it waits for a person to decide, or for the
+/// ledger to say so after all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// Since when.
+    pub since: Timestamp,
+    /// Why, in words.
+    pub reason: String,
 }
 
 /// Why a ledger refused a batch: one for each transaction it complained about, or one for the whole.

@@ -33,14 +33,14 @@ pub struct Claim {
     pub epoch: u64,
 }
 
-/// Keeps an instance's claims in the store.
+/// Keeps one instance's claims in the store.
 pub trait ClaimKeeper: Send {
     /// Says that the instance lives. `false`: it was given up for dead, and its claims are gone.
-    fn renew(&self, instance: &InstanceId) -> BatchResult<bool>;
+    fn renew(&self) -> BatchResult<bool>;
 
     /// Takes up to `limit` services that nobody works on.
-    fn take(&self, instance: &InstanceId, limit: usize) -> BatchResult<Vec<Claim>>;
+    fn take(&self, limit: usize) -> BatchResult<Vec<Claim>>;
 
-    /// Gives every claim of the instance back, and says how many.
-    fn release(&self, instance: &InstanceId) -> BatchResult<usize>;
+    /// Gives back every claim on a service that is not being sent for, and says how many.
+    fn release(&self) -> BatchResult<usize>;
 }

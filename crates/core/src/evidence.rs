@@ -43,6 +43,8 @@ pub struct Doubt {
     pub state: BatchState,
     /// When it was handed to a submitter.
     pub submitted_at: Timestamp,
+    /// When it came to where it stands.
+    pub since: Timestamp,
     /// It is held already: a person is to decide.
     pub held: bool,
 }

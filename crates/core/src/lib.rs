@@ -20,7 +20,7 @@ mod submission;
 mod submitter;
 mod transition;
 
-pub use batch::{NewBatch, Receipt, StatusReport, StoredBatch};
+pub use batch::{Held, NewBatch, Receipt, StatusReport, StoredBatch};
 pub use claim::{Claim, ClaimKeeper, InstanceId};
 pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
 pub use error::InternalError;

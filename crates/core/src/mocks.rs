@@ -8,11 +8,11 @@ use mockall::mock;
 
 use crate::{
     BatchId, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater, Claim, ClaimKeeper, Clock,
-    Doubt, DoubtStore, Evidence, EvidenceReader, GroupObserver, InstanceId, InternalError,
-    LedgerEventStream, LedgerEvents, PendingBatchStore, PollPace, RoundStore, RunnableSubmitter,
-    RunningSubmitter, ScopeId, ServiceId, ShutdownHandle, StatusReport, StatusUrlResolver,
-    Submission, SubmissionAnswer, SubmissionOutcome, SubmissionSender, SubmitterObserver, Taken,
-    Timestamp, UrlResolver, Verdict,
+    Doubt, DoubtStore, Evidence, EvidenceReader, GroupObserver, InternalError, LedgerEventStream,
+    LedgerEvents, PendingBatchStore, PollPace, RoundStore, RunnableSubmitter, RunningSubmitter,
+    ScopeId, ServiceId, ShutdownHandle, StatusReport, StatusUrlResolver, Submission,
+    SubmissionAnswer, SubmissionOutcome, SubmissionSender, SubmitterObserver, Taken, Timestamp,
+    UrlResolver, Verdict,
 };
 
 mock! {
@@ -184,9 +184,9 @@ mock! {
 mock! {
     pub ClaimKeeper {}
     impl ClaimKeeper for ClaimKeeper {
-        fn renew(&self, instance: &InstanceId) -> BatchResult<bool>;
-        fn take(&self, instance: &InstanceId, limit: usize) -> BatchResult<Vec<Claim>>;
-        fn release(&self, instance: &InstanceId) -> BatchResult<usize>;
+        fn renew(&self) -> BatchResult<bool>;
+        fn take(&self, limit: usize) -> BatchResult<Vec<Claim>>;
+        fn release(&self) -> BatchResult<usize>;
     }
 }
 

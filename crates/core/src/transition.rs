@@ -63,6 +63,16 @@ impl Event {
     pub const fn status(status: LedgerStatus) -> Self {
         Self::Status { attempt: None, status }
     }
+
+    /// Whether it proves that the batch was applied: then it counts whoever brings it, about
+    /// whichever attempt, and in whatever epoch.
+    pub const fn is_proof_of_commit(self) -> bool {
+        matches!(
+            self,
+            Self::Status { status: LedgerStatus::Committed, .. }
+                | Self::Evidence { evidence: Evidence::Committed, .. }
+        )
+    }
 }
 
 /// What a ledger answers when it is asked for a batch's status.
@@ -135,7 +145,7 @@ pub fn transition(from: Progress, event: Event) -> Result<Progress, TransitionEr
     {
         return Err(TransitionError::OtherAttempt { given, present: attempts });
     }
-    if state == BatchState::Submitting && is_proof_of_commit(event) {
+    if state == BatchState::Submitting && event.is_proof_of_commit() {
         return Ok(Progress { proven: true, ..from });
     }
     match next_state(state, event) {
@@ -148,19 +158,11 @@ pub fn transition(from: Progress, event: Event) -> Result<Progress, TransitionEr
     }
 }
 
-fn is_proof_of_commit(event: Event) -> bool {
-    matches!(
-        event,
-        Event::Status { status: LedgerStatus::Committed, .. }
-            | Event::Evidence { evidence: Evidence::Committed, .. }
-    )
-}
-
 /// The attempt that an event must be about to count; a proof of commit counts whichever it is about.
 fn about_attempt(event: Event) -> Option<u32> {
     match event {
         Event::Taken => None,
-        _ if is_proof_of_commit(event) => None,
+        _ if event.is_proof_of_commit() => None,
         Event::Status { attempt, .. } => attempt,
         Event::Outcome { attempt, .. }
         | Event::OwnerLost { attempt }
@@ -359,7 +361,7 @@ Valid proves Absent -> Absent";
     #[test]
     fn a_batch_proved_committed_while_with_a_submitter_ends_when_the_submitter_is_done() {
         let submitting = Progress { attempts: 2, ..Progress::at(BatchState::Submitting) };
-        for proof in events(1).into_iter().filter(|event| is_proof_of_commit(*event)) {
+        for proof in events(1).into_iter().filter(|event| event.is_proof_of_commit()) {
             let proven = transition(submitting, proof).unwrap();
             assert_eq!(proven, Progress { proven: true, ..submitting });
             assert_eq!(transition(proven, proof), Ok(proven));
@@ -370,7 +372,7 @@ Valid proves Absent -> Absent";
                         let expected = Progress { state: BatchState::Committed, ..submitting };
                         assert_eq!(ended, expected, "{event:?}");
                     }
-                    _ if is_proof_of_commit(event) => {}
+                    _ if event.is_proof_of_commit() => {}
                     _ => assert!(transition(proven, event).is_err(), "{event:?}"),
                 }
             }

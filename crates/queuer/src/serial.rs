@@ -86,6 +86,7 @@ mod tests {
             checked_at: None,
             next_try_at: None,
             last_error: None,
+            held: None,
             ended_at: None,
         }
     }

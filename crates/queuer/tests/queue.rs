@@ -35,6 +35,7 @@ impl Memory {
             checked_at: None,
             next_try_at: None,
             last_error: None,
+            held: None,
             ended_at: None,
         });
     }

@@ -6,14 +6,16 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Bool, Integer, Text},
 };
-use grid_batch_core::{BatchState, Event, HeaderId, Progress, ServiceId, Timestamp, transition};
+use grid_batch_core::{
+    BatchState, Event, HeaderId, Held, Progress, ServiceId, Timestamp, transition,
+};
 
 use crate::{
     StoreError,
     connection::Connection,
     dialect::Dialect,
     record::{Change, Stale},
-    rows::{StandingRow, attempts, batch_id, presentable, service_id},
+    rows::{STANDING_COLUMNS, StandingRow, attempts, batch_id, presentable, service_id},
     statement::{Rows, Statement},
 };
 
@@ -98,9 +100,11 @@ pub(crate) struct Lane {
     batch_id: HeaderId,
     pub(crate) progress: Progress,
     pub(crate) submitted_at: Option<i64>,
+    since: Option<i64>,
     checked_at: Option<i64>,
     pub(crate) next_try_at: Option<i64>,
     last_error: Option<String>,
+    held: Option<Held>,
     touched: bool,
 }
 
@@ -116,8 +120,16 @@ impl Lane {
         {
             return Err(Stale::Epoch { given, present: self.epoch });
         }
+        let before = self.progress.state;
         self.progress = transition(self.progress, change.event)?;
         self.touched = true;
+        if self.progress.state != before {
+            self.since = Some(now.as_micros());
+            self.held = None;
+        }
+        if self.progress.state.awaits_poller() && self.held.is_none() {
+            self.held = change.hold.as_deref().map(|reason| held(reason, now));
+        }
         self.next_try_at = match self.progress.state {
             BatchState::Delayed => change.retry_at.map(Timestamp::as_micros),
             _ => None,
@@ -134,6 +146,18 @@ impl Lane {
     fn status(&self) -> Option<&'static str> {
         self.progress.state.dlt_status().map(|status| status.as_str())
     }
+
+    fn held_at(&self) -> Option<i64> {
+        self.held.as_ref().map(|held| held.since.as_micros())
+    }
+
+    fn held_reason(&self) -> Option<&str> {
+        self.held.as_ref().map(|held| held.reason.as_str())
+    }
+}
+
+fn held(reason: &str, since: Timestamp) -> Held {
+    Held { since, reason: presentable(reason).into_owned() }
 }
 
 fn lock_lanes(dialect: Dialect, keys: &BTreeSet<Key>) -> Statement<'_> {
@@ -142,9 +166,7 @@ fn lock_lanes(dialect: Dialect, keys: &BTreeSet<Key>) -> Statement<'_> {
         dialect,
         format!(
             "-- lock_lanes
-             select s.service_id, s.lane, s.epoch, s.batch_seq, s.batch_id,
-                 s.submitted, s.dlt_status, s.proven, s.attempts, s.submitted_at, s.checked_at,
-                 s.next_try_at, s.last_error
+             select s.service_id, s.lane, s.epoch, s.batch_seq, s.batch_id, {STANDING_COLUMNS}
              from {{x}} join batch_statuses s on s.service_id = x.service_id
              where s.batch_id = x.batch_id
              order by s.service_id, s.lane {lock}"
@@ -159,8 +181,9 @@ fn write_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
         "-- write_lanes
          update batch_statuses as s
          set submitted = x.submitted, dlt_status = x.dlt_status, proven = x.proven,
-             checked_at = x.checked_at,
-             next_try_at = x.next_try_at, last_error = x.last_error
+             since = x.since, checked_at = x.checked_at,
+             next_try_at = x.next_try_at, last_error = x.last_error,
+             held_at = x.held_at, held_reason = x.held_reason
          from {x}
          where s.service_id = x.service_id and s.lane = x.lane
              and s.batch_seq = x.batch_seq and s.attempts = x.attempts",
@@ -171,9 +194,12 @@ fn write_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
             .bool("submitted", lanes.iter().map(|lane| lane.progress.state.submitted()))
             .bool("proven", lanes.iter().map(|lane| lane.progress.proven))
             .optional_text("dlt_status", lanes.iter().map(|lane| lane.status()))
+            .optional_long("since", lanes.iter().map(|lane| lane.since))
             .optional_long("checked_at", lanes.iter().map(|lane| lane.checked_at))
             .optional_long("next_try_at", lanes.iter().map(|lane| lane.next_try_at))
-            .optional_text("last_error", lanes.iter().map(|lane| lane.last_error.as_deref())),
+            .optional_text("last_error", lanes.iter().map(|lane| lane.last_error.as_deref()))
+            .optional_long("held_at", lanes.iter().map(|lane| lane.held_at()))
+            .optional_text("held_reason", lanes.iter().map(|lane| lane.held_reason())),
     )
 }
 
@@ -211,7 +237,8 @@ fn install_next_heads<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a>
                      and n.created_at > batch_statuses.created_at and n.ended_at is null
                  order by n.service_id, n.created_at limit 1),
              submitted = false, dlt_status = null, proven = false, attempts = 0,
-             submitted_at = null, checked_at = null, next_try_at = null, last_error = null,
+             submitted_at = null, since = null, checked_at = null, next_try_at = null, last_error = null,
+             held_at = null, held_reason = null,
              ended = batch_statuses.ended + 1
          from {x}
          where batch_statuses.service_id = x.service_id and batch_statuses.lane = x.lane
@@ -270,9 +297,11 @@ impl LaneRow {
             lane: self.lane,
             batch_seq: self.batch_seq,
             submitted_at: self.standing.submitted_at,
+            since: self.standing.since,
             checked_at: self.standing.checked_at,
             next_try_at: self.standing.next_try_at,
             last_error: self.standing.last_error,
+            held: self.standing.held.into_held(),
             touched: false,
         })
     }

@@ -8,13 +8,17 @@
 compile_error!("a store needs a database: enable the feature \"postgres\", \"sqlite\", or both");
 
 mod add;
+mod asked;
 mod connection;
 mod dialect;
+mod doubts;
 mod error;
+mod holding;
 mod insert;
 mod lanes;
 mod list;
 mod migrations;
+mod monitor;
 mod notes;
 mod observer;
 mod pending;
@@ -36,7 +40,9 @@ use grid_batch_core::{Clock, SystemClock, Timestamp};
 
 pub use add::{Addition, Conflict};
 pub use error::StoreError;
+pub use holding::Decision;
 pub use list::{Depth, Filter, PageStart};
+pub use monitor::MonitorStore;
 pub use observer::StoreObserver;
 pub use pending::PendingBatch;
 pub use record::{Change, Recorded, Stale};

@@ -19,6 +19,7 @@ use crate::{
 pub(crate) struct Notes<'a> {
     attempts: Vec<AttemptNote<'a>>,
     receipts: Vec<ReceiptNote<'a>>,
+    by_person: bool,
 }
 
 struct AttemptNote<'a> {
@@ -56,6 +57,11 @@ impl<'a> Notes<'a> {
     /// So many failed attempts of one batch are kept, the latest.
     const ATTEMPTS_KEPT: i32 = 100;
 
+    /// The notes of what a person decided.
+    pub(crate) fn by_person() -> Self {
+        Self { by_person: true, ..Self::default() }
+    }
+
     /// Notes what a change has done to a lane.
     pub(crate) fn take(&mut self, lane: &Lane, change: &'a Change, now: Timestamp) {
         let error = change.error.as_deref().map(presentable);
@@ -63,6 +69,7 @@ impl<'a> Notes<'a> {
             self.take_receipts(lane.batch_seq, change, error.clone());
         }
         let outcome = match change.event {
+            _ if self.by_person => format!("{}, as a person decided", lane.progress.state),
             Event::Outcome { outcome: Outcome::Accepted, .. } => return,
             Event::Outcome { outcome, .. } => outcome.to_string(),
             Event::OwnerLost { .. } => "owner lost".to_owned(),

@@ -5,9 +5,7 @@ use grid_batch_core::{
 };
 use log::{error, info};
 
-use crate::{Change, Recorded, Store};
-
-type Told = dyn Fn(&Change, Recorded) + Send + Sync;
+use crate::{Change, Recorded, Store, record::Told};
 
 /// Records the outcomes of submissions: the observer of a submitter whose queue is this store.
 ///

@@ -1,13 +1,18 @@
+use std::time::Duration;
+
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Nullable},
+};
 use grid_batch_core::{
-    BatchError, BatchId, BatchResult, BatchState, BatchUpdater, Event, HeaderId, LedgerStatus,
-    PendingBatchStore, ServiceId, StatusReport, Ticket, Timestamp,
+    BatchId, BatchState, Event, HeaderId, LedgerStatus, PollPace, ServiceId, Ticket, Timestamp,
 };
 
 use crate::{
     Change, Store, StoreError,
     dialect::Dialect,
     rows::{HandedOutRow, in_states, limit},
-    statement::Statement,
+    statement::{Rows, Statement},
 };
 
 /// A batch that the ledger is to be asked for.
@@ -24,6 +29,12 @@ pub struct PendingBatch {
     text: String,
 }
 
+impl PendingBatch {
+    pub(crate) fn new(service_id: ServiceId, batch_id: HeaderId, attempt: u32, epoch: u64) -> Self {
+        Self { service_id, batch_id, attempt, epoch, text: batch_id.to_string() }
+    }
+}
+
 impl BatchId for PendingBatch {
     fn get_id(&self) -> &str {
         &self.text
@@ -35,20 +46,34 @@ impl BatchId for PendingBatch {
 }
 
 impl Store {
-    /// Up to `limit` batches to ask the ledger for, that were last asked for before
-    /// `checked_before`: the least recently checked first, then in the order of submission.
-    pub fn pending(
+    /// Up to `limit` batches that the ledger is to be asked for at this time and pace: the least
+    /// recently checked first, then in the order of submission.
+    ///
+    /// A batch that is held is asked for as seldom as the pace allows.
+    pub fn due(
         &self,
-        checked_before: Timestamp,
+        now: Timestamp,
+        pace: PollPace,
         limit: usize,
     ) -> Result<Vec<PendingBatch>, StoreError> {
-        let statement = pending(self.pools.dialect(), checked_before.as_micros(), limit);
-        let rows: Vec<HandedOutRow> = self.pools.read()?.load(&statement)?;
-        rows.into_iter().map(into_pending).collect()
+        let statement = due(self.pools.dialect(), now, pace, limit);
+        let rows: Vec<PendingRow> = self.pools.read()?.load(&statement)?;
+        rows.iter().map(PendingRow::read).collect()
     }
-}
 
-impl Store {
+    /// Up to `limit` batches of these services that the ledger may be asked for, due or not, in the
+    /// same order.
+    pub fn pending_of(
+        &self,
+        services: &[ServiceId],
+        limit: usize,
+    ) -> Result<Vec<PendingBatch>, StoreError> {
+        let statement = pending_of(self.pools.dialect(), services);
+        let mut rows: Vec<PendingRow> = self.pools.read()?.load(&statement)?;
+        rows.sort_by(|one, other| one.place().cmp(&other.place()));
+        rows.iter().take(limit).map(PendingRow::read).collect()
+    }
+
     /// Notes that the ledger was asked for these batches and gave no usable answer, so that others
     /// have their turn before they are asked for again.
     pub fn mark_checked(&self, batches: &[PendingBatch]) -> Result<(), StoreError> {
@@ -62,53 +87,73 @@ impl Store {
     }
 }
 
-impl PendingBatchStore for Store {
-    type Id = PendingBatch;
+const PENDING_COLUMNS: &str =
+    "s.service_id, s.batch_id, s.attempts, s.epoch, s.checked_at, s.submitted_at";
 
-    fn get_pending_batch_ids(&self, limit: usize) -> BatchResult<Vec<PendingBatch>> {
-        Ok(self.pending(Timestamp::from_micros(i64::MAX), limit)?)
-    }
-}
-
-impl BatchUpdater for Store {
-    type Status = StatusReport;
-
-    fn update_batch_statuses(&self, service_id: &str, batches: &[StatusReport]) -> BatchResult<()> {
-        let invalid = |error: &dyn std::fmt::Display| BatchError::InvalidAnswer(error.to_string());
-        let service_id: ServiceId = service_id.parse().map_err(|error| invalid(&error))?;
-        let changes = batches
-            .iter()
-            .map(|report| {
-                let batch_id = report.batch_id.parse().map_err(|error| invalid(&error))?;
-                let event = Event::status(report.status);
-                let receipts = report.receipts.clone();
-                Ok(Change { receipts, ..Change::new(service_id.clone(), batch_id, event) })
-            })
-            .collect::<BatchResult<Vec<Change>>>()?;
-        self.record(&changes)?;
-        Ok(())
-    }
-}
-
+/// Core's [`PollPace::next_check`], turned round so that no sum overflows: with `part` for
+/// `(last - submitted_at) / 4`, next is `last + max(interval, min(longest, part))`.
+///
 /// Reads the lanes that are busy and sorts them: their number is that of the services with open
 /// batches, whatever waits behind them. An index in this order would have to follow each change.
-pub(crate) fn pending<'a>(dialect: Dialect, checked_before: i64, count: usize) -> Statement<'a> {
+fn due<'a>(dialect: Dialect, now: Timestamp, pace: PollPace, count: usize) -> Statement<'a> {
     let states = in_states("s", BatchState::awaits_poller);
+    let last = "coalesce(s.checked_at, s.submitted_at)";
+    let part = PollPace::PART;
+    let ago = |pause: Duration| {
+        now.as_micros().saturating_sub(i64::try_from(pause.as_micros()).unwrap_or(i64::MAX))
+    };
     Statement::new(
         dialect,
         format!(
-            "-- pending
-             select s.service_id, s.batch_id, s.attempts, s.epoch from batch_statuses s
-             where s.busy and {states} and (s.checked_at is null or s.checked_at < ?)
+            "-- due
+             select {PENDING_COLUMNS} from batch_statuses s
+             where s.busy and {states} and {last} <= ? and (
+                 {last} <= ?
+                 or (s.held_at is null and {last} + ({last} - s.submitted_at) / {part} <= ?))
              order by s.checked_at nulls first, s.submitted_at, s.service_id limit ?"
         ),
     )
-    .long(checked_before)
+    .long(ago(pace.interval))
+    .long(ago(pace.longest))
+    .long(now.as_micros())
     .long(limit(count))
 }
 
-fn into_pending(row: HandedOutRow) -> Result<PendingBatch, StoreError> {
-    let (service_id, batch_id, Ticket { attempt, epoch }) = row.read()?;
-    let text = batch_id.to_string();
-    Ok(PendingBatch { service_id, batch_id, attempt, epoch, text })
+fn pending_of<'a>(dialect: Dialect, services: &'a [ServiceId]) -> Statement<'a> {
+    let states = in_states("s", BatchState::awaits_poller);
+    let mut names: Vec<&str> = services.iter().map(ServiceId::as_str).collect();
+    names.sort_unstable();
+    names.dedup();
+    Statement::new(
+        dialect,
+        format!(
+            "-- pending_of
+             select {PENDING_COLUMNS}
+             from {{x}} join batch_statuses s on s.service_id = x.service_id
+             where {states}"
+        ),
+    )
+    .rows(Rows::default().text("service_id", names))
+}
+
+#[derive(QueryableByName)]
+struct PendingRow {
+    #[diesel(embed)]
+    handed_out: HandedOutRow,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    checked_at: Option<i64>,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    submitted_at: Option<i64>,
+}
+
+impl PendingRow {
+    /// By what they are ordered.
+    fn place(&self) -> (Option<i64>, Option<i64>, &str) {
+        (self.checked_at, self.submitted_at, &self.handed_out.service_id)
+    }
+
+    fn read(&self) -> Result<PendingBatch, StoreError> {
+        let (service_id, batch_id, Ticket { attempt, epoch }) = self.handed_out.read()?;
+        Ok(PendingBatch::new(service_id, batch_id, attempt, epoch))
+    }
 }

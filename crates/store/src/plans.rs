@@ -8,11 +8,14 @@ use diesel::{
     query_builder::{AstPass, Query, QueryFragment, QueryId},
     sql_types::{Text, Untyped},
 };
-use grid_batch_core::{Event, HeaderId, LedgerStatus, NewBatch, Outcome, ServiceId, Timestamp};
+use grid_batch_core::{
+    DoubtStore, Event, HeaderId, LedgerStatus, NewBatch, Outcome, PendingBatchStore, ServiceId,
+    Timestamp, Verdict,
+};
 use grid_batch_test_postgres::TestDatabase;
 
 use crate::{
-    Change, Store, StoreError, StoreOptions,
+    Change, Decision, MonitorStore, Store, StoreError, StoreOptions,
     connection::Connection,
     statement::{ForOneRow, Statement},
 };
@@ -172,7 +175,8 @@ fn look_at_the_way_of_a_batch(store: &Store, services: &[ServiceId]) -> BTreeMap
         store.record(&changes).unwrap();
     };
     record(Event::Outcome { attempt: 1, outcome: Outcome::Accepted });
-    store.pending(Timestamp::from_micros(i64::MAX), 100).unwrap();
+    MonitorStore::new(store.clone(), |_, _| ()).get_pending_batch_ids(100).unwrap();
+    store.pending_of(services, 100).unwrap();
     record(Event::status(LedgerStatus::Pending));
     record(Event::status(LedgerStatus::Committed));
     record(Event::status(LedgerStatus::Committed));
@@ -186,7 +190,8 @@ fn look_at_the_way_of_a_batch(store: &Store, services: &[ServiceId]) -> BTreeMap
     SEEN.take().unwrap()
 }
 
-/// The side roads: a batch that was tried very often, one that is refused, one whose owner is gone.
+/// The side roads: a batch that was tried very often, one that is refused, one whose owner is gone,
+/// and one that a person decides about.
 fn what_goes_wrong(store: &Store, services: &[ServiceId]) {
     store.pools.write().unwrap().batch_execute("update batch_statuses set attempts = 200").unwrap();
     let taken = store.take_round(&services[..3]).unwrap();
@@ -196,6 +201,14 @@ fn what_goes_wrong(store: &Store, services: &[ServiceId]) {
         store.record(&[change]).unwrap();
     }
     assert_eq!(store.recover(Timestamp::from_micros(i64::MAX)).unwrap(), 1);
+
+    let lost = &taken[2];
+    let monitor = MonitorStore::new(store.clone(), |_, _| ());
+    let ids = [lost.batch_id.to_string()];
+    let doubt = monitor.get_doubts(lost.service_id.as_str(), &ids).unwrap().remove(0);
+    monitor.settle(&[(doubt, Verdict::Hold("nobody knows".to_owned()))]).unwrap();
+    assert_eq!(store.held(None, 9).unwrap().len(), 1);
+    store.decide(&lost.service_id, &lost.batch_id, Decision::Absent).unwrap();
 }
 
 /// The texts, one after the other.
@@ -227,7 +240,7 @@ fn scans(plan: &[String]) -> Vec<&String> {
 
 /// These read every lane that is busy, and sort them or pass over some: a number that does not
 /// grow with what waits.
-const READ_BUSY_LANES: [&str; 3] = ["orphans", "pending", "ready_services"];
+const READ_BUSY_LANES: [&str; 4] = ["due", "held", "orphans", "ready_services"];
 
 #[test]
 fn on_postgres_nothing_is_scanned() {

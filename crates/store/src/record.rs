@@ -32,6 +32,9 @@ pub struct Change {
     pub error: Option<String>,
     /// Where the batch is delayed: until when.
     pub retry_at: Option<Timestamp>,
+    /// Where the ledger is still to be asked for the batch: to hold it until a person decides, for
+    /// this reason. A batch that is held already stays so, for its first reason.
+    pub hold: Option<String>,
     /// Where the batch is invalid: why.
     pub receipts: Vec<Receipt>,
 }
@@ -39,10 +42,21 @@ pub struct Change {
 impl Change {
     /// The change that `event` alone makes, in whatever epoch.
     pub fn new(service_id: ServiceId, batch_id: HeaderId, event: Event) -> Self {
-        let receipts = Vec::new();
-        Self { service_id, batch_id, epoch: None, event, error: None, retry_at: None, receipts }
+        Self {
+            service_id,
+            batch_id,
+            epoch: None,
+            event,
+            error: None,
+            retry_at: None,
+            hold: None,
+            receipts: Vec::new(),
+        }
     }
 }
+
+/// Is told of each change what became of it.
+pub(crate) type Told = dyn Fn(&Change, Recorded) + Send + Sync;
 
 /// What became of a [`Change`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +88,12 @@ pub enum Stale {
         /// The service's epoch.
         present: u64,
     },
+    /// A person decided about a batch that does not wait for that.
+    #[error("the batch is {state}, and not held: no person is to decide")]
+    NotHeld {
+        /// Where the batch stands.
+        state: BatchState,
+    },
 }
 
 impl Store {
@@ -84,43 +104,50 @@ impl Store {
         if changes.is_empty() {
             return Ok(Vec::new());
         }
-        let now = self.now();
-        let mut connection = self.pools.write()?;
-        connection.transaction(|connection| {
-            self.lock_services(connection, changes)?;
-            let batches: BTreeSet<Key> = changes.iter().map(key).collect();
-            let mut lanes = Lanes::lock(connection, &batches)?;
-            let elsewhere = self.find_elsewhere(connection, &batches, &lanes)?;
-            let mut notes = Notes::default();
-            let moved: Vec<Result<BatchState, Recorded>> = changes
-                .iter()
-                .map(|change| match lanes.get_mut(&key(change)) {
-                    Some(lane) => apply(lane, change, now, &mut notes),
-                    None => Err(refuse(change, elsewhere.get(&key(change)))),
-                })
-                .collect();
-            let with_next = lanes.write(connection, now)?;
-            notes.write(connection)?;
-            let recorded = |(change, moved): (&Change, Result<BatchState, Recorded>)| match moved {
-                Ok(state) => Recorded::Done {
-                    state,
-                    next_waits: state.is_terminal() && with_next.contains(&key(change)),
-                },
-                Err(refused) => refused,
-            };
-            Ok(changes.iter().zip(moved).map(recorded).collect())
+        self.pools.write()?.transaction(|connection| {
+            self.lock_services(connection, changes.iter().map(|change| &change.service_id))?;
+            self.record_locked(connection, changes, Notes::default())
         })
+    }
+
+    /// Records changes of services that are locked.
+    pub(crate) fn record_locked<'a>(
+        &self,
+        connection: &mut Connection,
+        changes: &'a [Change],
+        mut notes: Notes<'a>,
+    ) -> Result<Vec<Recorded>, StoreError> {
+        let now = self.now();
+        let batches: BTreeSet<Key> = changes.iter().map(key).collect();
+        let mut lanes = Lanes::lock(connection, &batches)?;
+        let elsewhere = self.find_elsewhere(connection, &batches, &lanes)?;
+        let moved: Vec<Result<BatchState, Recorded>> = changes
+            .iter()
+            .map(|change| match lanes.get_mut(&key(change)) {
+                Some(lane) => apply(lane, change, now, &mut notes),
+                None => Err(refuse(change, elsewhere.get(&key(change)))),
+            })
+            .collect();
+        let with_next = lanes.write(connection, now)?;
+        notes.write(connection)?;
+        let recorded = |(change, moved): (&Change, Result<BatchState, Recorded>)| match moved {
+            Ok(state) => Recorded::Done {
+                state,
+                next_waits: state.is_terminal() && with_next.contains(&key(change)),
+            },
+            Err(refused) => refused,
+        };
+        Ok(changes.iter().zip(moved).map(recorded).collect())
     }
 
     /// Services are locked as when batches are added, since a batch may end: one that is added
     /// meanwhile is either seen as the next head, or sees that the service has none.
-    fn lock_services(
+    pub(crate) fn lock_services<'a>(
         &self,
         connection: &mut Connection,
-        changes: &[Change],
+        services: impl IntoIterator<Item = &'a ServiceId>,
     ) -> Result<(), StoreError> {
-        let services: BTreeSet<&str> =
-            changes.iter().map(|change| change.service_id.as_str()).collect();
+        let services: BTreeSet<&str> = services.into_iter().map(ServiceId::as_str).collect();
         let lock = self.pools.dialect().for_update("v");
         let statement = self
             .statement(format!(
@@ -171,27 +198,25 @@ fn apply<'a>(
 ) -> Result<BatchState, Recorded> {
     // To be handed out, a batch must be taken.
     if change.event == Event::Taken {
-        return Err(not_drawn(lane.progress.state, change));
+        return Err(refuse(change, Some(&lane.progress)));
     }
     lane.apply(change, now).map_err(Recorded::Stale)?;
     notes.take(lane, change, now);
     Ok(lane.progress.state)
 }
 
-/// What a change to a batch that is in no lane comes to.
+/// What a change comes to that cannot be: the batch is in no lane, or is said to have been taken.
 fn refuse(change: &Change, progress: Option<&Progress>) -> Recorded {
     match progress {
         None => Recorded::NotFound,
         Some(progress) => match transition(*progress, change.event) {
             Err(error) => Recorded::Stale(error.into()),
-            // It is not its turn: nothing can have happened to it.
-            Ok(_) => not_drawn(progress.state, change),
+            Ok(_) => {
+                let (state, event) = (progress.state, change.event);
+                Recorded::Stale(TransitionError::NotDrawn { state, event }.into())
+            }
         },
     }
-}
-
-fn not_drawn(state: BatchState, change: &Change) -> Recorded {
-    Recorded::Stale(TransitionError::NotDrawn { state, event: change.event }.into())
 }
 
 #[derive(QueryableByName)]

@@ -101,7 +101,7 @@ pub(crate) fn take_round<'a>(
             "-- take_round
              update batch_statuses
              set submitted = true, dlt_status = null, attempts = batch_statuses.attempts + 1,
-                 submitted_at = ?, next_try_at = null
+                 submitted_at = ?, since = ?, next_try_at = null
              from (
                  select h.service_id, h.lane, h.batch_seq
                  from {{x}} join batch_statuses h on h.service_id = x.service_id
@@ -117,6 +117,7 @@ pub(crate) fn take_round<'a>(
                  ) as serialized_batch"
         ),
     )
+    .long(now)
     .long(now)
     .rows(Rows::default().text("service_id", names))
     .long(now)

@@ -5,7 +5,7 @@ use diesel::{
     sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
 };
 use grid_batch_core::{
-    BatchState, DltStatus, HeaderId, Progress, ServiceId, StoredBatch, Ticket, Timestamp,
+    BatchState, DltStatus, HeaderId, Held, Progress, ServiceId, StoredBatch, Ticket, Timestamp,
 };
 
 use crate::StoreError;
@@ -17,13 +17,17 @@ pub(crate) const BATCH_COLUMNS: &str = "b.seq, b.service_id, b.batch_id, b.creat
     coalesce(s.proven, false) as proven,
     coalesce(s.attempts, b.attempts) as attempts,
     coalesce(s.submitted_at, b.submitted_at) as submitted_at,
-    coalesce(s.checked_at, b.checked_at) as checked_at,
-    s.next_try_at,
+    s.since, coalesce(s.checked_at, b.checked_at) as checked_at,
+    s.next_try_at, s.held_at, s.held_reason,
     coalesce(s.last_error, b.last_error) as last_error";
 
 /// The lane of `batches b`, where it has one.
 pub(crate) const WITH_LANE: &str =
     "left join batch_statuses s on s.service_id = b.service_id and s.batch_seq = b.seq";
+
+/// The columns of a [`StandingRow`], from a lane `s`.
+pub(crate) const STANDING_COLUMNS: &str = "s.submitted, s.dlt_status, s.proven, s.attempts,
+    s.submitted_at, s.since, s.checked_at, s.next_try_at, s.last_error, s.held_at, s.held_reason";
 
 /// One batch, as [`BATCH_COLUMNS`] reads it.
 #[derive(QueryableByName)]
@@ -53,6 +57,7 @@ impl BatchRow {
             checked_at: time(self.standing.checked_at),
             next_try_at: time(self.standing.next_try_at),
             last_error: self.standing.last_error,
+            held: self.standing.held.into_held(),
             ended_at: time(self.ended_at),
         })
     }
@@ -72,11 +77,15 @@ pub(crate) struct StandingRow {
     #[diesel(sql_type = Nullable<BigInt>)]
     pub(crate) submitted_at: Option<i64>,
     #[diesel(sql_type = Nullable<BigInt>)]
+    pub(crate) since: Option<i64>,
+    #[diesel(sql_type = Nullable<BigInt>)]
     pub(crate) checked_at: Option<i64>,
     #[diesel(sql_type = Nullable<BigInt>)]
     pub(crate) next_try_at: Option<i64>,
     #[diesel(sql_type = Nullable<Text>)]
     pub(crate) last_error: Option<String>,
+    #[diesel(embed)]
+    pub(crate) held: HeldRow,
 }
 
 impl StandingRow {
@@ -88,6 +97,21 @@ impl StandingRow {
         let attempts = u32::try_from(attempts)
             .map_err(|_| StoreError::corrupt(format!("{attempts} attempts")))?;
         Ok(Progress { state, attempts, proven: self.proven })
+    }
+}
+
+/// Whether a batch waits for a person.
+#[derive(QueryableByName)]
+pub(crate) struct HeldRow {
+    #[diesel(sql_type = Nullable<BigInt>)]
+    held_at: Option<i64>,
+    #[diesel(sql_type = Nullable<Text>)]
+    held_reason: Option<String>,
+}
+
+impl HeldRow {
+    pub(crate) fn into_held(self) -> Option<Held> {
+        Some(Held { since: Timestamp::from_micros(self.held_at?), reason: self.held_reason? })
     }
 }
 

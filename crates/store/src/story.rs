@@ -25,7 +25,8 @@ pub struct BatchStory {
     pub receipts: Vec<Receipt>,
 }
 
-/// An attempt that did not end with the ledger taking the batch, or after which it did not have it.
+/// An attempt that did not end with the ledger taking the batch, after which it did not have it, or
+/// about which a person decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailedAttempt {
     /// Which attempt, counted from 1.
@@ -62,17 +63,10 @@ impl Store {
         service_id: &ServiceId,
         batch_id: &HeaderId,
     ) -> Result<Option<BatchStory>, StoreError> {
-        let statement = self
-            .statement(format!(
-                "-- story
-                 select {BATCH_COLUMNS} from batches b {WITH_LANE}
-                 where b.batch_id = ? and b.service_id = ?"
-            ))
-            .bytes(batch_id.as_bytes())
-            .text(service_id.as_str());
         self.pools.read()?.snapshot(|connection| {
-            let found: Vec<BatchRow> = connection.load(&statement)?;
-            let Some(row) = found.into_iter().next() else { return Ok(None) };
+            let Some(row) = self.find_one(connection, service_id, batch_id)? else {
+                return Ok(None);
+            };
             let seq = row.seq;
             let batch = row.into_batch()?;
             Ok(Some(BatchStory {
@@ -83,6 +77,24 @@ impl Store {
                 batch,
             }))
         })
+    }
+
+    pub(crate) fn find_one(
+        &self,
+        connection: &mut Connection,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+    ) -> Result<Option<BatchRow>, StoreError> {
+        let statement = self
+            .statement(format!(
+                "-- find_one
+                 select {BATCH_COLUMNS} from batches b {WITH_LANE}
+                 where b.batch_id = ? and b.service_id = ?"
+            ))
+            .bytes(batch_id.as_bytes())
+            .text(service_id.as_str());
+        let rows: Vec<BatchRow> = connection.load(&statement)?;
+        Ok(rows.into_iter().next())
     }
 
     /// The bytes of a batch, exactly as they were handed in.

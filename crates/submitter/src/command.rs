@@ -52,6 +52,9 @@ impl<S: ScopeId> SubmissionCommand<S> {
             Ok(url) => url,
             Err(answer) => return answer,
         };
+        if self.is_sent_again() {
+            self.shared.counters.count_sent_again();
+        }
         let answer = tokio::select! {
             biased;
             answer = self.send(&url) => answer,
@@ -78,6 +81,10 @@ impl<S: ScopeId> SubmissionCommand<S> {
             Some(reason) => Err(error_answer(Outcome::Refused, reason.trim_start())),
             None => Ok(url),
         }
+    }
+
+    fn is_sent_again(&self) -> bool {
+        self.attempts > 1 || self.submission.ticket().is_some_and(|ticket| ticket.attempt > 1)
     }
 
     async fn send(&self, url: &str) -> SubmissionAnswer {

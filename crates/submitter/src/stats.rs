@@ -18,6 +18,8 @@ pub struct SubmitterStats {
     pub rejected: u64,
     /// Those that nobody knows about.
     pub in_doubt: u64,
+    /// How often a batch was sent that had been sent before, in this submission or an earlier one.
+    pub sent_again: u64,
     /// How often an observer failed or panicked.
     pub observer_failures: u64,
     /// Panics of a queue, a resolver, a sender or an observer.
@@ -45,6 +47,7 @@ struct Counters {
     delayed: AtomicU64,
     rejected: AtomicU64,
     in_doubt: AtomicU64,
+    sent_again: AtomicU64,
     observer_failures: AtomicU64,
     panics: AtomicU64,
     undelivered: AtomicU64,
@@ -59,6 +62,7 @@ impl SubmitterCounters {
             delayed,
             rejected,
             in_doubt,
+            sent_again,
             observer_failures,
             panics,
             undelivered,
@@ -69,6 +73,7 @@ impl SubmitterCounters {
             delayed: delayed.load(Relaxed),
             rejected: rejected.load(Relaxed),
             in_doubt: in_doubt.load(Relaxed),
+            sent_again: sent_again.load(Relaxed),
             observer_failures: observer_failures.load(Relaxed),
             panics: panics.load(Relaxed),
             undelivered: undelivered.load(Relaxed),
@@ -88,6 +93,10 @@ impl SubmitterCounters {
             Outcome::Unknown => &self.0.in_doubt,
         };
         counter.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn count_sent_again(&self) {
+        self.0.sent_again.fetch_add(1, Relaxed);
     }
 
     pub(crate) fn count_observer_failure(&self) {

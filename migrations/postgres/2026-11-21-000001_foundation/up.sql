@@ -100,9 +100,13 @@ create table batch_statuses (
     proven boolean not null default false,
     attempts integer not null default 0,
     submitted_at bigint,
+    since bigint,
     checked_at bigint,
     next_try_at bigint,
     last_error text,
+    -- Where the batch waits for a person: since when, and why.
+    held_at bigint,
+    held_reason text,
     busy boolean not null generated always as (batch_seq is not null) stored,
     primary key (service_id, lane),
     check ((batch_seq is null) = (batch_id is null) and (batch_seq is null) = (created_at is null)),
@@ -113,6 +117,8 @@ create table batch_statuses (
         or (dlt_status in ('PENDING', 'VALID') and submitted)
     ),
     check (not proven or (submitted and dlt_status is null)),
+    check ((held_at is null) = (held_reason is null)),
+    check (held_at is null or (submitted and dlt_status is not null)),
     check (batch_seq is not null or (not submitted and dlt_status is null))
 ) with (fillfactor = 50);
 create index batch_statuses_busy on batch_statuses (service_id, lane) where busy;

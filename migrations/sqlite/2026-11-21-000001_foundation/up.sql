@@ -82,9 +82,12 @@ create table batch_statuses (
     proven integer not null default 0 check (proven in (0, 1)),
     attempts integer not null default 0,
     submitted_at integer,
+    since integer,
     checked_at integer,
     next_try_at integer,
     last_error text,
+    held_at integer,
+    held_reason text,
     busy integer not null generated always as (batch_seq is not null) stored,
     primary key (service_id, lane),
     check ((batch_seq is null) = (batch_id is null) and (batch_seq is null) = (created_at is null)),
@@ -95,6 +98,8 @@ create table batch_statuses (
         or (dlt_status in ('PENDING', 'VALID') and submitted)
     ),
     check (not proven or (submitted and dlt_status is null)),
+    check ((held_at is null) = (held_reason is null)),
+    check (held_at is null or (submitted and dlt_status is not null)),
     check (batch_seq is not null or (not submitted and dlt_status is null))
 ) strict, without rowid;
 create index batch_statuses_busy on batch_statuses (service_id, lane) where busy;

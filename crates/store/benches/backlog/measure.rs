@@ -4,7 +4,8 @@ use std::{
 };
 
 use grid_batch_core::{
-    Event, Evidence, HeaderId, LedgerStatus, NewBatch, Outcome, ServiceId, Taken, Timestamp,
+    Event, Evidence, HeaderId, LedgerStatus, NewBatch, Outcome, PollPace, ServiceId, Taken,
+    Timestamp,
 };
 use grid_batch_store::{Change, Recorded, Store};
 
@@ -72,14 +73,15 @@ pub fn rounds(target: &Target, open: usize) -> Rounds {
     let names: Vec<ServiceId> = (0..open.min(SERVICES)).map(service).collect();
     let mut turn = names.chunks_exact(ROUND).cycle();
     let mut next = || turn.next().expect("a round of services");
+    let ever = Timestamp::from_micros(i64::MAX);
+    let pace = PollPace { interval: Duration::ZERO, longest: Duration::ZERO };
     let (mut take, mut accept, mut commit, mut pending) = (vec![], vec![], vec![], vec![]);
     for timed in 0..2 * TIMED {
         // The first half only warms the caches.
         let warm = timed >= TIMED;
         let (taken, took) = time(|| take_round(&store, next()));
         let (_, accepted) = time(|| record(&store, &taken, accepted));
-        let ever = Timestamp::from_micros(i64::MAX);
-        let (_, listed) = time(|| store.pending(ever, ROUND).expect("a list"));
+        let (_, listed) = time(|| store.due(ever, pace, ROUND).expect("a list"));
         // So that it can be taken once more.
         record(&store, &taken, absent);
         if warm {

@@ -8,8 +8,8 @@ use std::{
 };
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{Event, HeaderId, LedgerStatus, Outcome, ServiceId};
-use grid_batch_store::{Addition, Recorded};
+use grid_batch_core::{BatchState, Event, HeaderId, LedgerStatus, Outcome, ServiceId};
+use grid_batch_store::{Addition, Decision, Recorded, Stale};
 
 use crate::fixture::{
     Database, StoreExt, batch, happened, id, on_both, service, wait_until_blocked,
@@ -206,6 +206,33 @@ fn a_batch_that_is_added_while_the_last_one_ends_is_not_forgotten() {
         ender.join().unwrap();
     });
     assert_eq!(store.commit_next("a::b"), id(2));
+}
+
+#[test]
+fn a_decision_waits_for_what_is_being_recorded_and_finds_the_batch_held_no_more() {
+    let db = Database::postgres();
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    let taken = store.take_one("a::b");
+    store.outcome(&taken, Outcome::Unknown);
+    store.hold(&taken, "nobody knows");
+
+    let mut recorder = watcher(&db);
+    recorder
+        .batch_execute(
+            "begin; select * from services for update;
+             update batch_statuses set dlt_status = 'PENDING', held_at = null, held_reason = null",
+        )
+        .unwrap();
+    let decided = thread::scope(|scope| {
+        let decider = scope
+            .spawn(|| store.decide(&taken.service_id, &taken.batch_id, Decision::Absent).unwrap());
+        wait_until_blocked(&mut watcher(&db), "lock_services");
+        recorder.batch_execute("commit").unwrap();
+        decider.join().unwrap()
+    });
+    assert_eq!(decided, Recorded::Stale(Stale::NotHeld { state: BatchState::Pending }));
+    assert_eq!(store.one("a::b", 1).progress.state, BatchState::Pending);
 }
 
 fn watcher(db: &Database) -> PgConnection {

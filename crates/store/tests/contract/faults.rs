@@ -8,7 +8,7 @@ use diesel::{
     connection::SimpleConnection, sql_query,
 };
 use grid_batch_core::{BatchError, PendingBatchStore};
-use grid_batch_store::{Store, StoreError, StoreOptions};
+use grid_batch_store::{MonitorStore, Store, StoreError, StoreOptions};
 
 use crate::fixture::{Database, StoreExt, batch, id, service, wait_until_blocked};
 
@@ -97,7 +97,7 @@ fn a_connection_that_breaks_in_the_middle_stores_nothing() {
 #[test]
 fn a_store_without_its_tables_says_so_through_the_monitors_traits_too() {
     let db = Database::sqlite();
-    let store = db.open();
+    let store = MonitorStore::new(db.open(), |_, _| ());
     db.execute("drop table batch_statuses").unwrap();
     let error = store.get_pending_batch_ids(1).unwrap_err();
     assert!(matches!(error, BatchError::InternalError(_)));

@@ -1,6 +1,7 @@
 //! Databases to test on, and batches to put into them.
 
 use std::{
+    hash::{BuildHasher, Hasher, RandomState},
     path::PathBuf,
     process,
     sync::{
@@ -16,13 +17,14 @@ use diesel::{
     connection::SimpleConnection, sql_query,
 };
 use grid_batch_core::{
-    Event, HeaderId, LedgerStatus, ManualClock, NewBatch, Outcome, ServiceId, StoredBatch, Taken,
-    Timestamp,
+    Event, Evidence, HeaderId, LedgerStatus, ManualClock, NewBatch, Outcome, ServiceId,
+    StoredBatch, Taken, Timestamp,
 };
 use grid_batch_store::{
     Addition, Change, DatabaseUrl, Recorded, RetentionPlace, Store, StoreOptions,
 };
 use grid_batch_test_postgres::TestDatabase;
+use proptest::test_runner::{Config, RngSeed, TestRunner};
 
 /// A database of one of the two kinds, empty and of our own.
 pub struct Database {
@@ -158,6 +160,8 @@ pub trait StoreExt {
     fn record_one(&self, change: Change) -> Recorded;
     fn outcome(&self, taken: &Taken, outcome: Outcome) -> Recorded;
     fn status(&self, taken: &Taken, status: LedgerStatus) -> Recorded;
+    fn evidence(&self, taken: &Taken, evidence: Evidence) -> Recorded;
+    fn hold(&self, taken: &Taken, reason: &str) -> Recorded;
     fn commit_next(&self, service: &str) -> HeaderId;
     fn remove_all_ended(&self, before: Timestamp, step: usize) -> usize;
 }
@@ -197,6 +201,16 @@ impl StoreExt for Store {
         self.record_one(happened(taken, Event::status(status)))
     }
 
+    fn evidence(&self, taken: &Taken, evidence: Evidence) -> Recorded {
+        self.record_one(happened(taken, Event::Evidence { attempt: taken.attempt, evidence }))
+    }
+
+    /// Holds a batch of which nothing could be proved.
+    fn hold(&self, taken: &Taken, reason: &str) -> Recorded {
+        let nothing = Event::Evidence { attempt: taken.attempt, evidence: Evidence::Inconclusive };
+        self.record_one(Change { hold: Some(reason.to_owned()), ..happened(taken, nothing) })
+    }
+
     /// Leads the next batch of a service to its commit.
     fn commit_next(&self, service: &str) -> HeaderId {
         let taken = self.take_one(service);
@@ -227,6 +241,21 @@ pub fn happened(taken: &Taken, event: Event) -> Change {
         epoch: Some(taken.epoch),
         ..Change::new(taken.service_id.clone(), taken.batch_id, event)
     }
+}
+
+/// Runs so many cases of a property, and prints the seed that runs the same ones again.
+pub fn cases(count: u32) -> TestRunner {
+    let seed = match Config::default().rng_seed {
+        RngSeed::Fixed(seed) => seed,
+        RngSeed::Random => RandomState::new().build_hasher().finish(),
+    };
+    println!("PROPTEST_RNG_SEED={seed} runs the same cases again");
+    TestRunner::new(Config {
+        cases: count,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(seed),
+        ..Config::default()
+    })
 }
 
 /// Waits until a statement of that name is held up by a lock.

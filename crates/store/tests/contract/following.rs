@@ -1,56 +1,64 @@
-use grid_batch_core::{
-    BatchError, BatchId, BatchState, BatchUpdater, LedgerStatus, Outcome, PendingBatchStore,
-    Receipt, StatusReport, Taken, Timestamp,
-};
+use std::time::Duration;
 
-use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
+use grid_batch_core::{BatchId, LedgerStatus, Outcome, PollPace, Timestamp};
+use grid_batch_store::{PendingBatch, Store};
+use proptest::{collection::vec, option, prelude::*};
+
+use crate::fixture::{Database, StoreExt, batch, cases, id, on_both, service};
 
 on_both! {
     the_least_recently_checked_come_first_then_the_order_of_submission,
     only_what_the_ledger_may_have_is_pending,
-    a_batch_checked_too_recently_is_left_out,
-    statuses_are_written_through_the_monitors_traits,
-    an_answer_that_names_no_batch_is_an_error_that_changes_nothing,
+    a_batch_that_was_just_checked_is_not_due,
+    what_is_due_is_what_the_pace_says,
+    services_can_be_asked_for_whether_they_are_due_or_not,
     a_ledger_that_does_not_answer_keeps_no_other_waiting,
 }
 
 const EVER: Timestamp = Timestamp::from_micros(i64::MAX);
+const SECOND: Duration = Duration::from_secs(1);
+const PACE: PollPace = PollPace { interval: SECOND, longest: SECOND };
 
-fn the_least_recently_checked_come_first_then_the_order_of_submission(db: &Database) {
+fn names(pending: &[PendingBatch]) -> Vec<&str> {
+    pending.iter().map(PendingBatch::get_service_id).collect()
+}
+
+/// Four services, submitted in the order 4, 3, 2, 1; then 4 was checked, and after it 1.
+fn four_services(db: &Database) -> Store {
     let store = db.open();
     let names = ["s::1", "s::2", "s::3", "s::4"];
     for (number, name) in (0..).zip(names) {
         store.add_all(&[batch(name, number)]);
     }
-    // Submitted in the order 4, 3, 2, 1; then 4 is checked, and after it 1.
-    let mut taken: Vec<_> = names
-        .iter()
-        .rev()
-        .map(|name| {
-            db.later(1);
-            let taken = store.take_one(name);
-            store.outcome(&taken, Outcome::Accepted);
-            taken
-        })
-        .collect();
-    taken.reverse();
+    let mut taken = Vec::new();
+    for name in names.iter().rev() {
+        db.later(1);
+        taken.push(store.take_one(name));
+        store.outcome(taken.last().unwrap(), Outcome::Accepted);
+    }
     db.later(1);
-    store.status(&taken[3], LedgerStatus::Unknown);
+    store.status(&taken[0], LedgerStatus::Unknown);
     db.later(1);
-    store.status(&taken[0], LedgerStatus::Pending);
+    store.status(&taken[3], LedgerStatus::Pending);
+    store
+}
 
-    let order = |limit| -> Vec<String> {
-        let pending = store.get_pending_batch_ids(limit).unwrap();
-        pending.iter().map(|pending| pending.get_service_id().to_owned()).collect()
-    };
-    assert_eq!(order(9), ["s::3", "s::2", "s::4", "s::1"]);
-    assert_eq!(order(2), ["s::3", "s::2"]);
+fn the_least_recently_checked_come_first_then_the_order_of_submission(db: &Database) {
+    let store = four_services(db);
+    let order = ["s::3", "s::2", "s::4", "s::1"];
+    for limit in [0, 2, 9] {
+        let due = store.due(EVER, PACE, limit).unwrap();
+        assert_eq!(names(&due), order[..limit.min(4)]);
+        let all = ["s::4", "s::1", "s::3", "s::2"].map(service);
+        let pending = store.pending_of(&all, limit).unwrap();
+        assert_eq!(pending, due);
+    }
 }
 
 fn only_what_the_ledger_may_have_is_pending(db: &Database) {
     let store = db.open();
-    let names = ["new", "with-submitter", "delayed", "doubt", "accepted", "valid", "ended"];
-    for (number, name) in (0..).zip(names) {
+    let all = ["new", "with-submitter", "delayed", "doubt", "accepted", "valid", "ended"];
+    for (number, name) in (0..).zip(all) {
         store.add_all(&[batch(name, number)]);
     }
     store.take(&["with-submitter"]);
@@ -62,94 +70,108 @@ fn only_what_the_ledger_may_have_is_pending(db: &Database) {
     store.status(&valid, LedgerStatus::Valid);
     store.commit_next("ended");
 
-    let mut pending: Vec<_> =
-        store.pending(EVER, 99).unwrap().into_iter().map(|p| p.service_id.to_string()).collect();
-    pending.sort();
-    assert_eq!(pending, ["accepted", "doubt", "valid"]);
+    let due = store.due(EVER, PACE, 99).unwrap();
+    assert_eq!(names(&due), ["accepted", "doubt", "valid"]);
+    assert_eq!(store.pending_of(&all.map(service), 99).unwrap(), due);
 }
 
-fn a_batch_checked_too_recently_is_left_out(db: &Database) {
+fn a_batch_that_was_just_checked_is_not_due(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     let taken = store.take_one("a::b");
     store.outcome(&taken, Outcome::Accepted);
     let checked_at = db.later(1);
     store.status(&taken, LedgerStatus::Pending);
-    assert!(store.pending(checked_at, 9).unwrap().is_empty());
-    let [pending] = store.pending(db.later(1), 9).unwrap().try_into().unwrap();
-    assert_eq!((pending.attempt, pending.epoch), (1, 0));
-    assert_eq!(pending.get_id(), id(1).to_string());
+    let almost = Timestamp::from_micros(checked_at.plus(SECOND).as_micros() - 1);
+    assert!(store.due(almost, PACE, 9).unwrap().is_empty());
+    let [due] = store.due(checked_at.plus(SECOND), PACE, 9).unwrap().try_into().unwrap();
+    assert_eq!((due.batch_id, due.attempt, due.epoch), (id(1), 1, 0));
+    assert_eq!(due.get_id(), id(1).to_string());
 }
 
-fn statuses_are_written_through_the_monitors_traits(db: &Database) {
+/// A batch at the ledger: when it was submitted and last checked, and whether it is held.
+type Standing = (i64, Option<i64>, bool);
+
+/// As core says it; what is held is asked for as seldom as the pace allows.
+fn is_due((submitted_at, checked_at, held): Standing, pace: PollPace, now: Timestamp) -> bool {
+    let time = Timestamp::from_micros;
+    let seldom = PollPace { interval: pace.longest.max(pace.interval), ..pace };
+    let pace = if held { seldom } else { pace };
+    pace.next_check(time(submitted_at), checked_at.map(time)) <= now
+}
+
+fn what_is_due_is_what_the_pace_says(db: &Database) {
+    const SERVICES: usize = 12;
     let store = db.open();
-    store.add_all(&[batch("a::b", 1), batch("c::d", 2)]);
-    for name in ["a::b", "c::d"] {
-        store.outcome(&store.take_one(name), Outcome::Accepted);
+    for number in 0..SERVICES as u64 {
+        let name = format!("s::{number:02}");
+        store.add_all(&[batch(&name, number)]);
+        store.outcome(&store.take_one(&name), Outcome::Accepted);
     }
-    let receipt = Receipt {
-        transaction_id: Some(id(7)),
-        error_message: "no such contract".to_owned(),
-        error_data: Vec::new(),
-    };
-    let report = |number, status, receipts| StatusReport {
-        batch_id: id(number).to_string(),
-        status,
-        receipts,
-    };
-    let invalid = report(1, LedgerStatus::Invalid, vec![receipt.clone()]);
-    store.update_batch_statuses("a::b", &[invalid]).unwrap();
-    // A batch of another service is not touched.
-    store.update_batch_statuses("a::b", &[report(2, LedgerStatus::Committed, vec![])]).unwrap();
-
-    let story = store.story(&service("a::b"), &id(1)).unwrap().unwrap();
-    assert_eq!(story.batch.progress.state, BatchState::Invalid);
-    assert_eq!(story.receipts, [receipt]);
-    assert_eq!(store.one("c::d", 2).progress.state, BatchState::Pending);
+    let standing = (0..400i64, option::of(0..1_200i64), any::<bool>());
+    let micros = prop_oneof![
+        (0..100u64).prop_map(Duration::from_micros),
+        (0..300u64).prop_map(|nanos| Duration::from_nanos(nanos * 777)),
+        Just(Duration::MAX),
+    ];
+    // Not the last moment there is: there, and there alone, a pause without end is over for core.
+    let now = prop_oneof![9 => 0..1_600i64, 1 => Just(i64::MIN), 1 => Just(i64::MAX - 1)];
+    cases(100)
+        .run(&(vec(standing, SERVICES), micros.clone(), micros, now), |(all, a, b, now)| {
+            let (now, pace) = (Timestamp::from_micros(now), PollPace { interval: a, longest: b });
+            place(db, &all);
+            let mut expected: Vec<_> = (0..SERVICES)
+                .filter(|number| is_due(all[*number], pace, now))
+                .map(|number| (all[number].1, all[number].0, format!("s::{number:02}")))
+                .collect();
+            expected.sort();
+            let expected: Vec<_> = expected.into_iter().map(|(_, _, name)| name).collect();
+            let due = store.due(now, pace, 99).unwrap();
+            prop_assert_eq!(names(&due), expected);
+            Ok(())
+        })
+        .unwrap();
 }
 
-fn an_answer_that_names_no_batch_is_an_error_that_changes_nothing(db: &Database) {
-    let store = db.open();
-    store.add_all(&[batch("a::b", 1)]);
-    store.outcome(&store.take_one("a::b"), Outcome::Accepted);
-    let good = StatusReport {
-        batch_id: id(1).to_string(),
-        status: LedgerStatus::Committed,
-        receipts: vec![],
+/// Writes where the batches stand, past the store.
+fn place(db: &Database, all: &[Standing]) {
+    let or_null = |value: Option<String>| value.unwrap_or_else(|| "null".to_owned());
+    let update = |(number, (submitted_at, checked_at, held)): (usize, &Standing)| {
+        let checked_at = or_null(checked_at.map(|at| at.to_string()));
+        let (held_at, reason) = if *held { ("0", "'why'") } else { ("null", "null") };
+        format!(
+            "update batch_statuses set submitted_at = {submitted_at}, checked_at = {checked_at},
+                 held_at = {held_at}, held_reason = {reason} where service_id = 's::{number:02}';"
+        )
     };
-    let bad = StatusReport { batch_id: "zz".to_owned(), ..good.clone() };
-    let error = store.update_batch_statuses("a::b", &[good.clone(), bad]).unwrap_err();
-    assert!(matches!(error, BatchError::InvalidAnswer(_)), "{error}");
-    assert!(store.update_batch_statuses("no service", &[good]).is_err());
-    assert_eq!(store.one("a::b", 1).progress.state, BatchState::Pending);
+    let updates: String = all.iter().enumerate().map(update).collect();
+    db.execute(&format!("begin; {updates} commit")).unwrap();
+}
+
+fn services_can_be_asked_for_whether_they_are_due_or_not(db: &Database) {
+    let store = four_services(db);
+    assert!(store.due(Timestamp::from_micros(0), PACE, 9).unwrap().is_empty());
+    let some = ["s::1", "never::seen", "s::3", "s::1"].map(service);
+    assert_eq!(names(&store.pending_of(&some, 9).unwrap()), ["s::3", "s::1"]);
+    assert!(store.pending_of(&[], 9).unwrap().is_empty());
 }
 
 fn a_ledger_that_does_not_answer_keeps_no_other_waiting(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("dead::1", 1), batch("dead::2", 2), batch("live::1", 3)]);
-    for name in ["dead::1", "dead::2", "live::1"] {
-        store.outcome(&store.take_one(name), Outcome::Accepted);
+    let taken: Vec<_> =
+        ["dead::1", "dead::2", "live::1"].map(|name| store.take_one(name)).into_iter().collect();
+    for taken in &taken {
+        store.outcome(taken, Outcome::Accepted);
     }
-    let asked = store.get_pending_batch_ids(2).unwrap();
+    let asked = store.due(EVER, PACE, 2).unwrap();
     db.later(1);
     store.mark_checked(&asked).unwrap();
-    let next = store.get_pending_batch_ids(1).unwrap();
-    assert_eq!(next[0].get_service_id(), "live::1");
+    assert_eq!(names(&store.due(EVER, PACE, 1).unwrap()), ["live::1"]);
     // Of a batch that has ended meanwhile nothing is noted.
-    store.status(&happened_to(&asked[0]), LedgerStatus::Committed);
+    store.status(&taken[0], LedgerStatus::Committed);
     let before = store.one("dead::1", 1);
     db.later(1);
     store.mark_checked(&asked).unwrap();
     assert_eq!(store.one("dead::1", 1), before);
-}
-
-/// The batch as it was taken.
-fn happened_to(pending: &grid_batch_store::PendingBatch) -> Taken {
-    Taken {
-        service_id: pending.service_id.clone(),
-        batch_id: pending.batch_id,
-        attempt: pending.attempt,
-        epoch: pending.epoch,
-        serialized_batch: Vec::new(),
-    }
 }

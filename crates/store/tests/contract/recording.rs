@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use grid_batch_core::{
     BatchState, Event, Evidence, HeaderId, LedgerStatus, Outcome, Progress, Receipt, Taken,
-    transition,
+    TransitionError, transition,
 };
 use grid_batch_store::{Change, Recorded, Stale, Store};
 
@@ -197,11 +197,13 @@ fn several_changes_of_one_batch_follow_one_another(db: &Database) {
             happened(&taken, Event::status(LedgerStatus::Valid)),
             happened(&taken, Event::status(LedgerStatus::Committed)),
             happened(&taken, Event::status(LedgerStatus::Invalid)),
+            happened(&taken, Event::Taken),
         ])
         .unwrap();
     assert_eq!(states[1], Recorded::Done { state: BatchState::Valid, next_waits: false });
     assert_eq!(states[2], Recorded::Done { state: BatchState::Committed, next_waits: true });
-    assert!(matches!(states[3], Recorded::Stale(_)));
+    let ended = TransitionError::Ended { state: BatchState::Committed };
+    assert_eq!(states[3..], [Recorded::Stale(ended.into()); 2]);
     assert_eq!(store.one("a::b", 1).progress.state, BatchState::Committed);
     assert_eq!(store.take_one("a::b").batch_id, id(2));
 }
@@ -280,6 +282,8 @@ fn the_tables_refuse_what_the_design_does_not_draw(db: &Database) {
         "update batches set ended_at = 5",
         "update batches set ended_at = 5, dlt_status = 'PENDING'",
         "update batch_statuses set batch_seq = null",
+        "update batch_statuses set held_at = 5, held_reason = 'not at the ledger'",
+        "update batch_statuses set submitted = true, dlt_status = 'PENDING', held_at = 5",
         "insert into transactions select 999, 0, transaction_id from transactions limit 1",
         "insert into batch_payloads select 999, serialized_batch from batch_payloads",
         "insert into batches (service_id, batch_id, created_at)

@@ -16,6 +16,9 @@ on_both! {
     ready_services_are_those_that_a_round_would_take,
     going_through_ready_services_gives_each_its_turn,
     a_busy_service_keeps_no_other_waiting,
+    what_is_given_back_can_be_taken_again_at_once,
+    what_is_given_back_says_so_in_its_story,
+    what_has_moved_on_cannot_be_given_back,
 }
 
 fn a_round_takes_the_oldest_of_each_service(db: &Database) {
@@ -127,4 +130,42 @@ fn a_busy_service_keeps_no_other_waiting(db: &Database) {
     store.add_all(&few);
     let ready = store.ready_services(None, 10).unwrap();
     assert_eq!(store.take_round(&ready).unwrap().len(), 10);
+}
+
+fn what_is_given_back_can_be_taken_again_at_once(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::1", 1), batch("a::1", 2), batch("a::2", 3)]);
+    let taken = store.take(&["a::1", "a::2"]);
+    store.give_back(&taken).unwrap();
+    assert_eq!(store.ready_services(None, 9).unwrap(), [service("a::1"), service("a::2")]);
+    let again = store.take(&["a::1", "a::2"]);
+    let ids: Vec<_> = again.iter().map(|taken| (taken.batch_id, taken.attempt)).collect();
+    assert_eq!(ids, [(id(1), 2), (id(3), 2)]);
+}
+
+fn what_is_given_back_says_so_in_its_story(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    store.give_back(&[store.take_one("a::b")]).unwrap();
+    let story = store.story(&service("a::b"), &id(1)).unwrap().unwrap();
+    assert_eq!(story.batch.progress.attempts, 1);
+    let [told] = story.failed_attempts.try_into().unwrap();
+    assert_eq!((told.attempt, told.outcome.as_str()), (1, "not sent"));
+    assert_eq!(told.error.as_deref(), Some("given back before it was sent"));
+}
+
+fn what_has_moved_on_cannot_be_given_back(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::1", 1), batch("a::2", 2), batch("a::3", 3), batch("a::4", 4)]);
+    let taken = store.take(&["a::1", "a::2", "a::3", "a::4"]);
+    store.outcome(&taken[0], Outcome::Accepted);
+    store.outcome(&taken[1], Outcome::Rejected);
+    store.outcome(&taken[2], Outcome::NotSent);
+    store.take_one("a::3");
+    db.execute("update batch_statuses set epoch = 1 where service_id = 'a::4'").unwrap();
+    store.give_back(&taken).unwrap();
+    let state = |number| store.one(&format!("a::{number}"), number).progress.state;
+    let expected =
+        [BatchState::Pending, BatchState::Invalid, BatchState::Submitting, BatchState::Submitting];
+    assert_eq!([1, 2, 3, 4].map(state), expected);
 }

@@ -1,6 +1,6 @@
 use std::{fmt, marker::PhantomData};
 
-use grid_batch_core::{ScopeId, UrlResolver};
+use grid_batch_core::{ScopeId, StatusUrlResolver, UrlResolver};
 
 use crate::redact::host;
 
@@ -25,6 +25,12 @@ impl<S: ScopeId> UrlResolver for FixedUrlResolver<S> {
     }
 }
 
+impl<S> StatusUrlResolver for FixedUrlResolver<S> {
+    fn status_urls(&self, _: &str, _: &str) -> Vec<String> {
+        vec![self.url.clone()]
+    }
+}
+
 impl<S> fmt::Debug for FixedUrlResolver<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("FixedUrlResolver").field(&host(&self.url)).finish()
@@ -41,6 +47,7 @@ mod tests {
     fn the_address_is_given_whole_and_shown_without_its_secrets() {
         let resolver = FixedUrlResolver::new("http://user:secret@host:8008/path");
         assert_eq!(resolver.url(&GlobalScopeId), "http://user:secret@host:8008/path");
+        assert_eq!(resolver.status_urls("any", "1"), ["http://user:secret@host:8008/path"]);
         assert_eq!(format!("{resolver:?}"), "FixedUrlResolver(\"http://host:8008\")");
     }
 }

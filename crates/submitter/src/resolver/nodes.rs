@@ -5,7 +5,9 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{Clock, Outcome, ScopeId, SystemClock, Timestamp, UrlResolver};
+use grid_batch_core::{
+    Clock, Outcome, ScopeId, StatusUrlResolver, SystemClock, Timestamp, UrlResolver,
+};
 use log::{info, warn};
 use thiserror::Error;
 
@@ -126,6 +128,18 @@ impl<S: ScopeId> UrlResolver for NodeUrlResolver<S> {
         // Until it answers, the others go on waiting for it.
         node.aside_since = node.aside_since.map(|_| now);
         node.url.clone()
+    }
+}
+
+impl<S> StatusUrlResolver for NodeUrlResolver<S> {
+    /// The node that took the batch, then those that are well, then those that have been aside
+    /// longest. It is nobody's turn.
+    fn status_urls(&self, _: &str, batch_id: &str) -> Vec<String> {
+        let state = self.lock();
+        let took = state.memory.node_of(batch_id);
+        let mut nodes: Vec<(usize, &Node)> = state.nodes.iter().enumerate().collect();
+        nodes.sort_by_key(|(index, node)| (Some(*index) != took, node.aside_since));
+        nodes.into_iter().map(|(_, node)| node.url.clone()).collect()
     }
 }
 
@@ -269,6 +283,21 @@ mod tests {
         nodes.report("1", "b", Outcome::Accepted);
         nodes.report("1", "c", Outcome::Accepted);
         assert_eq!(nodes.node_of("1").as_deref(), Some("b"));
+    }
+
+    #[test]
+    fn the_status_of_a_batch_is_asked_of_the_node_that_took_it_then_of_the_healthy_ones() {
+        let (nodes, clock) = nodes(NodeChoice::RoundRobin);
+        let asked = |batch: &str| nodes.status_urls("any", batch).concat();
+        assert_eq!(asked("1"), "abc");
+        nodes.report("1", "b", Outcome::Accepted);
+        assert_eq!(asked("1"), "bac");
+        nodes.report("2", "b", Outcome::NotSent);
+        clock.advance(Duration::from_secs(1));
+        nodes.report("2", "a", Outcome::NotSent);
+        assert_eq!((asked("1"), asked("2")), ("bca".to_owned(), "cba".to_owned()));
+        // Asking is no sending: the turn goes on where it was.
+        assert_eq!(next(&nodes, 1), "c");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use std::{collections::HashMap, fmt};
 
-use grid_batch_core::{ScopeId, UrlResolver};
+use grid_batch_core::{ScopeId, ServiceId, StatusUrlResolver, UrlResolver};
 
 use crate::{redact::host, resolver::NO_ADDRESS};
 
@@ -33,16 +33,33 @@ impl<S: ScopeId> PerServiceUrlResolver<S> {
     pub fn with_error(self, reason: impl Into<String>) -> Self {
         Self { otherwise: Otherwise::Error(reason.into()), ..self }
     }
+
+    /// The address of a service, or the reason why there is none.
+    fn find(&self, scope_id: &S) -> Result<&str, &str> {
+        match (self.urls.get(scope_id), &self.otherwise) {
+            (Some(url), _) | (None, Otherwise::Url(url)) => Ok(url),
+            (None, Otherwise::Error(reason)) => Err(reason),
+        }
+    }
 }
 
 impl<S: ScopeId> UrlResolver for PerServiceUrlResolver<S> {
     type Id = S;
 
     fn url(&self, scope_id: &S) -> String {
-        match (self.urls.get(scope_id), &self.otherwise) {
-            (Some(url), _) | (None, Otherwise::Url(url)) => url.clone(),
-            (None, Otherwise::Error(reason)) => format!("{NO_ADDRESS} {reason}: {scope_id}"),
+        match self.find(scope_id) {
+            Ok(url) => url.to_owned(),
+            Err(reason) => format!("{NO_ADDRESS} {reason}: {scope_id}"),
         }
+    }
+}
+
+impl<S: ScopeId> StatusUrlResolver for PerServiceUrlResolver<S> {
+    fn status_urls(&self, service_id: &str, _: &str) -> Vec<String> {
+        let service_id: Option<ServiceId> = service_id.parse().ok();
+        let scope_id = service_id.and_then(|id| S::from_service_id(&id).ok());
+        let url = scope_id.as_ref().and_then(|scope_id| self.find(scope_id).ok());
+        url.map(str::to_owned).into_iter().collect()
     }
 }
 
@@ -89,5 +106,15 @@ mod tests {
         );
         let resolver = resolver().with_error("not ours");
         assert_eq!(resolver.url(&scope("a::c")), "no-address: not ours: a::c");
+    }
+
+    #[test]
+    fn the_statuses_of_a_service_are_asked_for_where_its_batches_are_sent() {
+        assert_eq!(resolver().status_urls("a::b", "1"), ["http://u:secret@one"]);
+        assert!(resolver().status_urls("a::c", "1").is_empty());
+        let resolver = resolver().with_default("http://two");
+        assert_eq!(resolver.status_urls("a::c", "1"), ["http://two"]);
+        assert!(resolver.status_urls("no scope of this ledger", "1").is_empty());
+        assert!(resolver.status_urls("global", "1").is_empty());
     }
 }

@@ -53,7 +53,8 @@ fn a_batch_that_the_ledger_is_too_busy_for_is_sent_again_and_then_reported() {
     let running = run(builder(1, sender, &recorder).with_options(busy));
     recorder.wait_for(1);
     let attempts = recorder.outcomes.change(|outcomes| outcomes[0].attempts);
-    assert_eq!((attempts, running.stats().delayed), (5, 1));
+    let stats = running.stats();
+    assert_eq!((attempts, stats.delayed, stats.sent_again), (5, 1, 4));
     running.wait_for_shutdown().unwrap();
 }
 

@@ -1,0 +1,86 @@
+use grid_batch_core::{Event, Evidence, HeaderId, LedgerStatus, Progress, ServiceId, StoredBatch};
+
+use crate::{
+    Change, Recorded, Stale, Store, StoreError,
+    notes::Notes,
+    rows::{BATCH_COLUMNS, BatchRow, limit},
+};
+
+/// What a person decides about a batch that is held.
+///
+/// It counts as evidence: whoever decides must know what the ledger has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// The ledger has applied it: the service goes on with its next batch.
+    Committed,
+    /// The ledger has refused it for good: the service goes on with its next batch.
+    Invalid,
+    /// The ledger does not have it, and will not find it later: it is sent again.
+    Absent,
+}
+
+impl Decision {
+    fn event(self, attempt: u32) -> Event {
+        let of = |evidence| Event::Evidence { attempt, evidence };
+        match self {
+            Self::Committed => of(Evidence::Committed),
+            Self::Invalid => {
+                Event::Status { attempt: Some(attempt), status: LedgerStatus::Invalid }
+            }
+            Self::Absent => of(Evidence::Absent),
+        }
+    }
+}
+
+impl Store {
+    /// Up to `limit` batches that wait for a person, in the order of their services' names, from
+    /// the service after `after`.
+    pub fn held(
+        &self,
+        after: Option<&ServiceId>,
+        count: usize,
+    ) -> Result<Vec<StoredBatch>, StoreError> {
+        let statement = self
+            .statement(format!(
+                "-- held
+                 select {BATCH_COLUMNS}
+                 from batch_statuses s join batches b on b.seq = s.batch_seq
+                 where s.busy and s.held_at is not null and s.service_id > ?
+                 order by s.service_id, s.lane limit ?"
+            ))
+            .text(after.map_or("", ServiceId::as_str))
+            .long(limit(count));
+        let rows: Vec<BatchRow> = self.pools.read()?.load(&statement)?;
+        rows.into_iter().map(BatchRow::into_batch).collect()
+    }
+
+    /// Records what a person decided about a batch that is held, and notes it in the batch's story.
+    ///
+    /// A batch that is not held is left alone, and the answer says where it stands: evidence or the
+    /// ledger may have been faster than the person.
+    pub fn decide(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+        decision: Decision,
+    ) -> Result<Recorded, StoreError> {
+        self.pools.write()?.transaction(|connection| {
+            self.lock_services(connection, [service_id])?;
+            let Some(row) = self.find_one(connection, service_id, batch_id)? else {
+                return Ok(Recorded::NotFound);
+            };
+            let batch = row.into_batch()?;
+            let Progress { state, attempts: attempt, .. } = batch.progress;
+            if batch.held.is_none() {
+                return Ok(Recorded::Stale(Stale::NotHeld { state }));
+            }
+            let event = decision.event(attempt);
+            let mut change = Change::new(batch.service_id, batch.batch_id, event);
+            if decision == Decision::Invalid {
+                change.error = Some("a person found that the ledger refused it".to_owned());
+            }
+            let recorded = self.record_locked(connection, &[change], Notes::by_person())?;
+            recorded.first().copied().ok_or_else(|| StoreError::corrupt("no answer to a change"))
+        })
+    }
+}

@@ -1,0 +1,170 @@
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
+
+use grid_batch_core::{
+    BatchError, BatchResult, BatchUpdater, Doubt, DoubtStore, Event, Evidence, PendingBatchStore,
+    PollPace, ServiceId, StatusReport, Ticket, Timestamp, Verdict,
+};
+
+use crate::{
+    Change, PendingBatch, Recorded, Store,
+    asked::{Asked, key},
+    lanes::Key,
+    record::Told,
+};
+
+/// The store as those see it who follow batches at their ledger: what is to be asked for, and what
+/// is to be written of the answers.
+///
+/// A group is one commit. Whoever cares is then told of each change what became of it: of a service
+/// that is free, a batch that can be sent again, or one that is held. What comes too late changes
+/// nothing, and is no error. Clones are one and the same.
+///
+/// ```no_run
+/// use grid_batch_core::BatchState;
+/// use grid_batch_store::{MonitorStore, Recorded, Store};
+///
+/// # fn example(store: Store) {
+/// let store = MonitorStore::new(store, |change, recorded| match recorded {
+///     Recorded::Done { state: BatchState::Absent, .. }
+///     | Recorded::Done { next_waits: true, .. } => println!("wake {}", change.service_id),
+///     _ => {}
+/// });
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct MonitorStore {
+    store: Store,
+    told: Arc<Told>,
+    asked: Arc<Asked>,
+}
+
+impl MonitorStore {
+    /// The store, which tells `told` of each change.
+    pub fn new(store: Store, told: impl Fn(&Change, Recorded) + Send + Sync + 'static) -> Self {
+        Self { store, told: Arc::new(told), asked: Arc::default() }
+    }
+
+    fn record(&self, changes: &[Change]) -> BatchResult<()> {
+        let recorded = self.store.record(changes)?;
+        for (change, recorded) in changes.iter().zip(recorded) {
+            (self.told)(change, recorded);
+        }
+        Ok(())
+    }
+
+    fn to_be_asked(&self, batches: Vec<PendingBatch>) -> Vec<PendingBatch> {
+        self.asked.begin(&batches);
+        batches
+    }
+
+    fn update<'a>(
+        &self,
+        groups: impl IntoIterator<Item = (&'a str, &'a [StatusReport])>,
+    ) -> BatchResult<()> {
+        let mut changes = Vec::new();
+        for (service_id, reports) in groups {
+            let service_id: ServiceId = service_id.parse().map_err(invalid)?;
+            for report in reports {
+                changes.push(self.change(&service_id, report)?);
+            }
+        }
+        self.record(&changes)?;
+        self.asked.end(changes.into_iter().map(|change| (change.service_id, change.batch_id)));
+        Ok(())
+    }
+
+    /// The change that a ledger's answer makes to the attempt that it was asked about.
+    fn change(&self, service_id: &ServiceId, report: &StatusReport) -> BatchResult<Change> {
+        let batch: Key = (service_id.clone(), report.batch_id.parse().map_err(invalid)?);
+        let event = Event::Status { attempt: self.asked.attempt(&batch), status: report.status };
+        let change = Change::new(batch.0, batch.1, event);
+        Ok(Change { receipts: report.receipts.clone(), ..change })
+    }
+}
+
+impl PendingBatchStore for MonitorStore {
+    type Id = PendingBatch;
+
+    fn get_pending_batch_ids(&self, limit: usize) -> BatchResult<Vec<PendingBatch>> {
+        let at_any_time = PollPace { interval: Duration::ZERO, longest: Duration::ZERO };
+        self.get_due_batch_ids(Timestamp::from_micros(i64::MAX), at_any_time, limit)
+    }
+
+    fn get_due_batch_ids(
+        &self,
+        now: Timestamp,
+        pace: PollPace,
+        limit: usize,
+    ) -> BatchResult<Vec<PendingBatch>> {
+        Ok(self.to_be_asked(self.store.due(now, pace, limit)?))
+    }
+
+    fn get_pending_batch_ids_of(
+        &self,
+        service_ids: &[String],
+        limit: usize,
+    ) -> BatchResult<Vec<PendingBatch>> {
+        let services: Vec<ServiceId> =
+            service_ids.iter().map(|id| id.parse().map_err(invalid)).collect::<BatchResult<_>>()?;
+        Ok(self.to_be_asked(self.store.pending_of(&services, limit)?))
+    }
+
+    fn mark_checked(&self, batches: &[PendingBatch]) -> BatchResult<()> {
+        self.store.mark_checked(batches)?;
+        self.asked.end(batches.iter().map(key));
+        Ok(())
+    }
+}
+
+impl BatchUpdater for MonitorStore {
+    type Status = StatusReport;
+
+    fn update_batch_statuses(&self, service_id: &str, batches: &[StatusReport]) -> BatchResult<()> {
+        self.update([(service_id, batches)])
+    }
+
+    fn update_groups(&self, groups: &[(String, Vec<StatusReport>)]) -> BatchResult<()> {
+        self.update(groups.iter().map(|(id, reports)| (id.as_str(), reports.as_slice())))
+    }
+}
+
+impl DoubtStore for MonitorStore {
+    fn get_doubts(&self, service_id: &str, batch_ids: &[String]) -> BatchResult<Vec<Doubt>> {
+        let service_id: ServiceId = service_id.parse().map_err(invalid)?;
+        let batches: BTreeSet<Key> = batch_ids
+            .iter()
+            .map(|id| Ok((service_id.clone(), id.parse().map_err(invalid)?)))
+            .collect::<BatchResult<_>>()?;
+        Ok(self.store.doubts(&batches)?)
+    }
+
+    fn settle(&self, verdicts: &[(Doubt, Verdict)]) -> BatchResult<()> {
+        let changes: Vec<Change> =
+            verdicts.iter().map(|(doubt, verdict)| settled(doubt, verdict)).collect();
+        self.record(&changes)
+    }
+}
+
+/// A batch is held when nothing could be proved about the attempt that is under way.
+fn settled(doubt: &Doubt, verdict: &Verdict) -> Change {
+    let Ticket { attempt, epoch } = doubt.ticket;
+    let (evidence, hold) = match verdict {
+        Verdict::Evidence(evidence) => (*evidence, None),
+        Verdict::Hold(reason) => (Evidence::Inconclusive, Some(reason.clone())),
+    };
+    let event = Event::Evidence { attempt, evidence };
+    // Proof of a commit counts whoever brings it.
+    let epoch = Some(epoch).filter(|_| evidence != Evidence::Committed);
+    let change = Change::new(doubt.service_id.clone(), doubt.batch_id, event);
+    Change { epoch, hold, ..change }
+}
+
+fn invalid(error: impl fmt::Display) -> BatchError {
+    BatchError::InvalidAnswer(error.to_string())
+}
+
+impl fmt::Debug for MonitorStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MonitorStore").field("store", &self.store).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,184 @@
+use std::thread;
+
+use grid_batch_core::{BatchState, Event, Evidence, Held, LedgerStatus, Outcome, Taken};
+use grid_batch_store::{Change, Decision, Recorded, Stale, Store};
+
+use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};
+
+on_both! {
+    a_held_batch_keeps_its_state_and_says_since_when_and_why,
+    a_hold_stays_as_it_began_while_the_batch_stays,
+    a_hold_ends_when_the_batch_moves,
+    only_a_batch_that_the_ledger_is_asked_for_is_held,
+    held_batches_are_listed_in_the_order_of_service,
+    a_person_decides_that_a_batch_was_committed,
+    a_person_decides_that_a_batch_is_absent,
+    a_decision_about_a_batch_that_is_not_held_changes_nothing,
+    of_two_people_who_decide_at_once_one_is_heard,
+}
+
+/// A batch of which nobody knows whether the ledger has it, and one more behind it.
+fn in_doubt(store: &Store) -> Taken {
+    store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
+    let taken = store.take_one("a::b");
+    store.outcome(&taken, Outcome::Unknown);
+    taken
+}
+
+fn held(db: &Database, reason: &str) -> Option<Held> {
+    Some(Held { since: db.now(), reason: reason.to_owned() })
+}
+
+fn a_held_batch_keeps_its_state_and_says_since_when_and_why(db: &Database) {
+    let store = db.open();
+    let ways = [
+        (BatchState::InDoubt, Outcome::Unknown, LedgerStatus::Unknown),
+        (BatchState::Pending, Outcome::Accepted, LedgerStatus::Pending),
+        (BatchState::Valid, Outcome::Accepted, LedgerStatus::Valid),
+    ];
+    for (number, (state, outcome, status)) in (1..).zip(ways) {
+        let name = format!("s::{number}");
+        store.add_all(&[batch(&name, number)]);
+        let taken = store.take_one(&name);
+        store.outcome(&taken, outcome);
+        store.status(&taken, status);
+        db.later(1);
+        let recorded = store.hold(&taken, "nobody knows \0");
+        assert_eq!(recorded, Recorded::Done { state, next_waits: false });
+        let stored = store.one(&name, number);
+        assert_eq!(stored.progress.state, state);
+        assert_eq!(stored.held, held(db, "nobody knows \u{fffd}"));
+        assert_eq!(stored.checked_at, Some(db.now()));
+        assert!(store.take(&[&name]).is_empty());
+    }
+}
+
+fn a_hold_stays_as_it_began_while_the_batch_stays(db: &Database) {
+    let store = db.open();
+    let taken = in_doubt(&store);
+    store.hold(&taken, "first");
+    let first = held(db, "first");
+    db.later(60);
+    store.hold(&taken, "second");
+    store.status(&taken, LedgerStatus::Unknown);
+    store.evidence(&taken, Evidence::Inconclusive);
+    assert_eq!(store.one("a::b", 1).held, first);
+    assert_eq!(db.open().one("a::b", 1).held, first);
+}
+
+fn a_hold_ends_when_the_batch_moves(db: &Database) {
+    let store = db.open();
+    let taken = in_doubt(&store);
+    store.hold(&taken, "nobody knows");
+    store.evidence(&taken, Evidence::Present);
+    assert_eq!(store.one("a::b", 1).held, None);
+    store.hold(&taken, "it does not move");
+    store.evidence(&taken, Evidence::Absent);
+    assert_eq!(store.one("a::b", 1).held, None);
+
+    let again = store.take_one("a::b");
+    store.outcome(&again, Outcome::Accepted);
+    assert_eq!(store.one("a::b", 1).held, None);
+    store.hold(&again, "once more");
+    store.status(&again, LedgerStatus::Committed);
+    assert_eq!(store.one("a::b", 1).held, None);
+    assert_eq!(store.one("a::b", 2).held, None);
+    assert!(store.held(None, 9).unwrap().is_empty());
+}
+
+fn only_a_batch_that_the_ledger_is_asked_for_is_held(db: &Database) {
+    let store = db.open();
+    store.add_all(&[1, 2, 3].map(|number| batch(&format!("s::{number}"), number)));
+    let [delayed, proven] = ["s::1", "s::2"].map(|name| store.take_one(name));
+    let held = |taken: &Taken, event| {
+        let hold = Some("too early".to_owned());
+        store.record_one(Change { hold, ..happened(taken, event) })
+    };
+    held(&delayed, Event::Outcome { attempt: 1, outcome: Outcome::Busy });
+    held(&proven, Event::status(LedgerStatus::Committed));
+    let new = Taken { service_id: service("s::3"), batch_id: id(3), attempt: 0, ..delayed };
+    let refused = store.hold(&new, "too early");
+    assert!(matches!(refused, Recorded::Stale(Stale::Transition(_))), "{refused:?}");
+    assert!(store.held(None, 9).unwrap().is_empty());
+}
+
+fn held_batches_are_listed_in_the_order_of_service(db: &Database) {
+    let store = db.open();
+    for (number, name) in [(1, "c"), (2, "a"), (3, "d"), (4, "b")] {
+        store.add_all(&[batch(name, number)]);
+        let taken = store.take_one(name);
+        store.outcome(&taken, Outcome::Unknown);
+        if name != "d" {
+            store.hold(&taken, name);
+        }
+    }
+    let listed = |after: Option<&str>, limit| -> Vec<String> {
+        let held = store.held(after.map(service).as_ref(), limit).unwrap();
+        held.into_iter().map(|batch| batch.held.unwrap().reason).collect()
+    };
+    assert_eq!(listed(None, 9), ["a", "b", "c"]);
+    assert_eq!(listed(None, 2), ["a", "b"]);
+    assert_eq!(listed(Some("b"), 2), ["c"]);
+}
+
+fn outcomes(store: &Store, number: u64) -> Vec<String> {
+    let story = store.story(&service("a::b"), &id(number)).unwrap().unwrap();
+    story.failed_attempts.into_iter().map(|attempt| attempt.outcome).collect()
+}
+
+fn a_person_decides_that_a_batch_was_committed(db: &Database) {
+    let store = db.open();
+    let taken = in_doubt(&store);
+    store.hold(&taken, "nobody knows");
+    let decided = store.decide(&taken.service_id, &taken.batch_id, Decision::Committed).unwrap();
+    assert_eq!(decided, Recorded::Done { state: BatchState::Committed, next_waits: true });
+    assert_eq!(outcomes(&store, 1), ["outcome unknown, then committed, as a person decided"]);
+    assert_eq!(store.take_one("a::b").batch_id, id(2));
+}
+
+fn a_person_decides_that_a_batch_is_absent(db: &Database) {
+    let store = db.open();
+    let taken = in_doubt(&store);
+    store.hold(&taken, "nobody knows");
+    let decided = store.decide(&taken.service_id, &taken.batch_id, Decision::Absent).unwrap();
+    assert_eq!(decided, Recorded::Done { state: BatchState::Absent, next_waits: false });
+    assert_eq!(outcomes(&store, 1), ["outcome unknown, then absent, as a person decided"]);
+    let again = store.take_one("a::b");
+    assert_eq!((again.batch_id, again.attempt), (id(1), 2));
+}
+
+fn a_decision_about_a_batch_that_is_not_held_changes_nothing(db: &Database) {
+    let store = db.open();
+    let taken = in_doubt(&store);
+    let decide = |name, number, decision| store.decide(&service(name), &id(number), decision);
+    for decision in [Decision::Committed, Decision::Absent] {
+        let not_held = |state| Recorded::Stale(Stale::NotHeld { state });
+        let before = store.story(&service("a::b"), &id(1)).unwrap();
+        assert_eq!(decide("a::b", 1, decision).unwrap(), not_held(BatchState::InDoubt));
+        assert_eq!(decide("a::b", 2, decision).unwrap(), not_held(BatchState::New));
+        assert_eq!(decide("a::b", 9, decision).unwrap(), Recorded::NotFound);
+        assert_eq!(decide("c::d", 1, decision).unwrap(), Recorded::NotFound);
+        assert_eq!(store.story(&service("a::b"), &id(1)).unwrap(), before);
+    }
+    store.hold(&taken, "nobody knows");
+    store.status(&taken, LedgerStatus::Committed);
+    let too_late = decide("a::b", 1, Decision::Absent).unwrap();
+    let Recorded::Stale(stale) = too_late else { panic!("{too_late:?}") };
+    assert_eq!(stale.to_string(), "the batch is committed, and not held: no person is to decide");
+}
+
+fn of_two_people_who_decide_at_once_one_is_heard(db: &Database) {
+    let store = db.open();
+    let taken = in_doubt(&store);
+    store.hold(&taken, "nobody knows");
+    let decided = thread::scope(|scope| {
+        let both = [Decision::Committed, Decision::Absent].map(|decision| {
+            let (store, taken) = (&store, &taken);
+            scope.spawn(move || store.decide(&taken.service_id, &taken.batch_id, decision).unwrap())
+        });
+        both.map(|thread| thread.join().unwrap())
+    });
+    let heard = |decided: &&Recorded| matches!(decided, Recorded::Done { .. });
+    assert_eq!(decided.iter().filter(heard).count(), 1, "{decided:?}");
+    assert_eq!(outcomes(&store, 1).len(), 1);
+}

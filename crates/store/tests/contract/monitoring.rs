@@ -1,0 +1,356 @@
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use grid_batch_core::{
+    BatchError, BatchState, BatchUpdater, Doubt, DoubtStore, Evidence, LedgerStatus, Outcome,
+    PendingBatchStore, PollPace, Receipt, StatusReport, Taken, Ticket, Verdict,
+};
+use grid_batch_store::{Change, Decision, MonitorStore, PendingBatch, Recorded, Store};
+
+use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
+
+on_both! {
+    all_that_is_pending_is_given_or_what_is_due_or_what_is_of_some_services,
+    statuses_are_written_with_their_reasons,
+    an_answer_that_names_no_batch_is_an_error_that_changes_nothing,
+    groups_are_one_commit,
+    verdicts_are_one_commit,
+    what_comes_too_late_changes_nothing_and_is_no_error,
+    an_answer_about_an_earlier_attempt_changes_nothing,
+    an_answer_that_an_earlier_attempt_was_committed_counts,
+    an_answer_that_was_not_asked_for_here_is_about_the_present_attempt,
+    a_question_that_was_given_up_does_not_hinder_the_next,
+    a_doubt_tells_what_evidence_needs,
+    doubts_are_only_of_batches_still_to_be_followed,
+    verdicts_are_recorded_each_for_itself,
+    proof_of_a_commit_counts_in_whatever_epoch_and_other_evidence_in_its_own,
+    holds_are_told_of,
+}
+
+type Heard = Arc<Mutex<Vec<(Change, Recorded)>>>;
+
+fn monitor(store: &Store) -> (MonitorStore, Heard) {
+    let heard = Heard::default();
+    let hear = Arc::clone(&heard);
+    let monitor = MonitorStore::new(store.clone(), move |change, recorded| {
+        hear.lock().unwrap().push((change.clone(), recorded));
+    });
+    (monitor, heard)
+}
+
+fn recorded(heard: &Heard) -> Vec<Recorded> {
+    heard.lock().unwrap().drain(..).map(|(_, recorded)| recorded).collect()
+}
+
+/// Services `s::1`, `s::2`, ... with a batch of that number each, accepted.
+fn accepted(store: &Store, count: u64) -> Vec<Taken> {
+    (1..=count)
+        .map(|number| {
+            let name = format!("s::{number}");
+            store.add_all(&[batch(&name, number)]);
+            let taken = store.take_one(&name);
+            store.outcome(&taken, Outcome::Accepted);
+            taken
+        })
+        .collect()
+}
+
+fn report(number: u64, status: LedgerStatus) -> StatusReport {
+    StatusReport { batch_id: id(number).to_string(), status, receipts: Vec::new() }
+}
+
+fn state(store: &Store, number: u64) -> BatchState {
+    store.one(&format!("s::{number}"), number).progress.state
+}
+
+fn doubt(monitor: &MonitorStore, number: u64) -> Doubt {
+    let ids = [id(number).to_string()];
+    let [doubt] = monitor.get_doubts(&format!("s::{number}"), &ids).unwrap().try_into().unwrap();
+    doubt
+}
+
+/// The batch is sent once more, and accepted.
+fn send_again(store: &Store, taken: &Taken) -> Taken {
+    store.evidence(taken, Evidence::Absent);
+    let again = store.take_one(taken.service_id.as_str());
+    store.outcome(&again, Outcome::Accepted);
+    again
+}
+
+fn done(state: BatchState) -> Recorded {
+    Recorded::Done { state, next_waits: false }
+}
+
+fn all_that_is_pending_is_given_or_what_is_due_or_what_is_of_some_services(db: &Database) {
+    let store = db.open();
+    let taken = accepted(&store, 3);
+    db.later(1);
+    store.status(&taken[0], LedgerStatus::Pending);
+    let (monitor, heard) = monitor(&store);
+    let numbers = |pending: Vec<PendingBatch>| -> Vec<_> {
+        pending.into_iter().map(|batch| batch.batch_id).collect()
+    };
+    assert_eq!(numbers(monitor.get_pending_batch_ids(9).unwrap()), [2, 3, 1].map(id));
+    assert_eq!(numbers(monitor.get_pending_batch_ids(1).unwrap()), [2].map(id));
+    let second = Duration::from_secs(1);
+    let pace = PollPace { interval: second, longest: second };
+    let due = monitor.get_due_batch_ids(db.now(), pace, 9).unwrap();
+    assert_eq!(numbers(due.clone()), [2, 3].map(id));
+    let of = ["s::1", "s::3"].map(str::to_owned);
+    assert_eq!(numbers(monitor.get_pending_batch_ids_of(&of, 9).unwrap()), [3, 1].map(id));
+
+    db.later(1);
+    monitor.mark_checked(&due).unwrap();
+    assert_eq!(numbers(monitor.get_pending_batch_ids(9).unwrap()), [1, 2, 3].map(id));
+    assert!(recorded(&heard).is_empty());
+    let error = monitor.get_pending_batch_ids_of(&["no service".to_owned()], 9).unwrap_err();
+    assert!(matches!(error, BatchError::InvalidAnswer(_)), "{error}");
+}
+
+fn statuses_are_written_with_their_reasons(db: &Database) {
+    let store = db.open();
+    accepted(&store, 2);
+    let (monitor, heard) = monitor(&store);
+    let receipt = Receipt {
+        transaction_id: Some(id(7)),
+        error_message: "no such contract".to_owned(),
+        error_data: Vec::new(),
+    };
+    let receipts = vec![receipt.clone()];
+    let invalid = StatusReport { receipts, ..report(1, LedgerStatus::Invalid) };
+    monitor.update_batch_statuses("s::1", &[invalid]).unwrap();
+    // A batch of another service is not touched.
+    monitor.update_batch_statuses("s::1", &[report(2, LedgerStatus::Committed)]).unwrap();
+
+    let story = store.story(&service("s::1"), &id(1)).unwrap().unwrap();
+    assert_eq!(story.batch.progress.state, BatchState::Invalid);
+    assert_eq!(story.receipts, [receipt]);
+    assert_eq!(state(&store, 2), BatchState::Pending);
+    assert_eq!(recorded(&heard), [done(BatchState::Invalid), Recorded::NotFound]);
+}
+
+fn an_answer_that_names_no_batch_is_an_error_that_changes_nothing(db: &Database) {
+    let store = db.open();
+    accepted(&store, 1);
+    let (monitor, heard) = monitor(&store);
+    let good = report(1, LedgerStatus::Committed);
+    let bad = StatusReport { batch_id: "zz".to_owned(), ..good.clone() };
+    let error = monitor.update_batch_statuses("s::1", &[good.clone(), bad]).unwrap_err();
+    assert!(matches!(error, BatchError::InvalidAnswer(_)), "{error}");
+    assert!(monitor.update_batch_statuses("no service", &[good]).is_err());
+    assert!(monitor.get_doubts("s::1", &["zz".to_owned()]).is_err());
+    assert_eq!(state(&store, 1), BatchState::Pending);
+    assert!(recorded(&heard).is_empty());
+}
+
+/// From now on nothing of this service can be written.
+fn forbid(db: &Database, service: &str) {
+    let sql = if db.is_postgres() {
+        format!(
+            "create function forbid() returns trigger language plpgsql as
+                 'begin raise exception ''forbidden''; end';
+             create trigger forbid before update on batch_statuses for each row
+                 when (new.service_id = '{service}') execute function forbid();"
+        )
+    } else {
+        format!(
+            "create trigger forbid before update on batch_statuses
+                 when new.service_id = '{service}'
+                 begin select raise(abort, 'forbidden'); end;"
+        )
+    };
+    db.execute(&sql).unwrap();
+}
+
+fn groups_are_one_commit(db: &Database) {
+    let store = db.open();
+    accepted(&store, 3);
+    let (monitor, heard) = monitor(&store);
+    let group = |number, status| (format!("s::{number}"), vec![report(number, status)]);
+    monitor
+        .update_groups(&[group(1, LedgerStatus::Committed), group(2, LedgerStatus::Valid)])
+        .unwrap();
+    assert_eq!(recorded(&heard), [done(BatchState::Committed), done(BatchState::Valid)]);
+
+    forbid(db, "s::3");
+    let groups = [group(2, LedgerStatus::Committed), group(3, LedgerStatus::Valid)];
+    let error = monitor.update_groups(&groups).unwrap_err();
+    assert!(error.to_string().contains("forbidden"), "{error}");
+    assert_eq!(state(&store, 2), BatchState::Valid);
+    assert!(recorded(&heard).is_empty());
+}
+
+fn verdicts_are_one_commit(db: &Database) {
+    let store = db.open();
+    accepted(&store, 2);
+    let (monitor, heard) = monitor(&store);
+    let verdicts =
+        [1, 2].map(|number| (doubt(&monitor, number), Verdict::Hold("nobody knows".to_owned())));
+    forbid(db, "s::2");
+    assert!(monitor.settle(&verdicts).is_err());
+    assert!(store.held(None, 9).unwrap().is_empty());
+    assert!(recorded(&heard).is_empty());
+}
+
+fn what_comes_too_late_changes_nothing_and_is_no_error(db: &Database) {
+    let store = db.open();
+    let taken = accepted(&store, 2);
+    let (monitor, heard) = monitor(&store);
+    let doubts = [1, 2].map(|number| doubt(&monitor, number));
+    store.status(&taken[0], LedgerStatus::Committed);
+    send_again(&store, &taken[1]);
+    let before = [1, 2].map(|number| store.one(&format!("s::{number}"), number));
+
+    monitor.update_batch_statuses("s::1", &[report(1, LedgerStatus::Invalid)]).unwrap();
+    let verdicts = [
+        Verdict::Evidence(Evidence::Absent),
+        Verdict::Evidence(Evidence::Present),
+        Verdict::Hold("nobody knows".to_owned()),
+    ];
+    for verdict in verdicts {
+        let late = doubts.clone().map(|doubt| (doubt, verdict.clone()));
+        monitor.settle(&late).unwrap();
+    }
+    assert_eq!([1, 2].map(|number| store.one(&format!("s::{number}"), number)), before);
+    assert!(recorded(&heard).iter().all(|recorded| matches!(recorded, Recorded::Stale(_))));
+}
+
+fn an_answer_about_an_earlier_attempt_changes_nothing(db: &Database) {
+    let store = db.open();
+    let first = accepted(&store, 1).remove(0);
+    let (monitor, _) = monitor(&store);
+    monitor.get_pending_batch_ids(9).unwrap();
+    // While the question is under way, a person has the batch sent again.
+    store.hold(&first, "nobody knows");
+    store.decide(&first.service_id, &first.batch_id, Decision::Absent).unwrap();
+    store.outcome(&store.take_one("s::1"), Outcome::Accepted);
+    monitor.get_pending_batch_ids(9).unwrap();
+
+    let invalid = [report(1, LedgerStatus::Invalid)];
+    monitor.clone().update_batch_statuses("s::1", &invalid).unwrap();
+    assert_eq!(state(&store, 1), BatchState::Pending);
+    // The next answer is about the second attempt.
+    monitor.get_pending_batch_ids(9).unwrap();
+    monitor.update_batch_statuses("s::1", &invalid).unwrap();
+    assert_eq!(state(&store, 1), BatchState::Invalid);
+}
+
+fn an_answer_that_an_earlier_attempt_was_committed_counts(db: &Database) {
+    let store = db.open();
+    let first = accepted(&store, 1).remove(0);
+    let (monitor, _) = monitor(&store);
+    monitor.get_pending_batch_ids(9).unwrap();
+    send_again(&store, &first);
+    monitor.update_batch_statuses("s::1", &[report(1, LedgerStatus::Committed)]).unwrap();
+    assert_eq!(state(&store, 1), BatchState::Committed);
+}
+
+fn an_answer_that_was_not_asked_for_here_is_about_the_present_attempt(db: &Database) {
+    let store = db.open();
+    send_again(&store, &accepted(&store, 1)[0]);
+    let (monitor, _) = monitor(&store);
+    monitor.update_batch_statuses("s::1", &[report(1, LedgerStatus::Invalid)]).unwrap();
+    assert_eq!(state(&store, 1), BatchState::Invalid);
+}
+
+fn a_question_that_was_given_up_does_not_hinder_the_next(db: &Database) {
+    let store = db.open();
+    let first = accepted(&store, 1).remove(0);
+    let (monitor, _) = monitor(&store);
+    let asked = monitor.get_pending_batch_ids(9).unwrap();
+    send_again(&store, &first);
+    monitor.mark_checked(&asked).unwrap();
+    monitor.get_pending_batch_ids_of(&["s::1".to_owned()], 9).unwrap();
+    monitor.update_batch_statuses("s::1", &[report(1, LedgerStatus::Valid)]).unwrap();
+    assert_eq!(state(&store, 1), BatchState::Valid);
+}
+
+fn a_doubt_tells_what_evidence_needs(db: &Database) {
+    let store = db.open();
+    db.later(5);
+    let taken = send_again(&store, &accepted(&store, 1)[0]);
+    db.execute("update batch_statuses set epoch = 7").unwrap();
+    let (monitor, _) = monitor(&store);
+    let expected = Doubt {
+        service_id: service("s::1"),
+        batch_id: id(1),
+        transaction_ids: batch("s::1", 1).transaction_ids,
+        ticket: Ticket { attempt: 2, epoch: 7 },
+        state: BatchState::Pending,
+        submitted_at: db.now(),
+        since: db.now(),
+        held: false,
+    };
+    assert_eq!(doubt(&monitor, 1), expected);
+    store.hold(&Taken { epoch: 7, ..taken }, "nobody knows");
+    assert_eq!(doubt(&monitor, 1), Doubt { held: true, ..expected });
+}
+
+fn doubts_are_only_of_batches_still_to_be_followed(db: &Database) {
+    let store = db.open();
+    let (monitor, _) = monitor(&store);
+    store.add_all(&[1, 2, 3].map(|number| batch("a::b", number)));
+    store.commit_next("a::b");
+    let ids = [1, 2, 3, 9].map(|number| id(number).to_string());
+    assert!(monitor.get_doubts("a::b", &ids).unwrap().is_empty());
+    store.outcome(&store.take_one("a::b"), Outcome::Unknown);
+    let doubts = monitor.get_doubts("a::b", &ids).unwrap();
+    assert_eq!(doubts.iter().map(|doubt| doubt.batch_id).collect::<Vec<_>>(), [id(2)]);
+    assert!(monitor.get_doubts("c::d", &ids).unwrap().is_empty());
+    assert!(monitor.get_doubts("a::b", &[]).unwrap().is_empty());
+}
+
+fn verdicts_are_recorded_each_for_itself(db: &Database) {
+    let store = db.open();
+    let taken = accepted(&store, 4);
+    store.add_all(&[batch("s::1", 11)]);
+    let (monitor, heard) = monitor(&store);
+    let verdicts = [
+        Verdict::Evidence(Evidence::Committed),
+        Verdict::Evidence(Evidence::Absent),
+        Verdict::Evidence(Evidence::Inconclusive),
+        Verdict::Hold("nobody knows".to_owned()),
+    ];
+    let settled: Vec<_> =
+        (1..).zip(verdicts).map(|(number, verdict)| (doubt(&monitor, number), verdict)).collect();
+    let settled_at = db.later(1);
+    monitor.settle(&settled).unwrap();
+    let committed = Recorded::Done { state: BatchState::Committed, next_waits: true };
+    let pending = done(BatchState::Pending);
+    assert_eq!(recorded(&heard), [committed, done(BatchState::Absent), pending, pending]);
+    for number in [3, 4] {
+        let stored = store.one(&format!("s::{number}"), number);
+        assert_eq!(stored.checked_at, Some(settled_at));
+        assert_eq!(stored.held.is_some(), number == 4);
+    }
+    let story = store.story(&taken[1].service_id, &id(2)).unwrap().unwrap();
+    assert_eq!(story.failed_attempts[0].outcome, "absent");
+}
+
+fn proof_of_a_commit_counts_in_whatever_epoch_and_other_evidence_in_its_own(db: &Database) {
+    let store = db.open();
+    accepted(&store, 2);
+    let (monitor, _) = monitor(&store);
+    let [absent, committed] = [1, 2].map(|number| doubt(&monitor, number));
+    db.execute("update batch_statuses set epoch = epoch + 1").unwrap();
+    let verdicts = [
+        (absent, Verdict::Evidence(Evidence::Absent)),
+        (committed, Verdict::Evidence(Evidence::Committed)),
+    ];
+    monitor.settle(&verdicts).unwrap();
+    assert_eq!(state(&store, 1), BatchState::Pending);
+    assert_eq!(state(&store, 2), BatchState::Committed);
+}
+
+fn holds_are_told_of(db: &Database) {
+    let store = db.open();
+    accepted(&store, 1);
+    let (monitor, heard) = monitor(&store);
+    monitor.settle(&[(doubt(&monitor, 1), Verdict::Hold("nobody knows".to_owned()))]).unwrap();
+    let [(change, recorded)] = heard.lock().unwrap().clone().try_into().unwrap();
+    assert_eq!(change.hold.as_deref(), Some("nobody knows"));
+    assert_eq!((change.service_id, change.batch_id), (service("s::1"), id(1)));
+    assert_eq!(recorded, done(BatchState::Pending));
+}
