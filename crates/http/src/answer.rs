@@ -2,7 +2,7 @@ use std::time::{Duration, SystemTime};
 
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
-use crate::HttpError;
+use crate::{HttpError, one_line};
 
 /// What came back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,25 +16,11 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// So much of a body is shown to people.
-    const SHOWN: usize = 500;
-
     /// The body as it may be shown to people: its beginning, in one line.
     pub fn text(&self) -> String {
-        let body = match &self.body {
-            Ok(body) => body,
-            Err(error) => return error.to_string(),
-        };
-        let beginning = &body[..body.len().min(4 * Self::SHOWN)];
-        let text = String::from_utf8_lossy(beginning);
-        let words: Vec<&str> = text
-            .split(|c: char| c.is_whitespace() || c.is_control())
-            .filter(|w| !w.is_empty())
-            .collect();
-        let line = words.join(" ");
-        match line.char_indices().nth(Self::SHOWN) {
-            Some((end, _)) => format!("{}…", &line[..end]),
-            None => line,
+        match &self.body {
+            Ok(body) => one_line(body),
+            Err(error) => error.to_string(),
         }
     }
 }
@@ -52,19 +38,6 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn answer(body: impl Into<Vec<u8>>) -> Answer {
-        Answer { status: 500, retry_after: None, body: Ok(body.into()) }
-    }
-
-    #[test]
-    fn a_body_is_shown_in_one_line_and_not_whole() {
-        assert_eq!(answer("{\n  \"a\":\t1\u{7}}\n").text(), "{ \"a\": 1 }");
-        assert_eq!(answer(vec![0xff; 3]).text(), "\u{fffd}\u{fffd}\u{fffd}");
-        let long = answer("é".repeat(10_000)).text();
-        assert_eq!(long.chars().count(), Answer::SHOWN + 1);
-        assert_eq!(answer("").text(), "");
-    }
 
     #[test]
     fn a_pause_is_read_in_seconds_and_as_a_date() {

@@ -4,9 +4,12 @@ use std::{
 };
 
 use bytes::Bytes;
-use reqwest::{Client, RequestBuilder, Response, redirect::Policy};
+use reqwest::{Client, Method, Request, Response, redirect::Policy};
 
-use crate::{Answer, HttpError, answer::retry_after, error::with_sources};
+use crate::{
+    Answer, HttpError, address::HTTP, answer::retry_after, error::with_sources, target::Target,
+    tls::choose_cryptography,
+};
 
 /// How requests are made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +48,7 @@ pub struct HttpClient {
 impl HttpClient {
     /// A client with these options.
     pub fn new(options: &HttpOptions) -> Result<Self, HttpError> {
-        crate::socket::choose_cryptography();
+        choose_cryptography();
         let client = Client::builder()
             .connect_timeout(options.connect_limit)
             .timeout(options.request_limit)
@@ -61,7 +64,7 @@ impl HttpClient {
 
     /// GETs an address with these headers.
     pub async fn get(&self, url: &str, headers: &[(&str, &str)]) -> Result<Answer, HttpError> {
-        self.ask(self.client.get(url), headers).await
+        self.ask(request(Method::GET, url, headers)?).await
     }
 
     /// POSTs a body to an address with these headers.
@@ -71,17 +74,13 @@ impl HttpClient {
         headers: &[(&str, &str)],
         body: impl Into<Bytes>,
     ) -> Result<Answer, HttpError> {
-        self.ask(self.client.post(url).body(body.into()), headers).await
+        let mut request = request(Method::POST, url, headers)?;
+        *request.body_mut() = Some(body.into().into());
+        self.ask(request).await
     }
 
-    async fn ask(
-        &self,
-        request: RequestBuilder,
-        headers: &[(&str, &str)],
-    ) -> Result<Answer, HttpError> {
-        let request =
-            headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
-        let response = request.send().await.map_err(HttpError::of_request)?;
+    async fn ask(&self, request: Request) -> Result<Answer, HttpError> {
+        let response = self.client.execute(request).await.map_err(HttpError::of_request)?;
         let retry_after = retry_after(response.headers(), SystemTime::now());
         let status = response.status().as_u16();
         Ok(Answer { status, retry_after, body: self.read(response).await })
@@ -97,6 +96,13 @@ impl HttpClient {
         }
         Ok(body)
     }
+}
+
+fn request(method: Method, url: &str, headers: &[(&str, &str)]) -> Result<Request, HttpError> {
+    let target = Target::new(url, HTTP, headers)?;
+    let mut request = Request::new(method, target.url);
+    *request.headers_mut() = target.headers;
+    Ok(request)
 }
 
 impl fmt::Debug for HttpClient {

@@ -23,7 +23,13 @@ pub enum HttpError {
         /// As much as is read.
         limit: usize,
     },
-    /// The other side of a socket did not agree to open it, or said what it must not.
+    /// A socket was not opened, but answered.
+    #[error("the socket was refused with HTTP status {status}")]
+    Refused {
+        /// The HTTP status.
+        status: u16,
+    },
+    /// The other side of a socket said what it must not.
     #[error("the socket cannot be used: {0}")]
     Socket(String),
 }
@@ -45,7 +51,9 @@ impl HttpError {
 impl From<HttpError> for BatchError {
     fn from(error: HttpError) -> Self {
         match error {
-            HttpError::TooLong { .. } => Self::InvalidAnswer(error.to_string()),
+            HttpError::TooLong { .. } | HttpError::Socket(_) => {
+                Self::InvalidAnswer(error.to_string())
+            }
             HttpError::Client(_) | HttpError::Request(_) => Self::InternalError(error.to_string()),
             _ => Self::Unavailable(error.to_string()),
         }

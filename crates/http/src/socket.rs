@@ -4,28 +4,35 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{SinkExt, Stream, StreamExt, stream::BoxStream};
+use bytes::Bytes;
+use futures_util::{
+    SinkExt, Stream, StreamExt,
+    stream::{BoxStream, unfold},
+};
+use reqwest::Url;
 use tokio::{net::TcpStream, time::timeout};
 use tokio_tungstenite::{
-    MaybeTlsStream, WebSocketStream, connect_async_with_config,
+    MaybeTlsStream, WebSocketStream, client_async_tls_with_config,
     tungstenite::{
         Error as SocketError, Message,
         client::IntoClientRequest,
-        http::{HeaderName, HeaderValue},
-        protocol::WebSocketConfig,
+        error::ProtocolError::{HandshakeIncomplete, ResetWithoutClosingHandshake},
+        handshake::client::Request,
+        protocol::{CloseFrame, WebSocketConfig},
     },
 };
 
-use crate::HttpError;
+use crate::{HttpError, address::HTTP_AND_SOCKETS, target::Target, tls::choose_cryptography};
 
 /// How a socket is held open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SocketOptions {
     /// The longest that opening it may take.
     pub open_limit: Duration,
-    /// A socket on which nothing comes for so long, not even a ping, is broken.
+    /// A socket on which nothing comes for so long is broken. The other side is asked for a sign of
+    /// life at half of it.
     pub silence_limit: Duration,
-    /// So many bytes may be in one frame.
+    /// So many bytes may be in one text.
     pub frame_limit: usize,
 }
 
@@ -50,6 +57,8 @@ impl Stream for TextFrames {
     }
 }
 
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
 /// Opens a socket at an address of `http`, `https`, `ws` or `wss`, and says these texts first.
 pub async fn open_socket(
     url: &str,
@@ -57,94 +66,114 @@ pub async fn open_socket(
     first: &[&str],
     options: &SocketOptions,
 ) -> Result<TextFrames, HttpError> {
-    choose_cryptography();
-    let request = request(url, headers)?;
-    let config = WebSocketConfig::default()
-        .max_message_size(Some(options.frame_limit))
-        .max_frame_size(Some(options.frame_limit));
-    let opening = async {
-        let (mut socket, _) =
-            connect_async_with_config(request, Some(config), true).await.map_err(of_opening)?;
-        for text in first {
-            socket.send(Message::text(*text)).await.map_err(of_socket)?;
-        }
-        Ok(socket)
-    };
-    let socket = timeout(options.open_limit, opening).await.map_err(|_| {
-        HttpError::NoAnswer(format!("the socket did not open within {:?}", options.open_limit))
+    let target = Target::new(url, HTTP_AND_SOCKETS, headers)?;
+    let SocketOptions { open_limit, silence_limit, frame_limit } = *options;
+    let socket = timeout(open_limit, open(target, first, frame_limit)).await.map_err(|_| {
+        HttpError::NoAnswer(format!("the socket did not open within {open_limit:?}"))
     })??;
-    Ok(TextFrames(texts(socket, options.silence_limit).boxed()))
+    Ok(TextFrames(texts(socket, silence_limit).boxed()))
 }
 
-/// The process has one source of cryptography; where nobody chose one before, it is `ring`.
-pub(crate) fn choose_cryptography() {
-    // An error says that there is one already.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-}
-
-fn request(
-    url: &str,
-    headers: &[(&str, &str)],
-) -> Result<tokio_tungstenite::tungstenite::handshake::client::Request, HttpError> {
-    let unusable = |error: &dyn std::fmt::Display| HttpError::Request(error.to_string());
-    let url = match url.strip_prefix("http") {
-        Some(rest) => format!("ws{rest}"),
-        None => url.to_owned(),
-    };
-    let mut request = url.into_client_request().map_err(|error| unusable(&error))?;
-    for (name, value) in headers {
-        let name: HeaderName = name.parse().map_err(|error| unusable(&error))?;
-        let value: HeaderValue = value.parse().map_err(|error| unusable(&error))?;
-        request.headers_mut().insert(name, value);
+async fn open(target: Target, first: &[&str], limit: usize) -> Result<Socket, HttpError> {
+    choose_cryptography();
+    let stream = connect(&target.url).await?;
+    let config =
+        WebSocketConfig::default().max_message_size(Some(limit)).max_frame_size(Some(limit));
+    let (mut socket, _) =
+        client_async_tls_with_config(handshake(target)?, stream, Some(config), None)
+            .await
+            .map_err(of_socket)?;
+    for text in first {
+        socket.send(Message::text(*text)).await.map_err(of_socket)?;
     }
+    Ok(socket)
+}
+
+async fn connect(url: &Url) -> Result<TcpStream, HttpError> {
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port_or_known_default().unwrap_or_default();
+    let stream = TcpStream::connect(format!("{host}:{port}"))
+        .await
+        .map_err(|error| HttpError::NotSent(error.to_string()))?;
+    stream.set_nodelay(true).map_err(|error| HttpError::NotSent(error.to_string()))?;
+    Ok(stream)
+}
+
+fn handshake(target: Target) -> Result<Request, HttpError> {
+    let url = target.url.as_str();
+    let url = url.strip_prefix("http").map_or_else(|| url.to_owned(), |rest| format!("ws{rest}"));
+    let mut request = url.into_client_request().map_err(of_socket)?;
+    request.headers_mut().extend(target.headers);
     Ok(request)
 }
 
-type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
-
-/// The socket's texts. Pings are answered by reading on.
+/// The socket's texts until it breaks.
 fn texts(
     socket: Socket,
     silence: Duration,
 ) -> impl Stream<Item = Result<String, HttpError>> + Send {
-    futures_util::stream::unfold(Some(socket), move |socket| async move {
+    unfold(Some(socket), move |socket| async move {
         let mut socket = socket?;
-        loop {
-            let error = match timeout(silence, socket.next()).await {
-                Ok(Some(Ok(Message::Text(text)))) => {
-                    return Some((Ok(text.as_str().to_owned()), Some(socket)));
-                }
-                Ok(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => continue,
-                Ok(Some(Ok(Message::Binary(_) | Message::Frame(_)))) => {
-                    HttpError::Socket("it sent bytes where text was to come".to_owned())
-                }
-                Ok(Some(Ok(Message::Close(frame)))) => {
-                    let reason = frame.map_or_else(|| "no reason".to_owned(), |f| f.to_string());
-                    HttpError::NoAnswer(format!("the socket was closed: {reason}"))
-                }
-                Ok(Some(Err(error))) => of_socket(error),
-                Ok(None) => HttpError::NoAnswer("the socket ended".to_owned()),
-                Err(_) => HttpError::NoAnswer(format!("nothing came for {silence:?}")),
-            };
-            return Some((Err(error), None));
+        match next_text(&mut socket, silence).await {
+            Ok(text) => Some((Ok(text), Some(socket))),
+            Err(error) => Some((Err(error), None)),
         }
     })
 }
 
-fn of_opening(error: SocketError) -> HttpError {
-    match error {
-        SocketError::Http(answer) => {
-            HttpError::Socket(format!("it was refused with HTTP status {}", answer.status()))
+async fn next_text(socket: &mut Socket, silence: Duration) -> Result<String, HttpError> {
+    loop {
+        match next_message(socket, silence).await? {
+            Message::Text(text) => return Ok(text.as_str().to_owned()),
+            // Reading on answers a ping.
+            Message::Ping(_) | Message::Pong(_) => {}
+            Message::Close(frame) => return Err(closed(frame)),
+            Message::Binary(_) | Message::Frame(_) => {
+                let text = "it sent bytes where text was to come";
+                return Err(HttpError::Socket(text.to_owned()));
+            }
         }
-        SocketError::Io(error) => HttpError::NotSent(error.to_string()),
-        error => of_socket(error),
     }
+}
+
+/// What comes next. A side that has been silent for half of the limit is asked whether it lives:
+/// not every ledger says so by itself.
+async fn next_message(socket: &mut Socket, silence: Duration) -> Result<Message, HttpError> {
+    if let Ok(message) = timeout(silence / 2, receive(socket)).await {
+        return message;
+    }
+    let asking = async {
+        socket.send(Message::Ping(Bytes::new())).await.map_err(of_socket)?;
+        receive(socket).await
+    };
+    match timeout(silence / 2, asking).await {
+        Ok(message) => message,
+        Err(_) => Err(HttpError::NoAnswer(format!("nothing came for {silence:?}"))),
+    }
+}
+
+async fn receive(socket: &mut Socket) -> Result<Message, HttpError> {
+    match socket.next().await {
+        Some(message) => message.map_err(of_socket),
+        None => Err(HttpError::NoAnswer("the socket ended".to_owned())),
+    }
+}
+
+fn closed(frame: Option<CloseFrame>) -> HttpError {
+    let reason = frame.map_or_else(|| "no reason".to_owned(), |frame| frame.to_string());
+    HttpError::NoAnswer(format!("the socket was closed: {reason}"))
 }
 
 fn of_socket(error: SocketError) -> HttpError {
     match error {
-        SocketError::Url(error) => HttpError::Request(error.to_string()),
-        SocketError::Capacity(error) => HttpError::Socket(error.to_string()),
+        SocketError::Http(answer) => HttpError::Refused { status: answer.status().as_u16() },
+        SocketError::Url(_) | SocketError::HttpFormat(_) => HttpError::Request(error.to_string()),
+        SocketError::Protocol(HandshakeIncomplete | ResetWithoutClosingHandshake) => {
+            HttpError::NoAnswer(error.to_string())
+        }
+        SocketError::Protocol(_) | SocketError::Capacity(_) | SocketError::Utf8(_) => {
+            HttpError::Socket(error.to_string())
+        }
         error => HttpError::NoAnswer(error.to_string()),
     }
 }

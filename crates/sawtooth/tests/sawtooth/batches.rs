@@ -1,0 +1,50 @@
+//! Batches, their ids, and whom to ask for them.
+
+use std::sync::Arc;
+
+use grid_batch_core::{GlobalScopeId, StatusUrlResolver, Submission};
+use grid_batch_protocol::{Batch, BatchBuilder, Message, SigningKey, TransactionBuilder};
+use grid_batch_sawtooth::{Sawtooth, SawtoothOptions};
+
+pub const SERVICE: &str = "global";
+
+/// A batch of one transaction, unlike those of other numbers.
+pub fn batch(number: u32) -> Batch {
+    let key = SigningKey::from_seed(1);
+    let transaction = TransactionBuilder::new("intkey", "1.0")
+        .inputs(["1cf126"])
+        .outputs(["1cf126"])
+        .nonce(number.to_string())
+        .payload(format!("set a to {number}"))
+        .sign(&key, &key.public_key());
+    BatchBuilder::new().transaction(transaction).sign(&key)
+}
+
+pub fn submission(batch: &Batch) -> Submission<GlobalScopeId> {
+    Submission::new(batch.header_signature.clone(), GlobalScopeId, batch.encode_to_vec())
+}
+
+/// An id that nobody has signed.
+pub fn id(number: usize) -> String {
+    format!("{number:064x}").repeat(2)
+}
+
+pub fn sawtooth() -> Sawtooth {
+    Sawtooth::new(SawtoothOptions::default()).unwrap()
+}
+
+/// Every batch is asked for at these nodes.
+#[derive(Debug)]
+pub struct Nodes(Vec<String>);
+
+impl Nodes {
+    pub fn new(urls: impl IntoIterator<Item = impl Into<String>>) -> Arc<Self> {
+        Arc::new(Self(urls.into_iter().map(Into::into).collect()))
+    }
+}
+
+impl StatusUrlResolver for Nodes {
+    fn status_urls(&self, _: &str, _: &str) -> Vec<String> {
+        self.0.clone()
+    }
+}

@@ -1,0 +1,195 @@
+//! What comes of a POST, answer by answer.
+
+use std::time::Duration;
+
+use grid_batch_core::{
+    Outcome::{Accepted, Busy, NotSent, Refused, Rejected, Unknown},
+    SubmissionAnswer, SubmissionSender,
+};
+use grid_batch_http::HttpOptions;
+use grid_batch_protocol::{BatchList, Message};
+use grid_batch_sawtooth::{BasicAuth, Sawtooth, SawtoothOptions, SawtoothSender};
+use tokio::net::TcpListener;
+
+use crate::{
+    batches::{batch, sawtooth, submission},
+    rest_api::{RestApi, answer, nobody, recorded},
+};
+
+async fn send_to(sender: &SawtoothSender, url: &str) -> SubmissionAnswer {
+    sender.send(url, &submission(&batch(1))).await
+}
+
+/// What comes of it when this is said.
+async fn outcome_of(sender: &SawtoothSender, said: Vec<u8>) -> SubmissionAnswer {
+    let api = RestApi::new([said]).await;
+    let answer = send_to(sender, &api.url()).await;
+    assert_eq!(api.requests().len(), 1, "a batch is POSTed once");
+    answer
+}
+
+#[tokio::test]
+async fn a_batch_is_posted_as_the_rest_api_wants_it() {
+    let api = RestApi::new([recorded("submitted_202", &[])]).await;
+    let basic_auth = Some(BasicAuth::new("Aladdin", "open sesame"));
+    let options = SawtoothOptions { basic_auth, ..SawtoothOptions::default() };
+    let url = format!("{}/base/", api.url());
+    let batch = batch(1);
+    let sender = Sawtooth::new(options).unwrap().sender();
+    let accepted = sender.send(&url, &submission(&batch)).await;
+
+    let expected =
+        SubmissionAnswer { outcome: Accepted, status: Some(202), message: None, retry_after: None };
+    assert_eq!(accepted, expected);
+    let request = api.requests().remove(0);
+    assert_eq!(request.line, "POST /base/batches");
+    for header in [
+        "content-type: application/octet-stream",
+        "authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==",
+    ] {
+        assert!(request.headers.iter().any(|other| other == header), "{request:?}");
+    }
+    assert_eq!(BatchList::decode(&request.body[..]).unwrap().batches, [batch]);
+    assert!(!format!("{sender:?}").contains("QWxh"), "{sender:?}");
+}
+
+#[tokio::test]
+async fn each_recorded_answer_has_its_outcome() {
+    let sender = sawtooth().sender();
+    for (name, status, outcome) in [
+        ("submitted_202", 202, Accepted),
+        ("unknown_error_10", 500, Unknown),
+        ("not_ready_15", 503, Busy),
+        ("timed_out_17", 503, Unknown),
+        ("disconnected_18", 503, Unknown),
+        ("send_timed_out_19", 408, NotSent),
+        ("invalid_response_20", 500, Unknown),
+        ("rejected_30", 400, Rejected),
+        ("queue_full_31", 429, Busy),
+        ("empty_34", 400, Rejected),
+        ("undecodable_35", 400, Rejected),
+        ("wrong_type_42", 400, Refused),
+        ("bad_id_60", 400, Refused),
+        ("batch_not_found_71", 404, Refused),
+        ("too_long_413", 413, Rejected),
+        ("not_found_404", 404, Refused),
+        ("server_error_500", 500, Unknown),
+    ] {
+        let answer = outcome_of(&sender, recorded(name, &[])).await;
+        assert_eq!((answer.outcome, answer.status), (outcome, Some(status)), "{name}");
+        assert_eq!(answer.message.is_none(), outcome == Accepted, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn each_answer_of_a_proxy_has_its_outcome() {
+    let sender = sawtooth().sender();
+    for (status, outcome) in [
+        (200, Accepted),
+        (201, Unknown),
+        (204, Unknown),
+        (301, Refused),
+        (307, Refused),
+        (400, Refused),
+        (401, Refused),
+        (403, Refused),
+        (404, Refused),
+        (405, Refused),
+        (408, Unknown),
+        (413, Rejected),
+        (429, Busy),
+        (499, Refused),
+        (500, Unknown),
+        (502, Unknown),
+        (503, Unknown),
+        (504, Unknown),
+        (999, Unknown),
+    ] {
+        for body in ["", "<html>a page</html>", r#"{"error":"a text"}"#, r#"{"error":{"code":-1}}"#]
+        {
+            let answer = outcome_of(&sender, answer(status, body)).await;
+            assert_eq!((answer.outcome, answer.status), (outcome, Some(status)), "{body}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_ledgers_reason_is_told_and_so_is_a_proxys() {
+    let sender = sawtooth().sender();
+    let message = async |said| outcome_of(&sender, said).await.message.unwrap();
+    assert_eq!(
+        message(recorded("rejected_30", &[])).await,
+        "Submitted Batches Invalid (code 30): The submitted BatchList was rejected by the validator. \
+         It was poorly formed, or has an invalid signature."
+    );
+    assert_eq!(message(answer(502, "<p>\n Bad gateway\n</p>")).await, "<p> Bad gateway </p>");
+    assert_eq!(message(answer(404, "")).await, "an answer without a text");
+}
+
+#[tokio::test]
+async fn a_busy_ledger_may_say_for_how_long() {
+    let sender = sawtooth().sender();
+    let busy = b"HTTP/1.1 429 Busy\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n";
+    let answer = outcome_of(&sender, busy.to_vec()).await;
+    assert_eq!((answer.outcome, answer.retry_after), (Busy, Some(Duration::from_secs(7))));
+}
+
+#[tokio::test]
+async fn a_status_counts_though_its_body_breaks() {
+    let sender = sawtooth().sender();
+    let cut = |name| {
+        let whole = recorded(name, &[]);
+        whole[..whole.len() - 9].to_vec()
+    };
+    for (name, outcome) in [
+        ("submitted_202", Accepted),
+        ("queue_full_31", Busy),
+        ("timed_out_17", Unknown),
+        // Without its code it may be a proxy's.
+        ("rejected_30", Refused),
+        ("not_ready_15", Unknown),
+        ("send_timed_out_19", Unknown),
+    ] {
+        assert_eq!(outcome_of(&sender, cut(name)).await.outcome, outcome, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn what_reached_nobody_is_not_sent() {
+    let sender = sawtooth().sender();
+    let answer = send_to(&sender, &nobody().await).await;
+    assert_eq!((answer.outcome, answer.status), (NotSent, None));
+    assert!(answer.message.unwrap().contains("refused"));
+}
+
+#[tokio::test]
+async fn an_answer_that_ends_before_its_body_is_in_doubt() {
+    let sender = sawtooth().sender();
+    for said in ["", "HTTP/1.1 202 Acc", "garbage\r\n\r\n"] {
+        let answer = outcome_of(&sender, said.into()).await;
+        assert_eq!((answer.outcome, answer.status), (Unknown, None), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn our_own_time_out_is_in_doubt() {
+    // Connections wait there for ever.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let request_limit = Duration::from_millis(100);
+    let http = HttpOptions { request_limit, ..HttpOptions::default() };
+    let sawtooth = Sawtooth::new(SawtoothOptions { http, ..SawtoothOptions::default() }).unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let answer = sawtooth.sender().send(&url, &submission(&batch(1))).await;
+    assert_eq!((answer.outcome, answer.status), (Unknown, None));
+}
+
+#[tokio::test]
+async fn an_address_that_cannot_be_used_is_refused_without_its_secrets() {
+    let sender = sawtooth().sender();
+    for url in ["", "ledger:8008", "ftp://user:pass-word@ledger", "http://user:pass-word@ledger/?x"]
+    {
+        let answer = send_to(&sender, url).await;
+        assert_eq!((answer.outcome, answer.status), (Refused, None), "{url}");
+        assert!(!answer.message.unwrap().contains("pass-word"));
+    }
+}

@@ -1,0 +1,67 @@
+use grid_batch_core::{HeaderId, ServiceScopeId};
+use grid_batch_http::{
+    Answer, HttpClient, HttpError, HttpOptions, SocketOptions, TextFrames, join, open_socket,
+};
+use grid_batch_protocol::CylinderToken;
+
+/// Speaks to the services of nodes, in the name of one key. It has no `Debug`: it holds the token.
+pub(crate) struct Caller {
+    http: HttpClient,
+    socket: SocketOptions,
+    authorization: String,
+}
+
+impl Caller {
+    pub(crate) fn new(
+        token: &CylinderToken,
+        http: &HttpOptions,
+        socket: SocketOptions,
+    ) -> Result<Self, HttpError> {
+        let authorization = format!("Bearer Cylinder:{}", token.as_str());
+        Ok(Self { http: HttpClient::new(http)?, socket, authorization })
+    }
+
+    pub(crate) async fn submit(
+        &self,
+        node: &str,
+        scope: &ServiceScopeId,
+        list: Vec<u8>,
+    ) -> Result<Answer, HttpError> {
+        let url = join(node, &path(scope, "batches"))?;
+        self.http.post(&url, &self.headers(), list).await
+    }
+
+    /// Never with `wait`, which would hold a thread of the node's.
+    pub(crate) async fn ask(
+        &self,
+        node: &str,
+        scope: &ServiceScopeId,
+        ids: &[&str],
+    ) -> Result<Answer, HttpError> {
+        let question = format!("batch_statuses?ids={}", ids.join(","));
+        let url = join(node, &path(scope, &question))?;
+        self.http.get(&url, &self.headers()).await
+    }
+
+    pub(crate) async fn listen(
+        &self,
+        node: &str,
+        scope: &ServiceScopeId,
+        last_seen: Option<HeaderId>,
+    ) -> Result<TextFrames, HttpError> {
+        let end = match last_seen {
+            Some(id) => format!("ws/subscribe?last_seen_event={id}"),
+            None => "ws/subscribe".to_owned(),
+        };
+        let url = join(node, &path(scope, &end))?;
+        open_socket(&url, &self.headers(), &[], &self.socket).await
+    }
+
+    fn headers(&self) -> [(&str, &str); 1] {
+        [("authorization", &self.authorization)]
+    }
+}
+
+fn path(scope: &ServiceScopeId, end: &str) -> String {
+    format!("scabbard/{}/{}/{end}", scope.circuit(), scope.service())
+}

@@ -1,0 +1,46 @@
+use grid_batch_core::{HeaderId, ServiceScopeId, Submission, Ticket};
+use grid_batch_protocol::{
+    Batch, BatchBuilder, CylinderToken, Message, SigningKey, TransactionBuilder,
+};
+
+pub const SERVICE: &str = "abcDE-F0123::gsAA";
+
+pub fn key() -> SigningKey {
+    SigningKey::from_seed(1)
+}
+
+pub fn token() -> CylinderToken {
+    CylinderToken::new(&key())
+}
+
+pub fn scope() -> ServiceScopeId {
+    SERVICE.parse().unwrap()
+}
+
+/// A batch of one transaction, unlike those of other numbers.
+pub fn batch(number: u32) -> Batch {
+    let transaction = TransactionBuilder::new("intkey", "1.0")
+        .nonce(number.to_string())
+        .payload(format!("set a to {number}"))
+        .sign(&key(), &key().public_key());
+    BatchBuilder::new().transaction(transaction).sign(&key())
+}
+
+pub fn id(number: u32) -> String {
+    batch(number).header_signature
+}
+
+pub fn transaction_id(number: u32) -> String {
+    batch(number).transactions[0].header_signature.clone()
+}
+
+/// An id that is made up.
+pub fn made_up(number: u8) -> String {
+    HeaderId::from_bytes([number; 64]).to_string()
+}
+
+/// The batch on its way, as the store hands it out for this attempt.
+pub fn submission(number: u32, attempt: u32) -> Submission<ServiceScopeId> {
+    Submission::new(id(number), scope(), batch(number).encode_to_vec())
+        .with_ticket(Ticket { attempt, epoch: 1 })
+}

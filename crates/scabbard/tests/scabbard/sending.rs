@@ -1,0 +1,193 @@
+use std::time::Duration;
+
+use grid_batch_core::{Outcome, Submission, SubmissionAnswer, SubmissionSender};
+use grid_batch_http::HttpOptions;
+use grid_batch_protocol::{CylinderToken, Message, list_of_one};
+use grid_batch_scabbard::{Scabbard, ScabbardOptions, ScabbardSender};
+
+use crate::{
+    batches::{batch, key, scope, submission, token},
+    fixtures::fixture,
+    node::{Conduct, Node, answer},
+    nodes::{Nodes, nobody},
+};
+
+fn sender() -> ScabbardSender {
+    sender_with(HttpOptions::default())
+}
+
+fn sender_with(http: HttpOptions) -> ScabbardSender {
+    let options = ScabbardOptions { http, ..ScabbardOptions::default() };
+    Scabbard::new(&token(), Nodes::at(["http://nowhere"]), options).unwrap().sender()
+}
+
+async fn send(node: &Node) -> SubmissionAnswer {
+    sender().send(&node.url, &submission(1, 1)).await
+}
+
+/// What comes of a batch when a node answers with these bytes.
+async fn answered(bytes: Vec<u8>) -> SubmissionAnswer {
+    send(&Node::that_says(bytes).await).await
+}
+
+#[tokio::test]
+async fn a_batch_is_sent_as_a_list_of_one_with_the_token() {
+    let node = Node::that_says(fixture("submitted_202")).await;
+    for base in [node.url.clone(), format!("{}/", node.url), format!("{}/behind/", node.url)] {
+        let sent = sender().send(&base, &submission(1, 1)).await;
+        assert_eq!((sent.outcome, sent.status), (Outcome::Accepted, Some(202)));
+    }
+    let requests = node.requests();
+    let lines: Vec<_> = requests.iter().map(|request| request.line()).collect();
+    let line = "POST /scabbard/abcDE-F0123/gsAA/batches";
+    assert_eq!(lines, [line, line, "POST /behind/scabbard/abcDE-F0123/gsAA/batches"]);
+    assert_eq!(requests[0].body, list_of_one(&batch(1).encode_to_vec()));
+    let authorization = requests[0].header("authorization").unwrap();
+    let token = authorization.strip_prefix("Bearer Cylinder:").unwrap();
+    assert_eq!(CylinderToken::verify(token), Ok(key().public_key()));
+}
+
+#[tokio::test]
+async fn every_answer_of_a_genuine_node_has_its_outcome_and_its_words() {
+    for (name, outcome, status, words) in [
+        ("undecodable_400", Outcome::Rejected, 400, "Invalid body: not a valid list of batches"),
+        ("bad_signature_400", Outcome::Rejected, 400, "No valid batches provided"),
+        (
+            "newer_protocol_400",
+            Outcome::Refused,
+            400,
+            "Client requires a newer protocol than can be provided: 2 > 1",
+        ),
+        ("unauthorized_401", Outcome::Refused, 401, "Client is not authorized"),
+        (
+            "no_such_service_404",
+            Outcome::Refused,
+            404,
+            "scabbard service gsZZ on circuit abcDE-F0123 not found",
+        ),
+        ("busy_429", Outcome::Busy, 429, "the queue is full, and nothing was taken"),
+        ("server_error_500", Outcome::Unknown, 500, "The server encountered an error"),
+    ] {
+        let expected = SubmissionAnswer {
+            outcome,
+            status: Some(status),
+            message: Some(words.to_owned()),
+            retry_after: None,
+        };
+        assert_eq!(answered(fixture(name)).await, expected, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn what_stands_between_has_outcomes_too() {
+    for (status, outcome) in [
+        (200, Outcome::Accepted),
+        (201, Outcome::Unknown),
+        (403, Outcome::Refused),
+        (405, Outcome::Refused),
+        (408, Outcome::Unknown),
+        (413, Outcome::Rejected),
+        (502, Outcome::Unknown),
+        (504, Outcome::Unknown),
+    ] {
+        let sent = answered(answer(status, "<html>\n  a proxy\n</html>")).await;
+        assert_eq!((sent.outcome, sent.status), (outcome, Some(status)));
+        assert_eq!(sent.message.unwrap(), "<html> a proxy </html>");
+    }
+}
+
+#[tokio::test]
+async fn a_pause_that_is_asked_for_is_told() {
+    for (status, outcome) in [(429, Outcome::Busy), (503, Outcome::Unknown)] {
+        let bytes = format!("HTTP/1.1 {status} W\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n");
+        let sent = answered(bytes.into_bytes()).await;
+        assert_eq!((sent.outcome, sent.retry_after), (outcome, Some(Duration::from_secs(7))));
+    }
+}
+
+#[tokio::test]
+async fn a_redirection_is_not_followed() {
+    let elsewhere = Node::that_says(fixture("submitted_202")).await;
+    let location = format!("{}/scabbard/abcDE-F0123/gsAA/batches", elsewhere.url);
+    let head = format!("HTTP/1.1 307 W\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n");
+    assert_eq!(answered(head.into_bytes()).await.outcome, Outcome::Refused);
+    assert!(elsewhere.requests().is_empty());
+}
+
+#[tokio::test]
+async fn what_reaches_nobody_is_not_sent() {
+    let sent = sender().send(&nobody(), &submission(1, 1)).await;
+    assert_eq!((sent.outcome, sent.status), (Outcome::NotSent, None));
+}
+
+#[tokio::test]
+async fn an_address_that_is_none_is_refused() {
+    for url in ["", "node:8085", "ftp://node", "http://node?key=1"] {
+        let sent = sender().send(url, &submission(1, 1)).await;
+        assert_eq!(sent.outcome, Outcome::Refused, "{url}: {sent:?}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_whole_head_nobody_knows_and_it_is_sent_once() {
+    for bytes in
+        [&b""[..], b"HTTP/1.1 202 Acc", b"HTTP/1.1 202 Accepted\r\ncontent-le", b"hello\r\n\r\n"]
+    {
+        let node = Node::start(|_| Conduct::Break(bytes.to_vec())).await;
+        let sent = send(&node).await;
+        assert_eq!((sent.outcome, sent.status), (Outcome::Unknown, None), "{bytes:?}");
+        assert_eq!(node.requests().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_status_counts_though_its_words_break_off() {
+    let mut bytes = fixture("submitted_202");
+    bytes.truncate(bytes.len() - 10);
+    let node = Node::start(move |_| Conduct::Break(bytes.clone())).await;
+    let sent = send(&node).await;
+    assert_eq!((sent.outcome, sent.status), (Outcome::Accepted, Some(202)));
+}
+
+#[tokio::test]
+async fn after_its_own_limit_nobody_knows() {
+    let request_limit = Duration::from_millis(50);
+    let sender = sender_with(HttpOptions { request_limit, ..HttpOptions::default() });
+    let node = Node::start(|_| Conduct::Silence).await;
+    let sent = sender.send(&node.url, &submission(1, 1)).await;
+    assert_eq!((sent.outcome, sent.status), (Outcome::Unknown, None));
+    assert_eq!(node.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn what_has_no_id_is_not_sent() {
+    let node = Node::that_says(fixture("submitted_202")).await;
+    let nameless = Submission::new("a batch".to_owned(), scope(), b"bytes".to_vec());
+    let sent = sender().send(&node.url, &nameless).await;
+    assert_eq!((sent.outcome, sent.status), (Outcome::Rejected, None));
+    assert!(sent.message.unwrap().contains("an id has 128"));
+    assert!(node.requests().is_empty());
+}
+
+#[tokio::test]
+async fn the_token_is_shown_to_nobody() {
+    let secret = token().as_str().to_owned();
+    let node = Node::start(|request| {
+        let echo = format!("you sent {}", request.header("authorization").unwrap());
+        Conduct::Answer(answer(400, &echo))
+    })
+    .await;
+    let scabbard =
+        Scabbard::new(&token(), Nodes::at([&node.url]), ScabbardOptions::default()).unwrap();
+    let sender = scabbard.sender();
+    let sent = sender.send(&node.url, &submission(1, 1)).await;
+    let shown = format!(
+        "{scabbard:?} {sender:?} {:?} {:?} {:?} {sent:?}",
+        scabbard.status_reader(),
+        scabbard.evidence_reader(),
+        scabbard.events(),
+    );
+    let beginning = &secret[..20];
+    assert!(!shown.contains(beginning), "{shown}");
+    assert_eq!(sent.outcome, Outcome::Refused);
+}
