@@ -1,0 +1,74 @@
+//! Idle monitors cost next to nothing.
+#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
+#![cfg(target_os = "linux")]
+
+use std::{fs, future::ready, sync::Arc, thread, time::Duration};
+
+use futures_util::{StreamExt, stream};
+use grid_batch_core::{
+    ShutdownHandle,
+    mocks::{
+        MockBatchId, MockBatchStatusReader, MockBatchUpdater, MockLedgerEvents,
+        MockPendingBatchStore,
+    },
+};
+use grid_batch_poller::{
+    EventMonitor, EventOptions, MonitorOptions, PollTrigger, PollingMonitorBuilder,
+};
+
+/// The names of the monitors' threads, and what the processor has spent on them.
+fn monitor_threads() -> (Vec<String>, Duration) {
+    let (mut names, mut spent) = (Vec::new(), 0);
+    for thread in fs::read_dir("/proc/self/task").unwrap() {
+        let thread = thread.unwrap().path();
+        let name = fs::read_to_string(thread.join("comm")).unwrap().trim().to_owned();
+        if name.starts_with("poll-") {
+            let times = fs::read_to_string(thread.join("schedstat")).unwrap();
+            let nanoseconds = times.split_whitespace().next().unwrap();
+            spent += nanoseconds.parse::<u64>().unwrap();
+            names.push(name);
+        }
+    }
+    names.sort();
+    (names, Duration::from_nanos(spent))
+}
+
+#[test]
+fn three_idle_seconds_cost_less_than_thirty_milliseconds() {
+    let mut store = MockPendingBatchStore::<MockBatchId>::new();
+    store.expect_get_due_batch_ids().returning(|_, _, _| Ok(Vec::new()));
+    store.expect_get_pending_batch_ids_of().returning(|_, _| Ok(Vec::new()));
+    let mut reader = MockBatchStatusReader::new();
+    reader.expect_available_connections().return_const(1_usize);
+    let mut events = MockLedgerEvents::new();
+    events.expect_subscribe().returning(|_| Box::pin(ready(Ok(stream::pending().boxed()))));
+
+    let trigger = PollTrigger::new();
+    let listening =
+        EventMonitor::new(Arc::new(events), trigger.clone(), EventOptions::default()).unwrap();
+    listening.follower().follow("a");
+    let listening = listening.run().unwrap();
+    let polling = PollingMonitorBuilder::new()
+        .with_store(store)
+        .with_updater(MockBatchUpdater::new())
+        .with_reader(Arc::new(reader))
+        .with_trigger(trigger)
+        .with_options(MonitorOptions {
+            poll_interval: Duration::from_millis(100),
+            ..MonitorOptions::default()
+        })
+        .build()
+        .unwrap()
+        .run()
+        .unwrap();
+
+    let (_, before) = monitor_threads();
+    // What passes here is the time that is measured.
+    thread::sleep(Duration::from_secs(3));
+    let (names, after) = monitor_threads();
+    assert_eq!(names, ["poll-events", "poll-leader", "poll-worker"], "all threads have names");
+    let cost = after - before;
+    assert!(cost < Duration::from_millis(30), "{cost:?}");
+    polling.wait_for_shutdown().unwrap();
+    listening.wait_for_shutdown().unwrap();
+}

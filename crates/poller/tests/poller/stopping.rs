@@ -1,0 +1,126 @@
+//! However it ends, what is under way is written, and nothing new is begun.
+
+use std::{sync::Arc, time::Duration};
+
+use grid_batch_core::{
+    BatchState::{Committed, Pending},
+    LedgerStatus, ShutdownHandle,
+};
+use grid_batch_poller::MonitorOptions;
+use tokio::sync::Semaphore;
+
+use crate::support::*;
+
+/// A monitor with two questions under way, and a third that waits.
+fn two_under_way(gate: &Arc<Semaphore>) -> (Store, Arc<Ledger>, Running) {
+    let store = Store::with(&["a", "b", "c"]);
+    let ledger = Arc::new(Ledger::behind(gate, LedgerStatus::Committed).with_connections(2));
+    let running = run(builder(&store, &ledger));
+    ledger.at_once.wait_until(|(now, _)| *now == 2);
+    (store, ledger, running)
+}
+
+fn closed() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(0))
+}
+
+#[test]
+fn a_shutdown_writes_what_is_under_way_and_begins_nothing() {
+    let gate = closed();
+    let (store, ledger, mut running) = two_under_way(&gate);
+    running.signal_shutdown().unwrap();
+    running.signal_shutdown().unwrap();
+    gate.add_permits(100);
+    running.wait_for_shutdown().unwrap();
+    assert_eq!([0, 1, 2].map(|number| store.state(number)), [Committed, Committed, Pending]);
+    assert_eq!(ledger.asked.get().len(), 2);
+}
+
+#[test]
+fn what_a_stop_returns_asks_for_the_rest() {
+    let gate = closed();
+    let (store, _, running) = two_under_way(&gate);
+    gate.add_permits(100);
+    let running = running.stop().unwrap().run().unwrap();
+    store.wait_for_state(2, Committed);
+    let counters = running.counters();
+    running.wait_for_shutdown().unwrap();
+    assert_eq!(counters.read().written, 3, "those of the earlier run included");
+}
+
+#[test]
+fn a_dropped_handle_writes_what_is_under_way() {
+    let gate = closed();
+    let (store, _, running) = two_under_way(&gate);
+    drop(running);
+    gate.add_permits(100);
+    store.wait_for_state(0, Committed);
+    store.wait_for_state(1, Committed);
+}
+
+#[test]
+fn a_stop_does_not_wait_longer_than_its_limit() {
+    let store = Store::with(&["a"]);
+    let ledger = Arc::new(Ledger::behind(&closed(), LedgerStatus::Committed));
+    let short = MonitorOptions { drain_limit: Duration::from_millis(10), ..options() };
+    let running = run(builder(&store, &ledger).with_options(short));
+    ledger.wait_for(1);
+    running.wait_for_shutdown().unwrap();
+    assert_eq!(store.state(0), Pending);
+}
+
+#[test]
+fn a_stop_waits_for_a_store_that_fails_up_to_its_limit() {
+    let store = Store::with(&["a"]);
+    let failing = Arc::new(Watched::<usize>::default());
+    let times = Arc::clone(&failing);
+    store.fail(move |call| match call {
+        "groups"
+            if times.change(|times| {
+                *times += 1;
+                *times
+            }) < 10 =>
+        {
+            Err(unavailable())
+        }
+        _ => Ok(()),
+    });
+    let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
+    let running = run(builder(&store, &ledger));
+    failing.wait_until(|times| *times > 0);
+    running.wait_for_shutdown().unwrap();
+    assert_eq!(store.state(0), Committed);
+
+    let store = Store::with(&["a"]);
+    store.fail(|call| if call == "groups" { Err(unavailable()) } else { Ok(()) });
+    let short = MonitorOptions { drain_limit: Duration::from_millis(10), ..options() };
+    let running = run(builder(&store, &ledger).with_options(short));
+    ledger.wait_for(2);
+    running.wait_for_shutdown().unwrap();
+    assert_eq!(store.state(0), Pending);
+}
+
+#[test]
+fn it_can_be_run_and_stopped_from_within_a_runtime() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let store = Store::with(&["a"]);
+        let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
+        let running = run(builder(&store, &ledger));
+        store.wait_for_state(0, Committed);
+        running.stop().unwrap();
+    });
+}
+
+#[test]
+fn it_can_be_stopped_and_started_many_times() {
+    let store = Store::with(&["a"; 20]);
+    let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
+    let mut stopped = builder(&store, &ledger).build().unwrap();
+    for _ in 0..20 {
+        stopped = stopped.run().unwrap().stop().unwrap();
+    }
+    let running = stopped.run().unwrap();
+    (0..20).for_each(|number| store.wait_for_state(number, Committed));
+    running.wait_for_shutdown().unwrap();
+}
