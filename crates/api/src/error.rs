@@ -1,0 +1,136 @@
+use std::time::Duration;
+
+use axum::{
+    Json,
+    http::{HeaderValue, StatusCode, header::RETRY_AFTER},
+    response::{IntoResponse, Response},
+};
+use grid_batch_core::{Excerpt, HeaderId, HeaderIdError, ServiceId, ServiceIdError};
+use grid_batch_protocol::{BatchFault, ListError};
+use grid_batch_store::Conflict;
+use serde::Serialize;
+use thiserror::Error;
+
+/// Why a request is not answered as its sender hoped.
+///
+/// Each has a code: Sawtooth's own, which clients know, where one fits, and one from 1000 where not.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub(crate) enum ApiError {
+    #[error("the list has no batches; send at least one")]
+    NoBatches,
+    #[error("{0}")]
+    List(ListError),
+    #[error("batches are sent with the Content-Type application/octet-stream, or none, not {0}")]
+    BatchesType(Excerpt),
+    #[error("ids are sent with the Content-Type application/json, or none, not {0}")]
+    IdsType(Excerpt),
+    #[error("the body is not a JSON array of ids, with one at least")]
+    IdsBody,
+    #[error("{0}")]
+    Id(HeaderIdError),
+    #[error("the query has no id; it is one id, or several with commas between them")]
+    NoIds,
+    #[error("more than {limit} ids; ask for them in parts")]
+    TooManyIds { limit: usize },
+    #[error("too much is waiting to be stored; try again in a moment")]
+    Full,
+    #[error("{0}")]
+    ServiceId(ServiceIdError),
+    #[error("the service id {value} is not served here: {rule}", value = Excerpt::of(.id.as_str()))]
+    Service { id: ServiceId, rule: String },
+    #[error("the batch {id} is stored for {services} services; name one with service_id")]
+    Ambiguous { id: HeaderId, services: usize },
+    #[error("{0}")]
+    Conflict(Conflict),
+    #[error("the query has {0}, which is not percent-encoded UTF-8")]
+    Encoding(Excerpt),
+    #[error("the query has {0} twice, with different values")]
+    Twice(&'static str),
+    #[error("the body is longer than {limit} bytes; send it in parts")]
+    TooLong { limit: usize },
+    #[error("the body did not arrive within {0:?}")]
+    TooSlow(Duration),
+    #[error("the body breaks off, or is not as HTTP has it")]
+    BrokenOff,
+    #[error("the method {0} is not for this address")]
+    Method(Excerpt),
+    #[error("there is nothing at this address")]
+    NotFound,
+    #[error("the batches may not have been stored; send them again: what is stored stays once")]
+    NotStored,
+    #[error("the statuses cannot be read now; ask again in a moment")]
+    NotRead,
+    #[error("something went wrong within; the log says what")]
+    Internal,
+}
+
+impl ApiError {
+    fn kind(&self) -> (StatusCode, u16, &'static str) {
+        match self {
+            Self::NoBatches | Self::List(ListError::Empty) => {
+                (StatusCode::BAD_REQUEST, 34, "No Batches Submitted")
+            }
+            Self::List(error) if is_undecodable(error) => {
+                (StatusCode::BAD_REQUEST, 35, "Protobuf Not Decodable")
+            }
+            Self::List(
+                ListError::TooManyBatches { .. } | ListError::TooManyTransactions { .. },
+            ) => (StatusCode::PAYLOAD_TOO_LARGE, 1004, "List Too Long"),
+            Self::List(_) => (StatusCode::BAD_REQUEST, 30, "Submitted Batches Invalid"),
+            Self::Full => (StatusCode::TOO_MANY_REQUESTS, 31, "Unable to Accept Batches"),
+            Self::BatchesType(_) => (StatusCode::BAD_REQUEST, 42, "Wrong Content Type"),
+            Self::IdsType(_) => (StatusCode::BAD_REQUEST, 43, "Wrong Content Type"),
+            Self::IdsBody => (StatusCode::BAD_REQUEST, 46, "Bad Status Request"),
+            Self::Id(_) => (StatusCode::BAD_REQUEST, 60, "Invalid Resource Id"),
+            Self::NoIds => (StatusCode::BAD_REQUEST, 66, "Id Query Invalid or Missing"),
+            Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, 1000, "Internal Error"),
+            Self::NotFound => (StatusCode::NOT_FOUND, 1001, "Not Found"),
+            Self::Method(_) => (StatusCode::METHOD_NOT_ALLOWED, 1002, "Method Not Allowed"),
+            Self::TooLong { .. } => (StatusCode::PAYLOAD_TOO_LARGE, 1003, "Body Too Long"),
+            Self::TooSlow(_) => (StatusCode::REQUEST_TIMEOUT, 1005, "Body Too Slow"),
+            Self::BrokenOff => (StatusCode::BAD_REQUEST, 1006, "Body Broken Off"),
+            Self::Encoding(_) | Self::Twice(_) => (StatusCode::BAD_REQUEST, 1007, "Bad Query"),
+            Self::ServiceId(_) | Self::Service { .. } => {
+                (StatusCode::BAD_REQUEST, 1008, "Invalid Service")
+            }
+            Self::Ambiguous { .. } => (StatusCode::BAD_REQUEST, 1009, "Several Services"),
+            Self::TooManyIds { .. } => (StatusCode::BAD_REQUEST, 1010, "Too Many Ids"),
+            Self::Conflict(_) => (StatusCode::CONFLICT, 1011, "Batch Conflict"),
+            Self::NotStored => (StatusCode::SERVICE_UNAVAILABLE, 1012, "Store Unavailable"),
+            Self::NotRead => (StatusCode::SERVICE_UNAVAILABLE, 1013, "Store Unavailable"),
+        }
+    }
+}
+
+/// To Sawtooth a list is one message: what cannot be decoded in a batch cannot be in the list.
+fn is_undecodable(error: &ListError) -> bool {
+    match error {
+        ListError::Undecodable(_) => true,
+        ListError::Batch { fault, .. } => matches!(**fault, BatchFault::Undecodable(_)),
+        _ => false,
+    }
+}
+
+#[derive(Serialize)]
+struct ErrorBody {
+    error: ErrorObject,
+}
+
+#[derive(Serialize)]
+struct ErrorObject {
+    code: u16,
+    title: &'static str,
+    message: String,
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let (status, code, title) = self.kind();
+        let error = ErrorObject { code, title, message: self.to_string() };
+        let mut response = (status, Json(ErrorBody { error })).into_response();
+        if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
