@@ -1,5 +1,9 @@
 # Names for the commands that are used most. `just --list` shows them.
 
+# Show the whole service with a simulated ledger; arguments go to the demonstration.
+demo *arguments:
+    cargo run --release -- demo {{ arguments }}
+
 # Run every test; arguments go to the test runner.
 test *arguments:
     scripts/test {{ arguments }}
@@ -16,6 +20,6 @@ fmt:
 doc:
     cargo doc --workspace --no-deps --locked
 
-# Measure: signatures, and the store.
+# Measure: signatures, the store, and the whole way of a batch.
 bench:
-    cargo bench
+    cargo bench --workspace

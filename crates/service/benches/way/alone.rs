@@ -1,0 +1,120 @@
+//! The submitter by itself: a queue that is a list, observers that only count, and a ledger.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use grid_batch_core::{
+    BatchResult, GroupObserver, Outcome, RunnableSubmitter, RunningSubmitter, ServiceScopeId,
+    Submission, SubmissionOutcome,
+};
+use grid_batch_http::{HttpClient, HttpOptions};
+use grid_batch_ledger_sim::LedgerSim;
+use grid_batch_protocol::{CylinderToken, Message, SigningKey, list_of_one};
+use grid_batch_scabbard::{Scabbard, ScabbardOptions};
+use grid_batch_submitter::{FixedUrlResolver, SubmitterBuilder, SubmitterOptions};
+
+use crate::batches::{batch, service};
+
+const AT_ONCE: u32 = 100;
+const SERVICES: usize = 100;
+
+/// Batches per second by the submitter, and by the plain loop.
+pub fn measure(count: usize) -> (f64, f64) {
+    let submissions = (0..count).map(submission).collect();
+    let submitter = by_the_submitter(&ledger(), submissions);
+    let plain = by_a_plain_loop(&ledger(), (0..count).map(submission).collect());
+    (count as f64 / submitter, count as f64 / plain)
+}
+
+fn ledger() -> LedgerSim {
+    let scopes = (0..SERVICES).map(|number| service(number).parse().unwrap());
+    LedgerSim::scabbard(scopes).without_back_pressure().start().unwrap()
+}
+
+fn submission(number: usize) -> Submission<ServiceScopeId> {
+    let batch = batch(number);
+    let scope = service(number % SERVICES).parse().unwrap();
+    Submission::new(batch.header_signature.clone(), scope, batch.encode_to_vec())
+}
+
+/// Counts what was accepted.
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl GroupObserver for Count {
+    type Id = ServiceScopeId;
+
+    fn notify_group(&self, outcomes: &[SubmissionOutcome<ServiceScopeId>]) -> BatchResult<()> {
+        assert!(outcomes.iter().all(|o| o.answer.outcome == Outcome::Accepted), "{outcomes:?}");
+        self.0.fetch_add(outcomes.len(), SeqCst);
+        Ok(())
+    }
+}
+
+fn by_the_submitter(ledger: &LedgerSim, submissions: Vec<Submission<ServiceScopeId>>) -> f64 {
+    let count = submissions.len();
+    let nodes = Arc::new(FixedUrlResolver::new(ledger.url()));
+    let token = CylinderToken::new(&SigningKey::from_seed(1));
+    let resolver = Arc::<FixedUrlResolver<ServiceScopeId>>::clone(&nodes);
+    let scabbard = Scabbard::new(&token, resolver, ScabbardOptions::default()).unwrap();
+    let accepted = Arc::new(Count::default());
+    let runnable = SubmitterBuilder::new()
+        .with_queue(submissions)
+        .with_sender(Arc::new(scabbard.sender()))
+        .with_url_resolver(nodes)
+        .with_group_observer(accepted.clone())
+        .with_options(SubmitterOptions { concurrency: AT_ONCE, ..SubmitterOptions::default() })
+        .build()
+        .unwrap();
+    let begun = Instant::now();
+    let running = runnable.run().unwrap();
+    while accepted.0.load(SeqCst) < count {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let time = begun.elapsed().as_secs_f64();
+    running.stop().unwrap();
+    time
+}
+
+/// As many tasks as the submitter has at once, each posting one batch after the other.
+fn by_a_plain_loop(ledger: &LedgerSim, submissions: Vec<Submission<ServiceScopeId>>) -> f64 {
+    let token = CylinderToken::new(&SigningKey::from_seed(1));
+    let authorization = format!("Bearer Cylinder:{}", token.as_str());
+    let http = HttpClient::new(&HttpOptions::default()).unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(SubmitterOptions::default().worker_threads)
+        .enable_all()
+        .build()
+        .unwrap();
+    let submissions = Arc::new(submissions);
+    let next = Arc::new(AtomicUsize::new(0));
+    let begun = Instant::now();
+    let tasks: Vec<_> = (0..AT_ONCE)
+        .map(|_| {
+            let (http, next) = (http.clone(), Arc::clone(&next));
+            let (submissions, url) = (Arc::clone(&submissions), ledger.url());
+            let authorization = authorization.clone();
+            runtime.spawn(async move {
+                while let Some(submission) = submissions.get(next.fetch_add(1, SeqCst)) {
+                    let scope = submission.scope_id();
+                    let (circuit, service) = (scope.circuit(), scope.service());
+                    let url = format!("{url}/scabbard/{circuit}/{service}/batches");
+                    let headers = [("authorization", authorization.as_str())];
+                    let body = list_of_one(submission.serialized_batch());
+                    let answer = http.post(&url, &headers, body).await.unwrap();
+                    assert_eq!(answer.status, 202, "{}", answer.text());
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        runtime.block_on(task).unwrap();
+    }
+    begun.elapsed().as_secs_f64()
+}

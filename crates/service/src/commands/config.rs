@@ -1,0 +1,17 @@
+use std::{io::Write, process::ExitCode};
+
+use clap::{ArgMatches, Command};
+
+use crate::commands::{failure::Failure, flags};
+
+pub(crate) fn command() -> Command {
+    Command::new("config")
+        .about("Prints the configuration in force, in the form of its file")
+        .args(flags::settings())
+}
+
+pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let config = flags::load(matches)?;
+    write!(std::io::stdout(), "{config}")?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,44 @@
+//! Every setting as a flag, and the configuration that comes of it.
+
+use std::{env, path::PathBuf};
+
+use clap::{Arg, ArgMatches};
+use grid_batch_service::{Config, Form, SETTINGS, Setting};
+
+use crate::commands::failure::Failure;
+
+/// One flag for each setting, and the one that names the file.
+pub(crate) fn settings() -> Vec<Arg> {
+    let file = Arg::new("config")
+        .long("config")
+        .value_name("FILE")
+        .help(format!("The configuration [default: {}, if it is there]", Config::FILE));
+    let flags = SETTINGS.iter().map(|setting| {
+        let help = match setting.default {
+            "" => setting.help.to_owned(),
+            default => format!("{} [default: {default}]", setting.help),
+        };
+        let flag = Arg::new(setting.name).long(setting.flag()).help(help);
+        match setting.form {
+            Form::Number => flag.value_name("NUMBER"),
+            Form::Bool => flag.value_name("true|false"),
+            Form::List => flag.value_name("LIST"),
+            Form::Text | Form::Secret => flag.value_name("TEXT"),
+        }
+    });
+    std::iter::once(file).chain(flags).collect()
+}
+
+/// The configuration in force.
+pub(crate) fn load(matches: &ArgMatches) -> Result<Config, Failure> {
+    let file = matches.get_one::<String>("config").map(PathBuf::from);
+    let file = file.or_else(|| env::var_os(Config::FILE_VARIABLE).map(PathBuf::from));
+    let given = |setting: &'static Setting| {
+        matches.get_one::<String>(setting.name).map(|text| (setting, text.clone()))
+    };
+    let flags = SETTINGS.iter().filter_map(given).collect();
+    let variables = env::vars_os().filter_map(|(name, text)| {
+        Some((name.into_string().ok()?, text.to_string_lossy().into_owned()))
+    });
+    Ok(Config::load(file.as_deref(), variables, flags)?)
+}

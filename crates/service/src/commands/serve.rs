@@ -1,0 +1,25 @@
+use std::process::ExitCode;
+
+use clap::{ArgMatches, Command};
+use grid_batch_service::Service;
+use log::info;
+
+use crate::commands::{failure::Failure, flags, logging, signals};
+
+pub(crate) fn command() -> Command {
+    Command::new("serve")
+        .about("Takes batches and brings them to the ledger, until it is told to end")
+        .args(flags::settings())
+}
+
+pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let config = flags::load(matches)?;
+    logging::start(&config.log);
+    let told = signals::until_told_to_end()?;
+    let service = Service::start(&config)?;
+    println!("Batches are taken at {}/batches", service.url());
+    told.recv()?;
+    service.stop()?;
+    info!("ended");
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,114 @@
+//! The configuration's file.
+
+use std::{fs, io, path::Path};
+
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+use crate::config::{
+    ConfigError, Origin,
+    layers::{Given, nearest},
+    setting::{Form, Setting},
+};
+
+/// What the file gives, or nothing where there is none and none was asked for.
+pub(super) fn read(file: &Path, must_be: bool) -> Result<Vec<Given>, ConfigError> {
+    match fs::read_to_string(file) {
+        Ok(text) => parse(file, &text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !must_be => Ok(Vec::new()),
+        Err(error) => {
+            Err(ConfigError::Unreadable { file: file.to_owned(), message: error.to_string() })
+        }
+    }
+}
+
+fn parse(file: &Path, text: &str) -> Result<Vec<Given>, ConfigError> {
+    let lines = Lines { file, text };
+    let table = DeTable::parse(text).map_err(|error| ConfigError::Toml {
+        origin: lines.origin(error.span().map_or(0, |span| span.start)),
+        message: error.message().to_owned(),
+    })?;
+    let mut given = Vec::new();
+    for (key, value) in table.get_ref() {
+        match value.get_ref() {
+            DeValue::Table(section) if is_section(key.get_ref()) => {
+                for (inner, value) in section {
+                    let name = format!("{}.{}", key.get_ref(), inner.get_ref());
+                    given.push(lines.given(&name, inner.span().start, value)?);
+                }
+            }
+            _ => given.push(lines.given(key.get_ref(), key.span().start, value)?),
+        }
+    }
+    Ok(given)
+}
+
+fn is_section(name: &str) -> bool {
+    let begins = |setting: &Setting| setting.name.split_once('.').is_some_and(|(s, _)| s == name);
+    crate::config::setting::SETTINGS.iter().any(begins)
+}
+
+struct Lines<'a> {
+    file: &'a Path,
+    text: &'a str,
+}
+
+impl Lines<'_> {
+    fn origin(&self, position: usize) -> Origin {
+        let before = self.text.as_bytes().iter().take(position);
+        let line = before.filter(|byte| **byte == b'\n').count() + 1;
+        Origin::File { file: self.file.to_owned(), line }
+    }
+
+    fn given(
+        &self,
+        name: &str,
+        position: usize,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<Given, ConfigError> {
+        let origin = self.origin(position);
+        let Some(setting) = Setting::named(name) else {
+            let nearest = nearest(name);
+            return Err(ConfigError::Unknown { origin, name: name.to_owned(), nearest });
+        };
+        match as_text(setting.form, value.get_ref()) {
+            Some(text) => Ok(Given { setting, origin, text }),
+            None => {
+                let written = self.text.get(value.span()).unwrap_or_default();
+                let value = match setting.form {
+                    Form::Secret => "not shown".to_owned(),
+                    _ => written.lines().next().unwrap_or_default().to_owned(),
+                };
+                let rule = rule(setting.form).to_owned();
+                Err(ConfigError::Value { origin, name: name.to_owned(), value, rule })
+            }
+        }
+    }
+}
+
+/// The value as a variable would give it.
+fn as_text(form: Form, value: &DeValue<'_>) -> Option<String> {
+    match (form, value) {
+        (Form::Text | Form::Secret, DeValue::String(text)) => Some(text.to_string()),
+        (Form::Number, DeValue::Integer(number)) if number.radix() == 10 => {
+            Some(number.as_str().to_owned())
+        }
+        (Form::Bool, DeValue::Boolean(value)) => Some(value.to_string()),
+        (Form::List, DeValue::Array(values)) => {
+            let texts: Option<Vec<&str>> = values.iter().map(|v| v.get_ref().as_str()).collect();
+            texts.map(|texts| texts.join(","))
+        }
+        _ => None,
+    }
+}
+
+fn rule(form: Form) -> &'static str {
+    match form {
+        Form::Text | Form::Secret => "it must be a text in quotes",
+        Form::Number => "it must be a number without quotes",
+        Form::Bool => "it must be true or false, without quotes",
+        Form::List => "it must be a list of texts in brackets",
+    }
+}

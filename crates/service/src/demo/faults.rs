@@ -1,0 +1,63 @@
+//! What goes wrong at the demonstration's ledger.
+
+use std::{
+    sync::mpsc::{Receiver, RecvTimeoutError},
+    time::Duration,
+};
+
+use grid_batch_ledger_sim::{Fault, LedgerSim, When};
+
+use crate::{
+    LedgerKind,
+    demo::{FaultLevel, timing},
+};
+
+/// The faults of a level, each with how likely it is whenever it could strike.
+pub(super) fn faults(level: &FaultLevel, ledger: LedgerKind) -> Vec<(Fault, When)> {
+    if let FaultLevel::These(faults) = level {
+        return faults.clone();
+    }
+    let late = timing::REQUEST_LIMIT + timing::REQUEST_LIMIT / 4;
+    let of_both = [
+        (Fault::Busy, 0.03, 0.15),
+        (Fault::ResetBefore, 0.005, 0.02),
+        (Fault::ResetAfter, 0.005, 0.02),
+        (Fault::LateAnswer(late), 0.002, 0.01),
+        (Fault::Invalid, 0.01, 0.02),
+        (Fault::StatusesFail, 0.01, 0.05),
+        (Fault::LateStatuses(late), 0.0, 0.01),
+        (Fault::StatusesReset, 0.005, 0.03),
+        (Fault::StatusesBroken, 0.0, 0.02),
+        (Fault::StatusesTruncated, 0.0, 0.02),
+        (Fault::StatusesNotJson, 0.005, 0.02),
+        (Fault::StatusesWrongTyped, 0.0, 0.02),
+        (Fault::StatusesHuge, 0.0, 0.002),
+        (Fault::StatusesOfOthers, 0.0, 0.02),
+        (Fault::EventsBroken, 0.0, 0.02),
+        (Fault::LateEvents(Duration::from_millis(50)), 0.0, 0.05),
+    ];
+    let of_one: &[_] = match ledger {
+        LedgerKind::Sawtooth => &[(Fault::TimedOut, 0.005, 0.02)],
+        LedgerKind::Scabbard => {
+            &[(Fault::DroppedValid, 0.0, 0.01), (Fault::Unauthorized, 0.0, 0.01)]
+        }
+    };
+    let all = of_both.iter().chain(of_one);
+    let likely = all.map(|(fault, some, harsh)| match level {
+        FaultLevel::None | FaultLevel::These(_) => (*fault, 0.0),
+        FaultLevel::Some => (*fault, *some),
+        FaultLevel::Harsh => (*fault, *harsh),
+    });
+    likely.filter(|(_, p)| *p > 0.0).map(|(fault, p)| (fault, When::Sometimes(p))).collect()
+}
+
+/// Restarts the ledger again and again, which forgets what it had not committed, until `end` is
+/// closed; answers how often.
+pub(super) fn restart_until(ledger: &LedgerSim, end: &Receiver<()>) -> u64 {
+    let mut restarts = 0;
+    while let Err(RecvTimeoutError::Timeout) = end.recv_timeout(timing::BETWEEN_RESTARTS) {
+        ledger.restart();
+        restarts += 1;
+    }
+    restarts
+}

@@ -1,0 +1,10 @@
+#![doc = include_str!("../README.md")]
+
+mod config;
+pub mod demo;
+mod service;
+
+pub use config::{
+    Config, ConfigError, Form, LedgerConfig, LedgerKind, Origin, PollConfig, SETTINGS, Setting,
+};
+pub use service::{RunningService, Service, ServiceCounts, StartError};

@@ -1,0 +1,9 @@
+//! The program `grid-batch`.
+
+mod commands;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    commands::run(std::env::args_os())
+}

@@ -1,0 +1,288 @@
+//! The rooms put together.
+
+mod afterwards;
+mod counts;
+mod error;
+mod ledger;
+mod recovery;
+
+use std::{fmt, net::TcpListener, sync::Arc};
+
+use grid_batch_api::{ApiBuilder, ApiOptions, RunningApi};
+use grid_batch_core::{
+    Clock, InternalError, RunnableSubmitter, ScopeId, ServiceId, ShutdownHandle, StatusReport,
+    SystemClock,
+};
+use grid_batch_poller::{
+    EventMonitor, EventOptions, MonitorOptions, PollTrigger, PollingMonitorBuilder,
+    RunningEventMonitor, RunningPollingMonitor, Undecided,
+};
+use grid_batch_queuer::{BatchQueue, WakeUp};
+use grid_batch_store::{MonitorStore, PendingBatch, Store, StoreObserver};
+use grid_batch_submitter::{SubmitterBuilder, SubmitterCounters, SubmitterWaker};
+use log::{info, warn};
+
+pub use counts::ServiceCounts;
+pub use error::StartError;
+
+use crate::{Config, LedgerKind, PollConfig};
+use afterwards::Afterwards;
+use counts::Counters;
+use ledger::Ledger;
+use recovery::Recovery;
+
+/// The service: intake, queue, submitter and monitors over one store and one ledger.
+#[derive(Debug)]
+pub struct Service;
+
+impl Service {
+    /// Starts everything, and goes on where the last run ended or was killed.
+    pub fn start(config: &Config) -> Result<RunningService, StartError> {
+        match config.ledger.kind {
+            Some(LedgerKind::Sawtooth) => {
+                start(config, ledger::sawtooth(&config.ledger, &config.poll)?)
+            }
+            Some(LedgerKind::Scabbard) => {
+                start(config, ledger::scabbard(&config.ledger, &config.poll)?)
+            }
+            None => Err(StartError::Missing {
+                name: "ledger.kind",
+                rule: "it must be \"sawtooth\" or \"scabbard\"",
+            }),
+        }
+    }
+}
+
+/// A service at work.
+pub struct RunningService {
+    api: RunningApi,
+    events: Option<RunningEventMonitor>,
+    submitter: Box<dyn Ending>,
+    poller: RunningPollingMonitor<PendingBatch, StatusReport>,
+    recovery: Recovery,
+    store: Store,
+    counters: Counters,
+    submitter_counters: SubmitterCounters,
+}
+
+impl RunningService {
+    /// Where batches are handed in.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.api.local_addr())
+    }
+
+    /// What is stored.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// What became of batches since the start.
+    pub fn counts(&self) -> ServiceCounts {
+        self.counters.read(&self.submitter_counters)
+    }
+
+    /// Takes no more batches, sends none, waits for what is being sent, and writes what came of it.
+    pub fn stop(self) -> Result<(), StartError> {
+        let Self { api, events, submitter, poller, recovery, .. } = self;
+        let ended = [
+            api.wait_for_shutdown(),
+            submitter.end(),
+            events.map_or(Ok(()), ShutdownHandle::wait_for_shutdown),
+            poller.wait_for_shutdown(),
+        ];
+        drop(recovery);
+        Ok(ended.into_iter().collect::<Result<(), InternalError>>()?)
+    }
+}
+
+impl fmt::Debug for RunningService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunningService")
+            .field("address", &self.api.local_addr())
+            .field("counts", &self.counts())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Something that runs and can be ended, whatever its scopes.
+trait Ending: Send {
+    fn end(self: Box<Self>) -> Result<(), InternalError>;
+}
+
+impl<T: ShutdownHandle + Send> Ending for T {
+    fn end(self: Box<Self>) -> Result<(), InternalError> {
+        self.wait_for_shutdown()
+    }
+}
+
+fn start<S: ScopeId>(config: &Config, ledger: Ledger<S>) -> Result<RunningService, StartError> {
+    let listener = listen(config)?;
+    let store = open(config)?;
+    let waker = SubmitterWaker::new();
+    let poke = waker.clone();
+    let wake_up = WakeUp::new(move || poke.wake())?;
+    let trigger = PollTrigger::new();
+    let events = event_monitor(config, &ledger, &trigger)?;
+    let afterwards = Afterwards {
+        wake_up,
+        trigger,
+        follower: events.as_ref().map(RunningEventMonitor::follower),
+        counters: Counters::default(),
+    };
+    follow_what_waits(&store, &afterwards, config.ledger.event_sockets)?;
+
+    let poller = poller(config, &ledger, &store, &afterwards)?;
+    let (submitter, submitter_counters) = submitter(config, &ledger, &store, &afterwards, waker)?;
+    let recovery = Recovery::start(store.clone(), config.submit.total_limit)?;
+    let api = api::<S>(config, &store, &afterwards, listener)?;
+    info!(address:% = api.local_addr(), database:% = config.database; "started");
+    let counters = afterwards.counters;
+    Ok(RunningService {
+        api,
+        events,
+        submitter,
+        poller,
+        recovery,
+        store,
+        counters,
+        submitter_counters,
+    })
+}
+
+fn listen(config: &Config) -> Result<TcpListener, StartError> {
+    let address = config.listen;
+    TcpListener::bind(address).map_err(|source| StartError::Listen { address, source })
+}
+
+/// The store. Whoever had batches that are said to be with a submitter is gone.
+fn open(config: &Config) -> Result<Store, StartError> {
+    let failed = |source| StartError::Store { database: config.database.to_string(), source };
+    let store = Store::open(&config.database, config.store.clone()).map_err(failed)?;
+    let recovered = store.recover(SystemClock.now()).map_err(failed)?;
+    if recovered > 0 {
+        warn!(batches = recovered; "the last run was sending batches when it ended; they are in doubt");
+    }
+    Ok(store)
+}
+
+fn event_monitor<S: ScopeId>(
+    config: &Config,
+    ledger: &Ledger<S>,
+    trigger: &PollTrigger,
+) -> Result<Option<RunningEventMonitor>, StartError> {
+    if config.ledger.event_sockets == 0 {
+        return Ok(None);
+    }
+    let options = EventOptions {
+        sockets: config.ledger.event_sockets,
+        reconnect_backoff: config.ledger.reconnect_backoff,
+        ..EventOptions::default()
+    };
+    let monitor = EventMonitor::new(Arc::clone(&ledger.events), trigger.clone(), options);
+    Ok(Some(monitor.map_err(StartError::part)?.run()?))
+}
+
+/// Listens to services from before anything of them is sent.
+fn follow_what_waits(
+    store: &Store,
+    afterwards: &Afterwards,
+    sockets: usize,
+) -> Result<(), StartError> {
+    let waiting = store.depths(None, sockets).map_err(StartError::part)?;
+    waiting.iter().for_each(|depth| afterwards.follow(&depth.service_id));
+    Ok(())
+}
+
+fn poller<S: ScopeId>(
+    config: &Config,
+    ledger: &Ledger<S>,
+    store: &Store,
+    afterwards: &Afterwards,
+) -> Result<RunningPollingMonitor<PendingBatch, StatusReport>, StartError> {
+    let told = afterwards.clone();
+    let store =
+        MonitorStore::new(store.clone(), move |change, recorded| told.follow_up(change, recorded));
+    let resubmitted = config.poll.resubmit_undecided.clone();
+    let undecided = move |service: &ServiceId| match resubmitted.contains(service) {
+        true => Undecided::Resubmit,
+        false => Undecided::Hold,
+    };
+    let mut monitor = PollingMonitorBuilder::new()
+        .with_store(store.clone())
+        .with_updater(store.clone())
+        .with_evidence(store, Arc::clone(&ledger.evidence))
+        .with_reader(Arc::clone(&ledger.reader))
+        .with_undecided(undecided)
+        .with_trigger(afterwards.trigger.clone())
+        .with_options(monitor_options(&config.poll));
+    if let Some(follower) = &afterwards.follower {
+        monitor = monitor.with_events(follower.clone());
+    }
+    Ok(monitor.build().map_err(StartError::part)?.run()?)
+}
+
+fn monitor_options(poll: &PollConfig) -> MonitorOptions {
+    MonitorOptions {
+        poll_interval: poll.interval,
+        poll_interval_with_events: poll.interval_with_events,
+        longest_interval: poll.longest,
+        trigger_gap: poll.trigger_gap,
+        quiet_after: poll.quiet_after,
+        believe_absence_after: poll.believe_absence_after,
+        hold_after: poll.hold_after,
+        give_up_after: poll.give_up_after,
+        max_attempts: poll.max_attempts,
+        ..MonitorOptions::default()
+    }
+}
+
+fn submitter<S: ScopeId>(
+    config: &Config,
+    ledger: &Ledger<S>,
+    store: &Store,
+    afterwards: &Afterwards,
+    waker: SubmitterWaker,
+) -> Result<(Box<dyn Ending>, SubmitterCounters), StartError> {
+    let queue = BatchQueue::<S, Store>::new(
+        store.clone(),
+        afterwards.wake_up.clone(),
+        config.queue.clone(),
+    );
+    let told = afterwards.clone();
+    let observer = StoreObserver::new(store.clone(), config.delay, move |change, recorded| {
+        told.follow_up(change, recorded);
+    });
+    let submitter = SubmitterBuilder::new()
+        .with_queue(queue)
+        .with_waker(waker)
+        .with_sender(Arc::clone(&ledger.sender))
+        .with_group_observer(Arc::new(observer))
+        .with_options(config.submit.clone());
+    let submitter = ledger.nodes.given_to(submitter).build().map_err(StartError::part)?;
+    let running = submitter.run()?;
+    let counters = running.counters();
+    Ok((Box::new(running), counters))
+}
+
+fn api<S: ScopeId>(
+    config: &Config,
+    store: &Store,
+    afterwards: &Afterwards,
+    listener: TcpListener,
+) -> Result<RunningApi, StartError> {
+    let options = ApiOptions {
+        body_limit: config.body_limit,
+        memory_limit: config.body_limit.max(ApiOptions::default().memory_limit),
+        ..ApiOptions::default()
+    };
+    let afterwards = afterwards.clone();
+    let api = ApiBuilder::new(store.clone())
+        .with_options(options)
+        .with_service_rule(|service| {
+            S::from_service_id(service).map(drop).map_err(|error| error.to_string())
+        })
+        .with_stored(move |services| afterwards.stored(services))
+        .build()
+        .map_err(StartError::part)?;
+    Ok(api.serve(listener)?)
+}
