@@ -19,13 +19,9 @@ pub enum Evidence {
 ///
 /// It stands beside [`BatchStatusReader`](crate::BatchStatusReader), whose `Unknown` proves nothing.
 pub trait EvidenceReader: Send {
-    /// What became of the batch with these transactions, as far as it can be proved.
-    fn find_evidence<'a>(
-        &'a self,
-        service_id: &'a str,
-        batch_id: &'a str,
-        transaction_ids: &'a [String],
-    ) -> BoxFuture<'a, BatchResult<Evidence>>;
+    /// What became of the batch, as far as it can be proved. Absence is that of every attempt until
+    /// the present one, whoever made them.
+    fn find_evidence<'a>(&'a self, doubt: &'a Doubt) -> BoxFuture<'a, BatchResult<Evidence>>;
 }
 
 /// A batch of which the ledger said nothing that ends it, as it stands.

@@ -91,23 +91,13 @@ impl BatchStatusReader for MockBatchStatusReader {
 
 mock! {
     pub EvidenceReader {
-        pub fn find_evidence(
-            &self,
-            service_id: &str,
-            batch_id: &str,
-            transaction_ids: &[String],
-        ) -> BoxFuture<'static, BatchResult<Evidence>>;
+        pub fn find_evidence(&self, doubt: &Doubt) -> BoxFuture<'static, BatchResult<Evidence>>;
     }
 }
 
 impl EvidenceReader for MockEvidenceReader {
-    fn find_evidence<'a>(
-        &'a self,
-        service_id: &'a str,
-        batch_id: &'a str,
-        transaction_ids: &'a [String],
-    ) -> BoxFuture<'a, BatchResult<Evidence>> {
-        Self::find_evidence(self, service_id, batch_id, transaction_ids)
+    fn find_evidence<'a>(&'a self, doubt: &'a Doubt) -> BoxFuture<'a, BatchResult<Evidence>> {
+        Self::find_evidence(self, doubt)
     }
 }
 

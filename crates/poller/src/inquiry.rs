@@ -55,10 +55,7 @@ where
         self.counters.count(|stats| stats.evidence_asked += 1);
         let (messages, counters, limit) = self.parts();
         self.runtime.spawn(async move {
-            let (service, batch) = (doubt.service_id.as_str(), doubt.batch_id.to_string());
-            let transactions: Vec<String> =
-                doubt.transaction_ids.iter().map(ToString::to_string).collect();
-            let looking = async { detective.find_evidence(service, &batch, &transactions).await };
+            let looking = async { detective.find_evidence(&doubt).await };
             let evidence = counters.survive(catch_future(within(limit, looking)).await);
             let _ = messages.send(Message::Found(doubt, evidence));
         });

@@ -19,6 +19,7 @@ use crate::{
     looks::{Looks, after},
     outbox::Outbox,
     parts::Parts,
+    retries::Retries,
     runtime,
     stats::count,
 };
@@ -38,6 +39,7 @@ pub(crate) struct Leader<I, T> {
     outbox: Outbox<I, T>,
     health: StoreHealth,
     asking: Troubles,
+    retries: Retries,
 }
 
 impl<I, T> Leader<I, T>
@@ -62,6 +64,7 @@ where
             outbox: Outbox::new(),
             health: StoreHealth::new(options.store_backoff.delays(rng(options.seed))),
             asking: Troubles::with("asking for the batches"),
+            retries: Retries::new(options.poll_interval, options.longest_interval),
             parts,
             runtime,
             ending,
@@ -109,6 +112,7 @@ where
 
     fn look_at_triggers(&mut self) {
         let now = Instant::now();
+        self.retries.take_due(now).iter().for_each(|service| self.parts.trigger.trigger(service));
         let services = self.parts.trigger.take(|service| self.questions.is_free(service, now));
         if services.is_empty() {
             return;
@@ -213,7 +217,10 @@ where
         let appointment = self.inquest.next_appointment().map(|wait| after(now, wait));
         let someone_waits = !self.questions.is_empty() || self.parts.trigger.is_wanted();
         let gap_end = self.questions.next_gap_end(now).filter(|_| someone_waits);
-        [look, appointment, gap_end].into_iter().flatten().fold(latest, Instant::min)
+        [look, appointment, gap_end, self.retries.next()]
+            .into_iter()
+            .flatten()
+            .fold(latest, Instant::min)
     }
 
     fn take_in(&mut self, first: Option<Message<I, T>>) {
@@ -240,6 +247,7 @@ where
             Err(error) => {
                 self.parts.counters().count(|stats| stats.failed += 1);
                 self.asking.failed(&service_id, &error);
+                self.retries.failed(&service_id, Instant::now());
                 self.outbox.mark_checked(batches);
             }
         }
@@ -256,6 +264,7 @@ where
             "a ledger answered"
         );
         self.asking.is_well(&service_id);
+        self.retries.is_well(&service_id);
         if self.parts.detective.is_some() {
             let said = said.iter().map(|status| status.get_id().to_owned());
             self.inquest.suspect(&service_id, &unknown, said);

@@ -19,6 +19,7 @@ mod outbox;
 mod panics;
 mod parts;
 mod records;
+mod retries;
 mod runnable;
 mod running;
 mod runtime;

@@ -63,6 +63,7 @@ fn it_shows_once_when_a_service_or_the_store_begins_to_fail_and_once_when_it_is_
     log::set_max_level(LevelFilter::Info);
     let mut store = MockPendingBatchStore::new();
     store.expect_get_due_batch_ids().returning(|_, _, _| Ok(vec![One]));
+    store.expect_get_pending_batch_ids_of().returning(|_, _| Ok(vec![One]));
     let mut marks = 0;
     store.expect_mark_checked().returning(move |_| {
         marks += 1;

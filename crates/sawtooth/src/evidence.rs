@@ -3,7 +3,7 @@ use std::sync::Arc;
 use futures_core::future::BoxFuture;
 use futures_util::future::join_all;
 use grid_batch_core::{
-    BatchError, BatchResult, Evidence, EvidenceReader, LedgerStatus, StatusUrlResolver,
+    BatchError, BatchResult, Doubt, Evidence, EvidenceReader, LedgerStatus, StatusUrlResolver,
 };
 use serde::Deserialize;
 
@@ -68,16 +68,12 @@ struct Batch {
 }
 
 impl EvidenceReader for SawtoothEvidenceReader {
-    fn find_evidence<'a>(
-        &'a self,
-        service_id: &'a str,
-        batch_id: &'a str,
-        _transaction_ids: &'a [String],
-    ) -> BoxFuture<'a, BatchResult<Evidence>> {
+    fn find_evidence<'a>(&'a self, doubt: &'a Doubt) -> BoxFuture<'a, BatchResult<Evidence>> {
         Box::pin(async move {
-            let nodes = nodes_of(&*self.resolver, service_id, batch_id)?;
+            let batch_id = doubt.batch_id.to_string();
+            let nodes = nodes_of(&*self.resolver, doubt.service_id.as_str(), &batch_id)?;
             let asking = nodes.iter().map(async |node| {
-                self.evidence_at(node, batch_id).await.map_err(|error| at(node, error))
+                self.evidence_at(node, &batch_id).await.map_err(|error| at(node, error))
             });
             weigh(join_all(asking).await)
         })

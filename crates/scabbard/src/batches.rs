@@ -12,6 +12,8 @@ pub(crate) struct Batches(Mutex<Recent<BatchName, Trace>>);
 
 struct Trace {
     first_post: FirstPost,
+    /// The last attempt that was made from here; 0: none.
+    attempt: u32,
     standing: Option<Standing>,
 }
 
@@ -48,16 +50,24 @@ impl Batches {
     }
 
     /// A POST of the batch is about to leave while this socket is live. Whether it is the first is
-    /// known only of a first attempt, and of what is remembered.
+    /// known only where this and every attempt before it were made from here.
     pub(crate) fn begin_post(
         &self,
         batch: &BatchName,
-        is_first_attempt: bool,
+        attempt: Option<u32>,
         live: Option<Generation>,
     ) -> Posting<'_> {
         let mut batches = self.lock();
-        let before = if is_first_attempt { FirstPost::None } else { FirstPost::Unwatched };
-        let trace = batches.entry(batch, || Trace { first_post: before, standing: None });
+        let trace = batches.entry(batch, || Trace {
+            first_post: FirstPost::None,
+            attempt: 0,
+            standing: None,
+        });
+        let follows = |attempt: u32| attempt == trace.attempt || attempt == trace.attempt + 1;
+        if !attempt.is_some_and(follows) {
+            trace.first_post = FirstPost::Unwatched;
+        }
+        trace.attempt = attempt.unwrap_or_default();
         let before = trace.first_post;
         if before == FirstPost::None {
             trace.first_post = live.map_or(FirstPost::Unwatched, FirstPost::Watched);
@@ -66,8 +76,13 @@ impl Batches {
         Posting { batches: self, batch: batch.clone(), before }
     }
 
-    pub(crate) fn first_post(&self, batch: &BatchName) -> FirstPost {
-        self.lock().get(batch).map_or(FirstPost::Unwatched, |trace| trace.first_post)
+    /// The first POST of a batch that is at this attempt. Had another made the attempt, its POST
+    /// may be anywhere.
+    pub(crate) fn first_post(&self, batch: &BatchName, attempt: u32) -> FirstPost {
+        match self.lock().get(batch) {
+            Some(trace) if trace.attempt == attempt => trace.first_post,
+            _ => FirstPost::Unwatched,
+        }
     }
 
     /// The batch stands still at this time: since when it does.
@@ -78,7 +93,7 @@ impl Batches {
         now: Timestamp,
     ) -> Timestamp {
         let mut batches = self.lock();
-        let unwatched = || Trace { first_post: FirstPost::Unwatched, standing: None };
+        let unwatched = || Trace { first_post: FirstPost::Unwatched, attempt: 0, standing: None };
         let standing = &mut batches.entry(batch, unwatched).standing;
         match standing {
             Some(standing) if standing.standstill == standstill => standing.since,
@@ -138,13 +153,13 @@ mod tests {
         })
     }
 
-    /// A batch after POSTs: whether it is a first attempt, the live socket, and the outcome.
-    fn after(posts: &[(bool, Option<Generation>, Outcome)]) -> FirstPost {
+    /// A batch after POSTs: the attempt, the live socket, and the outcome.
+    fn after(posts: &[(u32, Option<Generation>, Outcome)]) -> FirstPost {
         let batches = Batches::new();
-        for (is_first_attempt, live, outcome) in posts {
-            batches.begin_post(&batch(), *is_first_attempt, *live).end(*outcome);
+        for (attempt, live, outcome) in posts {
+            batches.begin_post(&batch(), Some(*attempt), *live).end(*outcome);
         }
-        batches.first_post(&batch())
+        batches.first_post(&batch(), posts.last().map_or(1, |(attempt, ..)| *attempt))
     }
 
     #[test]
@@ -153,28 +168,39 @@ mod tests {
         use Outcome::{Accepted, Busy, NotSent, Refused, Rejected, Unknown};
         let [a, b] = generations();
         assert_eq!(after(&[]), Unwatched);
-        assert_eq!(after(&[(true, Some(a), Unknown)]), Watched(a));
-        assert_eq!(after(&[(true, None, Unknown)]), Unwatched);
+        assert_eq!(after(&[(1, Some(a), Unknown)]), Watched(a));
+        assert_eq!(after(&[(1, None, Unknown)]), Unwatched);
         for taken in [Accepted, Unknown] {
-            let twice = [(true, Some(a), taken), (false, Some(b), Accepted)];
+            let twice = [(1, Some(a), taken), (2, Some(b), Accepted)];
             assert_eq!(after(&twice), Watched(a));
-            let unwatched_first = [(true, None, taken), (true, Some(b), taken)];
+            let unwatched_first = [(1, None, taken), (1, Some(b), taken)];
             assert_eq!(after(&unwatched_first), Unwatched);
         }
         for not_taken in [Busy, NotSent, Refused, Rejected] {
-            assert_eq!(after(&[(true, Some(a), not_taken)]), NoPost);
-            let again = [(true, None, not_taken), (false, Some(b), Unknown)];
+            assert_eq!(after(&[(1, Some(a), not_taken)]), NoPost);
+            let again = [(1, None, not_taken), (2, Some(b), Unknown)];
             assert_eq!(after(&again), Watched(b));
-            let later = [(true, Some(a), Unknown), (false, Some(b), not_taken)];
+            let later = [(1, Some(a), Unknown), (2, Some(b), not_taken)];
             assert_eq!(after(&later), Watched(a));
         }
     }
 
     #[test]
+    fn an_attempt_that_another_made_is_not_watched() {
+        let [a, b] = generations();
+        let batches = Batches::new();
+        batches.begin_post(&batch(), Some(1), Some(a)).end(Outcome::Unknown);
+        assert_eq!(batches.first_post(&batch(), 1), FirstPost::Watched(a));
+        assert_eq!(batches.first_post(&batch(), 2), FirstPost::Unwatched);
+        batches.begin_post(&batch(), Some(3), Some(b)).end(Outcome::Unknown);
+        assert_eq!(batches.first_post(&batch(), 3), FirstPost::Unwatched);
+    }
+
+    #[test]
     fn a_later_attempt_that_nothing_is_remembered_of_is_not_the_first() {
         let [a, _] = generations();
-        assert_eq!(after(&[(false, Some(a), Outcome::Unknown)]), FirstPost::Unwatched);
-        let refused = [(false, Some(a), Outcome::NotSent), (false, Some(a), Outcome::Accepted)];
+        assert_eq!(after(&[(2, Some(a), Outcome::Unknown)]), FirstPost::Unwatched);
+        let refused = [(2, Some(a), Outcome::NotSent), (2, Some(a), Outcome::Accepted)];
         assert_eq!(after(&refused), FirstPost::Unwatched);
     }
 
@@ -182,8 +208,8 @@ mod tests {
     fn a_post_that_is_broken_off_counts() {
         let [a, _] = generations();
         let batches = Batches::new();
-        drop(batches.begin_post(&batch(), true, Some(a)));
-        assert_eq!(batches.first_post(&batch()), FirstPost::Watched(a));
+        drop(batches.begin_post(&batch(), Some(1), Some(a)));
+        assert_eq!(batches.first_post(&batch(), 1), FirstPost::Watched(a));
     }
 
     #[test]
@@ -195,7 +221,7 @@ mod tests {
         assert_eq!([stands(Valid, 1), stands(Valid, 2), stands(Unknown, 3)], [1, 1, 3]);
         batches.moves(&batch());
         assert_eq!([stands(Unknown, 4), stands(Unknown, 5)], [4, 4]);
-        drop(batches.begin_post(&batch(), false, None));
+        drop(batches.begin_post(&batch(), None, None));
         assert_eq!(stands(Unknown, 6), 6);
     }
 }

@@ -6,7 +6,10 @@ use grid_batch_protocol::CylinderToken;
 
 /// Speaks to the services of nodes, in the name of one key. It has no `Debug`: it holds the token.
 pub(crate) struct Caller {
-    http: HttpClient,
+    /// Connections of its own: they end with the runtime that opened them, and the end of a poller's
+    /// must not leave a batch in doubt.
+    sending: HttpClient,
+    asking: HttpClient,
     socket: SocketOptions,
     authorization: String,
 }
@@ -18,7 +21,8 @@ impl Caller {
         socket: SocketOptions,
     ) -> Result<Self, HttpError> {
         let authorization = format!("Bearer Cylinder:{}", token.as_str());
-        Ok(Self { http: HttpClient::new(http)?, socket, authorization })
+        let [sending, asking] = [HttpClient::new(http)?, HttpClient::new(http)?];
+        Ok(Self { sending, asking, socket, authorization })
     }
 
     pub(crate) async fn submit(
@@ -28,7 +32,7 @@ impl Caller {
         list: Vec<u8>,
     ) -> Result<Answer, HttpError> {
         let url = join(node, &path(scope, "batches"))?;
-        self.http.post(&url, &self.headers(), list).await
+        self.sending.post(&url, &self.headers(), list).await
     }
 
     /// Never with `wait`, which would hold a thread of the node's.
@@ -40,7 +44,7 @@ impl Caller {
     ) -> Result<Answer, HttpError> {
         let question = format!("batch_statuses?ids={}", ids.join(","));
         let url = join(node, &path(scope, &question))?;
-        self.http.get(&url, &self.headers()).await
+        self.asking.get(&url, &self.headers()).await
     }
 
     pub(crate) async fn listen(

@@ -3,14 +3,13 @@ use std::{fmt, sync::Arc, time::Duration};
 use futures_core::future::BoxFuture;
 use futures_util::future::join_all;
 use grid_batch_core::{
-    BatchResult, Evidence, EvidenceReader, HeaderId, LedgerStatus, ScopeId, ServiceScopeId,
-    Timestamp,
+    BatchResult, Doubt, Evidence, EvidenceReader, LedgerStatus, ServiceScopeId, Ticket, Timestamp,
 };
 use log::{debug, info};
 
 use crate::{
     batches::{BatchName, FirstPost, Standstill},
-    shared::{Shared, id_of, scope_of},
+    shared::{Shared, scope_of},
 };
 
 /// Looks for proof of what became of a batch: presence proves; absence only while nothing of it can
@@ -40,31 +39,26 @@ impl Common {
 }
 
 impl ScabbardEvidenceReader {
-    async fn find(
-        &self,
-        service_id: &str,
-        batch_id: &str,
-        transaction_ids: &[String],
-    ) -> BatchResult<Evidence> {
-        let scope = scope_of(service_id)?;
-        let batch = (scope.service_id().clone(), id_of(batch_id)?);
-        let transactions: Vec<HeaderId> =
-            transaction_ids.iter().map(|id| id_of(id)).collect::<BatchResult<_>>()?;
-        if self.0.seen.has_any(&batch.0, &transactions) {
+    async fn find(&self, doubt: &Doubt) -> BatchResult<Evidence> {
+        let scope = scope_of(doubt.service_id.as_str())?;
+        let batch = (doubt.service_id.clone(), doubt.batch_id);
+        let batch_id = doubt.batch_id.to_string();
+        let transactions = &doubt.transaction_ids;
+        if self.0.seen.has_any(&batch.0, transactions) {
             return Ok(Evidence::Committed);
         }
         let asked_at = self.0.clock.now();
-        let common = Common::of(&self.ask_all(&scope, batch_id).await?);
+        let common = Common::of(&self.ask_all(&scope, &batch_id).await?);
         // In this order: what was heard before the socket was caught up has been seen.
-        let is_watched = self.is_watched(&batch) && !transactions.is_empty();
-        if self.0.seen.has_any(&batch.0, &transactions) {
+        let is_watched = self.is_watched(&batch, doubt.ticket) && !transactions.is_empty();
+        if self.0.seen.has_any(&batch.0, transactions) {
             return Ok(Evidence::Committed);
         }
         let stood_for = self.stood_for(&batch, common, asked_at);
         let evidence = self.weigh(common, is_watched, stood_for);
         if evidence == Evidence::Absent {
             let status = common.status;
-            info!(batch = batch_id, service:% = scope, status:? = status; "a batch is not there");
+            info!(batch = batch_id.as_str(), service:% = scope, status:? = status; "a batch is not there");
         }
         Ok(evidence)
     }
@@ -91,8 +85,8 @@ impl ScabbardEvidenceReader {
     }
 
     /// Whether the socket that was live when the batch was first sent is heard, and never broke.
-    fn is_watched(&self, batch: &BatchName) -> bool {
-        match self.0.batches.first_post(batch) {
+    fn is_watched(&self, batch: &BatchName, ticket: Ticket) -> bool {
+        match self.0.batches.first_post(batch, ticket.attempt) {
             FirstPost::Watched(socket) => self.0.watch.caught_up(&batch.0) == Some(socket),
             FirstPost::None | FirstPost::Unwatched => false,
         }
@@ -128,13 +122,8 @@ impl ScabbardEvidenceReader {
 }
 
 impl EvidenceReader for ScabbardEvidenceReader {
-    fn find_evidence<'a>(
-        &'a self,
-        service_id: &'a str,
-        batch_id: &'a str,
-        transaction_ids: &'a [String],
-    ) -> BoxFuture<'a, BatchResult<Evidence>> {
-        Box::pin(self.find(service_id, batch_id, transaction_ids))
+    fn find_evidence<'a>(&'a self, doubt: &'a Doubt) -> BoxFuture<'a, BatchResult<Evidence>> {
+        Box::pin(self.find(doubt))
     }
 }
 

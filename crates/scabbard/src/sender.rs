@@ -38,9 +38,9 @@ impl ScabbardSender {
         let Shared { caller, watch, batches, .. } = &*self.0;
         let scope = submission.scope_id();
         let service = scope.service_id();
-        let is_first_attempt = submission.ticket().is_some_and(|ticket| ticket.attempt == 1);
+        let attempt = submission.ticket().map(|ticket| ticket.attempt);
         let live = watch.live(service);
-        let posting = batches.begin_post(&(service.clone(), id), is_first_attempt, live);
+        let posting = batches.begin_post(&(service.clone(), id), attempt, live);
         let list = list_of_one(submission.serialized_batch());
         let answer = caller.submit(url, scope, list).await;
         let rule = rule_of(&answer);

@@ -15,7 +15,7 @@ use crate::support::*;
 /// A detective that always finds this.
 fn detective(evidence: Evidence) -> Arc<MockEvidenceReader> {
     let mut detective = MockEvidenceReader::new();
-    detective.expect_find_evidence().returning(move |_, _, _| Box::pin(ready(Ok(evidence))));
+    detective.expect_find_evidence().returning(move |_| Box::pin(ready(Ok(evidence))));
     Arc::new(detective)
 }
 
@@ -56,10 +56,11 @@ fn evidence_is_looked_for_by_service_batch_and_transactions() {
     let mut detective = MockEvidenceReader::new();
     detective
         .expect_find_evidence()
-        .withf(|service, id, transactions| {
-            service == "a" && id == batch(0) && transactions == [batch(0)]
+        .withf(|doubt| {
+            let names = [doubt.batch_id, doubt.transaction_ids[0]].map(|id| id.to_string());
+            doubt.service_id.as_str() == "a" && names == [batch(0), batch(0)]
         })
-        .returning(|_, _, _| Box::pin(ready(Ok(Evidence::Present))));
+        .returning(|_| Box::pin(ready(Ok(Evidence::Present))));
     let running = run(builder(&store, &ledger).with_evidence(store.clone(), Arc::new(detective)));
     store.wait_for_state(0, Pending);
     running.wait_for_shutdown().unwrap();
@@ -201,7 +202,7 @@ fn evidence_and_questions_share_the_connections() {
     let gate = Arc::new(Semaphore::new(0));
     let (counted, closed) = (Arc::clone(&ledger), Arc::clone(&gate));
     let mut detective = MockEvidenceReader::new();
-    detective.expect_find_evidence().times(10).returning(move |_, _, _| {
+    detective.expect_find_evidence().times(10).returning(move |_| {
         let (counted, closed) = (Arc::clone(&counted), Arc::clone(&closed));
         Box::pin(async move {
             counted.begin();

@@ -38,9 +38,7 @@ fn a_store_that_fails_is_tried_again_whatever_it_fails_at() {
             _ => answer(all(ids, LedgerStatus::Unknown)),
         }));
         let mut detective = MockEvidenceReader::new();
-        detective
-            .expect_find_evidence()
-            .returning(|_, _, _| Box::pin(ready(Ok(Evidence::Committed))));
+        detective.expect_find_evidence().returning(|_| Box::pin(ready(Ok(Evidence::Committed))));
         let running =
             run(builder(&store, &ledger).with_evidence(store.clone(), Arc::new(detective)));
         running.trigger().trigger("a");
@@ -157,7 +155,7 @@ fn evidence_that_fails_or_panics_is_looked_for_again() {
     let ledger = Arc::new(Ledger::saying(LedgerStatus::Unknown));
     let mut detective = MockEvidenceReader::new();
     let mut times = 0;
-    detective.expect_find_evidence().returning(move |_, _, _| {
+    detective.expect_find_evidence().returning(move |_| {
         times += 1;
         match times {
             1 => Box::pin(async { panic!("as the test wishes") }),

@@ -36,6 +36,27 @@ fn a_trigger_has_a_service_polled_at_once_and_no_other() {
 }
 
 #[test]
+fn a_question_that_fails_is_asked_again_though_nothing_is_due() {
+    // Time stands still: what was checked just now is never due.
+    let store = Store::new();
+    store.add("a", 0, Pending, Duration::ZERO);
+    let mut asked = 0;
+    let asked = std::sync::Mutex::new(move || {
+        asked += 1;
+        asked
+    });
+    let ledger = Arc::new(Ledger::new(move |_, ids| match asked.lock().unwrap()() {
+        ..4 => Box::pin(std::future::ready(Err(unavailable()))),
+        _ => answer(all(ids, LedgerStatus::Committed)),
+    }));
+    let running = run(builder(&store, &ledger));
+    running.trigger().trigger("a");
+    store.wait_for_state(0, Committed);
+    assert_eq!(ledger.tally(), [("a".to_owned(), 4)].into());
+    running.wait_for_shutdown().unwrap();
+}
+
+#[test]
 fn what_is_triggered_before_the_monitor_runs_is_polled_when_it_does() {
     let store = not_due(&["a"]);
     let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use grid_batch_core::{GlobalScopeId, StatusUrlResolver, Submission};
+use grid_batch_core::{
+    BatchState, Doubt, GlobalScopeId, StatusUrlResolver, Submission, Ticket, Timestamp,
+};
 use grid_batch_protocol::{Batch, BatchBuilder, Message, SigningKey, TransactionBuilder};
 use grid_batch_sawtooth::{Sawtooth, SawtoothOptions};
 
@@ -27,6 +29,20 @@ pub fn submission(batch: &Batch) -> Submission<GlobalScopeId> {
 /// An id that nobody has signed.
 pub fn id(number: usize) -> String {
     format!("{number:064x}").repeat(2)
+}
+
+/// The doubt about a batch of this id.
+pub fn doubt(id: &str) -> Doubt {
+    Doubt {
+        service_id: SERVICE.parse().unwrap(),
+        batch_id: id.parse().unwrap(),
+        transaction_ids: Vec::new(),
+        ticket: Ticket { attempt: 1, epoch: 1 },
+        state: BatchState::InDoubt,
+        submitted_at: Timestamp::default(),
+        since: Timestamp::default(),
+        held: false,
+    }
 }
 
 pub fn sawtooth() -> Sawtooth {

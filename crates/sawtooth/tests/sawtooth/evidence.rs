@@ -3,13 +3,13 @@
 use grid_batch_core::{BatchError, BatchResult, Evidence, EvidenceReader};
 
 use crate::{
-    batches::{Nodes, SERVICE, id, sawtooth},
+    batches::{Nodes, doubt, id, sawtooth},
     rest_api::{RestApi, answer, nobody, recorded},
 };
 
 async fn find(urls: &[String]) -> BatchResult<Evidence> {
     let reader = sawtooth().evidence_reader(Nodes::new(urls));
-    reader.find_evidence(SERVICE, &id(1), &[id(2)]).await
+    reader.find_evidence(&doubt(&id(1))).await
 }
 
 /// What is found at a node that says this about the batch and its block.

@@ -13,7 +13,7 @@ use grid_batch_protocol::Batch;
 use grid_batch_sawtooth::{Sawtooth, SawtoothOptions};
 use tokio::runtime::Builder;
 
-use crate::batches::{Nodes, SERVICE, batch, sawtooth, submission};
+use crate::batches::{Nodes, SERVICE, batch, doubt, sawtooth, submission};
 
 /// A ledger, and the adapter that speaks to it.
 struct Scene {
@@ -68,7 +68,7 @@ impl Scene {
 
     async fn evidence(&self, batch: &Batch) -> Evidence {
         let reader = self.sawtooth.evidence_reader(Nodes::new([self.ledger.url()]));
-        reader.find_evidence(SERVICE, &batch.header_signature, &[]).await.unwrap()
+        reader.find_evidence(&doubt(&batch.header_signature)).await.unwrap()
     }
 
     fn received(&self, batch: &Batch) -> usize {

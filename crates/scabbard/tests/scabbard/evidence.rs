@@ -1,11 +1,11 @@
 use std::sync::Mutex;
 
-use grid_batch_core::{Evidence, EvidenceReader, LedgerStatus, Outcome};
+use grid_batch_core::{Doubt, Evidence, EvidenceReader, LedgerStatus, Outcome, Ticket};
 use grid_batch_ledger_sim::{Fault, SentTwice, When};
 use serde_json::json;
 
 use crate::{
-    batches::{SERVICE, id, transaction_id},
+    batches::{id, transaction_id},
     node::{Conduct, Node, answer},
     nodes::nobody,
     world::{World, broken, catch_up, next},
@@ -273,19 +273,27 @@ async fn a_batch_without_transactions_is_never_absent() {
     catch_up(&mut events);
     assert_eq!(world.evidence_after(1, HOUR).await, Evidence::Absent);
     let reader = world.scabbard.evidence_reader();
-    let empty = reader.find_evidence(SERVICE, &id(1), &[]).await;
+    let empty = reader.find_evidence(&Doubt { transaction_ids: vec![], ..world.doubt(1) }).await;
     assert_eq!(empty, Ok(Evidence::Inconclusive));
 }
 
 #[tokio::test]
-async fn what_is_no_id_is_an_error() {
+async fn a_service_of_another_kind_of_ledger_is_an_error() {
     let world = World::new();
+    let doubt = Doubt { service_id: "global".parse().unwrap(), ..world.doubt(1) };
+    assert!(world.scabbard.evidence_reader().find_evidence(&doubt).await.is_err());
+}
+
+#[tokio::test]
+async fn an_attempt_that_another_made_is_never_absent() {
+    let world = World::new();
+    let mut events = world.listen().await;
+    world.send_into(Fault::ResetBefore, 1).await;
+    catch_up(&mut events);
+    assert_eq!(world.evidence_after(1, HOUR).await, Evidence::Absent);
     let reader = world.scabbard.evidence_reader();
-    for (service, batch, transaction) in
-        [("global", &*id(1), &*id(2)), (SERVICE, "b1", &id(2)), (SERVICE, &id(1), "71")]
-    {
-        assert!(reader.find_evidence(service, batch, &[transaction.to_owned()]).await.is_err());
-    }
+    let second = Doubt { ticket: Ticket { attempt: 2, epoch: 2 }, ..world.doubt(1) };
+    assert_eq!(reader.find_evidence(&second).await, Ok(Evidence::Inconclusive));
 }
 
 #[tokio::test]

@@ -1,11 +1,16 @@
 //! A simulated ledger, an adapter for it, and a clock that both go by.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use futures_util::{FutureExt, StreamExt};
 use grid_batch_core::{
-    BatchResult, BatchStatusReader, Evidence, EvidenceReader, LedgerEventStream, LedgerEvents,
-    LedgerStatus, ManualClock, Outcome, StatusReport, SubmissionSender, Timestamp,
+    BatchResult, BatchState, BatchStatusReader, Doubt, Evidence, EvidenceReader, LedgerEventStream,
+    LedgerEvents, LedgerStatus, ManualClock, Outcome, StatusReport, SubmissionSender, Ticket,
+    Timestamp,
 };
 use grid_batch_http::HttpOptions;
 use grid_batch_ledger_sim::{Fault, LedgerSim, LedgerSimBuilder, Verdict, When};
@@ -20,6 +25,8 @@ pub struct World {
     pub ledger: LedgerSim,
     pub scabbard: Scabbard,
     clock: Arc<ManualClock>,
+    /// The last attempt at each batch.
+    attempts: Mutex<HashMap<u32, u32>>,
 }
 
 impl World {
@@ -43,7 +50,7 @@ impl World {
         };
         let options = ScabbardOptions { http, clock: clock.clone(), ..ScabbardOptions::default() };
         let scabbard = Scabbard::new(&token(), Nodes::at(urls), options).unwrap();
-        Self { ledger, scabbard, clock }
+        Self { ledger, scabbard, clock, attempts: Mutex::default() }
     }
 
     /// Sends a batch for the first time.
@@ -52,6 +59,7 @@ impl World {
     }
 
     pub async fn send_again(&self, number: u32, attempt: u32) -> Outcome {
+        self.attempts.lock().unwrap().insert(number, attempt);
         let sender = self.scabbard.sender();
         sender.send(&self.ledger.url(), &submission(number, attempt)).await.outcome
     }
@@ -75,9 +83,22 @@ impl World {
     }
 
     pub async fn evidence(&self, number: u32) -> Evidence {
-        let transactions = [transaction_id(number)];
-        let reader = self.scabbard.evidence_reader();
-        reader.find_evidence(SERVICE, &id(number), &transactions).await.unwrap()
+        self.scabbard.evidence_reader().find_evidence(&self.doubt(number)).await.unwrap()
+    }
+
+    /// The doubt about a batch at the attempt that was last made.
+    pub fn doubt(&self, number: u32) -> Doubt {
+        let attempt = self.attempts.lock().unwrap().get(&number).copied().unwrap_or(1);
+        Doubt {
+            service_id: SERVICE.parse().unwrap(),
+            batch_id: id(number).parse().unwrap(),
+            transaction_ids: vec![transaction_id(number).parse().unwrap()],
+            ticket: Ticket { attempt, epoch: 1 },
+            state: BatchState::InDoubt,
+            submitted_at: Timestamp::default(),
+            since: Timestamp::default(),
+            held: false,
+        }
     }
 
     /// Looks for evidence now, and again after this many seconds.
