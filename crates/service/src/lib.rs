@@ -5,6 +5,7 @@ pub mod demo;
 mod service;
 
 pub use config::{
-    Config, ConfigError, Form, LedgerConfig, LedgerKind, Origin, PollConfig, SETTINGS, Setting,
+    ClaimsConfig, Config, ConfigError, Form, LedgerConfig, LedgerKind, Origin, PollConfig,
+    SETTINGS, Setting,
 };
 pub use service::{RunningService, Service, ServiceCounts, StartError};

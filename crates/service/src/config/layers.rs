@@ -55,8 +55,10 @@ impl Layers {
     }
 }
 
-/// Variables of ours that are no settings.
-const OTHERS: [&str; 2] = ["CONFIG", "TEST_DATABASE_URL"];
+/// Variables of ours that are no settings: what names the file, and what is for tests.
+fn is_no_setting(name: &str) -> bool {
+    name == "CONFIG" || name.starts_with("TEST_")
+}
 
 /// What the environment gives. A variable with our prefix that is none of ours is an error: it is
 /// misspelt.
@@ -66,7 +68,7 @@ pub(super) fn of_environment(
     let mut given = Vec::new();
     for (variable, text) in variables {
         let Some(rest) = variable.strip_prefix(PREFIX) else { continue };
-        if OTHERS.contains(&rest) {
+        if is_no_setting(rest) {
             continue;
         }
         let setting = SETTINGS.iter().find(|setting| setting.variable() == variable);

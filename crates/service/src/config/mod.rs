@@ -39,6 +39,8 @@ pub struct Config {
     pub ledger: LedgerConfig,
     /// How the database is used.
     pub store: StoreOptions,
+    /// How services are divided among instances.
+    pub claims: ClaimsConfig,
     /// How many bytes a request may have.
     pub body_limit: usize,
     /// How batches are taken from the store.
@@ -84,6 +86,19 @@ pub struct LedgerConfig {
     pub absent_after: Duration,
     /// When a batch that stays Valid counts as dropped.
     pub dropped_after: Duration,
+}
+
+/// How services are divided among instances.
+#[derive(Debug, Clone)]
+pub struct ClaimsConfig {
+    /// The instance's name, where it has one.
+    pub name: Option<String>,
+    /// An instance that is silent for so long loses services of which nothing is being sent.
+    pub expiry_1: Duration,
+    /// An instance that is silent for so long loses all of its services.
+    pub expiry_2: Duration,
+    /// Take no more than a fair part.
+    pub share: bool,
 }
 
 /// How batches are followed.
@@ -162,6 +177,7 @@ impl Config {
                 patience: layers.read("store.patience")?,
                 ..StoreOptions::default()
             },
+            claims: claims(&layers)?,
             body_limit: size(&layers, "intake.body_limit")?,
             queue: QueueOptions {
                 round: size(&layers, "queue.round")?,
@@ -210,6 +226,19 @@ impl Config {
                 return Err(layers.together(first, rule));
             }
         }
+        let claims = &self.claims;
+        if claims.expiry_2 < claims.expiry_1 + self.submit.total_limit {
+            return Err(layers.together(
+                "claims.expiry_2",
+                format!(
+                    "claims.expiry_2 is {:?}; it must be at least claims.expiry_1 and \
+                     submit.total_limit together, {:?}, or a service could be taken over while its \
+                     batch is being sent",
+                    claims.expiry_2,
+                    claims.expiry_1 + self.submit.total_limit
+                ),
+            ));
+        }
         match self.ledger.kind {
             Some(LedgerKind::Sawtooth) if !self.ledger.services.is_empty() => Err(layers.together(
                 "ledger.services",
@@ -252,6 +281,16 @@ fn ledger(layers: &Layers) -> Result<LedgerConfig, ConfigError> {
         },
         absent_after: layers.read("ledger.absent_after")?,
         dropped_after: layers.read("ledger.dropped_after")?,
+    })
+}
+
+fn claims(layers: &Layers) -> Result<ClaimsConfig, ConfigError> {
+    let name: String = layers.read("claims.name")?;
+    Ok(ClaimsConfig {
+        name: (!name.is_empty()).then_some(name),
+        expiry_1: layers.read("claims.expiry_1")?,
+        expiry_2: layers.read("claims.expiry_2")?,
+        share: layers.read("claims.share")?,
     })
 }
 
@@ -397,6 +436,11 @@ mod tests {
                  submit.total_limit, 15s",
             ),
             (
+                "[claims]\nexpiry_2 = \"80s\"",
+                "line 2 of c.toml: claims.expiry_2 is 80s; it must be at least claims.expiry_1 and \
+                 submit.total_limit together, 90s, ",
+            ),
+            (
                 "[ledger]\nkind = \"sawtooth\"\nservices = [\"a::b=http://c\"]",
                 "line 3 of c.toml: ledger.services is for scabbard; ",
             ),
@@ -416,7 +460,7 @@ mod tests {
             "the variable GRID_BATCH_POLL_INTERVALL: there is no setting \
              GRID_BATCH_POLL_INTERVALL; was GRID_BATCH_POLL_INTERVAL meant?"
         );
-        for name in ["PATH", "GRID_BATCH_CONFIG", "GRID_BATCH_TEST_DATABASE_URL"] {
+        for name in ["PATH", "GRID_BATCH_CONFIG", "GRID_BATCH_TEST_ANYTHING"] {
             of_variable(name, "x").unwrap();
         }
     }

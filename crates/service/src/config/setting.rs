@@ -108,6 +108,22 @@ pub static SETTINGS: &[Setting] = &[
     ),
     number("store.connections", "8", "How many connections to the database are used at most"),
     text("store.patience", "30s", "How long to wait for the database"),
+    text(
+        "claims.name",
+        "",
+        "The instance's name, to take its own claims back at once; without one it is new at each start",
+    ),
+    text(
+        "claims.expiry_1",
+        "30s",
+        "An instance that is silent for so long loses services of which nothing is being sent",
+    ),
+    text(
+        "claims.expiry_2",
+        "3m",
+        "An instance that is silent for so long loses all of its services",
+    ),
+    switch("claims.share", "false", "Take no more than a fair part of the services"),
     number("intake.body_limit", "10485760", "How many bytes a request may have"),
     number("queue.round", "100", "How many batches are taken from the database at once"),
     text("queue.poll_interval", "1s", "How often to look for batches that nobody told of"),
