@@ -3,14 +3,16 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use grid_batch_core::Ticket;
+
 use crate::{PendingBatch, lanes::Key};
 
-/// Which attempt the questions are about that the ledger is asked now.
+/// Which attempt the questions are about that the ledger is asked now, and in which epoch.
 ///
 /// An answer names its batch and no attempt. Were it taken to be about whichever attempt it finds,
 /// an answer that was long under way could end a batch that has been sent again meanwhile.
 #[derive(Default)]
-pub(crate) struct Asked(Mutex<HashMap<Key, u32>>);
+pub(crate) struct Asked(Mutex<HashMap<Key, Ticket>>);
 
 impl Asked {
     /// Beyond so many, all is forgotten: then an answer counts for whichever attempt it finds.
@@ -19,29 +21,30 @@ impl Asked {
     /// These are to be asked for. Of one that is being asked for already, the first attempt counts
     /// until it is answered.
     pub(crate) fn begin(&self, batches: &[PendingBatch]) {
-        let mut attempts = self.lock();
-        if attempts.len() + batches.len() > Self::MOST {
-            attempts.clear();
+        let mut tickets = self.lock();
+        if tickets.len() + batches.len() > Self::MOST {
+            tickets.clear();
         }
         for batch in batches {
-            attempts.entry(key(batch)).or_insert(batch.attempt);
+            let ticket = Ticket { attempt: batch.attempt, epoch: batch.epoch };
+            tickets.entry(key(batch)).or_insert(ticket);
         }
     }
 
-    /// The attempt that an answer about this batch is about, where that is known.
-    pub(crate) fn attempt(&self, batch: &Key) -> Option<u32> {
+    /// What an answer about this batch is about, where that is known.
+    pub(crate) fn ticket(&self, batch: &Key) -> Option<Ticket> {
         self.lock().get(batch).copied()
     }
 
     /// These are answered, or nobody waits for an answer any more.
     pub(crate) fn end(&self, batches: impl IntoIterator<Item = Key>) {
-        let mut attempts = self.lock();
+        let mut tickets = self.lock();
         for batch in batches {
-            attempts.remove(&batch);
+            tickets.remove(&batch);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, u32>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Ticket>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -60,17 +63,21 @@ mod tests {
         PendingBatch::new("a::b".parse().unwrap(), HeaderId::from_bytes([number; 64]), attempt, 0)
     }
 
+    fn asked_about(asked: &Asked, batch: &Key) -> Option<u32> {
+        asked.ticket(batch).map(|ticket| ticket.attempt)
+    }
+
     #[test]
     fn the_attempt_of_the_first_question_counts_until_it_is_answered() {
         let asked = Asked::default();
         for attempt in [1, 2] {
             asked.begin(&[batch(1, attempt)]);
-            assert_eq!(asked.attempt(&key(&batch(1, 0))), Some(1));
+            assert_eq!(asked_about(&asked, &key(&batch(1, 0))), Some(1));
         }
         asked.end([key(&batch(1, 1))]);
-        assert_eq!(asked.attempt(&key(&batch(1, 0))), None);
+        assert_eq!(asked_about(&asked, &key(&batch(1, 0))), None);
         asked.begin(&[batch(1, 2)]);
-        assert_eq!(asked.attempt(&key(&batch(1, 0))), Some(2));
+        assert_eq!(asked_about(&asked, &key(&batch(1, 0))), Some(2));
     }
 
     #[test]
@@ -78,7 +85,7 @@ mod tests {
         let asked = Asked::default();
         asked.begin(&[batch(1, 1)]);
         asked.begin(&vec![batch(2, 2); Asked::MOST]);
-        let attempts = [1, 2].map(|number| asked.attempt(&key(&batch(number, 0))));
+        let attempts = [1, 2].map(|number| asked_about(&asked, &key(&batch(number, 0))));
         assert_eq!(attempts, [None, Some(2)]);
     }
 }

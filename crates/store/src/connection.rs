@@ -240,6 +240,7 @@ pub(crate) struct Pools {
     write: Pool<Manager>,
     read: Pool<Manager>,
     dialect: Dialect,
+    url: DatabaseUrl,
 }
 
 impl Pools {
@@ -264,11 +265,15 @@ impl Pools {
         let writers = dialect.writers(connections);
         let write = pool(writers)?;
         let read = if writers == connections { write.clone() } else { pool(connections)? };
-        Ok(Self { write, read, dialect })
+        Ok(Self { write, read, dialect, url: url.clone() })
     }
 
     pub(crate) fn dialect(&self) -> Dialect {
         self.dialect
+    }
+
+    pub(crate) fn url(&self) -> &DatabaseUrl {
+        &self.url
     }
 
     pub(crate) fn write(&self) -> Result<PooledConnection<Manager>, StoreError> {

@@ -18,25 +18,29 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
-    /// At the end of a SELECT: keeps the rows of `table` locked to the end of the transaction.
+    /// What stands at the end of a SELECT that locks rows to the end of the transaction, as
+    /// `for update of s skip locked`.
     ///
     /// On SQLite a transaction that writes is alone with the database from its beginning.
-    pub(crate) fn for_update(self, table: &str) -> String {
+    pub(crate) fn locking(self, clause: &'static str) -> &'static str {
         match self {
             #[cfg(feature = "postgres")]
-            Self::Postgres => format!("for update of {table}"),
+            Self::Postgres => clause,
             #[cfg(feature = "sqlite")]
-            Self::Sqlite => String::new(),
+            Self::Sqlite => "",
         }
     }
 
-    /// As [`for_update`](Self::for_update), leaving out rows that somebody else keeps locked.
-    pub(crate) fn for_update_skip_locked(self, table: &str) -> String {
+    /// What time it is by the database's own clock: the only one that says whether an instance lives.
+    ///
+    /// It is read when a row is looked at. `now()` would be the beginning of the transaction, and
+    /// what has waited since then would be taken for younger than it is.
+    pub(crate) fn clock(self) -> &'static str {
         match self {
             #[cfg(feature = "postgres")]
-            Self::Postgres => format!("for update of {table} skip locked"),
+            Self::Postgres => "(extract(epoch from clock_timestamp()) * 1000000)::bigint",
             #[cfg(feature = "sqlite")]
-            Self::Sqlite => String::new(),
+            Self::Sqlite => "cast(unixepoch('subsec') * 1000000 as integer)",
         }
     }
 
@@ -70,12 +74,14 @@ impl Dialect {
         let patience = patience.as_millis().clamp(1, 1 << 30);
         match self {
             // Every statement on a batch's way looks up a handful of rows by index. A planner that
-            // last saw a table when it was small would scan it, and go on doing so while it grows.
+            // last saw a table when it was small would scan it, and go on doing so while it grows. A
+            // bitmap finds all rows before it gives the first, where a step needs a few.
             #[cfg(feature = "postgres")]
             Self::Postgres => format!(
                 "set client_min_messages = warning; set lock_timeout = {patience};
                  set default_transaction_isolation = 'read committed'; set jit = off;
-                 set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off"
+                 set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off;
+                 set enable_bitmapscan = off"
             ),
             // FULL: with NORMAL the last commits may be lost when the power fails.
             #[cfg(feature = "sqlite")]

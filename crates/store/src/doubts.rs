@@ -12,20 +12,27 @@ use crate::{
     lanes::{Key, key_rows},
     rows::{HandedOutRow, STANDING_COLUMNS, StandingRow, batch_id, in_states},
     statement::Rows,
+    whose::Whose,
 };
 
 impl Store {
     /// How these batches stand, of those that the ledger is still to be asked for.
-    pub(crate) fn doubts(&self, batches: &BTreeSet<Key>) -> Result<Vec<Doubt>, StoreError> {
+    pub(crate) fn doubts(
+        &self,
+        whose: Whose<'_>,
+        batches: &BTreeSet<Key>,
+    ) -> Result<Vec<Doubt>, StoreError> {
+        let (suffix, claimed) = (whose.suffix(), whose.condition("s"));
         let states = in_states("s", BatchState::awaits_poller);
         let statement = self
             .statement(format!(
-                "-- doubts
+                "-- doubts{suffix}
                  select s.service_id, s.batch_id, s.epoch, s.batch_seq, {STANDING_COLUMNS}
                  from {{x}} join batch_statuses s on s.service_id = x.service_id
-                 where s.batch_id = x.batch_id and {states}"
+                 where s.batch_id = x.batch_id and {states}{claimed}"
             ))
             .rows(key_rows(batches));
+        let statement = whose.bind(statement);
         self.pools.read()?.snapshot(|connection| {
             let rows: Vec<DoubtRow> = connection.load(&statement)?;
             let mut transactions = self.transactions_of(connection, &rows)?;

@@ -2,7 +2,7 @@ use diesel::result::{DatabaseErrorKind, Error as DieselError};
 use grid_batch_core::BatchError;
 use thiserror::Error;
 
-use crate::{dialect, url::UrlError};
+use crate::{ClaimError, dialect, url::UrlError};
 
 /// Why the store could not do what it was asked.
 #[derive(Debug, Error)]
@@ -11,6 +11,9 @@ pub enum StoreError {
     /// The URL names no database.
     #[error(transparent)]
     Url(#[from] UrlError),
+    /// An instance cannot claim services.
+    #[error(transparent)]
+    Claims(#[from] ClaimError),
     /// The database cannot be reached, or the connection broke: try again later. What was being
     /// written may have been written.
     #[error("the database cannot be reached: {message}")]

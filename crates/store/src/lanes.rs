@@ -117,6 +117,7 @@ impl Lane {
     pub(crate) fn apply(&mut self, change: &Change, now: Timestamp) -> Result<(), Stale> {
         if let Some(given) = change.epoch
             && given != self.epoch
+            && !change.event.is_proof_of_commit()
         {
             return Err(Stale::Epoch { given, present: self.epoch });
         }
@@ -161,7 +162,7 @@ fn held(reason: &str, since: Timestamp) -> Held {
 }
 
 fn lock_lanes(dialect: Dialect, keys: &BTreeSet<Key>) -> Statement<'_> {
-    let lock = dialect.for_update("s");
+    let lock = dialect.locking("for update of s");
     Statement::new(
         dialect,
         format!(

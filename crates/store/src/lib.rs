@@ -9,6 +9,7 @@ compile_error!("a store needs a database: enable the feature \"postgres\", \"sql
 
 mod add;
 mod asked;
+mod claims;
 mod connection;
 mod dialect;
 mod doubts;
@@ -33,12 +34,14 @@ mod stamps;
 mod statement;
 mod story;
 mod url;
+mod whose;
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::{Clock, SystemClock, Timestamp};
 
 pub use add::{Addition, Conflict};
+pub use claims::{ClaimError, ClaimOptions, ClaimStore, Takeover};
 pub use error::StoreError;
 pub use holding::Decision;
 pub use list::{Depth, Filter, PageStart};

@@ -6,10 +6,11 @@ use grid_batch_core::{
 };
 
 use crate::{
-    Change, PendingBatch, Recorded, Store,
+    Change, ClaimStore, PendingBatch, Recorded, Store, StoreError,
     asked::{Asked, key},
     lanes::Key,
     record::Told,
+    whose::Whose,
 };
 
 /// The store as those see it who follow batches at their ledger: what is to be asked for, and what
@@ -34,6 +35,7 @@ use crate::{
 #[derive(Clone)]
 pub struct MonitorStore {
     store: Store,
+    claims: Option<ClaimStore>,
     told: Arc<Told>,
     asked: Arc<Asked>,
 }
@@ -41,7 +43,26 @@ pub struct MonitorStore {
 impl MonitorStore {
     /// The store, which tells `told` of each change.
     pub fn new(store: Store, told: impl Fn(&Change, Recorded) + Send + Sync + 'static) -> Self {
-        Self { store, told: Arc::new(told), asked: Arc::default() }
+        Self { store, claims: None, told: Arc::new(told), asked: Arc::default() }
+    }
+
+    /// The same of the services that are claimed: no other batch is to be asked for. An answer
+    /// counts in the epoch of its question; where that is forgotten, only as proof of a commit.
+    pub fn of_claims(
+        claims: ClaimStore,
+        told: impl Fn(&Change, Recorded) + Send + Sync + 'static,
+    ) -> Self {
+        Self { claims: Some(claims.clone()), ..Self::new(claims.store().clone(), told) }
+    }
+
+    /// Reads of those services whose batches are to be followed.
+    fn read<T>(
+        &self,
+        read: impl FnOnce(&Store, Whose<'_>) -> Result<T, StoreError>,
+    ) -> BatchResult<T> {
+        let instance = self.claims.as_ref().map(ClaimStore::instance);
+        let whose = instance.as_ref().map_or(Whose::Anyones, |id| Whose::Of(id.as_str()));
+        Ok(read(&self.store, whose)?)
     }
 
     fn record(&self, changes: &[Change]) -> BatchResult<()> {
@@ -65,7 +86,7 @@ impl MonitorStore {
         for (service_id, reports) in groups {
             let service_id: ServiceId = service_id.parse().map_err(invalid)?;
             for report in reports {
-                changes.push(self.change(&service_id, report)?);
+                changes.extend(self.change(&service_id, report)?);
             }
         }
         self.record(&changes)?;
@@ -74,11 +95,18 @@ impl MonitorStore {
     }
 
     /// The change that a ledger's answer makes to the attempt that it was asked about.
-    fn change(&self, service_id: &ServiceId, report: &StatusReport) -> BatchResult<Change> {
+    fn change(&self, service_id: &ServiceId, report: &StatusReport) -> BatchResult<Option<Change>> {
         let batch: Key = (service_id.clone(), report.batch_id.parse().map_err(invalid)?);
-        let event = Event::Status { attempt: self.asked.attempt(&batch), status: report.status };
+        let asked = self.asked.ticket(&batch);
+        let attempt = asked.map(|ticket| ticket.attempt);
+        let event = Event::Status { attempt, status: report.status };
+        // Without a ticket nothing would keep out what an owner before was told.
+        if self.claims.is_some() && asked.is_none() && !event.is_proof_of_commit() {
+            return Ok(None);
+        }
         let change = Change::new(batch.0, batch.1, event);
-        Ok(Change { receipts: report.receipts.clone(), ..change })
+        let epoch = asked.map(|ticket| ticket.epoch);
+        Ok(Some(Change { epoch, receipts: report.receipts.clone(), ..change }))
     }
 }
 
@@ -96,7 +124,7 @@ impl PendingBatchStore for MonitorStore {
         pace: PollPace,
         limit: usize,
     ) -> BatchResult<Vec<PendingBatch>> {
-        Ok(self.to_be_asked(self.store.due(now, pace, limit)?))
+        Ok(self.to_be_asked(self.read(|store, whose| store.due_of(whose, now, pace, limit))?))
     }
 
     fn get_pending_batch_ids_of(
@@ -106,7 +134,8 @@ impl PendingBatchStore for MonitorStore {
     ) -> BatchResult<Vec<PendingBatch>> {
         let services: Vec<ServiceId> =
             service_ids.iter().map(|id| id.parse().map_err(invalid)).collect::<BatchResult<_>>()?;
-        Ok(self.to_be_asked(self.store.pending_of(&services, limit)?))
+        let batches = self.read(|store, whose| store.pending_among(whose, &services, limit))?;
+        Ok(self.to_be_asked(batches))
     }
 
     fn mark_checked(&self, batches: &[PendingBatch]) -> BatchResult<()> {
@@ -135,7 +164,7 @@ impl DoubtStore for MonitorStore {
             .iter()
             .map(|id| Ok((service_id.clone(), id.parse().map_err(invalid)?)))
             .collect::<BatchResult<_>>()?;
-        Ok(self.store.doubts(&batches)?)
+        self.read(|store, whose| store.doubts(whose, &batches))
     }
 
     fn settle(&self, verdicts: &[(Doubt, Verdict)]) -> BatchResult<()> {
@@ -153,10 +182,8 @@ fn settled(doubt: &Doubt, verdict: &Verdict) -> Change {
         Verdict::Hold(reason) => (Evidence::Inconclusive, Some(reason.clone())),
     };
     let event = Event::Evidence { attempt, evidence };
-    // Proof of a commit counts whoever brings it.
-    let epoch = Some(epoch).filter(|_| evidence != Evidence::Committed);
     let change = Change::new(doubt.service_id.clone(), doubt.batch_id, event);
-    Change { epoch, hold, ..change }
+    Change { epoch: Some(epoch), hold, ..change }
 }
 
 fn invalid(error: impl fmt::Display) -> BatchError {

@@ -11,8 +11,9 @@ use grid_batch_core::{
 use crate::{
     Change, Store, StoreError,
     dialect::Dialect,
-    rows::{HandedOutRow, in_states, limit},
-    statement::{Rows, Statement},
+    rows::{HandedOutRow, in_states, limit, names},
+    statement::Statement,
+    whose::Whose,
 };
 
 /// A batch that the ledger is to be asked for.
@@ -56,7 +57,17 @@ impl Store {
         pace: PollPace,
         limit: usize,
     ) -> Result<Vec<PendingBatch>, StoreError> {
-        let statement = due(self.pools.dialect(), now, pace, limit);
+        self.due_of(Whose::Anyones, now, pace, limit)
+    }
+
+    pub(crate) fn due_of(
+        &self,
+        whose: Whose<'_>,
+        now: Timestamp,
+        pace: PollPace,
+        limit: usize,
+    ) -> Result<Vec<PendingBatch>, StoreError> {
+        let statement = due(self.pools.dialect(), whose, now, pace, limit);
         let rows: Vec<PendingRow> = self.pools.read()?.load(&statement)?;
         rows.iter().map(PendingRow::read).collect()
     }
@@ -68,7 +79,16 @@ impl Store {
         services: &[ServiceId],
         limit: usize,
     ) -> Result<Vec<PendingBatch>, StoreError> {
-        let statement = pending_of(self.pools.dialect(), services);
+        self.pending_among(Whose::Anyones, services, limit)
+    }
+
+    pub(crate) fn pending_among(
+        &self,
+        whose: Whose<'_>,
+        services: &[ServiceId],
+        limit: usize,
+    ) -> Result<Vec<PendingBatch>, StoreError> {
+        let statement = pending_of(self.pools.dialect(), whose, services);
         let mut rows: Vec<PendingRow> = self.pools.read()?.load(&statement)?;
         rows.sort_by(|one, other| one.place().cmp(&other.place()));
         rows.iter().take(limit).map(PendingRow::read).collect()
@@ -95,45 +115,51 @@ const PENDING_COLUMNS: &str =
 ///
 /// Reads the lanes that are busy and sorts them: their number is that of the services with open
 /// batches, whatever waits behind them. An index in this order would have to follow each change.
-fn due<'a>(dialect: Dialect, now: Timestamp, pace: PollPace, count: usize) -> Statement<'a> {
+fn due<'a>(
+    dialect: Dialect,
+    whose: Whose<'a>,
+    now: Timestamp,
+    pace: PollPace,
+    count: usize,
+) -> Statement<'a> {
+    let (suffix, claimed) = (whose.suffix(), whose.condition("s"));
     let states = in_states("s", BatchState::awaits_poller);
     let last = "coalesce(s.checked_at, s.submitted_at)";
     let part = PollPace::PART;
     let ago = |pause: Duration| {
         now.as_micros().saturating_sub(i64::try_from(pause.as_micros()).unwrap_or(i64::MAX))
     };
-    Statement::new(
+    let statement = Statement::new(
         dialect,
         format!(
-            "-- due
+            "-- due{suffix}
              select {PENDING_COLUMNS} from batch_statuses s
              where s.busy and {states} and {last} <= ? and (
                  {last} <= ?
-                 or (s.held_at is null and {last} + ({last} - s.submitted_at) / {part} <= ?))
+                 or (s.held_at is null and {last} + ({last} - s.submitted_at) / {part} <= ?)){claimed}
              order by s.checked_at nulls first, s.submitted_at, s.service_id limit ?"
         ),
     )
     .long(ago(pace.interval))
     .long(ago(pace.longest))
-    .long(now.as_micros())
-    .long(limit(count))
+    .long(now.as_micros());
+    whose.bind(statement).long(limit(count))
 }
 
-fn pending_of<'a>(dialect: Dialect, services: &'a [ServiceId]) -> Statement<'a> {
+fn pending_of<'a>(dialect: Dialect, whose: Whose<'a>, services: &'a [ServiceId]) -> Statement<'a> {
+    let (suffix, claimed) = (whose.suffix(), whose.condition("s"));
     let states = in_states("s", BatchState::awaits_poller);
-    let mut names: Vec<&str> = services.iter().map(ServiceId::as_str).collect();
-    names.sort_unstable();
-    names.dedup();
-    Statement::new(
+    let statement = Statement::new(
         dialect,
         format!(
-            "-- pending_of
+            "-- pending_of{suffix}
              select {PENDING_COLUMNS}
              from {{x}} join batch_statuses s on s.service_id = x.service_id
-             where {states}"
+             where {states}{claimed}"
         ),
     )
-    .rows(Rows::default().text("service_id", names))
+    .rows(names(services));
+    whose.bind(statement)
 }
 
 #[derive(QueryableByName)]

@@ -148,7 +148,7 @@ impl Store {
         services: impl IntoIterator<Item = &'a ServiceId>,
     ) -> Result<(), StoreError> {
         let services: BTreeSet<&str> = services.into_iter().map(ServiceId::as_str).collect();
-        let lock = self.pools.dialect().for_update("v");
+        let lock = self.pools.dialect().locking("for update of v");
         let statement = self
             .statement(format!(
                 "-- lock_services

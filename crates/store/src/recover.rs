@@ -5,6 +5,7 @@ use crate::{
     Change, Recorded, Store, StoreError,
     rows::{HandedOutRow, in_states},
     statement::Statement,
+    whose::Whose,
 };
 
 /// How many are read and written at once.
@@ -18,33 +19,48 @@ impl Store {
     /// them is gone, and may have sent them. While submitters are at work it is those that were
     /// handed out longer ago than any submission lasts: a round may have been marked whose answer
     /// never came back, and nobody has it.
+    ///
+    /// Services that an instance claims are left to it, or to whoever takes them from it.
     pub fn recover(&self, submitted_by: Timestamp) -> Result<usize, StoreError> {
+        self.recover_of(Whose::Nobodys, submitted_by)
+    }
+
+    pub(crate) fn recover_of(
+        &self,
+        whose: Whose<'_>,
+        submitted_by: Timestamp,
+    ) -> Result<usize, StoreError> {
         let mut recovered = 0;
         let mut after = (String::new(), 0);
         loop {
             let orphans: Vec<OrphanRow> =
-                self.pools.read()?.load(&self.orphans(submitted_by, &after))?;
+                self.pools.read()?.load(&self.orphans(whose, submitted_by, &after))?;
             let Some(last) = orphans.last() else { return Ok(recovered) };
             after = (last.handed_out.service_id.clone(), last.lane);
-            let changes =
-                orphans.into_iter().map(OrphanRow::into_change).collect::<Result<Vec<_>, _>>()?;
+            let lost = |orphan: &OrphanRow| owner_lost(&orphan.handed_out);
+            let changes = orphans.iter().map(lost).collect::<Result<Vec<_>, _>>()?;
             let done = self.record(&changes)?;
             recovered += done.iter().filter(|done| matches!(done, Recorded::Done { .. })).count();
         }
     }
 
-    fn orphans<'a>(&self, submitted_by: Timestamp, after: &'a (String, i32)) -> Statement<'a> {
-        let with_submitter = in_states("s", |state| state == BatchState::Submitting);
-        self.statement(format!(
-            "-- orphans
+    fn orphans<'a>(
+        &self,
+        whose: Whose<'a>,
+        submitted_by: Timestamp,
+        after: &'a (String, i32),
+    ) -> Statement<'a> {
+        let (suffix, claimed) = (whose.suffix(), whose.condition("s"));
+        let with_submitter = with_submitter("s");
+        let statement = self.statement(format!(
+            "-- orphans{suffix}
              select s.service_id, s.lane, s.batch_id, s.attempts, s.epoch from batch_statuses s
              where s.busy and {with_submitter} and s.submitted_at <= ?
-                 and (s.service_id, s.lane) > (?, ?)
+                 and (s.service_id, s.lane) > (?, ?){claimed}
              order by s.service_id, s.lane limit {STEP}"
-        ))
-        .long(submitted_by.as_micros())
-        .text(&after.0)
-        .long(after.1.into())
+        ));
+        let statement = statement.long(submitted_by.as_micros());
+        whose.bind(statement.text(&after.0).long(after.1.into()))
     }
 }
 
@@ -56,13 +72,26 @@ struct OrphanRow {
     lane: i32,
 }
 
-impl OrphanRow {
-    fn into_change(self) -> Result<Change, StoreError> {
-        let (service_id, batch_id, Ticket { attempt, epoch }) = self.handed_out.read()?;
-        Ok(Change {
-            epoch: Some(epoch),
-            error: Some("the submitter that had it is gone, and may have sent it".to_owned()),
-            ..Change::new(service_id, batch_id, Event::OwnerLost { attempt })
-        })
-    }
+/// The condition that the batch of `lane` is said to be with a submitter.
+pub(crate) fn with_submitter(lane: &str) -> String {
+    in_states(lane, |state| state == BatchState::Submitting)
+}
+
+/// The condition that no lane of the service of `row` is as `lane` says of the lane `s`.
+///
+/// It counts: a planner makes a join of `not exists`, and may then read all lanes.
+pub(crate) fn no_lane(row: &str, lane: &str) -> String {
+    format!(
+        "(select count(*) from batch_statuses s where s.service_id = {row}.service_id and {lane}) = 0"
+    )
+}
+
+/// Nobody will report on this attempt any more.
+pub(crate) fn owner_lost(handed_out: &HandedOutRow) -> Result<Change, StoreError> {
+    let (service_id, batch_id, Ticket { attempt, epoch }) = handed_out.read()?;
+    Ok(Change {
+        epoch: Some(epoch),
+        error: Some("the submitter that had it is gone, and may have sent it".to_owned()),
+        ..Change::new(service_id, batch_id, Event::OwnerLost { attempt })
+    })
 }

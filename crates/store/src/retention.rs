@@ -33,7 +33,7 @@ impl Store {
     ) -> Result<Removed, StoreError> {
         let before = before.as_micros();
         let count = count.max(1);
-        let lock = self.pools.dialect().for_update_skip_locked("b");
+        let lock = self.pools.dialect().locking("for update of b skip locked");
         let mut connection = self.pools.write()?;
         connection.transaction(|connection| {
             let look = self

@@ -1,7 +1,4 @@
-use diesel::{
-    QueryableByName,
-    sql_types::{Binary, Text},
-};
+use diesel::{QueryableByName, sql_types::Binary};
 use grid_batch_core::{
     BatchResult, BatchState, Event, Outcome, RoundStore, ServiceId, Taken, Ticket,
 };
@@ -9,8 +6,9 @@ use grid_batch_core::{
 use crate::{
     Change, Store, StoreError,
     dialect::Dialect,
-    rows::{HandedOutRow, in_states, limit, service_id},
-    statement::{Rows, Statement},
+    rows::{HandedOutRow, ServiceRow, in_states, limit, names},
+    statement::Statement,
+    whose::Whose,
 };
 
 impl Store {
@@ -21,9 +19,13 @@ impl Store {
     /// named twice gives one batch.
     pub fn take_round(&self, services: &[ServiceId]) -> Result<Vec<Taken>, StoreError> {
         let now = self.now().as_micros();
-        let statement = take_round(self.pools.dialect(), now, services);
+        self.mark(&take_round(self.pools.dialect(), now, services))
+    }
+
+    /// Runs a statement that marks batches and reads them.
+    pub(crate) fn mark(&self, statement: &Statement<'_>) -> Result<Vec<Taken>, StoreError> {
         let rows: Vec<TakenRow> =
-            self.pools.write()?.transaction(|connection| connection.load(&statement))?;
+            self.pools.write()?.transaction(|connection| connection.load(statement))?;
         rows.into_iter().map(TakenRow::into_taken).collect()
     }
 
@@ -50,10 +52,20 @@ impl Store {
         after: Option<&ServiceId>,
         limit: usize,
     ) -> Result<Vec<ServiceId>, StoreError> {
+        self.ready_services_of(Whose::Anyones, after, limit)
+    }
+
+    pub(crate) fn ready_services_of(
+        &self,
+        whose: Whose<'_>,
+        after: Option<&ServiceId>,
+        limit: usize,
+    ) -> Result<Vec<ServiceId>, StoreError> {
         let after = after.map_or("", ServiceId::as_str);
-        let statement = ready_services(self.pools.dialect(), self.now().as_micros(), after, limit);
+        let now = self.now().as_micros();
+        let statement = ready_services(self.pools.dialect(), whose, now, after, limit);
         let rows: Vec<ServiceRow> = self.pools.read()?.load(&statement)?;
-        rows.iter().map(|row| service_id(&row.service_id)).collect()
+        rows.iter().map(ServiceRow::read).collect()
     }
 }
 
@@ -90,23 +102,70 @@ pub(crate) fn take_round<'a>(
     now: i64,
     services: &'a [ServiceId],
 ) -> Statement<'a> {
-    let mut names: Vec<&str> = services.iter().map(ServiceId::as_str).collect();
-    names.sort_unstable();
-    names.dedup();
     let ready = is_ready("h");
-    let lock = dialect.for_update_skip_locked("h");
+    let lock = dialect.locking("for update of h skip locked");
+    let heads = format!(
+        "select h.service_id, h.lane, h.batch_seq
+         from {{x}} join batch_statuses h on h.service_id = x.service_id
+         where {ready}
+         {lock}"
+    );
+    mark_heads(dialect, "take_round", &heads, now, services).long(now)
+}
+
+/// As [`take_round`], of services that the instance claims, as long as it may begin to send.
+///
+/// The claims are locked before the lanes: a lane that is locked for nothing would be waited for.
+/// With `coalesce` they are looked up by their services, and not by the claimant that has so many.
+pub(crate) fn take_claimed_round<'a>(
+    dialect: Dialect,
+    now: i64,
+    services: &'a [ServiceId],
+    Sender { instance, longest_submission }: Sender<'a>,
+) -> Statement<'a> {
+    let (ready, clock) = (is_ready("h"), dialect.clock());
+    let lock = dialect.locking("for key share of c skip locked for update of h skip locked");
+    let heads = format!(
+        "select h.service_id, h.lane, h.batch_seq
+         from {{x}}
+         join service_id_claims c on c.service_id = x.service_id
+         join batch_statuses h on h.service_id = x.service_id
+         where coalesce(c.claimant, null) = ? and {ready} and exists (
+             select 1 from instances i
+             where i.instance_id = ? and i.expiry_1 > {clock} and i.expiry_2 > {clock} + ?)
+         {lock}"
+    );
+    mark_heads(dialect, "take_claimed_round", &heads, now, services)
+        .text(instance)
+        .long(now)
+        .text(instance)
+        .long(longest_submission)
+}
+
+/// An instance that begins submissions, and how long one takes at most.
+#[derive(Clone, Copy)]
+pub(crate) struct Sender<'a> {
+    pub(crate) instance: &'a str,
+    pub(crate) longest_submission: i64,
+}
+
+/// The statement that marks the lanes `heads`; its own values are still to follow.
+fn mark_heads<'a>(
+    dialect: Dialect,
+    name: &str,
+    heads: &str,
+    now: i64,
+    services: &'a [ServiceId],
+) -> Statement<'a> {
     Statement::new(
         dialect,
         format!(
-            "-- take_round
+            "-- {name}
              update batch_statuses
              set submitted = true, dlt_status = null, attempts = batch_statuses.attempts + 1,
                  submitted_at = ?, since = ?, next_try_at = null
              from (
-                 select h.service_id, h.lane, h.batch_seq
-                 from {{x}} join batch_statuses h on h.service_id = x.service_id
-                 where {ready}
-                 {lock}
+                 {heads}
              ) as r
              where batch_statuses.service_id = r.service_id and batch_statuses.lane = r.lane
                  and batch_statuses.batch_seq = r.batch_seq
@@ -119,29 +178,27 @@ pub(crate) fn take_round<'a>(
     )
     .long(now)
     .long(now)
-    .rows(Rows::default().text("service_id", names))
-    .long(now)
+    .rows(names(services))
 }
 
 pub(crate) fn ready_services<'a>(
     dialect: Dialect,
+    whose: Whose<'a>,
     now: i64,
     after: &'a str,
     count: usize,
 ) -> Statement<'a> {
-    let ready = is_ready("s");
-    Statement::new(
+    let (ready, suffix, claimed) = (is_ready("s"), whose.suffix(), whose.condition("s"));
+    let statement = Statement::new(
         dialect,
         format!(
-            "-- ready_services
+            "-- ready_services{suffix}
              select s.service_id from batch_statuses s
-             where {ready} and s.service_id > ?
+             where {ready} and s.service_id > ?{claimed}
              order by s.service_id, s.lane limit ?"
         ),
-    )
-    .long(now)
-    .text(after)
-    .long(limit(count))
+    );
+    whose.bind(statement.long(now).text(after)).long(limit(count))
 }
 
 #[derive(QueryableByName)]
@@ -158,10 +215,4 @@ impl TakenRow {
         let serialized_batch = self.serialized_batch;
         Ok(Taken { service_id, batch_id, attempt, epoch, serialized_batch })
     }
-}
-
-#[derive(QueryableByName)]
-struct ServiceRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
 }

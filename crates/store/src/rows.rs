@@ -1,4 +1,4 @@
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use diesel::{
     QueryableByName,
@@ -8,7 +8,7 @@ use grid_batch_core::{
     BatchState, DltStatus, HeaderId, Held, Progress, ServiceId, StoredBatch, Ticket, Timestamp,
 };
 
-use crate::StoreError;
+use crate::{StoreError, statement::Rows};
 
 /// The columns of a [`BatchRow`], from `batches b` and, where it has one, its lane `s`.
 pub(crate) const BATCH_COLUMNS: &str = "b.seq, b.service_id, b.batch_id, b.created_at, b.ended_at,
@@ -135,6 +135,25 @@ impl HandedOutRow {
         let ticket = Ticket { attempt, epoch };
         Ok((service_id(&self.service_id)?, batch_id(&self.batch_id)?, ticket))
     }
+}
+
+/// The name of a service.
+#[derive(QueryableByName)]
+pub(crate) struct ServiceRow {
+    #[diesel(sql_type = Text)]
+    service_id: String,
+}
+
+impl ServiceRow {
+    pub(crate) fn read(&self) -> Result<ServiceId, StoreError> {
+        service_id(&self.service_id)
+    }
+}
+
+/// Services as a group of rows, each once, in the order of their names.
+pub(crate) fn names(services: &[ServiceId]) -> Rows<'_> {
+    let names: BTreeSet<&str> = services.iter().map(ServiceId::as_str).collect();
+    Rows::default().text("service_id", names)
 }
 
 pub(crate) fn batch_id(bytes: &[u8]) -> Result<HeaderId, StoreError> {

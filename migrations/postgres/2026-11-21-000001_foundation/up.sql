@@ -10,21 +10,26 @@ create table services (
     added bigint not null
 ) with (fillfactor = 70);
 
--- Who works on a service. The epoch is raised each time that changes.
-create table service_id_claims (
-    service_id text collate "C" primary key references services,
-    claimant text collate "C",
-    epoch bigint not null default 0
-);
-create index service_id_claims_by_claimant on service_id_claims (claimant);
-
--- One row a running instance: its claims live as long as it does.
+-- One row a running instance: its claims live as long as it does. Past the first expiry others may
+-- take services of which nothing is being sent, past the second all. Zero: another has ended it, and
+-- it is renewed no more.
 create table instances (
     instance_id text collate "C" primary key,
+    -- Where it was given one: no two that run have the same.
+    name text collate "C" unique,
     expiry_1 bigint not null,
     expiry_2 bigint not null,
     check (expiry_1 <= expiry_2)
 );
+
+-- Who works on a service. The epoch is raised each time that it is taken. This row is the lock of
+-- the claim: who marks a batch shares it, who changes the claimant has it alone.
+create table service_id_claims (
+    service_id text collate "C" primary key references services,
+    claimant text collate "C" references instances on delete set null,
+    epoch bigint not null default 0
+);
+create index service_id_claims_by_claimant on service_id_claims (claimant, service_id);
 
 -- One row a batch, written when it enters and when it ends. No index holds what changes when it
 -- ends, and the pages have room, so that PostgreSQL changes it in place.

@@ -4,6 +4,6 @@ drop table transaction_receipts;
 drop table transactions;
 drop table batch_payloads;
 drop table batches;
-drop table instances;
 drop table service_id_claims;
+drop table instances;
 drop table services;

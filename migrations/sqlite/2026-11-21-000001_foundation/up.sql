@@ -6,19 +6,20 @@ create table services (
     added integer not null
 ) strict, without rowid;
 
-create table service_id_claims (
-    service_id text primary key references services,
-    claimant text,
-    epoch integer not null default 0
-) strict, without rowid;
-create index service_id_claims_by_claimant on service_id_claims (claimant);
-
 create table instances (
     instance_id text primary key,
+    name text unique,
     expiry_1 integer not null,
     expiry_2 integer not null,
     check (expiry_1 <= expiry_2)
 ) strict, without rowid;
+
+create table service_id_claims (
+    service_id text primary key references services,
+    claimant text references instances on delete set null,
+    epoch integer not null default 0
+) strict, without rowid;
+create index service_id_claims_by_claimant on service_id_claims (claimant, service_id);
 
 -- autoincrement: a number is never used again, not even that of a batch removed since.
 create table batches (

@@ -1,8 +1,11 @@
-//! Does a round cost the same however much waits? And what does adding cost beside plain inserts?
+//! Does a round cost the same however much waits? What does adding cost beside plain inserts, and
+//! what do claims cost?
 //!
 //! `cargo bench -p grid-batch-store` measures 1,000, 100,000 and 1,000,000 open batches over 10,000
-//! services on both databases; `-- --quick` a hundredth of that. It fails where a goal is missed.
+//! services on both databases, and ten instances that claim 100,000 services; `-- --quick` much less
+//! of it, and `-- claims` the claims alone. It fails where a goal is missed.
 
+mod claims;
 mod goals;
 mod measure;
 mod plain;
@@ -14,14 +17,41 @@ use goals::Goals;
 use target::Target;
 
 fn main() -> ExitCode {
-    let scale = if env::args().any(|argument| argument == "--quick") { 100 } else { 1 };
+    let asked_for = |name: &str| env::args().any(|argument| argument == name);
+    let scale = if asked_for("--quick") { 100 } else { 1 };
     let mut goals = Goals::default();
-    for target in [Target::postgres(), Target::sqlite()] {
+    let backlogs = [Target::postgres, Target::sqlite].into_iter().filter(|_| !asked_for("claims"));
+    for target in backlogs.map(|target| target()) {
         println!("\n{target}\n");
         adding(&target, scale, &mut goals);
         rounds(&target, scale, &mut goals);
     }
+    claims(&Target::postgres(), scale, &mut goals);
     goals.verdict()
+}
+
+/// Ten instances claim all services at once, renew, and take over what one of them leaves behind.
+fn claims(target: &Target, scale: usize, goals: &mut Goals) {
+    let services = 100_000 / scale.min(20);
+    let done = claims::claims(target, services);
+    println!(
+        "\nclaims of 10 instances on {} services of {target} (median milliseconds)",
+        done.services
+    );
+    println!(
+        "{:>10.0} until all are claimed, by all at once, in steps of {:.1}",
+        done.all, done.step
+    );
+    println!("{:>10.2} a renewal; {:.2} while all take", done.renewal, done.renewal_beside);
+    println!(
+        "{:>10.1} a step of taking over {} services of a dead instance, of {} steps",
+        done.takeover_step, done.taken_over, done.steps
+    );
+    println!("{:>10.2} a round of 100; {:.2} without claims", done.round, done.plain_round);
+    goals.at_most("claims: transactions that failed", done.failed as f64, 0.0);
+    goals.at_most("claims: milliseconds of a renewal", done.renewal, 1.0);
+    goals.at_most("claims: milliseconds of a step of taking over", done.takeover_step, 100.0);
+    goals.at_most("claims: a round, over one without claims", done.round / done.plain_round, 1.3);
 }
 
 /// Adds groups of batches through the store, and plainly, in turns.

@@ -172,7 +172,7 @@ fn batch(number: usize) -> NewBatch {
 }
 
 /// Ids are signatures: they come in no order. (The steps of splitmix64.)
-fn scattered_id(number: u64) -> HeaderId {
+pub fn scattered_id(number: u64) -> HeaderId {
     let mut bytes = [0; 64];
     for (at, part) in (1..).zip(bytes.chunks_exact_mut(8)) {
         let mut z = number.wrapping_mul(8).wrapping_add(at).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -183,7 +183,7 @@ fn scattered_id(number: u64) -> HeaderId {
     HeaderId::from_bytes(bytes)
 }
 
-fn add(store: &Store, batches: &[NewBatch]) {
+pub fn add(store: &Store, batches: &[NewBatch]) {
     for answer in store.add(&[batches]).expect("a commit") {
         answer.expect("no conflict");
     }
@@ -195,7 +195,7 @@ fn take_round(store: &Store, services: &[ServiceId]) -> Vec<Taken> {
     taken
 }
 
-fn record(store: &Store, taken: &[Taken], event: impl Fn(u32) -> Event) {
+pub fn record(store: &Store, taken: &[Taken], event: impl Fn(u32) -> Event) {
     let changes: Vec<Change> = taken
         .iter()
         .map(|taken| Change {
@@ -211,7 +211,7 @@ fn accepted(attempt: u32) -> Event {
     Event::Outcome { attempt, outcome: Outcome::Accepted }
 }
 
-fn absent(attempt: u32) -> Event {
+pub fn absent(attempt: u32) -> Event {
     Event::Evidence { attempt, evidence: Evidence::Absent }
 }
 
@@ -219,14 +219,14 @@ fn committed(_attempt: u32) -> Event {
     Event::status(LedgerStatus::Committed)
 }
 
-fn time<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+pub fn time<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let started = Instant::now();
     let done = work();
     (done, started.elapsed())
 }
 
 /// In milliseconds.
-fn median(mut times: Vec<Duration>) -> f64 {
+pub fn median(mut times: Vec<Duration>) -> f64 {
     times.sort();
     times[times.len() / 2].as_secs_f64() * 1_000.0
 }

@@ -120,6 +120,26 @@ impl Database {
         }
     }
 
+    /// The one number that a query past the store answers, named `number`.
+    pub fn number(&self, sql: &str) -> i64 {
+        #[derive(QueryableByName)]
+        struct Answer {
+            #[diesel(sql_type = diesel::sql_types::BigInt)]
+            number: i64,
+        }
+        let answer: Answer = match &self.kind {
+            Kind::Postgres(_) => {
+                let mut server = PgConnection::establish(&self.postgres_url()).unwrap();
+                sql_query(sql).get_result(&mut server).unwrap()
+            }
+            Kind::Sqlite(_) => {
+                let mut file = SqliteConnection::establish(self.file().to_str().unwrap()).unwrap();
+                sql_query(sql).get_result(&mut file).unwrap()
+            }
+        };
+        answer.number
+    }
+
     pub fn later(&self, seconds: u64) -> Timestamp {
         self.clock.advance(Duration::from_secs(seconds));
         self.now()

@@ -13,6 +13,7 @@ on_both! {
     held_batches_are_listed_in_the_order_of_service,
     a_person_decides_that_a_batch_was_committed,
     a_person_decides_that_a_batch_is_absent,
+    a_person_decides_that_a_batch_is_invalid,
     a_decision_about_a_batch_that_is_not_held_changes_nothing,
     of_two_people_who_decide_at_once_one_is_heard,
 }
@@ -145,6 +146,18 @@ fn a_person_decides_that_a_batch_is_absent(db: &Database) {
     assert_eq!(outcomes(&store, 1), ["outcome unknown, then absent, as a person decided"]);
     let again = store.take_one("a::b");
     assert_eq!((again.batch_id, again.attempt), (id(1), 2));
+}
+
+fn a_person_decides_that_a_batch_is_invalid(db: &Database) {
+    let store = db.open();
+    let taken = in_doubt(&store);
+    store.hold(&taken, "nobody knows");
+    let decided = store.decide(&taken.service_id, &taken.batch_id, Decision::Invalid).unwrap();
+    assert_eq!(decided, Recorded::Done { state: BatchState::Invalid, next_waits: true });
+    assert_eq!(outcomes(&store, 1), ["outcome unknown, then invalid, as a person decided"]);
+    let receipts = store.story(&service("a::b"), &id(1)).unwrap().unwrap().receipts;
+    assert_eq!(receipts[0].error_message, "a person found that the ledger refused it");
+    assert_eq!(store.take_one("a::b").batch_id, id(2));
 }
 
 fn a_decision_about_a_batch_that_is_not_held_changes_nothing(db: &Database) {

@@ -4,6 +4,7 @@
 mod fixture;
 
 mod adding;
+mod claims;
 mod concurrency;
 mod ending;
 mod faults;

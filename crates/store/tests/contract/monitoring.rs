@@ -23,6 +23,7 @@ on_both! {
     an_answer_that_was_not_asked_for_here_is_about_the_present_attempt,
     a_question_that_was_given_up_does_not_hinder_the_next,
     a_doubt_tells_what_evidence_needs,
+    a_doubt_tells_since_when_the_batch_stands_where_it_does,
     doubts_are_only_of_batches_still_to_be_followed,
     verdicts_are_recorded_each_for_itself,
     proof_of_a_commit_counts_in_whatever_epoch_and_other_evidence_in_its_own,
@@ -286,6 +287,26 @@ fn a_doubt_tells_what_evidence_needs(db: &Database) {
     assert_eq!(doubt(&monitor, 1), expected);
     store.hold(&Taken { epoch: 7, ..taken }, "nobody knows");
     assert_eq!(doubt(&monitor, 1), Doubt { held: true, ..expected });
+}
+
+fn a_doubt_tells_since_when_the_batch_stands_where_it_does(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("s::1", 1)]);
+    let taken = store.take_one("s::1");
+    let submitted_at = db.now();
+    let (monitor, _) = monitor(&store);
+    let in_doubt_since = db.later(5);
+    store.outcome(&taken, Outcome::Unknown);
+    // That nothing new is heard of it changes nothing.
+    db.later(5);
+    store.status(&taken, LedgerStatus::Unknown);
+    store.hold(&taken, "nobody knows");
+    let told = doubt(&monitor, 1);
+    assert_eq!((told.submitted_at, told.since), (submitted_at, in_doubt_since));
+
+    let pending_since = db.later(5);
+    store.evidence(&taken, Evidence::Present);
+    assert_eq!(doubt(&monitor, 1).since, pending_since);
 }
 
 fn doubts_are_only_of_batches_still_to_be_followed(db: &Database) {

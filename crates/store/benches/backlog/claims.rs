@@ -1,0 +1,181 @@
+//! Ten instances and 100,000 services on one PostgreSQL.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use diesel::{Connection, PgConnection, connection::SimpleConnection};
+use grid_batch_core::{NewBatch, ServiceId};
+use grid_batch_store::{ClaimOptions, ClaimStore};
+
+use crate::{
+    measure::{absent, add, median, record, scattered_id, time},
+    target::{Place, Target},
+};
+
+const INSTANCES: usize = 10;
+const ROUND: usize = 100;
+const STEP: usize = 500;
+
+/// What claims cost, in milliseconds.
+pub struct Claims {
+    pub services: usize,
+    /// Until all services are claimed, by all instances at once.
+    pub all: f64,
+    /// A step of it.
+    pub step: f64,
+    /// Transactions that failed.
+    pub failed: usize,
+    /// A renewal, while nothing else goes on, and while others take.
+    pub renewal: f64,
+    pub renewal_beside: f64,
+    /// Taking what a dead instance has: how much, in how many steps, and what a step takes.
+    pub taken_over: usize,
+    pub steps: usize,
+    pub takeover_step: f64,
+    /// Taking a round with the claims checked and without.
+    pub round: f64,
+    pub plain_round: f64,
+}
+
+pub fn claims(target: &Target, services: usize) -> Claims {
+    let place = target.place();
+    let store = place.open(4);
+    let all: Vec<NewBatch> = (0..services).map(batch).collect();
+    all.chunks(1_000).for_each(|group| add(&store, group));
+    place.settle();
+
+    let instances: Vec<ClaimStore> = (0..INSTANCES).map(|_| register(&place)).collect();
+    let started = Instant::now();
+    let done: Vec<Takings> = thread::scope(|scope| {
+        let takers: Vec<_> =
+            instances.iter().map(|instance| scope.spawn(|| take_all(instance))).collect();
+        takers.into_iter().map(|taker| taker.join().expect("a taker")).collect()
+    });
+    let all_claimed = started.elapsed().as_secs_f64() * 1_000.0;
+    let taken: usize = done.iter().map(|done| done.services).sum();
+    assert_eq!(taken, services, "every service has one owner");
+    let failed = done.iter().map(|done| done.failed).sum();
+    let collect = |part: fn(&Takings) -> &Vec<Duration>| -> Vec<Duration> {
+        done.iter().flat_map(|done| part(done).iter().copied()).collect()
+    };
+    let renewals = (0..200).map(|at| time(|| renew(&instances[at % INSTANCES])).1).collect();
+    place.settle();
+
+    let (steps, taken_over) = take_over(&place, &instances);
+    let (round, plain_round) = rounds(&instances[0]);
+    Claims {
+        services,
+        all: all_claimed,
+        step: median(collect(|done| &done.steps)),
+        failed,
+        renewal: median(renewals),
+        renewal_beside: median(collect(|done| &done.renewals)),
+        taken_over,
+        steps: steps.len(),
+        takeover_step: median(steps),
+        round,
+        plain_round,
+    }
+}
+
+/// What an instance did until nothing was left to take.
+#[derive(Default)]
+struct Takings {
+    services: usize,
+    failed: usize,
+    steps: Vec<Duration>,
+    renewals: Vec<Duration>,
+}
+
+fn take_all(instance: &ClaimStore) -> Takings {
+    let mut done = Takings::default();
+    loop {
+        done.renewals.push(time(|| renew(instance)).1);
+        match time(|| instance.take(STEP)) {
+            (Ok(takeover), took) => {
+                // Others may have the last ones locked just now, and take them.
+                if takeover.claims.is_empty() {
+                    return done;
+                }
+                done.services += takeover.claims.len();
+                done.steps.push(took);
+            }
+            (Err(error), _) => {
+                println!("failed: {error}");
+                done.failed += 1;
+            }
+        }
+    }
+}
+
+fn renew(instance: &ClaimStore) {
+    assert!(instance.renew().expect("a renewal"), "the instance lives");
+}
+
+/// The last instance dies, and the others take what it had, in turns.
+fn take_over(place: &Place, instances: &[ClaimStore]) -> (Vec<Duration>, usize) {
+    let (dead, others) = instances.split_last().expect("instances");
+    let die = format!(
+        "update instances set expiry_1 = 1, expiry_2 = 1 where instance_id = '{}'",
+        dead.instance()
+    );
+    let Place::Postgres(database) = place else { panic!("claims are measured on a server") };
+    let mut connection = PgConnection::establish(database.url()).expect("a connection");
+    connection.batch_execute(&die).expect("the end of an instance");
+    let (mut steps, mut taken_over) = (Vec::new(), 0);
+    for other in others.iter().cycle() {
+        let (takeover, took) = time(|| other.take(STEP).expect("a step"));
+        if takeover.claims.is_empty() {
+            break;
+        }
+        taken_over += takeover.claims.len();
+        steps.push(took);
+    }
+    (steps, taken_over)
+}
+
+/// Rounds of the same services, in turns with the claims checked and without.
+fn rounds(instance: &ClaimStore) -> (f64, f64) {
+    const TIMED: usize = 100;
+    let own = instance.ready_services(None, 2_000).expect("services");
+    let rounds: Vec<&[ServiceId]> = own.chunks_exact(ROUND).collect();
+    let (mut checked, mut plain) = (Vec::new(), Vec::new());
+    for at in 0..4 * TIMED {
+        let round = rounds[at / 2 % rounds.len()];
+        let (taken, took) = match at % 2 {
+            0 => time(|| instance.take_round(round)),
+            _ => time(|| instance.store().take_round(round)),
+        };
+        let taken = taken.expect("a round");
+        assert_eq!(taken.len(), ROUND, "every service has a batch to be tried");
+        if at >= 2 * TIMED {
+            if at % 2 == 0 { &mut checked } else { &mut plain }.push(took);
+        }
+        // So that they can be taken once more.
+        record(instance.store(), &taken, |attempt| grid_batch_core::Event::Outcome {
+            attempt,
+            outcome: grid_batch_core::Outcome::Unknown,
+        });
+        record(instance.store(), &taken, absent);
+        renew(instance);
+    }
+    (median(checked), median(plain))
+}
+
+fn register(place: &Place) -> ClaimStore {
+    let options = ClaimOptions { step: STEP, ..ClaimOptions::default() };
+    ClaimStore::register(place.open(1), options).expect("an instance")
+}
+
+/// One batch of each service.
+fn batch(number: usize) -> NewBatch {
+    let service = format!("{:06}-abcde::{:04}", number * 7_919 % 1_000_003, number % 97);
+    NewBatch {
+        service_id: service.parse().expect("a service id"),
+        batch_id: scattered_id(number as u64),
+        transaction_ids: vec![scattered_id(1 << 40 | number as u64)],
+        serialized_batch: vec![7; 600],
+    }
+}

@@ -1,0 +1,124 @@
+//! Instances, and the time that passes for them: by the database's clock, which no test can move.
+
+use std::fs;
+
+use grid_batch_core::{BatchState, Claim};
+use grid_batch_store::{ClaimOptions, ClaimStore};
+
+use crate::fixture::{Database, StoreExt, service};
+
+impl Database {
+    /// One more instance, as if each were a process of its own.
+    pub fn instance(&self) -> ClaimStore {
+        self.instance_with(ClaimOptions::default())
+    }
+
+    /// Beside other instances, which live on; but not an earlier run of the same name.
+    pub fn instance_with(&self, options: ClaimOptions) -> ClaimStore {
+        if self.is_postgres() {
+            return ClaimStore::register(self.open(), options).unwrap();
+        }
+        drop(self.open());
+        self.forget_lock();
+        self.execute(
+            "create table if not exists kept as select * from instances where false;
+             insert into kept select * from instances where name is null",
+        )
+        .unwrap();
+        let instance = ClaimStore::register(self.open(), options).unwrap();
+        self.execute(
+            "update instances set expiry_1 = k.expiry_1, expiry_2 = k.expiry_2
+             from kept k where k.instance_id = instances.instance_id;
+             delete from kept",
+        )
+        .unwrap();
+        instance
+    }
+
+    /// As if the process that has the lock of the file had never been.
+    pub fn forget_lock(&self) {
+        let _ = fs::remove_file(self.file().with_extension("db.lock"));
+    }
+
+    /// The instance lives.
+    pub fn let_live(&self, instance: &ClaimStore) {
+        self.expire_in(instance, 1_000, 2_000);
+    }
+
+    /// The first expiry of the instance has passed, and the second has not.
+    pub fn let_lapse(&self, instance: &ClaimStore) {
+        self.expire_in(instance, -1, 1_000);
+    }
+
+    /// Both expiries of the instance have passed.
+    pub fn let_die(&self, instance: &ClaimStore) {
+        self.expire_in(instance, -2, -1);
+    }
+
+    /// The expiries of an instance are so many seconds from now.
+    pub fn expire_in(&self, instance: &ClaimStore, first: i64, second: i64) {
+        let now = match self.is_postgres() {
+            true => "(extract(epoch from clock_timestamp()) * 1000000)::bigint",
+            false => "unixepoch() * 1000000",
+        };
+        self.execute(&format!(
+            "update instances set expiry_1 = {now} + {first}000000,
+                 expiry_2 = {now} + {second}000000
+             where instance_id = '{}'",
+            instance.instance()
+        ))
+        .unwrap();
+    }
+
+    /// How many services the instance claims.
+    pub fn claimed_by(&self, instance: &ClaimStore) -> usize {
+        let sql = "select count(*) as number from service_id_claims where claimant";
+        self.number(&format!("{sql} = '{}'", instance.instance())) as usize
+    }
+
+    pub fn epoch(&self, name: &str) -> u64 {
+        let of = |table: &str| {
+            let sql = format!("select epoch as number from {table} where service_id = '{name}'");
+            self.number(&sql) as u64
+        };
+        let epoch = of("service_id_claims");
+        assert_eq!(of("batch_statuses"), epoch, "a lane is in the epoch of its service's claim");
+        epoch
+    }
+
+    pub fn state(&self, name: &str, number: u64) -> BatchState {
+        self.open().one(name, number).progress.state
+    }
+}
+
+/// What most tests do with an instance.
+pub trait ClaimExt {
+    fn take_all(&self) -> Vec<String>;
+    fn mark(&self, name: &str) -> grid_batch_core::Taken;
+    fn marks_nothing_of(&self, name: &str) -> bool;
+}
+
+impl ClaimExt for ClaimStore {
+    /// Takes what can be taken, and answers the names.
+    fn take_all(&self) -> Vec<String> {
+        sorted(self.take(1_000).unwrap().claims)
+    }
+
+    /// Marks the next batch of a service.
+    fn mark(&self, name: &str) -> grid_batch_core::Taken {
+        let [taken] = self.take_round(&[service(name)]).unwrap().try_into().unwrap();
+        taken
+    }
+
+    fn marks_nothing_of(&self, name: &str) -> bool {
+        self.take_round(&[service(name)]).unwrap().is_empty()
+    }
+}
+
+/// The names of what was claimed.
+pub fn sorted(claims: Vec<Claim>) -> Vec<String> {
+    let mut names: Vec<String> =
+        claims.into_iter().map(|claim| claim.service_id.to_string()).collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,128 @@
+use std::{thread, time::Duration};
+
+use grid_batch_core::{BatchState, ClaimKeeper, Outcome, Timestamp};
+use grid_batch_store::{ClaimError, ClaimOptions, ClaimStore, Recorded, Stale, StoreError};
+
+use super::fixture::ClaimExt;
+use crate::fixture::{Database, StoreExt, batch, on_both};
+
+on_both! {
+    every_start_has_an_id_of_its_own,
+    an_instance_that_renews_lives_again,
+    only_the_databases_clock_counts,
+    an_instance_whose_row_is_gone_is_told_so_and_begins_anew,
+    what_a_lapsed_run_of_the_same_name_claimed_is_taken_at_once,
+    options_by_which_an_instance_could_be_overtaken_are_refused,
+    a_step_of_nothing_is_a_step_of_one,
+}
+
+fn named() -> ClaimOptions {
+    ClaimOptions { name: Some("north".to_owned()), ..ClaimOptions::default() }
+}
+
+fn every_start_has_an_id_of_its_own(db: &Database) {
+    let [one, other] = [db.instance(), db.instance()].map(|instance| instance.instance());
+    assert_ne!(one, other);
+    let named = db.instance_with(named());
+    assert!(named.instance().as_str().starts_with("north-"), "{named:?}");
+    assert_eq!(named.instance(), named.clone().instance());
+}
+
+fn an_instance_that_renews_lives_again(db: &Database) {
+    let instance = db.instance();
+    instance.store().add_all(&[batch("a::b", 1)]);
+    for pass in [Database::let_lapse, Database::let_die] {
+        pass(db, &instance);
+        assert!(instance.take_all().is_empty());
+        assert!(ClaimKeeper::renew(&instance).unwrap());
+    }
+    assert_eq!(instance.take_all(), ["a::b"]);
+}
+
+fn only_the_databases_clock_counts(db: &Database) {
+    let [one, other] = [db.instance(), db.instance()];
+    one.store().add_all(&[batch("a::b", 1)]);
+    assert_eq!(one.take_all(), ["a::b"]);
+    db.clock.set(Timestamp::from_micros(i64::MAX / 2));
+    assert!(other.take_all().is_empty());
+    assert_eq!(one.mark("a::b").attempt, 1);
+}
+
+fn an_instance_whose_row_is_gone_is_told_so_and_begins_anew(db: &Database) {
+    let instance = db.instance();
+    instance.store().add_all(&[batch("a::b", 1)]);
+    assert_eq!(instance.take_all(), ["a::b"]);
+    db.execute("delete from instances").unwrap();
+    assert!(!instance.renew().unwrap());
+    assert!(instance.take_all().is_empty());
+    assert!(instance.marks_nothing_of("a::b"));
+
+    let (before, clone) = (instance.instance(), instance.clone());
+    instance.begin_anew().unwrap();
+    assert_ne!(clone.instance(), before);
+    assert!(clone.renew().unwrap());
+    assert_eq!(clone.take_all(), ["a::b"]);
+    assert_eq!(clone.mark("a::b").epoch, 2);
+}
+
+fn what_a_lapsed_run_of_the_same_name_claimed_is_taken_at_once(db: &Database) {
+    let before = db.instance_with(named());
+    before.store().add_all(&[batch("a::1", 1), batch("a::2", 2)]);
+    before.take_all();
+    let sent = before.mark("a::1");
+    db.let_lapse(&before);
+
+    let after = db.instance_with(named());
+    assert!(!before.renew().unwrap(), "two must not run under one name");
+    assert!(before.marks_nothing_of("a::2"));
+    assert_eq!(after.take_all(), ["a::1", "a::2"]);
+    assert_eq!(db.state("a::1", 1), BatchState::InDoubt);
+    let late = before.store().outcome(&sent, Outcome::NotSent);
+    assert_eq!(late, Recorded::Stale(Stale::Epoch { given: 1, present: 2 }));
+}
+
+#[test]
+fn a_name_that_a_live_instance_has_is_refused_with_the_holder_and_its_expiry() {
+    let db = Database::postgres();
+    let holder = db.instance_with(named());
+    let error = ClaimStore::register(db.open(), named()).unwrap_err();
+    let StoreError::Claims(ClaimError::NameInUse { name, holder: id, until }) = &error else {
+        panic!("{error}")
+    };
+    assert_eq!((name.as_str(), id), ("north", &holder.instance()));
+    assert_eq!(until.as_micros(), db.number("select expiry_1 as number from instances"));
+    assert!(error.to_string().contains(holder.instance().as_str()), "{error}");
+    assert!(holder.renew().unwrap());
+
+    holder.release().unwrap();
+    ClaimStore::register(db.open(), named()).unwrap();
+}
+
+#[test]
+fn of_several_that_start_at_once_under_one_name_one_runs() {
+    let db = Database::postgres();
+    drop(db.open());
+    let started = thread::scope(|scope| {
+        let starts: Vec<_> =
+            (0..4).map(|_| scope.spawn(|| ClaimStore::register(db.open(), named()))).collect();
+        starts.into_iter().map(|start| start.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert_eq!(started.iter().filter(|started| started.is_ok()).count(), 1);
+    assert_eq!(db.number("select count(*) as number from instances"), 1);
+}
+
+fn options_by_which_an_instance_could_be_overtaken_are_refused(db: &Database) {
+    let store = db.open();
+    let longest_submission = Duration::from_secs(151);
+    let options = ClaimOptions { longest_submission, ..ClaimOptions::default() };
+    let error = ClaimStore::register(store, options).unwrap_err();
+    assert!(matches!(error, StoreError::Claims(ClaimError::Overtaking { .. })), "{error}");
+    assert_eq!(db.number("select count(*) as number from instances"), 0);
+}
+
+fn a_step_of_nothing_is_a_step_of_one(db: &Database) {
+    let instance = db.instance_with(ClaimOptions { step: 0, ..ClaimOptions::default() });
+    instance.store().add_all(&[batch("a::1", 1), batch("a::2", 2)]);
+    assert_eq!(instance.take_all(), ["a::1", "a::2"]);
+    assert_eq!(instance.release().unwrap(), 2);
+}

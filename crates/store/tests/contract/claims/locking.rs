@@ -1,0 +1,117 @@
+//! An SQLite file is for one process.
+
+use std::{
+    env,
+    io::{BufRead, BufReader, Write},
+    os::unix::fs::symlink,
+    process::{Command, Stdio},
+};
+
+use grid_batch_core::{BatchState, Outcome};
+use grid_batch_store::{ClaimError, ClaimOptions, ClaimStore, Recorded, Store, StoreError};
+
+use super::fixture::ClaimExt;
+use crate::fixture::{Database, StoreExt, batch};
+
+fn register(db: &Database) -> Result<ClaimStore, StoreError> {
+    ClaimStore::register(db.open(), ClaimOptions::default())
+}
+
+fn is_in_use(tried: Result<ClaimStore, StoreError>) -> bool {
+    matches!(tried, Err(StoreError::Claims(ClaimError::FileInUse { .. })))
+}
+
+#[test]
+fn a_second_instance_on_one_file_is_refused_with_the_files_name() {
+    let db = Database::sqlite();
+    let first = register(&db).unwrap();
+    let clone = first.clone();
+    drop(first);
+    let error = register(&db).unwrap_err().to_string();
+    assert!(error.contains("batches.db") && error.contains("another process"), "{error}");
+    assert!(clone.renew().unwrap(), "the one that is refused does no harm");
+    drop(clone);
+    register(&db).unwrap();
+}
+
+#[test]
+fn another_path_to_the_file_leads_to_the_same_lock() {
+    let db = Database::sqlite();
+    let _first = register(&db).unwrap();
+    let link = db.file().with_file_name("link.db");
+    symlink(db.file(), &link).unwrap();
+    let url = format!("sqlite://{}", link.display()).parse().unwrap();
+    let store = Store::open(&url, db.options()).unwrap();
+    assert!(is_in_use(ClaimStore::register(store, ClaimOptions::default())));
+}
+
+#[test]
+fn who_only_looks_or_adds_needs_no_lock() {
+    let db = Database::sqlite();
+    let instance = register(&db).unwrap();
+    db.open().add_all(&[batch("a::b", 1)]);
+    assert_eq!(instance.take_all(), ["a::b"]);
+    assert_eq!(db.state("a::b", 1), BatchState::New);
+}
+
+#[test]
+fn after_a_restart_all_is_taken_at_once() {
+    let db = Database::sqlite();
+    let before = register(&db).unwrap();
+    before.store().add_all(&[batch("a::1", 1), batch("a::2", 2)]);
+    before.take_all();
+    let sent = before.mark("a::1");
+    let store = before.store().clone();
+    drop(before);
+
+    let after = register(&db).unwrap();
+    let takeover = after.take(9).unwrap();
+    assert_eq!((takeover.claims.len(), takeover.in_doubt.len()), (2, 1));
+    assert!(matches!(store.outcome(&sent, Outcome::NotSent), Recorded::Stale(_)));
+    assert_eq!(db.number("select count(*) as number from instances"), 1);
+}
+
+#[test]
+fn a_directory_that_takes_no_file_beside_is_an_error_that_names_it() {
+    let db = Database::sqlite();
+    let store = db.open();
+    std::fs::create_dir(db.file().with_extension("db.lock")).unwrap();
+    let error = ClaimStore::register(store, ClaimOptions::default()).unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable { .. }));
+    assert!(error.to_string().contains("batches.db.lock"), "{error}");
+}
+
+const HELD_FILE: &str = "GRID_BATCH_TEST_HELD_FILE";
+
+#[test]
+fn a_killed_process_leaves_no_lock() {
+    if let Some(file) = env::var_os(HELD_FILE) {
+        hold(&file.into_string().unwrap());
+    }
+    let db = Database::sqlite();
+    drop(db.open());
+    let mut other = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "claims::locking::a_killed_process_leaves_no_lock", "--nocapture"])
+        .env(HELD_FILE, db.file())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let said = BufReader::new(other.stdout.take().unwrap()).lines();
+    assert!(said.map_while(Result::ok).any(|line| line.contains("held")));
+
+    assert!(is_in_use(register(&db)));
+    other.kill().unwrap();
+    other.wait().unwrap();
+    register(&db).unwrap();
+}
+
+/// What the other process does: it holds the file until it is killed, or nobody is there any more.
+fn hold(file: &str) -> ! {
+    let store = Store::open(&format!("sqlite://{file}").parse().unwrap(), Default::default());
+    let _instance = ClaimStore::register(store.unwrap(), ClaimOptions::default()).unwrap();
+    println!("held");
+    std::io::stdout().flush().unwrap();
+    std::io::stdin().lines().for_each(drop);
+    std::process::exit(0)
+}

@@ -1,0 +1,73 @@
+use grid_batch_core::{BatchState, ClaimKeeper, LedgerStatus, Outcome};
+use grid_batch_store::ClaimOptions;
+
+use super::fixture::ClaimExt;
+use crate::fixture::{Database, StoreExt, batch, on_both, service};
+
+on_both! {
+    what_is_released_a_standby_has_at_once,
+    what_is_being_sent_is_not_released,
+    named_services_are_released_alone,
+    a_service_that_is_given_up_can_be_taken_back,
+}
+
+fn what_is_released_a_standby_has_at_once(db: &Database) {
+    let options = ClaimOptions { step: 2, ..ClaimOptions::default() };
+    let [one, standby] = [db.instance_with(options.clone()), db.instance_with(options)];
+    let all: Vec<_> = (0..5).map(|number| batch(&format!("a::{number}"), number)).collect();
+    one.store().add_all(&all);
+    one.take_all();
+    one.store().outcome(&one.mark("a::1"), Outcome::Accepted);
+    assert!(standby.take_all().is_empty());
+
+    assert_eq!(ClaimKeeper::release(&one).unwrap(), 5);
+    assert_eq!(db.number("select count(*) as number from instances"), 1);
+    assert_eq!(standby.take_all().len(), 5);
+    assert_eq!(db.epoch("a::0"), 2);
+    // It is over for the one that released.
+    assert!(!one.renew().unwrap());
+    assert!(one.take_all().is_empty());
+    assert_eq!(one.release().unwrap(), 0);
+}
+
+fn what_is_being_sent_is_not_released(db: &Database) {
+    let [one, other] = [db.instance(), db.instance()];
+    one.store().add_all(&[batch("a::1", 1), batch("a::2", 2)]);
+    one.take_all();
+    let sent = one.mark("a::1");
+    assert_eq!(one.release().unwrap(), 1);
+    assert_eq!(other.take_all(), ["a::2"]);
+    // What was sent comes home, or is taken when it certainly has been sent.
+    one.store().outcome(&sent, Outcome::Accepted);
+    assert_eq!(db.state("a::1", 1), BatchState::Pending);
+    db.let_lapse(&one);
+    assert_eq!(other.take_all(), ["a::1"]);
+}
+
+fn named_services_are_released_alone(db: &Database) {
+    let [one, other] = [db.instance(), db.instance()];
+    one.store().add_all(&[1, 2, 3].map(|n| batch(&format!("a::{n}"), n)));
+    one.take_of(&["a::1", "a::2"].map(service)).unwrap();
+    other.take_of(&[service("a::3")]).unwrap();
+    one.mark("a::1");
+    let named = ["a::1", "a::2", "a::2", "a::3", "never::seen"].map(service);
+    assert_eq!(one.release_some(&named).unwrap(), 1);
+    assert_eq!((db.claimed_by(&one), db.claimed_by(&other)), (1, 1));
+    assert_eq!(one.release_some(&[]).unwrap(), 0);
+    assert!(one.renew().unwrap());
+}
+
+fn a_service_that_is_given_up_can_be_taken_back(db: &Database) {
+    let instance = db.instance();
+    instance.store().add_all(&[batch("a::b", 1)]);
+    instance.take_all();
+    let taken = instance.mark("a::b");
+    instance.store().outcome(&taken, Outcome::Accepted);
+    instance.release_some(&[service("a::b")]).unwrap();
+    // Nobody has taken it: what its owner learns still counts.
+    instance.store().status(&taken, LedgerStatus::Valid);
+    assert_eq!(db.state("a::b", 1), BatchState::Valid);
+    assert_eq!(instance.take_all(), ["a::b"]);
+    instance.store().status(&taken, LedgerStatus::Invalid);
+    assert_eq!(db.state("a::b", 1), BatchState::Valid);
+}

@@ -1,0 +1,78 @@
+use grid_batch_core::Outcome;
+use grid_batch_store::{ClaimOptions, ClaimStore};
+
+use super::fixture::ClaimExt;
+use crate::fixture::{Database, StoreExt, batch, on_both};
+
+on_both! {
+    without_a_limit_the_first_takes_all,
+    three_instances_even_out_and_again_when_one_leaves_or_joins,
+    what_the_ledger_has_is_no_surplus,
+    the_dead_have_no_share,
+}
+
+fn even() -> ClaimOptions {
+    ClaimOptions { even_out: true, step: 40, ..ClaimOptions::default() }
+}
+
+fn add_services(instance: &ClaimStore, count: u64) {
+    let all: Vec<_> = (0..count).map(|number| batch(&format!("s::{number}"), number)).collect();
+    instance.store().add_all(&all);
+}
+
+/// Rounds of taking by each in turn, until nothing changes, and how many each then has.
+fn rounds(db: &Database, instances: &[&ClaimStore]) -> Vec<usize> {
+    const FEW: usize = 8;
+    for _ in 0..FEW {
+        for instance in instances {
+            instance.take(1_000).unwrap();
+        }
+    }
+    instances.iter().map(|instance| db.claimed_by(instance)).collect()
+}
+
+fn without_a_limit_the_first_takes_all(db: &Database) {
+    let [one, other] = [db.instance(), db.instance()];
+    add_services(&one, 30);
+    assert_eq!(rounds(db, &[&one, &other]), [30, 0]);
+}
+
+fn three_instances_even_out_and_again_when_one_leaves_or_joins(db: &Database) {
+    let is_even = |counts: Vec<usize>, share: usize| {
+        assert_eq!(counts.iter().sum::<usize>(), 300, "{counts:?}");
+        let near = |count: &usize| count.abs_diff(share) * 10 <= share;
+        assert!(counts.iter().all(near), "{counts:?}");
+    };
+    let one = db.instance_with(even());
+    add_services(&one, 300);
+    assert_eq!(rounds(db, &[&one]), [300]);
+
+    let [two, three] = [db.instance_with(even()), db.instance_with(even())];
+    is_even(rounds(db, &[&one, &two, &three]), 100);
+    two.release().unwrap();
+    is_even(rounds(db, &[&one, &three]), 150);
+    let four = db.instance_with(even());
+    is_even(rounds(db, &[&one, &three, &four]), 100);
+}
+
+fn what_the_ledger_has_is_no_surplus(db: &Database) {
+    let one = db.instance_with(even());
+    add_services(&one, 10);
+    one.take_all();
+    for number in 0..8 {
+        let taken = one.mark(&format!("s::{number}"));
+        if number % 2 == 0 {
+            one.store().outcome(&taken, Outcome::Accepted);
+        }
+    }
+    let two = db.instance_with(even());
+    assert_eq!(rounds(db, &[&one, &two]), [8, 2]);
+}
+
+fn the_dead_have_no_share(db: &Database) {
+    let [one, two] = [db.instance_with(even()), db.instance_with(even())];
+    add_services(&one, 40);
+    assert_eq!(rounds(db, &[&one, &two]), [20, 20]);
+    db.let_lapse(&one);
+    assert_eq!(rounds(db, &[&two]), [40]);
+}
