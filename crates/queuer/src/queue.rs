@@ -14,13 +14,21 @@ pub struct QueueOptions {
     pub round: usize,
     /// How often to look through the services for what nobody woke the queue for.
     pub poll_interval: Duration,
+    /// What was taken so long ago and not yet given is not given any more, but given back: whoever
+    /// asks so seldom must not find that its batches are another's by now.
+    pub hold_limit: Duration,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
 }
 
 impl Default for QueueOptions {
     fn default() -> Self {
-        Self { round: 100, poll_interval: Duration::from_secs(1), clock: Arc::new(SystemClock) }
+        Self {
+            round: 100,
+            poll_interval: Duration::from_secs(1),
+            hold_limit: Duration::from_secs(60),
+            clock: Arc::new(SystemClock),
+        }
     }
 }
 
@@ -34,6 +42,7 @@ pub struct BatchQueue<S: ScopeId, R: RoundStore> {
     wake_up: WakeUp,
     options: QueueOptions,
     round: VecDeque<Taken>,
+    taken_at: Timestamp,
     search: Search,
     scope: PhantomData<fn() -> S>,
 }
@@ -49,8 +58,9 @@ struct Search {
 impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
     /// A queue of what `store` has ready, hurried by `wake_up`.
     pub fn new(store: R, wake_up: WakeUp, options: QueueOptions) -> Self {
-        let round = VecDeque::new();
-        Self { store, wake_up, options, round, search: Search::default(), scope: PhantomData }
+        let (round, taken_at) = (VecDeque::new(), options.clock.now());
+        let (search, scope) = (Search::default(), PhantomData);
+        Self { store, wake_up, options, round, taken_at, search, scope }
     }
 
     /// How many batches were taken from the store and not yet given.
@@ -66,12 +76,28 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
         let searched = if self.search.is_due(now) { self.options.round.div_ceil(4) } else { 0 };
         let woken = self.wake_up.take(self.options.round.saturating_sub(searched));
         match self.take_round(&woken, now) {
-            Ok(round) => self.round.extend(round),
+            Ok(round) => {
+                self.round.extend(round);
+                self.taken_at = now;
+            }
             Err(error) => {
                 warn!(error:% = error; "the next round could not be taken");
                 self.wake_up.give_back(woken);
             }
         }
+    }
+
+    /// Gives back what it holds.
+    fn give_back(&mut self) {
+        let held = self.round.make_contiguous();
+        if held.is_empty() {
+            return;
+        }
+        if let Err(error) = self.store.give_back(held) {
+            // They are found with a submitter that is gone, and are in doubt until there is evidence.
+            error!(batches = held.len(), error:% = error; "batches could not be given back");
+        }
+        self.round.clear();
     }
 
     fn take_round(&mut self, woken: &[ServiceId], now: Timestamp) -> BatchResult<Vec<Taken>> {
@@ -113,6 +139,9 @@ impl<S: ScopeId, R: RoundStore> Iterator for BatchQueue<S, R> {
     type Item = Submission<S>;
 
     fn next(&mut self) -> Option<Submission<S>> {
+        if self.options.clock.now().since(self.taken_at) >= self.options.hold_limit {
+            self.give_back();
+        }
         if self.round.is_empty() {
             self.refill();
         }
@@ -122,14 +151,7 @@ impl<S: ScopeId, R: RoundStore> Iterator for BatchQueue<S, R> {
 
 impl<S: ScopeId, R: RoundStore> Drop for BatchQueue<S, R> {
     fn drop(&mut self) {
-        let held = self.round.make_contiguous();
-        if held.is_empty() {
-            return;
-        }
-        if let Err(error) = self.store.give_back(held) {
-            // They are found with a submitter that is gone, and are in doubt until there is evidence.
-            error!(batches = held.len(), error:% = error; "batches could not be given back");
-        }
+        self.give_back();
     }
 }
 

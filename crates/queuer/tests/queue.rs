@@ -332,3 +332,16 @@ fn a_queue_that_is_dropped_gives_back_what_it_holds() {
     let states: Vec<BatchState> = batches.values().flatten().map(|b| b.progress.state).collect();
     assert_eq!(states, [BatchState::Submitting, BatchState::Delayed, BatchState::Delayed]);
 }
+
+#[test]
+fn what_was_held_for_too_long_is_given_back_and_taken_anew() {
+    let memory = Memory::default();
+    for (number, service) in (1..).zip(["a::a", "a::b"]) {
+        memory.add(service, number);
+    }
+    let mut queue = queue(&memory, wake_up());
+    assert_eq!(number(&queue.next().unwrap()), 1);
+    memory.clock.advance(QueueOptions::default().hold_limit);
+    let second = queue.next().unwrap();
+    assert_eq!((number(&second), second.ticket().unwrap().attempt), (2, 2));
+}

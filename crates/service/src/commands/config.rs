@@ -1,8 +1,8 @@
-use std::{io::Write, process::ExitCode};
+use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
 
-use crate::commands::{failure::Failure, flags};
+use crate::commands::{failure::Failure, flags, output::say};
 
 pub(crate) fn command() -> Command {
     Command::new("config")
@@ -12,6 +12,6 @@ pub(crate) fn command() -> Command {
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let config = flags::load(matches)?;
-    write!(std::io::stdout(), "{config}")?;
+    say(config.to_string().trim_end());
     Ok(ExitCode::SUCCESS)
 }

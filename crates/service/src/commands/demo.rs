@@ -11,7 +11,11 @@ use grid_batch_service::{
 };
 use grid_batch_store::DatabaseUrl;
 
-use crate::commands::{failure::Failure, logging};
+use crate::commands::{
+    failure::Failure,
+    logging,
+    output::{say, say_aside},
+};
 
 pub(crate) fn command() -> Command {
     let count = || value_parser!(u32).range(1..);
@@ -86,14 +90,13 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         }
     });
     if !json && rewrite {
-        eprintln!();
+        say_aside("");
     }
     let report = report?;
-    let mut out = std::io::stdout();
     if json {
-        writeln!(out, "{}", serde_json::to_string(&report)?)?;
+        say(serde_json::to_string(&report)?);
     } else {
-        writeln!(out, "\n{report}")?;
+        say(format_args!("\n{report}"));
     }
     Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -131,18 +134,19 @@ fn introduce(options: &DemoOptions) {
         Some(url) => url.to_string(),
         None => "an SQLite file".to_owned(),
     };
-    eprintln!(
+    say_aside(format_args!(
         "{batches} batches for {services} {plural} of a simulated {} ledger, faults: {}, stored in \
          {database}.",
         ledger.as_str(),
         faults.as_str(),
-    );
+    ));
 }
 
 fn show(progress: &DemoProgress, rewrite: bool) {
     if rewrite {
-        eprint!("\r{progress}");
+        // Where nobody looks any more, the work goes on.
+        let _ = write!(std::io::stderr(), "\r{progress}");
     } else {
-        eprintln!("{progress}");
+        say_aside(progress);
     }
 }

@@ -37,8 +37,14 @@ pub(crate) fn load(matches: &ArgMatches) -> Result<Config, Failure> {
         matches.get_one::<String>(setting.name).map(|text| (setting, text.clone()))
     };
     let flags = SETTINGS.iter().filter_map(given).collect();
-    let variables = env::vars_os().filter_map(|(name, text)| {
-        Some((name.into_string().ok()?, text.to_string_lossy().into_owned()))
-    });
-    Ok(Config::load(file.as_deref(), variables, flags)?)
+    let mut variables = Vec::new();
+    for (name, text) in env::vars_os() {
+        let Ok(name) = name.into_string() else { continue };
+        match text.into_string() {
+            Ok(text) => variables.push((name, text)),
+            Err(_) if !name.starts_with("GRID_BATCH_") => {}
+            Err(_) => return Err(Failure::new(format!("the variable {name} is not UTF-8"))),
+        }
+    }
+    Ok(Config::load(file.as_deref(), variables.into_iter(), flags)?)
 }

@@ -4,7 +4,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use grid_batch_core::ServiceScopeId;
 use grid_batch_ledger_sim::{Fault, LedgerSim, LedgerSimBuilder, When};
 
-use crate::commands::{failure::Failure, logging, signals};
+use crate::commands::{failure::Failure, logging, output::say, signals};
 
 pub(crate) fn command() -> Command {
     let time =
@@ -14,6 +14,7 @@ pub(crate) fn command() -> Command {
         .arg(
             Arg::new("kind")
                 .required(true)
+                .value_name("sawtooth|scabbard")
                 .value_parser(["sawtooth", "scabbard"])
                 .help("Which ledger"),
         )
@@ -60,9 +61,9 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     logging::start(matches.get_one::<String>("log").map_or("info", String::as_str));
     let told = signals::until_told_to_end()?;
     let ledger = builder(matches)?.start()?;
-    println!("The ledger is at {} (seed {})", ledger.url(), ledger.seed());
+    say(format_args!("The ledger is at {} (seed {})", ledger.url(), ledger.seed()));
     told.recv()?;
-    println!("It has applied or refused {} batches", ledger.record().len());
+    say(format_args!("It has applied or refused {} batches", ledger.record().len()));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -4,8 +4,10 @@ mod config;
 mod demo;
 mod failure;
 mod flags;
+mod held;
 mod ledger_sim;
 mod logging;
+mod output;
 mod serve;
 mod signals;
 
@@ -28,7 +30,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     match dispatch(&matches) {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("grid-batch: {failure}");
+            output::say_aside(format_args!("grid-batch: {failure}"));
             ExitCode::FAILURE
         }
     }
@@ -42,6 +44,8 @@ fn program() -> Command {
         .arg_required_else_help(true)
         .subcommand(serve::command())
         .subcommand(config::command())
+        .subcommand(held::held_command())
+        .subcommand(held::decide_command())
         .subcommand(demo::command())
         .subcommand(ledger_sim::command())
 }
@@ -50,6 +54,8 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     match matches.subcommand() {
         Some(("serve", matches)) => serve::run(matches),
         Some(("config", matches)) => config::run(matches),
+        Some(("held", matches)) => held::list(matches),
+        Some(("decide", matches)) => held::decide(matches),
         Some(("demo", matches)) => demo::run(matches),
         Some(("ledger-sim", matches)) => ledger_sim::run(matches),
         _ => Err(Failure::new("there is no such command; see grid-batch --help")),

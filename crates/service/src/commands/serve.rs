@@ -4,7 +4,7 @@ use clap::{ArgMatches, Command};
 use grid_batch_service::Service;
 use log::info;
 
-use crate::commands::{failure::Failure, flags, logging, signals};
+use crate::commands::{failure::Failure, flags, logging, output::say, signals};
 
 pub(crate) fn command() -> Command {
     Command::new("serve")
@@ -17,7 +17,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     logging::start(&config.log);
     let told = signals::until_told_to_end()?;
     let service = Service::start(&config)?;
-    println!("Batches are taken at {}/batches", service.url());
+    say(format_args!("Batches are taken at {}/batches", service.url()));
     told.recv()?;
     service.stop()?;
     info!("ended");

@@ -182,6 +182,7 @@ impl Config {
             queue: QueueOptions {
                 round: size(&layers, "queue.round")?,
                 poll_interval: layers.read("queue.poll_interval")?,
+                hold_limit: layers.read("submit.total_limit")?,
                 ..QueueOptions::default()
             },
             delay: layers.read("queue.delay")?,
@@ -191,6 +192,12 @@ impl Config {
         };
         config.check()?;
         Ok(config)
+    }
+
+    /// From the moment that a batch is marked, the longest until it is certainly not being sent any
+    /// more: it may wait for its turn as long as others before it are sent.
+    pub fn longest_submission(&self) -> Duration {
+        self.submit.total_limit * 2
     }
 
     /// What goes together.
@@ -227,15 +234,15 @@ impl Config {
             }
         }
         let claims = &self.claims;
-        if claims.expiry_2 < claims.expiry_1 + self.submit.total_limit {
+        let least = claims.expiry_1 + self.longest_submission();
+        if claims.expiry_2 < least {
             return Err(layers.together(
                 "claims.expiry_2",
                 format!(
-                    "claims.expiry_2 is {:?}; it must be at least claims.expiry_1 and \
-                     submit.total_limit together, {:?}, or a service could be taken over while its \
-                     batch is being sent",
+                    "claims.expiry_2 is {:?}; it must be at least claims.expiry_1 and twice \
+                     submit.total_limit, together {least:?}, or a service could be taken over while \
+                     its batch is being sent",
                     claims.expiry_2,
-                    claims.expiry_1 + self.submit.total_limit
                 ),
             ));
         }
@@ -437,8 +444,8 @@ mod tests {
             ),
             (
                 "[claims]\nexpiry_2 = \"80s\"",
-                "line 2 of c.toml: claims.expiry_2 is 80s; it must be at least claims.expiry_1 and \
-                 submit.total_limit together, 90s, ",
+                "line 2 of c.toml: claims.expiry_2 is 80s; it must be at least claims.expiry_1 and twice \
+                 submit.total_limit, together 150s, ",
             ),
             (
                 "[ledger]\nkind = \"sawtooth\"\nservices = [\"a::b=http://c\"]",

@@ -32,7 +32,7 @@ impl Config {
         match setting.form {
             Form::Number | Form::Bool => given.text.clone(),
             Form::Text => quoted(&given.text),
-            Form::Secret => quoted(&self.database.to_string()),
+            Form::Secret => quoted(&without_password(&given.text)),
             Form::List => {
                 let items = given.text.split(',').map(str::trim).filter(|item| !item.is_empty());
                 let items: Vec<String> =
@@ -50,11 +50,29 @@ fn from(origin: &Origin) -> String {
     }
 }
 
-/// The address without who is to be said to ask, where there is an address.
+/// The address without passwords, where it is an address.
 fn without_password(text: &str) -> String {
-    match (text.split_once("://"), text.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://***@{host}"),
-        _ => text.to_owned(),
+    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
+    let (address, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+    // A password may itself hold an unescaped @: what follows the last one is the host.
+    let address = match address.rsplit_once('@') {
+        Some((user, host)) => match user.split_once(':') {
+            Some((name, _)) => format!("{name}:***@{host}"),
+            None => address.to_owned(),
+        },
+        None => address.to_owned(),
+    };
+    let parameters: Vec<String> = parameters.split('&').map(without_secret).collect();
+    match parameters.join("&") {
+        none if none.is_empty() => format!("{scheme}://{address}"),
+        parameters => format!("{scheme}://{address}?{parameters}"),
+    }
+}
+
+fn without_secret(parameter: &str) -> String {
+    match parameter.split_once('=') {
+        Some((name, _)) if name.to_lowercase().contains("pass") => format!("{name}=***"),
+        _ => parameter.to_owned(),
     }
 }
 
@@ -88,12 +106,14 @@ mod tests {
     #[test]
     fn no_password_is_printed() {
         let printed = loaded(&[
-            ("GRID_BATCH_DATABASE", "postgres://u:secret@h/d"),
+            ("GRID_BATCH_DATABASE", "postgres://u:secret@h/d?host=%2Ftmp&sslpassword=secret"),
             ("GRID_BATCH_LEDGER_URLS", "http://u:secret@h"),
             ("GRID_BATCH_LEDGER_SERVICES", "a::b=http://u:secret@h"),
         ])
         .to_string();
         assert!(!printed.contains("secret"), "{printed}");
-        assert!(printed.contains("database = \"postgres://u:***@h/d\""));
+        assert!(
+            printed.contains("database = \"postgres://u:***@h/d?host=%2Ftmp&sslpassword=***\"")
+        );
     }
 }

@@ -22,6 +22,8 @@ pub(super) const SETTINGS: &[(&str, &str)] = &[
     ("ledger.reconnect_longest", "200ms"),
     ("ledger.absent_after", "700ms"),
     ("ledger.dropped_after", "800ms"),
+    ("claims.expiry_1", "1s"),
+    ("claims.expiry_2", "5s"),
     ("queue.delay", "150ms"),
     ("submit.sending_limit", "500ms"),
     ("submit.total_limit", "2s"),

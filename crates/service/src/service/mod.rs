@@ -3,24 +3,27 @@
 mod afterwards;
 mod counts;
 mod error;
+mod follower;
+mod keeper;
 mod ledger;
 mod recovery;
 
-use std::{fmt, net::TcpListener, sync::Arc};
+use std::{fmt, marker::PhantomData, net::TcpListener, sync::Arc};
 
 use grid_batch_api::{ApiBuilder, ApiOptions, RunningApi};
 use grid_batch_core::{
-    Clock, InternalError, RunnableSubmitter, ScopeId, ServiceId, ShutdownHandle, StatusReport,
-    SystemClock,
+    InternalError, RunnableSubmitter, ScopeId, ServiceId, ShutdownHandle, StatusReport,
 };
 use grid_batch_poller::{
     EventMonitor, EventOptions, MonitorOptions, PollTrigger, PollingMonitorBuilder,
     RunningEventMonitor, RunningPollingMonitor, Undecided,
 };
 use grid_batch_queuer::{BatchQueue, WakeUp};
-use grid_batch_store::{MonitorStore, PendingBatch, Store, StoreObserver};
+use grid_batch_store::{
+    ClaimOptions, ClaimStore, MonitorStore, PendingBatch, Store, StoreObserver,
+};
 use grid_batch_submitter::{SubmitterBuilder, SubmitterCounters, SubmitterWaker};
-use log::{info, warn};
+use log::info;
 
 pub use counts::ServiceCounts;
 pub use error::StartError;
@@ -28,6 +31,8 @@ pub use error::StartError;
 use crate::{Config, LedgerKind, PollConfig};
 use afterwards::Afterwards;
 use counts::Counters;
+use follower::Follower;
+use keeper::{HandOver, Keeper, Trouble};
 use ledger::Ledger;
 use recovery::Recovery;
 
@@ -60,6 +65,7 @@ pub struct RunningService {
     submitter: Box<dyn Ending>,
     poller: RunningPollingMonitor<PendingBatch, StatusReport>,
     recovery: Recovery,
+    keeper: Keeper,
     store: Store,
     counters: Counters,
     submitter_counters: SubmitterCounters,
@@ -83,14 +89,14 @@ impl RunningService {
 
     /// Takes no more batches, sends none, waits for what is being sent, and writes what came of it.
     pub fn stop(self) -> Result<(), StartError> {
-        let Self { api, events, submitter, poller, recovery, .. } = self;
+        let Self { api, events, submitter, poller, recovery, keeper, .. } = self;
         let ended = [
             api.wait_for_shutdown(),
             submitter.end(),
             events.map_or(Ok(()), ShutdownHandle::wait_for_shutdown),
             poller.wait_for_shutdown(),
         ];
-        drop(recovery);
+        drop((recovery, keeper));
         Ok(ended.into_iter().collect::<Result<(), InternalError>>()?)
     }
 }
@@ -117,7 +123,8 @@ impl<T: ShutdownHandle + Send> Ending for T {
 
 fn start<S: ScopeId>(config: &Config, ledger: Ledger<S>) -> Result<RunningService, StartError> {
     let listener = listen(config)?;
-    let store = open(config)?;
+    let claims = open(config)?;
+    let store = claims.store().clone();
     let waker = SubmitterWaker::new();
     let poke = waker.clone();
     let wake_up = WakeUp::new(move || poke.wake())?;
@@ -131,10 +138,13 @@ fn start<S: ScopeId>(config: &Config, ledger: Ledger<S>) -> Result<RunningServic
     };
     follow_what_waits(&store, &afterwards, config.ledger.event_sockets)?;
 
-    let poller = poller(config, &ledger, &store, &afterwards)?;
-    let (submitter, submitter_counters) = submitter(config, &ledger, &store, &afterwards, waker)?;
-    let recovery = Recovery::start(store.clone(), config.submit.total_limit)?;
-    let api = api::<S>(config, &store, &afterwards, listener)?;
+    let poller = poller(config, &ledger, &claims, &afterwards)?;
+    let (submitter, submitter_counters) = submitter(config, &ledger, &claims, &afterwards, waker)?;
+    let recovery = Recovery::start(claims.clone(), config.longest_submission())?;
+    let trouble = Trouble::default();
+    let keeper =
+        Keeper::start(claims, config.claims.expiry_1, afterwards.clone(), trouble.clone())?;
+    let api = api::<S>(config, &store, &afterwards, keeper.hand_over(), trouble, listener)?;
     info!(address:% = api.local_addr(), database:% = config.database; "started");
     let counters = afterwards.counters;
     Ok(RunningService {
@@ -143,6 +153,7 @@ fn start<S: ScopeId>(config: &Config, ledger: Ledger<S>) -> Result<RunningServic
         submitter,
         poller,
         recovery,
+        keeper,
         store,
         counters,
         submitter_counters,
@@ -154,15 +165,19 @@ fn listen(config: &Config) -> Result<TcpListener, StartError> {
     TcpListener::bind(address).map_err(|source| StartError::Listen { address, source })
 }
 
-/// The store. Whoever had batches that are said to be with a submitter is gone.
-fn open(config: &Config) -> Result<Store, StartError> {
+/// The store, as a new instance sees it.
+fn open(config: &Config) -> Result<ClaimStore, StartError> {
     let failed = |source| StartError::Store { database: config.database.to_string(), source };
     let store = Store::open(&config.database, config.store.clone()).map_err(failed)?;
-    let recovered = store.recover(SystemClock.now()).map_err(failed)?;
-    if recovered > 0 {
-        warn!(batches = recovered; "the last run was sending batches when it ended; they are in doubt");
-    }
-    Ok(store)
+    let options = ClaimOptions {
+        name: config.claims.name.clone(),
+        expiry_1: config.claims.expiry_1,
+        expiry_2: config.claims.expiry_2,
+        longest_submission: config.longest_submission(),
+        even_out: config.claims.share,
+        ..ClaimOptions::default()
+    };
+    ClaimStore::register(store, options).map_err(failed)
 }
 
 fn event_monitor<S: ScopeId>(
@@ -196,12 +211,13 @@ fn follow_what_waits(
 fn poller<S: ScopeId>(
     config: &Config,
     ledger: &Ledger<S>,
-    store: &Store,
+    claims: &ClaimStore,
     afterwards: &Afterwards,
 ) -> Result<RunningPollingMonitor<PendingBatch, StatusReport>, StartError> {
     let told = afterwards.clone();
-    let store =
-        MonitorStore::new(store.clone(), move |change, recorded| told.follow_up(change, recorded));
+    let store = MonitorStore::of_claims(claims.clone(), move |change, recorded| {
+        told.follow_up(change, recorded)
+    });
     let resubmitted = config.poll.resubmit_undecided.clone();
     let undecided = move |service: &ServiceId| match resubmitted.contains(service) {
         true => Undecided::Resubmit,
@@ -239,23 +255,25 @@ fn monitor_options(poll: &PollConfig) -> MonitorOptions {
 fn submitter<S: ScopeId>(
     config: &Config,
     ledger: &Ledger<S>,
-    store: &Store,
+    claims: &ClaimStore,
     afterwards: &Afterwards,
     waker: SubmitterWaker,
 ) -> Result<(Box<dyn Ending>, SubmitterCounters), StartError> {
-    let queue = BatchQueue::<S, Store>::new(
-        store.clone(),
+    let queue = BatchQueue::<S, ClaimStore>::new(
+        claims.clone(),
         afterwards.wake_up.clone(),
         config.queue.clone(),
     );
     let told = afterwards.clone();
-    let observer = StoreObserver::new(store.clone(), config.delay, move |change, recorded| {
-        told.follow_up(change, recorded);
-    });
+    let observer =
+        StoreObserver::new(claims.store().clone(), config.delay, move |change, recorded| {
+            told.follow_up(change, recorded);
+        });
     let submitter = SubmitterBuilder::new()
         .with_queue(queue)
         .with_waker(waker)
         .with_sender(Arc::clone(&ledger.sender))
+        .with_observer(Arc::new(Follower { afterwards: afterwards.clone(), scope: PhantomData }))
         .with_group_observer(Arc::new(observer))
         .with_options(config.submit.clone());
     let submitter = ledger.nodes.given_to(submitter).build().map_err(StartError::part)?;
@@ -268,6 +286,8 @@ fn api<S: ScopeId>(
     config: &Config,
     store: &Store,
     afterwards: &Afterwards,
+    hand_over: HandOver,
+    trouble: Trouble,
     listener: TcpListener,
 ) -> Result<RunningApi, StartError> {
     let options = ApiOptions {
@@ -281,7 +301,11 @@ fn api<S: ScopeId>(
         .with_service_rule(|service| {
             S::from_service_id(service).map(drop).map_err(|error| error.to_string())
         })
-        .with_stored(move |services| afterwards.stored(services))
+        .with_stored(move |services| {
+            afterwards.stored(services);
+            hand_over.handed_in(services);
+        })
+        .with_health(move || trouble.reason().into_iter().collect())
         .build()
         .map_err(StartError::part)?;
     Ok(api.serve(listener)?)

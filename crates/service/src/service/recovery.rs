@@ -8,7 +8,7 @@ use std::{
 };
 
 use grid_batch_core::{Clock, InternalError, SystemClock, Timestamp};
-use grid_batch_store::Store;
+use grid_batch_store::ClaimStore;
 use log::{info, warn};
 
 /// Looks for such batches now and then, until it is dropped.
@@ -23,11 +23,11 @@ impl Recovery {
     const EVERY: Duration = Duration::from_secs(30);
 
     /// A submission lasts `longest`; what was handed out before that is with nobody.
-    pub(super) fn start(store: Store, longest: Duration) -> Result<Self, InternalError> {
+    pub(super) fn start(claims: ClaimStore, longest: Duration) -> Result<Self, InternalError> {
         let (end, ended) = channel();
         let thread = thread::Builder::new()
             .name("recovery".to_owned())
-            .spawn(move || recover_until(&store, longest, &ended))
+            .spawn(move || recover_until(&claims, longest, &ended))
             .map_err(|error| InternalError::from_source("no thread for recovery", error))?;
         Ok(Self { end: Some(end), thread: Some(thread) })
     }
@@ -43,12 +43,12 @@ impl Drop for Recovery {
     }
 }
 
-fn recover_until(store: &Store, longest: Duration, ended: &Receiver<()>) {
+fn recover_until(claims: &ClaimStore, longest: Duration, ended: &Receiver<()>) {
     while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(Recovery::EVERY) {
         let now = SystemClock.now().as_micros();
         let before = (longest + Recovery::EVERY).as_micros();
         let before = Timestamp::from_micros(now - i64::try_from(before).unwrap_or(i64::MAX));
-        match store.recover(before) {
+        match claims.recover(before) {
             Ok(0) => {}
             Ok(count) => info!(batches = count; "batches that were with no submitter are in doubt"),
             Err(error) => {

@@ -1,6 +1,9 @@
 use std::{
-    fs, io,
+    collections::BTreeMap,
+    fs::{self, Permissions},
+    io,
     net::SocketAddr,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
     time::Duration,
@@ -8,7 +11,7 @@ use std::{
 
 use grid_batch_core::{BatchState, ServiceScopeId};
 use grid_batch_ledger_sim::{LedgerSim, LedgerSimBuilder};
-use grid_batch_store::{Filter, Store, StoreOptions};
+use grid_batch_store::{Decision, Filter, Store, StoreOptions};
 use tempfile::TempDir;
 
 use crate::{
@@ -32,33 +35,43 @@ pub struct Serving {
     pub address: SocketAddr,
 }
 
-/// A service that is set to a ledger a hundred times as fast as a genuine one.
+/// A service that is set to a ledger much faster than a genuine one.
 const FAST: &str = r#"
 listen = "127.0.0.1:0"
 [ledger]
-connect_limit = "1s"
-request_limit = "5s"
-socket_silence = "6s"
+connect_limit = "500ms"
+request_limit = "1s"
+socket_silence = "1500ms"
 reconnect_first = "10ms"
 reconnect_longest = "200ms"
-absent_after = "7s"
-dropped_after = "8s"
+absent_after = "2s"
+dropped_after = "2s"
 [queue]
 poll_interval = "200ms"
 delay = "150ms"
 [submit]
-sending_limit = "6s"
-total_limit = "7s"
-drain_limit = "7s"
+sending_limit = "1200ms"
+total_limit = "2s"
+drain_limit = "2s"
 retry_first = "10ms"
 retry_longest = "100ms"
 [poll]
 interval = "50ms"
 interval_with_events = "500ms"
 longest = "1s"
-believe_absence_after = "8s"
 quiet_after = "1s"
+believe_absence_after = "1500ms"
+hold_after = "2s"
 "#;
+
+/// The same, but it waits for the ledger's answers for long.
+pub const PATIENT: &[(&str, &str)] = &[
+    ("--ledger-request-limit", "20s"),
+    ("--submit-sending-limit", "21s"),
+    ("--submit-total-limit", "22s"),
+    ("--submit-drain-limit", "22s"),
+    ("--poll-believe-absence-after", "22s"),
+];
 
 impl Bench {
     /// A Scabbard ledger with so many services.
@@ -84,7 +97,9 @@ impl Bench {
         let moment = Duration::from_millis(5);
         let ledger = ledger.pending_for(moment).valid_for(moment).start().unwrap();
         fs::write(dir.path().join("fast.toml"), FAST).unwrap();
-        fs::write(dir.path().join("key"), "07".repeat(32)).unwrap();
+        let key = dir.path().join("key");
+        fs::write(&key, "07".repeat(32)).unwrap();
+        fs::set_permissions(key, Permissions::from_mode(0o600)).unwrap();
         let database = format!("sqlite://{}", dir.path().join("batches.db").display());
         Self { ledger, services, database, dir }
     }
@@ -102,30 +117,32 @@ impl Bench {
         self.path().join("batches.db")
     }
 
-    /// The arguments of a program that serves, these last.
-    pub fn arguments(&self, more: &[&str]) -> Vec<String> {
+    /// The program that serves, not yet started. What these flags say is stronger than what the
+    /// bench says.
+    pub fn command(&self, flags: &[(&str, &str)]) -> Command {
+        let mut command = grid_batch(["serve"]);
+        command.envs(self.settings()).args(flags.iter().flat_map(|(flag, value)| [flag, value]));
+        command
+    }
+
+    fn settings(&self) -> [(&str, String); 5] {
         let kind = if self.services == ["global"] { "sawtooth" } else { "scabbard" };
         let file = |name| self.path().join(name).display().to_string();
-        let mut arguments = vec!["serve".to_owned()];
-        for (flag, value) in [
-            ("--config", file("fast.toml")),
-            ("--database", self.database.clone()),
-            ("--ledger-kind", kind.to_owned()),
-            ("--ledger-urls", self.ledger.url()),
-            ("--ledger-key-file", file("key")),
-        ] {
-            arguments.extend([flag.to_owned(), value]);
-        }
-        arguments.extend(more.iter().map(|argument| (*argument).to_owned()));
-        arguments
+        [
+            ("GRID_BATCH_CONFIG", file("fast.toml")),
+            ("GRID_BATCH_DATABASE", self.database.clone()),
+            ("GRID_BATCH_LEDGER_KIND", kind.to_owned()),
+            ("GRID_BATCH_LEDGER_URLS", self.ledger.url()),
+            ("GRID_BATCH_LEDGER_KEY_FILE", file("key")),
+        ]
     }
 
     pub fn serve(&self) -> Serving {
         self.serve_with(&[])
     }
 
-    pub fn serve_with(&self, more: &[&str]) -> Serving {
-        Serving::start(grid_batch(self.arguments(more)))
+    pub fn serve_with(&self, flags: &[(&str, &str)]) -> Serving {
+        Serving::start(self.command(flags))
     }
 
     /// What is stored, as another program sees it.
@@ -133,13 +150,25 @@ impl Bench {
         Store::open(&self.database.parse().unwrap(), StoreOptions::default()).unwrap()
     }
 
+    /// Waits until these and no others are committed, and compares with the ledger's record.
     pub fn until_all_committed(&self, batches: &[Made]) {
         let store = self.store();
         until("all batches are committed", || {
+            self.decide_what_is_held(&store);
             count(&store, BatchState::Committed) == batches.len()
         });
         let audit = self.ledger.audit(&promised(batches));
         assert!(audit.is_clean() && audit.applied == batches.len(), "{audit}");
+    }
+
+    /// As a person does who looks into the ledger.
+    pub fn decide_what_is_held(&self, store: &Store) {
+        for held in store.held(None, 100).unwrap() {
+            let record = self.ledger.record();
+            let is_applied = record.iter().any(|entry| entry.batch_id == held.batch_id);
+            let decision = if is_applied { Decision::Committed } else { Decision::Absent };
+            store.decide(&held.service_id, &held.batch_id, decision).unwrap();
+        }
     }
 }
 
@@ -164,15 +193,16 @@ impl Serving {
         ask(self.address, &request("POST", &path, &headers, &list(batches)))
     }
 
-    /// Hands batches in, each in a list of its own, until each is taken.
+    /// Hands batches in, a list for each service, until all are taken.
     pub fn hand_in(&self, batches: &[Made]) {
+        let mut lists: BTreeMap<_, Vec<Made>> = BTreeMap::new();
         for made in batches {
-            self.hand_in_list(std::slice::from_ref(made));
+            lists.entry(&made.service_id).or_default().push(made.clone());
         }
+        lists.values().for_each(|list| self.hand_in_list(list));
     }
 
-    /// Hands batches of one service in, in one list, until they are taken.
-    pub fn hand_in_list(&self, batches: &[Made]) {
+    fn hand_in_list(&self, batches: &[Made]) {
         let refusal = until_some("the batches are taken", || match self.try_hand_in(batches) {
             Ok(answer) if answer.status == 202 => Some(None),
             Ok(answer) if matches!(answer.status, 429 | 503) => None,

@@ -1,6 +1,6 @@
 use std::{
     io::{self, Read, Write},
-    net::{Shutdown, SocketAddr, TcpStream},
+    net::{SocketAddr, TcpStream},
     time::Duration,
 };
 
@@ -20,7 +20,6 @@ pub fn ask(address: SocketAddr, request: &[u8]) -> io::Result<Answer> {
     stream.set_read_timeout(Some(PATIENCE))?;
     // Who is refused early may not have listened to the end.
     let _ = stream.write_all(request);
-    let _ = stream.shutdown(Shutdown::Write);
     let mut answer = Vec::new();
     match stream.read_to_end(&mut answer) {
         Err(error) if answer.is_empty() => return Err(error),

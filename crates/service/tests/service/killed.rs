@@ -66,18 +66,18 @@ impl Kept {
 
 fn killed_again_and_again(kept: &Kept) {
     let killed_when = |at: usize| {
-        let program = kept.start(300, &["--faults", "some"]);
+        let program = kept.start(120, &["--faults", "some"]);
         if at == 0 {
             program.until_it_logs("accepted");
         }
         until("the ledger has done enough", || kept.applied() >= at);
         program.kill();
     };
-    [0, 150, 280].into_iter().for_each(killed_when);
-    let audit = kept.clean(300);
-    assert_eq!(audit["accepted"], 300, "{audit}");
+    [0, 60, 110].into_iter().for_each(killed_when);
+    let audit = kept.clean(120);
+    assert_eq!(audit["accepted"], 120, "{audit}");
     let more = kept.clean(20);
-    assert_eq!(more["accepted"], 320, "{more}");
+    assert_eq!(more["accepted"], 140, "{more}");
 }
 
 #[test]

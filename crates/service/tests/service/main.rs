@@ -7,11 +7,12 @@ mod client;
 mod program;
 mod until;
 
-// mod command_line;
-// mod crowd;
+mod command_line;
+mod crowd;
+mod deciding;
 mod demo_faults;
 mod killed;
-// mod rubbish_configuration;
-// mod rubbish_database;
-// mod rubbish_requests;
+mod rubbish_configuration;
+mod rubbish_database;
+mod rubbish_requests;
 mod serve;

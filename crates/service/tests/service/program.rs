@@ -1,6 +1,7 @@
 use std::{
     ffi::OsStr,
-    fs::{self, File},
+    fs::{self, File, Permissions},
+    os::unix::fs::PermissionsExt,
     process::{Child, Command, ExitStatus, Stdio},
     thread,
 };
@@ -13,6 +14,18 @@ use crate::until::{until, until_some};
 pub fn grid_batch<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_grid-batch"));
     command.args(arguments).env_clear();
+    command
+}
+
+/// The same program, started by a shell that does this before.
+pub fn after(first: &str, program: Command) -> Command {
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", &format!("{first} && exec \"$0\" \"$@\"")])
+        .arg(program.get_program())
+        .args(program.get_args())
+        .env_clear()
+        .envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command
 }
 
@@ -34,6 +47,8 @@ impl Program {
     /// Starts it, in a directory of its own.
     pub fn start(mut command: Command) -> Self {
         let words = tempfile::tempdir().unwrap();
+        // Whoever it runs as must be able to go there.
+        fs::set_permissions(words.path(), Permissions::from_mode(0o755)).unwrap();
         let file = |name| File::create(words.path().join(name)).unwrap();
         command
             .current_dir(words.path())

@@ -9,7 +9,7 @@ use grid_batch_test_postgres::{TestDatabase, TestServer};
 
 use crate::{
     batches::batches,
-    bench::{Bench, count},
+    bench::{Bench, PATIENT, count},
     until::until,
 };
 
@@ -75,13 +75,12 @@ fn ctrl_c_drains_and_the_next_start_goes_on() {
 fn a_stop_hands_back_what_was_not_sent() {
     let bench = Bench::scabbard(6);
     bench.ledger.freeze();
-    let serving = bench.serve_with(&["--submit-concurrency", "2", "--submit-drain-limit", "200ms"]);
+    let serving =
+        bench.serve_with(&[("--submit-concurrency", "2"), ("--submit-drain-limit", "200ms")]);
     let all = batches(&bench.services, 2);
     serving.hand_in(&all);
-    until("two are sent", || {
-        let store = bench.store();
-        count(&store, BatchState::Submitting) >= 2
-    });
+    let store = bench.store();
+    until("some are sent", || count(&store, BatchState::Submitting) >= 2);
     let ended = serving.stop_by("TERM");
     assert_eq!(ended.code, Some(0), "{ended:?}");
 
@@ -98,8 +97,8 @@ fn a_stop_hands_back_what_was_not_sent() {
 #[test]
 fn a_second_signal_ends_at_once_and_nothing_is_done_twice() {
     let bench = Bench::scabbard(3);
-    bench.ledger.inject(Fault::LateAnswer(Duration::from_secs(4)), When::Always);
-    let serving = bench.serve();
+    bench.ledger.inject(Fault::LateAnswer(Duration::from_secs(15)), When::Always);
+    let serving = bench.serve_with(PATIENT);
     let all = batches(&bench.services, 3);
     serving.hand_in(&all);
     until("the first is at the ledger", || bench.ledger.times_received(&all[0].batch_id) == 1);
@@ -116,57 +115,74 @@ fn a_second_signal_ends_at_once_and_nothing_is_done_twice() {
     serving.stop();
 }
 
-#[test]
-fn killed_under_load_again_and_again_everything_ends_once_and_in_order() {
-    let bench = Bench::scabbard_with(5, |ledger| ledger.fault(Fault::Busy, When::Sometimes(0.1)));
-    let all = batches(&bench.services, 30);
+fn killed_under_load_again_and_again(bench: &Bench) {
+    bench.ledger.inject(Fault::Busy, When::Sometimes(0.1));
+    let all = batches(&bench.services, 60 / bench.services.len());
+    let store = bench.store();
     let mut handed_in = 0;
-    for part in [50, 100, 150] {
+    for part in [30, 60] {
         let serving = bench.serve();
         serving.hand_in(&all[handed_in..part]);
         handed_in = part;
-        until("some of it is applied", || bench.ledger.record().len() >= part - 40);
+        until("some of it is applied", || {
+            bench.decide_what_is_held(&store);
+            bench.ledger.record().len() >= part - 20
+        });
         serving.program.kill();
-        assert_eq!(stored(&bench), part);
+        assert_eq!(stored(bench), part);
     }
     let serving = bench.serve();
     bench.until_all_committed(&all);
     serving.stop();
 }
 
+#[test]
+fn killed_under_load_everything_ends_once_and_in_order_on_sawtooth() {
+    killed_under_load_again_and_again(&Bench::sawtooth());
+}
+
+/// Where Scabbard cannot prove what became of a batch that was being sent, a person says so.
+#[test]
+fn killed_under_load_everything_ends_once_and_in_order_on_scabbard() {
+    killed_under_load_again_and_again(&Bench::scabbard(5));
+}
+
 /// A database that can be taken away from whoever uses it.
-struct Outage(PgConnection);
+struct Outage {
+    server: PgConnection,
+    name: String,
+}
 
 impl Outage {
-    const NAME: &str = "outage";
-
     /// The database, and its URL.
     fn on(server: &TestServer) -> (Self, String) {
-        let mut connection = PgConnection::establish(server.url()).unwrap();
-        let name = format!("{}_{}", Self::NAME, std::process::id());
-        connection.batch_execute(&format!("create database {name}")).unwrap();
-        let sign = if server.url().contains('?') { '&' } else { '?' };
-        (Self(connection), format!("{}{sign}dbname={name}", server.url()))
-    }
-
-    fn run(&mut self, sql: &str) {
-        let name = format!("{}_{}", Self::NAME, std::process::id());
-        self.0.batch_execute(&sql.replace("NAME", &name)).unwrap();
+        let url = server.url();
+        let name = format!("outage_{}", std::process::id());
+        let separator = if url.contains('?') { '&' } else { '?' };
+        let within = format!("{url}{separator}dbname={name}");
+        let mut outage = Self { server: PgConnection::establish(url).unwrap(), name };
+        outage.run("create database $");
+        (outage, within)
     }
 
     fn begin(&mut self) {
-        self.run("alter database NAME allow_connections false");
-        self.run("select pg_terminate_backend(pid) from pg_stat_activity where datname = 'NAME'");
+        self.run("alter database $ allow_connections false");
+        self.run("select pg_terminate_backend(pid) from pg_stat_activity where datname = '$'");
     }
 
     fn end(&mut self) {
-        self.run("alter database NAME allow_connections true");
+        self.run("alter database $ allow_connections true");
+    }
+
+    /// Runs a statement about the database, which is called `$` in it.
+    fn run(&mut self, sql: &str) {
+        self.server.batch_execute(&sql.replace('$', &self.name)).unwrap();
     }
 }
 
 impl Drop for Outage {
     fn drop(&mut self) {
-        self.run("drop database NAME with (force)");
+        self.run("drop database $ with (force)");
     }
 }
 
@@ -175,7 +191,7 @@ fn a_database_that_was_gone_for_a_while_is_used_again() {
     let server = TestServer::named_or_new();
     let (mut outage, url) = Outage::on(&server);
     let bench = Bench::scabbard(4).stored_in(&url);
-    let serving = bench.serve_with(&["--store-patience", "1s"]);
+    let serving = bench.serve_with(&[("--store-patience", "1s")]);
     let all = batches(&bench.services, 20);
     let (before, after) = all.split_at(40);
     serving.hand_in(before);
@@ -193,7 +209,7 @@ fn a_database_that_was_gone_for_a_while_is_used_again() {
 
 #[test]
 fn a_ledger_that_was_gone_for_a_while_is_used_again() {
-    let mut bench = Bench::scabbard(4);
+    let mut bench = Bench::scabbard(5);
     let record = bench.path().join("record.jsonl");
     let ledger = |bench: &Bench, port| {
         let services = bench.services.iter().map(|service| service.parse().unwrap());
@@ -202,18 +218,18 @@ fn a_ledger_that_was_gone_for_a_while_is_used_again() {
     bench.ledger = ledger(&bench, 0);
     let port = bench.ledger.address().port();
     let serving = bench.serve();
-    let all = batches(&bench.services, 20);
-    let (before, after) = all.split_at(40);
-    serving.hand_in(before);
+    let (these, others) = bench.services.split_at(4);
+    let (before, after) = (batches(these, 10), batches(others, 10));
+    serving.hand_in(&before);
     until("some are applied", || bench.ledger.record().len() >= 10);
 
     bench.ledger = LedgerSim::sawtooth().start().unwrap();
-    serving.hand_in(after);
+    serving.hand_in(&after);
     let store = bench.store();
     until("what is sent is delayed", || count(&store, BatchState::Delayed) > 0);
 
     bench.ledger = ledger(&bench, port);
-    bench.until_all_committed(&all);
+    bench.until_all_committed(&[before, after].concat());
     serving.stop();
 }
 

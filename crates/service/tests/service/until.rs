@@ -4,7 +4,7 @@ use std::{
 };
 
 /// Longer than anything takes on the busiest machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(40);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Waits until it is so, and panics with `what` where it never is.
