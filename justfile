@@ -8,6 +8,10 @@ demo *arguments:
 test *arguments:
     scripts/test {{ arguments }}
 
+# Torture several instances over one database; arguments such as --seconds 120 --seed 7.
+torture *arguments:
+    scripts/torture {{ arguments }}
+
 # Report what the linter has to say about any target.
 lint:
     cargo clippy --workspace --all-targets --features grid-batch-core/mocks --locked -- -D warnings

@@ -7,6 +7,7 @@ mod follower;
 mod keeper;
 mod ledger;
 mod recovery;
+mod registration;
 
 use std::{fmt, marker::PhantomData, net::TcpListener, sync::Arc};
 
@@ -177,7 +178,7 @@ fn open(config: &Config) -> Result<ClaimStore, StartError> {
         even_out: config.claims.share,
         ..ClaimOptions::default()
     };
-    ClaimStore::register(store, options).map_err(failed)
+    registration::register(&store, &options).map_err(failed)
 }
 
 fn event_monitor<S: ScopeId>(
