@@ -91,6 +91,7 @@ impl RunningService {
     /// Takes no more batches, sends none, waits for what is being sent, and writes what came of it.
     pub fn stop(self) -> Result<(), StartError> {
         let Self { api, events, submitter, poller, recovery, keeper, .. } = self;
+        keeper.take_no_more();
         let ended = [
             api.wait_for_shutdown(),
             submitter.end(),
