@@ -2,7 +2,7 @@ use std::{
     fs,
     io::ErrorKind,
     os::unix::{fs::MetadataExt, process::CommandExt},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{Mutex, PoisonError},
     thread,
@@ -107,12 +107,26 @@ impl Server {
 
     /// Starts it as it was started first.
     pub fn go_on(&self) {
-        let data = self.directory.join("data");
-        let owner = fs::metadata(&data).unwrap();
-        let command = fs::read_to_string(data.join("postmaster.opts")).unwrap();
+        let command = self.command();
+        self.become_server(self.spawn(&format!("exec {command}")));
+    }
+
+    /// Where it keeps its data, listens, and writes its log.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The command that it was started with.
+    pub fn command(&self) -> String {
+        fs::read_to_string(self.directory().join("data/postmaster.opts")).unwrap()
+    }
+
+    /// Runs a shell command in the name of the data's owner.
+    pub fn spawn(&self, command: &str) -> Child {
+        let owner = fs::metadata(self.directory.join("data")).unwrap();
         let log = fs::File::options().append(true).open(self.directory.join("log")).unwrap();
         let child = Command::new("sh")
-            .args(["-c", &format!("exec {command}")])
+            .args(["-c", command])
             .uid(owner.uid())
             .gid(owner.gid())
             .current_dir("/")
@@ -121,12 +135,17 @@ impl Server {
             .stdout(Stdio::null())
             .stderr(log)
             .spawn();
-        *self.again.lock().unwrap() = Some(child.unwrap());
+        child.unwrap()
+    }
+
+    /// This process is the server from now on.
+    pub fn become_server(&self, child: Child) {
+        *self.again.lock().unwrap() = Some(child);
         let url = self.server.url();
         Self::until("the server has started", || PgConnection::establish(url).is_ok());
     }
 
-    fn until(what: &str, is_so: impl Fn() -> bool) {
+    pub fn until(what: &str, is_so: impl Fn() -> bool) {
         let deadline = Instant::now() + Self::PATIENCE;
         while !is_so() {
             assert!(Instant::now() < deadline, "waited in vain: {what}");
