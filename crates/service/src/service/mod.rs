@@ -90,8 +90,10 @@ impl RunningService {
 
     /// Takes no more batches, sends none, waits for what is being sent, and writes what came of it.
     pub fn stop(self) -> Result<(), StartError> {
-        let Self { api, events, submitter, poller, recovery, keeper, .. } = self;
+        let Self { mut api, events, mut submitter, poller, recovery, keeper, .. } = self;
         keeper.take_no_more();
+        // Both wind down at the same time.
+        let begun = [api.signal_shutdown(), submitter.begin_to_end()];
         let ended = [
             api.wait_for_shutdown(),
             submitter.end(),
@@ -99,7 +101,7 @@ impl RunningService {
             poller.wait_for_shutdown(),
         ];
         drop((recovery, keeper));
-        Ok(ended.into_iter().collect::<Result<(), InternalError>>()?)
+        Ok(begun.into_iter().chain(ended).collect::<Result<(), InternalError>>()?)
     }
 }
 
@@ -114,10 +116,16 @@ impl fmt::Debug for RunningService {
 
 /// Something that runs and can be ended, whatever its scopes.
 trait Ending: Send {
+    fn begin_to_end(&mut self) -> Result<(), InternalError>;
+
     fn end(self: Box<Self>) -> Result<(), InternalError>;
 }
 
 impl<T: ShutdownHandle + Send> Ending for T {
+    fn begin_to_end(&mut self) -> Result<(), InternalError> {
+        self.signal_shutdown()
+    }
+
     fn end(self: Box<Self>) -> Result<(), InternalError> {
         self.wait_for_shutdown()
     }
