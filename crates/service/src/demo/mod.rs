@@ -10,6 +10,7 @@ mod person;
 mod progress;
 mod report;
 mod timing;
+mod verdicts;
 
 use std::{
     sync::{Arc, atomic::Ordering::Relaxed, mpsc::channel},
@@ -17,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{BatchState, ServiceId};
+use grid_batch_core::BatchState;
 use grid_batch_ledger_sim::LedgerSim;
 use grid_batch_store::{Filter, Store};
 
@@ -162,13 +163,8 @@ impl Watcher<'_> {
     }
 
     fn nothing_is_open(&self) -> Result<bool, DemoError> {
-        Ok(open_services(self.service.store())?.is_empty())
+        Ok(self.service.store().depths(None, 1)?.is_empty())
     }
-}
-
-fn open_services(store: &Store) -> Result<Vec<ServiceId>, DemoError> {
-    let depths = store.depths(None, 1)?;
-    Ok(depths.into_iter().map(|depth| depth.service_id).collect())
 }
 
 /// Batches of others would go to a ledger that does not know their services, for ever.

@@ -1,11 +1,11 @@
 //! The person who looks, and decides what no machine can: whether a held batch was applied.
 
-use std::collections::HashMap;
-
-use grid_batch_core::{HeaderId, StoredBatch};
+use grid_batch_core::StoredBatch;
 use grid_batch_ledger_sim::{LedgerSim, Verdict};
-use grid_batch_store::{Decision, Store, StoreError};
+use grid_batch_store::{Decision, Recorded, Store, StoreError};
 use log::info;
+
+use crate::demo::verdicts::verdicts;
 
 /// Looks at every held batch once: what the ledger's own record says of it is decided.
 pub(super) fn decide_what_is_held(store: &Store, ledger: &LedgerSim) -> Result<u64, StoreError> {
@@ -13,7 +13,7 @@ pub(super) fn decide_what_is_held(store: &Store, ledger: &LedgerSim) -> Result<u
     if held.is_empty() {
         return Ok(0);
     }
-    let verdicts: HashMap<HeaderId, Verdict> = applied_first(ledger);
+    let verdicts = verdicts(&ledger.record());
     let mut decided = 0;
     for batch in held {
         let decision = match verdicts.get(&batch.batch_id) {
@@ -31,17 +31,5 @@ fn decide(store: &Store, batch: &StoredBatch, decision: Decision) -> Result<bool
     info!(service:% = batch.service_id, batch_id:% = batch.batch_id, decision:? = decision,
         reason = batch.held.as_ref().map_or("", |held| held.reason.as_str());
         "a person has decided");
-    Ok(matches!(decided, grid_batch_store::Recorded::Done { .. }))
-}
-
-/// What the record says of each batch: that it was applied, where it says both.
-fn applied_first(ledger: &LedgerSim) -> HashMap<HeaderId, Verdict> {
-    let mut verdicts = HashMap::new();
-    for entry in ledger.record() {
-        let known = verdicts.entry(entry.batch_id).or_insert(entry.verdict);
-        if entry.verdict == Verdict::Applied {
-            *known = Verdict::Applied;
-        }
-    }
-    verdicts
+    Ok(matches!(decided, Recorded::Done { .. }))
 }

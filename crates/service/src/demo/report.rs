@@ -1,9 +1,11 @@
-use std::{collections::HashMap, fmt, time::Duration};
+use std::{fmt, time::Duration};
 
 use grid_batch_core::{BatchState, HeaderId, ServiceId};
 use grid_batch_ledger_sim::{Audit, Entry, Verdict, audit};
 use grid_batch_store::{Store, StoreError};
 use serde::Serialize;
+
+use crate::demo::verdicts::verdicts;
 
 /// How a demonstration ended: what was promised to the clients, compared with the ledger's own
 /// record.
@@ -91,17 +93,14 @@ fn misreported(
     record: &[Entry],
     promised: &[(ServiceId, HeaderId)],
 ) -> Result<usize, StoreError> {
-    let mut applied: HashMap<HeaderId, bool> = HashMap::new();
-    for entry in record {
-        *applied.entry(entry.batch_id).or_default() |= entry.verdict == Verdict::Applied;
-    }
+    let verdicts = verdicts(record);
     let mut wrong = 0;
     for (service_id, batch_id) in promised {
         let stored = store.find(batch_id)?;
         let stored = stored.iter().find(|batch| batch.service_id == *service_id);
         let is_right = match stored.map(|batch| batch.progress.state) {
-            Some(BatchState::Committed) => applied.get(batch_id) == Some(&true),
-            Some(BatchState::Invalid) => applied.get(batch_id) == Some(&false),
+            Some(BatchState::Committed) => verdicts.get(batch_id) == Some(&Verdict::Applied),
+            Some(BatchState::Invalid) => verdicts.get(batch_id) == Some(&Verdict::Invalid),
             _ => false,
         };
         wrong += usize::from(!is_right);
