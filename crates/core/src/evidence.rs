@@ -11,6 +11,9 @@ pub enum Evidence {
     Present,
     /// The ledger certainly does not have it, and will not find it later.
     Absent,
+    /// The ledger has not applied it, and would apply it once however often it is sent: the same
+    /// transaction of one account, whose number is used once. To be sent again.
+    Repeatable,
     /// Nothing can be proved either way.
     Inconclusive,
 }

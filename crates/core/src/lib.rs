@@ -15,10 +15,13 @@ mod outcome;
 mod round;
 mod scope;
 mod service_id;
+mod short_id;
+mod signing;
 mod state;
 mod submission;
 mod submitter;
 mod transition;
+mod withdrawal;
 
 pub use batch::{Held, NewBatch, Receipt, StatusReport, StoredBatch};
 pub use claim::{Claim, ClaimKeeper, InstanceId};
@@ -36,9 +39,14 @@ pub use outcome::{GroupObserver, Outcome, SubmissionAnswer, SubmissionOutcome, S
 pub use round::{RoundStore, Taken};
 pub use scope::{GlobalScopeId, ScopeId, ScopeIdError, ServiceScopeId};
 pub use service_id::{ServiceId, ServiceIdError};
+pub use short_id::{RewardId, ShortIdError, WithdrawalId};
+pub use signing::{
+    NewSigned, OpenNonce, Payment, Sign, SignedTransaction, SigningStore, Spent, Turn,
+};
 pub use state::{BatchState, BatchStateError, DltStatus, DltStatusError};
 pub use submission::{Submission, SubmissionResponse, Ticket};
 pub use submitter::{
     RunnableSubmitter, RunningSubmitter, ShutdownHandle, SubmitterObserver, UrlResolver,
 };
 pub use transition::{Event, LedgerStatus, Progress, TransitionError, transition};
+pub use withdrawal::{Withdrawal, WithdrawalKind, WithdrawalRules};

@@ -8,11 +8,12 @@ use mockall::mock;
 
 use crate::{
     BatchId, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater, Claim, ClaimKeeper, Clock,
-    Doubt, DoubtStore, Evidence, EvidenceReader, GroupObserver, InternalError, LedgerEventStream,
-    LedgerEvents, PendingBatchStore, PollPace, RoundStore, RunnableSubmitter, RunningSubmitter,
-    ScopeId, ServiceId, ShutdownHandle, StatusReport, StatusUrlResolver, Submission,
+    Doubt, DoubtStore, Evidence, EvidenceReader, GroupObserver, HeaderId, InternalError,
+    LedgerEventStream, LedgerEvents, NewSigned, Payment, PendingBatchStore, PollPace, RoundStore,
+    RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId, ShutdownHandle, Sign,
+    SignedTransaction, SigningStore, Spent, StatusReport, StatusUrlResolver, Submission,
     SubmissionAnswer, SubmissionOutcome, SubmissionSender, SubmitterObserver, Taken, Timestamp,
-    UrlResolver, Verdict,
+    Turn, UrlResolver, Verdict, WithdrawalRules,
 };
 
 mock! {
@@ -266,5 +267,32 @@ mod tests {
             Ok(running)
         });
         assert!(runnable.run().unwrap().stop().is_ok());
+    }
+}
+
+mock! {
+    pub SigningStore {}
+    impl SigningStore for SigningStore {
+        fn payment(&self, service_id: &ServiceId, batch_id: &HeaderId)
+            -> BatchResult<Option<Payment>>;
+        fn sign_first<'a>(&self, turn: &Turn, at_least: u64, sign: &mut Sign<'a>)
+            -> BatchResult<Option<SignedTransaction>>;
+        fn sign_again(&self, turn: &Turn, signed: NewSigned)
+            -> BatchResult<Option<SignedTransaction>>;
+        fn signed_from(&self, service_id: &ServiceId, nonce: u64) -> BatchResult<Vec<NewSigned>>;
+        fn mark_sent<'a>(&self, hash: &[u8; 32], error: Option<&'a str>) -> BatchResult<()>;
+        fn note<'a>(&self, service_id: &ServiceId, nonce: u64, note: Option<&'a str>)
+            -> BatchResult<()>;
+        fn spend(&self, service_id: &ServiceId, nonce: u64, spent: &Spent) -> BatchResult<()>;
+    }
+}
+
+mock! {
+    #[derive(Debug)]
+    pub WithdrawalRules {}
+    impl WithdrawalRules for WithdrawalRules {
+        fn pool(&self, text: &str) -> Result<(String, ServiceId), String>;
+        fn beneficiary(&self, text: &str) -> Result<String, String>;
+        fn amount(&self, text: &str) -> Result<String, String>;
     }
 }

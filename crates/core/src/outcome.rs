@@ -13,6 +13,8 @@ pub enum Outcome {
     Busy,
     /// It certainly never reached the ledger.
     NotSent,
+    /// A gate is closed, such as the one for the gas price: nothing was sent, and there is no fault.
+    Parked,
     /// The ledger refused the batch itself, for good.
     Rejected,
     /// The ledger refused the caller or the address, whatever the batch: a matter of configuration.
@@ -27,6 +29,7 @@ impl fmt::Display for Outcome {
             Self::Accepted => "accepted",
             Self::Busy => "busy",
             Self::NotSent => "not sent",
+            Self::Parked => "parked",
             Self::Rejected => "rejected",
             Self::Refused => "refused",
             Self::Unknown => "outcome unknown",
@@ -43,7 +46,7 @@ pub struct SubmissionAnswer {
     pub status: Option<u16>,
     /// The ledger's message, or the error.
     pub message: Option<String>,
-    /// How long the ledger asked to be left alone.
+    /// How long the ledger asked to be left alone; where the batch is parked, when to look again.
     pub retry_after: Option<Duration>,
 }
 

@@ -78,7 +78,8 @@ pub enum BatchState {
     Delayed,
     /// It may have been accepted, and nobody knows yet.
     InDoubt,
-    /// The ledger certainly does not have it, although it was tried.
+    /// The ledger certainly does not have it, although it was tried; or it can be sent again without
+    /// harm.
     Absent,
     /// Accepted by the ledger.
     Pending,

@@ -185,7 +185,9 @@ fn next_state(state: BatchState, event: Event) -> Option<BatchState> {
 fn after_outcome(outcome: Outcome) -> BatchState {
     match outcome {
         Outcome::Accepted => BatchState::Pending,
-        Outcome::Busy | Outcome::NotSent | Outcome::Refused => BatchState::Delayed,
+        Outcome::Busy | Outcome::NotSent | Outcome::Parked | Outcome::Refused => {
+            BatchState::Delayed
+        }
         Outcome::Rejected => BatchState::Invalid,
         Outcome::Unknown => BatchState::InDoubt,
     }
@@ -209,7 +211,7 @@ fn after_evidence(state: BatchState, evidence: Evidence) -> Option<BatchState> {
         _ if !state.awaits_poller() => None,
         Evidence::Present if state == BatchState::InDoubt => Some(BatchState::Pending),
         Evidence::Present | Evidence::Inconclusive => Some(state),
-        Evidence::Absent => Some(BatchState::Absent),
+        Evidence::Absent | Evidence::Repeatable => Some(BatchState::Absent),
     }
 }
 
@@ -222,10 +224,11 @@ mod tests {
     use super::*;
     use proptest::{prelude::*, sample::select};
 
-    const OUTCOMES: [Outcome; 6] = [
+    const OUTCOMES: [Outcome; 7] = [
         Outcome::Accepted,
         Outcome::Busy,
         Outcome::NotSent,
+        Outcome::Parked,
         Outcome::Rejected,
         Outcome::Refused,
         Outcome::Unknown,
@@ -237,8 +240,14 @@ mod tests {
         LedgerStatus::Invalid,
         LedgerStatus::Committed,
     ];
-    const EVIDENCE: [Evidence; 4] =
-        [Evidence::Committed, Evidence::Present, Evidence::Absent, Evidence::Inconclusive];
+    const EVIDENCE: [Evidence; 5] = [
+        Evidence::Committed,
+        Evidence::Present,
+        Evidence::Absent,
+        Evidence::Repeatable,
+        Evidence::Inconclusive,
+    ];
+    const LETS_SEND_AGAIN: [Evidence; 2] = [Evidence::Absent, Evidence::Repeatable];
 
     /// Every event about one attempt.
     fn events(attempt: u32) -> Vec<Event> {
@@ -294,11 +303,14 @@ mod tests {
             event in (0..4u32).prop_flat_map(|a| select(events(a))),
         ) {
             let doubt = Progress { attempts, ..Progress::at(BatchState::InDoubt) };
-            let absent = Event::Evidence { attempt: given, evidence: Evidence::Absent };
-            prop_assert_eq!(transition(doubt, absent).is_ok(), given == attempts);
+            for evidence in LETS_SEND_AGAIN {
+                let about_given = Event::Evidence { attempt: given, evidence };
+                prop_assert_eq!(transition(doubt, about_given).is_ok(), given == attempts);
+            }
             if let Ok(next) = transition(doubt, event) {
-                let told_absent = event == Event::Evidence { attempt: attempts, evidence: Evidence::Absent };
-                prop_assert_eq!(next.state.awaits_queuer(), told_absent);
+                let told = LETS_SEND_AGAIN
+                    .map(|evidence| Event::Evidence { attempt: attempts, evidence });
+                prop_assert_eq!(next.state.awaits_queuer(), told.contains(&event));
             }
         }
     }
@@ -330,6 +342,7 @@ Submitting OwnerLost -> InDoubt
 Submitting Accepted -> Pending
 Submitting Busy -> Delayed
 Submitting NotSent -> Delayed
+Submitting Parked -> Delayed
 Submitting Rejected -> Invalid
 Submitting Refused -> Delayed
 Submitting Unknown -> InDoubt
@@ -343,6 +356,7 @@ InDoubt says Committed -> Committed
 InDoubt proves Committed -> Committed
 InDoubt proves Present -> Pending
 InDoubt proves Absent -> Absent
+InDoubt proves Repeatable -> Absent
 Absent Taken -> Submitting
 Absent says Committed -> Committed
 Absent proves Committed -> Committed
@@ -351,10 +365,12 @@ Pending says Invalid -> Invalid
 Pending says Committed -> Committed
 Pending proves Committed -> Committed
 Pending proves Absent -> Absent
+Pending proves Repeatable -> Absent
 Valid says Invalid -> Invalid
 Valid says Committed -> Committed
 Valid proves Committed -> Committed
-Valid proves Absent -> Absent";
+Valid proves Absent -> Absent
+Valid proves Repeatable -> Absent";
         assert_eq!(drawn.join("\n"), expected);
     }
 

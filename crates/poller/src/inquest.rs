@@ -158,7 +158,9 @@ impl Inquest {
                     reason = reason.as_str(); "a batch is held"
                 );
             }
-            Verdict::Evidence(evidence @ (Evidence::Committed | Evidence::Absent)) => {
+            Verdict::Evidence(
+                evidence @ (Evidence::Committed | Evidence::Absent | Evidence::Repeatable),
+            ) => {
                 self.counters.count(|stats| match evidence {
                     Evidence::Committed => stats.committed += 1,
                     _ => stats.absent += 1,

@@ -34,6 +34,7 @@ pub(crate) fn verdict(
             hold(doubt, age, "the ledger has it and does not apply it")
         }
         Evidence::Present => Verdict::Evidence(Evidence::Present),
+        Evidence::Repeatable => Verdict::Evidence(Evidence::Repeatable),
         Evidence::Absent if now < believable_from(doubt, options) => nothing_new(),
         Evidence::Absent => absent(doubt, age, options),
         Evidence::Inconclusive if standing < options.hold_after => nothing_new(),
@@ -87,6 +88,7 @@ mod tests {
     const COMMITTED: Verdict = Verdict::Evidence(Evidence::Committed);
     const PRESENT: Verdict = Verdict::Evidence(Evidence::Present);
     const ABSENT: Verdict = Verdict::Evidence(Evidence::Absent);
+    const REPEATABLE: Verdict = Verdict::Evidence(Evidence::Repeatable);
     const NOTHING: Verdict = Verdict::Evidence(Evidence::Inconclusive);
 
     fn doubt(state: BatchState) -> Doubt {
@@ -126,7 +128,7 @@ mod tests {
 
     #[test]
     fn what_evidence_comes_to() {
-        use Evidence::{Absent, Committed, Inconclusive, Present};
+        use Evidence::{Absent, Committed, Inconclusive, Present, Repeatable};
         let slow = held(
             "in doubt for 1 h, and the ledger has it and does not apply it; a person must decide",
         );
@@ -139,6 +141,8 @@ mod tests {
             (Present, 0, PRESENT),
             (Present, H - 1, PRESENT),
             (Present, H, slow),
+            (Repeatable, 0, REPEATABLE),
+            (Repeatable, 9 * H, REPEATABLE),
             (Absent, 0, NOTHING),
             (Absent, 30 * S - 1, NOTHING),
             (Absent, 30 * S, ABSENT),

@@ -74,6 +74,7 @@ impl<'a> Notes<'a> {
             Event::Outcome { outcome, .. } => outcome.to_string(),
             Event::OwnerLost { .. } => "owner lost".to_owned(),
             Event::Evidence { evidence: Evidence::Absent, .. } => "absent".to_owned(),
+            Event::Evidence { evidence: Evidence::Repeatable, .. } => "to be repeated".to_owned(),
             _ => return,
         };
         let note = AttemptNote {

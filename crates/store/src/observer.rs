@@ -1,7 +1,8 @@
 use std::{fmt, marker::PhantomData, time::Duration};
 
 use grid_batch_core::{
-    BatchResult, Event, GroupObserver, Outcome, ScopeId, SubmissionOutcome, Ticket,
+    BatchResult, Event, GroupObserver, Outcome, ScopeId, SubmissionAnswer, SubmissionOutcome,
+    Ticket,
 };
 use log::{error, info};
 
@@ -40,7 +41,7 @@ impl<S: ScopeId> StoreObserver<S> {
             return None;
         };
         let event = Event::Outcome { attempt, outcome: answer.outcome };
-        let delay = self.delay.max(answer.retry_after.unwrap_or_default());
+        let delay = self.delay(answer);
         let accepted = answer.outcome == Outcome::Accepted;
         Some(Change {
             epoch: Some(epoch),
@@ -48,6 +49,16 @@ impl<S: ScopeId> StoreObserver<S> {
             retry_at: Some(self.store.now().plus(delay)),
             ..Change::new(scope_id.service_id().clone(), batch_id, event)
         })
+    }
+}
+
+impl<S> StoreObserver<S> {
+    /// How long a batch that was not taken waits. Who parks it knows when to look again.
+    fn delay(&self, answer: &SubmissionAnswer) -> Duration {
+        match (answer.outcome, answer.retry_after) {
+            (Outcome::Parked, Some(pause)) => pause,
+            (_, asked) => self.delay.max(asked.unwrap_or_default()),
+        }
     }
 }
 

@@ -83,9 +83,11 @@ impl<S: ScopeId> SubmissionController<S> {
             Outcome::Busy => (&mut self.busy, self.options.busy_attempts),
             Outcome::NotSent => (&mut self.not_sent, self.options.not_sent_attempts),
             // An unknown outcome above all: it may be there, and must not be there twice.
-            Outcome::Accepted | Outcome::Rejected | Outcome::Refused | Outcome::Unknown => {
-                return None;
-            }
+            Outcome::Accepted
+            | Outcome::Parked
+            | Outcome::Rejected
+            | Outcome::Refused
+            | Outcome::Unknown => return None,
         };
         *count = count.saturating_add(1);
         if *count >= limit {
@@ -190,7 +192,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_final_is_final_at_once() {
-        for outcome in [Outcome::Accepted, Outcome::Rejected, Outcome::Refused, Outcome::Unknown] {
+        use Outcome::{Accepted, Parked, Refused, Rejected, Unknown};
+        for outcome in [Accepted, Parked, Rejected, Refused, Unknown] {
             let (sender, _) = scripted([answer(outcome, Some(SECOND))]);
             let ended = controller(sender, options()).run().await;
             assert_eq!((ended.answer.outcome, ended.attempts), (outcome, 1));

@@ -88,7 +88,9 @@ impl SubmitterCounters {
     pub(crate) fn count_outcome(&self, outcome: Outcome) {
         let counter = match outcome {
             Outcome::Accepted => &self.0.accepted,
-            Outcome::Busy | Outcome::NotSent | Outcome::Refused => &self.0.delayed,
+            Outcome::Busy | Outcome::NotSent | Outcome::Parked | Outcome::Refused => {
+                &self.0.delayed
+            }
             Outcome::Rejected => &self.0.rejected,
             Outcome::Unknown => &self.0.in_doubt,
         };

@@ -41,6 +41,7 @@ fn each_outcome_moves_its_batch(db: &Database) {
         (Outcome::Accepted, BatchState::Pending),
         (Outcome::Busy, BatchState::Delayed),
         (Outcome::NotSent, BatchState::Delayed),
+        (Outcome::Parked, BatchState::Delayed),
         (Outcome::Refused, BatchState::Delayed),
         (Outcome::Rejected, BatchState::Invalid),
         (Outcome::Unknown, BatchState::InDoubt),

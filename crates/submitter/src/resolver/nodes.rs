@@ -181,7 +181,7 @@ impl<S: ScopeId> UrlHealth for NodeUrlResolver<S> {
 fn is_failure(outcome: Outcome) -> bool {
     match outcome {
         Outcome::NotSent | Outcome::Unknown | Outcome::Refused => true,
-        Outcome::Accepted | Outcome::Busy | Outcome::Rejected => false,
+        Outcome::Accepted | Outcome::Busy | Outcome::Parked | Outcome::Rejected => false,
     }
 }
 

@@ -1,0 +1,155 @@
+use std::{fmt, str::FromStr};
+
+use thiserror::Error;
+
+use crate::{HeaderId, excerpt::Excerpt};
+
+/// The id of a withdrawal: 32 lower-case hex digits.
+///
+/// ```
+/// use grid_batch_core::WithdrawalId;
+///
+/// let id: WithdrawalId = "5a".repeat(16).parse()?;
+/// assert_eq!(id.as_bytes(), &[0x5a; 16]);
+/// assert!(id.batch_id(2).to_string().starts_with(&id.to_string()));
+/// # Ok::<(), grid_batch_core::ShortIdError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WithdrawalId([u8; WithdrawalId::BYTES]);
+
+/// The id of a reward: 32 lower-case hex digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RewardId([u8; RewardId::BYTES]);
+
+/// A text or a row of bytes that is no short id.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ShortIdError {
+    /// The text is not 32 lower-case hex digits.
+    #[error("the id {value} is not 32 digits of 0-9 and a-f")]
+    Text {
+        /// The beginning of the text.
+        value: Excerpt,
+    },
+    /// The binary form has not 16 bytes.
+    #[error("a binary id has {length} bytes; this kind of id has 16")]
+    Bytes {
+        /// How many bytes it has.
+        length: usize,
+    },
+}
+
+impl WithdrawalId {
+    /// The batch by which the withdrawal is tried for the `generation`th time, counted from 1: it is
+    /// another one each time that a person has it tried anew.
+    pub fn batch_id(&self, generation: u32) -> HeaderId {
+        let mut bytes = [0; HeaderId::BYTES];
+        bytes[..Self::BYTES].copy_from_slice(&self.0);
+        bytes[HeaderId::BYTES - 4..].copy_from_slice(&generation.to_be_bytes());
+        HeaderId::from_bytes(bytes)
+    }
+}
+
+fn read_text(text: &str) -> Result<[u8; 16], ShortIdError> {
+    let error = || ShortIdError::Text { value: Excerpt::of(text) };
+    let digits: Vec<u8> = text
+        .bytes()
+        .map(|byte| match byte {
+            b'0'..=b'9' => Ok(byte - b'0'),
+            b'a'..=b'f' => Ok(byte - b'a' + 10),
+            _ => Err(error()),
+        })
+        .collect::<Result<_, _>>()?;
+    let bytes: Vec<u8> =
+        digits.chunks(2).map(|pair| pair.iter().fold(0, |b, d| b << 4 | d)).collect();
+    match digits.len() {
+        32 => bytes.try_into().map_err(|_| error()),
+        _ => Err(error()),
+    }
+}
+
+/// What both kinds of ids have.
+macro_rules! short_id {
+    ($name:ident) => {
+        impl $name {
+            /// Length of the binary form.
+            pub const BYTES: usize = 16;
+
+            /// The id whose binary form this is.
+            pub const fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
+                Self(bytes)
+            }
+
+            /// The binary form.
+            pub const fn as_bytes(&self) -> &[u8; Self::BYTES] {
+                &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = ShortIdError;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                read_text(text).map(Self)
+            }
+        }
+
+        impl TryFrom<&[u8]> for $name {
+            type Error = ShortIdError;
+
+            fn try_from(bytes: &[u8]) -> Result<Self, Self::Error> {
+                let length = bytes.len();
+                bytes.try_into().map(Self).map_err(|_| ShortIdError::Bytes { length })
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&format!("{:032x}", u128::from_be_bytes(self.0)))
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({})"), self)
+            }
+        }
+    };
+}
+
+short_id!(WithdrawalId);
+short_id!(RewardId);
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn text_and_bytes_are_two_forms_of_one_id(bytes in any::<[u8; 16]>()) {
+            let id = WithdrawalId::from_bytes(bytes);
+            prop_assert_eq!(id.to_string().parse(), Ok(id));
+            prop_assert_eq!(WithdrawalId::try_from(&bytes[..]), Ok(id));
+        }
+
+        #[test]
+        fn any_text_is_that_id_or_an_error(text in "[0-9a-fA-Fé]{30,34}") {
+            match text.parse::<RewardId>() {
+                Ok(id) => prop_assert_eq!(id.to_string(), text),
+                Err(error) => prop_assert!(error.to_string().contains("32 digits")),
+            }
+        }
+    }
+
+    #[test]
+    fn each_generation_has_a_batch_of_its_own() {
+        let ids = [[1; 16], [2; 16]].map(WithdrawalId::from_bytes);
+        let batches: HashSet<HeaderId> = ids
+            .iter()
+            .flat_map(|id| [1, 2, 257].map(|generation| id.batch_id(generation)))
+            .collect();
+        assert_eq!(batches.len(), 6);
+    }
+}
