@@ -161,10 +161,10 @@ impl Connection {
     }
 
     /// Does `work` in one transaction: all of it, or nothing.
-    pub(crate) fn transaction<T>(
+    pub(crate) fn transaction<T, E: From<StoreError>>(
         &mut self,
-        work: impl FnOnce(&mut Self) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+        work: impl FnOnce(&mut Self) -> Result<T, E>,
+    ) -> Result<T, E> {
         let begin = self.dialect().begin();
         self.within(begin, work)
     }
@@ -178,15 +178,17 @@ impl Connection {
         self.within(begin, work)
     }
 
-    fn within<T>(
+    fn within<T, E: From<StoreError>>(
         &mut self,
         begin: &str,
-        work: impl FnOnce(&mut Self) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        on_either!(self, inner => AnsiTransactionManager::begin_transaction_sql(inner, begin))?;
+        work: impl FnOnce(&mut Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        on_either!(self, inner => AnsiTransactionManager::begin_transaction_sql(inner, begin))
+            .map_err(StoreError::from)?;
         match work(self) {
             Ok(value) => {
-                on_either!(self, inner => AnsiTransactionManager::commit_transaction(inner))?;
+                on_either!(self, inner => AnsiTransactionManager::commit_transaction(inner))
+                    .map_err(StoreError::from)?;
                 Ok(value)
             }
             Err(error) => {

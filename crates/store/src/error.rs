@@ -2,7 +2,7 @@ use diesel::result::{DatabaseErrorKind, Error as DieselError};
 use grid_batch_core::BatchError;
 use thiserror::Error;
 
-use crate::{ClaimError, dialect, url::UrlError};
+use crate::{ClaimError, SigningError, dialect, url::UrlError};
 
 /// Why the store could not do what it was asked.
 #[derive(Debug, Error)]
@@ -14,6 +14,9 @@ pub enum StoreError {
     /// An instance cannot claim services.
     #[error(transparent)]
     Claims(#[from] ClaimError),
+    /// What was signed, or became of it, cannot be stored.
+    #[error(transparent)]
+    Signing(#[from] SigningError),
     /// The database cannot be reached, or the connection broke: try again later. What was being
     /// written may have been written.
     #[error("the database cannot be reached: {message}")]
@@ -70,6 +73,14 @@ pub enum StoreError {
 impl StoreError {
     pub(crate) fn corrupt(what: impl std::fmt::Display) -> Self {
         Self::Corrupt { what: what.to_string() }
+    }
+
+    /// Another row is there already of what must be unique.
+    pub(crate) fn is_duplicate(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused(DieselError::DatabaseError(DatabaseErrorKind::UniqueViolation, _))
+        )
     }
 }
 

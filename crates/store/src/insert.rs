@@ -14,12 +14,12 @@ use crate::{
     statement::{Rows, Statement},
 };
 
-/// Inserts batches that are new, and lets them wait their turn.
+/// Inserts batches that are new, and lets them wait their turn; answers their numbers.
 pub(crate) fn insert(
     connection: &mut Connection,
     batches: &[&NewBatch],
     stamps: &mut Stamps<'_>,
-) -> Result<(), StoreError> {
+) -> Result<Vec<i64>, StoreError> {
     let dialect = connection.dialect();
     let stamped: Vec<(&NewBatch, Timestamp)> =
         batches.iter().map(|batch| (*batch, stamps.take(batch.service_id.as_str()))).collect();
@@ -38,7 +38,7 @@ pub(crate) fn insert(
     connection.execute(&insert_payloads(dialect, &placed))?;
     connection.execute(&insert_transactions(dialect, &placed))?;
     connection.execute(&install_first_heads(dialect, &placed))?;
-    Ok(())
+    Ok(placed.iter().map(|placed| placed.seq).collect())
 }
 
 fn insert_batches<'a>(dialect: Dialect, stamped: &[(&'a NewBatch, Timestamp)]) -> Statement<'a> {

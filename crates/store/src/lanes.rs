@@ -7,7 +7,7 @@ use diesel::{
     sql_types::{BigInt, Binary, Bool, Integer, Text},
 };
 use grid_batch_core::{
-    BatchState, Event, HeaderId, Held, Progress, ServiceId, Timestamp, transition,
+    BatchState, Event, HeaderId, Held, Progress, ServiceId, Ticket, Timestamp, transition,
 };
 
 use crate::{
@@ -48,6 +48,10 @@ impl Lanes {
 
     pub(crate) fn holds(&self, batch: &Key) -> bool {
         self.by_batch.contains_key(batch)
+    }
+
+    pub(crate) fn get(&self, batch: &Key) -> Option<&Lane> {
+        self.by_batch.get(batch)
     }
 
     pub(crate) fn get_mut(&mut self, batch: &Key) -> Option<&mut Lane> {
@@ -111,6 +115,13 @@ pub(crate) struct Lane {
 impl Lane {
     fn key(&self) -> Key {
         (self.service_id.clone(), self.batch_id)
+    }
+
+    /// The batch is still with the submitter that was given this ticket, and not yet proved to be
+    /// committed.
+    pub(crate) fn is_turn_of(&self, Ticket { attempt, epoch }: Ticket) -> bool {
+        let Progress { state, attempts, proven } = self.progress;
+        state == BatchState::Submitting && !proven && (attempts, self.epoch) == (attempt, epoch)
     }
 
     /// Moves the batch as the change says, or says why it does not move.

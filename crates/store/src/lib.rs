@@ -30,11 +30,13 @@ mod recover;
 mod retention;
 mod round;
 mod rows;
+mod signing;
 mod stamps;
 mod statement;
 mod story;
 mod url;
 mod whose;
+mod withdrawals;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -50,8 +52,13 @@ pub use observer::StoreObserver;
 pub use pending::PendingBatch;
 pub use record::{Change, Recorded, Stale};
 pub use retention::{Removed, RetentionPlace};
+pub use signing::SigningError;
 pub use story::{BatchStory, FailedAttempt};
 pub use url::{DatabaseUrl, UrlError};
+pub use withdrawals::{
+    Cancelled, Retried, Reward, RewardConflict, WithdrawalConflict, WithdrawalFilter,
+    WithdrawalStory,
+};
 
 use connection::Pools;
 use statement::Statement;

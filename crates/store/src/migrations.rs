@@ -68,3 +68,35 @@ fn failed(error: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
         Err(error) => StoreError::Migration { message: error.to_string() },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use grid_batch_test_postgres::TestDatabase;
+
+    use super::*;
+
+    fn undo_and_do_again(url: &str) {
+        let mut connection =
+            Connection::open(&url.parse().unwrap(), Duration::from_secs(9)).unwrap();
+        migrate(&mut connection).unwrap();
+        let undone = match &mut connection {
+            Connection::Postgres(inner) => inner.revert_all_migrations(POSTGRES).unwrap().len(),
+            Connection::Sqlite(inner) => inner.revert_all_migrations(SQLITE).unwrap().len(),
+        };
+        assert_eq!(undone, known_versions(&connection).unwrap().len());
+        migrate(&mut connection).unwrap();
+    }
+
+    #[test]
+    fn on_postgres_all_can_be_undone() {
+        undo_and_do_again(TestDatabase::create().url());
+    }
+
+    #[test]
+    fn on_sqlite_all_can_be_undone() {
+        let dir = tempfile::tempdir().unwrap();
+        undo_and_do_again(&format!("sqlite://{}/undone.db", dir.path().display()));
+    }
+}

@@ -23,8 +23,9 @@ impl Store {
     /// Removes batches that ended before `before`, with their bytes and all that is known of them.
     ///
     /// One step looks at no more than `limit` batches, the oldest first, and is one commit. Open
-    /// batches are never touched. A batch that is removed is forgotten: handed in again, it counts
-    /// as new, so nobody should still repeat a request that is older than `before`.
+    /// batches are never touched, and neither is the one that tried a withdrawal last. A batch that is
+    /// removed is forgotten: handed in again, it counts as new, so nobody should still repeat a
+    /// request that is older than `before`.
     pub fn remove_ended(
         &self,
         before: Timestamp,
@@ -51,7 +52,9 @@ impl Store {
                     "-- remove_ended
                      delete from batches where seq in (
                          select b.seq from {{x}} join batches b on b.seq = x.seq
-                         where b.ended_at is not null order by b.seq {lock})"
+                         where b.ended_at is not null and (
+                             select count(*) from withdrawals w where w.batch_seq = b.seq) = 0
+                         order by b.seq {lock})"
                 ))
                 .rows(Rows::default().long("seq", removable.map(|row| row.seq)));
             let batches = connection.execute(&remove)?;

@@ -137,7 +137,11 @@ impl Store {
         rows.into_iter().map(BatchRow::into_batch).collect()
     }
 
-    fn ahead(&self, connection: &mut Connection, batch: &StoredBatch) -> Result<u64, StoreError> {
+    pub(crate) fn ahead(
+        &self,
+        connection: &mut Connection,
+        batch: &StoredBatch,
+    ) -> Result<u64, StoreError> {
         if batch.progress.state.is_terminal() {
             return Ok(0);
         }

@@ -6,6 +6,7 @@
 //! 2. rows of `service_id_claims`: never waited for
 //! 3. rows of `services`: not waited for by who takes; by all others in the order of their names
 //! 4. rows of `batch_statuses`: by who marks not waited for; by all others under the lock of 3
+//! 5. rows of `withdrawals` under the lock of 3, and of `account_nonces`: nothing is locked after them
 //!
 //! Who marks a batch shares the row of the claim, and who changes the claimant has it alone: so no
 //! service changes hands while a batch of it is being marked, and none is marked while it does.

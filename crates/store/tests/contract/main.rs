@@ -20,4 +20,6 @@ mod recording;
 mod recovery;
 mod removing;
 mod rounds;
+mod signing;
 mod story;
+mod withdrawals;

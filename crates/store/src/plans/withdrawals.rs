@@ -1,0 +1,149 @@
+//! What the databases make of the statements on a withdrawal's way.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use grid_batch_core::{
+    Event, LedgerStatus, NewSigned, Outcome, RewardId, ServiceId, SigningStore, Spent, Taken,
+    Ticket, Timestamp, Turn, Withdrawal, WithdrawalId, WithdrawalKind,
+};
+use grid_batch_test_postgres::TestDatabase;
+
+use super::{SEEN, Seen, expect_no_scans_on_postgres, expect_no_scans_on_sqlite, texts};
+use crate::{Change, Reward, Store, StoreOptions, WithdrawalFilter};
+
+/// A withdrawal of one of 100 accounts.
+fn withdrawal(number: u64) -> Withdrawal {
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
+    Withdrawal {
+        id: WithdrawalId::from_bytes(id),
+        service_id: format!("account::{:02}", number % 100).parse().unwrap(),
+        kind: WithdrawalKind::Propose,
+        reward_id: None,
+        pool: format!("pool {}", number % 200),
+        beneficiary: format!("member {}", number % 1_000),
+        amount: "1".to_owned(),
+    }
+}
+
+fn schedule(store: &Store, numbers: Range<u64>) {
+    let withdrawals: Vec<Withdrawal> = numbers.map(withdrawal).collect();
+    store.schedule(&withdrawals).unwrap();
+}
+
+fn transaction(turn: &Turn, nonce: u64, max_fee: u128) -> NewSigned {
+    let mut hash = [0; 32];
+    hash[..16].copy_from_slice(&turn.batch_id.as_bytes()[..16]);
+    hash[16..].copy_from_slice(&max_fee.to_be_bytes());
+    NewSigned { nonce, hash, bytes: vec![7; 120], max_fee, tip: 1, cancels: false }
+}
+
+fn sign(store: &Store, taken: &Taken) -> (Turn, u64) {
+    let Taken { attempt, epoch, batch_id, .. } = *taken;
+    let ticket = Ticket { attempt, epoch };
+    let turn = Turn { service_id: taken.service_id.clone(), batch_id, ticket };
+    let mut sign = |nonce| Ok(transaction(&turn, nonce, 1));
+    let nonce = store.sign_first(&turn, 0, &mut sign).unwrap().unwrap().signed.nonce;
+    (turn, nonce)
+}
+
+/// 2,000 withdrawals of 100 accounts, of which 200 have ended.
+fn load_withdrawals(store: &Store) -> Vec<ServiceId> {
+    schedule(store, 0..2_000);
+    let accounts: Vec<ServiceId> = (0..100).map(|number| withdrawal(number).service_id).collect();
+    for round in 0..2 {
+        let taken = store.take_round(&accounts).unwrap();
+        let mut changes = Vec::new();
+        for taken in &taken {
+            let (turn, nonce) = sign(store, taken);
+            let withdrawal_id = round.to_string();
+            let spent = Spent::Withdrawn { withdrawal_id };
+            store.spend(&turn.service_id, nonce, &spent).unwrap();
+            let accepted = Event::Outcome { attempt: 1, outcome: Outcome::Accepted };
+            for event in [accepted, Event::status(LedgerStatus::Committed)] {
+                changes.push(Change::new(turn.service_id.clone(), turn.batch_id, event));
+            }
+        }
+        store.record(&changes).unwrap();
+    }
+    accounts
+}
+
+/// A withdrawal is scheduled, signed for, cancelled, refused and tried anew, and what was run for it
+/// is told.
+fn look_at_withdrawals(store: &Store, accounts: &[ServiceId]) -> BTreeMap<String, Seen> {
+    SEEN.set(Some(BTreeMap::new()));
+    let reward = Reward {
+        id: RewardId::from_bytes([1; 16]),
+        pool: "pool 1".to_owned(),
+        amount: "1".to_owned(),
+        once_per_member: true,
+        created_at: Timestamp::from_micros(0),
+    };
+    store.add_reward(&reward).unwrap().unwrap();
+    store.reward(&reward.id).unwrap();
+    schedule(store, 2_000..2_100);
+
+    let taken = store.take_round(&accounts[..1]).unwrap().remove(0);
+    store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap();
+    let (turn, nonce) = sign(store, &taken);
+    let dearer = transaction(&turn, nonce, 2);
+    store.sign_again(&turn, dearer.clone()).unwrap().unwrap();
+    store.mark_sent(&dearer.hash, None).unwrap();
+    store.note(&turn.service_id, nonce, Some("mined")).unwrap();
+    assert_eq!(store.signed_from(&turn.service_id, nonce).unwrap(), [dearer]);
+
+    let id = store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap().withdrawal_id;
+    store.cancel_withdrawal(&id).unwrap();
+    store.spend(&turn.service_id, nonce, &Spent::Cancelled).unwrap();
+    let event = Event::Outcome { attempt: 1, outcome: Outcome::Rejected };
+    store.record(&[Change::new(taken.service_id, taken.batch_id, event)]).unwrap();
+    store.retry_withdrawal(&id).unwrap();
+    store.withdrawal(&id).unwrap().unwrap();
+    store.withdrawals(&WithdrawalFilter::default(), Some(&id), 10).unwrap();
+    SEEN.take().unwrap()
+}
+
+/// What is run for a list by each thing that can be filtered.
+fn look_at_lists(store: &Store) -> BTreeMap<String, Seen> {
+    let all = WithdrawalFilter::default;
+    let pool = Some("pool 1".to_owned());
+    let beneficiary = Some("member 1".to_owned());
+    let reward_id = Some(RewardId::from_bytes([1; 16]));
+    let service_id = Some("account::01".parse().unwrap());
+    let filters = [
+        ("pool", WithdrawalFilter { pool, ..all() }),
+        ("beneficiary", WithdrawalFilter { beneficiary, ..all() }),
+        ("reward", WithdrawalFilter { reward_id, ..all() }),
+        ("service", WithdrawalFilter { service_id, ..all() }),
+    ];
+    let look = |(by, filter): (&str, WithdrawalFilter)| {
+        SEEN.set(Some(BTreeMap::new()));
+        store.withdrawals(&filter, None, 10).unwrap();
+        let seen = SEEN.take().unwrap().remove("withdrawals").unwrap();
+        (format!("withdrawals by {by}"), seen)
+    };
+    filters.into_iter().map(look).collect()
+}
+
+#[test]
+fn on_postgres_nothing_is_scanned() {
+    let database = TestDatabase::create();
+    let store = Store::open(&database.url().parse().unwrap(), StoreOptions::default()).unwrap();
+    let accounts = load_withdrawals(&store);
+    store.pools.write().unwrap().batch_execute("vacuum analyze").unwrap();
+    let seen = look_at_withdrawals(&store, &accounts);
+    insta::assert_snapshot!("postgres", texts(&seen));
+    expect_no_scans_on_postgres(seen.into_iter().chain(look_at_lists(&store)));
+}
+
+#[test]
+fn on_sqlite_nothing_is_scanned() {
+    let dir = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}/plans.db", dir.path().display()).parse().unwrap();
+    let store = Store::open(&url, StoreOptions::default()).unwrap();
+    let accounts = load_withdrawals(&store);
+    let seen = look_at_withdrawals(&store, &accounts);
+    insta::assert_snapshot!("sqlite", texts(&seen));
+    expect_no_scans_on_sqlite(seen.into_iter().chain(look_at_lists(&store)));
+}

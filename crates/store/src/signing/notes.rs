@@ -1,0 +1,60 @@
+use grid_batch_core::ServiceId;
+
+use super::error::{SigningError, stored};
+use crate::{Store, StoreError, rows::presentable, statement::Rows};
+
+impl Store {
+    /// A transaction was sent, and this is what the node said against it.
+    pub(super) fn write_sent(
+        &self,
+        hash: &[u8; 32],
+        error: Option<&str>,
+    ) -> Result<(), StoreError> {
+        let error = error.map(presentable);
+        let statement = self
+            .statement(
+                "-- mark_sent
+                 update signed_transactions as k
+                 set sent_at = x.sent_at, last_error = x.last_error
+                 from {x} where k.hash = x.hash",
+            )
+            .rows(
+                Rows::default()
+                    .bytes("hash", [&hash[..]])
+                    .long("sent_at", [self.now().as_micros()])
+                    .optional_text("last_error", [error.as_deref()]),
+            );
+        match self.pools.write()?.execute(&statement)? {
+            0 => Err(SigningError::UnknownTransaction { hash: hex(hash) }.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// What was seen of a nonce that is not spent; the same again is not written.
+    pub(super) fn write_note(
+        &self,
+        service_id: &ServiceId,
+        nonce: u64,
+        note: Option<&str>,
+    ) -> Result<(), StoreError> {
+        let note = note.map(presentable);
+        let statement = self
+            .statement(
+                "-- note
+                 update account_nonces as n set note = x.note from {x}
+                 where n.service_id = x.service_id and n.nonce = x.nonce
+                     and n.spent is null and n.note is distinct from x.note",
+            )
+            .rows(
+                Rows::default()
+                    .text("service_id", [service_id.as_str()])
+                    .long("nonce", [stored("nonce", nonce)?])
+                    .optional_text("note", [note.as_deref()]),
+            );
+        self.pools.write()?.execute(&statement).map(drop)
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,84 @@
+use diesel::QueryableByName;
+use grid_batch_core::{HeaderId, OpenNonce, Payment, ServiceId, Spent};
+
+use super::rows::{NONCE_COLUMNS, NonceRow, WITH_NONCE};
+use crate::{
+    Store, StoreError,
+    connection::Connection,
+    withdrawals::rows::{WITHDRAWAL_COLUMNS, WithdrawalRow},
+};
+
+/// A payment, with the number of its row.
+pub(super) struct NumberedPayment {
+    pub(super) withdrawal_seq: i64,
+    pub(super) payment: Payment,
+}
+
+impl Store {
+    /// How the withdrawal stands that this batch tries.
+    pub(super) fn read_payment(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+    ) -> Result<Option<Payment>, StoreError> {
+        self.pools.read()?.snapshot(|connection| {
+            let found = self.find_payment(connection, service_id, batch_id)?;
+            Ok(found.map(|numbered| numbered.payment))
+        })
+    }
+
+    pub(super) fn find_payment(
+        &self,
+        connection: &mut Connection,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+    ) -> Result<Option<NumberedPayment>, StoreError> {
+        let statement = self
+            .statement(format!(
+                "-- payment
+                 select {WITHDRAWAL_COLUMNS}, {NONCE_COLUMNS}
+                 from batches b join withdrawals w on w.batch_seq = b.seq {WITH_NONCE}
+                 where b.batch_id = ? and b.service_id = ?"
+            ))
+            .bytes(batch_id.as_bytes())
+            .text(service_id.as_str());
+        let rows: Vec<PaymentRow> = connection.load(&statement)?;
+        let Some(PaymentRow { withdrawal, nonce }) = rows.into_iter().next() else {
+            return Ok(None);
+        };
+        let mut signed = self.signed_with(connection, nonce.key().as_slice())?;
+        let generation = withdrawal.generation()?;
+        let cancelled = withdrawal.cancelled_at().is_some();
+        let withdrawal_seq = withdrawal.withdrawal_seq;
+        let withdrawal = withdrawal.into_withdrawal()?;
+        let latest = nonce.into_nonce(&mut signed)?;
+        let payment = Payment {
+            withdrawal_id: withdrawal.id,
+            generation,
+            pool: withdrawal.pool,
+            beneficiary: withdrawal.beneficiary,
+            amount: withdrawal.amount,
+            cancelled,
+            open: latest.filter(|nonce| counts(nonce, generation)),
+        };
+        Ok(Some(NumberedPayment { withdrawal_seq, payment }))
+    }
+}
+
+/// What came to nothing counts no more once the withdrawal is tried anew.
+fn counts(nonce: &OpenNonce, generation: u32) -> bool {
+    may_be_paid(nonce) || nonce.generation == generation
+}
+
+/// The withdrawal is, or may still be, paid with this nonce.
+pub(super) fn may_be_paid(nonce: &OpenNonce) -> bool {
+    matches!(nonce.spent, None | Some(Spent::Withdrawn { .. }))
+}
+
+#[derive(QueryableByName)]
+struct PaymentRow {
+    #[diesel(embed)]
+    withdrawal: WithdrawalRow,
+    #[diesel(embed)]
+    nonce: NonceRow,
+}

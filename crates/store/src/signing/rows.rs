@@ -1,0 +1,94 @@
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Integer, Nullable, Text},
+};
+use grid_batch_core::{OpenNonce, Spent};
+
+use super::signed::{AccountNonce, Signed};
+use crate::{StoreError, rows::time};
+
+/// The columns of a [`NonceRow`], from `account_nonces n`.
+pub(crate) const NONCE_COLUMNS: &str = "n.service_id as account, n.nonce,
+    n.generation as nonce_generation, n.taken_at, n.note, n.spent, n.pool_withdrawal_id";
+
+/// The last nonce that was taken for `withdrawals w`, where it has one.
+pub(crate) const WITH_NONCE: &str =
+    "left join account_nonces n on n.withdrawal_seq = w.seq and n.nonce = (
+         select max(m.nonce) from account_nonces m where m.withdrawal_seq = w.seq)";
+
+/// A nonce that was taken, or none.
+#[derive(QueryableByName)]
+pub(crate) struct NonceRow {
+    #[diesel(sql_type = Nullable<Text>)]
+    account: Option<String>,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    nonce: Option<i64>,
+    #[diesel(sql_type = Nullable<Integer>)]
+    nonce_generation: Option<i32>,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    taken_at: Option<i64>,
+    #[diesel(sql_type = Nullable<Text>)]
+    note: Option<String>,
+    #[diesel(embed)]
+    spent: SpentRow,
+}
+
+impl NonceRow {
+    pub(crate) fn key(&self) -> Option<AccountNonce> {
+        Some((self.account.clone()?, self.nonce?))
+    }
+
+    pub(crate) fn into_nonce(self, signed: &mut Signed) -> Result<Option<OpenNonce>, StoreError> {
+        let (Some(key), Some(generation), Some(taken_at)) =
+            (self.key(), self.nonce_generation, time(self.taken_at))
+        else {
+            return Ok(None);
+        };
+        Ok(Some(OpenNonce {
+            nonce: whole(key.1)?,
+            generation: u32::try_from(generation).map_err(StoreError::corrupt)?,
+            taken_at,
+            note: self.note,
+            spent: self.spent.read()?,
+            transactions: signed.remove(&key).unwrap_or_default(),
+        }))
+    }
+}
+
+/// What became of a nonce.
+#[derive(QueryableByName)]
+pub(crate) struct SpentRow {
+    #[diesel(sql_type = Nullable<Text>)]
+    spent: Option<String>,
+    #[diesel(sql_type = Nullable<Text>)]
+    pool_withdrawal_id: Option<String>,
+}
+
+impl SpentRow {
+    pub(super) fn read(self) -> Result<Option<Spent>, StoreError> {
+        match (self.spent.as_deref(), self.pool_withdrawal_id) {
+            (None, None) => Ok(None),
+            (Some("WITHDRAWN"), Some(withdrawal_id)) => {
+                Ok(Some(Spent::Withdrawn { withdrawal_id }))
+            }
+            (Some("REVERTED"), None) => Ok(Some(Spent::Reverted)),
+            (Some("CANCELLED"), None) => Ok(Some(Spent::Cancelled)),
+            (Some("ELSEWHERE"), None) => Ok(Some(Spent::Elsewhere)),
+            (spent, _) => Err(StoreError::corrupt(format!("a nonce spent as {spent:?}"))),
+        }
+    }
+}
+
+/// The two columns of a [`SpentRow`].
+pub(super) fn spent_columns(spent: &Spent) -> (&'static str, Option<&str>) {
+    match spent {
+        Spent::Withdrawn { withdrawal_id } => ("WITHDRAWN", Some(withdrawal_id)),
+        Spent::Reverted => ("REVERTED", None),
+        Spent::Cancelled => ("CANCELLED", None),
+        Spent::Elsewhere => ("ELSEWHERE", None),
+    }
+}
+
+pub(super) fn whole(number: i64) -> Result<u64, StoreError> {
+    u64::try_from(number).map_err(StoreError::corrupt)
+}

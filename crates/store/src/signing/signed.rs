@@ -1,0 +1,128 @@
+use std::collections::HashMap;
+
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Binary, Bool, Nullable, Text},
+};
+use grid_batch_core::{NewSigned, ServiceId, SignedTransaction, Timestamp};
+
+use super::{error::stored, rows::whole};
+use crate::{Store, StoreError, connection::Connection, rows::time, statement::Rows};
+
+/// The columns of a [`SignedRow`], from `signed_transactions k`.
+pub(super) const SIGNED_COLUMNS: &str = "k.service_id as account, k.nonce, k.hash, k.bytes,
+    k.max_fee, k.tip, k.cancels, k.signed_at, k.sent_at, k.last_error";
+
+/// A nonce of an account.
+pub(crate) type AccountNonce = (String, i64);
+
+/// What was signed with each nonce, in order.
+pub(crate) type Signed = HashMap<AccountNonce, Vec<SignedTransaction>>;
+
+impl Store {
+    /// What was signed with these nonces.
+    pub(crate) fn signed_with(
+        &self,
+        connection: &mut Connection,
+        nonces: &[AccountNonce],
+    ) -> Result<Signed, StoreError> {
+        let statement = self
+            .statement(format!(
+                "-- signed_with
+                 select {SIGNED_COLUMNS} from {{x}}
+                 join signed_transactions k on k.service_id = x.service_id and k.nonce = x.nonce
+                 order by k.service_id, k.nonce, k.position"
+            ))
+            .rows(
+                Rows::default()
+                    .text("service_id", nonces.iter().map(|(account, _)| account.as_str()))
+                    .long("nonce", nonces.iter().map(|(_, nonce)| *nonce)),
+            );
+        let rows: Vec<SignedRow> = connection.load(&statement)?;
+        let mut signed = Signed::new();
+        for row in rows {
+            let key = (row.account.clone(), row.nonce);
+            signed.entry(key).or_default().push(row.into_transaction()?);
+        }
+        Ok(signed)
+    }
+
+    /// Keeps a transaction, as the one at this place of those with its nonce.
+    pub(super) fn insert_signed(
+        &self,
+        connection: &mut Connection,
+        service_id: &ServiceId,
+        signed: NewSigned,
+        position: usize,
+    ) -> Result<SignedTransaction, StoreError> {
+        let signed_at = self.now();
+        let position = i64::try_from(position).map_err(StoreError::corrupt)?;
+        let statement = self
+            .statement(
+                "-- insert_signed
+                 insert into signed_transactions
+                     (service_id, nonce, position, hash, bytes, max_fee, tip, cancels, signed_at)
+                 select service_id, nonce, position, hash, bytes, max_fee, tip, cancels, signed_at
+                 from {x}",
+            )
+            .rows(
+                Rows::default()
+                    .text("service_id", [service_id.as_str()])
+                    .long("nonce", [stored("nonce", signed.nonce)?])
+                    .long("position", [position])
+                    .bytes("hash", [&signed.hash[..]])
+                    .bytes("bytes", [&signed.bytes[..]])
+                    .long("max_fee", [stored("fee", signed.max_fee)?])
+                    .long("tip", [stored("tip", signed.tip)?])
+                    .bool("cancels", [signed.cancels])
+                    .long("signed_at", [signed_at.as_micros()]),
+            );
+        connection.execute(&statement)?;
+        Ok(SignedTransaction { signed, signed_at, sent_at: None, last_error: None })
+    }
+}
+
+/// A transaction that was signed.
+#[derive(QueryableByName)]
+pub(super) struct SignedRow {
+    #[diesel(sql_type = Text)]
+    account: String,
+    #[diesel(sql_type = BigInt)]
+    nonce: i64,
+    #[diesel(sql_type = Binary)]
+    hash: Vec<u8>,
+    #[diesel(sql_type = Binary)]
+    bytes: Vec<u8>,
+    #[diesel(sql_type = BigInt)]
+    max_fee: i64,
+    #[diesel(sql_type = BigInt)]
+    tip: i64,
+    #[diesel(sql_type = Bool)]
+    cancels: bool,
+    #[diesel(sql_type = BigInt)]
+    signed_at: i64,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    sent_at: Option<i64>,
+    #[diesel(sql_type = Nullable<Text>)]
+    last_error: Option<String>,
+}
+
+impl SignedRow {
+    pub(super) fn into_transaction(self) -> Result<SignedTransaction, StoreError> {
+        let not_a_hash =
+            |hash: Vec<u8>| StoreError::corrupt(format!("a hash of {} bytes", hash.len()));
+        Ok(SignedTransaction {
+            signed: NewSigned {
+                nonce: whole(self.nonce)?,
+                hash: self.hash.try_into().map_err(not_a_hash)?,
+                bytes: self.bytes,
+                max_fee: whole(self.max_fee)?.into(),
+                tip: whole(self.tip)?.into(),
+                cancels: self.cancels,
+            },
+            signed_at: Timestamp::from_micros(self.signed_at),
+            sent_at: time(self.sent_at),
+            last_error: self.last_error,
+        })
+    }
+}

@@ -1,0 +1,76 @@
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Binary, Integer, Nullable, Text},
+};
+use grid_batch_core::{RewardId, Timestamp, Withdrawal, WithdrawalId};
+
+use crate::{
+    StoreError,
+    rows::{service_id, time},
+};
+
+/// The columns of a [`WithdrawalRow`], from `withdrawals w`. None has the name of a batch's column.
+pub(crate) const WITHDRAWAL_COLUMNS: &str = "w.seq as withdrawal_seq, w.withdrawal_id,
+    w.service_id as gas_admin, w.kind, w.reward_id, w.pool, w.beneficiary, w.amount, w.generation,
+    w.created_at as scheduled_at, w.cancelled_at";
+
+/// A withdrawal, without its batch.
+#[derive(QueryableByName)]
+pub(crate) struct WithdrawalRow {
+    #[diesel(sql_type = BigInt)]
+    pub(crate) withdrawal_seq: i64,
+    #[diesel(sql_type = Binary)]
+    withdrawal_id: Vec<u8>,
+    #[diesel(sql_type = Text)]
+    gas_admin: String,
+    #[diesel(sql_type = Text)]
+    kind: String,
+    #[diesel(sql_type = Nullable<Binary>)]
+    reward_id: Option<Vec<u8>>,
+    #[diesel(sql_type = Text)]
+    pool: String,
+    #[diesel(sql_type = Text)]
+    beneficiary: String,
+    #[diesel(sql_type = Text)]
+    amount: String,
+    #[diesel(sql_type = Integer)]
+    generation: i32,
+    #[diesel(sql_type = BigInt)]
+    scheduled_at: i64,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    cancelled_at: Option<i64>,
+}
+
+impl WithdrawalRow {
+    pub(crate) fn created_at(&self) -> Timestamp {
+        Timestamp::from_micros(self.scheduled_at)
+    }
+
+    pub(crate) fn cancelled_at(&self) -> Option<Timestamp> {
+        time(self.cancelled_at)
+    }
+
+    pub(crate) fn generation(&self) -> Result<u32, StoreError> {
+        u32::try_from(self.generation).map_err(StoreError::corrupt)
+    }
+
+    pub(crate) fn into_withdrawal(self) -> Result<Withdrawal, StoreError> {
+        Ok(Withdrawal {
+            id: withdrawal_id(&self.withdrawal_id)?,
+            service_id: service_id(&self.gas_admin)?,
+            kind: self.kind.parse().map_err(StoreError::corrupt)?,
+            reward_id: self.reward_id.as_deref().map(reward_id).transpose()?,
+            pool: self.pool,
+            beneficiary: self.beneficiary,
+            amount: self.amount,
+        })
+    }
+}
+
+fn withdrawal_id(bytes: &[u8]) -> Result<WithdrawalId, StoreError> {
+    WithdrawalId::try_from(bytes).map_err(StoreError::corrupt)
+}
+
+pub(super) fn reward_id(bytes: &[u8]) -> Result<RewardId, StoreError> {
+    RewardId::try_from(bytes).map_err(StoreError::corrupt)
+}

@@ -1,0 +1,6 @@
+mod again;
+mod first;
+mod from;
+mod payment;
+mod sent;
+mod spent;

@@ -1,0 +1,63 @@
+use grid_batch_core::SigningStore;
+
+use crate::{
+    fixture::{Database, on_both, service},
+    withdrawals::fixture::{ACCOUNT, WithdrawalsExt, signed, withdrawal},
+};
+
+on_both! {
+    what_the_node_said_last_is_kept,
+    a_transaction_that_was_never_stored_was_never_sent,
+    what_was_seen_of_a_nonce_is_noted,
+    a_note_that_says_the_same_is_not_written,
+}
+
+fn what_the_node_said_last_is_kept(db: &Database) {
+    let store = db.open();
+    store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
+    let (_, nonce) = store.take_and_sign(ACCOUNT);
+    for error in [None, Some("nonce too low"), Some("a\0b"), None] {
+        let now = db.later(1);
+        store.mark_sent(&signed(nonce, 100).hash, error).unwrap();
+        let sent = store.told(1).nonce.unwrap().transactions.remove(0);
+        let kept = error.map(|error| error.replace('\0', "\u{fffd}"));
+        assert_eq!((sent.sent_at, sent.last_error), (Some(now), kept));
+    }
+}
+
+fn a_transaction_that_was_never_stored_was_never_sent(db: &Database) {
+    let error = db.open().mark_sent(&[0xab; 32], None).unwrap_err().to_string();
+    assert!(error.contains(&format!("0x{}", "ab".repeat(32))), "{error}");
+}
+
+fn what_was_seen_of_a_nonce_is_noted(db: &Database) {
+    let store = db.open();
+    store.schedule_all(&[1, 2].map(|number| withdrawal(ACCOUNT, number)));
+    let (_, nonce) = store.take_and_sign(ACCOUNT);
+    for note in [None, Some("mined in block 5"), Some("mined in block 6"), None] {
+        store.note(&service(ACCOUNT), nonce, note).unwrap();
+        assert_eq!(store.told(1).nonce.unwrap().note.as_deref(), note);
+    }
+    // Nobody has taken that one.
+    store.note(&service(ACCOUNT), nonce + 1, Some("seen")).unwrap();
+}
+
+fn a_note_that_says_the_same_is_not_written(db: &Database) {
+    let store = db.open();
+    store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
+    let (_, nonce) = store.take_and_sign(ACCOUNT);
+    store.note(&service(ACCOUNT), nonce, Some("mined in block 5")).unwrap();
+    db.execute(if db.is_postgres() {
+        "create function refuse() returns trigger language plpgsql as
+             'begin raise exception ''written''; end';
+         create trigger refuse before update on account_nonces for each row
+             execute function refuse()"
+    } else {
+        "create trigger refuse before update on account_nonces
+             begin select raise(abort, 'written'); end"
+    })
+    .unwrap();
+    store.note(&service(ACCOUNT), nonce, Some("mined in block 5")).unwrap();
+    let error = store.note(&service(ACCOUNT), nonce, None).unwrap_err();
+    assert!(error.to_string().contains("written"), "{error}");
+}

@@ -1,0 +1,102 @@
+//! Withdrawals to schedule, and ways to their ends.
+
+use grid_batch_core::{
+    Event, LedgerStatus, NewSigned, Outcome, Receipt, SignedTransaction, SigningStore, Spent,
+    Taken, Ticket, Turn, Withdrawal, WithdrawalId, WithdrawalKind,
+};
+use grid_batch_store::{Addition, Change, Recorded, Store, WithdrawalStory};
+
+use crate::fixture::{StoreExt, happened, service};
+
+/// The account that orders the withdrawals of most tests.
+pub const ACCOUNT: &str = "eip155:1:0x0a";
+
+pub fn withdrawal_id(number: u128) -> WithdrawalId {
+    WithdrawalId::from_bytes(number.to_be_bytes())
+}
+
+/// A withdrawal that this account orders.
+pub fn withdrawal(account: &str, number: u128) -> Withdrawal {
+    Withdrawal {
+        id: withdrawal_id(number),
+        service_id: service(account),
+        kind: WithdrawalKind::Propose,
+        reward_id: None,
+        pool: "0xpool".to_owned(),
+        beneficiary: format!("0xmember{number}"),
+        amount: (1_000 + number).to_string(),
+    }
+}
+
+/// The transaction with this nonce that pays at most so much.
+pub fn signed(nonce: u64, max_fee: u128) -> NewSigned {
+    let mut hash = [7; 32];
+    hash[..8].copy_from_slice(&nonce.to_be_bytes());
+    hash[8..24].copy_from_slice(&max_fee.to_be_bytes());
+    let bytes = format!("signed with {nonce} for {max_fee}").into_bytes();
+    NewSigned { nonce, hash, bytes, max_fee, tip: 1, cancels: false }
+}
+
+/// Whose turn it is while this batch is with its submitter.
+pub fn turn(taken: &Taken) -> Turn {
+    Turn {
+        service_id: taken.service_id.clone(),
+        batch_id: taken.batch_id,
+        ticket: Ticket { attempt: taken.attempt, epoch: taken.epoch },
+    }
+}
+
+/// What most tests do with withdrawals.
+pub trait WithdrawalsExt {
+    fn schedule_all(&self, withdrawals: &[Withdrawal]);
+    fn told(&self, number: u128) -> WithdrawalStory;
+    fn sign(&self, taken: &Taken, at_least: u64) -> Option<SignedTransaction>;
+    fn take_and_sign(&self, account: &str) -> (Taken, u64);
+    fn spend_as(&self, account: &str, nonce: u64, spent: Spent);
+    fn refuse(&self, taken: &Taken, reason: &str);
+    fn accept_and(&self, taken: &Taken, status: LedgerStatus);
+}
+
+impl WithdrawalsExt for Store {
+    /// Schedules withdrawals, none of which may be there before.
+    fn schedule_all(&self, withdrawals: &[Withdrawal]) {
+        let answers = self.schedule(withdrawals).unwrap();
+        assert_eq!(answers, vec![Ok(Addition::Stored); withdrawals.len()]);
+    }
+
+    fn told(&self, number: u128) -> WithdrawalStory {
+        self.withdrawal(&withdrawal_id(number)).unwrap().unwrap()
+    }
+
+    /// Signs first for a batch, with a fee of 100.
+    fn sign(&self, taken: &Taken, at_least: u64) -> Option<SignedTransaction> {
+        self.sign_first(&turn(taken), at_least, &mut |nonce| Ok(signed(nonce, 100))).unwrap()
+    }
+
+    /// Takes the account's next batch, signs for it, and answers the nonce.
+    fn take_and_sign(&self, account: &str) -> (Taken, u64) {
+        let taken = self.take_one(account);
+        let nonce = self.sign(&taken, 0).unwrap().signed.nonce;
+        (taken, nonce)
+    }
+
+    fn spend_as(&self, account: &str, nonce: u64, spent: Spent) {
+        self.spend(&service(account), nonce, &spent).unwrap();
+    }
+
+    /// The batch comes to nothing, for this reason.
+    fn refuse(&self, taken: &Taken, reason: &str) {
+        let attempt = taken.attempt;
+        let event = Event::Outcome { attempt, outcome: Outcome::Rejected };
+        let reason =
+            Receipt { transaction_id: None, error_message: reason.to_owned(), error_data: vec![] };
+        let change = Change { receipts: vec![reason], ..happened(taken, event) };
+        assert!(matches!(self.record_one(change), Recorded::Done { .. }));
+    }
+
+    /// The batch is accepted, and then stands so.
+    fn accept_and(&self, taken: &Taken, status: LedgerStatus) {
+        self.outcome(taken, Outcome::Accepted);
+        assert!(matches!(self.status(taken, status), Recorded::Done { .. }));
+    }
+}

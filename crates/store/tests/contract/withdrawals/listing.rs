@@ -1,0 +1,102 @@
+use grid_batch_core::{RewardId, Spent, Withdrawal, WithdrawalId, WithdrawalKind};
+use grid_batch_store::{Reward, Store, WithdrawalFilter};
+
+use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
+use crate::fixture::{Database, StoreExt, on_both, service};
+
+on_both! {
+    the_newest_come_first_page_by_page,
+    a_list_tells_what_each_story_tells,
+    lists_are_filtered_by_anything_and_by_all_of_it,
+    what_has_ended_is_told_from_what_has_not,
+}
+
+fn listed(store: &Store, filter: &WithdrawalFilter) -> Vec<WithdrawalId> {
+    let page = store.withdrawals(filter, None, 100).unwrap();
+    page.into_iter().map(|story| story.withdrawal.id).collect()
+}
+
+fn the_newest_come_first_page_by_page(db: &Database) {
+    let store = db.open();
+    // Neither the ids nor the accounts are in the order in which they are scheduled.
+    for (number, account) in [(4, "b"), (2, "a"), (5, "c"), (1, "a"), (3, "b")] {
+        store.schedule_all(&[withdrawal(account, number)]);
+    }
+    let mut pages: Vec<Vec<WithdrawalId>> = Vec::new();
+    loop {
+        let before = pages.last().and_then(|page| page.last());
+        let page = store.withdrawals(&WithdrawalFilter::default(), before, 2).unwrap();
+        if page.is_empty() {
+            break;
+        }
+        pages.push(page.into_iter().map(|story| story.withdrawal.id).collect());
+        // What is scheduled meanwhile moves no page.
+        store.schedule_all(&[withdrawal("a", 100 + pages.len() as u128)]);
+    }
+    let expected = [vec![3, 1], vec![5, 2], vec![4]];
+    assert_eq!(pages, expected.map(|page| page.into_iter().map(withdrawal_id).collect::<Vec<_>>()));
+    let unknown = withdrawal_id(999);
+    assert!(store.withdrawals(&Default::default(), Some(&unknown), 9).unwrap().is_empty());
+}
+
+fn a_list_tells_what_each_story_tells(db: &Database) {
+    let store = db.open();
+    store.schedule_all(&[1, 2, 3].map(|number| withdrawal(ACCOUNT, number)));
+    let (taken, nonce) = store.take_and_sign(ACCOUNT);
+    store.spend_as(ACCOUNT, nonce, Spent::Reverted);
+    store.refuse(&taken, "the pool is empty");
+    store.take_and_sign(ACCOUNT);
+
+    let mut expected = [3, 2, 1].map(|number| store.told(number));
+    expected.iter_mut().for_each(|story| story.ahead = None);
+    assert!(expected[1..].iter().all(|story| story.nonce.is_some()));
+    assert_eq!(store.withdrawals(&Default::default(), None, 9).unwrap(), expected);
+}
+
+fn lists_are_filtered_by_anything_and_by_all_of_it(db: &Database) {
+    let store = db.open();
+    let reward_id = RewardId::from_bytes([1; 16]);
+    let (pool, amount) = ("0xother".to_owned(), "1".to_owned());
+    let created_at = db.now();
+    let reward = Reward { id: reward_id, pool, amount, once_per_member: false, created_at };
+    store.add_reward(&reward).unwrap().unwrap();
+    let mut all = [1, 2, 3, 4].map(|number| withdrawal("a", number));
+    all[1].service_id = service("b");
+    all[2].pool = "0xother".to_owned();
+    all[3] = Withdrawal {
+        kind: WithdrawalKind::Give,
+        reward_id: Some(reward_id),
+        pool: "0xother".to_owned(),
+        ..all[3].clone()
+    };
+    store.schedule_all(&all);
+
+    let of_pool = WithdrawalFilter { pool: Some("0xother".to_owned()), ..Default::default() };
+    let of_a = WithdrawalFilter { service_id: Some(service("a")), ..Default::default() };
+    let to_1 = WithdrawalFilter { beneficiary: Some("0xmember1".to_owned()), ..Default::default() };
+    let of_reward = WithdrawalFilter { reward_id: Some(reward_id), ..Default::default() };
+    let numbers = |filter: &WithdrawalFilter| listed(&store, filter);
+    assert_eq!(numbers(&of_pool), [4, 3].map(withdrawal_id));
+    assert_eq!(numbers(&of_a), [4, 3, 1].map(withdrawal_id));
+    assert_eq!(numbers(&to_1), [1].map(withdrawal_id));
+    assert_eq!(numbers(&of_reward), [4].map(withdrawal_id));
+
+    let mut all = WithdrawalFilter { beneficiary: Some("0xmember4".to_owned()), ..of_pool };
+    all = WithdrawalFilter { service_id: of_a.service_id, reward_id: of_reward.reward_id, ..all };
+    all.ended = Some(false);
+    assert_eq!(numbers(&all), [4].map(withdrawal_id));
+    let before = store.withdrawals(&all, Some(&withdrawal_id(4)), 9).unwrap();
+    assert!(before.is_empty());
+    all.beneficiary = Some("0xmember3".to_owned());
+    assert!(numbers(&all).is_empty());
+}
+
+fn what_has_ended_is_told_from_what_has_not(db: &Database) {
+    let store = db.open();
+    store.schedule_all(&[1, 2, 3].map(|number| withdrawal(ACCOUNT, number)));
+    store.commit_next(ACCOUNT);
+    store.refuse(&store.take_one(ACCOUNT), "no");
+    let ended = |ended| WithdrawalFilter { ended: Some(ended), ..Default::default() };
+    assert_eq!(listed(&store, &ended(true)), [2, 1].map(withdrawal_id));
+    assert_eq!(listed(&store, &ended(false)), [3].map(withdrawal_id));
+}

@@ -1,0 +1,7 @@
+mod cancelling;
+pub mod fixture;
+mod listing;
+mod retrying;
+mod rewards;
+mod scheduling;
+mod story;

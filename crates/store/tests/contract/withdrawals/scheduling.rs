@@ -1,0 +1,234 @@
+use std::thread;
+
+use diesel::{Connection, PgConnection, connection::SimpleConnection};
+use grid_batch_core::{BatchState, Progress, RewardId, Withdrawal, WithdrawalKind};
+use grid_batch_store::{Addition, Reward, Store, StoreError};
+
+use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
+use crate::fixture::{Database, StoreExt, batch, id, on_both, service, wait_until_blocked};
+
+on_both! {
+    a_withdrawal_is_scheduled_with_its_batch,
+    the_same_withdrawal_again_is_paid_once,
+    another_withdrawal_of_the_same_id_is_a_conflict_that_says_what_is_stored,
+    one_that_conflicts_keeps_the_others_from_nothing,
+    the_same_withdrawal_twice_in_one_call_is_scheduled_once,
+    no_withdrawals_are_a_fine_list,
+    withdrawals_and_batches_are_queued_in_one_order,
+    the_same_id_from_many_at_once_is_scheduled_once,
+    the_same_id_for_two_accounts_at_once_is_scheduled_for_one,
+    a_withdrawal_of_a_reward_that_is_not_there_is_refused_with_its_batch,
+    a_withdrawal_is_never_forgotten_while_what_was_retried_is,
+}
+
+fn a_withdrawal_is_scheduled_with_its_batch(db: &Database) {
+    let store = db.open();
+    let asked = withdrawal(ACCOUNT, 1);
+    store.schedule_all(std::slice::from_ref(&asked));
+
+    let told = store.told(1);
+    assert_eq!((told.withdrawal, told.created_at), (asked.clone(), db.now()));
+    assert_eq!((told.generation, told.cancelled_at, told.nonce), (1, None, None));
+    assert_eq!((told.ahead, told.fail_reason), (Some(0), None));
+    assert_eq!(
+        (told.batch.service_id, told.batch.batch_id),
+        (service(ACCOUNT), asked.id.batch_id(1))
+    );
+    assert_eq!(told.batch.progress, Progress::NEW);
+
+    let taken = store.take_one(ACCOUNT);
+    assert_eq!(taken.batch_id, asked.id.batch_id(1));
+    assert_eq!(taken.serialized_batch, b"0xpool 0xmember1 1001");
+    assert_eq!(store.withdrawal(&withdrawal_id(2)).unwrap(), None);
+}
+
+fn the_same_withdrawal_again_is_paid_once(db: &Database) {
+    let store = db.open();
+    let asked = [withdrawal(ACCOUNT, 1)];
+    store.schedule_all(&asked);
+    let before = store.told(1);
+    db.later(1);
+    assert_eq!(store.schedule(&asked).unwrap(), [Ok(Addition::Again)]);
+    assert_eq!(store.told(1), before);
+    assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 1);
+
+    store.commit_next(ACCOUNT);
+    assert_eq!(store.schedule(&asked).unwrap(), [Ok(Addition::Again)]);
+    assert!(store.take(&[ACCOUNT]).is_empty());
+}
+
+fn another_withdrawal_of_the_same_id_is_a_conflict_that_says_what_is_stored(db: &Database) {
+    let store = db.open();
+    let first = withdrawal(ACCOUNT, 1);
+    store.schedule_all(std::slice::from_ref(&first));
+    let of = |change: &dyn Fn(&mut Withdrawal)| {
+        let mut other = first.clone();
+        change(&mut other);
+        other
+    };
+    for other in [
+        of(&|other| other.amount = "7".to_owned()),
+        of(&|other| other.beneficiary = "0xother".to_owned()),
+        of(&|other| other.pool = "0xother".to_owned()),
+        of(&|other| other.service_id = service("eip155:1:0x0b")),
+        of(&|other| {
+            other.kind = WithdrawalKind::Claim;
+            other.reward_id = Some(RewardId::from_bytes([1; 16]));
+        }),
+    ] {
+        let conflict = store.schedule(&[other]).unwrap().remove(0).unwrap_err();
+        assert_eq!(*conflict.stored, first);
+        let message = conflict.to_string();
+        assert!(message.contains(&first.id.to_string()) && message.contains("1001"), "{message}");
+    }
+    assert_eq!(store.depths(None, 9).unwrap().len(), 1);
+    assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 1);
+}
+
+fn one_that_conflicts_keeps_the_others_from_nothing(db: &Database) {
+    let store = db.open();
+    store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
+    let other = Withdrawal { amount: "7".to_owned(), ..withdrawal(ACCOUNT, 1) };
+    let answers = store
+        .schedule(&[withdrawal(ACCOUNT, 2), other, withdrawal(ACCOUNT, 1), withdrawal("b", 3)])
+        .unwrap();
+    assert_eq!((&answers[0], answers[1].is_err()), (&Ok(Addition::Stored), true));
+    assert_eq!(answers[2..], [Ok(Addition::Again), Ok(Addition::Stored)]);
+    let depths = [ACCOUNT, "b"].map(|account| store.depth(&service(account)).unwrap());
+    assert_eq!(depths, [2, 1]);
+}
+
+fn the_same_withdrawal_twice_in_one_call_is_scheduled_once(db: &Database) {
+    let store = db.open();
+    let asked = withdrawal(ACCOUNT, 1);
+    let other = Withdrawal { amount: "7".to_owned(), ..asked.clone() };
+    let answers = store.schedule(&[asked.clone(), asked, other]).unwrap();
+    assert_eq!(answers[..2], [Ok(Addition::Stored), Ok(Addition::Again)]);
+    assert!(answers[2].is_err());
+    assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 1);
+}
+
+fn no_withdrawals_are_a_fine_list(db: &Database) {
+    assert!(db.open().schedule(&[]).unwrap().is_empty());
+}
+
+fn withdrawals_and_batches_are_queued_in_one_order(db: &Database) {
+    let store = db.open();
+    store.schedule_all(&[withdrawal(ACCOUNT, 2), withdrawal(ACCOUNT, 1)]);
+    store.add_all(&[batch(ACCOUNT, 9)]);
+    store.schedule_all(&[withdrawal(ACCOUNT, 3)]);
+    assert_eq!(store.told(3).ahead, Some(3));
+    let order = [(); 4].map(|()| store.commit_next(ACCOUNT));
+    let tries = |number: u128| withdrawal_id(number).batch_id(1);
+    assert_eq!(order, [tries(2), tries(1), id(9), tries(3)]);
+}
+
+/// What many callers at once are answered, who each ask for one of these.
+fn ask_at_once(store: &Store, asked: &[Withdrawal]) -> Vec<Addition> {
+    thread::scope(|scope| {
+        let callers: Vec<_> = asked
+            .iter()
+            .map(|asked| scope.spawn(|| store.schedule(std::slice::from_ref(asked)).unwrap()))
+            .collect();
+        callers.into_iter().flat_map(|caller| caller.join().unwrap()).flatten().collect()
+    })
+}
+
+fn the_same_id_from_many_at_once_is_scheduled_once(db: &Database) {
+    let store = db.open();
+    for number in 0..5 {
+        let answers = ask_at_once(&store, &[(); 12].map(|()| withdrawal(ACCOUNT, number)));
+        let stored = answers.iter().filter(|answer| **answer == Addition::Stored).count();
+        assert_eq!((stored, answers.len()), (1, 12));
+    }
+    assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 5);
+}
+
+fn the_same_id_for_two_accounts_at_once_is_scheduled_for_one(db: &Database) {
+    let store = db.open();
+    for number in 0..10 {
+        let accounts = ["a", "b", "c", "d"];
+        let asked: Vec<_> =
+            (0..12).map(|caller| withdrawal(accounts[caller % 4], number)).collect();
+        let answers = ask_at_once(&store, &asked);
+        // Those of the other accounts conflict with the one that was first.
+        let stored = answers.iter().filter(|answer| **answer == Addition::Stored).count();
+        assert_eq!((stored, answers.len()), (1, 3));
+    }
+    let open: u64 = store.depths(None, 9).unwrap().iter().map(|depth| depth.open).sum();
+    assert_eq!(open, 10);
+}
+
+fn a_withdrawal_of_a_reward_that_is_not_there_is_refused_with_its_batch(db: &Database) {
+    let store = db.open();
+    let reward_id = RewardId::from_bytes([1; 16]);
+    let claimed = Withdrawal {
+        kind: WithdrawalKind::Claim,
+        reward_id: Some(reward_id),
+        ..withdrawal(ACCOUNT, 1)
+    };
+    let error = store.schedule(std::slice::from_ref(&claimed)).unwrap_err();
+    assert!(matches!(error, StoreError::Refused(_)), "{error}");
+    assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 0);
+    let reward = Reward {
+        id: reward_id,
+        pool: claimed.pool.clone(),
+        amount: claimed.amount.clone(),
+        once_per_member: true,
+        created_at: db.now(),
+    };
+    store.add_reward(&reward).unwrap().unwrap();
+    store.schedule_all(std::slice::from_ref(&claimed));
+    assert_eq!(store.told(1).withdrawal, claimed);
+}
+
+fn a_withdrawal_is_never_forgotten_while_what_was_retried_is(db: &Database) {
+    let store = db.open();
+    store.schedule_all(&[1, 2].map(|number| withdrawal(ACCOUNT, number)));
+    store.add_all(&[batch(ACCOUNT, 9)]);
+    let refused = store.take_one(ACCOUNT);
+    store.refuse(&refused, "no");
+    store.commit_next(ACCOUNT);
+    store.commit_next(ACCOUNT);
+    store.retry_withdrawal(&withdrawal_id(1)).unwrap();
+    store.commit_next(ACCOUNT);
+
+    // The batch of no withdrawal, and the one that tried the first withdrawal in vain.
+    assert_eq!(store.remove_all_ended(db.later(1), 2), 2);
+    assert!(store.find(&refused.batch_id).unwrap().is_empty());
+    for number in [1, 2] {
+        assert_eq!(store.told(number).batch.progress.state, BatchState::Committed);
+        let again = store.schedule(&[withdrawal(ACCOUNT, number)]).unwrap();
+        assert_eq!(again, [Ok(Addition::Again)]);
+    }
+}
+
+/// The one who is second at the index of the ids waits for the first, and then finds it.
+#[test]
+fn the_same_id_for_another_account_waits_for_the_first_and_conflicts_with_it() {
+    let db = Database::postgres();
+    let store = db.open();
+    let mut first = PgConnection::establish(&db.postgres_url()).unwrap();
+    first
+        .batch_execute(
+            "begin;
+             insert into services values ('a', 1, 1);
+             insert into batches (service_id, batch_id, created_at)
+                 values ('a', decode(repeat('00', 64), 'hex'), 1);
+             insert into withdrawals (withdrawal_id, service_id, kind, pool, beneficiary, amount,
+                     batch_seq, created_at)
+                 select decode(repeat('00', 15) || '01', 'hex'), 'a', 'propose', 'p', 'b', '7', seq, 1
+                 from batches",
+        )
+        .unwrap();
+    let answer = thread::scope(|scope| {
+        let second = scope.spawn(|| store.schedule(&[withdrawal("b", 1)]).unwrap().remove(0));
+        let mut watcher = PgConnection::establish(&db.postgres_url()).unwrap();
+        wait_until_blocked(&mut watcher, "insert_withdrawals");
+        first.batch_execute("commit").unwrap();
+        second.join().unwrap()
+    });
+    assert_eq!(answer.unwrap_err().stored.service_id, service("a"));
+    assert_eq!(db.number("select count(*) as number from batches"), 1);
+    assert_eq!(store.depth(&service("b")).unwrap(), 0);
+}
