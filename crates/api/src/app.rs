@@ -7,6 +7,9 @@ use crate::{body::BodyReader, builder::Parts, intake::Intake, offload::Offload, 
 /// How many threads ask the store at once; it has as many connections by default.
 const READERS: usize = 8;
 
+/// How many threads write withdrawals at once. SQLite has one that writes, and a gas admin one turn.
+const WRITERS: usize = 4;
+
 /// What every request can use.
 pub(crate) struct App {
     pub(crate) parts: Parts,
@@ -16,6 +19,7 @@ pub(crate) struct App {
     /// One check of signatures for each core: more would only wait for one another.
     pub(crate) checking: Offload,
     pub(crate) reading: Offload,
+    pub(crate) writing: Offload,
     pub(crate) waiters: Semaphore,
     /// `true` when the end has begun.
     pub(crate) closing: watch::Receiver<bool>,
@@ -39,6 +43,7 @@ impl App {
             },
             checking: Offload::new(cores),
             reading: Offload::new(READERS),
+            writing: Offload::new(WRITERS),
             waiters: Semaphore::new(options.waiters),
             closing,
             parts,

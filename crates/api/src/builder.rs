@@ -1,18 +1,18 @@
 use std::{fmt, net::TcpListener, sync::Arc};
 
-use grid_batch_core::{InternalError, ServiceId};
+use grid_batch_core::{InternalError, ServiceId, WithdrawalRules};
 use grid_batch_store::Store;
 use thiserror::Error;
 
-use crate::{ApiOptions, RunningApi, running};
+use crate::{ApiOptions, RunningApi, running, stored::Stored};
 
 pub(crate) type ServiceRule = dyn Fn(&ServiceId) -> Result<(), String> + Send + Sync;
-pub(crate) type Stored = dyn Fn(&[ServiceId]) + Send + Sync;
 pub(crate) type Health = dyn Fn() -> Vec<String> + Send + Sync;
 
 /// Puts an interface together.
 ///
-/// Without more it serves every service, tells nobody what it stored, and is always healthy.
+/// Without more it takes batches, serves every service, tells nobody what it stored, and is always
+/// healthy.
 pub struct ApiBuilder {
     parts: Parts,
 }
@@ -25,6 +25,8 @@ pub(crate) struct Parts {
     pub(crate) service_rule: Arc<ServiceRule>,
     pub(crate) stored: Arc<Stored>,
     pub(crate) health: Arc<Health>,
+    /// Where there are any, the ledger is a chain, and takes withdrawals instead of batches.
+    pub(crate) rules: Option<Arc<dyn WithdrawalRules>>,
 }
 
 /// Why an interface cannot be built.
@@ -59,6 +61,7 @@ impl ApiBuilder {
             service_rule: Arc::new(|_| Ok(())),
             stored: Arc::new(|_| ()),
             health: Arc::new(Vec::new),
+            rules: None,
         };
         Self { parts }
     }
@@ -82,10 +85,18 @@ impl ApiBuilder {
     }
 
     /// Tells this, after each commit and before its senders are answered, which services have new
-    /// batches. It holds up the next commit.
+    /// batches; a withdrawal is one too. It holds up the next commit.
     #[must_use]
     pub fn with_stored(mut self, stored: impl Fn(&[ServiceId]) + Send + Sync + 'static) -> Self {
         self.parts.stored = Arc::new(stored);
+        self
+    }
+
+    /// Takes withdrawals from the pools of a chain instead of batches, by these rules. They must not
+    /// block.
+    #[must_use]
+    pub fn with_withdrawals(mut self, rules: Arc<dyn WithdrawalRules>) -> Self {
+        self.parts.rules = Some(rules);
         self
     }
 

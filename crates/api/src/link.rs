@@ -5,8 +5,10 @@ use axum::http::{
     request::Parts,
     uri::{Authority, PathAndQuery},
 };
-use grid_batch_core::{HeaderId, ServiceId};
+use grid_batch_core::{HeaderId, ServiceId, WithdrawalId};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use crate::query::Query;
 
 /// Left as they are: what a Scabbard service is named with, and what never needs to be escaped.
 const ESCAPED: &AsciiSet =
@@ -34,8 +36,28 @@ pub(crate) fn to_statuses(
 
 /// The address that was asked for.
 pub(crate) fn to_itself(request: &Parts, local: SocketAddr) -> String {
-    let path = request.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    to(request.uri.path_and_query().map_or("/", PathAndQuery::as_str), request, local)
+}
+
+/// The address of what is at this path.
+pub(crate) fn to(path: &str, request: &Parts, local: SocketAddr) -> String {
     format!("{}{path}", origin(request, local))
+}
+
+/// The address of the page of a list that begins after this withdrawal.
+pub(crate) fn to_next(
+    request: &Parts,
+    local: SocketAddr,
+    query: &Query,
+    last: &WithdrawalId,
+) -> String {
+    let mut link = to(request.uri.path(), request, local);
+    let _ = write!(link, "?before={last}");
+    for (name, value) in query.without("before") {
+        let [name, value] = [name, value].map(|text| utf8_percent_encode(text, ESCAPED));
+        let _ = write!(link, "&{name}={value}");
+    }
+    link
 }
 
 /// By which name the client reached us; our own address where it does not say.

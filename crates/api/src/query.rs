@@ -28,6 +28,20 @@ impl Query {
         Ok(first)
     }
 
+    /// Refuses names that are not `known`: a filter that is passed over would show too much.
+    pub(crate) fn check_names(&self, known: &'static [&'static str]) -> Result<(), ApiError> {
+        let other = self.0.iter().find(|(name, _)| !known.contains(&name.as_str()));
+        other.map_or(Ok(()), |(name, _)| {
+            Err(ApiError::UnknownName { name: Excerpt::of(name), known })
+        })
+    }
+
+    /// Everything but what stands under this name.
+    pub(crate) fn without(&self, name: &str) -> impl Iterator<Item = (&str, &str)> {
+        let others = self.0.iter().filter(move |pair| pair.0 != name);
+        others.map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     pub(crate) fn service_id(&self) -> Result<Option<ServiceId>, ApiError> {
         self.get("service_id")?.map(str::parse).transpose().map_err(ApiError::ServiceId)
     }
@@ -64,6 +78,14 @@ mod tests {
         let query = Query::parse(Some("a=1&b=1&a=1&b=2")).unwrap();
         assert_eq!(query.get("a"), Ok(Some("1")));
         assert_eq!(query.get("b"), Err(ApiError::Twice("b")));
+    }
+
+    #[test]
+    fn names_that_are_not_known_are_refused() {
+        let query = Query::parse(Some("a=1&b%3D=2&a=1")).unwrap();
+        assert_eq!(query.check_names(&["a", "b="]), Ok(()));
+        assert!(matches!(query.check_names(&["a"]), Err(ApiError::UnknownName { .. })));
+        assert_eq!(query.without("a").collect::<Vec<_>>(), [("b=", "2")]);
     }
 
     #[test]

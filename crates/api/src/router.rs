@@ -8,14 +8,20 @@ use axum::{
     routing,
 };
 use futures_util::FutureExt;
-use grid_batch_core::Excerpt;
+use grid_batch_core::{Excerpt, WithdrawalRules};
 use log::{debug, error, warn};
 
-use crate::{app::App, batches, body::discard, error::ApiError, health, statuses};
+use crate::{
+    app::App, batches, body::discard, error::ApiError, health, pools::Pools, rewards, statuses,
+    withdrawals,
+};
 
 pub(crate) fn router(app: Arc<App>) -> Router {
-    Router::new()
-        .route("/batches", routing::post(batches::submit))
+    let taken = match app.parts.rules.clone() {
+        Some(rules) => withdrawals_instead_of_batches(Arc::clone(&app), rules),
+        None => batches_only(),
+    };
+    taken
         .route("/batch_statuses", routing::get(statuses::get).post(statuses::post))
         .route("/health", routing::get(health::get))
         .fallback(not_found)
@@ -24,16 +30,41 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
+fn batches_only() -> Router<Arc<App>> {
+    let without_pools = || routing::any(|request| refuse(request, ApiError::NoPools));
+    Router::new()
+        .route("/batches", routing::post(batches::submit))
+        .route("/withdrawals", without_pools())
+        .route("/withdrawals/{*rest}", without_pools())
+        .route("/rewards", without_pools())
+        .route("/rewards/{*rest}", without_pools())
+}
+
+fn withdrawals_instead_of_batches(
+    app: Arc<App>,
+    rules: Arc<dyn WithdrawalRules>,
+) -> Router<Arc<App>> {
+    let pools = Arc::new(Pools { app, rules });
+    Router::new()
+        .route("/batches", routing::any(|request| refuse(request, ApiError::NoBatchesHere)))
+        .merge(withdrawals::routes().with_state(Arc::clone(&pools)))
+        .merge(rewards::routes().with_state(pools))
+}
+
 async fn not_found(request: Request) -> ApiError {
-    let (request, body) = request.into_parts();
-    discard(&request.headers, body);
-    ApiError::NotFound
+    refuse(request, ApiError::NotFound).await
 }
 
 async fn other_method(request: Request) -> ApiError {
+    let method = Excerpt::of(request.method().as_str());
+    refuse(request, ApiError::Method(method)).await
+}
+
+/// Refuses whatever is sent to an address.
+async fn refuse(request: Request, error: ApiError) -> ApiError {
     let (request, body) = request.into_parts();
     discard(&request.headers, body);
-    ApiError::Method(Excerpt::of(request.method.as_str()))
+    error
 }
 
 /// Answers even where a handler panics, and logs.

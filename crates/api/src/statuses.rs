@@ -5,8 +5,7 @@ use axum::{
     extract::{Request, State},
 };
 use grid_batch_core::{BatchState, HeaderId, ServiceId};
-use grid_batch_store::{Store, StoreError};
-use log::warn;
+use grid_batch_store::Store;
 
 use crate::{
     app::App,
@@ -83,7 +82,7 @@ impl Asked {
     }
 
     pub(crate) fn read_one(&self, store: &Store, id: HeaderId) -> Result<BatchStatus, ApiError> {
-        let mut found = store.find(&id).map_err(unreadable)?;
+        let mut found = store.find(&id).map_err(ApiError::not_read)?;
         if let Some(service) = &self.service {
             found.retain(|batch| batch.service_id == *service);
         }
@@ -95,12 +94,7 @@ impl Asked {
         if batch.progress.state != BatchState::Invalid {
             return Ok(BatchStatus::of(batch, Vec::new()));
         }
-        let story = store.story(&batch.service_id, &id).map_err(unreadable)?;
+        let story = store.story(&batch.service_id, &id).map_err(ApiError::not_read)?;
         Ok(BatchStatus::of(batch, story.map_or_else(Vec::new, |story| story.receipts)))
     }
-}
-
-fn unreadable(error: StoreError) -> ApiError {
-    warn!(error:%; "statuses could not be read");
-    ApiError::NotRead
 }

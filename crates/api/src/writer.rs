@@ -9,7 +9,11 @@ use grid_batch_store::{Addition, Conflict, StoreError};
 use log::{debug, error, warn};
 use tokio::sync::mpsc::Receiver;
 
-use crate::{builder::Stored, error::ApiError, intake::Parcel};
+use crate::{
+    error::ApiError,
+    intake::Parcel,
+    stored::{Stored, tell},
+};
 
 /// The most batches in one commit, and the most bytes; a single request may have more.
 const GROUP_BATCHES: usize = 500;
@@ -99,9 +103,7 @@ impl<A: Fn(&[&[NewBatch]]) -> Result<Added, StoreError>> Writer<A> {
             return;
         }
         let services: Vec<ServiceId> = services.into_iter().cloned().collect();
-        if catch_unwind(AssertUnwindSafe(|| (self.stored)(&services))).is_err() {
-            error!(services = services.len(); "whoever is told of new batches panicked");
-        }
+        tell(&*self.stored, &services);
     }
 }
 

@@ -10,3 +10,4 @@ mod intake;
 mod paths;
 mod rubbish;
 mod statuses;
+mod withdrawals;

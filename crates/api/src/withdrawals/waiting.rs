@@ -1,0 +1,46 @@
+use grid_batch_store::WithdrawalStory;
+
+use crate::{time::rfc3339, withdrawals::standing::Standing};
+
+/// What a withdrawal waits for, for people; nothing, where it has ended.
+pub(crate) fn waits_for(story: &WithdrawalStory) -> Option<String> {
+    let seen = story.nonce.as_ref().and_then(|nonce| nonce.note.as_deref());
+    let waits_for = match Standing::of(story) {
+        Standing::Withdrawn | Standing::Failed => return None,
+        Standing::Held => for_a_person(story, seen),
+        Standing::Scheduled => for_its_turn(story.ahead),
+        Standing::Parked => for_a_gate(story),
+        Standing::Submitting => "to be sent, and to be answered".to_owned(),
+        Standing::InDoubt => seen.unwrap_or("to learn whether it was sent").to_owned(),
+        Standing::Pending => seen.unwrap_or("to be mined").to_owned(),
+        Standing::Mined => seen.unwrap_or("to be final").to_owned(),
+    };
+    match story.cancelled_at {
+        Some(_) => Some(format!("to be cancelled, where that can still be; {waits_for}")),
+        None => Some(waits_for),
+    }
+}
+
+fn for_a_person(story: &WithdrawalStory, seen: Option<&str>) -> String {
+    let reason = story.batch.held.as_ref().map_or("", |held| &held.reason);
+    match seen {
+        Some(seen) => format!("a person to decide: {reason} ({seen})"),
+        None => format!("a person to decide: {reason}"),
+    }
+}
+
+fn for_its_turn(ahead: Option<u64>) -> String {
+    match ahead {
+        None | Some(0) => "its turn".to_owned(),
+        Some(1) => "1 withdrawal of its gas admin comes before it".to_owned(),
+        Some(ahead) => format!("{ahead} withdrawals of its gas admin come before it"),
+    }
+}
+
+fn for_a_gate(story: &WithdrawalStory) -> String {
+    let reason = story.batch.last_error.as_deref().unwrap_or("to be tried again");
+    match story.batch.next_try_at {
+        Some(time) => format!("{reason}; it is looked at again at {}", rfc3339(time)),
+        None => reason.to_owned(),
+    }
+}
