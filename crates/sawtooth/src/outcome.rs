@@ -146,7 +146,7 @@ mod tests {
                 Outcome::Rejected => (413, 413),
                 Outcome::Busy => (429, 429),
                 Outcome::Refused => (300, 499),
-                Outcome::NotSent => panic!("{status} came from somebody"),
+                Outcome::NotSent | Outcome::Parked => panic!("{status} came from somebody"),
                 Outcome::Unknown => continue,
             };
             assert!((first..=last).contains(&status), "{status} is {outcome}");
