@@ -14,6 +14,8 @@ trap 'rm -rf "$directory"' EXIT
 start() {
   port=$1
   shift
+  # The node empties it itself, but perhaps after we have looked for what the one before wrote there.
+  : >"$directory/log"
   "$@" --host 127.0.0.1 --port "$port" --state "$directory/state" --cache-path "$directory/cache" \
     --preserve-historical-states --config-out "$directory/accounts" </dev/null >"$directory/log" 2>&1 &
   node=$!

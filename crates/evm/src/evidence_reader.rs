@@ -1,0 +1,101 @@
+use std::{fmt, sync::Arc};
+
+use futures_core::future::BoxFuture;
+use grid_batch_core::{
+    BatchResult, Doubt, Evidence, EvidenceReader, OpenNonce, Payment, ScopeId, Spent,
+};
+
+use crate::{
+    AccountScopeId,
+    asking::{first_sighting, usable},
+    lost::is_lost,
+    node::Node,
+    shared::Shared,
+    sighting::Sighting,
+};
+
+/// Says whether a withdrawal is to be sent again: always with the nonce that it has.
+pub struct EvmEvidenceReader(pub(crate) Arc<Shared>);
+
+impl EvmEvidenceReader {
+    async fn find(&self, doubt: &Doubt) -> BatchResult<Evidence> {
+        let scope = usable(AccountScopeId::from_service_id(&doubt.service_id))?;
+        let payment = self.0.records.payment(&doubt.service_id, doubt.batch_id).await?;
+        // What is no withdrawal, the sender rejects.
+        let Some(payment) = payment else { return Ok(Evidence::Repeatable) };
+        let Some(open) = &payment.open else { return Ok(Evidence::Repeatable) };
+        if let Some(spent) = &open.spent {
+            return Ok(evidence_of(spent));
+        }
+        let nodes = self.0.nodes_of(&self.0.asking, &doubt.service_id, &doubt.batch_id)?;
+        let (_, sighting) = first_sighting(&nodes, scope.address(), open).await?;
+        self.weigh(&scope, &payment, open, &sighting, &nodes).await
+    }
+
+    async fn weigh(
+        &self,
+        scope: &AccountScopeId,
+        payment: &Payment,
+        open: &OpenNonce,
+        sighting: &Sighting<'_>,
+        nodes: &[Node],
+    ) -> BatchResult<Evidence> {
+        Ok(match sighting {
+            Sighting::Mined(_) => Evidence::Present,
+            Sighting::Elsewhere if self.may_have_another(scope, payment, open, nodes).await? => {
+                Evidence::Repeatable
+            }
+            Sighting::Elsewhere => Evidence::Inconclusive,
+            Sighting::Gone => Evidence::Repeatable,
+            Sighting::Waiting if is_to_cancel(payment, open) || self.waits_too_long(open) => {
+                Evidence::Repeatable
+            }
+            Sighting::Waiting => Evidence::Present,
+        })
+    }
+
+    /// Only a person lets a withdrawal have another nonce: by having it tried anew.
+    async fn may_have_another(
+        &self,
+        scope: &AccountScopeId,
+        payment: &Payment,
+        open: &OpenNonce,
+        nodes: &[Node],
+    ) -> BatchResult<bool> {
+        if open.generation == payment.generation {
+            return Ok(false);
+        }
+        Ok(is_lost(nodes, &self.0, scope.address(), open).await?)
+    }
+
+    fn waits_too_long(&self, open: &OpenNonce) -> bool {
+        let now = self.0.clock.now();
+        let sent_at = open.transactions.iter().filter_map(|transaction| transaction.sent_at).max();
+        sent_at.is_none_or(|sent_at| now.since(sent_at) > self.0.resend_after)
+    }
+}
+
+fn is_to_cancel(payment: &Payment, open: &OpenNonce) -> bool {
+    payment.cancelled && !open.transactions.iter().any(|transaction| transaction.signed.cancels)
+}
+
+/// What is known for good. All but a commit is read as a status; it only must not be sent again.
+fn evidence_of(spent: &Spent) -> Evidence {
+    match spent {
+        Spent::Withdrawn { .. } => Evidence::Committed,
+        Spent::Reverted | Spent::Cancelled => Evidence::Present,
+        Spent::Elsewhere => Evidence::Repeatable,
+    }
+}
+
+impl EvidenceReader for EvmEvidenceReader {
+    fn find_evidence<'a>(&'a self, doubt: &'a Doubt) -> BoxFuture<'a, BatchResult<Evidence>> {
+        Box::pin(self.find(doubt))
+    }
+}
+
+impl fmt::Debug for EvmEvidenceReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EvmEvidenceReader").field("nodes", &self.0.nodes).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,150 @@
+use std::{fmt, str::FromStr};
+
+use alloy_primitives::{Address, B256, Signature};
+use secp256k1::{
+    Message, SecretKey,
+    ecdsa::{RecoverableSignature, RecoveryId},
+};
+use thiserror::Error;
+
+/// The secret key of an account that pays for gas. It is never shown: not in `Debug`, and not in
+/// errors.
+///
+/// ```
+/// use grid_batch_evm::GasAdminKey;
+///
+/// let key: GasAdminKey = "07".repeat(32).parse()?;
+/// assert!(format!("{key:?}").contains(&key.address().to_string()));
+/// assert!(!format!("{key:?}").contains("0707"));
+/// # Ok::<(), grid_batch_evm::GasAdminKeyError>(())
+/// ```
+#[derive(Clone)]
+pub struct GasAdminKey {
+    secret: SecretKey,
+    address: Address,
+}
+
+/// Why a text is not a [`GasAdminKey`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum GasAdminKeyError {
+    /// The text is not 32 bytes in hex.
+    #[error("the secret key is not written as 64 hex digits")]
+    Text,
+    /// The number is zero, or too high.
+    #[error("the secret key is not a number between 1 and the order of secp256k1")]
+    Range,
+}
+
+impl GasAdminKey {
+    /// The account's address.
+    pub fn address(&self) -> Address {
+        self.address
+    }
+
+    /// Signs a hash. The same hash has the same signature (RFC 6979), so what is signed again is the
+    /// same transaction.
+    pub(crate) fn sign(&self, hash: B256) -> Signature {
+        let message = Message::from_digest(hash.0);
+        let signature = RecoverableSignature::sign_ecdsa_recoverable(message, &self.secret);
+        let (id, bytes) = signature.serialize_compact();
+        // Two and three come up once in 2^127 signatures, and no chain takes them.
+        let is_odd = id == RecoveryId::One;
+        Signature::from_bytes_and_parity(&bytes, is_odd)
+    }
+}
+
+impl FromStr for GasAdminKey {
+    type Err = GasAdminKeyError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let text = text.trim();
+        let mut bytes = [0; 32];
+        let digits = text.strip_prefix("0x").unwrap_or(text);
+        if digits.len() != 2 * bytes.len() || base16ct::mixed::decode(digits, &mut bytes).is_err() {
+            return Err(GasAdminKeyError::Text);
+        }
+        let secret = SecretKey::from_secret_bytes(bytes).map_err(|_| GasAdminKeyError::Range)?;
+        let public = secret.public_key().serialize_uncompressed();
+        Ok(Self { secret, address: Address::from_raw_public_key(&public[1..]) })
+    }
+}
+
+impl Drop for GasAdminKey {
+    fn drop(&mut self) {
+        self.secret.non_secure_erase();
+    }
+}
+
+impl fmt::Debug for GasAdminKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GasAdminKey(of {})", self.address)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use alloy_primitives::{address, keccak256};
+    use secp256k1::PublicKey;
+
+    /// The first of the accounts that every development chain has.
+    const DEVELOPMENT: &str = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+
+    pub(crate) fn key() -> GasAdminKey {
+        DEVELOPMENT.parse().unwrap()
+    }
+
+    /// Who signed this hash.
+    pub(crate) fn signer(signature: &Signature, hash: B256) -> Address {
+        let bytes = signature.as_bytes();
+        let id = RecoveryId::try_from(i32::from(signature.v())).unwrap();
+        let signature = RecoverableSignature::from_compact(&bytes[..64], id).unwrap();
+        let public: PublicKey = signature.recover(Message::from_digest(hash.0)).unwrap();
+        Address::from_raw_public_key(&public.serialize_uncompressed()[1..])
+    }
+
+    #[test]
+    fn the_address_is_the_one_that_chains_know() {
+        let expected = address!("0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
+        let upper = DEVELOPMENT.to_uppercase();
+        for text in [DEVELOPMENT, &upper, &format!("0x{DEVELOPMENT}"), &format!(" {DEVELOPMENT}\n")]
+        {
+            assert_eq!(text.parse::<GasAdminKey>().unwrap().address(), expected);
+        }
+    }
+
+    #[test]
+    fn the_address_is_recovered_from_what_it_signed() {
+        for text in ["", "a", "b", "c", "d"] {
+            let hash = keccak256(text);
+            let signature = key().sign(hash);
+            assert_eq!(signer(&signature, hash), key().address());
+            assert_eq!(signature, signature.normalized_s());
+            assert_eq!(signature, key().sign(hash));
+        }
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused_without_being_shown() {
+        for (text, expected) in [
+            ("5ec12e7".to_owned(), GasAdminKeyError::Text),
+            ("5ec12e7x".repeat(8), GasAdminKeyError::Text),
+            ("00".repeat(33), GasAdminKeyError::Text),
+            (format!("0x0x{}", "11".repeat(31)), GasAdminKeyError::Text),
+            ("00".repeat(32), GasAdminKeyError::Range),
+            ("ff".repeat(32), GasAdminKeyError::Range),
+        ] {
+            let error = text.parse::<GasAdminKey>().unwrap_err();
+            assert_eq!(error, expected);
+            assert!(!error.to_string().contains(&text));
+        }
+    }
+
+    #[test]
+    fn debug_shows_the_address_only() {
+        assert_eq!(
+            format!("{:?}", key()),
+            "GasAdminKey(of 0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266)"
+        );
+    }
+}

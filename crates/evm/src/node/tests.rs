@@ -1,0 +1,293 @@
+use std::time::Duration;
+
+use alloy_primitives::{Address, B256, Bytes, U256, address, b256};
+use grid_batch_http::{HttpClient, HttpOptions};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use super::*;
+use crate::served::Served;
+
+const ACCOUNT: Address = address!("0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
+const POOL: Address = address!("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed");
+const HASH: B256 = b256!("0x91aa418bfd26049fe46510fca1b7593f8348efbf8e8e29a3844bb16584ff1448");
+
+/// The node at an address.
+pub(crate) fn node_at(url: &str) -> Node {
+    Node::new(HttpClient::new(&HttpOptions::default()).unwrap(), url)
+}
+
+/// A server that answers every question with what `answer` says of its method: a `result` or an
+/// `error`.
+pub(crate) async fn node_that<A>(answer: A) -> (Served, Node)
+where
+    A: Fn(&str) -> Value + Send + Sync + 'static,
+{
+    let served = Served::by(move |question| {
+        let question: Value = serde_json::from_str(question).unwrap();
+        let mut said = answer(question["method"].as_str().unwrap());
+        said["jsonrpc"] = json!("2.0");
+        said["id"] = question["id"].clone();
+        ("200 OK".to_owned(), said.to_string())
+    })
+    .await;
+    let node = node_at(served.url());
+    (served, node)
+}
+
+async fn node_with_result(result: Value) -> (Served, Node) {
+    node_that(move |_| json!({"result": result})).await
+}
+
+async fn answered(status: &str, body: &str) -> Result<u64, NodeError> {
+    let served = Served::always(status, body).await;
+    node_at(served.url()).block_number().await
+}
+
+#[tokio::test]
+async fn a_question_is_one_post_with_an_id_of_its_own() {
+    let (served, node) = node_with_result(json!("0x7a69")).await;
+    assert_eq!(node.chain_id().await, Ok(31_337));
+    assert_eq!(node.block_number().await, Ok(31_337));
+    let asked: Vec<Value> =
+        served.bodies().iter().map(|body| serde_json::from_str(body).unwrap()).collect();
+    let question =
+        |id: u64, method: &str| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": []});
+    assert_eq!(asked, [question(1, "eth_chainId"), question(2, "eth_blockNumber")]);
+}
+
+#[tokio::test]
+async fn questions_have_their_parameters() {
+    let (served, node) = node_with_result(json!("0x10")).await;
+    let data = Bytes::from_static(&[0xf0, 0x85]);
+    node.nonce_at(ACCOUNT, BlockTag::Number(257)).await.unwrap();
+    node.balance(ACCOUNT).await.unwrap();
+    node.call(ACCOUNT, POOL, &data, BlockTag::Latest).await.unwrap();
+    node.estimate_gas(ACCOUNT, POOL, &data).await.unwrap();
+    let _ = node.fee_history().await;
+    let _ = node.send_raw(&data).await;
+    let _ = node.receipt(HASH).await;
+    let params: Vec<Value> = served
+        .bodies()
+        .iter()
+        .map(|body| serde_json::from_str::<Value>(body).unwrap()["params"].take())
+        .collect();
+    let (account, pool) = (format!("{ACCOUNT:#x}"), format!("{POOL:#x}"));
+    let call = json!({"from": account, "to": pool, "data": "0xf085"});
+    assert_eq!(
+        params,
+        [
+            json!([account, "0x101"]),
+            json!([account, "latest"]),
+            json!([call, "latest"]),
+            json!([call, "latest"]),
+            json!(["0x4", "latest", [50]]),
+            json!(["0xf085"]),
+            json!([HASH.to_string()]),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn numbers_that_are_too_large_are_errors() {
+    let large = format!("0x1{}", "0".repeat(16));
+    let (_served, node) = node_with_result(json!(large)).await;
+    assert_eq!(node.balance(ACCOUNT).await, Ok(U256::from(1u128 << 64)));
+    assert_eq!(node.gas_price().await, Ok(1 << 64));
+    let error = node.block_number().await.unwrap_err().to_string();
+    assert!(error.contains("eth_blockNumber: \"0x10000000000000000\" is no number"), "{error}");
+}
+
+#[tokio::test]
+async fn an_account_without_code_is_no_contract() {
+    for (code, expected) in [("0x", false), ("0x60", true)] {
+        let (_served, node) = node_with_result(json!(code)).await;
+        assert_eq!(node.has_code(POOL).await, Ok(expected));
+    }
+}
+
+#[tokio::test]
+async fn a_receipt_is_read() {
+    let log = json!({
+        "address": POOL, "topics": [HASH], "data": "0x11", "blockNumber": "0x5", "removed": false,
+    });
+    let receipt = json!({
+        "transactionHash": HASH, "status": "0x1", "blockNumber": "0x5", "blockHash": HASH,
+        "logs": [log], "gasUsed": "0x5208", "contractAddress": null,
+    });
+    let (_served, node) = node_with_result(receipt).await;
+    let log = Log { address: POOL, topics: vec![HASH], data: Bytes::from_static(&[0x11]) };
+    let expected = Receipt { status: true, block_number: 5, logs: vec![log] };
+    assert_eq!(node.receipt(HASH).await, Ok(Some(expected)));
+}
+
+#[tokio::test]
+async fn what_is_in_no_block_has_no_receipt() {
+    let waiting = json!({
+        "transactionHash": HASH, "status": "0x1", "blockNumber": null, "blockHash": null, "logs": [],
+    });
+    for result in [json!(null), waiting] {
+        let (_served, node) = node_with_result(result).await;
+        assert_eq!(node.receipt(HASH).await, Ok(None));
+    }
+}
+
+#[tokio::test]
+async fn a_receipt_that_does_not_say_how_it_went_is_an_error() {
+    for status in [json!(null), json!("0x2"), json!(true), json!("1")] {
+        let receipt = json!({
+            "transactionHash": HASH, "status": status, "blockNumber": "0x5", "blockHash": HASH,
+            "logs": [],
+        });
+        let (_served, node) = node_with_result(receipt).await;
+        let error = node.receipt(HASH).await.unwrap_err();
+        assert!(matches!(error, NodeError::Answer(_)), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_receipt_of_another_transaction_is_an_error() {
+    let receipt = json!({
+        "transactionHash": B256::ZERO, "status": "0x1", "blockNumber": "0x5", "blockHash": HASH,
+        "logs": [],
+    });
+    let (_served, node) = node_with_result(receipt).await;
+    let error = node.receipt(HASH).await.unwrap_err();
+    assert!(error.to_string().contains("the receipt is of 0x0000"), "{error}");
+}
+
+#[tokio::test]
+async fn a_node_knows_what_it_has() {
+    for (result, known) in [(json!(null), false), (json!({"hash": HASH}), true)] {
+        let (_served, node) = node_with_result(result).await;
+        assert_eq!(node.knows(HASH).await, Ok(known));
+    }
+}
+
+#[tokio::test]
+async fn a_fee_history_is_read() {
+    let history = json!({
+        "oldestBlock": "0x2",
+        "baseFeePerGas": ["0x1", "0x2", "0x3"],
+        "gasUsedRatio": [0.5, 0.0],
+        "reward": [["0x2"], ["0x0"], []],
+    });
+    let (_served, node) = node_with_result(history).await;
+    let expected = FeeHistory { next_base_fee: Some(3), median_tips: vec![2, 0] };
+    assert_eq!(node.fee_history().await, Ok(expected));
+}
+
+#[tokio::test]
+async fn a_chain_without_a_base_fee_has_none() {
+    for history in [
+        json!({"baseFeePerGas": ["0x0", "0x0"], "reward": null}),
+        json!({"baseFeePerGas": null}),
+        json!({"baseFeePerGas": []}),
+        json!({}),
+    ] {
+        let (_served, node) = node_with_result(history).await;
+        let expected = FeeHistory { next_base_fee: None, median_tips: vec![] };
+        assert_eq!(node.fee_history().await, Ok(expected));
+    }
+}
+
+#[tokio::test]
+async fn a_node_may_suggest_no_tip() {
+    let error = json!({"error": {"code": -32601, "message": "the method does not exist"}});
+    let (_served, node) = node_that(move |_| error.clone()).await;
+    assert_eq!(node.max_priority_fee().await, Ok(None));
+    let (_served, node) = node_with_result(json!("0x3b9aca00")).await;
+    assert_eq!(node.max_priority_fee().await, Ok(Some(1_000_000_000)));
+}
+
+#[tokio::test]
+async fn a_refusal_has_its_code_its_words_and_its_data() {
+    for (data, expected) in [
+        (json!("0x08c3"), Some(Bytes::from_static(&[0x08, 0xc3]))),
+        (json!("Reverted 0x08c3"), Some(Bytes::from_static(&[0x08, 0xc3]))),
+        (json!({"data": "0x08c3"}), Some(Bytes::from_static(&[0x08, 0xc3]))),
+        (json!("0x"), Some(Bytes::new())),
+        (json!("0x0g"), None),
+        (json!("some words"), None),
+        (json!(7), None),
+        (json!(null), None),
+    ] {
+        let error = json!({"code": 3, "message": "execution\nreverted", "data": data});
+        let (_served, node) = node_that(move |_| json!({"error": error})).await;
+        let expected =
+            NodeError::Rpc { code: 3, message: "execution reverted".to_owned(), data: expected };
+        assert_eq!(node.gas_price().await, Err(expected));
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_counts_whatever_the_http_status() {
+    for (status, id) in [("400 No", json!(null)), ("500 No", json!(1)), ("200 OK", json!(1))] {
+        let body = json!({"id": id, "error": {"code": -32000, "message": "nonce too low"}});
+        let error = answered(status, &body.to_string()).await.unwrap_err();
+        assert_eq!(error.to_string(), "the node says: nonce too low (code -32000)");
+    }
+    let error = answered("200 OK", r#"{"id": 1, "error": "no words"}"#).await.unwrap_err();
+    assert_eq!(error.to_string(), "the node says: \"no words\" (code 0)");
+}
+
+#[tokio::test]
+async fn a_busy_node_says_for_how_long() {
+    let limit =
+        json!({"id": 1, "error": {"code": -32005, "message": "limit exceeded"}}).to_string();
+    for (status, code, body, text) in [
+        ("429 No", 429, "slow down", "slow down"),
+        ("503 No", 503, r#"{"id": 1, "result": "0x1"}"#, r#"{"id": 1, "result": "0x1"}"#),
+        ("200 OK", 200, &limit, "limit exceeded"),
+    ] {
+        let error = answered(&format!("{status}\r\nretry-after: 7"), body).await.unwrap_err();
+        let retry_after = Some(Duration::from_secs(7));
+        let busy = NodeError::Busy { status: code, retry_after, text: text.to_owned() };
+        assert_eq!(error, busy);
+    }
+}
+
+#[tokio::test]
+async fn what_answers_in_the_nodes_place_is_no_node() {
+    for body in ["<html>\nBad Gateway", r#"{"id": 1, "result": "0x1"}"#, ""] {
+        let error = answered("502 Bad Gateway", body).await.unwrap_err();
+        assert!(matches!(error, NodeError::Status { status: 502, .. }), "{error}");
+        assert!(!error.to_string().contains('\n'), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_to_another_question_is_none() {
+    for body in [
+        r#"{"id": 2, "result": "0x1"}"#,
+        r#"{"id": "1", "result": "0x1"}"#,
+        r#"{"result": "0x1"}"#,
+        r#"{"id": 1}"#,
+        r#"{"id": 1, "result": null}"#,
+        r#"{"id": 1, "error": null}"#,
+        r#"{"id": 2, "error": {"code": -32000, "message": "already known"}}"#,
+        r#"[{"id": 1, "result": "0x1"}]"#,
+        "null",
+        "it works!",
+        "",
+    ] {
+        let error = answered("200 OK", body).await.unwrap_err();
+        assert!(matches!(error, NodeError::Answer(_)), "{body}: {error}");
+    }
+    assert_eq!(answered("200 OK", r#"{"id": 1, "result": "0x1", "error": null}"#).await, Ok(1));
+}
+
+#[tokio::test]
+async fn what_was_not_sent_is_told_from_what_was_not_answered() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let hang_up = async { drop(listener.accept().await.unwrap()) };
+    let node = node_at(&url);
+    let (error, ()) = tokio::join!(node.block_number(), hang_up);
+    assert!(matches!(error, Err(NodeError::NoAnswer(_))), "{error:?}");
+    drop(listener);
+    let error = node_at(&url).block_number().await.unwrap_err();
+    assert!(matches!(error, NodeError::NotSent(_)), "{error}");
+    let error = node_at("no address").block_number().await.unwrap_err();
+    assert!(matches!(error, NodeError::Address(_)), "{error}");
+}

@@ -1,0 +1,95 @@
+use std::{fmt, sync::Arc};
+
+use grid_batch_core::{
+    BatchError, BatchResult, HeaderId, NewSigned, Payment, ServiceId, SignedTransaction,
+    SigningStore, Spent, Turn,
+};
+use tokio::task::spawn_blocking;
+
+/// The store, for those who must not block their thread.
+///
+/// What is begun is done as a whole, though nobody waits for it any more.
+#[derive(Clone)]
+pub(crate) struct Records(Arc<dyn SigningStore>);
+
+impl Records {
+    pub(crate) fn new(store: Arc<dyn SigningStore>) -> Self {
+        Self(store)
+    }
+
+    async fn with<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn SigningStore) -> BatchResult<T> + Send + 'static,
+    ) -> BatchResult<T> {
+        let store = Arc::clone(&self.0);
+        let ended = spawn_blocking(move || work(&*store)).await;
+        ended.unwrap_or_else(|error| Err(BatchError::InternalError(format!("the store: {error}"))))
+    }
+
+    pub(crate) async fn payment(
+        &self,
+        service_id: &ServiceId,
+        batch_id: HeaderId,
+    ) -> BatchResult<Option<Payment>> {
+        let service_id = service_id.clone();
+        self.with(move |store| store.payment(&service_id, &batch_id)).await
+    }
+
+    pub(crate) async fn sign_first(
+        &self,
+        turn: &Turn,
+        at_least: u64,
+        mut sign: impl FnMut(u64) -> BatchResult<NewSigned> + Send + 'static,
+    ) -> BatchResult<Option<SignedTransaction>> {
+        let turn = turn.clone();
+        self.with(move |store| store.sign_first(&turn, at_least, &mut sign)).await
+    }
+
+    pub(crate) async fn sign_again(
+        &self,
+        turn: &Turn,
+        signed: NewSigned,
+    ) -> BatchResult<Option<SignedTransaction>> {
+        let turn = turn.clone();
+        self.with(move |store| store.sign_again(&turn, signed)).await
+    }
+
+    pub(crate) async fn signed_from(
+        &self,
+        service_id: &ServiceId,
+        nonce: u64,
+    ) -> BatchResult<Vec<NewSigned>> {
+        let service_id = service_id.clone();
+        self.with(move |store| store.signed_from(&service_id, nonce)).await
+    }
+
+    pub(crate) async fn mark_sent(&self, hash: [u8; 32], error: Option<String>) -> BatchResult<()> {
+        self.with(move |store| store.mark_sent(&hash, error.as_deref())).await
+    }
+
+    pub(crate) async fn note(
+        &self,
+        service_id: &ServiceId,
+        nonce: u64,
+        note: Option<String>,
+    ) -> BatchResult<()> {
+        let service_id = service_id.clone();
+        self.with(move |store| store.note(&service_id, nonce, note.as_deref())).await
+    }
+
+    pub(crate) async fn spend(
+        &self,
+        service_id: &ServiceId,
+        nonce: u64,
+        spent: Spent,
+    ) -> BatchResult<()> {
+        let service_id = service_id.clone();
+        self.with(move |store| store.spend(&service_id, nonce, &spent)).await
+    }
+}
+
+impl fmt::Debug for Records {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Records(..)")
+    }
+}

@@ -1,0 +1,97 @@
+use std::collections::HashMap;
+
+use alloy_primitives::Address;
+use grid_batch_core::{ScopeId, ServiceId, WithdrawalRules};
+
+use crate::{
+    AccountScopeId,
+    address::{parse_address, parse_beneficiary},
+    amount::parse_amount,
+};
+
+/// The pools that are served, each with the account that pays for its gas.
+///
+/// ```
+/// use grid_batch_core::WithdrawalRules;
+/// use grid_batch_evm::{AccountScopeId, PoolRules, parse_address};
+///
+/// let pool = parse_address("0xd8da6bf26964af9d7eed9e03e53415d37aa96045")?;
+/// let admin = parse_address("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed")?;
+/// let rules = PoolRules::new([(pool, AccountScopeId::new(137, admin))]);
+///
+/// let (shown, _) = rules.pool("0xd8da6bf26964af9d7eed9e03e53415d37aa96045").unwrap();
+/// assert_eq!(shown, "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045");
+/// assert!(rules.amount("1.5").is_err());
+/// # Ok::<(), grid_batch_evm::AddressError>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct PoolRules {
+    services: HashMap<Address, ServiceId>,
+}
+
+impl PoolRules {
+    /// Rules for these pools.
+    pub fn new(pools: impl IntoIterator<Item = (Address, AccountScopeId)>) -> Self {
+        let services =
+            pools.into_iter().map(|(pool, account)| (pool, account.service_id().clone())).collect();
+        Self { services }
+    }
+}
+
+impl WithdrawalRules for PoolRules {
+    fn pool(&self, text: &str) -> Result<(String, ServiceId), String> {
+        let pool = parse_address(text).map_err(|error| error.to_string())?;
+        match self.services.get(&pool) {
+            Some(service) => Ok((pool.to_string(), service.clone())),
+            None => Err(format!("the pool {pool} is not served here")),
+        }
+    }
+
+    fn beneficiary(&self, text: &str) -> Result<String, String> {
+        parse_beneficiary(text)
+            .map(|address| address.to_string())
+            .map_err(|error| error.to_string())
+    }
+
+    fn amount(&self, text: &str) -> Result<String, String> {
+        parse_amount(text).map(|amount| amount.to_string()).map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POOL: &str = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
+    const OTHER: &str = "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359";
+
+    fn rules() -> (PoolRules, AccountScopeId) {
+        let account = AccountScopeId::new(1, Address::repeat_byte(7));
+        (PoolRules::new([(POOL.parse().unwrap(), account.clone())]), account)
+    }
+
+    #[test]
+    fn a_pool_is_ordered_by_the_account_that_pays_its_gas() {
+        let (rules, account) = rules();
+        let expected = (POOL.to_owned(), account.service_id().clone());
+        assert_eq!(rules.pool(&POOL.to_lowercase()), Ok(expected.clone()));
+        assert_eq!(rules.pool(POOL), Ok(expected));
+    }
+
+    #[test]
+    fn a_pool_that_is_not_served_is_named() {
+        let (rules, _) = rules();
+        let error = rules.pool(&OTHER.to_lowercase()).unwrap_err();
+        assert_eq!(error, format!("the pool {OTHER} is not served here"));
+        assert!(rules.pool("pool").unwrap_err().contains("0x and 40 hex digits"));
+    }
+
+    #[test]
+    fn a_beneficiary_and_an_amount_come_to_the_one_form() {
+        let (rules, _) = rules();
+        assert_eq!(rules.beneficiary(&OTHER.to_lowercase()).as_deref(), Ok(OTHER));
+        assert!(rules.beneficiary(&Address::ZERO.to_string()).is_err());
+        assert_eq!(rules.amount("15").as_deref(), Ok("15"));
+        assert!(rules.amount("1.5").unwrap_err().contains("whole number"));
+    }
+}

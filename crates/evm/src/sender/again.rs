@@ -1,0 +1,111 @@
+use grid_batch_core::{NewSigned, OpenNonce, SignedTransaction, Spent, SubmissionAnswer};
+
+use crate::{
+    bid::{Bid, raise, would_be_taken},
+    lost::is_lost,
+    price::Quote,
+    refusal::Refusal,
+    sender::{
+        answer::{self, Step},
+        task::Task,
+    },
+    sighting::Sighting,
+    transaction::{TransactionError, cancel, resign},
+};
+
+impl Task<'_> {
+    /// Goes on with the nonce that the withdrawal has. It gets no other, unless a person has it
+    /// tried anew after this one was lost.
+    pub(crate) async fn again(&self, open: &OpenNonce) -> Step<SubmissionAnswer> {
+        let sighting = Sighting::at(&self.node, self.admin, open).await;
+        match sighting.map_err(answer::without_node)? {
+            Sighting::Mined(_) => return Ok(answer::accepted()),
+            Sighting::Elsewhere => return self.used_elsewhere(open).await,
+            Sighting::Waiting | Sighting::Gone => {}
+        }
+        let next = self.next_transaction(open).await?;
+        let lower = self.signed_from(self.count().await?).await?;
+        self.broadcast_before(lower.iter().filter(|signed| signed.nonce < open.nonce)).await;
+        Ok(self.broadcast(&next).await)
+    }
+
+    async fn used_elsewhere(&self, open: &OpenNonce) -> Step<SubmissionAnswer> {
+        let is_tried_anew = open.generation < self.payment.generation;
+        if !is_tried_anew || !self.is_lost(open).await? {
+            let nonce = open.nonce;
+            return Err(answer::unknown(format_args!("nonce {nonce} was used by somebody else")));
+        }
+        let records = &self.shared.records;
+        let spent = records.spend(self.service_id(), open.nonce, Spent::Elsewhere).await;
+        spent.map_err(answer::without_store)?;
+        self.first().await
+    }
+
+    async fn is_lost(&self, open: &OpenNonce) -> Step<bool> {
+        let shared = self.shared;
+        let nodes = shared.nodes_of(&shared.sending, self.service_id(), &self.turn.batch_id);
+        let nodes = nodes.map_err(answer::without_store)?;
+        let is_lost = is_lost(&nodes, shared, self.admin, open).await;
+        is_lost.map_err(answer::without_node)
+    }
+
+    /// What is to be sent: the same bytes, unless it is to be undone, or to pay more.
+    async fn next_transaction(&self, open: &OpenNonce) -> Step<NewSigned> {
+        let Some(best) = best_of(open) else {
+            let nonce = open.nonce;
+            return Err(answer::unknown(format_args!("nothing is signed with nonce {nonce}")));
+        };
+        if self.payment.cancelled && !best.signed.cancels {
+            return self.cancelling(open, best).await;
+        }
+        match self.raised(open, best).await? {
+            Some(bid) => self.sign_again(resign(self.key()?, &best.signed, &bid)).await,
+            None => Ok(best.signed.clone()),
+        }
+    }
+
+    /// The same nonce, for nothing. Where the cap forbids to outbid what it is to replace, it bids
+    /// the cap: a node that has lost the other takes it.
+    async fn cancelling(&self, open: &OpenNonce, best: &SignedTransaction) -> Step<NewSigned> {
+        let cap = self.cap(self.proposal()?.pool);
+        let quote = self.quote().await?;
+        let bid = raise(highest_fees(open), &quote, cap)
+            .unwrap_or_else(|| Bid { max_fee: cap.wei(), ..Bid::new(&quote, cap) });
+        self.sign_again(cancel(self.key()?, &best.signed, &bid)).await
+    }
+
+    /// What to bid instead, where that is wanted, and possible. Where nobody knows the price, what
+    /// is there is sent.
+    async fn raised(&self, open: &OpenNonce, best: &SignedTransaction) -> Step<Option<Bid>> {
+        let cap = self.cap(self.proposal()?.pool);
+        let Ok(quote) = self.quote().await else { return Ok(None) };
+        let is_wanted = is_too_low(best, &quote) || self.waits_too_long(best);
+        Ok(is_wanted.then(|| raise(highest_fees(open), &quote, cap)).flatten())
+    }
+
+    fn waits_too_long(&self, best: &SignedTransaction) -> bool {
+        let now = self.shared.clock.now();
+        best.sent_at.is_some_and(|sent_at| now.since(sent_at) > self.shared.resend_after)
+    }
+
+    async fn sign_again(&self, signed: Result<NewSigned, TransactionError>) -> Step<NewSigned> {
+        let signed = signed.map_err(answer::refused)?;
+        self.stored(self.shared.records.sign_again(&self.turn, signed).await)
+    }
+}
+
+/// What is to be mined: what cancels, where anything does, and of that the best paid.
+fn best_of(open: &OpenNonce) -> Option<&SignedTransaction> {
+    open.transactions.iter().max_by_key(|it| (it.signed.cancels, it.signed.max_fee))
+}
+
+/// The highest max fee and the highest tip: what is to replace any of them must outbid both.
+fn highest_fees(open: &OpenNonce) -> (u128, u128) {
+    let signed = open.transactions.iter().map(|transaction| &transaction.signed);
+    signed.fold((0, 0), |(fee, tip), it| (fee.max(it.max_fee), tip.max(it.tip)))
+}
+
+fn is_too_low(best: &SignedTransaction, quote: &Quote) -> bool {
+    let was_refused = best.last_error.as_deref().map(Refusal::of) == Some(Refusal::FeeTooLow);
+    was_refused || !would_be_taken(best.signed.max_fee, quote)
+}

@@ -1,0 +1,91 @@
+use grid_batch_core::{NewSigned, Outcome, SubmissionAnswer};
+use log::{debug, warn};
+
+use crate::{
+    node::NodeError,
+    refusal::Refusal,
+    sender::{
+        answer::{self, Step},
+        task::Task,
+    },
+};
+
+impl Task<'_> {
+    /// Sends what is signed and stored.
+    pub(crate) async fn broadcast(&self, signed: &NewSigned) -> SubmissionAnswer {
+        let sent = self.node.send_raw(&signed.bytes).await;
+        let error = sent.as_ref().err().map(ToString::to_string);
+        if let Err(error) = self.shared.records.mark_sent(signed.hash, error).await {
+            // It was sent all the same, and what follows can do without the note.
+            warn!(service:% = self.service_id(), error:%; "the store does not note what was sent");
+        }
+        match sent {
+            Ok(_) => answer::accepted(),
+            Err(error) => self.not_taken(&error),
+        }
+    }
+
+    fn not_taken(&self, error: &NodeError) -> SubmissionAnswer {
+        match outcome_of(error) {
+            Outcome::Accepted => answer::accepted(),
+            Outcome::Parked => self.parked(error),
+            outcome => answer::of_node(outcome, error),
+        }
+    }
+
+    /// What was signed with this nonce and those after it, for whichever withdrawals.
+    pub(crate) async fn signed_from(&self, nonce: u64) -> Step<Vec<NewSigned>> {
+        let signed = self.shared.records.signed_from(self.service_id(), nonce).await;
+        signed.map_err(answer::without_store)
+    }
+
+    /// Sends once more what must be mined before: the chain may have gone back, or the node have
+    /// forgotten what waited.
+    pub(crate) async fn broadcast_before(&self, signed: impl Iterator<Item = &NewSigned>) {
+        for signed in signed {
+            let outcome = self.broadcast(signed).await.outcome;
+            let service_id = self.service_id();
+            debug!(service:% = service_id, nonce = signed.nonce, outcome:%; "sent once more");
+        }
+    }
+}
+
+/// What came of sending, where the answer is not simply its hash.
+fn outcome_of(error: &NodeError) -> Outcome {
+    let refusal = match error {
+        NodeError::Rpc { message, .. } => Refusal::of(message),
+        NodeError::Address(_) => return Outcome::Refused,
+        NodeError::NotSent(_) => return Outcome::NotSent,
+        _ => return Outcome::Unknown,
+    };
+    match refusal {
+        // What replaces too cheaply stands behind another with its nonce.
+        Refusal::Known | Refusal::ReplacementUnderpriced => Outcome::Accepted,
+        Refusal::FeeTooLow | Refusal::Funds => Outcome::Parked,
+        // The node has no room, or lags behind: it certainly did not take it.
+        Refusal::NonceTooHigh | Refusal::Busy => Outcome::Busy,
+        // One of ours was mined, or somebody else used the nonce: the readers find out.
+        Refusal::NonceTooLow | Refusal::Unsure => Outcome::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_certainly_did_not_arrive_was_not_sent() {
+        let text = String::new;
+        for (error, outcome) in [
+            (NodeError::Address(text()), Outcome::Refused),
+            (NodeError::NotSent(text()), Outcome::NotSent),
+            (NodeError::NoAnswer(text()), Outcome::Unknown),
+            (NodeError::Busy { status: 429, retry_after: None, text: text() }, Outcome::Unknown),
+            (NodeError::Status { status: 401, text: text() }, Outcome::Unknown),
+            (NodeError::Answer(text()), Outcome::Unknown),
+            (NodeError::Rpc { code: 3, message: text(), data: None }, Outcome::Unknown),
+        ] {
+            assert_eq!(outcome_of(&error), outcome, "{error:?}");
+        }
+    }
+}

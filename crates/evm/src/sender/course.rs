@@ -1,0 +1,84 @@
+use grid_batch_core::{OpenNonce, Payment, Spent, SubmissionAnswer};
+
+use crate::sender::answer;
+
+/// What is to be done for a withdrawal, as it stands.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Course<'a> {
+    /// It has no nonce: take one, and sign.
+    First,
+    /// Go on with the nonce that it has.
+    Again(&'a OpenNonce),
+    /// Nothing.
+    Ended(SubmissionAnswer),
+}
+
+pub(crate) fn course_of(payment: &Payment) -> Course<'_> {
+    let Some(open) = &payment.open else { return Course::First };
+    match open.spent {
+        None => Course::Again(open),
+        Some(Spent::Elsewhere) => Course::First,
+        // The one who reads statuses ends it.
+        Some(Spent::Withdrawn { .. }) => Course::Ended(answer::accepted()),
+        Some(Spent::Reverted) => rejected("the pool refused the withdrawal"),
+        Some(Spent::Cancelled) => rejected("the withdrawal was cancelled"),
+    }
+}
+
+fn rejected(reason: &str) -> Course<'static> {
+    Course::Ended(answer::rejected(reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use grid_batch_core::{Outcome, Timestamp, WithdrawalId};
+
+    use super::*;
+
+    fn payment(cancelled: bool, open: Option<Option<Spent>>) -> Payment {
+        Payment {
+            withdrawal_id: WithdrawalId::from_bytes([1; 16]),
+            generation: 1,
+            pool: String::new(),
+            beneficiary: String::new(),
+            amount: String::new(),
+            cancelled,
+            open: open.map(|spent| OpenNonce {
+                nonce: 7,
+                generation: 1,
+                taken_at: Timestamp::default(),
+                note: None,
+                spent,
+                transactions: Vec::new(),
+            }),
+        }
+    }
+
+    #[test]
+    fn a_nonce_is_taken_where_there_is_none_or_it_was_lost() {
+        assert_eq!(course_of(&payment(false, None)), Course::First);
+        assert_eq!(course_of(&payment(false, Some(Some(Spent::Elsewhere)))), Course::First);
+    }
+
+    #[test]
+    fn an_open_nonce_is_gone_on_with_cancelled_or_not() {
+        for cancelled in [false, true] {
+            let payment = payment(cancelled, Some(None));
+            assert!(matches!(course_of(&payment), Course::Again(open) if open.nonce == 7));
+        }
+    }
+
+    #[test]
+    fn nothing_is_sent_for_what_has_ended() {
+        let withdrawn = Spent::Withdrawn { withdrawal_id: "1".to_owned() };
+        for (cancelled, open, outcome) in [
+            (false, Some(Some(Spent::Reverted)), Outcome::Rejected),
+            (true, Some(Some(Spent::Cancelled)), Outcome::Rejected),
+            (true, Some(Some(withdrawn)), Outcome::Accepted),
+        ] {
+            let payment = payment(cancelled, open);
+            let Course::Ended(answer) = course_of(&payment) else { panic!("{payment:?}") };
+            assert_eq!(answer.outcome, outcome, "{payment:?}");
+        }
+    }
+}

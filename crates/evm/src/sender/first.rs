@@ -1,0 +1,82 @@
+use grid_batch_core::{NewSigned, SubmissionAnswer};
+use log::warn;
+
+use crate::{
+    bid::Bid,
+    node::{BlockTag, NodeError},
+    proposal::Proposal,
+    revert::reverted,
+    sender::{
+        answer::{self, Step},
+        task::Task,
+    },
+    transaction::{Draft, sign},
+};
+
+impl Task<'_> {
+    /// Signs for the first time, when every gate is open: until then nothing is touched.
+    pub(crate) async fn first(&self) -> Step<SubmissionAnswer> {
+        if self.payment.cancelled {
+            return Err(answer::rejected("cancelled before anything was signed"));
+        }
+        self.key()?;
+        let proposal = self.proposal()?;
+        let bid = self.pass_price_gate(proposal.pool).await?;
+        let gas_limit = self.simulate(&proposal).await?;
+        self.pass_funds_gate(gas_limit, &bid).await?;
+        let nonce = self.next_nonce().await?;
+        let signed = self.sign_first(nonce, bid, gas_limit, proposal).await?;
+        Ok(self.broadcast(&signed).await)
+    }
+
+    /// Asks the pool what it would say, so that what it refuses costs no nonce; and how much gas
+    /// to give it.
+    async fn simulate(&self, Proposal { pool, data }: &Proposal) -> Step<u64> {
+        if !self.node.has_code(*pool).await.map_err(answer::without_node)? {
+            return Err(answer::rejected(format_args!("there is no pool at {pool}")));
+        }
+        let call = self.node.call(self.admin, *pool, data, BlockTag::Latest).await;
+        call.map_err(simulation_failed)?;
+        let estimate = self.node.estimate_gas(self.admin, *pool, data).await;
+        let estimate = estimate.map_err(simulation_failed)?;
+        // What comes before it in its block may make it dearer.
+        Ok(estimate.saturating_add(estimate / 4))
+    }
+
+    /// The lowest nonce that may be free by what the chain has, and never by what only waits.
+    async fn next_nonce(&self) -> Step<u64> {
+        let count = self.count().await?;
+        let signed = self.signed_from(count.saturating_sub(1)).await?;
+        let is_last_ours = count == 0 || signed.iter().any(|signed| signed.nonce + 1 == count);
+        if !is_last_ours {
+            warn!(
+                service:% = self.service_id(), count;
+                "the gas admin's last transaction was not signed here: somebody else may use its key"
+            );
+        }
+        self.broadcast_before(signed.iter().filter(|signed| signed.nonce >= count)).await;
+        Ok(count)
+    }
+
+    async fn sign_first(
+        &self,
+        at_least: u64,
+        bid: Bid,
+        gas_limit: u64,
+        Proposal { pool: to, data }: Proposal,
+    ) -> Step<NewSigned> {
+        let (key, chain_id) = (self.key()?.clone(), self.shared.chain_id);
+        let sign = move |nonce| {
+            let draft = Draft { chain_id, nonce, gas_limit, to, data: data.clone() };
+            Ok(sign(&key, &draft, &bid))
+        };
+        self.stored(self.shared.records.sign_first(&self.turn, at_least, sign).await)
+    }
+}
+
+fn simulation_failed(error: NodeError) -> SubmissionAnswer {
+    match reverted(&error) {
+        Some(reason) => answer::rejected(format_args!("the pool refuses the withdrawal: {reason}")),
+        None => answer::without_node(error),
+    }
+}

@@ -1,0 +1,109 @@
+//! A node that lags behind, or stands behind others that do.
+
+use grid_batch_core::{Evidence, LedgerStatus, Outcome, Spent};
+use grid_batch_test_chain::Fault;
+
+use crate::world::World;
+
+const COUNT: &str = "eth_getTransactionCount";
+const RECEIPT: &str = "eth_getTransactionReceipt";
+
+#[tokio::test]
+async fn an_old_count_gives_no_nonce_twice() {
+    let world = World::new();
+    world.proxy.set(COUNT, Fault::Stale);
+    let first = world.waiting().await;
+    world.mine(1);
+    let second = world.waiting().await;
+    world.mine(1);
+    assert_eq!([world.nonce(first).nonce, world.nonce(second).nonce], [0, 1]);
+    assert_eq!(world.polls().len(), 2);
+}
+
+#[tokio::test]
+async fn by_an_old_count_nothing_is_final() {
+    let world = World::new();
+    world.proxy.set(COUNT, Fault::Stale);
+    let id = world.waiting().await;
+    world.mine(1);
+    assert_eq!(world.status(id).await, LedgerStatus::Pending);
+    assert_eq!(world.evidence(id).await, Evidence::Present);
+    world.proxy.clear();
+    assert_eq!(world.status(id).await, LedgerStatus::Committed);
+}
+
+#[tokio::test]
+async fn a_receipt_that_lags_behind_is_waited_for() {
+    let world = World::new();
+    let id = world.waiting().await;
+    world.proxy.set(RECEIPT, Fault::Null);
+    world.mine(1);
+    assert_eq!(world.status(id).await, LedgerStatus::Pending);
+    assert_eq!(world.evidence(id).await, Evidence::Present);
+    assert_eq!(world.nonce(id).note, None);
+    world.proxy.clear();
+    assert_eq!(world.status(id).await, LedgerStatus::Committed);
+}
+
+#[tokio::test]
+async fn where_nothing_but_the_count_is_known_nothing_is_sent_under_another_nonce() {
+    let world = World::new();
+    let id = world.waiting().await;
+    world.mine(1);
+    world.proxy.set(RECEIPT, Fault::Null);
+    world.proxy.set("eth_getTransactionByHash", Fault::Null);
+    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
+    assert_eq!(world.evidence(id).await, Evidence::Inconclusive);
+    assert_eq!(world.outcome(id).await, Outcome::Unknown);
+    world.proxy.clear();
+    assert_eq!(world.status(id).await, LedgerStatus::Committed);
+    let withdrawal_id = "1".to_owned();
+    assert_eq!(world.nonce(id).spent, Some(Spent::Withdrawn { withdrawal_id }));
+}
+
+#[tokio::test]
+async fn a_receipt_of_a_block_that_is_gone_ends_nothing() {
+    let world = World::with_options(|options| options.confirmations = 2);
+    let id = world.waiting().await;
+    world.mine(1);
+    world.proxy.set(RECEIPT, Fault::Stale);
+    assert_eq!(world.status(id).await, LedgerStatus::Valid);
+    world.chain.reorg(1).unwrap();
+    world.mine(5);
+    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
+    assert_eq!(world.nonce(id).spent, None);
+    assert_eq!(world.evidence(id).await, Evidence::Repeatable);
+}
+
+#[tokio::test]
+async fn not_even_an_old_receipt_and_an_old_count_together_end_anything() {
+    let world = World::with_options(|options| options.confirmations = 2);
+    let id = world.waiting().await;
+    world.mine(1);
+    world.proxy.set(RECEIPT, Fault::Stale);
+    world.proxy.set(COUNT, Fault::Stale);
+    assert_eq!(world.status(id).await, LedgerStatus::Valid);
+    world.chain.reorg(1).unwrap();
+    world.mine(5);
+    assert_eq!(world.status(id).await, LedgerStatus::Valid);
+    assert_eq!(world.nonce(id).spent, None);
+    world.proxy.clear();
+    assert_eq!(world.evidence(id).await, Evidence::Repeatable);
+}
+
+#[tokio::test]
+async fn a_node_that_fails_while_it_is_asked_says_nothing_of_the_withdrawal() {
+    let world = World::new();
+    let id = world.waiting().await;
+    world.mine(1);
+    for method in [COUNT, RECEIPT, "eth_blockNumber"] {
+        for fault in
+            [Fault::status(429), Fault::NotForwarded, Fault::answer("no"), Fault::LostAnswer]
+        {
+            world.proxy.set(method, fault);
+            world.report(id).await.unwrap_err();
+            world.proxy.clear();
+        }
+    }
+    assert_eq!(world.status(id).await, LedgerStatus::Committed);
+}

@@ -1,0 +1,262 @@
+//! A chain with a pool, a proxy before it, an adapter, and a clock that stands still.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+    time::Duration,
+};
+
+use alloy_primitives::hex;
+use grid_batch_core::{
+    BatchResult, BatchState, BatchStatusReader, Doubt, Evidence, EvidenceReader, LedgerStatus,
+    ManualClock, OpenNonce, Outcome, Payment, ScopeId, ServiceId, StatusReport, StatusUrlResolver,
+    Submission, SubmissionAnswer, SubmissionSender, Ticket, Timestamp, WithdrawalId,
+};
+use grid_batch_evm::{AccountScopeId, Evm, EvmOptions, GasAdminKey};
+use grid_batch_test_chain::{Account, Anvil, AnvilOptions, FaultProxy, Mining, Poll, Pool};
+use serde_json::{Value, json};
+
+use crate::store::MemoryStore;
+
+pub const SEND: &str = "eth_sendRawTransaction";
+pub const RESEND_AFTER: Duration = Duration::from_secs(30);
+
+pub struct World {
+    pub chain: Anvil,
+    pub proxy: FaultProxy,
+    pub pool: Pool,
+    pub store: Arc<MemoryStore>,
+    pub clock: Arc<ManualClock>,
+    pub evm: Evm,
+    options: EvmOptions,
+    scheduled: AtomicU8,
+}
+
+/// The nodes of the chain.
+#[derive(Debug)]
+struct Nodes(Vec<String>);
+
+impl StatusUrlResolver for Nodes {
+    fn status_urls(&self, _service_id: &str, _batch_id: &str) -> Vec<String> {
+        self.0.clone()
+    }
+}
+
+impl World {
+    /// A chain that mines when it is told to, and an adapter that believes every block.
+    pub fn new() -> Self {
+        Self::with(|_| {}, |_| {})
+    }
+
+    pub fn with_options(set: impl FnOnce(&mut EvmOptions)) -> Self {
+        Self::with(|_| {}, set)
+    }
+
+    pub fn with(
+        set_chain: impl FnOnce(&mut AnvilOptions),
+        set: impl FnOnce(&mut EvmOptions),
+    ) -> Self {
+        let mut chain = AnvilOptions { mining: Mining::Manual, ..AnvilOptions::default() };
+        set_chain(&mut chain);
+        let chain = Anvil::start(&chain).unwrap();
+        let proxy = FaultProxy::start(chain.url()).unwrap();
+        let pool = Pool::deploy(&chain, &chain.accounts()[0]).unwrap();
+        let clock = Arc::new(ManualClock::at(Timestamp::from_micros(1_700_000_000_000_000)));
+        let store = Arc::new(MemoryStore::new(clock.clone()));
+        let mut options = EvmOptions {
+            keys: vec![key_of(&chain.accounts()[0])],
+            confirmations: 1,
+            resend_after: RESEND_AFTER,
+            clock: clock.clone(),
+            ..EvmOptions::new(31_337, "200".parse().unwrap())
+        };
+        set(&mut options);
+        let evm = adapter(&options, &store, &proxy);
+        let scheduled = AtomicU8::new(0);
+        Self { chain, proxy, pool, store, clock, evm, options, scheduled }
+    }
+
+    /// Makes the adapter anew, with other options, as after a restart.
+    pub fn restart_with(&mut self, set: impl FnOnce(&mut EvmOptions)) {
+        set(&mut self.options);
+        self.evm = adapter(&self.options, &self.store, &self.proxy);
+    }
+
+    /// Has the adapter know of these nodes.
+    pub fn know_nodes(&mut self, urls: &[&str]) {
+        let nodes = Nodes(urls.iter().map(ToString::to_string).collect());
+        self.evm = Evm::new(self.options.clone(), self.store.clone(), Arc::new(nodes)).unwrap();
+    }
+
+    pub fn admin(&self) -> &Account {
+        &self.chain.accounts()[0]
+    }
+
+    pub fn beneficiary(&self) -> &str {
+        &self.chain.accounts()[9].address
+    }
+
+    pub fn scope(&self) -> AccountScopeId {
+        AccountScopeId::new(31_337, self.admin().address.parse().unwrap())
+    }
+
+    fn service_id(&self) -> ServiceId {
+        self.scope().service_id().clone()
+    }
+
+    pub fn schedule(&self, amount: &str) -> WithdrawalId {
+        self.schedule_at(self.pool.address(), amount)
+    }
+
+    pub fn schedule_at(&self, pool: &str, amount: &str) -> WithdrawalId {
+        let number = self.scheduled.fetch_add(1, Ordering::Relaxed) + 1;
+        let withdrawal_id = WithdrawalId::from_bytes([number; 16]);
+        let payment = Payment {
+            withdrawal_id,
+            generation: 1,
+            pool: pool.to_owned(),
+            beneficiary: self.beneficiary().to_owned(),
+            amount: amount.to_owned(),
+            cancelled: false,
+            open: None,
+        };
+        self.store.schedule(&self.service_id(), payment);
+        withdrawal_id
+    }
+
+    pub fn cancel(&self, id: WithdrawalId) {
+        self.store.change(id, |payment| payment.cancelled = true);
+    }
+
+    pub fn try_anew(&self, id: WithdrawalId) {
+        self.store.change(id, |payment| {
+            payment.generation += 1;
+            payment.cancelled = false;
+        });
+    }
+
+    /// The withdrawal's batch, as it is handed to the sender.
+    pub fn submission(&self, id: WithdrawalId) -> Submission<AccountScopeId> {
+        let (batch_id, ticket) = self.store.hand_over(id);
+        Submission::new(batch_id.to_string(), self.scope(), Vec::new()).with_ticket(ticket)
+    }
+
+    pub async fn send(&self, id: WithdrawalId) -> SubmissionAnswer {
+        self.evm.sender().send(self.proxy.url(), &self.submission(id)).await
+    }
+
+    pub async fn outcome(&self, id: WithdrawalId) -> Outcome {
+        self.send(id).await.outcome
+    }
+
+    /// Sends a withdrawal that the node takes.
+    pub async fn accept(&self, id: WithdrawalId) {
+        let answer = self.send(id).await;
+        assert_eq!(answer.outcome, Outcome::Accepted, "{answer:?}");
+    }
+
+    /// A withdrawal that waits at the node.
+    pub async fn waiting(&self) -> WithdrawalId {
+        let id = self.schedule("500");
+        self.accept(id).await;
+        id
+    }
+
+    pub async fn report(&self, id: WithdrawalId) -> BatchResult<StatusReport> {
+        let batch_id = id.batch_id(self.store.generation(id)).to_string();
+        let reader = self.evm.status_reader();
+        let service_id = self.service_id();
+        let reports = reader.get_batch_statuses(service_id.as_str(), &[batch_id]).await;
+        reports.map(|mut reports| reports.remove(0))
+    }
+
+    pub async fn status(&self, id: WithdrawalId) -> LedgerStatus {
+        self.report(id).await.unwrap().status
+    }
+
+    /// Why a withdrawal is invalid.
+    pub async fn why_invalid(&self, id: WithdrawalId) -> String {
+        let mut report = self.report(id).await.unwrap();
+        assert_eq!(report.status, LedgerStatus::Invalid);
+        report.receipts.remove(0).error_message
+    }
+
+    pub async fn evidence(&self, id: WithdrawalId) -> Evidence {
+        let doubt = Doubt {
+            service_id: self.service_id(),
+            batch_id: id.batch_id(self.store.generation(id)),
+            transaction_ids: Vec::new(),
+            ticket: Ticket { attempt: 1, epoch: 1 },
+            state: BatchState::InDoubt,
+            submitted_at: Timestamp::default(),
+            since: Timestamp::default(),
+            held: false,
+        };
+        self.evm.evidence_reader().find_evidence(&doubt).await.unwrap()
+    }
+
+    pub fn pass(&self, duration: Duration) {
+        self.clock.advance(duration);
+    }
+
+    pub fn mine(&self, blocks: u64) {
+        self.chain.mine(blocks).unwrap();
+    }
+
+    /// Restarts the node, which forgets what waits, and waits until it answers.
+    pub fn restart_chain(&self) {
+        self.chain.restart().unwrap();
+    }
+
+    pub fn polls(&self) -> Vec<Poll> {
+        self.pool.polls(&self.chain).unwrap()
+    }
+
+    /// The one nonce that a withdrawal ever had.
+    pub fn nonce(&self, id: WithdrawalId) -> OpenNonce {
+        let mut nonces = self.store.nonces(id);
+        assert_eq!(nonces.len(), 1, "{nonces:?}");
+        nonces.remove(0)
+    }
+
+    /// The hashes of what was signed for a withdrawal, the oldest first.
+    pub fn hashes(&self, id: WithdrawalId) -> Vec<String> {
+        let transactions = self.nonce(id).transactions;
+        transactions.iter().map(|it| hex::encode_prefixed(it.signed.hash)).collect()
+    }
+
+    /// The different transactions that the node was given, in order.
+    pub fn sent(&self) -> Vec<String> {
+        let mut hashes: Vec<_> = self.proxy.sent().into_iter().map(|it| it.hash).collect();
+        hashes.dedup();
+        hashes
+    }
+
+    /// Has somebody else use the gas admin's key, and mines that.
+    pub fn use_the_key_elsewhere(&self) {
+        let admin = &self.admin().address;
+        let transfer =
+            json!([{"from": admin, "to": self.beneficiary(), "value": "0x1", "gas": "0x5208"}]);
+        self.chain.rpc("eth_sendTransaction", transfer).unwrap();
+        self.mine(1);
+    }
+
+    pub fn transaction(&self, hash: &str) -> Value {
+        self.chain.rpc("eth_getTransactionByHash", json!([hash])).unwrap()
+    }
+
+    pub fn receipt(&self, hash: &str) -> Value {
+        self.chain.rpc("eth_getTransactionReceipt", json!([hash])).unwrap()
+    }
+}
+
+pub fn key_of(account: &Account) -> GasAdminKey {
+    account.secret_key.parse().unwrap()
+}
+
+fn adapter(options: &EvmOptions, store: &Arc<MemoryStore>, proxy: &FaultProxy) -> Evm {
+    let nodes = Arc::new(Nodes(vec![proxy.url().to_owned()]));
+    Evm::new(options.clone(), store.clone(), nodes).unwrap()
+}
