@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use grid_batch_core::{ScopeId, Submission, SubmissionOutcome};
+use grid_batch_core::{Outcome, ScopeId, Submission, SubmissionOutcome};
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
 use crate::places::Place;
@@ -34,7 +34,11 @@ pub(crate) struct Ended<S: ScopeId> {
 
 impl<S: ScopeId> Ended<S> {
     pub(crate) fn into_message(self) -> TaskMessage<S> {
-        if self.outcome.answer.status.is_some() {
+        // Not every ledger has a status to answer with.
+        let answer = &self.outcome.answer;
+        let is_answer =
+            matches!(answer.outcome, Outcome::Accepted | Outcome::Parked | Outcome::Rejected);
+        if answer.status.is_some() || is_answer {
             TaskMessage::SubmissionResponse(self)
         } else {
             TaskMessage::ErrorResponse(self)
