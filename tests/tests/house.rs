@@ -15,6 +15,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("grid-batch-http", &["grid-batch-core"]),
     ("grid-batch-sawtooth", &["grid-batch-core", "grid-batch-http", "grid-batch-protocol"]),
     ("grid-batch-scabbard", &["grid-batch-core", "grid-batch-http", "grid-batch-protocol"]),
+    ("grid-batch-evm", &["grid-batch-core", "grid-batch-http"]),
     ("grid-batch-poller", &["grid-batch-core"]),
     ("grid-batch-api", &["grid-batch-core", "grid-batch-protocol", "grid-batch-store"]),
     ("grid-batch-ledger-sim", &["grid-batch-core", "grid-batch-protocol"]),
@@ -23,6 +24,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         &[
             "grid-batch-api",
             "grid-batch-core",
+            "grid-batch-evm",
             "grid-batch-http",
             "grid-batch-ledger-sim",
             "grid-batch-poller",
@@ -32,8 +34,10 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "grid-batch-scabbard",
             "grid-batch-store",
             "grid-batch-submitter",
+            "grid-batch-test-chain",
         ],
     ),
+    ("grid-batch-test-chain", &[]),
     ("grid-batch-test-postgres", &[]),
     ("grid-batch-tests", &["grid-batch-core", "grid-batch-store"]),
 ];

@@ -5,7 +5,7 @@ pub mod demo;
 mod service;
 
 pub use config::{
-    ClaimsConfig, Config, ConfigError, Form, LedgerConfig, LedgerKind, Origin, PollConfig,
-    SETTINGS, Setting,
+    ClaimsConfig, Config, ConfigError, EvmConfig, Form, KeySource, LedgerConfig, LedgerKind,
+    Origin, PollConfig, SETTINGS, Setting,
 };
 pub use service::{RunningService, Service, ServiceCounts, StartError};

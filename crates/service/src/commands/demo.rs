@@ -5,9 +5,8 @@ use std::{
 };
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use grid_batch_service::{
-    LedgerKind,
-    demo::{DemoOptions, DemoProgress, FaultLevel, demonstrate},
+use grid_batch_service::demo::{
+    DemoOptions, DemoProgress, FaultLevel, SimulatedLedger, demonstrate,
 };
 use grid_batch_store::DatabaseUrl;
 
@@ -15,6 +14,7 @@ use crate::commands::{
     failure::Failure,
     logging,
     output::{say, say_aside},
+    withdrawal_demo,
 };
 
 pub(crate) fn command() -> Command {
@@ -24,9 +24,9 @@ pub(crate) fn command() -> Command {
         .arg(
             Arg::new("ledger")
                 .long("ledger")
-                .value_parser(["sawtooth", "scabbard"])
+                .value_parser(["sawtooth", "scabbard", "evm"])
                 .default_value("scabbard")
-                .help("Which ledger is simulated"),
+                .help("Which ledger is simulated; evm is a chain of anvil, which must be there"),
         )
         .arg(
             Arg::new("services")
@@ -35,10 +35,9 @@ pub(crate) fn command() -> Command {
                 .help("How many services batches are for [default: 50; sawtooth has one]"),
         )
         .arg(
-            Arg::new("batches")
-                .long("batches")
-                .value_parser(count())
-                .help("How many batches are handed in [default: 1000; with sawtooth 300]"),
+            Arg::new("batches").long("batches").value_parser(count()).help(
+                "How many batches are handed in [default: 1000; with sawtooth 300, with evm 24]",
+            ),
         )
         .arg(
             Arg::new("faults")
@@ -77,6 +76,9 @@ pub(crate) fn command() -> Command {
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let text = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
+    if text("ledger") == "evm" {
+        return withdrawal_demo::run(matches);
+    }
     logging::start(text("log"));
     let options = options(matches)?;
     let json = matches.get_flag("json");
@@ -105,8 +107,8 @@ fn options(matches: &ArgMatches) -> Result<DemoOptions, Failure> {
     let text = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
     let count = |name: &str| matches.get_one::<u32>(name).map(|count| *count as usize);
     let kind = match text("ledger") {
-        "sawtooth" => LedgerKind::Sawtooth,
-        _ => LedgerKind::Scabbard,
+        "sawtooth" => SimulatedLedger::Sawtooth,
+        _ => SimulatedLedger::Scabbard,
     };
     let usual = DemoOptions::new(kind);
     Ok(DemoOptions {

@@ -10,6 +10,7 @@ mod logging;
 mod output;
 mod serve;
 mod signals;
+mod withdrawal_demo;
 
 use std::{ffi::OsString, process::ExitCode};
 

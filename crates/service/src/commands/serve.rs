@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
-use grid_batch_service::Service;
+use grid_batch_service::{LedgerKind, Service};
 use log::info;
 
 use crate::commands::{failure::Failure, flags, logging, output::say, signals};
@@ -17,7 +17,11 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     logging::start(&config.log);
     let told = signals::until_told_to_end()?;
     let service = Service::start(&config)?;
-    say(format_args!("Batches are taken at {}/batches", service.url()));
+    let (what, path) = match config.ledger.kind {
+        Some(LedgerKind::Evm) => ("Withdrawals", "withdrawals"),
+        _ => ("Batches", "batches"),
+    };
+    say(format_args!("{what} are taken at {}/{path}", service.url()));
     told.recv()?;
     service.stop()?;
     info!("ended");

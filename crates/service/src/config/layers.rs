@@ -55,6 +55,9 @@ impl Layers {
     }
 }
 
+/// Variables that have been known by another name for long.
+const ALIASES: &[(&str, &str)] = &[("MAXIMUM_GAS_PRICE", "evm.maximum_gas_price")];
+
 /// Variables of ours that are no settings: what names the file, and what is for tests.
 fn is_no_setting(name: &str) -> bool {
     name == "CONFIG" || name.starts_with("TEST_")
@@ -66,7 +69,12 @@ pub(super) fn of_environment(
     variables: impl Iterator<Item = (String, String)>,
 ) -> Result<Vec<Given>, ConfigError> {
     let mut given = Vec::new();
+    let mut by_alias = Vec::new();
     for (variable, text) in variables {
+        if let Some(setting) = setting_of_alias(&variable) {
+            by_alias.push(Given { setting, origin: Origin::Variable(variable), text });
+            continue;
+        }
         let Some(rest) = variable.strip_prefix(PREFIX) else { continue };
         if is_no_setting(rest) {
             continue;
@@ -80,7 +88,13 @@ pub(super) fn of_environment(
         };
         given.push(Given { setting, origin, text });
     }
-    Ok(given)
+    // Our own name is the stronger one.
+    Ok(by_alias.into_iter().chain(given).collect())
+}
+
+fn setting_of_alias(variable: &str) -> Option<&'static Setting> {
+    let (_, name) = ALIASES.iter().find(|(alias, _)| *alias == variable)?;
+    Setting::named(name)
 }
 
 /// The setting whose name is most like this one, if any is.

@@ -1,6 +1,7 @@
 //! What the service is told: by a file, the environment and the command line, the later the stronger.
 
 mod error;
+mod evm;
 mod file;
 mod layers;
 mod print;
@@ -21,6 +22,7 @@ use grid_batch_store::{DatabaseUrl, StoreOptions};
 use grid_batch_submitter::{Backoff, SubmitterOptions};
 
 pub use error::{ConfigError, Origin};
+pub use evm::{EvmConfig, KeySource};
 pub use setting::{Form, SETTINGS, Setting};
 
 use layers::{Given, Layers, of_environment};
@@ -37,6 +39,8 @@ pub struct Config {
     pub log: String,
     /// The ledger.
     pub ledger: LedgerConfig,
+    /// Where the ledger is an EVM chain: its pools and their gas admins.
+    pub evm: EvmConfig,
     /// How the database is used.
     pub store: StoreOptions,
     /// How services are divided among instances.
@@ -61,6 +65,8 @@ pub enum LedgerKind {
     Sawtooth,
     /// Scabbard services of Splinter circuits.
     Scabbard,
+    /// Pools on an EVM chain.
+    Evm,
 }
 
 /// The ledger, and how to talk to it.
@@ -172,6 +178,7 @@ impl Config {
             listen: layers.read("listen")?,
             log: layers.read("log")?,
             ledger: ledger(&layers)?,
+            evm: EvmConfig::of(&layers)?,
             store: StoreOptions {
                 connections: layers.read::<NonZero<u32>>("store.connections")?.get(),
                 patience: layers.read("store.patience")?,
@@ -246,6 +253,7 @@ impl Config {
                 ),
             ));
         }
+        self.evm.check(layers)?;
         match self.ledger.kind {
             Some(LedgerKind::Sawtooth) if !self.ledger.services.is_empty() => Err(layers.together(
                 "ledger.services",
@@ -369,6 +377,8 @@ mod tests {
                 ("ledger.kind", _) => ("scabbard", "\"scabbard\""),
                 ("ledger.urls", _) => ("http://a,http://b", "[\"http://a\", \"http://b\"]"),
                 ("ledger.services", _) => ("a::b=http://c", "[\"a::b=http://c\"]"),
+                ("evm.pools" | "evm.pool_maximum_gas_price", _) => ("", "[]"),
+                ("evm.gas_admins", _) => ("a=b", "[\"a=b\"]"),
                 (_, Form::List) => ("a::b", "[\"a::b\"]"),
                 (_, Form::Number | Form::Bool) => (setting.default, setting.default),
                 _ => (setting.default, &*format!("{:?}", setting.default).leak()),
@@ -448,6 +458,18 @@ mod tests {
                  submit.total_limit, together 150s, ",
             ),
             (
+                "[evm]\npools = [\"0x1=a\"]",
+                "line 2 of c.toml: the pool 0x1 has the gas admin a, of which evm.gas_admins says nothing",
+            ),
+            (
+                "[evm]\ngas_admins = [\"a\"]",
+                "line 2 of c.toml: evm.gas_admins is [\"a\"]; each must be two texts with = between them",
+            ),
+            (
+                "[evm]\ngas_admins = [\"a=k\", \"a=l\"]",
+                "line 2 of c.toml: the gas admin a stands there twice",
+            ),
+            (
                 "[ledger]\nkind = \"sawtooth\"\nservices = [\"a::b=http://c\"]",
                 "line 3 of c.toml: ledger.services is for scabbard; ",
             ),
@@ -457,6 +479,18 @@ mod tests {
             let error = of_file(text).expect_err(text);
             assert!(error.starts_with(expected), "{text:?}: {error}");
         }
+    }
+
+    #[test]
+    fn the_maximum_gas_price_has_the_name_that_it_always_had_too() {
+        let old = ("MAXIMUM_GAS_PRICE".to_owned(), "150".to_owned());
+        let own = ("GRID_BATCH_EVM_MAXIMUM_GAS_PRICE".to_owned(), "99".to_owned());
+        let price = |variables: Vec<(String, String)>| {
+            let config = Config::load(None, variables.into_iter(), Vec::new()).unwrap();
+            config.evm.maximum_gas_price
+        };
+        assert_eq!(price(vec![old.clone()]), "150");
+        assert_eq!(price(vec![own, old]), "99");
     }
 
     #[test]

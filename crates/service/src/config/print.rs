@@ -71,9 +71,14 @@ fn without_password(text: &str) -> String {
 
 fn without_secret(parameter: &str) -> String {
     match parameter.split_once('=') {
-        Some((name, _)) if name.to_lowercase().contains("pass") => format!("{name}=***"),
+        Some((name, _)) if is_secret(name) => format!("{name}=***"),
         _ => parameter.to_owned(),
     }
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_lowercase();
+    ["pass", "key", "token", "secret"].iter().any(|part| name.contains(part))
 }
 
 #[cfg(test)]
@@ -109,6 +114,7 @@ mod tests {
             ("GRID_BATCH_DATABASE", "postgres://u:secret@h/d?host=%2Ftmp&sslpassword=secret"),
             ("GRID_BATCH_LEDGER_URLS", "http://u:secret@h"),
             ("GRID_BATCH_LEDGER_SERVICES", "a::b=http://u:secret@h"),
+            ("GRID_BATCH_EVM_ORACLE_URL", "https://h/gas?apiKey=secret&module=gas"),
         ])
         .to_string();
         assert!(!printed.contains("secret"), "{printed}");

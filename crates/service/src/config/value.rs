@@ -5,7 +5,7 @@ use std::{net::SocketAddr, num::NonZero, time::Duration};
 use grid_batch_core::{ServiceId, ServiceScopeId};
 use grid_batch_store::DatabaseUrl;
 
-use crate::config::LedgerKind;
+use crate::config::{KeySource, LedgerKind};
 
 /// A value that is read from text. The error is the rule that the text breaks.
 pub(super) trait Value: Sized {
@@ -40,7 +40,7 @@ macro_rules! number {
     )+};
 }
 
-number!(u16, u32, usize);
+number!(u16, u32, u64, usize);
 
 impl Value for Duration {
     fn read(text: &str) -> Result<Self, String> {
@@ -77,7 +77,8 @@ impl Value for Option<LedgerKind> {
             "" => Ok(None),
             "sawtooth" => Ok(Some(LedgerKind::Sawtooth)),
             "scabbard" => Ok(Some(LedgerKind::Scabbard)),
-            _ => Err("it must be \"sawtooth\" or \"scabbard\"".to_owned()),
+            "evm" => Ok(Some(LedgerKind::Evm)),
+            _ => Err("it must be \"sawtooth\", \"scabbard\" or \"evm\"".to_owned()),
         }
     }
 }
@@ -128,6 +129,51 @@ impl Value for ServiceUrl {
 
     fn shown(text: &str) -> String {
         NodeUrl::shown(text)
+    }
+}
+
+/// Two texts with a sign between them: what, and what of it.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Pair(pub(super) String, pub(super) String);
+
+impl Value for Pair {
+    fn read(text: &str) -> Result<Self, String> {
+        match text.split_once('=').map(|(left, right)| (left.trim(), right.trim())) {
+            Some((left, right)) if !left.is_empty() && !right.is_empty() => {
+                Ok(Self(left.to_owned(), right.to_owned()))
+            }
+            _ => Err("each must be two texts with = between them".to_owned()),
+        }
+    }
+}
+
+impl Value for KeySource {
+    fn read(text: &str) -> Result<Self, String> {
+        match text.strip_prefix("env:") {
+            Some("") => Err("env: is followed by the name of a variable".to_owned()),
+            Some(variable) => Ok(Self::Variable(variable.to_owned())),
+            None => Ok(Self::File(text.into())),
+        }
+    }
+}
+
+/// The address of an oracle, or none.
+pub(super) struct OracleUrl(pub(super) Option<String>);
+
+impl Value for OracleUrl {
+    fn read(text: &str) -> Result<Self, String> {
+        match text {
+            "" => Ok(Self(None)),
+            _ if text.starts_with("http://") || text.starts_with("https://") => {
+                Ok(Self(Some(text.to_owned())))
+            }
+            _ => Err("an address begins with http:// or https://".to_owned()),
+        }
+    }
+
+    /// It may hold a key.
+    fn shown(_: &str) -> String {
+        "no address of an oracle".to_owned()
     }
 }
 

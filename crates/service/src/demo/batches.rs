@@ -3,7 +3,7 @@
 use grid_batch_core::{GlobalScopeId, HeaderId, ScopeId, ServiceId, ServiceScopeId};
 use grid_batch_protocol::{BatchBuilder, BatchList, Message, SigningKey, TransactionBuilder};
 
-use crate::{LedgerKind, demo::DemoError};
+use crate::demo::{DemoError, SimulatedLedger};
 
 /// All batches of a demonstration.
 #[derive(Debug)]
@@ -14,11 +14,15 @@ pub(super) struct Batches {
 }
 
 impl Batches {
-    pub(super) fn new(ledger: LedgerKind, services: usize, seed: u64) -> Result<Self, DemoError> {
+    pub(super) fn new(
+        ledger: SimulatedLedger,
+        services: usize,
+        seed: u64,
+    ) -> Result<Self, DemoError> {
         let circuit = seed % 0x1000_0000;
         let services = match ledger {
-            LedgerKind::Sawtooth => vec![GlobalScopeId.service_id().clone()],
-            LedgerKind::Scabbard => (0..services)
+            SimulatedLedger::Sawtooth => vec![GlobalScopeId.service_id().clone()],
+            SimulatedLedger::Scabbard => (0..services)
                 .map(|number| format!("demo-{circuit:07x}::s{number:04}").parse())
                 .collect::<Result<_, _>>()
                 .map_err(DemoError::internal)?,
@@ -79,7 +83,8 @@ mod tests {
 
     #[test]
     fn the_same_seed_makes_the_same_batches() {
-        let make = |seed| Batches::new(LedgerKind::Scabbard, 3, seed).unwrap().promised(7).unwrap();
+        let make =
+            |seed| Batches::new(SimulatedLedger::Scabbard, 3, seed).unwrap().promised(7).unwrap();
         assert_eq!(make(1), make(1));
         assert_ne!(make(1), make(2));
         assert_eq!(make(1).len(), 7);
@@ -87,7 +92,7 @@ mod tests {
 
     #[test]
     fn more_batches_begin_with_those_that_were_there() {
-        let batches = Batches::new(LedgerKind::Sawtooth, 1, 5).unwrap();
+        let batches = Batches::new(SimulatedLedger::Sawtooth, 1, 5).unwrap();
         assert_eq!(batches.promised(9).unwrap()[..4], batches.promised(4).unwrap());
     }
 }

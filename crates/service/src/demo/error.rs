@@ -43,7 +43,7 @@ pub enum DemoError {
         service_id: ServiceId,
     },
     /// The service does not take what it should.
-    #[error("the service refused batches with HTTP status {status}: {text}")]
+    #[error("the service answered with HTTP status {status}: {text}")]
     Refused {
         /// The status.
         status: u16,
@@ -53,6 +53,10 @@ pub enum DemoError {
     /// The simulated ledger does not start.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    /// There is no chain.
+    #[cfg(feature = "evm")]
+    #[error(transparent)]
+    Chain(#[from] grid_batch_test_chain::ChainError),
     /// The service does not start or stop.
     #[error(transparent)]
     Service(#[from] StartError),

@@ -7,13 +7,10 @@ use std::{
 
 use grid_batch_ledger_sim::{Fault, LedgerSim, When};
 
-use crate::{
-    LedgerKind,
-    demo::{FaultLevel, timing},
-};
+use crate::demo::{FaultLevel, SimulatedLedger, timing};
 
 /// The faults of a level, each with how likely it is whenever it could strike.
-pub(super) fn faults(level: &FaultLevel, ledger: LedgerKind) -> Vec<(Fault, When)> {
+pub(super) fn faults(level: &FaultLevel, ledger: SimulatedLedger) -> Vec<(Fault, When)> {
     if let FaultLevel::These(faults) = level {
         return faults.clone();
     }
@@ -37,8 +34,8 @@ pub(super) fn faults(level: &FaultLevel, ledger: LedgerKind) -> Vec<(Fault, When
         (Fault::LateEvents(Duration::from_millis(50)), 0.0, 0.05),
     ];
     let of_one: &[_] = match ledger {
-        LedgerKind::Sawtooth => &[(Fault::TimedOut, 0.005, 0.02)],
-        LedgerKind::Scabbard => {
+        SimulatedLedger::Sawtooth => &[(Fault::TimedOut, 0.005, 0.02)],
+        SimulatedLedger::Scabbard => {
             &[(Fault::DroppedValid, 0.0, 0.01), (Fault::Unauthorized, 0.0, 0.01)]
         }
     };

@@ -7,10 +7,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    LedgerKind,
-    demo::{DemoError, DemoOptions},
-};
+use crate::demo::{DemoError, DemoOptions};
 
 /// What must stay the same when a demonstration goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,15 +130,5 @@ impl Plan {
         }
         let batches = if self.done { self.batches + fresh.batches } else { self.batches };
         Ok(Self { batches, done: false, ..self })
-    }
-}
-
-impl LedgerKind {
-    /// As it is written in configurations and on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Sawtooth => "sawtooth",
-            Self::Scabbard => "scabbard",
-        }
     }
 }

@@ -11,6 +11,8 @@ mod progress;
 mod report;
 mod timing;
 mod verdicts;
+#[cfg(feature = "evm")]
+mod withdrawals;
 
 use std::{
     sync::{Arc, atomic::Ordering::Relaxed, mpsc::channel},
@@ -23,11 +25,15 @@ use grid_batch_ledger_sim::LedgerSim;
 use grid_batch_store::{Filter, Store};
 
 pub use error::DemoError;
-pub use options::{DemoOptions, FaultLevel};
+pub use options::{DemoOptions, FaultLevel, SimulatedLedger};
 pub use progress::DemoProgress;
 pub use report::DemoReport;
+#[cfg(feature = "evm")]
+pub use withdrawals::{
+    WithdrawalDemoOptions, WithdrawalProgress, WithdrawalReport, demonstrate_withdrawals,
+};
 
-use crate::{Config, LedgerKind, RunningService, Service, Setting};
+use crate::{Config, RunningService, Service, Setting};
 use batches::Batches;
 use feeder::{Fed, feed};
 use kept::{Place, Plan};
@@ -187,8 +193,8 @@ fn start_ledger(
     batches: &Batches,
 ) -> Result<LedgerSim, DemoError> {
     let ledger = match options.ledger {
-        LedgerKind::Sawtooth => LedgerSim::sawtooth(),
-        LedgerKind::Scabbard => LedgerSim::scabbard(batches.scopes()?),
+        SimulatedLedger::Sawtooth => LedgerSim::sawtooth(),
+        SimulatedLedger::Scabbard => LedgerSim::scabbard(batches.scopes()?),
     };
     let ledger = ledger
         .seed(plan.seed)

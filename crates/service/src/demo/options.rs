@@ -3,13 +3,32 @@ use std::path::PathBuf;
 use grid_batch_ledger_sim::{Fault, When};
 use grid_batch_store::DatabaseUrl;
 
-use crate::{LedgerKind, demo::DemoError};
+use crate::demo::DemoError;
+
+/// A ledger that can be simulated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SimulatedLedger {
+    /// Hyperledger Sawtooth.
+    Sawtooth,
+    /// Scabbard services of Splinter circuits.
+    Scabbard,
+}
+
+impl SimulatedLedger {
+    /// As it is written in configurations and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sawtooth => "sawtooth",
+            Self::Scabbard => "scabbard",
+        }
+    }
+}
 
 /// What a demonstration is to be like.
 #[derive(Debug, Clone)]
 pub struct DemoOptions {
     /// Which ledger is simulated.
-    pub ledger: LedgerKind,
+    pub ledger: SimulatedLedger,
     /// How many services batches are for. Sawtooth has one.
     pub services: usize,
     /// How many batches are handed in, over all services.
@@ -26,10 +45,10 @@ pub struct DemoOptions {
 
 impl DemoOptions {
     /// A demonstration that is over in some seconds.
-    pub fn new(ledger: LedgerKind) -> Self {
+    pub fn new(ledger: SimulatedLedger) -> Self {
         let (services, batches) = match ledger {
-            LedgerKind::Sawtooth => (1, 300),
-            LedgerKind::Scabbard => (50, 1_000),
+            SimulatedLedger::Sawtooth => (1, 300),
+            SimulatedLedger::Scabbard => (50, 1_000),
         };
         Self {
             ledger,
@@ -73,10 +92,10 @@ impl DemoOptions {
     pub(super) fn check(&self) -> Result<(), DemoError> {
         let wrong = |text: &str| Err(DemoError::Options(text.to_owned()));
         match self.ledger {
-            LedgerKind::Sawtooth if self.services != 1 => {
+            SimulatedLedger::Sawtooth if self.services != 1 => {
                 wrong("a sawtooth ledger has no services: all batches are in one order")
             }
-            LedgerKind::Scabbard if self.services > 10_000 => {
+            SimulatedLedger::Scabbard if self.services > 10_000 => {
                 wrong("the simulated ledger has at most 10000 services")
             }
             _ if self.services == 0 || self.batches == 0 => {

@@ -1,4 +1,4 @@
-use std::{io, net::SocketAddr, path::PathBuf};
+use std::{io, net::SocketAddr};
 
 use grid_batch_core::InternalError;
 use grid_batch_http::HttpError;
@@ -17,13 +17,27 @@ pub enum StartError {
         /// What it should be.
         rule: &'static str,
     },
-    /// The key that the service is known by cannot be used.
-    #[error("the key file {} cannot be used: {message}", file.display())]
+    /// A key that the service is known by cannot be used.
+    #[error("the {place} cannot be used: {message}")]
     Key {
-        /// The file.
-        file: PathBuf,
+        /// Where it is kept.
+        place: String,
         /// Why.
         message: String,
+    },
+    /// A setting has a value that the ledger's adapter does not understand.
+    #[error("{name}: {message}")]
+    Setting {
+        /// Its name.
+        name: &'static str,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The ledger's adapter was left out of this build.
+    #[error("this build has no adapter for {kind}; build it with --features {kind}")]
+    NotBuilt {
+        /// Which kind of ledger.
+        kind: &'static str,
     },
     /// Nobody can hand batches in.
     #[error("cannot listen on {address}")]

@@ -46,14 +46,23 @@ impl Service {
     pub fn start(config: &Config) -> Result<RunningService, StartError> {
         match config.ledger.kind {
             Some(LedgerKind::Sawtooth) => {
-                start(config, ledger::sawtooth(&config.ledger, &config.poll)?)
+                let ledger = ledger::sawtooth(&config.ledger, &config.poll)?;
+                start(config, |_| Ok(ledger))
             }
             Some(LedgerKind::Scabbard) => {
-                start(config, ledger::scabbard(&config.ledger, &config.poll)?)
+                let ledger = ledger::scabbard(&config.ledger, &config.poll)?;
+                start(config, |_| Ok(ledger))
             }
+            #[cfg(feature = "evm")]
+            Some(LedgerKind::Evm) => {
+                let chain = ledger::evm(config)?;
+                start(config, |store| chain.over(store))
+            }
+            #[cfg(not(feature = "evm"))]
+            Some(LedgerKind::Evm) => Err(StartError::NotBuilt { kind: "evm" }),
             None => Err(StartError::Missing {
                 name: "ledger.kind",
-                rule: "it must be \"sawtooth\" or \"scabbard\"",
+                rule: "it must be \"sawtooth\", \"scabbard\" or \"evm\"",
             }),
         }
     }
@@ -131,10 +140,14 @@ impl<T: ShutdownHandle + Send> Ending for T {
     }
 }
 
-fn start<S: ScopeId>(config: &Config, ledger: Ledger<S>) -> Result<RunningService, StartError> {
+fn start<S: ScopeId>(
+    config: &Config,
+    ledger: impl FnOnce(&Store) -> Result<Ledger<S>, StartError>,
+) -> Result<RunningService, StartError> {
     let listener = listen(config)?;
     let claims = open(config)?;
     let store = claims.store().clone();
+    let ledger = ledger(&store)?;
     let waker = SubmitterWaker::new();
     let poke = waker.clone();
     let wake_up = WakeUp::new(move || poke.wake())?;
@@ -154,7 +167,7 @@ fn start<S: ScopeId>(config: &Config, ledger: Ledger<S>) -> Result<RunningServic
     let trouble = Trouble::default();
     let keeper =
         Keeper::start(claims, config.claims.expiry_1, afterwards.clone(), trouble.clone())?;
-    let api = api::<S>(config, &store, &afterwards, keeper.hand_over(), trouble, listener)?;
+    let api = api(config, &ledger, &store, &afterwards, keeper.hand_over(), trouble, listener)?;
     info!(address:% = api.local_addr(), database:% = config.database; "started");
     let counters = afterwards.counters;
     Ok(RunningService {
@@ -195,15 +208,15 @@ fn event_monitor<S: ScopeId>(
     ledger: &Ledger<S>,
     trigger: &PollTrigger,
 ) -> Result<Option<RunningEventMonitor>, StartError> {
-    if config.ledger.event_sockets == 0 {
+    let Some(source) = ledger.events.as_ref().filter(|_| config.ledger.event_sockets > 0) else {
         return Ok(None);
-    }
+    };
     let options = EventOptions {
         sockets: config.ledger.event_sockets,
         reconnect_backoff: config.ledger.reconnect_backoff,
         ..EventOptions::default()
     };
-    let monitor = EventMonitor::new(Arc::clone(&ledger.events), trigger.clone(), options);
+    let monitor = EventMonitor::new(Arc::clone(source), trigger.clone(), options);
     Ok(Some(monitor.map_err(StartError::part)?.run()?))
 }
 
@@ -294,6 +307,7 @@ fn submitter<S: ScopeId>(
 
 fn api<S: ScopeId>(
     config: &Config,
+    ledger: &Ledger<S>,
     store: &Store,
     afterwards: &Afterwards,
     hand_over: HandOver,
@@ -315,8 +329,10 @@ fn api<S: ScopeId>(
             afterwards.stored(services);
             hand_over.handed_in(services);
         })
-        .with_health(move || trouble.reason().into_iter().collect())
-        .build()
-        .map_err(StartError::part)?;
-    Ok(api.serve(listener)?)
+        .with_health(move || trouble.reason().into_iter().collect());
+    let api = match &ledger.withdrawals {
+        Some(rules) => api.with_withdrawals(Arc::clone(rules)),
+        None => api,
+    };
+    Ok(api.build().map_err(StartError::part)?.serve(listener)?)
 }

@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use grid_batch_core::{Clock, SystemClock};
 use grid_batch_ledger_sim::{Fault, When};
-use grid_batch_service::{
-    LedgerKind,
-    demo::{DemoOptions, DemoReport, FaultLevel, demonstrate},
-};
+use grid_batch_service::demo::{DemoOptions, DemoReport, FaultLevel, SimulatedLedger, demonstrate};
 use grid_batch_test_postgres::TestDatabase;
 
 /// Longer than the demonstration's service waits for an answer.
@@ -65,23 +62,23 @@ faults_alone! {
 
 fn sawtooth(fault: Fault, when: When) -> DemoOptions {
     let faults = FaultLevel::These(vec![(fault, when)]);
-    DemoOptions { batches: 15, faults, ..DemoOptions::new(LedgerKind::Sawtooth) }
+    DemoOptions { batches: 15, faults, ..DemoOptions::new(SimulatedLedger::Sawtooth) }
 }
 
 fn scabbard(fault: Fault, when: When) -> DemoOptions {
     let faults = FaultLevel::These(vec![(fault, when)]);
-    DemoOptions { services: 4, batches: 30, faults, ..DemoOptions::new(LedgerKind::Scabbard) }
+    DemoOptions { services: 4, batches: 30, faults, ..DemoOptions::new(SimulatedLedger::Scabbard) }
 }
 
-fn harsh(ledger: LedgerKind) -> DemoOptions {
+fn harsh(ledger: SimulatedLedger) -> DemoOptions {
     let (services, batches) = match ledger {
-        LedgerKind::Sawtooth => (1, 40),
-        LedgerKind::Scabbard => (10, 100),
+        SimulatedLedger::Sawtooth => (1, 40),
+        SimulatedLedger::Scabbard => (10, 100),
     };
     DemoOptions { services, batches, faults: FaultLevel::Harsh, ..DemoOptions::new(ledger) }
 }
 
-fn harsh_on_postgres(ledger: LedgerKind) {
+fn harsh_on_postgres(ledger: SimulatedLedger) {
     let database = TestDatabase::create();
     let database = Some(database.url().parse().unwrap());
     ends_clean(DemoOptions { database, ..harsh(ledger) }, NOTHING);
@@ -89,22 +86,22 @@ fn harsh_on_postgres(ledger: LedgerKind) {
 
 #[test]
 fn everything_at_once_on_sawtooth_and_sqlite() {
-    ends_clean(harsh(LedgerKind::Sawtooth), NOTHING);
+    ends_clean(harsh(SimulatedLedger::Sawtooth), NOTHING);
 }
 
 #[test]
 fn everything_at_once_on_scabbard_and_sqlite() {
-    ends_clean(harsh(LedgerKind::Scabbard), NOTHING);
+    ends_clean(harsh(SimulatedLedger::Scabbard), NOTHING);
 }
 
 #[test]
 fn everything_at_once_on_sawtooth_and_postgres() {
-    harsh_on_postgres(LedgerKind::Sawtooth);
+    harsh_on_postgres(SimulatedLedger::Sawtooth);
 }
 
 #[test]
 fn everything_at_once_on_scabbard_and_postgres() {
-    harsh_on_postgres(LedgerKind::Scabbard);
+    harsh_on_postgres(SimulatedLedger::Scabbard);
 }
 
 #[track_caller]

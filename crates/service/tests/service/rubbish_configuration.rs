@@ -42,7 +42,7 @@ fn what_is_wrong_in_a_file_is_named_with_its_line() {
         ("listen = \"0.0.0.0:80\"", "put a proxy that does in front"),
         ("database = \"mysql://h/d\"", "postgres:// or postgresql://"),
         ("database = \"sqlite://:memory:\"", "name a file"),
-        ("[ledger]\nkind = \"fabric\"", "it must be \"sawtooth\" or \"scabbard\""),
+        ("[ledger]\nkind = \"fabric\"", "it must be \"sawtooth\", \"scabbard\" or \"evm\""),
         ("[queue]\nround = 0", "it must be a number from 1"),
         ("[queue]\nround = 1\nround = 2", "line 3 of "),
     ] {
@@ -80,7 +80,10 @@ fn a_flag_with_a_bad_value_is_named() {
 #[test]
 fn what_must_be_set_is_named() {
     for (arguments, expected) in [
-        (&["serve"][..], "ledger.kind is not set; it must be \"sawtooth\" or \"scabbard\""),
+        (
+            &["serve"][..],
+            "ledger.kind is not set; it must be \"sawtooth\", \"scabbard\" or \"evm\"",
+        ),
         (&["serve", "--ledger-kind", "sawtooth"], "ledger.urls is not set"),
         (
             &["serve", "--ledger-kind", "scabbard", "--ledger-urls", "http://a"],

@@ -1,10 +1,15 @@
 //! The ledger that is configured: its adapter, and where its nodes are.
 
-use std::{fs, path::Path, sync::Arc};
+#[cfg(feature = "evm")]
+mod evm;
+mod secret;
 
+use std::{path::Path, sync::Arc};
+
+use crate::{LedgerConfig, PollConfig, StartError};
 use grid_batch_core::{
     BatchStatusReader, EvidenceReader, GlobalScopeId, LedgerEvents, ScopeId, ServiceScopeId,
-    StatusReport, StatusUrlResolver, SubmissionSender,
+    StatusReport, StatusUrlResolver, SubmissionSender, WithdrawalRules,
 };
 use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_sawtooth::{Sawtooth, SawtoothOptions};
@@ -12,17 +17,20 @@ use grid_batch_scabbard::{Scabbard, ScabbardOptions};
 use grid_batch_submitter::{
     FixedUrlResolver, NodeUrlResolver, PerServiceUrlResolver, SubmitterBuilder,
 };
-use log::warn;
 
-use crate::{LedgerConfig, PollConfig, StartError};
+#[cfg(feature = "evm")]
+pub(super) use evm::evm;
 
 /// A ledger, as the parts of the service need it.
 pub(super) struct Ledger<S: ScopeId> {
     pub(super) sender: Arc<dyn SubmissionSender<Id = S>>,
     pub(super) reader: Arc<dyn BatchStatusReader<Status = StatusReport> + Sync>,
     pub(super) evidence: Arc<dyn EvidenceReader + Sync>,
-    pub(super) events: Arc<dyn LedgerEvents>,
+    /// What it says by itself, where it says anything.
+    pub(super) events: Option<Arc<dyn LedgerEvents>>,
     pub(super) nodes: Nodes<S>,
+    /// Where it has pools: what may be asked of them. It takes no batches of others then.
+    pub(super) withdrawals: Option<Arc<dyn WithdrawalRules>>,
 }
 
 /// Where the ledger's nodes are.
@@ -98,8 +106,9 @@ pub(super) fn sawtooth(
         sender: Arc::new(sawtooth.sender()),
         reader: Arc::new(sawtooth.status_reader(nodes.for_statuses())),
         evidence: Arc::new(sawtooth.evidence_reader(nodes.for_statuses())),
-        events: Arc::new(sawtooth.events(config.urls.iter().cloned())),
+        events: Some(Arc::new(sawtooth.events(config.urls.iter().cloned()))),
         nodes,
+        withdrawals: None,
     })
 }
 
@@ -123,8 +132,9 @@ pub(super) fn scabbard(
         sender: Arc::new(scabbard.sender()),
         reader: Arc::new(scabbard.status_reader()),
         evidence: Arc::new(scabbard.evidence_reader()),
-        events: Arc::new(scabbard.events()),
+        events: Some(Arc::new(scabbard.events())),
         nodes,
+        withdrawals: None,
     })
 }
 
@@ -136,23 +146,6 @@ fn key(file: Option<&Path>) -> Result<SigningKey, StartError> {
             rule: "scabbard asks who is there: it must be a file of a secret key, 64 hex digits",
         });
     };
-    let unusable = |message: String| StartError::Key { file: file.to_owned(), message };
-    warn_of_readers(file);
-    let text = fs::read_to_string(file).map_err(|error| unusable(error.to_string()))?;
-    text.trim().parse().map_err(|error| unusable(format!("{error}")))
+    let text = secret::of_file(file)?;
+    text.trim().parse().map_err(|error| secret::unusable(file, error))
 }
-
-/// A secret is nobody else's business.
-#[cfg(unix)]
-fn warn_of_readers(file: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-
-    if let Ok(about) = fs::metadata(file)
-        && about.permissions().mode() & 0o077 != 0
-    {
-        warn!(file:% = file.display(); "others than its owner may read the key");
-    }
-}
-
-#[cfg(not(unix))]
-fn warn_of_readers(_: &Path) {}
