@@ -1,7 +1,7 @@
 use std::sync::{Arc, mpsc};
 
 use grid_batch_core::{Outcome, ScopeId, Submission, SubmissionOutcome};
-use log::{error, info};
+use log::{Level, error, log};
 use tokio::{
     runtime::Handle,
     sync::mpsc::UnboundedSender,
@@ -89,7 +89,10 @@ impl<S: ScopeId> Leader<S> {
     fn hand_over(&self, submission: Submission<S>, place: Place) {
         self.counters.count_taken();
         let (batch, service) = (submission.batch_header(), submission.scope_id());
-        info!(batch = batch, service:% = service; "a batch was taken from the queue");
+        // A batch that is parked comes again and again; what came of it says more.
+        let is_first = submission.ticket().is_none_or(|ticket| ticket.attempt == 1);
+        let level = if is_first { Level::Info } else { Level::Debug };
+        log!(level, batch = batch, service:% = service; "a batch was taken from the queue");
         if self.tells_begin {
             let (batch_header, scope_id) = (batch.to_owned(), service.clone());
             // If the listener were gone, the end of the submission would say so in the log.

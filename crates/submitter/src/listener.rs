@@ -1,6 +1,6 @@
 use std::sync::{Arc, mpsc::Receiver};
 
-use grid_batch_core::{ScopeId, SubmissionOutcome, SubmitterObserver};
+use grid_batch_core::{Outcome, ScopeId, SubmissionOutcome, SubmitterObserver};
 use log::{Level, error, log};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -66,6 +66,9 @@ impl<S: ScopeId> Listener<S> {
             TaskMessage::SubmissionResponse(ended) => (Level::Info, ended),
             TaskMessage::ErrorResponse(ended) => (Level::Warn, ended),
         };
+        // Whoever parks it says so once, and not each time that it is looked at.
+        let is_parked = ended.outcome.answer.outcome == Outcome::Parked;
+        let level = if is_parked { Level::Debug } else { level };
         self.note(level, &ended);
         self.notify_end(&ended.outcome);
         Some(ended)

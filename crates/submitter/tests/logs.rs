@@ -8,6 +8,7 @@ use std::{
 
 use grid_batch_core::{
     GlobalScopeId, Outcome, RunnableSubmitter, ShutdownHandle, Submission, SubmissionAnswer,
+    Ticket,
     mocks::{MockGroupObserver, MockSubmissionSender},
 };
 use grid_batch_submitter::{NodeUrlResolver, SubmitterBuilder, SubmitterOptions};
@@ -50,25 +51,30 @@ fn it_shows_when_a_batch_was_taken_and_what_came_of_it_without_secrets() {
     log::set_max_level(LevelFilter::Info);
     let mut sender = MockSubmissionSender::<GlobalScopeId>::new();
     sender.expect_send().returning(|url, submission| {
-        let accepted = submission.batch_header() == "good";
-        let answer = SubmissionAnswer {
-            outcome: if accepted { Outcome::Accepted } else { Outcome::Unknown },
-            status: accepted.then_some(202),
-            message: (!accepted).then(|| format!("time-out\nat {url}")),
-            retry_after: None,
+        let (outcome, status, message) = match submission.batch_header() {
+            "good" => (Outcome::Accepted, Some(202), None),
+            "plain" => (Outcome::Accepted, None, None),
+            "parked" => (Outcome::Parked, None, Some("too dear".to_owned())),
+            _ => (Outcome::Unknown, None, Some(format!("time-out\nat {url}"))),
         };
-        Box::pin(ready(answer))
+        Box::pin(ready(SubmissionAnswer { outcome, status, message, retry_after: None }))
     });
     let mut observer = MockGroupObserver::new();
     observer.expect_notify_group().returning(|_| Ok(()));
     let submission = |name: &str| Submission::new(name.to_owned(), GlobalScopeId, Vec::new());
+    let second = Ticket { attempt: 2, epoch: 1 };
     let nodes = NodeUrlResolver::new(["http://user:secret@ledger"]).unwrap();
 
     // One after the other: else the good one may find the node set aside, and bring it back.
     let options = SubmitterOptions { concurrency: 1, ..SubmitterOptions::default() };
     let running = SubmitterBuilder::new()
         .with_options(options)
-        .with_queue([submission("good"), submission("bad")])
+        .with_queue([
+            submission("good"),
+            submission("plain"),
+            submission("parked").with_ticket(second),
+            submission("bad"),
+        ])
         .with_sender(Arc::new(sender))
         .with_nodes(Arc::new(nodes))
         .with_group_observer(Arc::new(observer))
@@ -76,7 +82,7 @@ fn it_shows_when_a_batch_was_taken_and_what_came_of_it_without_secrets() {
         .unwrap()
         .run()
         .unwrap();
-    while running.stats().taken < 2 || running.stats().under_way() > 0 {
+    while running.stats().taken < 4 || running.stats().under_way() > 0 {
         std::thread::yield_now();
     }
     running.wait_for_shutdown().unwrap();
@@ -89,8 +95,11 @@ fn it_shows_when_a_batch_was_taken_and_what_came_of_it_without_secrets() {
         [
             "INFO a batch was taken from the queue batch=bad service=global",
             "INFO a batch was taken from the queue batch=good service=global",
+            "INFO a batch was taken from the queue batch=plain service=global",
             "INFO the outcome of a batch arrived batch=good service=global attempts=1 \
              elapsed_ms=.. outcome=accepted status=202 message=None",
+            "INFO the outcome of a batch arrived batch=plain service=global attempts=1 \
+             elapsed_ms=.. outcome=accepted status=None message=None",
             "WARN a node is set aside node=http://ledger outcome=outcome unknown",
             "WARN the outcome of a batch arrived batch=bad service=global attempts=1 \
              elapsed_ms=.. outcome=outcome unknown status=None message=time-out\\nat http://ledger",
