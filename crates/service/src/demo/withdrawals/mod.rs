@@ -48,7 +48,7 @@ impl WithdrawalDemoOptions {
 /// Shows withdrawals from beginning to end, and compares what the service says of them with what the
 /// chain has.
 ///
-/// `watch` is told about twice a second how far it is, and of each event.
+/// `watch` is told whenever something has changed, and of each event.
 pub fn demonstrate_withdrawals(
     options: &WithdrawalDemoOptions,
     mut watch: impl FnMut(&WithdrawalProgress),
@@ -86,7 +86,6 @@ struct Stage<'a> {
 
 impl<'a> Stage<'a> {
     const LOOK_EVERY: Duration = Duration::from_millis(100);
-    const TELL_EVERY: Duration = Duration::from_millis(500);
     /// Longer than it takes on the slowest machine.
     const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -141,13 +140,13 @@ impl<'a> Stage<'a> {
         watch: &mut impl FnMut(&WithdrawalProgress),
         is_so: impl Fn(&WithdrawalProgress) -> bool,
     ) -> Result<(), DemoError> {
-        let mut told: Option<Duration> = None;
+        let mut told: Option<WithdrawalProgress> = None;
         loop {
             let progress = self.progress(if told.is_none() { event } else { "" })?;
             let is_over = is_so(&progress);
-            if is_over || told.is_none_or(|told| progress.time >= told + Self::TELL_EVERY) {
+            if told.is_none_or(|told| progress.is_news_after(&told)) {
                 watch(&progress);
-                told = Some(progress.time);
+                told = Some(progress);
             }
             if is_over {
                 return Ok(());

@@ -29,6 +29,11 @@ impl WithdrawalProgress {
         self.withdrawn + self.failed
     }
 
+    /// Whether anything but the time is another one.
+    pub(super) fn is_news_after(&self, told: &Self) -> bool {
+        Self { time: told.time, event: told.event, ..*self } != *told
+    }
+
     pub(super) fn of(withdrawals: &[Told]) -> Self {
         let count = |states: &[&str]| {
             withdrawals.iter().filter(|told| states.contains(&told.state.as_str())).count()
