@@ -279,10 +279,14 @@ mock! {
             -> BatchResult<Option<SignedTransaction>>;
         fn sign_again(&self, turn: &Turn, signed: NewSigned)
             -> BatchResult<Option<SignedTransaction>>;
+        fn sign_filler<'a>(&self, turn: &Turn, nonce: u64, sign: &mut Sign<'a>)
+            -> BatchResult<Option<SignedTransaction>>;
+        fn next_nonce(&self, service_id: &ServiceId) -> BatchResult<Option<u64>>;
         fn signed_from(&self, service_id: &ServiceId, nonce: u64) -> BatchResult<Vec<NewSigned>>;
         fn mark_sent<'a>(&self, hash: &[u8; 32], error: Option<&'a str>) -> BatchResult<()>;
         fn note<'a>(&self, service_id: &ServiceId, nonce: u64, note: Option<&'a str>)
             -> BatchResult<()>;
+        fn note_use(&self, service_id: &ServiceId, nonce: u64, hash: &[u8; 32]) -> BatchResult<()>;
         fn spend(&self, service_id: &ServiceId, nonce: u64, spent: &Spent) -> BatchResult<()>;
     }
 }

@@ -34,6 +34,8 @@ pub struct OpenNonce {
     pub taken_at: Timestamp,
     /// What was seen of it last, in words.
     pub note: Option<String>,
+    /// The hash of a transaction that was not signed here, and that the chain showed with it last.
+    pub used_by: Option<[u8; 32]>,
     /// What became of it, where that is known for good.
     pub spent: Option<Spent>,
     /// What was signed with it, the oldest first.
@@ -122,8 +124,22 @@ pub trait SigningStore: Send + Sync {
     /// the nonce is not its open one.
     fn sign_again(&self, turn: &Turn, signed: NewSigned) -> BatchResult<Option<SignedTransaction>>;
 
-    /// The transactions of a service from this nonce on, the best paid of each, in order of nonces:
-    /// those of withdrawals that have ended too, in case the chain has forgotten them.
+    /// Stores a transaction that only uses up a nonce before the withdrawal's own: one with which no
+    /// payment may be made any more, or that was never taken. `None` as for the first, or where that
+    /// is no such nonce.
+    fn sign_filler(
+        &self,
+        turn: &Turn,
+        nonce: u64,
+        sign: &mut Sign<'_>,
+    ) -> BatchResult<Option<SignedTransaction>>;
+
+    /// The nonce after the highest that was signed with; `None`: there is none.
+    fn next_nonce(&self, service_id: &ServiceId) -> BatchResult<Option<u64>>;
+
+    /// What to send from this nonce on, in order of nonces: of each what uses it up, where anything
+    /// does, and else its best paid payment. Those of withdrawals that were made are among them, in
+    /// case the chain has forgotten them; payments of those that came to nothing are not.
     fn signed_from(&self, service_id: &ServiceId, nonce: u64) -> BatchResult<Vec<NewSigned>>;
 
     /// Notes that a transaction was sent, and what the node said against it.
@@ -131,6 +147,10 @@ pub trait SigningStore: Send + Sync {
 
     /// Notes what was seen of an open nonce.
     fn note(&self, service_id: &ServiceId, nonce: u64, note: Option<&str>) -> BatchResult<()>;
+
+    /// Notes which transaction, not signed here, the chain shows with a nonce that is not spent. It
+    /// may yet vanish: the last one that was seen counts.
+    fn note_use(&self, service_id: &ServiceId, nonce: u64, hash: &[u8; 32]) -> BatchResult<()>;
 
     /// Writes down for good what became of a nonce. Where something else was written before, nothing
     /// changes, and that is an error.

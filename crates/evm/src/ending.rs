@@ -25,7 +25,7 @@ impl Ending {
         admin: Address,
         proposal: &Proposal,
     ) -> Result<Self, NodeError> {
-        let block = mined.receipt.block_number;
+        let block = mined.receipt.block.number;
         if mined.transaction.signed.cancels {
             return Ok(Self::cancelled(block));
         }

@@ -7,7 +7,7 @@ use grid_batch_core::{
 
 use crate::{
     AccountScopeId,
-    asking::{first_sighting, usable},
+    asking::{look, usable},
     lost::is_lost,
     node::Node,
     shared::Shared,
@@ -28,8 +28,8 @@ impl EvmEvidenceReader {
             return Ok(evidence_of(spent));
         }
         let nodes = self.0.nodes_of(&self.0.asking, &doubt.service_id, &doubt.batch_id)?;
-        let (_, sighting) = first_sighting(&nodes, scope.address(), open).await?;
-        self.weigh(&scope, &payment, open, &sighting, &nodes).await
+        let seen = look(&nodes, &self.0, scope.address(), open).await?;
+        self.weigh(&scope, &payment, open, &seen.sighting, &nodes).await
     }
 
     async fn weigh(

@@ -4,6 +4,7 @@ mod address;
 mod amount;
 mod asking;
 mod bid;
+mod depth;
 mod ending;
 mod evidence_reader;
 mod evm;
@@ -29,6 +30,7 @@ mod shared;
 mod sighting;
 mod status_reader;
 mod transaction;
+mod user;
 
 pub use address::{AddressError, parse_address};
 pub use alloy_primitives::Address;

@@ -1,42 +1,37 @@
-use alloy_primitives::Address;
+use alloy_primitives::{Address, B256};
 use grid_batch_core::OpenNonce;
 
 use crate::{
-    node::{BlockTag, Node, NodeError},
+    asking::{check_chain, first_found},
+    depth::is_final,
+    node::{BlockId, Node, NodeError},
     shared::Shared,
-    sighting::Sighting,
 };
 
-/// Whether a nonce was used elsewhere for good, by the word of every node: none may be of another
-/// chain, and no receipt escapes one that lags behind.
+/// Whether a nonce was used elsewhere for good. That nothing is seen of ours proves nothing: some node
+/// of the chain is to show the transaction that used it, and deep enough.
 pub(crate) async fn is_lost(
     nodes: &[Node],
     shared: &Shared,
     admin: Address,
     open: &OpenNonce,
 ) -> Result<bool, NodeError> {
-    for node in nodes {
-        let is_ours = node.chain_id().await? == shared.chain_id;
-        if !is_ours || !is_lost_at(node, admin, open, shared.confirmations).await? {
-            return Ok(false);
-        }
-    }
-    Ok(!nodes.is_empty())
+    let Some(used_by) = open.used_by.map(B256::from) else { return Ok(false) };
+    let find = |node| final_use_at(node, shared, admin, open.nonce, used_by);
+    Ok(first_found(nodes, find).await?.is_some())
 }
 
-/// So many blocks ago it was used already, and nothing is known of what was signed with it.
-async fn is_lost_at(
+/// The block of the chain that has this transaction, with this nonce, and deep enough.
+async fn final_use_at(
     node: &Node,
+    shared: &Shared,
     admin: Address,
-    open: &OpenNonce,
-    confirmations: u64,
-) -> Result<bool, NodeError> {
-    let latest = node.block_number().await?;
-    let Some(final_block) = latest.saturating_add(1).checked_sub(confirmations) else {
-        return Ok(false);
-    };
-    if node.nonce_at(admin, BlockTag::Number(final_block)).await? <= open.nonce {
-        return Ok(false);
-    }
-    Ok(matches!(Sighting::at(node, admin, open).await?, Sighting::Elsewhere))
+    nonce: u64,
+    hash: B256,
+) -> Result<Option<BlockId>, NodeError> {
+    check_chain(node, shared).await?;
+    let found = node.transaction(hash).await?.filter(|it| it.uses(admin, nonce));
+    let Some(block) = found.and_then(|it| it.block) else { return Ok(None) };
+    let is_final = is_final(node, block, shared.confirmations).await?;
+    Ok(is_final.then_some(block))
 }

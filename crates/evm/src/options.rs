@@ -78,7 +78,7 @@ impl EvmOptions {
             oracle: None,
             oracle_first: false,
             gate_interval: Duration::from_secs(5),
-            confirmations: 12,
+            confirmations: 3,
             resend_after: Duration::from_secs(30),
             connections: 4,
             http: HttpOptions::default(),

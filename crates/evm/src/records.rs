@@ -54,6 +54,21 @@ impl Records {
         self.with(move |store| store.sign_again(&turn, signed)).await
     }
 
+    pub(crate) async fn sign_filler(
+        &self,
+        turn: &Turn,
+        nonce: u64,
+        mut sign: impl FnMut(u64) -> BatchResult<NewSigned> + Send + 'static,
+    ) -> BatchResult<Option<SignedTransaction>> {
+        let turn = turn.clone();
+        self.with(move |store| store.sign_filler(&turn, nonce, &mut sign)).await
+    }
+
+    pub(crate) async fn next_nonce(&self, service_id: &ServiceId) -> BatchResult<Option<u64>> {
+        let service_id = service_id.clone();
+        self.with(move |store| store.next_nonce(&service_id)).await
+    }
+
     pub(crate) async fn signed_from(
         &self,
         service_id: &ServiceId,
@@ -75,6 +90,16 @@ impl Records {
     ) -> BatchResult<()> {
         let service_id = service_id.clone();
         self.with(move |store| store.note(&service_id, nonce, note.as_deref())).await
+    }
+
+    pub(crate) async fn note_use(
+        &self,
+        service_id: &ServiceId,
+        nonce: u64,
+        hash: [u8; 32],
+    ) -> BatchResult<()> {
+        let service_id = service_id.clone();
+        self.with(move |store| store.note_use(&service_id, nonce, &hash)).await
     }
 
     pub(crate) async fn spend(

@@ -1,7 +1,10 @@
 use alloy_primitives::Address;
 use grid_batch_core::{OpenNonce, SignedTransaction};
 
-use crate::node::{BlockTag, Node, NodeError, Receipt};
+use crate::{
+    depth::final_with,
+    node::{BlockTag, Node, NodeError, Receipt},
+};
 
 /// What a node shows of a nonce.
 #[derive(Debug)]
@@ -10,7 +13,7 @@ pub(crate) enum Sighting<'a> {
     Mined(Mined<'a>),
     /// The node has one of its transactions, and shows no receipt of it.
     Waiting,
-    /// It was used, and not by a transaction that was signed here.
+    /// It was used, and the node knows nothing that was signed here.
     Elsewhere,
     /// The node does not know it.
     Gone,
@@ -43,26 +46,24 @@ impl<'a> Sighting<'a> {
         Ok(if is_used { Self::Elsewhere } else { Self::Gone })
     }
 
-    /// What a person should know of it.
-    pub(crate) fn note(&self, admin: Address, nonce: u64, confirmations: u64) -> Option<String> {
+    /// How much the word of one node counts against that of another. What is in a block is more than
+    /// what waits: a node that is cut off from the others lets it wait for ever.
+    pub(crate) fn weight(&self) -> u8 {
         match self {
-            Self::Mined(mined) => {
-                let last = mined.final_with(confirmations);
-                let first = mined.receipt.block_number;
-                Some(format!("mined in block {first}, final with block {last}"))
-            }
-            Self::Elsewhere => Some(format!(
-                "nonce {nonce} of {admin} was used by a transaction that was not signed here"
-            )),
-            Self::Waiting | Self::Gone => None,
+            Self::Mined(_) => 3,
+            Self::Elsewhere => 2,
+            Self::Waiting => 1,
+            Self::Gone => 0,
         }
     }
 }
 
 impl Mined<'_> {
-    /// The block with which so many hold it that it is believed.
-    pub(crate) fn final_with(&self, confirmations: u64) -> u64 {
-        self.receipt.block_number.saturating_add(confirmations.saturating_sub(1))
+    /// What a person should know of it.
+    pub(crate) fn note(&self, confirmations: u64) -> String {
+        let block = self.receipt.block;
+        let last = final_with(block, confirmations);
+        format!("mined in block {}, final with block {last}", block.number)
     }
 }
 

@@ -4,17 +4,18 @@ use futures_core::future::BoxFuture;
 use grid_batch_core::{
     BatchResult, BatchStatusReader, HeaderId, LedgerStatus, OpenNonce, ScopeId, StatusReport,
 };
-use log::warn;
+use log::{info, warn};
 
 use crate::{
     AccountScopeId,
-    asking::{first_sighting, usable},
+    asking::{Seen, look, usable},
     ending::Ending,
-    node::{BlockTag, Node},
+    node::Node,
     proposal::Proposal,
     said::Said,
     shared::Shared,
-    sighting::{Mined, Sighting},
+    sighting::Sighting,
+    user::user_of,
 };
 
 /// Reads from the chain what became of withdrawals, and writes it down for good.
@@ -39,35 +40,49 @@ impl EvmStatusReader {
             return Ok(Said::of(spent, open.note.clone()));
         }
         let nodes = self.0.nodes_of(&self.0.asking, scope.service_id(), &batch_id)?;
-        let (node, sighting) = first_sighting(&nodes, scope.address(), open).await?;
+        let Seen { node, sighting, is_final } =
+            look(&nodes, &self.0, scope.address(), open).await?;
         match &sighting {
-            Sighting::Mined(mined) if self.is_final(node, scope, open, mined).await? => {
+            Sighting::Mined(mined) if is_final => {
                 let proposal = usable(Proposal::of(&payment))?;
                 let ending = Ending::of(mined, node, scope.address(), &proposal).await?;
-                self.end(scope, open, ending).await
+                return self.end(scope, open, ending).await;
             }
-            sighting => {
-                self.note(scope, open, sighting).await?;
-                Ok(Said::seen(sighting))
+            Sighting::Mined(mined) => {
+                self.note(scope, open, Some(mined.note(self.0.confirmations))).await?;
             }
+            Sighting::Elsewhere => return self.find_user(&nodes, scope, open).await,
+            Sighting::Waiting | Sighting::Gone => self.note(scope, open, None).await?,
         }
+        Ok(Said::seen(&sighting))
     }
 
-    /// Several nodes may answer in one's name. One that is behind shows a block that the others have
-    /// replaced: so the last block that makes it final is asked, too, whether it counts the nonce.
-    async fn is_final(
+    /// The nonce is used, and nothing of ours is shown: so it is to be shown what used it.
+    async fn find_user(
         &self,
-        node: &Node,
+        nodes: &[Node],
         scope: &AccountScopeId,
         open: &OpenNonce,
-        mined: &Mined<'_>,
-    ) -> BatchResult<bool> {
-        let last = mined.final_with(self.0.confirmations);
-        if node.block_number().await? < last {
-            return Ok(false);
+    ) -> BatchResult<Said> {
+        let (nonce, admin) = (open.nonce, scope.address());
+        let Some(hash) = user_of(nodes, &self.0, admin, open).await? else {
+            let note = format!("nonce {nonce} is used, and no receipt of ours is shown yet");
+            self.note(scope, open, Some(note)).await?;
+            return Ok(Said::nothing());
+        };
+        if open.transactions.iter().any(|ours| ours.signed.hash == hash) {
+            // The node's receipts lag behind its blocks.
+            self.note(scope, open, None).await?;
+            return Ok(Said::just(LedgerStatus::Pending));
         }
-        let count = node.nonce_at(scope.address(), BlockTag::Number(last)).await?;
-        Ok(count > open.nonce)
+        let note =
+            format!("nonce {nonce} of {admin} was used by {hash}, which was not signed here");
+        if open.used_by != Some(hash.into()) {
+            warn!(service:% = scope, note = note.as_str(); "somebody else uses the gas admin's key");
+            self.0.records.note_use(scope.service_id(), nonce, hash.into()).await?;
+        }
+        self.note(scope, open, Some(note)).await?;
+        Ok(Said::nothing())
     }
 
     /// Keeps in mind, for people, what is seen of a nonce.
@@ -75,14 +90,10 @@ impl EvmStatusReader {
         &self,
         scope: &AccountScopeId,
         open: &OpenNonce,
-        sighting: &Sighting<'_>,
+        note: Option<String>,
     ) -> BatchResult<()> {
-        let note = sighting.note(scope.address(), open.nonce, self.0.confirmations);
         if note == open.note {
             return Ok(());
-        }
-        if let (Sighting::Elsewhere, Some(note)) = (sighting, &note) {
-            warn!(service:% = scope, note = note.as_str(); "somebody else may use the gas admin's key");
         }
         self.0.records.note(scope.service_id(), open.nonce, note).await
     }
@@ -100,6 +111,7 @@ impl EvmStatusReader {
         // A person is to look.
         let Some(spent) = spent else { return Ok(Said::just(LedgerStatus::Valid)) };
         records.spend(scope.service_id(), open.nonce, spent.clone()).await?;
+        info!(service:% = scope, nonce = open.nonce, end = note.as_str(); "a withdrawal has ended");
         Ok(Said::of(&spent, Some(note)))
     }
 }

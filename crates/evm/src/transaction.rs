@@ -51,6 +51,23 @@ pub(crate) fn cancel(
     Ok(signed(key, &draft, bid, true))
 }
 
+/// Signs one that only uses up a nonce that has none.
+pub(crate) fn fill(
+    key: &GasAdminKey,
+    chain_id: u64,
+    nonce: u64,
+    gas_limit: u64,
+    bid: &Bid,
+) -> NewSigned {
+    let draft = Draft { chain_id, nonce, gas_limit, to: key.address(), data: Bytes::new() };
+    signed(key, &draft, bid, true)
+}
+
+/// The gas that a stored transaction may use.
+pub(crate) fn gas_limit(earlier: &NewSigned) -> Result<u64, TransactionError> {
+    Ok(draft_of(earlier)?.gas_limit)
+}
+
 fn signed(key: &GasAdminKey, draft: &Draft, bid: &Bid, cancels: bool) -> NewSigned {
     let transaction = priced(draft, bid);
     let signature = key.sign(transaction.signature_hash());

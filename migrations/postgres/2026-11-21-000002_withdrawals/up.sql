@@ -31,19 +31,22 @@ create index withdrawals_by_pool on withdrawals (pool, seq);
 create index withdrawals_by_beneficiary on withdrawals (beneficiary, seq);
 create index withdrawals_by_reward on withdrawals (reward_id, seq) where reward_id is not null;
 
--- Which withdrawal a number of an account was taken for. None has a second one while the first may
--- still be spent, or after it was spent well.
+-- Which withdrawal a number of an account was taken for; none, where it was only filled. No withdrawal
+-- has a second one while the first may still be spent, or after it was spent well.
 create table account_nonces (
     service_id text collate "C" not null references services,
     nonce bigint not null check (nonce >= 0),
-    withdrawal_seq bigint not null references withdrawals,
-    generation integer not null,
+    withdrawal_seq bigint references withdrawals,
+    generation integer,
     taken_at bigint not null,
     note text collate "C",
+    -- The transaction of somebody else that the chain showed with it last.
+    used_by bytea check (octet_length(used_by) = 32),
     -- What became of it, for good.
     spent text collate "C" check (spent in ('WITHDRAWN', 'REVERTED', 'CANCELLED', 'ELSEWHERE')),
     pool_withdrawal_id text collate "C",
     primary key (service_id, nonce),
+    check ((withdrawal_seq is null) = (generation is null)),
     check ((coalesce(spent, '') = 'WITHDRAWN') = (pool_withdrawal_id is not null))
 );
 create index account_nonces_by_withdrawal on account_nonces (withdrawal_seq, nonce);

@@ -31,13 +31,15 @@ create index withdrawals_by_reward on withdrawals (reward_id, seq) where reward_
 create table account_nonces (
     service_id text not null references services,
     nonce integer not null check (nonce >= 0),
-    withdrawal_seq integer not null references withdrawals,
-    generation integer not null,
+    withdrawal_seq integer references withdrawals,
+    generation integer,
     taken_at integer not null,
     note text,
+    used_by blob check (length(used_by) = 32),
     spent text check (spent in ('WITHDRAWN', 'REVERTED', 'CANCELLED', 'ELSEWHERE')),
     pool_withdrawal_id text,
     primary key (service_id, nonce),
+    check ((withdrawal_seq is null) = (generation is null)),
     check ((coalesce(spent, '') = 'WITHDRAWN') = (pool_withdrawal_id is not null))
 ) strict, without rowid;
 create index account_nonces_by_withdrawal on account_nonces (withdrawal_seq, nonce);

@@ -7,15 +7,17 @@ mod fees;
 mod quantity;
 mod questions;
 mod receipt;
+mod transaction;
 
 use std::sync::atomic::AtomicU64;
 
 use grid_batch_http::HttpClient;
 
-pub(crate) use block::BlockTag;
+pub(crate) use block::{BlockId, BlockTag};
 pub(crate) use error::NodeError;
 pub(crate) use fees::FeeHistory;
 pub(crate) use receipt::{Log, Receipt};
+pub(crate) use transaction::Transaction;
 
 /// A node at an address. A question to it is one POST.
 #[derive(Debug)]

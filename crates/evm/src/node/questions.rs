@@ -3,7 +3,11 @@ use serde::de::IgnoredAny;
 use serde_json::json;
 
 use crate::node::{
-    BlockTag, FeeHistory, Node, NodeError, Receipt, fees, quantity::Quantity, receipt,
+    BlockTag, FeeHistory, Node, NodeError, Receipt, Transaction,
+    block::{self, Block},
+    fees,
+    quantity::Quantity,
+    receipt,
 };
 
 /// So many blocks are looked back on for the tips that were paid.
@@ -20,6 +24,22 @@ impl Node {
     pub(crate) async fn block_number(&self) -> Result<u64, NodeError> {
         let Quantity(number) = self.ask("eth_blockNumber", json!([])).await?;
         Ok(number)
+    }
+
+    /// The block of this number, where there is one.
+    pub(crate) async fn block(&self, number: u64) -> Result<Option<Block>, NodeError> {
+        let params = json!([BlockTag::Number(number), false]);
+        let answered: Option<block::Answered<IgnoredAny>> =
+            self.ask("eth_getBlockByNumber", params).await?;
+        answered.map(|answered| answered.block(number)).transpose()
+    }
+
+    /// What is in the block of this number: nothing where there is none.
+    pub(crate) async fn transactions_in(&self, number: u64) -> Result<Vec<Transaction>, NodeError> {
+        let params = json!([BlockTag::Number(number), true]);
+        let answered: Option<block::Answered<Transaction>> =
+            self.ask("eth_getBlockByNumber", params).await?;
+        answered.map_or(Ok(Vec::new()), |answered| answered.transactions(number))
     }
 
     /// How many transactions of an account were mined until this block: its next nonce.
@@ -102,6 +122,18 @@ impl Node {
         let answered: Option<receipt::Answered> =
             self.ask("eth_getTransactionReceipt", json!([hash])).await?;
         answered.map_or(Ok(None), |answered| answered.of(hash))
+    }
+
+    /// A transaction, mined or not, where the node has it.
+    pub(crate) async fn transaction(&self, hash: B256) -> Result<Option<Transaction>, NodeError> {
+        let found: Option<Transaction> =
+            self.ask("eth_getTransactionByHash", json!([hash])).await?;
+        match found {
+            Some(Transaction { hash: other, .. }) if other != hash => {
+                Err(NodeError::Answer(format!("the transaction is {other}, and not {hash}")))
+            }
+            found => Ok(found),
+        }
     }
 
     /// Whether the node has a transaction, mined or not.

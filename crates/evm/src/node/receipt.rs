@@ -1,14 +1,14 @@
 use alloy_primitives::{Address, B256, Bytes};
 use serde::{Deserialize, Deserializer, de::Error};
 
-use crate::node::{NodeError, quantity::Quantity};
+use crate::node::{BlockId, NodeError, quantity::Quantity};
 
 /// What a transaction did when it was mined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Receipt {
     /// It did what it was to do.
     pub(crate) status: bool,
-    pub(crate) block_number: u64,
+    pub(crate) block: BlockId,
     pub(crate) logs: Vec<Log>,
 }
 
@@ -28,6 +28,7 @@ pub(super) struct Answered {
     #[serde(deserialize_with = "status")]
     status: bool,
     block_number: Option<Quantity<u64>>,
+    block_hash: Option<B256>,
     logs: Vec<Log>,
 }
 
@@ -38,9 +39,9 @@ impl Answered {
             let other = self.transaction_hash;
             return Err(NodeError::Answer(format!("the receipt is of {other}, and not of {hash}")));
         }
-        let Self { status, logs, .. } = self;
-        let mined = |Quantity(block_number)| Receipt { status, block_number, logs };
-        Ok(self.block_number.map(mined))
+        let Self { status, logs, block_number, block_hash, .. } = self;
+        let Some((Quantity(number), hash)) = block_number.zip(block_hash) else { return Ok(None) };
+        Ok(Some(Receipt { status, block: BlockId { number, hash }, logs }))
     }
 }
 

@@ -23,9 +23,17 @@ pub(crate) async fn node_that<A>(answer: A) -> (Served, Node)
 where
     A: Fn(&str) -> Value + Send + Sync + 'static,
 {
+    node_asked(move |method, _| answer(method)).await
+}
+
+/// The same, where the answer depends on the parameters, too.
+pub(crate) async fn node_asked<A>(answer: A) -> (Served, Node)
+where
+    A: Fn(&str, &Value) -> Value + Send + Sync + 'static,
+{
     let served = Served::by(move |question| {
         let question: Value = serde_json::from_str(question).unwrap();
-        let mut said = answer(question["method"].as_str().unwrap());
+        let mut said = answer(question["method"].as_str().unwrap(), &question["params"]);
         said["jsonrpc"] = json!("2.0");
         said["id"] = question["id"].clone();
         ("200 OK".to_owned(), said.to_string())
@@ -117,7 +125,8 @@ async fn a_receipt_is_read() {
     });
     let (_served, node) = node_with_result(receipt).await;
     let log = Log { address: POOL, topics: vec![HASH], data: Bytes::from_static(&[0x11]) };
-    let expected = Receipt { status: true, block_number: 5, logs: vec![log] };
+    let block = BlockId { number: 5, hash: HASH };
+    let expected = Receipt { status: true, block, logs: vec![log] };
     assert_eq!(node.receipt(HASH).await, Ok(Some(expected)));
 }
 
@@ -162,6 +171,52 @@ async fn a_node_knows_what_it_has() {
         let (_served, node) = node_with_result(result).await;
         assert_eq!(node.knows(HASH).await, Ok(known));
     }
+}
+
+#[tokio::test]
+async fn a_transaction_is_read_with_its_place() {
+    let transaction = |place: Value| {
+        json!({
+            "hash": HASH, "from": ACCOUNT, "nonce": "0x7", "to": null, "blockHash": place,
+            "blockNumber": if place.is_null() { json!(null) } else { json!("0x5") },
+        })
+    };
+    let block = BlockId { number: 5, hash: HASH };
+    for (place, block) in [(json!(HASH), Some(block)), (json!(null), None)] {
+        let (_served, node) = node_with_result(transaction(place)).await;
+        let read = node.transaction(HASH).await.unwrap().unwrap();
+        assert_eq!(read, Transaction { hash: HASH, from: ACCOUNT, nonce: 7, block });
+        assert!(read.uses(ACCOUNT, 7) && !read.uses(ACCOUNT, 8) && !read.uses(POOL, 7));
+        let error = node.transaction(B256::ZERO).await.unwrap_err().to_string();
+        assert!(error.contains("the transaction is 0x91aa"), "{error}");
+    }
+    let (_served, node) = node_with_result(json!(null)).await;
+    assert_eq!(node.transaction(HASH).await, Ok(None));
+}
+
+#[tokio::test]
+async fn a_block_is_read_with_and_without_its_transactions() {
+    let block = |transactions: Value| {
+        json!({
+            "number": "0x5", "hash": HASH, "parentHash": B256::ZERO, "timestamp": "0x1",
+            "transactions": transactions,
+        })
+    };
+    let (_served, node) = node_with_result(block(json!([HASH]))).await;
+    let read = node.block(5).await.unwrap().unwrap();
+    assert_eq!((read.id, read.parent_hash), (BlockId { number: 5, hash: HASH }, B256::ZERO));
+    let error = node.block(6).await.unwrap_err().to_string();
+    assert!(error.contains("the block is 5, and not 6"), "{error}");
+    let transaction = json!({
+        "hash": HASH, "from": ACCOUNT, "nonce": "0x7", "blockNumber": "0x5", "blockHash": HASH,
+    });
+    let (served, node) = node_with_result(block(json!([transaction]))).await;
+    assert_eq!(node.transactions_in(5).await.unwrap().len(), 1);
+    let asked: Value = serde_json::from_str(&served.bodies()[0]).unwrap();
+    assert_eq!(asked["params"], json!(["0x5", true]));
+    let (_served, node) = node_with_result(json!(null)).await;
+    assert_eq!(node.block(5).await, Ok(None));
+    assert_eq!(node.transactions_in(5).await, Ok(vec![]));
 }
 
 #[tokio::test]

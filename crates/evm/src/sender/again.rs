@@ -1,7 +1,9 @@
 use grid_batch_core::{NewSigned, OpenNonce, SignedTransaction, Spent, SubmissionAnswer};
 
 use crate::{
+    GasPrice,
     bid::{Bid, raise, would_be_taken},
+    gate::gate,
     lost::is_lost,
     price::Quote,
     refusal::Refusal,
@@ -10,7 +12,7 @@ use crate::{
         task::Task,
     },
     sighting::Sighting,
-    transaction::{TransactionError, cancel, resign},
+    transaction::{cancel, gas_limit, resign},
 };
 
 impl Task<'_> {
@@ -24,8 +26,7 @@ impl Task<'_> {
             Sighting::Waiting | Sighting::Gone => {}
         }
         let next = self.next_transaction(open).await?;
-        let lower = self.signed_from(self.count().await?).await?;
-        self.broadcast_before(lower.iter().filter(|signed| signed.nonce < open.nonce)).await;
+        self.send_before(self.count().await?, open.nonce).await?;
         Ok(self.broadcast(&next).await)
     }
 
@@ -58,9 +59,16 @@ impl Task<'_> {
         if self.payment.cancelled && !best.signed.cancels {
             return self.cancelling(open, best).await;
         }
-        match self.raised(open, best).await? {
-            Some(bid) => self.sign_again(resign(self.key()?, &best.signed, &bid)).await,
-            None => Ok(best.signed.clone()),
+        let cap = self.cap(self.proposal()?.pool);
+        // Where nobody knows the price, what is there is sent.
+        let Ok(quote) = self.quote().await else { return Ok(best.signed.clone()) };
+        if let Some(raised) = self.raised(open, best, &quote, cap).await? {
+            return self.sign_again(raised).await;
+        }
+        // The cap was lowered since: what bids more would be mined at a price that is too high.
+        match gate(&quote, cap) {
+            Err(closed) if best.signed.max_fee > cap.wei() => Err(self.parked(closed)),
+            _ => Ok(best.signed.clone()),
         }
     }
 
@@ -71,16 +79,28 @@ impl Task<'_> {
         let quote = self.quote().await?;
         let bid = raise(highest_fees(open), &quote, cap)
             .unwrap_or_else(|| Bid { max_fee: cap.wei(), ..Bid::new(&quote, cap) });
-        self.sign_again(cancel(self.key()?, &best.signed, &bid)).await
+        let cancelling = cancel(self.key()?, &best.signed, &bid).map_err(answer::refused)?;
+        self.sign_again(cancelling).await
     }
 
-    /// What to bid instead, where that is wanted, and possible. Where nobody knows the price, what
-    /// is there is sent.
-    async fn raised(&self, open: &OpenNonce, best: &SignedTransaction) -> Step<Option<Bid>> {
-        let cap = self.cap(self.proposal()?.pool);
-        let Ok(quote) = self.quote().await else { return Ok(None) };
-        let is_wanted = is_too_low(best, &quote) || self.waits_too_long(best);
-        Ok(is_wanted.then(|| raise(highest_fees(open), &quote, cap)).flatten())
+    /// The same for more, where that is wanted and possible: there is a key, the cap allows it, and
+    /// the account can pay.
+    async fn raised(
+        &self,
+        open: &OpenNonce,
+        best: &SignedTransaction,
+        quote: &Quote,
+        cap: GasPrice,
+    ) -> Step<Option<NewSigned>> {
+        let is_wanted = is_too_low(best, quote)
+            || (self.waits_too_long(best) && pays_less(&best.signed, &Bid::new(quote, cap)));
+        let bid = is_wanted.then(|| raise(highest_fees(open), quote, cap)).flatten();
+        let (Some(bid), Ok(key)) = (bid, self.key()) else { return Ok(None) };
+        let gas_limit = gas_limit(&best.signed).map_err(answer::refused)?;
+        if self.pass_funds_gate(gas_limit, &bid).await.is_err() {
+            return Ok(None);
+        }
+        resign(key, &best.signed, &bid).map(Some).map_err(answer::refused)
     }
 
     fn waits_too_long(&self, best: &SignedTransaction) -> bool {
@@ -88,8 +108,7 @@ impl Task<'_> {
         best.sent_at.is_some_and(|sent_at| now.since(sent_at) > self.shared.resend_after)
     }
 
-    async fn sign_again(&self, signed: Result<NewSigned, TransactionError>) -> Step<NewSigned> {
-        let signed = signed.map_err(answer::refused)?;
+    async fn sign_again(&self, signed: NewSigned) -> Step<NewSigned> {
         self.stored(self.shared.records.sign_again(&self.turn, signed).await)
     }
 }
@@ -103,6 +122,11 @@ fn best_of(open: &OpenNonce) -> Option<&SignedTransaction> {
 fn highest_fees(open: &OpenNonce) -> (u128, u128) {
     let signed = open.transactions.iter().map(|transaction| &transaction.signed);
     signed.fold((0, 0), |(fee, tip), it| (fee.max(it.max_fee), tip.max(it.tip)))
+}
+
+/// Whether today's bid is higher. A chain that stands still asks for no more than before.
+fn pays_less(signed: &NewSigned, today: &Bid) -> bool {
+    signed.max_fee < today.max_fee || signed.tip < today.tip
 }
 
 fn is_too_low(best: &SignedTransaction, quote: &Quote) -> bool {

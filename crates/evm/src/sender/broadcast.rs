@@ -1,13 +1,10 @@
 use grid_batch_core::{NewSigned, Outcome, SubmissionAnswer};
-use log::{debug, warn};
+use log::warn;
 
 use crate::{
     node::NodeError,
     refusal::Refusal,
-    sender::{
-        answer::{self, Step},
-        task::Task,
-    },
+    sender::{answer, task::Task},
 };
 
 impl Task<'_> {
@@ -30,22 +27,6 @@ impl Task<'_> {
             Outcome::Accepted => answer::accepted(),
             Outcome::Parked => self.parked(error),
             outcome => answer::of_node(outcome, error),
-        }
-    }
-
-    /// What was signed with this nonce and those after it, for whichever withdrawals.
-    pub(crate) async fn signed_from(&self, nonce: u64) -> Step<Vec<NewSigned>> {
-        let signed = self.shared.records.signed_from(self.service_id(), nonce).await;
-        signed.map_err(answer::without_store)
-    }
-
-    /// Sends once more what must be mined before: the chain may have gone back, or the node have
-    /// forgotten what waited.
-    pub(crate) async fn broadcast_before(&self, signed: impl Iterator<Item = &NewSigned>) {
-        for signed in signed {
-            let outcome = self.broadcast(signed).await.outcome;
-            let service_id = self.service_id();
-            debug!(service:% = service_id, nonce = signed.nonce, outcome:%; "sent once more");
         }
     }
 }

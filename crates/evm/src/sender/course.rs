@@ -14,15 +14,22 @@ pub(crate) enum Course<'a> {
 }
 
 pub(crate) fn course_of(payment: &Payment) -> Course<'_> {
-    let Some(open) = &payment.open else { return Course::First };
+    let Some(open) = &payment.open else { return first(payment) };
     match open.spent {
         None => Course::Again(open),
-        Some(Spent::Elsewhere) => Course::First,
+        Some(Spent::Elsewhere) => first(payment),
         // The one who reads statuses ends it.
         Some(Spent::Withdrawn { .. }) => Course::Ended(answer::accepted()),
         Some(Spent::Reverted) => rejected("the pool refused the withdrawal"),
         Some(Spent::Cancelled) => rejected("the withdrawal was cancelled"),
     }
+}
+
+fn first(payment: &Payment) -> Course<'_> {
+    if payment.cancelled {
+        return rejected("cancelled before anything was signed");
+    }
+    Course::First
 }
 
 fn rejected(reason: &str) -> Course<'static> {
@@ -48,6 +55,7 @@ mod tests {
                 generation: 1,
                 taken_at: Timestamp::default(),
                 note: None,
+                used_by: None,
                 spent,
                 transactions: Vec::new(),
             }),
@@ -58,6 +66,15 @@ mod tests {
     fn a_nonce_is_taken_where_there_is_none_or_it_was_lost() {
         assert_eq!(course_of(&payment(false, None)), Course::First);
         assert_eq!(course_of(&payment(false, Some(Some(Spent::Elsewhere)))), Course::First);
+    }
+
+    #[test]
+    fn what_is_cancelled_before_anything_is_signed_ends() {
+        for open in [None, Some(Some(Spent::Elsewhere))] {
+            let payment = payment(true, open);
+            let Course::Ended(answer) = course_of(&payment) else { panic!("{payment:?}") };
+            assert_eq!(answer.outcome, Outcome::Rejected, "{payment:?}");
+        }
     }
 
     #[test]

@@ -16,16 +16,14 @@ use crate::{
 impl Task<'_> {
     /// Signs for the first time, when every gate is open: until then nothing is touched.
     pub(crate) async fn first(&self) -> Step<SubmissionAnswer> {
-        if self.payment.cancelled {
-            return Err(answer::rejected("cancelled before anything was signed"));
-        }
         self.key()?;
         let proposal = self.proposal()?;
         let bid = self.pass_price_gate(proposal.pool).await?;
         let gas_limit = self.simulate(&proposal).await?;
         self.pass_funds_gate(gas_limit, &bid).await?;
-        let nonce = self.next_nonce().await?;
-        let signed = self.sign_first(nonce, bid, gas_limit, proposal).await?;
+        let count = self.believed_count().await?;
+        let signed = self.sign_first(count, bid, gas_limit, proposal).await?;
+        self.send_before(count, signed.nonce).await?;
         Ok(self.broadcast(&signed).await)
     }
 
@@ -43,19 +41,33 @@ impl Task<'_> {
         Ok(estimate.saturating_add(estimate / 4))
     }
 
-    /// The lowest nonce that may be free by what the chain has, and never by what only waits.
-    async fn next_nonce(&self) -> Step<u64> {
+    /// How many transactions of the account the chain has, and never what only waits: the lowest
+    /// nonce that may be free. Where it has more than were signed here, that must be final: what
+    /// vanishes would leave a gap, and one wrong answer end the account.
+    async fn believed_count(&self) -> Step<u64> {
         let count = self.count().await?;
-        let signed = self.signed_from(count.saturating_sub(1)).await?;
-        let is_last_ours = count == 0 || signed.iter().any(|signed| signed.nonce + 1 == count);
-        if !is_last_ours {
-            warn!(
-                service:% = self.service_id(), count;
-                "the gas admin's last transaction was not signed here: somebody else may use its key"
-            );
+        let next = self.shared.records.next_nonce(self.service_id()).await;
+        if count <= next.map_err(answer::without_store)?.unwrap_or_default() {
+            return Ok(count);
         }
-        self.broadcast_before(signed.iter().filter(|signed| signed.nonce >= count)).await;
+        if self.final_count().await? != Some(count) {
+            let reason = "the gas admin's key was used elsewhere; waiting until that is final";
+            return Err(self.parked(reason));
+        }
+        warn!(
+            service:% = self.service_id(), count;
+            "the gas admin's last transaction was not signed here: somebody else may use its key"
+        );
         Ok(count)
+    }
+
+    /// How many of them are so deep that they are believed.
+    async fn final_count(&self) -> Step<Option<u64>> {
+        let latest = self.node.block_number().await.map_err(answer::without_node)?;
+        let last = latest.saturating_add(1).checked_sub(self.shared.confirmations);
+        let Some(last) = last else { return Ok(None) };
+        let count = self.node.nonce_at(self.admin, BlockTag::Number(last)).await;
+        count.map(Some).map_err(answer::without_node)
     }
 
     async fn sign_first(

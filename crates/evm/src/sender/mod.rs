@@ -3,6 +3,7 @@ mod answer;
 mod broadcast;
 mod course;
 mod first;
+mod gap;
 mod gates;
 mod parked;
 mod stored;
@@ -40,10 +41,14 @@ impl EvmSender {
         submission: &Submission<AccountScopeId>,
     ) -> Result<SubmissionAnswer, SubmissionAnswer> {
         let task = Task::of(&self.shared, url, submission).await?;
-        match course_of(&task.payment) {
-            Course::Ended(answer) => Ok(answer),
-            Course::First => task.first().await,
+        let course = course_of(&task.payment);
+        if let Course::Ended(answer) = course {
+            return Ok(answer);
+        }
+        task.check_chain(submission.scope_id()).await?;
+        match course {
             Course::Again(open) => task.again(open).await,
+            _ => task.first().await,
         }
     }
 }

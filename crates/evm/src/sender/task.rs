@@ -21,7 +21,7 @@ pub(crate) struct Task<'a> {
 }
 
 impl<'a> Task<'a> {
-    /// The sending of this batch to the node at `url`, which is one of the right chain.
+    /// The sending of this batch to the node at `url`.
     pub(crate) async fn of(
         shared: &'a Shared,
         url: &str,
@@ -34,12 +34,11 @@ impl<'a> Task<'a> {
             .map_err(answer::without_store)?
             .ok_or_else(|| answer::rejected("no withdrawal belongs to this batch"))?;
         let node = Node::new(shared.sending.clone(), url);
-        let task = Self { shared, node, turn, admin: scope.address(), payment };
-        task.check_chain(scope).await?;
-        Ok(task)
+        Ok(Self { shared, node, turn, admin: scope.address(), payment })
     }
 
-    async fn check_chain(&self, scope: &AccountScopeId) -> Step<()> {
+    /// Whether account and node are of the right chain.
+    pub(crate) async fn check_chain(&self, scope: &AccountScopeId) -> Step<()> {
         let ours = self.shared.chain_id;
         if scope.chain_id() != ours {
             return Err(answer::refused(format_args!("{scope} is not of chain {ours}")));

@@ -1,7 +1,11 @@
 //! Somebody else uses the gas admin's key.
 
-use grid_batch_core::{Evidence, LedgerStatus, Outcome, Spent, WithdrawalId};
+use alloy_primitives::hex;
+use grid_batch_core::{
+    Evidence, LedgerStatus, Outcome, ScopeId, SigningStore, Spent, WithdrawalId,
+};
 use grid_batch_test_chain::Fault;
+use serde_json::json;
 
 use crate::world::{SEND, World};
 
@@ -38,15 +42,20 @@ async fn a_nonce_that_was_used_elsewhere_is_never_replaced_by_itself() {
         world.mine(10);
     }
     let open = world.nonce(id);
-    let note = "nonce 0 of 0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266 was used by a transaction \
-                that was not signed here";
-    assert_eq!((open.note.as_deref(), open.spent), (Some(note), None));
+    let used_by = hex::encode_prefixed(open.used_by.unwrap());
+    assert_eq!(world.transaction(&used_by)["value"], "0x1");
+    let note = format!(
+        "nonce 0 of 0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266 was used by {used_by}, which was not \
+         signed here"
+    );
+    assert_eq!((open.note, open.spent), (Some(note), None));
     assert_eq!(world.polls(), []);
 }
 
 #[tokio::test]
 async fn a_person_has_it_tried_anew_and_it_takes_another_nonce_when_the_loss_is_final() {
     let (world, id) = one_whose_nonce_is_gone(3).await;
+    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
     world.try_anew(id);
     for _ in 0..2 {
         assert_eq!(world.outcome(id).await, Outcome::Unknown);
@@ -77,13 +86,14 @@ async fn what_is_tried_anew_keeps_a_nonce_that_is_not_lost() {
 }
 
 #[tokio::test]
-async fn a_node_that_knows_the_transaction_or_fails_proves_no_loss() {
+async fn a_node_that_fails_proves_no_loss() {
     let (world, id) = one_whose_nonce_is_gone(1).await;
+    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
     world.try_anew(id);
     for (method, fault) in [
         ("eth_getTransactionReceipt", Fault::status(500)),
         ("eth_getTransactionByHash", Fault::status(503)),
-        ("eth_blockNumber", Fault::answer("header not found")),
+        ("eth_getBlockByNumber", Fault::answer("header not found")),
     ] {
         world.proxy.set(method, fault);
         let outcome = world.outcome(id).await;
@@ -93,4 +103,75 @@ async fn a_node_that_knows_the_transaction_or_fails_proves_no_loss() {
     }
     assert_eq!(world.proxy.calls(SEND), 1);
     world.accept(id).await;
+}
+
+#[tokio::test]
+async fn without_the_transaction_that_used_it_no_nonce_is_lost() {
+    let (world, id) = one_whose_nonce_is_gone(1).await;
+    world.mine(5);
+    world.proxy.set("eth_getBlockByNumber", Fault::Null);
+    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
+    world.try_anew(id);
+    world.proxy.clear();
+    assert_eq!(world.evidence(id).await, Evidence::Inconclusive);
+    assert_eq!(world.outcome(id).await, Outcome::Unknown);
+    assert_eq!(world.nonce(id).used_by, None);
+    // Seen at the next look.
+    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
+    assert_eq!(world.evidence(id).await, Evidence::Repeatable);
+    world.accept(id).await;
+}
+
+#[tokio::test]
+async fn a_transaction_with_another_nonce_proves_no_loss() {
+    let (world, id) = one_whose_nonce_is_gone(1).await;
+    world.use_the_key_elsewhere();
+    let block = world.chain.rpc("eth_getBlockByNumber", json!(["latest", false])).unwrap();
+    let hash = hex::decode_to_array(block["transactions"][0].as_str().unwrap()).unwrap();
+    world.store.note_use(world.scope().service_id(), 0, &hash).unwrap();
+    world.try_anew(id);
+    assert_eq!(world.evidence(id).await, Evidence::Inconclusive);
+    assert_eq!(world.outcome(id).await, Outcome::Unknown);
+    assert_eq!(world.nonce(id).spent, None);
+}
+
+#[tokio::test]
+async fn what_used_it_long_ago_is_found_all_the_same() {
+    let (world, id) = one_whose_nonce_is_gone(3).await;
+    let used_by = world.chain.rpc("eth_getBlockByNumber", json!(["latest", false])).unwrap();
+    world.mine(77);
+    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
+    let found = hex::encode_prefixed(world.nonce(id).used_by.unwrap());
+    assert_eq!(used_by["transactions"], json!([found]));
+}
+
+#[tokio::test]
+async fn what_used_it_and_vanished_proves_no_loss() {
+    let (world, id) = one_whose_nonce_is_gone(3).await;
+    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
+    let first = world.nonce(id).used_by.unwrap();
+    world.chain.reorg(1).unwrap();
+    world.try_anew(id);
+    world.accept(id).await;
+    assert_eq!(world.nonce(id).nonce, 0);
+    // Another one of somebody else's takes its place, and is seen.
+    world.chain.drop_transaction(&world.hashes(id)[0]).unwrap();
+    world.use_the_key_elsewhere_for(2);
+    world.mine(2);
+    assert_eq!(world.evidence(id).await, Evidence::Inconclusive);
+    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
+    assert_ne!(world.nonce(id).used_by.unwrap(), first);
+    assert_eq!(world.evidence(id).await, Evidence::Repeatable);
+}
+
+#[tokio::test]
+async fn what_a_person_has_found_invalid_is_not_paid_when_the_other_vanishes() {
+    let (world, id) = one_whose_nonce_is_gone(3).await;
+    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
+    world.store.decide_invalid(id);
+    world.chain.reorg(1).unwrap();
+    let next = world.waiting().await;
+    world.mine(3);
+    assert_eq!(world.status(next).await, LedgerStatus::Committed);
+    assert_eq!((world.nonce(next).nonce, world.polls().len()), (1, 1));
 }

@@ -17,13 +17,6 @@ fn replace_the_pool(world: &World, code: serde_json::Value) {
     world.chain.rpc("anvil_setCode", json!([world.pool.address(), code])).unwrap();
 }
 
-/// From now on the pool has another owner.
-fn give_the_pool_away(world: &World) {
-    let other = &world.chain.accounts()[1].address[2..];
-    let owner = json!([world.pool.address(), "0x0", format!("0x{other:0>64}")]);
-    world.chain.rpc("anvil_setStorageAt", owner).unwrap();
-}
-
 #[tokio::test]
 async fn a_withdrawal_is_valid_until_it_is_deep_and_then_committed() {
     let world = world_of_three_confirmations();
@@ -89,7 +82,7 @@ async fn what_was_believed_and_undone_all_the_same_is_sent_before_the_next() {
 async fn what_the_pool_refuses_when_it_is_mined_is_invalid_in_its_words() {
     let world = world_of_three_confirmations();
     let id = world.waiting().await;
-    give_the_pool_away(&world);
+    world.give_pool_to(1);
     world.mine(1);
     assert_eq!(world.status(id).await, LedgerStatus::Valid);
     world.mine(2);

@@ -4,6 +4,7 @@
 mod cancelling;
 mod elsewhere;
 mod endings;
+mod gaps;
 mod gates;
 mod nodes;
 mod oracle;

@@ -2,11 +2,11 @@
 
 use std::{thread, time::Duration};
 
-use grid_batch_core::{Evidence, LedgerStatus, Outcome};
+use grid_batch_core::{Evidence, LedgerStatus, Outcome, SubmissionSender};
 use grid_batch_test_chain::{Fault, FaultProxy};
 use tokio::runtime::Builder;
 
-use crate::world::{SEND, World};
+use crate::world::{RESEND_AFTER, SEND, World};
 
 const NOBODY: &str = "http://127.0.0.1:9";
 
@@ -37,40 +37,92 @@ async fn where_no_node_can_be_asked_the_first_says_why() {
 }
 
 #[tokio::test]
-async fn a_nonce_is_lost_only_where_every_node_says_so() {
+async fn one_node_that_shows_what_used_a_nonce_is_enough() {
     let mut world = World::new();
     let lagging = FaultProxy::start(world.chain.url()).unwrap();
     let id = world.waiting().await;
     let url = world.proxy.url().to_owned();
     // The one that lags knows nothing but what was before.
     lagging.set(FaultProxy::ANY, Fault::Stale);
-    world.know_nodes(&[lagging.url(), &url]);
+    world.know_nodes(&[lagging.url(), NOBODY, &url]);
     assert_eq!(world.status(id).await, LedgerStatus::Pending);
-    world.know_nodes(&[&url, lagging.url()]);
     world.chain.drop_transaction(&world.hashes(id)[0]).unwrap();
     world.use_the_key_elsewhere();
+    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
     world.try_anew(id);
-    assert_eq!(world.evidence(id).await, Evidence::Inconclusive);
-    assert_eq!(world.outcome(id).await, Outcome::Unknown);
-    assert_eq!(world.nonce(id).spent, None);
-    lagging.clear();
     assert_eq!(world.evidence(id).await, Evidence::Repeatable);
     world.accept(id).await;
 }
 
 #[tokio::test]
-async fn a_node_of_another_chain_proves_no_loss() {
+async fn what_one_node_has_forgotten_another_shows() {
     let mut world = World::new();
+    let forgetful = FaultProxy::start(world.chain.url()).unwrap();
     let id = world.waiting().await;
+    let url = world.proxy.url().to_owned();
+    world.know_nodes(&[forgetful.url(), &url]);
     world.chain.drop_transaction(&world.hashes(id)[0]).unwrap();
     world.use_the_key_elsewhere();
+    forgetful.set("eth_getBlockByNumber", Fault::answer("header not found"));
+    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
+    assert!(world.nonce(id).used_by.is_some());
     world.try_anew(id);
+    assert_eq!(world.evidence(id).await, Evidence::Repeatable);
+}
+
+#[tokio::test]
+async fn a_node_of_another_chain_shows_nothing_of_ours() {
+    let mut world = World::new();
+    let id = world.waiting().await;
     let other = World::with(|chain| chain.chain_id = Some(5), |_| {});
     other.use_the_key_elsewhere();
     let url = world.proxy.url().to_owned();
-    world.know_nodes(&[&url, other.proxy.url()]);
-    assert_eq!(world.outcome(id).await, Outcome::Unknown);
-    assert_eq!(world.nonce(id).spent, None);
+    world.know_nodes(&[other.proxy.url(), &url]);
+    assert_eq!(world.status(id).await, LedgerStatus::Pending);
+    assert_eq!(world.nonce(id).used_by, None);
+    // Nor does it where the others have forgotten.
+    world.chain.drop_transaction(&world.hashes(id)[0]).unwrap();
+    world.use_the_key_elsewhere();
+    world.proxy.set("eth_getBlockByNumber", Fault::Null);
+    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
+    assert_eq!(world.nonce(id).used_by, None);
+    world.know_nodes(&[other.proxy.url()]);
+    let error = world.report(id).await.unwrap_err().to_string();
+    assert!(error.contains("the node is of the chain 5, and not of 31337"), "{error}");
+}
+
+#[tokio::test]
+async fn a_node_that_is_cut_off_and_answers_hides_no_other() {
+    let mut world = World::new();
+    let cut_off = World::new();
+    let urls = [cut_off.proxy.url().to_owned(), world.proxy.url().to_owned()];
+    world.know_nodes(&[&urls[0], &urls[1]]);
+    let id = world.schedule("500");
+    // It takes the transaction, and mines nothing.
+    for url in &urls {
+        world.pass(RESEND_AFTER + Duration::from_secs(1));
+        let answer = world.evm.sender().send(url, &world.submission(id)).await;
+        assert_eq!(answer.outcome, Outcome::Accepted, "{answer:?}");
+        assert_eq!(world.status(id).await, LedgerStatus::Pending);
+    }
+    world.mine(1);
+    assert_eq!(world.evidence(id).await, Evidence::Present);
+    assert_eq!(world.status(id).await, LedgerStatus::Committed);
+    assert_eq!(world.polls().len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_final_at_one_node_is_not_waited_for_at_another() {
+    let mut world = World::with_options(|options| options.confirmations = 3);
+    let lagging = FaultProxy::start(world.chain.url()).unwrap();
+    let id = world.waiting().await;
+    world.mine(1);
+    let url = world.proxy.url().to_owned();
+    lagging.set(FaultProxy::ANY, Fault::Stale);
+    world.know_nodes(&[lagging.url(), &url]);
+    assert_eq!(world.status(id).await, LedgerStatus::Valid);
+    world.mine(2);
+    assert_eq!(world.status(id).await, LedgerStatus::Committed);
 }
 
 #[test]

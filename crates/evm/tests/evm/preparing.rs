@@ -7,6 +7,7 @@ use grid_batch_core::{
 };
 use grid_batch_http::HttpOptions;
 use grid_batch_test_chain::{Fault, FaultProxy, Pool};
+use serde_json::json;
 
 use crate::world::{SEND, World, key_of};
 
@@ -166,4 +167,43 @@ async fn a_node_that_is_too_slow_was_sent_nothing() {
     let id = world.schedule("500");
     let answer = world.send(id).await;
     assert_ended(&world, id, &answer, Outcome::NotSent, "no whole answer");
+}
+
+#[tokio::test]
+async fn what_somebody_else_sent_is_waited_for_until_it_is_final() {
+    let world = World::with_options(|options| options.confirmations = 3);
+    world.use_the_key_elsewhere();
+    let id = world.schedule("500");
+    for _ in 0..2 {
+        let answer = world.send(id).await;
+        let why = "the gas admin's key was used elsewhere; waiting until that is final";
+        assert_ended(&world, id, &answer, Outcome::Parked, why);
+        world.mine(1);
+    }
+    world.accept(id).await;
+    assert_eq!(world.nonce(id).nonce, 1);
+}
+
+#[tokio::test]
+async fn one_absurd_count_does_not_end_the_account() {
+    let world = World::new();
+    let count_to = |count: &str| {
+        world.chain.rpc("anvil_setNonce", json!([world.admin().address, count])).unwrap();
+    };
+    let id = world.schedule("500");
+    count_to("0x3e8");
+    // It is answered once, and then never again.
+    let stop = world.proxy.stop_after("eth_getTransactionCount", 1);
+    let sending = async { world.send(id).await };
+    let healing = async {
+        while !stop.wait(Duration::ZERO) {
+            tokio::task::yield_now().await;
+        }
+        count_to("0x0");
+        stop.release();
+    };
+    let (answer, ()) = tokio::join!(sending, healing);
+    assert_ended(&world, id, &answer, Outcome::Parked, "used elsewhere");
+    world.accept(id).await;
+    assert_eq!(world.nonce(id).nonce, 0);
 }

@@ -30,6 +30,7 @@ fn fees(world: &World, id: WithdrawalId) -> Vec<(u128, u128)> {
 #[tokio::test]
 async fn what_waits_too_long_pays_an_eighth_more_of_both_with_the_same_nonce() {
     let (world, id) = one_that_waits(|_| {}).await;
+    world.chain.set_base_fee(11).unwrap();
     world.accept(id).await;
     let first = (21_000_000_000, 1_000_000_000);
     assert_eq!(fees(&world, id), [first, (23_625_000_000, 1_125_000_000)]);
@@ -85,7 +86,8 @@ async fn a_price_above_the_cap_neither_raises_nor_frees_the_nonce() {
 #[tokio::test]
 async fn no_raise_goes_above_the_cap_however_long_it_takes() {
     let (world, id) = one_that_waits(|options| options.cap = "40".parse().unwrap()).await;
-    for _ in 0..10 {
+    for base_fee in 11..21 {
+        world.chain.set_base_fee(base_fee).unwrap();
         world.accept(id).await;
         world.pass(RESEND_AFTER + Duration::from_secs(1));
     }
@@ -118,6 +120,7 @@ async fn without_any_price_what_is_there_is_sent() {
 async fn the_receipt_of_either_counts() {
     for mined in [0, 1] {
         let (world, id) = one_that_waits(|_| {}).await;
+        world.chain.set_base_fee(11).unwrap();
         world.accept(id).await;
         let signed = world.nonce(id).transactions;
         world.chain.drop_transaction(&world.hashes(id)[1]).unwrap();
@@ -142,13 +145,73 @@ async fn what_is_mined_meanwhile_is_not_raised() {
 async fn a_chain_without_base_fees_has_its_one_price_raised() {
     let world = World::with(|chain| chain.legacy = true, |_| {});
     world.proxy.require_bump(12);
-    let id = world.waiting().await;
-    world.pass(RESEND_AFTER + Duration::from_secs(1));
+    let id = world.schedule("500");
+    world.proxy.set_next(SEND, 1, Fault::answer("transaction underpriced"));
+    assert_eq!(world.outcome(id).await, Outcome::Parked);
     world.accept(id).await;
     let [(first, _), (second, _)] = fees(&world, id).try_into().unwrap();
     assert_eq!(second, first + first.div_ceil(8));
-    assert_eq!(world.sent(), world.hashes(id));
+    assert_eq!(world.sent().last(), world.hashes(id).last());
     world.mine(1);
     assert_eq!(world.status(id).await, LedgerStatus::Committed);
     assert_eq!(world.polls().len(), 1);
+}
+
+#[tokio::test]
+async fn a_chain_that_stands_still_does_not_drive_the_bid_up() {
+    let (world, id) = one_that_waits(|_| {}).await;
+    for _ in 0..5 {
+        world.accept(id).await;
+        world.pass(RESEND_AFTER + Duration::from_secs(1));
+    }
+    assert_eq!(fees(&world, id).len(), 1);
+    assert_eq!(world.proxy.calls(SEND), 6);
+    world.mine(1);
+    assert_eq!(world.status(id).await, LedgerStatus::Committed);
+}
+
+#[tokio::test]
+async fn a_raise_that_cannot_be_paid_does_not_stand_before_what_can() {
+    let (world, id) = one_that_waits(|_| {}).await;
+    let gas = world.transaction(&world.hashes(id)[0])["gas"].as_str().unwrap().to_owned();
+    let gas = u128::from_str_radix(gas.trim_start_matches("0x"), 16).unwrap();
+    // Just enough for what is signed.
+    world.chain.set_balance(&world.admin().address, gas * 21_000_000_000).unwrap();
+    world.restart_chain();
+    world.chain.set_base_fee(11).unwrap();
+    world.accept(id).await;
+    assert_eq!(fees(&world, id).len(), 1);
+    world.mine(1);
+    assert_eq!(world.status(id).await, LedgerStatus::Committed);
+}
+
+#[tokio::test]
+async fn nothing_that_bids_more_than_a_lower_cap_is_sent_while_gas_is_too_dear() {
+    let mut world = World::with(|chain| chain.base_fee_gwei = Some(50), |_| {});
+    let id = world.waiting().await;
+    world.restart_chain();
+    world.restart_with(|options| options.cap = "40".parse().unwrap());
+    world.chain.set_base_fee(60).unwrap();
+    let answer = world.send(id).await;
+    assert_eq!(answer.outcome, Outcome::Parked);
+    let why = "the gas price is 61 gwei, not below the cap of 40 gwei (by the node)";
+    assert_eq!(answer.message.as_deref(), Some(why));
+    world.mine(1);
+    assert_eq!(world.polls(), []);
+    world.chain.set_base_fee(10).unwrap();
+    world.accept(id).await;
+    world.mine(1);
+    assert_eq!(world.status(id).await, LedgerStatus::Committed);
+}
+
+#[tokio::test]
+async fn without_the_key_what_is_signed_is_sent_again() {
+    let (mut world, id) = one_that_waits(|_| {}).await;
+    world.restart_chain();
+    world.chain.set_base_fee(11).unwrap();
+    world.restart_with(|options| options.keys.clear());
+    world.accept(id).await;
+    assert_eq!(fees(&world, id).len(), 1);
+    world.mine(1);
+    assert_eq!(world.status(id).await, LedgerStatus::Committed);
 }

@@ -1,7 +1,7 @@
 //! A signing store in memory, with the rules of the real one.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard},
 };
 
@@ -20,7 +20,9 @@ pub struct MemoryStore {
 #[derive(Debug, Default)]
 struct Kept {
     withdrawals: HashMap<WithdrawalId, (ServiceId, Payment)>,
-    nonces: Vec<(ServiceId, WithdrawalId, OpenNonce)>,
+    /// Those without a withdrawal were only filled.
+    nonces: Vec<(ServiceId, Option<WithdrawalId>, OpenNonce)>,
+    failed: HashSet<HeaderId>,
     tickets: HashMap<HeaderId, Ticket>,
 }
 
@@ -65,7 +67,25 @@ impl MemoryStore {
     /// The nonces that a withdrawal ever had, the oldest first.
     pub fn nonces(&self, id: WithdrawalId) -> Vec<OpenNonce> {
         let kept = self.kept();
-        kept.nonces.iter().filter(|(_, of, _)| *of == id).map(|(_, _, it)| it.clone()).collect()
+        kept.nonces
+            .iter()
+            .filter(|(_, of, _)| *of == Some(id))
+            .map(|(_, _, it)| it.clone())
+            .collect()
+    }
+
+    /// A person finds that the withdrawal has come to nothing.
+    pub fn decide_invalid(&self, id: WithdrawalId) {
+        let mut kept = self.kept();
+        let batch_id = id.batch_id(kept.withdrawals[&id].1.generation);
+        kept.failed.insert(batch_id);
+    }
+
+    /// What was signed with each nonce that no withdrawal has, in order.
+    pub fn fillers(&self) -> Vec<NewSigned> {
+        let kept = self.kept();
+        let fillers = kept.nonces.iter().filter(|(_, of, _)| of.is_none());
+        fillers.flat_map(|(_, _, it)| &it.transactions).map(|it| it.signed.clone()).collect()
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -83,7 +103,7 @@ impl Kept {
 
     fn open(&self, payment: &Payment) -> Option<OpenNonce> {
         let mut nonces = self.nonces.iter().rev();
-        let (_, _, last) = nonces.find(|(_, of, _)| *of == payment.withdrawal_id)?;
+        let (_, _, last) = nonces.find(|(_, of, _)| *of == Some(payment.withdrawal_id))?;
         let came_to_nothing = !matches!(last.spent, None | Some(Spent::Withdrawn { .. }));
         let is_past = came_to_nothing && last.generation < payment.generation;
         (!is_past).then(|| last.clone())
@@ -93,6 +113,23 @@ impl Kept {
         let mut nonces = self.nonces.iter_mut();
         let found = nonces.find(|(of, _, it)| of == service_id && it.nonce == nonce);
         found.map(|(_, _, it)| it).ok_or_else(|| error("there is no such nonce"))
+    }
+
+    /// Whether a payment with this nonce was, or may still be, made.
+    fn may_pay(&self, withdrawal: Option<WithdrawalId>, open: &OpenNonce) -> bool {
+        let has_failed = |id: WithdrawalId| {
+            self.failed.contains(&id.batch_id(self.withdrawals[&id].1.generation))
+        };
+        match open.spent {
+            None => withdrawal.is_some_and(|id| !has_failed(id)),
+            Some(Spent::Withdrawn { .. }) => true,
+            Some(_) => false,
+        }
+    }
+
+    fn next_nonce(&self, service_id: &ServiceId) -> Option<u64> {
+        let of_service = self.nonces.iter().filter(|(of, _, _)| of == service_id);
+        of_service.map(|(_, _, it)| it.nonce + 1).max()
     }
 
     /// The withdrawal whose turn it is.
@@ -119,22 +156,13 @@ impl SigningStore for MemoryStore {
         let Some(payment) = kept.whose_turn(turn) else { return Ok(None) };
         let forbids = |spent: &Option<Spent>| matches!(spent, None | Some(Spent::Withdrawn { .. }));
         let id = payment.withdrawal_id;
-        if kept.nonces.iter().any(|(_, of, it)| *of == id && forbids(&it.spent)) {
+        if kept.nonces.iter().any(|(_, of, it)| *of == Some(id) && forbids(&it.spent)) {
             return Ok(None);
         }
-        let of_service = kept.nonces.iter().filter(|(of, _, _)| *of == turn.service_id);
-        let next = of_service.map(|(_, _, it)| it.nonce + 1).max().unwrap_or_default();
-        let nonce = next.max(at_least);
+        let nonce = kept.next_nonce(&turn.service_id).unwrap_or_default().max(at_least);
         let signed = just_signed(sign(nonce)?, &*self.clock);
-        let open = OpenNonce {
-            nonce,
-            generation: payment.generation,
-            taken_at: self.clock.now(),
-            note: None,
-            spent: None,
-            transactions: vec![signed.clone()],
-        };
-        kept.nonces.push((turn.service_id.clone(), id, open));
+        let open = just_taken(payment.generation, &signed);
+        kept.nonces.push((turn.service_id.clone(), Some(id), open));
         Ok(Some(signed))
     }
 
@@ -150,18 +178,47 @@ impl SigningStore for MemoryStore {
         Ok(Some(signed))
     }
 
+    fn sign_filler(
+        &self,
+        turn: &Turn,
+        nonce: u64,
+        sign: &mut Sign<'_>,
+    ) -> BatchResult<Option<SignedTransaction>> {
+        self.check("sign_filler")?;
+        let mut kept = self.kept();
+        let open = kept.whose_turn(turn).and_then(|payment| payment.open);
+        if open.is_none_or(|open| open.nonce <= nonce) {
+            return Ok(None);
+        }
+        let mut of_service = kept.nonces.iter().filter(|(of, _, _)| *of == turn.service_id);
+        let found = of_service.find(|(_, _, it)| it.nonce == nonce);
+        if found.is_some_and(|(_, withdrawal, open)| kept.may_pay(*withdrawal, open)) {
+            return Ok(None);
+        }
+        let signed = just_signed(sign(nonce)?, &*self.clock);
+        match kept.nonce(&turn.service_id, nonce) {
+            Ok(open) => open.transactions.push(signed.clone()),
+            Err(_) => kept.nonces.push((turn.service_id.clone(), None, just_taken(0, &signed))),
+        }
+        Ok(Some(signed))
+    }
+
+    fn next_nonce(&self, service_id: &ServiceId) -> BatchResult<Option<u64>> {
+        self.check("next_nonce")?;
+        Ok(self.kept().next_nonce(service_id))
+    }
+
     fn signed_from(&self, service_id: &ServiceId, nonce: u64) -> BatchResult<Vec<NewSigned>> {
         self.check("signed_from")?;
         let kept = self.kept();
-        let best = |open: &OpenNonce| {
-            let signed = open.transactions.iter().map(|it| it.signed.clone());
-            signed.max_by_key(|it| it.max_fee)
+        let offered = |(of, withdrawal, open): &(ServiceId, _, OpenNonce)| {
+            let may_pay = kept.may_pay(*withdrawal, open);
+            let signed = open.transactions.iter().map(|it| &it.signed);
+            let best = signed.max_by_key(|it| (it.cancels, it.max_fee))?;
+            let is_asked_for = of == service_id && open.nonce >= nonce;
+            (is_asked_for && (best.cancels || may_pay)).then(|| best.clone())
         };
-        let of_service = kept.nonces.iter().filter(|(of, _, _)| of == service_id);
-        let mut signed: Vec<_> = of_service
-            .filter(|(_, _, open)| open.nonce >= nonce)
-            .filter_map(|(_, _, open)| best(open))
-            .collect();
+        let mut signed: Vec<_> = kept.nonces.iter().filter_map(offered).collect();
         signed.sort_by_key(|it| it.nonce);
         Ok(signed)
     }
@@ -184,6 +241,12 @@ impl SigningStore for MemoryStore {
         Ok(())
     }
 
+    fn note_use(&self, service_id: &ServiceId, nonce: u64, hash: &[u8; 32]) -> BatchResult<()> {
+        self.check("note_use")?;
+        self.kept().nonce(service_id, nonce)?.used_by = Some(*hash);
+        Ok(())
+    }
+
     fn spend(&self, service_id: &ServiceId, nonce: u64, spent: &Spent) -> BatchResult<()> {
         self.check("spend")?;
         let mut kept = self.kept();
@@ -200,6 +263,18 @@ impl SigningStore for MemoryStore {
 
 fn just_signed(signed: NewSigned, clock: &dyn Clock) -> SignedTransaction {
     SignedTransaction { signed, signed_at: clock.now(), sent_at: None, last_error: None }
+}
+
+fn just_taken(generation: u32, signed: &SignedTransaction) -> OpenNonce {
+    OpenNonce {
+        nonce: signed.signed.nonce,
+        generation,
+        taken_at: signed.signed_at,
+        note: None,
+        used_by: None,
+        spent: None,
+        transactions: vec![signed.clone()],
+    }
 }
 
 fn error(reason: &str) -> BatchError {

@@ -17,7 +17,7 @@ use crate::world::{SEND, World};
 async fn nothing_is_sent_that_the_store_did_not_keep() {
     let world = World::new();
     let id = world.schedule("500");
-    for method in ["payment", "signed_from", "sign_first"] {
+    for method in ["payment", "next_nonce", "sign_first"] {
         world.store.fail(method);
         let answer = world.send(id).await;
         assert_eq!(answer.outcome, Outcome::NotSent, "{method}");

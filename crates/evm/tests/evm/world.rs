@@ -197,6 +197,23 @@ impl World {
         self.evm.evidence_reader().find_evidence(&doubt).await.unwrap()
     }
 
+    /// Does what the service would do, block by block, until the withdrawal has ended; for so many
+    /// rounds at most.
+    pub async fn follow(&self, id: WithdrawalId, rounds: usize) -> LedgerStatus {
+        for _ in 0..rounds {
+            self.mine(3);
+            let status = self.status(id).await;
+            if matches!(status, LedgerStatus::Committed | LedgerStatus::Invalid) {
+                return status;
+            }
+            self.pass(RESEND_AFTER + Duration::from_secs(1));
+            if self.evidence(id).await == Evidence::Repeatable {
+                self.send(id).await;
+            }
+        }
+        self.status(id).await
+    }
+
     pub fn pass(&self, duration: Duration) {
         self.clock.advance(duration);
     }
@@ -236,11 +253,23 @@ impl World {
 
     /// Has somebody else use the gas admin's key, and mines that.
     pub fn use_the_key_elsewhere(&self) {
-        let admin = &self.admin().address;
+        self.use_the_key_elsewhere_for(1);
+    }
+
+    pub fn use_the_key_elsewhere_for(&self, value: u8) {
+        let (admin, value) = (&self.admin().address, format!("{value:#x}"));
         let transfer =
-            json!([{"from": admin, "to": self.beneficiary(), "value": "0x1", "gas": "0x5208"}]);
+            json!([{"from": admin, "to": self.beneficiary(), "value": value, "gas": "0x5208"}]);
         self.chain.rpc("eth_sendTransaction", transfer).unwrap();
         self.mine(1);
+    }
+
+    /// From now on the pool listens to this account.
+    pub fn give_pool_to(&self, account: usize) {
+        let owner = &self.chain.accounts()[account].address[2..];
+        let slot = format!("0x{:064x}", 0);
+        let owner = json!([self.pool.address(), slot, format!("0x{owner:0>64}")]);
+        self.chain.rpc("anvil_setStorageAt", owner).unwrap();
     }
 
     pub fn transaction(&self, hash: &str) -> Value {

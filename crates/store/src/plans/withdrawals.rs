@@ -90,7 +90,11 @@ fn look_at_withdrawals(store: &Store, accounts: &[ServiceId]) -> BTreeMap<String
     let dearer = transaction(&turn, nonce, 2);
     store.sign_again(&turn, dearer.clone()).unwrap().unwrap();
     store.mark_sent(&dearer.hash, None).unwrap();
+    store.next_nonce(&turn.service_id).unwrap().unwrap();
+    let mut fill = |nonce| Ok(NewSigned { cancels: true, ..transaction(&turn, nonce, 3) });
+    assert_eq!(store.sign_filler(&turn, nonce - 1, &mut fill).unwrap(), None);
     store.note(&turn.service_id, nonce, Some("mined")).unwrap();
+    store.note_use(&turn.service_id, nonce, &[1; 32]).unwrap();
     assert_eq!(store.signed_from(&turn.service_id, nonce).unwrap(), [dearer]);
 
     let id = store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap().withdrawal_id;

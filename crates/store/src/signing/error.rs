@@ -21,6 +21,12 @@ pub enum SigningError {
         /// The one to sign with.
         taken: u64,
     },
+    /// What was to fill a nonce would pay.
+    #[error("what is signed with the nonce {nonce} does not only use it up")]
+    NoFiller {
+        /// The nonce.
+        nonce: u64,
+    },
     /// A transaction was sent that was never stored.
     #[error("no transaction 0x{hash} is stored")]
     UnknownTransaction {

@@ -2,11 +2,12 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Nullable},
 };
-use grid_batch_core::{BatchResult, ServiceId, Sign, SignedTransaction, Turn};
+use grid_batch_core::{BatchResult, NewSigned, ServiceId, Sign, SignedTransaction, Turn};
 
 use super::{
     error::{SigningError, stored},
     payment::{NumberedPayment, may_be_paid},
+    rows::whole,
 };
 use crate::{Store, StoreError, connection::Connection, statement::Rows};
 
@@ -24,24 +25,27 @@ impl Store {
             if payment.cancelled || payment.open.as_ref().is_some_and(may_be_paid) {
                 return Ok(None);
             }
-            let nonce = self.next_nonce(connection, &turn.service_id, at_least)?;
-            let signed = sign(nonce)?;
-            if signed.nonce != nonce {
-                let error = SigningError::OtherNonce { given: signed.nonce, taken: nonce };
-                return Err(StoreError::from(error).into());
-            }
-            self.insert_nonce(connection, &turn.service_id, nonce, &numbered)?;
+            let next = self.next_nonce_of(connection, &turn.service_id)?;
+            let nonce = next.map_or(at_least, |next| next.max(at_least));
+            let signed = signed_with(nonce, sign)?;
+            self.insert_nonce(connection, &turn.service_id, nonce, Some(&numbered))?;
             Ok(Some(self.insert_signed(connection, &turn.service_id, signed, 0)?))
         })
     }
 
-    /// The nonce after the last one, `at_least` this.
-    fn next_nonce(
+    pub(super) fn read_next_nonce(
+        &self,
+        service_id: &ServiceId,
+    ) -> Result<Option<u64>, StoreError> {
+        self.pools.read()?.snapshot(|connection| self.next_nonce_of(connection, service_id))
+    }
+
+    /// The nonce after the last one that the account has.
+    fn next_nonce_of(
         &self,
         connection: &mut Connection,
         service_id: &ServiceId,
-        at_least: u64,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<Option<u64>, StoreError> {
         let statement = self
             .statement(
                 "-- highest_nonce
@@ -49,17 +53,17 @@ impl Store {
             )
             .text(service_id.as_str());
         let rows: Vec<HighestRow> = connection.load(&statement)?;
-        let Some(highest) = rows.first().and_then(|row| row.nonce) else { return Ok(at_least) };
-        let highest = u64::try_from(highest).map_err(StoreError::corrupt)?;
-        Ok(at_least.max(highest + 1))
+        let highest = rows.first().and_then(|row| row.nonce);
+        Ok(highest.map(whole).transpose()?.map(|highest| highest + 1))
     }
 
-    fn insert_nonce(
+    /// Keeps a nonce, of this withdrawal or of none.
+    pub(super) fn insert_nonce(
         &self,
         connection: &mut Connection,
         service_id: &ServiceId,
         nonce: u64,
-        NumberedPayment { withdrawal_seq, payment }: &NumberedPayment,
+        whose: Option<&NumberedPayment>,
     ) -> Result<(), StoreError> {
         let statement = self
             .statement(
@@ -72,12 +76,22 @@ impl Store {
                 Rows::default()
                     .text("service_id", [service_id.as_str()])
                     .long("nonce", [stored("nonce", nonce)?])
-                    .long("withdrawal_seq", [*withdrawal_seq])
-                    .long("generation", [i64::from(payment.generation)])
+                    .optional_long("withdrawal_seq", [whose.map(|it| it.withdrawal_seq)])
+                    .optional_long("generation", [whose.map(|it| it.payment.generation.into())])
                     .long("taken_at", [self.now().as_micros()]),
             );
         connection.execute(&statement).map(drop)
     }
+}
+
+/// What is signed with this nonce, and no other.
+pub(super) fn signed_with(nonce: u64, sign: &mut Sign<'_>) -> BatchResult<NewSigned> {
+    let signed = sign(nonce)?;
+    if signed.nonce != nonce {
+        let error = SigningError::OtherNonce { given: signed.nonce, taken: nonce };
+        return Err(StoreError::from(error).into());
+    }
+    Ok(signed)
 }
 
 #[derive(QueryableByName)]

@@ -4,6 +4,7 @@
 mod again;
 mod best_paid;
 mod error;
+mod filler;
 mod first;
 mod notes;
 mod payment;
@@ -39,6 +40,19 @@ impl SigningStore for Store {
         Ok(self.keep_another(turn, signed)?)
     }
 
+    fn sign_filler(
+        &self,
+        turn: &Turn,
+        nonce: u64,
+        sign: &mut Sign<'_>,
+    ) -> BatchResult<Option<SignedTransaction>> {
+        self.fill_nonce(turn, nonce, sign)
+    }
+
+    fn next_nonce(&self, service_id: &ServiceId) -> BatchResult<Option<u64>> {
+        Ok(self.read_next_nonce(service_id)?)
+    }
+
     fn signed_from(&self, service_id: &ServiceId, nonce: u64) -> BatchResult<Vec<NewSigned>> {
         Ok(self.best_paid_from(service_id, nonce)?)
     }
@@ -49,6 +63,10 @@ impl SigningStore for Store {
 
     fn note(&self, service_id: &ServiceId, nonce: u64, note: Option<&str>) -> BatchResult<()> {
         Ok(self.write_note(service_id, nonce, note)?)
+    }
+
+    fn note_use(&self, service_id: &ServiceId, nonce: u64, hash: &[u8; 32]) -> BatchResult<()> {
+        Ok(self.write_use(service_id, nonce, hash)?)
     }
 
     fn spend(&self, service_id: &ServiceId, nonce: u64, spent: &Spent) -> BatchResult<()> {

@@ -53,6 +53,29 @@ impl Store {
             );
         self.pools.write()?.execute(&statement).map(drop)
     }
+
+    /// Which transaction of somebody else uses a nonce that is not spent.
+    pub(super) fn write_use(
+        &self,
+        service_id: &ServiceId,
+        nonce: u64,
+        hash: &[u8; 32],
+    ) -> Result<(), StoreError> {
+        let statement = self
+            .statement(
+                "-- note_use
+                 update account_nonces as n set used_by = x.used_by from {x}
+                 where n.service_id = x.service_id and n.nonce = x.nonce
+                     and n.spent is null and n.used_by is distinct from x.used_by",
+            )
+            .rows(
+                Rows::default()
+                    .text("service_id", [service_id.as_str()])
+                    .long("nonce", [stored("nonce", nonce)?])
+                    .bytes("used_by", [&hash[..]]),
+            );
+        self.pools.write()?.execute(&statement).map(drop)
+    }
 }
 
 fn hex(bytes: &[u8]) -> String {

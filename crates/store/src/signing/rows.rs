@@ -1,6 +1,6 @@
 use diesel::{
     QueryableByName,
-    sql_types::{BigInt, Integer, Nullable, Text},
+    sql_types::{BigInt, Binary, Integer, Nullable, Text},
 };
 use grid_batch_core::{OpenNonce, Spent};
 
@@ -9,7 +9,7 @@ use crate::{StoreError, rows::time};
 
 /// The columns of a [`NonceRow`], from `account_nonces n`.
 pub(crate) const NONCE_COLUMNS: &str = "n.service_id as account, n.nonce,
-    n.generation as nonce_generation, n.taken_at, n.note, n.spent, n.pool_withdrawal_id";
+    n.generation as nonce_generation, n.taken_at, n.note, n.used_by, n.spent, n.pool_withdrawal_id";
 
 /// The last nonce that was taken for `withdrawals w`, where it has one.
 pub(crate) const WITH_NONCE: &str =
@@ -29,6 +29,8 @@ pub(crate) struct NonceRow {
     taken_at: Option<i64>,
     #[diesel(sql_type = Nullable<Text>)]
     note: Option<String>,
+    #[diesel(sql_type = Nullable<Binary>)]
+    used_by: Option<Vec<u8>>,
     #[diesel(embed)]
     spent: SpentRow,
 }
@@ -49,6 +51,7 @@ impl NonceRow {
             generation: u32::try_from(generation).map_err(StoreError::corrupt)?,
             taken_at,
             note: self.note,
+            used_by: self.used_by.map(hash).transpose()?,
             spent: self.spent.read()?,
             transactions: signed.remove(&key).unwrap_or_default(),
         }))
@@ -87,6 +90,12 @@ pub(super) fn spent_columns(spent: &Spent) -> (&'static str, Option<&str>) {
         Spent::Cancelled => ("CANCELLED", None),
         Spent::Elsewhere => ("ELSEWHERE", None),
     }
+}
+
+pub(super) fn hash(bytes: Vec<u8>) -> Result<[u8; 32], StoreError> {
+    let not_a_hash =
+        |bytes: Vec<u8>| StoreError::corrupt(format!("a hash of {} bytes", bytes.len()));
+    bytes.try_into().map_err(not_a_hash)
 }
 
 pub(super) fn whole(number: i64) -> Result<u64, StoreError> {

@@ -6,7 +6,10 @@ use diesel::{
 };
 use grid_batch_core::{NewSigned, ServiceId, SignedTransaction, Timestamp};
 
-use super::{error::stored, rows::whole};
+use super::{
+    error::stored,
+    rows::{hash, whole},
+};
 use crate::{Store, StoreError, connection::Connection, rows::time, statement::Rows};
 
 /// The columns of a [`SignedRow`], from `signed_transactions k`.
@@ -109,12 +112,10 @@ pub(super) struct SignedRow {
 
 impl SignedRow {
     pub(super) fn into_transaction(self) -> Result<SignedTransaction, StoreError> {
-        let not_a_hash =
-            |hash: Vec<u8>| StoreError::corrupt(format!("a hash of {} bytes", hash.len()));
         Ok(SignedTransaction {
             signed: NewSigned {
                 nonce: whole(self.nonce)?,
-                hash: self.hash.try_into().map_err(not_a_hash)?,
+                hash: hash(self.hash)?,
                 bytes: self.bytes,
                 max_fee: whole(self.max_fee)?.into(),
                 tip: whole(self.tip)?.into(),

@@ -140,6 +140,20 @@ fn batches<'p>(pairs: impl IntoIterator<Item = &'p Pair<'p>>) -> Vec<&'p NewBatc
     pairs.into_iter().map(|(_, batch)| batch).collect()
 }
 
+/// Whether it is asked for once more. Its pool may have been given to another gas admin meanwhile.
+fn is_the_same(stored: &Withdrawal, asked: &Withdrawal) -> bool {
+    let Withdrawal { id, service_id: _, kind, reward_id, pool, beneficiary, amount } = stored;
+    (id, kind, reward_id, pool, beneficiary, amount)
+        == (
+            &asked.id,
+            &asked.kind,
+            &asked.reward_id,
+            &asked.pool,
+            &asked.beneficiary,
+            &asked.amount,
+        )
+}
+
 /// What becomes of each, and which are not stored yet.
 fn decide<'p>(
     pairs: &'p [Pair<'p>],
@@ -156,7 +170,7 @@ fn decide<'p>(
                 fresh.push(pair);
                 Ok(Addition::Stored)
             }
-            Some(stored) if stored == pair.0 => Ok(Addition::Again),
+            Some(stored) if is_the_same(stored, pair.0) => Ok(Addition::Again),
             Some(stored) => Err(WithdrawalConflict { stored: Box::new(stored.clone()) }),
         })
         .collect();

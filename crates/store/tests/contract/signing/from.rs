@@ -3,12 +3,14 @@ use grid_batch_store::Store;
 
 use crate::{
     fixture::{Database, on_both, service},
-    withdrawals::fixture::{ACCOUNT, WithdrawalsExt, signed, turn, withdrawal},
+    withdrawals::fixture::{ACCOUNT, WithdrawalsExt, signed, turn, withdrawal, withdrawal_id},
 };
 
 on_both! {
     of_each_nonce_the_best_paid_is_told_in_order,
     of_two_that_pay_the_same_the_later_is_told,
+    what_cancels_is_told_however_little_it_pays,
+    a_payment_that_a_person_found_invalid_is_told_only_when_it_is_tried_anew,
     what_has_ended_is_told_too,
     a_payment_that_came_to_nothing_is_not_told_but_what_cancelled_it_is,
     an_account_is_told_its_own,
@@ -43,9 +45,30 @@ fn of_two_that_pay_the_same_the_later_is_told(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
-    let later = NewSigned { hash: [0; 32], cancels: true, ..signed(nonce, 100) };
+    let later = NewSigned { hash: [0; 32], ..signed(nonce, 100) };
     store.sign_again(&turn(&taken), later.clone()).unwrap().unwrap();
     assert_eq!(from(&store, nonce), [later]);
+}
+
+fn what_cancels_is_told_however_little_it_pays(db: &Database) {
+    let store = db.open();
+    store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
+    let (taken, nonce) = store.take_and_sign(ACCOUNT);
+    let cancel = NewSigned { cancels: true, ..signed(nonce, 50) };
+    for another in [cancel.clone(), signed(nonce, 200)] {
+        store.sign_again(&turn(&taken), another).unwrap().unwrap();
+    }
+    assert_eq!(from(&store, nonce), [cancel]);
+}
+
+fn a_payment_that_a_person_found_invalid_is_told_only_when_it_is_tried_anew(db: &Database) {
+    let store = db.open();
+    store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
+    let (taken, nonce) = store.take_and_sign(ACCOUNT);
+    store.refuse(&taken, "a person says so");
+    assert_eq!(from(&store, nonce), []);
+    store.retry_withdrawal(&withdrawal_id(1)).unwrap();
+    assert_eq!(from(&store, nonce), [signed(nonce, 100)]);
 }
 
 fn what_has_ended_is_told_too(db: &Database) {

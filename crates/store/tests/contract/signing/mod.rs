@@ -1,4 +1,5 @@
 mod again;
+mod filler;
 mod first;
 mod from;
 mod payment;

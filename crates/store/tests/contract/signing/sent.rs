@@ -1,4 +1,4 @@
-use grid_batch_core::SigningStore;
+use grid_batch_core::{SigningStore, Spent};
 
 use crate::{
     fixture::{Database, on_both, service},
@@ -10,6 +10,7 @@ on_both! {
     a_transaction_that_was_never_stored_was_never_sent,
     what_was_seen_of_a_nonce_is_noted,
     a_note_that_says_the_same_is_not_written,
+    who_used_a_nonce_is_kept_until_it_is_spent,
 }
 
 fn what_the_node_said_last_is_kept(db: &Database) {
@@ -60,4 +61,21 @@ fn a_note_that_says_the_same_is_not_written(db: &Database) {
     store.note(&service(ACCOUNT), nonce, Some("mined in block 5")).unwrap();
     let error = store.note(&service(ACCOUNT), nonce, None).unwrap_err();
     assert!(error.to_string().contains("written"), "{error}");
+}
+
+fn who_used_a_nonce_is_kept_until_it_is_spent(db: &Database) {
+    let store = db.open();
+    store.schedule_all(&[1, 2].map(|number| withdrawal(ACCOUNT, number)));
+    let (turn, nonce) = store.take_and_sign(ACCOUNT);
+    let open = || store.payment(&turn.service_id, &turn.batch_id).unwrap().unwrap().open.unwrap();
+    assert_eq!(open().used_by, None);
+    for hash in [[0xab; 32], [0xcd; 32], [0xcd; 32]] {
+        store.note_use(&service(ACCOUNT), nonce, &hash).unwrap();
+        assert_eq!(open().used_by, Some(hash));
+    }
+    // Nobody has taken that one.
+    store.note_use(&service(ACCOUNT), nonce + 1, &[1; 32]).unwrap();
+    store.spend(&service(ACCOUNT), nonce, &Spent::Elsewhere).unwrap();
+    store.note_use(&service(ACCOUNT), nonce, &[1; 32]).unwrap();
+    assert_eq!(open().used_by, Some([0xcd; 32]));
 }

@@ -11,6 +11,7 @@ on_both! {
     a_withdrawal_is_scheduled_with_its_batch,
     the_same_withdrawal_again_is_paid_once,
     another_withdrawal_of_the_same_id_is_a_conflict_that_says_what_is_stored,
+    the_same_withdrawal_after_its_pool_has_another_account_stays_with_the_first,
     one_that_conflicts_keeps_the_others_from_nothing,
     the_same_withdrawal_twice_in_one_call_is_scheduled_once,
     no_withdrawals_are_a_fine_list,
@@ -70,7 +71,6 @@ fn another_withdrawal_of_the_same_id_is_a_conflict_that_says_what_is_stored(db: 
         of(&|other| other.amount = "7".to_owned()),
         of(&|other| other.beneficiary = "0xother".to_owned()),
         of(&|other| other.pool = "0xother".to_owned()),
-        of(&|other| other.service_id = service("eip155:1:0x0b")),
         of(&|other| {
             other.kind = WithdrawalKind::Claim;
             other.reward_id = Some(RewardId::from_bytes([1; 16]));
@@ -81,6 +81,15 @@ fn another_withdrawal_of_the_same_id_is_a_conflict_that_says_what_is_stored(db: 
         let message = conflict.to_string();
         assert!(message.contains(&first.id.to_string()) && message.contains("1001"), "{message}");
     }
+    assert_eq!(store.depths(None, 9).unwrap().len(), 1);
+    assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 1);
+}
+
+fn the_same_withdrawal_after_its_pool_has_another_account_stays_with_the_first(db: &Database) {
+    let store = db.open();
+    store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
+    let moved = withdrawal("eip155:1:0x0b", 1);
+    assert_eq!(store.schedule(&[moved]).unwrap(), [Ok(Addition::Again)]);
     assert_eq!(store.depths(None, 9).unwrap().len(), 1);
     assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 1);
 }
@@ -151,9 +160,8 @@ fn the_same_id_for_two_accounts_at_once_is_scheduled_for_one(db: &Database) {
         let asked: Vec<_> =
             (0..12).map(|caller| withdrawal(accounts[caller % 4], number)).collect();
         let answers = ask_at_once(&store, &asked);
-        // Those of the other accounts conflict with the one that was first.
         let stored = answers.iter().filter(|answer| **answer == Addition::Stored).count();
-        assert_eq!((stored, answers.len()), (1, 3));
+        assert_eq!((stored, answers.len()), (1, 12));
     }
     let open: u64 = store.depths(None, 9).unwrap().iter().map(|depth| depth.open).sum();
     assert_eq!(open, 10);
