@@ -189,7 +189,7 @@ impl ApiError {
             Self::KeyConflict { .. } | Self::RewardConflict { .. } => {
                 (StatusCode::CONFLICT, 1026, "Idempotency Conflict")
             }
-            Self::PaidAlready { .. } => (StatusCode::CONFLICT, 1027, "Paid Already"),
+            Self::PaidAlready { .. } => (StatusCode::CONFLICT, 1027, "Claimed Already"),
             Self::NotFailed(_) | Self::Ended(_) => (StatusCode::CONFLICT, 1028, "Wrong State"),
         }
     }

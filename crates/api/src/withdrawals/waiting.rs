@@ -1,3 +1,4 @@
+use grid_batch_core::Held;
 use grid_batch_store::WithdrawalStory;
 
 use crate::{time::rfc3339, withdrawals::standing::Standing};
@@ -22,16 +23,17 @@ pub(crate) fn waits_for(story: &WithdrawalStory) -> Option<String> {
 }
 
 fn for_a_person(story: &WithdrawalStory, seen: Option<&str>) -> String {
-    let reason = story.batch.held.as_ref().map_or("", |held| &held.reason);
+    let Some(Held { reason, .. }) = &story.batch.held else { return String::new() };
     match seen {
-        Some(seen) => format!("a person to decide: {reason} ({seen})"),
-        None => format!("a person to decide: {reason}"),
+        Some(seen) => format!("{reason} ({seen})"),
+        None => reason.clone(),
     }
 }
 
 fn for_its_turn(ahead: Option<u64>) -> String {
     match ahead {
-        None | Some(0) => "its turn".to_owned(),
+        None => "those of its gas admin that come before it".to_owned(),
+        Some(0) => "its turn".to_owned(),
         Some(1) => "1 withdrawal of its gas admin comes before it".to_owned(),
         Some(ahead) => format!("{ahead} withdrawals of its gas admin come before it"),
     }

@@ -3,7 +3,7 @@ use std::{collections::BTreeSet, fmt, num::NonZero, path::PathBuf, time::Duratio
 use crate::config::{
     ConfigError,
     layers::Layers,
-    value::{OracleUrl, Pair, Value},
+    value::{OracleUrl, Pair, Value, is_key},
 };
 
 /// The pools of an EVM chain, who pays for their gas, and at what price.
@@ -102,5 +102,14 @@ impl Value for GasAdmin {
     fn read(text: &str) -> Result<Self, String> {
         let Pair(name, key) = Pair::read(text)?;
         Ok(Self(name, KeySource::read(&key)?))
+    }
+
+    /// A key that was put here by mistake is still a secret.
+    fn shown(text: &str) -> String {
+        match text.split_once('=') {
+            Some((name, key)) if is_key(key.trim()) => format!("\"{name}=***\""),
+            None if is_key(text) => "\"***\"".to_owned(),
+            _ => format!("{text:?}"),
+        }
     }
 }

@@ -55,7 +55,7 @@ impl Layers {
     }
 }
 
-/// Variables that have been known by another name for long.
+/// Variables that have a name without our prefix as well.
 const ALIASES: &[(&str, &str)] = &[("MAXIMUM_GAS_PRICE", "evm.maximum_gas_price")];
 
 /// Variables of ours that are no settings: what names the file, and what is for tests.

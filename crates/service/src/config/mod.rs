@@ -482,7 +482,17 @@ mod tests {
     }
 
     #[test]
-    fn the_maximum_gas_price_has_the_name_that_it_always_had_too() {
+    fn a_key_that_stands_where_its_place_is_asked_for_is_refused_and_not_shown() {
+        let key = "5eC2e7".repeat(11)[..64].to_owned();
+        for text in [format!("a={key}"), format!("a=0x{key}"), format!("a=env:{key}"), key.clone()]
+        {
+            let error = of_variable("GRID_BATCH_EVM_GAS_ADMINS", &text).unwrap_err();
+            assert!(!error.contains(&key[..8]), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_maximum_gas_price_has_its_short_name_too() {
         let old = ("MAXIMUM_GAS_PRICE".to_owned(), "150".to_owned());
         let own = ("GRID_BATCH_EVM_MAXIMUM_GAS_PRICE".to_owned(), "99".to_owned());
         let price = |variables: Vec<(String, String)>| {

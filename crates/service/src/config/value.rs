@@ -147,8 +147,18 @@ impl Value for Pair {
     }
 }
 
+/// Whether a key itself stands where its place is asked for.
+pub(super) fn is_key(text: &str) -> bool {
+    let digits = text.strip_prefix("env:").unwrap_or(text);
+    let digits = digits.strip_prefix("0x").unwrap_or(digits);
+    digits.len() == 64 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+}
+
 impl Value for KeySource {
     fn read(text: &str) -> Result<Self, String> {
+        if is_key(text) {
+            return Err("a key is in a file or in a variable, and not here".to_owned());
+        }
         match text.strip_prefix("env:") {
             Some("") => Err("env: is followed by the name of a variable".to_owned()),
             Some(variable) => Ok(Self::Variable(variable.to_owned())),

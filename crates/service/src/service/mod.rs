@@ -29,7 +29,7 @@ use log::info;
 pub use counts::ServiceCounts;
 pub use error::StartError;
 
-use crate::{Config, LedgerKind, PollConfig};
+use crate::{Config, LedgerKind};
 use afterwards::Afterwards;
 use counts::Counters;
 use follower::Follower;
@@ -253,20 +253,26 @@ fn poller<S: ScopeId>(
         .with_reader(Arc::clone(&ledger.reader))
         .with_undecided(undecided)
         .with_trigger(afterwards.trigger.clone())
-        .with_options(monitor_options(&config.poll));
+        .with_options(monitor_options(config));
     if let Some(follower) = &afterwards.follower {
         monitor = monitor.with_events(follower.clone());
     }
     Ok(monitor.build().map_err(StartError::part)?.run()?)
 }
 
-fn monitor_options(poll: &PollConfig) -> MonitorOptions {
+fn monitor_options(config: &Config) -> MonitorOptions {
+    let poll = &config.poll;
+    let quiet_after = match config.ledger.kind {
+        // What is not mined is looked at when it is to be sent again.
+        Some(LedgerKind::Evm) => poll.quiet_after.min(config.evm.resend_after),
+        _ => poll.quiet_after,
+    };
     MonitorOptions {
         poll_interval: poll.interval,
         poll_interval_with_events: poll.interval_with_events,
         longest_interval: poll.longest,
         trigger_gap: poll.trigger_gap,
-        quiet_after: poll.quiet_after,
+        quiet_after,
         believe_absence_after: poll.believe_absence_after,
         hold_after: poll.hold_after,
         give_up_after: poll.give_up_after,

@@ -16,7 +16,10 @@ const KILLS: usize = 5;
 const METHODS: &[&str] = &[
     "eth_chainId",
     "eth_feeHistory",
+    "eth_getCode",
+    "eth_call",
     "eth_estimateGas",
+    "eth_getBalance",
     "eth_getTransactionCount",
     "eth_sendRawTransaction",
     "eth_sendRawTransaction",

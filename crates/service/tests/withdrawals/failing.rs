@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::{program::Ended, until::until, world::World};
+use crate::{until::until, world::World};
 
 /// The pool listens to somebody else from now on.
 fn give_away(world: &World, pool: usize, owner: usize) {
@@ -84,35 +84,21 @@ fn what_waits_and_what_is_sent_can_be_cancelled() {
 }
 
 #[test]
-fn a_nonce_that_something_else_has_used_is_held_for_a_person_and_never_replaced_by_itself() {
+fn a_refusal_that_the_chain_forgets_holds_nobody_up() {
     let world = World::new(1);
     world.anvil.stop_mining().unwrap();
     let serving = world.serve();
-    let id = serving.schedule(&world.order(0, 1));
-    serving.until(&id, "pending");
-    // Another program with the same key pays more for the same nonce.
-    let admin = &world.anvil.accounts()[0].address;
-    let foreign = json!({
-        "from": admin, "to": admin, "value": "0x1", "nonce": "0x0", "gas": "0x5208",
-        "maxFeePerGas": "0x2540be400", "maxPriorityFeePerGas": "0x2540be400",
-    });
-    world.anvil.rpc("eth_sendTransaction", json!([foreign])).unwrap();
+    let refused = serving.schedule(&world.order(0, 1));
+    serving.until(&refused, "pending");
+    give_away(&world, 0, 5);
     world.anvil.mine(1).unwrap();
-    let told = serving.until(&id, "held");
-    assert!(told["waits_for"].as_str().unwrap().contains("nonce 0"), "{told}");
-    assert!(told["fail_reason"].is_null() && told["withdrawal_id"].is_null(), "{told}");
-    assert_eq!((world.paid(0), world.nonce(0)), (vec![], 1));
+    serving.until(&refused, "failed");
 
-    // A person has looked at the chain, and has it tried anew.
-    let held = Ended::of(world.program(&["held"]));
-    let service = told["gas_admin"].as_str().unwrap();
-    let batch = held.stdout.split_whitespace().find(|word| word.starts_with(&id)).unwrap();
-    assert!(held.stdout.contains(service), "{held:?}");
-    let decided = Ended::of(world.program(&["decide", service, batch, "invalid"]));
-    assert_eq!(decided.code, Some(0), "{decided:?}");
-    assert!(serving.until(&id, "failed")["fail_reason"].is_string());
-    assert_eq!(serving.post(&format!("/withdrawals/{id}/retry"), &json!({})).status, 200);
+    world.anvil.reorg(1).unwrap();
+    give_away(&world, 0, 0);
+    assert_eq!(world.nonce(0), 0, "the chain has forgotten it");
     world.anvil.start_mining().unwrap();
-    serving.until_withdrawn(&[id]);
-    assert_eq!((world.paid(0), world.nonce(0)), (vec![1], 2));
+    let ids = [2, 3].map(|amount| serving.schedule(&world.order(0, amount)));
+    serving.until_withdrawn(&ids);
+    assert_eq!(world.paid(0), [2, 3], "what was told of as failed is not made after all");
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, thread};
 
 use serde_json::json;
 
-use crate::world::{World, tally};
+use crate::world::{Serving, World, tally};
 
 #[test]
 fn a_withdrawal_is_promised_at_once_and_told_of_to_its_end() {
@@ -41,6 +41,23 @@ fn a_request_that_is_repeated_with_its_key_is_one_withdrawal() {
     order["amount"] = json!("6");
     assert_eq!(serving.post("/withdrawals", &order).status, 409);
     assert_eq!(world.paid(0), [5]);
+}
+
+#[test]
+fn a_repeated_request_is_the_same_after_its_pool_was_given_to_another_gas_admin() {
+    let world = World::new(2);
+    let serving = world.serve();
+    let mut order = world.order(0, 1);
+    order["idempotency_key"] = json!("once");
+    let id = serving.schedule(&order);
+    serving.until(&id, "withdrawn");
+    serving.program.kill();
+    let [first, second] = [0, 1].map(|pool: usize| world.pools[pool].address());
+    let mut command = world.command(&[]);
+    command.env("GRID_BATCH_EVM_POOLS", format!("{first}=admin1,{second}=admin1"));
+    let serving = Serving::start(command);
+    assert_eq!(serving.schedule(&order), id);
+    assert_eq!(world.paid(0), [1]);
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn each_state_says_what_is_waited_for() {
     served.record(&taken, pending, |change| change.hold = Some("nobody says".to_owned()));
     assert_eq!(
         standing(&served, &id),
-        ["held", "a person to decide: nobody says (mined in block 12, final with block 14)"]
+        ["held", "nobody says (mined in block 12, final with block 14)"]
     );
 }
 

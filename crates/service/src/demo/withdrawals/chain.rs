@@ -1,8 +1,6 @@
 //! The demonstration's chain: its pools, and the accounts that pay for their gas.
 
-use std::time::Duration;
-
-use grid_batch_test_chain::{Account, Anvil, AnvilOptions, ChainError, Mining, Pool};
+use grid_batch_test_chain::{Account, Anvil, AnvilOptions, ChainError, Pool};
 use serde_json::{Value, json};
 
 use crate::demo::DemoError;
@@ -19,17 +17,18 @@ pub(super) struct Chain {
 impl Chain {
     /// So many gas admins there are.
     pub(super) const GAS_ADMINS: usize = 4;
-    const BLOCKS_EVERY: Duration = Duration::from_secs(1);
+    const SECONDS_A_BLOCK: u64 = 1;
 
     pub(super) fn start() -> Result<Self, DemoError> {
-        let mining = Mining::Every(Self::BLOCKS_EVERY);
-        let anvil = Anvil::start(&AnvilOptions { mining, ..AnvilOptions::default() })?;
+        let anvil = Anvil::start(&AnvilOptions::default())?;
         let deploy = |owner: &Account| Pool::deploy(&anvil, owner);
         let mut pools = anvil.accounts()[..Self::GAS_ADMINS]
             .iter()
             .map(deploy)
             .collect::<Result<Vec<_>, ChainError>>()?;
         pools.push(deploy(Self::stranger(&anvil))?);
+        anvil.stop_mining()?;
+        anvil.rpc("evm_setIntervalMining", json!([Self::SECONDS_A_BLOCK]))?;
         Ok(Self { anvil, pools })
     }
 

@@ -15,6 +15,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use grid_batch_store::{Store, StoreOptions, WithdrawalFilter};
+
 pub use progress::WithdrawalProgress;
 pub use report::WithdrawalReport;
 
@@ -53,11 +55,25 @@ pub fn demonstrate_withdrawals(
     options: &WithdrawalDemoOptions,
     mut watch: impl FnMut(&WithdrawalProgress),
 ) -> Result<WithdrawalReport, DemoError> {
+    refuse_withdrawals_of_others(options)?;
     let chain = Chain::start()?;
     let plan = Plan::new(options.withdrawals, &chain);
     let mut stage = Stage::set(options, &chain, &plan)?;
     stage.play(&mut watch)?;
     audit::audit(&chain, &plan, &stage.client.all()?, stage.counted)
+}
+
+/// What was signed on another chain, this one would take too: it has the same id and accounts.
+fn refuse_withdrawals_of_others(options: &WithdrawalDemoOptions) -> Result<(), DemoError> {
+    let Some(database) = &options.database else { return Ok(()) };
+    let url = database.parse().map_err(DemoError::internal)?;
+    let store = Store::open(&url, StoreOptions::default())?;
+    match store.withdrawals(&WithdrawalFilter::default(), None, 1)?.is_empty() {
+        true => Ok(()),
+        false => Err(DemoError::Options(
+            "the database holds withdrawals of another chain; give it an empty one".to_owned(),
+        )),
+    }
 }
 
 /// A spike of the gas price goes this far above the cap.
@@ -86,8 +102,8 @@ struct Stage<'a> {
 
 impl<'a> Stage<'a> {
     const LOOK_EVERY: Duration = Duration::from_millis(100);
-    /// Longer than it takes on the slowest machine.
-    const PATIENCE: Duration = Duration::from_secs(300);
+    /// Longer than nothing happens on the slowest machine.
+    const PATIENCE: Duration = Duration::from_secs(60);
 
     fn set(
         options: &'a WithdrawalDemoOptions,
@@ -151,7 +167,7 @@ impl<'a> Stage<'a> {
             if is_over {
                 return Ok(());
             }
-            if progress.time > Self::PATIENCE {
+            if told.is_some_and(|told| progress.time > told.time + Self::PATIENCE) {
                 return Err(DemoError::Internal(format!("no end is in sight: {progress}")));
             }
             std::thread::sleep(Self::LOOK_EVERY);

@@ -90,7 +90,8 @@ pub(super) struct Place(TempDir);
 
 impl Place {
     pub(super) fn new(chain: &Chain) -> Result<Self, DemoError> {
-        let place = Self(TempDir::new().map_err(DemoError::internal)?);
+        let place = TempDir::with_prefix("grid-batch-demo-").map_err(DemoError::internal)?;
+        let place = Self(place);
         for (index, account) in chain.gas_admins().iter().enumerate() {
             let file = place.key(index);
             let written =

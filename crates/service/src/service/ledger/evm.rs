@@ -2,12 +2,13 @@
 
 use std::{env, fmt, sync::Arc};
 
-use grid_batch_core::SigningStore;
+use grid_batch_core::{SigningStore, WithdrawalRules};
 use grid_batch_evm::{
-    AccountScopeId, Evm, EvmOptions, GasAdminKey, GasAdminKeyError, OracleOptions, PoolRules,
-    parse_address,
+    AccountScopeId, Address, Evm, EvmOptions, GasAdminKey, GasAdminKeyError, GasPrice,
+    OracleOptions, PoolRules, parse_address,
 };
 use grid_batch_store::Store;
+use log::info;
 
 use super::{Ledger, Nodes, secret};
 use crate::{Config, EvmConfig, KeySource, StartError};
@@ -23,7 +24,8 @@ pub(in crate::service) fn evm(config: &Config) -> Result<Chain, StartError> {
     let nodes = Nodes::new(&config.ledger, Vec::new())?;
     let (names, keys): (Vec<&str>, Vec<GasAdminKey>) = keys(&config.evm)?.into_iter().unzip();
     let rules = rules(&config.evm, &names, &keys)?;
-    Ok(Chain { nodes, rules, options: options(config, keys)? })
+    let options = options(config, keys, &rules)?;
+    Ok(Chain { nodes, rules, options })
 }
 
 impl Chain {
@@ -76,21 +78,32 @@ fn rules(
             rule: "it must be the pools, each with its gas admin, such as [\"0x…=treasury\"]",
         });
     }
-    let pools = config.pools.iter().map(|(pool, name)| {
+    let mut pools: Vec<(Address, AccountScopeId)> = Vec::new();
+    for (pool, name) in &config.pools {
         let key = names.iter().position(|other| other == name).map(|index| &keys[index]);
         let key = key.ok_or_else(|| StartError::part(format!("no gas admin is named {name}")))?;
-        let scope = AccountScopeId::new(config.chain_id, key.address());
-        Ok((understood("evm.pools", parse_address(pool))?, scope))
-    });
-    Ok(PoolRules::new(pools.collect::<Result<Vec<_>, StartError>>()?))
+        let pool = understood("evm.pools", parse_address(pool))?;
+        if pools.iter().any(|(other, _)| *other == pool) {
+            return Err(wrong("evm.pools", format!("the pool {pool} stands there twice")));
+        }
+        let account = AccountScopeId::new(config.chain_id, key.address());
+        info!(gas_admin = name.as_str(), account:%, pool:%; "a pool is served");
+        pools.push((pool, account));
+    }
+    Ok(PoolRules::new(pools))
 }
 
-fn options(config: &Config, keys: Vec<GasAdminKey>) -> Result<EvmOptions, StartError> {
+fn options(
+    config: &Config,
+    keys: Vec<GasAdminKey>,
+    rules: &PoolRules,
+) -> Result<EvmOptions, StartError> {
     let evm = &config.evm;
-    let cap = understood("evm.maximum_gas_price", evm.maximum_gas_price.parse())?;
+    let cap = cap("evm.maximum_gas_price", &evm.maximum_gas_price)?;
     let pool_caps = evm.pool_maximum_gas_price.iter().map(|(pool, price)| {
         let name = "evm.pool_maximum_gas_price";
-        Ok((understood(name, parse_address(pool))?, understood(name, price.parse())?))
+        rules.pool(pool).map_err(|error| wrong(name, error))?;
+        Ok((understood(name, parse_address(pool))?, self::cap(name, price)?))
     });
     let oracle = evm.oracle_url.clone();
     Ok(EvmOptions {
@@ -107,10 +120,24 @@ fn options(config: &Config, keys: Vec<GasAdminKey>) -> Result<EvmOptions, StartE
     })
 }
 
+/// A price that something is below.
+fn cap(name: &'static str, text: &str) -> Result<GasPrice, StartError> {
+    match understood(name, text.parse::<GasPrice>())? {
+        cap if cap.wei() == 0 => {
+            Err(wrong(name, "nothing is below 0 gwei: no withdrawal would ever be made"))
+        }
+        cap => Ok(cap),
+    }
+}
+
 /// A value that only the chain's adapter understands.
 fn understood<T, E: fmt::Display>(
     name: &'static str,
     value: Result<T, E>,
 ) -> Result<T, StartError> {
-    value.map_err(|error| StartError::Setting { name, message: error.to_string() })
+    value.map_err(|error| wrong(name, error))
+}
+
+fn wrong(name: &'static str, message: impl fmt::Display) -> StartError {
+    StartError::Setting { name, message: message.to_string() }
 }
