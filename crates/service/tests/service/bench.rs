@@ -174,8 +174,16 @@ impl Bench {
 
 /// How many batches are in this state.
 pub fn count(store: &Store, state: BatchState) -> usize {
-    let count = store.count(&Filter { state: Some(state), ..Filter::default() }).unwrap();
-    usize::try_from(count).unwrap()
+    of_filter(store, &Filter { state: Some(state), ..Filter::default() })
+}
+
+/// How many batches there are, wherever they stand: by one look, for they move while one counts.
+pub fn stored(store: &Store) -> usize {
+    of_filter(store, &Filter::default())
+}
+
+fn of_filter(store: &Store, filter: &Filter) -> usize {
+    usize::try_from(store.count(filter).unwrap()).unwrap()
 }
 
 impl Serving {

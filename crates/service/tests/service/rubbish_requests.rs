@@ -6,11 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::BatchState;
-
 use crate::{
     batches::{batch, batches, list},
-    bench::{Bench, Serving, count},
+    bench::{Bench, Serving, stored},
     client::{Answer, ask, request},
 };
 
@@ -21,9 +19,7 @@ fn goes_on(bench: &Bench, serving: Serving) {
     let all = batches(&bench.services, 2);
     serving.hand_in(&all);
     bench.until_all_committed(&all);
-    let store = bench.store();
-    let stored: usize = BatchState::ALL.iter().map(|state| count(&store, *state)).sum();
-    assert_eq!(stored, all.len());
+    assert_eq!(stored(&bench.store()), all.len());
     serving.stop();
 }
 
@@ -91,8 +87,7 @@ fn a_thousand_batches_in_a_list_are_taken_and_one_more_is_too_many() {
     refused(&serving.try_hand_in(&all).unwrap(), 413, 1004);
     all.pop();
     assert_eq!(serving.try_hand_in(&all).unwrap().status, 202);
-    let store = bench.store();
-    assert_eq!(BatchState::ALL.iter().map(|s| count(&store, *s)).sum::<usize>(), 1_000);
+    assert_eq!(stored(&bench.store()), 1_000);
     serving.stop();
 }
 

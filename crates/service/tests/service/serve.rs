@@ -9,7 +9,7 @@ use grid_batch_test_postgres::{TestDatabase, TestServer};
 
 use crate::{
     batches::batches,
-    bench::{Bench, PATIENT, count},
+    bench::{Bench, PATIENT, count, stored},
     until::until,
 };
 
@@ -51,7 +51,7 @@ fn a_stop_drains(signal: &str) {
 
     let applied = bench.ledger.record().len();
     assert!(applied < all.len(), "it was not stopped in the middle");
-    assert_eq!(stored(&bench), all.len());
+    assert_eq!(stored(&bench.store()), all.len());
     assert_eq!(of_states(&bench, [BatchState::Submitting, BatchState::InDoubt]), [0, 0]);
 
     bench.ledger.heal();
@@ -108,7 +108,7 @@ fn a_second_signal_ends_at_once_and_nothing_is_done_twice() {
     serving.program.until_it_logs("once more ends at once");
     let ended = serving.stop_by("TERM");
     assert_eq!(ended.code, Some(143), "{ended:?}");
-    assert_eq!(stored(&bench), all.len());
+    assert_eq!(stored(&bench.store()), all.len());
 
     bench.ledger.heal();
     let serving = bench.serve();
@@ -131,7 +131,7 @@ fn killed_under_load_again_and_again(bench: &Bench) {
             bench.ledger.record().len() >= part - 20
         });
         serving.program.kill();
-        assert_eq!(stored(bench), part);
+        assert_eq!(stored(&bench.store()), part);
     }
     let serving = bench.serve();
     bench.until_all_committed(&all);
@@ -233,11 +233,6 @@ fn a_ledger_that_was_gone_for_a_while_is_used_again() {
     bench.ledger = ledger(&bench, port);
     bench.until_all_committed(&[before, after].concat());
     serving.stop();
-}
-
-fn stored(bench: &Bench) -> usize {
-    let store = bench.store();
-    BatchState::ALL.iter().map(|state| count(&store, *state)).sum()
 }
 
 fn of_states<const N: usize>(bench: &Bench, states: [BatchState; N]) -> [usize; N] {
