@@ -8,6 +8,7 @@ mod events;
 mod evidence;
 mod excerpt;
 mod header_id;
+mod hex;
 #[cfg(feature = "mocks")]
 pub mod mocks;
 mod monitor;
@@ -31,6 +32,7 @@ pub use events::{LedgerEvent, LedgerEventStream, LedgerEvents};
 pub use evidence::{Doubt, DoubtStore, Evidence, EvidenceReader, Verdict};
 pub use excerpt::Excerpt;
 pub use header_id::{HeaderId, HeaderIdError};
+pub use hex::Hex;
 pub use monitor::{
     BatchError, BatchId, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater,
     PendingBatchStore, PollPace, StatusUrlResolver,

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::{BatchResult, HeaderId, ServiceId, Ticket, Timestamp, WithdrawalId};
+use crate::{BatchResult, HeaderId, Hex, ServiceId, Ticket, Timestamp, WithdrawalId};
 
 /// A withdrawal as it stands with the account that pays its gas: what is to be paid, and what was
 /// signed for it.
@@ -159,10 +159,9 @@ pub trait SigningStore: Send + Sync {
 
 impl fmt::Debug for NewSigned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hash: String = self.hash.iter().map(|byte| format!("{byte:02x}")).collect();
         f.debug_struct("NewSigned")
             .field("nonce", &self.nonce)
-            .field("hash", &format_args!("0x{hash}"))
+            .field("hash", &format_args!("0x{}", Hex(&self.hash)))
             .field("bytes", &self.bytes.len())
             .field("max_fee", &self.max_fee)
             .field("tip", &self.tip)

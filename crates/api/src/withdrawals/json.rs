@@ -1,6 +1,6 @@
-use std::fmt::{Display, Write};
+use std::fmt::Display;
 
-use grid_batch_core::{BatchState, SignedTransaction, Spent, Timestamp};
+use grid_batch_core::{BatchState, Hex, SignedTransaction, Spent, Timestamp};
 use grid_batch_store::WithdrawalStory;
 use serde::Serialize;
 
@@ -84,7 +84,7 @@ impl TransactionJson {
     fn of(transaction: SignedTransaction) -> Self {
         let SignedTransaction { signed, signed_at, sent_at, last_error } = transaction;
         Self {
-            hash: hash(&signed.hash),
+            hash: format!("0x{}", Hex(&signed.hash)),
             nonce: signed.nonce,
             max_fee_gwei: gwei(signed.max_fee),
             tip_gwei: gwei(signed.tip),
@@ -114,14 +114,6 @@ fn time(time: Option<Timestamp>) -> Option<String> {
 
 fn text(value: Option<impl Display>) -> Option<String> {
     value.map(|value| value.to_string())
-}
-
-fn hash(bytes: &[u8]) -> String {
-    bytes.iter().fold("0x".to_owned(), |mut text, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// So many wei in gwei, to the last digit.

@@ -1,4 +1,4 @@
-use grid_batch_core::ServiceId;
+use grid_batch_core::{Hex, ServiceId};
 
 use super::error::{SigningError, stored};
 use crate::{Store, StoreError, rows::presentable, statement::Rows};
@@ -25,7 +25,7 @@ impl Store {
                     .optional_text("last_error", [error.as_deref()]),
             );
         match self.pools.write()?.execute(&statement)? {
-            0 => Err(SigningError::UnknownTransaction { hash: hex(hash) }.into()),
+            0 => Err(SigningError::UnknownTransaction { hash: Hex(hash).to_string() }.into()),
             _ => Ok(()),
         }
     }
@@ -76,8 +76,4 @@ impl Store {
             );
         self.pools.write()?.execute(&statement).map(drop)
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -15,7 +15,7 @@ use crate::demo::{
     withdrawals::{
         WithdrawalDemoOptions,
         chain::{CHAIN_ID, Chain},
-        settings::SETTINGS,
+        settings::{CAP_GWEI, SETTINGS},
     },
 };
 
@@ -127,6 +127,7 @@ impl Place {
             ("log", options.log.clone()),
             ("ledger.urls", chain.url().to_owned()),
             ("evm.chain_id", CHAIN_ID.to_owned()),
+            ("evm.maximum_gas_price", CAP_GWEI.to_string()),
             ("evm.gas_admins", gas_admins.join(",")),
             ("evm.pools", pools.join(",")),
         ];

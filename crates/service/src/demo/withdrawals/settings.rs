@@ -9,7 +9,6 @@ pub(super) const SETTINGS: &[(&str, &str)] = &[
     ("ledger.kind", "evm"),
     ("ledger.connect_limit", "1s"),
     ("ledger.request_limit", "2s"),
-    ("evm.maximum_gas_price", "200"),
     ("evm.gate_interval", "1s"),
     ("evm.confirmations", "2"),
     ("evm.resend_after", "2s"),
