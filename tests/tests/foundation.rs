@@ -3,7 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
 
 use grid_batch_core::{
-    BatchState, Event, LedgerStatus, NewBatch, Outcome, ScopeId, ServiceScopeId, Submission, Taken,
+    BatchState, Event, LedgerStatus, NewBatch, Outcome, ScopeId, ServiceScopeId, Submission,
+    TakenBatch,
 };
 use grid_batch_protocol::{
     BatchBuilder, BatchList, Limits, Message, SigningKey, TransactionBuilder, list_of_one,
@@ -35,7 +36,7 @@ fn what_clients_signed_arrives_in_order(url: &str) {
     }
     // A client that repeats itself changes nothing.
     let answers = store.add(&[&accept(&requests[0], &scope)]).unwrap();
-    assert_eq!(answers, [Ok(vec![Addition::Again; 2])]);
+    assert_eq!(answers, [Ok(vec![Addition::AlreadyStored; 2])]);
 
     let mut ledger: Vec<Vec<u8>> = Vec::new();
     loop {
@@ -79,12 +80,12 @@ fn accept(request: &[u8], scope: &ServiceScopeId) -> Vec<NewBatch> {
     verified.into_iter().map(|batch| batch.into_new_batch(scope.service_id().clone())).collect()
 }
 
-fn submit(taken: &Taken) -> Submission<ServiceScopeId> {
+fn submit(taken: &TakenBatch) -> Submission<ServiceScopeId> {
     let scope = ServiceScopeId::from_service_id(&taken.service_id).unwrap();
     Submission::new(taken.batch_id.to_string(), scope, list_of_one(&taken.serialized_batch))
 }
 
-fn commit(store: &Store, taken: &Taken) {
+fn commit(store: &Store, taken: &TakenBatch) {
     let accepted = Event::Outcome { attempt: taken.attempt, outcome: Outcome::Accepted };
     let changes = [accepted, Event::status(LedgerStatus::Committed)]
         .map(|event| Change::new(taken.service_id.clone(), taken.batch_id, event));

@@ -10,7 +10,7 @@ use std::{
 use grid_batch_core::{
     BatchState, Clock, Event, Evidence, HeaderId, LedgerStatus, Outcome, ServiceId, SystemClock,
 };
-use grid_batch_store::{Change, Filter, PageStart, Store, StoreOptions};
+use grid_batch_store::{Change, Filter, PageCursor, Store, StoreOptions};
 use grid_batch_test_postgres::TestDatabase;
 
 #[test]
@@ -67,7 +67,7 @@ fn states(store: &Store) -> BTreeMap<u64, BatchState> {
     loop {
         let page = store.list(&Filter::default(), start.as_ref(), 100).unwrap();
         let Some(last) = page.last() else { return states };
-        start = Some(PageStart::after(last));
+        start = Some(PageCursor::after(last));
         states.extend(page.iter().map(|b| (number(&b.batch_id), b.progress.state)));
     }
 }

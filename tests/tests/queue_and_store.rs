@@ -98,7 +98,7 @@ fn tell(store: &Store, clock: &ManualClock, service: &ServiceId, kind: usize) {
     let event = match kind {
         0 => Event::Outcome { attempt, outcome: Outcome::Accepted },
         1 => Event::Outcome { attempt, outcome: Outcome::Busy },
-        2 => Event::Outcome { attempt, outcome: Outcome::Unknown },
+        2 => Event::Outcome { attempt, outcome: Outcome::Ambiguous },
         3 => Event::Outcome { attempt, outcome: Outcome::Rejected },
         4 => Event::status(LedgerStatus::Valid),
         5 => Event::status(LedgerStatus::Committed),

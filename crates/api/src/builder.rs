@@ -1,7 +1,8 @@
 use std::{fmt, net::TcpListener, sync::Arc};
 
-use grid_batch_core::{InternalError, ServiceId, WithdrawalRules};
+use grid_batch_core::{InternalError, ServiceId};
 use grid_batch_store::Store;
+use grid_batch_withdrawals::WithdrawalRules;
 use thiserror::Error;
 
 use crate::{ApiOptions, RunningApi, running, stored::Stored};

@@ -5,12 +5,10 @@ use axum::{
     http::{HeaderValue, StatusCode, header::RETRY_AFTER},
     response::{IntoResponse, Response},
 };
-use grid_batch_core::{
-    Excerpt, HeaderId, HeaderIdError, RewardId, ServiceId, ServiceIdError, ShortIdError,
-    Withdrawal, WithdrawalId,
-};
+use grid_batch_core::{Excerpt, HeaderId, HeaderIdError, ServiceId, ServiceIdError};
 use grid_batch_protocol::{BatchFault, ListError};
 use grid_batch_store::{Conflict, Reward, StoreError};
+use grid_batch_withdrawals::{RewardId, ShortIdError, Withdrawal, WithdrawalId};
 use log::warn;
 use serde::Serialize;
 use thiserror::Error;

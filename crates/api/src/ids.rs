@@ -2,7 +2,7 @@
 //! anew, so a release must never derive another: the store holds each id once, and that is what
 //! keeps a key, or a member, to one withdrawal.
 
-use grid_batch_core::{RewardId, WithdrawalId};
+use grid_batch_withdrawals::{RewardId, WithdrawalId};
 use log::error;
 use sha2::{Digest, Sha512};
 

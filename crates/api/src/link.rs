@@ -5,7 +5,8 @@ use axum::http::{
     request::Parts,
     uri::{Authority, PathAndQuery},
 };
-use grid_batch_core::{HeaderId, ServiceId, WithdrawalId};
+use grid_batch_core::{HeaderId, ServiceId};
+use grid_batch_withdrawals::WithdrawalId;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::query::Query;

@@ -1,7 +1,7 @@
 use std::str::FromStr;
 
 use axum::extract::{Path, rejection::PathRejection};
-use grid_batch_core::ShortIdError;
+use grid_batch_withdrawals::ShortIdError;
 
 use crate::error::ApiError;
 

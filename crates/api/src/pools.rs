@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use axum::{extract::Request, http::request::Parts};
-use grid_batch_core::{ServiceId, WithdrawalRules};
+use grid_batch_core::ServiceId;
+use grid_batch_withdrawals::WithdrawalRules;
 
 use crate::{app::App, body::other_type, error::ApiError, members::Members};
 

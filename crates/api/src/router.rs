@@ -8,7 +8,8 @@ use axum::{
     routing,
 };
 use futures_util::FutureExt;
-use grid_batch_core::{Excerpt, WithdrawalRules};
+use grid_batch_core::Excerpt;
+use grid_batch_withdrawals::WithdrawalRules;
 use log::{debug, error, warn};
 
 use crate::{

@@ -214,7 +214,7 @@ mod tests {
         let (tell, told) = mpsc::channel();
         let add = |lists: &[&[NewBatch]]| {
             let added = |list: &&[NewBatch]| match list[0].service_id.as_str() {
-                "old" => Ok(vec![Addition::Again]),
+                "old" => Ok(vec![Addition::AlreadyStored]),
                 "conflict" => Err(Conflict {
                     service_id: list[0].service_id.clone(),
                     batch_id: list[0].batch_id,

@@ -46,7 +46,7 @@ pub struct StoredBatch {
     /// What went wrong last.
     pub last_error: Option<String>,
     /// Where it waits for a person: since when, and why.
-    pub held: Option<Held>,
+    pub held: Option<Hold>,
     /// When it became invalid or committed.
     pub ended_at: Option<Timestamp>,
 }
@@ -54,7 +54,7 @@ pub struct StoredBatch {
 /// A batch of which nothing proves what became of it: it waits for a person to decide, or for the
 /// ledger to say so after all.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct Hold {
     /// Since when.
     pub since: Timestamp,
     /// Why, in words.
@@ -89,6 +89,6 @@ impl monitor::BatchStatus for StatusReport {
     }
 
     fn is_unknown(&self) -> bool {
-        self.status == LedgerStatus::Unknown
+        self.status == LedgerStatus::NotReported
     }
 }

@@ -1,6 +1,6 @@
 use futures_core::future::BoxFuture;
 
-use crate::{BatchState, HeaderId, ServiceId, Ticket, Timestamp, monitor::BatchResult};
+use crate::{AttemptId, BatchState, HeaderId, ServiceId, Timestamp, monitor::BatchResult};
 
 /// What is known about a batch after looking for proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,12 +24,15 @@ pub enum Evidence {
 pub trait EvidenceReader: Send {
     /// What became of the batch, as far as it can be proved. Absence is that of every attempt until
     /// the present one, whoever made them.
-    fn find_evidence<'a>(&'a self, doubt: &'a Doubt) -> BoxFuture<'a, BatchResult<Evidence>>;
+    fn find_evidence<'a>(
+        &'a self,
+        doubt: &'a UnresolvedBatch,
+    ) -> BoxFuture<'a, BatchResult<Evidence>>;
 }
 
 /// A batch of which the ledger said nothing that ends it, as it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Doubt {
+pub struct UnresolvedBatch {
     /// The service that orders it.
     pub service_id: ServiceId,
     /// Its id.
@@ -37,7 +40,7 @@ pub struct Doubt {
     /// The ids of its transactions, in order.
     pub transaction_ids: Vec<HeaderId>,
     /// The attempt that is under way.
-    pub ticket: Ticket,
+    pub attempt_id: AttemptId,
     /// Where it stands.
     pub state: BatchState,
     /// When it was handed to a submitter.
@@ -50,7 +53,7 @@ pub struct Doubt {
 
 /// What a doubt comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Resolution {
     /// To go by this evidence.
     Evidence(Evidence),
     /// To hold the batch, for this reason, until a person decides or the ledger says what became of
@@ -59,10 +62,14 @@ pub enum Verdict {
 }
 
 /// A store that knows what evidence is to be looked for, and keeps what was found.
-pub trait DoubtStore: Send {
+pub trait UnresolvedBatchStore: Send {
     /// How these batches stand, of those that are still to be followed.
-    fn get_doubts(&self, service_id: &str, batch_ids: &[String]) -> BatchResult<Vec<Doubt>>;
+    fn get_unresolved_batches(
+        &self,
+        service_id: &str,
+        batch_ids: &[String],
+    ) -> BatchResult<Vec<UnresolvedBatch>>;
 
     /// Writes what doubts came to.
-    fn settle(&self, verdicts: &[(Doubt, Verdict)]) -> BatchResult<()>;
+    fn resolve(&self, resolutions: &[(UnresolvedBatch, Resolution)]) -> BatchResult<()>;
 }

@@ -8,12 +8,11 @@ use mockall::mock;
 
 use crate::{
     BatchId, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater, Claim, ClaimKeeper, Clock,
-    Doubt, DoubtStore, Evidence, EvidenceReader, GroupObserver, HeaderId, InternalError,
-    LedgerEventStream, LedgerEvents, NewSigned, Payment, PendingBatchStore, PollPace, RoundStore,
-    RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId, ShutdownHandle, Sign,
-    SignedTransaction, SigningStore, Spent, StatusReport, StatusUrlResolver, Submission,
-    SubmissionAnswer, SubmissionOutcome, SubmissionSender, SubmitterObserver, Taken, Timestamp,
-    Turn, UrlResolver, Verdict, WithdrawalRules,
+    Evidence, EvidenceReader, GroupObserver, InternalError, LedgerEventStream, LedgerEvents,
+    PendingBatchStore, PollPace, Resolution, RoundStore, RunnableSubmitter, RunningSubmitter,
+    ScopeId, ServiceId, ShutdownHandle, StatusReport, StatusUrlResolver, Submission,
+    SubmissionAnswer, SubmissionOutcome, SubmissionSender, SubmitterObserver, TakenBatch,
+    Timestamp, UnresolvedBatch, UnresolvedBatchStore, UrlResolver,
 };
 
 mock! {
@@ -92,12 +91,15 @@ impl BatchStatusReader for MockBatchStatusReader {
 
 mock! {
     pub EvidenceReader {
-        pub fn find_evidence(&self, doubt: &Doubt) -> BoxFuture<'static, BatchResult<Evidence>>;
+        pub fn find_evidence(&self, doubt: &UnresolvedBatch) -> BoxFuture<'static, BatchResult<Evidence>>;
     }
 }
 
 impl EvidenceReader for MockEvidenceReader {
-    fn find_evidence<'a>(&'a self, doubt: &'a Doubt) -> BoxFuture<'a, BatchResult<Evidence>> {
+    fn find_evidence<'a>(
+        &'a self,
+        doubt: &'a UnresolvedBatch,
+    ) -> BoxFuture<'a, BatchResult<Evidence>> {
         Self::find_evidence(self, doubt)
     }
 }
@@ -112,10 +114,10 @@ mock! {
 }
 
 mock! {
-    pub DoubtStore {}
-    impl DoubtStore for DoubtStore {
-        fn get_doubts(&self, service_id: &str, batch_ids: &[String]) -> BatchResult<Vec<Doubt>>;
-        fn settle(&self, verdicts: &[(Doubt, Verdict)]) -> BatchResult<()>;
+    pub UnresolvedBatchStore {}
+    impl UnresolvedBatchStore for UnresolvedBatchStore {
+        fn get_unresolved_batches(&self, service_id: &str, batch_ids: &[String]) -> BatchResult<Vec<UnresolvedBatch>>;
+        fn resolve(&self, resolutions: &[(UnresolvedBatch, Resolution)]) -> BatchResult<()>;
     }
 }
 
@@ -167,8 +169,8 @@ mock! {
     impl RoundStore for RoundStore {
         fn ready_services<'a>(&self, after: Option<&'a ServiceId>, limit: usize)
             -> BatchResult<Vec<ServiceId>>;
-        fn take_round(&self, services: &[ServiceId]) -> BatchResult<Vec<Taken>>;
-        fn give_back(&self, batches: &[Taken]) -> BatchResult<()>;
+        fn take_round(&self, services: &[ServiceId]) -> BatchResult<Vec<TakenBatch>>;
+        fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()>;
     }
 }
 
@@ -267,36 +269,5 @@ mod tests {
             Ok(running)
         });
         assert!(runnable.run().unwrap().stop().is_ok());
-    }
-}
-
-mock! {
-    pub SigningStore {}
-    impl SigningStore for SigningStore {
-        fn payment(&self, service_id: &ServiceId, batch_id: &HeaderId)
-            -> BatchResult<Option<Payment>>;
-        fn sign_first<'a>(&self, turn: &Turn, at_least: u64, sign: &mut Sign<'a>)
-            -> BatchResult<Option<SignedTransaction>>;
-        fn sign_again(&self, turn: &Turn, signed: NewSigned)
-            -> BatchResult<Option<SignedTransaction>>;
-        fn sign_filler<'a>(&self, turn: &Turn, nonce: u64, sign: &mut Sign<'a>)
-            -> BatchResult<Option<SignedTransaction>>;
-        fn next_nonce(&self, service_id: &ServiceId) -> BatchResult<Option<u64>>;
-        fn signed_from(&self, service_id: &ServiceId, nonce: u64) -> BatchResult<Vec<NewSigned>>;
-        fn mark_sent<'a>(&self, hash: &[u8; 32], error: Option<&'a str>) -> BatchResult<()>;
-        fn note<'a>(&self, service_id: &ServiceId, nonce: u64, note: Option<&'a str>)
-            -> BatchResult<()>;
-        fn note_use(&self, service_id: &ServiceId, nonce: u64, hash: &[u8; 32]) -> BatchResult<()>;
-        fn spend(&self, service_id: &ServiceId, nonce: u64, spent: &Spent) -> BatchResult<()>;
-    }
-}
-
-mock! {
-    #[derive(Debug)]
-    pub WithdrawalRules {}
-    impl WithdrawalRules for WithdrawalRules {
-        fn pool(&self, text: &str) -> Result<(String, ServiceId), String>;
-        fn beneficiary(&self, text: &str) -> Result<String, String>;
-        fn amount(&self, text: &str) -> Result<String, String>;
     }
 }

@@ -2,7 +2,7 @@ use std::{fmt, time::Duration};
 
 use futures_core::future::BoxFuture;
 
-use crate::{ScopeId, Submission, Ticket, monitor::BatchResult};
+use crate::{AttemptId, ScopeId, Submission, monitor::BatchResult};
 
 /// How a batch's sending ended, as an adapter reads its ledger's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,8 +19,8 @@ pub enum Outcome {
     Rejected,
     /// The ledger refused the caller or the address, whatever the batch: a matter of configuration.
     Refused,
-    /// Nobody can tell: it may have been accepted.
-    Unknown,
+    /// It may have been accepted: the answer was lost, or none came in time.
+    Ambiguous,
 }
 
 impl fmt::Display for Outcome {
@@ -32,7 +32,7 @@ impl fmt::Display for Outcome {
             Self::Parked => "parked",
             Self::Rejected => "rejected",
             Self::Refused => "refused",
-            Self::Unknown => "outcome unknown",
+            Self::Ambiguous => "outcome unknown",
         })
     }
 }
@@ -54,7 +54,7 @@ pub struct SubmissionAnswer {
 ///
 /// It reads the ledger's answer as an [`Outcome`]. It never sends twice, and its time limit, shorter
 /// than the submitter's, is part of it: when it has sent and does not know, it says
-/// [`Outcome::Unknown`]. It must not block the thread that it is polled on.
+/// [`Outcome::Ambiguous`]. It must not block the thread that it is polled on.
 pub trait SubmissionSender: Send + Sync {
     /// The scope of the batches.
     type Id: ScopeId;
@@ -74,8 +74,8 @@ pub struct SubmissionOutcome<S: ScopeId> {
     pub batch_header: String,
     /// What it applies to.
     pub scope_id: S,
-    /// The submission's ticket, where it had one.
-    pub ticket: Option<Ticket>,
+    /// The submission's attempt_id, where it had one.
+    pub attempt_id: Option<AttemptId>,
     /// How often it was sent.
     pub attempts: u16,
     /// What came of the last one.

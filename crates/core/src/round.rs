@@ -1,10 +1,10 @@
 use std::fmt;
 
-use crate::{HeaderId, ServiceId, Ticket, monitor::BatchResult};
+use crate::{AttemptId, HeaderId, ServiceId, monitor::BatchResult};
 
 /// A batch that was marked as being with a submitter, and is to be handed to one.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Taken {
+pub struct TakenBatch {
     /// The service that orders it.
     pub service_id: ServiceId,
     /// Its id.
@@ -17,16 +17,16 @@ pub struct Taken {
     pub serialized_batch: Vec<u8>,
 }
 
-impl Taken {
+impl TakenBatch {
     /// What goes with the submission.
-    pub fn ticket(&self) -> Ticket {
-        Ticket { attempt: self.attempt, epoch: self.epoch }
+    pub fn attempt_id(&self) -> AttemptId {
+        AttemptId { attempt: self.attempt, epoch: self.epoch }
     }
 }
 
-impl fmt::Debug for Taken {
+impl fmt::Debug for TakenBatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Taken")
+        f.debug_struct("TakenBatch")
             .field("service_id", &self.service_id)
             .field("batch_id", &self.batch_id)
             .field("attempt", &self.attempt)
@@ -48,8 +48,8 @@ pub trait RoundStore: Send {
 
     /// Takes the next batch of each of these services that has one to be tried now, and marks it
     /// durably before it is answered. A service gives at most one.
-    fn take_round(&self, services: &[ServiceId]) -> BatchResult<Vec<Taken>>;
+    fn take_round(&self, services: &[ServiceId]) -> BatchResult<Vec<TakenBatch>>;
 
     /// Takes batches back that were certainly not sent, to be taken again at any time.
-    fn give_back(&self, batches: &[Taken]) -> BatchResult<()>;
+    fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()>;
 }

@@ -37,14 +37,13 @@ pub enum ScopeIdError {
         /// The beginning of the text.
         value: Excerpt,
     },
-    /// The text is not `eip155:chain:account`.
-    #[error(
-        "the service id {value} is no account of an EVM chain: eip155, the chain's id in decimal \
-         digits, and 0x with 40 lower-case hex digits, with ':' between them"
-    )]
-    NotAccount {
+    /// The text does not have the form that the ledger's scopes have.
+    #[error("the service id {value} is not {expected}")]
+    Format {
         /// The beginning of the text.
         value: Excerpt,
+        /// The form that scopes of this ledger have.
+        expected: &'static str,
     },
 }
 

@@ -5,7 +5,7 @@ use crate::{Excerpt, ScopeId};
 /// Which hand-over of a batch to a submitter this is: it goes with the submission, comes back with
 /// its outcome, and tells the store a late outcome from one about the present attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Ticket {
+pub struct AttemptId {
     /// Which attempt, counted from 1.
     pub attempt: u32,
     /// The service's epoch when the batch was taken.
@@ -18,24 +18,24 @@ pub struct Submission<S: ScopeId> {
     batch_header: String,
     scope_id: S,
     serialized_batch: Vec<u8>,
-    ticket: Option<Ticket>,
+    attempt_id: Option<AttemptId>,
 }
 
 impl<S: ScopeId> Submission<S> {
     /// The batch with this header signature and these bytes, for this scope.
     pub fn new(batch_header: String, scope_id: S, serialized_batch: Vec<u8>) -> Self {
-        Self { batch_header, scope_id, serialized_batch, ticket: None }
+        Self { batch_header, scope_id, serialized_batch, attempt_id: None }
     }
 
-    /// The same, with the ticket of the store that it is from.
+    /// The same, with the attempt_id of the store that it is from.
     #[must_use]
-    pub fn with_ticket(self, ticket: Ticket) -> Self {
-        Self { ticket: Some(ticket), ..self }
+    pub fn with_attempt_id(self, attempt_id: AttemptId) -> Self {
+        Self { attempt_id: Some(attempt_id), ..self }
     }
 
-    /// The ticket of the store that it is from, where it is from one.
-    pub fn ticket(&self) -> Option<Ticket> {
-        self.ticket
+    /// The attempt_id of the store that it is from, where it is from one.
+    pub fn attempt_id(&self) -> Option<AttemptId> {
+        self.attempt_id
     }
 
     /// The batch's id: its header's signature.
@@ -64,7 +64,7 @@ impl<S: ScopeId> fmt::Debug for Submission<S> {
         f.debug_struct("Submission")
             .field("batch_header", &format_args!("{}", Excerpt::of(&self.batch_header)))
             .field("scope_id", &self.scope_id)
-            .field("ticket", &self.ticket)
+            .field("attempt_id", &self.attempt_id)
             .field("bytes", &self.serialized_batch.len())
             .finish()
     }

@@ -12,7 +12,7 @@ pub struct Progress {
     /// How often the queuer handed it to a submitter.
     pub attempts: u32,
     /// It is with a submitter, and proved to be committed: whatever the submitter says ends it.
-    pub proven: bool,
+    pub commit_proven: bool,
 }
 
 impl Progress {
@@ -21,7 +21,7 @@ impl Progress {
 
     /// A batch in this state that was never tried.
     pub(crate) const fn at(state: BatchState) -> Self {
-        Self { state, attempts: 0, proven: false }
+        Self { state, attempts: 0, commit_proven: false }
     }
 }
 
@@ -78,8 +78,8 @@ impl Event {
 /// What a ledger answers when it is asked for a batch's status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LedgerStatus {
-    /// It does not know the batch, or does not say: this proves nothing.
-    Unknown,
+    /// The ledger did not report a status for the batch: this proves nothing.
+    NotReported,
     /// Accepted.
     Pending,
     /// Executed, not committed.
@@ -136,7 +136,7 @@ pub enum TransitionError {
 /// # Ok::<(), grid_batch_core::TransitionError>(())
 /// ```
 pub fn transition(from: Progress, event: Event) -> Result<Progress, TransitionError> {
-    let Progress { state, attempts, proven } = from;
+    let Progress { state, attempts, commit_proven } = from;
     if state.is_terminal() {
         return Err(TransitionError::Ended { state });
     }
@@ -146,14 +146,16 @@ pub fn transition(from: Progress, event: Event) -> Result<Progress, TransitionEr
         return Err(TransitionError::OtherAttempt { given, present: attempts });
     }
     if state == BatchState::Submitting && event.is_proof_of_commit() {
-        return Ok(Progress { proven: true, ..from });
+        return Ok(Progress { commit_proven: true, ..from });
     }
     match next_state(state, event) {
         Some(state) if event == Event::Taken => {
-            Ok(Progress { state, attempts: attempts.saturating_add(1), proven })
+            Ok(Progress { state, attempts: attempts.saturating_add(1), commit_proven })
         }
-        Some(_) if proven => Ok(Progress { state: BatchState::Committed, attempts, proven: false }),
-        Some(state) => Ok(Progress { state, attempts, proven }),
+        Some(_) if commit_proven => {
+            Ok(Progress { state: BatchState::Committed, attempts, commit_proven: false })
+        }
+        Some(state) => Ok(Progress { state, attempts, commit_proven }),
         None => Err(TransitionError::NotDrawn { state, event }),
     }
 }
@@ -189,7 +191,7 @@ fn after_outcome(outcome: Outcome) -> BatchState {
             BatchState::Delayed
         }
         Outcome::Rejected => BatchState::Invalid,
-        Outcome::Unknown => BatchState::InDoubt,
+        Outcome::Ambiguous => BatchState::InDoubt,
     }
 }
 
@@ -197,7 +199,7 @@ fn after_status(state: BatchState, status: LedgerStatus) -> Option<BatchState> {
     match status {
         LedgerStatus::Committed => committed(state),
         _ if !state.awaits_poller() => None,
-        LedgerStatus::Unknown => Some(state),
+        LedgerStatus::NotReported => Some(state),
         LedgerStatus::Pending if state == BatchState::Valid => Some(state),
         LedgerStatus::Pending => Some(BatchState::Pending),
         LedgerStatus::Valid => Some(BatchState::Valid),
@@ -231,10 +233,10 @@ mod tests {
         Outcome::Parked,
         Outcome::Rejected,
         Outcome::Refused,
-        Outcome::Unknown,
+        Outcome::Ambiguous,
     ];
     const STATUSES: [LedgerStatus; 5] = [
-        LedgerStatus::Unknown,
+        LedgerStatus::NotReported,
         LedgerStatus::Pending,
         LedgerStatus::Valid,
         LedgerStatus::Invalid,
@@ -345,7 +347,7 @@ Submitting NotSent -> Delayed
 Submitting Parked -> Delayed
 Submitting Rejected -> Invalid
 Submitting Refused -> Delayed
-Submitting Unknown -> InDoubt
+Submitting Ambiguous -> InDoubt
 Delayed Taken -> Submitting
 Delayed says Committed -> Committed
 Delayed proves Committed -> Committed
@@ -378,18 +380,18 @@ Valid proves Repeatable -> Absent";
     fn a_batch_proved_committed_while_with_a_submitter_ends_when_the_submitter_is_done() {
         let submitting = Progress { attempts: 2, ..Progress::at(BatchState::Submitting) };
         for proof in events(1).into_iter().filter(|event| event.is_proof_of_commit()) {
-            let proven = transition(submitting, proof).unwrap();
-            assert_eq!(proven, Progress { proven: true, ..submitting });
-            assert_eq!(transition(proven, proof), Ok(proven));
+            let commit_proven = transition(submitting, proof).unwrap();
+            assert_eq!(commit_proven, Progress { commit_proven: true, ..submitting });
+            assert_eq!(transition(commit_proven, proof), Ok(commit_proven));
             for event in events(2) {
                 match event {
                     Event::Outcome { .. } | Event::OwnerLost { .. } => {
-                        let ended = transition(proven, event).unwrap();
+                        let ended = transition(commit_proven, event).unwrap();
                         let expected = Progress { state: BatchState::Committed, ..submitting };
                         assert_eq!(ended, expected, "{event:?}");
                     }
                     _ if event.is_proof_of_commit() => {}
-                    _ => assert!(transition(proven, event).is_err(), "{event:?}"),
+                    _ => assert!(transition(commit_proven, event).is_err(), "{event:?}"),
                 }
             }
         }
@@ -418,7 +420,7 @@ Valid proves Repeatable -> Absent";
     fn a_bare_unknown_moves_nothing() {
         for state in [BatchState::InDoubt, BatchState::Pending, BatchState::Valid] {
             let at = Progress { attempts: 1, ..Progress::at(state) };
-            assert_eq!(transition(at, Event::status(LedgerStatus::Unknown)), Ok(at));
+            assert_eq!(transition(at, Event::status(LedgerStatus::NotReported)), Ok(at));
         }
     }
 

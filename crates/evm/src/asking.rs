@@ -1,7 +1,8 @@
 use std::fmt::Display;
 
 use alloy_primitives::Address;
-use grid_batch_core::{BatchError, BatchResult, OpenNonce};
+use grid_batch_core::{BatchError, BatchResult};
+use grid_batch_withdrawals::AssignedNonce;
 
 use crate::{
     depth::is_final,
@@ -24,7 +25,7 @@ impl<'a, 'n> Seen<'a, 'n> {
         node: &'n Node,
         shared: &Shared,
         admin: Address,
-        open: &'a OpenNonce,
+        open: &'a AssignedNonce,
     ) -> Result<Self, NodeError> {
         let sighting = Sighting::at(node, admin, open).await?;
         let is_final = match &sighting {
@@ -54,7 +55,7 @@ pub(crate) async fn look<'a, 'n>(
     nodes: &'n [Node],
     shared: &Shared,
     admin: Address,
-    open: &'a OpenNonce,
+    open: &'a AssignedNonce,
 ) -> BatchResult<Seen<'a, 'n>> {
     let (mut best, mut failed) = (None, None);
     for node in nodes {

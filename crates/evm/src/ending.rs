@@ -1,5 +1,5 @@
 use alloy_primitives::{Address, U256};
-use grid_batch_core::Spent;
+use grid_batch_withdrawals::NonceOutcome;
 
 use crate::{
     node::{BlockTag, Node, NodeError},
@@ -13,7 +13,7 @@ use crate::{
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Ending {
     /// `None`: the pool did not say, and a person is to find out.
-    pub(crate) spent: Option<Spent>,
+    pub(crate) spent: Option<NonceOutcome>,
     /// The same for people.
     pub(crate) note: String,
 }
@@ -37,12 +37,12 @@ impl Ending {
 
     fn cancelled(block: u64) -> Self {
         let note = format!("cancelled in block {block}, before the pool was asked");
-        Self { spent: Some(Spent::Cancelled), note }
+        Self { spent: Some(NonceOutcome::Cancelled), note }
     }
 
     fn reverted(block: u64, reason: &str) -> Self {
         let note = format!("the pool refused the withdrawal in block {block}: {reason}");
-        Self { spent: Some(Spent::Reverted), note }
+        Self { spent: Some(NonceOutcome::Reverted), note }
     }
 
     fn mined(block: u64, id: Option<U256>) -> Self {
@@ -53,7 +53,7 @@ impl Ending {
         };
         let withdrawal_id = id.to_string();
         let note = format!("withdrawn in block {block}, as {withdrawal_id}");
-        Self { spent: Some(Spent::Withdrawn { withdrawal_id }), note }
+        Self { spent: Some(NonceOutcome::Withdrawn { withdrawal_id }), note }
     }
 }
 

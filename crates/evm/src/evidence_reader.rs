@@ -1,9 +1,8 @@
 use std::{fmt, sync::Arc};
 
 use futures_core::future::BoxFuture;
-use grid_batch_core::{
-    BatchResult, Doubt, Evidence, EvidenceReader, OpenNonce, Payment, ScopeId, Spent,
-};
+use grid_batch_core::{BatchResult, Evidence, EvidenceReader, ScopeId, UnresolvedBatch};
+use grid_batch_withdrawals::{AssignedNonce, NonceOutcome, Payment};
 
 use crate::{
     AccountScopeId,
@@ -18,7 +17,7 @@ use crate::{
 pub struct EvmEvidenceReader(pub(crate) Arc<Shared>);
 
 impl EvmEvidenceReader {
-    async fn find(&self, doubt: &Doubt) -> BatchResult<Evidence> {
+    async fn find(&self, doubt: &UnresolvedBatch) -> BatchResult<Evidence> {
         let scope = usable(AccountScopeId::from_service_id(&doubt.service_id))?;
         let payment = self.0.records.payment(&doubt.service_id, doubt.batch_id).await?;
         // What is no withdrawal, the sender rejects.
@@ -36,7 +35,7 @@ impl EvmEvidenceReader {
         &self,
         scope: &AccountScopeId,
         payment: &Payment,
-        open: &OpenNonce,
+        open: &AssignedNonce,
         sighting: &Sighting<'_>,
         nodes: &[Node],
     ) -> BatchResult<Evidence> {
@@ -59,7 +58,7 @@ impl EvmEvidenceReader {
         &self,
         scope: &AccountScopeId,
         payment: &Payment,
-        open: &OpenNonce,
+        open: &AssignedNonce,
         nodes: &[Node],
     ) -> BatchResult<bool> {
         if open.generation == payment.generation {
@@ -68,28 +67,31 @@ impl EvmEvidenceReader {
         Ok(is_lost(nodes, &self.0, scope.address(), open).await?)
     }
 
-    fn waits_too_long(&self, open: &OpenNonce) -> bool {
+    fn waits_too_long(&self, open: &AssignedNonce) -> bool {
         let now = self.0.clock.now();
         let sent_at = open.transactions.iter().filter_map(|transaction| transaction.sent_at).max();
         sent_at.is_none_or(|sent_at| now.since(sent_at) > self.0.resend_after)
     }
 }
 
-fn is_to_cancel(payment: &Payment, open: &OpenNonce) -> bool {
+fn is_to_cancel(payment: &Payment, open: &AssignedNonce) -> bool {
     payment.cancelled && !open.transactions.iter().any(|transaction| transaction.signed.cancels)
 }
 
 /// What is known for good. All but a commit is read as a status; it only must not be sent again.
-fn evidence_of(spent: &Spent) -> Evidence {
+fn evidence_of(spent: &NonceOutcome) -> Evidence {
     match spent {
-        Spent::Withdrawn { .. } => Evidence::Committed,
-        Spent::Reverted | Spent::Cancelled => Evidence::Present,
-        Spent::Elsewhere => Evidence::Repeatable,
+        NonceOutcome::Withdrawn { .. } => Evidence::Committed,
+        NonceOutcome::Reverted | NonceOutcome::Cancelled => Evidence::Present,
+        NonceOutcome::UsedElsewhere => Evidence::Repeatable,
     }
 }
 
 impl EvidenceReader for EvmEvidenceReader {
-    fn find_evidence<'a>(&'a self, doubt: &'a Doubt) -> BoxFuture<'a, BatchResult<Evidence>> {
+    fn find_evidence<'a>(
+        &'a self,
+        doubt: &'a UnresolvedBatch,
+    ) -> BoxFuture<'a, BatchResult<Evidence>> {
         Box::pin(self.find(doubt))
     }
 }

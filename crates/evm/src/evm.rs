@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
-use grid_batch_core::{SigningStore, StatusUrlResolver};
+use grid_batch_core::StatusUrlResolver;
+use grid_batch_withdrawals::SigningStore;
 
 use crate::{EvmError, EvmEvidenceReader, EvmOptions, EvmSender, EvmStatusReader, shared::Shared};
 

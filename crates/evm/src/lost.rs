@@ -1,5 +1,5 @@
 use alloy_primitives::{Address, B256};
-use grid_batch_core::OpenNonce;
+use grid_batch_withdrawals::AssignedNonce;
 
 use crate::{
     asking::{check_chain, first_found},
@@ -14,7 +14,7 @@ pub(crate) async fn is_lost(
     nodes: &[Node],
     shared: &Shared,
     admin: Address,
-    open: &OpenNonce,
+    open: &AssignedNonce,
 ) -> Result<bool, NodeError> {
     let Some(used_by) = open.used_by.map(B256::from) else { return Ok(false) };
     let find = |node| final_use_at(node, shared, admin, open.nonce, used_by);

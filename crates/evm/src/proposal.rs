@@ -1,5 +1,5 @@
 use alloy_primitives::{Address, Bytes};
-use grid_batch_core::Payment;
+use grid_batch_withdrawals::Payment;
 
 use crate::{
     address::{parse_address, parse_beneficiary},

@@ -1,8 +1,8 @@
 use std::{fmt, sync::Arc};
 
-use grid_batch_core::{
-    BatchError, BatchResult, HeaderId, NewSigned, Payment, ServiceId, SignedTransaction,
-    SigningStore, Spent, Turn,
+use grid_batch_core::{BatchError, BatchResult, HeaderId, ServiceId};
+use grid_batch_withdrawals::{
+    BatchAttempt, NewSignedTransaction, NonceOutcome, Payment, SignedTransaction, SigningStore,
 };
 use tokio::task::spawn_blocking;
 
@@ -35,33 +35,33 @@ impl Records {
         self.with(move |store| store.payment(&service_id, &batch_id)).await
     }
 
-    pub(crate) async fn sign_first(
+    pub(crate) async fn assign_nonce(
         &self,
-        turn: &Turn,
+        turn: &BatchAttempt,
         at_least: u64,
-        mut sign: impl FnMut(u64) -> BatchResult<NewSigned> + Send + 'static,
+        mut sign: impl FnMut(u64) -> BatchResult<NewSignedTransaction> + Send + 'static,
     ) -> BatchResult<Option<SignedTransaction>> {
         let turn = turn.clone();
-        self.with(move |store| store.sign_first(&turn, at_least, &mut sign)).await
+        self.with(move |store| store.assign_nonce(&turn, at_least, &mut sign)).await
     }
 
-    pub(crate) async fn sign_again(
+    pub(crate) async fn replace_transaction(
         &self,
-        turn: &Turn,
-        signed: NewSigned,
+        turn: &BatchAttempt,
+        signed: NewSignedTransaction,
     ) -> BatchResult<Option<SignedTransaction>> {
         let turn = turn.clone();
-        self.with(move |store| store.sign_again(&turn, signed)).await
+        self.with(move |store| store.replace_transaction(&turn, signed)).await
     }
 
-    pub(crate) async fn sign_filler(
+    pub(crate) async fn fill_nonce(
         &self,
-        turn: &Turn,
+        turn: &BatchAttempt,
         nonce: u64,
-        mut sign: impl FnMut(u64) -> BatchResult<NewSigned> + Send + 'static,
+        mut sign: impl FnMut(u64) -> BatchResult<NewSignedTransaction> + Send + 'static,
     ) -> BatchResult<Option<SignedTransaction>> {
         let turn = turn.clone();
-        self.with(move |store| store.sign_filler(&turn, nonce, &mut sign)).await
+        self.with(move |store| store.fill_nonce(&turn, nonce, &mut sign)).await
     }
 
     pub(crate) async fn next_nonce(&self, service_id: &ServiceId) -> BatchResult<Option<u64>> {
@@ -69,13 +69,13 @@ impl Records {
         self.with(move |store| store.next_nonce(&service_id)).await
     }
 
-    pub(crate) async fn signed_from(
+    pub(crate) async fn transactions_from(
         &self,
         service_id: &ServiceId,
         nonce: u64,
-    ) -> BatchResult<Vec<NewSigned>> {
+    ) -> BatchResult<Vec<NewSignedTransaction>> {
         let service_id = service_id.clone();
-        self.with(move |store| store.signed_from(&service_id, nonce)).await
+        self.with(move |store| store.transactions_from(&service_id, nonce)).await
     }
 
     pub(crate) async fn mark_sent(&self, hash: [u8; 32], error: Option<String>) -> BatchResult<()> {
@@ -92,24 +92,24 @@ impl Records {
         self.with(move |store| store.note(&service_id, nonce, note.as_deref())).await
     }
 
-    pub(crate) async fn note_use(
+    pub(crate) async fn record_foreign_use(
         &self,
         service_id: &ServiceId,
         nonce: u64,
         hash: [u8; 32],
     ) -> BatchResult<()> {
         let service_id = service_id.clone();
-        self.with(move |store| store.note_use(&service_id, nonce, &hash)).await
+        self.with(move |store| store.record_foreign_use(&service_id, nonce, &hash)).await
     }
 
-    pub(crate) async fn spend(
+    pub(crate) async fn close_nonce(
         &self,
         service_id: &ServiceId,
         nonce: u64,
-        spent: Spent,
+        spent: NonceOutcome,
     ) -> BatchResult<()> {
         let service_id = service_id.clone();
-        self.with(move |store| store.spend(&service_id, nonce, &spent)).await
+        self.with(move |store| store.close_nonce(&service_id, nonce, &spent)).await
     }
 }
 

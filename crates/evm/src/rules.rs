@@ -1,7 +1,8 @@
 use std::collections::HashMap;
 
 use alloy_primitives::Address;
-use grid_batch_core::{ScopeId, ServiceId, WithdrawalRules};
+use grid_batch_core::{ScopeId, ServiceId};
+use grid_batch_withdrawals::WithdrawalRules;
 
 use crate::{
     AccountScopeId,
@@ -12,7 +13,7 @@ use crate::{
 /// The pools that are served, each with the account that pays for its gas.
 ///
 /// ```
-/// use grid_batch_core::WithdrawalRules;
+/// use grid_batch_withdrawals::WithdrawalRules;
 /// use grid_batch_evm::{AccountScopeId, PoolRules, parse_address};
 ///
 /// let pool = parse_address("0xd8da6bf26964af9d7eed9e03e53415d37aa96045")?;

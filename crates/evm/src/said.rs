@@ -1,4 +1,5 @@
-use grid_batch_core::{LedgerStatus, Receipt, Spent, StatusReport};
+use grid_batch_core::{LedgerStatus, Receipt, StatusReport};
+use grid_batch_withdrawals::NonceOutcome;
 
 use crate::sighting::Sighting;
 
@@ -14,24 +15,24 @@ impl Said {
     }
 
     pub(crate) fn nothing() -> Self {
-        Self::just(LedgerStatus::Unknown)
+        Self::just(LedgerStatus::NotReported)
     }
 
     pub(crate) fn seen(sighting: &Sighting<'_>) -> Self {
         Self::just(match sighting {
             Sighting::Mined(_) => LedgerStatus::Valid,
             Sighting::Waiting => LedgerStatus::Pending,
-            Sighting::Elsewhere | Sighting::Gone => LedgerStatus::Unknown,
+            Sighting::Elsewhere | Sighting::Gone => LedgerStatus::NotReported,
         })
     }
 
-    pub(crate) fn of(spent: &Spent, note: Option<String>) -> Self {
+    pub(crate) fn of(spent: &NonceOutcome, note: Option<String>) -> Self {
         match spent {
-            Spent::Withdrawn { .. } => Self::just(LedgerStatus::Committed),
-            Spent::Reverted | Spent::Cancelled => {
+            NonceOutcome::Withdrawn { .. } => Self::just(LedgerStatus::Committed),
+            NonceOutcome::Reverted | NonceOutcome::Cancelled => {
                 Self { status: LedgerStatus::Invalid, reason: note }
             }
-            Spent::Elsewhere => Self::nothing(),
+            NonceOutcome::UsedElsewhere => Self::nothing(),
         }
     }
 

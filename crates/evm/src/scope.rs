@@ -51,7 +51,11 @@ impl ScopeId for AccountScopeId {
         read(service_id.as_str())
             // What is read and written is another text, unless it was in the one form.
             .filter(|scope| scope.service_id == *service_id)
-            .ok_or_else(|| ScopeIdError::NotAccount { value: Excerpt::of(service_id.as_str()) })
+            .ok_or_else(|| ScopeIdError::Format {
+                value: Excerpt::of(service_id.as_str()),
+                expected: "an account of an EVM chain: eip155, the chain's id in decimal digits, \
+                           and 0x with 40 lower-case hex digits, with ':' between them",
+            })
     }
 
     fn service_id(&self) -> &ServiceId {
@@ -122,7 +126,7 @@ mod tests {
             "global".to_owned(),
         ] {
             let error = text.parse::<AccountScopeId>().unwrap_err();
-            assert!(matches!(error, ScopeIdError::NotAccount { .. }), "{text}: {error}");
+            assert!(matches!(error, ScopeIdError::Format { .. }), "{text}: {error}");
         }
     }
 }

@@ -1,10 +1,9 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use alloy_primitives::Address;
-use grid_batch_core::{
-    BatchError, BatchResult, Clock, HeaderId, ServiceId, SigningStore, StatusUrlResolver,
-};
+use grid_batch_core::{BatchError, BatchResult, Clock, HeaderId, ServiceId, StatusUrlResolver};
 use grid_batch_http::{HttpClient, HttpError};
+use grid_batch_withdrawals::SigningStore;
 
 use crate::{
     EvmOptions, GasAdminKey, GasPrice, OracleOptions,

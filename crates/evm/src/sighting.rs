@@ -1,5 +1,5 @@
 use alloy_primitives::Address;
-use grid_batch_core::{OpenNonce, SignedTransaction};
+use grid_batch_withdrawals::{AssignedNonce, SignedTransaction};
 
 use crate::{
     depth::final_with,
@@ -34,7 +34,7 @@ impl<'a> Sighting<'a> {
     pub(crate) async fn at(
         node: &Node,
         admin: Address,
-        open: &'a OpenNonce,
+        open: &'a AssignedNonce,
     ) -> Result<Self, NodeError> {
         let is_used = node.nonce_at(admin, BlockTag::Latest).await? > open.nonce;
         if is_used && let Some(mined) = mined_at(node, open).await? {
@@ -68,7 +68,10 @@ impl Mined<'_> {
 }
 
 /// Any of the transactions may be the one; most often it is the last.
-async fn mined_at<'a>(node: &Node, open: &'a OpenNonce) -> Result<Option<Mined<'a>>, NodeError> {
+async fn mined_at<'a>(
+    node: &Node,
+    open: &'a AssignedNonce,
+) -> Result<Option<Mined<'a>>, NodeError> {
     for transaction in open.transactions.iter().rev() {
         if let Some(receipt) = node.receipt(transaction.signed.hash.into()).await? {
             return Ok(Some(Mined { transaction, receipt }));
@@ -77,7 +80,7 @@ async fn mined_at<'a>(node: &Node, open: &'a OpenNonce) -> Result<Option<Mined<'
     Ok(None)
 }
 
-async fn is_known_at(node: &Node, open: &OpenNonce) -> Result<bool, NodeError> {
+async fn is_known_at(node: &Node, open: &AssignedNonce) -> Result<bool, NodeError> {
     for transaction in open.transactions.iter().rev() {
         if node.knows(transaction.signed.hash.into()).await? {
             return Ok(true);

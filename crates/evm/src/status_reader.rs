@@ -2,8 +2,9 @@ use std::{fmt, sync::Arc};
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    BatchResult, BatchStatusReader, HeaderId, LedgerStatus, OpenNonce, ScopeId, StatusReport,
+    BatchResult, BatchStatusReader, HeaderId, LedgerStatus, ScopeId, StatusReport,
 };
+use grid_batch_withdrawals::AssignedNonce;
 use log::{info, warn};
 
 use crate::{
@@ -62,7 +63,7 @@ impl EvmStatusReader {
         &self,
         nodes: &[Node],
         scope: &AccountScopeId,
-        open: &OpenNonce,
+        open: &AssignedNonce,
     ) -> BatchResult<Said> {
         let (nonce, admin) = (open.nonce, scope.address());
         let Some(hash) = user_of(nodes, &self.0, admin, open).await? else {
@@ -79,7 +80,7 @@ impl EvmStatusReader {
             format!("nonce {nonce} of {admin} was used by {hash}, which was not signed here");
         if open.used_by != Some(hash.into()) {
             warn!(service:% = scope, note = note.as_str(); "somebody else uses the gas admin's key");
-            self.0.records.note_use(scope.service_id(), nonce, hash.into()).await?;
+            self.0.records.record_foreign_use(scope.service_id(), nonce, hash.into()).await?;
         }
         self.note(scope, open, Some(note)).await?;
         Ok(Said::nothing())
@@ -89,7 +90,7 @@ impl EvmStatusReader {
     async fn note(
         &self,
         scope: &AccountScopeId,
-        open: &OpenNonce,
+        open: &AssignedNonce,
         note: Option<String>,
     ) -> BatchResult<()> {
         if note == open.note {
@@ -103,14 +104,14 @@ impl EvmStatusReader {
     async fn end(
         &self,
         scope: &AccountScopeId,
-        open: &OpenNonce,
+        open: &AssignedNonce,
         Ending { spent, note }: Ending,
     ) -> BatchResult<Said> {
         let records = &self.0.records;
         records.note(scope.service_id(), open.nonce, Some(note.clone())).await?;
         // A person is to look.
         let Some(spent) = spent else { return Ok(Said::just(LedgerStatus::Valid)) };
-        records.spend(scope.service_id(), open.nonce, spent.clone()).await?;
+        records.close_nonce(scope.service_id(), open.nonce, spent.clone()).await?;
         info!(service:% = scope, nonce = open.nonce, end = note.as_str(); "a withdrawal has ended");
         Ok(Said::of(&spent, Some(note)))
     }

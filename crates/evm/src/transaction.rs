@@ -4,7 +4,7 @@ use alloy_consensus::{
 };
 use alloy_eips::eip2718::{Decodable2718, Encodable2718};
 use alloy_primitives::{Address, Bytes, TxKind, U256};
-use grid_batch_core::NewSigned;
+use grid_batch_withdrawals::NewSignedTransaction;
 use thiserror::Error;
 
 use crate::{GasAdminKey, bid::Bid};
@@ -28,25 +28,25 @@ pub(crate) struct TransactionError {
 }
 
 /// Signs a transaction that calls a contract.
-pub(crate) fn sign(key: &GasAdminKey, draft: &Draft, bid: &Bid) -> NewSigned {
+pub(crate) fn sign(key: &GasAdminKey, draft: &Draft, bid: &Bid) -> NewSignedTransaction {
     signed(key, draft, bid, false)
 }
 
 /// Signs an earlier transaction again, at another price.
 pub(crate) fn resign(
     key: &GasAdminKey,
-    earlier: &NewSigned,
+    earlier: &NewSignedTransaction,
     bid: &Bid,
-) -> Result<NewSigned, TransactionError> {
+) -> Result<NewSignedTransaction, TransactionError> {
     Ok(signed(key, &draft_of(earlier)?, bid, earlier.cancels))
 }
 
 /// Signs one that only uses up the nonce of an earlier one: it sends nothing to its own account.
 pub(crate) fn cancel(
     key: &GasAdminKey,
-    earlier: &NewSigned,
+    earlier: &NewSignedTransaction,
     bid: &Bid,
-) -> Result<NewSigned, TransactionError> {
+) -> Result<NewSignedTransaction, TransactionError> {
     let draft = Draft { to: key.address(), data: Bytes::new(), ..draft_of(earlier)? };
     Ok(signed(key, &draft, bid, true))
 }
@@ -58,21 +58,21 @@ pub(crate) fn fill(
     nonce: u64,
     gas_limit: u64,
     bid: &Bid,
-) -> NewSigned {
+) -> NewSignedTransaction {
     let draft = Draft { chain_id, nonce, gas_limit, to: key.address(), data: Bytes::new() };
     signed(key, &draft, bid, true)
 }
 
 /// The gas that a stored transaction may use.
-pub(crate) fn gas_limit(earlier: &NewSigned) -> Result<u64, TransactionError> {
+pub(crate) fn gas_limit(earlier: &NewSignedTransaction) -> Result<u64, TransactionError> {
     Ok(draft_of(earlier)?.gas_limit)
 }
 
-fn signed(key: &GasAdminKey, draft: &Draft, bid: &Bid, cancels: bool) -> NewSigned {
+fn signed(key: &GasAdminKey, draft: &Draft, bid: &Bid, cancels: bool) -> NewSignedTransaction {
     let transaction = priced(draft, bid);
     let signature = key.sign(transaction.signature_hash());
     let envelope = TxEnvelope::from(transaction.into_signed(signature));
-    NewSigned {
+    NewSignedTransaction {
         nonce: draft.nonce,
         hash: envelope.tx_hash().0,
         bytes: envelope.encoded_2718(),
@@ -103,7 +103,7 @@ fn priced(draft: &Draft, bid: &Bid) -> EthereumTypedTransaction<TxEip4844> {
     .into()
 }
 
-fn draft_of(earlier: &NewSigned) -> Result<Draft, TransactionError> {
+fn draft_of(earlier: &NewSignedTransaction) -> Result<Draft, TransactionError> {
     let error = |reason: String| TransactionError { nonce: earlier.nonce, reason };
     let envelope = TxEnvelope::decode_2718_exact(&earlier.bytes)
         .map_err(|reason| error(reason.to_string()))?;
@@ -144,11 +144,11 @@ mod tests {
     }
 
     /// The transaction as a chain reads it.
-    fn read(signed: &NewSigned) -> TxEnvelope {
+    fn read(signed: &NewSignedTransaction) -> TxEnvelope {
         TxEnvelope::decode_2718_exact(&signed.bytes).unwrap()
     }
 
-    fn assert_is_signed_and_pays(signed: &NewSigned, bid: Bid) {
+    fn assert_is_signed_and_pays(signed: &NewSignedTransaction, bid: Bid) {
         assert_eq!(B256::from(signed.hash), keccak256(&signed.bytes));
         let envelope = read(signed);
         assert_eq!(signer(envelope.signature(), envelope.signature_hash()), key().address());
@@ -201,7 +201,7 @@ mod tests {
         fn any_bytes_are_a_transaction_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..99)) {
             let bid = Bid { max_fee: 1, tip: 1, is_legacy: false };
             let draft = Draft { chain_id: 1, nonce: 7, gas_limit: 1, to: Address::ZERO, data: Bytes::new() };
-            let earlier = NewSigned { bytes, ..sign(&key(), &draft, &bid) };
+            let earlier = NewSignedTransaction { bytes, ..sign(&key(), &draft, &bid) };
             let error = resign(&key(), &earlier, &bid).unwrap_err().to_string();
             prop_assert!(error.starts_with("the stored transaction with nonce 7 cannot be read"));
         }

@@ -1,5 +1,5 @@
 use alloy_primitives::{Address, B256};
-use grid_batch_core::OpenNonce;
+use grid_batch_withdrawals::AssignedNonce;
 
 use crate::{
     asking::{check_chain, first_found},
@@ -15,7 +15,7 @@ pub(crate) async fn user_of(
     nodes: &[Node],
     shared: &Shared,
     admin: Address,
-    open: &OpenNonce,
+    open: &AssignedNonce,
 ) -> Result<Option<B256>, NodeError> {
     first_found(nodes, |node| user_at(node, shared, admin, open)).await
 }
@@ -25,7 +25,7 @@ async fn user_at(
     node: &Node,
     shared: &Shared,
     admin: Address,
-    open: &OpenNonce,
+    open: &AssignedNonce,
 ) -> Result<Option<B256>, NodeError> {
     check_chain(node, shared).await?;
     if let Some(hash) = open.used_by.map(B256::from)

@@ -3,7 +3,7 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{Doubt, Timestamp};
+use grid_batch_core::{Timestamp, UnresolvedBatch};
 
 /// When which batches are worth a look for evidence.
 ///
@@ -70,12 +70,12 @@ impl Agenda {
     }
 
     /// Does not look at this batch before then.
-    pub(crate) fn put_off(&mut self, doubt: &Doubt, until: Timestamp, now: Timestamp) {
+    pub(crate) fn put_off(&mut self, doubt: &UnresolvedBatch, until: Timestamp, now: Timestamp) {
         self.batches.set(key(doubt), until, now);
     }
 
     /// Looks at this batch then.
-    pub(crate) fn appoint(&mut self, doubt: &Doubt, at: Timestamp) {
+    pub(crate) fn appoint(&mut self, doubt: &UnresolvedBatch, at: Timestamp) {
         if self.appointments.len() < APPOINTMENTS {
             self.appointments.insert((at, key(doubt)));
         }
@@ -98,7 +98,7 @@ impl Agenda {
     }
 }
 
-fn key(doubt: &Doubt) -> BatchKey {
+fn key(doubt: &UnresolvedBatch) -> BatchKey {
     (doubt.service_id.to_string(), doubt.batch_id.to_string())
 }
 
@@ -137,7 +137,7 @@ impl<K: std::hash::Hash + Eq> NotBefore<K> {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{BatchState, HeaderId, Ticket};
+    use grid_batch_core::{AttemptId, BatchState, HeaderId};
 
     use super::*;
 
@@ -147,12 +147,12 @@ mod tests {
         Timestamp::default().plus(SECOND * seconds)
     }
 
-    fn doubt(number: u8) -> Doubt {
-        Doubt {
+    fn doubt(number: u8) -> UnresolvedBatch {
+        UnresolvedBatch {
             service_id: "s".parse().unwrap(),
             batch_id: HeaderId::from_bytes([number; 64]),
             transaction_ids: Vec::new(),
-            ticket: Ticket { attempt: 1, epoch: 1 },
+            attempt_id: AttemptId { attempt: 1, epoch: 1 },
             state: BatchState::InDoubt,
             submitted_at: at(0),
             since: at(0),

@@ -46,7 +46,7 @@ fn invalid(id: &str, what: &str) -> BatchError {
 #[cfg(test)]
 mod tests {
     use grid_batch_core::{
-        LedgerStatus::{self, Committed, Pending, Unknown},
+        LedgerStatus::{self, Committed, NotReported, Pending},
         StatusReport,
     };
 
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn what_is_unknown_and_what_is_missing_are_the_same() {
-        for answer in [&[("b", Pending), ("a", Unknown)][..], &[("b", Pending)]] {
+        for answer in [&[("b", Pending), ("a", NotReported)][..], &[("b", Pending)]] {
             let expected =
                 Answer { said: vec![report(("b", Pending))], unknown: vec!["a".to_owned()] };
             assert_eq!(validate(answer), Ok(expected));
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn two_statuses_of_one_batch_spoil_the_whole_answer() {
-        let error = validate(&[("a", Committed), ("a", Unknown)]).unwrap_err().to_string();
+        let error = validate(&[("a", Committed), ("a", NotReported)]).unwrap_err().to_string();
         assert_eq!(error, "the answer cannot be used: the batch \"a\" has two statuses");
     }
 }

@@ -1,8 +1,8 @@
 use std::{fmt, sync::Arc};
 
 use grid_batch_core::{
-    BatchId, BatchStatus, BatchStatusReader, BatchUpdater, Clock, DoubtStore, EvidenceReader,
-    PendingBatchStore, ServiceId, SystemClock,
+    BatchId, BatchStatus, BatchStatusReader, BatchUpdater, Clock, EvidenceReader,
+    PendingBatchStore, ServiceId, SystemClock, UnresolvedBatchStore,
 };
 use thiserror::Error;
 
@@ -22,7 +22,7 @@ pub struct PollingMonitorBuilder<I, T> {
     store: Option<Box<dyn PendingBatchStore<Id = I>>>,
     updater: Option<Box<dyn BatchUpdater<Status = T>>>,
     reader: Option<Reader<T>>,
-    doubts: Option<Box<dyn DoubtStore>>,
+    doubts: Option<Box<dyn UnresolvedBatchStore>>,
     detective: Option<Detective>,
     policy: Policy,
     options: MonitorOptions,
@@ -94,7 +94,7 @@ where
     #[must_use]
     pub fn with_evidence(
         mut self,
-        doubts: impl DoubtStore + 'static,
+        doubts: impl UnresolvedBatchStore + 'static,
         reader: Arc<dyn EvidenceReader + Sync>,
     ) -> Self {
         self.doubts = Some(Box::new(doubts));

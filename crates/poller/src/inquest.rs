@@ -1,7 +1,7 @@
 use std::{mem::take, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchResult, Clock, Doubt, Evidence, PollPace, ServiceId, Timestamp, Verdict,
+    BatchResult, Clock, Evidence, PollPace, Resolution, ServiceId, Timestamp, UnresolvedBatch,
 };
 use log::{info, warn};
 use tokio::time::Instant;
@@ -10,7 +10,7 @@ use crate::{
     MonitorCounters, MonitorOptions, Undecided,
     agenda::Agenda,
     health::Troubles,
-    judge::{believable_from, judge, verdict},
+    judge::{believable_from, judge, resolution},
     line::{Job, Line},
     panics::catch,
 };
@@ -21,7 +21,7 @@ pub(crate) type Policy = Arc<dyn Fn(&ServiceId) -> Undecided + Send + Sync>;
 /// The search for evidence: about which batches, when, and what it comes to.
 pub(crate) struct Inquest {
     /// Doubts that evidence is to be looked for.
-    doubts: Line<Doubt>,
+    doubts: Line<UnresolvedBatch>,
     /// Batches of services that may be in doubt, when what was said of them is written.
     suspects: Vec<(String, Vec<String>)>,
     agenda: Agenda,
@@ -71,7 +71,7 @@ impl Inquest {
     pub(crate) fn examine(
         &mut self,
         pace: PollPace,
-        doubts: impl Fn(&str, &[String]) -> BatchResult<Vec<Doubt>>,
+        doubts: impl Fn(&str, &[String]) -> BatchResult<Vec<UnresolvedBatch>>,
     ) {
         let now = self.clock.now();
         self.suspects.append(&mut self.agenda.take_appointed(now));
@@ -86,7 +86,7 @@ impl Inquest {
         }
     }
 
-    fn weigh(&mut self, doubt: Doubt, pace: PollPace, now: Timestamp) {
+    fn weigh(&mut self, doubt: UnresolvedBatch, pace: PollPace, now: Timestamp) {
         let Some(from) = judge(&doubt, &self.options) else { return };
         if now < from {
             return self.agenda.put_off(&doubt, from, now);
@@ -99,22 +99,22 @@ impl Inquest {
     }
 
     /// The next doubt that evidence may be looked for now, which it is.
-    pub(crate) fn begin(&mut self) -> Option<Doubt> {
+    pub(crate) fn begin(&mut self) -> Option<UnresolvedBatch> {
         self.doubts.begin(Instant::now())
     }
 
     /// What a doubt comes to, where something was found.
     pub(crate) fn found(
         &mut self,
-        doubt: Doubt,
+        doubt: UnresolvedBatch,
         evidence: BatchResult<Evidence>,
-    ) -> Option<(Doubt, Verdict)> {
+    ) -> Option<(UnresolvedBatch, Resolution)> {
         self.doubts.ended(doubt.service());
         match evidence {
             Ok(evidence) => {
                 self.proving.is_well(doubt.service());
-                let verdict = self.decide(&doubt, evidence);
-                Some((doubt, verdict))
+                let resolution = self.decide(&doubt, evidence);
+                Some((doubt, resolution))
             }
             Err(error) => {
                 self.counters.count(|stats| stats.evidence_failed += 1);
@@ -124,21 +124,21 @@ impl Inquest {
         }
     }
 
-    fn decide(&mut self, doubt: &Doubt, evidence: Evidence) -> Verdict {
+    fn decide(&mut self, doubt: &UnresolvedBatch, evidence: Evidence) -> Resolution {
         let now = self.clock.now();
         let believable = believable_from(doubt, &self.options);
         if evidence == Evidence::Absent && now < believable {
             self.agenda.appoint(doubt, believable);
         }
-        let verdict = verdict(doubt, evidence, now, &self.options, self.policy(doubt));
-        self.report(doubt, &verdict);
-        verdict
+        let resolution = resolution(doubt, evidence, now, &self.options, self.policy(doubt));
+        self.report(doubt, &resolution);
+        resolution
     }
 
-    fn policy(&self, doubt: &Doubt) -> Undecided {
+    fn policy(&self, doubt: &UnresolvedBatch) -> Undecided {
         let asked = self.counters.survive(catch(|| Ok((self.policy)(&doubt.service_id))));
         asked.unwrap_or_else(|error| {
-            let Doubt { service_id, batch_id, .. } = doubt;
+            let UnresolvedBatch { service_id, batch_id, .. } = doubt;
             warn!(
                 service:% = service_id, batch:% = batch_id, error:% = error;
                 "nobody says what to do when nothing can be proved; a person must"
@@ -147,18 +147,18 @@ impl Inquest {
         })
     }
 
-    fn report(&self, doubt: &Doubt, verdict: &Verdict) {
-        let Doubt { service_id, batch_id, state, .. } = doubt;
-        let attempt = doubt.ticket.attempt;
-        match verdict {
-            Verdict::Hold(reason) => {
+    fn report(&self, doubt: &UnresolvedBatch, resolution: &Resolution) {
+        let UnresolvedBatch { service_id, batch_id, state, .. } = doubt;
+        let attempt = doubt.attempt_id.attempt;
+        match resolution {
+            Resolution::Hold(reason) => {
                 self.counters.count(|stats| stats.held += 1);
                 warn!(
                     service:% = service_id, batch:% = batch_id, attempt = attempt,
                     reason = reason.as_str(); "a batch is held"
                 );
             }
-            Verdict::Evidence(
+            Resolution::Evidence(
                 evidence @ (Evidence::Committed | Evidence::Absent | Evidence::Repeatable),
             ) => {
                 self.counters.count(|stats| match evidence {
@@ -170,7 +170,7 @@ impl Inquest {
                     state:% = state, evidence:? = evidence; "a doubt is settled"
                 );
             }
-            Verdict::Evidence(_) => {}
+            Resolution::Evidence(_) => {}
         }
     }
 

@@ -1,8 +1,8 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchError, BatchId, BatchResult, BatchStatus, BatchStatusReader, Doubt, Evidence,
-    EvidenceReader,
+    BatchError, BatchId, BatchResult, BatchStatus, BatchStatusReader, Evidence, EvidenceReader,
+    UnresolvedBatch,
 };
 use tokio::{runtime::Handle, sync::mpsc::UnboundedSender, time::timeout};
 
@@ -21,7 +21,7 @@ pub(crate) struct Question<I> {
 /// What comes back.
 pub(crate) enum Message<I, T> {
     Answered(Question<I>, BatchResult<Answer<T>>),
-    Found(Doubt, BatchResult<Evidence>),
+    Found(UnresolvedBatch, BatchResult<Evidence>),
 }
 
 /// Asks ledgers, each question in a task of its own.
@@ -51,7 +51,7 @@ where
         });
     }
 
-    pub(crate) fn look_for_evidence(&self, detective: Detective, doubt: Doubt) {
+    pub(crate) fn look_for_evidence(&self, detective: Detective, doubt: UnresolvedBatch) {
         self.counters.count(|stats| stats.evidence_asked += 1);
         let (messages, counters, limit) = self.parts();
         self.runtime.spawn(async move {
@@ -77,7 +77,7 @@ impl<I> Job for Question<I> {
     }
 }
 
-impl Job for Doubt {
+impl Job for UnresolvedBatch {
     fn service(&self) -> &str {
         self.service_id.as_str()
     }

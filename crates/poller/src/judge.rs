@@ -1,11 +1,11 @@
 use std::time::Duration;
 
-use grid_batch_core::{BatchState, Doubt, Evidence, Timestamp, Verdict};
+use grid_batch_core::{BatchState, Evidence, Resolution, Timestamp, UnresolvedBatch};
 
 use crate::{MonitorOptions, Undecided};
 
 /// From when on evidence about this batch is looked for; `None`: never, as it stands.
-pub(crate) fn judge(doubt: &Doubt, options: &MonitorOptions) -> Option<Timestamp> {
+pub(crate) fn judge(doubt: &UnresolvedBatch, options: &MonitorOptions) -> Option<Timestamp> {
     match doubt.state {
         BatchState::InDoubt => Some(doubt.since),
         BatchState::Pending | BatchState::Valid => Some(doubt.since.plus(options.quiet_after)),
@@ -14,27 +14,27 @@ pub(crate) fn judge(doubt: &Doubt, options: &MonitorOptions) -> Option<Timestamp
 }
 
 /// From when on it is believed that the ledger does not have the batch.
-pub(crate) fn believable_from(doubt: &Doubt, options: &MonitorOptions) -> Timestamp {
+pub(crate) fn believable_from(doubt: &UnresolvedBatch, options: &MonitorOptions) -> Timestamp {
     doubt.since.plus(options.believe_absence_after)
 }
 
 /// What a doubt comes to, with this evidence.
-pub(crate) fn verdict(
-    doubt: &Doubt,
+pub(crate) fn resolution(
+    doubt: &UnresolvedBatch,
     evidence: Evidence,
     now: Timestamp,
     options: &MonitorOptions,
     undecided: Undecided,
-) -> Verdict {
+) -> Resolution {
     let age = now.since(doubt.submitted_at);
     let standing = now.since(doubt.since);
     match evidence {
-        Evidence::Committed => Verdict::Evidence(Evidence::Committed),
+        Evidence::Committed => Resolution::Evidence(Evidence::Committed),
         Evidence::Present if age >= options.give_up_after => {
             hold(doubt, age, "the ledger has it and does not apply it")
         }
-        Evidence::Present => Verdict::Evidence(Evidence::Present),
-        Evidence::Repeatable => Verdict::Evidence(Evidence::Repeatable),
+        Evidence::Present => Resolution::Evidence(Evidence::Present),
+        Evidence::Repeatable => Resolution::Evidence(Evidence::Repeatable),
         Evidence::Absent if now < believable_from(doubt, options) => nothing_new(),
         Evidence::Absent => absent(doubt, age, options),
         Evidence::Inconclusive if standing < options.hold_after => nothing_new(),
@@ -45,25 +45,25 @@ pub(crate) fn verdict(
     }
 }
 
-fn absent(doubt: &Doubt, age: Duration, options: &MonitorOptions) -> Verdict {
-    let attempts = doubt.ticket.attempt;
+fn absent(doubt: &UnresolvedBatch, age: Duration, options: &MonitorOptions) -> Resolution {
+    let attempts = doubt.attempt_id.attempt;
     if attempts >= options.max_attempts {
         return hold(doubt, age, &format!("the ledger does not have it at attempt {attempts}"));
     }
-    Verdict::Evidence(Evidence::Absent)
+    Resolution::Evidence(Evidence::Absent)
 }
 
 /// A person who was called once is not called again.
-fn hold(doubt: &Doubt, age: Duration, why: &str) -> Verdict {
+fn hold(doubt: &UnresolvedBatch, age: Duration, why: &str) -> Resolution {
     if doubt.held {
         return nothing_new();
     }
     let (state, age) = (doubt.state, in_words(age));
-    Verdict::Hold(format!("{state} for {age}, and {why}; a person must decide"))
+    Resolution::Hold(format!("{state} for {age}, and {why}; a person must decide"))
 }
 
-fn nothing_new() -> Verdict {
-    Verdict::Evidence(Evidence::Inconclusive)
+fn nothing_new() -> Resolution {
+    Resolution::Evidence(Evidence::Inconclusive)
 }
 
 /// As a person would say it, in whole units.
@@ -77,7 +77,7 @@ fn in_words(duration: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{HeaderId, Ticket};
+    use grid_batch_core::{AttemptId, HeaderId};
 
     use super::*;
 
@@ -85,18 +85,18 @@ mod tests {
     const MIN: u64 = 60 * S;
     const H: u64 = 60 * MIN;
 
-    const COMMITTED: Verdict = Verdict::Evidence(Evidence::Committed);
-    const PRESENT: Verdict = Verdict::Evidence(Evidence::Present);
-    const ABSENT: Verdict = Verdict::Evidence(Evidence::Absent);
-    const REPEATABLE: Verdict = Verdict::Evidence(Evidence::Repeatable);
-    const NOTHING: Verdict = Verdict::Evidence(Evidence::Inconclusive);
+    const COMMITTED: Resolution = Resolution::Evidence(Evidence::Committed);
+    const PRESENT: Resolution = Resolution::Evidence(Evidence::Present);
+    const ABSENT: Resolution = Resolution::Evidence(Evidence::Absent);
+    const REPEATABLE: Resolution = Resolution::Evidence(Evidence::Repeatable);
+    const NOTHING: Resolution = Resolution::Evidence(Evidence::Inconclusive);
 
-    fn doubt(state: BatchState) -> Doubt {
-        Doubt {
+    fn doubt(state: BatchState) -> UnresolvedBatch {
+        UnresolvedBatch {
             service_id: "service".parse().unwrap(),
             batch_id: HeaderId::from_bytes([1; 64]),
             transaction_ids: Vec::new(),
-            ticket: Ticket { attempt: 1, epoch: 1 },
+            attempt_id: AttemptId { attempt: 1, epoch: 1 },
             state,
             submitted_at: Timestamp::default(),
             since: Timestamp::default(),
@@ -108,8 +108,8 @@ mod tests {
         Timestamp::default().plus(Duration::from_secs(seconds))
     }
 
-    fn held(reason: &str) -> Verdict {
-        Verdict::Hold(reason.to_owned())
+    fn held(reason: &str) -> Resolution {
+        Resolution::Hold(reason.to_owned())
     }
 
     #[test]
@@ -154,8 +154,8 @@ mod tests {
         let options = MonitorOptions::default();
         for (evidence, age, expected) in table {
             let doubt = doubt(BatchState::InDoubt);
-            let verdict = verdict(&doubt, evidence, after(age), &options, Undecided::Hold);
-            assert_eq!(verdict, expected, "{evidence:?} after {age} s");
+            let resolution = resolution(&doubt, evidence, after(age), &options, Undecided::Hold);
+            assert_eq!(resolution, expected, "{evidence:?} after {age} s");
         }
     }
 
@@ -165,8 +165,9 @@ mod tests {
         for (age, expected) in [(2 * MIN - 1, NOTHING), (2 * MIN, ABSENT)] {
             let doubt = doubt(BatchState::Pending);
             let inconclusive = Evidence::Inconclusive;
-            let verdict = verdict(&doubt, inconclusive, after(age), &options, Undecided::Resubmit);
-            assert_eq!(verdict, expected, "after {age} s");
+            let resolution =
+                resolution(&doubt, inconclusive, after(age), &options, Undecided::Resubmit);
+            assert_eq!(resolution, expected, "after {age} s");
         }
     }
 
@@ -174,13 +175,17 @@ mod tests {
     fn after_the_last_attempt_absence_is_a_matter_for_a_person() {
         let options = MonitorOptions::default();
         for (attempt, held) in [(9, false), (10, true), (11, true)] {
-            let ticket = Ticket { attempt, epoch: 1 };
-            let doubt = Doubt { ticket, ..doubt(BatchState::InDoubt) };
+            let attempt_id = AttemptId { attempt, epoch: 1 };
+            let doubt = UnresolvedBatch { attempt_id, ..doubt(BatchState::InDoubt) };
             for (evidence, undecided) in
                 [(Evidence::Absent, Undecided::Hold), (Evidence::Inconclusive, Undecided::Resubmit)]
             {
-                let verdict = verdict(&doubt, evidence, after(5 * MIN), &options, undecided);
-                assert_eq!(matches!(verdict, Verdict::Hold(_)), held, "{attempt}: {verdict:?}");
+                let resolution = resolution(&doubt, evidence, after(5 * MIN), &options, undecided);
+                assert_eq!(
+                    matches!(resolution, Resolution::Hold(_)),
+                    held,
+                    "{attempt}: {resolution:?}"
+                );
             }
         }
     }
@@ -188,18 +193,18 @@ mod tests {
     #[test]
     fn what_is_held_is_not_held_again_and_proof_still_counts() {
         let options = MonitorOptions::default();
-        let held = Doubt { held: true, ..doubt(BatchState::InDoubt) };
+        let held = UnresolvedBatch { held: true, ..doubt(BatchState::InDoubt) };
         for (evidence, expected) in [
             (Evidence::Committed, COMMITTED),
             (Evidence::Present, NOTHING),
             (Evidence::Absent, ABSENT),
             (Evidence::Inconclusive, NOTHING),
         ] {
-            let verdict = verdict(&held, evidence, after(9 * H), &options, Undecided::Hold);
-            assert_eq!(verdict, expected, "{evidence:?}");
+            let resolution = resolution(&held, evidence, after(9 * H), &options, Undecided::Hold);
+            assert_eq!(resolution, expected, "{evidence:?}");
         }
-        let last = Doubt { ticket: Ticket { attempt: 10, epoch: 1 }, ..held };
-        let absent = verdict(&last, Evidence::Absent, after(9 * H), &options, Undecided::Hold);
+        let last = UnresolvedBatch { attempt_id: AttemptId { attempt: 10, epoch: 1 }, ..held };
+        let absent = resolution(&last, Evidence::Absent, after(9 * H), &options, Undecided::Hold);
         assert_eq!(absent, NOTHING, "it is not tried an eleventh time");
     }
 }

@@ -229,8 +229,8 @@ where
             match message {
                 Message::Answered(question, answer) => self.answered(question, answer),
                 Message::Found(doubt, evidence) => {
-                    if let Some((doubt, verdict)) = self.inquest.found(doubt, evidence) {
-                        self.outbox.settle(doubt, verdict);
+                    if let Some((doubt, resolution)) = self.inquest.found(doubt, evidence) {
+                        self.outbox.settle(doubt, resolution);
                     }
                 }
             }

@@ -1,6 +1,6 @@
 use std::{mem::take, slice};
 
-use grid_batch_core::{BatchError, BatchId, BatchResult, BatchStatus, Doubt, Verdict};
+use grid_batch_core::{BatchError, BatchId, BatchResult, BatchStatus, Resolution, UnresolvedBatch};
 use log::error;
 
 use crate::{MonitorCounters, records::Records, stats::count};
@@ -15,16 +15,21 @@ pub(crate) struct Outbox<I, T> {
     /// The batches that each of the groups is about.
     batches: Vec<Vec<I>>,
     checked: Vec<I>,
-    verdicts: Vec<(Doubt, Verdict)>,
+    resolutions: Vec<(UnresolvedBatch, Resolution)>,
 }
 
 impl<I: BatchId, T: BatchStatus> Outbox<I, T> {
     pub(crate) fn new() -> Self {
-        Self { groups: Vec::new(), batches: Vec::new(), checked: Vec::new(), verdicts: Vec::new() }
+        Self {
+            groups: Vec::new(),
+            batches: Vec::new(),
+            checked: Vec::new(),
+            resolutions: Vec::new(),
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.groups.is_empty() && self.checked.is_empty() && self.verdicts.is_empty()
+        self.groups.is_empty() && self.checked.is_empty() && self.resolutions.is_empty()
     }
 
     /// To be written: the statuses of these batches of one service.
@@ -40,8 +45,8 @@ impl<I: BatchId, T: BatchStatus> Outbox<I, T> {
         self.checked.extend(batches);
     }
 
-    pub(crate) fn settle(&mut self, doubt: Doubt, verdict: Verdict) {
-        self.verdicts.push((doubt, verdict));
+    pub(crate) fn settle(&mut self, doubt: UnresolvedBatch, resolution: Resolution) {
+        self.resolutions.push((doubt, resolution));
     }
 
     /// Writes all of it. On an error, what was not written stays.
@@ -104,11 +109,11 @@ impl<I: BatchId, T: BatchStatus> Outbox<I, T> {
     }
 
     fn write_verdicts(&mut self, records: &Records<I, T>) -> BatchResult<()> {
-        if self.verdicts.is_empty() {
+        if self.resolutions.is_empty() {
             return Ok(());
         }
-        match records.settle(&self.verdicts) {
-            Ok(()) => self.verdicts.clear(),
+        match records.resolve(&self.resolutions) {
+            Ok(()) => self.resolutions.clear(),
             Err(error @ BatchError::Unavailable(_)) => return Err(error),
             Err(_) => self.write_each_verdict(records)?,
         }
@@ -116,20 +121,20 @@ impl<I: BatchId, T: BatchStatus> Outbox<I, T> {
     }
 
     fn write_each_verdict(&mut self, records: &Records<I, T>) -> BatchResult<()> {
-        while let Some(verdict) = self.verdicts.first() {
-            match records.settle(slice::from_ref(verdict)) {
+        while let Some(resolution) = self.resolutions.first() {
+            match records.resolve(slice::from_ref(resolution)) {
                 Ok(()) => {}
                 Err(error @ BatchError::Unavailable(_)) => return Err(error),
                 Err(error) => {
                     records.counters.count(|stats| stats.refused += 1);
-                    let Doubt { service_id, batch_id, .. } = &verdict.0;
+                    let UnresolvedBatch { service_id, batch_id, .. } = &resolution.0;
                     error!(
                         service:% = service_id, batch:% = batch_id, error:% = error;
-                        "the store refuses a verdict; evidence is looked for again later"
+                        "the store refuses a resolution; evidence is looked for again later"
                     );
                 }
             }
-            self.verdicts.remove(0);
+            self.resolutions.remove(0);
         }
         Ok(())
     }
@@ -137,6 +142,6 @@ impl<I: BatchId, T: BatchStatus> Outbox<I, T> {
     /// Gives up on what could not be written, and says how much that is.
     pub(crate) fn give_up(&mut self) -> usize {
         let answers = take(&mut self.groups).into_iter().map(|(_, statuses)| statuses.len());
-        answers.sum::<usize>() + take(&mut self.verdicts).len()
+        answers.sum::<usize>() + take(&mut self.resolutions).len()
     }
 }

@@ -1,6 +1,6 @@
 use grid_batch_core::{
-    BatchId, BatchResult, BatchStatus, BatchUpdater, Doubt, DoubtStore, PendingBatchStore,
-    PollPace, Timestamp, Verdict,
+    BatchId, BatchResult, BatchStatus, BatchUpdater, PendingBatchStore, PollPace, Resolution,
+    Timestamp, UnresolvedBatch, UnresolvedBatchStore,
 };
 
 use crate::{MonitorCounters, panics::catch};
@@ -9,7 +9,7 @@ use crate::{MonitorCounters, panics::catch};
 pub(crate) struct Records<I, T> {
     pub(crate) store: Box<dyn PendingBatchStore<Id = I>>,
     pub(crate) updater: Box<dyn BatchUpdater<Status = T>>,
-    pub(crate) doubts: Option<Box<dyn DoubtStore>>,
+    pub(crate) doubts: Option<Box<dyn UnresolvedBatchStore>>,
     pub(crate) counters: MonitorCounters,
 }
 
@@ -34,15 +34,19 @@ impl<I: BatchId, T: BatchStatus> Records<I, T> {
         self.call(|| self.updater.update_batch_statuses(service, statuses))
     }
 
-    pub(crate) fn doubts(&self, service: &str, batches: &[String]) -> BatchResult<Vec<Doubt>> {
+    pub(crate) fn doubts(
+        &self,
+        service: &str,
+        batches: &[String],
+    ) -> BatchResult<Vec<UnresolvedBatch>> {
         self.call(|| match &self.doubts {
-            Some(doubts) => doubts.get_doubts(service, batches),
+            Some(doubts) => doubts.get_unresolved_batches(service, batches),
             None => Ok(Vec::new()),
         })
     }
 
-    pub(crate) fn settle(&self, verdicts: &[(Doubt, Verdict)]) -> BatchResult<()> {
-        self.call(|| self.doubts.as_ref().map_or(Ok(()), |doubts| doubts.settle(verdicts)))
+    pub(crate) fn resolve(&self, resolutions: &[(UnresolvedBatch, Resolution)]) -> BatchResult<()> {
+        self.call(|| self.doubts.as_ref().map_or(Ok(()), |doubts| doubts.resolve(resolutions)))
     }
 
     fn call<R>(&self, call: impl FnOnce() -> BatchResult<R>) -> BatchResult<R> {

@@ -29,7 +29,7 @@ pub struct MonitorStats {
     pub held: u64,
     /// How often the store failed or panicked.
     pub store_failures: u64,
-    /// Answers and verdicts that the store refused for good, one at a time.
+    /// Answers and resolutions that the store refused for good, one at a time.
     pub refused: u64,
     /// Panics of a store, a reader, or a function of the options.
     pub panics: u64,

@@ -1,7 +1,8 @@
 use std::{collections::VecDeque, fmt, marker::PhantomData, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchResult, Clock, RoundStore, ScopeId, ServiceId, Submission, SystemClock, Taken, Timestamp,
+    BatchResult, Clock, RoundStore, ScopeId, ServiceId, Submission, SystemClock, TakenBatch,
+    Timestamp,
 };
 use log::{error, warn};
 
@@ -41,7 +42,7 @@ pub struct BatchQueue<S: ScopeId, R: RoundStore> {
     store: R,
     wake_up: WakeUp,
     options: QueueOptions,
-    round: VecDeque<Taken>,
+    round: VecDeque<TakenBatch>,
     taken_at: Timestamp,
     search: Search,
     scope: PhantomData<fn() -> S>,
@@ -100,7 +101,7 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
         self.round.clear();
     }
 
-    fn take_round(&mut self, woken: &[ServiceId], now: Timestamp) -> BatchResult<Vec<Taken>> {
+    fn take_round(&mut self, woken: &[ServiceId], now: Timestamp) -> BatchResult<Vec<TakenBatch>> {
         let mut services = woken.to_vec();
         services.extend(self.search(self.options.round.saturating_sub(woken.len()), now)?);
         services.sort_unstable();
@@ -176,9 +177,9 @@ fn is_of_this_ledger<S: ScopeId>(service: &ServiceId) -> bool {
     }
 }
 
-fn into_submission<S: ScopeId>(taken: Taken) -> Option<Submission<S>> {
+fn into_submission<S: ScopeId>(taken: TakenBatch) -> Option<Submission<S>> {
     let scope = S::from_service_id(&taken.service_id).ok()?;
-    let ticket = taken.ticket();
+    let attempt_id = taken.attempt_id();
     let submission = Submission::new(taken.batch_id.to_string(), scope, taken.serialized_batch);
-    Some(submission.with_ticket(ticket))
+    Some(submission.with_attempt_id(attempt_id))
 }

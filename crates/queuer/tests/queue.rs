@@ -10,7 +10,7 @@ use std::{
 use grid_batch_core::{
     BatchError, BatchResult, BatchState, Clock, Event, GlobalScopeId, HeaderId, LedgerStatus,
     ManualClock, Outcome, Progress, RoundStore, ServiceId, ServiceScopeId, StoredBatch, Submission,
-    Taken, Timestamp, mocks::MockRoundStore, transition,
+    TakenBatch, Timestamp, mocks::MockRoundStore, transition,
 };
 use grid_batch_queuer::{BatchQueue, Choice, QueueOptions, WakeUp, choose};
 
@@ -70,7 +70,7 @@ impl RoundStore for Memory {
             .collect())
     }
 
-    fn take_round(&self, services: &[ServiceId]) -> BatchResult<Vec<Taken>> {
+    fn take_round(&self, services: &[ServiceId]) -> BatchResult<Vec<TakenBatch>> {
         let mut stored = self.batches.lock().unwrap();
         let mut round = Vec::new();
         for service in services {
@@ -79,7 +79,7 @@ impl RoundStore for Memory {
             let batch_id = chosen.batch_id;
             let batch = batches.iter_mut().find(|batch| batch.batch_id == batch_id).unwrap();
             batch.progress = transition(batch.progress, Event::Taken).unwrap();
-            round.push(Taken {
+            round.push(TakenBatch {
                 service_id: service.clone(),
                 batch_id,
                 attempt: batch.progress.attempts,
@@ -90,7 +90,7 @@ impl RoundStore for Memory {
         Ok(round)
     }
 
-    fn give_back(&self, given: &[Taken]) -> BatchResult<()> {
+    fn give_back(&self, given: &[TakenBatch]) -> BatchResult<()> {
         let mut stored = self.batches.lock().unwrap();
         for taken in given {
             let of_service = stored.get_mut(&taken.service_id).unwrap();
@@ -283,7 +283,7 @@ fn a_store_that_fails_is_asked_again_and_nothing_that_was_woken_is_forgotten() {
         assert_eq!(services, ["a::b".parse().unwrap()]);
         match calls {
             1 => Err(BatchError::Unavailable("gone".to_owned())),
-            _ => Ok(vec![Taken {
+            _ => Ok(vec![TakenBatch {
                 service_id: services[0].clone(),
                 batch_id: id(7),
                 attempt: 1,
@@ -343,5 +343,5 @@ fn what_was_held_for_too_long_is_given_back_and_taken_anew() {
     assert_eq!(number(&queue.next().unwrap()), 1);
     memory.clock.advance(QueueOptions::default().hold_limit);
     let second = queue.next().unwrap();
-    assert_eq!((number(&second), second.ticket().unwrap().attempt), (2, 2));
+    assert_eq!((number(&second), second.attempt_id().unwrap().attempt), (2, 2));
 }

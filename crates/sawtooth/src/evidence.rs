@@ -3,7 +3,8 @@ use std::sync::Arc;
 use futures_core::future::BoxFuture;
 use futures_util::future::join_all;
 use grid_batch_core::{
-    BatchError, BatchResult, Doubt, Evidence, EvidenceReader, LedgerStatus, StatusUrlResolver,
+    BatchError, BatchResult, Evidence, EvidenceReader, LedgerStatus, StatusUrlResolver,
+    UnresolvedBatch,
 };
 use serde::Deserialize;
 
@@ -37,8 +38,10 @@ impl SawtoothEvidenceReader {
             LedgerStatus::Pending | LedgerStatus::Valid | LedgerStatus::Invalid => {
                 Evidence::Present
             }
-            LedgerStatus::Unknown if self.is_in_block(node, batch_id).await? => Evidence::Committed,
-            LedgerStatus::Unknown => Evidence::Absent,
+            LedgerStatus::NotReported if self.is_in_block(node, batch_id).await? => {
+                Evidence::Committed
+            }
+            LedgerStatus::NotReported => Evidence::Absent,
         })
     }
 
@@ -68,7 +71,10 @@ struct Batch {
 }
 
 impl EvidenceReader for SawtoothEvidenceReader {
-    fn find_evidence<'a>(&'a self, doubt: &'a Doubt) -> BoxFuture<'a, BatchResult<Evidence>> {
+    fn find_evidence<'a>(
+        &'a self,
+        doubt: &'a UnresolvedBatch,
+    ) -> BoxFuture<'a, BatchResult<Evidence>> {
         Box::pin(async move {
             let batch_id = doubt.batch_id.to_string();
             let nodes = nodes_of(&*self.resolver, doubt.service_id.as_str(), &batch_id)?;

@@ -20,17 +20,17 @@ const TABLE: &[(Case, Outcome)] = &[
     (status(429), Outcome::Busy),
     (code(503, 15), Outcome::Busy),
     (code(408, 19), Outcome::NotSent),
-    (status(408), Outcome::Unknown),
+    (status(408), Outcome::Ambiguous),
     (code(400, 30), Outcome::Rejected),
     (code(400, 34), Outcome::Rejected),
     (code(400, 35), Outcome::Rejected),
     (status(413), Outcome::Rejected),
     (statuses(400, 499), Outcome::Refused),
     (statuses(300, 399), Outcome::Refused),
-    (statuses(0, u16::MAX), Outcome::Unknown),
+    (statuses(0, u16::MAX), Outcome::Ambiguous),
     (Case::NotSent, Outcome::NotSent),
     (Case::Unusable, Outcome::Refused),
-    (Case::NoAnswer, Outcome::Unknown),
+    (Case::NoAnswer, Outcome::Ambiguous),
 ];
 
 const fn status(status: u16) -> Case {
@@ -70,7 +70,7 @@ impl Case {
 
     fn outcome(self) -> Outcome {
         let row = TABLE.iter().find(|(row, _)| self.is_of(*row));
-        row.map_or(Outcome::Unknown, |(_, outcome)| *outcome)
+        row.map_or(Outcome::Ambiguous, |(_, outcome)| *outcome)
     }
 }
 
@@ -147,7 +147,7 @@ mod tests {
                 Outcome::Busy => (429, 429),
                 Outcome::Refused => (300, 499),
                 Outcome::NotSent | Outcome::Parked => panic!("{status} came from somebody"),
-                Outcome::Unknown => continue,
+                Outcome::Ambiguous => continue,
             };
             assert!((first..=last).contains(&status), "{status} is {outcome}");
         }

@@ -73,7 +73,7 @@ fn read_word(word: &str) -> BatchResult<LedgerStatus> {
         "INVALID" => LedgerStatus::Invalid,
         "VALID" => LedgerStatus::Valid,
         "PENDING" => LedgerStatus::Pending,
-        "UNKNOWN" | "STATUS_UNSET" => LedgerStatus::Unknown,
+        "UNKNOWN" | "STATUS_UNSET" => LedgerStatus::NotReported,
         _ => return Err(unusable(format!("{} is no status of a batch", Excerpt::of(word)))),
     })
 }
@@ -139,8 +139,8 @@ mod tests {
             ("INVALID", LedgerStatus::Invalid),
             ("VALID", LedgerStatus::Valid),
             ("PENDING", LedgerStatus::Pending),
-            ("UNKNOWN", LedgerStatus::Unknown),
-            ("STATUS_UNSET", LedgerStatus::Unknown),
+            ("UNKNOWN", LedgerStatus::NotReported),
+            ("STATUS_UNSET", LedgerStatus::NotReported),
         ] {
             let batch_id = asked().remove(0);
             let reports = read(&json!({ "data": [status(&batch_id, word)] }));

@@ -74,7 +74,7 @@ pub(crate) fn read_statuses(body: &[u8], asked: &[&str]) -> BatchResult<Vec<Told
 impl From<BatchInfo> for Told {
     fn from(BatchInfo { id, status }: BatchInfo) -> Self {
         let (status, applied, receipts) = match status {
-            BatchStatus::Unknown(_) => (LedgerStatus::Unknown, Vec::new(), Vec::new()),
+            BatchStatus::Unknown(_) => (LedgerStatus::NotReported, Vec::new(), Vec::new()),
             BatchStatus::Pending(_) => (LedgerStatus::Pending, Vec::new(), Vec::new()),
             BatchStatus::Valid(_) => (LedgerStatus::Valid, Vec::new(), Vec::new()),
             BatchStatus::Committed(executed) => {
@@ -154,7 +154,7 @@ mod tests {
         };
         let applied: Vec<HeaderId> = vec![id('1').parse().unwrap()];
         for (word, message, status_of, receipts, applied) in [
-            ("Unknown", json!([]), LedgerStatus::Unknown, vec![], vec![]),
+            ("Unknown", json!([]), LedgerStatus::NotReported, vec![], vec![]),
             ("Pending", json!([]), LedgerStatus::Pending, vec![], vec![]),
             ("Valid", executed.clone(), LedgerStatus::Valid, vec![], vec![]),
             ("Committed", executed, LedgerStatus::Committed, vec![], applied),

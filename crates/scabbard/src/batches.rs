@@ -123,7 +123,7 @@ pub(crate) struct Posting<'a> {
 impl Posting<'_> {
     /// A POST that certainly was not taken does not count as one.
     pub(crate) fn end(self, outcome: Outcome) {
-        if matches!(outcome, Outcome::Accepted | Outcome::Unknown) {
+        if matches!(outcome, Outcome::Accepted | Outcome::Ambiguous) {
             return;
         }
         if let Some(trace) = self.batches.lock().get_mut(&self.batch) {
@@ -165,12 +165,12 @@ mod tests {
     #[test]
     fn the_first_post_that_may_have_been_taken_counts() {
         use FirstPost::{None as NoPost, Unwatched, Watched};
-        use Outcome::{Accepted, Busy, NotSent, Refused, Rejected, Unknown};
+        use Outcome::{Accepted, Ambiguous, Busy, NotSent, Refused, Rejected};
         let [a, b] = generations();
         assert_eq!(after(&[]), Unwatched);
-        assert_eq!(after(&[(1, Some(a), Unknown)]), Watched(a));
-        assert_eq!(after(&[(1, None, Unknown)]), Unwatched);
-        for taken in [Accepted, Unknown] {
+        assert_eq!(after(&[(1, Some(a), Ambiguous)]), Watched(a));
+        assert_eq!(after(&[(1, None, Ambiguous)]), Unwatched);
+        for taken in [Accepted, Ambiguous] {
             let twice = [(1, Some(a), taken), (2, Some(b), Accepted)];
             assert_eq!(after(&twice), Watched(a));
             let unwatched_first = [(1, None, taken), (1, Some(b), taken)];
@@ -178,9 +178,9 @@ mod tests {
         }
         for not_taken in [Busy, NotSent, Refused, Rejected] {
             assert_eq!(after(&[(1, Some(a), not_taken)]), NoPost);
-            let again = [(1, None, not_taken), (2, Some(b), Unknown)];
+            let again = [(1, None, not_taken), (2, Some(b), Ambiguous)];
             assert_eq!(after(&again), Watched(b));
-            let later = [(1, Some(a), Unknown), (2, Some(b), not_taken)];
+            let later = [(1, Some(a), Ambiguous), (2, Some(b), not_taken)];
             assert_eq!(after(&later), Watched(a));
         }
     }
@@ -189,17 +189,17 @@ mod tests {
     fn an_attempt_that_another_made_is_not_watched() {
         let [a, b] = generations();
         let batches = Batches::new();
-        batches.begin_post(&batch(), Some(1), Some(a)).end(Outcome::Unknown);
+        batches.begin_post(&batch(), Some(1), Some(a)).end(Outcome::Ambiguous);
         assert_eq!(batches.first_post(&batch(), 1), FirstPost::Watched(a));
         assert_eq!(batches.first_post(&batch(), 2), FirstPost::Unwatched);
-        batches.begin_post(&batch(), Some(3), Some(b)).end(Outcome::Unknown);
+        batches.begin_post(&batch(), Some(3), Some(b)).end(Outcome::Ambiguous);
         assert_eq!(batches.first_post(&batch(), 3), FirstPost::Unwatched);
     }
 
     #[test]
     fn a_later_attempt_that_nothing_is_remembered_of_is_not_the_first() {
         let [a, _] = generations();
-        assert_eq!(after(&[(2, Some(a), Outcome::Unknown)]), FirstPost::Unwatched);
+        assert_eq!(after(&[(2, Some(a), Outcome::Ambiguous)]), FirstPost::Unwatched);
         let refused = [(2, Some(a), Outcome::NotSent), (2, Some(a), Outcome::Accepted)];
         assert_eq!(after(&refused), FirstPost::Unwatched);
     }

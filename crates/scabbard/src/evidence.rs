@@ -3,7 +3,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use futures_core::future::BoxFuture;
 use futures_util::future::join_all;
 use grid_batch_core::{
-    BatchResult, Doubt, Evidence, EvidenceReader, LedgerStatus, ServiceScopeId, Ticket, Timestamp,
+    AttemptId, BatchResult, Evidence, EvidenceReader, LedgerStatus, ServiceScopeId, Timestamp,
+    UnresolvedBatch,
 };
 use log::{debug, info};
 
@@ -28,18 +29,18 @@ struct Common {
 impl Common {
     /// `None` is a node that does not say.
     fn of(answers: &[Option<LedgerStatus>]) -> Self {
-        use LedgerStatus::{Committed, Invalid, Pending, Unknown, Valid};
+        use LedgerStatus::{Committed, Invalid, NotReported, Pending, Valid};
         let said = |status: &LedgerStatus| answers.contains(&Some(*status));
         let status = [Committed, Invalid, Pending, Valid].into_iter().find(said);
         Self {
-            status: status.unwrap_or(Unknown),
+            status: status.unwrap_or(NotReported),
             is_complete: !answers.is_empty() && answers.iter().all(Option::is_some),
         }
     }
 }
 
 impl ScabbardEvidenceReader {
-    async fn find(&self, doubt: &Doubt) -> BatchResult<Evidence> {
+    async fn find(&self, doubt: &UnresolvedBatch) -> BatchResult<Evidence> {
         let scope = scope_of(doubt.service_id.as_str())?;
         let batch = (doubt.service_id.clone(), doubt.batch_id);
         let batch_id = doubt.batch_id.to_string();
@@ -50,7 +51,7 @@ impl ScabbardEvidenceReader {
         let asked_at = self.0.clock.now();
         let common = Common::of(&self.ask_all(&scope, &batch_id).await?);
         // In this order: what was heard before the socket was caught up has been seen.
-        let is_watched = self.is_watched(&batch, doubt.ticket) && !transactions.is_empty();
+        let is_watched = self.is_watched(&batch, doubt.attempt_id) && !transactions.is_empty();
         if self.0.seen.has_any(&batch.0, transactions) {
             return Ok(Evidence::Committed);
         }
@@ -85,8 +86,8 @@ impl ScabbardEvidenceReader {
     }
 
     /// Whether the socket that was live when the batch was first sent is heard, and never broke.
-    fn is_watched(&self, batch: &BatchName, ticket: Ticket) -> bool {
-        match self.0.batches.first_post(batch, ticket.attempt) {
+    fn is_watched(&self, batch: &BatchName, attempt_id: AttemptId) -> bool {
+        match self.0.batches.first_post(batch, attempt_id.attempt) {
             FirstPost::Watched(socket) => self.0.watch.caught_up(&batch.0) == Some(socket),
             FirstPost::None | FirstPost::Unwatched => false,
         }
@@ -96,8 +97,8 @@ impl ScabbardEvidenceReader {
     fn stood_for(&self, batch: &BatchName, common: Common, asked_at: Timestamp) -> Duration {
         let standstill = match common.status {
             LedgerStatus::Valid => Standstill::Valid,
-            LedgerStatus::Unknown if common.is_complete => Standstill::Unknown,
-            LedgerStatus::Unknown => return Duration::ZERO,
+            LedgerStatus::NotReported if common.is_complete => Standstill::Unknown,
+            LedgerStatus::NotReported => return Duration::ZERO,
             _ => {
                 self.0.batches.moves(batch);
                 return Duration::ZERO;
@@ -115,14 +116,17 @@ impl ScabbardEvidenceReader {
             LedgerStatus::Pending => Evidence::Present,
             LedgerStatus::Valid if is_gone(self.0.dropped_after) => Evidence::Absent,
             LedgerStatus::Valid => Evidence::Present,
-            LedgerStatus::Unknown if is_gone(self.0.absent_after) => Evidence::Absent,
-            LedgerStatus::Unknown => Evidence::Inconclusive,
+            LedgerStatus::NotReported if is_gone(self.0.absent_after) => Evidence::Absent,
+            LedgerStatus::NotReported => Evidence::Inconclusive,
         }
     }
 }
 
 impl EvidenceReader for ScabbardEvidenceReader {
-    fn find_evidence<'a>(&'a self, doubt: &'a Doubt) -> BoxFuture<'a, BatchResult<Evidence>> {
+    fn find_evidence<'a>(
+        &'a self,
+        doubt: &'a UnresolvedBatch,
+    ) -> BoxFuture<'a, BatchResult<Evidence>> {
         Box::pin(self.find(doubt))
     }
 }

@@ -29,7 +29,7 @@ static RULES: &[Rule] = &[
     ),
     rule(
         Sign::Status(408..=408),
-        Outcome::Unknown,
+        Outcome::Ambiguous,
         "something between gave up; the node may have the request",
     ),
     rule(Sign::Status(413..=413), Outcome::Rejected, "it is too long for what is between"),
@@ -37,17 +37,17 @@ static RULES: &[Rule] = &[
     rule(Sign::Status(402..=499), Outcome::Refused, "the request is not one that can be made here"),
     rule(
         Sign::Status(503..=503),
-        Outcome::Unknown,
+        Outcome::Ambiguous,
         "the node never says so; something between may after handing the request on",
     ),
-    rule(Sign::Status(500..=599), Outcome::Unknown, "the node may have queued it"),
+    rule(Sign::Status(500..=599), Outcome::Ambiguous, "the node may have queued it"),
     rule(Sign::NotSent, Outcome::NotSent, "nobody was there to read it"),
     rule(Sign::Unwritable, Outcome::Refused, "there is no such address, and nothing was sent"),
     OTHERWISE,
 ];
 
 const OTHERWISE: Rule =
-    rule(Sign::Anything, Outcome::Unknown, "no whole answer, or one that no node gives");
+    rule(Sign::Anything, Outcome::Ambiguous, "no whole answer, or one that no node gives");
 
 pub(crate) struct Rule {
     sign: Sign,
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn every_status_and_error_has_its_outcome() {
-        use Outcome::{Accepted, Busy, NotSent, Refused, Rejected, Unknown};
+        use Outcome::{Accepted, Ambiguous, Busy, NotSent, Refused, Rejected};
         let status = |status, body: &str| {
             rule_of(&Ok(Answer { status, retry_after: None, body: Ok(body.into()) })).outcome
         };
@@ -142,8 +142,8 @@ mod tests {
             (Rejected, &[413]),
             (Refused, &[300, 301, 302, 304, 307, 308, 399]),
             (Refused, &[400, 401, 402, 403, 404, 405, 406, 407, 409, 411, 414, 415, 421, 431, 499]),
-            (Unknown, &[408, 500, 501, 502, 503, 504, 599]),
-            (Unknown, &[100, 101, 199, 201, 203, 204, 206, 299, 600, 999]),
+            (Ambiguous, &[408, 500, 501, 502, 503, 504, 599]),
+            (Ambiguous, &[100, 101, 199, 201, 203, 204, 206, 299, 600, 999]),
         ] {
             for code in statuses {
                 assert_eq!(status(*code, ""), expected, "{code}");
@@ -157,17 +157,17 @@ mod tests {
             Refused
         );
         assert_eq!(status(400, "No valid batches provided"), Refused);
-        assert_eq!(status(500, r#"{"message":"No valid batches provided"}"#), Unknown);
+        assert_eq!(status(500, r#"{"message":"No valid batches provided"}"#), Ambiguous);
 
         let text = || "text".to_owned();
         for (expected, error) in [
             (NotSent, HttpError::NotSent(text())),
             (Refused, HttpError::Request(text())),
             (Refused, HttpError::Client(text())),
-            (Unknown, HttpError::NoAnswer(text())),
-            (Unknown, HttpError::TooLong { limit: 1 }),
-            (Unknown, HttpError::Socket(text())),
-            (Unknown, HttpError::Refused { status: 401 }),
+            (Ambiguous, HttpError::NoAnswer(text())),
+            (Ambiguous, HttpError::TooLong { limit: 1 }),
+            (Ambiguous, HttpError::Socket(text())),
+            (Ambiguous, HttpError::Refused { status: 401 }),
         ] {
             assert_eq!(rule_of(&Err(error.clone())).outcome, expected, "{error}");
         }

@@ -38,7 +38,7 @@ impl ScabbardSender {
         let Shared { caller, watch, batches, .. } = &*self.0;
         let scope = submission.scope_id();
         let service = scope.service_id();
-        let attempt = submission.ticket().map(|ticket| ticket.attempt);
+        let attempt = submission.attempt_id().map(|attempt_id| attempt_id.attempt);
         let live = watch.live(service);
         let posting = batches.begin_post(&(service.clone(), id), attempt, live);
         let list = list_of_one(submission.serialized_batch());

@@ -75,7 +75,7 @@ impl ScabbardStatusReader {
             let Ok(id) = report.batch_id.parse() else { continue };
             let batch = (scope.service_id().clone(), id);
             match report.status {
-                LedgerStatus::Unknown => {}
+                LedgerStatus::NotReported => {}
                 LedgerStatus::Valid => drop(self.0.batches.stands(&batch, Standstill::Valid, now)),
                 _ => self.0.batches.moves(&batch),
             }

@@ -21,7 +21,7 @@ pub enum Addition {
     /// It is stored, and waits its turn.
     Stored,
     /// It was stored before: nothing changed.
-    Again,
+    AlreadyStored,
 }
 
 /// A batch was handed in that is stored already, with other bytes.
@@ -132,7 +132,7 @@ fn decide_one<'a: 'k, 'k>(
             fresh.push(batch);
             Ok(Addition::Stored)
         }
-        Some(bytes) if *bytes == batch.serialized_batch => Ok(Addition::Again),
+        Some(bytes) if *bytes == batch.serialized_batch => Ok(Addition::AlreadyStored),
         Some(_) => Err(Conflict { service_id: batch.service_id.clone(), batch_id: batch.batch_id }),
     }
 }

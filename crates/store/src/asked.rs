@@ -3,7 +3,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use grid_batch_core::Ticket;
+use grid_batch_core::AttemptId;
 
 use crate::{PendingBatch, lanes::Key};
 
@@ -12,7 +12,7 @@ use crate::{PendingBatch, lanes::Key};
 /// An answer names its batch and no attempt. Were it taken to be about whichever attempt it finds,
 /// an answer that was long under way could end a batch that has been sent again meanwhile.
 #[derive(Default)]
-pub(crate) struct Asked(Mutex<HashMap<Key, Ticket>>);
+pub(crate) struct Asked(Mutex<HashMap<Key, AttemptId>>);
 
 impl Asked {
     /// Beyond so many, all is forgotten: then an answer counts for whichever attempt it finds.
@@ -26,13 +26,13 @@ impl Asked {
             tickets.clear();
         }
         for batch in batches {
-            let ticket = Ticket { attempt: batch.attempt, epoch: batch.epoch };
-            tickets.entry(key(batch)).or_insert(ticket);
+            let attempt_id = AttemptId { attempt: batch.attempt, epoch: batch.epoch };
+            tickets.entry(key(batch)).or_insert(attempt_id);
         }
     }
 
     /// What an answer about this batch is about, where that is known.
-    pub(crate) fn ticket(&self, batch: &Key) -> Option<Ticket> {
+    pub(crate) fn attempt_id(&self, batch: &Key) -> Option<AttemptId> {
         self.lock().get(batch).copied()
     }
 
@@ -44,7 +44,7 @@ impl Asked {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Ticket>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, AttemptId>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -64,7 +64,7 @@ mod tests {
     }
 
     fn asked_about(asked: &Asked, batch: &Key) -> Option<u32> {
-        asked.ticket(batch).map(|ticket| ticket.attempt)
+        asked.attempt_id(batch).map(|attempt_id| attempt_id.attempt)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary},
 };
-use grid_batch_core::{BatchState, Doubt, HeaderId, Timestamp};
+use grid_batch_core::{BatchState, HeaderId, Timestamp, UnresolvedBatch};
 
 use crate::{
     Store, StoreError,
@@ -21,7 +21,7 @@ impl Store {
         &self,
         whose: Whose<'_>,
         batches: &BTreeSet<Key>,
-    ) -> Result<Vec<Doubt>, StoreError> {
+    ) -> Result<Vec<UnresolvedBatch>, StoreError> {
         let (suffix, claimed) = (whose.suffix(), whose.condition("s"));
         let states = in_states("s", BatchState::awaits_poller);
         let statement = self
@@ -79,17 +79,17 @@ struct DoubtRow {
 }
 
 impl DoubtRow {
-    fn into_doubt(self, transaction_ids: Vec<HeaderId>) -> Result<Doubt, StoreError> {
-        let (service_id, batch_id, ticket) = self.handed_out.read()?;
+    fn into_doubt(self, transaction_ids: Vec<HeaderId>) -> Result<UnresolvedBatch, StoreError> {
+        let (service_id, batch_id, attempt_id) = self.handed_out.read()?;
         let time = |time: Option<i64>| {
             let never = || StoreError::corrupt("a batch at the ledger that was never submitted");
             time.map(Timestamp::from_micros).ok_or_else(never)
         };
-        Ok(Doubt {
+        Ok(UnresolvedBatch {
             service_id,
             batch_id,
             transaction_ids,
-            ticket,
+            attempt_id,
             state: self.standing.progress()?.state,
             submitted_at: time(self.standing.submitted_at)?,
             since: time(self.standing.since)?,

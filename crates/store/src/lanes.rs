@@ -7,7 +7,7 @@ use diesel::{
     sql_types::{BigInt, Binary, Bool, Integer, Text},
 };
 use grid_batch_core::{
-    BatchState, Event, HeaderId, Held, Progress, ServiceId, Ticket, Timestamp, transition,
+    AttemptId, BatchState, Event, HeaderId, Hold, Progress, ServiceId, Timestamp, transition,
 };
 
 use crate::{
@@ -108,7 +108,7 @@ pub(crate) struct Lane {
     checked_at: Option<i64>,
     pub(crate) next_try_at: Option<i64>,
     last_error: Option<String>,
-    held: Option<Held>,
+    held: Option<Hold>,
     touched: bool,
 }
 
@@ -117,11 +117,13 @@ impl Lane {
         (self.service_id.clone(), self.batch_id)
     }
 
-    /// The batch is still with the submitter that was given this ticket, and not yet proved to be
+    /// The batch is still with the submitter that was given this attempt_id, and not yet proved to be
     /// committed.
-    pub(crate) fn is_turn_of(&self, Ticket { attempt, epoch }: Ticket) -> bool {
-        let Progress { state, attempts, proven } = self.progress;
-        state == BatchState::Submitting && !proven && (attempts, self.epoch) == (attempt, epoch)
+    pub(crate) fn is_turn_of(&self, AttemptId { attempt, epoch }: AttemptId) -> bool {
+        let Progress { state, attempts, commit_proven } = self.progress;
+        state == BatchState::Submitting
+            && !commit_proven
+            && (attempts, self.epoch) == (attempt, epoch)
     }
 
     /// Moves the batch as the change says, or says why it does not move.
@@ -168,8 +170,8 @@ impl Lane {
     }
 }
 
-fn held(reason: &str, since: Timestamp) -> Held {
-    Held { since, reason: presentable(reason).into_owned() }
+fn held(reason: &str, since: Timestamp) -> Hold {
+    Hold { since, reason: presentable(reason).into_owned() }
 }
 
 fn lock_lanes(dialect: Dialect, keys: &BTreeSet<Key>) -> Statement<'_> {
@@ -192,7 +194,7 @@ fn write_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
         dialect,
         "-- write_lanes
          update batch_statuses as s
-         set submitted = x.submitted, dlt_status = x.dlt_status, proven = x.proven,
+         set submitted = x.submitted, dlt_status = x.dlt_status, commit_proven = x.commit_proven,
              since = x.since, checked_at = x.checked_at,
              next_try_at = x.next_try_at, last_error = x.last_error,
              held_at = x.held_at, held_reason = x.held_reason
@@ -204,7 +206,7 @@ fn write_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
         lane_rows(lanes)
             .int("attempts", lanes.iter().map(|lane| attempts(lane.progress.attempts)))
             .bool("submitted", lanes.iter().map(|lane| lane.progress.state.submitted()))
-            .bool("proven", lanes.iter().map(|lane| lane.progress.proven))
+            .bool("commit_proven", lanes.iter().map(|lane| lane.progress.commit_proven))
             .optional_text("dlt_status", lanes.iter().map(|lane| lane.status()))
             .optional_long("since", lanes.iter().map(|lane| lane.since))
             .optional_long("checked_at", lanes.iter().map(|lane| lane.checked_at))
@@ -248,7 +250,7 @@ fn install_next_heads<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a>
                  where n.service_id = batch_statuses.service_id
                      and n.created_at > batch_statuses.created_at and n.ended_at is null
                  order by n.service_id, n.created_at limit 1),
-             submitted = false, dlt_status = null, proven = false, attempts = 0,
+             submitted = false, dlt_status = null, commit_proven = false, attempts = 0,
              submitted_at = null, since = null, checked_at = null, next_try_at = null, last_error = null,
              held_at = null, held_reason = null,
              ended = batch_statuses.ended + 1

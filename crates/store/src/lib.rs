@@ -46,18 +46,18 @@ pub use add::{Addition, Conflict};
 pub use claims::{ClaimError, ClaimOptions, ClaimStore, Takeover};
 pub use error::StoreError;
 pub use holding::Decision;
-pub use list::{Depth, Filter, PageStart};
+pub use list::{Depth, Filter, PageCursor};
 pub use monitor::MonitorStore;
 pub use observer::StoreObserver;
 pub use pending::PendingBatch;
 pub use record::{Change, Recorded, Stale};
-pub use retention::{Removed, RetentionPlace};
+pub use retention::{Removed, RetentionCursor};
 pub use signing::SigningError;
-pub use story::{BatchStory, FailedAttempt};
+pub use story::{BatchDetails, FailedAttempt};
 pub use url::{DatabaseUrl, UrlError};
 pub use withdrawals::{
-    Cancelled, Retried, Reward, RewardConflict, WithdrawalConflict, WithdrawalFilter,
-    WithdrawalStory,
+    Cancelled, Retried, Reward, RewardConflict, WithdrawalConflict, WithdrawalDetails,
+    WithdrawalFilter,
 };
 
 use connection::Pools;

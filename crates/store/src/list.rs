@@ -22,12 +22,12 @@ pub struct Filter {
 
 /// Where the next page begins: after a batch that was listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PageStart {
+pub struct PageCursor {
     service_id: ServiceId,
     created_at: Timestamp,
 }
 
-impl PageStart {
+impl PageCursor {
     /// The page after the one that ends with `batch`.
     pub fn after(batch: &StoredBatch) -> Self {
         Self { service_id: batch.service_id.clone(), created_at: batch.created_at }
@@ -50,7 +50,7 @@ impl Store {
     pub fn list(
         &self,
         filter: &Filter,
-        start: Option<&PageStart>,
+        start: Option<&PageCursor>,
         count: usize,
     ) -> Result<Vec<StoredBatch>, StoreError> {
         let from = source(filter.state);

@@ -1,8 +1,8 @@
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchError, BatchResult, BatchUpdater, Doubt, DoubtStore, Event, Evidence, PendingBatchStore,
-    PollPace, ServiceId, StatusReport, Ticket, Timestamp, Verdict,
+    AttemptId, BatchError, BatchResult, BatchUpdater, Event, Evidence, PendingBatchStore, PollPace,
+    Resolution, ServiceId, StatusReport, Timestamp, UnresolvedBatch, UnresolvedBatchStore,
 };
 
 use crate::{
@@ -97,15 +97,15 @@ impl MonitorStore {
     /// The change that a ledger's answer makes to the attempt that it was asked about.
     fn change(&self, service_id: &ServiceId, report: &StatusReport) -> BatchResult<Option<Change>> {
         let batch: Key = (service_id.clone(), report.batch_id.parse().map_err(invalid)?);
-        let asked = self.asked.ticket(&batch);
-        let attempt = asked.map(|ticket| ticket.attempt);
+        let asked = self.asked.attempt_id(&batch);
+        let attempt = asked.map(|attempt_id| attempt_id.attempt);
         let event = Event::Status { attempt, status: report.status };
-        // Without a ticket nothing would keep out what an owner before was told.
+        // Without a attempt_id nothing would keep out what an owner before was told.
         if self.claims.is_some() && asked.is_none() && !event.is_proof_of_commit() {
             return Ok(None);
         }
         let change = Change::new(batch.0, batch.1, event);
-        let epoch = asked.map(|ticket| ticket.epoch);
+        let epoch = asked.map(|attempt_id| attempt_id.epoch);
         Ok(Some(Change { epoch, receipts: report.receipts.clone(), ..change }))
     }
 }
@@ -157,8 +157,12 @@ impl BatchUpdater for MonitorStore {
     }
 }
 
-impl DoubtStore for MonitorStore {
-    fn get_doubts(&self, service_id: &str, batch_ids: &[String]) -> BatchResult<Vec<Doubt>> {
+impl UnresolvedBatchStore for MonitorStore {
+    fn get_unresolved_batches(
+        &self,
+        service_id: &str,
+        batch_ids: &[String],
+    ) -> BatchResult<Vec<UnresolvedBatch>> {
         let service_id: ServiceId = service_id.parse().map_err(invalid)?;
         let batches: BTreeSet<Key> = batch_ids
             .iter()
@@ -167,19 +171,19 @@ impl DoubtStore for MonitorStore {
         self.read(|store, whose| store.doubts(whose, &batches))
     }
 
-    fn settle(&self, verdicts: &[(Doubt, Verdict)]) -> BatchResult<()> {
+    fn resolve(&self, resolutions: &[(UnresolvedBatch, Resolution)]) -> BatchResult<()> {
         let changes: Vec<Change> =
-            verdicts.iter().map(|(doubt, verdict)| settled(doubt, verdict)).collect();
+            resolutions.iter().map(|(doubt, resolution)| settled(doubt, resolution)).collect();
         self.record(&changes)
     }
 }
 
 /// A batch is held when nothing could be proved about the attempt that is under way.
-fn settled(doubt: &Doubt, verdict: &Verdict) -> Change {
-    let Ticket { attempt, epoch } = doubt.ticket;
-    let (evidence, hold) = match verdict {
-        Verdict::Evidence(evidence) => (*evidence, None),
-        Verdict::Hold(reason) => (Evidence::Inconclusive, Some(reason.clone())),
+fn settled(doubt: &UnresolvedBatch, resolution: &Resolution) -> Change {
+    let AttemptId { attempt, epoch } = doubt.attempt_id;
+    let (evidence, hold) = match resolution {
+        Resolution::Evidence(evidence) => (*evidence, None),
+        Resolution::Hold(reason) => (Evidence::Inconclusive, Some(reason.clone())),
     };
     let event = Event::Evidence { attempt, evidence };
     let change = Change::new(doubt.service_id.clone(), doubt.batch_id, event);

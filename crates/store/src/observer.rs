@@ -1,8 +1,8 @@
 use std::{fmt, marker::PhantomData, time::Duration};
 
 use grid_batch_core::{
-    BatchResult, Event, GroupObserver, Outcome, ScopeId, SubmissionAnswer, SubmissionOutcome,
-    Ticket,
+    AttemptId, BatchResult, Event, GroupObserver, Outcome, ScopeId, SubmissionAnswer,
+    SubmissionOutcome,
 };
 use log::{error, info};
 
@@ -32,8 +32,9 @@ impl<S: ScopeId> StoreObserver<S> {
 
     /// The change that an outcome makes; none, where it is not about a batch of this store.
     fn change(&self, outcome: &SubmissionOutcome<S>) -> Option<Change> {
-        let SubmissionOutcome { batch_header, scope_id, ticket, answer, .. } = outcome;
-        let (Some(Ticket { attempt, epoch }), Ok(batch_id)) = (*ticket, batch_header.parse())
+        let SubmissionOutcome { batch_header, scope_id, attempt_id, answer, .. } = outcome;
+        let (Some(AttemptId { attempt, epoch }), Ok(batch_id)) =
+            (*attempt_id, batch_header.parse())
         else {
             // Trying again would not help: there is nothing to record it by.
             error!(batch_id = batch_header.as_str(), service:% = scope_id;

@@ -5,7 +5,7 @@ use diesel::{
     sql_types::{BigInt, Nullable},
 };
 use grid_batch_core::{
-    BatchId, BatchState, Event, HeaderId, LedgerStatus, PollPace, ServiceId, Ticket, Timestamp,
+    AttemptId, BatchId, BatchState, Event, HeaderId, LedgerStatus, PollPace, ServiceId, Timestamp,
 };
 
 use crate::{
@@ -99,7 +99,7 @@ impl Store {
     pub fn mark_checked(&self, batches: &[PendingBatch]) -> Result<(), StoreError> {
         let nothing_new = |batch: &PendingBatch| {
             let event =
-                Event::Status { attempt: Some(batch.attempt), status: LedgerStatus::Unknown };
+                Event::Status { attempt: Some(batch.attempt), status: LedgerStatus::NotReported };
             let change = Change::new(batch.service_id.clone(), batch.batch_id, event);
             Change { epoch: Some(batch.epoch), ..change }
         };
@@ -179,7 +179,7 @@ impl PendingRow {
     }
 
     fn read(&self) -> Result<PendingBatch, StoreError> {
-        let (service_id, batch_id, Ticket { attempt, epoch }) = self.handed_out.read()?;
+        let (service_id, batch_id, AttemptId { attempt, epoch }) = self.handed_out.read()?;
         Ok(PendingBatch::new(service_id, batch_id, attempt, epoch))
     }
 }

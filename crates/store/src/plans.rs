@@ -11,8 +11,8 @@ use diesel::{
     sql_types::{Text, Untyped},
 };
 use grid_batch_core::{
-    DoubtStore, Event, HeaderId, LedgerStatus, NewBatch, Outcome, PendingBatchStore, ServiceId,
-    Timestamp, Verdict,
+    Event, HeaderId, LedgerStatus, NewBatch, Outcome, PendingBatchStore, Resolution, ServiceId,
+    Timestamp, UnresolvedBatchStore,
 };
 use grid_batch_test_postgres::TestDatabase;
 
@@ -207,8 +207,8 @@ fn what_goes_wrong(store: &Store, services: &[ServiceId]) {
     let lost = &taken[2];
     let monitor = MonitorStore::new(store.clone(), |_, _| ());
     let ids = [lost.batch_id.to_string()];
-    let doubt = monitor.get_doubts(lost.service_id.as_str(), &ids).unwrap().remove(0);
-    monitor.settle(&[(doubt, Verdict::Hold("nobody knows".to_owned()))]).unwrap();
+    let doubt = monitor.get_unresolved_batches(lost.service_id.as_str(), &ids).unwrap().remove(0);
+    monitor.resolve(&[(doubt, Resolution::Hold("nobody knows".to_owned()))]).unwrap();
     assert_eq!(store.held(None, 9).unwrap().len(), 1);
     store.decide(&lost.service_id, &lost.batch_id, Decision::Absent).unwrap();
 }
@@ -252,7 +252,9 @@ fn look_at_claims(store: &Store, services: &[ServiceId]) -> BTreeMap<String, See
     let monitor = MonitorStore::of_claims(one.clone(), |_, _| ());
     monitor.get_pending_batch_ids(100).unwrap();
     monitor.get_pending_batch_ids_of(&[services[0].to_string()], 100).unwrap();
-    monitor.get_doubts(services[0].as_str(), &[marked[0].batch_id.to_string()]).unwrap();
+    monitor
+        .get_unresolved_batches(services[0].as_str(), &[marked[0].batch_id.to_string()])
+        .unwrap();
     one.recover(Timestamp::from_micros(0)).unwrap();
     one.release_some(&services[..3]).unwrap();
 

@@ -1,5 +1,5 @@
 use diesel::{QueryableByName, sql_types::Integer};
-use grid_batch_core::{BatchState, Event, Ticket, Timestamp};
+use grid_batch_core::{AttemptId, BatchState, Event, Timestamp};
 
 use crate::{
     Change, Recorded, Store, StoreError,
@@ -88,7 +88,7 @@ pub(crate) fn no_lane(row: &str, lane: &str) -> String {
 
 /// Nobody will report on this attempt any more.
 pub(crate) fn owner_lost(handed_out: &HandedOutRow) -> Result<Change, StoreError> {
-    let (service_id, batch_id, Ticket { attempt, epoch }) = handed_out.read()?;
+    let (service_id, batch_id, AttemptId { attempt, epoch }) = handed_out.read()?;
     Ok(Change {
         epoch: Some(epoch),
         error: Some("the submitter that had it is gone, and may have sent it".to_owned()),

@@ -12,12 +12,12 @@ pub struct Removed {
     /// How many batches were removed.
     pub batches: usize,
     /// Where the next step goes on; `None`: all batches were looked at.
-    pub next: Option<RetentionPlace>,
+    pub next: Option<RetentionCursor>,
 }
 
 /// How far retention has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RetentionPlace(i64);
+pub struct RetentionCursor(i64);
 
 impl Store {
     /// Removes batches that ended before `before`, with their bytes and all that is known of them.
@@ -29,7 +29,7 @@ impl Store {
     pub fn remove_ended(
         &self,
         before: Timestamp,
-        from: Option<RetentionPlace>,
+        from: Option<RetentionCursor>,
         count: usize,
     ) -> Result<Removed, StoreError> {
         let before = before.as_micros();
@@ -59,7 +59,7 @@ impl Store {
                 .rows(Rows::default().long("seq", removable.map(|row| row.seq)));
             let batches = connection.execute(&remove)?;
             let more = window.last().filter(|_| window.len() >= count);
-            let next = more.map(|row| RetentionPlace(row.seq));
+            let next = more.map(|row| RetentionCursor(row.seq));
             Ok(Removed { batches, next })
         })
     }

@@ -1,6 +1,6 @@
 use diesel::{QueryableByName, sql_types::Binary};
 use grid_batch_core::{
-    BatchResult, BatchState, Event, Outcome, RoundStore, ServiceId, Taken, Ticket,
+    AttemptId, BatchResult, BatchState, Event, Outcome, RoundStore, ServiceId, TakenBatch,
 };
 
 use crate::{
@@ -17,22 +17,22 @@ impl Store {
     ///
     /// Services that are busy, waiting out a delay, or unknown give nothing; a service that is
     /// named twice gives one batch.
-    pub fn take_round(&self, services: &[ServiceId]) -> Result<Vec<Taken>, StoreError> {
+    pub fn take_round(&self, services: &[ServiceId]) -> Result<Vec<TakenBatch>, StoreError> {
         let now = self.now().as_micros();
         self.mark(&take_round(self.pools.dialect(), now, services))
     }
 
     /// Runs a statement that marks batches and reads them.
-    pub(crate) fn mark(&self, statement: &Statement<'_>) -> Result<Vec<Taken>, StoreError> {
+    pub(crate) fn mark(&self, statement: &Statement<'_>) -> Result<Vec<TakenBatch>, StoreError> {
         let rows: Vec<TakenRow> =
             self.pools.write()?.transaction(|connection| connection.load(statement))?;
         rows.into_iter().map(TakenRow::into_taken).collect()
     }
 
     /// Takes batches back that were taken and certainly not sent, to be taken again at any time.
-    pub fn give_back(&self, batches: &[Taken]) -> Result<(), StoreError> {
+    pub fn give_back(&self, batches: &[TakenBatch]) -> Result<(), StoreError> {
         let now = self.now();
-        let never_sent = |taken: &Taken| {
+        let never_sent = |taken: &TakenBatch| {
             let event = Event::Outcome { attempt: taken.attempt, outcome: Outcome::NotSent };
             Change {
                 epoch: Some(taken.epoch),
@@ -78,11 +78,11 @@ impl RoundStore for Store {
         Ok(Self::ready_services(self, after, limit)?)
     }
 
-    fn take_round(&self, services: &[ServiceId]) -> BatchResult<Vec<Taken>> {
+    fn take_round(&self, services: &[ServiceId]) -> BatchResult<Vec<TakenBatch>> {
         Ok(Self::take_round(self, services)?)
     }
 
-    fn give_back(&self, batches: &[Taken]) -> BatchResult<()> {
+    fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()> {
         Ok(Self::give_back(self, batches)?)
     }
 }
@@ -210,9 +210,9 @@ struct TakenRow {
 }
 
 impl TakenRow {
-    fn into_taken(self) -> Result<Taken, StoreError> {
-        let (service_id, batch_id, Ticket { attempt, epoch }) = self.handed_out.read()?;
+    fn into_taken(self) -> Result<TakenBatch, StoreError> {
+        let (service_id, batch_id, AttemptId { attempt, epoch }) = self.handed_out.read()?;
         let serialized_batch = self.serialized_batch;
-        Ok(Taken { service_id, batch_id, attempt, epoch, serialized_batch })
+        Ok(TakenBatch { service_id, batch_id, attempt, epoch, serialized_batch })
     }
 }

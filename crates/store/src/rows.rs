@@ -5,7 +5,7 @@ use diesel::{
     sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
 };
 use grid_batch_core::{
-    BatchState, DltStatus, HeaderId, Held, Progress, ServiceId, StoredBatch, Ticket, Timestamp,
+    AttemptId, BatchState, DltStatus, HeaderId, Hold, Progress, ServiceId, StoredBatch, Timestamp,
 };
 
 use crate::{StoreError, statement::Rows};
@@ -14,7 +14,7 @@ use crate::{StoreError, statement::Rows};
 pub(crate) const BATCH_COLUMNS: &str = "b.seq, b.service_id, b.batch_id, b.created_at, b.ended_at,
     case when s.batch_seq is null then b.ended_at is not null else s.submitted end as submitted,
     coalesce(s.dlt_status, b.dlt_status) as dlt_status,
-    coalesce(s.proven, false) as proven,
+    coalesce(s.commit_proven, false) as commit_proven,
     coalesce(s.attempts, b.attempts) as attempts,
     coalesce(s.submitted_at, b.submitted_at) as submitted_at,
     s.since, coalesce(s.checked_at, b.checked_at) as checked_at,
@@ -26,7 +26,7 @@ pub(crate) const WITH_LANE: &str =
     "left join batch_statuses s on s.service_id = b.service_id and s.batch_seq = b.seq";
 
 /// The columns of a [`StandingRow`], from a lane `s`.
-pub(crate) const STANDING_COLUMNS: &str = "s.submitted, s.dlt_status, s.proven, s.attempts,
+pub(crate) const STANDING_COLUMNS: &str = "s.submitted, s.dlt_status, s.commit_proven, s.attempts,
     s.submitted_at, s.since, s.checked_at, s.next_try_at, s.last_error, s.held_at, s.held_reason";
 
 /// One batch, as [`BATCH_COLUMNS`] reads it.
@@ -71,7 +71,7 @@ pub(crate) struct StandingRow {
     #[diesel(sql_type = Nullable<Text>)]
     dlt_status: Option<String>,
     #[diesel(sql_type = Bool)]
-    proven: bool,
+    commit_proven: bool,
     #[diesel(sql_type = Integer)]
     attempts: i32,
     #[diesel(sql_type = Nullable<BigInt>)]
@@ -96,7 +96,7 @@ impl StandingRow {
         let attempts = self.attempts;
         let attempts = u32::try_from(attempts)
             .map_err(|_| StoreError::corrupt(format!("{attempts} attempts")))?;
-        Ok(Progress { state, attempts, proven: self.proven })
+        Ok(Progress { state, attempts, commit_proven: self.commit_proven })
     }
 }
 
@@ -110,8 +110,8 @@ pub(crate) struct HeldRow {
 }
 
 impl HeldRow {
-    pub(crate) fn into_held(self) -> Option<Held> {
-        Some(Held { since: Timestamp::from_micros(self.held_at?), reason: self.held_reason? })
+    pub(crate) fn into_held(self) -> Option<Hold> {
+        Some(Hold { since: Timestamp::from_micros(self.held_at?), reason: self.held_reason? })
     }
 }
 
@@ -129,11 +129,11 @@ pub(crate) struct HandedOutRow {
 }
 
 impl HandedOutRow {
-    pub(crate) fn read(&self) -> Result<(ServiceId, HeaderId, Ticket), StoreError> {
+    pub(crate) fn read(&self) -> Result<(ServiceId, HeaderId, AttemptId), StoreError> {
         let attempt = u32::try_from(self.attempts).map_err(StoreError::corrupt)?;
         let epoch = u64::try_from(self.epoch).map_err(StoreError::corrupt)?;
-        let ticket = Ticket { attempt, epoch };
-        Ok((service_id(&self.service_id)?, batch_id(&self.batch_id)?, ticket))
+        let attempt_id = AttemptId { attempt, epoch };
+        Ok((service_id(&self.service_id)?, batch_id(&self.batch_id)?, attempt_id))
     }
 }
 

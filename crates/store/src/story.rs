@@ -12,7 +12,7 @@ use crate::{
 
 /// All that is known of one batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BatchStory {
+pub struct BatchDetails {
     /// The batch.
     pub batch: StoredBatch,
     /// How many open batches of its service come before it.
@@ -62,14 +62,14 @@ impl Store {
         &self,
         service_id: &ServiceId,
         batch_id: &HeaderId,
-    ) -> Result<Option<BatchStory>, StoreError> {
+    ) -> Result<Option<BatchDetails>, StoreError> {
         self.pools.read()?.snapshot(|connection| {
             let Some(row) = self.find_one(connection, service_id, batch_id)? else {
                 return Ok(None);
             };
             let seq = row.seq;
             let batch = row.into_batch()?;
-            Ok(Some(BatchStory {
+            Ok(Some(BatchDetails {
                 ahead: self.ahead(connection, &batch)?,
                 transaction_ids: self.transaction_ids(connection, seq)?,
                 failed_attempts: self.failed_attempts(connection, seq)?,

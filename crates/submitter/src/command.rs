@@ -58,7 +58,7 @@ impl<S: ScopeId> SubmissionCommand<S> {
         let answer = tokio::select! {
             biased;
             answer = self.send(&url) => answer,
-            reason = cut => error_answer(Outcome::Unknown, reason),
+            reason = cut => error_answer(Outcome::Ambiguous, reason),
         };
         self.report(&url, answer.outcome);
         answer
@@ -66,9 +66,9 @@ impl<S: ScopeId> SubmissionCommand<S> {
 
     /// The outcome of the whole submission, of which this was the last answer.
     pub(crate) fn into_outcome(self, answer: SubmissionAnswer) -> SubmissionOutcome<S> {
-        let ticket = self.submission.ticket();
+        let attempt_id = self.submission.attempt_id();
         let (batch_header, scope_id, _) = self.submission.into_parts();
-        SubmissionOutcome { batch_header, scope_id, ticket, attempts: self.attempts, answer }
+        SubmissionOutcome { batch_header, scope_id, attempt_id, attempts: self.attempts, answer }
     }
 
     fn url(&self) -> Result<String, SubmissionAnswer> {
@@ -84,7 +84,8 @@ impl<S: ScopeId> SubmissionCommand<S> {
     }
 
     fn is_sent_again(&self) -> bool {
-        self.attempts > 1 || self.submission.ticket().is_some_and(|ticket| ticket.attempt > 1)
+        self.attempts > 1
+            || self.submission.attempt_id().is_some_and(|attempt_id| attempt_id.attempt > 1)
     }
 
     async fn send(&self, url: &str) -> SubmissionAnswer {
@@ -94,7 +95,7 @@ impl<S: ScopeId> SubmissionCommand<S> {
         };
         let mut answer = sent.unwrap_or_else(|panic| {
             self.note_panic("the sender", &panic);
-            error_answer(Outcome::Unknown, format!("the sender panicked: {panic}"))
+            error_answer(Outcome::Ambiguous, format!("the sender panicked: {panic}"))
         });
         answer.message = answer.message.map(|text| without_userinfo(&text).into_owned());
         answer

@@ -87,7 +87,7 @@ impl<S: ScopeId> SubmissionController<S> {
             | Outcome::Parked
             | Outcome::Rejected
             | Outcome::Refused
-            | Outcome::Unknown => return None,
+            | Outcome::Ambiguous => return None,
         };
         *count = count.saturating_add(1);
         if *count >= limit {
@@ -192,8 +192,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_final_is_final_at_once() {
-        use Outcome::{Accepted, Parked, Refused, Rejected, Unknown};
-        for outcome in [Accepted, Parked, Rejected, Refused, Unknown] {
+        use Outcome::{Accepted, Ambiguous, Parked, Refused, Rejected};
+        for outcome in [Accepted, Parked, Rejected, Refused, Ambiguous] {
             let (sender, _) = scripted([answer(outcome, Some(SECOND))]);
             let ended = controller(sender, options()).run().await;
             assert_eq!((ended.answer.outcome, ended.attempts), (outcome, 1));
@@ -235,9 +235,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_unknown_outcome_after_a_busy_one_is_final() {
-        let (sender, _) = scripted([answer(Outcome::Busy, None), answer(Outcome::Unknown, None)]);
+        let (sender, _) = scripted([answer(Outcome::Busy, None), answer(Outcome::Ambiguous, None)]);
         let ended = controller(sender, options()).run().await;
-        assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::Unknown, 2));
+        assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::Ambiguous, 2));
     }
 
     #[tokio::test(start_paused = true)]
@@ -267,7 +267,7 @@ mod tests {
         sender.expect_send().once().returning(|_, _| Box::pin(pending()));
         let begun = Instant::now();
         let ended = controller(sender, options()).run().await;
-        assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::Unknown, 1));
+        assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::Ambiguous, 1));
         assert_eq!(begun.elapsed().as_secs(), 5);
     }
 
@@ -310,7 +310,7 @@ mod tests {
         let controller = controller(sender, short);
         controller.drain.begin();
         let begun = Instant::now();
-        assert_eq!(controller.run().await.answer.outcome, Outcome::Unknown);
+        assert_eq!(controller.run().await.answer.outcome, Outcome::Ambiguous);
         assert_eq!(begun.elapsed().as_secs(), 1);
     }
 }

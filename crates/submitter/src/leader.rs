@@ -90,7 +90,7 @@ impl<S: ScopeId> Leader<S> {
         self.counters.count_taken();
         let (batch, service) = (submission.batch_header(), submission.scope_id());
         // A batch that is parked comes again and again; what came of it says more.
-        let is_first = submission.ticket().is_none_or(|ticket| ticket.attempt == 1);
+        let is_first = submission.attempt_id().is_none_or(|attempt_id| attempt_id.attempt == 1);
         let level = if is_first { Level::Info } else { Level::Debug };
         log!(level, batch = batch, service:% = service; "a batch was taken from the queue");
         if self.tells_begin {
@@ -108,9 +108,9 @@ impl<S: ScopeId> Leader<S> {
     fn report_not_sent(&self, message: LeaderMessage<S>) {
         let LeaderMessage { submission, taken_at, place } = message;
         let report = Report::new(&submission, taken_at, place.telling, self.listener.clone());
-        let ticket = submission.ticket();
+        let attempt_id = submission.attempt_id();
         let (batch_header, scope_id, _) = submission.into_parts();
         let answer = error_answer(Outcome::NotSent, "there is no runtime to send it");
-        report.send(SubmissionOutcome { batch_header, scope_id, ticket, attempts: 0, answer });
+        report.send(SubmissionOutcome { batch_header, scope_id, attempt_id, attempts: 0, answer });
     }
 }

@@ -92,7 +92,7 @@ impl SubmitterCounters {
                 &self.0.delayed
             }
             Outcome::Rejected => &self.0.rejected,
-            Outcome::Unknown => &self.0.in_doubt,
+            Outcome::Ambiguous => &self.0.in_doubt,
         };
         counter.fetch_add(1, Relaxed);
     }

@@ -1,6 +1,6 @@
 use std::sync::mpsc;
 
-use grid_batch_core::{Outcome, ScopeId, Submission, SubmissionOutcome, Ticket};
+use grid_batch_core::{AttemptId, Outcome, ScopeId, Submission, SubmissionOutcome};
 use log::error;
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
@@ -33,7 +33,7 @@ pub(crate) struct Report<S: ScopeId>(Option<Open<S>>);
 struct Open<S: ScopeId> {
     batch_header: String,
     scope_id: S,
-    ticket: Option<Ticket>,
+    attempt_id: Option<AttemptId>,
     taken_at: Instant,
     telling: OwnedSemaphorePermit,
     listener: mpsc::Sender<TaskMessage<S>>,
@@ -48,8 +48,8 @@ impl<S: ScopeId> Report<S> {
     ) -> Self {
         let batch_header = submission.batch_header().to_owned();
         let scope_id = submission.scope_id().clone();
-        let ticket = submission.ticket();
-        Self(Some(Open { batch_header, scope_id, ticket, taken_at, telling, listener }))
+        let attempt_id = submission.attempt_id();
+        Self(Some(Open { batch_header, scope_id, attempt_id, taken_at, telling, listener }))
     }
 
     /// Reports that this is what came of it.
@@ -67,9 +67,9 @@ impl<S: ScopeId> Drop for Report<S> {
         let outcome = SubmissionOutcome {
             batch_header: open.batch_header.clone(),
             scope_id: open.scope_id.clone(),
-            ticket: open.ticket,
+            attempt_id: open.attempt_id,
             attempts: 1,
-            answer: error_answer(Outcome::Unknown, "the submission was broken off"),
+            answer: error_answer(Outcome::Ambiguous, "the submission was broken off"),
         };
         open.send(outcome);
     }

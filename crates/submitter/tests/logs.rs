@@ -7,8 +7,8 @@ use std::{
 };
 
 use grid_batch_core::{
-    GlobalScopeId, Outcome, RunnableSubmitter, ShutdownHandle, Submission, SubmissionAnswer,
-    Ticket,
+    AttemptId, GlobalScopeId, Outcome, RunnableSubmitter, ShutdownHandle, Submission,
+    SubmissionAnswer,
     mocks::{MockGroupObserver, MockSubmissionSender},
 };
 use grid_batch_submitter::{NodeUrlResolver, SubmitterBuilder, SubmitterOptions};
@@ -55,14 +55,14 @@ fn it_shows_when_a_batch_was_taken_and_what_came_of_it_without_secrets() {
             "good" => (Outcome::Accepted, Some(202), None),
             "plain" => (Outcome::Accepted, None, None),
             "parked" => (Outcome::Parked, None, Some("too dear".to_owned())),
-            _ => (Outcome::Unknown, None, Some(format!("time-out\nat {url}"))),
+            _ => (Outcome::Ambiguous, None, Some(format!("time-out\nat {url}"))),
         };
         Box::pin(ready(SubmissionAnswer { outcome, status, message, retry_after: None }))
     });
     let mut observer = MockGroupObserver::new();
     observer.expect_notify_group().returning(|_| Ok(()));
     let submission = |name: &str| Submission::new(name.to_owned(), GlobalScopeId, Vec::new());
-    let second = Ticket { attempt: 2, epoch: 1 };
+    let second = AttemptId { attempt: 2, epoch: 1 };
     let nodes = NodeUrlResolver::new(["http://user:secret@ledger"]).unwrap();
 
     // One after the other: else the good one may find the node set aside, and bring it back.
@@ -72,7 +72,7 @@ fn it_shows_when_a_batch_was_taken_and_what_came_of_it_without_secrets() {
         .with_queue([
             submission("good"),
             submission("plain"),
-            submission("parked").with_ticket(second),
+            submission("parked").with_attempt_id(second),
             submission("bad"),
         ])
         .with_sender(Arc::new(sender))

@@ -102,7 +102,7 @@ create table batch_statuses (
     submitted boolean not null default false,
     dlt_status text collate "C",
     -- Proved to be committed while with a submitter: it ends when the submitter is done.
-    proven boolean not null default false,
+    commit_proven boolean not null default false,
     attempts integer not null default 0,
     submitted_at bigint,
     since bigint,
@@ -121,7 +121,7 @@ create table batch_statuses (
         or (dlt_status = 'DELAYED' and not submitted)
         or (dlt_status in ('PENDING', 'VALID') and submitted)
     ),
-    check (not proven or (submitted and dlt_status is null)),
+    check (not commit_proven or (submitted and dlt_status is null)),
     check ((held_at is null) = (held_reason is null)),
     check (held_at is null or (submitted and dlt_status is not null)),
     check (batch_seq is not null or (not submitted and dlt_status is null))

@@ -80,7 +80,7 @@ create table batch_statuses (
     created_at integer,
     submitted integer not null default 0 check (submitted in (0, 1)),
     dlt_status text,
-    proven integer not null default 0 check (proven in (0, 1)),
+    commit_proven integer not null default 0 check (commit_proven in (0, 1)),
     attempts integer not null default 0,
     submitted_at integer,
     since integer,
@@ -98,7 +98,7 @@ create table batch_statuses (
         or (dlt_status = 'DELAYED' and not submitted)
         or (dlt_status in ('PENDING', 'VALID') and submitted)
     ),
-    check (not proven or (submitted and dlt_status is null)),
+    check (not commit_proven or (submitted and dlt_status is null)),
     check ((held_at is null) = (held_reason is null)),
     check (held_at is null or (submitted and dlt_status is not null)),
     check (batch_seq is not null or (not submitted and dlt_status is null))

@@ -1,6 +1,6 @@
 //! The way back: what became of a batch is asked, and recorded in the store.
 
-use grid_batch_core::{BatchState, Event, Evidence, LedgerStatus, Outcome, Ticket, transition};
+use grid_batch_core::{AttemptId, BatchState, Event, Evidence, LedgerStatus, Outcome, transition};
 
 use crate::{
     action::{
@@ -44,13 +44,13 @@ pub fn go(protocol: &Protocol, state: &mut State, step: AnswerStep, desk: Desk) 
 /// A desk with something that would change nothing any more. To drop it first makes no difference,
 /// and leaves fewer states to look at.
 pub fn comes_too_late(protocol: &Protocol, state: &State) -> Option<Action> {
-    if protocol.rules.fence != Fence::Ticket {
+    if protocol.rules.fence != Fence::AttemptId {
         return None;
     }
     let is_too_late = |desk: &Desk| {
         let epoch = state.services[desk.service].epoch;
         let hand = state.work(*desk).hand;
-        hand.is_some_and(|hand| hand.learned.is_some() && hand.ticket.epoch != epoch)
+        hand.is_some_and(|hand| hand.learned.is_some() && hand.attempt_id.epoch != epoch)
     };
     state.desks().find(is_too_late).map(|desk| Action::Answer(Record, desk))
 }
@@ -93,14 +93,14 @@ fn question(protocol: &Protocol, state: &State, desk: Desk) -> Option<Hand> {
     }
     let attempt = batch.progress.attempts;
     let learned = match ledger::status(batch) {
-        LedgerStatus::Unknown if is_absent(protocol, state, desk, batch) => {
+        LedgerStatus::NotReported if is_absent(protocol, state, desk, batch) => {
             Event::Evidence { attempt, evidence: Evidence::Absent }
         }
         status => Event::Status { attempt: Some(attempt), status },
     };
     let is_news = transition(batch.progress, learned) != Ok(batch.progress);
-    let ticket = Ticket { attempt, epoch: service.epoch };
-    is_news.then_some(Hand { batch: head, ticket, in_time: true, learned: Some(learned) })
+    let attempt_id = AttemptId { attempt, epoch: service.epoch };
+    is_news.then_some(Hand { batch: head, attempt_id, in_time: true, learned: Some(learned) })
 }
 
 /// Whether what the ledger does not know counts as absent.
@@ -118,19 +118,20 @@ fn is_absent(protocol: &Protocol, state: &State, desk: Desk, batch: &Batch) -> b
         }
 }
 
-/// Changes the lane if the ticket is still good and core's rule agrees.
+/// Changes the lane if the attempt_id is still good and core's rule agrees.
 fn record(protocol: &Protocol, state: &mut State, service: usize, hand: Hand) {
-    let Hand { batch, ticket, learned: Some(event), .. } = hand else { return };
-    if protocol.rules.fence == Fence::Ticket && ticket.epoch != state.services[service].epoch {
+    let Hand { batch, attempt_id, learned: Some(event), .. } = hand else { return };
+    if protocol.rules.fence == Fence::AttemptId && attempt_id.epoch != state.services[service].epoch
+    {
         return;
     }
     let batch = state.batch_mut(BatchAt { service, batch });
     if shows_that_it_came_to_nothing(event) {
-        batch.cleared = batch.cleared.max(ticket.attempt);
+        batch.cleared = batch.cleared.max(attempt_id.attempt);
     }
     let event = match protocol.rules.fence {
         Fence::Nothing => about_attempt(event, batch.progress.attempts),
-        Fence::Ticket | Fence::Attempt => event,
+        Fence::AttemptId | Fence::Attempt => event,
     };
     batch.progress = transition(batch.progress, event).unwrap_or(batch.progress);
 }

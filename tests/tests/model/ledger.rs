@@ -104,7 +104,7 @@ fn forget(protocol: &Protocol, batch: &mut Batch) {
 pub fn status(batch: &Batch) -> LedgerStatus {
     let ledger = batch.ledger;
     match ledger {
-        _ if !ledger.known => LedgerStatus::Unknown,
+        _ if !ledger.known => LedgerStatus::NotReported,
         _ if ledger.applied > 0 => LedgerStatus::Committed,
         _ if ledger.refused => LedgerStatus::Invalid,
         _ => LedgerStatus::Pending,

@@ -42,7 +42,7 @@ impl State {
         for instance in &mut self.instances {
             let work = &mut instance.desks[service];
             say(&mut work.epoch);
-            work.hand.iter_mut().for_each(|hand| say(&mut hand.ticket.epoch));
+            work.hand.iter_mut().for_each(|hand| say(&mut hand.attempt_id.epoch));
         }
     }
 

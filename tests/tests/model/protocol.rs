@@ -79,7 +79,7 @@ pub enum Marking {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fence {
     /// The attempt and the epoch.
-    Ticket,
+    AttemptId,
     /// The attempt.
     Attempt,
     /// Nothing: it is written to the batch as it stands.
@@ -131,7 +131,7 @@ impl Protocol {
                 expiry: Expiry::TwoPhases,
                 taking_raises_epoch: true,
                 marking: Marking::OwnerInTime,
-                fence: Fence::Ticket,
+                fence: Fence::AttemptId,
                 found: Found::InDoubt,
                 absence,
                 wait: Wait::FromEnding,

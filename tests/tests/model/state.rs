@@ -1,6 +1,6 @@
 //! All that there is at one moment: instances, the database, the ledger.
 
-use grid_batch_core::{BatchState, Event, Progress, Ticket};
+use grid_batch_core::{AttemptId, BatchState, Event, Progress};
 
 use crate::action::{BatchAt, Desk};
 
@@ -56,7 +56,7 @@ pub struct Work {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Hand {
     pub batch: usize,
-    pub ticket: Ticket,
+    pub attempt_id: AttemptId,
     /// It was marked before the first expiry, or was only asked for.
     pub in_time: bool,
     /// `None`: it is being sent, and nobody knows whether it has left.

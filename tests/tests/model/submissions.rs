@@ -1,6 +1,6 @@
 //! A batch's way from the store to the ledger: the mark, the POST, and what the sender learns.
 
-use grid_batch_core::{Event, Outcome, Ticket, transition};
+use grid_batch_core::{AttemptId, Event, Outcome, transition};
 
 use crate::{
     action::{
@@ -51,13 +51,13 @@ pub fn go(protocol: &Protocol, state: &mut State, step: SubmissionStep, desk: De
         }
         ArriveUnanswered => {
             arrive(protocol, state, desk);
-            learn_at_a_price(state, desk, Outcome::Unknown);
+            learn_at_a_price(state, desk, Outcome::Ambiguous);
         }
         GiveUp => {
             if let Some(hand) = state.work(desk).hand {
                 state.services[desk.service].batches[hand.batch].strays += 1;
             }
-            learn_at_a_price(state, desk, Outcome::Unknown);
+            learn_at_a_price(state, desk, Outcome::Ambiguous);
         }
     }
 }
@@ -79,9 +79,9 @@ pub fn begin(protocol: &Protocol, state: &mut State, desk: Desk, batch: usize) {
     let marked = &mut service.batches[batch];
     marked.taken_in = epoch;
     marked.ledger.watched = protocol.rules.absence != Absence::Said;
-    let ticket = Ticket { attempt: marked.progress.attempts, epoch };
+    let attempt_id = AttemptId { attempt: marked.progress.attempts, epoch };
     let in_time = state.row(desk) == Row::Live;
-    state.work_mut(desk).hand = Some(Hand { batch, ticket, in_time, learned: None });
+    state.work_mut(desk).hand = Some(Hand { batch, attempt_id, in_time, learned: None });
 }
 
 fn look_for_an_earlier_attempt(state: &mut State, at: BatchAt) {
@@ -107,7 +107,7 @@ fn arrive(protocol: &Protocol, state: &mut State, desk: Desk) {
 
 fn learn(state: &mut State, desk: Desk, outcome: Outcome) {
     if let Some(hand) = &mut state.work_mut(desk).hand {
-        hand.learned = Some(Event::Outcome { attempt: hand.ticket.attempt, outcome });
+        hand.learned = Some(Event::Outcome { attempt: hand.attempt_id.attempt, outcome });
     }
 }
 

@@ -6,8 +6,9 @@ use axum::{
     http::{StatusCode, header::LOCATION},
     response::{IntoResponse, Response},
 };
-use grid_batch_core::{Clock, RewardId, SystemClock};
+use grid_batch_core::{Clock, SystemClock};
 use grid_batch_store::{Reward, RewardConflict, Store};
+use grid_batch_withdrawals::RewardId;
 
 use crate::{
     error::ApiError,

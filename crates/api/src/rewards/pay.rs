@@ -4,7 +4,7 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
-use grid_batch_core::{Withdrawal, WithdrawalId, WithdrawalKind};
+use grid_batch_withdrawals::{Withdrawal, WithdrawalId, WithdrawalKind};
 
 use crate::{
     error::ApiError,

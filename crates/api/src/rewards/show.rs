@@ -5,8 +5,8 @@ use axum::{
     extract::{Request, State},
     http::request::Parts,
 };
-use grid_batch_core::RewardId;
 use grid_batch_store::Reward;
+use grid_batch_withdrawals::RewardId;
 use serde::Serialize;
 
 use crate::{

@@ -1,7 +1,8 @@
 use std::fmt::Display;
 
-use grid_batch_core::{BatchState, Hex, SignedTransaction, Spent, Timestamp};
-use grid_batch_store::WithdrawalStory;
+use grid_batch_core::{BatchState, Hex, Timestamp};
+use grid_batch_store::WithdrawalDetails;
+use grid_batch_withdrawals::{NonceOutcome, SignedTransaction};
 use serde::Serialize;
 
 use crate::{
@@ -51,11 +52,11 @@ struct TransactionJson {
 }
 
 impl WithdrawalJson {
-    pub(crate) fn of(story: WithdrawalStory, link: String) -> Self {
+    pub(crate) fn of(story: WithdrawalDetails, link: String) -> Self {
         let state = Standing::of(&story).as_str();
         let waits_for = waits_for(&story);
         let withdrawal_id = withdrawal_id(&story);
-        let WithdrawalStory { withdrawal, batch, nonce, .. } = story;
+        let WithdrawalDetails { withdrawal, batch, nonce, .. } = story;
         let signed = nonce.map_or_else(Vec::new, |nonce| nonce.transactions);
         Self {
             id: withdrawal.id.to_string(),
@@ -97,9 +98,9 @@ impl TransactionJson {
 }
 
 /// The pool's own id, once the withdrawal is made for good.
-fn withdrawal_id(story: &WithdrawalStory) -> Option<String> {
+fn withdrawal_id(story: &WithdrawalDetails) -> Option<String> {
     match &story.nonce.as_ref()?.spent {
-        Some(Spent::Withdrawn { withdrawal_id })
+        Some(NonceOutcome::Withdrawn { withdrawal_id })
             if story.batch.progress.state == BatchState::Committed =>
         {
             Some(withdrawal_id.clone())

@@ -4,8 +4,9 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use grid_batch_core::{Excerpt, WithdrawalId};
+use grid_batch_core::Excerpt;
 use grid_batch_store::WithdrawalFilter;
+use grid_batch_withdrawals::WithdrawalId;
 use serde::Serialize;
 
 use crate::{

@@ -6,8 +6,8 @@ use axum::{
     http::{StatusCode, header::LOCATION, request::Parts},
     response::{IntoResponse, Response},
 };
-use grid_batch_core::{Withdrawal, WithdrawalId, WithdrawalKind};
-use grid_batch_store::{Addition, Store, StoreError, WithdrawalConflict, WithdrawalStory};
+use grid_batch_store::{Addition, Store, StoreError, WithdrawalConflict, WithdrawalDetails};
+use grid_batch_withdrawals::{Withdrawal, WithdrawalId, WithdrawalKind};
 use log::warn;
 
 use crate::{
@@ -63,7 +63,7 @@ pub(crate) async fn schedule(
     let written = pools.app.writing.run(work).await?;
     let link = || link::to(&path(&id), request, pools.app.local_addr);
     let story = match (written, once) {
-        (Ok((Addition::Again, _)), Once::ByMember { repeats: false })
+        (Ok((Addition::AlreadyStored, _)), Once::ByMember { repeats: false })
         | (Err(_), Once::ByMember { .. }) => return Err(ApiError::PaidAlready { link: link() }),
         (Err(WithdrawalConflict { stored }), Once::ByKey) => {
             return Err(ApiError::KeyConflict { stored, link: link() });
@@ -74,7 +74,7 @@ pub(crate) async fn schedule(
     Ok((StatusCode::CREATED, location, Json(show(pools, request, story))).into_response())
 }
 
-type Written = Result<(Addition, WithdrawalStory), WithdrawalConflict>;
+type Written = Result<(Addition, WithdrawalDetails), WithdrawalConflict>;
 
 fn write(store: &Store, stored: &Stored, withdrawal: &Withdrawal) -> Result<Written, ApiError> {
     let id = withdrawal.id;

@@ -5,8 +5,8 @@ use axum::{
     extract::{Request, State},
     http::request::Parts,
 };
-use grid_batch_core::WithdrawalId;
-use grid_batch_store::WithdrawalStory;
+use grid_batch_store::WithdrawalDetails;
+use grid_batch_withdrawals::WithdrawalId;
 
 use crate::{
     error::ApiError,
@@ -30,7 +30,7 @@ pub(crate) async fn get(
     Ok(Json(show(&pools, &request, story)))
 }
 
-pub(crate) fn show(pools: &Pools, request: &Parts, story: WithdrawalStory) -> WithdrawalJson {
+pub(crate) fn show(pools: &Pools, request: &Parts, story: WithdrawalDetails) -> WithdrawalJson {
     let link = link::to(&path(&story.withdrawal.id), request, pools.app.local_addr);
     WithdrawalJson::of(story, link)
 }

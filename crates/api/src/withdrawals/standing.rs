@@ -1,7 +1,7 @@
 use std::fmt;
 
 use grid_batch_core::BatchState;
-use grid_batch_store::WithdrawalStory;
+use grid_batch_store::WithdrawalDetails;
 
 /// Where a withdrawal stands, as clients are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) enum Standing {
 }
 
 impl Standing {
-    pub(crate) fn of(story: &WithdrawalStory) -> Self {
+    pub(crate) fn of(story: &WithdrawalDetails) -> Self {
         match story.batch.held {
             Some(_) => Self::Held,
             None => story.batch.progress.state.into(),

@@ -5,8 +5,8 @@ use axum::{
     extract::{Request, State},
     http::StatusCode,
 };
-use grid_batch_core::WithdrawalId;
-use grid_batch_store::{Cancelled, Retried, Store, WithdrawalStory};
+use grid_batch_store::{Cancelled, Retried, Store, WithdrawalDetails};
+use grid_batch_withdrawals::WithdrawalId;
 
 use crate::{
     error::ApiError,
@@ -48,7 +48,7 @@ fn write_retry(
     store: &Store,
     stored: &Stored,
     id: &WithdrawalId,
-) -> Result<WithdrawalStory, ApiError> {
+) -> Result<WithdrawalDetails, ApiError> {
     match store.retry_withdrawal(id).map_err(ApiError::not_written)? {
         Retried::Scheduled { .. } => {
             let story = read(store, id)?;
@@ -60,7 +60,7 @@ fn write_retry(
     }
 }
 
-fn write_cancel(store: &Store, id: &WithdrawalId) -> Result<WithdrawalStory, ApiError> {
+fn write_cancel(store: &Store, id: &WithdrawalId) -> Result<WithdrawalDetails, ApiError> {
     match store.cancel_withdrawal(id).map_err(ApiError::not_written)? {
         Cancelled::Noted { .. } => read(store, id),
         Cancelled::Ended { state } => Err(ApiError::Ended(state.into())),
@@ -68,6 +68,6 @@ fn write_cancel(store: &Store, id: &WithdrawalId) -> Result<WithdrawalStory, Api
     }
 }
 
-fn read(store: &Store, id: &WithdrawalId) -> Result<WithdrawalStory, ApiError> {
+fn read(store: &Store, id: &WithdrawalId) -> Result<WithdrawalDetails, ApiError> {
     store.withdrawal(id).map_err(ApiError::not_written)?.ok_or(ApiError::NoWithdrawal(*id))
 }

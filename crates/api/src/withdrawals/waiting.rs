@@ -1,10 +1,10 @@
-use grid_batch_core::Held;
-use grid_batch_store::WithdrawalStory;
+use grid_batch_core::Hold;
+use grid_batch_store::WithdrawalDetails;
 
 use crate::{time::rfc3339, withdrawals::standing::Standing};
 
 /// What a withdrawal waits for, for people; nothing, where it has ended.
-pub(crate) fn waits_for(story: &WithdrawalStory) -> Option<String> {
+pub(crate) fn waits_for(story: &WithdrawalDetails) -> Option<String> {
     let seen = story.nonce.as_ref().and_then(|nonce| nonce.note.as_deref());
     let waits_for = match Standing::of(story) {
         Standing::Withdrawn | Standing::Failed => return None,
@@ -22,8 +22,8 @@ pub(crate) fn waits_for(story: &WithdrawalStory) -> Option<String> {
     }
 }
 
-fn for_a_person(story: &WithdrawalStory, seen: Option<&str>) -> String {
-    let Some(Held { reason, .. }) = &story.batch.held else { return String::new() };
+fn for_a_person(story: &WithdrawalDetails, seen: Option<&str>) -> String {
+    let Some(Hold { reason, .. }) = &story.batch.held else { return String::new() };
     match seen {
         Some(seen) => format!("{reason} ({seen})"),
         None => reason.clone(),
@@ -39,7 +39,7 @@ fn for_its_turn(ahead: Option<u64>) -> String {
     }
 }
 
-fn for_a_gate(story: &WithdrawalStory) -> String {
+fn for_a_gate(story: &WithdrawalDetails) -> String {
     let reason = story.batch.last_error.as_deref().unwrap_or("to be tried again");
     match story.batch.next_try_at {
         Some(time) => format!("{reason}; it is looked at again at {}", rfc3339(time)),

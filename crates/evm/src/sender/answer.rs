@@ -20,7 +20,7 @@ pub(crate) fn refused(reason: impl Display) -> SubmissionAnswer {
 }
 
 pub(crate) fn unknown(reason: impl Display) -> SubmissionAnswer {
-    because(Outcome::Unknown, reason)
+    because(Outcome::Ambiguous, reason)
 }
 
 pub(crate) fn parked(reason: impl Display, retry_after: Duration) -> SubmissionAnswer {

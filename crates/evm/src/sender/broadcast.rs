@@ -1,4 +1,5 @@
-use grid_batch_core::{NewSigned, Outcome, SubmissionAnswer};
+use grid_batch_core::{Outcome, SubmissionAnswer};
+use grid_batch_withdrawals::NewSignedTransaction;
 use log::warn;
 
 use crate::{
@@ -9,7 +10,7 @@ use crate::{
 
 impl Task<'_> {
     /// Sends what is signed and stored.
-    pub(crate) async fn broadcast(&self, signed: &NewSigned) -> SubmissionAnswer {
+    pub(crate) async fn broadcast(&self, signed: &NewSignedTransaction) -> SubmissionAnswer {
         let sent = self.node.send_raw(&signed.bytes).await;
         let error = sent.as_ref().err().map(ToString::to_string);
         if let Err(error) = self.shared.records.mark_sent(signed.hash, error).await {
@@ -37,7 +38,7 @@ fn outcome_of(error: &NodeError) -> Outcome {
         NodeError::Rpc { message, .. } => Refusal::of(message),
         NodeError::Address(_) => return Outcome::Refused,
         NodeError::NotSent(_) => return Outcome::NotSent,
-        _ => return Outcome::Unknown,
+        _ => return Outcome::Ambiguous,
     };
     match refusal {
         // What replaces too cheaply stands behind another with its nonce.
@@ -46,7 +47,7 @@ fn outcome_of(error: &NodeError) -> Outcome {
         // The node has no room, or lags behind: it certainly did not take it.
         Refusal::NonceTooHigh | Refusal::Busy => Outcome::Busy,
         // One of ours was mined, or somebody else used the nonce: the readers find out.
-        Refusal::NonceTooLow | Refusal::Unsure => Outcome::Unknown,
+        Refusal::NonceTooLow | Refusal::Unsure => Outcome::Ambiguous,
     }
 }
 
@@ -60,11 +61,11 @@ mod tests {
         for (error, outcome) in [
             (NodeError::Address(text()), Outcome::Refused),
             (NodeError::NotSent(text()), Outcome::NotSent),
-            (NodeError::NoAnswer(text()), Outcome::Unknown),
-            (NodeError::Busy { status: 429, retry_after: None, text: text() }, Outcome::Unknown),
-            (NodeError::Status { status: 401, text: text() }, Outcome::Unknown),
-            (NodeError::Answer(text()), Outcome::Unknown),
-            (NodeError::Rpc { code: 3, message: text(), data: None }, Outcome::Unknown),
+            (NodeError::NoAnswer(text()), Outcome::Ambiguous),
+            (NodeError::Busy { status: 429, retry_after: None, text: text() }, Outcome::Ambiguous),
+            (NodeError::Status { status: 401, text: text() }, Outcome::Ambiguous),
+            (NodeError::Answer(text()), Outcome::Ambiguous),
+            (NodeError::Rpc { code: 3, message: text(), data: None }, Outcome::Ambiguous),
         ] {
             assert_eq!(outcome_of(&error), outcome, "{error:?}");
         }

@@ -1,4 +1,5 @@
-use grid_batch_core::{OpenNonce, Payment, Spent, SubmissionAnswer};
+use grid_batch_core::SubmissionAnswer;
+use grid_batch_withdrawals::{AssignedNonce, NonceOutcome, Payment};
 
 use crate::sender::answer;
 
@@ -8,7 +9,7 @@ pub(crate) enum Course<'a> {
     /// It has no nonce: take one, and sign.
     First,
     /// Go on with the nonce that it has.
-    Again(&'a OpenNonce),
+    Again(&'a AssignedNonce),
     /// Nothing.
     Ended(SubmissionAnswer),
 }
@@ -17,11 +18,11 @@ pub(crate) fn course_of(payment: &Payment) -> Course<'_> {
     let Some(open) = &payment.open else { return first(payment) };
     match open.spent {
         None => Course::Again(open),
-        Some(Spent::Elsewhere) => first(payment),
+        Some(NonceOutcome::UsedElsewhere) => first(payment),
         // The one who reads statuses ends it.
-        Some(Spent::Withdrawn { .. }) => Course::Ended(answer::accepted()),
-        Some(Spent::Reverted) => rejected("the pool refused the withdrawal"),
-        Some(Spent::Cancelled) => rejected("the withdrawal was cancelled"),
+        Some(NonceOutcome::Withdrawn { .. }) => Course::Ended(answer::accepted()),
+        Some(NonceOutcome::Reverted) => rejected("the pool refused the withdrawal"),
+        Some(NonceOutcome::Cancelled) => rejected("the withdrawal was cancelled"),
     }
 }
 
@@ -38,11 +39,12 @@ fn rejected(reason: &str) -> Course<'static> {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{Outcome, Timestamp, WithdrawalId};
+    use grid_batch_core::{Outcome, Timestamp};
+    use grid_batch_withdrawals::WithdrawalId;
 
     use super::*;
 
-    fn payment(cancelled: bool, open: Option<Option<Spent>>) -> Payment {
+    fn payment(cancelled: bool, open: Option<Option<NonceOutcome>>) -> Payment {
         Payment {
             withdrawal_id: WithdrawalId::from_bytes([1; 16]),
             generation: 1,
@@ -50,7 +52,7 @@ mod tests {
             beneficiary: String::new(),
             amount: String::new(),
             cancelled,
-            open: open.map(|spent| OpenNonce {
+            open: open.map(|spent| AssignedNonce {
                 nonce: 7,
                 generation: 1,
                 taken_at: Timestamp::default(),
@@ -65,12 +67,15 @@ mod tests {
     #[test]
     fn a_nonce_is_taken_where_there_is_none_or_it_was_lost() {
         assert_eq!(course_of(&payment(false, None)), Course::First);
-        assert_eq!(course_of(&payment(false, Some(Some(Spent::Elsewhere)))), Course::First);
+        assert_eq!(
+            course_of(&payment(false, Some(Some(NonceOutcome::UsedElsewhere)))),
+            Course::First
+        );
     }
 
     #[test]
     fn what_is_cancelled_before_anything_is_signed_ends() {
-        for open in [None, Some(Some(Spent::Elsewhere))] {
+        for open in [None, Some(Some(NonceOutcome::UsedElsewhere))] {
             let payment = payment(true, open);
             let Course::Ended(answer) = course_of(&payment) else { panic!("{payment:?}") };
             assert_eq!(answer.outcome, Outcome::Rejected, "{payment:?}");
@@ -87,10 +92,10 @@ mod tests {
 
     #[test]
     fn nothing_is_sent_for_what_has_ended() {
-        let withdrawn = Spent::Withdrawn { withdrawal_id: "1".to_owned() };
+        let withdrawn = NonceOutcome::Withdrawn { withdrawal_id: "1".to_owned() };
         for (cancelled, open, outcome) in [
-            (false, Some(Some(Spent::Reverted)), Outcome::Rejected),
-            (true, Some(Some(Spent::Cancelled)), Outcome::Rejected),
+            (false, Some(Some(NonceOutcome::Reverted)), Outcome::Rejected),
+            (true, Some(Some(NonceOutcome::Cancelled)), Outcome::Rejected),
             (true, Some(Some(withdrawn)), Outcome::Accepted),
         ] {
             let payment = payment(cancelled, open);

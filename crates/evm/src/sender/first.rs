@@ -1,4 +1,5 @@
-use grid_batch_core::{NewSigned, SubmissionAnswer};
+use grid_batch_core::SubmissionAnswer;
+use grid_batch_withdrawals::NewSignedTransaction;
 use log::warn;
 
 use crate::{
@@ -22,7 +23,7 @@ impl Task<'_> {
         let gas_limit = self.simulate(&proposal).await?;
         self.pass_funds_gate(gas_limit, &bid).await?;
         let count = self.believed_count().await?;
-        let signed = self.sign_first(count, bid, gas_limit, proposal).await?;
+        let signed = self.assign_nonce(count, bid, gas_limit, proposal).await?;
         self.send_before(count, signed.nonce).await?;
         Ok(self.broadcast(&signed).await)
     }
@@ -70,19 +71,19 @@ impl Task<'_> {
         count.map(Some).map_err(answer::without_node)
     }
 
-    async fn sign_first(
+    async fn assign_nonce(
         &self,
         at_least: u64,
         bid: Bid,
         gas_limit: u64,
         Proposal { pool: to, data }: Proposal,
-    ) -> Step<NewSigned> {
+    ) -> Step<NewSignedTransaction> {
         let (key, chain_id) = (self.key()?.clone(), self.shared.chain_id);
         let sign = move |nonce| {
             let draft = Draft { chain_id, nonce, gas_limit, to, data: data.clone() };
             Ok(sign(&key, &draft, &bid))
         };
-        self.stored(self.shared.records.sign_first(&self.turn, at_least, sign).await)
+        self.stored(self.shared.records.assign_nonce(&self.turn, at_least, sign).await)
     }
 }
 

@@ -1,4 +1,4 @@
-use grid_batch_core::NewSigned;
+use grid_batch_withdrawals::NewSignedTransaction;
 use log::{debug, warn};
 
 use crate::{
@@ -23,7 +23,7 @@ impl Task<'_> {
         if first >= nonce {
             return Ok(());
         }
-        let offered = self.shared.records.signed_from(self.service_id(), first).await;
+        let offered = self.shared.records.transactions_from(self.service_id(), first).await;
         let offered = offered.map_err(answer::without_store)?;
         for nonce in first..nonce {
             let offered = offered.iter().find(|signed| signed.nonce == nonce);
@@ -37,7 +37,11 @@ impl Task<'_> {
 
     /// Something new that only uses the nonce up, where nothing that may be sent has it, or only what
     /// uses it up and would not be taken today. Where it cannot be signed now, it can later.
-    async fn filler(&self, nonce: u64, offered: Option<&NewSigned>) -> Step<Option<NewSigned>> {
+    async fn filler(
+        &self,
+        nonce: u64,
+        offered: Option<&NewSignedTransaction>,
+    ) -> Step<Option<NewSignedTransaction>> {
         if offered.is_some_and(|signed| !signed.cancels) {
             return Ok(None);
         }
@@ -48,7 +52,7 @@ impl Task<'_> {
         };
         let chain_id = self.shared.chain_id;
         let sign = move |nonce| Ok(fill(&key, chain_id, nonce, gas_limit, &bid));
-        let filler = self.shared.records.sign_filler(&self.turn, nonce, sign).await;
+        let filler = self.shared.records.fill_nonce(&self.turn, nonce, sign).await;
         let filler = filler.map_err(answer::without_store)?.map(|filler| filler.signed);
         if filler.is_some() {
             warn!(
@@ -59,7 +63,7 @@ impl Task<'_> {
         Ok(filler)
     }
 
-    async fn filler_bid(&self, offered: Option<&NewSigned>) -> Step<Option<Bid>> {
+    async fn filler_bid(&self, offered: Option<&NewSignedTransaction>) -> Step<Option<Bid>> {
         let cap = self.cap(self.proposal()?.pool);
         let Ok(quote) = self.quote().await else { return Ok(None) };
         Ok(match offered {

@@ -1,5 +1,6 @@
 use alloy_primitives::B256;
-use grid_batch_core::{BatchResult, NewSigned, SignedTransaction};
+use grid_batch_core::BatchResult;
+use grid_batch_withdrawals::{NewSignedTransaction, SignedTransaction};
 use log::info;
 
 use crate::{
@@ -12,7 +13,10 @@ use crate::{
 
 impl Task<'_> {
     /// What was signed, where it was this submission's turn to sign: from here on it may be seen.
-    pub(crate) fn stored(&self, signed: BatchResult<Option<SignedTransaction>>) -> Step<NewSigned> {
+    pub(crate) fn stored(
+        &self,
+        signed: BatchResult<Option<SignedTransaction>>,
+    ) -> Step<NewSignedTransaction> {
         let Some(SignedTransaction { signed, .. }) = signed.map_err(answer::without_store)? else {
             return Err(answer::unknown("it is not this submission's turn to sign any more"));
         };

@@ -1,7 +1,8 @@
 use std::fmt::Display;
 
 use alloy_primitives::Address;
-use grid_batch_core::{HeaderId, Payment, ScopeId, ServiceId, Submission, SubmissionAnswer, Turn};
+use grid_batch_core::{HeaderId, ScopeId, ServiceId, Submission, SubmissionAnswer};
+use grid_batch_withdrawals::{BatchAttempt, Payment};
 
 use crate::{
     AccountScopeId, GasAdminKey,
@@ -15,7 +16,7 @@ use crate::{
 pub(crate) struct Task<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) node: Node,
-    pub(crate) turn: Turn,
+    pub(crate) turn: BatchAttempt,
     pub(crate) admin: Address,
     pub(crate) payment: Payment,
 }
@@ -78,10 +79,14 @@ impl<'a> Task<'a> {
     }
 }
 
-fn turn_of(submission: &Submission<AccountScopeId>) -> Step<Turn> {
+fn turn_of(submission: &Submission<AccountScopeId>) -> Step<BatchAttempt> {
     let batch_id: HeaderId = submission.batch_header().parse().map_err(answer::rejected)?;
-    let Some(ticket) = submission.ticket() else {
-        return Err(answer::refused("the batch has no ticket; nothing is signed without one"));
+    let Some(attempt_id) = submission.attempt_id() else {
+        return Err(answer::refused("the batch has no attempt_id; nothing is signed without one"));
     };
-    Ok(Turn { service_id: submission.scope_id().service_id().clone(), batch_id, ticket })
+    Ok(BatchAttempt {
+        service_id: submission.scope_id().service_id().clone(),
+        batch_id,
+        attempt_id,
+    })
 }

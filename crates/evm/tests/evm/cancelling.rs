@@ -1,5 +1,6 @@
-use grid_batch_core::{Evidence, LedgerStatus, Outcome, Spent};
+use grid_batch_core::{Evidence, LedgerStatus, Outcome};
 use grid_batch_test_chain::Fault;
+use grid_batch_withdrawals::NonceOutcome;
 use serde_json::json;
 
 use crate::world::{SEND, World};
@@ -30,7 +31,7 @@ async fn a_cancellation_that_is_mined_uses_up_the_nonce_and_pays_nobody() {
     let why = "cancelled in block 2, before the pool was asked";
     assert_eq!(world.why_invalid(id).await, why);
     let open = world.nonce(id);
-    assert_eq!((open.nonce, open.spent), (0, Some(Spent::Cancelled)));
+    assert_eq!((open.nonce, open.spent), (0, Some(NonceOutcome::Cancelled)));
     assert_eq!(world.polls(), []);
     // The next one is not held up.
     let next = world.waiting().await;
@@ -62,7 +63,7 @@ async fn a_cancellation_that_loses_the_race_leaves_the_withdrawal_made() {
     world.mine(1);
     assert_eq!(world.status(id).await, LedgerStatus::Committed);
     let withdrawal_id = "1".to_owned();
-    assert_eq!(world.nonce(id).spent, Some(Spent::Withdrawn { withdrawal_id }));
+    assert_eq!(world.nonce(id).spent, Some(NonceOutcome::Withdrawn { withdrawal_id }));
 }
 
 #[tokio::test]

@@ -1,10 +1,9 @@
 //! Somebody else uses the gas admin's key.
 
 use alloy_primitives::hex;
-use grid_batch_core::{
-    Evidence, LedgerStatus, Outcome, ScopeId, SigningStore, Spent, WithdrawalId,
-};
+use grid_batch_core::{Evidence, LedgerStatus, Outcome, ScopeId};
 use grid_batch_test_chain::Fault;
+use grid_batch_withdrawals::{NonceOutcome, SigningStore, WithdrawalId};
 use serde_json::json;
 
 use crate::world::{SEND, World};
@@ -36,9 +35,9 @@ async fn the_next_nonce_is_the_chains_where_others_have_used_the_key_before() {
 async fn a_nonce_that_was_used_elsewhere_is_never_replaced_by_itself() {
     let (world, id) = one_whose_nonce_is_gone(1).await;
     for _ in 0..5 {
-        assert_eq!(world.status(id).await, LedgerStatus::Unknown);
+        assert_eq!(world.status(id).await, LedgerStatus::NotReported);
         assert_eq!(world.evidence(id).await, Evidence::Inconclusive);
-        assert_eq!(world.outcome(id).await, Outcome::Unknown);
+        assert_eq!(world.outcome(id).await, Outcome::Ambiguous);
         world.mine(10);
     }
     let open = world.nonce(id);
@@ -55,10 +54,10 @@ async fn a_nonce_that_was_used_elsewhere_is_never_replaced_by_itself() {
 #[tokio::test]
 async fn a_person_has_it_tried_anew_and_it_takes_another_nonce_when_the_loss_is_final() {
     let (world, id) = one_whose_nonce_is_gone(3).await;
-    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
+    assert_eq!(world.status(id).await, LedgerStatus::NotReported);
     world.try_anew(id);
     for _ in 0..2 {
-        assert_eq!(world.outcome(id).await, Outcome::Unknown);
+        assert_eq!(world.outcome(id).await, Outcome::Ambiguous);
         assert_eq!(world.evidence(id).await, Evidence::Inconclusive);
         assert_eq!(world.nonce(id).nonce, 0);
         world.mine(1);
@@ -68,8 +67,8 @@ async fn a_person_has_it_tried_anew_and_it_takes_another_nonce_when_the_loss_is_
     world.mine(3);
     assert_eq!(world.status(id).await, LedgerStatus::Committed);
     let spent: Vec<_> = world.store.nonces(id).into_iter().map(|it| (it.nonce, it.spent)).collect();
-    let made = Spent::Withdrawn { withdrawal_id: "1".to_owned() };
-    assert_eq!(spent, [(0, Some(Spent::Elsewhere)), (1, Some(made))]);
+    let made = NonceOutcome::Withdrawn { withdrawal_id: "1".to_owned() };
+    assert_eq!(spent, [(0, Some(NonceOutcome::UsedElsewhere)), (1, Some(made))]);
     assert_eq!(world.polls().len(), 1);
 }
 
@@ -88,7 +87,7 @@ async fn what_is_tried_anew_keeps_a_nonce_that_is_not_lost() {
 #[tokio::test]
 async fn a_node_that_fails_proves_no_loss() {
     let (world, id) = one_whose_nonce_is_gone(1).await;
-    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
+    assert_eq!(world.status(id).await, LedgerStatus::NotReported);
     world.try_anew(id);
     for (method, fault) in [
         ("eth_getTransactionReceipt", Fault::status(500)),
@@ -110,14 +109,14 @@ async fn without_the_transaction_that_used_it_no_nonce_is_lost() {
     let (world, id) = one_whose_nonce_is_gone(1).await;
     world.mine(5);
     world.proxy.set("eth_getBlockByNumber", Fault::Null);
-    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
+    assert_eq!(world.status(id).await, LedgerStatus::NotReported);
     world.try_anew(id);
     world.proxy.clear();
     assert_eq!(world.evidence(id).await, Evidence::Inconclusive);
-    assert_eq!(world.outcome(id).await, Outcome::Unknown);
+    assert_eq!(world.outcome(id).await, Outcome::Ambiguous);
     assert_eq!(world.nonce(id).used_by, None);
     // Seen at the next look.
-    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
+    assert_eq!(world.status(id).await, LedgerStatus::NotReported);
     assert_eq!(world.evidence(id).await, Evidence::Repeatable);
     world.accept(id).await;
 }
@@ -128,10 +127,10 @@ async fn a_transaction_with_another_nonce_proves_no_loss() {
     world.use_the_key_elsewhere();
     let block = world.chain.rpc("eth_getBlockByNumber", json!(["latest", false])).unwrap();
     let hash = hex::decode_to_array(block["transactions"][0].as_str().unwrap()).unwrap();
-    world.store.note_use(world.scope().service_id(), 0, &hash).unwrap();
+    world.store.record_foreign_use(world.scope().service_id(), 0, &hash).unwrap();
     world.try_anew(id);
     assert_eq!(world.evidence(id).await, Evidence::Inconclusive);
-    assert_eq!(world.outcome(id).await, Outcome::Unknown);
+    assert_eq!(world.outcome(id).await, Outcome::Ambiguous);
     assert_eq!(world.nonce(id).spent, None);
 }
 
@@ -140,7 +139,7 @@ async fn what_used_it_long_ago_is_found_all_the_same() {
     let (world, id) = one_whose_nonce_is_gone(3).await;
     let used_by = world.chain.rpc("eth_getBlockByNumber", json!(["latest", false])).unwrap();
     world.mine(77);
-    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
+    assert_eq!(world.status(id).await, LedgerStatus::NotReported);
     let found = hex::encode_prefixed(world.nonce(id).used_by.unwrap());
     assert_eq!(used_by["transactions"], json!([found]));
 }
@@ -148,7 +147,7 @@ async fn what_used_it_long_ago_is_found_all_the_same() {
 #[tokio::test]
 async fn what_used_it_and_vanished_proves_no_loss() {
     let (world, id) = one_whose_nonce_is_gone(3).await;
-    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
+    assert_eq!(world.status(id).await, LedgerStatus::NotReported);
     let first = world.nonce(id).used_by.unwrap();
     world.chain.reorg(1).unwrap();
     world.try_anew(id);
@@ -159,7 +158,7 @@ async fn what_used_it_and_vanished_proves_no_loss() {
     world.use_the_key_elsewhere_for(2);
     world.mine(2);
     assert_eq!(world.evidence(id).await, Evidence::Inconclusive);
-    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
+    assert_eq!(world.status(id).await, LedgerStatus::NotReported);
     assert_ne!(world.nonce(id).used_by.unwrap(), first);
     assert_eq!(world.evidence(id).await, Evidence::Repeatable);
 }
@@ -167,7 +166,7 @@ async fn what_used_it_and_vanished_proves_no_loss() {
 #[tokio::test]
 async fn what_a_person_has_found_invalid_is_not_paid_when_the_other_vanishes() {
     let (world, id) = one_whose_nonce_is_gone(3).await;
-    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
+    assert_eq!(world.status(id).await, LedgerStatus::NotReported);
     world.store.decide_invalid(id);
     world.chain.reorg(1).unwrap();
     let next = world.waiting().await;

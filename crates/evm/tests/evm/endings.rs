@@ -1,5 +1,6 @@
-use grid_batch_core::{Evidence, LedgerStatus, Outcome, Spent};
+use grid_batch_core::{Evidence, LedgerStatus, Outcome};
 use grid_batch_test_chain::Pool;
+use grid_batch_withdrawals::NonceOutcome;
 use serde_json::json;
 
 use crate::world::{SEND, World};
@@ -8,8 +9,8 @@ fn world_of_three_confirmations() -> World {
     World::with_options(|options| options.confirmations = 3)
 }
 
-fn made(withdrawal_id: &str) -> Option<Spent> {
-    Some(Spent::Withdrawn { withdrawal_id: withdrawal_id.to_owned() })
+fn made(withdrawal_id: &str) -> Option<NonceOutcome> {
+    Some(NonceOutcome::Withdrawn { withdrawal_id: withdrawal_id.to_owned() })
 }
 
 /// From now on the pool is another contract.
@@ -54,7 +55,7 @@ async fn what_a_reorganisation_undoes_is_sent_again_byte_by_byte() {
     world.mine(1);
     assert_eq!(world.status(id).await, LedgerStatus::Valid);
     world.chain.reorg(1).unwrap();
-    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
+    assert_eq!(world.status(id).await, LedgerStatus::NotReported);
     assert_eq!(world.nonce(id).note, None);
     assert_eq!(world.evidence(id).await, Evidence::Repeatable);
     world.accept(id).await;
@@ -88,7 +89,7 @@ async fn what_the_pool_refuses_when_it_is_mined_is_invalid_in_its_words() {
     world.mine(2);
     let why = "the pool refused the withdrawal in block 2: not the owner";
     assert_eq!(world.why_invalid(id).await, why);
-    assert_eq!(world.nonce(id).spent, Some(Spent::Reverted));
+    assert_eq!(world.nonce(id).spent, Some(NonceOutcome::Reverted));
     // The same when it was written down, and the status was not.
     assert_eq!(world.why_invalid(id).await, why);
     assert_eq!(world.evidence(id).await, Evidence::Present);
@@ -124,7 +125,7 @@ async fn a_refused_withdrawal_that_is_tried_anew_takes_another_nonce() {
     world.mine(1);
     assert_eq!(world.status(id).await, LedgerStatus::Committed);
     let spent: Vec<_> = world.store.nonces(id).into_iter().map(|it| (it.nonce, it.spent)).collect();
-    assert_eq!(spent, [(0, Some(Spent::Reverted)), (1, made("1"))]);
+    assert_eq!(spent, [(0, Some(NonceOutcome::Reverted)), (1, made("1"))]);
 }
 
 #[tokio::test]
@@ -149,6 +150,6 @@ async fn what_was_mined_without_a_word_of_the_pool_waits_for_a_person() {
 async fn of_what_was_never_signed_nothing_is_known() {
     let world = World::new();
     let id = world.schedule("500");
-    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
+    assert_eq!(world.status(id).await, LedgerStatus::NotReported);
     assert_eq!(world.evidence(id).await, Evidence::Repeatable);
 }

@@ -1,8 +1,9 @@
 //! Nonces with which nothing may be sent any more, before those that wait.
 
-use grid_batch_core::{LedgerStatus, Outcome, WithdrawalId};
+use grid_batch_core::{LedgerStatus, Outcome};
 use grid_batch_evm::EvmOptions;
 use grid_batch_test_chain::Fault;
+use grid_batch_withdrawals::WithdrawalId;
 use serde_json::{Value, json};
 
 use crate::world::{SEND, World};
@@ -142,7 +143,7 @@ async fn no_gap_is_filled_above_the_cap_or_without_a_price_or_a_key() {
 #[tokio::test]
 async fn a_gap_that_the_store_does_not_fill_is_filled_later() {
     let (world, id) = behind_a_gap(|_| {}).await;
-    world.store.fail("sign_filler");
+    world.store.fail("fill_nonce");
     assert_eq!(world.outcome(id).await, Outcome::NotSent);
     world.store.fail(None);
     assert_eq!(world.follow(id, 2).await, LedgerStatus::Committed);

@@ -1,8 +1,9 @@
 use std::time::Duration;
 
-use grid_batch_core::{LedgerStatus, Outcome, SubmissionAnswer, WithdrawalId};
+use grid_batch_core::{LedgerStatus, Outcome, SubmissionAnswer};
 use grid_batch_evm::{EvmOptions, GasPrice, OracleOptions};
 use grid_batch_test_chain::Fault;
+use grid_batch_withdrawals::WithdrawalId;
 use serde_json::json;
 
 use crate::{

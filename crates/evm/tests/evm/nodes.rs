@@ -48,7 +48,7 @@ async fn one_node_that_shows_what_used_a_nonce_is_enough() {
     assert_eq!(world.status(id).await, LedgerStatus::Pending);
     world.chain.drop_transaction(&world.hashes(id)[0]).unwrap();
     world.use_the_key_elsewhere();
-    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
+    assert_eq!(world.status(id).await, LedgerStatus::NotReported);
     world.try_anew(id);
     assert_eq!(world.evidence(id).await, Evidence::Repeatable);
     world.accept(id).await;
@@ -64,7 +64,7 @@ async fn what_one_node_has_forgotten_another_shows() {
     world.chain.drop_transaction(&world.hashes(id)[0]).unwrap();
     world.use_the_key_elsewhere();
     forgetful.set("eth_getBlockByNumber", Fault::answer("header not found"));
-    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
+    assert_eq!(world.status(id).await, LedgerStatus::NotReported);
     assert!(world.nonce(id).used_by.is_some());
     world.try_anew(id);
     assert_eq!(world.evidence(id).await, Evidence::Repeatable);
@@ -84,7 +84,7 @@ async fn a_node_of_another_chain_shows_nothing_of_ours() {
     world.chain.drop_transaction(&world.hashes(id)[0]).unwrap();
     world.use_the_key_elsewhere();
     world.proxy.set("eth_getBlockByNumber", Fault::Null);
-    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
+    assert_eq!(world.status(id).await, LedgerStatus::NotReported);
     assert_eq!(world.nonce(id).used_by, None);
     world.know_nodes(&[other.proxy.url()]);
     let error = world.report(id).await.unwrap_err().to_string();

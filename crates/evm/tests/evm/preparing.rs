@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{
-    Outcome, Submission, SubmissionAnswer, SubmissionSender, Ticket, WithdrawalId,
-};
+use grid_batch_core::{AttemptId, Outcome, Submission, SubmissionAnswer, SubmissionSender};
 use grid_batch_http::HttpOptions;
 use grid_batch_test_chain::{Fault, FaultProxy, Pool};
+use grid_batch_withdrawals::WithdrawalId;
 use serde_json::json;
 
 use crate::world::{SEND, World, key_of};
@@ -98,7 +97,7 @@ async fn a_batch_of_no_withdrawal_is_rejected() {
     let world = World::new();
     let id = WithdrawalId::from_bytes([9; 16]);
     let batch = Submission::new(id.batch_id(1).to_string(), world.scope(), Vec::new());
-    let batch = batch.with_ticket(Ticket { attempt: 1, epoch: 1 });
+    let batch = batch.with_attempt_id(AttemptId { attempt: 1, epoch: 1 });
     let answer = world.evm.sender().send(world.proxy.url(), &batch).await;
     let why = "no withdrawal belongs to this batch";
     assert_ended(&world, id, &answer, Outcome::Rejected, why);
@@ -110,7 +109,7 @@ async fn a_batch_without_a_ticket_is_refused() {
     let id = world.schedule("500");
     let batch = Submission::new(id.batch_id(1).to_string(), world.scope(), Vec::new());
     let answer = world.evm.sender().send(world.proxy.url(), &batch).await;
-    assert_ended(&world, id, &answer, Outcome::Refused, "the batch has no ticket");
+    assert_ended(&world, id, &answer, Outcome::Refused, "the batch has no attempt_id");
 }
 
 #[tokio::test]

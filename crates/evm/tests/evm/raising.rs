@@ -1,9 +1,10 @@
 use std::time::Duration;
 
 use alloy_primitives::hex;
-use grid_batch_core::{Evidence, LedgerStatus, Outcome, WithdrawalId};
+use grid_batch_core::{Evidence, LedgerStatus, Outcome};
 use grid_batch_evm::EvmOptions;
 use grid_batch_test_chain::Fault;
+use grid_batch_withdrawals::WithdrawalId;
 use serde_json::json;
 
 use crate::world::{RESEND_AFTER, SEND, World};

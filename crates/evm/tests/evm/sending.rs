@@ -1,8 +1,9 @@
 use std::time::Duration;
 
-use grid_batch_core::{Evidence, LedgerStatus, Outcome, Spent, SubmissionSender, WithdrawalId};
+use grid_batch_core::{Evidence, LedgerStatus, Outcome, SubmissionSender};
 use grid_batch_http::HttpOptions;
 use grid_batch_test_chain::{Fault, Stop};
+use grid_batch_withdrawals::{NonceOutcome, WithdrawalId};
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
@@ -35,7 +36,7 @@ async fn assert_withdrawn_once(world: &World, id: WithdrawalId) {
     world.mine(1);
     assert_eq!(world.status(id).await, LedgerStatus::Committed);
     let withdrawal_id = "1".to_owned();
-    assert_eq!(world.nonce(id).spent, Some(Spent::Withdrawn { withdrawal_id }));
+    assert_eq!(world.nonce(id).spent, Some(NonceOutcome::Withdrawn { withdrawal_id }));
     assert_eq!(world.polls().len(), 1);
 }
 
@@ -110,7 +111,7 @@ async fn a_lost_answer_is_unknown_and_the_receipt_is_found() {
     let world = World::new();
     world.proxy.set_next(SEND, 1, Fault::LostAnswer);
     let id = world.schedule("500");
-    assert_eq!(world.outcome(id).await, Outcome::Unknown);
+    assert_eq!(world.outcome(id).await, Outcome::Ambiguous);
     assert_withdrawn_once(&world, id).await;
 }
 
@@ -122,7 +123,7 @@ async fn a_late_answer_is_unknown() {
     });
     world.proxy.set_next(SEND, 1, Fault::Slow(Duration::from_secs(600)));
     let id = world.schedule("500");
-    assert_eq!(world.outcome(id).await, Outcome::Unknown);
+    assert_eq!(world.outcome(id).await, Outcome::Ambiguous);
     assert_withdrawn_once(&world, id).await;
 }
 
@@ -138,13 +139,13 @@ async fn what_a_node_says_of_a_transaction_has_its_outcome() {
         (Fault::answer("insufficient funds for gas * price + value"), Outcome::Parked),
         (Fault::answer("txpool is full"), Outcome::Busy),
         (Fault::answer("nonce too high"), Outcome::Busy),
-        (Fault::answer("nonce too low"), Outcome::Unknown),
-        (Fault::answer("the moon is full"), Outcome::Unknown),
-        (Fault::Null, Outcome::Unknown),
-        (Fault::status(429), Outcome::Unknown),
-        (Fault::status(502), Outcome::Unknown),
-        (Fault::status(503), Outcome::Unknown),
-        (Fault::NotForwarded, Outcome::Unknown),
+        (Fault::answer("nonce too low"), Outcome::Ambiguous),
+        (Fault::answer("the moon is full"), Outcome::Ambiguous),
+        (Fault::Null, Outcome::Ambiguous),
+        (Fault::status(429), Outcome::Ambiguous),
+        (Fault::status(502), Outcome::Ambiguous),
+        (Fault::status(503), Outcome::Ambiguous),
+        (Fault::NotForwarded, Outcome::Ambiguous),
     ] {
         world.proxy.set_next(SEND, 1, fault.clone());
         let answer = world.send(id).await;
@@ -165,7 +166,7 @@ async fn a_dropped_transaction_is_sent_again_byte_by_byte() {
     let id = world.waiting().await;
     assert_eq!(world.evidence(id).await, Evidence::Present);
     world.chain.drop_transaction(&world.hashes(id)[0]).unwrap();
-    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
+    assert_eq!(world.status(id).await, LedgerStatus::NotReported);
     assert_eq!(world.evidence(id).await, Evidence::Repeatable);
     world.accept(id).await;
     assert_eq!(world.sent(), world.hashes(id));
@@ -200,7 +201,7 @@ async fn a_late_submitter_signs_nothing() {
     let late = world.submission(id);
     world.store.hand_over(id);
     let answer = world.evm.sender().send(world.proxy.url(), &late).await;
-    assert_eq!(answer.outcome, Outcome::Unknown);
+    assert_eq!(answer.outcome, Outcome::Ambiguous);
     assert_eq!(world.store.nonces(id), []);
     assert_eq!(world.proxy.calls(SEND), 0);
 }

@@ -1,7 +1,8 @@
 //! A node that lags behind, or stands behind others that do.
 
-use grid_batch_core::{Evidence, LedgerStatus, Outcome, Spent};
+use grid_batch_core::{Evidence, LedgerStatus, Outcome};
 use grid_batch_test_chain::Fault;
+use grid_batch_withdrawals::NonceOutcome;
 
 use crate::world::World;
 
@@ -55,15 +56,15 @@ async fn where_nothing_but_the_count_is_known_nothing_is_sent_under_another_nonc
     for method in [RECEIPT, BY_HASH, BLOCK] {
         world.proxy.set(method, Fault::Null);
     }
-    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
+    assert_eq!(world.status(id).await, LedgerStatus::NotReported);
     let note = "nonce 0 is used, and no receipt of ours is shown yet".to_owned();
     assert_eq!(world.nonce(id).note, Some(note));
     assert_eq!(world.evidence(id).await, Evidence::Inconclusive);
-    assert_eq!(world.outcome(id).await, Outcome::Unknown);
+    assert_eq!(world.outcome(id).await, Outcome::Ambiguous);
     world.proxy.clear();
     assert_eq!(world.status(id).await, LedgerStatus::Committed);
     let withdrawal_id = "1".to_owned();
-    assert_eq!(world.nonce(id).spent, Some(Spent::Withdrawn { withdrawal_id }));
+    assert_eq!(world.nonce(id).spent, Some(NonceOutcome::Withdrawn { withdrawal_id }));
 }
 
 #[tokio::test]
@@ -78,7 +79,7 @@ async fn what_an_index_that_lags_behind_does_not_show_is_found_in_its_block() {
     // Not even a person's word gives it another nonce.
     world.try_anew(id);
     assert_eq!(world.evidence(id).await, Evidence::Inconclusive);
-    assert_eq!(world.outcome(id).await, Outcome::Unknown);
+    assert_eq!(world.outcome(id).await, Outcome::Ambiguous);
     world.proxy.clear();
     assert_eq!(world.status(id).await, LedgerStatus::Committed);
     assert_eq!(world.polls().len(), 1);
@@ -130,7 +131,7 @@ async fn a_receipt_of_a_block_that_is_gone_ends_nothing() {
     assert_eq!(world.status(id).await, LedgerStatus::Valid);
     world.chain.reorg(1).unwrap();
     world.mine(5);
-    assert_eq!(world.status(id).await, LedgerStatus::Unknown);
+    assert_eq!(world.status(id).await, LedgerStatus::NotReported);
     assert_eq!(world.nonce(id).spent, None);
     assert_eq!(world.evidence(id).await, Evidence::Repeatable);
 }

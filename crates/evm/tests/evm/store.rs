@@ -5,9 +5,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
-use grid_batch_core::{
-    BatchError, BatchResult, Clock, HeaderId, NewSigned, OpenNonce, Payment, ServiceId, Sign,
-    SignedTransaction, SigningStore, Spent, Ticket, Turn, WithdrawalId,
+use grid_batch_core::{AttemptId, BatchError, BatchResult, Clock, HeaderId, ServiceId};
+use grid_batch_withdrawals::{
+    AssignedNonce, BatchAttempt, NewSignedTransaction, NonceOutcome, Payment, Sign,
+    SignedTransaction, SigningStore, WithdrawalId,
 };
 
 #[derive(Debug)]
@@ -21,9 +22,9 @@ pub struct MemoryStore {
 struct Kept {
     withdrawals: HashMap<WithdrawalId, (ServiceId, Payment)>,
     /// Those without a withdrawal were only filled.
-    nonces: Vec<(ServiceId, Option<WithdrawalId>, OpenNonce)>,
+    nonces: Vec<(ServiceId, Option<WithdrawalId>, AssignedNonce)>,
     failed: HashSet<HeaderId>,
-    tickets: HashMap<HeaderId, Ticket>,
+    tickets: HashMap<HeaderId, AttemptId>,
 }
 
 impl MemoryStore {
@@ -47,13 +48,13 @@ impl MemoryStore {
     }
 
     /// Hands the withdrawal's batch to a submitter once more.
-    pub fn hand_over(&self, id: WithdrawalId) -> (HeaderId, Ticket) {
+    pub fn hand_over(&self, id: WithdrawalId) -> (HeaderId, AttemptId) {
         let mut kept = self.kept();
         let batch_id = id.batch_id(kept.withdrawals[&id].1.generation);
-        let attempt = kept.tickets.get(&batch_id).map_or(1, |ticket| ticket.attempt + 1);
-        let ticket = Ticket { attempt, epoch: 1 };
-        kept.tickets.insert(batch_id, ticket);
-        (batch_id, ticket)
+        let attempt = kept.tickets.get(&batch_id).map_or(1, |attempt_id| attempt_id.attempt + 1);
+        let attempt_id = AttemptId { attempt, epoch: 1 };
+        kept.tickets.insert(batch_id, attempt_id);
+        (batch_id, attempt_id)
     }
 
     pub fn change(&self, id: WithdrawalId, change: impl FnOnce(&mut Payment)) {
@@ -65,7 +66,7 @@ impl MemoryStore {
     }
 
     /// The nonces that a withdrawal ever had, the oldest first.
-    pub fn nonces(&self, id: WithdrawalId) -> Vec<OpenNonce> {
+    pub fn nonces(&self, id: WithdrawalId) -> Vec<AssignedNonce> {
         let kept = self.kept();
         kept.nonces
             .iter()
@@ -82,7 +83,7 @@ impl MemoryStore {
     }
 
     /// What was signed with each nonce that no withdrawal has, in order.
-    pub fn fillers(&self) -> Vec<NewSigned> {
+    pub fn fillers(&self) -> Vec<NewSignedTransaction> {
         let kept = self.kept();
         let fillers = kept.nonces.iter().filter(|(_, of, _)| of.is_none());
         fillers.flat_map(|(_, _, it)| &it.transactions).map(|it| it.signed.clone()).collect()
@@ -101,28 +102,28 @@ impl Kept {
         Some(Payment { open: self.open(&found.1), ..found.1.clone() })
     }
 
-    fn open(&self, payment: &Payment) -> Option<OpenNonce> {
+    fn open(&self, payment: &Payment) -> Option<AssignedNonce> {
         let mut nonces = self.nonces.iter().rev();
         let (_, _, last) = nonces.find(|(_, of, _)| *of == Some(payment.withdrawal_id))?;
-        let came_to_nothing = !matches!(last.spent, None | Some(Spent::Withdrawn { .. }));
+        let came_to_nothing = !matches!(last.spent, None | Some(NonceOutcome::Withdrawn { .. }));
         let is_past = came_to_nothing && last.generation < payment.generation;
         (!is_past).then(|| last.clone())
     }
 
-    fn nonce(&mut self, service_id: &ServiceId, nonce: u64) -> BatchResult<&mut OpenNonce> {
+    fn nonce(&mut self, service_id: &ServiceId, nonce: u64) -> BatchResult<&mut AssignedNonce> {
         let mut nonces = self.nonces.iter_mut();
         let found = nonces.find(|(of, _, it)| of == service_id && it.nonce == nonce);
         found.map(|(_, _, it)| it).ok_or_else(|| error("there is no such nonce"))
     }
 
     /// Whether a payment with this nonce was, or may still be, made.
-    fn may_pay(&self, withdrawal: Option<WithdrawalId>, open: &OpenNonce) -> bool {
+    fn may_pay(&self, withdrawal: Option<WithdrawalId>, open: &AssignedNonce) -> bool {
         let has_failed = |id: WithdrawalId| {
             self.failed.contains(&id.batch_id(self.withdrawals[&id].1.generation))
         };
         match open.spent {
             None => withdrawal.is_some_and(|id| !has_failed(id)),
-            Some(Spent::Withdrawn { .. }) => true,
+            Some(NonceOutcome::Withdrawn { .. }) => true,
             Some(_) => false,
         }
     }
@@ -133,8 +134,8 @@ impl Kept {
     }
 
     /// The withdrawal whose turn it is.
-    fn whose_turn(&self, turn: &Turn) -> Option<Payment> {
-        let is_present = self.tickets.get(&turn.batch_id) == Some(&turn.ticket);
+    fn whose_turn(&self, turn: &BatchAttempt) -> Option<Payment> {
+        let is_present = self.tickets.get(&turn.batch_id) == Some(&turn.attempt_id);
         is_present.then(|| self.payment(&turn.service_id, &turn.batch_id))?
     }
 }
@@ -145,16 +146,18 @@ impl SigningStore for MemoryStore {
         Ok(self.kept().payment(service_id, batch_id))
     }
 
-    fn sign_first(
+    fn assign_nonce(
         &self,
-        turn: &Turn,
+        turn: &BatchAttempt,
         at_least: u64,
         sign: &mut Sign<'_>,
     ) -> BatchResult<Option<SignedTransaction>> {
-        self.check("sign_first")?;
+        self.check("assign_nonce")?;
         let mut kept = self.kept();
         let Some(payment) = kept.whose_turn(turn) else { return Ok(None) };
-        let forbids = |spent: &Option<Spent>| matches!(spent, None | Some(Spent::Withdrawn { .. }));
+        let forbids = |spent: &Option<NonceOutcome>| {
+            matches!(spent, None | Some(NonceOutcome::Withdrawn { .. }))
+        };
         let id = payment.withdrawal_id;
         if kept.nonces.iter().any(|(_, of, it)| *of == Some(id) && forbids(&it.spent)) {
             return Ok(None);
@@ -166,8 +169,12 @@ impl SigningStore for MemoryStore {
         Ok(Some(signed))
     }
 
-    fn sign_again(&self, turn: &Turn, signed: NewSigned) -> BatchResult<Option<SignedTransaction>> {
-        self.check("sign_again")?;
+    fn replace_transaction(
+        &self,
+        turn: &BatchAttempt,
+        signed: NewSignedTransaction,
+    ) -> BatchResult<Option<SignedTransaction>> {
+        self.check("replace_transaction")?;
         let mut kept = self.kept();
         let open = kept.whose_turn(turn).and_then(|payment| payment.open);
         if !open.is_some_and(|open| open.nonce == signed.nonce && open.spent.is_none()) {
@@ -178,13 +185,13 @@ impl SigningStore for MemoryStore {
         Ok(Some(signed))
     }
 
-    fn sign_filler(
+    fn fill_nonce(
         &self,
-        turn: &Turn,
+        turn: &BatchAttempt,
         nonce: u64,
         sign: &mut Sign<'_>,
     ) -> BatchResult<Option<SignedTransaction>> {
-        self.check("sign_filler")?;
+        self.check("fill_nonce")?;
         let mut kept = self.kept();
         let open = kept.whose_turn(turn).and_then(|payment| payment.open);
         if open.is_none_or(|open| open.nonce <= nonce) {
@@ -208,10 +215,14 @@ impl SigningStore for MemoryStore {
         Ok(self.kept().next_nonce(service_id))
     }
 
-    fn signed_from(&self, service_id: &ServiceId, nonce: u64) -> BatchResult<Vec<NewSigned>> {
-        self.check("signed_from")?;
+    fn transactions_from(
+        &self,
+        service_id: &ServiceId,
+        nonce: u64,
+    ) -> BatchResult<Vec<NewSignedTransaction>> {
+        self.check("transactions_from")?;
         let kept = self.kept();
-        let offered = |(of, withdrawal, open): &(ServiceId, _, OpenNonce)| {
+        let offered = |(of, withdrawal, open): &(ServiceId, _, AssignedNonce)| {
             let may_pay = kept.may_pay(*withdrawal, open);
             let signed = open.transactions.iter().map(|it| &it.signed);
             let best = signed.max_by_key(|it| (it.cancels, it.max_fee))?;
@@ -241,13 +252,23 @@ impl SigningStore for MemoryStore {
         Ok(())
     }
 
-    fn note_use(&self, service_id: &ServiceId, nonce: u64, hash: &[u8; 32]) -> BatchResult<()> {
-        self.check("note_use")?;
+    fn record_foreign_use(
+        &self,
+        service_id: &ServiceId,
+        nonce: u64,
+        hash: &[u8; 32],
+    ) -> BatchResult<()> {
+        self.check("record_foreign_use")?;
         self.kept().nonce(service_id, nonce)?.used_by = Some(*hash);
         Ok(())
     }
 
-    fn spend(&self, service_id: &ServiceId, nonce: u64, spent: &Spent) -> BatchResult<()> {
+    fn close_nonce(
+        &self,
+        service_id: &ServiceId,
+        nonce: u64,
+        spent: &NonceOutcome,
+    ) -> BatchResult<()> {
         self.check("spend")?;
         let mut kept = self.kept();
         let open = kept.nonce(service_id, nonce)?;
@@ -261,12 +282,12 @@ impl SigningStore for MemoryStore {
     }
 }
 
-fn just_signed(signed: NewSigned, clock: &dyn Clock) -> SignedTransaction {
+fn just_signed(signed: NewSignedTransaction, clock: &dyn Clock) -> SignedTransaction {
     SignedTransaction { signed, signed_at: clock.now(), sent_at: None, last_error: None }
 }
 
-fn just_taken(generation: u32, signed: &SignedTransaction) -> OpenNonce {
-    OpenNonce {
+fn just_taken(generation: u32, signed: &SignedTransaction) -> AssignedNonce {
+    AssignedNonce {
         nonce: signed.signed.nonce,
         generation,
         taken_at: signed.signed_at,

@@ -5,11 +5,9 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{
-    LedgerStatus, Outcome, SubmissionSender,
-    mocks::{MockSigningStore, MockStatusUrlResolver},
-};
+use grid_batch_core::{LedgerStatus, Outcome, SubmissionSender, mocks::MockStatusUrlResolver};
 use grid_batch_evm::{Evm, EvmOptions};
+use grid_batch_withdrawals::mocks::MockSigningStore;
 
 use crate::world::{SEND, World};
 
@@ -17,7 +15,7 @@ use crate::world::{SEND, World};
 async fn nothing_is_sent_that_the_store_did_not_keep() {
     let world = World::new();
     let id = world.schedule("500");
-    for method in ["payment", "next_nonce", "sign_first"] {
+    for method in ["payment", "next_nonce", "assign_nonce"] {
         world.store.fail(method);
         let answer = world.send(id).await;
         assert_eq!(answer.outcome, Outcome::NotSent, "{method}");
@@ -35,7 +33,7 @@ async fn a_raise_that_the_store_did_not_keep_is_not_sent() {
     let world = World::new();
     let id = world.waiting().await;
     world.chain.set_base_fee(60).unwrap();
-    world.store.fail("sign_again");
+    world.store.fail("replace_transaction");
     assert_eq!(world.outcome(id).await, Outcome::NotSent);
     assert_eq!(world.proxy.calls(SEND), 1);
     assert_eq!(world.nonce(id).transactions.len(), 1);

@@ -10,12 +10,13 @@ use std::{
 
 use alloy_primitives::hex;
 use grid_batch_core::{
-    BatchResult, BatchState, BatchStatusReader, Doubt, Evidence, EvidenceReader, LedgerStatus,
-    ManualClock, OpenNonce, Outcome, Payment, ScopeId, ServiceId, StatusReport, StatusUrlResolver,
-    Submission, SubmissionAnswer, SubmissionSender, Ticket, Timestamp, WithdrawalId,
+    AttemptId, BatchResult, BatchState, BatchStatusReader, Evidence, EvidenceReader, LedgerStatus,
+    ManualClock, Outcome, ScopeId, ServiceId, StatusReport, StatusUrlResolver, Submission,
+    SubmissionAnswer, SubmissionSender, Timestamp, UnresolvedBatch,
 };
 use grid_batch_evm::{AccountScopeId, Evm, EvmOptions, GasAdminKey};
 use grid_batch_test_chain::{Account, Anvil, AnvilOptions, FaultProxy, Mining, Poll, Pool};
+use grid_batch_withdrawals::{AssignedNonce, Payment, WithdrawalId};
 use serde_json::{Value, json};
 
 use crate::store::MemoryStore;
@@ -139,8 +140,8 @@ impl World {
 
     /// The withdrawal's batch, as it is handed to the sender.
     pub fn submission(&self, id: WithdrawalId) -> Submission<AccountScopeId> {
-        let (batch_id, ticket) = self.store.hand_over(id);
-        Submission::new(batch_id.to_string(), self.scope(), Vec::new()).with_ticket(ticket)
+        let (batch_id, attempt_id) = self.store.hand_over(id);
+        Submission::new(batch_id.to_string(), self.scope(), Vec::new()).with_attempt_id(attempt_id)
     }
 
     pub async fn send(&self, id: WithdrawalId) -> SubmissionAnswer {
@@ -184,11 +185,11 @@ impl World {
     }
 
     pub async fn evidence(&self, id: WithdrawalId) -> Evidence {
-        let doubt = Doubt {
+        let doubt = UnresolvedBatch {
             service_id: self.service_id(),
             batch_id: id.batch_id(self.store.generation(id)),
             transaction_ids: Vec::new(),
-            ticket: Ticket { attempt: 1, epoch: 1 },
+            attempt_id: AttemptId { attempt: 1, epoch: 1 },
             state: BatchState::InDoubt,
             submitted_at: Timestamp::default(),
             since: Timestamp::default(),
@@ -232,7 +233,7 @@ impl World {
     }
 
     /// The one nonce that a withdrawal ever had.
-    pub fn nonce(&self, id: WithdrawalId) -> OpenNonce {
+    pub fn nonce(&self, id: WithdrawalId) -> AssignedNonce {
         let mut nonces = self.store.nonces(id);
         assert_eq!(nonces.len(), 1, "{nonces:?}");
         nonces.remove(0)

@@ -27,7 +27,7 @@ fn what_is_unknown_or_missing_is_not_written_and_has_been_checked() {
     let store = Store::with(&["a", "a", "a"]);
     let ledger = Arc::new(Ledger::new(|_, _| {
         answer(vec![
-            report(&batch(0), LedgerStatus::Unknown),
+            report(&batch(0), LedgerStatus::NotReported),
             report(&batch(2), LedgerStatus::Valid),
         ])
     }));

@@ -4,7 +4,7 @@ use std::{future::ready, sync::Arc, time::Duration};
 
 use grid_batch_core::{
     BatchState::{self, Absent, Committed, InDoubt, Pending, Valid},
-    Evidence, LedgerStatus, ShutdownHandle, Verdict,
+    Evidence, LedgerStatus, Resolution, ShutdownHandle,
     mocks::MockEvidenceReader,
 };
 use grid_batch_poller::{MonitorOptions, Undecided};
@@ -42,7 +42,7 @@ fn next_question(store: &Store, ledger: &Ledger, after: Duration) {
 
 #[test]
 fn a_batch_in_doubt_that_the_ledger_does_not_know_is_looked_for_at_once() {
-    let (store, ledger) = one(InDoubt, SECOND, LedgerStatus::Unknown);
+    let (store, ledger) = one(InDoubt, SECOND, LedgerStatus::NotReported);
     let running = run(with(&store, &ledger, Evidence::Committed));
     store.wait_for_state(0, Committed);
     let stats = running.counters();
@@ -52,7 +52,7 @@ fn a_batch_in_doubt_that_the_ledger_does_not_know_is_looked_for_at_once() {
 
 #[test]
 fn evidence_is_looked_for_by_service_batch_and_transactions() {
-    let (store, ledger) = one(InDoubt, SECOND, LedgerStatus::Unknown);
+    let (store, ledger) = one(InDoubt, SECOND, LedgerStatus::NotReported);
     let mut detective = MockEvidenceReader::new();
     detective
         .expect_find_evidence()
@@ -68,7 +68,7 @@ fn evidence_is_looked_for_by_service_batch_and_transactions() {
 
 #[test]
 fn without_evidence_a_doubt_stays() {
-    let (store, ledger) = one(InDoubt, HOUR * 9, LedgerStatus::Unknown);
+    let (store, ledger) = one(InDoubt, HOUR * 9, LedgerStatus::NotReported);
     let running = run(builder(&store, &ledger));
     for _ in 0..3 {
         next_question(&store, &ledger, HOUR);
@@ -109,7 +109,7 @@ fn the_doubts_of_young_batches_are_not_read() {
 
 #[test]
 fn absence_is_believed_only_after_a_time_and_then_without_waiting_for_the_pace() {
-    let (store, ledger) = one(InDoubt, SECOND, LedgerStatus::Unknown);
+    let (store, ledger) = one(InDoubt, SECOND, LedgerStatus::NotReported);
     // By the pace alone it would be asked for in an hour.
     let slow = MonitorOptions { longest_interval: HOUR, ..options() };
     let running = run(with(&store, &ledger, Evidence::Absent).with_options(slow));
@@ -118,20 +118,20 @@ fn absence_is_believed_only_after_a_time_and_then_without_waiting_for_the_pace()
     store.clock.advance(SECOND * 28);
     let looks = store.paces.get().len();
     store.paces.wait_until(|paces| paces.len() >= looks + 3);
-    assert_eq!((store.state(0), store.verdicts().len()), (InDoubt, 1));
+    assert_eq!((store.state(0), store.resolutions().len()), (InDoubt, 1));
 
     store.clock.advance(SECOND);
     store.wait_for_state(0, Absent);
     assert_eq!(running.stats().absent, 1);
     running.wait_for_shutdown().unwrap();
-    let verdicts = [Evidence::Inconclusive, Evidence::Absent].map(Verdict::Evidence);
-    assert_eq!(store.verdicts(), verdicts);
+    let resolutions = [Evidence::Inconclusive, Evidence::Absent].map(Resolution::Evidence);
+    assert_eq!(store.resolutions(), resolutions);
     assert_eq!(ledger.asked.get().len(), 1);
 }
 
 #[test]
 fn what_nothing_proves_is_held_once_and_looked_for_further() {
-    let (store, ledger) = one(InDoubt, SECOND * 119, LedgerStatus::Unknown);
+    let (store, ledger) = one(InDoubt, SECOND * 119, LedgerStatus::NotReported);
     let running = run(with(&store, &ledger, Evidence::Inconclusive));
     store.wait_for_verdicts(1);
     for count in 2..5 {
@@ -140,14 +140,14 @@ fn what_nothing_proves_is_held_once_and_looked_for_further() {
     }
     assert_eq!(running.stats().held, 1);
     running.wait_for_shutdown().unwrap();
-    let inconclusive = Verdict::Evidence(Evidence::Inconclusive);
+    let inconclusive = Resolution::Evidence(Evidence::Inconclusive);
     let reason = "in doubt for 1 h, and nothing proves whether the ledger has it; \
                   a person must decide";
     assert_eq!(
-        store.verdicts(),
+        store.resolutions(),
         [
             inconclusive.clone(),
-            Verdict::Hold(reason.to_owned()),
+            Resolution::Hold(reason.to_owned()),
             inconclusive.clone(),
             inconclusive
         ]
@@ -160,7 +160,7 @@ fn what_nothing_proves_is_tried_again_where_the_service_wishes_so() {
     for (number, service) in ["careful", "bold", "broken"].into_iter().enumerate() {
         store.add(service, number, InDoubt, SECOND * 120);
     }
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::Unknown));
+    let ledger = Arc::new(Ledger::saying(LedgerStatus::NotReported));
     let bold = |service: &grid_batch_core::ServiceId| match service.as_str() {
         "bold" => Undecided::Resubmit,
         "broken" => panic!("as the test wishes"),
@@ -178,7 +178,7 @@ fn what_nothing_proves_is_tried_again_where_the_service_wishes_so() {
 
 #[test]
 fn triggers_do_not_have_evidence_looked_for_more_often_than_the_pace() {
-    let (store, ledger) = one(InDoubt, SECOND * 40, LedgerStatus::Unknown);
+    let (store, ledger) = one(InDoubt, SECOND * 40, LedgerStatus::NotReported);
     let running = run(with(&store, &ledger, Evidence::Inconclusive));
     store.wait_for_verdicts(1);
     let doubts_read = store.calls.get().iter().filter(|c| matches!(c, Call::Doubts(..))).count();
@@ -198,7 +198,7 @@ fn evidence_and_questions_share_the_connections() {
     for number in 0..10 {
         store.add(&format!("service-{number}"), number, InDoubt, SECOND * 40);
     }
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::Unknown).with_connections(2));
+    let ledger = Arc::new(Ledger::saying(LedgerStatus::NotReported).with_connections(2));
     let gate = Arc::new(Semaphore::new(0));
     let (counted, closed) = (Arc::clone(&ledger), Arc::clone(&gate));
     let mut detective = MockEvidenceReader::new();

@@ -35,7 +35,7 @@ fn a_store_that_fails_is_tried_again_whatever_it_fails_at() {
         fail_first(&store, name, 3, unavailable);
         let ledger = Arc::new(Ledger::new(|service, ids| match service {
             "a" => answer(all(ids, LedgerStatus::Committed)),
-            _ => answer(all(ids, LedgerStatus::Unknown)),
+            _ => answer(all(ids, LedgerStatus::NotReported)),
         }));
         let mut detective = MockEvidenceReader::new();
         detective.expect_find_evidence().returning(|_| Box::pin(ready(Ok(Evidence::Committed))));
@@ -141,7 +141,7 @@ fn a_reader_that_panics_over_its_connections_is_asked_again() {
     }
 
     let store = Store::with(&["a"]);
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::Unknown));
+    let ledger = Arc::new(Ledger::saying(LedgerStatus::NotReported));
     let running = run(builder(&store, &ledger).with_reader(Arc::new(Shy(0.into()))));
     store.wait_for_state(0, Committed);
     assert_eq!(running.stats().panics, 3);
@@ -152,7 +152,7 @@ fn a_reader_that_panics_over_its_connections_is_asked_again() {
 fn evidence_that_fails_or_panics_is_looked_for_again() {
     let store = Store::new();
     store.add("a", 0, InDoubt, SECOND * 60);
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::Unknown));
+    let ledger = Arc::new(Ledger::saying(LedgerStatus::NotReported));
     let mut detective = MockEvidenceReader::new();
     let mut times = 0;
     detective.expect_find_evidence().returning(move |_| {

@@ -16,7 +16,7 @@ fn a_monitor_without_a_part_is_not_built() {
 
 #[test]
 fn options_that_would_never_poll_or_never_rest_are_refused() {
-    let (store, ledger) = (Store::new(), Arc::new(Ledger::saying(LedgerStatus::Unknown)));
+    let (store, ledger) = (Store::new(), Arc::new(Ledger::saying(LedgerStatus::NotReported)));
     let build = |options| builder(&store, &ledger).with_options(options).build().map(drop);
     let zero = Duration::ZERO;
     let error = build(MonitorOptions { poll_interval: zero, ..options() }).unwrap_err();

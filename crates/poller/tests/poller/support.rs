@@ -9,9 +9,9 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchError, BatchId, BatchResult, BatchState, BatchStatusReader, BatchUpdater, Clock, Doubt,
-    DoubtStore, Event, LedgerStatus, ManualClock, PendingBatchStore, PollPace, Progress,
-    StatusReport, Ticket, Timestamp, Verdict, transition,
+    AttemptId, BatchError, BatchId, BatchResult, BatchState, BatchStatusReader, BatchUpdater,
+    Clock, Event, LedgerStatus, ManualClock, PendingBatchStore, PollPace, Progress, Resolution,
+    StatusReport, Timestamp, UnresolvedBatch, UnresolvedBatchStore, transition,
 };
 use grid_batch_poller::{Backoff, MonitorOptions, PollingMonitorBuilder, RunningPollingMonitor};
 use tokio::sync::Semaphore;
@@ -73,7 +73,7 @@ pub enum Call {
     Update(Vec<(String, Vec<(String, LedgerStatus)>)>),
     Checked(Vec<String>),
     Doubts(String, Vec<String>),
-    Settle(Vec<(String, Verdict)>),
+    Settle(Vec<(String, Resolution)>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -169,14 +169,14 @@ impl Store {
         self.calls.wait_until(|calls| holds(calls));
     }
 
-    /// The verdicts that were written, in order.
-    pub fn verdicts(&self) -> Vec<Verdict> {
-        verdicts(&self.calls.get())
+    /// The resolutions that were written, in order.
+    pub fn resolutions(&self) -> Vec<Resolution> {
+        resolutions(&self.calls.get())
     }
 
     #[track_caller]
     pub fn wait_for_verdicts(&self, count: usize) {
-        self.wait_for_calls(|calls| verdicts(calls).len() >= count);
+        self.wait_for_calls(|calls| resolutions(calls).len() >= count);
     }
 
     /// Lets minutes pass until this holds.
@@ -215,12 +215,12 @@ impl Store {
     }
 }
 
-fn verdicts(calls: &[Call]) -> Vec<Verdict> {
+fn resolutions(calls: &[Call]) -> Vec<Resolution> {
     let settled = calls.iter().filter_map(|call| match call {
-        Call::Settle(verdicts) => Some(verdicts.clone()),
+        Call::Settle(resolutions) => Some(resolutions.clone()),
         _ => None,
     });
-    settled.flatten().map(|(_, verdict)| verdict).collect()
+    settled.flatten().map(|(_, resolution)| resolution).collect()
 }
 
 impl PendingBatchStore for Store {
@@ -255,7 +255,7 @@ impl PendingBatchStore for Store {
         self.try_call("checked")?;
         batches
             .iter()
-            .for_each(|batch| self.event(&batch.id, Event::status(LedgerStatus::Unknown)));
+            .for_each(|batch| self.event(&batch.id, Event::status(LedgerStatus::NotReported)));
         self.note(Call::Checked(batches.iter().map(|batch| batch.id.clone()).collect()));
         Ok(())
     }
@@ -291,17 +291,21 @@ impl Store {
     }
 }
 
-impl DoubtStore for Store {
-    fn get_doubts(&self, service: &str, ids: &[String]) -> BatchResult<Vec<Doubt>> {
+impl UnresolvedBatchStore for Store {
+    fn get_unresolved_batches(
+        &self,
+        service: &str,
+        ids: &[String],
+    ) -> BatchResult<Vec<UnresolvedBatch>> {
         self.note(Call::Doubts(service.to_owned(), ids.to_vec()));
         self.try_call("doubts")?;
         let mut rows = self.rows.get();
         rows.retain(|row| ids.contains(&row.id) && row.progress.state.awaits_poller());
-        let doubt = |row: Row| Doubt {
+        let doubt = |row: Row| UnresolvedBatch {
             service_id: row.service.parse().unwrap(),
             batch_id: row.id.parse().unwrap(),
             transaction_ids: vec![row.id.parse().unwrap()],
-            ticket: Ticket { attempt: row.progress.attempts, epoch: 1 },
+            attempt_id: AttemptId { attempt: row.progress.attempts, epoch: 1 },
             state: row.progress.state,
             submitted_at: row.submitted_at,
             since: row.submitted_at,
@@ -310,23 +314,24 @@ impl DoubtStore for Store {
         Ok(rows.into_iter().map(doubt).collect())
     }
 
-    fn settle(&self, verdicts: &[(Doubt, Verdict)]) -> BatchResult<()> {
+    fn resolve(&self, resolutions: &[(UnresolvedBatch, Resolution)]) -> BatchResult<()> {
         self.try_call("settle")?;
-        for (doubt, verdict) in verdicts {
+        for (doubt, resolution) in resolutions {
             let id = doubt.batch_id.to_string();
-            match verdict {
-                Verdict::Evidence(evidence) => {
-                    let attempt = doubt.ticket.attempt;
+            match resolution {
+                Resolution::Evidence(evidence) => {
+                    let attempt = doubt.attempt_id.attempt;
                     self.event(&id, Event::Evidence { attempt, evidence: *evidence });
                 }
-                Verdict::Hold(_) => self.rows.change(|rows| {
+                Resolution::Hold(_) => self.rows.change(|rows| {
                     rows.iter_mut().find(|row| row.id == id).unwrap().held = true;
                 }),
             }
         }
-        let pair =
-            |(doubt, verdict): &(Doubt, Verdict)| (doubt.batch_id.to_string(), verdict.clone());
-        self.note(Call::Settle(verdicts.iter().map(pair).collect()));
+        let pair = |(doubt, resolution): &(UnresolvedBatch, Resolution)| {
+            (doubt.batch_id.to_string(), resolution.clone())
+        };
+        self.note(Call::Settle(resolutions.iter().map(pair).collect()));
         Ok(())
     }
 }
@@ -427,7 +432,7 @@ pub type BoxAnswer<'a> = Pin<Box<dyn Future<Output = BatchResult<Vec<StatusRepor
 
 /// In this state at the first attempt.
 pub fn first_attempt(state: BatchState) -> Progress {
-    Progress { state, attempts: 1, proven: false }
+    Progress { state, attempts: 1, commit_proven: false }
 }
 
 /// The id of a batch: ids sort as their numbers do.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use grid_batch_core::{
-    BatchState, Doubt, GlobalScopeId, StatusUrlResolver, Submission, Ticket, Timestamp,
+    AttemptId, BatchState, GlobalScopeId, StatusUrlResolver, Submission, Timestamp, UnresolvedBatch,
 };
 use grid_batch_protocol::{Batch, BatchBuilder, Message, SigningKey, TransactionBuilder};
 use grid_batch_sawtooth::{Sawtooth, SawtoothOptions};
@@ -32,12 +32,12 @@ pub fn id(number: usize) -> String {
 }
 
 /// The doubt about a batch of this id.
-pub fn doubt(id: &str) -> Doubt {
-    Doubt {
+pub fn doubt(id: &str) -> UnresolvedBatch {
+    UnresolvedBatch {
         service_id: SERVICE.parse().unwrap(),
         batch_id: id.parse().unwrap(),
         transaction_ids: Vec::new(),
-        ticket: Ticket { attempt: 1, epoch: 1 },
+        attempt_id: AttemptId { attempt: 1, epoch: 1 },
         state: BatchState::InDoubt,
         submitted_at: Timestamp::default(),
         since: Timestamp::default(),

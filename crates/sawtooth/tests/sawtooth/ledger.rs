@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{
     BatchError, BatchResult, BatchStatusReader, Evidence, EvidenceReader,
-    LedgerStatus::{self, Committed, Invalid, Pending, Unknown},
+    LedgerStatus::{self, Committed, Invalid, NotReported, Pending},
     ManualClock, Outcome, StatusReport, SubmissionAnswer, SubmissionSender,
 };
 use grid_batch_http::HttpOptions;
@@ -108,7 +108,7 @@ async fn what_may_have_been_accepted_is_in_doubt_and_evidence_tells() {
         let batch = batch(number);
         scene.ledger.inject(fault, When::Next(1));
         let answer = scene.send(&batch).await;
-        assert_eq!(answer.outcome, Outcome::Unknown, "{fault:?}");
+        assert_eq!(answer.outcome, Outcome::Ambiguous, "{fault:?}");
         assert_eq!(scene.evidence(&batch).await, evidence, "{fault:?}");
         let times = usize::from(evidence == Evidence::Committed);
         assert_eq!(scene.received(&batch), times, "{fault:?}: sent once");
@@ -120,7 +120,7 @@ async fn what_may_have_been_accepted_is_in_doubt_and_evidence_tells() {
 async fn a_ledger_that_is_frozen_leaves_it_in_doubt_and_may_take_it_later() {
     let scene = plain().impatient();
     scene.ledger.freeze();
-    assert_eq!(scene.send(&batch(1)).await.outcome, Outcome::Unknown);
+    assert_eq!(scene.send(&batch(1)).await.outcome, Outcome::Ambiguous);
     let error = scene.statuses(&[batch(1)]).await.unwrap_err();
     assert!(matches!(error, BatchError::Unavailable(_)), "{error}");
 
@@ -159,7 +159,7 @@ async fn a_wrong_address_is_refused() {
 #[tokio::test]
 async fn a_batch_is_pending_then_committed() {
     let scene = slow();
-    assert_eq!(scene.status(&batch(1)).await, Unknown);
+    assert_eq!(scene.status(&batch(1)).await, NotReported);
     assert_eq!(scene.evidence(&batch(1)).await, Evidence::Absent);
     scene.accept(&batch(1)).await;
     assert_eq!(scene.status(&batch(1)).await, Pending);
@@ -207,7 +207,7 @@ async fn a_hundred_are_asked_for_at_once() {
     let reports = scene.statuses(&batches).await.unwrap();
     let expected = batches.iter().enumerate().map(|(number, batch)| StatusReport {
         batch_id: batch.header_signature.clone(),
-        status: if number < 50 { Committed } else { Unknown },
+        status: if number < 50 { Committed } else { NotReported },
         receipts: Vec::new(),
     });
     assert_eq!(reports, expected.collect::<Vec<_>>());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    Outcome::{Accepted, Busy, NotSent, Refused, Rejected, Unknown},
+    Outcome::{Accepted, Ambiguous, Busy, NotSent, Refused, Rejected},
     SubmissionAnswer, SubmissionSender,
 };
 use grid_batch_http::HttpOptions;
@@ -58,12 +58,12 @@ async fn each_recorded_answer_has_its_outcome() {
     let sender = sawtooth().sender();
     for (name, status, outcome) in [
         ("submitted_202", 202, Accepted),
-        ("unknown_error_10", 500, Unknown),
+        ("unknown_error_10", 500, Ambiguous),
         ("not_ready_15", 503, Busy),
-        ("timed_out_17", 503, Unknown),
-        ("disconnected_18", 503, Unknown),
+        ("timed_out_17", 503, Ambiguous),
+        ("disconnected_18", 503, Ambiguous),
         ("send_timed_out_19", 408, NotSent),
-        ("invalid_response_20", 500, Unknown),
+        ("invalid_response_20", 500, Ambiguous),
         ("rejected_30", 400, Rejected),
         ("queue_full_31", 429, Busy),
         ("empty_34", 400, Rejected),
@@ -73,7 +73,7 @@ async fn each_recorded_answer_has_its_outcome() {
         ("batch_not_found_71", 404, Refused),
         ("too_long_413", 413, Rejected),
         ("not_found_404", 404, Refused),
-        ("server_error_500", 500, Unknown),
+        ("server_error_500", 500, Ambiguous),
     ] {
         let answer = outcome_of(&sender, recorded(name, &[])).await;
         assert_eq!((answer.outcome, answer.status), (outcome, Some(status)), "{name}");
@@ -86,8 +86,8 @@ async fn each_answer_of_a_proxy_has_its_outcome() {
     let sender = sawtooth().sender();
     for (status, outcome) in [
         (200, Accepted),
-        (201, Unknown),
-        (204, Unknown),
+        (201, Ambiguous),
+        (204, Ambiguous),
         (301, Refused),
         (307, Refused),
         (400, Refused),
@@ -95,15 +95,15 @@ async fn each_answer_of_a_proxy_has_its_outcome() {
         (403, Refused),
         (404, Refused),
         (405, Refused),
-        (408, Unknown),
+        (408, Ambiguous),
         (413, Rejected),
         (429, Busy),
         (499, Refused),
-        (500, Unknown),
-        (502, Unknown),
-        (503, Unknown),
-        (504, Unknown),
-        (999, Unknown),
+        (500, Ambiguous),
+        (502, Ambiguous),
+        (503, Ambiguous),
+        (504, Ambiguous),
+        (999, Ambiguous),
     ] {
         for body in ["", "<html>a page</html>", r#"{"error":"a text"}"#, r#"{"error":{"code":-1}}"#]
         {
@@ -144,11 +144,11 @@ async fn a_status_counts_though_its_body_breaks() {
     for (name, outcome) in [
         ("submitted_202", Accepted),
         ("queue_full_31", Busy),
-        ("timed_out_17", Unknown),
+        ("timed_out_17", Ambiguous),
         // Without its code it may be a proxy's.
         ("rejected_30", Refused),
-        ("not_ready_15", Unknown),
-        ("send_timed_out_19", Unknown),
+        ("not_ready_15", Ambiguous),
+        ("send_timed_out_19", Ambiguous),
     ] {
         assert_eq!(outcome_of(&sender, cut(name)).await.outcome, outcome, "{name}");
     }
@@ -167,7 +167,7 @@ async fn an_answer_that_ends_before_its_body_is_in_doubt() {
     let sender = sawtooth().sender();
     for said in ["", "HTTP/1.1 202 Acc", "garbage\r\n\r\n"] {
         let answer = outcome_of(&sender, said.into()).await;
-        assert_eq!((answer.outcome, answer.status), (Unknown, None), "{said}");
+        assert_eq!((answer.outcome, answer.status), (Ambiguous, None), "{said}");
     }
 }
 
@@ -180,7 +180,7 @@ async fn our_own_time_out_is_in_doubt() {
     let sawtooth = Sawtooth::new(SawtoothOptions { http, ..SawtoothOptions::default() }).unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
     let answer = sawtooth.sender().send(&url, &submission(&batch(1))).await;
-    assert_eq!((answer.outcome, answer.status), (Unknown, None));
+    assert_eq!((answer.outcome, answer.status), (Ambiguous, None));
 }
 
 #[tokio::test]

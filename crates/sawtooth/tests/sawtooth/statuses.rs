@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use grid_batch_core::{
     BatchError, BatchStatusReader,
-    LedgerStatus::{self, Committed, Invalid, Pending, Unknown},
+    LedgerStatus::{self, Committed, Invalid, NotReported, Pending},
     Receipt, StatusReport, StatusUrlResolver,
 };
 use grid_batch_sawtooth::SawtoothStatusReader;
@@ -30,7 +30,8 @@ fn report(id: &str, status: LedgerStatus) -> StatusReport {
 async fn statuses_are_read_as_they_were_recorded() {
     let ids = [id(1)];
     let [id] = &ids;
-    for (name, status) in [("committed", Committed), ("pending", Pending), ("unknown", Unknown)] {
+    for (name, status) in [("committed", Committed), ("pending", Pending), ("unknown", NotReported)]
+    {
         let api = RestApi::new([recorded(name, &[("BATCH", id)])]).await;
         assert_eq!(ask(api.url(), &ids).await, Ok(vec![report(id, status)]));
         let request = api.requests().remove(0);
@@ -61,7 +62,7 @@ async fn up_to_15_are_asked_for_by_get_and_more_by_post() {
     let ids: Vec<String> = (0..16).map(id).collect();
     let values = [("BATCH", &*ids[0]), ("OTHER", &*ids[1])];
     let api = RestApi::new([recorded("statuses_by_post", &values)]).await;
-    let expected = Ok(vec![report(&ids[0], Committed), report(&ids[1], Unknown)]);
+    let expected = Ok(vec![report(&ids[0], Committed), report(&ids[1], NotReported)]);
     assert_eq!(ask(api.url(), &ids[..15]).await, expected);
     assert_eq!(ask(api.url(), &ids).await, expected);
 

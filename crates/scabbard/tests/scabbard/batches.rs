@@ -1,4 +1,4 @@
-use grid_batch_core::{HeaderId, ServiceScopeId, Submission, Ticket};
+use grid_batch_core::{AttemptId, HeaderId, ServiceScopeId, Submission};
 use grid_batch_protocol::{
     Batch, BatchBuilder, CylinderToken, Message, SigningKey, TransactionBuilder,
 };
@@ -42,5 +42,5 @@ pub fn made_up(number: u8) -> String {
 /// The batch on its way, as the store hands it out for this attempt.
 pub fn submission(number: u32, attempt: u32) -> Submission<ServiceScopeId> {
     Submission::new(id(number), scope(), batch(number).encode_to_vec())
-        .with_ticket(Ticket { attempt, epoch: 1 })
+        .with_attempt_id(AttemptId { attempt, epoch: 1 })
 }

@@ -1,6 +1,8 @@
 use std::sync::Mutex;
 
-use grid_batch_core::{Doubt, Evidence, EvidenceReader, LedgerStatus, Outcome, Ticket};
+use grid_batch_core::{
+    AttemptId, Evidence, EvidenceReader, LedgerStatus, Outcome, UnresolvedBatch,
+};
 use grid_batch_ledger_sim::{Fault, SentTwice, When};
 use serde_json::json;
 
@@ -19,7 +21,7 @@ async fn a_status_proves_a_commit_and_is_remembered() {
     world.send(1).await;
     assert_eq!(world.evidence(1).await, Evidence::Committed);
     world.restart().await;
-    assert_eq!(world.status(1).await, LedgerStatus::Unknown);
+    assert_eq!(world.status(1).await, LedgerStatus::NotReported);
     assert_eq!(world.evidence(1).await, Evidence::Committed);
 }
 
@@ -27,7 +29,7 @@ async fn a_status_proves_a_commit_and_is_remembered() {
 async fn an_event_proves_a_commit_though_the_node_forgets_it() {
     let world = World::new();
     let mut events = world.listen().await;
-    assert_eq!(world.send_into(Fault::ResetAfter, 1).await, Outcome::Unknown);
+    assert_eq!(world.send_into(Fault::ResetAfter, 1).await, Outcome::Ambiguous);
     assert_eq!(next(&mut events).await, transaction_id(1));
     world.restart().await;
     assert_eq!(world.evidence(1).await, Evidence::Committed);
@@ -59,7 +61,7 @@ async fn a_restart_that_forgets_everything_proves_nothing() {
 async fn a_batch_is_absent_when_nothing_was_missed_for_long_enough() {
     let world = World::new();
     let mut events = world.listen().await;
-    assert_eq!(world.send_into(Fault::ResetBefore, 1).await, Outcome::Unknown);
+    assert_eq!(world.send_into(Fault::ResetBefore, 1).await, Outcome::Ambiguous);
     catch_up(&mut events);
     assert_eq!(world.evidence(1).await, Evidence::Inconclusive);
     world.pass(59);
@@ -130,8 +132,8 @@ async fn a_later_attempt_is_watched_only_if_all_before_certainly_were_in_vain() 
     let world = World::new();
     let mut events = world.listen().await;
     world.ledger.inject(Fault::ResetBefore, When::Next(2));
-    assert_eq!(world.send_again(1, 2).await, Outcome::Unknown);
-    assert_eq!(world.send_again(2, 1).await, Outcome::Unknown);
+    assert_eq!(world.send_again(1, 2).await, Outcome::Ambiguous);
+    assert_eq!(world.send_again(2, 1).await, Outcome::Ambiguous);
     for (attempt, fault) in [(1, Fault::Busy), (2, Fault::Unauthorized), (3, Fault::ResetBefore)] {
         world.ledger.inject(fault, When::Next(1));
         world.send_again(3, attempt).await;
@@ -273,14 +275,15 @@ async fn a_batch_without_transactions_is_never_absent() {
     catch_up(&mut events);
     assert_eq!(world.evidence_after(1, HOUR).await, Evidence::Absent);
     let reader = world.scabbard.evidence_reader();
-    let empty = reader.find_evidence(&Doubt { transaction_ids: vec![], ..world.doubt(1) }).await;
+    let empty =
+        reader.find_evidence(&UnresolvedBatch { transaction_ids: vec![], ..world.doubt(1) }).await;
     assert_eq!(empty, Ok(Evidence::Inconclusive));
 }
 
 #[tokio::test]
 async fn a_service_of_another_kind_of_ledger_is_an_error() {
     let world = World::new();
-    let doubt = Doubt { service_id: "global".parse().unwrap(), ..world.doubt(1) };
+    let doubt = UnresolvedBatch { service_id: "global".parse().unwrap(), ..world.doubt(1) };
     assert!(world.scabbard.evidence_reader().find_evidence(&doubt).await.is_err());
 }
 
@@ -292,7 +295,8 @@ async fn an_attempt_that_another_made_is_never_absent() {
     catch_up(&mut events);
     assert_eq!(world.evidence_after(1, HOUR).await, Evidence::Absent);
     let reader = world.scabbard.evidence_reader();
-    let second = Doubt { ticket: Ticket { attempt: 2, epoch: 2 }, ..world.doubt(1) };
+    let second =
+        UnresolvedBatch { attempt_id: AttemptId { attempt: 2, epoch: 2 }, ..world.doubt(1) };
     assert_eq!(reader.find_evidence(&second).await, Ok(Evidence::Inconclusive));
 }
 

@@ -13,18 +13,18 @@ async fn a_batch_is_sent_and_committed() {
     let world = World::new();
     assert_eq!(world.send(1).await, Outcome::Accepted);
     assert_eq!(world.status(1).await, LedgerStatus::Committed);
-    assert_eq!(world.status(2).await, LedgerStatus::Unknown);
+    assert_eq!(world.status(2).await, LedgerStatus::NotReported);
 }
 
 #[tokio::test]
 async fn every_fault_of_a_submission_has_its_outcome() {
     let late = Fault::LateAnswer(Duration::from_secs(60));
     for (fault, outcome, becomes) in [
-        (Fault::Busy, Outcome::Busy, LedgerStatus::Unknown),
-        (Fault::Unauthorized, Outcome::Refused, LedgerStatus::Unknown),
-        (Fault::ResetBefore, Outcome::Unknown, LedgerStatus::Unknown),
-        (Fault::ResetAfter, Outcome::Unknown, LedgerStatus::Committed),
-        (late, Outcome::Unknown, LedgerStatus::Committed),
+        (Fault::Busy, Outcome::Busy, LedgerStatus::NotReported),
+        (Fault::Unauthorized, Outcome::Refused, LedgerStatus::NotReported),
+        (Fault::ResetBefore, Outcome::Ambiguous, LedgerStatus::NotReported),
+        (Fault::ResetAfter, Outcome::Ambiguous, LedgerStatus::Committed),
+        (late, Outcome::Ambiguous, LedgerStatus::Committed),
         (Fault::Invalid, Outcome::Accepted, LedgerStatus::Invalid),
         (Fault::DroppedValid, Outcome::Accepted, LedgerStatus::Valid),
     ] {
@@ -88,5 +88,5 @@ async fn of_more_than_a_hundred_batches_a_node_remembers_the_last() {
     }
     let reports = world.statuses(0..120).await.unwrap();
     let count = |status| reports.iter().filter(|report| report.status == status).count();
-    assert_eq!([LedgerStatus::Committed, LedgerStatus::Unknown].map(count), [100, 20]);
+    assert_eq!([LedgerStatus::Committed, LedgerStatus::NotReported].map(count), [100, 20]);
 }

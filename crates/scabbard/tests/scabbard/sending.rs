@@ -66,7 +66,7 @@ async fn every_answer_of_a_genuine_node_has_its_outcome_and_its_words() {
             "scabbard service gsZZ on circuit abcDE-F0123 not found",
         ),
         ("busy_429", Outcome::Busy, 429, "the queue is full, and nothing was taken"),
-        ("server_error_500", Outcome::Unknown, 500, "The server encountered an error"),
+        ("server_error_500", Outcome::Ambiguous, 500, "The server encountered an error"),
     ] {
         let expected = SubmissionAnswer {
             outcome,
@@ -82,13 +82,13 @@ async fn every_answer_of_a_genuine_node_has_its_outcome_and_its_words() {
 async fn what_stands_between_has_outcomes_too() {
     for (status, outcome) in [
         (200, Outcome::Accepted),
-        (201, Outcome::Unknown),
+        (201, Outcome::Ambiguous),
         (403, Outcome::Refused),
         (405, Outcome::Refused),
-        (408, Outcome::Unknown),
+        (408, Outcome::Ambiguous),
         (413, Outcome::Rejected),
-        (502, Outcome::Unknown),
-        (504, Outcome::Unknown),
+        (502, Outcome::Ambiguous),
+        (504, Outcome::Ambiguous),
     ] {
         let sent = answered(answer(status, "<html>\n  a proxy\n</html>")).await;
         assert_eq!((sent.outcome, sent.status), (outcome, Some(status)));
@@ -98,7 +98,7 @@ async fn what_stands_between_has_outcomes_too() {
 
 #[tokio::test]
 async fn a_pause_that_is_asked_for_is_told() {
-    for (status, outcome) in [(429, Outcome::Busy), (503, Outcome::Unknown)] {
+    for (status, outcome) in [(429, Outcome::Busy), (503, Outcome::Ambiguous)] {
         let bytes = format!("HTTP/1.1 {status} W\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n");
         let sent = answered(bytes.into_bytes()).await;
         assert_eq!((sent.outcome, sent.retry_after), (outcome, Some(Duration::from_secs(7))));
@@ -135,7 +135,7 @@ async fn without_a_whole_head_nobody_knows_and_it_is_sent_once() {
     {
         let node = Node::start(|_| Conduct::Break(bytes.to_vec())).await;
         let sent = send(&node).await;
-        assert_eq!((sent.outcome, sent.status), (Outcome::Unknown, None), "{bytes:?}");
+        assert_eq!((sent.outcome, sent.status), (Outcome::Ambiguous, None), "{bytes:?}");
         assert_eq!(node.requests().len(), 1);
     }
 }
@@ -155,7 +155,7 @@ async fn after_its_own_limit_nobody_knows() {
     let sender = sender_with(HttpOptions { request_limit, ..HttpOptions::default() });
     let node = Node::start(|_| Conduct::Silence).await;
     let sent = sender.send(&node.url, &submission(1, 1)).await;
-    assert_eq!((sent.outcome, sent.status), (Outcome::Unknown, None));
+    assert_eq!((sent.outcome, sent.status), (Outcome::Ambiguous, None));
     assert_eq!(node.requests().len(), 1);
 }
 

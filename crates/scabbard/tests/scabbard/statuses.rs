@@ -47,7 +47,7 @@ fn pending(request: &Request) -> Conduct {
 #[tokio::test]
 async fn every_status_of_a_genuine_node_is_read() {
     for (name, status) in [
-        ("unknown", LedgerStatus::Unknown),
+        ("unknown", LedgerStatus::NotReported),
         ("pending", LedgerStatus::Pending),
         ("valid", LedgerStatus::Valid),
         ("committed", LedgerStatus::Committed),

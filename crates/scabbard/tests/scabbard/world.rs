@@ -8,9 +8,9 @@ use std::{
 
 use futures_util::{FutureExt, StreamExt};
 use grid_batch_core::{
-    BatchResult, BatchState, BatchStatusReader, Doubt, Evidence, EvidenceReader, LedgerEventStream,
-    LedgerEvents, LedgerStatus, ManualClock, Outcome, StatusReport, SubmissionSender, Ticket,
-    Timestamp,
+    AttemptId, BatchResult, BatchState, BatchStatusReader, Evidence, EvidenceReader,
+    LedgerEventStream, LedgerEvents, LedgerStatus, ManualClock, Outcome, StatusReport,
+    SubmissionSender, Timestamp, UnresolvedBatch,
 };
 use grid_batch_http::HttpOptions;
 use grid_batch_ledger_sim::{Fault, LedgerSim, LedgerSimBuilder, Verdict, When};
@@ -87,13 +87,13 @@ impl World {
     }
 
     /// The doubt about a batch at the attempt that was last made.
-    pub fn doubt(&self, number: u32) -> Doubt {
+    pub fn doubt(&self, number: u32) -> UnresolvedBatch {
         let attempt = self.attempts.lock().unwrap().get(&number).copied().unwrap_or(1);
-        Doubt {
+        UnresolvedBatch {
             service_id: SERVICE.parse().unwrap(),
             batch_id: id(number).parse().unwrap(),
             transaction_ids: vec![transaction_id(number).parse().unwrap()],
-            ticket: Ticket { attempt, epoch: 1 },
+            attempt_id: AttemptId { attempt, epoch: 1 },
             state: BatchState::InDoubt,
             submitted_at: Timestamp::default(),
             since: Timestamp::default(),

@@ -33,7 +33,7 @@ impl Held {
         store.add(&[&[batch]]).unwrap().remove(0).unwrap();
         let taken = store.take_round(&[SERVICE.parse().unwrap()]).unwrap().remove(0);
         let change = |event| Change::new(taken.service_id.clone(), taken.batch_id, event);
-        let unknown = change(Event::Outcome { attempt: 1, outcome: Outcome::Unknown });
+        let unknown = change(Event::Outcome { attempt: 1, outcome: Outcome::Ambiguous });
         let nothing = change(Event::Evidence { attempt: 1, evidence: Evidence::Inconclusive });
         let hold = Change { hold: Some("nobody knows".to_owned()), ..nothing };
         store.record(&[unknown, hold]).unwrap();

@@ -156,7 +156,7 @@ fn rounds(instance: &ClaimStore) -> (f64, f64) {
         // So that they can be taken once more.
         record(instance.store(), &taken, |attempt| grid_batch_core::Event::Outcome {
             attempt,
-            outcome: grid_batch_core::Outcome::Unknown,
+            outcome: grid_batch_core::Outcome::Ambiguous,
         });
         record(instance.store(), &taken, absent);
         renew(instance);

@@ -4,7 +4,7 @@ use std::{
 };
 
 use grid_batch_core::{
-    Event, Evidence, HeaderId, LedgerStatus, NewBatch, Outcome, PollPace, ServiceId, Taken,
+    Event, Evidence, HeaderId, LedgerStatus, NewBatch, Outcome, PollPace, ServiceId, TakenBatch,
     Timestamp,
 };
 use grid_batch_store::{Change, Recorded, Store};
@@ -189,13 +189,13 @@ pub fn add(store: &Store, batches: &[NewBatch]) {
     }
 }
 
-fn take_round(store: &Store, services: &[ServiceId]) -> Vec<Taken> {
+fn take_round(store: &Store, services: &[ServiceId]) -> Vec<TakenBatch> {
     let taken = store.take_round(services).expect("a round");
     assert_eq!(taken.len(), ROUND, "every service has a batch to be tried");
     taken
 }
 
-pub fn record(store: &Store, taken: &[Taken], event: impl Fn(u32) -> Event) {
+pub fn record(store: &Store, taken: &[TakenBatch], event: impl Fn(u32) -> Event) {
     let changes: Vec<Change> = taken
         .iter()
         .map(|taken| Change {

@@ -29,7 +29,7 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchResult, Claim, ClaimKeeper, InstanceId, RoundStore, ServiceId, Taken, Timestamp,
+    BatchResult, Claim, ClaimKeeper, InstanceId, RoundStore, ServiceId, TakenBatch, Timestamp,
 };
 
 pub use options::{ClaimError, ClaimOptions};
@@ -128,7 +128,7 @@ impl ClaimStore {
 
     /// [`Store::take_round`] of those services that are claimed here, as long as what is sent will
     /// have been sent before the last expiry.
-    pub fn take_round(&self, services: &[ServiceId]) -> Result<Vec<Taken>, StoreError> {
+    pub fn take_round(&self, services: &[ServiceId]) -> Result<Vec<TakenBatch>, StoreError> {
         let instance = self.instance();
         let sender = Sender {
             instance: instance.as_str(),
@@ -169,11 +169,11 @@ impl RoundStore for ClaimStore {
         Ok(Self::ready_services(self, after, limit)?)
     }
 
-    fn take_round(&self, services: &[ServiceId]) -> BatchResult<Vec<Taken>> {
+    fn take_round(&self, services: &[ServiceId]) -> BatchResult<Vec<TakenBatch>> {
         Ok(Self::take_round(self, services)?)
     }
 
-    fn give_back(&self, batches: &[Taken]) -> BatchResult<()> {
+    fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()> {
         Ok(self.store.give_back(batches)?)
     }
 }

@@ -2,11 +2,12 @@
 
 use std::{collections::BTreeMap, ops::Range};
 
-use grid_batch_core::{
-    Event, LedgerStatus, NewSigned, Outcome, RewardId, ServiceId, SigningStore, Spent, Taken,
-    Ticket, Timestamp, Turn, Withdrawal, WithdrawalId, WithdrawalKind,
-};
+use grid_batch_core::{AttemptId, Event, LedgerStatus, Outcome, ServiceId, TakenBatch, Timestamp};
 use grid_batch_test_postgres::TestDatabase;
+use grid_batch_withdrawals::{
+    BatchAttempt, NewSignedTransaction, NonceOutcome, RewardId, SigningStore, Withdrawal,
+    WithdrawalId, WithdrawalKind,
+};
 
 use super::{SEEN, Seen, expect_no_scans_on_postgres, expect_no_scans_on_sqlite, texts};
 use crate::{Change, Reward, Store, StoreOptions, WithdrawalFilter};
@@ -31,19 +32,19 @@ fn schedule(store: &Store, numbers: Range<u64>) {
     store.schedule(&withdrawals).unwrap();
 }
 
-fn transaction(turn: &Turn, nonce: u64, max_fee: u128) -> NewSigned {
+fn transaction(turn: &BatchAttempt, nonce: u64, max_fee: u128) -> NewSignedTransaction {
     let mut hash = [0; 32];
     hash[..16].copy_from_slice(&turn.batch_id.as_bytes()[..16]);
     hash[16..].copy_from_slice(&max_fee.to_be_bytes());
-    NewSigned { nonce, hash, bytes: vec![7; 120], max_fee, tip: 1, cancels: false }
+    NewSignedTransaction { nonce, hash, bytes: vec![7; 120], max_fee, tip: 1, cancels: false }
 }
 
-fn sign(store: &Store, taken: &Taken) -> (Turn, u64) {
-    let Taken { attempt, epoch, batch_id, .. } = *taken;
-    let ticket = Ticket { attempt, epoch };
-    let turn = Turn { service_id: taken.service_id.clone(), batch_id, ticket };
+fn sign(store: &Store, taken: &TakenBatch) -> (BatchAttempt, u64) {
+    let TakenBatch { attempt, epoch, batch_id, .. } = *taken;
+    let attempt_id = AttemptId { attempt, epoch };
+    let turn = BatchAttempt { service_id: taken.service_id.clone(), batch_id, attempt_id };
     let mut sign = |nonce| Ok(transaction(&turn, nonce, 1));
-    let nonce = store.sign_first(&turn, 0, &mut sign).unwrap().unwrap().signed.nonce;
+    let nonce = store.assign_nonce(&turn, 0, &mut sign).unwrap().unwrap().signed.nonce;
     (turn, nonce)
 }
 
@@ -57,8 +58,8 @@ fn load_withdrawals(store: &Store) -> Vec<ServiceId> {
         for taken in &taken {
             let (turn, nonce) = sign(store, taken);
             let withdrawal_id = round.to_string();
-            let spent = Spent::Withdrawn { withdrawal_id };
-            store.spend(&turn.service_id, nonce, &spent).unwrap();
+            let spent = NonceOutcome::Withdrawn { withdrawal_id };
+            store.close_nonce(&turn.service_id, nonce, &spent).unwrap();
             let accepted = Event::Outcome { attempt: 1, outcome: Outcome::Accepted };
             for event in [accepted, Event::status(LedgerStatus::Committed)] {
                 changes.push(Change::new(turn.service_id.clone(), turn.batch_id, event));
@@ -88,18 +89,19 @@ fn look_at_withdrawals(store: &Store, accounts: &[ServiceId]) -> BTreeMap<String
     store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap();
     let (turn, nonce) = sign(store, &taken);
     let dearer = transaction(&turn, nonce, 2);
-    store.sign_again(&turn, dearer.clone()).unwrap().unwrap();
+    store.replace_transaction(&turn, dearer.clone()).unwrap().unwrap();
     store.mark_sent(&dearer.hash, None).unwrap();
     store.next_nonce(&turn.service_id).unwrap().unwrap();
-    let mut fill = |nonce| Ok(NewSigned { cancels: true, ..transaction(&turn, nonce, 3) });
-    assert_eq!(store.sign_filler(&turn, nonce - 1, &mut fill).unwrap(), None);
+    let mut fill =
+        |nonce| Ok(NewSignedTransaction { cancels: true, ..transaction(&turn, nonce, 3) });
+    assert_eq!(store.fill_nonce(&turn, nonce - 1, &mut fill).unwrap(), None);
     store.note(&turn.service_id, nonce, Some("mined")).unwrap();
-    store.note_use(&turn.service_id, nonce, &[1; 32]).unwrap();
-    assert_eq!(store.signed_from(&turn.service_id, nonce).unwrap(), [dearer]);
+    store.record_foreign_use(&turn.service_id, nonce, &[1; 32]).unwrap();
+    assert_eq!(store.transactions_from(&turn.service_id, nonce).unwrap(), [dearer]);
 
     let id = store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap().withdrawal_id;
     store.cancel_withdrawal(&id).unwrap();
-    store.spend(&turn.service_id, nonce, &Spent::Cancelled).unwrap();
+    store.close_nonce(&turn.service_id, nonce, &NonceOutcome::Cancelled).unwrap();
     let event = Event::Outcome { attempt: 1, outcome: Outcome::Rejected };
     store.record(&[Change::new(taken.service_id, taken.batch_id, event)]).unwrap();
     store.retry_withdrawal(&id).unwrap();

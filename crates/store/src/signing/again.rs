@@ -1,4 +1,4 @@
-use grid_batch_core::{NewSigned, SignedTransaction, Turn};
+use grid_batch_withdrawals::{BatchAttempt, NewSignedTransaction, SignedTransaction};
 
 use crate::{Store, StoreError};
 
@@ -6,8 +6,8 @@ impl Store {
     /// Keeps another transaction with the nonce that a withdrawal has.
     pub(super) fn keep_another(
         &self,
-        turn: &Turn,
-        signed: NewSigned,
+        turn: &BatchAttempt,
+        signed: NewSignedTransaction,
     ) -> Result<Option<SignedTransaction>, StoreError> {
         self.pools.write()?.transaction(|connection| {
             let Some(numbered) = self.lock_turn(connection, turn)? else { return Ok(None) };

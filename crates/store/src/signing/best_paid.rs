@@ -1,4 +1,5 @@
-use grid_batch_core::{NewSigned, ServiceId};
+use grid_batch_core::ServiceId;
+use grid_batch_withdrawals::NewSignedTransaction;
 
 use super::{
     error::stored,
@@ -23,7 +24,7 @@ impl Store {
         &self,
         service_id: &ServiceId,
         nonce: u64,
-    ) -> Result<Vec<NewSigned>, StoreError> {
+    ) -> Result<Vec<NewSignedTransaction>, StoreError> {
         let statement = self
             .statement(format!(
                 "-- best_paid_from

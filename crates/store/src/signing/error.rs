@@ -1,4 +1,5 @@
-use grid_batch_core::{ServiceId, Spent};
+use grid_batch_core::ServiceId;
+use grid_batch_withdrawals::NonceOutcome;
 use thiserror::Error;
 
 /// Why what was signed, or what became of it, cannot be stored.
@@ -53,20 +54,20 @@ pub enum SigningError {
         /// The nonce.
         nonce: u64,
         /// What was written before.
-        stored: Spent,
+        stored: NonceOutcome,
         /// What was to be written.
-        given: Spent,
+        given: NonceOutcome,
     },
 }
 
-fn in_words(spent: &Spent) -> String {
+fn in_words(spent: &NonceOutcome) -> String {
     match spent {
-        Spent::Withdrawn { withdrawal_id } => {
+        NonceOutcome::Withdrawn { withdrawal_id } => {
             format!("spent on the pool's withdrawal {withdrawal_id}")
         }
-        Spent::Reverted => "spent in vain".to_owned(),
-        Spent::Cancelled => "cancelled".to_owned(),
-        Spent::Elsewhere => "used elsewhere".to_owned(),
+        NonceOutcome::Reverted => "spent in vain".to_owned(),
+        NonceOutcome::Cancelled => "cancelled".to_owned(),
+        NonceOutcome::UsedElsewhere => "used elsewhere".to_owned(),
     }
 }
 

@@ -1,7 +1,8 @@
 use std::slice;
 
 use diesel::{QueryableByName, sql_types::Bool};
-use grid_batch_core::{BatchResult, ServiceId, Sign, SignedTransaction, Turn};
+use grid_batch_core::{BatchResult, ServiceId};
+use grid_batch_withdrawals::{BatchAttempt, Sign, SignedTransaction};
 
 use super::{
     best_paid::{MAY_PAY, WITH_PRESENT_BATCH},
@@ -15,7 +16,7 @@ impl Store {
     /// this is not waited for in vain.
     pub(super) fn fill_nonce(
         &self,
-        turn: &Turn,
+        turn: &BatchAttempt,
         nonce: u64,
         sign: &mut Sign<'_>,
     ) -> BatchResult<Option<SignedTransaction>> {

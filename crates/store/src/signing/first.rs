@@ -2,7 +2,8 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Nullable},
 };
-use grid_batch_core::{BatchResult, NewSigned, ServiceId, Sign, SignedTransaction, Turn};
+use grid_batch_core::{BatchResult, ServiceId};
+use grid_batch_withdrawals::{BatchAttempt, NewSignedTransaction, Sign, SignedTransaction};
 
 use super::{
     error::{SigningError, stored},
@@ -15,7 +16,7 @@ impl Store {
     /// Takes the account's next nonce, has it signed with, and keeps both.
     pub(super) fn take_nonce(
         &self,
-        turn: &Turn,
+        turn: &BatchAttempt,
         at_least: u64,
         sign: &mut Sign<'_>,
     ) -> BatchResult<Option<SignedTransaction>> {
@@ -85,7 +86,7 @@ impl Store {
 }
 
 /// What is signed with this nonce, and no other.
-pub(super) fn signed_with(nonce: u64, sign: &mut Sign<'_>) -> BatchResult<NewSigned> {
+pub(super) fn signed_with(nonce: u64, sign: &mut Sign<'_>) -> BatchResult<NewSignedTransaction> {
     let signed = sign(nonce)?;
     if signed.nonce != nonce {
         let error = SigningError::OtherNonce { given: signed.nonce, taken: nonce };

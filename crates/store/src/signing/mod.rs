@@ -15,9 +15,10 @@ mod turn;
 
 pub use error::SigningError;
 
-use grid_batch_core::{
-    BatchResult, HeaderId, NewSigned, Payment, ServiceId, Sign, SignedTransaction, SigningStore,
-    Spent, Turn,
+use grid_batch_core::{BatchResult, HeaderId, ServiceId};
+use grid_batch_withdrawals::{
+    BatchAttempt, NewSignedTransaction, NonceOutcome, Payment, Sign, SignedTransaction,
+    SigningStore,
 };
 
 use crate::Store;
@@ -27,22 +28,26 @@ impl SigningStore for Store {
         Ok(self.read_payment(service_id, batch_id)?)
     }
 
-    fn sign_first(
+    fn assign_nonce(
         &self,
-        turn: &Turn,
+        turn: &BatchAttempt,
         at_least: u64,
         sign: &mut Sign<'_>,
     ) -> BatchResult<Option<SignedTransaction>> {
         self.take_nonce(turn, at_least, sign)
     }
 
-    fn sign_again(&self, turn: &Turn, signed: NewSigned) -> BatchResult<Option<SignedTransaction>> {
+    fn replace_transaction(
+        &self,
+        turn: &BatchAttempt,
+        signed: NewSignedTransaction,
+    ) -> BatchResult<Option<SignedTransaction>> {
         Ok(self.keep_another(turn, signed)?)
     }
 
-    fn sign_filler(
+    fn fill_nonce(
         &self,
-        turn: &Turn,
+        turn: &BatchAttempt,
         nonce: u64,
         sign: &mut Sign<'_>,
     ) -> BatchResult<Option<SignedTransaction>> {
@@ -53,7 +58,11 @@ impl SigningStore for Store {
         Ok(self.read_next_nonce(service_id)?)
     }
 
-    fn signed_from(&self, service_id: &ServiceId, nonce: u64) -> BatchResult<Vec<NewSigned>> {
+    fn transactions_from(
+        &self,
+        service_id: &ServiceId,
+        nonce: u64,
+    ) -> BatchResult<Vec<NewSignedTransaction>> {
         Ok(self.best_paid_from(service_id, nonce)?)
     }
 
@@ -65,11 +74,21 @@ impl SigningStore for Store {
         Ok(self.write_note(service_id, nonce, note)?)
     }
 
-    fn note_use(&self, service_id: &ServiceId, nonce: u64, hash: &[u8; 32]) -> BatchResult<()> {
+    fn record_foreign_use(
+        &self,
+        service_id: &ServiceId,
+        nonce: u64,
+        hash: &[u8; 32],
+    ) -> BatchResult<()> {
         Ok(self.write_use(service_id, nonce, hash)?)
     }
 
-    fn spend(&self, service_id: &ServiceId, nonce: u64, spent: &Spent) -> BatchResult<()> {
+    fn close_nonce(
+        &self,
+        service_id: &ServiceId,
+        nonce: u64,
+        spent: &NonceOutcome,
+    ) -> BatchResult<()> {
         Ok(self.write_spent(service_id, nonce, spent)?)
     }
 }

@@ -63,7 +63,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let statement = self
             .statement(
-                "-- note_use
+                "-- record_foreign_use
                  update account_nonces as n set used_by = x.used_by from {x}
                  where n.service_id = x.service_id and n.nonce = x.nonce
                      and n.spent is null and n.used_by is distinct from x.used_by",

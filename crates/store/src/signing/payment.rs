@@ -1,5 +1,6 @@
 use diesel::QueryableByName;
-use grid_batch_core::{HeaderId, OpenNonce, Payment, ServiceId, Spent};
+use grid_batch_core::{HeaderId, ServiceId};
+use grid_batch_withdrawals::{AssignedNonce, NonceOutcome, Payment};
 
 use super::rows::{NONCE_COLUMNS, NonceRow, WITH_NONCE};
 use crate::{
@@ -66,13 +67,13 @@ impl Store {
 }
 
 /// What came to nothing counts no more once the withdrawal is tried anew.
-fn counts(nonce: &OpenNonce, generation: u32) -> bool {
+fn counts(nonce: &AssignedNonce, generation: u32) -> bool {
     may_be_paid(nonce) || nonce.generation == generation
 }
 
 /// The withdrawal is, or may still be, paid with this nonce.
-pub(super) fn may_be_paid(nonce: &OpenNonce) -> bool {
-    matches!(nonce.spent, None | Some(Spent::Withdrawn { .. }))
+pub(super) fn may_be_paid(nonce: &AssignedNonce) -> bool {
+    matches!(nonce.spent, None | Some(NonceOutcome::Withdrawn { .. }))
 }
 
 #[derive(QueryableByName)]

@@ -2,7 +2,7 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Integer, Nullable, Text},
 };
-use grid_batch_core::{OpenNonce, Spent};
+use grid_batch_withdrawals::{AssignedNonce, NonceOutcome};
 
 use super::signed::{AccountNonce, Signed};
 use crate::{StoreError, rows::time};
@@ -40,13 +40,16 @@ impl NonceRow {
         Some((self.account.clone()?, self.nonce?))
     }
 
-    pub(crate) fn into_nonce(self, signed: &mut Signed) -> Result<Option<OpenNonce>, StoreError> {
+    pub(crate) fn into_nonce(
+        self,
+        signed: &mut Signed,
+    ) -> Result<Option<AssignedNonce>, StoreError> {
         let (Some(key), Some(generation), Some(taken_at)) =
             (self.key(), self.nonce_generation, time(self.taken_at))
         else {
             return Ok(None);
         };
-        Ok(Some(OpenNonce {
+        Ok(Some(AssignedNonce {
             nonce: whole(key.1)?,
             generation: u32::try_from(generation).map_err(StoreError::corrupt)?,
             taken_at,
@@ -68,27 +71,27 @@ pub(crate) struct SpentRow {
 }
 
 impl SpentRow {
-    pub(super) fn read(self) -> Result<Option<Spent>, StoreError> {
+    pub(super) fn read(self) -> Result<Option<NonceOutcome>, StoreError> {
         match (self.spent.as_deref(), self.pool_withdrawal_id) {
             (None, None) => Ok(None),
             (Some("WITHDRAWN"), Some(withdrawal_id)) => {
-                Ok(Some(Spent::Withdrawn { withdrawal_id }))
+                Ok(Some(NonceOutcome::Withdrawn { withdrawal_id }))
             }
-            (Some("REVERTED"), None) => Ok(Some(Spent::Reverted)),
-            (Some("CANCELLED"), None) => Ok(Some(Spent::Cancelled)),
-            (Some("ELSEWHERE"), None) => Ok(Some(Spent::Elsewhere)),
+            (Some("REVERTED"), None) => Ok(Some(NonceOutcome::Reverted)),
+            (Some("CANCELLED"), None) => Ok(Some(NonceOutcome::Cancelled)),
+            (Some("ELSEWHERE"), None) => Ok(Some(NonceOutcome::UsedElsewhere)),
             (spent, _) => Err(StoreError::corrupt(format!("a nonce spent as {spent:?}"))),
         }
     }
 }
 
 /// The two columns of a [`SpentRow`].
-pub(super) fn spent_columns(spent: &Spent) -> (&'static str, Option<&str>) {
+pub(super) fn spent_columns(spent: &NonceOutcome) -> (&'static str, Option<&str>) {
     match spent {
-        Spent::Withdrawn { withdrawal_id } => ("WITHDRAWN", Some(withdrawal_id)),
-        Spent::Reverted => ("REVERTED", None),
-        Spent::Cancelled => ("CANCELLED", None),
-        Spent::Elsewhere => ("ELSEWHERE", None),
+        NonceOutcome::Withdrawn { withdrawal_id } => ("WITHDRAWN", Some(withdrawal_id)),
+        NonceOutcome::Reverted => ("REVERTED", None),
+        NonceOutcome::Cancelled => ("CANCELLED", None),
+        NonceOutcome::UsedElsewhere => ("ELSEWHERE", None),
     }
 }
 

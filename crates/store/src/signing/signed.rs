@@ -4,7 +4,8 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Bool, Nullable, Text},
 };
-use grid_batch_core::{NewSigned, ServiceId, SignedTransaction, Timestamp};
+use grid_batch_core::{ServiceId, Timestamp};
+use grid_batch_withdrawals::{NewSignedTransaction, SignedTransaction};
 
 use super::{
     error::stored,
@@ -55,7 +56,7 @@ impl Store {
         &self,
         connection: &mut Connection,
         service_id: &ServiceId,
-        signed: NewSigned,
+        signed: NewSignedTransaction,
         position: usize,
     ) -> Result<SignedTransaction, StoreError> {
         let signed_at = self.now();
@@ -113,7 +114,7 @@ pub(super) struct SignedRow {
 impl SignedRow {
     pub(super) fn into_transaction(self) -> Result<SignedTransaction, StoreError> {
         Ok(SignedTransaction {
-            signed: NewSigned {
+            signed: NewSignedTransaction {
                 nonce: whole(self.nonce)?,
                 hash: hash(self.hash)?,
                 bytes: self.bytes,

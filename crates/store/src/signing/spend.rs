@@ -1,4 +1,5 @@
-use grid_batch_core::{ServiceId, Spent};
+use grid_batch_core::ServiceId;
+use grid_batch_withdrawals::NonceOutcome;
 
 use super::{
     error::{SigningError, stored},
@@ -12,7 +13,7 @@ impl Store {
         &self,
         service_id: &ServiceId,
         nonce: u64,
-        spent: &Spent,
+        spent: &NonceOutcome,
     ) -> Result<(), StoreError> {
         let number = stored("nonce", nonce)?;
         self.pools.write()?.transaction(|connection| {
@@ -51,7 +52,7 @@ impl Store {
         connection: &mut Connection,
         service_id: &ServiceId,
         nonce: i64,
-        spent: &Spent,
+        spent: &NonceOutcome,
     ) -> Result<(), StoreError> {
         let (spent, pool_withdrawal_id) = spent_columns(spent);
         let statement = self
@@ -76,7 +77,12 @@ fn unknown(service_id: &ServiceId, nonce: u64) -> SigningError {
     SigningError::UnknownNonce { service_id: service_id.clone(), nonce }
 }
 
-fn otherwise(service_id: &ServiceId, nonce: u64, stored: Spent, given: &Spent) -> SigningError {
+fn otherwise(
+    service_id: &ServiceId,
+    nonce: u64,
+    stored: NonceOutcome,
+    given: &NonceOutcome,
+) -> SigningError {
     let service_id = service_id.clone();
     SigningError::SpentOtherwise { service_id, nonce, stored, given: given.clone() }
 }

@@ -1,4 +1,4 @@
-use grid_batch_core::Turn;
+use grid_batch_withdrawals::BatchAttempt;
 
 use super::payment::NumberedPayment;
 use crate::{Store, StoreError, connection::Connection, lanes::Lanes};
@@ -9,12 +9,12 @@ impl Store {
     pub(super) fn lock_turn(
         &self,
         connection: &mut Connection,
-        turn: &Turn,
+        turn: &BatchAttempt,
     ) -> Result<Option<NumberedPayment>, StoreError> {
         self.lock_services(connection, [&turn.service_id])?;
         let key = (turn.service_id.clone(), turn.batch_id);
         let lanes = Lanes::lock(connection, &[key.clone()].into())?;
-        if !lanes.get(&key).is_some_and(|lane| lane.is_turn_of(turn.ticket)) {
+        if !lanes.get(&key).is_some_and(|lane| lane.is_turn_of(turn.attempt_id)) {
             return Ok(None);
         }
         self.find_payment(connection, &turn.service_id, &turn.batch_id)

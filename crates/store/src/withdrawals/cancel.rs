@@ -1,4 +1,5 @@
-use grid_batch_core::{BatchState, WithdrawalId};
+use grid_batch_core::BatchState;
+use grid_batch_withdrawals::WithdrawalId;
 
 use crate::{Store, StoreError, connection::Connection};
 

@@ -1,6 +1,7 @@
-use grid_batch_core::{RewardId, ServiceId, WithdrawalId};
+use grid_batch_core::ServiceId;
+use grid_batch_withdrawals::{RewardId, WithdrawalId};
 
-use super::story::{WithdrawalStory, stories};
+use super::story::{WithdrawalDetails, stories};
 use crate::{Store, StoreError, rows::limit, statement::Statement};
 
 /// Which withdrawals to list. Without anything set: all of them.
@@ -29,7 +30,7 @@ impl Store {
         filter: &WithdrawalFilter,
         before: Option<&WithdrawalId>,
         count: usize,
-    ) -> Result<Vec<WithdrawalStory>, StoreError> {
+    ) -> Result<Vec<WithdrawalDetails>, StoreError> {
         let statement = self.page(filter, before, count);
         self.pools.read()?.snapshot(|connection| self.read_stories(connection, &statement))
     }

@@ -13,9 +13,10 @@ pub use list::WithdrawalFilter;
 pub use retry::Retried;
 pub use rewards::{Reward, RewardConflict};
 pub use schedule::WithdrawalConflict;
-pub use story::WithdrawalStory;
+pub use story::WithdrawalDetails;
 
-use grid_batch_core::{NewBatch, Withdrawal};
+use grid_batch_core::NewBatch;
+use grid_batch_withdrawals::Withdrawal;
 
 /// The batch by which a withdrawal is tried for the `generation`th time. Its bytes say what it is
 /// about; what is sent is signed when it is its turn.

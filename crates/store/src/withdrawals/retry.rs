@@ -1,6 +1,7 @@
-use grid_batch_core::{BatchState, NewBatch, WithdrawalId};
+use grid_batch_core::{BatchState, NewBatch};
+use grid_batch_withdrawals::WithdrawalId;
 
-use super::{WithdrawalStory, batch_of};
+use super::{WithdrawalDetails, batch_of};
 use crate::{
     Store, StoreError, connection::Connection, insert::insert, stamps::Stamps, statement::Rows,
 };
@@ -51,7 +52,7 @@ impl Store {
         &self,
         connection: &mut Connection,
         id: &WithdrawalId,
-    ) -> Result<Option<WithdrawalStory>, StoreError> {
+    ) -> Result<Option<WithdrawalDetails>, StoreError> {
         let Some(found) = self.find_withdrawal(connection, id)? else { return Ok(None) };
         self.lock_services(connection, [&found.withdrawal.service_id])?;
         self.find_withdrawal(connection, id)

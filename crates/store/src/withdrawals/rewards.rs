@@ -2,7 +2,8 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Bool, Text},
 };
-use grid_batch_core::{RewardId, Timestamp};
+use grid_batch_core::Timestamp;
+use grid_batch_withdrawals::RewardId;
 use thiserror::Error;
 
 use super::rows::reward_id;
@@ -51,7 +52,7 @@ impl Store {
                 .find_reward(connection, &reward.id)?
                 .ok_or_else(|| StoreError::corrupt("a reward that cannot be found"))?;
             if stored.says_the_same_as(reward) {
-                return Ok(Ok(Addition::Again));
+                return Ok(Ok(Addition::AlreadyStored));
             }
             Ok(Err(RewardConflict { stored }))
         })

@@ -2,7 +2,8 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Integer, Nullable, Text},
 };
-use grid_batch_core::{RewardId, Timestamp, Withdrawal, WithdrawalId};
+use grid_batch_core::Timestamp;
+use grid_batch_withdrawals::{RewardId, Withdrawal, WithdrawalId};
 
 use crate::{
     StoreError,

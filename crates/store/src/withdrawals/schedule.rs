@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 
-use grid_batch_core::{NewBatch, Timestamp, Withdrawal, WithdrawalId};
+use grid_batch_core::{NewBatch, Timestamp};
+use grid_batch_withdrawals::{Withdrawal, WithdrawalId};
 use thiserror::Error;
 
 use super::{
@@ -38,13 +39,13 @@ impl Store {
     /// is paid for needs no lock of its own.
     ///
     /// ```no_run
-    /// # use grid_batch_core::Withdrawal;
+    /// # use grid_batch_withdrawals::Withdrawal;
     /// # use grid_batch_store::Addition;
     /// # fn example(store: grid_batch_store::Store, asked: Withdrawal) -> Result<(), Box<dyn std::error::Error>> {
     /// for answer in store.schedule(&[asked])? {
     ///     match answer? {
     ///         Addition::Stored => println!("it will be paid"),
-    ///         Addition::Again => println!("it was asked for before, and is paid once"),
+    ///         Addition::AlreadyStored => println!("it was asked for before, and is paid once"),
     ///     }
     /// }
     /// # Ok(())
@@ -170,7 +171,7 @@ fn decide<'p>(
                 fresh.push(pair);
                 Ok(Addition::Stored)
             }
-            Some(stored) if is_the_same(stored, pair.0) => Ok(Addition::Again),
+            Some(stored) if is_the_same(stored, pair.0) => Ok(Addition::AlreadyStored),
             Some(stored) => Err(WithdrawalConflict { stored: Box::new(stored.clone()) }),
         })
         .collect();

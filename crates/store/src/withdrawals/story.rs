@@ -2,7 +2,8 @@ use diesel::{
     QueryableByName,
     sql_types::{Nullable, Text},
 };
-use grid_batch_core::{OpenNonce, StoredBatch, Timestamp, Withdrawal, WithdrawalId};
+use grid_batch_core::{StoredBatch, Timestamp};
+use grid_batch_withdrawals::{AssignedNonce, Withdrawal, WithdrawalId};
 
 use super::rows::{WITHDRAWAL_COLUMNS, WithdrawalRow};
 use crate::{
@@ -21,7 +22,7 @@ use crate::{
 /// Its batch says whether it has ended. Committed, it has the pool's id in its nonce, but for one of
 /// which a person has decided that it was paid; invalid, it has a reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WithdrawalStory {
+pub struct WithdrawalDetails {
     /// The withdrawal.
     pub withdrawal: Withdrawal,
     /// When it was scheduled.
@@ -35,7 +36,7 @@ pub struct WithdrawalStory {
     /// How many open batches of its service come before it. Lists do not count them.
     pub ahead: Option<u64>,
     /// The nonce that it was given last, in whichever generation.
-    pub nonce: Option<OpenNonce>,
+    pub nonce: Option<AssignedNonce>,
     /// Why it came to nothing, where it did.
     pub fail_reason: Option<String>,
 }
@@ -56,7 +57,7 @@ pub(super) fn stories(name: &str) -> String {
 
 impl Store {
     /// All that is known of a withdrawal.
-    pub fn withdrawal(&self, id: &WithdrawalId) -> Result<Option<WithdrawalStory>, StoreError> {
+    pub fn withdrawal(&self, id: &WithdrawalId) -> Result<Option<WithdrawalDetails>, StoreError> {
         self.pools.read()?.snapshot(|connection| {
             let Some(mut story) = self.find_withdrawal(connection, id)? else { return Ok(None) };
             story.ahead = Some(self.ahead(connection, &story.batch)?);
@@ -68,7 +69,7 @@ impl Store {
         &self,
         connection: &mut Connection,
         id: &WithdrawalId,
-    ) -> Result<Option<WithdrawalStory>, StoreError> {
+    ) -> Result<Option<WithdrawalDetails>, StoreError> {
         let statement = self
             .statement(stories("withdrawal"))
             .and(" where w.withdrawal_id = ?")
@@ -80,14 +81,14 @@ impl Store {
         &self,
         connection: &mut Connection,
         statement: &Statement<'_>,
-    ) -> Result<Vec<WithdrawalStory>, StoreError> {
+    ) -> Result<Vec<WithdrawalDetails>, StoreError> {
         let rows: Vec<StoryRow> = connection.load(statement)?;
         let nonces: Vec<AccountNonce> = rows.iter().filter_map(|row| row.nonce.key()).collect();
         let mut signed = self.signed_with(connection, &nonces)?;
         rows.into_iter()
             .map(|row| {
                 let StoryRow { withdrawal, nonce, batch, fail_reason } = row;
-                Ok(WithdrawalStory {
+                Ok(WithdrawalDetails {
                     created_at: withdrawal.created_at(),
                     generation: withdrawal.generation()?,
                     cancelled_at: withdrawal.cancelled_at(),

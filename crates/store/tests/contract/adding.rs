@@ -38,12 +38,12 @@ fn the_same_batch_again_changes_nothing(db: &Database) {
     store.add_all(&[batch("a::b", 1)]);
     let before = store.one("a::b", 1);
     db.later(1);
-    assert_eq!(store.add(&[&[batch("a::b", 1)]]).unwrap(), [Ok(vec![Addition::Again])]);
+    assert_eq!(store.add(&[&[batch("a::b", 1)]]).unwrap(), [Ok(vec![Addition::AlreadyStored])]);
     assert_eq!(store.one("a::b", 1), before);
     assert_eq!(store.depth(&service("a::b")).unwrap(), 1);
 
     store.commit_next("a::b");
-    assert_eq!(store.add(&[&[batch("a::b", 1)]]).unwrap(), [Ok(vec![Addition::Again])]);
+    assert_eq!(store.add(&[&[batch("a::b", 1)]]).unwrap(), [Ok(vec![Addition::AlreadyStored])]);
     assert_eq!(store.one("a::b", 1).progress.state, BatchState::Committed);
     assert!(store.take(&["a::b"]).is_empty());
 }
@@ -81,7 +81,7 @@ fn a_list_with_a_conflict_is_left_out_and_the_others_are_stored(db: &Database) {
 fn a_batch_twice_in_one_list_is_stored_once(db: &Database) {
     let store = db.open();
     let answers = store.add(&[&[batch("a::b", 1), batch("a::b", 1)]]).unwrap();
-    assert_eq!(answers, [Ok(vec![Addition::Stored, Addition::Again])]);
+    assert_eq!(answers, [Ok(vec![Addition::Stored, Addition::AlreadyStored])]);
     assert_eq!(store.depth(&service("a::b")).unwrap(), 1);
     // Its lane is there although the service was counted too many.
     assert_eq!(store.commit_next("a::b"), id(1));
@@ -161,7 +161,7 @@ fn a_batch_of_one_megabyte_comes_back_whole(db: &Database) {
         (0..1_048_576_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let new = NewBatch { serialized_batch: large.clone(), ..batch("a::b", 1) };
     store.add_all(std::slice::from_ref(&new));
-    assert_eq!(store.add(&[&[new]]).unwrap(), [Ok(vec![Addition::Again])]);
+    assert_eq!(store.add(&[&[new]]).unwrap(), [Ok(vec![Addition::AlreadyStored])]);
     assert!(store.take_one("a::b").serialized_batch == large);
 }
 

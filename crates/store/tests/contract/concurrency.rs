@@ -214,7 +214,7 @@ fn a_decision_waits_for_what_is_being_recorded_and_finds_the_batch_held_no_more(
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     let taken = store.take_one("a::b");
-    store.outcome(&taken, Outcome::Unknown);
+    store.outcome(&taken, Outcome::Ambiguous);
     store.hold(&taken, "nobody knows");
 
     let mut recorder = watcher(&db);

@@ -42,13 +42,13 @@ fn a_committed_batch_is_never_left(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     let taken = store.take_one("a::b");
-    store.outcome(&taken, Outcome::Unknown);
+    store.outcome(&taken, Outcome::Ambiguous);
     store.status(&taken, LedgerStatus::Committed);
     let story = store.story(&service("a::b"), &id(1)).unwrap();
     let absent = Event::Evidence { attempt: 1, evidence: Evidence::Absent };
     for event in [
         Event::status(LedgerStatus::Invalid),
-        Event::status(LedgerStatus::Unknown),
+        Event::status(LedgerStatus::NotReported),
         Event::status(LedgerStatus::Committed),
         Event::OwnerLost { attempt: 1 },
         absent,
@@ -102,7 +102,7 @@ fn a_batch_proved_committed_while_it_is_sent_keeps_its_service_until_it_was_sent
     let proved = store.status(&taken, LedgerStatus::Committed);
     assert_eq!(proved, Recorded::Done { state: BatchState::Submitting, next_waits: false });
     assert!(store.take(&["a::b"]).is_empty());
-    assert!(db.open().one("a::b", 1).progress.proven);
+    assert!(db.open().one("a::b", 1).progress.commit_proven);
 
     let sent = store.outcome(&taken, Outcome::Busy);
     assert_eq!(sent, Recorded::Done { state: BatchState::Committed, next_waits: true });

@@ -18,10 +18,10 @@ use diesel::{
 };
 use grid_batch_core::{
     Event, Evidence, HeaderId, LedgerStatus, ManualClock, NewBatch, Outcome, ServiceId,
-    StoredBatch, Taken, Timestamp,
+    StoredBatch, TakenBatch, Timestamp,
 };
 use grid_batch_store::{
-    Addition, Change, DatabaseUrl, Recorded, RetentionPlace, Store, StoreOptions,
+    Addition, Change, DatabaseUrl, Recorded, RetentionCursor, Store, StoreOptions,
 };
 use grid_batch_test_postgres::TestDatabase;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
@@ -174,14 +174,14 @@ pub fn batch(service_name: &str, number: u64) -> NewBatch {
 /// What most tests do with a store.
 pub trait StoreExt {
     fn add_all(&self, batches: &[NewBatch]);
-    fn take(&self, services: &[&str]) -> Vec<Taken>;
-    fn take_one(&self, service: &str) -> Taken;
+    fn take(&self, services: &[&str]) -> Vec<TakenBatch>;
+    fn take_one(&self, service: &str) -> TakenBatch;
     fn one(&self, service: &str, number: u64) -> StoredBatch;
     fn record_one(&self, change: Change) -> Recorded;
-    fn outcome(&self, taken: &Taken, outcome: Outcome) -> Recorded;
-    fn status(&self, taken: &Taken, status: LedgerStatus) -> Recorded;
-    fn evidence(&self, taken: &Taken, evidence: Evidence) -> Recorded;
-    fn hold(&self, taken: &Taken, reason: &str) -> Recorded;
+    fn outcome(&self, taken: &TakenBatch, outcome: Outcome) -> Recorded;
+    fn status(&self, taken: &TakenBatch, status: LedgerStatus) -> Recorded;
+    fn evidence(&self, taken: &TakenBatch, evidence: Evidence) -> Recorded;
+    fn hold(&self, taken: &TakenBatch, reason: &str) -> Recorded;
     fn commit_next(&self, service: &str) -> HeaderId;
     fn remove_all_ended(&self, before: Timestamp, step: usize) -> usize;
 }
@@ -193,14 +193,14 @@ impl StoreExt for Store {
         assert_eq!(answers, [Ok(vec![Addition::Stored; batches.len()])]);
     }
 
-    fn take(&self, services: &[&str]) -> Vec<Taken> {
+    fn take(&self, services: &[&str]) -> Vec<TakenBatch> {
         let services: Vec<ServiceId> = services.iter().map(|name| service(name)).collect();
         let mut taken = self.take_round(&services).unwrap();
         taken.sort_by(|a, b| a.service_id.cmp(&b.service_id));
         taken
     }
 
-    fn take_one(&self, service: &str) -> Taken {
+    fn take_one(&self, service: &str) -> TakenBatch {
         let [taken] = self.take(&[service]).try_into().unwrap();
         taken
     }
@@ -213,20 +213,20 @@ impl StoreExt for Store {
         self.record(&[change]).unwrap()[0]
     }
 
-    fn outcome(&self, taken: &Taken, outcome: Outcome) -> Recorded {
+    fn outcome(&self, taken: &TakenBatch, outcome: Outcome) -> Recorded {
         self.record_one(happened(taken, Event::Outcome { attempt: taken.attempt, outcome }))
     }
 
-    fn status(&self, taken: &Taken, status: LedgerStatus) -> Recorded {
+    fn status(&self, taken: &TakenBatch, status: LedgerStatus) -> Recorded {
         self.record_one(happened(taken, Event::status(status)))
     }
 
-    fn evidence(&self, taken: &Taken, evidence: Evidence) -> Recorded {
+    fn evidence(&self, taken: &TakenBatch, evidence: Evidence) -> Recorded {
         self.record_one(happened(taken, Event::Evidence { attempt: taken.attempt, evidence }))
     }
 
     /// Holds a batch of which nothing could be proved.
-    fn hold(&self, taken: &Taken, reason: &str) -> Recorded {
+    fn hold(&self, taken: &TakenBatch, reason: &str) -> Recorded {
         let nothing = Event::Evidence { attempt: taken.attempt, evidence: Evidence::Inconclusive };
         self.record_one(Change { hold: Some(reason.to_owned()), ..happened(taken, nothing) })
     }
@@ -243,7 +243,7 @@ impl StoreExt for Store {
     /// Removes in steps until nothing older is left.
     fn remove_all_ended(&self, before: Timestamp, step: usize) -> usize {
         let mut removed = 0;
-        let mut from: Option<RetentionPlace> = None;
+        let mut from: Option<RetentionCursor> = None;
         loop {
             let done = self.remove_ended(before, from, step).unwrap();
             removed += done.batches;
@@ -256,7 +256,7 @@ impl StoreExt for Store {
 }
 
 /// The change that an event makes to a batch that was taken.
-pub fn happened(taken: &Taken, event: Event) -> Change {
+pub fn happened(taken: &TakenBatch, event: Event) -> Change {
     Change {
         epoch: Some(taken.epoch),
         ..Change::new(taken.service_id.clone(), taken.batch_id, event)

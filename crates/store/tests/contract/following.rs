@@ -37,7 +37,7 @@ fn four_services(db: &Database) -> Store {
         store.outcome(taken.last().unwrap(), Outcome::Accepted);
     }
     db.later(1);
-    store.status(&taken[0], LedgerStatus::Unknown);
+    store.status(&taken[0], LedgerStatus::NotReported);
     db.later(1);
     store.status(&taken[3], LedgerStatus::Pending);
     store
@@ -63,7 +63,7 @@ fn only_what_the_ledger_may_have_is_pending(db: &Database) {
     }
     store.take(&["with-submitter"]);
     store.outcome(&store.take_one("delayed"), Outcome::Busy);
-    store.outcome(&store.take_one("doubt"), Outcome::Unknown);
+    store.outcome(&store.take_one("doubt"), Outcome::Ambiguous);
     store.outcome(&store.take_one("accepted"), Outcome::Accepted);
     let valid = store.take_one("valid");
     store.outcome(&valid, Outcome::Accepted);

@@ -1,6 +1,6 @@
 use std::thread;
 
-use grid_batch_core::{BatchState, Event, Evidence, Held, LedgerStatus, Outcome, Taken};
+use grid_batch_core::{BatchState, Event, Evidence, Hold, LedgerStatus, Outcome, TakenBatch};
 use grid_batch_store::{Change, Decision, Recorded, Stale, Store};
 
 use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};
@@ -19,21 +19,21 @@ on_both! {
 }
 
 /// A batch of which nobody knows whether the ledger has it, and one more behind it.
-fn in_doubt(store: &Store) -> Taken {
+fn in_doubt(store: &Store) -> TakenBatch {
     store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
     let taken = store.take_one("a::b");
-    store.outcome(&taken, Outcome::Unknown);
+    store.outcome(&taken, Outcome::Ambiguous);
     taken
 }
 
-fn held(db: &Database, reason: &str) -> Option<Held> {
-    Some(Held { since: db.now(), reason: reason.to_owned() })
+fn held(db: &Database, reason: &str) -> Option<Hold> {
+    Some(Hold { since: db.now(), reason: reason.to_owned() })
 }
 
 fn a_held_batch_keeps_its_state_and_says_since_when_and_why(db: &Database) {
     let store = db.open();
     let ways = [
-        (BatchState::InDoubt, Outcome::Unknown, LedgerStatus::Unknown),
+        (BatchState::InDoubt, Outcome::Ambiguous, LedgerStatus::NotReported),
         (BatchState::Pending, Outcome::Accepted, LedgerStatus::Pending),
         (BatchState::Valid, Outcome::Accepted, LedgerStatus::Valid),
     ];
@@ -61,7 +61,7 @@ fn a_hold_stays_as_it_began_while_the_batch_stays(db: &Database) {
     let first = held(db, "first");
     db.later(60);
     store.hold(&taken, "second");
-    store.status(&taken, LedgerStatus::Unknown);
+    store.status(&taken, LedgerStatus::NotReported);
     store.evidence(&taken, Evidence::Inconclusive);
     assert_eq!(store.one("a::b", 1).held, first);
     assert_eq!(db.open().one("a::b", 1).held, first);
@@ -90,14 +90,14 @@ fn a_hold_ends_when_the_batch_moves(db: &Database) {
 fn only_a_batch_that_the_ledger_is_asked_for_is_held(db: &Database) {
     let store = db.open();
     store.add_all(&[1, 2, 3].map(|number| batch(&format!("s::{number}"), number)));
-    let [delayed, proven] = ["s::1", "s::2"].map(|name| store.take_one(name));
-    let held = |taken: &Taken, event| {
+    let [delayed, commit_proven] = ["s::1", "s::2"].map(|name| store.take_one(name));
+    let held = |taken: &TakenBatch, event| {
         let hold = Some("too early".to_owned());
         store.record_one(Change { hold, ..happened(taken, event) })
     };
     held(&delayed, Event::Outcome { attempt: 1, outcome: Outcome::Busy });
-    held(&proven, Event::status(LedgerStatus::Committed));
-    let new = Taken { service_id: service("s::3"), batch_id: id(3), attempt: 0, ..delayed };
+    held(&commit_proven, Event::status(LedgerStatus::Committed));
+    let new = TakenBatch { service_id: service("s::3"), batch_id: id(3), attempt: 0, ..delayed };
     let refused = store.hold(&new, "too early");
     assert!(matches!(refused, Recorded::Stale(Stale::Transition(_))), "{refused:?}");
     assert!(store.held(None, 9).unwrap().is_empty());
@@ -108,7 +108,7 @@ fn held_batches_are_listed_in_the_order_of_service(db: &Database) {
     for (number, name) in [(1, "c"), (2, "a"), (3, "d"), (4, "b")] {
         store.add_all(&[batch(name, number)]);
         let taken = store.take_one(name);
-        store.outcome(&taken, Outcome::Unknown);
+        store.outcome(&taken, Outcome::Ambiguous);
         if name != "d" {
             store.hold(&taken, name);
         }

@@ -1,5 +1,5 @@
 use grid_batch_core::{BatchState, HeaderId, LedgerStatus, Outcome};
-use grid_batch_store::{Depth, Filter, PageStart, Store};
+use grid_batch_store::{Depth, Filter, PageCursor, Store};
 
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
 
@@ -17,7 +17,7 @@ fn listed(store: &Store, filter: &Filter, page: usize) -> Vec<HeaderId> {
     loop {
         let batches = store.list(filter, start.as_ref(), page).unwrap();
         let Some(last) = batches.last() else { return ids };
-        start = Some(PageStart::after(last));
+        start = Some(PageCursor::after(last));
         ids.extend(batches.into_iter().map(|batch| batch.batch_id));
     }
 }
@@ -56,7 +56,7 @@ fn every_state_can_be_listed_and_counted(db: &Database) {
         let outcome = match state {
             BatchState::New | BatchState::Submitting => continue,
             BatchState::Delayed => Outcome::Busy,
-            BatchState::InDoubt | BatchState::Absent => Outcome::Unknown,
+            BatchState::InDoubt | BatchState::Absent => Outcome::Ambiguous,
             BatchState::Invalid => Outcome::Rejected,
             BatchState::Pending | BatchState::Valid | BatchState::Committed => Outcome::Accepted,
         };

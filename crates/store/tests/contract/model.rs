@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use grid_batch_core::{
-    BatchState, Event, Evidence, Held, LedgerStatus, Outcome, Progress, Timestamp, TransitionError,
+    BatchState, Event, Evidence, Hold, LedgerStatus, Outcome, Progress, Timestamp, TransitionError,
     transition,
 };
 use grid_batch_store::{Addition, Change, Decision, Recorded, Stale, Store};
@@ -54,9 +54,9 @@ fn event() -> impl Strategy<Value = Event> {
         0..2 => Event::Outcome { attempt, outcome: Outcome::Accepted },
         2..5 => Event::Outcome { attempt, outcome: Outcome::Busy },
         5 => Event::Outcome { attempt, outcome: Outcome::Rejected },
-        6 => Event::Outcome { attempt, outcome: Outcome::Unknown },
+        6 => Event::Outcome { attempt, outcome: Outcome::Ambiguous },
         7 => Event::OwnerLost { attempt },
-        8 => Event::status(LedgerStatus::Unknown),
+        8 => Event::status(LedgerStatus::NotReported),
         9 => Event::status(LedgerStatus::Pending),
         10 => Event::status(LedgerStatus::Invalid),
         11 | 12 => Event::status(LedgerStatus::Committed),
@@ -92,7 +92,7 @@ struct Entry {
     number: u64,
     progress: Progress,
     next_try_at: Option<Timestamp>,
-    held: Option<Held>,
+    held: Option<Hold>,
 }
 
 /// For each service all its batches, in order.
@@ -103,7 +103,7 @@ impl Model {
     fn add(&mut self, service: usize, number: u64) -> Addition {
         let entries = self.0.entry(service).or_default();
         if entries.iter().any(|entry| entry.number == number) {
-            return Addition::Again;
+            return Addition::AlreadyStored;
         }
         entries.push(Entry { number, progress: Progress::NEW, next_try_at: None, held: None });
         Addition::Stored
@@ -173,7 +173,7 @@ impl Model {
                     head.held = None;
                 }
                 if let Some(reason) = hold(event) {
-                    head.held.get_or_insert(Held { since: now, reason });
+                    head.held.get_or_insert(Hold { since: now, reason });
                 }
                 head.progress = next;
                 head.next_try_at = if next.state == BatchState::Delayed { retry_at } else { None };
@@ -184,7 +184,7 @@ impl Model {
         Recorded::Done { state: next.state, next_waits }
     }
 
-    fn open(&self, service: usize) -> Vec<(u64, Progress, Option<Held>)> {
+    fn open(&self, service: usize) -> Vec<(u64, Progress, Option<Hold>)> {
         let entries = self.0.get(&service).into_iter().flatten();
         entries
             .filter(|entry| !entry.progress.state.is_terminal())

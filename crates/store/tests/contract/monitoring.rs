@@ -4,8 +4,9 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchError, BatchState, BatchUpdater, Doubt, DoubtStore, Evidence, LedgerStatus, Outcome,
-    PendingBatchStore, PollPace, Receipt, StatusReport, Taken, Ticket, Verdict,
+    AttemptId, BatchError, BatchState, BatchUpdater, Evidence, LedgerStatus, Outcome,
+    PendingBatchStore, PollPace, Receipt, Resolution, StatusReport, TakenBatch, UnresolvedBatch,
+    UnresolvedBatchStore,
 };
 use grid_batch_store::{Change, Decision, MonitorStore, PendingBatch, Recorded, Store};
 
@@ -46,7 +47,7 @@ fn recorded(heard: &Heard) -> Vec<Recorded> {
 }
 
 /// Services `s::1`, `s::2`, ... with a batch of that number each, accepted.
-fn accepted(store: &Store, count: u64) -> Vec<Taken> {
+fn accepted(store: &Store, count: u64) -> Vec<TakenBatch> {
     (1..=count)
         .map(|number| {
             let name = format!("s::{number}");
@@ -66,14 +67,15 @@ fn state(store: &Store, number: u64) -> BatchState {
     store.one(&format!("s::{number}"), number).progress.state
 }
 
-fn doubt(monitor: &MonitorStore, number: u64) -> Doubt {
+fn doubt(monitor: &MonitorStore, number: u64) -> UnresolvedBatch {
     let ids = [id(number).to_string()];
-    let [doubt] = monitor.get_doubts(&format!("s::{number}"), &ids).unwrap().try_into().unwrap();
+    let [doubt] =
+        monitor.get_unresolved_batches(&format!("s::{number}"), &ids).unwrap().try_into().unwrap();
     doubt
 }
 
 /// The batch is sent once more, and accepted.
-fn send_again(store: &Store, taken: &Taken) -> Taken {
+fn send_again(store: &Store, taken: &TakenBatch) -> TakenBatch {
     store.evidence(taken, Evidence::Absent);
     let again = store.take_one(taken.service_id.as_str());
     store.outcome(&again, Outcome::Accepted);
@@ -141,7 +143,7 @@ fn an_answer_that_names_no_batch_is_an_error_that_changes_nothing(db: &Database)
     let error = monitor.update_batch_statuses("s::1", &[good.clone(), bad]).unwrap_err();
     assert!(matches!(error, BatchError::InvalidAnswer(_)), "{error}");
     assert!(monitor.update_batch_statuses("no service", &[good]).is_err());
-    assert!(monitor.get_doubts("s::1", &["zz".to_owned()]).is_err());
+    assert!(monitor.get_unresolved_batches("s::1", &["zz".to_owned()]).is_err());
     assert_eq!(state(&store, 1), BatchState::Pending);
     assert!(recorded(&heard).is_empty());
 }
@@ -187,10 +189,10 @@ fn verdicts_are_one_commit(db: &Database) {
     let store = db.open();
     accepted(&store, 2);
     let (monitor, heard) = monitor(&store);
-    let verdicts =
-        [1, 2].map(|number| (doubt(&monitor, number), Verdict::Hold("nobody knows".to_owned())));
+    let resolutions =
+        [1, 2].map(|number| (doubt(&monitor, number), Resolution::Hold("nobody knows".to_owned())));
     forbid(db, "s::2");
-    assert!(monitor.settle(&verdicts).is_err());
+    assert!(monitor.resolve(&resolutions).is_err());
     assert!(store.held(None, 9).unwrap().is_empty());
     assert!(recorded(&heard).is_empty());
 }
@@ -205,14 +207,14 @@ fn what_comes_too_late_changes_nothing_and_is_no_error(db: &Database) {
     let before = [1, 2].map(|number| store.one(&format!("s::{number}"), number));
 
     monitor.update_batch_statuses("s::1", &[report(1, LedgerStatus::Invalid)]).unwrap();
-    let verdicts = [
-        Verdict::Evidence(Evidence::Absent),
-        Verdict::Evidence(Evidence::Present),
-        Verdict::Hold("nobody knows".to_owned()),
+    let resolutions = [
+        Resolution::Evidence(Evidence::Absent),
+        Resolution::Evidence(Evidence::Present),
+        Resolution::Hold("nobody knows".to_owned()),
     ];
-    for verdict in verdicts {
-        let late = doubts.clone().map(|doubt| (doubt, verdict.clone()));
-        monitor.settle(&late).unwrap();
+    for resolution in resolutions {
+        let late = doubts.clone().map(|doubt| (doubt, resolution.clone()));
+        monitor.resolve(&late).unwrap();
     }
     assert_eq!([1, 2].map(|number| store.one(&format!("s::{number}"), number)), before);
     assert!(recorded(&heard).iter().all(|recorded| matches!(recorded, Recorded::Stale(_))));
@@ -274,19 +276,19 @@ fn a_doubt_tells_what_evidence_needs(db: &Database) {
     let taken = send_again(&store, &accepted(&store, 1)[0]);
     db.execute("update batch_statuses set epoch = 7").unwrap();
     let (monitor, _) = monitor(&store);
-    let expected = Doubt {
+    let expected = UnresolvedBatch {
         service_id: service("s::1"),
         batch_id: id(1),
         transaction_ids: batch("s::1", 1).transaction_ids,
-        ticket: Ticket { attempt: 2, epoch: 7 },
+        attempt_id: AttemptId { attempt: 2, epoch: 7 },
         state: BatchState::Pending,
         submitted_at: db.now(),
         since: db.now(),
         held: false,
     };
     assert_eq!(doubt(&monitor, 1), expected);
-    store.hold(&Taken { epoch: 7, ..taken }, "nobody knows");
-    assert_eq!(doubt(&monitor, 1), Doubt { held: true, ..expected });
+    store.hold(&TakenBatch { epoch: 7, ..taken }, "nobody knows");
+    assert_eq!(doubt(&monitor, 1), UnresolvedBatch { held: true, ..expected });
 }
 
 fn a_doubt_tells_since_when_the_batch_stands_where_it_does(db: &Database) {
@@ -296,10 +298,10 @@ fn a_doubt_tells_since_when_the_batch_stands_where_it_does(db: &Database) {
     let submitted_at = db.now();
     let (monitor, _) = monitor(&store);
     let in_doubt_since = db.later(5);
-    store.outcome(&taken, Outcome::Unknown);
+    store.outcome(&taken, Outcome::Ambiguous);
     // That nothing new is heard of it changes nothing.
     db.later(5);
-    store.status(&taken, LedgerStatus::Unknown);
+    store.status(&taken, LedgerStatus::NotReported);
     store.hold(&taken, "nobody knows");
     let told = doubt(&monitor, 1);
     assert_eq!((told.submitted_at, told.since), (submitted_at, in_doubt_since));
@@ -315,12 +317,12 @@ fn doubts_are_only_of_batches_still_to_be_followed(db: &Database) {
     store.add_all(&[1, 2, 3].map(|number| batch("a::b", number)));
     store.commit_next("a::b");
     let ids = [1, 2, 3, 9].map(|number| id(number).to_string());
-    assert!(monitor.get_doubts("a::b", &ids).unwrap().is_empty());
-    store.outcome(&store.take_one("a::b"), Outcome::Unknown);
-    let doubts = monitor.get_doubts("a::b", &ids).unwrap();
+    assert!(monitor.get_unresolved_batches("a::b", &ids).unwrap().is_empty());
+    store.outcome(&store.take_one("a::b"), Outcome::Ambiguous);
+    let doubts = monitor.get_unresolved_batches("a::b", &ids).unwrap();
     assert_eq!(doubts.iter().map(|doubt| doubt.batch_id).collect::<Vec<_>>(), [id(2)]);
-    assert!(monitor.get_doubts("c::d", &ids).unwrap().is_empty());
-    assert!(monitor.get_doubts("a::b", &[]).unwrap().is_empty());
+    assert!(monitor.get_unresolved_batches("c::d", &ids).unwrap().is_empty());
+    assert!(monitor.get_unresolved_batches("a::b", &[]).unwrap().is_empty());
 }
 
 fn verdicts_are_recorded_each_for_itself(db: &Database) {
@@ -328,16 +330,18 @@ fn verdicts_are_recorded_each_for_itself(db: &Database) {
     let taken = accepted(&store, 4);
     store.add_all(&[batch("s::1", 11)]);
     let (monitor, heard) = monitor(&store);
-    let verdicts = [
-        Verdict::Evidence(Evidence::Committed),
-        Verdict::Evidence(Evidence::Absent),
-        Verdict::Evidence(Evidence::Inconclusive),
-        Verdict::Hold("nobody knows".to_owned()),
+    let resolutions = [
+        Resolution::Evidence(Evidence::Committed),
+        Resolution::Evidence(Evidence::Absent),
+        Resolution::Evidence(Evidence::Inconclusive),
+        Resolution::Hold("nobody knows".to_owned()),
     ];
-    let settled: Vec<_> =
-        (1..).zip(verdicts).map(|(number, verdict)| (doubt(&monitor, number), verdict)).collect();
+    let settled: Vec<_> = (1..)
+        .zip(resolutions)
+        .map(|(number, resolution)| (doubt(&monitor, number), resolution))
+        .collect();
     let settled_at = db.later(1);
-    monitor.settle(&settled).unwrap();
+    monitor.resolve(&settled).unwrap();
     let committed = Recorded::Done { state: BatchState::Committed, next_waits: true };
     let pending = done(BatchState::Pending);
     assert_eq!(recorded(&heard), [committed, done(BatchState::Absent), pending, pending]);
@@ -356,11 +360,11 @@ fn proof_of_a_commit_counts_in_whatever_epoch_and_other_evidence_in_its_own(db: 
     let (monitor, _) = monitor(&store);
     let [absent, committed] = [1, 2].map(|number| doubt(&monitor, number));
     db.execute("update batch_statuses set epoch = epoch + 1").unwrap();
-    let verdicts = [
-        (absent, Verdict::Evidence(Evidence::Absent)),
-        (committed, Verdict::Evidence(Evidence::Committed)),
+    let resolutions = [
+        (absent, Resolution::Evidence(Evidence::Absent)),
+        (committed, Resolution::Evidence(Evidence::Committed)),
     ];
-    monitor.settle(&verdicts).unwrap();
+    monitor.resolve(&resolutions).unwrap();
     assert_eq!(state(&store, 1), BatchState::Pending);
     assert_eq!(state(&store, 2), BatchState::Committed);
 }
@@ -369,7 +373,7 @@ fn holds_are_told_of(db: &Database) {
     let store = db.open();
     accepted(&store, 1);
     let (monitor, heard) = monitor(&store);
-    monitor.settle(&[(doubt(&monitor, 1), Verdict::Hold("nobody knows".to_owned()))]).unwrap();
+    monitor.resolve(&[(doubt(&monitor, 1), Resolution::Hold("nobody knows".to_owned()))]).unwrap();
     let [(change, recorded)] = heard.lock().unwrap().clone().try_into().unwrap();
     assert_eq!(change.hold.as_deref(), Some("nobody knows"));
     assert_eq!((change.service_id, change.batch_id), (service("s::1"), id(1)));

@@ -5,7 +5,7 @@ use std::{
 
 use grid_batch_core::{
     BatchState, GroupObserver, LedgerStatus, Outcome, ScopeId, ServiceScopeId, SubmissionAnswer,
-    SubmissionOutcome, Taken,
+    SubmissionOutcome, TakenBatch,
 };
 use grid_batch_store::{Recorded, StoreObserver};
 
@@ -20,11 +20,11 @@ on_both! {
 
 const DELAY: Duration = Duration::from_secs(15);
 
-fn outcome(taken: &Taken, outcome: Outcome) -> SubmissionOutcome<ServiceScopeId> {
+fn outcome(taken: &TakenBatch, outcome: Outcome) -> SubmissionOutcome<ServiceScopeId> {
     SubmissionOutcome {
         batch_header: taken.batch_id.to_string(),
         scope_id: ServiceScopeId::from_service_id(&taken.service_id).unwrap(),
-        ticket: Some(taken.ticket()),
+        attempt_id: Some(taken.attempt_id()),
         attempts: 1,
         answer: SubmissionAnswer {
             outcome,
@@ -44,7 +44,7 @@ fn each_outcome_moves_its_batch(db: &Database) {
         (Outcome::Parked, BatchState::Delayed),
         (Outcome::Refused, BatchState::Delayed),
         (Outcome::Rejected, BatchState::Invalid),
-        (Outcome::Unknown, BatchState::InDoubt),
+        (Outcome::Ambiguous, BatchState::InDoubt),
     ];
     let names: Vec<String> = (0..).zip(cases).map(|(n, _)| format!("s::{n}")).collect();
     for (number, name) in (0..).zip(&names) {
@@ -112,7 +112,7 @@ fn an_outcome_of_nothing_that_is_known_holds_up_no_other(db: &Database) {
     let taken = store.take_one("a::b");
     let good = outcome(&taken, Outcome::Accepted);
     let no_id = SubmissionOutcome { batch_header: "zz".to_owned(), ..good.clone() };
-    let no_ticket = SubmissionOutcome { ticket: None, ..good.clone() };
+    let no_ticket = SubmissionOutcome { attempt_id: None, ..good.clone() };
     let observer = StoreObserver::new(store.clone(), DELAY, |_, _| ());
     observer.notify_group(&[no_id, no_ticket, good]).unwrap();
     assert_eq!(store.one("a::b", 1).progress.state, BatchState::Pending);

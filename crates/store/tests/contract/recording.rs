@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    BatchState, Event, Evidence, HeaderId, LedgerStatus, Outcome, Progress, Receipt, Taken,
+    BatchState, Event, Evidence, HeaderId, LedgerStatus, Outcome, Progress, Receipt, TakenBatch,
     TransitionError, transition,
 };
 use grid_batch_store::{Change, Recorded, Stale, Store};
@@ -26,7 +26,7 @@ on_both! {
 fn events() -> Vec<Event> {
     let mut events = vec![Event::Taken];
     for status in [
-        LedgerStatus::Unknown,
+        LedgerStatus::NotReported,
         LedgerStatus::Pending,
         LedgerStatus::Valid,
         LedgerStatus::Invalid,
@@ -42,7 +42,7 @@ fn events() -> Vec<Event> {
             Outcome::NotSent,
             Outcome::Rejected,
             Outcome::Refused,
-            Outcome::Unknown,
+            Outcome::Ambiguous,
         ] {
             events.push(Event::Outcome { attempt, outcome });
         }
@@ -56,7 +56,7 @@ fn events() -> Vec<Event> {
 }
 
 /// Leads a fresh batch of the service to a state, at its first attempt.
-fn lead_to(store: &Store, name: &str, state: BatchState) -> Option<Taken> {
+fn lead_to(store: &Store, name: &str, state: BatchState) -> Option<TakenBatch> {
     if state == BatchState::New {
         return None;
     }
@@ -66,13 +66,13 @@ fn lead_to(store: &Store, name: &str, state: BatchState) -> Option<Taken> {
     let way = match state {
         BatchState::New | BatchState::Submitting => vec![],
         BatchState::Delayed => vec![outcome(Outcome::NotSent)],
-        BatchState::InDoubt => vec![outcome(Outcome::Unknown)],
-        BatchState::Absent => vec![outcome(Outcome::Unknown), absent],
+        BatchState::InDoubt => vec![outcome(Outcome::Ambiguous)],
+        BatchState::Absent => vec![outcome(Outcome::Ambiguous), absent],
         BatchState::Pending => vec![outcome(Outcome::Accepted)],
         BatchState::Valid => vec![outcome(Outcome::Accepted), Event::status(LedgerStatus::Valid)],
         BatchState::Invalid => vec![outcome(Outcome::Rejected)],
         BatchState::Committed => {
-            vec![outcome(Outcome::Unknown), Event::status(LedgerStatus::Committed)]
+            vec![outcome(Outcome::Ambiguous), Event::status(LedgerStatus::Committed)]
         }
     };
     for event in way {
@@ -96,7 +96,7 @@ fn every_transition_is_recorded_as_core_draws_it(db: &Database) {
         lead_to(&store, &name, state);
         let before = store.one(&name, number).progress;
         let attempts = u32::from(state != BatchState::New);
-        assert_eq!(before, Progress { state, attempts, proven: false }, "{state:?}");
+        assert_eq!(before, Progress { state, attempts, commit_proven: false }, "{state:?}");
 
         let recorded = store.record_one(Change::new(service(&name), id(number), event));
         let after = store.one(&name, number).progress;
@@ -132,7 +132,7 @@ fn a_change_from_another_epoch_changes_nothing(db: &Database) {
     let stale = store.outcome(&taken, Outcome::Accepted);
     assert_eq!(stale, Recorded::Stale(Stale::Epoch { given: 0, present: 7 }));
     assert_eq!(store.one("a::b", 1).progress.state, BatchState::Submitting);
-    let in_time = Taken { epoch: 7, ..taken };
+    let in_time = TakenBatch { epoch: 7, ..taken };
     assert!(matches!(store.outcome(&in_time, Outcome::Accepted), Recorded::Done { .. }));
 }
 
@@ -168,13 +168,14 @@ fn a_group_is_recorded_each_for_itself(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::1", 1), batch("a::2", 2), batch("a::2", 3), batch("a::3", 4)]);
     let taken = store.take(&["a::1", "a::2", "a::3"]);
-    let outcome = |taken: &Taken, outcome| happened(taken, Event::Outcome { attempt: 1, outcome });
+    let outcome =
+        |taken: &TakenBatch, outcome| happened(taken, Event::Outcome { attempt: 1, outcome });
     let recorded = store
         .record(&[
             outcome(&taken[0], Outcome::Accepted),
             outcome(&taken[1], Outcome::Rejected),
             happened(
-                &Taken { batch_id: id(99), ..taken[0].clone() },
+                &TakenBatch { batch_id: id(99), ..taken[0].clone() },
                 Event::OwnerLost { attempt: 1 },
             ),
             happened(&taken[2], Event::OwnerLost { attempt: 5 }),
@@ -227,7 +228,7 @@ fn errors_and_times_are_kept(db: &Database) {
     let again = store.take_one("a::b");
     store.outcome(&again, Outcome::Accepted);
     let checked_at = db.later(1);
-    store.status(&again, LedgerStatus::Unknown);
+    store.status(&again, LedgerStatus::NotReported);
     let stored = store.one("a::b", 1);
     assert_eq!(stored.submitted_at, Some(submitted_at));
     assert_eq!((stored.checked_at, stored.next_try_at), (Some(checked_at), None));

@@ -87,7 +87,7 @@ fn an_absent_batch_is_taken_at_once(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
     let taken = store.take_one("a::b");
-    store.outcome(&taken, Outcome::Unknown);
+    store.outcome(&taken, Outcome::Ambiguous);
     assert!(store.take(&["a::b"]).is_empty());
     let absent = Event::Evidence { attempt: 1, evidence: Evidence::Absent };
     store.record_one(happened(&taken, absent));

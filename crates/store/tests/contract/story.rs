@@ -118,7 +118,7 @@ fn open_batches_are_read_in_order(db: &Database) {
 fn a_batch_that_was_lost_and_sent_again_says_so(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
-    for first_outcome in [Outcome::Accepted, Outcome::Unknown] {
+    for first_outcome in [Outcome::Accepted, Outcome::Ambiguous] {
         let taken = store.take_one("a::b");
         store.outcome(&taken, first_outcome);
         let absent = Event::Evidence { attempt: taken.attempt, evidence: Evidence::Absent };
@@ -128,7 +128,7 @@ fn a_batch_that_was_lost_and_sent_again_says_so(db: &Database) {
     // Told in one go, it is the same story.
     store.add_all(&[batch("a::b", 2)]);
     let taken = store.take_one("a::b");
-    let unknown = Event::Outcome { attempt: 1, outcome: Outcome::Unknown };
+    let unknown = Event::Outcome { attempt: 1, outcome: Outcome::Ambiguous };
     let absent = Event::Evidence { attempt: 1, evidence: Evidence::Absent };
     store.record(&[unknown, absent].map(|event| happened(&taken, event))).unwrap();
 

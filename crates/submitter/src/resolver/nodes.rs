@@ -165,7 +165,7 @@ impl<S: ScopeId> UrlHealth for NodeUrlResolver<S> {
         let was_aside = node.aside_since.is_some();
         let fails = is_failure(outcome);
         node.aside_since = fails.then_some(now);
-        if outcome == Outcome::Accepted || outcome == Outcome::Unknown {
+        if outcome == Outcome::Accepted || outcome == Outcome::Ambiguous {
             state.memory.remember(batch_header, index, outcome == Outcome::Accepted);
         }
         drop(state);
@@ -180,7 +180,7 @@ impl<S: ScopeId> UrlHealth for NodeUrlResolver<S> {
 /// Whether another node might have done better.
 fn is_failure(outcome: Outcome) -> bool {
     match outcome {
-        Outcome::NotSent | Outcome::Unknown | Outcome::Refused => true,
+        Outcome::NotSent | Outcome::Ambiguous | Outcome::Refused => true,
         Outcome::Accepted | Outcome::Busy | Outcome::Parked | Outcome::Rejected => false,
     }
 }
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_node_that_fails_is_set_aside_and_tried_again_once() {
-        for outcome in [Outcome::NotSent, Outcome::Unknown, Outcome::Refused] {
+        for outcome in [Outcome::NotSent, Outcome::Ambiguous, Outcome::Refused] {
             let (nodes, clock) = nodes(NodeChoice::RoundRobin);
             nodes.report("1", "a", outcome);
             assert_eq!(next(&nodes, 4), "bcbc");
@@ -245,7 +245,7 @@ mod tests {
     fn a_node_that_answers_is_back() {
         for outcome in [Outcome::Accepted, Outcome::Busy, Outcome::Rejected] {
             let (nodes, _) = nodes(NodeChoice::FirstHealthy);
-            nodes.report("1", "a", Outcome::Unknown);
+            nodes.report("1", "a", Outcome::Ambiguous);
             nodes.report("1", "a", outcome);
             assert_eq!(next(&nodes, 1), "a", "{outcome}");
         }

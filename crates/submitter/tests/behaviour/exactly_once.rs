@@ -137,7 +137,7 @@ impl Dice {
                     3 => Outcome::Busy,
                     4 => Outcome::Rejected,
                     5 => Outcome::Refused,
-                    6 => Outcome::Unknown,
+                    6 => Outcome::Ambiguous,
                     _ => Outcome::Accepted,
                 })
             }) as Answering

@@ -40,7 +40,7 @@ fn a_sender_that_panics_leaves_the_batch_in_doubt() {
         let recorder = Arc::new(Recorder::default());
         let running = run(builder(1, sender, &recorder));
         recorder.wait_for(1);
-        assert_eq!(recorder.tally(), [(Outcome::Unknown, 1)].into());
+        assert_eq!(recorder.tally(), [(Outcome::Ambiguous, 1)].into());
         assert_eq!(message(&recorder), format!("the sender panicked: {said}"));
         assert_eq!(running.stop().unwrap().counters().read().panics, 1);
     }
@@ -70,7 +70,7 @@ fn a_sending_that_panics_while_it_is_broken_off_leaves_the_batch_in_doubt() {
     let running = run(builder(1, sender, &recorder).with_options(short));
     arrived.wait_until(|count| *count == 1);
     running.stop().unwrap();
-    assert_eq!(recorder.outcomes(), [("batch-00000".to_owned(), Outcome::Unknown)]);
+    assert_eq!(recorder.outcomes(), [("batch-00000".to_owned(), Outcome::Ambiguous)]);
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn unavailable() -> BatchResult<()> {
 fn an_observer_is_told_of_the_beginning_and_then_of_the_end() {
     let sender = answers(|batch| match batch {
         "batch-00000" => Outcome::Accepted,
-        _ => Outcome::Unknown,
+        _ => Outcome::Ambiguous,
     });
     let recorder = Arc::new(Recorder::default());
     let running =

@@ -33,7 +33,7 @@ fn a_batch_whose_outcome_is_unknown_is_not_sent_again() {
     let counted = Arc::clone(&calls);
     let sender = Arc::new(Sender(move |_: &Submission<GlobalScopeId>| {
         counted.fetch_add(1, SeqCst);
-        Box::pin(async { answer(Outcome::Unknown) }) as Answering
+        Box::pin(async { answer(Outcome::Ambiguous) }) as Answering
     }));
     let recorder = Arc::new(Recorder::default());
     let running = run(builder(1, sender, &recorder));

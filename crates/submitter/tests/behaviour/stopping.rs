@@ -101,7 +101,7 @@ fn what_is_still_being_sent_at_the_deadline_is_in_doubt() {
     gate.arrived.wait_until(|arrived| *arrived == 5);
     running.stop().unwrap();
     recorder.assert_each_once(5);
-    assert_eq!(recorder.tally(), [(Outcome::Unknown, 5)].into());
+    assert_eq!(recorder.tally(), [(Outcome::Ambiguous, 5)].into());
 }
 
 #[test]

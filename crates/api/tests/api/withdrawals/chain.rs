@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
 use grid_batch_api::ApiBuilder;
-use grid_batch_core::{
-    Event, LedgerStatus, NewSigned, Outcome, ServiceId, SigningStore, Spent, Taken, Ticket, Turn,
-    WithdrawalId, WithdrawalRules,
-};
+use grid_batch_core::{AttemptId, Event, LedgerStatus, Outcome, ServiceId, TakenBatch};
 use grid_batch_store::{Change, Recorded};
+use grid_batch_withdrawals::{
+    BatchAttempt, NewSignedTransaction, NonceOutcome, SigningStore, WithdrawalId, WithdrawalRules,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -77,11 +77,11 @@ impl Served {
     }
 
     /// Has the next withdrawal of the usual gas admin taken.
-    pub fn take(&self) -> Taken {
+    pub fn take(&self) -> TakenBatch {
         self.store.take_round(&[service(ADMIN)]).unwrap().remove(0)
     }
 
-    pub fn record(&self, taken: &Taken, event: Event, change: impl FnOnce(&mut Change)) {
+    pub fn record(&self, taken: &TakenBatch, event: Event, change: impl FnOnce(&mut Change)) {
         let mut what = Change::new(taken.service_id.clone(), taken.batch_id, event);
         change(&mut what);
         let recorded = self.store.record(&[what]).unwrap();
@@ -89,21 +89,21 @@ impl Served {
     }
 
     /// Has a submitter report on what it took.
-    pub fn report(&self, taken: &Taken, outcome: Outcome, error: &str) {
+    pub fn report(&self, taken: &TakenBatch, outcome: Outcome, error: &str) {
         let event = Event::Outcome { attempt: taken.attempt, outcome };
         self.record(taken, event, |change| change.error = Some(error.to_owned()));
     }
 
-    pub fn status(&self, taken: &Taken, status: LedgerStatus) {
+    pub fn status(&self, taken: &TakenBatch, status: LedgerStatus) {
         self.record(taken, Event::status(status), |_| ());
     }
 
     /// Signs with the next nonce, which it gives.
-    pub fn sign(&self, taken: &Taken) -> u64 {
-        let Taken { service_id, batch_id, attempt, epoch, .. } = taken.clone();
-        let turn = Turn { service_id, batch_id, ticket: Ticket { attempt, epoch } };
+    pub fn sign(&self, taken: &TakenBatch) -> u64 {
+        let TakenBatch { service_id, batch_id, attempt, epoch, .. } = taken.clone();
+        let turn = BatchAttempt { service_id, batch_id, attempt_id: AttemptId { attempt, epoch } };
         let mut sign = |nonce| {
-            Ok(NewSigned {
+            Ok(NewSignedTransaction {
                 nonce,
                 hash: [nonce as u8 + 1; 32],
                 bytes: vec![1],
@@ -112,23 +112,23 @@ impl Served {
                 cancels: false,
             })
         };
-        let signed = self.store.sign_first(&turn, 0, &mut sign).unwrap();
+        let signed = self.store.assign_nonce(&turn, 0, &mut sign).unwrap();
         signed.expect("it is its turn").signed.nonce
     }
 
     /// Has the next withdrawal made, with this id of the pool.
-    pub fn make(&self, pool_id: &str) -> Taken {
+    pub fn make(&self, pool_id: &str) -> TakenBatch {
         let taken = self.take();
         let nonce = self.sign(&taken);
         self.report(&taken, Outcome::Accepted, "");
-        let spent = Spent::Withdrawn { withdrawal_id: pool_id.to_owned() };
-        self.store.spend(&taken.service_id, nonce, &spent).unwrap();
+        let spent = NonceOutcome::Withdrawn { withdrawal_id: pool_id.to_owned() };
+        self.store.close_nonce(&taken.service_id, nonce, &spent).unwrap();
         self.status(&taken, LedgerStatus::Committed);
         taken
     }
 
     /// Has the next withdrawal fail for this reason.
-    pub fn fail(&self, reason: &str) -> Taken {
+    pub fn fail(&self, reason: &str) -> TakenBatch {
         let taken = self.take();
         self.report(&taken, Outcome::Rejected, reason);
         taken

@@ -1,7 +1,8 @@
 use std::{sync::Arc, time::Duration};
 
 use diesel::connection::SimpleConnection;
-use grid_batch_core::{ServiceId, WithdrawalId, WithdrawalRules};
+use grid_batch_core::ServiceId;
+use grid_batch_withdrawals::{WithdrawalId, WithdrawalRules};
 use serde_json::json;
 
 use super::chain::{Rules, asking, chain, chain_with};

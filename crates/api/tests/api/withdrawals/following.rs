@@ -1,7 +1,6 @@
-use grid_batch_core::{
-    Event, Evidence, LedgerStatus, Outcome, SigningStore, Spent, Timestamp, WithdrawalId,
-};
+use grid_batch_core::{Event, Evidence, LedgerStatus, Outcome, Timestamp};
 use grid_batch_store::Decision;
+use grid_batch_withdrawals::{NonceOutcome, SigningStore, WithdrawalId};
 use serde_json::{Value, json};
 
 use super::chain::chain;
@@ -45,7 +44,7 @@ fn each_state_says_what_is_waited_for() {
 
     let taken = served.take();
     let nonce = served.sign(&taken);
-    served.report(&taken, Outcome::Unknown, "no answer");
+    served.report(&taken, Outcome::Ambiguous, "no answer");
     assert_eq!(standing(&served, &id), ["in_doubt", "to learn whether it was sent"]);
 
     let repeatable = Event::Evidence { attempt: taken.attempt, evidence: Evidence::Repeatable };
@@ -89,8 +88,8 @@ fn the_pools_id_is_told_when_it_is_final_and_not_before() {
     let taken = served.take();
     let nonce = served.sign(&taken);
     served.report(&taken, Outcome::Accepted, "");
-    let spent = Spent::Withdrawn { withdrawal_id: "7".to_owned() };
-    served.store.spend(&taken.service_id, nonce, &spent).unwrap();
+    let spent = NonceOutcome::Withdrawn { withdrawal_id: "7".to_owned() };
+    served.store.close_nonce(&taken.service_id, nonce, &spent).unwrap();
     let json = served.withdrawal(&id);
     assert_eq!(json["state"], "pending");
     assert!(json.get("withdrawal_id").is_none(), "{json}");

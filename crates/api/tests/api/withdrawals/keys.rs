@@ -1,6 +1,6 @@
 use std::{collections::HashSet, thread};
 
-use grid_batch_core::WithdrawalId;
+use grid_batch_withdrawals::WithdrawalId;
 use serde_json::{Value, json};
 
 use super::chain::{ADMIN, asking, chain};

@@ -1,6 +1,6 @@
 use std::thread;
 
-use grid_batch_core::RewardId;
+use grid_batch_withdrawals::RewardId;
 use serde_json::{Value, json};
 
 use super::chain::{ADMIN, chain};

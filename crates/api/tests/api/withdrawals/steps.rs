@@ -1,6 +1,6 @@
 use std::{sync::mpsc, thread};
 
-use grid_batch_core::WithdrawalId;
+use grid_batch_withdrawals::WithdrawalId;
 
 use super::chain::{ADMIN, chain, chain_with};
 use crate::{

@@ -2,12 +2,12 @@
 
 use std::{env, fmt, sync::Arc};
 
-use grid_batch_core::{SigningStore, WithdrawalRules};
 use grid_batch_evm::{
     AccountScopeId, Address, Evm, EvmOptions, GasAdminKey, GasAdminKeyError, GasPrice,
     OracleOptions, PoolRules, parse_address,
 };
 use grid_batch_store::Store;
+use grid_batch_withdrawals::{SigningStore, WithdrawalRules};
 use log::info;
 
 use super::{Ledger, Nodes, secret};

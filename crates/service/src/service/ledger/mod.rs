@@ -9,7 +9,7 @@ use std::{path::Path, sync::Arc};
 use crate::{LedgerConfig, PollConfig, StartError};
 use grid_batch_core::{
     BatchStatusReader, EvidenceReader, GlobalScopeId, LedgerEvents, ScopeId, ServiceScopeId,
-    StatusReport, StatusUrlResolver, SubmissionSender, WithdrawalRules,
+    StatusReport, StatusUrlResolver, SubmissionSender,
 };
 use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_sawtooth::{Sawtooth, SawtoothOptions};
@@ -17,6 +17,7 @@ use grid_batch_scabbard::{Scabbard, ScabbardOptions};
 use grid_batch_submitter::{
     FixedUrlResolver, NodeUrlResolver, PerServiceUrlResolver, SubmitterBuilder,
 };
+use grid_batch_withdrawals::WithdrawalRules;
 
 #[cfg(feature = "evm")]
 pub(super) use evm::evm;

@@ -94,7 +94,7 @@ impl Database {
 /// What most tests do with an instance.
 pub trait ClaimExt {
     fn take_all(&self) -> Vec<String>;
-    fn mark(&self, name: &str) -> grid_batch_core::Taken;
+    fn mark(&self, name: &str) -> grid_batch_core::TakenBatch;
     fn marks_nothing_of(&self, name: &str) -> bool;
 }
 
@@ -105,7 +105,7 @@ impl ClaimExt for ClaimStore {
     }
 
     /// Marks the next batch of a service.
-    fn mark(&self, name: &str) -> grid_batch_core::Taken {
+    fn mark(&self, name: &str) -> grid_batch_core::TakenBatch {
         let [taken] = self.take_round(&[service(name)]).unwrap().try_into().unwrap();
         taken
     }

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    BatchState, BatchUpdater, DoubtStore, Evidence, LedgerStatus, Outcome, PendingBatchStore,
-    PollPace, StatusReport, Verdict,
+    BatchState, BatchUpdater, Evidence, LedgerStatus, Outcome, PendingBatchStore, PollPace,
+    Resolution, StatusReport, UnresolvedBatchStore,
 };
 use grid_batch_store::{ClaimStore, MonitorStore};
 
@@ -51,7 +51,7 @@ fn only_what_is_claimed_is_asked_for(db: &Database) {
     let ids = [id(1).to_string()];
     let now = db.later(1);
     let asks = |monitor: &MonitorStore| {
-        let doubts = monitor.get_doubts("s::1", &ids).unwrap();
+        let doubts = monitor.get_unresolved_batches("s::1", &ids).unwrap();
         [
             monitor.get_pending_batch_ids(9).unwrap().len(),
             monitor.get_due_batch_ids(now, pace, 9).unwrap().len(),
@@ -91,20 +91,23 @@ fn an_answer_whose_question_is_forgotten_counts_only_as_proof(db: &Database) {
 fn evidence_of_an_owner_before_counts_only_as_proof(db: &Database) {
     let instances = accepted(db, 3);
     let before = monitor(&instances[0]);
-    let verdicts: Vec<_> = [
-        Verdict::Evidence(Evidence::Absent),
-        Verdict::Evidence(Evidence::Committed),
-        Verdict::Hold("nobody knows".to_owned()),
+    let resolutions: Vec<_> = [
+        Resolution::Evidence(Evidence::Absent),
+        Resolution::Evidence(Evidence::Committed),
+        Resolution::Hold("nobody knows".to_owned()),
     ]
     .into_iter()
     .zip(1..)
-    .map(|(verdict, number)| {
+    .map(|(resolution, number)| {
         let ids = [id(number).to_string()];
-        (before.get_doubts(&format!("s::{number}"), &ids).unwrap().remove(0), verdict)
+        (
+            before.get_unresolved_batches(&format!("s::{number}"), &ids).unwrap().remove(0),
+            resolution,
+        )
     })
     .collect();
     change_hands(db, &instances);
-    before.settle(&verdicts).unwrap();
+    before.resolve(&resolutions).unwrap();
     let states = [1, 2, 3].map(|number| db.state(&format!("s::{number}"), number));
     assert_eq!(states, [BatchState::Pending, BatchState::Committed, BatchState::Pending]);
     assert!(instances[1].store().held(None, 9).unwrap().is_empty());

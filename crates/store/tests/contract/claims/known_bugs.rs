@@ -3,7 +3,7 @@
 use std::thread;
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{BatchState, Evidence, LedgerStatus, Outcome, Taken};
+use grid_batch_core::{BatchState, Evidence, LedgerStatus, Outcome, TakenBatch};
 use grid_batch_store::Recorded;
 
 use super::fixture::{ClaimExt, sorted};
@@ -49,14 +49,14 @@ fn a_paused_owner_that_wakes_finishes_nothing_a_second_time(db: &Database) {
     let first = paused.mark("a::b");
     db.let_die(&paused);
     other.take_all();
-    let found = Taken { epoch: 2, ..first.clone() };
+    let found = TakenBatch { epoch: 2, ..first.clone() };
     other.store().evidence(&found, Evidence::Committed);
     let second = other.mark("a::b");
     for late in [
         paused.store().outcome(&first, Outcome::Accepted),
         paused.store().status(&first, LedgerStatus::Committed),
         // Not even with the batch that is next.
-        paused.store().outcome(&Taken { epoch: 1, ..second.clone() }, Outcome::Rejected),
+        paused.store().outcome(&TakenBatch { epoch: 1, ..second.clone() }, Outcome::Rejected),
     ] {
         assert!(matches!(late, Recorded::Stale(_)), "{late:?}");
     }
@@ -94,7 +94,7 @@ fn a_batch_that_waits_for_ever_keeps_no_other_service_waiting(db: &Database) {
     owner.store().add_all(&[1, 2, 3].map(|n| batch(&format!("a::{n}"), n)));
     owner.take_all();
     let held = owner.mark("a::1");
-    owner.store().outcome(&held, Outcome::Unknown);
+    owner.store().outcome(&held, Outcome::Ambiguous);
     owner.store().hold(&held, "nobody knows");
     owner.mark("a::2");
     db.let_lapse(&owner);

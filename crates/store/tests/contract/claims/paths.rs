@@ -2,7 +2,7 @@
 //! marking, sending and recording to renewing. Another takes over, and what the first still writes
 //! changes nothing, unless it proves a commit.
 
-use grid_batch_core::{BatchState, Evidence, LedgerStatus, Outcome, Taken};
+use grid_batch_core::{BatchState, Evidence, LedgerStatus, Outcome, TakenBatch};
 use grid_batch_store::{ClaimStore, Recorded, Stale};
 
 use super::fixture::ClaimExt;
@@ -31,7 +31,7 @@ fn claimed(db: &Database) -> [ClaimStore; 2] {
 }
 
 /// The same, and the first batch is with a submitter of the first.
-fn marked(db: &Database) -> ([ClaimStore; 2], Taken) {
+fn marked(db: &Database) -> ([ClaimStore; 2], TakenBatch) {
     let instances = claimed(db);
     let taken = instances[0].mark("a::b");
     (instances, taken)
@@ -83,10 +83,10 @@ fn a_post_that_arrived_is_found_by_the_next_owner(db: &Database) {
     let ([late, other], taken) = marked(db);
     db.let_die(&late);
     let epoch = other.take(9).unwrap().claims[0].epoch;
-    let present = Taken { epoch, ..taken.clone() };
+    let present = TakenBatch { epoch, ..taken.clone() };
     other.store().evidence(&present, Evidence::Present);
     other.store().status(&present, LedgerStatus::Committed);
-    assert!(matches!(late.store().outcome(&taken, Outcome::Unknown), Recorded::Stale(_)));
+    assert!(matches!(late.store().outcome(&taken, Outcome::Ambiguous), Recorded::Stale(_)));
     assert_eq!(db.state("a::b", 1), BatchState::Committed);
     assert_eq!(other.mark("a::b").batch_id, id(2));
 }
@@ -98,7 +98,7 @@ fn a_post_that_never_left_is_sent_again_only_with_evidence(db: &Database) {
     // That it was never sent, only its sender knows; and that one is not believed any more.
     assert!(is_stale(late.store().outcome(&taken, Outcome::NotSent)));
     assert!(other.marks_nothing_of("a::b"));
-    other.store().evidence(&Taken { epoch, ..taken }, Evidence::Absent);
+    other.store().evidence(&TakenBatch { epoch, ..taken }, Evidence::Absent);
     let again = other.mark("a::b");
     assert_eq!((again.batch_id, again.attempt), (id(1), 2));
 }
@@ -110,7 +110,7 @@ fn an_answer_that_was_not_recorded_is_found_out_again(db: &Database) {
     for outcome in [Outcome::Accepted, Outcome::Busy, Outcome::Rejected] {
         assert!(is_stale(late.store().outcome(&taken, outcome)));
     }
-    other.store().status(&Taken { epoch, ..taken }, LedgerStatus::Pending);
+    other.store().status(&TakenBatch { epoch, ..taken }, LedgerStatus::Pending);
     assert_eq!(db.state("a::b", 1), BatchState::Pending);
 }
 
@@ -123,7 +123,8 @@ fn once_recorded_another_follows_the_batch_past_the_first_expiry(db: &Database) 
     assert_eq!(db.state("a::b", 1), BatchState::Pending);
     // The outcome once more, and the commit twice: the second time nothing changes.
     assert!(is_stale(late.store().outcome(&taken, Outcome::Accepted)));
-    let done = other.store().status(&Taken { epoch: 2, ..taken.clone() }, LedgerStatus::Committed);
+    let done =
+        other.store().status(&TakenBatch { epoch: 2, ..taken.clone() }, LedgerStatus::Committed);
     assert_eq!(done, Recorded::Done { state: BatchState::Committed, next_waits: true });
     assert!(matches!(late.store().status(&taken, LedgerStatus::Committed), Recorded::Stale(_)));
     assert_eq!(db.state("a::b", 2), BatchState::New);
@@ -134,7 +135,7 @@ fn what_the_late_owner_learns_counts_only_as_proof(db: &Database) {
     late.store().outcome(&taken, Outcome::Accepted);
     db.let_lapse(&late);
     other.take_all();
-    for status in [LedgerStatus::Invalid, LedgerStatus::Valid, LedgerStatus::Unknown] {
+    for status in [LedgerStatus::Invalid, LedgerStatus::Valid, LedgerStatus::NotReported] {
         assert!(is_stale(late.store().status(&taken, status)));
     }
     assert!(is_stale(late.store().evidence(&taken, Evidence::Absent)));

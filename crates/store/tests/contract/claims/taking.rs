@@ -99,7 +99,7 @@ fn what_is_at_the_ledger_is_taken_as_it_stands(db: &Database) {
     one.take_all();
     let [pending, absent, delayed] = ["a::1", "a::2", "a::3"].map(|name| one.mark(name));
     one.store().outcome(&pending, Outcome::Accepted);
-    one.store().outcome(&absent, Outcome::Unknown);
+    one.store().outcome(&absent, Outcome::Ambiguous);
     one.store().evidence(&absent, Evidence::Absent);
     one.store().outcome(&delayed, Outcome::Busy);
     db.let_die(&one);

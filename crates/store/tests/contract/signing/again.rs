@@ -1,4 +1,5 @@
-use grid_batch_core::{NewSigned, Outcome, SigningStore, Spent, Ticket, Turn};
+use grid_batch_core::{AttemptId, Outcome};
+use grid_batch_withdrawals::{BatchAttempt, NewSignedTransaction, NonceOutcome, SigningStore};
 
 use crate::{
     fixture::{Database, StoreExt, on_both},
@@ -17,13 +18,13 @@ fn another_transaction_with_the_same_nonce_is_kept_after_the_first(db: &Database
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
-    let cancel = NewSigned { cancels: true, ..signed(nonce, 300) };
+    let cancel = NewSignedTransaction { cancels: true, ..signed(nonce, 300) };
     for another in [signed(nonce, 200), cancel.clone()] {
-        let kept = store.sign_again(&turn(&taken), another.clone()).unwrap().unwrap();
+        let kept = store.replace_transaction(&turn(&taken), another.clone()).unwrap().unwrap();
         assert_eq!((kept.signed, kept.signed_at), (another, db.now()));
     }
     let transactions = store.told(1).nonce.unwrap().transactions;
-    let all: Vec<NewSigned> = transactions.into_iter().map(|kept| kept.signed).collect();
+    let all: Vec<NewSignedTransaction> = transactions.into_iter().map(|kept| kept.signed).collect();
     assert_eq!(all, [signed(nonce, 100), signed(nonce, 200), cancel]);
 }
 
@@ -31,9 +32,9 @@ fn the_same_transaction_again_is_kept_once(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
-    let first = store.sign_again(&turn(&taken), signed(nonce, 200)).unwrap();
+    let first = store.replace_transaction(&turn(&taken), signed(nonce, 200)).unwrap();
     db.later(1);
-    assert_eq!(store.sign_again(&turn(&taken), signed(nonce, 200)).unwrap(), first);
+    assert_eq!(store.replace_transaction(&turn(&taken), signed(nonce, 200)).unwrap(), first);
     assert_eq!(store.told(1).nonce.unwrap().transactions.len(), 2);
 }
 
@@ -41,22 +42,25 @@ fn nothing_is_signed_again_with_a_nonce_that_is_not_open(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let taken = store.take_one(ACCOUNT);
-    assert_eq!(store.sign_again(&turn(&taken), signed(0, 200)), Ok(None));
+    assert_eq!(store.replace_transaction(&turn(&taken), signed(0, 200)), Ok(None));
     let nonce = store.sign(&taken, 5).unwrap().signed.nonce;
-    assert_eq!(store.sign_again(&turn(&taken), signed(nonce + 1, 200)), Ok(None));
-    store.spend_as(ACCOUNT, nonce, Spent::Reverted);
-    assert_eq!(store.sign_again(&turn(&taken), signed(nonce, 200)), Ok(None));
+    assert_eq!(store.replace_transaction(&turn(&taken), signed(nonce + 1, 200)), Ok(None));
+    store.spend_as(ACCOUNT, nonce, NonceOutcome::Reverted);
+    assert_eq!(store.replace_transaction(&turn(&taken), signed(nonce, 200)), Ok(None));
 }
 
 fn nothing_is_signed_again_when_it_is_not_ones_turn(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
-    let Turn { ticket, .. } = turn(&taken);
-    let other = Turn { ticket: Ticket { epoch: ticket.epoch + 1, ..ticket }, ..turn(&taken) };
-    assert_eq!(store.sign_again(&other, signed(nonce, 200)), Ok(None));
-    store.outcome(&taken, Outcome::Unknown);
-    assert_eq!(store.sign_again(&turn(&taken), signed(nonce, 200)), Ok(None));
+    let BatchAttempt { attempt_id, .. } = turn(&taken);
+    let other = BatchAttempt {
+        attempt_id: AttemptId { epoch: attempt_id.epoch + 1, ..attempt_id },
+        ..turn(&taken)
+    };
+    assert_eq!(store.replace_transaction(&other, signed(nonce, 200)), Ok(None));
+    store.outcome(&taken, Outcome::Ambiguous);
+    assert_eq!(store.replace_transaction(&turn(&taken), signed(nonce, 200)), Ok(None));
 }
 
 fn the_nonce_of_an_earlier_turn_is_signed_with_again(db: &Database) {
@@ -65,5 +69,5 @@ fn the_nonce_of_an_earlier_turn_is_signed_with_again(db: &Database) {
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
     store.outcome(&taken, Outcome::NotSent);
     let taken = store.take_one(ACCOUNT);
-    assert!(store.sign_again(&turn(&taken), signed(nonce, 200)).unwrap().is_some());
+    assert!(store.replace_transaction(&turn(&taken), signed(nonce, 200)).unwrap().is_some());
 }

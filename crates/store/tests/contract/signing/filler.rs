@@ -1,8 +1,8 @@
-use grid_batch_core::{
-    BatchResult, LedgerStatus, NewSigned, SignedTransaction, SigningStore, Spent, Taken, Ticket,
-    Turn,
-};
+use grid_batch_core::{AttemptId, BatchResult, LedgerStatus, TakenBatch};
 use grid_batch_store::Store;
+use grid_batch_withdrawals::{
+    BatchAttempt, NewSignedTransaction, NonceOutcome, SignedTransaction, SigningStore,
+};
 
 use crate::{
     fixture::{Database, StoreExt, on_both, service},
@@ -21,20 +21,23 @@ on_both! {
     the_next_nonce_is_after_the_highest,
 }
 
-fn filler(nonce: u64, max_fee: u128) -> NewSigned {
-    NewSigned { cancels: true, ..signed(nonce, max_fee) }
+fn filler(nonce: u64, max_fee: u128) -> NewSignedTransaction {
+    NewSignedTransaction { cancels: true, ..signed(nonce, max_fee) }
 }
 
-fn fill(store: &Store, taken: &Taken, nonce: u64) -> Option<SignedTransaction> {
-    store.sign_filler(&turn(taken), nonce, &mut |nonce| Ok(filler(nonce, 9))).unwrap()
+fn fill(store: &Store, taken: &TakenBatch, nonce: u64) -> Option<SignedTransaction> {
+    store.fill_nonce(&turn(taken), nonce, &mut |nonce| Ok(filler(nonce, 9))).unwrap()
 }
 
-fn from(store: &Store, nonce: u64) -> Vec<NewSigned> {
-    store.signed_from(&service(ACCOUNT), nonce).unwrap()
+fn from(store: &Store, nonce: u64) -> Vec<NewSignedTransaction> {
+    store.transactions_from(&service(ACCOUNT), nonce).unwrap()
 }
 
 /// Two withdrawals, of which the first ended as `end` says, and the second waits.
-fn after_one_that(db: &Database, end: impl FnOnce(&Store, &Taken, u64)) -> (Store, Taken) {
+fn after_one_that(
+    db: &Database,
+    end: impl FnOnce(&Store, &TakenBatch, u64),
+) -> (Store, TakenBatch) {
     let store = db.open();
     store.schedule_all(&[1, 2].map(|number| withdrawal(ACCOUNT, number)));
     let (first, nonce) = store.take_and_sign(ACCOUNT);
@@ -44,7 +47,7 @@ fn after_one_that(db: &Database, end: impl FnOnce(&Store, &Taken, u64)) -> (Stor
 }
 
 /// A withdrawal that waits with this nonce, the first of its account.
-fn waiting_with(store: &Store, nonce: u64) -> Taken {
+fn waiting_with(store: &Store, nonce: u64) -> TakenBatch {
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let taken = store.take_one(ACCOUNT);
     store.sign(&taken, nonce).unwrap();
@@ -63,7 +66,7 @@ fn a_nonce_that_was_never_taken_is_filled(db: &Database) {
 }
 
 fn a_nonce_that_came_to_nothing_is_filled(db: &Database) {
-    for spent in [Spent::Reverted, Spent::Elsewhere] {
+    for spent in [NonceOutcome::Reverted, NonceOutcome::UsedElsewhere] {
         let db = db.another();
         let (store, second) = after_one_that(&db, |store, first, nonce| {
             store.spend_as(ACCOUNT, nonce, spent.clone());
@@ -88,12 +91,12 @@ fn a_filler_is_outbid_by_another_and_the_same_is_kept_once(db: &Database) {
     let taken = waiting_with(&store, 7);
     let first = fill(&store, &taken, 6);
     assert_eq!(fill(&store, &taken, 6), first);
-    store.sign_filler(&turn(&taken), 6, &mut |nonce| Ok(filler(nonce, 10))).unwrap().unwrap();
+    store.fill_nonce(&turn(&taken), 6, &mut |nonce| Ok(filler(nonce, 10))).unwrap().unwrap();
     assert_eq!(from(&store, 6)[0], filler(6, 10));
 }
 
 fn no_nonce_is_filled_with_which_may_be_paid(db: &Database) {
-    let withdrawn = Spent::Withdrawn { withdrawal_id: "1".to_owned() };
+    let withdrawn = NonceOutcome::Withdrawn { withdrawal_id: "1".to_owned() };
     for spent in [None, Some(withdrawn)] {
         let db = db.another();
         let (store, second) = after_one_that(&db, |store, first, nonce| {
@@ -122,17 +125,20 @@ fn only_nonces_before_the_withdrawals_own_are_filled(db: &Database) {
 fn nothing_is_filled_when_it_is_not_ones_turn(db: &Database) {
     let store = db.open();
     let taken = waiting_with(&store, 7);
-    let Turn { ticket, .. } = turn(&taken);
-    let other = Turn { ticket: Ticket { epoch: ticket.epoch + 1, ..ticket }, ..turn(&taken) };
-    let never = &mut |_| -> BatchResult<NewSigned> { panic!("it is nobody's turn") };
-    assert_eq!(store.sign_filler(&other, 6, never), Ok(None));
+    let BatchAttempt { attempt_id, .. } = turn(&taken);
+    let other = BatchAttempt {
+        attempt_id: AttemptId { epoch: attempt_id.epoch + 1, ..attempt_id },
+        ..turn(&taken)
+    };
+    let never = &mut |_| -> BatchResult<NewSignedTransaction> { panic!("it is nobody's turn") };
+    assert_eq!(store.fill_nonce(&other, 6, never), Ok(None));
 }
 
 fn nothing_that_pays_fills_a_nonce(db: &Database) {
     let store = db.open();
     let taken = waiting_with(&store, 7);
     let mut pays = |nonce| Ok(signed(nonce, 9));
-    let error = store.sign_filler(&turn(&taken), 6, &mut pays).unwrap_err().to_string();
+    let error = store.fill_nonce(&turn(&taken), 6, &mut pays).unwrap_err().to_string();
     assert!(error.contains("nonce 6"), "{error}");
     assert_eq!(from(&store, 0), [signed(7, 100)]);
 }

@@ -1,10 +1,9 @@
 use std::thread;
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{
-    BatchError, BatchResult, LedgerStatus, NewSigned, Outcome, SigningStore, Spent, Ticket, Turn,
-};
+use grid_batch_core::{AttemptId, BatchError, BatchResult, LedgerStatus, Outcome};
 use grid_batch_store::{ClaimOptions, ClaimStore};
+use grid_batch_withdrawals::{BatchAttempt, NewSignedTransaction, NonceOutcome, SigningStore};
 
 use crate::{
     fixture::{Database, StoreExt, batch, id, on_both, service, wait_until_blocked},
@@ -60,9 +59,10 @@ fn each_account_counts_its_own_nonces(db: &Database) {
     store.schedule_all(&[withdrawal("a", 1), withdrawal("b", 2)]);
     let nonces = ["a", "b"].map(|account| {
         let taken = store.take_one(account);
-        let mut other =
-            |nonce| Ok(NewSigned { hash: [account.as_bytes()[0]; 32], ..signed(nonce, 1) });
-        store.sign_first(&turn(&taken), 4, &mut other).unwrap().unwrap().signed.nonce
+        let mut other = |nonce| {
+            Ok(NewSignedTransaction { hash: [account.as_bytes()[0]; 32], ..signed(nonce, 1) })
+        };
+        store.assign_nonce(&turn(&taken), 4, &mut other).unwrap().unwrap().signed.nonce
     });
     assert_eq!(nonces, [4, 4]);
 }
@@ -72,8 +72,8 @@ fn what_cannot_be_signed_takes_no_nonce(db: &Database) {
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let taken = store.take_one(ACCOUNT);
     let no_key = BatchError::InvalidAnswer("there is no key".to_owned());
-    let mut refuse = |_| -> BatchResult<NewSigned> { Err(no_key.clone()) };
-    assert_eq!(store.sign_first(&turn(&taken), 5, &mut refuse), Err(no_key.clone()));
+    let mut refuse = |_| -> BatchResult<NewSignedTransaction> { Err(no_key.clone()) };
+    assert_eq!(store.assign_nonce(&turn(&taken), 5, &mut refuse), Err(no_key.clone()));
     assert_eq!(nonces_kept(db), [0, 0]);
     assert_eq!(store.sign(&taken, 5).unwrap().signed.nonce, 5);
 }
@@ -82,7 +82,7 @@ fn nothing_is_signed_with_another_nonce_than_the_one_that_was_taken(db: &Databas
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let turn = turn(&store.take_one(ACCOUNT));
-    let error = store.sign_first(&turn, 5, &mut |_| Ok(signed(6, 100))).unwrap_err().to_string();
+    let error = store.assign_nonce(&turn, 5, &mut |_| Ok(signed(6, 100))).unwrap_err().to_string();
     assert!(error.contains("nonce 6") && error.contains('5'), "{error}");
     assert_eq!(nonces_kept(db), [0, 0]);
 }
@@ -91,21 +91,27 @@ fn nothing_is_signed_for_a_batch_that_is_not_with_this_submitter(db: &Database) 
     let store = db.open();
     store.schedule_all(&[1, 2].map(|number| withdrawal(ACCOUNT, number)));
     let first = store.take_one(ACCOUNT);
-    let Turn { ticket, .. } = turn(&first);
-    let never = &mut |_| -> BatchResult<NewSigned> { panic!("it is nobody's turn") };
+    let BatchAttempt { attempt_id, .. } = turn(&first);
+    let never = &mut |_| -> BatchResult<NewSignedTransaction> { panic!("it is nobody's turn") };
     for other in [
-        Turn { batch_id: withdrawal(ACCOUNT, 2).id.batch_id(1), ..turn(&first) },
-        Turn { batch_id: withdrawal(ACCOUNT, 3).id.batch_id(1), ..turn(&first) },
-        Turn { service_id: service("other"), ..turn(&first) },
-        Turn { ticket: Ticket { attempt: ticket.attempt + 1, ..ticket }, ..turn(&first) },
-        Turn { ticket: Ticket { epoch: ticket.epoch + 1, ..ticket }, ..turn(&first) },
+        BatchAttempt { batch_id: withdrawal(ACCOUNT, 2).id.batch_id(1), ..turn(&first) },
+        BatchAttempt { batch_id: withdrawal(ACCOUNT, 3).id.batch_id(1), ..turn(&first) },
+        BatchAttempt { service_id: service("other"), ..turn(&first) },
+        BatchAttempt {
+            attempt_id: AttemptId { attempt: attempt_id.attempt + 1, ..attempt_id },
+            ..turn(&first)
+        },
+        BatchAttempt {
+            attempt_id: AttemptId { epoch: attempt_id.epoch + 1, ..attempt_id },
+            ..turn(&first)
+        },
     ] {
-        assert_eq!(store.sign_first(&other, 0, never), Ok(None), "{other:?}");
+        assert_eq!(store.assign_nonce(&other, 0, never), Ok(None), "{other:?}");
     }
     store.outcome(&first, Outcome::NotSent);
-    assert_eq!(store.sign_first(&turn(&first), 0, never), Ok(None));
+    assert_eq!(store.assign_nonce(&turn(&first), 0, never), Ok(None));
     let second = store.take_one(ACCOUNT);
-    assert_eq!(store.sign_first(&turn(&first), 0, never), Ok(None));
+    assert_eq!(store.assign_nonce(&turn(&first), 0, never), Ok(None));
     assert!(store.sign(&second, 0).is_some());
 }
 
@@ -132,7 +138,7 @@ fn nothing_is_signed_twice_while_the_first_may_be_paid(db: &Database) {
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
     assert_eq!(store.sign(&taken, 9), None);
-    store.spend_as(ACCOUNT, nonce, Spent::Withdrawn { withdrawal_id: "1".to_owned() });
+    store.spend_as(ACCOUNT, nonce, NonceOutcome::Withdrawn { withdrawal_id: "1".to_owned() });
     assert_eq!(store.sign(&taken, 9), None);
     assert_eq!(nonces_kept(db), [1, 1]);
 }
@@ -141,7 +147,7 @@ fn what_came_to_nothing_lets_another_nonce_be_taken(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
-    store.spend_as(ACCOUNT, nonce, Spent::Elsewhere);
+    store.spend_as(ACCOUNT, nonce, NonceOutcome::UsedElsewhere);
     assert_eq!(store.sign(&taken, 0).unwrap().signed.nonce, nonce + 1);
 }
 
@@ -159,13 +165,13 @@ fn numbers_that_cannot_be_stored_are_errors_and_take_no_nonce(db: &Database) {
     let turn = turn(&store.take_one(ACCOUNT));
     let most = i64::MAX as u128;
     let mut too_dear = |nonce| Ok(signed(nonce, most + 1));
-    let error = store.sign_first(&turn, 0, &mut too_dear).unwrap_err().to_string();
+    let error = store.assign_nonce(&turn, 0, &mut too_dear).unwrap_err().to_string();
     assert!(error.contains("9223372036854775808"), "{error}");
     let mut fits = |nonce| Ok(signed(nonce, most));
-    let error = store.sign_first(&turn, u64::MAX, &mut fits).unwrap_err().to_string();
+    let error = store.assign_nonce(&turn, u64::MAX, &mut fits).unwrap_err().to_string();
     assert!(error.contains("18446744073709551615"), "{error}");
     assert_eq!(nonces_kept(db), [0, 0]);
-    let kept = store.sign_first(&turn, 0, &mut fits).unwrap().unwrap();
+    let kept = store.assign_nonce(&turn, 0, &mut fits).unwrap().unwrap();
     assert_eq!(kept.signed.max_fee, most);
 }
 
@@ -213,7 +219,7 @@ fn a_connection_that_breaks_while_signing_keeps_neither_nonce_nor_bytes() {
         db.execute(others).unwrap();
         Ok(signed(nonce, 100))
     };
-    let error = store.sign_first(&turn(&taken), 5, &mut cut).unwrap_err();
+    let error = store.assign_nonce(&turn(&taken), 5, &mut cut).unwrap_err();
     assert!(matches!(error, BatchError::Unavailable(_)), "{error}");
     assert_eq!(nonces_kept(&db), [0, 0]);
     assert_eq!(store.sign(&taken, 5).unwrap().signed.nonce, 5);

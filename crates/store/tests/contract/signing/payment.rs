@@ -1,4 +1,4 @@
-use grid_batch_core::{Payment, SigningStore, Spent};
+use grid_batch_withdrawals::{NonceOutcome, Payment, SigningStore};
 
 use crate::{
     fixture::{Database, StoreExt, on_both, service},
@@ -30,8 +30,10 @@ fn a_payment_is_what_the_withdrawal_says(db: &Database) {
 
 /// A crash may come between what became of a nonce and what becomes of its batch.
 fn what_became_of_a_nonce_is_told_within_its_generation(db: &Database) {
-    let withdrawn = Spent::Withdrawn { withdrawal_id: "1".to_owned() };
-    for spent in [Spent::Reverted, Spent::Cancelled, Spent::Elsewhere, withdrawn] {
+    let withdrawn = NonceOutcome::Withdrawn { withdrawal_id: "1".to_owned() };
+    for spent in
+        [NonceOutcome::Reverted, NonceOutcome::Cancelled, NonceOutcome::UsedElsewhere, withdrawn]
+    {
         let db = db.another();
         let store = db.open();
         store.schedule_all(&[withdrawal(ACCOUNT, 1)]);

@@ -1,4 +1,4 @@
-use grid_batch_core::{SigningStore, Spent};
+use grid_batch_withdrawals::{NonceOutcome, SigningStore};
 
 use crate::{
     fixture::{Database, on_both, service},
@@ -70,12 +70,12 @@ fn who_used_a_nonce_is_kept_until_it_is_spent(db: &Database) {
     let open = || store.payment(&turn.service_id, &turn.batch_id).unwrap().unwrap().open.unwrap();
     assert_eq!(open().used_by, None);
     for hash in [[0xab; 32], [0xcd; 32], [0xcd; 32]] {
-        store.note_use(&service(ACCOUNT), nonce, &hash).unwrap();
+        store.record_foreign_use(&service(ACCOUNT), nonce, &hash).unwrap();
         assert_eq!(open().used_by, Some(hash));
     }
     // Nobody has taken that one.
-    store.note_use(&service(ACCOUNT), nonce + 1, &[1; 32]).unwrap();
-    store.spend(&service(ACCOUNT), nonce, &Spent::Elsewhere).unwrap();
-    store.note_use(&service(ACCOUNT), nonce, &[1; 32]).unwrap();
+    store.record_foreign_use(&service(ACCOUNT), nonce + 1, &[1; 32]).unwrap();
+    store.close_nonce(&service(ACCOUNT), nonce, &NonceOutcome::UsedElsewhere).unwrap();
+    store.record_foreign_use(&service(ACCOUNT), nonce, &[1; 32]).unwrap();
     assert_eq!(open().used_by, Some([0xcd; 32]));
 }

@@ -1,4 +1,4 @@
-use grid_batch_core::{SigningStore, Spent};
+use grid_batch_withdrawals::{NonceOutcome, SigningStore};
 
 use crate::{
     fixture::{Database, on_both, service},
@@ -12,12 +12,18 @@ on_both! {
     the_database_keeps_a_withdrawal_to_one_nonce_that_counts,
 }
 
-fn withdrawn(id: &str) -> Spent {
-    Spent::Withdrawn { withdrawal_id: id.to_owned() }
+fn withdrawn(id: &str) -> NonceOutcome {
+    NonceOutcome::Withdrawn { withdrawal_id: id.to_owned() }
 }
 
 fn what_became_of_a_nonce_is_written_once_and_for_good(db: &Database) {
-    let all = [withdrawn("7"), withdrawn("8"), Spent::Reverted, Spent::Cancelled, Spent::Elsewhere];
+    let all = [
+        withdrawn("7"),
+        withdrawn("8"),
+        NonceOutcome::Reverted,
+        NonceOutcome::Cancelled,
+        NonceOutcome::UsedElsewhere,
+    ];
     for first in &all {
         let db = db.another();
         let store = db.open();
@@ -25,7 +31,7 @@ fn what_became_of_a_nonce_is_written_once_and_for_good(db: &Database) {
         let (_, nonce) = store.take_and_sign(ACCOUNT);
         store.spend_as(ACCOUNT, nonce, first.clone());
         for second in &all {
-            let done = store.spend(&service(ACCOUNT), nonce, second);
+            let done = store.close_nonce(&service(ACCOUNT), nonce, second);
             assert_eq!(done.is_ok(), first == second, "{first:?}, then {second:?}");
             assert_eq!(store.told(1).nonce.unwrap().spent.as_ref(), Some(first));
         }
@@ -34,14 +40,21 @@ fn what_became_of_a_nonce_is_written_once_and_for_good(db: &Database) {
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let (_, nonce) = store.take_and_sign(ACCOUNT);
     store.spend_as(ACCOUNT, nonce, withdrawn("7"));
-    let error = store.spend(&service(ACCOUNT), nonce, &Spent::Reverted).unwrap_err().to_string();
+    let error = store
+        .close_nonce(&service(ACCOUNT), nonce, &NonceOutcome::Reverted)
+        .unwrap_err()
+        .to_string();
     let expected = "the nonce 0 of eip155:1:0x0a was spent on the pool's withdrawal 7 for good, \
                     and cannot be spent in vain";
     assert_eq!(error, expected);
 }
 
 fn a_nonce_that_was_never_taken_is_not_spent(db: &Database) {
-    let error = db.open().spend(&service(ACCOUNT), 3, &Spent::Reverted).unwrap_err().to_string();
+    let error = db
+        .open()
+        .close_nonce(&service(ACCOUNT), 3, &NonceOutcome::Reverted)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("nonce 3") && error.contains(ACCOUNT), "{error}");
 }
 
@@ -49,7 +62,7 @@ fn nothing_is_noted_of_a_nonce_that_is_spent(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let (_, nonce) = store.take_and_sign(ACCOUNT);
-    store.spend_as(ACCOUNT, nonce, Spent::Reverted);
+    store.spend_as(ACCOUNT, nonce, NonceOutcome::Reverted);
     store.note(&service(ACCOUNT), nonce, Some("late")).unwrap();
     assert_eq!(store.told(1).nonce.unwrap().note, None);
 }
@@ -66,7 +79,7 @@ fn the_database_keeps_a_withdrawal_to_one_nonce_that_counts(db: &Database) {
         ))
     };
     assert!(another(nonce + 1).unwrap_err().to_string().to_lowercase().contains("unique"));
-    store.spend_as(ACCOUNT, nonce, Spent::Reverted);
+    store.spend_as(ACCOUNT, nonce, NonceOutcome::Reverted);
     another(nonce + 1).unwrap();
     store.spend_as(ACCOUNT, nonce + 1, withdrawn("1"));
     assert!(another(nonce + 2).unwrap_err().to_string().to_lowercase().contains("unique"));

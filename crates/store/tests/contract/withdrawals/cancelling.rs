@@ -1,5 +1,6 @@
-use grid_batch_core::{BatchState, LedgerStatus, SigningStore};
+use grid_batch_core::{BatchState, LedgerStatus};
 use grid_batch_store::Cancelled;
+use grid_batch_withdrawals::SigningStore;
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
 use crate::fixture::{Database, StoreExt, on_both};

@@ -1,10 +1,11 @@
 //! Withdrawals to schedule, and ways to their ends.
 
-use grid_batch_core::{
-    Event, LedgerStatus, NewSigned, Outcome, Receipt, SignedTransaction, SigningStore, Spent,
-    Taken, Ticket, Turn, Withdrawal, WithdrawalId, WithdrawalKind,
+use grid_batch_core::{AttemptId, Event, LedgerStatus, Outcome, Receipt, TakenBatch};
+use grid_batch_store::{Addition, Change, Recorded, Store, WithdrawalDetails};
+use grid_batch_withdrawals::{
+    BatchAttempt, NewSignedTransaction, NonceOutcome, SignedTransaction, SigningStore, Withdrawal,
+    WithdrawalId, WithdrawalKind,
 };
-use grid_batch_store::{Addition, Change, Recorded, Store, WithdrawalStory};
 
 use crate::fixture::{StoreExt, happened, service};
 
@@ -29,32 +30,32 @@ pub fn withdrawal(account: &str, number: u128) -> Withdrawal {
 }
 
 /// The transaction with this nonce that pays at most so much.
-pub fn signed(nonce: u64, max_fee: u128) -> NewSigned {
+pub fn signed(nonce: u64, max_fee: u128) -> NewSignedTransaction {
     let mut hash = [7; 32];
     hash[..8].copy_from_slice(&nonce.to_be_bytes());
     hash[8..24].copy_from_slice(&max_fee.to_be_bytes());
     let bytes = format!("signed with {nonce} for {max_fee}").into_bytes();
-    NewSigned { nonce, hash, bytes, max_fee, tip: 1, cancels: false }
+    NewSignedTransaction { nonce, hash, bytes, max_fee, tip: 1, cancels: false }
 }
 
 /// Whose turn it is while this batch is with its submitter.
-pub fn turn(taken: &Taken) -> Turn {
-    Turn {
+pub fn turn(taken: &TakenBatch) -> BatchAttempt {
+    BatchAttempt {
         service_id: taken.service_id.clone(),
         batch_id: taken.batch_id,
-        ticket: Ticket { attempt: taken.attempt, epoch: taken.epoch },
+        attempt_id: AttemptId { attempt: taken.attempt, epoch: taken.epoch },
     }
 }
 
 /// What most tests do with withdrawals.
 pub trait WithdrawalsExt {
     fn schedule_all(&self, withdrawals: &[Withdrawal]);
-    fn told(&self, number: u128) -> WithdrawalStory;
-    fn sign(&self, taken: &Taken, at_least: u64) -> Option<SignedTransaction>;
-    fn take_and_sign(&self, account: &str) -> (Taken, u64);
-    fn spend_as(&self, account: &str, nonce: u64, spent: Spent);
-    fn refuse(&self, taken: &Taken, reason: &str);
-    fn accept_and(&self, taken: &Taken, status: LedgerStatus);
+    fn told(&self, number: u128) -> WithdrawalDetails;
+    fn sign(&self, taken: &TakenBatch, at_least: u64) -> Option<SignedTransaction>;
+    fn take_and_sign(&self, account: &str) -> (TakenBatch, u64);
+    fn spend_as(&self, account: &str, nonce: u64, spent: NonceOutcome);
+    fn refuse(&self, taken: &TakenBatch, reason: &str);
+    fn accept_and(&self, taken: &TakenBatch, status: LedgerStatus);
 }
 
 impl WithdrawalsExt for Store {
@@ -64,28 +65,28 @@ impl WithdrawalsExt for Store {
         assert_eq!(answers, vec![Ok(Addition::Stored); withdrawals.len()]);
     }
 
-    fn told(&self, number: u128) -> WithdrawalStory {
+    fn told(&self, number: u128) -> WithdrawalDetails {
         self.withdrawal(&withdrawal_id(number)).unwrap().unwrap()
     }
 
     /// Signs first for a batch, with a fee of 100.
-    fn sign(&self, taken: &Taken, at_least: u64) -> Option<SignedTransaction> {
-        self.sign_first(&turn(taken), at_least, &mut |nonce| Ok(signed(nonce, 100))).unwrap()
+    fn sign(&self, taken: &TakenBatch, at_least: u64) -> Option<SignedTransaction> {
+        self.assign_nonce(&turn(taken), at_least, &mut |nonce| Ok(signed(nonce, 100))).unwrap()
     }
 
     /// Takes the account's next batch, signs for it, and answers the nonce.
-    fn take_and_sign(&self, account: &str) -> (Taken, u64) {
+    fn take_and_sign(&self, account: &str) -> (TakenBatch, u64) {
         let taken = self.take_one(account);
         let nonce = self.sign(&taken, 0).unwrap().signed.nonce;
         (taken, nonce)
     }
 
-    fn spend_as(&self, account: &str, nonce: u64, spent: Spent) {
-        self.spend(&service(account), nonce, &spent).unwrap();
+    fn spend_as(&self, account: &str, nonce: u64, spent: NonceOutcome) {
+        self.close_nonce(&service(account), nonce, &spent).unwrap();
     }
 
     /// The batch comes to nothing, for this reason.
-    fn refuse(&self, taken: &Taken, reason: &str) {
+    fn refuse(&self, taken: &TakenBatch, reason: &str) {
         let attempt = taken.attempt;
         let event = Event::Outcome { attempt, outcome: Outcome::Rejected };
         let reason =
@@ -95,7 +96,7 @@ impl WithdrawalsExt for Store {
     }
 
     /// The batch is accepted, and then stands so.
-    fn accept_and(&self, taken: &Taken, status: LedgerStatus) {
+    fn accept_and(&self, taken: &TakenBatch, status: LedgerStatus) {
         self.outcome(taken, Outcome::Accepted);
         assert!(matches!(self.status(taken, status), Recorded::Done { .. }));
     }

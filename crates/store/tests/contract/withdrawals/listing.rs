@@ -1,5 +1,5 @@
-use grid_batch_core::{RewardId, Spent, Withdrawal, WithdrawalId, WithdrawalKind};
 use grid_batch_store::{Reward, Store, WithdrawalFilter};
+use grid_batch_withdrawals::{NonceOutcome, RewardId, Withdrawal, WithdrawalId, WithdrawalKind};
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
 use crate::fixture::{Database, StoreExt, on_both, service};
@@ -43,7 +43,7 @@ fn a_list_tells_what_each_story_tells(db: &Database) {
     let store = db.open();
     store.schedule_all(&[1, 2, 3].map(|number| withdrawal(ACCOUNT, number)));
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
-    store.spend_as(ACCOUNT, nonce, Spent::Reverted);
+    store.spend_as(ACCOUNT, nonce, NonceOutcome::Reverted);
     store.refuse(&taken, "the pool is empty");
     store.take_and_sign(ACCOUNT);
 

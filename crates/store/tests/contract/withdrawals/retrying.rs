@@ -1,7 +1,8 @@
 use std::thread;
 
-use grid_batch_core::{BatchState, LedgerStatus, Outcome, SigningStore, Spent};
+use grid_batch_core::{BatchState, LedgerStatus, Outcome};
 use grid_batch_store::{Decision, Retried};
+use grid_batch_withdrawals::{NonceOutcome, SigningStore};
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
 use crate::fixture::{Database, StoreExt, on_both, service};
@@ -84,7 +85,7 @@ fn a_nonce_that_came_to_nothing_is_open_no_more(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
-    store.spend_as(ACCOUNT, nonce, Spent::Reverted);
+    store.spend_as(ACCOUNT, nonce, NonceOutcome::Reverted);
     store.refuse(&taken, "reverted");
     store.retry_withdrawal(&withdrawal_id(1)).unwrap();
 
@@ -102,7 +103,7 @@ fn a_nonce_that_may_still_be_paid_stays(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
-    store.outcome(&taken, Outcome::Unknown);
+    store.outcome(&taken, Outcome::Ambiguous);
     store.hold(&taken, "nobody knows");
     store.decide(&taken.service_id, &taken.batch_id, Decision::Invalid).unwrap();
     store.retry_withdrawal(&withdrawal_id(1)).unwrap();
@@ -111,6 +112,6 @@ fn a_nonce_that_may_still_be_paid_stays(db: &Database) {
     let open = store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap().open.unwrap();
     assert_eq!((open.nonce, open.generation, open.spent), (nonce, 1, None));
     assert_eq!(store.sign(&taken, 0), None);
-    store.spend_as(ACCOUNT, nonce, Spent::Withdrawn { withdrawal_id: "1".to_owned() });
+    store.spend_as(ACCOUNT, nonce, NonceOutcome::Withdrawn { withdrawal_id: "1".to_owned() });
     assert_eq!(store.sign(&taken, 0), None);
 }

@@ -1,5 +1,5 @@
-use grid_batch_core::RewardId;
 use grid_batch_store::{Addition, Reward};
+use grid_batch_withdrawals::RewardId;
 
 use crate::fixture::{Database, on_both};
 
@@ -35,7 +35,7 @@ fn the_same_reward_again_changes_nothing_and_another_is_a_conflict(db: &Database
     let first = reward(db);
     store.add_reward(&first).unwrap().unwrap();
     let later = Reward { created_at: db.later(1), ..first.clone() };
-    assert_eq!(store.add_reward(&later).unwrap(), Ok(Addition::Again));
+    assert_eq!(store.add_reward(&later).unwrap(), Ok(Addition::AlreadyStored));
     for other in [
         Reward { amount: "101".to_owned(), ..first.clone() },
         Reward { pool: "0xother".to_owned(), ..first.clone() },

@@ -1,8 +1,9 @@
 use std::thread;
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{BatchState, Progress, RewardId, Withdrawal, WithdrawalKind};
+use grid_batch_core::{BatchState, Progress};
 use grid_batch_store::{Addition, Reward, Store, StoreError};
+use grid_batch_withdrawals::{RewardId, Withdrawal, WithdrawalKind};
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service, wait_until_blocked};
@@ -49,12 +50,12 @@ fn the_same_withdrawal_again_is_paid_once(db: &Database) {
     store.schedule_all(&asked);
     let before = store.told(1);
     db.later(1);
-    assert_eq!(store.schedule(&asked).unwrap(), [Ok(Addition::Again)]);
+    assert_eq!(store.schedule(&asked).unwrap(), [Ok(Addition::AlreadyStored)]);
     assert_eq!(store.told(1), before);
     assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 1);
 
     store.commit_next(ACCOUNT);
-    assert_eq!(store.schedule(&asked).unwrap(), [Ok(Addition::Again)]);
+    assert_eq!(store.schedule(&asked).unwrap(), [Ok(Addition::AlreadyStored)]);
     assert!(store.take(&[ACCOUNT]).is_empty());
 }
 
@@ -89,7 +90,7 @@ fn the_same_withdrawal_after_its_pool_has_another_account_stays_with_the_first(d
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let moved = withdrawal("eip155:1:0x0b", 1);
-    assert_eq!(store.schedule(&[moved]).unwrap(), [Ok(Addition::Again)]);
+    assert_eq!(store.schedule(&[moved]).unwrap(), [Ok(Addition::AlreadyStored)]);
     assert_eq!(store.depths(None, 9).unwrap().len(), 1);
     assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 1);
 }
@@ -102,7 +103,7 @@ fn one_that_conflicts_keeps_the_others_from_nothing(db: &Database) {
         .schedule(&[withdrawal(ACCOUNT, 2), other, withdrawal(ACCOUNT, 1), withdrawal("b", 3)])
         .unwrap();
     assert_eq!((&answers[0], answers[1].is_err()), (&Ok(Addition::Stored), true));
-    assert_eq!(answers[2..], [Ok(Addition::Again), Ok(Addition::Stored)]);
+    assert_eq!(answers[2..], [Ok(Addition::AlreadyStored), Ok(Addition::Stored)]);
     let depths = [ACCOUNT, "b"].map(|account| store.depth(&service(account)).unwrap());
     assert_eq!(depths, [2, 1]);
 }
@@ -112,7 +113,7 @@ fn the_same_withdrawal_twice_in_one_call_is_scheduled_once(db: &Database) {
     let asked = withdrawal(ACCOUNT, 1);
     let other = Withdrawal { amount: "7".to_owned(), ..asked.clone() };
     let answers = store.schedule(&[asked.clone(), asked, other]).unwrap();
-    assert_eq!(answers[..2], [Ok(Addition::Stored), Ok(Addition::Again)]);
+    assert_eq!(answers[..2], [Ok(Addition::Stored), Ok(Addition::AlreadyStored)]);
     assert!(answers[2].is_err());
     assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 1);
 }
@@ -207,7 +208,7 @@ fn a_withdrawal_is_never_forgotten_while_what_was_retried_is(db: &Database) {
     for number in [1, 2] {
         assert_eq!(store.told(number).batch.progress.state, BatchState::Committed);
         let again = store.schedule(&[withdrawal(ACCOUNT, number)]).unwrap();
-        assert_eq!(again, [Ok(Addition::Again)]);
+        assert_eq!(again, [Ok(Addition::AlreadyStored)]);
     }
 }
 

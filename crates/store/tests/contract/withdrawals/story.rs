@@ -1,5 +1,6 @@
-use grid_batch_core::{BatchState, LedgerStatus, Outcome, SigningStore, Spent};
+use grid_batch_core::{BatchState, LedgerStatus, Outcome};
 use grid_batch_store::Decision;
+use grid_batch_withdrawals::{NonceOutcome, SigningStore};
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, signed, turn, withdrawal};
 use crate::fixture::{Database, StoreExt, on_both, service};
@@ -16,7 +17,7 @@ fn a_withdrawal_that_was_made_has_the_pools_id(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
-    let made = Spent::Withdrawn { withdrawal_id: "77".to_owned() };
+    let made = NonceOutcome::Withdrawn { withdrawal_id: "77".to_owned() };
     store.spend_as(ACCOUNT, nonce, made.clone());
     store.accept_and(&taken, LedgerStatus::Committed);
 
@@ -40,7 +41,7 @@ fn a_withdrawal_under_way_tells_all_that_was_signed(db: &Database) {
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
     let signed_at = db.now();
-    store.sign_again(&turn(&taken), signed(nonce, 200)).unwrap().unwrap();
+    store.replace_transaction(&turn(&taken), signed(nonce, 200)).unwrap().unwrap();
     let sent_at = db.later(1);
     store.mark_sent(&signed(nonce, 200).hash, Some("replacement underpriced")).unwrap();
     store.note(&service(ACCOUNT), nonce, Some("mined in block 5")).unwrap();
@@ -58,7 +59,7 @@ fn a_withdrawal_that_a_person_says_was_made_has_neither_id_nor_reason(db: &Datab
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let (taken, _) = store.take_and_sign(ACCOUNT);
-    store.outcome(&taken, Outcome::Unknown);
+    store.outcome(&taken, Outcome::Ambiguous);
     store.hold(&taken, "the nonce was used elsewhere");
     store.decide(&taken.service_id, &taken.batch_id, Decision::Committed).unwrap();
 

@@ -2,17 +2,17 @@ use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-use crate::{HeaderId, excerpt::Excerpt};
+use grid_batch_core::{Excerpt, HeaderId};
 
 /// The id of a withdrawal: 32 lower-case hex digits.
 ///
 /// ```
-/// use grid_batch_core::WithdrawalId;
+/// use grid_batch_withdrawals::WithdrawalId;
 ///
 /// let id: WithdrawalId = "5a".repeat(16).parse()?;
 /// assert_eq!(id.as_bytes(), &[0x5a; 16]);
 /// assert!(id.batch_id(2).to_string().starts_with(&id.to_string()));
-/// # Ok::<(), grid_batch_core::ShortIdError>(())
+/// # Ok::<(), grid_batch_withdrawals::ShortIdError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WithdrawalId([u8; WithdrawalId::BYTES]);

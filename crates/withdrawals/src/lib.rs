@@ -1,0 +1,19 @@
+#![doc = include_str!("../README.md")]
+
+mod ids;
+#[cfg(feature = "mocks")]
+pub mod mocks;
+mod nonce;
+mod payment;
+mod rules;
+mod signing_store;
+mod transaction;
+mod withdrawal;
+
+pub use ids::{RewardId, ShortIdError, WithdrawalId};
+pub use nonce::{AssignedNonce, NonceOutcome};
+pub use payment::Payment;
+pub use rules::WithdrawalRules;
+pub use signing_store::{BatchAttempt, Sign, SigningStore};
+pub use transaction::{NewSignedTransaction, SignedTransaction};
+pub use withdrawal::{Withdrawal, WithdrawalKind};

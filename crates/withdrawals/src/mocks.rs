@@ -1,0 +1,40 @@
+//! `mockall` mocks of every trait, for tests of the layers above.
+
+use grid_batch_core::{BatchResult, HeaderId, ServiceId};
+use mockall::mock;
+
+use crate::{
+    BatchAttempt, NewSignedTransaction, NonceOutcome, Payment, Sign, SignedTransaction,
+    SigningStore, WithdrawalRules,
+};
+
+mock! {
+    pub SigningStore {}
+    impl SigningStore for SigningStore {
+        fn payment(&self, service_id: &ServiceId, batch_id: &HeaderId)
+            -> BatchResult<Option<Payment>>;
+        fn assign_nonce<'a>(&self, turn: &BatchAttempt, at_least: u64, sign: &mut Sign<'a>)
+            -> BatchResult<Option<SignedTransaction>>;
+        fn replace_transaction(&self, turn: &BatchAttempt, signed: NewSignedTransaction)
+            -> BatchResult<Option<SignedTransaction>>;
+        fn fill_nonce<'a>(&self, turn: &BatchAttempt, nonce: u64, sign: &mut Sign<'a>)
+            -> BatchResult<Option<SignedTransaction>>;
+        fn next_nonce(&self, service_id: &ServiceId) -> BatchResult<Option<u64>>;
+        fn transactions_from(&self, service_id: &ServiceId, nonce: u64) -> BatchResult<Vec<NewSignedTransaction>>;
+        fn mark_sent<'a>(&self, hash: &[u8; 32], error: Option<&'a str>) -> BatchResult<()>;
+        fn note<'a>(&self, service_id: &ServiceId, nonce: u64, note: Option<&'a str>)
+            -> BatchResult<()>;
+        fn record_foreign_use(&self, service_id: &ServiceId, nonce: u64, hash: &[u8; 32]) -> BatchResult<()>;
+        fn close_nonce(&self, service_id: &ServiceId, nonce: u64, spent: &NonceOutcome) -> BatchResult<()>;
+    }
+}
+
+mock! {
+    #[derive(Debug)]
+    pub WithdrawalRules {}
+    impl WithdrawalRules for WithdrawalRules {
+        fn pool(&self, text: &str) -> Result<(String, ServiceId), String>;
+        fn beneficiary(&self, text: &str) -> Result<String, String>;
+        fn amount(&self, text: &str) -> Result<String, String>;
+    }
+}
