@@ -3,14 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
 
 use grid_batch_core::{
-    BatchState, Event, LedgerStatus, NewBatch, Outcome, ScopeId, ServiceScopeId, Submission,
-    TakenBatch,
+    AddOutcome, BatchState, Change, ChangeOutcome, Event, LedgerStatus, NewBatch, Outcome, ScopeId,
+    ServiceScopeId, Submission, TakenBatch,
 };
 use grid_batch_protocol::{
     BatchBuilder, BatchList, Limits, Message, SigningKey, TransactionBuilder, list_of_one,
     verify_list,
 };
-use grid_batch_store::{Addition, Change, Recorded, Store, StoreOptions};
+use grid_batch_store::{Store, StoreOptions};
 use grid_batch_test_postgres::TestDatabase;
 
 #[test]
@@ -32,11 +32,11 @@ fn what_clients_signed_arrives_in_order(url: &str) {
 
     for request in &requests {
         let answers = store.add(&[&accept(request, &scope)]).unwrap();
-        assert_eq!(answers, [Ok(vec![Addition::Stored; 2])]);
+        assert_eq!(answers, [Ok(vec![AddOutcome::Stored; 2])]);
     }
     // A client that repeats itself changes nothing.
     let answers = store.add(&[&accept(&requests[0], &scope)]).unwrap();
-    assert_eq!(answers, [Ok(vec![Addition::AlreadyStored; 2])]);
+    assert_eq!(answers, [Ok(vec![AddOutcome::AlreadyStored; 2])]);
 
     let mut ledger: Vec<Vec<u8>> = Vec::new();
     loop {
@@ -90,7 +90,7 @@ fn commit(store: &Store, taken: &TakenBatch) {
     let changes = [accepted, Event::status(LedgerStatus::Committed)]
         .map(|event| Change::new(taken.service_id.clone(), taken.batch_id, event));
     let recorded = store.record(&changes).unwrap();
-    assert!(matches!(recorded[1], Recorded::Done { state: BatchState::Committed, .. }));
+    assert!(matches!(recorded[1], ChangeOutcome::Applied { state: BatchState::Committed, .. }));
 }
 
 /// The batches of a request, each as a list of its own.

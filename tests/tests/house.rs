@@ -9,6 +9,7 @@ use std::{
 const MAY_KNOW: &[(&str, &[&str])] = &[
     ("grid-batch-core", &[]),
     ("grid-batch-protocol", &["grid-batch-core"]),
+    ("grid-batch-support", &["grid-batch-core"]),
     ("grid-batch-withdrawals", &["grid-batch-core"]),
     ("grid-batch-store", &["grid-batch-core", "grid-batch-withdrawals"]),
     ("grid-batch-queuer", &["grid-batch-core"]),

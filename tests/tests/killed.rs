@@ -8,9 +8,10 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchState, Clock, Event, Evidence, HeaderId, LedgerStatus, Outcome, ServiceId, SystemClock,
+    BatchFilter, BatchState, Change, Clock, Event, Evidence, HeaderId, LedgerStatus, Outcome,
+    PageCursor, ServiceId, SystemClock,
 };
-use grid_batch_store::{Change, Filter, PageCursor, Store, StoreOptions};
+use grid_batch_store::{Store, StoreOptions};
 use grid_batch_test_postgres::TestDatabase;
 
 #[test]
@@ -65,7 +66,7 @@ fn states(store: &Store) -> BTreeMap<u64, BatchState> {
     let mut states = BTreeMap::new();
     let mut start = None;
     loop {
-        let page = store.list(&Filter::default(), start.as_ref(), 100).unwrap();
+        let page = store.list(&BatchFilter::default(), start.as_ref(), 100).unwrap();
         let Some(last) = page.last() else { return states };
         start = Some(PageCursor::after(last));
         states.extend(page.iter().map(|b| (number(&b.batch_id), b.progress.state)));

@@ -5,11 +5,11 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    Clock, Event, Evidence, HeaderId, LedgerStatus, ManualClock, NewBatch, Outcome, ScopeId,
-    ServiceId, ServiceScopeId, Timestamp,
+    Change, ChangeOutcome, Clock, Event, Evidence, HeaderId, LedgerStatus, ManualClock, NewBatch,
+    Outcome, ScopeId, ServiceId, ServiceScopeId, Timestamp,
 };
 use grid_batch_queuer::{BatchQueue, Choice, QueueOptions, WakeUp, choose};
-use grid_batch_store::{Change, Recorded, Store, StoreOptions};
+use grid_batch_store::{Store, StoreOptions};
 use grid_batch_test_postgres::TestDatabase;
 use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
 
@@ -136,7 +136,7 @@ fn the_queue_gives_everything_in_order(store: &Store, _: &ManualClock) {
         let changes = [accepted, Event::status(LedgerStatus::Committed)]
             .map(|event| Change::new(scope.service_id().clone(), batch_id, event));
         let recorded = store.record(&changes).unwrap();
-        if let Recorded::Done { next_waits: true, .. } = recorded[1] {
+        if let ChangeOutcome::Applied { next_waits: true, .. } = recorded[1] {
             wake_up.wake(scope.service_id().clone());
         }
         given.entry(scope.service_id().clone()).or_default().push(batch_header);

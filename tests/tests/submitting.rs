@@ -11,11 +11,11 @@ use std::{
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    Event, HeaderId, LedgerStatus, NewBatch, Outcome, RunnableSubmitter, RunningSubmitter, ScopeId,
-    ServiceScopeId, Submission, SubmissionAnswer, SubmissionSender,
+    Change, ChangeOutcome, Event, HeaderId, LedgerStatus, NewBatch, Outcome, RunnableSubmitter,
+    RunningSubmitter, ScopeId, ServiceScopeId, Submission, SubmissionAnswer, SubmissionSender,
 };
 use grid_batch_queuer::{BatchQueue, QueueOptions, WakeUp};
-use grid_batch_store::{Change, Recorded, Store, StoreObserver, StoreOptions};
+use grid_batch_store::{Store, StoreObserver, StoreOptions};
 use grid_batch_submitter::{FixedUrlResolver, SubmitterBuilder, SubmitterOptions, SubmitterWaker};
 use grid_batch_test_postgres::TestDatabase;
 
@@ -114,7 +114,7 @@ fn what_is_stored_is_sent_in_order(url: &str) {
 fn observer(store: &Store, wake_up: WakeUp) -> StoreObserver<ServiceScopeId> {
     let committing = store.clone();
     StoreObserver::new(store.clone(), Duration::ZERO, move |change: &Change, recorded| {
-        assert!(matches!(recorded, Recorded::Done { .. }), "{recorded:?}");
+        assert!(matches!(recorded, ChangeOutcome::Applied { .. }), "{recorded:?}");
         if let Event::Outcome { outcome: Outcome::Accepted, .. } = change.event {
             let event = Event::status(LedgerStatus::Committed);
             let committed = Change { event, ..change.clone() };

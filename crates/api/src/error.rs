@@ -5,10 +5,10 @@ use axum::{
     http::{HeaderValue, StatusCode, header::RETRY_AFTER},
     response::{IntoResponse, Response},
 };
-use grid_batch_core::{Excerpt, HeaderId, HeaderIdError, ServiceId, ServiceIdError};
+use grid_batch_core::{BatchConflict, Excerpt, HeaderId, HeaderIdError, ServiceId, ServiceIdError};
 use grid_batch_protocol::{BatchFault, ListError};
-use grid_batch_store::{Conflict, Reward, StoreError};
-use grid_batch_withdrawals::{RewardId, ShortIdError, Withdrawal, WithdrawalId};
+use grid_batch_store::StoreError;
+use grid_batch_withdrawals::{Reward, RewardId, ShortIdError, Withdrawal, WithdrawalId};
 use log::warn;
 use serde::Serialize;
 use thiserror::Error;
@@ -45,7 +45,7 @@ pub(crate) enum ApiError {
     #[error("the batch {id} is stored for {services} services; name one with service_id")]
     Ambiguous { id: HeaderId, services: usize },
     #[error("{0}")]
-    Conflict(Conflict),
+    Conflict(BatchConflict),
     #[error("the query has {0}, which is not percent-encoded UTF-8")]
     Encoding(Excerpt),
     #[error("the query has {0} twice, with different values")]

@@ -94,7 +94,7 @@ impl Asked {
         if batch.progress.state != BatchState::Invalid {
             return Ok(BatchStatus::of(batch, Vec::new()));
         }
-        let story = store.story(&batch.service_id, &id).map_err(ApiError::not_read)?;
+        let story = store.details(&batch.service_id, &id).map_err(ApiError::not_read)?;
         Ok(BatchStatus::of(batch, story.map_or_else(Vec::new, |story| story.receipts)))
     }
 }

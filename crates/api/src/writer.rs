@@ -4,8 +4,8 @@ use std::{
     sync::Arc,
 };
 
-use grid_batch_core::{NewBatch, ServiceId};
-use grid_batch_store::{Addition, Conflict, StoreError};
+use grid_batch_core::{AddOutcome, BatchConflict, NewBatch, ServiceId};
+use grid_batch_store::StoreError;
 use log::{debug, error, warn};
 use tokio::sync::mpsc::Receiver;
 
@@ -20,7 +20,7 @@ const GROUP_BATCHES: usize = 500;
 const GROUP_BYTES: usize = 32 * 1024 * 1024;
 
 /// What a store makes of lists: as [`Store::add`](grid_batch_store::Store::add) says it.
-type Added = Vec<Result<Vec<Addition>, Conflict>>;
+type Added = Vec<Result<Vec<AddOutcome>, BatchConflict>>;
 
 /// The one that writes: it takes what has come, stores it in one commit, and answers each.
 pub(crate) struct Writer<A> {
@@ -96,7 +96,7 @@ impl<A: Fn(&[&[NewBatch]]) -> Result<Added, StoreError>> Writer<A> {
             .zip(added)
             .filter_map(|(list, added)| Some(list.iter().zip(added.as_ref().ok()?)))
             .flatten()
-            .filter(|(_, addition)| **addition == Addition::Stored)
+            .filter(|(_, addition)| **addition == AddOutcome::Stored)
             .map(|(batch, _)| &batch.service_id)
             .collect();
         if services.is_empty() {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     fn all_stored(lists: &[&[NewBatch]]) -> Result<Added, StoreError> {
-        Ok(lists.iter().map(|list| Ok(vec![Addition::Stored; list.len()])).collect())
+        Ok(lists.iter().map(|list| Ok(vec![AddOutcome::Stored; list.len()])).collect())
     }
 
     fn answers(answers: Answers) -> Vec<Result<(), ApiError>> {
@@ -214,12 +214,12 @@ mod tests {
         let (tell, told) = mpsc::channel();
         let add = |lists: &[&[NewBatch]]| {
             let added = |list: &&[NewBatch]| match list[0].service_id.as_str() {
-                "old" => Ok(vec![Addition::AlreadyStored]),
-                "conflict" => Err(Conflict {
+                "old" => Ok(vec![AddOutcome::AlreadyStored]),
+                "conflict" => Err(BatchConflict {
                     service_id: list[0].service_id.clone(),
                     batch_id: list[0].batch_id,
                 }),
-                _ => Ok(vec![Addition::Stored]),
+                _ => Ok(vec![AddOutcome::Stored]),
             };
             Ok(lists.iter().map(added).collect())
         };

@@ -1,13 +1,13 @@
 use std::fmt;
 
-use crate::{ServiceId, monitor::BatchResult};
+use crate::{HeaderId, ServiceId, Timestamp, monitor::BatchResult};
 
-/// One run of one process: what a claim belongs to.
+/// One run of one process: the owner of claims.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InstanceId(String);
 
 impl InstanceId {
-    /// The instance of this name.
+    /// The instance with this name.
     pub fn new(name: impl Into<String>) -> Self {
         Self(name.into())
     }
@@ -24,23 +24,53 @@ impl fmt::Display for InstanceId {
     }
 }
 
-/// The right of one instance to work on one service, until another takes it.
+/// The exclusive right of one instance to work on one service, until another instance takes it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Claim {
-    /// What is claimed.
+    /// The service.
     pub service_id: ServiceId,
-    /// Raised each time the service changes hands: a write that names an older one changes nothing.
+    /// A fencing token: each takeover raises it, and a write with an older one changes nothing.
     pub epoch: u64,
 }
 
-/// Keeps one instance's claims in the store.
+/// The services that an instance has taken.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Takeover {
+    /// The services, each with its new epoch.
+    pub claims: Vec<Claim>,
+    /// Batches that a previous owner had handed to a submitter. They are in doubt now; ask the
+    /// ledger about them at once.
+    pub in_doubt: Vec<(ServiceId, HeaderId)>,
+}
+
+impl Takeover {
+    /// Adds what another takeover took.
+    pub fn extend(&mut self, other: Self) {
+        self.claims.extend(other.claims);
+        self.in_doubt.extend(other.in_doubt);
+    }
+}
+
+/// Keeps the claims of one instance in a store.
 pub trait ClaimKeeper: Send {
-    /// Says that the instance lives. `false`: it was given up for dead, and its claims are gone.
+    /// Extends the lease of the instance. `false`: the lease had expired and others may have taken
+    /// its services; call [`register_again`](Self::register_again) or shut down.
     fn renew(&self) -> BatchResult<bool>;
 
-    /// Takes up to `limit` services that nobody works on.
-    fn take(&self, limit: usize) -> BatchResult<Vec<Claim>>;
+    /// Registers as a new instance that claims nothing.
+    fn register_again(&self) -> BatchResult<()>;
 
-    /// Gives back every claim on a service that is not being sent for, and says how many.
+    /// Takes up to `limit` services that no live instance owns.
+    fn take(&self, limit: usize) -> BatchResult<Takeover>;
+
+    /// Takes those of these services that no live instance owns.
+    fn take_services(&self, services: &[ServiceId]) -> BatchResult<Takeover>;
+
+    /// Puts batches of claimed services in doubt that were taken at `taken_by` or before and are
+    /// still recorded as being with a submitter. Returns how many there were.
+    fn recover(&self, taken_by: Timestamp) -> BatchResult<usize>;
+
+    /// Releases every claim on a service that has no batch with a submitter, and returns how many
+    /// were released.
     fn release(&self) -> BatchResult<usize>;
 }

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod batch;
+mod change;
 mod claim;
 mod clock;
 mod error;
@@ -9,10 +10,12 @@ mod evidence;
 mod excerpt;
 mod header_id;
 mod hex;
+mod intake;
 #[cfg(feature = "mocks")]
 pub mod mocks;
 mod monitor;
 mod outcome;
+mod query;
 mod round;
 mod scope;
 mod service_id;
@@ -22,7 +25,8 @@ mod submitter;
 mod transition;
 
 pub use batch::{Hold, NewBatch, Receipt, StatusReport, StoredBatch};
-pub use claim::{Claim, ClaimKeeper, InstanceId};
+pub use change::{Change, ChangeOutcome, Decision, Stale};
+pub use claim::{Claim, ClaimKeeper, InstanceId, Takeover};
 pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
 pub use error::InternalError;
 pub use events::{LedgerEvent, LedgerEventStream, LedgerEvents};
@@ -30,11 +34,15 @@ pub use evidence::{Evidence, EvidenceReader, Resolution, UnresolvedBatch, Unreso
 pub use excerpt::Excerpt;
 pub use header_id::{HeaderId, HeaderIdError};
 pub use hex::Hex;
+pub use intake::{AddOutcome, BatchConflict, IntakeStore};
 pub use monitor::{
     BatchError, BatchId, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater,
     PendingBatchStore, PollPace, StatusUrlResolver,
 };
 pub use outcome::{GroupObserver, Outcome, SubmissionAnswer, SubmissionOutcome, SubmissionSender};
+pub use query::{
+    BatchDetails, BatchFilter, BatchQueryStore, FailedAttempt, PageCursor, QueueDepth,
+};
 pub use round::{RoundStore, TakenBatch};
 pub use scope::{GlobalScopeId, ScopeId, ScopeIdError, ServiceScopeId};
 pub use service_id::{ServiceId, ServiceIdError};

@@ -7,12 +7,14 @@ use futures_core::future::BoxFuture;
 use mockall::mock;
 
 use crate::{
-    BatchId, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater, Claim, ClaimKeeper, Clock,
-    Evidence, EvidenceReader, GroupObserver, InternalError, LedgerEventStream, LedgerEvents,
-    PendingBatchStore, PollPace, Resolution, RoundStore, RunnableSubmitter, RunningSubmitter,
-    ScopeId, ServiceId, ShutdownHandle, StatusReport, StatusUrlResolver, Submission,
-    SubmissionAnswer, SubmissionOutcome, SubmissionSender, SubmitterObserver, TakenBatch,
-    Timestamp, UnresolvedBatch, UnresolvedBatchStore, UrlResolver,
+    AddOutcome, BatchConflict, BatchDetails, BatchFilter, BatchId, BatchQueryStore, BatchResult,
+    BatchStatus, BatchStatusReader, BatchUpdater, ClaimKeeper, Clock, Evidence, EvidenceReader,
+    GroupObserver, HeaderId, IntakeStore, InternalError, LedgerEventStream, LedgerEvents, NewBatch,
+    PageCursor, PendingBatchStore, PollPace, Resolution, RoundStore, RunnableSubmitter,
+    RunningSubmitter, ScopeId, ServiceId, ShutdownHandle, StatusReport, StatusUrlResolver,
+    StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome, SubmissionSender,
+    SubmitterObserver, TakenBatch, Takeover, Timestamp, UnresolvedBatch, UnresolvedBatchStore,
+    UrlResolver,
 };
 
 mock! {
@@ -178,7 +180,10 @@ mock! {
     pub ClaimKeeper {}
     impl ClaimKeeper for ClaimKeeper {
         fn renew(&self) -> BatchResult<bool>;
-        fn take(&self, limit: usize) -> BatchResult<Vec<Claim>>;
+        fn register_again(&self) -> BatchResult<()>;
+        fn take(&self, limit: usize) -> BatchResult<Takeover>;
+        fn take_services(&self, services: &[ServiceId]) -> BatchResult<Takeover>;
+        fn recover(&self, taken_by: Timestamp) -> BatchResult<usize>;
         fn release(&self) -> BatchResult<usize>;
     }
 }
@@ -231,6 +236,26 @@ mock! {
     impl<S: ScopeId> RunningSubmitter<S> for RunningSubmitter<S> {
         type RunnableSubmitter = MockRunnableSubmitter<S>;
         fn stop(self) -> Result<MockRunnableSubmitter<S>, InternalError>;
+    }
+}
+
+mock! {
+    pub IntakeStore {}
+    impl IntakeStore for IntakeStore {
+        fn add<'a>(&self, lists: &[&'a [NewBatch]])
+            -> BatchResult<Vec<Result<Vec<AddOutcome>, BatchConflict>>>;
+    }
+}
+
+mock! {
+    pub BatchQueryStore {}
+    impl BatchQueryStore for BatchQueryStore {
+        fn find(&self, batch_id: &HeaderId) -> BatchResult<Vec<StoredBatch>>;
+        fn details(&self, service_id: &ServiceId, batch_id: &HeaderId)
+            -> BatchResult<Option<BatchDetails>>;
+        fn list<'a>(&self, filter: &BatchFilter, after: Option<&'a PageCursor>, limit: usize)
+            -> BatchResult<Vec<StoredBatch>>;
+        fn count(&self, filter: &BatchFilter) -> BatchResult<u64>;
     }
 }
 

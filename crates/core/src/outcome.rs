@@ -74,7 +74,7 @@ pub struct SubmissionOutcome<S: ScopeId> {
     pub batch_header: String,
     /// What it applies to.
     pub scope_id: S,
-    /// The submission's attempt_id, where it had one.
+    /// The submission's attempt id, where it had one.
     pub attempt_id: Option<AttemptId>,
     /// How often it was sent.
     pub attempts: u16,

@@ -27,13 +27,13 @@ impl<S: ScopeId> Submission<S> {
         Self { batch_header, scope_id, serialized_batch, attempt_id: None }
     }
 
-    /// The same, with the attempt_id of the store that it is from.
+    /// The same, with the attempt id of the store that it is from.
     #[must_use]
     pub fn with_attempt_id(self, attempt_id: AttemptId) -> Self {
         Self { attempt_id: Some(attempt_id), ..self }
     }
 
-    /// The attempt_id of the store that it is from, where it is from one.
+    /// The attempt id of the store that it is from, where it is from one.
     pub fn attempt_id(&self) -> Option<AttemptId> {
         self.attempt_id
     }

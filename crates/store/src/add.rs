@@ -4,8 +4,7 @@ use diesel::{
     QueryableByName,
     sql_types::{Binary, Text},
 };
-use grid_batch_core::{HeaderId, NewBatch, ServiceId};
-use thiserror::Error;
+use grid_batch_core::{AddOutcome, BatchConflict, HeaderId, NewBatch};
 
 use crate::{
     Store, StoreError,
@@ -14,25 +13,6 @@ use crate::{
     rows::batch_id,
     stamps::Stamps,
 };
-
-/// What became of a batch that was handed in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Addition {
-    /// It is stored, and waits its turn.
-    Stored,
-    /// It was stored before: nothing changed.
-    AlreadyStored,
-}
-
-/// A batch was handed in that is stored already, with other bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the service {service_id} has the batch {batch_id} already, with other bytes")]
-pub struct Conflict {
-    /// The service that orders it.
-    pub service_id: ServiceId,
-    /// Its id.
-    pub batch_id: HeaderId,
-}
 
 type Key<'a> = (&'a str, HeaderId);
 
@@ -54,7 +34,7 @@ impl Store {
     pub fn add(
         &self,
         lists: &[&[NewBatch]],
-    ) -> Result<Vec<Result<Vec<Addition>, Conflict>>, StoreError> {
+    ) -> Result<Vec<Result<Vec<AddOutcome>, BatchConflict>>, StoreError> {
         let all: Vec<&NewBatch> = lists.iter().copied().flatten().collect();
         if all.is_empty() {
             return Ok(lists.iter().map(|_| Ok(Vec::new())).collect());
@@ -96,7 +76,7 @@ impl Store {
 fn decide<'a>(
     lists: &[&'a [NewBatch]],
     stored: &HashMap<(String, HeaderId), Vec<u8>>,
-) -> (Vec<Result<Vec<Addition>, Conflict>>, Vec<&'a NewBatch>) {
+) -> (Vec<Result<Vec<AddOutcome>, BatchConflict>>, Vec<&'a NewBatch>) {
     let mut known: HashMap<Key<'_>, &[u8]> = stored
         .iter()
         .map(|((service, id), bytes)| ((service.as_str(), *id), bytes.as_slice()))
@@ -125,15 +105,17 @@ fn decide_one<'a: 'k, 'k>(
     batch: &'a NewBatch,
     known: &mut HashMap<Key<'k>, &'k [u8]>,
     fresh: &mut Vec<&'a NewBatch>,
-) -> Result<Addition, Conflict> {
+) -> Result<AddOutcome, BatchConflict> {
     match known.get(&key(batch)) {
         None => {
             known.insert(key(batch), &batch.serialized_batch);
             fresh.push(batch);
-            Ok(Addition::Stored)
+            Ok(AddOutcome::Stored)
         }
-        Some(bytes) if *bytes == batch.serialized_batch => Ok(Addition::AlreadyStored),
-        Some(_) => Err(Conflict { service_id: batch.service_id.clone(), batch_id: batch.batch_id }),
+        Some(bytes) if *bytes == batch.serialized_batch => Ok(AddOutcome::AlreadyStored),
+        Some(_) => {
+            Err(BatchConflict { service_id: batch.service_id.clone(), batch_id: batch.batch_id })
+        }
     }
 }
 

@@ -1,41 +1,17 @@
-use grid_batch_core::{Event, Evidence, HeaderId, LedgerStatus, Progress, ServiceId, StoredBatch};
+use grid_batch_core::{
+    Change, ChangeOutcome, Decision, HeaderId, Progress, ServiceId, Stale, StoredBatch,
+};
 
 use crate::{
-    Change, Recorded, Stale, Store, StoreError,
+    Store, StoreError,
     notes::Notes,
     rows::{BATCH_COLUMNS, BatchRow, limit},
 };
 
-/// What a person decides about a batch that is held.
-///
-/// It counts as evidence: whoever decides must know what the ledger has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
-    /// The ledger has applied it: the service goes on with its next batch.
-    Committed,
-    /// The ledger has refused it for good: the service goes on with its next batch.
-    Invalid,
-    /// The ledger does not have it, and will not find it later: it is sent again.
-    Absent,
-}
-
-impl Decision {
-    fn event(self, attempt: u32) -> Event {
-        let of = |evidence| Event::Evidence { attempt, evidence };
-        match self {
-            Self::Committed => of(Evidence::Committed),
-            Self::Invalid => {
-                Event::Status { attempt: Some(attempt), status: LedgerStatus::Invalid }
-            }
-            Self::Absent => of(Evidence::Absent),
-        }
-    }
-}
-
 impl Store {
     /// Up to `limit` batches that wait for a person, in the order of their services' names, from
     /// the service after `after`.
-    pub fn held(
+    pub fn held_batches(
         &self,
         after: Option<&ServiceId>,
         count: usize,
@@ -63,16 +39,16 @@ impl Store {
         service_id: &ServiceId,
         batch_id: &HeaderId,
         decision: Decision,
-    ) -> Result<Recorded, StoreError> {
+    ) -> Result<ChangeOutcome, StoreError> {
         self.pools.write()?.transaction(|connection| {
             self.lock_services(connection, [service_id])?;
             let Some(row) = self.find_one(connection, service_id, batch_id)? else {
-                return Ok(Recorded::NotFound);
+                return Ok(ChangeOutcome::NotFound);
             };
             let batch = row.into_batch()?;
             let Progress { state, attempts: attempt, .. } = batch.progress;
             if batch.held.is_none() {
-                return Ok(Recorded::Stale(Stale::NotHeld { state }));
+                return Ok(ChangeOutcome::Stale(Stale::NotHeld { state }));
             }
             let event = decision.event(attempt);
             let mut change = Change::new(batch.service_id, batch.batch_id, event);

@@ -7,14 +7,14 @@ use diesel::{
     sql_types::{BigInt, Binary, Bool, Integer, Text},
 };
 use grid_batch_core::{
-    AttemptId, BatchState, Event, HeaderId, Hold, Progress, ServiceId, Timestamp, transition,
+    AttemptId, BatchState, Change, Event, HeaderId, Hold, Progress, ServiceId, Stale, Timestamp,
+    transition,
 };
 
 use crate::{
     StoreError,
     connection::Connection,
     dialect::Dialect,
-    record::{Change, Stale},
     rows::{STANDING_COLUMNS, StandingRow, attempts, batch_id, presentable, service_id},
     statement::{Rows, Statement},
 };
@@ -117,7 +117,7 @@ impl Lane {
         (self.service_id.clone(), self.batch_id)
     }
 
-    /// The batch is still with the submitter that was given this attempt_id, and not yet proved to be
+    /// The batch is still with the submitter that was given this attempt id, and not yet proved to be
     /// committed.
     pub(crate) fn is_turn_of(&self, AttemptId { attempt, epoch }: AttemptId) -> bool {
         let Progress { state, attempts, commit_proven } = self.progress;

@@ -16,6 +16,7 @@ mod doubts;
 mod error;
 mod holding;
 mod insert;
+mod interface;
 mod lanes;
 mod list;
 mod migrations;
@@ -42,23 +43,14 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::{Clock, SystemClock, Timestamp};
 
-pub use add::{Addition, Conflict};
-pub use claims::{ClaimError, ClaimOptions, ClaimStore, Takeover};
+pub use claims::{ClaimError, ClaimOptions, ClaimStore};
 pub use error::StoreError;
-pub use holding::Decision;
-pub use list::{Depth, Filter, PageCursor};
 pub use monitor::MonitorStore;
 pub use observer::StoreObserver;
 pub use pending::PendingBatch;
-pub use record::{Change, Recorded, Stale};
 pub use retention::{Removed, RetentionCursor};
 pub use signing::SigningError;
-pub use story::{BatchDetails, FailedAttempt};
 pub use url::{DatabaseUrl, UrlError};
-pub use withdrawals::{
-    Cancelled, Retried, Reward, RewardConflict, WithdrawalConflict, WithdrawalDetails,
-    WithdrawalFilter,
-};
 
 use connection::Pools;
 use statement::Statement;

@@ -2,7 +2,7 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Text},
 };
-use grid_batch_core::{BatchState, ServiceId, StoredBatch, Timestamp};
+use grid_batch_core::{BatchFilter, BatchState, PageCursor, QueueDepth, ServiceId, StoredBatch};
 
 use crate::{
     Store, StoreError,
@@ -11,45 +11,13 @@ use crate::{
     story::one_count,
 };
 
-/// Which batches to list or count. Without anything set: all of them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filter {
-    /// Only those of this service.
-    pub service_id: Option<ServiceId>,
-    /// Only those in this state.
-    pub state: Option<BatchState>,
-}
-
-/// Where the next page begins: after a batch that was listed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PageCursor {
-    service_id: ServiceId,
-    created_at: Timestamp,
-}
-
-impl PageCursor {
-    /// The page after the one that ends with `batch`.
-    pub fn after(batch: &StoredBatch) -> Self {
-        Self { service_id: batch.service_id.clone(), created_at: batch.created_at }
-    }
-}
-
-/// How many open batches a service has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Depth {
-    /// The service.
-    pub service_id: ServiceId,
-    /// Its open batches, whichever their state.
-    pub open: u64,
-}
-
 impl Store {
     /// One page of batches: service by service, in each the oldest first.
     ///
     /// A page costs what it shows, and what it passes over where a filter is set.
     pub fn list(
         &self,
-        filter: &Filter,
+        filter: &BatchFilter,
         start: Option<&PageCursor>,
         count: usize,
     ) -> Result<Vec<StoredBatch>, StoreError> {
@@ -72,7 +40,7 @@ impl Store {
     }
 
     /// How many batches a list without end would show.
-    pub fn count(&self, filter: &Filter) -> Result<u64, StoreError> {
+    pub fn count(&self, filter: &BatchFilter) -> Result<u64, StoreError> {
         let from = source(filter.state);
         let mut sql = format!("-- count\n select count(*) as count {from}");
         if filter.service_id.is_some() {
@@ -81,7 +49,7 @@ impl Store {
         one_count(self.pools.read()?.load(&self.of_service(sql, filter))?)
     }
 
-    fn of_service<'a>(&self, sql: String, filter: &'a Filter) -> Statement<'a> {
+    fn of_service<'a>(&self, sql: String, filter: &'a BatchFilter) -> Statement<'a> {
         let statement = self.statement(sql);
         match &filter.service_id {
             Some(service) => statement.text(service.as_str()),
@@ -107,7 +75,7 @@ impl Store {
         &self,
         after: Option<&ServiceId>,
         count: usize,
-    ) -> Result<Vec<Depth>, StoreError> {
+    ) -> Result<Vec<QueueDepth>, StoreError> {
         let statement = self
             .statement(
                 "-- depths
@@ -167,8 +135,8 @@ struct DepthRow {
 }
 
 impl DepthRow {
-    fn into_depth(self) -> Result<Depth, StoreError> {
+    fn into_depth(self) -> Result<QueueDepth, StoreError> {
         let open = u64::try_from(self.open).map_err(StoreError::corrupt)?;
-        Ok(Depth { service_id: service_id(&self.service_id)?, open })
+        Ok(QueueDepth { service_id: service_id(&self.service_id)?, open })
     }
 }

@@ -1,12 +1,13 @@
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    AttemptId, BatchError, BatchResult, BatchUpdater, Event, Evidence, PendingBatchStore, PollPace,
-    Resolution, ServiceId, StatusReport, Timestamp, UnresolvedBatch, UnresolvedBatchStore,
+    AttemptId, BatchError, BatchResult, BatchUpdater, Change, ChangeOutcome, Event, Evidence,
+    PendingBatchStore, PollPace, Resolution, ServiceId, StatusReport, Timestamp, UnresolvedBatch,
+    UnresolvedBatchStore,
 };
 
 use crate::{
-    Change, ClaimStore, PendingBatch, Recorded, Store, StoreError,
+    ClaimStore, PendingBatch, Store, StoreError,
     asked::{Asked, key},
     lanes::Key,
     record::Told,
@@ -22,12 +23,12 @@ use crate::{
 ///
 /// ```no_run
 /// use grid_batch_core::BatchState;
-/// use grid_batch_store::{MonitorStore, Recorded, Store};
+/// use grid_batch_store::{MonitorStore, Store};
 ///
 /// # fn example(store: Store) {
 /// let store = MonitorStore::new(store, |change, recorded| match recorded {
-///     Recorded::Done { state: BatchState::Absent, .. }
-///     | Recorded::Done { next_waits: true, .. } => println!("wake {}", change.service_id),
+///     ChangeOutcome::Applied { state: BatchState::Absent, .. }
+///     | ChangeOutcome::Applied { next_waits: true, .. } => println!("wake {}", change.service_id),
 ///     _ => {}
 /// });
 /// # }
@@ -42,7 +43,10 @@ pub struct MonitorStore {
 
 impl MonitorStore {
     /// The store, which tells `told` of each change.
-    pub fn new(store: Store, told: impl Fn(&Change, Recorded) + Send + Sync + 'static) -> Self {
+    pub fn new(
+        store: Store,
+        told: impl Fn(&Change, ChangeOutcome) + Send + Sync + 'static,
+    ) -> Self {
         Self { store, claims: None, told: Arc::new(told), asked: Arc::default() }
     }
 
@@ -50,7 +54,7 @@ impl MonitorStore {
     /// counts in the epoch of its question; where that is forgotten, only as proof of a commit.
     pub fn of_claims(
         claims: ClaimStore,
-        told: impl Fn(&Change, Recorded) + Send + Sync + 'static,
+        told: impl Fn(&Change, ChangeOutcome) + Send + Sync + 'static,
     ) -> Self {
         Self { claims: Some(claims.clone()), ..Self::new(claims.store().clone(), told) }
     }
@@ -100,7 +104,7 @@ impl MonitorStore {
         let asked = self.asked.attempt_id(&batch);
         let attempt = asked.map(|attempt_id| attempt_id.attempt);
         let event = Event::Status { attempt, status: report.status };
-        // Without a attempt_id nothing would keep out what an owner before was told.
+        // Without a attempt id nothing would keep out what an owner before was told.
         if self.claims.is_some() && asked.is_none() && !event.is_proof_of_commit() {
             return Ok(None);
         }

@@ -2,14 +2,13 @@
 
 use std::borrow::Cow;
 
-use grid_batch_core::{BatchState, Event, Evidence, Outcome, Timestamp};
+use grid_batch_core::{BatchState, Change, Event, Evidence, Outcome, Timestamp};
 
 use crate::{
     StoreError,
     connection::Connection,
     dialect::Dialect,
     lanes::Lane,
-    record::Change,
     rows::{attempts, presentable},
     statement::{Rows, Statement},
 };

@@ -1,12 +1,12 @@
 use std::{fmt, marker::PhantomData, time::Duration};
 
 use grid_batch_core::{
-    AttemptId, BatchResult, Event, GroupObserver, Outcome, ScopeId, SubmissionAnswer,
-    SubmissionOutcome,
+    AttemptId, BatchResult, Change, ChangeOutcome, Event, GroupObserver, Outcome, ScopeId,
+    SubmissionAnswer, SubmissionOutcome,
 };
 use log::{error, info};
 
-use crate::{Change, Recorded, Store, record::Told};
+use crate::{Store, record::Told};
 
 /// Records the outcomes of submissions: the observer of a submitter whose queue is this store.
 ///
@@ -25,7 +25,7 @@ impl<S: ScopeId> StoreObserver<S> {
     pub fn new(
         store: Store,
         delay: Duration,
-        recorded: impl Fn(&Change, Recorded) + Send + Sync + 'static,
+        recorded: impl Fn(&Change, ChangeOutcome) + Send + Sync + 'static,
     ) -> Self {
         Self { store, delay, recorded: Box::new(recorded), scope: PhantomData }
     }
@@ -71,7 +71,7 @@ impl<S: ScopeId> GroupObserver for StoreObserver<S> {
             outcomes.iter().filter_map(|outcome| self.change(outcome)).collect();
         let recorded = self.store.record(&changes)?;
         for (change, recorded) in changes.iter().zip(recorded) {
-            if !matches!(recorded, Recorded::Done { .. }) {
+            if !matches!(recorded, ChangeOutcome::Applied { .. }) {
                 info!(batch_id:% = change.batch_id, service:% = change.service_id;
                     "an outcome came too late, and changed nothing");
             }

@@ -5,11 +5,12 @@ use diesel::{
     sql_types::{BigInt, Nullable},
 };
 use grid_batch_core::{
-    AttemptId, BatchId, BatchState, Event, HeaderId, LedgerStatus, PollPace, ServiceId, Timestamp,
+    AttemptId, BatchId, BatchState, Change, Event, HeaderId, LedgerStatus, PollPace, ServiceId,
+    Timestamp,
 };
 
 use crate::{
-    Change, Store, StoreError,
+    Store, StoreError,
     dialect::Dialect,
     rows::{HandedOutRow, in_states, limit, names},
     statement::Statement,

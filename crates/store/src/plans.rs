@@ -11,13 +11,13 @@ use diesel::{
     sql_types::{Text, Untyped},
 };
 use grid_batch_core::{
-    Event, HeaderId, LedgerStatus, NewBatch, Outcome, PendingBatchStore, Resolution, ServiceId,
-    Timestamp, UnresolvedBatchStore,
+    Change, Decision, Event, HeaderId, LedgerStatus, NewBatch, Outcome, PendingBatchStore,
+    Resolution, ServiceId, Timestamp, UnresolvedBatchStore,
 };
 use grid_batch_test_postgres::TestDatabase;
 
 use crate::{
-    Change, ClaimOptions, ClaimStore, Decision, MonitorStore, Store, StoreError, StoreOptions,
+    ClaimOptions, ClaimStore, MonitorStore, Store, StoreError, StoreOptions,
     connection::Connection,
     statement::{ForOneRow, Statement},
 };
@@ -186,7 +186,7 @@ fn look_at_the_way_of_a_batch(store: &Store, services: &[ServiceId]) -> BTreeMap
     what_goes_wrong(store, services);
     store.depth(&services[0]).unwrap();
     store.find(&new[0].batch_id).unwrap();
-    store.story(&new[0].service_id, &new[0].batch_id).unwrap();
+    store.details(&new[0].service_id, &new[0].batch_id).unwrap();
     store.open_batches(&services[0], 10).unwrap();
     store.remove_ended(Timestamp::from_micros(i64::MAX), None, 100).unwrap();
     SEEN.take().unwrap()
@@ -209,7 +209,7 @@ fn what_goes_wrong(store: &Store, services: &[ServiceId]) {
     let ids = [lost.batch_id.to_string()];
     let doubt = monitor.get_unresolved_batches(lost.service_id.as_str(), &ids).unwrap().remove(0);
     monitor.resolve(&[(doubt, Resolution::Hold("nobody knows".to_owned()))]).unwrap();
-    assert_eq!(store.held(None, 9).unwrap().len(), 1);
+    assert_eq!(store.held_batches(None, 9).unwrap().len(), 1);
     store.decide(&lost.service_id, &lost.batch_id, Decision::Absent).unwrap();
 }
 
@@ -243,7 +243,7 @@ fn look_at_claims(store: &Store, services: &[ServiceId]) -> BTreeMap<String, See
     let one = register(Some("north")).unwrap();
     assert!(register(Some("north")).is_err());
     assert!(one.renew().unwrap());
-    one.take_of(services).unwrap();
+    one.take_services(services).unwrap();
     one.take(300).unwrap();
     one.ready_services(None, 100).unwrap();
     let marked = one.take_round(services).unwrap();
@@ -262,7 +262,7 @@ fn look_at_claims(store: &Store, services: &[ServiceId]) -> BTreeMap<String, See
     drop((monitor, one));
     past_the_store("update instances set expiry_1 = 1, expiry_2 = 1 where instance_id <> 'crowd'");
     let other = register(None).unwrap();
-    let in_doubt = [other.take_of(services).unwrap(), other.take(9_999).unwrap()];
+    let in_doubt = [other.take_services(services).unwrap(), other.take(9_999).unwrap()];
     assert_eq!(in_doubt.map(|taken| taken.in_doubt.len()).iter().sum::<usize>(), marked.len());
     // Among so many it has more than its share.
     past_the_store(&format!(

@@ -2,10 +2,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use diesel::{QueryableByName, sql_types::Text};
 use grid_batch_core::{
-    BatchState, Event, HeaderId, Progress, Receipt, ServiceId, Timestamp, TransitionError,
+    BatchState, Change, ChangeOutcome, Event, Progress, ServiceId, Timestamp, TransitionError,
     transition,
 };
-use thiserror::Error;
 
 use crate::{
     Store, StoreError,
@@ -16,91 +15,14 @@ use crate::{
     statement::Rows,
 };
 
-/// Something that happened to a batch, to be recorded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
-    /// The service that orders the batch.
-    pub service_id: ServiceId,
-    /// The batch.
-    pub batch_id: HeaderId,
-    /// The epoch in which its sender owned the service: in another epoch nothing changes.
-    /// `None`: whichever it is.
-    pub epoch: Option<u64>,
-    /// What happened. (That it was taken, [`Store::take_round`] says itself.)
-    pub event: Event,
-    /// What went wrong, in words.
-    pub error: Option<String>,
-    /// Where the batch is delayed: until when.
-    pub retry_at: Option<Timestamp>,
-    /// Where the ledger is still to be asked for the batch: to hold it until a person decides, for
-    /// this reason. A batch that is held already stays so, for its first reason.
-    pub hold: Option<String>,
-    /// Where the batch is invalid: why.
-    pub receipts: Vec<Receipt>,
-}
-
-impl Change {
-    /// The change that `event` alone makes, in whatever epoch.
-    pub fn new(service_id: ServiceId, batch_id: HeaderId, event: Event) -> Self {
-        Self {
-            service_id,
-            batch_id,
-            epoch: None,
-            event,
-            error: None,
-            retry_at: None,
-            hold: None,
-            receipts: Vec::new(),
-        }
-    }
-}
-
 /// Is told of each change what became of it.
-pub(crate) type Told = dyn Fn(&Change, Recorded) + Send + Sync;
-
-/// What became of a [`Change`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Recorded {
-    /// It is recorded.
-    Done {
-        /// Where the batch stands now.
-        state: BatchState,
-        /// The batch has ended, and the service has another that waits.
-        next_waits: bool,
-    },
-    /// It came too late, or cannot be: nothing changed.
-    Stale(Stale),
-    /// The service has no such batch.
-    NotFound,
-}
-
-/// Why a [`Change`] changed nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Stale {
-    /// The batch is not where the event could happen to it.
-    #[error(transparent)]
-    Transition(#[from] TransitionError),
-    /// The service has changed hands.
-    #[error("the service is in epoch {present}; the change is of epoch {given}")]
-    Epoch {
-        /// The epoch of the change.
-        given: u64,
-        /// The service's epoch.
-        present: u64,
-    },
-    /// A person decided about a batch that does not wait for that.
-    #[error("the batch is {state}, and not held: no person is to decide")]
-    NotHeld {
-        /// Where the batch stands.
-        state: BatchState,
-    },
-}
+pub(crate) type Told = dyn Fn(&Change, ChangeOutcome) + Send + Sync;
 
 impl Store {
     /// Records what happened to batches, all in one commit, and says of each what became of it.
     ///
     /// A batch that ends gives its place to the next one of its service.
-    pub fn record(&self, changes: &[Change]) -> Result<Vec<Recorded>, StoreError> {
+    pub fn record(&self, changes: &[Change]) -> Result<Vec<ChangeOutcome>, StoreError> {
         if changes.is_empty() {
             return Ok(Vec::new());
         }
@@ -116,12 +38,12 @@ impl Store {
         connection: &mut Connection,
         changes: &'a [Change],
         mut notes: Notes<'a>,
-    ) -> Result<Vec<Recorded>, StoreError> {
+    ) -> Result<Vec<ChangeOutcome>, StoreError> {
         let now = self.now();
         let batches: BTreeSet<Key> = changes.iter().map(key).collect();
         let mut lanes = Lanes::lock(connection, &batches)?;
         let elsewhere = self.find_elsewhere(connection, &batches, &lanes)?;
-        let moved: Vec<Result<BatchState, Recorded>> = changes
+        let moved: Vec<Result<BatchState, ChangeOutcome>> = changes
             .iter()
             .map(|change| match lanes.get_mut(&key(change)) {
                 Some(lane) => apply(lane, change, now, &mut notes),
@@ -130,8 +52,8 @@ impl Store {
             .collect();
         let with_next = lanes.write(connection, now)?;
         notes.write(connection)?;
-        let recorded = |(change, moved): (&Change, Result<BatchState, Recorded>)| match moved {
-            Ok(state) => Recorded::Done {
+        let recorded = |(change, moved): (&Change, Result<BatchState, ChangeOutcome>)| match moved {
+            Ok(state) => ChangeOutcome::Applied {
                 state,
                 next_waits: state.is_terminal() && with_next.contains(&key(change)),
             },
@@ -195,25 +117,25 @@ fn apply<'a>(
     change: &'a Change,
     now: Timestamp,
     notes: &mut Notes<'a>,
-) -> Result<BatchState, Recorded> {
+) -> Result<BatchState, ChangeOutcome> {
     // To be handed out, a batch must be taken.
     if change.event == Event::Taken {
         return Err(refuse(change, Some(&lane.progress)));
     }
-    lane.apply(change, now).map_err(Recorded::Stale)?;
+    lane.apply(change, now).map_err(ChangeOutcome::Stale)?;
     notes.take(lane, change, now);
     Ok(lane.progress.state)
 }
 
 /// What a change comes to that cannot be: the batch is in no lane, or is said to have been taken.
-fn refuse(change: &Change, progress: Option<&Progress>) -> Recorded {
+fn refuse(change: &Change, progress: Option<&Progress>) -> ChangeOutcome {
     match progress {
-        None => Recorded::NotFound,
+        None => ChangeOutcome::NotFound,
         Some(progress) => match transition(*progress, change.event) {
-            Err(error) => Recorded::Stale(error.into()),
+            Err(error) => ChangeOutcome::Stale(error.into()),
             Ok(_) => {
                 let (state, event) = (progress.state, change.event);
-                Recorded::Stale(TransitionError::NotDrawn { state, event }.into())
+                ChangeOutcome::Stale(TransitionError::NotDrawn { state, event }.into())
             }
         },
     }

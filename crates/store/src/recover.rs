@@ -1,8 +1,8 @@
 use diesel::{QueryableByName, sql_types::Integer};
-use grid_batch_core::{AttemptId, BatchState, Event, Timestamp};
+use grid_batch_core::{AttemptId, BatchState, Change, ChangeOutcome, Event, Timestamp};
 
 use crate::{
-    Change, Recorded, Store, StoreError,
+    Store, StoreError,
     rows::{HandedOutRow, in_states},
     statement::Statement,
     whose::Whose,
@@ -40,7 +40,8 @@ impl Store {
             let lost = |orphan: &OrphanRow| owner_lost(&orphan.handed_out);
             let changes = orphans.iter().map(lost).collect::<Result<Vec<_>, _>>()?;
             let done = self.record(&changes)?;
-            recovered += done.iter().filter(|done| matches!(done, Recorded::Done { .. })).count();
+            recovered +=
+                done.iter().filter(|done| matches!(done, ChangeOutcome::Applied { .. })).count();
         }
     }
 

@@ -1,10 +1,10 @@
 use diesel::{QueryableByName, sql_types::Binary};
 use grid_batch_core::{
-    AttemptId, BatchResult, BatchState, Event, Outcome, RoundStore, ServiceId, TakenBatch,
+    AttemptId, BatchResult, BatchState, Change, Event, Outcome, RoundStore, ServiceId, TakenBatch,
 };
 
 use crate::{
-    Change, Store, StoreError,
+    Store, StoreError,
     dialect::Dialect,
     rows::{HandedOutRow, ServiceRow, in_states, limit, names},
     statement::Statement,

@@ -2,46 +2,15 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Integer, Nullable, Text},
 };
-use grid_batch_core::{HeaderId, Receipt, ServiceId, StoredBatch, Timestamp};
+use grid_batch_core::{
+    BatchDetails, FailedAttempt, HeaderId, Receipt, ServiceId, StoredBatch, Timestamp,
+};
 
 use crate::{
     Store, StoreError,
     connection::Connection,
     rows::{BATCH_COLUMNS, BatchRow, WITH_LANE, batch_id, time},
 };
-
-/// All that is known of one batch.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BatchDetails {
-    /// The batch.
-    pub batch: StoredBatch,
-    /// How many open batches of its service come before it.
-    pub ahead: u64,
-    /// Its transactions, in order.
-    pub transaction_ids: Vec<HeaderId>,
-    /// The latest attempts that came to nothing, in order.
-    pub failed_attempts: Vec<FailedAttempt>,
-    /// Why it is invalid, where it is.
-    pub receipts: Vec<Receipt>,
-}
-
-/// An attempt that did not end with the ledger taking the batch, after which it did not have it, or
-/// about which a person decided.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FailedAttempt {
-    /// Which attempt, counted from 1.
-    pub attempt: u32,
-    /// When the batch was handed to a submitter.
-    pub submitted_at: Option<Timestamp>,
-    /// When the attempt was given up.
-    pub ended_at: Timestamp,
-    /// How it ended, in words.
-    pub outcome: String,
-    /// What went wrong.
-    pub error: Option<String>,
-    /// Until when the batch was delayed.
-    pub next_try_at: Option<Timestamp>,
-}
 
 impl Store {
     /// The batches of this id: one for each service that it was handed in for.
@@ -58,7 +27,7 @@ impl Store {
     }
 
     /// All that is known of a batch.
-    pub fn story(
+    pub fn details(
         &self,
         service_id: &ServiceId,
         batch_id: &HeaderId,

@@ -5,15 +5,22 @@ mod ids;
 pub mod mocks;
 mod nonce;
 mod payment;
+mod reward;
 mod rules;
 mod signing_store;
 mod transaction;
 mod withdrawal;
+mod withdrawal_store;
 
 pub use ids::{RewardId, ShortIdError, WithdrawalId};
 pub use nonce::{AssignedNonce, NonceOutcome};
 pub use payment::Payment;
+pub use reward::{Reward, RewardConflict};
 pub use rules::WithdrawalRules;
 pub use signing_store::{BatchAttempt, Sign, SigningStore};
 pub use transaction::{NewSignedTransaction, SignedTransaction};
 pub use withdrawal::{Withdrawal, WithdrawalKind};
+pub use withdrawal_store::{
+    CancelOutcome, RetryOutcome, WithdrawalConflict, WithdrawalDetails, WithdrawalFilter,
+    WithdrawalStore,
+};

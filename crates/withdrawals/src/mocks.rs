@@ -1,11 +1,13 @@
 //! `mockall` mocks of every trait, for tests of the layers above.
 
-use grid_batch_core::{BatchResult, HeaderId, ServiceId};
+use grid_batch_core::{AddOutcome, BatchResult, HeaderId, ServiceId};
 use mockall::mock;
 
 use crate::{
-    BatchAttempt, NewSignedTransaction, NonceOutcome, Payment, Sign, SignedTransaction,
-    SigningStore, WithdrawalRules,
+    BatchAttempt, CancelOutcome, NewSignedTransaction, NonceOutcome, Payment, RetryOutcome, Reward,
+    RewardConflict, RewardId, Sign, SignedTransaction, SigningStore, Withdrawal,
+    WithdrawalConflict, WithdrawalDetails, WithdrawalFilter, WithdrawalId, WithdrawalRules,
+    WithdrawalStore,
 };
 
 mock! {
@@ -36,5 +38,24 @@ mock! {
         fn pool(&self, text: &str) -> Result<(String, ServiceId), String>;
         fn beneficiary(&self, text: &str) -> Result<String, String>;
         fn amount(&self, text: &str) -> Result<String, String>;
+    }
+}
+
+mock! {
+    pub WithdrawalStore {}
+    impl WithdrawalStore for WithdrawalStore {
+        fn schedule(&self, withdrawals: &[Withdrawal])
+            -> BatchResult<Vec<Result<AddOutcome, WithdrawalConflict>>>;
+        fn withdrawal(&self, id: &WithdrawalId) -> BatchResult<Option<WithdrawalDetails>>;
+        fn withdrawals<'a>(
+            &self,
+            filter: &WithdrawalFilter,
+            before: Option<&'a WithdrawalId>,
+            limit: usize,
+        ) -> BatchResult<Vec<WithdrawalDetails>>;
+        fn cancel_withdrawal(&self, id: &WithdrawalId) -> BatchResult<CancelOutcome>;
+        fn retry_withdrawal(&self, id: &WithdrawalId) -> BatchResult<RetryOutcome>;
+        fn add_reward(&self, reward: &Reward) -> BatchResult<Result<AddOutcome, RewardConflict>>;
+        fn reward(&self, id: &RewardId) -> BatchResult<Option<Reward>>;
     }
 }

@@ -3,8 +3,10 @@
 
 use std::{env, error::Error, io::Write};
 
-use grid_batch_core::{Event, HeaderId, LedgerStatus, NewBatch, Outcome, ServiceId};
-use grid_batch_store::{Change, Recorded, Store, StoreOptions};
+use grid_batch_core::{
+    Change, ChangeOutcome, Event, HeaderId, LedgerStatus, NewBatch, Outcome, ServiceId,
+};
+use grid_batch_store::{Store, StoreOptions};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let url = env::args().nth(1).ok_or("usage: feed <database URL>")?;
@@ -43,7 +45,7 @@ fn commit_some(store: &Store, services: &[ServiceId]) -> Result<(), Box<dyn Erro
         for event in [accepted, Event::status(LedgerStatus::Committed)] {
             let change = Change::new(taken.service_id.clone(), taken.batch_id, event);
             let recorded = store.record(&[change])?;
-            if !matches!(recorded[0], Recorded::Done { .. }) {
+            if !matches!(recorded[0], ChangeOutcome::Applied { .. }) {
                 return Err(format!("{recorded:?}").into());
             }
         }

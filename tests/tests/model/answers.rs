@@ -118,7 +118,7 @@ fn is_absent(protocol: &Protocol, state: &State, desk: Desk, batch: &Batch) -> b
         }
 }
 
-/// Changes the lane if the attempt_id is still good and core's rule agrees.
+/// Changes the lane if the attempt id is still good and core's rule agrees.
 fn record(protocol: &Protocol, state: &mut State, service: usize, hand: Hand) {
     let Hand { batch, attempt_id, learned: Some(event), .. } = hand else { return };
     if protocol.rules.fence == Fence::AttemptId && attempt_id.epoch != state.services[service].epoch

@@ -14,7 +14,7 @@
 //! |---|---|---|
 //! | an epoch has one owner | the taking raises it, in one transaction | the same |
 //! | one batch of a service is under way | it is marked in its lane, by the owner | the same |
-//! | nothing is sent again blindly | `transition` asks for evidence, and a attempt_id keeps late news out | the same |
+//! | nothing is sent again blindly | `transition` asks for evidence, and a attempt id keeps late news out | the same |
 //! | nothing is sent again too early | the second expiry outlasts a submission, and absence is believed only when nothing of the submission is on its way | not where the ledger's word is enough for absence |
 //! | applied once, in order, recorded truly | all of the above | the ledger applies a batch once and refuses it for good; or absence is watched |
 //! | nothing waits for ever but for a person | a new owner puts what it finds in doubt, and asks | the same |
@@ -37,7 +37,7 @@
 //!   sending, and has waited since the *end* of its submission for what may still arrive. A new
 //!   owner can prove that a batch was applied, and never that it was not: then a person decides.
 //!
-//! **The attempt_id** is fence enough with its attempt alone, for what is recorded. The epoch is needed
+//! **The attempt id** is fence enough with its attempt alone, for what is recorded. The epoch is needed
 //! where a batch is marked: what is marked by one who does not own the service, and then ends, is
 //! found by nobody.
 //!

@@ -7,8 +7,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use grid_batch_core::{Clock, SystemClock};
-use grid_batch_store::{Reward, RewardConflict, Store};
-use grid_batch_withdrawals::RewardId;
+use grid_batch_store::Store;
+use grid_batch_withdrawals::{Reward, RewardConflict, RewardId};
 
 use crate::{
     error::ApiError,

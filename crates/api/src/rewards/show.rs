@@ -5,8 +5,7 @@ use axum::{
     extract::{Request, State},
     http::request::Parts,
 };
-use grid_batch_store::Reward;
-use grid_batch_withdrawals::RewardId;
+use grid_batch_withdrawals::{Reward, RewardId};
 use serde::Serialize;
 
 use crate::{

@@ -1,8 +1,7 @@
 use std::fmt::Display;
 
 use grid_batch_core::{BatchState, Hex, Timestamp};
-use grid_batch_store::WithdrawalDetails;
-use grid_batch_withdrawals::{NonceOutcome, SignedTransaction};
+use grid_batch_withdrawals::{NonceOutcome, SignedTransaction, WithdrawalDetails};
 use serde::Serialize;
 
 use crate::{

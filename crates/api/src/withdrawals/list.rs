@@ -5,8 +5,7 @@ use axum::{
     extract::{Request, State},
 };
 use grid_batch_core::Excerpt;
-use grid_batch_store::WithdrawalFilter;
-use grid_batch_withdrawals::WithdrawalId;
+use grid_batch_withdrawals::{WithdrawalFilter, WithdrawalId};
 use serde::Serialize;
 
 use crate::{

@@ -1,3 +1,4 @@
+use grid_batch_core::AddOutcome;
 use std::{slice, sync::Arc};
 
 use axum::{
@@ -6,8 +7,10 @@ use axum::{
     http::{StatusCode, header::LOCATION, request::Parts},
     response::{IntoResponse, Response},
 };
-use grid_batch_store::{Addition, Store, StoreError, WithdrawalConflict, WithdrawalDetails};
-use grid_batch_withdrawals::{Withdrawal, WithdrawalId, WithdrawalKind};
+use grid_batch_store::{Store, StoreError};
+use grid_batch_withdrawals::{
+    Withdrawal, WithdrawalConflict, WithdrawalDetails, WithdrawalId, WithdrawalKind,
+};
 use log::warn;
 
 use crate::{
@@ -63,7 +66,7 @@ pub(crate) async fn schedule(
     let written = pools.app.writing.run(work).await?;
     let link = || link::to(&path(&id), request, pools.app.local_addr);
     let story = match (written, once) {
-        (Ok((Addition::AlreadyStored, _)), Once::ByMember { repeats: false })
+        (Ok((AddOutcome::AlreadyStored, _)), Once::ByMember { repeats: false })
         | (Err(_), Once::ByMember { .. }) => return Err(ApiError::PaidAlready { link: link() }),
         (Err(WithdrawalConflict { stored }), Once::ByKey) => {
             return Err(ApiError::KeyConflict { stored, link: link() });
@@ -74,7 +77,7 @@ pub(crate) async fn schedule(
     Ok((StatusCode::CREATED, location, Json(show(pools, request, story))).into_response())
 }
 
-type Written = Result<(Addition, WithdrawalDetails), WithdrawalConflict>;
+type Written = Result<(AddOutcome, WithdrawalDetails), WithdrawalConflict>;
 
 fn write(store: &Store, stored: &Stored, withdrawal: &Withdrawal) -> Result<Written, ApiError> {
     let id = withdrawal.id;
@@ -88,7 +91,7 @@ fn write(store: &Store, stored: &Stored, withdrawal: &Withdrawal) -> Result<Writ
         Some(Err(conflict)) => return Ok(Err(conflict)),
         None => return Err(ApiError::NotScheduled(id)),
     };
-    if addition == Addition::Stored {
+    if addition == AddOutcome::Stored {
         tell(stored, slice::from_ref(&withdrawal.service_id));
     }
     let story = store.withdrawal(&id).map_err(unsure)?;

@@ -5,8 +5,7 @@ use axum::{
     extract::{Request, State},
     http::request::Parts,
 };
-use grid_batch_store::WithdrawalDetails;
-use grid_batch_withdrawals::WithdrawalId;
+use grid_batch_withdrawals::{WithdrawalDetails, WithdrawalId};
 
 use crate::{
     error::ApiError,

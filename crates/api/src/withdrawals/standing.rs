@@ -1,7 +1,7 @@
+use grid_batch_withdrawals::WithdrawalDetails;
 use std::fmt;
 
 use grid_batch_core::BatchState;
-use grid_batch_store::WithdrawalDetails;
 
 /// Where a withdrawal stands, as clients are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use axum::{
     extract::{Request, State},
     http::StatusCode,
 };
-use grid_batch_store::{Cancelled, Retried, Store, WithdrawalDetails};
-use grid_batch_withdrawals::WithdrawalId;
+use grid_batch_store::Store;
+use grid_batch_withdrawals::{CancelOutcome, RetryOutcome, WithdrawalDetails, WithdrawalId};
 
 use crate::{
     error::ApiError,
@@ -50,21 +50,21 @@ fn write_retry(
     id: &WithdrawalId,
 ) -> Result<WithdrawalDetails, ApiError> {
     match store.retry_withdrawal(id).map_err(ApiError::not_written)? {
-        Retried::Scheduled { .. } => {
+        RetryOutcome::Scheduled { .. } => {
             let story = read(store, id)?;
             tell(stored, slice::from_ref(&story.withdrawal.service_id));
             Ok(story)
         }
-        Retried::NotFailed { state } => Err(ApiError::NotFailed(state.into())),
-        Retried::NotFound => Err(ApiError::NoWithdrawal(*id)),
+        RetryOutcome::NotFailed { state } => Err(ApiError::NotFailed(state.into())),
+        RetryOutcome::NotFound => Err(ApiError::NoWithdrawal(*id)),
     }
 }
 
 fn write_cancel(store: &Store, id: &WithdrawalId) -> Result<WithdrawalDetails, ApiError> {
     match store.cancel_withdrawal(id).map_err(ApiError::not_written)? {
-        Cancelled::Noted { .. } => read(store, id),
-        Cancelled::Ended { state } => Err(ApiError::Ended(state.into())),
-        Cancelled::NotFound => Err(ApiError::NoWithdrawal(*id)),
+        CancelOutcome::Requested { .. } => read(store, id),
+        CancelOutcome::AlreadyEnded { state } => Err(ApiError::Ended(state.into())),
+        CancelOutcome::NotFound => Err(ApiError::NoWithdrawal(*id)),
     }
 }
 

@@ -1,5 +1,5 @@
 use grid_batch_core::Hold;
-use grid_batch_store::WithdrawalDetails;
+use grid_batch_withdrawals::WithdrawalDetails;
 
 use crate::{time::rfc3339, withdrawals::standing::Standing};
 

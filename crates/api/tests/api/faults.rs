@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use diesel::connection::SimpleConnection;
-use grid_batch_store::Filter;
+use grid_batch_core::BatchFilter;
 
 use crate::fixture::{Served, batch, body, id};
 
@@ -16,7 +16,7 @@ fn a_store_that_cannot_write_is_said_and_nothing_is_half_stored() {
     assert_eq!(served.get_status(&id(&batch(1))).statuses(), ["UNKNOWN"]);
     drop(lock);
     served.post("/batches", &list).link();
-    assert_eq!(served.store.count(&Filter::default()).unwrap(), 2);
+    assert_eq!(served.store.count(&BatchFilter::default()).unwrap(), 2);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 use std::{sync::mpsc, thread};
 
 use grid_batch_api::ApiOptions;
-use grid_batch_core::BatchState;
+use grid_batch_core::{BatchFilter, BatchState};
 use grid_batch_protocol::{BatchList, Limits, Message};
-use grid_batch_store::{Filter, Store, StoreOptions};
+use grid_batch_store::{Store, StoreOptions};
 
 use crate::fixture::{Held, Served, batch, body, id, same_id_other_bytes, service};
 
@@ -15,7 +15,7 @@ fn what_is_accepted_is_stored_and_the_link_leads_to_it() {
     assert_eq!(link, format!("http://grid.test/batch_statuses?id={},{}", id(&one), id(&two)));
     assert_eq!(served.get(&link["http://grid.test".len()..]).statuses(), ["PENDING", "PENDING"]);
 
-    let stored = served.store.list(&Filter::default(), None, 9).unwrap();
+    let stored = served.store.list(&BatchFilter::default(), None, 9).unwrap();
     let ids: Vec<_> = stored.iter().map(|batch| batch.batch_id).collect();
     assert_eq!(ids, [id(&one), id(&two)]);
     assert_eq!(stored[0].progress.state, BatchState::New);
@@ -37,7 +37,7 @@ fn the_same_batches_again_are_the_same_answer_and_are_stored_once() {
     let list = body([batch(1)]);
     let first = served.post("/batches", &list).link();
     assert_eq!(served.post("/batches", &list).link(), first);
-    assert_eq!(served.store.count(&Filter::default()).unwrap(), 1);
+    assert_eq!(served.store.count(&BatchFilter::default()).unwrap(), 1);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn lists_that_ledgers_would_refuse_are_refused_as_sawtooth_does() {
     ] {
         assert_eq!(served.post("/batches", &list).error(), (400, code));
     }
-    assert_eq!(served.store.count(&Filter::default()).unwrap(), 0);
+    assert_eq!(served.store.count(&BatchFilter::default()).unwrap(), 0);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_thousand_batches_fit_into_one_list_and_one_more_does_not() {
     let list = body(list.batches.into_iter().take(1_000));
     let link = served.post("/batches", &list).link();
     assert_eq!(link.matches(',').count(), 999);
-    assert_eq!(served.store.count(&Filter::default()).unwrap(), 1_000);
+    assert_eq!(served.store.count(&BatchFilter::default()).unwrap(), 1_000);
 }
 
 #[test]
@@ -208,5 +208,5 @@ fn many_clients_at_once_all_find_what_they_were_answered() {
             scope.spawn(move || send(client));
         }
     });
-    assert_eq!(served.store.count(&Filter::default()).unwrap(), 160);
+    assert_eq!(served.store.count(&BatchFilter::default()).unwrap(), 160);
 }

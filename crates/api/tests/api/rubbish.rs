@@ -1,6 +1,6 @@
 use std::{net::SocketAddr, sync::LazyLock};
 
-use grid_batch_store::Filter;
+use grid_batch_core::BatchFilter;
 use proptest::{collection::vec, prelude::*};
 
 use crate::{
@@ -81,7 +81,7 @@ proptest! {
         client.say(&whole[..end.index(whole.len())]);
         client.hang_up();
         prop_assert!(still_answers());
-        let half = Filter { service_id: Some("half".parse().unwrap()), ..Filter::default() };
+        let half = BatchFilter { service_id: Some("half".parse().unwrap()), ..BatchFilter::default() };
         prop_assert_eq!(SERVED.store.count(&half).unwrap(), 0);
     }
 }

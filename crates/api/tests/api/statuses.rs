@@ -4,9 +4,10 @@ use std::{
 };
 
 use grid_batch_api::ApiOptions;
-use grid_batch_core::{BatchState, Event, HeaderId, LedgerStatus, Outcome, Receipt};
+use grid_batch_core::{
+    BatchState, Change, ChangeOutcome, Event, HeaderId, LedgerStatus, Outcome, Receipt,
+};
 use grid_batch_protocol::Batch;
-use grid_batch_store::{Change, Recorded};
 use serde_json::json;
 
 use crate::fixture::{Served, batch, body, id, service};
@@ -34,7 +35,7 @@ fn record(served: &Served, id: HeaderId, event: Event, receipts: &[Receipt]) {
         ..Change::new(service(SERVICE), id, event)
     };
     let recorded = served.store.record(&[change]).unwrap();
-    assert!(matches!(recorded[0], Recorded::Done { .. }), "{recorded:?}");
+    assert!(matches!(recorded[0], ChangeOutcome::Applied { .. }), "{recorded:?}");
 }
 
 #[test]

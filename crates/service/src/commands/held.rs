@@ -1,8 +1,8 @@
 use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
-use grid_batch_core::{HeaderId, ServiceId, StoredBatch};
-use grid_batch_store::{Decision, Recorded, Store};
+use grid_batch_core::{ChangeOutcome, Decision, HeaderId, ServiceId, StoredBatch};
+use grid_batch_store::Store;
 
 use crate::commands::{failure::Failure, flags, output::say};
 
@@ -45,7 +45,7 @@ pub(crate) fn list(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let store = open(matches)?;
     let mut after = None;
     loop {
-        let held = store.held(after.as_ref(), PAGE)?;
+        let held = store.held_batches(after.as_ref(), PAGE)?;
         held.iter().for_each(show);
         match held.last() {
             Some(last) if held.len() == PAGE => after = Some(last.service_id.clone()),
@@ -71,12 +71,12 @@ pub(crate) fn decide(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         _ => Decision::Absent,
     };
     match open(matches)?.decide(service, batch, decision)? {
-        Recorded::Done { state, .. } => {
+        ChangeOutcome::Applied { state, .. } => {
             say(format_args!("the batch is {state}"));
             Ok(ExitCode::SUCCESS)
         }
-        Recorded::Stale(stale) => Err(Failure::new(format!("nothing changed: {stale}"))),
-        Recorded::NotFound => Err(Failure::new("the service has no such batch")),
+        ChangeOutcome::Stale(stale) => Err(Failure::new(format!("nothing changed: {stale}"))),
+        ChangeOutcome::NotFound => Err(Failure::new("the service has no such batch")),
     }
 }
 

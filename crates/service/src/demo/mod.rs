@@ -20,9 +20,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::BatchState;
+use grid_batch_core::{BatchFilter, BatchState};
 use grid_batch_ledger_sim::LedgerSim;
-use grid_batch_store::{Filter, Store};
+use grid_batch_store::Store;
 
 pub use error::DemoError;
 pub use options::{DemoOptions, FaultLevel, SimulatedLedger};
@@ -146,7 +146,7 @@ impl Watcher<'_> {
         let time = self.begun.elapsed();
         let counts = self.service.counts();
         let store = self.service.store();
-        let in_doubt = Filter { state: Some(BatchState::InDoubt), ..Filter::default() };
+        let in_doubt = BatchFilter { state: Some(BatchState::InDoubt), ..BatchFilter::default() };
         let ended = self.ended()?;
         let since = (time - last.time).as_secs_f64().max(0.001);
         Ok(DemoProgress {
@@ -157,14 +157,15 @@ impl Watcher<'_> {
             ended,
             retried: counts.sent_again,
             in_doubt: store.count(&in_doubt)?,
-            held: store.held(None, 1_000)?.len() as u64,
+            held: store.held_batches(None, 1_000)?.len() as u64,
             per_second: ended.saturating_sub(last.ended) as f64 / since,
         })
     }
 
     fn ended(&self) -> Result<u64, DemoError> {
         let store = self.service.store();
-        let of_state = |state| store.count(&Filter { state: Some(state), ..Filter::default() });
+        let of_state =
+            |state| store.count(&BatchFilter { state: Some(state), ..BatchFilter::default() });
         Ok(of_state(BatchState::Committed)? + of_state(BatchState::Invalid)?)
     }
 

@@ -1,15 +1,15 @@
 //! The person who looks, and decides what no machine can: whether a held batch was applied.
 
-use grid_batch_core::StoredBatch;
+use grid_batch_core::{ChangeOutcome, Decision, StoredBatch};
 use grid_batch_ledger_sim::{LedgerSim, Verdict};
-use grid_batch_store::{Decision, Recorded, Store, StoreError};
+use grid_batch_store::{Store, StoreError};
 use log::info;
 
 use crate::demo::verdicts::verdicts;
 
 /// Looks at every held batch once: what the ledger's own record says of it is decided.
 pub(super) fn decide_what_is_held(store: &Store, ledger: &LedgerSim) -> Result<u64, StoreError> {
-    let held = store.held(None, 1_000)?;
+    let held = store.held_batches(None, 1_000)?;
     if held.is_empty() {
         return Ok(0);
     }
@@ -31,5 +31,5 @@ fn decide(store: &Store, batch: &StoredBatch, decision: Decision) -> Result<bool
     info!(service:% = batch.service_id, batch_id:% = batch.batch_id, decision:? = decision,
         reason = batch.held.as_ref().map_or("", |held| held.reason.as_str());
         "a person has decided");
-    Ok(matches!(decided, Recorded::Done { .. }))
+    Ok(matches!(decided, ChangeOutcome::Applied { .. }))
 }

@@ -1,9 +1,8 @@
 //! What follows when something was recorded of a batch: others are woken, and it is counted.
 
-use grid_batch_core::{BatchState, Clock, Event, ServiceId, SystemClock};
+use grid_batch_core::{BatchState, Change, ChangeOutcome, Clock, Event, ServiceId, SystemClock};
 use grid_batch_poller::{EventFollower, PollTrigger};
 use grid_batch_queuer::WakeUp;
-use grid_batch_store::{Change, Recorded};
 use log::warn;
 
 use crate::service::counts::Counters;
@@ -17,8 +16,8 @@ pub(super) struct Afterwards {
 }
 
 impl Afterwards {
-    pub(super) fn follow_up(&self, change: &Change, recorded: Recorded) {
-        let Recorded::Done { state, next_waits } = recorded else { return };
+    pub(super) fn follow_up(&self, change: &Change, recorded: ChangeOutcome) {
+        let ChangeOutcome::Applied { state, next_waits } = recorded else { return };
         self.counters.count(change.event, state, change.hold.is_some());
         if let Some(reason) = &change.hold {
             warn!(service:% = change.service_id, batch_id:% = change.batch_id, reason = reason;

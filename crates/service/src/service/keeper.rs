@@ -9,8 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{InternalError, ServiceId};
-use grid_batch_store::{ClaimStore, StoreError, Takeover};
+use grid_batch_core::{InternalError, ServiceId, Takeover};
+use grid_batch_store::{ClaimStore, StoreError};
 use log::{info, warn};
 
 use crate::service::afterwards::Afterwards;
@@ -169,7 +169,7 @@ impl Work {
     fn follow(&mut self, orders: Orders) {
         self.takes &= !orders.take_no_more;
         if self.takes && !orders.handed_in.is_empty() {
-            self.take(|claims| claims.take_of(&orders.handed_in));
+            self.take(|claims| claims.take_services(&orders.handed_in));
         }
         if Instant::now() < self.next_look {
             return;
@@ -193,7 +193,7 @@ impl Work {
             return Ok(());
         }
         warn!("the instance was silent for too long, and others took its services; it begins anew");
-        self.claims.begin_anew()
+        self.claims.register_again()
     }
 
     fn took(&self, takeover: Takeover) {

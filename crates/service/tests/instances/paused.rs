@@ -1,12 +1,12 @@
+use grid_batch_core::BatchFilter;
 use grid_batch_core::StoredBatch;
-use grid_batch_store::Filter;
 
 use crate::{group::Group, until::until};
 
 const SERVICES: usize = 10;
 
 fn stored(group: &Group) -> Vec<StoredBatch> {
-    group.bench.store().list(&Filter::default(), None, 1_000).unwrap()
+    group.bench.store().list(&BatchFilter::default(), None, 1_000).unwrap()
 }
 
 #[test]

@@ -9,9 +9,9 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{BatchState, ServiceScopeId};
+use grid_batch_core::{BatchFilter, BatchState, Decision, ServiceScopeId};
 use grid_batch_ledger_sim::{LedgerSim, LedgerSimBuilder};
-use grid_batch_store::{Decision, Filter, Store, StoreOptions};
+use grid_batch_store::{Store, StoreOptions};
 use tempfile::TempDir;
 
 use crate::{
@@ -163,7 +163,7 @@ impl Bench {
 
     /// As a person does who looks into the ledger.
     pub fn decide_what_is_held(&self, store: &Store) {
-        for held in store.held(None, 100).unwrap() {
+        for held in store.held_batches(None, 100).unwrap() {
             let record = self.ledger.record();
             let is_applied = record.iter().any(|entry| entry.batch_id == held.batch_id);
             let decision = if is_applied { Decision::Committed } else { Decision::Absent };
@@ -174,15 +174,15 @@ impl Bench {
 
 /// How many batches are in this state.
 pub fn count(store: &Store, state: BatchState) -> usize {
-    of_filter(store, &Filter { state: Some(state), ..Filter::default() })
+    of_filter(store, &BatchFilter { state: Some(state), ..BatchFilter::default() })
 }
 
 /// How many batches there are, wherever they stand: by one look, for they move while one counts.
 pub fn stored(store: &Store) -> usize {
-    of_filter(store, &Filter::default())
+    of_filter(store, &BatchFilter::default())
 }
 
-fn of_filter(store: &Store, filter: &Filter) -> usize {
+fn of_filter(store: &Store, filter: &BatchFilter) -> usize {
     usize::try_from(store.count(filter).unwrap()).unwrap()
 }
 

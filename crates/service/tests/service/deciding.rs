@@ -1,7 +1,7 @@
 //! What waits for a person, and how the person decides.
 
-use grid_batch_core::{BatchState, Event, Evidence, NewBatch, Outcome};
-use grid_batch_store::{Change, Store, StoreOptions};
+use grid_batch_core::{BatchState, Change, Event, Evidence, NewBatch, Outcome};
+use grid_batch_store::{Store, StoreOptions};
 
 use crate::{
     bench::count,

@@ -2,9 +2,11 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use grid_batch_core::{Clock, HeaderId, StoredBatch, SystemClock, Timestamp};
+use grid_batch_core::{
+    ChangeOutcome, Clock, Decision, HeaderId, StoredBatch, SystemClock, Timestamp,
+};
 use grid_batch_ledger_sim::Verdict;
-use grid_batch_store::{Decision, Recorded, Store, StoreError, StoreOptions};
+use grid_batch_store::{Store, StoreError, StoreOptions};
 
 use crate::{bench::Bench, settings::TOTAL_LIMIT};
 
@@ -32,7 +34,7 @@ fn patient() -> StoreOptions {
 fn look(bench: &Bench, store: &Store) -> Result<(), StoreError> {
     // In this order: what was sent before is in the record by the time that it is read.
     let (now, in_motion_for) = (SystemClock.now(), bench.diary.in_motion_for());
-    let held = store.held(None, 1_000)?;
+    let held = store.held_batches(None, 1_000)?;
     if held.is_empty() {
         return Ok(());
     }
@@ -46,7 +48,9 @@ fn look(bench: &Bench, store: &Store) -> Result<(), StoreError> {
             }
             None => continue,
         };
-        if let Recorded::Done { .. } = store.decide(&batch.service_id, &batch.batch_id, decision)? {
+        if let ChangeOutcome::Applied { .. } =
+            store.decide(&batch.service_id, &batch.batch_id, decision)?
+        {
             bench.diary.count(counted);
             bench.diary.waited_for_person(&batch.service_id, since(&batch));
         }

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use grid_batch_core::{BatchState, Clock, SystemClock};
+use grid_batch_core::{BatchFilter, BatchState, Clock, SystemClock};
 use grid_batch_ledger_sim::{Audit, Verdict};
-use grid_batch_store::{Filter, Store, StoreError, StoreOptions};
+use grid_batch_store::{Store, StoreError, StoreOptions};
 
 use crate::{bench::Bench, clients::Promise, pauses::pauses, person::verdicts};
 
@@ -25,7 +25,8 @@ pub fn until_all_ended(store: &Store, promised: usize) {
 }
 
 fn ended(store: &Store) -> u64 {
-    let of_state = |state| store.count(&Filter { state: Some(state), ..Filter::default() });
+    let of_state =
+        |state| store.count(&BatchFilter { state: Some(state), ..BatchFilter::default() });
     of_state(BatchState::Committed).unwrap() + of_state(BatchState::Invalid).unwrap()
 }
 

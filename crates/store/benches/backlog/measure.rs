@@ -4,10 +4,10 @@ use std::{
 };
 
 use grid_batch_core::{
-    Event, Evidence, HeaderId, LedgerStatus, NewBatch, Outcome, PollPace, ServiceId, TakenBatch,
-    Timestamp,
+    Change, ChangeOutcome, Event, Evidence, HeaderId, LedgerStatus, NewBatch, Outcome, PollPace,
+    ServiceId, TakenBatch, Timestamp,
 };
-use grid_batch_store::{Change, Recorded, Store};
+use grid_batch_store::Store;
 
 use crate::{plain::Plain, target::Target};
 
@@ -204,7 +204,7 @@ pub fn record(store: &Store, taken: &[TakenBatch], event: impl Fn(u32) -> Event)
         })
         .collect();
     let recorded = store.record(&changes).expect("a commit");
-    assert!(recorded.iter().all(|recorded| matches!(recorded, Recorded::Done { .. })));
+    assert!(recorded.iter().all(|recorded| matches!(recorded, ChangeOutcome::Applied { .. })));
 }
 
 fn accepted(attempt: u32) -> Event {

@@ -4,11 +4,13 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Text},
 };
-use grid_batch_core::{BatchState, Claim, HeaderId, InstanceId, ServiceId};
+use grid_batch_core::{
+    BatchState, Change, ChangeOutcome, Claim, HeaderId, InstanceId, ServiceId, Takeover,
+};
 
-use super::{ClaimStore, Takeover, free::Found};
+use super::{ClaimStore, free::Found};
 use crate::{
-    Change, Recorded, StoreError,
+    StoreError,
     connection::Connection,
     notes::Notes,
     recover::{owner_lost, with_submitter},
@@ -106,7 +108,7 @@ impl ClaimStore {
             return Ok(Vec::new());
         }
         let recorded = self.store.record_locked(connection, lost, Notes::default())?;
-        let in_doubt = Recorded::Done { state: BatchState::InDoubt, next_waits: false };
+        let in_doubt = ChangeOutcome::Applied { state: BatchState::InDoubt, next_waits: false };
         Ok(lost
             .iter()
             .zip(recorded)

@@ -108,7 +108,7 @@ impl Store {
 impl ClaimStore {
     /// Says that the instance lives: its claims last for the expiries from now on. `false`: it was
     /// given up for dead, its claims are or will be those of others, and it must
-    /// [begin anew](Self::begin_anew) or end.
+    /// [begin anew](Self::register_again) or end.
     ///
     /// Renew several times within the first expiry: a renewal may fail, or be late.
     pub fn renew(&self) -> Result<bool, StoreError> {

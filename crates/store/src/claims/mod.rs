@@ -29,11 +29,10 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchResult, Claim, ClaimKeeper, InstanceId, RoundStore, ServiceId, TakenBatch, Timestamp,
+    BatchResult, ClaimKeeper, InstanceId, RoundStore, ServiceId, TakenBatch, Takeover, Timestamp,
 };
 
 pub use options::{ClaimError, ClaimOptions};
-pub use take::Takeover;
 
 use crate::{
     Store, StoreError,
@@ -57,7 +56,7 @@ use instance::micros;
 /// let claims = ClaimStore::register(store, ClaimOptions::default())?;
 /// // Again and again, several times within the first expiry:
 /// if !claims.renew()? {
-///     claims.begin_anew()?;
+///     claims.register_again()?;
 /// }
 /// let takeover = claims.take(10_000)?;
 /// println!("{} services more, {} batches in doubt", takeover.claims.len(), takeover.in_doubt.len());
@@ -101,7 +100,7 @@ impl ClaimStore {
 
     /// Registers once more, as a new instance, after [`renew`](Self::renew) has said that this one
     /// was given up for dead. It claims nothing; what it claimed before can be taken again.
-    pub fn begin_anew(&self) -> Result<(), StoreError> {
+    pub fn register_again(&self) -> Result<(), StoreError> {
         let instance = self.store.register_instance(&self.options, self.lock.is_some())?;
         *self.instance.write().unwrap_or_else(PoisonError::into_inner) = instance;
         Ok(())
@@ -151,8 +150,20 @@ impl ClaimKeeper for ClaimStore {
         Ok(Self::renew(self)?)
     }
 
-    fn take(&self, limit: usize) -> BatchResult<Vec<Claim>> {
-        Ok(Self::take(self, limit)?.claims)
+    fn register_again(&self) -> BatchResult<()> {
+        Ok(Self::register_again(self)?)
+    }
+
+    fn take(&self, limit: usize) -> BatchResult<Takeover> {
+        Ok(Self::take(self, limit)?)
+    }
+
+    fn take_services(&self, services: &[ServiceId]) -> BatchResult<Takeover> {
+        Ok(Self::take_services(self, services)?)
+    }
+
+    fn recover(&self, taken_by: Timestamp) -> BatchResult<usize> {
+        Ok(Self::recover(self, taken_by)?)
     }
 
     fn release(&self) -> BatchResult<usize> {

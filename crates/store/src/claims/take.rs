@@ -1,24 +1,7 @@
-use grid_batch_core::{Claim, HeaderId, ServiceId};
+use grid_batch_core::{ServiceId, Takeover};
 
 use super::ClaimStore;
 use crate::StoreError;
-
-/// What an instance has taken.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Takeover {
-    /// The services, each with its new epoch.
-    pub claims: Vec<Claim>,
-    /// Batches that were with a submitter of an owner before, and are now in doubt: the ledger is to
-    /// be asked for them at once.
-    pub in_doubt: Vec<(ServiceId, HeaderId)>,
-}
-
-impl Takeover {
-    fn add(&mut self, other: Self) {
-        self.claims.extend(other.claims);
-        self.in_doubt.extend(other.in_doubt);
-    }
-}
 
 impl ClaimStore {
     /// Takes up to `count` services that nobody works on: that nobody claims, or an instance that
@@ -35,7 +18,7 @@ impl ClaimStore {
             let taken = self.take_step(None, step)?;
             let was_last = taken.claims.len() < step;
             left -= taken.claims.len();
-            takeover.add(taken);
+            takeover.extend(taken);
             if was_last {
                 break;
             }
@@ -45,12 +28,12 @@ impl ClaimStore {
 
     /// Takes those of these services that nobody works on: a batch was just handed in, and need not
     /// wait until its service's turn comes. No fair share is looked at.
-    pub fn take_of(&self, services: &[ServiceId]) -> Result<Takeover, StoreError> {
+    pub fn take_services(&self, services: &[ServiceId]) -> Result<Takeover, StoreError> {
         let mut takeover = Takeover::default();
         for services in services.chunks(self.step()) {
             let free = self.perhaps_free(services)?;
             if !free.is_empty() {
-                takeover.add(self.take_step(Some(&free), free.len())?);
+                takeover.extend(self.take_step(Some(&free), free.len())?);
             }
         }
         Ok(takeover)

@@ -2,15 +2,17 @@
 
 use std::{collections::BTreeMap, ops::Range};
 
-use grid_batch_core::{AttemptId, Event, LedgerStatus, Outcome, ServiceId, TakenBatch, Timestamp};
+use grid_batch_core::{
+    AttemptId, Change, Event, LedgerStatus, Outcome, ServiceId, TakenBatch, Timestamp,
+};
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_withdrawals::{
-    BatchAttempt, NewSignedTransaction, NonceOutcome, RewardId, SigningStore, Withdrawal,
-    WithdrawalId, WithdrawalKind,
+    BatchAttempt, NewSignedTransaction, NonceOutcome, Reward, RewardId, SigningStore, Withdrawal,
+    WithdrawalFilter, WithdrawalId, WithdrawalKind,
 };
 
 use super::{SEEN, Seen, expect_no_scans_on_postgres, expect_no_scans_on_sqlite, texts};
-use crate::{Change, Reward, Store, StoreOptions, WithdrawalFilter};
+use crate::{Store, StoreOptions};
 
 /// A withdrawal of one of 100 accounts.
 fn withdrawal(number: u64) -> Withdrawal {

@@ -1,40 +1,21 @@
-use grid_batch_core::BatchState;
-use grid_batch_withdrawals::WithdrawalId;
+use grid_batch_withdrawals::{CancelOutcome, WithdrawalId};
 
 use crate::{Store, StoreError, connection::Connection};
-
-/// What became of the wish to have a withdrawal undone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cancelled {
-    /// It is noted. If nothing was signed, nothing will be; otherwise the chain decides which of two
-    /// transactions counts.
-    Noted {
-        /// Where its batch stands.
-        state: BatchState,
-    },
-    /// It has ended: nothing changed.
-    Ended {
-        /// How.
-        state: BatchState,
-    },
-    /// There is no such withdrawal.
-    NotFound,
-}
 
 impl Store {
     /// Notes that a person wants a withdrawal undone, if that can still be. Its end says whether it
     /// could.
-    pub fn cancel_withdrawal(&self, id: &WithdrawalId) -> Result<Cancelled, StoreError> {
+    pub fn cancel_withdrawal(&self, id: &WithdrawalId) -> Result<CancelOutcome, StoreError> {
         self.pools.write()?.transaction(|connection| {
             let Some(story) = self.lock_withdrawal(connection, id)? else {
-                return Ok(Cancelled::NotFound);
+                return Ok(CancelOutcome::NotFound);
             };
             let state = story.batch.progress.state;
             if state.is_terminal() {
-                return Ok(Cancelled::Ended { state });
+                return Ok(CancelOutcome::AlreadyEnded { state });
             }
             self.note_cancelled(connection, id)?;
-            Ok(Cancelled::Noted { state })
+            Ok(CancelOutcome::Requested { state })
         })
     }
 

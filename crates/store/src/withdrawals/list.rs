@@ -1,23 +1,8 @@
 use grid_batch_core::ServiceId;
-use grid_batch_withdrawals::{RewardId, WithdrawalId};
+use grid_batch_withdrawals::{WithdrawalDetails, WithdrawalFilter, WithdrawalId};
 
-use super::story::{WithdrawalDetails, stories};
+use super::story::stories;
 use crate::{Store, StoreError, rows::limit, statement::Statement};
-
-/// Which withdrawals to list. Without anything set: all of them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct WithdrawalFilter {
-    /// Only those from this pool.
-    pub pool: Option<String>,
-    /// Only those that this service orders.
-    pub service_id: Option<ServiceId>,
-    /// Only those that pay this reward.
-    pub reward_id: Option<RewardId>,
-    /// Only those to this beneficiary.
-    pub beneficiary: Option<String>,
-    /// Only those that have ended, or only those that have not.
-    pub ended: Option<bool>,
-}
 
 impl Store {
     /// One page of withdrawals, the newest first: from the one before `before`. An id that is not

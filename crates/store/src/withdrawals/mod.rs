@@ -8,13 +8,6 @@ pub(crate) mod rows;
 mod schedule;
 mod story;
 
-pub use cancel::Cancelled;
-pub use list::WithdrawalFilter;
-pub use retry::Retried;
-pub use rewards::{Reward, RewardConflict};
-pub use schedule::WithdrawalConflict;
-pub use story::WithdrawalDetails;
-
 use grid_batch_core::NewBatch;
 use grid_batch_withdrawals::Withdrawal;
 

@@ -1,27 +1,10 @@
 use grid_batch_core::{BatchState, NewBatch};
-use grid_batch_withdrawals::WithdrawalId;
+use grid_batch_withdrawals::{RetryOutcome, WithdrawalDetails, WithdrawalId};
 
-use super::{WithdrawalDetails, batch_of};
+use super::batch_of;
 use crate::{
     Store, StoreError, connection::Connection, insert::insert, stamps::Stamps, statement::Rows,
 };
-
-/// What became of the wish to have a withdrawal tried anew.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Retried {
-    /// It is, at the end of the queue, and is not cancelled any more.
-    Scheduled {
-        /// How often it was begun now.
-        generation: u32,
-    },
-    /// It has not come to nothing, or was begun anew a moment ago: nothing changed.
-    NotFailed {
-        /// Where its batch stands.
-        state: BatchState,
-    },
-    /// There is no such withdrawal.
-    NotFound,
-}
 
 impl Store {
     /// Has a withdrawal tried anew that came to nothing, by another batch. Who asks twice at once
@@ -29,20 +12,20 @@ impl Store {
     ///
     /// What was signed for it before is still known: as long as that may be paid, nothing else is
     /// signed.
-    pub fn retry_withdrawal(&self, id: &WithdrawalId) -> Result<Retried, StoreError> {
+    pub fn retry_withdrawal(&self, id: &WithdrawalId) -> Result<RetryOutcome, StoreError> {
         self.pools.write()?.transaction(|connection| {
             let Some(story) = self.lock_withdrawal(connection, id)? else {
-                return Ok(Retried::NotFound);
+                return Ok(RetryOutcome::NotFound);
             };
             let state = story.batch.progress.state;
             if state != BatchState::Invalid {
-                return Ok(Retried::NotFailed { state });
+                return Ok(RetryOutcome::NotFailed { state });
             }
             let generation = story.generation + 1;
             let batch = batch_of(&story.withdrawal, generation);
             let batch_seq = self.queue(connection, &batch)?;
-            self.begin_anew(connection, id, generation, batch_seq)?;
-            Ok(Retried::Scheduled { generation })
+            self.start_generation(connection, id, generation, batch_seq)?;
+            Ok(RetryOutcome::Scheduled { generation })
         })
     }
 
@@ -65,7 +48,7 @@ impl Store {
         seqs.first().copied().ok_or_else(|| StoreError::corrupt("no number of a batch just queued"))
     }
 
-    fn begin_anew(
+    fn start_generation(
         &self,
         connection: &mut Connection,
         id: &WithdrawalId,
@@ -74,7 +57,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let statement = self
             .statement(
-                "-- begin_anew
+                "-- start_generation
                  update withdrawals as w
                  set generation = x.generation, batch_seq = x.batch_seq, cancelled_at = null
                  from {x} where w.withdrawal_id = x.withdrawal_id",

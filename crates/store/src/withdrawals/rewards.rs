@@ -2,57 +2,27 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Bool, Text},
 };
-use grid_batch_core::Timestamp;
-use grid_batch_withdrawals::RewardId;
-use thiserror::Error;
+use grid_batch_core::{AddOutcome, Timestamp};
+use grid_batch_withdrawals::{Reward, RewardConflict, RewardId};
 
 use super::rows::reward_id;
-use crate::{Addition, Store, StoreError, connection::Connection, statement::Rows};
-
-/// What a pool gives its members: who claims it, or is given it, is paid by a withdrawal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reward {
-    /// Its id.
-    pub id: RewardId,
-    /// The pool that pays.
-    pub pool: String,
-    /// How much.
-    pub amount: String,
-    /// A member gets it once only.
-    pub once_per_member: bool,
-    /// When it was made.
-    pub created_at: Timestamp,
-}
-
-impl Reward {
-    fn says_the_same_as(&self, other: &Self) -> bool {
-        *self == Self { id: self.id, created_at: self.created_at, ..other.clone() }
-    }
-}
-
-/// A reward was handed in under the id of another one.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the reward {} is another one already: {} from {}", stored.id, stored.amount, stored.pool)]
-pub struct RewardConflict {
-    /// The one that is stored.
-    pub stored: Reward,
-}
+use crate::{Store, StoreError, connection::Connection, statement::Rows};
 
 impl Store {
     /// Stores a reward. The same one again changes nothing, whenever it is said to have been made.
     pub fn add_reward(
         &self,
         reward: &Reward,
-    ) -> Result<Result<Addition, RewardConflict>, StoreError> {
+    ) -> Result<Result<AddOutcome, RewardConflict>, StoreError> {
         self.pools.write()?.transaction(|connection| {
             if self.insert_reward(connection, reward)? {
-                return Ok(Ok(Addition::Stored));
+                return Ok(Ok(AddOutcome::Stored));
             }
             let stored = self
                 .find_reward(connection, &reward.id)?
                 .ok_or_else(|| StoreError::corrupt("a reward that cannot be found"))?;
-            if stored.says_the_same_as(reward) {
-                return Ok(Ok(Addition::AlreadyStored));
+            if stored.has_same_terms_as(reward) {
+                return Ok(Ok(AddOutcome::AlreadyStored));
             }
             Ok(Err(RewardConflict { stored }))
         })

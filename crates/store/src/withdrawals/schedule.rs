@@ -1,28 +1,15 @@
 use std::collections::HashMap;
 
-use grid_batch_core::{NewBatch, Timestamp};
-use grid_batch_withdrawals::{Withdrawal, WithdrawalId};
-use thiserror::Error;
+use grid_batch_core::{AddOutcome, NewBatch, Timestamp};
+use grid_batch_withdrawals::{Withdrawal, WithdrawalConflict, WithdrawalId};
 
 use super::{
     batch_of,
     rows::{WITHDRAWAL_COLUMNS, WithdrawalRow},
 };
 use crate::{
-    Addition, Store, StoreError, connection::Connection, insert::insert, stamps::Stamps,
-    statement::Rows,
+    Store, StoreError, connection::Connection, insert::insert, stamps::Stamps, statement::Rows,
 };
-
-/// A withdrawal was handed in under the id of another one.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error(
-    "the withdrawal {} is another one already: {} to {} from {}",
-    stored.id, stored.amount, stored.beneficiary, stored.pool
-)]
-pub struct WithdrawalConflict {
-    /// The one that is stored.
-    pub stored: Box<Withdrawal>,
-}
 
 /// The generation of a withdrawal that was just scheduled.
 const FIRST: u32 = 1;
@@ -40,12 +27,12 @@ impl Store {
     ///
     /// ```no_run
     /// # use grid_batch_withdrawals::Withdrawal;
-    /// # use grid_batch_store::Addition;
+    /// # use grid_batch_core::AddOutcome;
     /// # fn example(store: grid_batch_store::Store, asked: Withdrawal) -> Result<(), Box<dyn std::error::Error>> {
     /// for answer in store.schedule(&[asked])? {
     ///     match answer? {
-    ///         Addition::Stored => println!("it will be paid"),
-    ///         Addition::AlreadyStored => println!("it was asked for before, and is paid once"),
+    ///         AddOutcome::Stored => println!("it will be paid"),
+    ///         AddOutcome::AlreadyStored => println!("it was asked for before, and is paid once"),
     ///     }
     /// }
     /// # Ok(())
@@ -54,7 +41,7 @@ impl Store {
     pub fn schedule(
         &self,
         withdrawals: &[Withdrawal],
-    ) -> Result<Vec<Result<Addition, WithdrawalConflict>>, StoreError> {
+    ) -> Result<Vec<Result<AddOutcome, WithdrawalConflict>>, StoreError> {
         // Who asks for the same id at another service is held up by no lock of ours. The database
         // refuses the second, who then finds the first: each time at least one more.
         let mut tries_left = withdrawals.len();
@@ -69,7 +56,7 @@ impl Store {
     fn try_schedule(
         &self,
         withdrawals: &[Withdrawal],
-    ) -> Result<Vec<Result<Addition, WithdrawalConflict>>, StoreError> {
+    ) -> Result<Vec<Result<AddOutcome, WithdrawalConflict>>, StoreError> {
         let pairs: Vec<Pair<'_>> =
             withdrawals.iter().map(|asked| (asked, batch_of(asked, FIRST))).collect();
         let now = self.now();
@@ -159,7 +146,7 @@ fn is_the_same(stored: &Withdrawal, asked: &Withdrawal) -> bool {
 fn decide<'p>(
     pairs: &'p [Pair<'p>],
     stored: Vec<Withdrawal>,
-) -> (Vec<Result<Addition, WithdrawalConflict>>, Vec<&'p Pair<'p>>) {
+) -> (Vec<Result<AddOutcome, WithdrawalConflict>>, Vec<&'p Pair<'p>>) {
     let mut known: HashMap<WithdrawalId, Withdrawal> =
         stored.into_iter().map(|withdrawal| (withdrawal.id, withdrawal)).collect();
     let mut fresh = Vec::new();
@@ -169,9 +156,9 @@ fn decide<'p>(
             None => {
                 known.insert(pair.0.id, pair.0.clone());
                 fresh.push(pair);
-                Ok(Addition::Stored)
+                Ok(AddOutcome::Stored)
             }
-            Some(stored) if is_the_same(stored, pair.0) => Ok(Addition::AlreadyStored),
+            Some(stored) if is_the_same(stored, pair.0) => Ok(AddOutcome::AlreadyStored),
             Some(stored) => Err(WithdrawalConflict { stored: Box::new(stored.clone()) }),
         })
         .collect();

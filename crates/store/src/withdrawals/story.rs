@@ -2,8 +2,7 @@ use diesel::{
     QueryableByName,
     sql_types::{Nullable, Text},
 };
-use grid_batch_core::{StoredBatch, Timestamp};
-use grid_batch_withdrawals::{AssignedNonce, Withdrawal, WithdrawalId};
+use grid_batch_withdrawals::{WithdrawalDetails, WithdrawalId};
 
 use super::rows::{WITHDRAWAL_COLUMNS, WithdrawalRow};
 use crate::{
@@ -16,30 +15,6 @@ use crate::{
     },
     statement::Statement,
 };
-
-/// All that is known of one withdrawal.
-///
-/// Its batch says whether it has ended. Committed, it has the pool's id in its nonce, but for one of
-/// which a person has decided that it was paid; invalid, it has a reason.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WithdrawalDetails {
-    /// The withdrawal.
-    pub withdrawal: Withdrawal,
-    /// When it was scheduled.
-    pub created_at: Timestamp,
-    /// How often it was begun.
-    pub generation: u32,
-    /// When a person first wanted it undone.
-    pub cancelled_at: Option<Timestamp>,
-    /// The batch by which it is tried now.
-    pub batch: StoredBatch,
-    /// How many open batches of its service come before it. Lists do not count them.
-    pub ahead: Option<u64>,
-    /// The nonce that it was given last, in whichever generation.
-    pub nonce: Option<AssignedNonce>,
-    /// Why it came to nothing, where it did.
-    pub fail_reason: Option<String>,
-}
 
 /// Ends with the tables, so that conditions can follow.
 pub(super) fn stories(name: &str) -> String {

@@ -1,5 +1,4 @@
-use grid_batch_core::{BatchState, NewBatch, Progress};
-use grid_batch_store::{Addition, Conflict};
+use grid_batch_core::{AddOutcome, BatchConflict, BatchState, NewBatch, Progress};
 
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
 
@@ -38,12 +37,12 @@ fn the_same_batch_again_changes_nothing(db: &Database) {
     store.add_all(&[batch("a::b", 1)]);
     let before = store.one("a::b", 1);
     db.later(1);
-    assert_eq!(store.add(&[&[batch("a::b", 1)]]).unwrap(), [Ok(vec![Addition::AlreadyStored])]);
+    assert_eq!(store.add(&[&[batch("a::b", 1)]]).unwrap(), [Ok(vec![AddOutcome::AlreadyStored])]);
     assert_eq!(store.one("a::b", 1), before);
     assert_eq!(store.depth(&service("a::b")).unwrap(), 1);
 
     store.commit_next("a::b");
-    assert_eq!(store.add(&[&[batch("a::b", 1)]]).unwrap(), [Ok(vec![Addition::AlreadyStored])]);
+    assert_eq!(store.add(&[&[batch("a::b", 1)]]).unwrap(), [Ok(vec![AddOutcome::AlreadyStored])]);
     assert_eq!(store.one("a::b", 1).progress.state, BatchState::Committed);
     assert!(store.take(&["a::b"]).is_empty());
 }
@@ -53,7 +52,7 @@ fn the_same_id_with_other_bytes_is_a_conflict(db: &Database) {
     store.add_all(&[batch("a::b", 1)]);
     let other = NewBatch { serialized_batch: b"other".to_vec(), ..batch("a::b", 1) };
     let conflict = store.add(&[&[other]]).unwrap().remove(0).unwrap_err();
-    assert_eq!(conflict, Conflict { service_id: service("a::b"), batch_id: id(1) });
+    assert_eq!(conflict, BatchConflict { service_id: service("a::b"), batch_id: id(1) });
     let message = conflict.to_string();
     assert!(message.contains("a::b") && message.contains("other bytes"), "{message}");
     let bytes = store.serialized_batch(&service("a::b"), &id(1)).unwrap().unwrap();
@@ -67,9 +66,9 @@ fn a_list_with_a_conflict_is_left_out_and_the_others_are_stored(db: &Database) {
     let answers = store
         .add(&[&[batch("a::b", 2)], &[batch("new::one", 3), other], &[batch("a::b", 4)]])
         .unwrap();
-    assert_eq!(answers[0], Ok(vec![Addition::Stored]));
+    assert_eq!(answers[0], Ok(vec![AddOutcome::Stored]));
     assert!(answers[1].is_err());
-    assert_eq!(answers[2], Ok(vec![Addition::Stored]));
+    assert_eq!(answers[2], Ok(vec![AddOutcome::Stored]));
 
     assert!(store.find(&id(3)).unwrap().is_empty());
     assert_eq!(store.depth(&service("a::b")).unwrap(), 3);
@@ -81,7 +80,7 @@ fn a_list_with_a_conflict_is_left_out_and_the_others_are_stored(db: &Database) {
 fn a_batch_twice_in_one_list_is_stored_once(db: &Database) {
     let store = db.open();
     let answers = store.add(&[&[batch("a::b", 1), batch("a::b", 1)]]).unwrap();
-    assert_eq!(answers, [Ok(vec![Addition::Stored, Addition::AlreadyStored])]);
+    assert_eq!(answers, [Ok(vec![AddOutcome::Stored, AddOutcome::AlreadyStored])]);
     assert_eq!(store.depth(&service("a::b")).unwrap(), 1);
     // Its lane is there although the service was counted too many.
     assert_eq!(store.commit_next("a::b"), id(1));
@@ -93,7 +92,7 @@ fn a_conflict_within_one_call_is_seen(db: &Database) {
     let store = db.open();
     let other = NewBatch { serialized_batch: b"other".to_vec(), ..batch("a::b", 1) };
     let answers = store.add(&[&[batch("a::b", 1)], &[other]]).unwrap();
-    assert_eq!(answers[0], Ok(vec![Addition::Stored]));
+    assert_eq!(answers[0], Ok(vec![AddOutcome::Stored]));
     assert!(answers[1].is_err());
 }
 
@@ -103,7 +102,7 @@ fn what_a_refused_list_would_have_stored_can_be_stored_by_another(db: &Database)
     let other = NewBatch { serialized_batch: b"other".to_vec(), ..batch("a::b", 1) };
     let answers = store.add(&[&[batch("a::b", 2), other], &[batch("a::b", 2)]]).unwrap();
     assert!(answers[0].is_err());
-    assert_eq!(answers[1], Ok(vec![Addition::Stored]));
+    assert_eq!(answers[1], Ok(vec![AddOutcome::Stored]));
     assert_eq!(store.depth(&service("a::b")).unwrap(), 2);
 }
 
@@ -161,7 +160,7 @@ fn a_batch_of_one_megabyte_comes_back_whole(db: &Database) {
         (0..1_048_576_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let new = NewBatch { serialized_batch: large.clone(), ..batch("a::b", 1) };
     store.add_all(std::slice::from_ref(&new));
-    assert_eq!(store.add(&[&[new]]).unwrap(), [Ok(vec![Addition::AlreadyStored])]);
+    assert_eq!(store.add(&[&[new]]).unwrap(), [Ok(vec![AddOutcome::AlreadyStored])]);
     assert!(store.take_one("a::b").serialized_batch == large);
 }
 
@@ -178,6 +177,6 @@ fn names_and_bytes_of_any_alphabet_come_back(db: &Database) {
 fn a_batch_without_transactions_is_stored(db: &Database) {
     let store = db.open();
     store.add_all(&[NewBatch { transaction_ids: Vec::new(), ..batch("a::b", 1) }]);
-    let story = store.story(&service("a::b"), &id(1)).unwrap().unwrap();
+    let story = store.details(&service("a::b"), &id(1)).unwrap().unwrap();
     assert!(story.transaction_ids.is_empty());
 }

@@ -8,8 +8,10 @@ use std::{
 };
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{BatchState, Event, HeaderId, LedgerStatus, Outcome, ServiceId};
-use grid_batch_store::{Addition, Decision, Recorded, Stale};
+use grid_batch_core::{
+    AddOutcome, BatchState, ChangeOutcome, Decision, Event, HeaderId, LedgerStatus, Outcome,
+    ServiceId, Stale,
+};
 
 use crate::fixture::{
     Database, StoreExt, batch, happened, id, on_both, service, wait_until_blocked,
@@ -73,7 +75,7 @@ fn many_writers_lose_nothing_and_no_reader_sees_an_older_batch_appear(db: &Datab
 
 fn the_same_batch_from_many_writers_is_stored_once(db: &Database) {
     let store = db.open();
-    let answers: Vec<Addition> = thread::scope(|scope| {
+    let answers: Vec<AddOutcome> = thread::scope(|scope| {
         let writers: Vec<_> = (0..6)
             .map(|_| {
                 scope.spawn(|| {
@@ -83,7 +85,7 @@ fn the_same_batch_from_many_writers_is_stored_once(db: &Database) {
             .collect();
         writers.into_iter().map(|writer| writer.join().unwrap()).collect()
     });
-    let stored = answers.iter().filter(|answer| **answer == Addition::Stored).count();
+    let stored = answers.iter().filter(|answer| **answer == AddOutcome::Stored).count();
     assert_eq!(stored, 1);
     assert_eq!(store.depth(&service("a::b")).unwrap(), 1);
 }
@@ -133,7 +135,7 @@ fn takers_enders_and_writers_together_keep_the_order(db: &Database) {
                         let service = taken.service_id.clone();
                         committed.lock().unwrap().entry(service).or_default().push(taken.batch_id);
                         let done = store.status(&taken, LedgerStatus::Committed);
-                        assert!(matches!(done, Recorded::Done { .. }), "{done:?}");
+                        assert!(matches!(done, ChangeOutcome::Applied { .. }), "{done:?}");
                     }
                 }
             });
@@ -231,7 +233,7 @@ fn a_decision_waits_for_what_is_being_recorded_and_finds_the_batch_held_no_more(
         recorder.batch_execute("commit").unwrap();
         decider.join().unwrap()
     });
-    assert_eq!(decided, Recorded::Stale(Stale::NotHeld { state: BatchState::Pending }));
+    assert_eq!(decided, ChangeOutcome::Stale(Stale::NotHeld { state: BatchState::Pending }));
     assert_eq!(store.one("a::b", 1).progress.state, BatchState::Pending);
 }
 

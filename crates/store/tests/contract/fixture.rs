@@ -17,12 +17,10 @@ use diesel::{
     connection::SimpleConnection, sql_query,
 };
 use grid_batch_core::{
-    Event, Evidence, HeaderId, LedgerStatus, ManualClock, NewBatch, Outcome, ServiceId,
-    StoredBatch, TakenBatch, Timestamp,
+    AddOutcome, Change, ChangeOutcome, Event, Evidence, HeaderId, LedgerStatus, ManualClock,
+    NewBatch, Outcome, ServiceId, StoredBatch, TakenBatch, Timestamp,
 };
-use grid_batch_store::{
-    Addition, Change, DatabaseUrl, Recorded, RetentionCursor, Store, StoreOptions,
-};
+use grid_batch_store::{DatabaseUrl, RetentionCursor, Store, StoreOptions};
 use grid_batch_test_postgres::TestDatabase;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 
@@ -177,11 +175,11 @@ pub trait StoreExt {
     fn take(&self, services: &[&str]) -> Vec<TakenBatch>;
     fn take_one(&self, service: &str) -> TakenBatch;
     fn one(&self, service: &str, number: u64) -> StoredBatch;
-    fn record_one(&self, change: Change) -> Recorded;
-    fn outcome(&self, taken: &TakenBatch, outcome: Outcome) -> Recorded;
-    fn status(&self, taken: &TakenBatch, status: LedgerStatus) -> Recorded;
-    fn evidence(&self, taken: &TakenBatch, evidence: Evidence) -> Recorded;
-    fn hold(&self, taken: &TakenBatch, reason: &str) -> Recorded;
+    fn record_one(&self, change: Change) -> ChangeOutcome;
+    fn outcome(&self, taken: &TakenBatch, outcome: Outcome) -> ChangeOutcome;
+    fn status(&self, taken: &TakenBatch, status: LedgerStatus) -> ChangeOutcome;
+    fn evidence(&self, taken: &TakenBatch, evidence: Evidence) -> ChangeOutcome;
+    fn hold(&self, taken: &TakenBatch, reason: &str) -> ChangeOutcome;
     fn commit_next(&self, service: &str) -> HeaderId;
     fn remove_all_ended(&self, before: Timestamp, step: usize) -> usize;
 }
@@ -190,7 +188,7 @@ impl StoreExt for Store {
     /// Adds batches, none of which may be there before.
     fn add_all(&self, batches: &[NewBatch]) {
         let answers = self.add(&[batches]).unwrap();
-        assert_eq!(answers, [Ok(vec![Addition::Stored; batches.len()])]);
+        assert_eq!(answers, [Ok(vec![AddOutcome::Stored; batches.len()])]);
     }
 
     fn take(&self, services: &[&str]) -> Vec<TakenBatch> {
@@ -206,27 +204,27 @@ impl StoreExt for Store {
     }
 
     fn one(&self, name: &str, number: u64) -> StoredBatch {
-        self.story(&service(name), &id(number)).unwrap().unwrap().batch
+        self.details(&service(name), &id(number)).unwrap().unwrap().batch
     }
 
-    fn record_one(&self, change: Change) -> Recorded {
+    fn record_one(&self, change: Change) -> ChangeOutcome {
         self.record(&[change]).unwrap()[0]
     }
 
-    fn outcome(&self, taken: &TakenBatch, outcome: Outcome) -> Recorded {
+    fn outcome(&self, taken: &TakenBatch, outcome: Outcome) -> ChangeOutcome {
         self.record_one(happened(taken, Event::Outcome { attempt: taken.attempt, outcome }))
     }
 
-    fn status(&self, taken: &TakenBatch, status: LedgerStatus) -> Recorded {
+    fn status(&self, taken: &TakenBatch, status: LedgerStatus) -> ChangeOutcome {
         self.record_one(happened(taken, Event::status(status)))
     }
 
-    fn evidence(&self, taken: &TakenBatch, evidence: Evidence) -> Recorded {
+    fn evidence(&self, taken: &TakenBatch, evidence: Evidence) -> ChangeOutcome {
         self.record_one(happened(taken, Event::Evidence { attempt: taken.attempt, evidence }))
     }
 
     /// Holds a batch of which nothing could be proved.
-    fn hold(&self, taken: &TakenBatch, reason: &str) -> Recorded {
+    fn hold(&self, taken: &TakenBatch, reason: &str) -> ChangeOutcome {
         let nothing = Event::Evidence { attempt: taken.attempt, evidence: Evidence::Inconclusive };
         self.record_one(Change { hold: Some(reason.to_owned()), ..happened(taken, nothing) })
     }
@@ -236,7 +234,7 @@ impl StoreExt for Store {
         let taken = self.take_one(service);
         self.outcome(&taken, Outcome::Accepted);
         let done = self.status(&taken, LedgerStatus::Committed);
-        assert!(matches!(done, Recorded::Done { .. }), "{done:?}");
+        assert!(matches!(done, ChangeOutcome::Applied { .. }), "{done:?}");
         taken.batch_id
     }
 

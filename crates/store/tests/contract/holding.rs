@@ -1,7 +1,10 @@
 use std::thread;
 
-use grid_batch_core::{BatchState, Event, Evidence, Hold, LedgerStatus, Outcome, TakenBatch};
-use grid_batch_store::{Change, Decision, Recorded, Stale, Store};
+use grid_batch_core::{
+    BatchState, Change, ChangeOutcome, Decision, Event, Evidence, Hold, LedgerStatus, Outcome,
+    Stale, TakenBatch,
+};
+use grid_batch_store::Store;
 
 use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};
 
@@ -45,7 +48,7 @@ fn a_held_batch_keeps_its_state_and_says_since_when_and_why(db: &Database) {
         store.status(&taken, status);
         db.later(1);
         let recorded = store.hold(&taken, "nobody knows \0");
-        assert_eq!(recorded, Recorded::Done { state, next_waits: false });
+        assert_eq!(recorded, ChangeOutcome::Applied { state, next_waits: false });
         let stored = store.one(&name, number);
         assert_eq!(stored.progress.state, state);
         assert_eq!(stored.held, held(db, "nobody knows \u{fffd}"));
@@ -84,7 +87,7 @@ fn a_hold_ends_when_the_batch_moves(db: &Database) {
     store.status(&again, LedgerStatus::Committed);
     assert_eq!(store.one("a::b", 1).held, None);
     assert_eq!(store.one("a::b", 2).held, None);
-    assert!(store.held(None, 9).unwrap().is_empty());
+    assert!(store.held_batches(None, 9).unwrap().is_empty());
 }
 
 fn only_a_batch_that_the_ledger_is_asked_for_is_held(db: &Database) {
@@ -99,8 +102,8 @@ fn only_a_batch_that_the_ledger_is_asked_for_is_held(db: &Database) {
     held(&commit_proven, Event::status(LedgerStatus::Committed));
     let new = TakenBatch { service_id: service("s::3"), batch_id: id(3), attempt: 0, ..delayed };
     let refused = store.hold(&new, "too early");
-    assert!(matches!(refused, Recorded::Stale(Stale::Transition(_))), "{refused:?}");
-    assert!(store.held(None, 9).unwrap().is_empty());
+    assert!(matches!(refused, ChangeOutcome::Stale(Stale::Transition(_))), "{refused:?}");
+    assert!(store.held_batches(None, 9).unwrap().is_empty());
 }
 
 fn held_batches_are_listed_in_the_order_of_service(db: &Database) {
@@ -114,7 +117,7 @@ fn held_batches_are_listed_in_the_order_of_service(db: &Database) {
         }
     }
     let listed = |after: Option<&str>, limit| -> Vec<String> {
-        let held = store.held(after.map(service).as_ref(), limit).unwrap();
+        let held = store.held_batches(after.map(service).as_ref(), limit).unwrap();
         held.into_iter().map(|batch| batch.held.unwrap().reason).collect()
     };
     assert_eq!(listed(None, 9), ["a", "b", "c"]);
@@ -123,7 +126,7 @@ fn held_batches_are_listed_in_the_order_of_service(db: &Database) {
 }
 
 fn outcomes(store: &Store, number: u64) -> Vec<String> {
-    let story = store.story(&service("a::b"), &id(number)).unwrap().unwrap();
+    let story = store.details(&service("a::b"), &id(number)).unwrap().unwrap();
     story.failed_attempts.into_iter().map(|attempt| attempt.outcome).collect()
 }
 
@@ -132,7 +135,7 @@ fn a_person_decides_that_a_batch_was_committed(db: &Database) {
     let taken = in_doubt(&store);
     store.hold(&taken, "nobody knows");
     let decided = store.decide(&taken.service_id, &taken.batch_id, Decision::Committed).unwrap();
-    assert_eq!(decided, Recorded::Done { state: BatchState::Committed, next_waits: true });
+    assert_eq!(decided, ChangeOutcome::Applied { state: BatchState::Committed, next_waits: true });
     assert_eq!(outcomes(&store, 1), ["outcome unknown, then committed, as a person decided"]);
     assert_eq!(store.take_one("a::b").batch_id, id(2));
 }
@@ -142,7 +145,7 @@ fn a_person_decides_that_a_batch_is_absent(db: &Database) {
     let taken = in_doubt(&store);
     store.hold(&taken, "nobody knows");
     let decided = store.decide(&taken.service_id, &taken.batch_id, Decision::Absent).unwrap();
-    assert_eq!(decided, Recorded::Done { state: BatchState::Absent, next_waits: false });
+    assert_eq!(decided, ChangeOutcome::Applied { state: BatchState::Absent, next_waits: false });
     assert_eq!(outcomes(&store, 1), ["outcome unknown, then absent, as a person decided"]);
     let again = store.take_one("a::b");
     assert_eq!((again.batch_id, again.attempt), (id(1), 2));
@@ -153,9 +156,9 @@ fn a_person_decides_that_a_batch_is_invalid(db: &Database) {
     let taken = in_doubt(&store);
     store.hold(&taken, "nobody knows");
     let decided = store.decide(&taken.service_id, &taken.batch_id, Decision::Invalid).unwrap();
-    assert_eq!(decided, Recorded::Done { state: BatchState::Invalid, next_waits: true });
+    assert_eq!(decided, ChangeOutcome::Applied { state: BatchState::Invalid, next_waits: true });
     assert_eq!(outcomes(&store, 1), ["outcome unknown, then invalid, as a person decided"]);
-    let receipts = store.story(&service("a::b"), &id(1)).unwrap().unwrap().receipts;
+    let receipts = store.details(&service("a::b"), &id(1)).unwrap().unwrap().receipts;
     assert_eq!(receipts[0].error_message, "a person found that the ledger refused it");
     assert_eq!(store.take_one("a::b").batch_id, id(2));
 }
@@ -165,18 +168,18 @@ fn a_decision_about_a_batch_that_is_not_held_changes_nothing(db: &Database) {
     let taken = in_doubt(&store);
     let decide = |name, number, decision| store.decide(&service(name), &id(number), decision);
     for decision in [Decision::Committed, Decision::Absent] {
-        let not_held = |state| Recorded::Stale(Stale::NotHeld { state });
-        let before = store.story(&service("a::b"), &id(1)).unwrap();
+        let not_held = |state| ChangeOutcome::Stale(Stale::NotHeld { state });
+        let before = store.details(&service("a::b"), &id(1)).unwrap();
         assert_eq!(decide("a::b", 1, decision).unwrap(), not_held(BatchState::InDoubt));
         assert_eq!(decide("a::b", 2, decision).unwrap(), not_held(BatchState::New));
-        assert_eq!(decide("a::b", 9, decision).unwrap(), Recorded::NotFound);
-        assert_eq!(decide("c::d", 1, decision).unwrap(), Recorded::NotFound);
-        assert_eq!(store.story(&service("a::b"), &id(1)).unwrap(), before);
+        assert_eq!(decide("a::b", 9, decision).unwrap(), ChangeOutcome::NotFound);
+        assert_eq!(decide("c::d", 1, decision).unwrap(), ChangeOutcome::NotFound);
+        assert_eq!(store.details(&service("a::b"), &id(1)).unwrap(), before);
     }
     store.hold(&taken, "nobody knows");
     store.status(&taken, LedgerStatus::Committed);
     let too_late = decide("a::b", 1, Decision::Absent).unwrap();
-    let Recorded::Stale(stale) = too_late else { panic!("{too_late:?}") };
+    let ChangeOutcome::Stale(stale) = too_late else { panic!("{too_late:?}") };
     assert_eq!(stale.to_string(), "the batch is committed, and not held: no person is to decide");
 }
 
@@ -191,7 +194,7 @@ fn of_two_people_who_decide_at_once_one_is_heard(db: &Database) {
         });
         both.map(|thread| thread.join().unwrap())
     });
-    let heard = |decided: &&Recorded| matches!(decided, Recorded::Done { .. });
+    let heard = |decided: &&ChangeOutcome| matches!(decided, ChangeOutcome::Applied { .. });
     assert_eq!(decided.iter().filter(heard).count(), 1, "{decided:?}");
     assert_eq!(outcomes(&store, 1).len(), 1);
 }

@@ -1,5 +1,7 @@
-use grid_batch_core::{BatchState, HeaderId, LedgerStatus, Outcome};
-use grid_batch_store::{Depth, Filter, PageCursor, Store};
+use grid_batch_core::{
+    BatchFilter, BatchState, HeaderId, LedgerStatus, Outcome, PageCursor, QueueDepth,
+};
+use grid_batch_store::Store;
 
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
 
@@ -11,7 +13,7 @@ on_both! {
     depths_are_counted_per_service,
 }
 
-fn listed(store: &Store, filter: &Filter, page: usize) -> Vec<HeaderId> {
+fn listed(store: &Store, filter: &BatchFilter, page: usize) -> Vec<HeaderId> {
     let mut ids = Vec::new();
     let mut start = None;
     loop {
@@ -28,18 +30,18 @@ fn pages_go_service_by_service_and_miss_nothing(db: &Database) {
     store.add_all(&[7, 1].map(|number| batch("a", number)));
     store.commit_next("b");
     for page in [1, 2, 3, 100] {
-        assert_eq!(listed(&store, &Filter::default(), page), [7, 1, 4, 2, 9].map(id));
+        assert_eq!(listed(&store, &BatchFilter::default(), page), [7, 1, 4, 2, 9].map(id));
     }
-    assert_eq!(store.count(&Filter::default()).unwrap(), 5);
+    assert_eq!(store.count(&BatchFilter::default()).unwrap(), 5);
 }
 
 fn a_filter_shows_one_service(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a", 1), batch("b", 2), batch("a", 3)]);
-    let filter = Filter { service_id: Some(service("a")), state: None };
+    let filter = BatchFilter { service_id: Some(service("a")), state: None };
     assert_eq!(listed(&store, &filter, 1), [1, 3].map(id));
     assert_eq!(store.count(&filter).unwrap(), 2);
-    let filter = Filter { service_id: Some(service("c")), state: None };
+    let filter = BatchFilter { service_id: Some(service("c")), state: None };
     assert_eq!((listed(&store, &filter, 1), store.count(&filter).unwrap()), (vec![], 0));
 }
 
@@ -75,7 +77,7 @@ fn every_state_can_be_listed_and_counted(db: &Database) {
         }
     }
     for (number, state) in (0..).zip(states) {
-        let filter = Filter { service_id: None, state: Some(state) };
+        let filter = BatchFilter { service_id: None, state: Some(state) };
         assert_eq!(listed(&store, &filter, 2), [id(number)], "{state:?}");
         assert_eq!(store.count(&filter).unwrap(), 1, "{state:?}");
         let batches = store.list(&filter, None, 9).unwrap();
@@ -91,14 +93,14 @@ fn a_state_of_one_service_can_be_listed_in_pages(db: &Database) {
         store.outcome(&store.take_one(name), Outcome::Rejected);
         store.take_one(name);
     }
-    let filter = |state| Filter { service_id: Some(service("b")), state: Some(state) };
+    let filter = |state| BatchFilter { service_id: Some(service("b")), state: Some(state) };
     for page in [1, 2, 9] {
         assert_eq!(listed(&store, &filter(BatchState::New), page), [4, 5].map(id));
         assert_eq!(listed(&store, &filter(BatchState::Submitting), page), [id(3)]);
         assert_eq!(listed(&store, &filter(BatchState::Invalid), page), [id(2)]);
         assert_eq!(listed(&store, &filter(BatchState::Committed), page), [id(1)]);
     }
-    let all_new = Filter { service_id: None, state: Some(BatchState::New) };
+    let all_new = BatchFilter { service_id: None, state: Some(BatchState::New) };
     assert_eq!(listed(&store, &all_new, 3), [4, 5, 4, 5].map(id));
     assert_eq!(store.count(&all_new).unwrap(), 4);
 }
@@ -110,7 +112,7 @@ fn depths_are_counted_per_service(db: &Database) {
     store.add_all(&[5, 6].map(|number| batch("c", number)));
     store.commit_next("a");
     store.commit_next("b");
-    let depth = |name, open| Depth { service_id: service(name), open };
+    let depth = |name, open| QueueDepth { service_id: service(name), open };
     assert_eq!(store.depths(None, 9).unwrap(), [depth("a", 2), depth("c", 2)]);
     assert_eq!(store.depths(Some(&service("a")), 9).unwrap(), [depth("c", 2)]);
     assert_eq!(store.depths(None, 1).unwrap(), [depth("a", 2)]);

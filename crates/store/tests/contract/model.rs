@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use grid_batch_core::{
-    BatchState, Event, Evidence, Hold, LedgerStatus, Outcome, Progress, Timestamp, TransitionError,
-    transition,
+    AddOutcome, BatchState, Change, ChangeOutcome, Decision, Event, Evidence, Hold, LedgerStatus,
+    Outcome, Progress, Stale, Timestamp, TransitionError, transition,
 };
-use grid_batch_store::{Addition, Change, Decision, Recorded, Stale, Store};
+use grid_batch_store::Store;
 use proptest::{collection::vec, prelude::*};
 
 use crate::fixture::{Database, StoreExt, batch, cases, id, on_both, service};
@@ -100,13 +100,13 @@ struct Entry {
 struct Model(BTreeMap<usize, Vec<Entry>>);
 
 impl Model {
-    fn add(&mut self, service: usize, number: u64) -> Addition {
+    fn add(&mut self, service: usize, number: u64) -> AddOutcome {
         let entries = self.0.entry(service).or_default();
         if entries.iter().any(|entry| entry.number == number) {
-            return Addition::AlreadyStored;
+            return AddOutcome::AlreadyStored;
         }
         entries.push(Entry { number, progress: Progress::NEW, next_try_at: None, held: None });
-        Addition::Stored
+        AddOutcome::Stored
     }
 
     fn head(&mut self, service: usize) -> Option<&mut Entry> {
@@ -135,11 +135,11 @@ impl Model {
         number: u64,
         decision: Decision,
         now: Timestamp,
-    ) -> Recorded {
-        let Some(progress) = self.present(service, number) else { return Recorded::NotFound };
+    ) -> ChangeOutcome {
+        let Some(progress) = self.present(service, number) else { return ChangeOutcome::NotFound };
         match self.head(service) {
             Some(Entry { number: head, held: Some(_), .. }) if *head == number => {}
-            _ => return Recorded::Stale(Stale::NotHeld { state: progress.state }),
+            _ => return ChangeOutcome::Stale(Stale::NotHeld { state: progress.state }),
         }
         let attempt = progress.attempts;
         let of = |evidence| Event::Evidence { attempt, evidence };
@@ -160,11 +160,11 @@ impl Model {
         event: Event,
         retry_at: Option<Timestamp>,
         now: Timestamp,
-    ) -> Recorded {
-        let Some(progress) = self.present(service, number) else { return Recorded::NotFound };
+    ) -> ChangeOutcome {
+        let Some(progress) = self.present(service, number) else { return ChangeOutcome::NotFound };
         let not_drawn = TransitionError::NotDrawn { state: progress.state, event };
         let next = match transition(progress, event) {
-            Err(error) => return Recorded::Stale(Stale::Transition(error)),
+            Err(error) => return ChangeOutcome::Stale(Stale::Transition(error)),
             Ok(next) => next,
         };
         match self.head(service) {
@@ -178,10 +178,10 @@ impl Model {
                 head.progress = next;
                 head.next_try_at = if next.state == BatchState::Delayed { retry_at } else { None };
             }
-            _ => return Recorded::Stale(Stale::Transition(not_drawn)),
+            _ => return ChangeOutcome::Stale(Stale::Transition(not_drawn)),
         }
         let next_waits = next.state.is_terminal() && self.head(service).is_some();
-        Recorded::Done { state: next.state, next_waits }
+        ChangeOutcome::Applied { state: next.state, next_waits }
     }
 
     fn open(&self, service: usize) -> Vec<(u64, Progress, Option<Hold>)> {

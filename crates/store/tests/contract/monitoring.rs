@@ -4,11 +4,11 @@ use std::{
 };
 
 use grid_batch_core::{
-    AttemptId, BatchError, BatchState, BatchUpdater, Evidence, LedgerStatus, Outcome,
-    PendingBatchStore, PollPace, Receipt, Resolution, StatusReport, TakenBatch, UnresolvedBatch,
-    UnresolvedBatchStore,
+    AttemptId, BatchError, BatchState, BatchUpdater, Change, ChangeOutcome, Decision, Evidence,
+    LedgerStatus, Outcome, PendingBatchStore, PollPace, Receipt, Resolution, StatusReport,
+    TakenBatch, UnresolvedBatch, UnresolvedBatchStore,
 };
-use grid_batch_store::{Change, Decision, MonitorStore, PendingBatch, Recorded, Store};
+use grid_batch_store::{MonitorStore, PendingBatch, Store};
 
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
 
@@ -31,7 +31,7 @@ on_both! {
     holds_are_told_of,
 }
 
-type Heard = Arc<Mutex<Vec<(Change, Recorded)>>>;
+type Heard = Arc<Mutex<Vec<(Change, ChangeOutcome)>>>;
 
 fn monitor(store: &Store) -> (MonitorStore, Heard) {
     let heard = Heard::default();
@@ -42,7 +42,7 @@ fn monitor(store: &Store) -> (MonitorStore, Heard) {
     (monitor, heard)
 }
 
-fn recorded(heard: &Heard) -> Vec<Recorded> {
+fn recorded(heard: &Heard) -> Vec<ChangeOutcome> {
     heard.lock().unwrap().drain(..).map(|(_, recorded)| recorded).collect()
 }
 
@@ -82,8 +82,8 @@ fn send_again(store: &Store, taken: &TakenBatch) -> TakenBatch {
     again
 }
 
-fn done(state: BatchState) -> Recorded {
-    Recorded::Done { state, next_waits: false }
+fn done(state: BatchState) -> ChangeOutcome {
+    ChangeOutcome::Applied { state, next_waits: false }
 }
 
 fn all_that_is_pending_is_given_or_what_is_due_or_what_is_of_some_services(db: &Database) {
@@ -127,11 +127,11 @@ fn statuses_are_written_with_their_reasons(db: &Database) {
     // A batch of another service is not touched.
     monitor.update_batch_statuses("s::1", &[report(2, LedgerStatus::Committed)]).unwrap();
 
-    let story = store.story(&service("s::1"), &id(1)).unwrap().unwrap();
+    let story = store.details(&service("s::1"), &id(1)).unwrap().unwrap();
     assert_eq!(story.batch.progress.state, BatchState::Invalid);
     assert_eq!(story.receipts, [receipt]);
     assert_eq!(state(&store, 2), BatchState::Pending);
-    assert_eq!(recorded(&heard), [done(BatchState::Invalid), Recorded::NotFound]);
+    assert_eq!(recorded(&heard), [done(BatchState::Invalid), ChangeOutcome::NotFound]);
 }
 
 fn an_answer_that_names_no_batch_is_an_error_that_changes_nothing(db: &Database) {
@@ -193,7 +193,7 @@ fn verdicts_are_one_commit(db: &Database) {
         [1, 2].map(|number| (doubt(&monitor, number), Resolution::Hold("nobody knows".to_owned())));
     forbid(db, "s::2");
     assert!(monitor.resolve(&resolutions).is_err());
-    assert!(store.held(None, 9).unwrap().is_empty());
+    assert!(store.held_batches(None, 9).unwrap().is_empty());
     assert!(recorded(&heard).is_empty());
 }
 
@@ -217,7 +217,7 @@ fn what_comes_too_late_changes_nothing_and_is_no_error(db: &Database) {
         monitor.resolve(&late).unwrap();
     }
     assert_eq!([1, 2].map(|number| store.one(&format!("s::{number}"), number)), before);
-    assert!(recorded(&heard).iter().all(|recorded| matches!(recorded, Recorded::Stale(_))));
+    assert!(recorded(&heard).iter().all(|recorded| matches!(recorded, ChangeOutcome::Stale(_))));
 }
 
 fn an_answer_about_an_earlier_attempt_changes_nothing(db: &Database) {
@@ -342,7 +342,7 @@ fn verdicts_are_recorded_each_for_itself(db: &Database) {
         .collect();
     let settled_at = db.later(1);
     monitor.resolve(&settled).unwrap();
-    let committed = Recorded::Done { state: BatchState::Committed, next_waits: true };
+    let committed = ChangeOutcome::Applied { state: BatchState::Committed, next_waits: true };
     let pending = done(BatchState::Pending);
     assert_eq!(recorded(&heard), [committed, done(BatchState::Absent), pending, pending]);
     for number in [3, 4] {
@@ -350,7 +350,7 @@ fn verdicts_are_recorded_each_for_itself(db: &Database) {
         assert_eq!(stored.checked_at, Some(settled_at));
         assert_eq!(stored.held.is_some(), number == 4);
     }
-    let story = store.story(&taken[1].service_id, &id(2)).unwrap().unwrap();
+    let story = store.details(&taken[1].service_id, &id(2)).unwrap().unwrap();
     assert_eq!(story.failed_attempts[0].outcome, "absent");
 }
 

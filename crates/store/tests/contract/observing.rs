@@ -4,10 +4,10 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchState, GroupObserver, LedgerStatus, Outcome, ScopeId, ServiceScopeId, SubmissionAnswer,
-    SubmissionOutcome, TakenBatch,
+    BatchState, ChangeOutcome, GroupObserver, LedgerStatus, Outcome, ScopeId, ServiceScopeId,
+    SubmissionAnswer, SubmissionOutcome, TakenBatch,
 };
-use grid_batch_store::{Recorded, StoreObserver};
+use grid_batch_store::StoreObserver;
 
 use crate::fixture::{Database, StoreExt, batch, on_both};
 
@@ -69,7 +69,7 @@ fn each_outcome_moves_its_batch(db: &Database) {
         let until = (state == BatchState::Delayed).then(|| db.now().plus(DELAY));
         assert_eq!(stored.next_try_at, until, "{outcome}");
         let next_waits = state.is_terminal();
-        let expected = (stored.service_id, Recorded::Done { state, next_waits });
+        let expected = (stored.service_id, ChangeOutcome::Applied { state, next_waits });
         assert_eq!(told[number as usize], expected);
     }
 }
@@ -100,7 +100,7 @@ fn a_late_outcome_is_told_and_changes_nothing(db: &Database) {
         tell.lock().unwrap().push(recorded);
     });
     observer.notify_group(&[outcome(&first, Outcome::Rejected)]).unwrap();
-    assert!(matches!(told.lock().unwrap()[..], [Recorded::Stale(_)]));
+    assert!(matches!(told.lock().unwrap()[..], [ChangeOutcome::Stale(_)]));
     observer.notify_group(&[outcome(&second, Outcome::Accepted)]).unwrap();
     store.status(&second, LedgerStatus::Committed);
     assert_eq!(store.one("a::b", 1).progress.state, BatchState::Committed);

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    BatchState, Event, Evidence, HeaderId, LedgerStatus, Outcome, Progress, Receipt, TakenBatch,
-    TransitionError, transition,
+    BatchState, Change, ChangeOutcome, Event, Evidence, HeaderId, LedgerStatus, Outcome, Progress,
+    Receipt, Stale, TakenBatch, TransitionError, transition,
 };
-use grid_batch_store::{Change, Recorded, Stale, Store};
+use grid_batch_store::Store;
 
 use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};
 
@@ -102,11 +102,11 @@ fn every_transition_is_recorded_as_core_draws_it(db: &Database) {
         let after = store.one(&name, number).progress;
         match transition(before, event) {
             Ok(next) => {
-                let done = Recorded::Done { state: next.state, next_waits: false };
+                let done = ChangeOutcome::Applied { state: next.state, next_waits: false };
                 assert_eq!((recorded, after), (done, next), "{state:?} {event:?}");
             }
             Err(error) => {
-                assert_eq!(recorded, Recorded::Stale(Stale::Transition(error)));
+                assert_eq!(recorded, ChangeOutcome::Stale(Stale::Transition(error)));
                 assert_eq!(after, before, "{state:?} {event:?}");
             }
         }
@@ -119,9 +119,9 @@ fn a_late_outcome_changes_nothing(db: &Database) {
     let first = store.take_one("a::b");
     store.outcome(&first, Outcome::NotSent);
     let second = store.take_one("a::b");
-    assert!(matches!(store.outcome(&first, Outcome::Rejected), Recorded::Stale(_)));
+    assert!(matches!(store.outcome(&first, Outcome::Rejected), ChangeOutcome::Stale(_)));
     assert_eq!(store.one("a::b", 1).progress.state, BatchState::Submitting);
-    assert!(matches!(store.outcome(&second, Outcome::Accepted), Recorded::Done { .. }));
+    assert!(matches!(store.outcome(&second, Outcome::Accepted), ChangeOutcome::Applied { .. }));
 }
 
 fn a_change_from_another_epoch_changes_nothing(db: &Database) {
@@ -130,10 +130,10 @@ fn a_change_from_another_epoch_changes_nothing(db: &Database) {
     let taken = store.take_one("a::b");
     db.execute("update batch_statuses set epoch = 7").unwrap();
     let stale = store.outcome(&taken, Outcome::Accepted);
-    assert_eq!(stale, Recorded::Stale(Stale::Epoch { given: 0, present: 7 }));
+    assert_eq!(stale, ChangeOutcome::Stale(Stale::Epoch { given: 0, present: 7 }));
     assert_eq!(store.one("a::b", 1).progress.state, BatchState::Submitting);
     let in_time = TakenBatch { epoch: 7, ..taken };
-    assert!(matches!(store.outcome(&in_time, Outcome::Accepted), Recorded::Done { .. }));
+    assert!(matches!(store.outcome(&in_time, Outcome::Accepted), ChangeOutcome::Applied { .. }));
 }
 
 fn a_batch_that_waits_its_turn_cannot_be_changed(db: &Database) {
@@ -141,7 +141,7 @@ fn a_batch_that_waits_its_turn_cannot_be_changed(db: &Database) {
     store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
     for event in events() {
         let recorded = store.record_one(Change::new(service("a::b"), id(2), event));
-        assert!(matches!(recorded, Recorded::Stale(_)), "{event:?}: {recorded:?}");
+        assert!(matches!(recorded, ChangeOutcome::Stale(_)), "{event:?}: {recorded:?}");
     }
     assert_eq!(store.one("a::b", 2).progress, Progress::NEW);
 }
@@ -152,7 +152,7 @@ fn a_batch_that_is_not_there_is_not_found(db: &Database) {
     let event = Event::status(LedgerStatus::Committed);
     for (name, number) in [("a::b", 2), ("c::d", 1)] {
         let recorded = store.record_one(Change::new(service(name), id(number), event));
-        assert_eq!(recorded, Recorded::NotFound);
+        assert_eq!(recorded, ChangeOutcome::NotFound);
     }
 }
 
@@ -160,7 +160,7 @@ fn that_a_batch_was_taken_cannot_be_recorded(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     let recorded = store.record_one(Change::new(service("a::b"), id(1), Event::Taken));
-    assert!(matches!(recorded, Recorded::Stale(_)));
+    assert!(matches!(recorded, ChangeOutcome::Stale(_)));
     assert_eq!(store.one("a::b", 1).progress, Progress::NEW);
 }
 
@@ -181,10 +181,16 @@ fn a_group_is_recorded_each_for_itself(db: &Database) {
             happened(&taken[2], Event::OwnerLost { attempt: 5 }),
         ])
         .unwrap();
-    assert_eq!(recorded[0], Recorded::Done { state: BatchState::Pending, next_waits: false });
-    assert_eq!(recorded[1], Recorded::Done { state: BatchState::Invalid, next_waits: true });
-    assert_eq!(recorded[2], Recorded::NotFound);
-    assert!(matches!(recorded[3], Recorded::Stale(_)));
+    assert_eq!(
+        recorded[0],
+        ChangeOutcome::Applied { state: BatchState::Pending, next_waits: false }
+    );
+    assert_eq!(
+        recorded[1],
+        ChangeOutcome::Applied { state: BatchState::Invalid, next_waits: true }
+    );
+    assert_eq!(recorded[2], ChangeOutcome::NotFound);
+    assert!(matches!(recorded[3], ChangeOutcome::Stale(_)));
 }
 
 fn several_changes_of_one_batch_follow_one_another(db: &Database) {
@@ -192,7 +198,7 @@ fn several_changes_of_one_batch_follow_one_another(db: &Database) {
     store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
     let taken = store.take_one("a::b");
     let accepted = Event::Outcome { attempt: 1, outcome: Outcome::Accepted };
-    let states: Vec<Recorded> = store
+    let states: Vec<ChangeOutcome> = store
         .record(&[
             happened(&taken, accepted),
             happened(&taken, Event::status(LedgerStatus::Valid)),
@@ -201,10 +207,13 @@ fn several_changes_of_one_batch_follow_one_another(db: &Database) {
             happened(&taken, Event::Taken),
         ])
         .unwrap();
-    assert_eq!(states[1], Recorded::Done { state: BatchState::Valid, next_waits: false });
-    assert_eq!(states[2], Recorded::Done { state: BatchState::Committed, next_waits: true });
+    assert_eq!(states[1], ChangeOutcome::Applied { state: BatchState::Valid, next_waits: false });
+    assert_eq!(
+        states[2],
+        ChangeOutcome::Applied { state: BatchState::Committed, next_waits: true }
+    );
     let ended = TransitionError::Ended { state: BatchState::Committed };
-    assert_eq!(states[3..], [Recorded::Stale(ended.into()); 2]);
+    assert_eq!(states[3..], [ChangeOutcome::Stale(ended.into()); 2]);
     assert_eq!(store.one("a::b", 1).progress.state, BatchState::Committed);
     assert_eq!(store.take_one("a::b").batch_id, id(2));
 }
@@ -257,7 +266,7 @@ fn a_ledgers_words_are_kept_as_far_as_they_can_be(db: &Database) {
         receipts: vec![receipt],
         ..happened(&taken, rejected)
     });
-    let story = store.story(&service("a::b"), &id(1)).unwrap().unwrap();
+    let story = store.details(&service("a::b"), &id(1)).unwrap().unwrap();
     assert_eq!(story.batch.last_error.as_deref(), Some("\u{fffd}"));
     assert!(story.receipts[0].error_message.starts_with("nul \u{fffd} and ü, ßßß"));
     assert!(story.receipts[0].error_message.len() <= 4_100);

@@ -1,5 +1,4 @@
-use grid_batch_core::{BatchState, Outcome};
-use grid_batch_store::Recorded;
+use grid_batch_core::{BatchState, ChangeOutcome, Outcome};
 
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
 
@@ -25,8 +24,8 @@ fn what_was_with_a_submitter_at_a_crash_is_in_doubt_after_it(db: &Database) {
     assert_eq!(store.recover(db.now()).unwrap(), 0);
 
     // The outcome that comes in after all is too late.
-    assert!(matches!(store.outcome(&orphan, Outcome::NotSent), Recorded::Stale(_)));
-    let story = store.story(&service("a::b"), &id(1)).unwrap().unwrap();
+    assert!(matches!(store.outcome(&orphan, Outcome::NotSent), ChangeOutcome::Stale(_)));
+    let story = store.details(&service("a::b"), &id(1)).unwrap().unwrap();
     assert_eq!(story.failed_attempts[0].outcome, "owner lost");
 }
 

@@ -1,5 +1,4 @@
-use grid_batch_core::{BatchState, Outcome};
-use grid_batch_store::Addition;
+use grid_batch_core::{AddOutcome, BatchState, Outcome};
 
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
 
@@ -48,7 +47,7 @@ fn everything_about_a_batch_goes_with_it(db: &Database) {
             assert!(db.execute(&sql).is_err(), "{table}");
         }
     }
-    assert_eq!(store.add(&[&[batch("a::b", 1)]]).unwrap(), [Ok(vec![Addition::Stored])]);
+    assert_eq!(store.add(&[&[batch("a::b", 1)]]).unwrap(), [Ok(vec![AddOutcome::Stored])]);
 }
 
 fn a_step_is_bounded_and_the_next_goes_on(db: &Database) {

@@ -1,7 +1,6 @@
 use std::collections::BTreeSet;
 
-use grid_batch_core::{BatchState, Event, Evidence, Outcome};
-use grid_batch_store::Change;
+use grid_batch_core::{BatchState, Change, Event, Evidence, Outcome};
 
 use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};
 
@@ -147,7 +146,7 @@ fn what_is_given_back_says_so_in_its_story(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     store.give_back(&[store.take_one("a::b")]).unwrap();
-    let story = store.story(&service("a::b"), &id(1)).unwrap().unwrap();
+    let story = store.details(&service("a::b"), &id(1)).unwrap().unwrap();
     assert_eq!(story.batch.progress.attempts, 1);
     let [told] = story.failed_attempts.try_into().unwrap();
     assert_eq!((told.attempt, told.outcome.as_str()), (1, "not sent"));

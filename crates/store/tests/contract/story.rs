@@ -1,7 +1,6 @@
 use std::time::Duration;
 
-use grid_batch_core::{BatchState, Event, Evidence, Outcome, Receipt};
-use grid_batch_store::Change;
+use grid_batch_core::{BatchState, Change, Event, Evidence, Outcome, Receipt};
 
 use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};
 
@@ -42,7 +41,7 @@ fn a_story_tells_everything_from_the_beginning_to_the_end(db: &Database) {
         ..happened(&second, rejected)
     });
 
-    let story = store.story(&service("a::b"), &id(1)).unwrap().unwrap();
+    let story = store.details(&service("a::b"), &id(1)).unwrap().unwrap();
     assert_eq!(story.batch.progress.state, BatchState::Invalid);
     assert_eq!(story.transaction_ids, new.transaction_ids);
     assert_eq!(story.receipts, [receipt(1), receipt(0), receipt(1)]);
@@ -58,7 +57,7 @@ fn a_story_tells_everything_from_the_beginning_to_the_end(db: &Database) {
 fn a_batch_that_waits_knows_how_many_are_ahead(db: &Database) {
     let store = db.open();
     store.add_all(&[1, 2, 3, 4].map(|number| batch("a::b", number)));
-    let ahead = |number| store.story(&service("a::b"), &id(number)).unwrap().unwrap().ahead;
+    let ahead = |number| store.details(&service("a::b"), &id(number)).unwrap().unwrap().ahead;
     assert_eq!([1, 2, 3, 4].map(ahead), [0, 1, 2, 3]);
     store.commit_next("a::b");
     assert_eq!([1, 2, 3, 4].map(ahead), [0, 0, 1, 2]);
@@ -72,7 +71,7 @@ fn an_invalid_batch_always_has_a_reason(db: &Database) {
     let rejected = Event::Outcome { attempt: 1, outcome: Outcome::Rejected };
     store.record_one(Change { error: Some("400: no".to_owned()), ..happened(&taken, rejected) });
     let reason = |number| {
-        let story = store.story(&service("a::b"), &id(number)).unwrap().unwrap();
+        let story = store.details(&service("a::b"), &id(number)).unwrap().unwrap();
         story.receipts.into_iter().map(|receipt| receipt.error_message).collect::<Vec<_>>()
     };
     assert_eq!(reason(1), ["the ledger gave no reason"]);
@@ -85,7 +84,7 @@ fn of_very_many_attempts_the_latest_are_told(db: &Database) {
     for _ in 0..130 {
         store.outcome(&store.take_one("a::b"), Outcome::NotSent);
     }
-    let story = store.story(&service("a::b"), &id(1)).unwrap().unwrap();
+    let story = store.details(&service("a::b"), &id(1)).unwrap().unwrap();
     assert_eq!(story.batch.progress.attempts, 130);
     let attempts: Vec<u32> = story.failed_attempts.iter().map(|a| a.attempt).collect();
     assert_eq!(attempts, (31..=130).collect::<Vec<u32>>());
@@ -94,8 +93,8 @@ fn of_very_many_attempts_the_latest_are_told(db: &Database) {
 fn what_was_never_stored_has_no_story(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
-    assert_eq!(store.story(&service("a::b"), &id(2)).unwrap(), None);
-    assert_eq!(store.story(&service("c::d"), &id(1)).unwrap(), None);
+    assert_eq!(store.details(&service("a::b"), &id(2)).unwrap(), None);
+    assert_eq!(store.details(&service("c::d"), &id(1)).unwrap(), None);
     assert_eq!(store.serialized_batch(&service("c::d"), &id(1)).unwrap(), None);
     assert!(store.find(&id(2)).unwrap().is_empty());
 }
@@ -133,7 +132,7 @@ fn a_batch_that_was_lost_and_sent_again_says_so(db: &Database) {
     store.record(&[unknown, absent].map(|event| happened(&taken, event))).unwrap();
 
     let told = |number| -> Vec<String> {
-        let story = store.story(&service("a::b"), &id(number)).unwrap().unwrap();
+        let story = store.details(&service("a::b"), &id(number)).unwrap().unwrap();
         story.failed_attempts.into_iter().map(|attempt| attempt.outcome).collect()
     };
     assert_eq!(told(1), ["absent", "outcome unknown, then absent"]);

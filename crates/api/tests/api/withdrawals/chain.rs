@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
 use grid_batch_api::ApiBuilder;
-use grid_batch_core::{AttemptId, Event, LedgerStatus, Outcome, ServiceId, TakenBatch};
-use grid_batch_store::{Change, Recorded};
+use grid_batch_core::{
+    AttemptId, Change, ChangeOutcome, Event, LedgerStatus, Outcome, ServiceId, TakenBatch,
+};
 use grid_batch_withdrawals::{
     BatchAttempt, NewSignedTransaction, NonceOutcome, SigningStore, WithdrawalId, WithdrawalRules,
 };
@@ -85,7 +86,7 @@ impl Served {
         let mut what = Change::new(taken.service_id.clone(), taken.batch_id, event);
         change(&mut what);
         let recorded = self.store.record(&[what]).unwrap();
-        assert!(matches!(recorded[0], Recorded::Done { .. }), "{recorded:?}");
+        assert!(matches!(recorded[0], ChangeOutcome::Applied { .. }), "{recorded:?}");
     }
 
     /// Has a submitter report on what it took.

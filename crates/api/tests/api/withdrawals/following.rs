@@ -1,5 +1,4 @@
-use grid_batch_core::{Event, Evidence, LedgerStatus, Outcome, Timestamp};
-use grid_batch_store::Decision;
+use grid_batch_core::{Decision, Event, Evidence, LedgerStatus, Outcome, Timestamp};
 use grid_batch_withdrawals::{NonceOutcome, SigningStore, WithdrawalId};
 use serde_json::{Value, json};
 

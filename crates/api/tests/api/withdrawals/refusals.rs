@@ -1,7 +1,6 @@
-use grid_batch_store::WithdrawalFilter;
-
 use super::chain::{JSON, chain};
 use crate::{client::Answer, fixture::Served};
+use grid_batch_withdrawals::WithdrawalFilter;
 
 fn say(served: &Served, path: &str, body: &str) -> Answer {
     served.client().ask("POST", path, &[JSON], body.as_bytes())

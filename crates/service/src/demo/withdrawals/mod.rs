@@ -10,12 +10,13 @@ mod progress;
 mod report;
 mod settings;
 
+use grid_batch_withdrawals::WithdrawalFilter;
 use std::{
     path::PathBuf,
     time::{Duration, Instant},
 };
 
-use grid_batch_store::{Store, StoreOptions, WithdrawalFilter};
+use grid_batch_store::{Store, StoreOptions};
 
 pub use progress::WithdrawalProgress;
 pub use report::WithdrawalReport;

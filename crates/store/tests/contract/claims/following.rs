@@ -110,7 +110,7 @@ fn evidence_of_an_owner_before_counts_only_as_proof(db: &Database) {
     before.resolve(&resolutions).unwrap();
     let states = [1, 2, 3].map(|number| db.state(&format!("s::{number}"), number));
     assert_eq!(states, [BatchState::Pending, BatchState::Committed, BatchState::Pending]);
-    assert!(instances[1].store().held(None, 9).unwrap().is_empty());
+    assert!(instances[1].store().held_batches(None, 9).unwrap().is_empty());
 }
 
 fn what_was_in_doubt_is_asked_for_first(db: &Database) {

@@ -1,7 +1,7 @@
 use std::{thread, time::Duration};
 
-use grid_batch_core::{BatchState, ClaimKeeper, Outcome, Timestamp};
-use grid_batch_store::{ClaimError, ClaimOptions, ClaimStore, Recorded, Stale, StoreError};
+use grid_batch_core::{BatchState, ChangeOutcome, ClaimKeeper, Outcome, Stale, Timestamp};
+use grid_batch_store::{ClaimError, ClaimOptions, ClaimStore, StoreError};
 
 use super::fixture::ClaimExt;
 use crate::fixture::{Database, StoreExt, batch, on_both};
@@ -58,7 +58,7 @@ fn an_instance_whose_row_is_gone_is_told_so_and_begins_anew(db: &Database) {
     assert!(instance.marks_nothing_of("a::b"));
 
     let (before, clone) = (instance.instance(), instance.clone());
-    instance.begin_anew().unwrap();
+    instance.register_again().unwrap();
     assert_ne!(clone.instance(), before);
     assert!(clone.renew().unwrap());
     assert_eq!(clone.take_all(), ["a::b"]);
@@ -78,7 +78,7 @@ fn what_a_lapsed_run_of_the_same_name_claimed_is_taken_at_once(db: &Database) {
     assert_eq!(after.take_all(), ["a::1", "a::2"]);
     assert_eq!(db.state("a::1", 1), BatchState::InDoubt);
     let late = before.store().outcome(&sent, Outcome::NotSent);
-    assert_eq!(late, Recorded::Stale(Stale::Epoch { given: 1, present: 2 }));
+    assert_eq!(late, ChangeOutcome::Stale(Stale::Epoch { given: 1, present: 2 }));
 }
 
 #[test]

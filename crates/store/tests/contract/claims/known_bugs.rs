@@ -3,8 +3,7 @@
 use std::thread;
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{BatchState, Evidence, LedgerStatus, Outcome, TakenBatch};
-use grid_batch_store::Recorded;
+use grid_batch_core::{BatchState, ChangeOutcome, Evidence, LedgerStatus, Outcome, TakenBatch};
 
 use super::fixture::{ClaimExt, sorted};
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service, wait_until_blocked};
@@ -58,7 +57,7 @@ fn a_paused_owner_that_wakes_finishes_nothing_a_second_time(db: &Database) {
         // Not even with the batch that is next.
         paused.store().outcome(&TakenBatch { epoch: 1, ..second.clone() }, Outcome::Rejected),
     ] {
-        assert!(matches!(late, Recorded::Stale(_)), "{late:?}");
+        assert!(matches!(late, ChangeOutcome::Stale(_)), "{late:?}");
     }
     assert_eq!(db.state("a::b", 2), BatchState::Submitting);
     assert_eq!(other.store().depth(&service("a::b")).unwrap(), 2);
@@ -68,7 +67,7 @@ fn no_service_is_given_twice_in_one_round(db: &Database) {
     let owner = db.instance();
     owner.store().add_all(&[batch("a::b", 1), batch("a::b", 2)]);
     let twice = ["a::b", "a::b"].map(service);
-    assert_eq!(sorted(owner.take_of(&twice).unwrap().claims), ["a::b"]);
+    assert_eq!(sorted(owner.take_services(&twice).unwrap().claims), ["a::b"]);
     assert_eq!(owner.take_round(&twice).unwrap().len(), 1);
     assert!(owner.take_round(&twice).unwrap().is_empty());
     assert_eq!(db.epoch("a::b"), 1);

@@ -7,8 +7,8 @@ use std::{
     process::{Command, Stdio},
 };
 
-use grid_batch_core::{BatchState, Outcome};
-use grid_batch_store::{ClaimError, ClaimOptions, ClaimStore, Recorded, Store, StoreError};
+use grid_batch_core::{BatchState, ChangeOutcome, Outcome};
+use grid_batch_store::{ClaimError, ClaimOptions, ClaimStore, Store, StoreError};
 
 use super::fixture::ClaimExt;
 use crate::fixture::{Database, StoreExt, batch};
@@ -67,7 +67,7 @@ fn after_a_restart_all_is_taken_at_once() {
     let after = register(&db).unwrap();
     let takeover = after.take(9).unwrap();
     assert_eq!((takeover.claims.len(), takeover.in_doubt.len()), (2, 1));
-    assert!(matches!(store.outcome(&sent, Outcome::NotSent), Recorded::Stale(_)));
+    assert!(matches!(store.outcome(&sent, Outcome::NotSent), ChangeOutcome::Stale(_)));
     assert_eq!(db.number("select count(*) as number from instances"), 1);
 }
 

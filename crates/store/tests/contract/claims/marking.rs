@@ -19,8 +19,8 @@ fn only_what_is_claimed_is_ready_and_marked(db: &Database) {
     let [one, other] = [db.instance(), db.instance()];
     let names = ["a::1", "a::2", "a::3", "a::4"].map(service);
     one.store().add_all(&[1, 2, 3, 4].map(|n| batch(&format!("a::{n}"), n)));
-    one.take_of(&names[..3]).unwrap();
-    other.take_of(&names[3..]).unwrap();
+    one.take_services(&names[..3]).unwrap();
+    other.take_services(&names[3..]).unwrap();
 
     assert_eq!(one.ready_services(None, 9).unwrap(), names[..3]);
     assert_eq!(one.ready_services(Some(&names[0]), 1).unwrap(), names[1..2]);

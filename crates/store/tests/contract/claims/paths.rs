@@ -2,8 +2,10 @@
 //! marking, sending and recording to renewing. Another takes over, and what the first still writes
 //! changes nothing, unless it proves a commit.
 
-use grid_batch_core::{BatchState, Evidence, LedgerStatus, Outcome, TakenBatch};
-use grid_batch_store::{ClaimStore, Recorded, Stale};
+use grid_batch_core::{
+    BatchState, ChangeOutcome, Evidence, LedgerStatus, Outcome, Stale, TakenBatch,
+};
+use grid_batch_store::ClaimStore;
 
 use super::fixture::ClaimExt;
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
@@ -37,8 +39,8 @@ fn marked(db: &Database) -> ([ClaimStore; 2], TakenBatch) {
     (instances, taken)
 }
 
-fn is_stale(recorded: Recorded) -> bool {
-    matches!(recorded, Recorded::Stale(Stale::Epoch { .. }))
+fn is_stale(recorded: ChangeOutcome) -> bool {
+    matches!(recorded, ChangeOutcome::Stale(Stale::Epoch { .. }))
 }
 
 fn before_the_claim_another_has_it(db: &Database) {
@@ -86,7 +88,7 @@ fn a_post_that_arrived_is_found_by_the_next_owner(db: &Database) {
     let present = TakenBatch { epoch, ..taken.clone() };
     other.store().evidence(&present, Evidence::Present);
     other.store().status(&present, LedgerStatus::Committed);
-    assert!(matches!(late.store().outcome(&taken, Outcome::Ambiguous), Recorded::Stale(_)));
+    assert!(matches!(late.store().outcome(&taken, Outcome::Ambiguous), ChangeOutcome::Stale(_)));
     assert_eq!(db.state("a::b", 1), BatchState::Committed);
     assert_eq!(other.mark("a::b").batch_id, id(2));
 }
@@ -125,8 +127,11 @@ fn once_recorded_another_follows_the_batch_past_the_first_expiry(db: &Database) 
     assert!(is_stale(late.store().outcome(&taken, Outcome::Accepted)));
     let done =
         other.store().status(&TakenBatch { epoch: 2, ..taken.clone() }, LedgerStatus::Committed);
-    assert_eq!(done, Recorded::Done { state: BatchState::Committed, next_waits: true });
-    assert!(matches!(late.store().status(&taken, LedgerStatus::Committed), Recorded::Stale(_)));
+    assert_eq!(done, ChangeOutcome::Applied { state: BatchState::Committed, next_waits: true });
+    assert!(matches!(
+        late.store().status(&taken, LedgerStatus::Committed),
+        ChangeOutcome::Stale(_)
+    ));
     assert_eq!(db.state("a::b", 2), BatchState::New);
 }
 
@@ -141,7 +146,7 @@ fn what_the_late_owner_learns_counts_only_as_proof(db: &Database) {
     assert!(is_stale(late.store().evidence(&taken, Evidence::Absent)));
     assert_eq!(db.state("a::b", 1), BatchState::Pending);
     let done = late.store().evidence(&taken, Evidence::Committed);
-    assert_eq!(done, Recorded::Done { state: BatchState::Committed, next_waits: true });
+    assert_eq!(done, ChangeOutcome::Applied { state: BatchState::Committed, next_waits: true });
 }
 
 fn a_renewal_that_is_late_finds_what_was_not_taken(db: &Database) {

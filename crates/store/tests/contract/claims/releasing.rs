@@ -47,8 +47,8 @@ fn what_is_being_sent_is_not_released(db: &Database) {
 fn named_services_are_released_alone(db: &Database) {
     let [one, other] = [db.instance(), db.instance()];
     one.store().add_all(&[1, 2, 3].map(|n| batch(&format!("a::{n}"), n)));
-    one.take_of(&["a::1", "a::2"].map(service)).unwrap();
-    other.take_of(&[service("a::3")]).unwrap();
+    one.take_services(&["a::1", "a::2"].map(service)).unwrap();
+    other.take_services(&[service("a::3")]).unwrap();
     one.mark("a::1");
     let named = ["a::1", "a::2", "a::2", "a::3", "never::seen"].map(service);
     assert_eq!(one.release_some(&named).unwrap(), 1);

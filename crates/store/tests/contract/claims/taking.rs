@@ -43,7 +43,7 @@ fn what_a_live_instance_claims_is_left_alone(db: &Database) {
     one.take_all();
     one.mark("a::1");
     assert!(other.take_all().is_empty());
-    assert!(other.take_of(&[service("a::1"), service("a::2")]).unwrap().claims.is_empty());
+    assert!(other.take_services(&[service("a::1"), service("a::2")]).unwrap().claims.is_empty());
     assert_eq!(db.claimed_by(&one), 2);
     assert_eq!(db.epoch("a::1"), 1);
 }
@@ -57,7 +57,7 @@ fn past_the_first_expiry_only_that_is_taken_of_which_nothing_is_being_sent(db: &
     db.let_lapse(&one);
 
     assert_eq!(other.take_all(), ["a::2", "a::3"]);
-    assert!(other.take_of(&[service("a::1")]).unwrap().claims.is_empty());
+    assert!(other.take_services(&[service("a::1")]).unwrap().claims.is_empty());
     // What it was sending it still brings home.
     one.store().outcome(&sent, Outcome::Accepted);
     assert_eq!(db.state("a::1", 1), BatchState::Pending);
@@ -76,7 +76,7 @@ fn past_the_second_expiry_all_is_taken_and_what_was_being_sent_is_in_doubt(db: &
     assert_eq!(sorted(takeover.claims), ["a::1", "a::2"]);
     assert_eq!(db.state("a::1", 1), BatchState::InDoubt);
     assert!(other.marks_nothing_of("a::1"), "evidence comes first");
-    let story = other.store().story(&service("a::1"), &id(1)).unwrap().unwrap();
+    let story = other.store().details(&service("a::1"), &id(1)).unwrap().unwrap();
     assert_eq!(story.failed_attempts[0].outcome, "owner lost");
 }
 
@@ -156,7 +156,7 @@ fn all_is_taken_in_steps(db: &Database) {
     assert_eq!(one.take_all().len(), 10);
     db.let_die(&one);
     let names: Vec<_> = all.into_iter().map(|batch| batch.service_id).collect();
-    assert_eq!(other.take_of(&names[..4]).unwrap().claims.len(), 4);
+    assert_eq!(other.take_services(&names[..4]).unwrap().claims.len(), 4);
     assert_eq!(other.take_all().len(), 6);
 }
 
@@ -165,7 +165,7 @@ fn a_lapsed_instance_takes_nothing(db: &Database) {
     instance.store().add_all(&[batch("a::b", 1)]);
     db.let_lapse(&instance);
     assert!(instance.take_all().is_empty());
-    assert!(instance.take_of(&[service("a::b")]).unwrap().claims.is_empty());
+    assert!(instance.take_services(&[service("a::b")]).unwrap().claims.is_empty());
 }
 
 fn of_named_services_those_are_taken_that_nobody_works_on(db: &Database) {
@@ -175,11 +175,11 @@ fn of_named_services_those_are_taken_that_nobody_works_on(db: &Database) {
     db.let_lapse(&one);
     other.store().add_all(&[batch("a::3", 3), batch("a::4", 4)]);
     let named = ["a::1", "a::3", "a::3", "never::seen"].map(service);
-    let takeover = other.take_of(&named).unwrap();
+    let takeover = other.take_services(&named).unwrap();
     assert_eq!(sorted(takeover.claims), ["a::1", "a::3"]);
     assert_eq!(other.mark("a::3").epoch, 1);
     assert_eq!(other.mark("a::1").epoch, 2);
-    assert!(other.take_of(&[]).unwrap().claims.is_empty());
+    assert!(other.take_services(&[]).unwrap().claims.is_empty());
 }
 
 fn the_row_of_a_dead_instance_goes_when_all_is_taken(db: &Database) {
@@ -206,8 +206,8 @@ fn an_idle_service_is_taken_too(db: &Database) {
 fn recovery_leaves_what_others_claim_alone(db: &Database) {
     let [one, other] = [db.instance(), db.instance()];
     one.store().add_all(&[batch("a::1", 1), batch("a::2", 2), batch("a::3", 3)]);
-    one.take_of(&[service("a::1")]).unwrap();
-    other.take_of(&[service("a::2")]).unwrap();
+    one.take_services(&[service("a::1")]).unwrap();
+    other.take_services(&[service("a::2")]).unwrap();
     let [_, own] = [one.mark("a::1"), other.mark("a::2")];
     one.store().take_one("a::3");
 

@@ -6,8 +6,8 @@ use std::{
     thread,
 };
 
-use grid_batch_core::{Claim, LedgerStatus, Outcome, ServiceId};
-use grid_batch_store::{ClaimOptions, ClaimStore, Recorded, Store, StoreOptions};
+use grid_batch_core::{ChangeOutcome, Claim, LedgerStatus, Outcome, ServiceId};
+use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
 
 use crate::fixture::{Database, StoreExt, batch, service};
 
@@ -96,13 +96,16 @@ fn many_that_work_and_lapse_and_rob_one_another_keep_the_order() {
     let committed = AtomicU64::new(0);
     let work = |instance: &ClaimStore| {
         if !instance.renew().unwrap() {
-            instance.begin_anew().unwrap();
+            instance.register_again().unwrap();
         }
         instance.take(20).unwrap();
         for taken in instance.take_round(&names).unwrap() {
             instance.store().outcome(&taken, Outcome::Accepted);
             let done = instance.store().status(&taken, LedgerStatus::Committed);
-            assert!(matches!(done, Recorded::Done { .. }), "proof of a commit counts: {done:?}");
+            assert!(
+                matches!(done, ChangeOutcome::Applied { .. }),
+                "proof of a commit counts: {done:?}"
+            );
             committed.fetch_add(1, Ordering::AcqRel);
         }
     };

@@ -1,5 +1,5 @@
 use grid_batch_core::{BatchState, LedgerStatus};
-use grid_batch_store::Cancelled;
+use grid_batch_withdrawals::CancelOutcome;
 use grid_batch_withdrawals::SigningStore;
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
@@ -17,11 +17,11 @@ fn the_wish_to_cancel_is_noted_once(db: &Database) {
     let noted_at = db.now();
     for _ in 0..2 {
         let cancelled = store.cancel_withdrawal(&withdrawal_id(1)).unwrap();
-        assert_eq!(cancelled, Cancelled::Noted { state: BatchState::New });
+        assert_eq!(cancelled, CancelOutcome::Requested { state: BatchState::New });
         assert_eq!(store.told(1).cancelled_at, Some(noted_at));
         db.later(1);
     }
-    assert_eq!(store.cancel_withdrawal(&withdrawal_id(2)).unwrap(), Cancelled::NotFound);
+    assert_eq!(store.cancel_withdrawal(&withdrawal_id(2)).unwrap(), CancelOutcome::NotFound);
 }
 
 fn for_what_is_cancelled_before_nothing_is_signed_first(db: &Database) {
@@ -29,7 +29,7 @@ fn for_what_is_cancelled_before_nothing_is_signed_first(db: &Database) {
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let taken = store.take_one(ACCOUNT);
     let cancelled = store.cancel_withdrawal(&withdrawal_id(1)).unwrap();
-    assert_eq!(cancelled, Cancelled::Noted { state: BatchState::Submitting });
+    assert_eq!(cancelled, CancelOutcome::Requested { state: BatchState::Submitting });
     let payment = store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap();
     assert!(payment.cancelled);
     assert_eq!(store.sign(&taken, 0), None);
@@ -42,7 +42,7 @@ fn what_has_ended_is_not_cancelled(db: &Database) {
     store.refuse(&store.take_one(ACCOUNT), "no");
     for (number, state) in [(1, BatchState::Committed), (2, BatchState::Invalid)] {
         let cancelled = store.cancel_withdrawal(&withdrawal_id(number)).unwrap();
-        assert_eq!(cancelled, Cancelled::Ended { state });
+        assert_eq!(cancelled, CancelOutcome::AlreadyEnded { state });
         assert_eq!(store.told(number).cancelled_at, None);
     }
 }

@@ -1,10 +1,12 @@
 //! Withdrawals to schedule, and ways to their ends.
 
-use grid_batch_core::{AttemptId, Event, LedgerStatus, Outcome, Receipt, TakenBatch};
-use grid_batch_store::{Addition, Change, Recorded, Store, WithdrawalDetails};
+use grid_batch_core::{
+    AddOutcome, AttemptId, Change, ChangeOutcome, Event, LedgerStatus, Outcome, Receipt, TakenBatch,
+};
+use grid_batch_store::Store;
 use grid_batch_withdrawals::{
     BatchAttempt, NewSignedTransaction, NonceOutcome, SignedTransaction, SigningStore, Withdrawal,
-    WithdrawalId, WithdrawalKind,
+    WithdrawalDetails, WithdrawalId, WithdrawalKind,
 };
 
 use crate::fixture::{StoreExt, happened, service};
@@ -62,7 +64,7 @@ impl WithdrawalsExt for Store {
     /// Schedules withdrawals, none of which may be there before.
     fn schedule_all(&self, withdrawals: &[Withdrawal]) {
         let answers = self.schedule(withdrawals).unwrap();
-        assert_eq!(answers, vec![Ok(Addition::Stored); withdrawals.len()]);
+        assert_eq!(answers, vec![Ok(AddOutcome::Stored); withdrawals.len()]);
     }
 
     fn told(&self, number: u128) -> WithdrawalDetails {
@@ -92,12 +94,12 @@ impl WithdrawalsExt for Store {
         let reason =
             Receipt { transaction_id: None, error_message: reason.to_owned(), error_data: vec![] };
         let change = Change { receipts: vec![reason], ..happened(taken, event) };
-        assert!(matches!(self.record_one(change), Recorded::Done { .. }));
+        assert!(matches!(self.record_one(change), ChangeOutcome::Applied { .. }));
     }
 
     /// The batch is accepted, and then stands so.
     fn accept_and(&self, taken: &TakenBatch, status: LedgerStatus) {
         self.outcome(taken, Outcome::Accepted);
-        assert!(matches!(self.status(taken, status), Recorded::Done { .. }));
+        assert!(matches!(self.status(taken, status), ChangeOutcome::Applied { .. }));
     }
 }

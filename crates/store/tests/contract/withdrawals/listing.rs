@@ -1,5 +1,7 @@
-use grid_batch_store::{Reward, Store, WithdrawalFilter};
-use grid_batch_withdrawals::{NonceOutcome, RewardId, Withdrawal, WithdrawalId, WithdrawalKind};
+use grid_batch_store::Store;
+use grid_batch_withdrawals::{
+    NonceOutcome, Reward, RewardId, Withdrawal, WithdrawalFilter, WithdrawalId, WithdrawalKind,
+};
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
 use crate::fixture::{Database, StoreExt, on_both, service};

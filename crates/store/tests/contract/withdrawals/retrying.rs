@@ -1,8 +1,7 @@
 use std::thread;
 
-use grid_batch_core::{BatchState, LedgerStatus, Outcome};
-use grid_batch_store::{Decision, Retried};
-use grid_batch_withdrawals::{NonceOutcome, SigningStore};
+use grid_batch_core::{BatchState, Decision, LedgerStatus, Outcome};
+use grid_batch_withdrawals::{NonceOutcome, RetryOutcome, SigningStore};
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
 use crate::fixture::{Database, StoreExt, on_both, service};
@@ -23,7 +22,7 @@ fn what_came_to_nothing_is_begun_anew_at_the_end_of_the_queue(db: &Database) {
     let scheduled_at = db.now();
     db.later(1);
     let retried = store.retry_withdrawal(&withdrawal_id(1)).unwrap();
-    assert_eq!(retried, Retried::Scheduled { generation: 2 });
+    assert_eq!(retried, RetryOutcome::Scheduled { generation: 2 });
 
     let told = store.told(1);
     assert_eq!((told.generation, told.created_at), (2, scheduled_at));
@@ -36,16 +35,16 @@ fn what_came_to_nothing_is_begun_anew_at_the_end_of_the_queue(db: &Database) {
     assert_eq!(taken.serialized_batch, b"0xpool 0xmember1 1001");
     store.refuse(&taken, "still empty");
     let again = store.retry_withdrawal(&withdrawal_id(1)).unwrap();
-    assert_eq!(again, Retried::Scheduled { generation: 3 });
+    assert_eq!(again, RetryOutcome::Scheduled { generation: 3 });
 }
 
 fn what_has_not_come_to_nothing_is_left_alone(db: &Database) {
     let store = db.open();
-    assert_eq!(store.retry_withdrawal(&withdrawal_id(1)).unwrap(), Retried::NotFound);
+    assert_eq!(store.retry_withdrawal(&withdrawal_id(1)).unwrap(), RetryOutcome::NotFound);
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let not_failed = |state| {
         let retried = store.retry_withdrawal(&withdrawal_id(1)).unwrap();
-        assert_eq!(retried, Retried::NotFailed { state });
+        assert_eq!(retried, RetryOutcome::NotFailed { state });
         assert_eq!(store.told(1).generation, 1);
     };
     not_failed(BatchState::New);
@@ -59,14 +58,14 @@ fn who_asks_often_at_once_begins_it_anew_once(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     store.refuse(&store.take_one(ACCOUNT), "no");
-    let answers: Vec<Retried> = thread::scope(|scope| {
+    let answers: Vec<RetryOutcome> = thread::scope(|scope| {
         let callers: Vec<_> = (0..8)
             .map(|_| scope.spawn(|| store.retry_withdrawal(&withdrawal_id(1)).unwrap()))
             .collect();
         callers.into_iter().map(|caller| caller.join().unwrap()).collect()
     });
-    let begun = answers.iter().filter(|a| **a == Retried::Scheduled { generation: 2 }).count();
-    let left = Retried::NotFailed { state: BatchState::New };
+    let begun = answers.iter().filter(|a| **a == RetryOutcome::Scheduled { generation: 2 }).count();
+    let left = RetryOutcome::NotFailed { state: BatchState::New };
     assert_eq!((begun, answers.iter().filter(|a| **a == left).count()), (1, 7));
     assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 1);
 }

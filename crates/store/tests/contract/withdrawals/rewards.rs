@@ -1,5 +1,5 @@
-use grid_batch_store::{Addition, Reward};
-use grid_batch_withdrawals::RewardId;
+use grid_batch_core::AddOutcome;
+use grid_batch_withdrawals::{Reward, RewardId};
 
 use crate::fixture::{Database, on_both};
 
@@ -25,7 +25,7 @@ fn a_reward_comes_back_as_it_was_made(db: &Database) {
         reward(db),
         Reward { id: RewardId::from_bytes([6; 16]), once_per_member: false, ..reward(db) },
     ] {
-        assert_eq!(store.add_reward(&reward).unwrap(), Ok(Addition::Stored));
+        assert_eq!(store.add_reward(&reward).unwrap(), Ok(AddOutcome::Stored));
         assert_eq!(store.reward(&reward.id).unwrap(), Some(reward));
     }
 }
@@ -35,7 +35,7 @@ fn the_same_reward_again_changes_nothing_and_another_is_a_conflict(db: &Database
     let first = reward(db);
     store.add_reward(&first).unwrap().unwrap();
     let later = Reward { created_at: db.later(1), ..first.clone() };
-    assert_eq!(store.add_reward(&later).unwrap(), Ok(Addition::AlreadyStored));
+    assert_eq!(store.add_reward(&later).unwrap(), Ok(AddOutcome::AlreadyStored));
     for other in [
         Reward { amount: "101".to_owned(), ..first.clone() },
         Reward { pool: "0xother".to_owned(), ..first.clone() },

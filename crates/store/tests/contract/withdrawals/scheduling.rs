@@ -1,9 +1,9 @@
 use std::thread;
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{BatchState, Progress};
-use grid_batch_store::{Addition, Reward, Store, StoreError};
-use grid_batch_withdrawals::{RewardId, Withdrawal, WithdrawalKind};
+use grid_batch_core::{AddOutcome, BatchState, Progress};
+use grid_batch_store::{Store, StoreError};
+use grid_batch_withdrawals::{Reward, RewardId, Withdrawal, WithdrawalKind};
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service, wait_until_blocked};
@@ -50,12 +50,12 @@ fn the_same_withdrawal_again_is_paid_once(db: &Database) {
     store.schedule_all(&asked);
     let before = store.told(1);
     db.later(1);
-    assert_eq!(store.schedule(&asked).unwrap(), [Ok(Addition::AlreadyStored)]);
+    assert_eq!(store.schedule(&asked).unwrap(), [Ok(AddOutcome::AlreadyStored)]);
     assert_eq!(store.told(1), before);
     assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 1);
 
     store.commit_next(ACCOUNT);
-    assert_eq!(store.schedule(&asked).unwrap(), [Ok(Addition::AlreadyStored)]);
+    assert_eq!(store.schedule(&asked).unwrap(), [Ok(AddOutcome::AlreadyStored)]);
     assert!(store.take(&[ACCOUNT]).is_empty());
 }
 
@@ -90,7 +90,7 @@ fn the_same_withdrawal_after_its_pool_has_another_account_stays_with_the_first(d
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let moved = withdrawal("eip155:1:0x0b", 1);
-    assert_eq!(store.schedule(&[moved]).unwrap(), [Ok(Addition::AlreadyStored)]);
+    assert_eq!(store.schedule(&[moved]).unwrap(), [Ok(AddOutcome::AlreadyStored)]);
     assert_eq!(store.depths(None, 9).unwrap().len(), 1);
     assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 1);
 }
@@ -102,8 +102,8 @@ fn one_that_conflicts_keeps_the_others_from_nothing(db: &Database) {
     let answers = store
         .schedule(&[withdrawal(ACCOUNT, 2), other, withdrawal(ACCOUNT, 1), withdrawal("b", 3)])
         .unwrap();
-    assert_eq!((&answers[0], answers[1].is_err()), (&Ok(Addition::Stored), true));
-    assert_eq!(answers[2..], [Ok(Addition::AlreadyStored), Ok(Addition::Stored)]);
+    assert_eq!((&answers[0], answers[1].is_err()), (&Ok(AddOutcome::Stored), true));
+    assert_eq!(answers[2..], [Ok(AddOutcome::AlreadyStored), Ok(AddOutcome::Stored)]);
     let depths = [ACCOUNT, "b"].map(|account| store.depth(&service(account)).unwrap());
     assert_eq!(depths, [2, 1]);
 }
@@ -113,7 +113,7 @@ fn the_same_withdrawal_twice_in_one_call_is_scheduled_once(db: &Database) {
     let asked = withdrawal(ACCOUNT, 1);
     let other = Withdrawal { amount: "7".to_owned(), ..asked.clone() };
     let answers = store.schedule(&[asked.clone(), asked, other]).unwrap();
-    assert_eq!(answers[..2], [Ok(Addition::Stored), Ok(Addition::AlreadyStored)]);
+    assert_eq!(answers[..2], [Ok(AddOutcome::Stored), Ok(AddOutcome::AlreadyStored)]);
     assert!(answers[2].is_err());
     assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 1);
 }
@@ -134,7 +134,7 @@ fn withdrawals_and_batches_are_queued_in_one_order(db: &Database) {
 }
 
 /// What many callers at once are answered, who each ask for one of these.
-fn ask_at_once(store: &Store, asked: &[Withdrawal]) -> Vec<Addition> {
+fn ask_at_once(store: &Store, asked: &[Withdrawal]) -> Vec<AddOutcome> {
     thread::scope(|scope| {
         let callers: Vec<_> = asked
             .iter()
@@ -148,7 +148,7 @@ fn the_same_id_from_many_at_once_is_scheduled_once(db: &Database) {
     let store = db.open();
     for number in 0..5 {
         let answers = ask_at_once(&store, &[(); 12].map(|()| withdrawal(ACCOUNT, number)));
-        let stored = answers.iter().filter(|answer| **answer == Addition::Stored).count();
+        let stored = answers.iter().filter(|answer| **answer == AddOutcome::Stored).count();
         assert_eq!((stored, answers.len()), (1, 12));
     }
     assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 5);
@@ -161,7 +161,7 @@ fn the_same_id_for_two_accounts_at_once_is_scheduled_for_one(db: &Database) {
         let asked: Vec<_> =
             (0..12).map(|caller| withdrawal(accounts[caller % 4], number)).collect();
         let answers = ask_at_once(&store, &asked);
-        let stored = answers.iter().filter(|answer| **answer == Addition::Stored).count();
+        let stored = answers.iter().filter(|answer| **answer == AddOutcome::Stored).count();
         assert_eq!((stored, answers.len()), (1, 12));
     }
     let open: u64 = store.depths(None, 9).unwrap().iter().map(|depth| depth.open).sum();
@@ -208,7 +208,7 @@ fn a_withdrawal_is_never_forgotten_while_what_was_retried_is(db: &Database) {
     for number in [1, 2] {
         assert_eq!(store.told(number).batch.progress.state, BatchState::Committed);
         let again = store.schedule(&[withdrawal(ACCOUNT, number)]).unwrap();
-        assert_eq!(again, [Ok(Addition::AlreadyStored)]);
+        assert_eq!(again, [Ok(AddOutcome::AlreadyStored)]);
     }
 }
 

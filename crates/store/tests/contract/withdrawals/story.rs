@@ -1,5 +1,4 @@
-use grid_batch_core::{BatchState, LedgerStatus, Outcome};
-use grid_batch_store::Decision;
+use grid_batch_core::{BatchState, Decision, LedgerStatus, Outcome};
 use grid_batch_withdrawals::{NonceOutcome, SigningStore};
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, signed, turn, withdrawal};

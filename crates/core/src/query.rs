@@ -1,0 +1,94 @@
+use crate::{
+    BatchState, HeaderId, Receipt, ServiceId, StoredBatch, Timestamp, monitor::BatchResult,
+};
+
+/// Everything that is stored about one batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BatchDetails {
+    /// The batch.
+    pub batch: StoredBatch,
+    /// How many open batches of its service come before it.
+    pub ahead: u64,
+    /// The ids of its transactions, in order.
+    pub transaction_ids: Vec<HeaderId>,
+    /// The latest failed attempts, in order.
+    pub failed_attempts: Vec<FailedAttempt>,
+    /// Why the batch is invalid; empty unless it is.
+    pub receipts: Vec<Receipt>,
+}
+
+/// An attempt that the ledger did not accept, that proved to be absent, or that an operator decided
+/// about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedAttempt {
+    /// The number of the attempt, counted from 1.
+    pub attempt: u32,
+    /// When the batch was handed to a submitter.
+    pub submitted_at: Option<Timestamp>,
+    /// When the attempt ended.
+    pub ended_at: Timestamp,
+    /// How it ended, in words.
+    pub outcome: String,
+    /// What went wrong.
+    pub error: Option<String>,
+    /// Until when the batch was delayed.
+    pub next_try_at: Option<Timestamp>,
+}
+
+/// Selects batches. The default selects all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BatchFilter {
+    /// Only batches of this service.
+    pub service_id: Option<ServiceId>,
+    /// Only batches in this state.
+    pub state: Option<BatchState>,
+}
+
+/// The position after which the next page of batches starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageCursor {
+    /// The service of the last batch of the page before.
+    pub service_id: ServiceId,
+    /// When that batch was stored.
+    pub created_at: Timestamp,
+}
+
+impl PageCursor {
+    /// The page that follows `batch`.
+    pub fn after(batch: &StoredBatch) -> Self {
+        Self { service_id: batch.service_id.clone(), created_at: batch.created_at }
+    }
+}
+
+/// The number of open batches of a service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueDepth {
+    /// The service.
+    pub service_id: ServiceId,
+    /// How many of its batches are open, in any state.
+    pub open: u64,
+}
+
+/// Reads what is stored about batches.
+pub trait BatchQueryStore: Send + Sync {
+    /// The batches with this id: at most one for each service.
+    fn find(&self, batch_id: &HeaderId) -> BatchResult<Vec<StoredBatch>>;
+
+    /// Everything that is stored about one batch.
+    fn details(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+    ) -> BatchResult<Option<BatchDetails>>;
+
+    /// One page of batches, ordered by service and then by age, the oldest first.
+    fn list(
+        &self,
+        filter: &BatchFilter,
+        after: Option<&PageCursor>,
+        limit: usize,
+    ) -> BatchResult<Vec<StoredBatch>>;
+
+    /// How many batches the filter selects.
+    fn count(&self, filter: &BatchFilter) -> BatchResult<u64>;
+}

@@ -1,0 +1,17 @@
+#![doc = include_str!("../README.md")]
+
+mod backoff;
+mod error_chain;
+mod one_line;
+mod panic;
+mod redact;
+mod shutdown;
+mod thread;
+
+pub use backoff::{Backoff, Delays, rng};
+pub use error_chain::ErrorChain;
+pub use one_line::one_line;
+pub use panic::{Panic, catch_panic, catch_panic_async};
+pub use redact::{redact_password, redact_url, redact_userinfo};
+pub use shutdown::Shutdown;
+pub use thread::{PeriodicThread, RuntimeThread, shut_down_runtime, spawn_thread};

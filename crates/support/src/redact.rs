@@ -1,0 +1,100 @@
+use std::borrow::Cow;
+
+/// The text without the user names and passwords of its URLs. Libraries like to repeat a whole URL
+/// in their errors.
+pub fn redact_userinfo(text: &str) -> Cow<'_, str> {
+    if !(text.contains("://") && text.contains('@')) {
+        return Cow::Borrowed(text);
+    }
+    let mut rest = text;
+    let mut clean = String::with_capacity(text.len());
+    while let Some(scheme_end) = rest.find("://") {
+        let (scheme, address) = rest.split_at(scheme_end + "://".len());
+        clean.push_str(scheme);
+        let userinfo = authority(address).rfind('@').map_or(0, |at| at + 1);
+        rest = &address[userinfo..];
+    }
+    clean.push_str(rest);
+    Cow::Owned(clean)
+}
+
+/// Scheme, host and port of a URL: enough to tell which node is meant. Its path and query may hold
+/// secrets.
+///
+/// ```
+/// use grid_batch_support::redact_url;
+///
+/// assert_eq!(redact_url("http://user:secret@ledger:8008/key?token=1"), "http://ledger:8008");
+/// ```
+pub fn redact_url(url: &str) -> String {
+    let clean = redact_userinfo(url);
+    let start = clean.find("://").map_or(0, |at| at + "://".len());
+    let end = start + authority(&clean[start..]).len();
+    clean[..end].to_owned()
+}
+
+/// The URL with `***` for its password, and without its query, which may hold one.
+///
+/// ```
+/// use grid_batch_support::redact_password;
+///
+/// let url = "postgres://batch:secret@db.example/batches?sslpassword=secret";
+/// assert_eq!(redact_password(url), "postgres://batch:***@db.example/batches");
+/// ```
+pub fn redact_password(url: &str) -> String {
+    let (address, _query) = url.split_once('?').unwrap_or((url, ""));
+    let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
+    let separator = if scheme.is_empty() { "" } else { "://" };
+    // A password may hold an unescaped @: what follows the last one is the host.
+    match rest.rsplit_once('@') {
+        Some((user, host)) => match user.split_once(':') {
+            Some((name, _password)) => format!("{scheme}{separator}{name}:***@{host}"),
+            None => format!("{scheme}{separator}{user}@{host}"),
+        },
+        None => format!("{scheme}{separator}{rest}"),
+    }
+}
+
+fn authority(address: &str) -> &str {
+    let ends = |c: char| matches!(c, '/' | '?' | '#' | '"' | '\'' | '<' | '>') || c.is_whitespace();
+    &address[..address.find(ends).unwrap_or(address.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn userinfo_is_removed_from_every_url() {
+        for (text, clean) in [
+            ("no address", "no address"),
+            ("mail a@b about http://h", "mail a@b about http://h"),
+            ("http://u:p@h/x@y", "http://h/x@y"),
+            ("(http://u:p@q@h:1) or ws://é:p@i?z", "(http://h:1) or ws://i?z"),
+            ("http://", "http://"),
+        ] {
+            assert_eq!(redact_userinfo(text), clean);
+        }
+    }
+
+    #[test]
+    fn redacted_url_has_no_path_or_query() {
+        assert_eq!(redact_url("https://u:p@node-1:8008/key?token=x"), "https://node-1:8008");
+        assert_eq!(redact_url("node-1/key"), "node-1");
+        assert_eq!(redact_url(""), "");
+    }
+
+    #[test]
+    fn password_is_hidden_wherever_it_is() {
+        for url in [
+            "postgres://u:hidden@h/db",
+            "postgres://u:hid@den:hidden@h/db",
+            "postgresql:///db?user=u&password=hidden",
+            "postgres://u:hidden@h:5432/db?sslpassword=hidden",
+        ] {
+            assert!(!redact_password(url).contains("den"), "{url}");
+        }
+        assert_eq!(redact_password("postgres://u@h/db"), "postgres://u@h/db");
+        assert_eq!(redact_password("h/db"), "h/db");
+    }
+}
