@@ -117,9 +117,9 @@ async fn a_lost_answer_is_unknown_and_the_receipt_is_found() {
 
 #[tokio::test]
 async fn a_late_answer_is_unknown() {
-    let request_limit = Duration::from_millis(500);
+    let request_timeout = Duration::from_millis(500);
     let world = World::with_options(|options| {
-        options.http = HttpOptions { request_limit, ..HttpOptions::default() };
+        options.http = HttpOptions { request_timeout, ..HttpOptions::default() };
     });
     world.proxy.set_next(SEND, 1, Fault::Slow(Duration::from_secs(600)));
     let id = world.schedule("500");

@@ -16,7 +16,7 @@ use std::{
 };
 
 use grid_batch_core::{ServiceId, ServiceScopeId};
-use grid_batch_http::{HttpOptions, SocketOptions};
+use grid_batch_http::{HttpOptions, WebSocketOptions};
 use grid_batch_queuer::QueueOptions;
 use grid_batch_store::{DatabaseUrl, StoreOptions};
 use grid_batch_submitter::{Backoff, SubmitterOptions};
@@ -85,7 +85,7 @@ pub struct LedgerConfig {
     /// So many event sockets are held open; none without events.
     pub event_sockets: usize,
     /// How event sockets are held open.
-    pub socket: SocketOptions,
+    pub socket: WebSocketOptions,
     /// The waits before a broken event socket is opened again.
     pub reconnect_backoff: grid_batch_poller::Backoff,
     /// When a batch that no node knows counts as not there.
@@ -281,14 +281,14 @@ fn ledger(layers: &Layers) -> Result<LedgerConfig, ConfigError> {
             .collect(),
         key_file: (!key_file.is_empty()).then(|| key_file.into()),
         http: HttpOptions {
-            connect_limit: layers.read("ledger.connect_limit")?,
-            request_limit: layers.read("ledger.request_limit")?,
+            connect_timeout: layers.read("ledger.connect_limit")?,
+            request_timeout: layers.read("ledger.request_limit")?,
             ..HttpOptions::default()
         },
         event_sockets: if events { size(layers, "ledger.event_sockets")? } else { 0 },
-        socket: SocketOptions {
-            silence_limit: layers.read("ledger.socket_silence")?,
-            ..SocketOptions::default()
+        socket: WebSocketOptions {
+            silence_timeout: layers.read("ledger.socket_silence")?,
+            ..WebSocketOptions::default()
         },
         reconnect_backoff: grid_batch_poller::Backoff {
             first: layers.read("ledger.reconnect_first")?,

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_http::{Answer, HttpClient, HttpError, HttpOptions};
+use grid_batch_http::{HttpClient, HttpError, HttpOptions, HttpResponse};
 use log::warn;
 
 use crate::demo::{DemoError, batches::Batches};
@@ -89,7 +89,7 @@ impl Client {
         while !self.fed.stop.load(Relaxed) {
             let headers = [("content-type", "application/octet-stream")];
             match self.http.post(&url, &headers, body.clone()).await {
-                Ok(Answer { status: 202, .. }) => {
+                Ok(HttpResponse { status: 202, .. }) => {
                     self.fed.accepted.fetch_add(count, Relaxed);
                     return Ok(());
                 }
@@ -103,7 +103,7 @@ impl Client {
     }
 
     /// A client that was not served tries again, until it is.
-    async fn wait_after(&self, answer: Result<Answer, HttpError>) {
+    async fn wait_after(&self, answer: Result<HttpResponse, HttpError>) {
         self.fed.repeated.fetch_add(1, Relaxed);
         let pause = match answer {
             Ok(answer) => answer.retry_after.unwrap_or_default(),

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use grid_batch_http::{Answer, HttpClient, HttpError, HttpOptions, join};
+use grid_batch_http::{HttpClient, HttpError, HttpOptions, HttpResponse, join};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -90,7 +90,7 @@ impl Client {
         Ok(())
     }
 
-    fn post(&self, path: &str, body: &Value) -> Result<Answer, DemoError> {
+    fn post(&self, path: &str, body: &Value) -> Result<HttpResponse, DemoError> {
         let headers = [("content-type", "application/json")];
         let (url, body) = (self.at(path)?, body.to_string());
         self.runtime
@@ -103,7 +103,7 @@ impl Client {
     }
 }
 
-fn expect(answer: Answer, status: u16) -> Result<Value, DemoError> {
+fn expect(answer: HttpResponse, status: u16) -> Result<Value, DemoError> {
     if answer.status != status {
         return Err(DemoError::Refused { status: answer.status, text: answer.text() });
     }

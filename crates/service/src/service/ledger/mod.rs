@@ -98,7 +98,7 @@ pub(super) fn sawtooth(
     let nodes = Nodes::new(config, Vec::new())?;
     let options = SawtoothOptions {
         http: config.http.clone(),
-        sockets: config.socket.clone(),
+        websocket: config.socket.clone(),
         connections: poll.connections,
         ..SawtoothOptions::default()
     };
@@ -120,7 +120,7 @@ pub(super) fn scabbard(
     let nodes = Nodes::new(config, config.services.clone())?;
     let options = ScabbardOptions {
         http: config.http.clone(),
-        socket: config.socket.clone(),
+        websocket: config.socket.clone(),
         connections: poll.connections,
         absent_after: config.absent_after,
         dropped_after: config.dropped_after,

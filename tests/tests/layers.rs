@@ -1,12 +1,12 @@
-//! The house stands as it is drawn: arrows point down only, and core stays light.
+//! Crates depend only on crates of lower layers, and core has few dependencies.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     process::Command,
 };
 
-/// What each room may know, directly. A new room is drawn here first.
-const MAY_KNOW: &[(&str, &[&str])] = &[
+/// The crates of the workspace that each crate may depend on directly. A new crate needs a row.
+const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("grid-batch-core", &[]),
     ("grid-batch-protocol", &["grid-batch-core"]),
     ("grid-batch-support", &["grid-batch-core"]),
@@ -14,9 +14,15 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("grid-batch-store", &["grid-batch-core", "grid-batch-withdrawals"]),
     ("grid-batch-queuer", &["grid-batch-core"]),
     ("grid-batch-submitter", &["grid-batch-core"]),
-    ("grid-batch-http", &["grid-batch-core"]),
-    ("grid-batch-sawtooth", &["grid-batch-core", "grid-batch-http", "grid-batch-protocol"]),
-    ("grid-batch-scabbard", &["grid-batch-core", "grid-batch-http", "grid-batch-protocol"]),
+    ("grid-batch-http", &["grid-batch-core", "grid-batch-support"]),
+    (
+        "grid-batch-sawtooth",
+        &["grid-batch-core", "grid-batch-http", "grid-batch-protocol", "grid-batch-support"],
+    ),
+    (
+        "grid-batch-scabbard",
+        &["grid-batch-core", "grid-batch-http", "grid-batch-protocol", "grid-batch-support"],
+    ),
     ("grid-batch-evm", &["grid-batch-core", "grid-batch-http", "grid-batch-withdrawals"]),
     ("grid-batch-poller", &["grid-batch-core"]),
     (
@@ -48,8 +54,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("grid-batch-tests", &["grid-batch-core", "grid-batch-store"]),
 ];
 
-/// All that core may bring along: nothing that runs, connects or stores.
-const CORE_BRINGS: &[&str] = &[
+/// All that core may depend on, directly or not: nothing that runs, connects or stores.
+const CORE_DEPENDENCIES: &[&str] = &[
     "futures-core",
     "proc-macro2",
     "quote",
@@ -60,35 +66,34 @@ const CORE_BRINGS: &[&str] = &[
 ];
 
 #[test]
-fn arrows_point_down_only() {
-    let may_know: BTreeMap<&str, &[&str]> = MAY_KNOW.iter().copied().collect();
-    for room in rooms() {
-        let allowed = may_know
-            .get(room.as_str())
-            .unwrap_or_else(|| panic!("{room} is not in the drawing: say there what it may know"));
-        for known in dependencies(&room, "1") {
+fn crates_depend_only_on_lower_layers() {
+    let allowed: BTreeMap<&str, &[&str]> = ALLOWED_DEPENDENCIES.iter().copied().collect();
+    for package in workspace_packages() {
+        let allowed = allowed
+            .get(package.as_str())
+            .unwrap_or_else(|| panic!("{package} has no row in ALLOWED_DEPENDENCIES; add one"));
+        for dependency in dependencies(&package, "1") {
             assert!(
-                !known.starts_with("grid-batch") || allowed.contains(&known.as_str()),
-                "{room} must not know {known}"
+                !dependency.starts_with("grid-batch") || allowed.contains(&dependency.as_str()),
+                "{package} must not depend on {dependency}"
             );
         }
     }
 }
 
 #[test]
-fn core_brings_nothing_that_runs_connects_or_stores() {
-    let brought = dependencies("grid-batch-core", "99");
-    let allowed: BTreeSet<String> = CORE_BRINGS.iter().map(ToString::to_string).collect();
-    let beyond: Vec<_> = brought.difference(&allowed).collect();
-    assert!(beyond.is_empty(), "core brings {beyond:?}");
+fn core_depends_only_on_allowed_packages() {
+    let dependencies = dependencies("grid-batch-core", "99");
+    let allowed: BTreeSet<String> = CORE_DEPENDENCIES.iter().map(ToString::to_string).collect();
+    let unexpected: Vec<_> = dependencies.difference(&allowed).collect();
+    assert!(unexpected.is_empty(), "core must not depend on {unexpected:?}");
 }
 
-/// The packages of the workspace.
-fn rooms() -> BTreeSet<String> {
+fn workspace_packages() -> BTreeSet<String> {
     cargo(&["tree", "--workspace", "--depth", "0", "--prefix", "none"])
 }
 
-/// The packages that one depends on for what it ships, down to this depth.
+/// The names of a package's normal dependencies, down to this depth.
 fn dependencies(package: &str, depth: &str) -> BTreeSet<String> {
     let mut names =
         cargo(&["tree", "-p", package, "-e", "normal", "--depth", depth, "--prefix", "none"]);
@@ -96,7 +101,7 @@ fn dependencies(package: &str, depth: &str) -> BTreeSet<String> {
     names
 }
 
-/// The first word of each line that cargo prints.
+/// The first word of each line of cargo's output.
 fn cargo(arguments: &[&str]) -> BTreeSet<String> {
     let output = Command::new(env!("CARGO"))
         .args(arguments)
