@@ -11,8 +11,8 @@ impl Store {
     ) -> Result<Option<SignedTransaction>, StoreError> {
         self.pools.write()?.transaction(|connection| {
             let Some(numbered) = self.lock_turn(connection, turn)? else { return Ok(None) };
-            let Some(open) = numbered.payment.open else { return Ok(None) };
-            if open.nonce != signed.nonce || open.spent.is_some() {
+            let Some(open) = numbered.payment.nonce else { return Ok(None) };
+            if open.nonce != signed.nonce || open.outcome.is_some() {
                 return Ok(None);
             }
             let position = open.transactions.len();

@@ -2,7 +2,7 @@ use std::slice;
 
 use diesel::{QueryableByName, sql_types::Bool};
 use grid_batch_core::{BatchResult, ServiceId};
-use grid_batch_withdrawals::{BatchAttempt, Sign, SignedTransaction};
+use grid_batch_withdrawals::{BatchAttempt, SignFn, SignedTransaction};
 
 use super::{
     best_paid::{MAY_PAY, WITH_PRESENT_BATCH},
@@ -18,13 +18,13 @@ impl Store {
         &self,
         turn: &BatchAttempt,
         nonce: u64,
-        sign: &mut Sign<'_>,
+        sign: &mut SignFn<'_>,
     ) -> BatchResult<Option<SignedTransaction>> {
         let service_id = &turn.service_id;
         let number = stored("nonce", nonce).map_err(StoreError::from)?;
         self.pools.write()?.transaction(|connection| {
             let Some(numbered) = self.lock_turn(connection, turn)? else { return Ok(None) };
-            if numbered.payment.open.is_none_or(|open| open.nonce <= nonce) {
+            if numbered.payment.nonce.is_none_or(|open| open.nonce <= nonce) {
                 return Ok(None);
             }
             match self.may_pay_with(connection, service_id, number)? {
@@ -37,7 +37,7 @@ impl Store {
             let kept = kept.remove(&key).unwrap_or_default();
             let position = kept.len();
             let filler = signed_with(nonce, sign)?;
-            if !filler.cancels {
+            if !filler.is_filler {
                 return Err(StoreError::from(SigningError::NoFiller { nonce }).into());
             }
             if let Some(same) = kept.into_iter().find(|kept| kept.signed == filler) {

@@ -3,7 +3,7 @@ use diesel::{
     sql_types::{BigInt, Nullable},
 };
 use grid_batch_core::{BatchResult, ServiceId};
-use grid_batch_withdrawals::{BatchAttempt, NewSignedTransaction, Sign, SignedTransaction};
+use grid_batch_withdrawals::{BatchAttempt, NewSignedTransaction, SignFn, SignedTransaction};
 
 use super::{
     error::{SigningError, stored},
@@ -18,12 +18,12 @@ impl Store {
         &self,
         turn: &BatchAttempt,
         at_least: u64,
-        sign: &mut Sign<'_>,
+        sign: &mut SignFn<'_>,
     ) -> BatchResult<Option<SignedTransaction>> {
         self.pools.write()?.transaction(|connection| {
             let Some(numbered) = self.lock_turn(connection, turn)? else { return Ok(None) };
             let payment = &numbered.payment;
-            if payment.cancelled || payment.open.as_ref().is_some_and(may_be_paid) {
+            if payment.cancel_requested || payment.nonce.as_ref().is_some_and(may_be_paid) {
                 return Ok(None);
             }
             let next = self.next_nonce_of(connection, &turn.service_id)?;
@@ -86,7 +86,7 @@ impl Store {
 }
 
 /// What is signed with this nonce, and no other.
-pub(super) fn signed_with(nonce: u64, sign: &mut Sign<'_>) -> BatchResult<NewSignedTransaction> {
+pub(super) fn signed_with(nonce: u64, sign: &mut SignFn<'_>) -> BatchResult<NewSignedTransaction> {
     let signed = sign(nonce)?;
     if signed.nonce != nonce {
         let error = SigningError::OtherNonce { given: signed.nonce, taken: nonce };

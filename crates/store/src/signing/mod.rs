@@ -17,7 +17,7 @@ pub use error::SigningError;
 
 use grid_batch_core::{BatchResult, HeaderId, ServiceId};
 use grid_batch_withdrawals::{
-    BatchAttempt, NewSignedTransaction, NonceOutcome, Payment, Sign, SignedTransaction,
+    BatchAttempt, NewSignedTransaction, NonceOutcome, Payment, SignFn, SignedTransaction,
     SigningStore,
 };
 
@@ -32,7 +32,7 @@ impl SigningStore for Store {
         &self,
         turn: &BatchAttempt,
         at_least: u64,
-        sign: &mut Sign<'_>,
+        sign: &mut SignFn<'_>,
     ) -> BatchResult<Option<SignedTransaction>> {
         self.take_nonce(turn, at_least, sign)
     }
@@ -49,7 +49,7 @@ impl SigningStore for Store {
         &self,
         turn: &BatchAttempt,
         nonce: u64,
-        sign: &mut Sign<'_>,
+        sign: &mut SignFn<'_>,
     ) -> BatchResult<Option<SignedTransaction>> {
         self.fill_nonce(turn, nonce, sign)
     }

@@ -49,7 +49,7 @@ impl Store {
         };
         let mut signed = self.signed_with(connection, nonce.key().as_slice())?;
         let generation = withdrawal.generation()?;
-        let cancelled = withdrawal.cancelled_at().is_some();
+        let cancel_requested = withdrawal.cancelled_at().is_some();
         let withdrawal_seq = withdrawal.withdrawal_seq;
         let withdrawal = withdrawal.into_withdrawal()?;
         let latest = nonce.into_nonce(&mut signed)?;
@@ -59,8 +59,8 @@ impl Store {
             pool: withdrawal.pool,
             beneficiary: withdrawal.beneficiary,
             amount: withdrawal.amount,
-            cancelled,
-            open: latest.filter(|nonce| counts(nonce, generation)),
+            cancel_requested,
+            nonce: latest.filter(|nonce| counts(nonce, generation)),
         };
         Ok(Some(NumberedPayment { withdrawal_seq, payment }))
     }
@@ -73,7 +73,7 @@ fn counts(nonce: &AssignedNonce, generation: u32) -> bool {
 
 /// The withdrawal is, or may still be, paid with this nonce.
 pub(super) fn may_be_paid(nonce: &AssignedNonce) -> bool {
-    matches!(nonce.spent, None | Some(NonceOutcome::Withdrawn { .. }))
+    matches!(nonce.outcome, None | Some(NonceOutcome::Withdrawn { .. }))
 }
 
 #[derive(QueryableByName)]

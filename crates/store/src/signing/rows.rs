@@ -52,10 +52,10 @@ impl NonceRow {
         Ok(Some(AssignedNonce {
             nonce: whole(key.1)?,
             generation: u32::try_from(generation).map_err(StoreError::corrupt)?,
-            taken_at,
+            assigned_at: taken_at,
             note: self.note,
-            used_by: self.used_by.map(hash).transpose()?,
-            spent: self.spent.read()?,
+            foreign_hash: self.used_by.map(hash).transpose()?,
+            outcome: self.spent.read()?,
             transactions: signed.remove(&key).unwrap_or_default(),
         }))
     }

@@ -78,7 +78,7 @@ impl Store {
                     .bytes("bytes", [&signed.bytes[..]])
                     .long("max_fee", [stored("fee", signed.max_fee)?])
                     .long("tip", [stored("tip", signed.tip)?])
-                    .bool("cancels", [signed.cancels])
+                    .bool("cancels", [signed.is_filler])
                     .long("signed_at", [signed_at.as_micros()]),
             );
         connection.execute(&statement)?;
@@ -120,7 +120,7 @@ impl SignedRow {
                 bytes: self.bytes,
                 max_fee: whole(self.max_fee)?.into(),
                 tip: whole(self.tip)?.into(),
-                cancels: self.cancels,
+                is_filler: self.cancels,
             },
             signed_at: Timestamp::from_micros(self.signed_at),
             sent_at: time(self.sent_at),

@@ -33,7 +33,7 @@ fn what_became_of_a_nonce_is_written_once_and_for_good(db: &Database) {
         for second in &all {
             let done = store.close_nonce(&service(ACCOUNT), nonce, second);
             assert_eq!(done.is_ok(), first == second, "{first:?}, then {second:?}");
-            assert_eq!(store.told(1).nonce.unwrap().spent.as_ref(), Some(first));
+            assert_eq!(store.told(1).nonce.unwrap().outcome.as_ref(), Some(first));
         }
     }
     let store = db.open();
