@@ -5,50 +5,49 @@ use grid_batch_core::{BatchResult, ServiceId};
 use grid_batch_withdrawals::{BatchAttempt, SignFn, SignedTransaction};
 
 use super::{
-    best_paid::{MAY_PAY, WITH_PRESENT_BATCH},
-    error::{SigningError, stored},
-    first::signed_with,
+    assign_nonce::sign_with,
+    error::{SigningError, to_stored},
+    transactions_from::{MAY_PAY, WITH_CURRENT_BATCH},
 };
 use crate::{Store, StoreError, connection::Connection};
 
 impl Store {
-    /// Keeps a transaction that only uses up a nonce before the one that a withdrawal has, so that
-    /// this is not waited for in vain.
+    /// Stores a filler for a nonce below the withdrawal's own, which cannot be mined before it.
     pub(super) fn fill_nonce(
         &self,
-        turn: &BatchAttempt,
+        attempt: &BatchAttempt,
         nonce: u64,
         sign: &mut SignFn<'_>,
     ) -> BatchResult<Option<SignedTransaction>> {
-        let service_id = &turn.service_id;
-        let number = stored("nonce", nonce).map_err(StoreError::from)?;
+        let service_id = &attempt.service_id;
+        let number = to_stored("nonce", nonce).map_err(StoreError::from)?;
         self.pools.write()?.transaction(|connection| {
-            let Some(numbered) = self.lock_turn(connection, turn)? else { return Ok(None) };
-            if numbered.payment.nonce.is_none_or(|open| open.nonce <= nonce) {
+            let Some(found) = self.lock_for_signing(connection, attempt)? else { return Ok(None) };
+            if found.payment.nonce.is_none_or(|assigned| assigned.nonce <= nonce) {
                 return Ok(None);
             }
-            match self.may_pay_with(connection, service_id, number)? {
+            match self.may_pay(connection, service_id, number)? {
                 Some(true) => return Ok(None),
                 Some(false) => {}
                 None => self.insert_nonce(connection, service_id, nonce, None)?,
             }
             let key = (service_id.as_str().to_owned(), number);
-            let mut kept = self.signed_with(connection, slice::from_ref(&key))?;
-            let kept = kept.remove(&key).unwrap_or_default();
-            let position = kept.len();
-            let filler = signed_with(nonce, sign)?;
+            let mut stored = self.load_transactions(connection, slice::from_ref(&key))?;
+            let stored = stored.remove(&key).unwrap_or_default();
+            let position = stored.len();
+            let filler = sign_with(nonce, sign)?;
             if !filler.is_filler {
-                return Err(StoreError::from(SigningError::NoFiller { nonce }).into());
+                return Err(StoreError::from(SigningError::NotAFiller { nonce }).into());
             }
-            if let Some(same) = kept.into_iter().find(|kept| kept.signed == filler) {
+            if let Some(same) = stored.into_iter().find(|stored| stored.signed == filler) {
                 return Ok(Some(same));
             }
-            Ok(Some(self.insert_signed(connection, service_id, filler, position)?))
+            Ok(Some(self.insert_transaction(connection, service_id, filler, position)?))
         })
     }
 
-    /// Whether a payment may be made with this nonce; `None`: it was never taken.
-    fn may_pay_with(
+    /// Whether a payment was, or may still be, made with this nonce; `None` if it was never assigned.
+    fn may_pay(
         &self,
         connection: &mut Connection,
         service_id: &ServiceId,
@@ -56,9 +55,9 @@ impl Store {
     ) -> Result<Option<bool>, StoreError> {
         let statement = self
             .statement(format!(
-                "-- may_pay_with
+                "-- may_pay
                  select {MAY_PAY} as may_pay
-                 from account_nonces n {WITH_PRESENT_BATCH}
+                 from account_nonces n {WITH_CURRENT_BATCH}
                  where n.service_id = ? and n.nonce = ?"
             ))
             .text(service_id.as_str())
