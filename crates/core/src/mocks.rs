@@ -3,18 +3,20 @@
 //! Mocks that carry a scope work for any [`ScopeId`].
 #![expect(missing_docs, reason = "each mock and its methods are described by the trait it mocks")]
 
+use std::time::Duration;
+
 use futures_core::future::BoxFuture;
 use mockall::mock;
 
 use crate::{
     AddOutcome, BatchConflict, BatchDetails, BatchFilter, BatchId, BatchQueryStore, BatchResult,
-    BatchStatus, BatchStatusReader, BatchUpdater, ClaimKeeper, Clock, Evidence, EvidenceReader,
-    GroupObserver, HeaderId, IntakeStore, InternalError, LedgerEventStream, LedgerEvents, NewBatch,
-    PageCursor, PendingBatchStore, PollPace, Resolution, RoundStore, RunnableSubmitter,
-    RunningSubmitter, ScopeId, ServiceId, ShutdownHandle, StatusReport, StatusUrlResolver,
-    StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome, SubmissionSender,
-    SubmitterObserver, TakenBatch, Takeover, Timestamp, UnresolvedBatch, UnresolvedBatchStore,
-    UrlResolver,
+    BatchStatus, BatchStatusReader, BatchUpdater, ClaimKeeper, Clock, EventSubscriptions, Evidence,
+    EvidenceReader, GroupObserver, HeaderId, IntakeStore, InternalError, LedgerEventStream,
+    LedgerEvents, NewBatch, PageCursor, PendingBatchStore, PollPace, PollTriggers, Resolution,
+    RoundStore, RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId, ShutdownHandle,
+    StatusReport, StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome,
+    SubmissionSender, SubmitterObserver, TakenBatch, Takeover, Timestamp, UnresolvedBatch,
+    UnresolvedBatchStore, UrlResolver, WakeUps,
 };
 
 mock! {
@@ -185,6 +187,29 @@ mock! {
         fn take_services(&self, services: &[ServiceId]) -> BatchResult<Takeover>;
         fn recover(&self, taken_by: Timestamp) -> BatchResult<usize>;
         fn release(&self) -> BatchResult<usize>;
+    }
+}
+
+mock! {
+    pub WakeUps {}
+    impl WakeUps for WakeUps {
+        fn wake(&self, service_id: &ServiceId);
+        fn wake_after(&self, service_id: &ServiceId, delay: Duration);
+    }
+}
+
+mock! {
+    pub PollTriggers {}
+    impl PollTriggers for PollTriggers {
+        fn trigger(&self, service_id: &ServiceId);
+        fn submitted(&self, service_id: &ServiceId);
+    }
+}
+
+mock! {
+    pub EventSubscriptions {}
+    impl EventSubscriptions for EventSubscriptions {
+        fn follow(&self, service_id: &ServiceId);
     }
 }
 

@@ -3,6 +3,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use grid_batch_core::{PollTriggers, ServiceId};
 use tokio::sync::Notify;
 
 /// Asks a polling monitor to poll a service at once, however recently it did.
@@ -104,6 +105,16 @@ impl PollTrigger {
 
     fn marks(&self) -> MutexGuard<'_, Marks> {
         self.0.marks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PollTriggers for PollTrigger {
+    fn trigger(&self, service_id: &ServiceId) {
+        Self::trigger(self, service_id.as_str());
+    }
+
+    fn submitted(&self, service_id: &ServiceId) {
+        Self::submitted(self, service_id.as_str());
     }
 }
 

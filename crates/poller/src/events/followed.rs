@@ -4,6 +4,7 @@ use std::{
     time::Duration,
 };
 
+use grid_batch_core::{EventSubscriptions, ServiceId};
 use log::debug;
 use tokio::{sync::Notify, time::Instant};
 
@@ -51,6 +52,12 @@ impl Following {
     /// Another for each service.
     pub(crate) fn number(&self) -> u64 {
         self.number
+    }
+}
+
+impl EventSubscriptions for EventFollower {
+    fn follow(&self, service_id: &ServiceId) {
+        Self::follow(self, service_id.as_str());
     }
 }
 
