@@ -64,8 +64,8 @@ mock! {
     }
 }
 
-// `mockall` has no expectations for methods whose answer borrows from their arguments: those of them
-// expect the same call with an answer of its own, and lend it to the trait.
+// `mockall` cannot set expectations on methods whose result borrows from their arguments. These mocks
+// have a method of the same name with a `'static` result, and the trait's method calls it.
 mock! {
     pub BatchStatusReader {
         pub fn get_batch_statuses(
@@ -95,16 +95,16 @@ impl BatchStatusReader for MockBatchStatusReader {
 
 mock! {
     pub EvidenceReader {
-        pub fn find_evidence(&self, doubt: &UnresolvedBatch) -> BoxFuture<'static, BatchResult<Evidence>>;
+        pub fn find_evidence(&self, batch: &UnresolvedBatch) -> BoxFuture<'static, BatchResult<Evidence>>;
     }
 }
 
 impl EvidenceReader for MockEvidenceReader {
     fn find_evidence<'a>(
         &'a self,
-        doubt: &'a UnresolvedBatch,
+        batch: &'a UnresolvedBatch,
     ) -> BoxFuture<'a, BatchResult<Evidence>> {
-        Self::find_evidence(self, doubt)
+        Self::find_evidence(self, batch)
     }
 }
 
@@ -290,7 +290,7 @@ mod tests {
     use crate::{GlobalScopeId, LedgerStatus};
 
     #[test]
-    fn a_reader_answers_what_it_is_told_to() {
+    fn mocked_reader_returns_the_expected_answer() {
         let report = StatusReport {
             batch_id: "b".to_owned(),
             status: LedgerStatus::Valid,
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_submitter_runs_and_stops_and_runs() {
+    fn mocked_submitter_runs_and_stops() {
         let mut runnable = MockRunnableSubmitter::<GlobalScopeId>::new();
         runnable.expect_run().return_once(|| {
             let mut running = MockRunningSubmitter::new();

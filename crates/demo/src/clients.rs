@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_http::{Answer, HttpClient, HttpError, HttpOptions};
+use grid_batch_http::{HttpClient, HttpError, HttpOptions, HttpResponse};
 use log::warn;
 
 use crate::{DemoError, batches::DemoBatches};
@@ -84,7 +84,7 @@ impl Client {
         while !self.counts.stop.load(Relaxed) {
             let headers = [("content-type", "application/octet-stream")];
             match self.http.post(&url, &headers, body.clone()).await {
-                Ok(Answer { status: 202, .. }) => {
+                Ok(HttpResponse { status: 202, .. }) => {
                     self.counts.accepted.fetch_add(count, Relaxed);
                     return Ok(());
                 }
@@ -100,7 +100,7 @@ impl Client {
         Ok(())
     }
 
-    async fn pause_after(&self, answer: Result<Answer, HttpError>) {
+    async fn pause_after(&self, answer: Result<HttpResponse, HttpError>) {
         self.counts.repeated.fetch_add(1, Relaxed);
         let pause = match answer {
             Ok(answer) => answer.retry_after.unwrap_or_default(),

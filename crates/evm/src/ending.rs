@@ -13,7 +13,7 @@ use crate::{
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Ending {
     /// `None`: the pool did not say, and a person is to find out.
-    pub(crate) spent: Option<NonceOutcome>,
+    pub(crate) outcome: Option<NonceOutcome>,
     /// The same for people.
     pub(crate) note: String,
 }
@@ -26,7 +26,7 @@ impl Ending {
         proposal: &Proposal,
     ) -> Result<Self, NodeError> {
         let block = mined.receipt.block.number;
-        if mined.transaction.signed.cancels {
+        if mined.transaction.signed.is_filler {
             return Ok(Self::cancelled(block));
         }
         if !mined.receipt.status {
@@ -37,23 +37,23 @@ impl Ending {
 
     fn cancelled(block: u64) -> Self {
         let note = format!("cancelled in block {block}, before the pool was asked");
-        Self { spent: Some(NonceOutcome::Cancelled), note }
+        Self { outcome: Some(NonceOutcome::Cancelled), note }
     }
 
     fn reverted(block: u64, reason: &str) -> Self {
         let note = format!("the pool refused the withdrawal in block {block}: {reason}");
-        Self { spent: Some(NonceOutcome::Reverted), note }
+        Self { outcome: Some(NonceOutcome::Reverted), note }
     }
 
     fn mined(block: u64, id: Option<U256>) -> Self {
         let Some(id) = id else {
             let note =
                 format!("mined in block {block}, but the pool did not say WithdrawPollCreated");
-            return Self { spent: None, note };
+            return Self { outcome: None, note };
         };
         let withdrawal_id = id.to_string();
         let note = format!("withdrawn in block {block}, as {withdrawal_id}");
-        Self { spent: Some(NonceOutcome::Withdrawn { withdrawal_id }), note }
+        Self { outcome: Some(NonceOutcome::Withdrawn { withdrawal_id }), note }
     }
 }
 

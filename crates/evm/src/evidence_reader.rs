@@ -22,9 +22,9 @@ impl EvmEvidenceReader {
         let payment = self.0.records.payment(&doubt.service_id, doubt.batch_id).await?;
         // What is no withdrawal, the sender rejects.
         let Some(payment) = payment else { return Ok(Evidence::Repeatable) };
-        let Some(open) = &payment.open else { return Ok(Evidence::Repeatable) };
-        if let Some(spent) = &open.spent {
-            return Ok(evidence_of(spent));
+        let Some(open) = &payment.nonce else { return Ok(Evidence::Repeatable) };
+        if let Some(outcome) = &open.outcome {
+            return Ok(evidence_of(outcome));
         }
         let nodes = self.0.nodes_of(&self.0.asking, &doubt.service_id, &doubt.batch_id)?;
         let seen = look(&nodes, &self.0, scope.address(), open).await?;
@@ -75,12 +75,13 @@ impl EvmEvidenceReader {
 }
 
 fn is_to_cancel(payment: &Payment, open: &AssignedNonce) -> bool {
-    payment.cancelled && !open.transactions.iter().any(|transaction| transaction.signed.cancels)
+    payment.cancel_requested
+        && !open.transactions.iter().any(|transaction| transaction.signed.is_filler)
 }
 
 /// What is known for good. All but a commit is read as a status; it only must not be sent again.
-fn evidence_of(spent: &NonceOutcome) -> Evidence {
-    match spent {
+fn evidence_of(outcome: &NonceOutcome) -> Evidence {
+    match outcome {
         NonceOutcome::Withdrawn { .. } => Evidence::Committed,
         NonceOutcome::Reverted | NonceOutcome::Cancelled => Evidence::Present,
         NonceOutcome::UsedElsewhere => Evidence::Repeatable,

@@ -16,8 +16,8 @@ pub(crate) async fn is_lost(
     admin: Address,
     open: &AssignedNonce,
 ) -> Result<bool, NodeError> {
-    let Some(used_by) = open.used_by.map(B256::from) else { return Ok(false) };
-    let find = |node| final_use_at(node, shared, admin, open.nonce, used_by);
+    let Some(foreign_hash) = open.foreign_hash.map(B256::from) else { return Ok(false) };
+    let find = |node| final_use_at(node, shared, admin, open.nonce, foreign_hash);
     Ok(first_found(nodes, find).await?.is_some())
 }
 

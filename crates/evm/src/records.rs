@@ -106,10 +106,10 @@ impl Records {
         &self,
         service_id: &ServiceId,
         nonce: u64,
-        spent: NonceOutcome,
+        outcome: NonceOutcome,
     ) -> BatchResult<()> {
         let service_id = service_id.clone();
-        self.with(move |store| store.close_nonce(&service_id, nonce, &spent)).await
+        self.with(move |store| store.close_nonce(&service_id, nonce, &outcome)).await
     }
 }
 

@@ -26,8 +26,8 @@ impl Said {
         })
     }
 
-    pub(crate) fn of(spent: &NonceOutcome, note: Option<String>) -> Self {
-        match spent {
+    pub(crate) fn of(outcome: &NonceOutcome, note: Option<String>) -> Self {
+        match outcome {
             NonceOutcome::Withdrawn { .. } => Self::just(LedgerStatus::Committed),
             NonceOutcome::Reverted | NonceOutcome::Cancelled => {
                 Self { status: LedgerStatus::Invalid, reason: note }

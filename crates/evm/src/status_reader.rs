@@ -36,9 +36,9 @@ impl EvmStatusReader {
     async fn ask(&self, scope: &AccountScopeId, batch_id: HeaderId) -> BatchResult<Said> {
         let payment = self.0.records.payment(scope.service_id(), batch_id).await?;
         let Some(payment) = payment else { return Ok(Said::nothing()) };
-        let Some(open) = &payment.open else { return Ok(Said::nothing()) };
-        if let Some(spent) = &open.spent {
-            return Ok(Said::of(spent, open.note.clone()));
+        let Some(open) = &payment.nonce else { return Ok(Said::nothing()) };
+        if let Some(outcome) = &open.outcome {
+            return Ok(Said::of(outcome, open.note.clone()));
         }
         let nodes = self.0.nodes_of(&self.0.asking, scope.service_id(), &batch_id)?;
         let Seen { node, sighting, is_final } =
@@ -78,7 +78,7 @@ impl EvmStatusReader {
         }
         let note =
             format!("nonce {nonce} of {admin} was used by {hash}, which was not signed here");
-        if open.used_by != Some(hash.into()) {
+        if open.foreign_hash != Some(hash.into()) {
             warn!(service:% = scope, note = note.as_str(); "somebody else uses the gas admin's key");
             self.0.records.record_foreign_use(scope.service_id(), nonce, hash.into()).await?;
         }
@@ -105,15 +105,15 @@ impl EvmStatusReader {
         &self,
         scope: &AccountScopeId,
         open: &AssignedNonce,
-        Ending { spent, note }: Ending,
+        Ending { outcome, note }: Ending,
     ) -> BatchResult<Said> {
         let records = &self.0.records;
         records.note(scope.service_id(), open.nonce, Some(note.clone())).await?;
         // A person is to look.
-        let Some(spent) = spent else { return Ok(Said::just(LedgerStatus::Valid)) };
-        records.close_nonce(scope.service_id(), open.nonce, spent.clone()).await?;
+        let Some(outcome) = outcome else { return Ok(Said::just(LedgerStatus::Valid)) };
+        records.close_nonce(scope.service_id(), open.nonce, outcome.clone()).await?;
         info!(service:% = scope, nonce = open.nonce, end = note.as_str(); "a withdrawal has ended");
-        Ok(Said::of(&spent, Some(note)))
+        Ok(Said::of(&outcome, Some(note)))
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn resign(
     earlier: &NewSignedTransaction,
     bid: &Bid,
 ) -> Result<NewSignedTransaction, TransactionError> {
-    Ok(signed(key, &draft_of(earlier)?, bid, earlier.cancels))
+    Ok(signed(key, &draft_of(earlier)?, bid, earlier.is_filler))
 }
 
 /// Signs one that only uses up the nonce of an earlier one: it sends nothing to its own account.
@@ -68,7 +68,7 @@ pub(crate) fn gas_limit(earlier: &NewSignedTransaction) -> Result<u64, Transacti
     Ok(draft_of(earlier)?.gas_limit)
 }
 
-fn signed(key: &GasAdminKey, draft: &Draft, bid: &Bid, cancels: bool) -> NewSignedTransaction {
+fn signed(key: &GasAdminKey, draft: &Draft, bid: &Bid, is_filler: bool) -> NewSignedTransaction {
     let transaction = priced(draft, bid);
     let signature = key.sign(transaction.signature_hash());
     let envelope = TxEnvelope::from(transaction.into_signed(signature));
@@ -78,7 +78,7 @@ fn signed(key: &GasAdminKey, draft: &Draft, bid: &Bid, cancels: bool) -> NewSign
         bytes: envelope.encoded_2718(),
         max_fee: bid.max_fee,
         tip: bid.tip,
-        cancels,
+        is_filler,
     }
 }
 
@@ -172,7 +172,7 @@ mod tests {
             let signed = sign(&key(), &draft, &bid);
             assert_is_signed_and_pays(&signed, bid);
             prop_assert_eq!(draft_of(&signed).unwrap(), draft.clone());
-            prop_assert!(!signed.cancels);
+            prop_assert!(!signed.is_filler);
             prop_assert_eq!(sign(&key(), &draft, &bid), signed);
         }
 
@@ -194,7 +194,7 @@ mod tests {
             assert_is_signed_and_pays(&cancelling, second);
             let to_itself = Draft { to: key().address(), data: Bytes::new(), ..draft };
             prop_assert_eq!(draft_of(&cancelling).unwrap(), to_itself);
-            prop_assert!(cancelling.cancels && resign(&key(), &cancelling, &first).unwrap().cancels);
+            prop_assert!(cancelling.is_filler && resign(&key(), &cancelling, &first).unwrap().is_filler);
         }
 
         #[test]

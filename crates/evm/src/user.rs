@@ -28,7 +28,7 @@ async fn user_at(
     open: &AssignedNonce,
 ) -> Result<Option<B256>, NodeError> {
     check_chain(node, shared).await?;
-    if let Some(hash) = open.used_by.map(B256::from)
+    if let Some(hash) = open.foreign_hash.map(B256::from)
         && node.transaction(hash).await?.is_some_and(|it| it.block.is_some())
     {
         return Ok(Some(hash));

@@ -1,6 +1,7 @@
 use grid_batch_core::{HeaderId, ServiceScopeId};
 use grid_batch_http::{
-    Answer, HttpClient, HttpError, HttpOptions, SocketOptions, TextFrames, join, open_socket,
+    HttpClient, HttpError, HttpOptions, HttpResponse, TextFrames, WebSocketOptions, join,
+    open_websocket,
 };
 use grid_batch_protocol::CylinderToken;
 
@@ -10,7 +11,7 @@ pub(crate) struct Caller {
     /// must not leave a batch in doubt.
     sending: HttpClient,
     asking: HttpClient,
-    socket: SocketOptions,
+    socket: WebSocketOptions,
     authorization: String,
 }
 
@@ -18,7 +19,7 @@ impl Caller {
     pub(crate) fn new(
         token: &CylinderToken,
         http: &HttpOptions,
-        socket: SocketOptions,
+        socket: WebSocketOptions,
     ) -> Result<Self, HttpError> {
         let authorization = format!("Bearer Cylinder:{}", token.as_str());
         let [sending, asking] = [HttpClient::new(http)?, HttpClient::new(http)?];
@@ -30,7 +31,7 @@ impl Caller {
         node: &str,
         scope: &ServiceScopeId,
         list: Vec<u8>,
-    ) -> Result<Answer, HttpError> {
+    ) -> Result<HttpResponse, HttpError> {
         let url = join(node, &path(scope, "batches"))?;
         self.sending.post(&url, &self.headers(), list).await
     }
@@ -41,7 +42,7 @@ impl Caller {
         node: &str,
         scope: &ServiceScopeId,
         ids: &[&str],
-    ) -> Result<Answer, HttpError> {
+    ) -> Result<HttpResponse, HttpError> {
         let question = format!("batch_statuses?ids={}", ids.join(","));
         let url = join(node, &path(scope, &question))?;
         self.asking.get(&url, &self.headers()).await
@@ -58,7 +59,7 @@ impl Caller {
             None => "ws/subscribe".to_owned(),
         };
         let url = join(node, &path(scope, &end))?;
-        open_socket(&url, &self.headers(), &[], &self.socket).await
+        open_websocket(&url, &self.headers(), &[], &self.socket).await
     }
 
     fn headers(&self) -> [(&str, &str); 1] {

@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{Clock, SystemClock};
-use grid_batch_http::{HttpError, HttpOptions, SocketOptions};
+use grid_batch_http::{HttpError, HttpOptions, WebSocketOptions};
 use thiserror::Error;
 
 /// How nodes are spoken to, and when they are believed.
@@ -10,7 +10,7 @@ pub struct ScabbardOptions {
     /// How requests are made. Their limit is to be shorter than the submitter's for one sending.
     pub http: HttpOptions,
     /// How event sockets are held open. A node pings every 30 seconds.
-    pub socket: SocketOptions,
+    pub websocket: WebSocketOptions,
     /// How many questions for statuses may be under way at once. A node has as many threads for
     /// requests as it has cores.
     pub connections: usize,
@@ -26,10 +26,10 @@ pub struct ScabbardOptions {
 
 impl Default for ScabbardOptions {
     fn default() -> Self {
-        let silence_limit = Duration::from_secs(45);
+        let silence_timeout = Duration::from_secs(45);
         Self {
             http: HttpOptions::default(),
-            socket: SocketOptions { silence_limit, ..SocketOptions::default() },
+            websocket: WebSocketOptions { silence_timeout, ..WebSocketOptions::default() },
             connections: 8,
             absent_after: Duration::from_secs(60),
             dropped_after: Duration::from_secs(90),
@@ -64,7 +64,7 @@ impl ScabbardOptions {
         if self.connections == 0 {
             return Err(ScabbardError::NoConnections);
         }
-        let silence = self.socket.silence_limit;
+        let silence = self.websocket.silence_timeout;
         let durations =
             [("absent_after", self.absent_after), ("dropped_after", self.dropped_after)];
         match durations.into_iter().find(|(_, value)| *value <= silence) {
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn options_that_would_prove_too_much_are_refused() {
-        let silence = ScabbardOptions::default().socket.silence_limit;
+        let silence = ScabbardOptions::default().websocket.silence_timeout;
         let none = ScabbardOptions { connections: 0, ..ScabbardOptions::default() };
         let absent = ScabbardOptions { absent_after: silence, ..ScabbardOptions::default() };
         let dropped = ScabbardOptions { dropped_after: silence, ..ScabbardOptions::default() };

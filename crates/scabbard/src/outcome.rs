@@ -1,7 +1,7 @@
 use std::ops::RangeInclusive;
 
 use grid_batch_core::Outcome;
-use grid_batch_http::{Answer, HttpError};
+use grid_batch_http::{HttpError, HttpResponse};
 
 use crate::words::message_of;
 
@@ -73,12 +73,12 @@ const fn rule(sign: Sign, outcome: Outcome, why: &'static str) -> Rule {
 }
 
 /// The rule that says what a POST with this answer comes to.
-pub(crate) fn rule_of(answer: &Result<Answer, HttpError>) -> &'static Rule {
+pub(crate) fn rule_of(answer: &Result<HttpResponse, HttpError>) -> &'static Rule {
     RULES.iter().find(|rule| rule.sign.fits(answer)).unwrap_or(&OTHERWISE)
 }
 
 impl Sign {
-    fn fits(&self, answer: &Result<Answer, HttpError>) -> bool {
+    fn fits(&self, answer: &Result<HttpResponse, HttpError>) -> bool {
         match (self, answer) {
             (Self::Status(range), Ok(answer)) => range.contains(&answer.status),
             (Self::Says(status, beginning), Ok(answer)) => {
@@ -86,7 +86,7 @@ impl Sign {
                     && message_of(answer).is_some_and(|message| message.starts_with(beginning))
             }
             (Self::NotSent, Err(HttpError::NotSent(_)))
-            | (Self::Unwritable, Err(HttpError::Request(_) | HttpError::Client(_)))
+            | (Self::Unwritable, Err(HttpError::InvalidRequest(_) | HttpError::Client(_)))
             | (Self::Anything, _) => true,
             _ => false,
         }
@@ -134,7 +134,7 @@ mod tests {
     fn every_status_and_error_has_its_outcome() {
         use Outcome::{Accepted, Ambiguous, Busy, NotSent, Refused, Rejected};
         let status = |status, body: &str| {
-            rule_of(&Ok(Answer { status, retry_after: None, body: Ok(body.into()) })).outcome
+            rule_of(&Ok(HttpResponse { status, retry_after: None, body: Ok(body.into()) })).outcome
         };
         for (expected, statuses) in [
             (Accepted, &[200, 202][..]),
@@ -162,11 +162,11 @@ mod tests {
         let text = || "text".to_owned();
         for (expected, error) in [
             (NotSent, HttpError::NotSent(text())),
-            (Refused, HttpError::Request(text())),
+            (Refused, HttpError::InvalidRequest(text())),
             (Refused, HttpError::Client(text())),
-            (Ambiguous, HttpError::NoAnswer(text())),
+            (Ambiguous, HttpError::NoResponse(text())),
             (Ambiguous, HttpError::TooLong { limit: 1 }),
-            (Ambiguous, HttpError::Socket(text())),
+            (Ambiguous, HttpError::InvalidData(text())),
             (Ambiguous, HttpError::Refused { status: 401 }),
         ] {
             assert_eq!(rule_of(&Err(error.clone())).outcome, expected, "{error}");
@@ -178,8 +178,8 @@ mod tests {
         for (status, expected) in
             [(202, Outcome::Accepted), (400, Outcome::Refused), (429, Outcome::Busy)]
         {
-            let body = Err(HttpError::NoAnswer("half of it".to_owned()));
-            let answer = Answer { status, retry_after: None, body };
+            let body = Err(HttpError::NoResponse("half of it".to_owned()));
+            let answer = HttpResponse { status, retry_after: None, body };
             assert_eq!(rule_of(&Ok(answer)).outcome, expected);
         }
     }

@@ -1,7 +1,7 @@
 //! Asking a node for statuses.
 
 use grid_batch_core::{BatchError, BatchResult, LedgerStatus, ScopeId, ServiceScopeId};
-use grid_batch_http::Answer;
+use grid_batch_http::HttpResponse;
 
 use crate::{
     answer::{Told, read_statuses},
@@ -31,7 +31,7 @@ impl Shared {
     }
 }
 
-fn read_answer(answer: &Answer, ids: &[&str]) -> BatchResult<Vec<Told>> {
+fn read_answer(answer: &HttpResponse, ids: &[&str]) -> BatchResult<Vec<Told>> {
     let status = answer.status;
     match (status, &answer.body) {
         (200, Ok(body)) => read_statuses(body, ids),

@@ -4,7 +4,7 @@ use futures_core::future::BoxFuture;
 use grid_batch_core::{
     HeaderId, Outcome, ScopeId, ServiceScopeId, Submission, SubmissionAnswer, SubmissionSender,
 };
-use grid_batch_http::{Answer, HttpError};
+use grid_batch_http::{HttpError, HttpResponse};
 use grid_batch_protocol::list_of_one;
 
 use crate::{
@@ -49,7 +49,7 @@ impl ScabbardSender {
     }
 }
 
-fn submission_answer(rule: &Rule, answer: Result<Answer, HttpError>) -> SubmissionAnswer {
+fn submission_answer(rule: &Rule, answer: Result<HttpResponse, HttpError>) -> SubmissionAnswer {
     let answer = match answer {
         Ok(answer) => answer,
         Err(error) => return without_answer(rule.outcome, error.to_string()),

@@ -28,7 +28,7 @@ impl Shared {
         options: ScabbardOptions,
     ) -> Result<Self, HttpError> {
         Ok(Self {
-            caller: Caller::new(token, &options.http, options.socket)?,
+            caller: Caller::new(token, &options.http, options.websocket)?,
             nodes,
             clock: options.clock,
             connections: options.connections,

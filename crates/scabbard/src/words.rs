@@ -1,8 +1,8 @@
-use grid_batch_http::{Answer, one_line};
+use grid_batch_http::{HttpResponse, one_line};
 use serde::Deserialize;
 
 /// What a node says in words.
-pub(crate) fn words_of(answer: &Answer) -> String {
+pub(crate) fn words_of(answer: &HttpResponse) -> String {
     match message_of(answer) {
         Some(message) => shown(&message),
         None => shown(&answer.text()),
@@ -16,7 +16,7 @@ pub(crate) fn shown(text: &str) -> String {
 }
 
 /// The message of Scabbard's errors.
-pub(crate) fn message_of(answer: &Answer) -> Option<String> {
+pub(crate) fn message_of(answer: &HttpResponse) -> Option<String> {
     #[derive(Deserialize)]
     struct Error {
         message: String,
@@ -31,8 +31,8 @@ pub(crate) fn message_of(answer: &Answer) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn answer(body: &str) -> Answer {
-        Answer { status: 400, retry_after: None, body: Ok(body.into()) }
+    fn answer(body: &str) -> HttpResponse {
+        HttpResponse { status: 400, retry_after: None, body: Ok(body.into()) }
     }
 
     #[test]

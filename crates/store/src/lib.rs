@@ -31,6 +31,7 @@ mod recover;
 mod retention;
 mod round;
 mod rows;
+mod schema;
 mod signing;
 mod stamps;
 mod statement;

@@ -10,13 +10,13 @@ pub struct AssignedNonce {
     /// The generation that it was given to.
     pub generation: u32,
     /// When.
-    pub taken_at: Timestamp,
+    pub assigned_at: Timestamp,
     /// What was seen of it last, in words.
     pub note: Option<String>,
     /// The hash of a transaction that was not signed here, and that the chain showed with it last.
-    pub used_by: Option<[u8; 32]>,
+    pub foreign_hash: Option<[u8; 32]>,
     /// What became of it, where that is known for good.
-    pub spent: Option<NonceOutcome>,
+    pub outcome: Option<NonceOutcome>,
     /// What was signed with it, the oldest first.
     pub transactions: Vec<SignedTransaction>,
 }

@@ -15,8 +15,8 @@ pub struct Payment {
     /// How much.
     pub amount: String,
     /// A person wants it undone, if that can still be.
-    pub cancelled: bool,
+    pub cancel_requested: bool,
     /// The nonce that it has. One that came to nothing is its nonce no more when the withdrawal is
     /// tried anew.
-    pub open: Option<AssignedNonce>,
+    pub nonce: Option<AssignedNonce>,
 }

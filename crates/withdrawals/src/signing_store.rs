@@ -14,7 +14,7 @@ pub struct BatchAttempt {
 }
 
 /// Signs a transaction with the given nonce.
-pub type Sign<'a> = dyn FnMut(u64) -> BatchResult<NewSignedTransaction> + 'a;
+pub type SignFn<'a> = dyn FnMut(u64) -> BatchResult<NewSignedTransaction> + 'a;
 
 /// Keeps what is signed: a nonce and bytes, before they are sent, so that no withdrawal ever has two
 /// nonces of which both could be spent.
@@ -31,7 +31,7 @@ pub trait SigningStore: Send + Sync {
         &self,
         turn: &BatchAttempt,
         at_least: u64,
-        sign: &mut Sign<'_>,
+        sign: &mut SignFn<'_>,
     ) -> BatchResult<Option<SignedTransaction>>;
 
     /// Stores another transaction with the open nonce of the withdrawal. `None` as above, or where
@@ -49,7 +49,7 @@ pub trait SigningStore: Send + Sync {
         &self,
         turn: &BatchAttempt,
         nonce: u64,
-        sign: &mut Sign<'_>,
+        sign: &mut SignFn<'_>,
     ) -> BatchResult<Option<SignedTransaction>>;
 
     /// The nonce after the highest that was signed with; `None`: there is none.
@@ -85,6 +85,6 @@ pub trait SigningStore: Send + Sync {
         &self,
         service_id: &ServiceId,
         nonce: u64,
-        spent: &NonceOutcome,
+        outcome: &NonceOutcome,
     ) -> BatchResult<()>;
 }

@@ -16,7 +16,7 @@ pub struct NewSignedTransaction {
     /// What of that is for whoever mines it.
     pub tip: u128,
     /// It pays nothing, and only uses the nonce up.
-    pub cancels: bool,
+    pub is_filler: bool,
 }
 
 impl fmt::Debug for NewSignedTransaction {
@@ -27,7 +27,7 @@ impl fmt::Debug for NewSignedTransaction {
             .field("bytes", &self.bytes.len())
             .field("max_fee", &self.max_fee)
             .field("tip", &self.tip)
-            .field("cancels", &self.cancels)
+            .field("is_filler", &self.is_filler)
             .finish()
     }
 }

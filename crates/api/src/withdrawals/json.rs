@@ -88,7 +88,7 @@ impl TransactionJson {
             nonce: signed.nonce,
             max_fee_gwei: gwei(signed.max_fee),
             tip_gwei: gwei(signed.tip),
-            cancels: signed.cancels,
+            cancels: signed.is_filler,
             signed_at: rfc3339(signed_at),
             sent_at: time(sent_at),
             last_error,
@@ -98,7 +98,7 @@ impl TransactionJson {
 
 /// The pool's own id, once the withdrawal is made for good.
 fn withdrawal_id(story: &WithdrawalDetails) -> Option<String> {
-    match &story.nonce.as_ref()?.spent {
+    match &story.nonce.as_ref()?.outcome {
         Some(NonceOutcome::Withdrawn { withdrawal_id })
             if story.batch.progress.state == BatchState::Committed =>
         {

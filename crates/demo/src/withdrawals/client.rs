@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use grid_batch_http::{Answer, HttpClient, HttpError, HttpOptions, join};
+use grid_batch_http::{HttpClient, HttpError, HttpOptions, HttpResponse, join};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -88,7 +88,7 @@ impl WithdrawalClient {
         Ok(())
     }
 
-    fn post(&self, path: &str, body: &Value) -> Result<Answer, DemoError> {
+    fn post(&self, path: &str, body: &Value) -> Result<HttpResponse, DemoError> {
         let headers = [("content-type", "application/json")];
         let (url, body) = (self.endpoint(path)?, body.to_string());
         self.runtime
@@ -101,7 +101,7 @@ impl WithdrawalClient {
     }
 }
 
-fn expect_status(answer: Answer, status: u16) -> Result<Value, DemoError> {
+fn expect_status(answer: HttpResponse, status: u16) -> Result<Value, DemoError> {
     if answer.status != status {
         return Err(DemoError::UnexpectedAnswer { status: answer.status, text: answer.text() });
     }

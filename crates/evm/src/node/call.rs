@@ -1,7 +1,7 @@
 use std::sync::atomic::Ordering;
 
 use alloy_primitives::{Bytes, hex};
-use grid_batch_http::{Answer, one_line};
+use grid_batch_http::{HttpResponse, one_line};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ impl Node {
 }
 
 /// What an answer says to the question of this id.
-fn read(id: u64, answer: &Answer) -> Result<Value, NodeError> {
+fn read(id: u64, answer: &HttpResponse) -> Result<Value, NodeError> {
     let status = answer.status;
     if matches!(status, 429 | 503) {
         return Err(busy(answer, answer.text()));
@@ -51,7 +51,7 @@ fn read(id: u64, answer: &Answer) -> Result<Value, NodeError> {
     result.ok_or_else(|| NodeError::Answer("it has neither a result nor an error".to_owned()))
 }
 
-fn refused(answer: &Answer, error: &Value) -> NodeError {
+fn refused(answer: &HttpResponse, error: &Value) -> NodeError {
     let code = error["code"].as_i64().unwrap_or_default();
     let message = error["message"].as_str().map_or_else(|| one_line(error.to_string()), one_line);
     match code {
@@ -72,6 +72,6 @@ fn data(value: &Value) -> Option<Bytes> {
     }
 }
 
-fn busy(answer: &Answer, text: String) -> NodeError {
+fn busy(answer: &HttpResponse, text: String) -> NodeError {
     NodeError::Busy { status: answer.status, retry_after: answer.retry_after, text }
 }

@@ -43,9 +43,9 @@ impl From<HttpError> for NodeError {
     fn from(error: HttpError) -> Self {
         match error {
             HttpError::NotSent(text) => Self::NotSent(text),
-            HttpError::Request(_) => Self::Address(error.to_string()),
+            HttpError::InvalidRequest(_) => Self::Address(error.to_string()),
             HttpError::Client(_) => Self::NotSent(error.to_string()),
-            HttpError::NoAnswer(text) => Self::NoAnswer(text),
+            HttpError::NoResponse(text) => Self::NoAnswer(text),
             error => Self::Answer(error.to_string()),
         }
     }

@@ -40,9 +40,9 @@ impl Task<'_> {
             return Err(answer::unknown(format_args!("nonce {nonce} was used by somebody else")));
         }
         let records = &self.shared.records;
-        let spent =
+        let outcome =
             records.close_nonce(self.service_id(), open.nonce, NonceOutcome::UsedElsewhere).await;
-        spent.map_err(answer::without_store)?;
+        outcome.map_err(answer::without_store)?;
         self.first().await
     }
 
@@ -60,7 +60,7 @@ impl Task<'_> {
             let nonce = open.nonce;
             return Err(answer::unknown(format_args!("nothing is signed with nonce {nonce}")));
         };
-        if self.payment.cancelled && !best.signed.cancels {
+        if self.payment.cancel_requested && !best.signed.is_filler {
             return self.cancelling(open, best).await;
         }
         let cap = self.cap(self.proposal()?.pool);
@@ -126,7 +126,7 @@ impl Task<'_> {
 
 /// What is to be mined: what cancels, where anything does, and of that the best paid.
 fn best_of(open: &AssignedNonce) -> Option<&SignedTransaction> {
-    open.transactions.iter().max_by_key(|it| (it.signed.cancels, it.signed.max_fee))
+    open.transactions.iter().max_by_key(|it| (it.signed.is_filler, it.signed.max_fee))
 }
 
 /// The highest max fee and the highest tip: what is to replace any of them must outbid both.

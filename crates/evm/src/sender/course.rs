@@ -15,8 +15,8 @@ pub(crate) enum Course<'a> {
 }
 
 pub(crate) fn course_of(payment: &Payment) -> Course<'_> {
-    let Some(open) = &payment.open else { return first(payment) };
-    match open.spent {
+    let Some(open) = &payment.nonce else { return first(payment) };
+    match open.outcome {
         None => Course::Again(open),
         Some(NonceOutcome::UsedElsewhere) => first(payment),
         // The one who reads statuses ends it.
@@ -27,7 +27,7 @@ pub(crate) fn course_of(payment: &Payment) -> Course<'_> {
 }
 
 fn first(payment: &Payment) -> Course<'_> {
-    if payment.cancelled {
+    if payment.cancel_requested {
         return rejected("cancelled before anything was signed");
     }
     Course::First
@@ -44,21 +44,21 @@ mod tests {
 
     use super::*;
 
-    fn payment(cancelled: bool, open: Option<Option<NonceOutcome>>) -> Payment {
+    fn payment(cancel_requested: bool, open: Option<Option<NonceOutcome>>) -> Payment {
         Payment {
             withdrawal_id: WithdrawalId::from_bytes([1; 16]),
             generation: 1,
             pool: String::new(),
             beneficiary: String::new(),
             amount: String::new(),
-            cancelled,
-            open: open.map(|spent| AssignedNonce {
+            cancel_requested,
+            nonce: open.map(|outcome| AssignedNonce {
                 nonce: 7,
                 generation: 1,
-                taken_at: Timestamp::default(),
+                assigned_at: Timestamp::default(),
                 note: None,
-                used_by: None,
-                spent,
+                foreign_hash: None,
+                outcome,
                 transactions: Vec::new(),
             }),
         }

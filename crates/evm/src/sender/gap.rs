@@ -42,7 +42,7 @@ impl Task<'_> {
         nonce: u64,
         offered: Option<&NewSignedTransaction>,
     ) -> Step<Option<NewSignedTransaction>> {
-        if offered.is_some_and(|signed| !signed.cancels) {
+        if offered.is_some_and(|signed| !signed.is_filler) {
             return Ok(None);
         }
         let Ok(key) = self.key().cloned() else { return Ok(None) };

@@ -23,7 +23,7 @@ impl Task<'_> {
         info!(
             service:% = self.service_id(), withdrawal:% = self.payment.withdrawal_id,
             nonce = signed.nonce, hash:% = B256::from(signed.hash),
-            max_fee:% = GasPrice::from_wei(signed.max_fee), cancels = signed.cancels; "signed"
+            max_fee:% = GasPrice::from_wei(signed.max_fee), is_filler = signed.is_filler; "signed"
         );
         Ok(signed)
     }

@@ -31,7 +31,7 @@ async fn a_cancellation_that_is_mined_uses_up_the_nonce_and_pays_nobody() {
     let why = "cancelled in block 2, before the pool was asked";
     assert_eq!(world.why_invalid(id).await, why);
     let open = world.nonce(id);
-    assert_eq!((open.nonce, open.spent), (0, Some(NonceOutcome::Cancelled)));
+    assert_eq!((open.nonce, open.outcome), (0, Some(NonceOutcome::Cancelled)));
     assert_eq!(world.polls(), []);
     // The next one is not held up.
     let next = world.waiting().await;
@@ -59,11 +59,11 @@ async fn a_cancellation_that_loses_the_race_leaves_the_withdrawal_made() {
     // Whoever mines has not heard of the cancellation.
     world.proxy.set_next(SEND, 1, Fault::answer("already known"));
     world.accept(id).await;
-    assert!(world.nonce(id).transactions[1].signed.cancels);
+    assert!(world.nonce(id).transactions[1].signed.is_filler);
     world.mine(1);
     assert_eq!(world.status(id).await, LedgerStatus::Committed);
     let withdrawal_id = "1".to_owned();
-    assert_eq!(world.nonce(id).spent, Some(NonceOutcome::Withdrawn { withdrawal_id }));
+    assert_eq!(world.nonce(id).outcome, Some(NonceOutcome::Withdrawn { withdrawal_id }));
 }
 
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn where_the_cap_forbids_to_outbid_it_is_cancelled_at_the_cap() {
     // The node has the other: this one waits behind it.
     world.accept(id).await;
     let cancelling = world.nonce(id).transactions[1].signed.clone();
-    assert_eq!((cancelling.cancels, cancelling.max_fee), (true, 22_000_000_000));
+    assert_eq!((cancelling.is_filler, cancelling.max_fee), (true, 22_000_000_000));
     assert_eq!(world.sent(), [world.hashes(id)[0].clone()]);
     // The node has lost the other: this one is taken.
     world.chain.drop_transaction(&world.hashes(id)[0]).unwrap();

@@ -41,13 +41,13 @@ async fn a_nonce_that_was_used_elsewhere_is_never_replaced_by_itself() {
         world.mine(10);
     }
     let open = world.nonce(id);
-    let used_by = hex::encode_prefixed(open.used_by.unwrap());
-    assert_eq!(world.transaction(&used_by)["value"], "0x1");
+    let foreign_hash = hex::encode_prefixed(open.foreign_hash.unwrap());
+    assert_eq!(world.transaction(&foreign_hash)["value"], "0x1");
     let note = format!(
-        "nonce 0 of 0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266 was used by {used_by}, which was not \
+        "nonce 0 of 0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266 was used by {foreign_hash}, which was not \
          signed here"
     );
-    assert_eq!((open.note, open.spent), (Some(note), None));
+    assert_eq!((open.note, open.outcome), (Some(note), None));
     assert_eq!(world.polls(), []);
 }
 
@@ -66,9 +66,10 @@ async fn a_person_has_it_tried_anew_and_it_takes_another_nonce_when_the_loss_is_
     world.accept(id).await;
     world.mine(3);
     assert_eq!(world.status(id).await, LedgerStatus::Committed);
-    let spent: Vec<_> = world.store.nonces(id).into_iter().map(|it| (it.nonce, it.spent)).collect();
+    let outcome: Vec<_> =
+        world.store.nonces(id).into_iter().map(|it| (it.nonce, it.outcome)).collect();
     let made = NonceOutcome::Withdrawn { withdrawal_id: "1".to_owned() };
-    assert_eq!(spent, [(0, Some(NonceOutcome::UsedElsewhere)), (1, Some(made))]);
+    assert_eq!(outcome, [(0, Some(NonceOutcome::UsedElsewhere)), (1, Some(made))]);
     assert_eq!(world.polls().len(), 1);
 }
 
@@ -97,7 +98,7 @@ async fn a_node_that_fails_proves_no_loss() {
         world.proxy.set(method, fault);
         let outcome = world.outcome(id).await;
         assert!(matches!(outcome, Outcome::NotSent | Outcome::Busy), "{method}: {outcome}");
-        assert_eq!(world.nonce(id).spent, None);
+        assert_eq!(world.nonce(id).outcome, None);
         world.proxy.clear();
     }
     assert_eq!(world.proxy.calls(SEND), 1);
@@ -114,7 +115,7 @@ async fn without_the_transaction_that_used_it_no_nonce_is_lost() {
     world.proxy.clear();
     assert_eq!(world.evidence(id).await, Evidence::Inconclusive);
     assert_eq!(world.outcome(id).await, Outcome::Ambiguous);
-    assert_eq!(world.nonce(id).used_by, None);
+    assert_eq!(world.nonce(id).foreign_hash, None);
     // Seen at the next look.
     assert_eq!(world.status(id).await, LedgerStatus::NotReported);
     assert_eq!(world.evidence(id).await, Evidence::Repeatable);
@@ -131,24 +132,24 @@ async fn a_transaction_with_another_nonce_proves_no_loss() {
     world.try_anew(id);
     assert_eq!(world.evidence(id).await, Evidence::Inconclusive);
     assert_eq!(world.outcome(id).await, Outcome::Ambiguous);
-    assert_eq!(world.nonce(id).spent, None);
+    assert_eq!(world.nonce(id).outcome, None);
 }
 
 #[tokio::test]
 async fn what_used_it_long_ago_is_found_all_the_same() {
     let (world, id) = one_whose_nonce_is_gone(3).await;
-    let used_by = world.chain.rpc("eth_getBlockByNumber", json!(["latest", false])).unwrap();
+    let foreign_hash = world.chain.rpc("eth_getBlockByNumber", json!(["latest", false])).unwrap();
     world.mine(77);
     assert_eq!(world.status(id).await, LedgerStatus::NotReported);
-    let found = hex::encode_prefixed(world.nonce(id).used_by.unwrap());
-    assert_eq!(used_by["transactions"], json!([found]));
+    let found = hex::encode_prefixed(world.nonce(id).foreign_hash.unwrap());
+    assert_eq!(foreign_hash["transactions"], json!([found]));
 }
 
 #[tokio::test]
 async fn what_used_it_and_vanished_proves_no_loss() {
     let (world, id) = one_whose_nonce_is_gone(3).await;
     assert_eq!(world.status(id).await, LedgerStatus::NotReported);
-    let first = world.nonce(id).used_by.unwrap();
+    let first = world.nonce(id).foreign_hash.unwrap();
     world.chain.reorg(1).unwrap();
     world.try_anew(id);
     world.accept(id).await;
@@ -159,7 +160,7 @@ async fn what_used_it_and_vanished_proves_no_loss() {
     world.mine(2);
     assert_eq!(world.evidence(id).await, Evidence::Inconclusive);
     assert_eq!(world.status(id).await, LedgerStatus::NotReported);
-    assert_ne!(world.nonce(id).used_by.unwrap(), first);
+    assert_ne!(world.nonce(id).foreign_hash.unwrap(), first);
     assert_eq!(world.evidence(id).await, Evidence::Repeatable);
 }
 

@@ -28,11 +28,11 @@ async fn a_withdrawal_is_valid_until_it_is_deep_and_then_committed() {
         assert_eq!(world.evidence(id).await, Evidence::Present);
         let open = world.nonce(id);
         let note = "mined in block 2, final with block 4".to_owned();
-        assert_eq!((open.note, open.spent), (Some(note), None));
+        assert_eq!((open.note, open.outcome), (Some(note), None));
     }
     world.mine(1);
     assert_eq!(world.status(id).await, LedgerStatus::Committed);
-    assert_eq!(world.nonce(id).spent, made("1"));
+    assert_eq!(world.nonce(id).outcome, made("1"));
 }
 
 #[tokio::test]
@@ -44,7 +44,7 @@ async fn each_withdrawal_has_the_id_that_the_pool_gave_it() {
     world.mine(1);
     for (id, withdrawal_id) in [(second, "2"), (first, "1")] {
         assert_eq!(world.status(id).await, LedgerStatus::Committed);
-        assert_eq!(world.nonce(id).spent, made(withdrawal_id));
+        assert_eq!(world.nonce(id).outcome, made(withdrawal_id));
     }
 }
 
@@ -89,7 +89,7 @@ async fn what_the_pool_refuses_when_it_is_mined_is_invalid_in_its_words() {
     world.mine(2);
     let why = "the pool refused the withdrawal in block 2: not the owner";
     assert_eq!(world.why_invalid(id).await, why);
-    assert_eq!(world.nonce(id).spent, Some(NonceOutcome::Reverted));
+    assert_eq!(world.nonce(id).outcome, Some(NonceOutcome::Reverted));
     // The same when it was written down, and the status was not.
     assert_eq!(world.why_invalid(id).await, why);
     assert_eq!(world.evidence(id).await, Evidence::Present);
@@ -124,8 +124,9 @@ async fn a_refused_withdrawal_that_is_tried_anew_takes_another_nonce() {
     world.accept(id).await;
     world.mine(1);
     assert_eq!(world.status(id).await, LedgerStatus::Committed);
-    let spent: Vec<_> = world.store.nonces(id).into_iter().map(|it| (it.nonce, it.spent)).collect();
-    assert_eq!(spent, [(0, Some(NonceOutcome::Reverted)), (1, made("1"))]);
+    let outcome: Vec<_> =
+        world.store.nonces(id).into_iter().map(|it| (it.nonce, it.outcome)).collect();
+    assert_eq!(outcome, [(0, Some(NonceOutcome::Reverted)), (1, made("1"))]);
 }
 
 #[tokio::test]
@@ -141,7 +142,7 @@ async fn what_was_mined_without_a_word_of_the_pool_waits_for_a_person() {
         let note = "mined in block 2, but the pool did not say WithdrawPollCreated".to_owned();
         assert_eq!(world.nonce(id).note, Some(note));
     }
-    assert_eq!(world.nonce(id).spent, None);
+    assert_eq!(world.nonce(id).outcome, None);
     assert_eq!(world.outcome(id).await, Outcome::Accepted);
     assert_eq!(world.proxy.calls(SEND), 1);
 }

@@ -22,7 +22,7 @@ async fn behind_a_gap(set: impl FnOnce(&mut EvmOptions)) -> (World, WithdrawalId
 /// The transactions that fill the gap: what they pay at most, in gwei.
 fn fillers(world: &World) -> Vec<u128> {
     let fillers = world.store.fillers();
-    fillers.iter().for_each(|it| assert_eq!((it.nonce, it.cancels), (0, true)));
+    fillers.iter().for_each(|it| assert_eq!((it.nonce, it.is_filler), (0, true)));
     fillers.iter().map(|it| it.max_fee / 1_000_000_000).collect()
 }
 
@@ -39,7 +39,7 @@ async fn a_refusal_that_the_chain_forgets_leaves_no_gap() {
     assert_eq!(world.nonce(next).nonce, 1);
     assert_eq!(world.follow(next, 4).await, LedgerStatus::Committed);
     // What filled it is kept with the nonce, and the refused one was not paid after all.
-    assert!(world.nonce(refused).transactions[1].signed.cancels);
+    assert!(world.nonce(refused).transactions[1].signed.is_filler);
     assert_eq!(world.polls().len(), 1);
 }
 

@@ -65,7 +65,7 @@ async fn what_one_node_has_forgotten_another_shows() {
     world.use_the_key_elsewhere();
     forgetful.set("eth_getBlockByNumber", Fault::answer("header not found"));
     assert_eq!(world.status(id).await, LedgerStatus::NotReported);
-    assert!(world.nonce(id).used_by.is_some());
+    assert!(world.nonce(id).foreign_hash.is_some());
     world.try_anew(id);
     assert_eq!(world.evidence(id).await, Evidence::Repeatable);
 }
@@ -79,13 +79,13 @@ async fn a_node_of_another_chain_shows_nothing_of_ours() {
     let url = world.proxy.url().to_owned();
     world.know_nodes(&[other.proxy.url(), &url]);
     assert_eq!(world.status(id).await, LedgerStatus::Pending);
-    assert_eq!(world.nonce(id).used_by, None);
+    assert_eq!(world.nonce(id).foreign_hash, None);
     // Nor does it where the others have forgotten.
     world.chain.drop_transaction(&world.hashes(id)[0]).unwrap();
     world.use_the_key_elsewhere();
     world.proxy.set("eth_getBlockByNumber", Fault::Null);
     assert_eq!(world.status(id).await, LedgerStatus::NotReported);
-    assert_eq!(world.nonce(id).used_by, None);
+    assert_eq!(world.nonce(id).foreign_hash, None);
     world.know_nodes(&[other.proxy.url()]);
     let error = world.report(id).await.unwrap_err().to_string();
     assert!(error.contains("the node is of the chain 5, and not of 31337"), "{error}");

@@ -158,14 +158,14 @@ async fn a_node_that_lets_nobody_in_is_refused() {
 
 #[tokio::test]
 async fn a_node_that_is_too_slow_was_sent_nothing() {
-    let request_limit = Duration::from_millis(500);
+    let request_timeout = Duration::from_millis(500);
     let world = World::with_options(|options| {
-        options.http = HttpOptions { request_limit, ..HttpOptions::default() };
+        options.http = HttpOptions { request_timeout, ..HttpOptions::default() };
     });
     world.proxy.set("eth_getBalance", Fault::Slow(Duration::from_secs(600)));
     let id = world.schedule("500");
     let answer = world.send(id).await;
-    assert_ended(&world, id, &answer, Outcome::NotSent, "no whole answer");
+    assert_ended(&world, id, &answer, Outcome::NotSent, "no complete response");
 }
 
 #[tokio::test]

@@ -36,7 +36,7 @@ async fn assert_withdrawn_once(world: &World, id: WithdrawalId) {
     world.mine(1);
     assert_eq!(world.status(id).await, LedgerStatus::Committed);
     let withdrawal_id = "1".to_owned();
-    assert_eq!(world.nonce(id).spent, Some(NonceOutcome::Withdrawn { withdrawal_id }));
+    assert_eq!(world.nonce(id).outcome, Some(NonceOutcome::Withdrawn { withdrawal_id }));
     assert_eq!(world.polls().len(), 1);
 }
 
@@ -69,7 +69,7 @@ async fn nonce_and_bytes_are_stored_before_anybody_hears_of_them() {
     let id = world.schedule("500");
     is_dropped_before_sending(&world, id).await.cut();
     let open = world.nonce(id);
-    assert_eq!((open.nonce, open.spent), (0, None));
+    assert_eq!((open.nonce, open.outcome), (0, None));
     assert_eq!((open.transactions.len(), open.transactions[0].sent_at), (1, None));
     assert_eq!(world.proxy.sent(), []);
     // As after a crash: it is looked at, and sent for the first time.
@@ -117,9 +117,9 @@ async fn a_lost_answer_is_unknown_and_the_receipt_is_found() {
 
 #[tokio::test]
 async fn a_late_answer_is_unknown() {
-    let request_limit = Duration::from_millis(500);
+    let request_timeout = Duration::from_millis(500);
     let world = World::with_options(|options| {
-        options.http = HttpOptions { request_limit, ..HttpOptions::default() };
+        options.http = HttpOptions { request_timeout, ..HttpOptions::default() };
     });
     world.proxy.set_next(SEND, 1, Fault::Slow(Duration::from_secs(600)));
     let id = world.schedule("500");
@@ -151,7 +151,7 @@ async fn what_a_node_says_of_a_transaction_has_its_outcome() {
         let answer = world.send(id).await;
         assert_eq!(answer.outcome, outcome, "{fault:?}: {answer:?}");
         let open = world.nonce(id);
-        assert_eq!(open.spent, None);
+        assert_eq!(open.outcome, None);
         let last = open.transactions.last().unwrap();
         assert!(last.sent_at.is_some() && last.last_error.is_some(), "{last:?}");
         assert!(answer.message.is_none() || answer.message == last.last_error, "{answer:?}");

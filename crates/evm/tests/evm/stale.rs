@@ -64,7 +64,7 @@ async fn where_nothing_but_the_count_is_known_nothing_is_sent_under_another_nonc
     world.proxy.clear();
     assert_eq!(world.status(id).await, LedgerStatus::Committed);
     let withdrawal_id = "1".to_owned();
-    assert_eq!(world.nonce(id).spent, Some(NonceOutcome::Withdrawn { withdrawal_id }));
+    assert_eq!(world.nonce(id).outcome, Some(NonceOutcome::Withdrawn { withdrawal_id }));
 }
 
 #[tokio::test]
@@ -75,7 +75,7 @@ async fn what_an_index_that_lags_behind_does_not_show_is_found_in_its_block() {
     world.proxy.set(RECEIPT, Fault::Null);
     world.proxy.set(BY_HASH, Fault::Null);
     assert_eq!(world.status(id).await, LedgerStatus::Pending);
-    assert_eq!((world.nonce(id).note, world.nonce(id).used_by), (None, None));
+    assert_eq!((world.nonce(id).note, world.nonce(id).foreign_hash), (None, None));
     // Not even a person's word gives it another nonce.
     world.try_anew(id);
     assert_eq!(world.evidence(id).await, Evidence::Inconclusive);
@@ -99,7 +99,7 @@ async fn a_refusal_in_a_block_that_is_gone_is_none() {
     world.accept(id).await;
     world.mine(3);
     assert_eq!(world.status(id).await, LedgerStatus::Valid);
-    assert_eq!(world.nonce(id).spent, None);
+    assert_eq!(world.nonce(id).outcome, None);
     world.proxy.clear();
     assert_eq!(world.status(id).await, LedgerStatus::Committed);
     assert_eq!(world.polls().len(), 1);
@@ -132,7 +132,7 @@ async fn a_receipt_of_a_block_that_is_gone_ends_nothing() {
     world.chain.reorg(1).unwrap();
     world.mine(5);
     assert_eq!(world.status(id).await, LedgerStatus::NotReported);
-    assert_eq!(world.nonce(id).spent, None);
+    assert_eq!(world.nonce(id).outcome, None);
     assert_eq!(world.evidence(id).await, Evidence::Repeatable);
 }
 
@@ -147,7 +147,7 @@ async fn not_even_an_old_receipt_and_an_old_count_together_end_anything() {
     world.chain.reorg(1).unwrap();
     world.mine(5);
     assert_eq!(world.status(id).await, LedgerStatus::Valid);
-    assert_eq!(world.nonce(id).spent, None);
+    assert_eq!(world.nonce(id).outcome, None);
     world.proxy.clear();
     assert_eq!(world.evidence(id).await, Evidence::Repeatable);
 }

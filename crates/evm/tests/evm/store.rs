@@ -7,7 +7,7 @@ use std::{
 
 use grid_batch_core::{AttemptId, BatchError, BatchResult, Clock, HeaderId, ServiceId};
 use grid_batch_withdrawals::{
-    AssignedNonce, BatchAttempt, NewSignedTransaction, NonceOutcome, Payment, Sign,
+    AssignedNonce, BatchAttempt, NewSignedTransaction, NonceOutcome, Payment, SignFn,
     SignedTransaction, SigningStore, WithdrawalId,
 };
 
@@ -99,13 +99,13 @@ impl Kept {
         let is_meant =
             |payment: &Payment| payment.withdrawal_id.batch_id(payment.generation) == *batch_id;
         let found = self.withdrawals.values().find(|(of, it)| of == service_id && is_meant(it))?;
-        Some(Payment { open: self.open(&found.1), ..found.1.clone() })
+        Some(Payment { nonce: self.open(&found.1), ..found.1.clone() })
     }
 
     fn open(&self, payment: &Payment) -> Option<AssignedNonce> {
         let mut nonces = self.nonces.iter().rev();
         let (_, _, last) = nonces.find(|(_, of, _)| *of == Some(payment.withdrawal_id))?;
-        let came_to_nothing = !matches!(last.spent, None | Some(NonceOutcome::Withdrawn { .. }));
+        let came_to_nothing = !matches!(last.outcome, None | Some(NonceOutcome::Withdrawn { .. }));
         let is_past = came_to_nothing && last.generation < payment.generation;
         (!is_past).then(|| last.clone())
     }
@@ -121,7 +121,7 @@ impl Kept {
         let has_failed = |id: WithdrawalId| {
             self.failed.contains(&id.batch_id(self.withdrawals[&id].1.generation))
         };
-        match open.spent {
+        match open.outcome {
             None => withdrawal.is_some_and(|id| !has_failed(id)),
             Some(NonceOutcome::Withdrawn { .. }) => true,
             Some(_) => false,
@@ -150,16 +150,16 @@ impl SigningStore for MemoryStore {
         &self,
         turn: &BatchAttempt,
         at_least: u64,
-        sign: &mut Sign<'_>,
+        sign: &mut SignFn<'_>,
     ) -> BatchResult<Option<SignedTransaction>> {
         self.check("assign_nonce")?;
         let mut kept = self.kept();
         let Some(payment) = kept.whose_turn(turn) else { return Ok(None) };
-        let forbids = |spent: &Option<NonceOutcome>| {
-            matches!(spent, None | Some(NonceOutcome::Withdrawn { .. }))
+        let forbids = |outcome: &Option<NonceOutcome>| {
+            matches!(outcome, None | Some(NonceOutcome::Withdrawn { .. }))
         };
         let id = payment.withdrawal_id;
-        if kept.nonces.iter().any(|(_, of, it)| *of == Some(id) && forbids(&it.spent)) {
+        if kept.nonces.iter().any(|(_, of, it)| *of == Some(id) && forbids(&it.outcome)) {
             return Ok(None);
         }
         let nonce = kept.next_nonce(&turn.service_id).unwrap_or_default().max(at_least);
@@ -176,8 +176,8 @@ impl SigningStore for MemoryStore {
     ) -> BatchResult<Option<SignedTransaction>> {
         self.check("replace_transaction")?;
         let mut kept = self.kept();
-        let open = kept.whose_turn(turn).and_then(|payment| payment.open);
-        if !open.is_some_and(|open| open.nonce == signed.nonce && open.spent.is_none()) {
+        let open = kept.whose_turn(turn).and_then(|payment| payment.nonce);
+        if !open.is_some_and(|open| open.nonce == signed.nonce && open.outcome.is_none()) {
             return Ok(None);
         }
         let signed = just_signed(signed, &*self.clock);
@@ -189,11 +189,11 @@ impl SigningStore for MemoryStore {
         &self,
         turn: &BatchAttempt,
         nonce: u64,
-        sign: &mut Sign<'_>,
+        sign: &mut SignFn<'_>,
     ) -> BatchResult<Option<SignedTransaction>> {
         self.check("fill_nonce")?;
         let mut kept = self.kept();
-        let open = kept.whose_turn(turn).and_then(|payment| payment.open);
+        let open = kept.whose_turn(turn).and_then(|payment| payment.nonce);
         if open.is_none_or(|open| open.nonce <= nonce) {
             return Ok(None);
         }
@@ -225,9 +225,9 @@ impl SigningStore for MemoryStore {
         let offered = |(of, withdrawal, open): &(ServiceId, _, AssignedNonce)| {
             let may_pay = kept.may_pay(*withdrawal, open);
             let signed = open.transactions.iter().map(|it| &it.signed);
-            let best = signed.max_by_key(|it| (it.cancels, it.max_fee))?;
+            let best = signed.max_by_key(|it| (it.is_filler, it.max_fee))?;
             let is_asked_for = of == service_id && open.nonce >= nonce;
-            (is_asked_for && (best.cancels || may_pay)).then(|| best.clone())
+            (is_asked_for && (best.is_filler || may_pay)).then(|| best.clone())
         };
         let mut signed: Vec<_> = kept.nonces.iter().filter_map(offered).collect();
         signed.sort_by_key(|it| it.nonce);
@@ -259,7 +259,7 @@ impl SigningStore for MemoryStore {
         hash: &[u8; 32],
     ) -> BatchResult<()> {
         self.check("record_foreign_use")?;
-        self.kept().nonce(service_id, nonce)?.used_by = Some(*hash);
+        self.kept().nonce(service_id, nonce)?.foreign_hash = Some(*hash);
         Ok(())
     }
 
@@ -267,15 +267,15 @@ impl SigningStore for MemoryStore {
         &self,
         service_id: &ServiceId,
         nonce: u64,
-        spent: &NonceOutcome,
+        outcome: &NonceOutcome,
     ) -> BatchResult<()> {
         self.check("spend")?;
         let mut kept = self.kept();
         let open = kept.nonce(service_id, nonce)?;
-        match &open.spent {
-            Some(other) if other != spent => Err(error("it is spent otherwise")),
+        match &open.outcome {
+            Some(other) if other != outcome => Err(error("it is spent otherwise")),
             _ => {
-                open.spent = Some(spent.clone());
+                open.outcome = Some(outcome.clone());
                 Ok(())
             }
         }
@@ -290,10 +290,10 @@ fn just_taken(generation: u32, signed: &SignedTransaction) -> AssignedNonce {
     AssignedNonce {
         nonce: signed.signed.nonce,
         generation,
-        taken_at: signed.signed_at,
+        assigned_at: signed.signed_at,
         note: None,
-        used_by: None,
-        spent: None,
+        foreign_hash: None,
+        outcome: None,
         transactions: vec![signed.clone()],
     }
 }

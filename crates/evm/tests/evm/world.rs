@@ -120,21 +120,21 @@ impl World {
             pool: pool.to_owned(),
             beneficiary: self.beneficiary().to_owned(),
             amount: amount.to_owned(),
-            cancelled: false,
-            open: None,
+            cancel_requested: false,
+            nonce: None,
         };
         self.store.schedule(&self.service_id(), payment);
         withdrawal_id
     }
 
     pub fn cancel(&self, id: WithdrawalId) {
-        self.store.change(id, |payment| payment.cancelled = true);
+        self.store.change(id, |payment| payment.cancel_requested = true);
     }
 
     pub fn try_anew(&self, id: WithdrawalId) {
         self.store.change(id, |payment| {
             payment.generation += 1;
-            payment.cancelled = false;
+            payment.cancel_requested = false;
         });
     }
 

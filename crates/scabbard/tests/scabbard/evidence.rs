@@ -227,7 +227,7 @@ async fn only_what_every_node_said_all_the_while_counts() {
     let other = Node::start(move |_| {
         let word = words.lock().unwrap().next().unwrap();
         let status = json!({ "id": id(1), "status": { "statusType": word, "message": [] } });
-        Conduct::Answer(answer(200, &json!([status]).to_string()))
+        Conduct::HttpResponse(answer(200, &json!([status]).to_string()))
     })
     .await;
     let world = World::with(|ledger| ledger, [other.url]);

@@ -31,7 +31,7 @@ impl Request {
 /// What a node does with a request.
 pub enum Conduct {
     /// Sends these bytes, and listens on.
-    Answer(Vec<u8>),
+    HttpResponse(Vec<u8>),
     /// Sends these bytes, and hangs up.
     Break(Vec<u8>),
     /// Does nothing.
@@ -61,7 +61,7 @@ impl Node {
     /// One that always answers so.
     pub async fn that_says(bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
-        Self::start(move |_| Conduct::Answer(bytes.clone())).await
+        Self::start(move |_| Conduct::HttpResponse(bytes.clone())).await
     }
 
     pub fn requests(&self) -> Vec<Request> {
@@ -78,7 +78,7 @@ async fn serve(
         let request = read(&mut stream).await?;
         noted.lock().unwrap().push(request.clone());
         match conduct(&request) {
-            Conduct::Answer(bytes) => stream.write_all(&bytes).await?,
+            Conduct::HttpResponse(bytes) => stream.write_all(&bytes).await?,
             Conduct::Break(bytes) => return stream.write_all(&bytes).await,
             Conduct::Silence => std::future::pending().await,
         }

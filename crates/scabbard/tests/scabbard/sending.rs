@@ -151,8 +151,8 @@ async fn a_status_counts_though_its_words_break_off() {
 
 #[tokio::test]
 async fn after_its_own_limit_nobody_knows() {
-    let request_limit = Duration::from_millis(50);
-    let sender = sender_with(HttpOptions { request_limit, ..HttpOptions::default() });
+    let request_timeout = Duration::from_millis(50);
+    let sender = sender_with(HttpOptions { request_timeout, ..HttpOptions::default() });
     let node = Node::start(|_| Conduct::Silence).await;
     let sent = sender.send(&node.url, &submission(1, 1)).await;
     assert_eq!((sent.outcome, sent.status), (Outcome::Ambiguous, None));
@@ -174,7 +174,7 @@ async fn the_token_is_shown_to_nobody() {
     let secret = token().as_str().to_owned();
     let node = Node::start(|request| {
         let echo = format!("you sent {}", request.header("authorization").unwrap());
-        Conduct::Answer(answer(400, &echo))
+        Conduct::HttpResponse(answer(400, &echo))
     })
     .await;
     let scabbard =

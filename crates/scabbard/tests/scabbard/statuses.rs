@@ -13,7 +13,7 @@ use crate::{
 };
 
 fn reader(nodes: Arc<Nodes>) -> ScabbardStatusReader {
-    let http = HttpOptions { answer_limit: 100_000, ..HttpOptions::default() };
+    let http = HttpOptions { max_response_bytes: 100_000, ..HttpOptions::default() };
     let options = ScabbardOptions { http, connections: 3, ..ScabbardOptions::default() };
     Scabbard::new(&token(), nodes, options).unwrap().status_reader()
 }
@@ -41,7 +41,7 @@ fn pending(request: &Request) -> Conduct {
         json!({ "id": id, "status": status, "timestamp": timestamp })
     };
     let statuses: Vec<_> = ids_in(request).into_iter().rev().map(status).collect();
-    Conduct::Answer(answer(200, &json!(statuses).to_string()))
+    Conduct::HttpResponse(answer(200, &json!(statuses).to_string()))
 }
 
 #[tokio::test]
@@ -186,7 +186,7 @@ async fn an_answer_that_cannot_be_used_is_told_and_no_other_node_asked() {
 async fn of_an_answer_in_parts_all_counts_or_nothing() {
     let node = Node::start(|request| match ids_in(request).len() {
         100 => pending(request),
-        _ => Conduct::Answer(answer(200, "[{}]")),
+        _ => Conduct::HttpResponse(answer(200, "[{}]")),
     })
     .await;
     let ids: Vec<String> = (0..=100).map(made_up).collect();

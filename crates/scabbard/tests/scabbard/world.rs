@@ -44,8 +44,8 @@ impl World {
         let ledger = set(builder).start().unwrap();
         let urls = [ledger.url()].into_iter().chain(others);
         let http = HttpOptions {
-            request_limit: Duration::from_millis(500),
-            answer_limit: 1_000_000,
+            request_timeout: Duration::from_millis(500),
+            max_response_bytes: 1_000_000,
             ..HttpOptions::default()
         };
         let options = ScabbardOptions { http, clock: clock.clone(), ..ScabbardOptions::default() };

@@ -1,7 +1,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use grid_batch_core::ServiceScopeId;
-use grid_batch_http::{HttpOptions, SocketOptions};
+use grid_batch_http::{HttpOptions, WebSocketOptions};
 use grid_batch_poller::Backoff;
 
 use super::{
@@ -38,7 +38,7 @@ pub struct LedgerConfig {
     /// How many event sockets may be open; 0 if events are not used.
     pub event_sockets: usize,
     /// How event sockets are used.
-    pub socket: SocketOptions,
+    pub socket: WebSocketOptions,
     /// The pauses before a broken event socket is opened again.
     pub reconnect_backoff: Backoff,
     /// How long after its submission a batch that no node knows is absent.
@@ -58,17 +58,17 @@ impl LedgerConfig {
             services: services.into_iter().map(|ServiceUrl(id, url)| (id, url)).collect(),
             key_file: optional(layers.get("ledger.key_file")?),
             http: HttpOptions {
-                connect_limit: layers.get("ledger.connect_limit")?,
-                request_limit: layers.get("ledger.request_limit")?,
+                connect_timeout: layers.get("ledger.connect_limit")?,
+                request_timeout: layers.get("ledger.request_limit")?,
                 ..HttpOptions::default()
             },
             event_sockets: match uses_events {
                 true => layers.get_size("ledger.event_sockets")?,
                 false => 0,
             },
-            socket: SocketOptions {
-                silence_limit: layers.get("ledger.socket_silence")?,
-                ..SocketOptions::default()
+            socket: WebSocketOptions {
+                silence_timeout: layers.get("ledger.socket_silence")?,
+                ..WebSocketOptions::default()
             },
             reconnect_backoff: Backoff {
                 first: layers.get("ledger.reconnect_first")?,

@@ -38,7 +38,7 @@ fn transaction(turn: &BatchAttempt, nonce: u64, max_fee: u128) -> NewSignedTrans
     let mut hash = [0; 32];
     hash[..16].copy_from_slice(&turn.batch_id.as_bytes()[..16]);
     hash[16..].copy_from_slice(&max_fee.to_be_bytes());
-    NewSignedTransaction { nonce, hash, bytes: vec![7; 120], max_fee, tip: 1, cancels: false }
+    NewSignedTransaction { nonce, hash, bytes: vec![7; 120], max_fee, tip: 1, is_filler: false }
 }
 
 fn sign(store: &Store, taken: &TakenBatch) -> (BatchAttempt, u64) {
@@ -95,7 +95,7 @@ fn look_at_withdrawals(store: &Store, accounts: &[ServiceId]) -> BTreeMap<String
     store.mark_sent(&dearer.hash, None).unwrap();
     store.next_nonce(&turn.service_id).unwrap().unwrap();
     let mut fill =
-        |nonce| Ok(NewSignedTransaction { cancels: true, ..transaction(&turn, nonce, 3) });
+        |nonce| Ok(NewSignedTransaction { is_filler: true, ..transaction(&turn, nonce, 3) });
     assert_eq!(store.fill_nonce(&turn, nonce - 1, &mut fill).unwrap(), None);
     store.note(&turn.service_id, nonce, Some("mined")).unwrap();
     store.record_foreign_use(&turn.service_id, nonce, &[1; 32]).unwrap();

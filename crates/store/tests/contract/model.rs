@@ -162,7 +162,7 @@ impl Model {
         now: Timestamp,
     ) -> ChangeOutcome {
         let Some(progress) = self.present(service, number) else { return ChangeOutcome::NotFound };
-        let not_drawn = TransitionError::NotDrawn { state: progress.state, event };
+        let not_drawn = TransitionError::NotPossible { state: progress.state, event };
         let next = match transition(progress, event) {
             Err(error) => return ChangeOutcome::Stale(Stale::Transition(error)),
             Ok(next) => next,

@@ -110,7 +110,7 @@ impl Served {
                 bytes: vec![1],
                 max_fee: 30_500_000_000,
                 tip: 1,
-                cancels: false,
+                is_filler: false,
             })
         };
         let signed = self.store.assign_nonce(&turn, 0, &mut sign).unwrap();

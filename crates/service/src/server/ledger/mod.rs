@@ -41,7 +41,7 @@ pub(super) fn sawtooth(
     let nodes = LedgerNodes::new(config, Vec::new())?;
     let options = SawtoothOptions {
         http: config.http.clone(),
-        sockets: config.socket.clone(),
+        websocket: config.socket.clone(),
         connections: poll.connections,
         ..SawtoothOptions::default()
     };
@@ -63,7 +63,7 @@ pub(super) fn scabbard(
     let nodes = LedgerNodes::new(config, config.services.clone())?;
     let options = ScabbardOptions {
         http: config.http.clone(),
-        socket: config.socket.clone(),
+        websocket: config.socket.clone(),
         connections: poll.connections,
         absent_after: config.absent_after,
         dropped_after: config.dropped_after,

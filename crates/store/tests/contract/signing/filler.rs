@@ -22,7 +22,7 @@ on_both! {
 }
 
 fn filler(nonce: u64, max_fee: u128) -> NewSignedTransaction {
-    NewSignedTransaction { cancels: true, ..signed(nonce, max_fee) }
+    NewSignedTransaction { is_filler: true, ..signed(nonce, max_fee) }
 }
 
 fn fill(store: &Store, taken: &TakenBatch, nonce: u64) -> Option<SignedTransaction> {
@@ -76,7 +76,7 @@ fn a_nonce_that_came_to_nothing_is_filled(db: &Database) {
         fill(&store, &second, 0).unwrap();
         assert_eq!(from(&store, 0), [filler(0, 9), signed(1, 100)]);
         let first = store.told(1).nonce.unwrap();
-        assert_eq!((first.transactions.len(), first.spent), (2, Some(spent)));
+        assert_eq!((first.transactions.len(), first.outcome), (2, Some(spent)));
     }
 }
 

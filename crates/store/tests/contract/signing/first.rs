@@ -38,7 +38,7 @@ fn a_nonce_and_what_is_signed_with_it_are_kept_together(db: &Database) {
     let kept = store.sign(&taken, 5).unwrap();
     assert_eq!((&kept.signed, kept.signed_at), (&signed(5, 100), db.now()));
     assert_eq!((kept.sent_at, &kept.last_error), (None, &None));
-    let open = db.open().payment(&taken.service_id, &taken.batch_id).unwrap().unwrap().open;
+    let open = db.open().payment(&taken.service_id, &taken.batch_id).unwrap().unwrap().nonce;
     assert_eq!(open.unwrap().transactions, [kept]);
 }
 

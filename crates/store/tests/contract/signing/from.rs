@@ -55,7 +55,7 @@ fn what_cancels_is_told_however_little_it_pays(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
-    let cancel = NewSignedTransaction { cancels: true, ..signed(nonce, 50) };
+    let cancel = NewSignedTransaction { is_filler: true, ..signed(nonce, 50) };
     for another in [cancel.clone(), signed(nonce, 200)] {
         store.replace_transaction(&turn(&taken), another).unwrap().unwrap();
     }
@@ -90,7 +90,7 @@ fn a_payment_that_came_to_nothing_is_not_told_but_what_cancelled_it_is(db: &Data
         store.refuse(&taken, "it came to nothing");
     }
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
-    let cancel = NewSignedTransaction { cancels: true, ..signed(nonce, 200) };
+    let cancel = NewSignedTransaction { is_filler: true, ..signed(nonce, 200) };
     store.replace_transaction(&turn(&taken), cancel.clone()).unwrap().unwrap();
     store.spend_as(ACCOUNT, nonce, NonceOutcome::Cancelled);
     assert_eq!(from(&store, 0), [cancel]);

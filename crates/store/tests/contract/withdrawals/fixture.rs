@@ -37,7 +37,7 @@ pub fn signed(nonce: u64, max_fee: u128) -> NewSignedTransaction {
     hash[..8].copy_from_slice(&nonce.to_be_bytes());
     hash[8..24].copy_from_slice(&max_fee.to_be_bytes());
     let bytes = format!("signed with {nonce} for {max_fee}").into_bytes();
-    NewSignedTransaction { nonce, hash, bytes, max_fee, tip: 1, cancels: false }
+    NewSignedTransaction { nonce, hash, bytes, max_fee, tip: 1, is_filler: false }
 }
 
 /// Whose turn it is while this batch is with its submitter.

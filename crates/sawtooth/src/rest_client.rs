@@ -1,23 +1,24 @@
 use bytes::Bytes;
 use grid_batch_http::{
-    Answer, HttpClient, HttpError, HttpOptions, SocketOptions, TextFrames, join, open_socket,
+    HttpClient, HttpError, HttpOptions, HttpResponse, TextFrames, WebSocketOptions, join,
+    open_websocket,
 };
 
 use crate::BasicAuth;
 
-/// Speaks to REST APIs at base addresses, as somebody or nobody.
+/// Sends requests to REST APIs, with authorization if it is configured.
 #[derive(Debug, Clone)]
-pub(crate) struct Caller {
+pub(crate) struct RestClient {
     client: HttpClient,
     auth: Option<BasicAuth>,
 }
 
-impl Caller {
+impl RestClient {
     pub(crate) fn new(options: &HttpOptions, auth: Option<BasicAuth>) -> Result<Self, HttpError> {
         Ok(Self { client: HttpClient::new(options)?, auth })
     }
 
-    pub(crate) async fn get(&self, base: &str, path: &str) -> Result<Answer, HttpError> {
+    pub(crate) async fn get(&self, base: &str, path: &str) -> Result<HttpResponse, HttpError> {
         self.client.get(&join(base, path)?, &self.headers(None)).await
     }
 
@@ -27,18 +28,18 @@ impl Caller {
         path: &str,
         content_type: &str,
         body: impl Into<Bytes>,
-    ) -> Result<Answer, HttpError> {
+    ) -> Result<HttpResponse, HttpError> {
         self.client.post(&join(base, path)?, &self.headers(Some(content_type)), body).await
     }
 
-    pub(crate) async fn open_socket(
+    pub(crate) async fn subscribe(
         &self,
         base: &str,
         path: &str,
-        first: &str,
-        options: &SocketOptions,
+        subscription: &str,
+        options: &WebSocketOptions,
     ) -> Result<TextFrames, HttpError> {
-        open_socket(&join(base, path)?, &self.headers(None), &[first], options).await
+        open_websocket(&join(base, path)?, &self.headers(None), &[subscription], options).await
     }
 
     fn headers<'a>(&'a self, content_type: Option<&'a str>) -> Vec<(&'a str, &'a str)> {

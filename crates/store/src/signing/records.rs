@@ -1,15 +1,11 @@
 use grid_batch_core::{Hex, ServiceId};
 
-use super::error::{SigningError, stored};
+use super::error::{SigningError, to_stored};
 use crate::{Store, StoreError, rows::presentable, statement::Rows};
 
 impl Store {
-    /// A transaction was sent, and this is what the node said against it.
-    pub(super) fn write_sent(
-        &self,
-        hash: &[u8; 32],
-        error: Option<&str>,
-    ) -> Result<(), StoreError> {
+    /// Stores that a transaction was sent, with the node's error if there was one.
+    pub(super) fn mark_sent(&self, hash: &[u8; 32], error: Option<&str>) -> Result<(), StoreError> {
         let error = error.map(presentable);
         let statement = self
             .statement(
@@ -30,8 +26,8 @@ impl Store {
         }
     }
 
-    /// What was seen of a nonce that is not spent; the same again is not written.
-    pub(super) fn write_note(
+    /// Stores a note about an open nonce. An equal note is not written again.
+    pub(super) fn note(
         &self,
         service_id: &ServiceId,
         nonce: u64,
@@ -48,14 +44,14 @@ impl Store {
             .rows(
                 Rows::default()
                     .text("service_id", [service_id.as_str()])
-                    .long("nonce", [stored("nonce", nonce)?])
+                    .long("nonce", [to_stored("nonce", nonce)?])
                     .optional_text("note", [note.as_deref()]),
             );
         self.pools.write()?.execute(&statement).map(drop)
     }
 
-    /// Which transaction of somebody else uses a nonce that is not spent.
-    pub(super) fn write_use(
+    /// Stores the hash of the foreign transaction that uses an open nonce.
+    pub(super) fn record_foreign_use(
         &self,
         service_id: &ServiceId,
         nonce: u64,
@@ -71,7 +67,7 @@ impl Store {
             .rows(
                 Rows::default()
                     .text("service_id", [service_id.as_str()])
-                    .long("nonce", [stored("nonce", nonce)?])
+                    .long("nonce", [to_stored("nonce", nonce)?])
                     .bytes("used_by", [&hash[..]]),
             );
         self.pools.write()?.execute(&statement).map(drop)

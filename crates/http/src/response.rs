@@ -2,21 +2,23 @@ use std::time::{Duration, SystemTime};
 
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
-use crate::{HttpError, one_line};
+use grid_batch_support::one_line;
 
-/// What came back.
+use crate::HttpError;
+
+/// The response to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
-    /// The HTTP status. It counts even where the body did not arrive.
+pub struct HttpResponse {
+    /// The HTTP status. It is valid even if the body did not arrive.
     pub status: u16,
-    /// How long the other side asked to be left alone.
+    /// The pause that the server asked for with `Retry-After`.
     pub retry_after: Option<Duration>,
-    /// The body, or why it did not arrive as a whole.
+    /// The body, or why it did not arrive completely.
     pub body: Result<Vec<u8>, HttpError>,
 }
 
-impl Answer {
-    /// The body as it may be shown to people: its beginning, in one line.
+impl HttpResponse {
+    /// The beginning of the body as one line, for messages. Without a body, the error.
     pub fn text(&self) -> String {
         match &self.body {
             Ok(body) => one_line(body),
@@ -25,14 +27,14 @@ impl Answer {
     }
 }
 
-/// `Retry-After`, in either of its forms.
+/// The value of `Retry-After`: a number of seconds or a date.
 pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse() {
         return Some(Duration::from_secs(seconds));
     }
-    let then = httpdate::parse_http_date(text).ok()?;
-    Some(then.duration_since(now).unwrap_or_default())
+    let date = httpdate::parse_http_date(text).ok()?;
+    Some(date.duration_since(now).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -40,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_is_read_in_seconds_and_as_a_date() {
+    fn retry_after_is_seconds_or_a_date() {
         let read = |text: &str| {
             let headers = HeaderMap::from_iter([(RETRY_AFTER, text.parse().unwrap())]);
             retry_after(&headers, SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_770))

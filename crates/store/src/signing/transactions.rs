@@ -8,32 +8,32 @@ use grid_batch_core::{ServiceId, Timestamp};
 use grid_batch_withdrawals::{NewSignedTransaction, SignedTransaction};
 
 use super::{
-    error::stored,
-    rows::{hash, whole},
+    error::to_stored,
+    rows::{hash, to_u64},
 };
 use crate::{Store, StoreError, connection::Connection, rows::time, statement::Rows};
 
-/// The columns of a [`SignedRow`], from `signed_transactions k`.
-pub(super) const SIGNED_COLUMNS: &str = "k.service_id as account, k.nonce, k.hash, k.bytes,
+/// The columns of a [`TransactionRow`], from `signed_transactions k`.
+pub(super) const TRANSACTION_COLUMNS: &str = "k.service_id as account, k.nonce, k.hash, k.bytes,
     k.max_fee, k.tip, k.cancels, k.signed_at, k.sent_at, k.last_error";
 
 /// A nonce of an account.
 pub(crate) type AccountNonce = (String, i64);
 
-/// What was signed with each nonce, in order.
-pub(crate) type Signed = HashMap<AccountNonce, Vec<SignedTransaction>>;
+/// The signed transactions of each nonce, the oldest first.
+pub(crate) type TransactionsByNonce = HashMap<AccountNonce, Vec<SignedTransaction>>;
 
 impl Store {
-    /// What was signed with these nonces.
-    pub(crate) fn signed_with(
+    /// The signed transactions of these nonces.
+    pub(crate) fn load_transactions(
         &self,
         connection: &mut Connection,
         nonces: &[AccountNonce],
-    ) -> Result<Signed, StoreError> {
+    ) -> Result<TransactionsByNonce, StoreError> {
         let statement = self
             .statement(format!(
-                "-- signed_with
-                 select {SIGNED_COLUMNS} from {{x}}
+                "-- load_transactions
+                 select {TRANSACTION_COLUMNS} from {{x}}
                  join signed_transactions k on k.service_id = x.service_id and k.nonce = x.nonce
                  order by k.service_id, k.nonce, k.position"
             ))
@@ -42,8 +42,8 @@ impl Store {
                     .text("service_id", nonces.iter().map(|(account, _)| account.as_str()))
                     .long("nonce", nonces.iter().map(|(_, nonce)| *nonce)),
             );
-        let rows: Vec<SignedRow> = connection.load(&statement)?;
-        let mut signed = Signed::new();
+        let rows: Vec<TransactionRow> = connection.load(&statement)?;
+        let mut signed = TransactionsByNonce::new();
         for row in rows {
             let key = (row.account.clone(), row.nonce);
             signed.entry(key).or_default().push(row.into_transaction()?);
@@ -51,8 +51,8 @@ impl Store {
         Ok(signed)
     }
 
-    /// Keeps a transaction, as the one at this place of those with its nonce.
-    pub(super) fn insert_signed(
+    /// Stores a transaction at this position among those with its nonce.
+    pub(super) fn insert_transaction(
         &self,
         connection: &mut Connection,
         service_id: &ServiceId,
@@ -63,7 +63,7 @@ impl Store {
         let position = i64::try_from(position).map_err(StoreError::corrupt)?;
         let statement = self
             .statement(
-                "-- insert_signed
+                "-- insert_transaction
                  insert into signed_transactions
                      (service_id, nonce, position, hash, bytes, max_fee, tip, cancels, signed_at)
                  select service_id, nonce, position, hash, bytes, max_fee, tip, cancels, signed_at
@@ -72,13 +72,13 @@ impl Store {
             .rows(
                 Rows::default()
                     .text("service_id", [service_id.as_str()])
-                    .long("nonce", [stored("nonce", signed.nonce)?])
+                    .long("nonce", [to_stored("nonce", signed.nonce)?])
                     .long("position", [position])
                     .bytes("hash", [&signed.hash[..]])
                     .bytes("bytes", [&signed.bytes[..]])
-                    .long("max_fee", [stored("fee", signed.max_fee)?])
-                    .long("tip", [stored("tip", signed.tip)?])
-                    .bool("cancels", [signed.cancels])
+                    .long("max_fee", [to_stored("fee", signed.max_fee)?])
+                    .long("tip", [to_stored("tip", signed.tip)?])
+                    .bool("cancels", [signed.is_filler])
                     .long("signed_at", [signed_at.as_micros()]),
             );
         connection.execute(&statement)?;
@@ -86,9 +86,9 @@ impl Store {
     }
 }
 
-/// A transaction that was signed.
+/// A row of `signed_transactions`.
 #[derive(QueryableByName)]
-pub(super) struct SignedRow {
+pub(super) struct TransactionRow {
     #[diesel(sql_type = Text)]
     account: String,
     #[diesel(sql_type = BigInt)]
@@ -111,16 +111,16 @@ pub(super) struct SignedRow {
     last_error: Option<String>,
 }
 
-impl SignedRow {
+impl TransactionRow {
     pub(super) fn into_transaction(self) -> Result<SignedTransaction, StoreError> {
         Ok(SignedTransaction {
             signed: NewSignedTransaction {
-                nonce: whole(self.nonce)?,
+                nonce: to_u64(self.nonce)?,
                 hash: hash(self.hash)?,
                 bytes: self.bytes,
-                max_fee: whole(self.max_fee)?.into(),
-                tip: whole(self.tip)?.into(),
-                cancels: self.cancels,
+                max_fee: to_u64(self.max_fee)?.into(),
+                tip: to_u64(self.tip)?.into(),
+                is_filler: self.cancels,
             },
             signed_at: Timestamp::from_micros(self.signed_at),
             sent_at: time(self.sent_at),

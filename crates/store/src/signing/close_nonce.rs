@@ -2,28 +2,28 @@ use grid_batch_core::ServiceId;
 use grid_batch_withdrawals::NonceOutcome;
 
 use super::{
-    error::{SigningError, stored},
-    rows::{SpentRow, spent_columns},
+    error::{SigningError, to_stored},
+    rows::{OutcomeRow, outcome_columns},
 };
 use crate::{Store, StoreError, connection::Connection, statement::Rows};
 
 impl Store {
-    /// Writes down for good what became of a nonce.
-    pub(super) fn write_spent(
+    /// Stores the final outcome of a nonce. A different outcome that is stored already is an error.
+    pub(super) fn close_nonce(
         &self,
         service_id: &ServiceId,
         nonce: u64,
-        spent: &NonceOutcome,
+        outcome: &NonceOutcome,
     ) -> Result<(), StoreError> {
-        let number = stored("nonce", nonce)?;
+        let number = to_stored("nonce", nonce)?;
         self.pools.write()?.transaction(|connection| {
             let Some(row) = self.lock_nonce(connection, service_id, number)? else {
-                return Err(unknown(service_id, nonce).into());
+                return Err(unassigned(service_id, nonce).into());
             };
             match row.read()? {
-                None => self.update_spent(connection, service_id, number, spent),
-                Some(stored) if stored == *spent => Ok(()),
-                Some(stored) => Err(otherwise(service_id, nonce, stored, spent).into()),
+                None => self.update_outcome(connection, service_id, number, outcome),
+                Some(stored) if stored == *outcome => Ok(()),
+                Some(stored) => Err(conflict(service_id, nonce, stored, outcome).into()),
             }
         })
     }
@@ -33,7 +33,7 @@ impl Store {
         connection: &mut Connection,
         service_id: &ServiceId,
         nonce: i64,
-    ) -> Result<Option<SpentRow>, StoreError> {
+    ) -> Result<Option<OutcomeRow>, StoreError> {
         let lock = self.pools.dialect().locking("for update of n");
         let statement = self
             .statement(format!(
@@ -43,21 +43,21 @@ impl Store {
             ))
             .text(service_id.as_str())
             .long(nonce);
-        let rows: Vec<SpentRow> = connection.load(&statement)?;
+        let rows: Vec<OutcomeRow> = connection.load(&statement)?;
         Ok(rows.into_iter().next())
     }
 
-    fn update_spent(
+    fn update_outcome(
         &self,
         connection: &mut Connection,
         service_id: &ServiceId,
         nonce: i64,
-        spent: &NonceOutcome,
+        outcome: &NonceOutcome,
     ) -> Result<(), StoreError> {
-        let (spent, pool_withdrawal_id) = spent_columns(spent);
+        let (spent, pool_withdrawal_id) = outcome_columns(outcome);
         let statement = self
             .statement(
-                "-- spend
+                "-- close_nonce
                  update account_nonces as n
                  set spent = x.spent, pool_withdrawal_id = x.pool_withdrawal_id
                  from {x} where n.service_id = x.service_id and n.nonce = x.nonce",
@@ -73,16 +73,16 @@ impl Store {
     }
 }
 
-fn unknown(service_id: &ServiceId, nonce: u64) -> SigningError {
-    SigningError::UnknownNonce { service_id: service_id.clone(), nonce }
+fn unassigned(service_id: &ServiceId, nonce: u64) -> SigningError {
+    SigningError::UnassignedNonce { service_id: service_id.clone(), nonce }
 }
 
-fn otherwise(
+fn conflict(
     service_id: &ServiceId,
     nonce: u64,
     stored: NonceOutcome,
     given: &NonceOutcome,
 ) -> SigningError {
     let service_id = service_id.clone();
-    SigningError::SpentOtherwise { service_id, nonce, stored, given: given.clone() }
+    SigningError::OutcomeConflict { service_id, nonce, stored, given: given.clone() }
 }

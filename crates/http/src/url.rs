@@ -2,11 +2,10 @@ use reqwest::Url;
 
 use crate::HttpError;
 
-pub(crate) const HTTP: &[&str] = &["http", "https"];
-pub(crate) const HTTP_AND_SOCKETS: &[&str] = &["http", "https", "ws", "wss"];
+pub(crate) const HTTP_SCHEMES: &[&str] = &["http", "https"];
+pub(crate) const WEBSOCKET_SCHEMES: &[&str] = &["http", "https", "ws", "wss"];
 
-/// The address of a path at a ledger, whose base address may have a path of its own, and a slash
-/// at its end or none.
+/// Appends a path to a base URL. The base URL may have a path, and may end with a slash.
 ///
 /// ```
 /// use grid_batch_http::join;
@@ -18,38 +17,38 @@ pub(crate) const HTTP_AND_SOCKETS: &[&str] = &["http", "https", "ws", "wss"];
 /// # Ok::<(), grid_batch_http::HttpError>(())
 /// ```
 pub fn join(base: &str, path: &str) -> Result<String, HttpError> {
-    let url = parse(base, HTTP)?;
+    let url = parse(base, HTTP_SCHEMES)?;
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(HttpError::Request(format!(
-            "the address at {} has a query or a fragment; a base address ends with its path",
-            shown(&url)
+        return Err(HttpError::InvalidRequest(format!(
+            "the base URL at {} has a query or a fragment; remove it",
+            ascii_origin(&url)
         )));
     }
     Ok(format!("{}/{}", url.as_str().trim_end_matches('/'), path.trim_start_matches('/')))
 }
 
-/// Scheme, host and port of an address: what may be shown of it. Its other parts may be secrets.
+/// Scheme, host and port of a URL, for messages. Its other parts may be secrets.
 ///
 /// ```
 /// use grid_batch_http::origin;
 ///
 /// assert_eq!(origin("http://user:secret@ledger:8008/key?token=1"), "http://ledger:8008");
-/// assert_eq!(origin("no address"), "an address that cannot be read");
+/// assert_eq!(origin("not a URL"), "<invalid URL>");
 /// ```
 pub fn origin(url: &str) -> String {
     match Url::parse(url) {
-        Ok(url) if url.has_host() => shown(&url),
-        _ => "an address that cannot be read".to_owned(),
+        Ok(url) if url.has_host() => ascii_origin(&url),
+        _ => "<invalid URL>".to_owned(),
     }
 }
 
-/// An address of one of these schemes.
+/// Parses a URL that has one of these schemes.
 pub(crate) fn parse(text: &str, schemes: &[&str]) -> Result<Url, HttpError> {
     let url = Url::parse(text)
-        .map_err(|error| HttpError::Request(format!("the address cannot be read: {error}")))?;
+        .map_err(|error| HttpError::InvalidRequest(format!("cannot parse the URL: {error}")))?;
     if !schemes.contains(&url.scheme()) {
-        return Err(HttpError::Request(format!(
-            "the address begins with {:?}; it is to begin with {}",
+        return Err(HttpError::InvalidRequest(format!(
+            "the URL starts with {:?}; it must start with {}",
             format!("{}:", url.scheme()),
             schemes.iter().map(|scheme| format!("{scheme}://")).collect::<Vec<_>>().join(" or ")
         )));
@@ -57,7 +56,7 @@ pub(crate) fn parse(text: &str, schemes: &[&str]) -> Result<Url, HttpError> {
     Ok(url)
 }
 
-fn shown(url: &Url) -> String {
+fn ascii_origin(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
 
@@ -66,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_joined_with_one_slash() {
+    fn path_is_joined_with_one_slash() {
         for (base, path, joined) in [
             ("http://h", "a/b?c=d", "http://h/a/b?c=d"),
             ("http://h/", "/a", "http://h/a"),
@@ -79,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_base_is_refused_without_its_secrets() {
+    fn invalid_base_url_is_refused_without_its_secrets() {
         for base in [
             "",
             "ledger",
@@ -93,17 +92,17 @@ mod tests {
             "/secret",
         ] {
             let error = join(base, "a").unwrap_err();
-            assert!(matches!(error, HttpError::Request(_)), "{base}: {error}");
+            assert!(matches!(error, HttpError::InvalidRequest(_)), "{base}: {error}");
             assert!(!error.to_string().contains("secret"), "{base}: {error}");
         }
     }
 
     #[test]
-    fn the_rule_is_named() {
+    fn message_names_the_expected_schemes() {
         let message = |base| join(base, "a").unwrap_err().to_string();
         assert!(
             message("ledger:8008").ends_with(
-                "the address begins with \"ledger:\"; it is to begin with http:// or https://"
+                "the URL starts with \"ledger:\"; it must start with http:// or https://"
             ),
             "{}",
             message("ledger:8008")

@@ -2,36 +2,36 @@ use grid_batch_core::ServiceId;
 use grid_batch_withdrawals::NewSignedTransaction;
 
 use super::{
-    error::stored,
-    signed::{SIGNED_COLUMNS, SignedRow},
+    error::to_stored,
+    transactions::{TRANSACTION_COLUMNS, TransactionRow},
 };
 use crate::{Store, StoreError};
 
-/// The batch that tries the withdrawal of `account_nonces n` now, where the nonce has a withdrawal.
-pub(super) const WITH_PRESENT_BATCH: &str = "left join withdrawals w on w.seq = n.withdrawal_seq left join batches b on b.seq = w.batch_seq";
+/// The current batch of the withdrawal of `account_nonces n`, if the nonce has a withdrawal.
+pub(super) const WITH_CURRENT_BATCH: &str = "left join withdrawals w on w.seq = n.withdrawal_seq left join batches b on b.seq = w.batch_seq";
 
-/// Whether a payment with this nonce has been, or may still be, made.
+/// Whether a payment with this nonce was, or may still be, made.
 pub(super) const MAY_PAY: &str = "(coalesce(n.spent, '') = 'WITHDRAWN' or
     (n.spent is null and b.seq is not null and b.dlt_status is distinct from 'INVALID'))";
 
 impl Store {
-    /// What to send with each nonce of an account from this one on: what only uses it up, or else
-    /// its best paid payment.
+    /// The transaction to send for each nonce of an account from this one on: its filler, or else
+    /// its payment with the highest fee.
     ///
-    /// A payment that was told of as failed is left out: should the chain have forgotten why, it
-    /// would be paid after all, and perhaps another one as well.
-    pub(super) fn best_paid_from(
+    /// A payment that was reported as failed is left out. If the chain has dropped the block that
+    /// made it fail, sending it would pay it after all.
+    pub(super) fn transactions_from(
         &self,
         service_id: &ServiceId,
         nonce: u64,
     ) -> Result<Vec<NewSignedTransaction>, StoreError> {
         let statement = self
             .statement(format!(
-                "-- best_paid_from
-                 select {SIGNED_COLUMNS}
+                "-- transactions_from
+                 select {TRANSACTION_COLUMNS}
                  from account_nonces n
                  join signed_transactions k on k.service_id = n.service_id and k.nonce = n.nonce
-                 {WITH_PRESENT_BATCH}
+                 {WITH_CURRENT_BATCH}
                  where n.service_id = ? and n.nonce >= ?
                      and k.position = (
                          select o.position from signed_transactions o
@@ -41,8 +41,8 @@ impl Store {
                  order by n.service_id, n.nonce"
             ))
             .text(service_id.as_str())
-            .long(stored("nonce", nonce)?);
-        let rows: Vec<SignedRow> = self.pools.read()?.load(&statement)?;
+            .long(to_stored("nonce", nonce)?);
+        let rows: Vec<TransactionRow> = self.pools.read()?.load(&statement)?;
         rows.into_iter().map(|row| Ok(row.into_transaction()?.signed)).collect()
     }
 }

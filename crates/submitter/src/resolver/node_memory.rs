@@ -3,36 +3,36 @@ use std::{
     sync::Arc,
 };
 
-/// Which node a batch was given to, for so many batches: the oldest are forgotten.
+/// Remembers which node received a batch. Beyond `limit` batches, the oldest is forgotten.
 #[derive(Debug)]
-pub(crate) struct Memory {
+pub(crate) struct NodeMemory {
     limit: usize,
-    nodes: HashMap<Arc<str>, Place>,
+    nodes: HashMap<Arc<str>, RememberedNode>,
     order: VecDeque<Arc<str>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct RememberedNode {
     node: usize,
-    /// The node said that it took the batch; otherwise it may have.
-    certain: bool,
+    /// Whether the node accepted the batch. Otherwise the outcome was ambiguous.
+    accepted: bool,
 }
 
-impl Memory {
+impl NodeMemory {
     pub(crate) fn new(limit: usize) -> Self {
         Self { limit, nodes: HashMap::new(), order: VecDeque::new() }
     }
 
     pub(crate) fn node_of(&self, batch_header: &str) -> Option<usize> {
-        self.nodes.get(batch_header).map(|place| place.node)
+        self.nodes.get(batch_header).map(|remembered| remembered.node)
     }
 
-    /// The node took the batch, for certain or perhaps. Only certainty replaces what may have been;
-    /// nothing replaces certainty.
-    pub(crate) fn remember(&mut self, batch_header: &str, node: usize, certain: bool) {
-        if let Some(place) = self.nodes.get_mut(batch_header) {
-            if certain && !place.certain {
-                *place = Place { node, certain };
+    /// Remembers that the node accepted the batch, or may have. The first node stays, except that a
+    /// node that accepted the batch replaces one that only may have.
+    pub(crate) fn remember(&mut self, batch_header: &str, node: usize, accepted: bool) {
+        if let Some(remembered) = self.nodes.get_mut(batch_header) {
+            if accepted && !remembered.accepted {
+                *remembered = RememberedNode { node, accepted };
             }
             return;
         }
@@ -46,7 +46,7 @@ impl Memory {
         }
         let key: Arc<str> = batch_header.into();
         self.order.push_back(Arc::clone(&key));
-        self.nodes.insert(key, Place { node, certain });
+        self.nodes.insert(key, RememberedNode { node, accepted });
     }
 }
 
@@ -55,8 +55,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_node_that_certainly_took_a_batch_is_remembered() {
-        let mut memory = Memory::new(10);
+    fn first_node_that_accepted_a_batch_is_remembered() {
+        let mut memory = NodeMemory::new(10);
         memory.remember("b", 1, false);
         memory.remember("b", 2, false);
         assert_eq!(memory.node_of("b"), Some(1));
@@ -66,8 +66,8 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_batches_are_forgotten() {
-        let mut memory = Memory::new(2);
+    fn oldest_batches_are_forgotten() {
+        let mut memory = NodeMemory::new(2);
         for batch in ["a", "b", "a", "c"] {
             memory.remember(batch, 0, true);
         }
@@ -77,8 +77,8 @@ mod tests {
     }
 
     #[test]
-    fn a_memory_without_room_remembers_nothing() {
-        let mut memory = Memory::new(0);
+    fn memory_with_limit_zero_remembers_nothing() {
+        let mut memory = NodeMemory::new(0);
         memory.remember("a", 0, true);
         assert_eq!(memory.node_of("a"), None);
     }
