@@ -45,6 +45,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ),
     ("grid-batch-test-chain", &[]),
     ("grid-batch-test-postgres", &[]),
+    ("grid-batch-test-support", &["grid-batch-core", "grid-batch-protocol"]),
     ("grid-batch-tests", &["grid-batch-core", "grid-batch-store"]),
 ];
 
