@@ -1,44 +1,44 @@
-//! Several instances over one database: the claim is on the gas admin.
+//! Several instances over one database; they claim gas admins.
 
-use crate::world::World;
+use crate::harness::WithdrawalHarness;
 
 #[test]
-fn two_instances_of_which_one_is_killed_make_every_withdrawal_once_and_in_order() {
-    let world = World::on_postgres(3);
-    let first = world.serve_with(&[("--claims-name", "first")]);
-    let second = world.serve_with(&[("--claims-name", "second"), ("--claims-share", "true")]);
+fn withdrawals_are_paid_once_after_an_instance_is_killed() {
+    let harness = WithdrawalHarness::on_postgres(3);
+    let first = harness.serve_with(&[("--claims-name", "first")]);
+    let second = harness.serve_with(&[("--claims-name", "second"), ("--claims-share", "true")]);
     let mut ids = Vec::new();
     for amount in 1..=12 {
         for pool in 0..3 {
-            let serving = if amount % 2 == 0 { &first } else { &second };
-            ids.push(serving.schedule(&world.order(pool, amount)));
+            let server = if amount % 2 == 0 { &first } else { &second };
+            ids.push(server.schedule(&harness.withdrawal_request(pool, amount)));
         }
     }
-    second.until(&ids[8], "withdrawn");
-    first.program.kill();
-    second.until_withdrawn(&ids);
+    second.wait_for_state(&ids[8], "withdrawn");
+    first.process.kill();
+    second.wait_until_withdrawn(&ids);
     for pool in 0..3 {
-        assert_eq!(world.paid(pool), (1..=12).collect::<Vec<_>>());
-        assert_eq!(world.nonce(pool), 12);
+        assert_eq!(harness.paid(pool), (1..=12).collect::<Vec<_>>());
+        assert_eq!(harness.nonce(pool), 12);
     }
 }
 
 #[test]
-fn an_instance_that_was_paused_past_its_expiries_sends_nothing_new() {
-    let world = World::on_postgres(1);
-    let paused = world.serve_with(&[("--claims-name", "paused")]);
-    let stop = world.proxy.stop_before("eth_getTransactionCount", 1);
-    let ids = [1, 2].map(|amount| paused.schedule(&world.order(0, amount)));
+fn instance_paused_past_its_expiries_sends_nothing() {
+    let harness = WithdrawalHarness::on_postgres(1);
+    let paused = harness.serve_with(&[("--claims-name", "paused")]);
+    let stop = harness.proxy.stop_before("eth_getTransactionCount", 1);
+    let ids = [1, 2].map(|amount| paused.schedule(&harness.withdrawal_request(0, amount)));
     assert!(stop.wait(std::time::Duration::from_secs(30)));
-    paused.program.signal("STOP");
-    let other = world.serve_with(&[("--claims-name", "other")]);
-    other.until_withdrawn(&ids);
-    // Its answer comes after all, and it may not sign any more.
+    paused.process.signal("STOP");
+    let other = harness.serve_with(&[("--claims-name", "other")]);
+    other.wait_until_withdrawn(&ids);
+    // The paused instance gets its answer, and must not sign.
     stop.release();
-    paused.program.signal("CONT");
-    let third = other.schedule(&world.order(0, 3));
-    other.until_withdrawn(&[third]);
-    paused.program.signal("TERM");
-    paused.program.ended();
-    assert_eq!((world.paid(0), world.nonce(0)), (vec![1, 2, 3], 3));
+    paused.process.signal("CONT");
+    let third = other.schedule(&harness.withdrawal_request(0, 3));
+    other.wait_until_withdrawn(&[third]);
+    paused.process.signal("TERM");
+    paused.process.wait();
+    assert_eq!((harness.paid(0), harness.nonce(0)), (vec![1, 2, 3], 3));
 }

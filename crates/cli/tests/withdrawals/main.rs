@@ -1,24 +1,21 @@
-//! Withdrawals end to end: the program as a process, a genuine EVM node, and a proxy between them
-//! that misbehaves when it is told to.
-#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
+//! Withdrawals end to end: the server as a process, a real EVM node, and a proxy between them that
+//! injects faults.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-#[path = "../service/client.rs"]
-mod client;
-#[path = "../service/program.rs"]
-#[expect(dead_code, reason = "it is made for other tests, too")]
-mod program;
-#[path = "../service/until.rs"]
-mod until;
-mod world;
+use grid_batch_test_support::process::Binary;
 
-mod chaos;
+mod harness;
+
 mod configuration;
-mod demonstration;
-mod elsewhere;
-mod failing;
-mod gate;
+mod demo;
+mod foreign_transactions;
+mod gas_price_gate;
 mod instances;
 mod intake;
-mod killed;
+mod kill_points;
 mod nodes;
 mod order;
+mod random_faults;
+mod rejections;
+
+const GRID_BATCH: Binary = Binary(env!("CARGO_BIN_EXE_grid-batch"));

@@ -1,72 +1,76 @@
-//! Oldest first for each gas admin, and no gas admin waits for another.
+//! Each gas admin pays the oldest withdrawal first, and no gas admin waits for another.
 
 use std::time::{Duration, Instant};
 
-use crate::world::{Serving, World};
+use crate::harness::{WithdrawalHarness, WithdrawalServer};
 
 fn schedule(
-    serving: &Serving,
-    world: &World,
+    server: &WithdrawalServer,
+    harness: &WithdrawalHarness,
     pool: usize,
     amounts: std::ops::RangeInclusive<u64>,
 ) -> Vec<String> {
-    amounts.map(|amount| serving.schedule(&world.order(pool, amount))).collect()
+    amounts.map(|amount| server.schedule(&harness.withdrawal_request(pool, amount))).collect()
 }
 
 #[test]
-fn the_oldest_is_made_first_and_what_comes_meanwhile_comes_after() {
-    let world = World::new(1);
-    let serving = world.serve();
-    let mut ids = schedule(&serving, &world, 0, 1..=5);
-    serving.until(&ids[1], "withdrawn");
-    ids.extend(schedule(&serving, &world, 0, 6..=10));
-    serving.until_withdrawn(&ids);
-    assert_eq!(world.paid(0), (1..=10).collect::<Vec<_>>());
-    let nonces: Vec<u64> = world.polls(0).iter().map(|poll| poll.nonce).collect();
+fn withdrawals_are_paid_in_order() {
+    let harness = WithdrawalHarness::new(1);
+    let server = harness.serve();
+    let mut ids = schedule(&server, &harness, 0, 1..=5);
+    server.wait_for_state(&ids[1], "withdrawn");
+    ids.extend(schedule(&server, &harness, 0, 6..=10));
+    server.wait_until_withdrawn(&ids);
+    assert_eq!(harness.paid(0), (1..=10).collect::<Vec<_>>());
+    let nonces: Vec<u64> = harness.polls(0).iter().map(|poll| poll.nonce).collect();
     assert_eq!(nonces, (0..10).collect::<Vec<_>>());
 }
 
 #[test]
-fn of_one_gas_admin_one_is_under_way() {
-    let world = World::new(1);
-    world.anvil.stop_mining().unwrap();
-    let serving = world.serve();
-    let ids = schedule(&serving, &world, 0, 1..=3);
-    serving.until(&ids[0], "pending");
+fn gas_admin_has_one_pending_withdrawal() {
+    let harness = WithdrawalHarness::new(1);
+    harness.anvil.stop_mining().unwrap();
+    let server = harness.serve();
+    let ids = schedule(&server, &harness, 0, 1..=3);
+    server.wait_for_state(&ids[0], "pending");
     for id in &ids[1..] {
-        let told = serving.withdrawal(id);
-        assert_eq!(told["state"], "scheduled", "{told}");
-        assert_eq!(told["transactions"], serde_json::json!([]));
+        let withdrawal = server.withdrawal(id);
+        assert_eq!(withdrawal["state"], "scheduled", "{withdrawal}");
+        assert_eq!(withdrawal["transactions"], serde_json::json!([]));
     }
-    world.anvil.start_mining().unwrap();
-    world.anvil.mine(1).unwrap();
-    serving.until_withdrawn(&ids);
+    harness.anvil.start_mining().unwrap();
+    harness.anvil.mine(1).unwrap();
+    server.wait_until_withdrawn(&ids);
 }
 
-/// How long ten withdrawals of the second pool take.
-fn ten_take(serving: &Serving, world: &World, first: u64) -> Duration {
-    let begun = Instant::now();
-    let ids = schedule(serving, world, 1, first..=first + 9);
-    serving.until_withdrawn(&ids);
-    begun.elapsed()
+/// The time until ten withdrawals of the second pool are paid.
+fn time_ten(server: &WithdrawalServer, harness: &WithdrawalHarness, first: u64) -> Duration {
+    let started = Instant::now();
+    let ids = schedule(server, harness, 1, first..=first + 9);
+    server.wait_until_withdrawn(&ids);
+    started.elapsed()
 }
 
 #[test]
-fn a_busy_and_a_stuck_pool_cost_another_nothing() {
-    let world = World::new(3);
-    let never = format!("{}=0.5", world.pools[0].address());
-    let serving = world.serve_with(&[("--evm-pool-maximum-gas-price", &never)]);
-    ten_take(&serving, &world, 1);
-    let alone = ten_take(&serving, &world, 11);
+fn busy_and_parked_pools_do_not_slow_others() {
+    let harness = WithdrawalHarness::new(3);
+    let low_cap = format!("{}=0.5", harness.pools[0].address());
+    let server = harness.serve_with(&[("--evm-pool-maximum-gas-price", &low_cap)]);
+    time_ten(&server, &harness, 1);
+    let alone = time_ten(&server, &harness, 11);
 
-    // One is stuck, the other busy.
-    let stuck = schedule(&serving, &world, 0, 1..=100);
-    serving.until(&stuck[0], "parked");
-    let busy = schedule(&serving, &world, 2, 1..=100);
-    let beside = ten_take(&serving, &world, 21);
+    // The first pool is parked, the third is busy.
+    let parked = schedule(&server, &harness, 0, 1..=100);
+    server.wait_for_state(&parked[0], "parked");
+    let busy = schedule(&server, &harness, 2, 1..=100);
+    let with_others = time_ten(&server, &harness, 21);
 
-    let ratio = beside.as_secs_f64() / alone.as_secs_f64();
-    eprintln!("ten withdrawals beside 200 of others take {ratio:.2} of their time alone");
-    assert_ne!(serving.withdrawal(&busy[99])["state"], "withdrawn", "the other was busy");
-    assert!(ratio < 3.0, "{beside:?} beside others, {alone:?} alone");
+    let ratio = with_others.as_secs_f64() / alone.as_secs_f64();
+    eprintln!("ten withdrawals take {ratio:.2} times as long with 200 of other pools as alone");
+    assert_ne!(
+        server.withdrawal(&busy[99])["state"],
+        "withdrawn",
+        "the third pool had already paid all"
+    );
+    assert!(ratio < 3.0, "{with_others:?} with others, {alone:?} alone");
 }

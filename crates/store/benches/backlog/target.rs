@@ -5,11 +5,11 @@ use diesel::{
     connection::SimpleConnection, sql_query, sql_types::BigInt,
 };
 use grid_batch_store::{DatabaseUrl, Store, StoreOptions};
-use grid_batch_test_postgres::{TestDatabase, TestServer};
+use grid_batch_test_postgres::{PostgresServer, TestDatabase};
 
 /// A kind of database to measure on.
 pub enum Target {
-    Postgres(TestServer),
+    Postgres(PostgresServer),
     Sqlite,
 }
 
@@ -22,7 +22,7 @@ pub enum Place {
 impl Target {
     /// One that commits to disk as in production.
     pub fn postgres() -> Self {
-        Self::Postgres(TestServer::durable())
+        Self::Postgres(PostgresServer::start_durable())
     }
 
     pub fn sqlite() -> Self {
