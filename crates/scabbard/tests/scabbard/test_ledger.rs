@@ -1,4 +1,4 @@
-//! A simulated ledger, an adapter for it, and a clock that both go by.
+//! A simulated ledger and an adapter for it, with one clock.
 
 use std::{
     collections::HashMap,
@@ -21,28 +21,28 @@ use crate::{
     nodes::Nodes,
 };
 
-pub struct World {
-    pub ledger: LedgerSim,
+pub struct TestLedger {
+    pub sim: LedgerSim,
     pub scabbard: Scabbard,
     clock: Arc<ManualClock>,
     /// The last attempt at each batch.
     attempts: Mutex<HashMap<u32, u32>>,
 }
 
-impl World {
+impl TestLedger {
     pub fn new() -> Self {
         Self::with(|ledger| ledger, [])
     }
 
-    /// A ledger like this; and other addresses, of which the adapter believes that they are nodes.
+    /// A ledger with this configuration; the adapter also queries the `others` as its nodes.
     pub fn with(
-        set: impl FnOnce(LedgerSimBuilder) -> LedgerSimBuilder,
+        configure: impl FnOnce(LedgerSimBuilder) -> LedgerSimBuilder,
         others: impl IntoIterator<Item = String>,
     ) -> Self {
         let clock = Arc::new(ManualClock::at(Timestamp::from_micros(1_700_000_000_000_000)));
         let builder = LedgerSim::scabbard([scope()]).clock(clock.clone()).seed(1);
-        let ledger = set(builder).start().unwrap();
-        let urls = [ledger.url()].into_iter().chain(others);
+        let sim = configure(builder).start().unwrap();
+        let urls = [sim.url()].into_iter().chain(others);
         let http = HttpOptions {
             request_timeout: Duration::from_millis(500),
             max_response_bytes: 1_000_000,
@@ -50,7 +50,7 @@ impl World {
         };
         let options = ScabbardOptions { http, clock: clock.clone(), ..ScabbardOptions::default() };
         let scabbard = Scabbard::new(&token(), Nodes::at(urls), options).unwrap();
-        Self { ledger, scabbard, clock, attempts: Mutex::default() }
+        Self { sim, scabbard, clock, attempts: Mutex::default() }
     }
 
     /// Sends a batch for the first time.
@@ -61,12 +61,12 @@ impl World {
     pub async fn send_again(&self, number: u32, attempt: u32) -> Outcome {
         self.attempts.lock().unwrap().insert(number, attempt);
         let sender = self.scabbard.sender();
-        sender.send(&self.ledger.url(), &submission(number, attempt)).await.outcome
+        sender.send(&self.sim.url(), &submission(number, attempt)).await.outcome
     }
 
-    /// Sends a batch, and something goes wrong with that.
-    pub async fn send_into(&self, fault: Fault, number: u32) -> Outcome {
-        self.ledger.inject(fault, When::Next(1));
+    /// Sends a batch with this fault.
+    pub async fn send_with_fault(&self, fault: Fault, number: u32) -> Outcome {
+        self.sim.inject(fault, When::Next(1));
         self.send(number).await
     }
 
@@ -83,11 +83,11 @@ impl World {
     }
 
     pub async fn evidence(&self, number: u32) -> Evidence {
-        self.scabbard.evidence_reader().find_evidence(&self.doubt(number)).await.unwrap()
+        self.scabbard.evidence_reader().find_evidence(&self.unresolved(number)).await.unwrap()
     }
 
-    /// The doubt about a batch at the attempt that was last made.
-    pub fn doubt(&self, number: u32) -> UnresolvedBatch {
+    /// The unresolved batch at its last attempt.
+    pub fn unresolved(&self, number: u32) -> UnresolvedBatch {
         let attempt = self.attempts.lock().unwrap().get(&number).copied().unwrap_or(1);
         UnresolvedBatch {
             service_id: SERVICE.parse().unwrap(),
@@ -101,30 +101,30 @@ impl World {
         }
     }
 
-    /// Looks for evidence now, and again after this many seconds.
+    /// Looks for evidence twice, this many seconds apart; returns the second result.
     pub async fn evidence_after(&self, number: u32, seconds: u64) -> Evidence {
         self.evidence(number).await;
-        self.pass(seconds);
+        self.advance(seconds);
         self.evidence(number).await
     }
 
-    pub async fn listen(&self) -> LedgerEventStream {
+    pub async fn subscribe(&self) -> LedgerEventStream {
         self.scabbard.events().subscribe(SERVICE).await.unwrap()
     }
 
-    /// Restarts the ledger, and gets over the connections that end with that.
+    /// Restarts the ledger, and uses up the connections that the restart has reset.
     pub async fn restart(&self) {
-        self.ledger.restart();
+        self.sim.restart();
         while self.statuses([0]).await.is_err() {}
     }
 
-    pub fn pass(&self, seconds: u64) {
+    pub fn advance(&self, seconds: u64) {
         self.clock.advance(Duration::from_secs(seconds));
     }
 
-    /// How often batches were applied.
-    pub fn applied(&self) -> usize {
-        let record = self.ledger.record();
+    /// The number of times that batches were applied.
+    pub fn applied_count(&self) -> usize {
+        let record = self.sim.record();
         record.iter().filter(|entry| entry.verdict == Verdict::Applied).count()
     }
 }
@@ -134,15 +134,15 @@ pub async fn next(events: &mut LedgerEventStream) -> String {
     events.next().await.unwrap().unwrap().transaction_id.unwrap()
 }
 
-/// Takes all that has come, without waiting for more.
+/// Processes all received events, without waiting for more.
 pub fn catch_up(events: &mut LedgerEventStream) {
     while let Some(event) = events.next().now_or_never() {
         event.unwrap().unwrap();
     }
 }
 
-/// Waits until the stream has broken, and ended.
-pub async fn broken(events: &mut LedgerEventStream) {
+/// Waits until the stream has ended with an error.
+pub async fn wait_until_broken(events: &mut LedgerEventStream) {
     while events.next().await.is_some_and(|event| event.is_ok()) {}
     assert!(events.next().await.is_none());
 }

@@ -1,4 +1,4 @@
-//! What a node answers when it is asked for statuses.
+//! Parsing of the response to a status request.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
@@ -7,17 +7,17 @@ use grid_batch_core::{
 };
 use serde::{Deserialize, Deserializer, de::Error};
 
-use crate::words::shown;
+use crate::message::redacted_line;
 
-/// What a node says of one batch.
+/// What a node reports about one batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct BatchReport {
     pub(crate) report: StatusReport,
-    /// The transactions that are applied.
+    /// The transactions of a committed batch.
     pub(crate) applied: Vec<HeaderId>,
 }
 
-/// A batch in the answer. Its time, that of the node's first acquaintance with it, is not used.
+/// A batch in the response. Its timestamp, which says when the node first saw the batch, is not used.
 #[derive(Deserialize)]
 struct BatchInfo {
     id: String,
@@ -29,61 +29,62 @@ struct BatchInfo {
 enum BatchStatus {
     Unknown([(); 0]),
     Pending([(); 0]),
-    #[expect(dead_code, reason = "it is read so that it is checked")]
-    Valid(Vec<Executed>),
-    Committed(Vec<Executed>),
-    Invalid(Vec<Refused>),
+    #[expect(dead_code, reason = "it is parsed to be validated")]
+    Valid(Vec<ValidTransaction>),
+    Committed(Vec<ValidTransaction>),
+    Invalid(Vec<InvalidTransaction>),
 }
 
 #[derive(Deserialize)]
-struct Executed {
+struct ValidTransaction {
     #[serde(deserialize_with = "header_id")]
     transaction_id: HeaderId,
 }
 
 #[derive(Deserialize)]
-struct Refused {
+struct InvalidTransaction {
     #[serde(deserialize_with = "header_id")]
     transaction_id: HeaderId,
     error_message: String,
     error_data: Vec<u8>,
 }
 
-/// Reads an answer about these batches: all of it or nothing. What it leaves out is left out.
-pub(crate) fn read_statuses(body: &[u8], asked: &[&str]) -> BatchResult<Vec<Told>> {
+/// Parses the response about the requested batches. A batch that is missing in the response is left
+/// out. A response with one invalid entry is an error as a whole.
+pub(crate) fn parse_statuses(body: &[u8], requested: &[&str]) -> BatchResult<Vec<BatchReport>> {
     let infos: Vec<BatchInfo> =
-        serde_json::from_slice(body).map_err(|error| not_statuses(&error))?;
-    let mut told = BTreeMap::new();
+        serde_json::from_slice(body).map_err(|error| not_a_list_of_statuses(&error))?;
+    let mut reports = BTreeMap::new();
     for info in infos {
-        let info = Told::from(info);
-        let id = &info.report.batch_id;
-        if !asked.contains(&id.as_str()) {
-            return invalid(format!("nobody asked for the batch {}", Excerpt::of(id)));
+        let report = BatchReport::from(info);
+        let id = &report.report.batch_id;
+        if !requested.contains(&id.as_str()) {
+            return invalid(format!("statuses: batch {} was not requested", Excerpt::of(id)));
         }
-        match told.entry(id.clone()) {
-            Entry::Occupied(other) if *other.get() != info => {
-                return invalid(format!("it says two things of the batch {}", Excerpt::of(id)));
+        match reports.entry(id.clone()) {
+            Entry::Occupied(other) if *other.get() != report => {
+                let id = Excerpt::of(id);
+                return invalid(format!("statuses: batch {id} has two different entries"));
             }
             Entry::Occupied(_) => {}
-            Entry::Vacant(place) => drop(place.insert(info)),
+            Entry::Vacant(entry) => drop(entry.insert(report)),
         }
     }
-    Ok(told.into_values().collect())
+    Ok(reports.into_values().collect())
 }
 
-impl From<BatchInfo> for Told {
+impl From<BatchInfo> for BatchReport {
     fn from(BatchInfo { id, status }: BatchInfo) -> Self {
         let (status, applied, receipts) = match status {
             BatchStatus::Unknown(_) => (LedgerStatus::NotReported, Vec::new(), Vec::new()),
             BatchStatus::Pending(_) => (LedgerStatus::Pending, Vec::new(), Vec::new()),
             BatchStatus::Valid(_) => (LedgerStatus::Valid, Vec::new(), Vec::new()),
-            BatchStatus::Committed(executed) => {
-                let applied =
-                    executed.into_iter().map(|executed| executed.transaction_id).collect();
+            BatchStatus::Committed(transactions) => {
+                let applied = transactions.into_iter().map(|valid| valid.transaction_id).collect();
                 (LedgerStatus::Committed, applied, Vec::new())
             }
-            BatchStatus::Invalid(refused) => {
-                let receipts = refused.into_iter().map(Receipt::from).collect();
+            BatchStatus::Invalid(transactions) => {
+                let receipts = transactions.into_iter().map(Receipt::from).collect();
                 (LedgerStatus::Invalid, Vec::new(), receipts)
             }
         };
@@ -91,12 +92,12 @@ impl From<BatchInfo> for Told {
     }
 }
 
-impl From<Refused> for Receipt {
-    fn from(refused: Refused) -> Self {
+impl From<InvalidTransaction> for Receipt {
+    fn from(invalid: InvalidTransaction) -> Self {
         Self {
-            transaction_id: Some(refused.transaction_id),
-            error_message: refused.error_message,
-            error_data: refused.error_data,
+            transaction_id: Some(invalid.transaction_id),
+            error_message: invalid.error_message,
+            error_data: invalid.error_data,
         }
     }
 }
@@ -105,10 +106,10 @@ pub(crate) fn header_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<He
     String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
 }
 
-fn not_statuses(error: &serde_json::Error) -> BatchError {
-    // What stands there instead is repeated in the error.
-    let reason = shown(&error.to_string());
-    BatchError::InvalidAnswer(format!("it is no list of statuses: {reason}"))
+fn not_a_list_of_statuses(error: &serde_json::Error) -> BatchError {
+    // The error may quote the response.
+    let reason = redacted_line(&error.to_string());
+    BatchError::InvalidAnswer(format!("not a list of statuses: {reason}"))
 }
 
 fn invalid<T>(reason: String) -> BatchResult<T> {
@@ -133,16 +134,16 @@ mod tests {
         })
     }
 
-    fn read(answer: &Value) -> BatchResult<Vec<Told>> {
-        read_statuses(answer.to_string().as_bytes(), &[&id('a'), &id('b')])
+    fn parse(response: &Value) -> BatchResult<Vec<BatchReport>> {
+        parse_statuses(response.to_string().as_bytes(), &[&id('a'), &id('b')])
     }
 
-    fn error(answer: &Value) -> String {
-        read(answer).unwrap_err().to_string()
+    fn error(response: &Value) -> String {
+        parse(response).unwrap_err().to_string()
     }
 
     #[test]
-    fn each_word_has_its_status_and_what_goes_with_it() {
+    fn every_status_is_parsed_with_its_transactions() {
         let executed = json!([{ "transaction_id": id('1') }]);
         let refused = json!([{
             "transaction_id": id('1'), "error_message": "no", "error_data": [0, 255],
@@ -161,26 +162,28 @@ mod tests {
             ("Invalid", refused, LedgerStatus::Invalid, vec![receipt], vec![]),
         ] {
             let report = StatusReport { batch_id: id('a'), status: status_of, receipts };
-            let told = read(&json!([status(&id('a'), word, message)]));
-            assert_eq!(told, Ok(vec![Told { report, applied }]), "{word}");
+            let reports = parse(&json!([status(&id('a'), word, message)]));
+            assert_eq!(reports, Ok(vec![BatchReport { report, applied }]), "{word}");
         }
     }
 
     #[test]
-    fn the_order_does_not_matter_and_what_is_left_out_is_left_out() {
+    fn order_does_not_matter_and_missing_batches_are_left_out() {
         let [a, b] = ['a', 'b'].map(|digit| status(&id(digit), "Pending", json!([])));
-        assert_eq!(read(&json!([a, b])), read(&json!([b, a, b])));
-        assert_eq!(read(&json!([b])).unwrap().len(), 1);
-        assert_eq!(read(&json!([])), Ok(vec![]));
+        assert_eq!(parse(&json!([a, b])), parse(&json!([b, a, b])));
+        assert_eq!(parse(&json!([b])).unwrap().len(), 1);
+        assert_eq!(parse(&json!([])), Ok(vec![]));
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn error_names_the_invalid_entry() {
         let pending = |id: &str| status(id, "Pending", json!([]));
-        let not_asked = error(&json!([pending(&id('a')), pending(&id('c'))]));
-        assert!(not_asked.contains("nobody asked for the batch \"cccc"), "{not_asked}");
+        let not_requested = error(&json!([pending(&id('a')), pending(&id('c'))]));
+        assert!(not_requested.contains("batch \"cccc"), "{not_requested}");
+        assert!(not_requested.contains("was not requested"), "{not_requested}");
         let twice = error(&json!([pending(&id('a')), status(&id('a'), "Unknown", json!([]))]));
-        assert!(twice.contains("two things of the batch \"aaaa"), "{twice}");
+        assert!(twice.contains("batch \"aaaa"), "{twice}");
+        assert!(twice.contains("has two different entries"), "{twice}");
         let word = error(&json!([status(&id('a'), "Lost", json!([]))]));
         assert!(word.contains("unknown variant `Lost`"), "{word}");
         let upper = json!([{ "transaction_id": "F".repeat(128) }]);
@@ -189,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn other_shapes_are_no_answers() {
+    fn other_structure_is_an_error() {
         let a = id('a');
         let refused = |data: Value| {
             let message = json!([{
@@ -197,7 +200,7 @@ mod tests {
             }]);
             json!([status(&id('a'), "Invalid", message)])
         };
-        for answer in [
+        for response in [
             json!({}),
             json!(null),
             json!({ "data": [] }),
@@ -217,46 +220,48 @@ mod tests {
             refused(json!([256])),
             refused(json!([-1])),
         ] {
-            let error = error(&answer);
-            assert!(error.contains("it is no list of statuses: "), "{answer}: {error}");
+            let error = error(&response);
+            assert!(error.contains("not a list of statuses: "), "{response}: {error}");
         }
     }
 
     #[test]
-    fn an_error_is_short_whatever_was_said() {
-        let answer = json!([status(&id('a'), &"long".repeat(10_000), json!([]))]);
-        assert!(error(&answer).chars().count() < 600);
+    fn error_is_short_for_any_response() {
+        let response = json!([status(&id('a'), &"long".repeat(10_000), json!([]))]);
+        assert!(error(&response).chars().count() < 600);
         assert!(
             error(&json!([status(&"é".repeat(9_999), "Pending", json!([]))])).chars().count() < 600
         );
     }
 
-    /// Answers as they should be, and bytes in one place that should not be there.
-    fn spoilt() -> impl Strategy<Value = Vec<u8>> {
+    /// Valid responses with some bytes replaced.
+    fn corrupted_response() -> impl Strategy<Value = Vec<u8>> {
         let words = select(vec!["Unknown", "Pending", "Valid", "Committed", "Invalid"]);
         let ids = select(vec![id('a'), id('b'), id('c')]);
-        let answer = prop::collection::vec((ids, words), 0..4).prop_map(|batches| {
+        let response = prop::collection::vec((ids, words), 0..4).prop_map(|batches| {
             let statuses: Vec<_> =
                 batches.iter().map(|(id, word)| status(id, word, json!([]))).collect();
             json!(statuses).to_string().into_bytes()
         });
-        (answer, any::<prop::sample::Index>(), prop::collection::vec(any::<u8>(), 0..3)).prop_map(
-            |(mut answer, at, bytes)| {
-                let at = at.index(answer.len());
-                answer.splice(at..(at + bytes.len()).min(answer.len()), bytes);
-                answer
+        (response, any::<prop::sample::Index>(), prop::collection::vec(any::<u8>(), 0..3)).prop_map(
+            |(mut response, at, bytes)| {
+                let at = at.index(response.len());
+                response.splice(at..(at + bytes.len()).min(response.len()), bytes);
+                response
             },
         )
     }
 
     proptest! {
         #[test]
-        fn any_bytes_are_an_answer_about_what_was_asked_or_an_error(
-            body in prop_oneof![prop::collection::vec(any::<u8>(), 0..64), spoilt()],
+        fn any_bytes_are_parsed_or_refused(
+            body in prop_oneof![prop::collection::vec(any::<u8>(), 0..64), corrupted_response()],
         ) {
-            let asked = [id('a'), id('b')];
-            match read_statuses(&body, &[&asked[0], &asked[1]]) {
-                Ok(told) => prop_assert!(told.iter().all(|t| asked.contains(&t.report.batch_id))),
+            let requested = [id('a'), id('b')];
+            match parse_statuses(&body, &[&requested[0], &requested[1]]) {
+                Ok(reports) => prop_assert!(
+                    reports.iter().all(|batch| requested.contains(&batch.report.batch_id))
+                ),
                 Err(error) => prop_assert!(matches!(error, BatchError::InvalidAnswer(_))),
             }
         }

@@ -32,7 +32,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// A batch whose transactions are unlike one another.
+    /// A batch with distinct transactions.
     fn batch()(
         builders in vec((builder(), 0..3u64), 1..4),
         batcher in 0..3u64,
@@ -99,15 +99,15 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn whatever_is_built_is_accepted(batch in batch(), other in batch()) {
+    fn built_batches_are_accepted(batch in batch(), other in batch()) {
         let mut batches = vec![batch, other];
         batches.dedup_by(|a, b| a.header_signature == b.header_signature);
         let count = batches.len();
-        prop_assert_eq!(invariants::hold_for(&BatchList { batches }.encode_to_vec()), count);
+        prop_assert_eq!(invariants::check_invariants(&BatchList { batches }.encode_to_vec()), count);
     }
 
     #[test]
-    fn what_went_into_a_builder_is_found_in_the_header(
+    fn header_has_the_values_of_the_builder(
         builder in builder(),
         dependency in header_id(),
     ) {
@@ -119,7 +119,7 @@ proptest! {
             .sign(&key, &key.public_key());
         let batch = BatchBuilder::new().transaction(transaction).sign(&key);
         let body = BatchList { batches: vec![batch] }.encode_to_vec();
-        let batches = verify_list(&body, &Limits::default()).expect("it is well made");
+        let batches = verify_list(&body, &Limits::default()).expect("the list is valid");
         let [transaction] = batches[0].transactions() else { panic!("there is one") };
         prop_assert_eq!(transaction.dependencies(), [dependency]);
         prop_assert_eq!(&transaction.header().inputs, &["00"]);
@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn messages_are_read_as_they_were_written(
+    fn messages_are_decoded_as_they_were_encoded(
         batches in vec(any_batch(), 0..3),
         header in any_transaction_header(),
         signer_public_key: String,

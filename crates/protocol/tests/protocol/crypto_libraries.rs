@@ -1,4 +1,4 @@
-//! The library that we use against another one.
+//! Comparison of the library in use with another one.
 
 use grid_batch_protocol::{PublicKey, SigningKey};
 use k256::ecdsa::{
@@ -20,7 +20,7 @@ fn hex(public: &VerifyingKey) -> String {
 
 proptest! {
     #[test]
-    fn both_make_the_same_keys_and_signatures(secret: [u8; 32], message: Vec<u8>) {
+    fn libraries_make_the_same_keys_and_signatures(secret: [u8; 32], message: Vec<u8>) {
         let Some((ours, theirs)) = both_keys(secret) else { return Ok(()) };
         prop_assert_eq!(ours.public_key().to_string(), hex(theirs.verifying_key()));
         let signature: Signature = theirs.sign(&message);
@@ -28,7 +28,7 @@ proptest! {
     }
 
     #[test]
-    fn what_one_signs_the_other_accepts(secret: [u8; 32], message: Vec<u8>) {
+    fn library_accepts_signatures_of_the_other(secret: [u8; 32], message: Vec<u8>) {
         let Some((ours, theirs)) = both_keys(secret) else { return Ok(()) };
         let signature: Signature = theirs.sign(&message);
         prop_assert_eq!(ours.public_key().verify(&message, &signature.to_bytes().into()), Ok(()));
@@ -37,7 +37,7 @@ proptest! {
     }
 
     #[test]
-    fn what_one_refuses_the_other_refuses(
+    fn library_refuses_what_the_other_refuses(
         secret: [u8; 32],
         message: Vec<u8>,
         at in 0..64usize,
@@ -53,7 +53,7 @@ proptest! {
     }
 
     #[test]
-    fn both_take_the_same_public_keys(x: [u8; 32], odd: bool) {
+    fn libraries_accept_the_same_public_keys(x: [u8; 32], odd: bool) {
         let bytes = [&[2 + u8::from(odd)][..], &x].concat();
         let ours = base16ct::lower::encode_string(&bytes).parse::<PublicKey>();
         prop_assert_eq!(ours.is_ok(), VerifyingKey::from_sec1_bytes(&bytes).is_ok());

@@ -14,26 +14,26 @@ fn key(byte: u8) -> SigningKey {
     SigningKey::from_bytes([byte; 32]).expect("the byte is neither 00 nor ff")
 }
 
-/// The batch's id and those of its transactions.
+/// The id of the batch and the ids of its transactions.
 fn ids(batch: &VerifiedBatch) -> Vec<String> {
     let transactions = batch.transactions().iter().map(|t| t.id());
     [batch.id()].into_iter().chain(transactions).map(|id| id.to_string()).collect()
 }
 
 #[test]
-fn whatever_genuine_clients_make_is_accepted_with_the_ids_that_they_know() {
+fn lists_of_published_clients_are_accepted() {
     let fixtures = fixtures::all();
     assert_eq!(fixtures.len(), 14);
     for fixture in fixtures {
         let batches = verify_list(&fixture.body, &Limits::default()).expect(&fixture.name);
         let found: Vec<_> = batches.iter().map(ids).collect();
         assert_eq!(found, fixture.ids, "{}", fixture.name);
-        invariants::hold_for(&fixture.body);
+        invariants::check_invariants(&fixture.body);
     }
 }
 
 #[test]
-fn a_list_is_nothing_but_the_exact_bytes_of_its_batches() {
+fn list_consists_of_the_exact_bytes_of_its_batches() {
     for fixture in fixtures::all() {
         let batches = verify_list(&fixture.body, &Limits::default()).expect(&fixture.name);
         let again: Vec<_> = batches.iter().map(|b| list_of_one(b.bytes())).collect();
@@ -42,7 +42,7 @@ fn a_list_is_nothing_but_the_exact_bytes_of_its_batches() {
 }
 
 #[test]
-fn bytes_that_we_would_write_otherwise_are_kept_as_they_came() {
+fn bytes_with_another_encoding_are_kept() {
     let body = fixtures::read("javascript/one_transaction.bin");
     let list = BatchList::decode(&body[..]).unwrap();
     assert_ne!(list.encode_to_vec(), body);
@@ -61,7 +61,7 @@ fn unknown_fields_are_kept() {
 }
 
 #[test]
-fn what_a_transaction_declares_can_be_read() {
+fn transaction_header_is_readable() {
     let batch = verify("python/addresses.bin").remove(0);
     let transaction = &batch.transactions()[0];
     let header = transaction.header();
@@ -74,7 +74,7 @@ fn what_a_transaction_declares_can_be_read() {
 }
 
 #[test]
-fn our_builders_make_the_very_bytes_that_the_python_client_makes() {
+fn builders_make_the_same_bytes_as_the_python_client() {
     let [batcher, alice, bob] = [0x11, 0x22, 0x33].map(key);
     let intkey = || TransactionBuilder::new("intkey", "1.0").nonce("0");
     let sign = |builder: TransactionBuilder| builder.sign(&batcher, &batcher.public_key());

@@ -1,4 +1,4 @@
-//! Every rule, broken once.
+//! One violation of every rule.
 
 use grid_batch_core::HeaderId;
 use grid_batch_protocol::{
@@ -35,21 +35,21 @@ fn list() -> BatchList {
 }
 
 fn refusal_of(body: &[u8]) -> ListError {
-    verify_list(body, &Limits::default()).expect_err("it is to be refused")
+    verify_list(body, &Limits::default()).expect_err("the list is invalid")
 }
 
-/// Why the list is refused when its second batch is changed like this.
+/// The refusal after this change of the second batch.
 fn refusal(change: impl FnOnce(&mut Batch)) -> BatchFault {
     let mut list = list();
     change(&mut list.batches[1]);
     match refusal_of(&list.encode_to_vec()) {
-        ListError::Batch { place, fault } if place.position == 1 => *fault,
+        ListError::Batch { location, fault } if location.position == 1 => *fault,
         other => panic!("the second batch was changed, but: {other}"),
     }
 }
 
-/// Why the list is refused when the second transaction of its second batch is changed like this,
-/// and the batch is signed again.
+/// The refusal after this change of the second transaction of the second batch. The batch is signed
+/// again.
 fn transaction_refusal(change: impl FnOnce(&mut Batch)) -> TransactionFault {
     let fault = refusal(|batch| {
         change(batch);
@@ -62,7 +62,8 @@ fn transaction_refusal(change: impl FnOnce(&mut Batch)) -> TransactionFault {
     }
 }
 
-/// As above, after changing the transaction's header, and signing that again too.
+/// The refusal after this change of the header of that transaction. The transaction is signed again,
+/// too.
 fn header_refusal(change: impl FnOnce(&mut TransactionHeader)) -> TransactionFault {
     transaction_refusal(|batch| {
         let transaction = &mut batch.transactions[1];
@@ -106,13 +107,13 @@ macro_rules! assert_matches {
 }
 
 #[test]
-fn nothing_is_wrong_before_anything_is_changed() {
+fn unchanged_list_is_accepted() {
     let verified = verify_list(&list().encode_to_vec(), &Limits::default());
     assert_eq!(verified.map(|batches| batches.len()), Ok(2));
 }
 
 #[test]
-fn the_message_names_the_batch_the_transaction_and_the_rule() {
+fn message_names_the_batch_the_transaction_and_the_rule() {
     let mut list = list();
     list.batches[1].transactions[1].payload.clear();
     let message = refusal_of(&list.encode_to_vec()).to_string();
@@ -122,25 +123,25 @@ fn the_message_names_the_batch_the_transaction_and_the_rule() {
         message,
         format!(
             "the batch at position 1, \"{batch}\"…: its transaction at position 1, \
-             \"{transaction}\"…: its payload has not the SHA-512 that its header names"
+             \"{transaction}\"…: the SHA-512 of its payload is not the one in its header"
         )
     );
 }
 
 #[test]
-fn an_empty_list_is_refused() {
+fn empty_list_is_refused() {
     assert_eq!(refusal_of(b""), ListError::Empty);
     let unknown_field_only = [0x12, 0x00];
     assert_eq!(refusal_of(&unknown_field_only), ListError::Empty);
 }
 
 #[test]
-fn what_is_no_list_is_refused() {
+fn body_that_is_not_a_list_is_refused() {
     assert_matches!(refusal_of(b"{\"batches\":[]}"), ListError::Undecodable(_));
 }
 
 #[test]
-fn a_body_cut_off_anywhere_is_refused() {
+fn truncated_body_is_refused() {
     let body = list().encode_to_vec();
     let end_of_first_batch = list_of_one(&list().batches[0].encode_to_vec()).len();
     for length in (1..body.len()).filter(|length| *length != end_of_first_batch) {
@@ -156,40 +157,40 @@ fn too_many_batches_are_refused() {
 }
 
 #[test]
-fn too_many_transactions_are_refused_at_the_batch_that_has_them() {
+fn too_many_transactions_name_the_batch() {
     let limits = |transactions| Limits { transactions, ..Limits::default() };
     let body = list().encode_to_vec();
     assert!(verify_list(&body, &limits(6)).is_ok());
     let error = verify_list(&body, &limits(5)).unwrap_err();
     assert!(
-        matches!(&error, ListError::TooManyTransactions { place, limit: 5 } if place.position == 1),
+        matches!(&error, ListError::TooManyTransactions { location, limit: 5 } if location.position == 1),
         "{error}"
     );
 }
 
 #[test]
-fn the_same_batch_twice_is_refused() {
+fn repeated_batch_is_refused() {
     let fault = refusal(|batch| *batch = list().batches.remove(0));
     assert_eq!(fault, BatchFault::Duplicate { first: 0 });
 }
 
 #[test]
-fn a_batch_that_cannot_be_decoded_is_named_all_the_same() {
+fn undecodable_batch_is_named() {
     let mut list = list();
     list.batches[0].header_signature = "née".to_owned();
     let mut body = list.encode_to_vec();
     let accent = body.windows(2).position(|two| two == "é".as_bytes()).unwrap();
     body[accent] = 0xff;
     let error = refusal_of(&body);
-    let ListError::Batch { place, fault } = error else {
+    let ListError::Batch { location, fault } = error else {
         panic!("the batch is wrong, but: {error}");
     };
-    assert_eq!(place.to_string(), "the batch at position 0, \"n\u{fffd}\u{fffd}e\"");
+    assert_eq!(location.to_string(), "the batch at position 0, \"n\u{fffd}\u{fffd}e\"");
     assert_matches!(*fault, BatchFault::Undecodable(_));
 }
 
 #[test]
-fn a_batch_id_has_128_lower_case_digits() {
+fn batch_id_must_have_128_lower_case_digits() {
     for change in [
         String::clear as fn(&mut String),
         |id: &mut String| *id = id.to_uppercase(),
@@ -202,7 +203,7 @@ fn a_batch_id_has_128_lower_case_digits() {
 }
 
 #[test]
-fn every_byte_of_a_batch_header_is_signed_for() {
+fn every_byte_of_a_batch_header_is_signed() {
     for at in 0..list().batches[1].header.len() {
         let fault = refusal(|batch| batch.header[at] ^= 1);
         assert_matches!(
@@ -215,13 +216,13 @@ fn every_byte_of_a_batch_header_is_signed_for() {
 }
 
 #[test]
-fn a_batch_header_is_a_message() {
+fn batch_header_must_be_a_message() {
     let fault = refusal(|batch| batch.header = b"header".to_vec());
     assert_matches!(fault, BatchFault::Header(_));
 }
 
 #[test]
-fn a_batch_names_its_signer() {
+fn batch_must_name_its_signer() {
     let fault = refusal(|batch| change_header(batch, |h| h.signer_public_key.clear()));
     assert_matches!(fault, BatchFault::Signer(PublicKeyError::Text { .. }));
     let fault = refusal(|batch| change_header(batch, |h| h.signer_public_key = "f".repeat(66)));
@@ -229,7 +230,7 @@ fn a_batch_names_its_signer() {
 }
 
 #[test]
-fn a_batch_is_signed_by_its_signer() {
+fn batch_must_be_signed_by_its_signer() {
     let fault = refusal(|batch| flip_last_digit(&mut batch.header_signature));
     assert_matches!(fault, BatchFault::Signature(SignatureError::Wrong { .. }));
     let fault = refusal(|batch| batch.header_signature = sign(&batch.header, &alice()));
@@ -239,45 +240,45 @@ fn a_batch_is_signed_by_its_signer() {
 }
 
 #[test]
-fn a_batch_signature_has_the_lower_s() {
+fn batch_signature_must_have_the_lower_s() {
     let fault = refusal(|batch| batch.header_signature = with_high_s(&batch.header_signature));
     assert_eq!(fault, BatchFault::Signature(SignatureError::HighS));
 }
 
 #[test]
-fn a_batch_has_transactions() {
+fn batch_must_have_transactions() {
     let fault = refusal(|batch| *batch = BatchBuilder::new().sign(&batcher()));
     assert_eq!(fault, BatchFault::NoTransactions);
 }
 
 #[test]
-fn a_missing_transaction_is_noticed() {
+fn missing_transaction_is_refused() {
     let fault = refusal(|batch| drop(batch.transactions.pop()));
     let expected = BatchFault::TransactionCount { listed: 3, present: 2 };
     assert_eq!(fault, expected);
 }
 
 #[test]
-fn an_added_transaction_is_noticed() {
+fn added_transaction_is_refused() {
     let fault = refusal(|batch| batch.transactions.push(list().batches[0].transactions[0].clone()));
     let expected = BatchFault::TransactionCount { listed: 3, present: 4 };
     assert_eq!(fault, expected);
 }
 
 #[test]
-fn another_order_of_transactions_is_noticed() {
+fn reordered_transactions_are_refused() {
     let fault = refusal(|batch| batch.transactions.swap(1, 2));
     assert_matches!(fault, BatchFault::TransactionOrder { position: 1, .. });
 }
 
 #[test]
-fn another_transaction_signature_is_not_the_one_that_the_batch_lists() {
+fn transaction_id_that_is_not_listed_is_refused() {
     let fault = refusal(|batch| flip_last_digit(&mut batch.transactions[1].header_signature));
     assert_matches!(fault, BatchFault::TransactionOrder { position: 1, .. });
 }
 
 #[test]
-fn a_transaction_id_has_128_lower_case_digits() {
+fn transaction_id_must_have_128_lower_case_digits() {
     let fault = transaction_refusal(|batch| {
         let id = &mut batch.transactions[1].header_signature;
         *id = id.to_uppercase();
@@ -286,13 +287,13 @@ fn a_transaction_id_has_128_lower_case_digits() {
 }
 
 #[test]
-fn the_same_transaction_twice_is_refused() {
+fn repeated_transaction_is_refused() {
     let fault = transaction_refusal(|batch| batch.transactions[1] = batch.transactions[0].clone());
     assert_eq!(fault, TransactionFault::Duplicate { first: 0 });
 }
 
 #[test]
-fn every_byte_of_a_transaction_header_is_signed_for() {
+fn every_byte_of_a_transaction_header_is_signed() {
     for at in 0..list().batches[1].transactions[1].header.len() {
         let fault = transaction_refusal(|batch| batch.transactions[1].header[at] ^= 1);
         assert_matches!(
@@ -305,13 +306,13 @@ fn every_byte_of_a_transaction_header_is_signed_for() {
 }
 
 #[test]
-fn a_transaction_names_its_signer() {
+fn transaction_must_name_its_signer() {
     let fault = header_refusal(|header| header.signer_public_key.clear());
     assert_matches!(fault, TransactionFault::Signer(PublicKeyError::Text { .. }));
 }
 
 #[test]
-fn a_transaction_is_signed_by_its_signer() {
+fn transaction_must_be_signed_by_its_signer() {
     let fault = transaction_refusal(|batch| {
         flip_last_digit(&mut batch.transactions[1].header_signature);
     });
@@ -323,7 +324,7 @@ fn a_transaction_is_signed_by_its_signer() {
 }
 
 #[test]
-fn a_transaction_signature_has_the_lower_s() {
+fn transaction_signature_must_have_the_lower_s() {
     let fault = transaction_refusal(|batch| {
         let id = &mut batch.transactions[1].header_signature;
         *id = with_high_s(id);
@@ -332,7 +333,7 @@ fn a_transaction_signature_has_the_lower_s() {
 }
 
 #[test]
-fn a_transaction_is_made_for_the_batcher_that_batches_it() {
+fn transaction_must_name_the_batcher() {
     let fault = header_refusal(|header| {
         header.batcher_public_key = alice().public_key().to_string();
     });
@@ -340,7 +341,7 @@ fn a_transaction_is_made_for_the_batcher_that_batches_it() {
 }
 
 #[test]
-fn a_payload_is_the_one_that_was_signed_for() {
+fn payload_must_have_the_signed_hash() {
     let fault = transaction_refusal(|batch| batch.transactions[1].payload[0] ^= 1);
     assert_eq!(fault, TransactionFault::Payload);
     let fault = header_refusal(|header| {
@@ -350,7 +351,7 @@ fn a_payload_is_the_one_that_was_signed_for() {
 }
 
 #[test]
-fn a_dependency_is_an_id() {
+fn dependency_must_be_an_id() {
     let fault = header_refusal(|header| header.dependencies.push("the one before".to_owned()));
     assert_matches!(fault, TransactionFault::Dependency { position: 1, .. });
 }

@@ -2,7 +2,7 @@ use proptest::{collection::vec, prelude::*, sample::Index};
 
 use crate::{fixtures, invariants};
 
-/// One thing that goes wrong with bytes on their way.
+/// A change of bytes in transit.
 #[derive(Debug, Clone)]
 enum Damage {
     Flip(Index, u8),
@@ -58,13 +58,13 @@ impl Damage {
     }
 }
 
-/// The lists of genuine clients that are quick to check.
+/// The lists of published clients that are quick to verify.
 fn short_lists() -> Vec<Vec<u8>> {
     let bodies = fixtures::all().into_iter().map(|fixture| fixture.body);
     bodies.filter(|body| body.len() < 2_000).collect()
 }
 
-/// Bytes that a decoder goes deeper into than into any bytes.
+/// Bytes that are more often valid fields than random ones.
 fn plausible_byte() -> impl Strategy<Value = u8> {
     prop_oneof![
         2 => prop::sample::select(vec![0x0a, 0x12, 0x1a, 0x20, 0x22, 0x3a, 0x4a, 0x52]),
@@ -74,16 +74,16 @@ fn plausible_byte() -> impl Strategy<Value = u8> {
 }
 
 #[test]
-fn no_bytes_are_too_odd() {
+fn invariants_hold_for_arbitrary_bytes() {
     let config = ProptestConfig::with_cases(10_000);
     let bytes = prop_oneof![vec(any::<u8>(), 0..64), vec(plausible_byte(), 0..64)];
     proptest!(config, |(bytes in bytes)| {
-        invariants::hold_for(&bytes);
+        invariants::check_invariants(&bytes);
     });
 }
 
 #[test]
-fn no_damage_to_a_list_breaks_anything() {
+fn invariants_hold_for_damaged_lists() {
     let lists = short_lists();
     let config = ProptestConfig::with_cases(20_000);
     proptest!(config, |(list in any::<Index>(), damages in vec(damage(), 1..4))| {
@@ -91,19 +91,19 @@ fn no_damage_to_a_list_breaks_anything() {
         for damage in damages {
             damage.apply(&mut bytes, &lists);
         }
-        invariants::hold_for(&bytes);
+        invariants::check_invariants(&bytes);
     });
 }
 
 #[test]
-fn no_flip_of_a_bit_goes_unnoticed_but_in_what_nobody_signs() {
+fn flipped_bit_is_refused_except_in_unsigned_fields() {
     let body = fixtures::read("python/trace.bin");
     let trace = body.len() - 2..body.len();
     for at in (0..body.len()).filter(|at| !trace.contains(at)) {
         for bit in 0..8 {
             let mut body = body.clone();
             body[at] ^= 1 << bit;
-            assert_eq!(invariants::hold_for(&body), 0, "byte {at}, bit {bit}");
+            assert_eq!(invariants::check_invariants(&body), 0, "byte {at}, bit {bit}");
         }
     }
 }
