@@ -16,8 +16,8 @@ use grid_batch_core::{
     InternalError, RunnableSubmitter, ScopeId, ServiceId, ShutdownHandle, StatusReport,
 };
 use grid_batch_poller::{
-    EventMonitor, EventOptions, MonitorOptions, PollTrigger, PollingMonitorBuilder,
-    RunningEventMonitor, RunningPollingMonitor, Undecided,
+    EventMonitor, EventOptions, InconclusivePolicy, MonitorOptions, PollTrigger,
+    PollingMonitorBuilder, RunningEventMonitor, RunningPollingMonitor,
 };
 use grid_batch_queuer::{BatchQueue, WakeUp};
 use grid_batch_store::{
@@ -243,15 +243,15 @@ fn poller<S: ScopeId>(
     });
     let resubmitted = config.poll.resubmit_undecided.clone();
     let undecided = move |service: &ServiceId| match resubmitted.contains(service) {
-        true => Undecided::Resubmit,
-        false => Undecided::Hold,
+        true => InconclusivePolicy::Resubmit,
+        false => InconclusivePolicy::Hold,
     };
     let mut monitor = PollingMonitorBuilder::new()
         .with_store(store.clone())
         .with_updater(store.clone())
         .with_evidence(store, Arc::clone(&ledger.evidence))
         .with_reader(Arc::clone(&ledger.reader))
-        .with_undecided(undecided)
+        .with_inconclusive_policy(undecided)
         .with_trigger(afterwards.trigger.clone())
         .with_options(monitor_options(config));
     if let Some(follower) = &afterwards.follower {
