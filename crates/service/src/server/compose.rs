@@ -6,8 +6,8 @@ use grid_batch_api::{ApiBuilder, ApiOptions, RunningApi};
 use grid_batch_claims::{ChangeFollowUp, ClaimMaintainer, ClaimMaintainerOptions, OrphanRecovery};
 use grid_batch_core::{RunnableSubmitter, ScopeId, ServiceId, StatusReport, SystemClock};
 use grid_batch_poller::{
-    EventFollower, EventMonitor, EventOptions, MonitorOptions, PollTrigger, PollingMonitorBuilder,
-    RunningEventMonitor, RunningPollingMonitor, Undecided,
+    EventFollower, EventMonitor, EventOptions, InconclusivePolicy, MonitorOptions, PollTrigger,
+    PollingMonitorBuilder, RunningEventMonitor, RunningPollingMonitor,
 };
 use grid_batch_queuer::{BatchQueue, WakeUp};
 use grid_batch_store::{
@@ -131,16 +131,16 @@ fn start_poller<S: ScopeId>(
         follow_up.recorded(change, outcome);
     });
     let resubmitted = config.poll.resubmit_undecided.clone();
-    let undecided = move |service: &ServiceId| match resubmitted.contains(service) {
-        true => Undecided::Resubmit,
-        false => Undecided::Hold,
+    let policy = move |service: &ServiceId| match resubmitted.contains(service) {
+        true => InconclusivePolicy::Resubmit,
+        false => InconclusivePolicy::Hold,
     };
     let mut monitor = PollingMonitorBuilder::new()
         .with_store(store.clone())
         .with_updater(store.clone())
         .with_evidence(store, Arc::clone(&ledger.evidence))
         .with_reader(Arc::clone(&ledger.reader))
-        .with_undecided(undecided)
+        .with_inconclusive_policy(policy)
         .with_trigger(trigger)
         .with_options(monitor_options(config));
     if let Some(follower) = follower {

@@ -2,45 +2,47 @@ use std::{collections::HashMap, time::Duration};
 
 use tokio::time::Instant;
 
-use crate::looks::after;
+use crate::instant::after;
 
-/// Services whose last question failed, and when to ask again.
+/// Retries of services whose last status request failed.
 ///
-/// The pace of their batches may be long, because events come: a question that failed has used its
-/// event up, and there may be no other.
+/// Their batches may be due much later, because events are expected to trigger polls. A request that
+/// failed has used up its event, and there may be no other.
 #[derive(Debug)]
-pub(crate) struct Retries {
-    services: HashMap<String, Retry>,
+pub(crate) struct ServiceRetries {
+    services: HashMap<String, ServiceRetry>,
     first: Duration,
     longest: Duration,
 }
 
 #[derive(Debug)]
-struct Retry {
+struct ServiceRetry {
     failures: u32,
-    /// `None`: it is being asked.
+    /// `None` while the retry is in flight.
     at: Option<Instant>,
 }
 
-impl Retries {
-    /// Waits that begin with `first`, and double up to `longest`.
+impl ServiceRetries {
+    /// Retries after `first`, then after delays that double up to `longest`.
     pub(crate) fn new(first: Duration, longest: Duration) -> Self {
         Self { services: HashMap::new(), first, longest }
     }
 
     pub(crate) fn failed(&mut self, service: &str, now: Instant) {
-        let retry =
-            self.services.entry(service.to_owned()).or_insert(Retry { failures: 0, at: None });
-        let wait = self.first.saturating_mul(2u32.saturating_pow(retry.failures));
-        retry.at = Some(after(now, wait.min(self.longest)));
+        let retry = self
+            .services
+            .entry(service.to_owned())
+            .or_insert(ServiceRetry { failures: 0, at: None });
+        let delay = self.first.saturating_mul(2u32.saturating_pow(retry.failures));
+        retry.at = Some(after(now, delay.min(self.longest)));
         retry.failures += 1;
     }
 
-    pub(crate) fn is_well(&mut self, service: &str) {
+    pub(crate) fn succeeded(&mut self, service: &str) {
         self.services.remove(service);
     }
 
-    /// The services to ask now, each once.
+    /// Takes the services to retry now. Each is taken once for each failure.
     pub(crate) fn take_due(&mut self, now: Instant) -> Vec<String> {
         let mut due = Vec::new();
         for (service, retry) in &mut self.services {
@@ -52,6 +54,7 @@ impl Retries {
         due
     }
 
+    /// When the next retry is due.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.services.values().filter_map(|retry| retry.at).min()
     }
@@ -64,8 +67,8 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn what_fails_again_is_asked_later_and_later_until_it_is_well() {
-        let mut retries = Retries::new(SECOND, SECOND * 5);
+    fn retry_delays_double_until_a_success() {
+        let mut retries = ServiceRetries::new(SECOND, SECOND * 5);
         let now = Instant::now();
         for seconds in [1, 2, 4, 5, 5] {
             retries.failed("a", now);
@@ -74,7 +77,7 @@ mod tests {
             assert_eq!(retries.take_due(now + SECOND * seconds), ["a"]);
             assert_eq!(retries.take_due(now + SECOND * 9), [""; 0]);
         }
-        retries.is_well("a");
+        retries.succeeded("a");
         retries.failed("a", now);
         assert_eq!(retries.next(), Some(now + SECOND));
     }
