@@ -17,7 +17,10 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("grid-batch-http", &["grid-batch-core"]),
     ("grid-batch-sawtooth", &["grid-batch-core", "grid-batch-http", "grid-batch-protocol"]),
     ("grid-batch-scabbard", &["grid-batch-core", "grid-batch-http", "grid-batch-protocol"]),
-    ("grid-batch-evm", &["grid-batch-core", "grid-batch-http", "grid-batch-withdrawals"]),
+    (
+        "grid-batch-evm",
+        &["grid-batch-core", "grid-batch-http", "grid-batch-support", "grid-batch-withdrawals"],
+    ),
     ("grid-batch-poller", &["grid-batch-core"]),
     (
         "grid-batch-api",
