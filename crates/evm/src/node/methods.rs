@@ -3,8 +3,8 @@ use serde::de::IgnoredAny;
 use serde_json::json;
 
 use super::{
-    NodeClient,
     block::{Block, BlockJson, BlockTag},
+    client::NodeClient,
     error::NodeError,
     fee_history::{FeeHistory, FeeHistoryJson},
     quantity::Quantity,

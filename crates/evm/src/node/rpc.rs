@@ -6,7 +6,7 @@ use grid_batch_support::one_line;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{NodeClient, error::NodeError};
+use super::{client::NodeClient, error::NodeError};
 
 const HEADERS: &[(&str, &str)] = &[("content-type", "application/json")];
 const LIMIT_EXCEEDED: i64 = -32_005;

@@ -1,7 +1,4 @@
-use super::{
-    gate::price_gate,
-    quote::{BaseFee, GasQuote},
-};
+use super::quote::{BaseFee, GasQuote};
 use crate::values::GasPrice;
 
 /// What a transaction offers for a unit of gas, in wei.
@@ -30,24 +27,6 @@ impl Bid {
     }
 }
 
-/// The bid of a transaction that replaces those with its nonce, whose highest max fee and highest tip
-/// are given. `None`: the cap or the price gate forbids it.
-///
-/// Nodes require a tenth or an eighth more of both.
-pub(crate) fn raise_bid(highest: (u128, u128), quote: &GasQuote, cap: GasPrice) -> Option<Bid> {
-    let current = price_gate(quote, cap).ok()?;
-    let max_fee = current.max_fee.max(an_eighth_more(highest.0));
-    let tip = match current.is_legacy {
-        true => max_fee,
-        false => current.tip.max(an_eighth_more(highest.1)),
-    };
-    (max_fee <= cap.wei()).then_some(Bid { max_fee, tip, ..current })
-}
-
-fn an_eighth_more(fee: u128) -> u128 {
-    fee.saturating_add(fee.div_ceil(8).max(1))
-}
-
 /// Whether a transaction with this max fee can be mined at this price.
 pub(crate) fn covers_price(max_fee: u128, quote: &GasQuote) -> bool {
     max_fee >= quote.price
@@ -56,76 +35,23 @@ pub(crate) fn covers_price(max_fee: u128, quote: &GasQuote) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::price::quote::tests::quotes;
-    use proptest::prelude::*;
 
     const GWEI: u128 = 1_000_000_000;
-
-    fn quote(base_fee: u128, tip: u128) -> GasQuote {
-        GasQuote::with_base_fee(base_fee, tip)
-    }
-
-    proptest! {
-        #[test]
-        fn bid_is_between_the_price_and_the_cap(quote in quotes(), cap in any::<u128>()) {
-            let cap = GasPrice::from_wei(cap);
-            if let Ok(bid) = price_gate(&quote, cap) {
-                prop_assert!(bid.tip <= bid.max_fee && bid.max_fee <= cap.wei());
-                prop_assert!(covers_price(bid.max_fee, &quote));
-            }
-        }
-
-        #[test]
-        fn raise_is_enough_for_nodes_and_below_the_cap(
-            quote in quotes(),
-            cap in 0..u128::MAX / 2,
-            best_max in 0..u128::MAX / 2,
-            best_tip in any::<prop::sample::Index>(),
-        ) {
-            let best = (best_max, best_tip.index(usize::MAX) as u128 % (best_max + 1));
-            let cap = GasPrice::from_wei(cap);
-            let Some(bid) = raise_bid(best, &quote, cap) else { return Ok(()) };
-            let current = price_gate(&quote, cap).unwrap();
-            prop_assert!(bid.tip <= bid.max_fee && bid.max_fee <= cap.wei());
-            prop_assert!(bid.max_fee >= current.max_fee && bid.tip >= current.tip);
-            prop_assert!(!bid.is_legacy || bid.tip == bid.max_fee);
-            for (new, old) in [(bid.max_fee, best.0), (bid.tip, best.1)] {
-                prop_assert!(new - old >= old / 8 && new > old);
-                prop_assert!((new - old).saturating_mul(8) >= old);
-            }
-        }
-
-        #[test]
-        fn only_the_cap_forbids_a_raise_bid(
-            base_fee in 1..1_000_000u128, tip in 1..1_000u128, max in 1..4_000_000u128, cap in 1..4_000_000u128,
-        ) {
-            let (quote, cap) = (quote(base_fee, tip), GasPrice::from_wei(cap));
-            if raise_bid((max, 1), &quote, cap).is_none() {
-                prop_assert!(quote.price >= cap.wei() || max + max.div_ceil(8) > cap.wei());
-            }
-        }
-    }
 
     #[test]
     fn bid_covers_twice_the_base_fee() {
         let cap = GasPrice::from_wei(200 * GWEI);
-        let bid = Bid::new(&quote(30 * GWEI, 2 * GWEI), cap);
+        let bid = Bid::new(&GasQuote::with_base_fee(30 * GWEI, 2 * GWEI), cap);
         assert_eq!(bid, Bid { max_fee: 62 * GWEI, tip: 2 * GWEI, is_legacy: false });
-        let bid = Bid::new(&quote(150 * GWEI, 2 * GWEI), cap);
+        let bid = Bid::new(&GasQuote::with_base_fee(150 * GWEI, 2 * GWEI), cap);
         assert_eq!(bid, Bid { max_fee: 200 * GWEI, tip: 2 * GWEI, is_legacy: false });
     }
 
     #[test]
     fn bid_without_a_base_fee_is_the_price() {
-        let bid = Bid::new(&GasQuote::without_base_fee(7 * GWEI), GasPrice::from_wei(200 * GWEI));
+        let cap = GasPrice::from_wei(200 * GWEI);
+        let bid = Bid::new(&GasQuote::without_base_fee(7 * GWEI), cap);
         assert_eq!(bid, Bid { max_fee: 7 * GWEI, tip: 7 * GWEI, is_legacy: true });
-        let raised = raise_bid(
-            (7 * GWEI, 7 * GWEI),
-            &GasQuote::without_base_fee(7 * GWEI),
-            GasPrice::from_wei(200 * GWEI),
-        );
-        let expected = 7 * GWEI + 7 * GWEI / 8;
-        assert_eq!(raised, Some(Bid { max_fee: expected, tip: expected, is_legacy: true }));
     }
 
     #[test]
@@ -136,23 +62,8 @@ mod tests {
     }
 
     #[test]
-    fn raise_is_rounded_up() {
-        let raised = raise_bid((17, 1), &quote(1, 1), GasPrice::from_wei(100)).unwrap();
-        assert_eq!((raised.max_fee, raised.tip), (20, 2));
-        assert_eq!(raise_bid((17, 1), &quote(1, 1), GasPrice::from_wei(20)), Some(raised));
-        assert_eq!(raise_bid((17, 1), &quote(1, 1), GasPrice::from_wei(19)), None);
-    }
-
-    #[test]
-    fn closed_price_gate_forbids_a_raise_bid() {
-        let cap = GasPrice::from_wei(200 * GWEI);
-        assert_eq!(raise_bid((GWEI, GWEI), &quote(199 * GWEI, GWEI), cap), None);
-        assert!(raise_bid((GWEI, GWEI), &quote(198 * GWEI, GWEI), cap).is_some());
-    }
-
-    #[test]
     fn max_fee_below_the_price_does_not_cover_it() {
-        let quote = quote(10, 2);
+        let quote = GasQuote::with_base_fee(10, 2);
         assert!(covers_price(12, &quote));
         assert!(!covers_price(11, &quote));
     }

@@ -53,10 +53,24 @@ pub(crate) fn funds_gate(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use alloy_primitives::address;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::price::{bid::covers_price, quote::tests::quotes};
 
     const GWEI: u128 = 1_000_000_000;
+
+    proptest! {
+        #[test]
+        fn bid_is_between_the_price_and_the_cap(quote in quotes(), cap in any::<u128>()) {
+            let cap = GasPrice::from_wei(cap);
+            if let Ok(bid) = price_gate(&quote, cap) {
+                prop_assert!(bid.tip <= bid.max_fee && bid.max_fee <= cap.wei());
+                prop_assert!(covers_price(bid.max_fee, &quote));
+            }
+        }
+    }
 
     #[test]
     fn price_gate_is_open_only_below_the_cap() {

@@ -6,12 +6,14 @@ mod node_price;
 mod oracle;
 mod price_source;
 mod quote;
+mod raise;
 
-pub(crate) use bid::{Bid, covers_price, raise_bid};
+pub(crate) use bid::{Bid, covers_price};
 pub(crate) use gate::{funds_gate, price_gate};
 pub(crate) use oracle::Oracle;
 pub(crate) use price_source::GasPriceSource;
 pub(crate) use quote::GasQuote;
+pub(crate) use raise::raise_bid;
 
 #[cfg(test)]
 mod tests;

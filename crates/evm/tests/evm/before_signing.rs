@@ -40,7 +40,7 @@ async fn failed_gas_estimate_is_rejected() {
     let harness = Harness::new();
     harness
         .proxy
-        .set("eth_estimateGas", Fault::answer("gas required exceeds allowance (30000000)"));
+        .set("eth_estimateGas", Fault::rpc_error("gas required exceeds allowance (30000000)"));
     let id = harness.schedule("500");
     let answer = harness.send(id).await;
     let reason = "it needs more gas than allowed";
@@ -136,7 +136,7 @@ async fn busy_node_reports_its_retry_after() {
 async fn failing_node_is_not_sent_before_signing() {
     let harness = Harness::new();
     let id = harness.schedule("500");
-    for fault in [Fault::status(500), Fault::NotForwarded, Fault::Null, Fault::answer("no")] {
+    for fault in [Fault::status(500), Fault::NotForwarded, Fault::Null, Fault::rpc_error("no")] {
         for method in ["eth_chainId", "eth_call", "eth_getTransactionCount"] {
             harness.proxy.set_next(method, 1, fault.clone());
             let answer = harness.send(id).await;

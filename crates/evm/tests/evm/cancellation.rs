@@ -57,7 +57,7 @@ async fn cancellation_that_loses_the_race_is_committed() {
     let id = harness.send_withdrawal().await;
     harness.cancel(id);
     // The block producer does not have the cancellation.
-    harness.proxy.set_next(SEND, 1, Fault::answer("already known"));
+    harness.proxy.set_next(SEND, 1, Fault::rpc_error("already known"));
     harness.accept(id).await;
     assert!(harness.nonce(id).transactions[1].signed.is_filler);
     harness.mine(1);
@@ -127,7 +127,7 @@ async fn cancellation_under_a_lower_cap_is_sent_again() {
     harness.cancel(id);
     harness.restart_with(|options| options.cap = "15".parse().unwrap());
     for _ in 0..2 {
-        harness.proxy.set_next(SEND, 1, Fault::answer("replacement transaction underpriced"));
+        harness.proxy.set_next(SEND, 1, Fault::rpc_error("replacement transaction underpriced"));
         harness.accept(id).await;
         assert_eq!(harness.nonce(id).transactions.len(), 2);
     }

@@ -93,7 +93,7 @@ async fn failing_node_proves_no_foreign_use() {
     for (method, fault) in [
         ("eth_getTransactionReceipt", Fault::status(500)),
         ("eth_getTransactionByHash", Fault::status(503)),
-        ("eth_getBlockByNumber", Fault::answer("header not found")),
+        ("eth_getBlockByNumber", Fault::rpc_error("header not found")),
     ] {
         harness.proxy.set(method, fault);
         let outcome = harness.outcome(id).await;

@@ -159,7 +159,7 @@ async fn failing_node_reports_no_status() {
     harness.mine(1);
     for method in [COUNT, RECEIPT, BLOCK] {
         for fault in
-            [Fault::status(429), Fault::NotForwarded, Fault::answer("no"), Fault::LostAnswer]
+            [Fault::status(429), Fault::NotForwarded, Fault::rpc_error("no"), Fault::LostAnswer]
         {
             harness.proxy.set(method, fault);
             harness.report(id).await.unwrap_err();

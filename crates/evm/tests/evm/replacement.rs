@@ -102,7 +102,7 @@ async fn no_raise_exceeds_the_cap() {
 async fn refused_as_underpriced_pays_more_next_time() {
     let harness = Harness::new();
     let id = harness.schedule("500");
-    harness.proxy.set_next(SEND, 1, Fault::answer("transaction underpriced"));
+    harness.proxy.set_next(SEND, 1, Fault::rpc_error("transaction underpriced"));
     assert_eq!(harness.outcome(id).await, Outcome::Parked);
     harness.accept(id).await;
     assert_eq!(fees(&harness, id).len(), 2);
@@ -147,7 +147,7 @@ async fn raise_works_without_base_fees() {
     let harness = Harness::with(|chain| chain.legacy = true, |_| {});
     harness.proxy.require_bump(12);
     let id = harness.schedule("500");
-    harness.proxy.set_next(SEND, 1, Fault::answer("transaction underpriced"));
+    harness.proxy.set_next(SEND, 1, Fault::rpc_error("transaction underpriced"));
     assert_eq!(harness.outcome(id).await, Outcome::Parked);
     harness.accept(id).await;
     let [(first, _), (second, _)] = fees(&harness, id).try_into().unwrap();

@@ -63,7 +63,7 @@ async fn pruned_state_is_read_from_another_node() {
     harness.use_nodes(&[forgetful.url(), &url]);
     harness.chain.drop_transaction(&harness.hashes(id)[0]).unwrap();
     harness.use_key_elsewhere();
-    forgetful.set("eth_getBlockByNumber", Fault::answer("header not found"));
+    forgetful.set("eth_getBlockByNumber", Fault::rpc_error("header not found"));
     assert_eq!(harness.status(id).await, LedgerStatus::NotReported);
     assert!(harness.nonce(id).foreign_hash.is_some());
     harness.retry(id);

@@ -6,18 +6,18 @@ use std::{
     process::{Child, ChildStdout, Command, Stdio},
 };
 
-/// A node's process, under a shell that ends it, and removes all trace of it, when we let go of the
-/// shell's standard input. The system lets go of it for us when we are killed.
+/// The process of a node. It runs under a shell that stops it and deletes its files when the shell's
+/// standard input is closed. The system closes it if this process is killed.
 #[derive(Debug)]
-pub(crate) struct Node {
+pub(crate) struct NodeProcess {
     shell: Child,
-    said: BufReader<ChildStdout>,
+    stdout: BufReader<ChildStdout>,
     directory: PathBuf,
     port: u16,
 }
 
-impl Node {
-    /// Starts the node on a free port, and waits until it listens.
+impl NodeProcess {
+    /// Starts the node on a free port and waits until it listens.
     pub(crate) fn start(program: &Path, options: &[String]) -> io::Result<Self> {
         let mut shell = Command::new("/bin/sh")
             .args(["-c", include_str!("supervise.sh"), "supervise"])
@@ -26,39 +26,39 @@ impl Node {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Ctrl-C is for the tests; the node ends after them.
+            // Ctrl-C must reach the tests only; the node ends after them.
             .process_group(0)
             .spawn()?;
-        let stdout = shell.stdout.take().ok_or_else(|| io::Error::other("no output is piped"))?;
-        let said = BufReader::new(stdout);
-        let mut node = Self { shell, said, directory: PathBuf::new(), port: 0 };
+        let stdout = shell.stdout.take().ok_or_else(|| io::Error::other("stdout is not piped"))?;
+        let stdout = BufReader::new(stdout);
+        let mut node = Self { shell, stdout, directory: PathBuf::new(), port: 0 };
         node.wait_until_it_listens()?;
         Ok(node)
     }
 
-    /// Ends the node and starts it again on its port, with the chain it had.
+    /// Restarts the node on its port, with its chain.
     pub(crate) fn restart(&mut self) -> io::Result<()> {
         let port = self.port;
         let stdin = self.shell.stdin.as_mut();
-        writeln!(stdin.ok_or_else(|| io::Error::other("no input is piped"))?, "{port}")?;
+        writeln!(stdin.ok_or_else(|| io::Error::other("stdin is not piped"))?, "{port}")?;
         self.wait_until_it_listens()
     }
 
-    /// The port that it listens on.
+    /// The port of the node.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    /// Where it wrote its accounts down.
-    pub(crate) fn accounts(&self) -> PathBuf {
+    /// The file with its accounts.
+    pub(crate) fn accounts_file(&self) -> PathBuf {
         self.directory.join("accounts")
     }
 
     fn wait_until_it_listens(&mut self) -> io::Result<()> {
         let mut line = String::new();
-        self.said.read_line(&mut line)?;
+        self.stdout.read_line(&mut line)?;
         let Some(directory) = line.strip_suffix('\n') else {
-            return Err(self.why_it_ended());
+            return Err(self.exit_reason());
         };
         self.directory = directory.into();
         let log = fs::read_to_string(self.directory.join("log"))?;
@@ -66,7 +66,7 @@ impl Node {
         Ok(())
     }
 
-    fn why_it_ended(&mut self) -> io::Error {
+    fn exit_reason(&mut self) -> io::Error {
         let mut message = String::new();
         match self.shell.stderr.take().map(|mut stderr| stderr.read_to_string(&mut message)) {
             Some(Err(error)) => error,
@@ -75,9 +75,9 @@ impl Node {
     }
 }
 
-impl Drop for Node {
+impl Drop for NodeProcess {
     fn drop(&mut self) {
-        // `wait` closes the shell's standard input first. Should it fail, nothing can be done.
+        // `wait` closes the shell's standard input first. An error cannot be handled here.
         let _ = self.shell.wait();
     }
 }
@@ -92,14 +92,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_port_is_read_from_what_the_node_says() {
+    fn port_is_read_from_the_log() {
         assert_eq!(port_in("Gas Limit\n\n30000000\n\nListening on 127.0.0.1:45499\n"), Some(45499));
         assert_eq!(port_in("Gas Limit"), None);
     }
 
     #[test]
-    fn a_node_that_does_not_start_says_why() {
-        let error = Node::start(Path::new("/nowhere/anvil"), &[]).unwrap_err();
+    fn failed_start_reports_the_reason() {
+        let error = NodeProcess::start(Path::new("/nowhere/anvil"), &[]).unwrap_err();
         assert!(error.to_string().contains("/nowhere/anvil"), "{error}");
     }
 }
