@@ -21,7 +21,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("grid-batch-poller", &["grid-batch-core"]),
     (
         "grid-batch-api",
-        &["grid-batch-core", "grid-batch-protocol", "grid-batch-store", "grid-batch-withdrawals"],
+        &["grid-batch-core", "grid-batch-protocol", "grid-batch-support", "grid-batch-withdrawals"],
     ),
     ("grid-batch-ledger-sim", &["grid-batch-core", "grid-batch-protocol"]),
     (

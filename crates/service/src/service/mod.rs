@@ -326,18 +326,19 @@ fn api<S: ScopeId>(
         ..ApiOptions::default()
     };
     let afterwards = afterwards.clone();
-    let api = ApiBuilder::new(store.clone())
+    let store = Arc::new(store.clone());
+    let api = ApiBuilder::new(store.clone(), store.clone())
         .with_options(options)
         .with_service_rule(|service| {
             S::from_service_id(service).map(drop).map_err(|error| error.to_string())
         })
-        .with_stored(move |services| {
+        .with_stored_callback(move |services| {
             afterwards.stored(services);
             hand_over.handed_in(services);
         })
-        .with_health(move || trouble.reason().into_iter().collect());
+        .with_health_check(move || trouble.reason().into_iter().collect());
     let api = match &ledger.withdrawals {
-        Some(rules) => api.with_withdrawals(Arc::clone(rules)),
+        Some(rules) => api.with_withdrawals(store, Arc::clone(rules)),
         None => api,
     };
     Ok(api.build().map_err(StartError::part)?.serve(listener)?)
