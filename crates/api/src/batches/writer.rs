@@ -204,20 +204,12 @@ mod tests {
     #[test]
     fn store_error_or_panic_fails_only_its_group() {
         let (queue, answers) = queue([(400, 1); 3].map(list));
-        let calls = Mutex::new(0);
-        let store = store(move |lists| {
-            let call = {
-                let mut calls = calls.lock().unwrap();
-                *calls += 1;
-                *calls
-            };
-            match call {
-                1 => Err(BatchError::Unavailable("database is locked".to_owned())),
-                2 => panic!("test panic"),
-                _ => all_stored(lists),
-            }
-        });
-        BatchWriter::new(queue, store, no_callback()).run();
+        let mut store = MockIntakeStore::new();
+        let locked = || Err(BatchError::Unavailable("the database is locked".to_owned()));
+        store.expect_add().times(1).returning(move |_| locked());
+        store.expect_add().times(1).returning(|_| panic!("test panic"));
+        store.expect_add().times(1).returning(all_stored);
+        BatchWriter::new(queue, Arc::new(store), no_callback()).run();
         let failed = Err(ApiError::BatchesNotStored);
         assert_eq!(results(answers), [failed.clone(), failed, Ok(())]);
     }
