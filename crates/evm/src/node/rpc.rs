@@ -1,7 +1,7 @@
 use std::sync::atomic::Ordering;
 
 use alloy_primitives::{Bytes, hex};
-use grid_batch_http::Answer;
+use grid_batch_http::HttpResponse;
 use grid_batch_support::one_line;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ impl NodeClient {
 }
 
 /// The result in the response to the request with this id.
-fn read_result(id: u64, response: &Answer) -> Result<Value, NodeError> {
+fn read_result(id: u64, response: &HttpResponse) -> Result<Value, NodeError> {
     let status = response.status;
     if matches!(status, 429 | 503) {
         return Err(busy(response, response.text()));
@@ -54,7 +54,7 @@ fn read_result(id: u64, response: &Answer) -> Result<Value, NodeError> {
     })
 }
 
-fn rpc_error(response: &Answer, error: &Value) -> NodeError {
+fn rpc_error(response: &HttpResponse, error: &Value) -> NodeError {
     let code = error["code"].as_i64().unwrap_or_default();
     let message = error["message"].as_str().map_or_else(|| one_line(error.to_string()), one_line);
     match code {
@@ -75,6 +75,6 @@ fn error_data(value: &Value) -> Option<Bytes> {
     }
 }
 
-fn busy(response: &Answer, text: String) -> NodeError {
+fn busy(response: &HttpResponse, text: String) -> NodeError {
     NodeError::Busy { status: response.status, retry_after: response.retry_after, text }
 }

@@ -209,18 +209,19 @@ fn start_api<S: ScopeId>(
         ..ApiOptions::default()
     };
     let (follow_up, requests, health) = (follow_up.clone(), claims.requests(), claims.health());
-    let mut api = ApiBuilder::new(store.clone())
+    let store = Arc::new(store.clone());
+    let mut api = ApiBuilder::new(store.clone(), store.clone())
         .with_options(options)
         .with_service_rule(|service| {
             S::from_service_id(service).map(drop).map_err(|error| error.to_string())
         })
-        .with_stored(move |services| {
+        .with_stored_callback(move |services| {
             follow_up.stored(services);
             requests.claim(services);
         })
-        .with_health(move || health.error().map(|error| error.to_string()).into_iter().collect());
+        .with_health_check(move || health.error().map(|error| error.to_string()).into_iter().collect());
     if let Some(rules) = &ledger.withdrawals {
-        api = api.with_withdrawals(Arc::clone(rules));
+        api = api.with_withdrawals(store, Arc::clone(rules));
     }
     Ok(api.build().map_err(StartError::part)?.serve(listener)?)
 }
