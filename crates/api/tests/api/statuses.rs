@@ -23,7 +23,7 @@ fn store(served: &Served, batch: &Batch) -> HeaderId {
 
 /// Has the service's next batch taken and answered.
 fn take(served: &Served, outcome: Outcome) -> HeaderId {
-    let taken = served.store.take_round(&[service(SERVICE)]).unwrap().remove(0);
+    let taken = served.take_batch_of(service(SERVICE));
     record(served, taken.batch_id, Event::Outcome { attempt: taken.attempt, outcome }, &[]);
     taken.batch_id
 }

@@ -238,9 +238,8 @@ fn poller<S: ScopeId>(
     afterwards: &Afterwards,
 ) -> Result<RunningPollingMonitor<PendingBatch, StatusReport>, StartError> {
     let told = afterwards.clone();
-    let store = MonitorStore::of_claims(claims.clone(), move |change, recorded| {
-        told.follow_up(change, recorded)
-    });
+    let store =
+        MonitorStore::new(claims.clone(), move |change, recorded| told.follow_up(change, recorded));
     let resubmitted = config.poll.resubmit_undecided.clone();
     let undecided = move |service: &ServiceId| match resubmitted.contains(service) {
         true => Undecided::Resubmit,

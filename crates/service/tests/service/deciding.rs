@@ -1,7 +1,7 @@
 //! What waits for a person, and how the person decides.
 
 use grid_batch_core::{BatchState, Change, Event, Evidence, NewBatch, Outcome};
-use grid_batch_store::{Store, StoreOptions};
+use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
 
 use crate::{
     bench::count,
@@ -31,7 +31,9 @@ impl Held {
             serialized_batch: vec![1],
         };
         store.add(&[&[batch]]).unwrap().remove(0).unwrap();
-        let taken = store.take_round(&[SERVICE.parse().unwrap()]).unwrap().remove(0);
+        let claims = ClaimStore::register(store.clone(), ClaimOptions::default()).unwrap();
+        claims.take(1).unwrap();
+        let taken = claims.take_round(&[SERVICE.parse().unwrap()]).unwrap().remove(0);
         let change = |event| Change::new(taken.service_id.clone(), taken.batch_id, event);
         let unknown = change(Event::Outcome { attempt: 1, outcome: Outcome::Ambiguous });
         let nothing = change(Event::Evidence { attempt: 1, evidence: Evidence::Inconclusive });

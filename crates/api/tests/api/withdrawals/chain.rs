@@ -79,7 +79,7 @@ impl Served {
 
     /// Has the next withdrawal of the usual gas admin taken.
     pub fn take(&self) -> TakenBatch {
-        self.store.take_round(&[service(ADMIN)]).unwrap().remove(0)
+        self.take_batch_of(service(ADMIN))
     }
 
     pub fn record(&self, taken: &TakenBatch, event: Event, change: impl FnOnce(&mut Change)) {
