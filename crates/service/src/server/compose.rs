@@ -127,7 +127,7 @@ fn start_poller<S: ScopeId>(
     follower: Option<EventFollower>,
 ) -> Result<RunningPollingMonitor<PendingBatch, StatusReport>, StartError> {
     let follow_up = follow_up.clone();
-    let store = MonitorStore::of_claims(claims.clone(), move |change, outcome| {
+    let store = MonitorStore::new(claims.clone(), move |change, outcome| {
         follow_up.recorded(change, outcome);
     });
     let resubmitted = config.poll.resubmit_undecided.clone();

@@ -80,7 +80,7 @@ impl TestServer {
 
     /// Takes the next withdrawal of `ADMIN` for submission.
     pub fn take(&self) -> TakenBatch {
-        self.store.take_round(&[service(ADMIN)]).unwrap().remove(0)
+        self.take_batch_of(service(ADMIN))
     }
 
     pub fn record(&self, taken: &TakenBatch, event: Event, change: impl FnOnce(&mut Change)) {
