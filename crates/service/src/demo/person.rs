@@ -1,7 +1,7 @@
 //! The person who looks, and decides what no machine can: whether a held batch was applied.
 
 use grid_batch_core::{ChangeOutcome, Decision, StoredBatch};
-use grid_batch_ledger_sim::{LedgerSim, Verdict};
+use grid_batch_ledger_sim::{ExecutionResult, LedgerSim};
 use grid_batch_store::{Store, StoreError};
 use log::info;
 
@@ -17,8 +17,8 @@ pub(super) fn decide_what_is_held(store: &Store, ledger: &LedgerSim) -> Result<u
     let mut decided = 0;
     for batch in held {
         let decision = match verdicts.get(&batch.batch_id) {
-            Some(Verdict::Applied) => Decision::Committed,
-            Some(Verdict::Invalid) => Decision::Invalid,
+            Some(ExecutionResult::Applied) => Decision::Committed,
+            Some(ExecutionResult::Invalid) => Decision::Invalid,
             None => Decision::Absent,
         };
         decided += u64::from(decide(store, &batch, decision)?);

@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use grid_batch_core::{
     ChangeOutcome, Clock, Decision, HeaderId, StoredBatch, SystemClock, Timestamp,
 };
-use grid_batch_ledger_sim::Verdict;
+use grid_batch_ledger_sim::ExecutionResult;
 use grid_batch_store::{Store, StoreError, StoreOptions};
 
 use crate::{bench::Bench, settings::TOTAL_LIMIT};
@@ -41,8 +41,8 @@ fn look(bench: &Bench, store: &Store) -> Result<(), StoreError> {
     let verdicts = verdicts(bench);
     for batch in held {
         let (decision, counted) = match verdicts.get(&batch.batch_id) {
-            Some(Verdict::Applied) => (Decision::Committed, "held, decided: committed"),
-            Some(Verdict::Invalid) => (Decision::Invalid, "held, decided: invalid"),
+            Some(ExecutionResult::Applied) => (Decision::Committed, "held, decided: committed"),
+            Some(ExecutionResult::Invalid) => (Decision::Invalid, "held, decided: invalid"),
             None if nobody_sends(&batch, now, in_motion_for) => {
                 (Decision::Absent, "held, decided: absent")
             }
@@ -69,12 +69,12 @@ fn since(batch: &StoredBatch) -> Timestamp {
 }
 
 /// What the record says of each batch: that it was applied, where it says both.
-pub fn verdicts(bench: &Bench) -> HashMap<HeaderId, Verdict> {
+pub fn verdicts(bench: &Bench) -> HashMap<HeaderId, ExecutionResult> {
     let mut verdicts = HashMap::new();
     for entry in bench.ledger.record() {
-        let known = verdicts.entry(entry.batch_id).or_insert(entry.verdict);
-        if entry.verdict == Verdict::Applied {
-            *known = Verdict::Applied;
+        let known = verdicts.entry(entry.batch_id).or_insert(entry.result);
+        if entry.result == ExecutionResult::Applied {
+            *known = ExecutionResult::Applied;
         }
     }
     verdicts

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use grid_batch_core::{BatchFilter, BatchState, Clock, SystemClock};
-use grid_batch_ledger_sim::{Audit, Verdict};
+use grid_batch_ledger_sim::{Audit, ExecutionResult};
 use grid_batch_store::{Store, StoreError, StoreOptions};
 
 use crate::{bench::Bench, clients::Promise, pauses::pauses, person::verdicts};
@@ -50,8 +50,8 @@ pub fn misreported(bench: &Bench, store: &Store, promises: &[Promise]) -> Vec<St
         let verdict = verdicts.get(&made.batch_id);
         let is_right = matches!(
             (state, verdict),
-            (Some(BatchState::Committed), Some(Verdict::Applied))
-                | (Some(BatchState::Invalid), Some(Verdict::Invalid))
+            (Some(BatchState::Committed), Some(ExecutionResult::Applied))
+                | (Some(BatchState::Invalid), Some(ExecutionResult::Invalid))
         );
         if !is_right {
             wrong.push(format!("{} is {state:?}, and the ledger says {verdict:?}", made.batch_id));
