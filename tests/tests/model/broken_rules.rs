@@ -1,75 +1,84 @@
-//! What each rule is for: without it something breaks, and this is how.
+//! The purpose of each rule: a path to a violation without it.
 
 use crate::{
     check::shortest_path_to,
-    properties::{NO_DEAD_END, NOT_BLINDLY, NOT_TOO_EARLY, ONCE, ONE_OWNER, TRUE_RECORD},
+    properties::{
+        APPLIED_ONCE, NO_DEADLOCK, NOT_SENT_BLINDLY, NOT_SENT_TOO_EARLY, ONE_OWNER, TRUE_RECORD,
+    },
     protocol::{
-        Absence, Expiry, Fence, Found,
+        AbsenceRule, Fence,
         Ledger::{AppliesAgain, AppliesOnce},
-        Marking, Protocol, Wait,
+        MarkRule, Protocol, RecoveryRule, TakeoverRule, WaitRule,
     },
 };
 
 #[test]
-fn without_a_fence_a_late_outcome_has_a_batch_sent_again_that_was_accepted() {
-    let unfenced = Protocol::new(AppliesOnce).but(|rules| rules.fence = Fence::Nothing);
-    shortest_path_to(NOT_BLINDLY, &unfenced);
+fn without_fence_a_late_outcome_causes_a_blind_resend() {
+    let unfenced = Protocol::new(AppliesOnce).with_rules(|rules| rules.fence = Fence::None);
+    shortest_path_to(NOT_SENT_BLINDLY, &unfenced);
 }
 
 #[test]
-fn a_new_owner_that_sends_what_it_finds_has_it_applied_twice() {
-    let blind = |ledger| Protocol::new(ledger).but(|rules| rules.found = Found::SentAgain);
-    shortest_path_to(NOT_BLINDLY, &blind(AppliesOnce));
-    shortest_path_to(ONCE, &blind(AppliesAgain));
+fn resending_recovered_batches_applies_them_twice() {
+    let blind =
+        |ledger| Protocol::new(ledger).with_rules(|rules| rules.recovery = RecoveryRule::SendAgain);
+    shortest_path_to(NOT_SENT_BLINDLY, &blind(AppliesOnce));
+    shortest_path_to(APPLIED_ONCE, &blind(AppliesAgain));
 }
 
 #[test]
-fn a_ledger_that_applies_again_is_not_to_be_believed_when_it_does_not_know_a_batch() {
-    let trusted = Protocol::new(AppliesAgain).but(|rules| rules.absence = Absence::Said);
-    shortest_path_to(ONCE, &trusted);
+fn reported_absence_applies_batches_twice() {
+    let trusted =
+        Protocol::new(AppliesAgain).with_rules(|rules| rules.absence = AbsenceRule::Reported);
+    shortest_path_to(APPLIED_ONCE, &trusted);
 }
 
 #[test]
-fn taking_between_the_expiries_overtakes_a_healthy_owner_that_is_sending() {
-    let hasty = Protocol::new(AppliesOnce).but(|rules| rules.expiry = Expiry::Hasty);
-    shortest_path_to(NOT_TOO_EARLY, &hasty);
-    shortest_path_to(TRUE_RECORD, &hasty);
+fn takeover_after_idle_expiry_overtakes_a_healthy_sender() {
+    let after_idle_expiry = Protocol::new(AppliesOnce)
+        .with_rules(|rules| rules.takeover = TakeoverRule::AfterIdleExpiry);
+    shortest_path_to(NOT_SENT_TOO_EARLY, &after_idle_expiry);
+    shortest_path_to(TRUE_RECORD, &after_idle_expiry);
 }
 
 #[test]
-fn one_that_marks_between_the_expiries_may_still_be_sending_at_the_second() {
-    let late = Protocol::new(AppliesOnce).but(|rules| rules.marking = Marking::OwnerLate);
-    shortest_path_to(NOT_TOO_EARLY, &late);
-    shortest_path_to(TRUE_RECORD, &late);
+fn marking_after_idle_expiry_sends_past_full_expiry() {
+    let after_idle_expiry =
+        Protocol::new(AppliesOnce).with_rules(|rules| rules.mark = MarkRule::OwnerBeforeFullExpiry);
+    shortest_path_to(NOT_SENT_TOO_EARLY, &after_idle_expiry);
+    shortest_path_to(TRUE_RECORD, &after_idle_expiry);
 }
 
 #[test]
-fn without_a_new_epoch_for_each_taking_two_own_the_same() {
-    let unraised = Protocol::new(AppliesOnce).but(|rules| rules.taking_raises_epoch = false);
+fn without_a_new_epoch_a_service_has_two_owners() {
+    let unraised = Protocol::new(AppliesOnce).with_rules(|rules| rules.claim_raises_epoch = false);
     shortest_path_to(ONE_OWNER, &unraised);
 }
 
 #[test]
-fn one_that_marks_without_a_claim_and_is_gone_leaves_the_service_locked() {
-    let unclaimed = Protocol::new(AppliesOnce).but(|rules| rules.marking = Marking::FormerOwner);
-    shortest_path_to(NO_DEAD_END, &unclaimed);
+fn marking_without_a_claim_blocks_the_service() {
+    let unclaimed =
+        Protocol::new(AppliesOnce).with_rules(|rules| rules.mark = MarkRule::FormerOwner);
+    shortest_path_to(NO_DEADLOCK, &unclaimed);
 }
 
 #[test]
-fn who_only_watched_does_not_know_what_a_paused_instance_still_sends() {
-    let watched =
-        Protocol::new(AppliesAgain).with_pauses().but(|rules| rules.absence = Absence::Watched);
-    shortest_path_to(ONCE, &watched);
+fn absence_observed_by_another_instance_is_not_enough() {
+    let observed = Protocol::new(AppliesAgain)
+        .with_pauses()
+        .with_rules(|rules| rules.absence = AbsenceRule::Observed);
+    shortest_path_to(APPLIED_ONCE, &observed);
 }
 
 #[test]
-fn counted_from_the_marking_the_wait_is_over_before_a_paused_instance_has_sent() {
-    let too_soon =
-        Protocol::new(AppliesAgain).with_pauses().but(|rules| rules.wait = Wait::FromMarking);
-    shortest_path_to(ONCE, &too_soon);
+fn wait_from_the_mark_is_over_before_a_paused_instance_sends() {
+    let too_soon = Protocol::new(AppliesAgain)
+        .with_pauses()
+        .with_rules(|rules| rules.wait = WaitRule::FromMark);
+    shortest_path_to(APPLIED_ONCE, &too_soon);
 }
 
 #[test]
-fn a_forgotten_refusal_and_a_paused_instance_make_the_record_untrue() {
+fn forgotten_invalidity_and_a_pause_falsify_the_record() {
     shortest_path_to(TRUE_RECORD, &Protocol::new(AppliesOnce).with_pauses());
 }

@@ -1,106 +1,119 @@
-//! The protocol as it is meant: every property holds in every state.
+//! The intended protocol: every property holds in every state.
 
 use std::collections::BTreeSet;
 
 use crate::{
-    check::{broken, every_path_ends},
-    properties::NOT_TOO_EARLY,
+    check::{every_path_ends, violated_properties},
+    properties::NOT_SENT_TOO_EARLY,
     protocol::{
-        Expiry, Fence,
+        Fence,
         Ledger::{self, AppliesAgain, AppliesOnce},
-        Protocol, Wait,
+        Protocol, TakeoverRule, WaitRule,
     },
 };
 
-fn holds(name: &str, protocol: Protocol) {
-    assert_eq!(broken(name, protocol), BTreeSet::new());
+fn assert_holds(name: &str, protocol: Protocol) {
+    assert_eq!(violated_properties(name, protocol), BTreeSet::new());
 }
 
-/// All holds but one: a paused instance still sends what somebody else was told to send again.
-fn holds_although_sent_too_early(name: &str, protocol: Protocol) {
-    assert_eq!(broken(name, protocol), BTreeSet::from([NOT_TOO_EARLY]));
+/// All properties hold but one: a paused instance may still send what was meant to be sent again.
+fn assert_holds_except_sent_too_early(name: &str, protocol: Protocol) {
+    assert_eq!(violated_properties(name, protocol), BTreeSet::from([NOT_SENT_TOO_EARLY]));
 }
 
 /// Three instances, two services, and three batches.
-fn holds_in_the_whole(ledger: Ledger) {
-    let whole = Protocol::new(ledger).sized(3, &[2, 1]);
-    holds("the whole, instances in trouble", whole.clone().troubled(2, 0));
-    holds("the whole, all in trouble", whole.troubled(1, 1));
+fn assert_holds_at_full_size(ledger: Ledger) {
+    let full_size = Protocol::new(ledger).with_size(3, &[2, 1]);
+    assert_holds("full size, faults of instances", full_size.clone().with_faults(2, 0));
+    assert_holds("full size, all faults", full_size.with_faults(1, 1));
 }
 
-/// Two batches of one service, and more that goes wrong.
-fn holds_for_one_service(ledger: Ledger) {
-    holds("one service, 3 instances", Protocol::new(ledger).sized(3, &[2]).troubled(2, 1));
-    holds("one service, 2 instances", Protocol::new(ledger).sized(2, &[2]).troubled(2, 2));
-}
-
-#[test]
-fn three_instances_two_services_and_three_batches_on_a_ledger_that_applies_once() {
-    holds_in_the_whole(AppliesOnce);
-}
-
-#[test]
-fn three_instances_two_services_and_three_batches_on_a_ledger_that_applies_again() {
-    holds_in_the_whole(AppliesAgain);
+/// Two batches of one service, and more faults.
+fn assert_holds_for_one_service(ledger: Ledger) {
+    assert_holds(
+        "one service, 3 instances",
+        Protocol::new(ledger).with_size(3, &[2]).with_faults(2, 1),
+    );
+    assert_holds(
+        "one service, 2 instances",
+        Protocol::new(ledger).with_size(2, &[2]).with_faults(2, 2),
+    );
 }
 
 #[test]
-fn one_service_in_much_trouble_on_a_ledger_that_applies_once() {
-    holds_for_one_service(AppliesOnce);
+fn full_size_holds_if_the_ledger_applies_once() {
+    assert_holds_at_full_size(AppliesOnce);
 }
 
 #[test]
-fn one_service_in_much_trouble_on_a_ledger_that_applies_again() {
-    holds_for_one_service(AppliesAgain);
+fn full_size_holds_if_the_ledger_applies_again() {
+    assert_holds_at_full_size(AppliesAgain);
 }
 
 #[test]
-fn instances_may_pause_where_the_ledger_applies_once() {
-    let paused = Protocol::new(AppliesOnce).with_pauses().with_lasting_refusals();
-    holds_although_sent_too_early("pauses, once", paused.sized(3, &[2]).troubled(2, 1));
+fn one_service_holds_if_the_ledger_applies_once() {
+    assert_holds_for_one_service(AppliesOnce);
 }
 
 #[test]
-fn instances_may_pause_where_absence_on_a_ledger_that_applies_again_is_watched() {
+fn one_service_holds_if_the_ledger_applies_again() {
+    assert_holds_for_one_service(AppliesAgain);
+}
+
+#[test]
+fn instances_may_pause_if_the_ledger_applies_once() {
+    let paused = Protocol::new(AppliesOnce).with_pauses().with_final_invalidity();
+    assert_holds_except_sent_too_early(
+        "instances_pause, once",
+        paused.with_size(3, &[2]).with_faults(2, 1),
+    );
+}
+
+#[test]
+fn instances_may_pause_if_the_sender_observes_absence() {
     let paused = Protocol::new(AppliesAgain).with_pauses();
-    holds("pauses, again", paused.sized(3, &[2]).troubled(2, 1));
+    assert_holds("instances_pause, again", paused.with_size(3, &[2]).with_faults(2, 1));
 }
 
 #[test]
-fn one_expiry_is_enough_where_it_outlasts_every_submission() {
+fn one_expiry_suffices_if_longer_than_submissions() {
     for ledger in [AppliesOnce, AppliesAgain] {
-        let one_phase = Protocol::new(ledger).but(|rules| rules.expiry = Expiry::OnePhase);
-        holds("one phase", one_phase);
+        let one_phase =
+            Protocol::new(ledger).with_rules(|rules| rules.takeover = TakeoverRule::OnePhase);
+        assert_holds("one phase", one_phase);
     }
 }
 
 #[test]
-fn taking_between_the_expiries_is_harmless_where_absence_is_watched() {
-    let hasty = Protocol::new(AppliesAgain).but(|rules| rules.expiry = Expiry::Hasty);
-    holds("hasty, again", hasty);
+fn takeover_after_idle_expiry_is_safe_with_observed_absence() {
+    let after_idle_expiry = Protocol::new(AppliesAgain)
+        .with_rules(|rules| rules.takeover = TakeoverRule::AfterIdleExpiry);
+    assert_holds("after_idle_expiry, again", after_idle_expiry);
 }
 
 #[test]
-fn for_what_is_recorded_the_attempt_alone_is_fence_enough() {
+fn attempt_alone_fences_records() {
     for ledger in [AppliesOnce, AppliesAgain] {
-        let attempt_only = Protocol::new(ledger).but(|rules| rules.fence = Fence::Attempt);
-        holds("attempt only", attempt_only);
+        let attempt_only = Protocol::new(ledger).with_rules(|rules| rules.fence = Fence::Attempt);
+        assert_holds("attempt only", attempt_only);
     }
 }
 
 #[test]
-fn a_ledger_that_applies_once_forgives_that_absence_is_believed_too_soon() {
+fn early_absence_is_safe_if_the_ledger_applies_once() {
     let too_soon = Protocol::new(AppliesOnce)
         .with_pauses()
-        .with_lasting_refusals()
-        .but(|rules| rules.wait = Wait::FromMarking);
-    holds_although_sent_too_early("too soon", too_soon);
+        .with_final_invalidity()
+        .with_rules(|rules| rules.wait = WaitRule::FromMark);
+    assert_holds_except_sent_too_early("too soon", too_soon);
 }
 
 #[test]
-fn every_path_comes_to_an_end() {
+fn every_path_ends_for_each_ledger() {
     for ledger in [AppliesOnce, AppliesAgain] {
-        every_path_ends(&Protocol::new(ledger).sized(2, &[2]).troubled(2, 1));
-        every_path_ends(&Protocol::new(ledger).with_pauses().sized(2, &[1, 1]).troubled(1, 0));
+        every_path_ends(&Protocol::new(ledger).with_size(2, &[2]).with_faults(2, 1));
+        every_path_ends(
+            &Protocol::new(ledger).with_pauses().with_size(2, &[1, 1]).with_faults(1, 0),
+        );
     }
 }

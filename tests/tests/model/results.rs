@@ -1,142 +1,148 @@
-//! The way back: what became of a batch is asked, and recorded in the store.
+//! The path of a result: the ledger is queried, and the result is recorded in the store.
 
 use grid_batch_core::{AttemptId, BatchState, Event, Evidence, LedgerStatus, Outcome, transition};
 
 use crate::{
     action::{
-        Action,
-        AnswerStep::{self, Ask, Record, Recover},
-        BatchAt, Desk,
+        Action, BatchAt,
+        ResultStep::{self, Query, Record, Recover},
+        WorkerId,
     },
     ledger,
-    protocol::{Absence, Fence, Found, Protocol, Wait},
-    state::{Batch, Hand, State},
+    protocol::{AbsenceRule, Fence, Protocol, RecoveryRule, WaitRule},
+    state::{Batch, State, Task},
     submissions,
 };
 
-pub fn offer(protocol: &Protocol, state: &State, actions: &mut Vec<Action>) {
-    for desk in state.desks() {
-        let mut offer = |step| actions.push(Action::Answer(step, desk));
-        if state.work(desk).hand.is_some_and(|hand| hand.learned.is_some()) {
-            offer(Record);
+pub fn add_actions(protocol: &Protocol, state: &State, actions: &mut Vec<Action>) {
+    for worker in state.running_workers() {
+        let mut add = |step| actions.push(Action::Result(step, worker));
+        if state.memory(worker).task.is_some_and(|task| task.result.is_some()) {
+            add(Record);
         }
-        if finds_a_lost_batch(state, desk) {
-            offer(Recover);
+        if finds_lost_batch(state, worker) {
+            add(Recover);
         }
-        if question(protocol, state, desk).is_some() {
-            offer(Ask);
+        if query_result(protocol, state, worker).is_some() {
+            add(Query);
         }
     }
 }
 
-pub fn go(protocol: &Protocol, state: &mut State, step: AnswerStep, desk: Desk) {
+pub fn apply_step(protocol: &Protocol, state: &mut State, step: ResultStep, worker: WorkerId) {
     match step {
-        Recover => recover(protocol, state, desk),
-        Ask => state.work_mut(desk).hand = question(protocol, state, desk),
+        Recover => recover(protocol, state, worker),
+        Query => state.memory_mut(worker).task = query_result(protocol, state, worker),
         Record => {
-            if let Some(hand) = state.work_mut(desk).hand.take() {
-                record(protocol, state, desk.service, hand);
+            if let Some(task) = state.memory_mut(worker).task.take() {
+                record(protocol, state, worker.service, task);
             }
         }
     }
 }
 
-/// A desk with something that would change nothing any more. To drop it first makes no difference,
-/// and leaves fewer states to look at.
-pub fn comes_too_late(protocol: &Protocol, state: &State) -> Option<Action> {
+/// A result that the fence will refuse. Discarding it first makes no difference, and reduces the
+/// number of states.
+pub fn stale_result(protocol: &Protocol, state: &State) -> Option<Action> {
     if protocol.rules.fence != Fence::AttemptId {
         return None;
     }
-    let is_too_late = |desk: &Desk| {
-        let epoch = state.services[desk.service].epoch;
-        let hand = state.work(*desk).hand;
-        hand.is_some_and(|hand| hand.learned.is_some() && hand.attempt_id.epoch != epoch)
+    let is_stale = |worker: &WorkerId| {
+        let epoch = state.services[worker.service].epoch;
+        let task = state.memory(*worker).task;
+        task.is_some_and(|task| task.result.is_some() && task.attempt_id.epoch != epoch)
     };
-    state.desks().find(is_too_late).map(|desk| Action::Answer(Record, desk))
+    state.running_workers().find(is_stale).map(|worker| Action::Result(Record, worker))
 }
 
-/// A batch that was handed out in an earlier epoch: whoever had it lost the service.
-fn finds_a_lost_batch(state: &State, desk: Desk) -> bool {
-    let service = &state.services[desk.service];
+/// Whether the lane has a batch that was passed to a submitter in an earlier epoch.
+fn finds_lost_batch(state: &State, worker: WorkerId) -> bool {
+    let service = &state.services[worker.service];
     let is_lost = |head: usize| {
         let batch = &service.batches[head];
         batch.progress.state == BatchState::Submitting && batch.taken_in < service.epoch
     };
-    state.owns(desk) && state.work(desk).hand.is_none() && service.head().is_some_and(is_lost)
+    state.owns(worker) && state.memory(worker).task.is_none() && service.head().is_some_and(is_lost)
 }
 
-fn recover(protocol: &Protocol, state: &mut State, desk: Desk) {
-    let service = &mut state.services[desk.service];
+fn recover(protocol: &Protocol, state: &mut State, worker: WorkerId) {
+    let service = &mut state.services[worker.service];
     let Some(head) = service.head() else { return };
     let progress = &mut service.batches[head].progress;
-    match protocol.rules.found {
-        Found::InDoubt => {
+    match protocol.rules.recovery {
+        RecoveryRule::MarkInDoubt => {
             let lost = Event::OwnerLost { attempt: progress.attempts };
             *progress = transition(*progress, lost).unwrap_or(*progress);
         }
-        Found::SentAgain => {
+        RecoveryRule::SendAgain => {
             progress.attempts += 1;
-            submissions::begin(protocol, state, desk, head);
+            submissions::begin(protocol, state, worker, head);
         }
     }
 }
 
-/// The ledger's answer about the batch that is under way, if it brings anything new.
-fn question(protocol: &Protocol, state: &State, desk: Desk) -> Option<Hand> {
-    let service = &state.services[desk.service];
+/// The ledger's answer about the batch in the lane, if it changes anything.
+fn query_result(protocol: &Protocol, state: &State, worker: WorkerId) -> Option<Task> {
+    let service = &state.services[worker.service];
     let head = service.head()?;
     let batch = &service.batches[head];
-    let may_ask =
-        state.owns(desk) && state.work(desk).hand.is_none() && batch.progress.state.awaits_poller();
-    if !may_ask {
+    let may_query = state.owns(worker)
+        && state.memory(worker).task.is_none()
+        && batch.progress.state.awaits_poller();
+    if !may_query {
         return None;
     }
     let attempt = batch.progress.attempts;
-    let learned = match ledger::status(batch) {
-        LedgerStatus::NotReported if is_absent(protocol, state, desk, batch) => {
+    let result = match ledger::status(batch) {
+        LedgerStatus::NotReported if is_absent(protocol, state, worker, batch) => {
             Event::Evidence { attempt, evidence: Evidence::Absent }
         }
         status => Event::Status { attempt: Some(attempt), status },
     };
-    let is_news = transition(batch.progress, learned) != Ok(batch.progress);
+    let changes_anything = transition(batch.progress, result) != Ok(batch.progress);
     let attempt_id = AttemptId { attempt, epoch: service.epoch };
-    is_news.then_some(Hand { batch: head, attempt_id, in_time: true, learned: Some(learned) })
+    changes_anything.then_some(Task {
+        batch: head,
+        attempt_id,
+        started_in_time: true,
+        result: Some(result),
+    })
 }
 
-/// Whether what the ledger does not know counts as absent.
-fn is_absent(protocol: &Protocol, state: &State, desk: Desk, batch: &Batch) -> bool {
-    let was_waited_out = match protocol.rules.wait {
-        Wait::FromMarking if protocol.world.pauses => true,
-        Wait::FromMarking | Wait::FromEnding => batch.strays == 0,
+/// Whether a batch that the ledger does not report counts as absent.
+fn is_absent(protocol: &Protocol, state: &State, worker: WorkerId, batch: &Batch) -> bool {
+    let has_waited = match protocol.rules.wait {
+        WaitRule::FromMark if protocol.environment.instances_pause => true,
+        WaitRule::FromMark | WaitRule::FromEnd => batch.delayed_posts == 0,
     };
-    let was_sent_from_here = batch.taken_in == state.work(desk).epoch;
-    was_waited_out
+    let was_sent_by_owner = batch.taken_in == state.memory(worker).epoch;
+    has_waited
         && match protocol.rules.absence {
-            Absence::Said => true,
-            Absence::Watched => batch.ledger.watched,
-            Absence::WatchedBySender => batch.ledger.watched && was_sent_from_here,
+            AbsenceRule::Reported => true,
+            AbsenceRule::Observed => batch.ledger.observed,
+            AbsenceRule::ObservedBySender => batch.ledger.observed && was_sent_by_owner,
         }
 }
 
-/// Changes the lane if the attempt id is still good and core's rule agrees.
-fn record(protocol: &Protocol, state: &mut State, service: usize, hand: Hand) {
-    let Hand { batch, attempt_id, learned: Some(event), .. } = hand else { return };
+/// Records a result if the fence permits it and core's `transition` accepts it.
+fn record(protocol: &Protocol, state: &mut State, service: usize, task: Task) {
+    let Task { batch, attempt_id, result: Some(event), .. } = task else { return };
     if protocol.rules.fence == Fence::AttemptId && attempt_id.epoch != state.services[service].epoch
     {
         return;
     }
     let batch = state.batch_mut(BatchAt { service, batch });
-    if shows_that_it_came_to_nothing(event) {
-        batch.cleared = batch.cleared.max(attempt_id.attempt);
+    if proves_failure(event) {
+        batch.last_failed_attempt = batch.last_failed_attempt.max(attempt_id.attempt);
     }
     let event = match protocol.rules.fence {
-        Fence::Nothing => about_attempt(event, batch.progress.attempts),
+        Fence::None => for_attempt(event, batch.progress.attempts),
         Fence::AttemptId | Fence::Attempt => event,
     };
     batch.progress = transition(batch.progress, event).unwrap_or(batch.progress);
 }
 
-fn shows_that_it_came_to_nothing(event: Event) -> bool {
+fn proves_failure(event: Event) -> bool {
     matches!(
         event,
         Event::Outcome { outcome: Outcome::NotSent, .. }
@@ -144,8 +150,8 @@ fn shows_that_it_came_to_nothing(event: Event) -> bool {
     )
 }
 
-/// The same event, as if it were about this attempt.
-fn about_attempt(event: Event, attempt: u32) -> Event {
+/// The same event for another attempt.
+fn for_attempt(event: Event, attempt: u32) -> Event {
     match event {
         Event::Outcome { outcome, .. } => Event::Outcome { attempt, outcome },
         Event::Evidence { evidence, .. } => Event::Evidence { attempt, evidence },

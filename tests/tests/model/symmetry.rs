@@ -1,5 +1,4 @@
-//! Which states are alike: nothing that can happen from here on tells them apart, so that one of
-//! them stands for all.
+//! Maps equivalent states to one representative, which has the same future.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -15,10 +14,10 @@ impl Representative for State {
     fn representative(&self) -> Self {
         let mut state = self.clone();
         for service in 0..state.services.len() {
-            state.say_only_whether_epochs_are_the_present(service);
-            state.services[service].batches.iter_mut().for_each(forget_how_it_ended);
+            state.normalize_epochs(service);
+            state.services[service].batches.iter_mut().for_each(clear_ended_batch);
         }
-        state.put_instances_in_order();
+        state.sort_instances();
         state
     }
 }
@@ -28,51 +27,52 @@ const PAST: u64 = 1;
 const PRESENT: u64 = 2;
 
 impl State {
-    /// Epochs only rise, and are only compared with the present one.
-    fn say_only_whether_epochs_are_the_present(&mut self, service: usize) {
+    /// Replaces epochs by none, past or present. Epochs only rise, and are only compared with the
+    /// present one.
+    fn normalize_epochs(&mut self, service: usize) {
         let present = mem::replace(&mut self.services[service].epoch, PRESENT);
-        let say = |epoch: &mut u64| {
+        let normalize = |epoch: &mut u64| {
             *epoch = match *epoch {
                 NONE => NONE,
                 epoch if epoch == present => PRESENT,
                 _ => PAST,
             }
         };
-        self.services[service].batches.iter_mut().for_each(|batch| say(&mut batch.taken_in));
+        self.services[service].batches.iter_mut().for_each(|batch| normalize(&mut batch.taken_in));
         for instance in &mut self.instances {
-            let work = &mut instance.desks[service];
-            say(&mut work.epoch);
-            work.hand.iter_mut().for_each(|hand| say(&mut hand.attempt_id.epoch));
+            let memory = &mut instance.workers[service];
+            normalize(&mut memory.epoch);
+            memory.task.iter_mut().for_each(|task| normalize(&mut task.attempt_id.epoch));
         }
     }
 
-    /// Which instance is which makes no difference.
-    fn put_instances_in_order(&mut self) {
+    /// Sorts the instances, because their numbers make no difference.
+    fn sort_instances(&mut self) {
         let mut order: Vec<usize> = (0..self.instances.len()).collect();
-        order.sort_by_cached_key(|&instance| self.looks(instance));
-        self.instances = order.iter().map(|&was| self.instances[was].clone()).collect();
+        order.sort_by_cached_key(|&instance| self.sort_key(instance));
+        self.instances = order.iter().map(|&old| self.instances[old].clone()).collect();
         for service in &mut self.services {
-            let place = |claimant| order.iter().position(|&was| was == claimant);
-            service.claimant = service.claimant.and_then(place);
+            let new_number = |owner| order.iter().position(|&old| old == owner);
+            service.owner = service.owner.and_then(new_number);
         }
     }
 
-    /// All that tells one instance from another, as a number to sort by.
-    fn looks(&self, instance: usize) -> u64 {
+    /// A key that distinguishes the instances.
+    fn sort_key(&self, instance: usize) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.instances[instance].hash(&mut hasher);
         for service in &self.services {
-            (service.claimant == Some(instance)).hash(&mut hasher);
+            (service.owner == Some(instance)).hash(&mut hasher);
         }
         hasher.finish()
     }
 }
 
-/// Of a batch that has ended nothing is asked any more, and nothing changes its record.
-fn forget_how_it_ended(batch: &mut Batch) {
+/// Clears what has no effect after a batch has ended.
+fn clear_ended_batch(batch: &mut Batch) {
     if batch.progress.state.is_terminal() {
         batch.progress = Progress { attempts: 0, ..batch.progress };
-        (batch.taken_in, batch.cleared) = (0, 0);
-        (batch.ledger.known, batch.ledger.watched) = (false, false);
+        (batch.taken_in, batch.last_failed_attempt) = (0, 0);
+        (batch.ledger.known, batch.ledger.observed) = (false, false);
     }
 }
