@@ -10,7 +10,7 @@ use grid_batch_protocol::{
     BatchBuilder, BatchList, Limits, Message, SigningKey, TransactionBuilder, list_of_one,
     verify_list,
 };
-use grid_batch_store::{Store, StoreOptions};
+use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
 use grid_batch_test_postgres::TestDatabase;
 
 #[test]
@@ -27,6 +27,7 @@ fn on_sqlite_what_clients_signed_arrives_in_order() {
 
 fn what_clients_signed_arrives_in_order(url: &str) {
     let store = Store::open(&url.parse().unwrap(), StoreOptions::default()).unwrap();
+    let claims = ClaimStore::register(store.clone(), ClaimOptions::default()).unwrap();
     let scope: ServiceScopeId = "abcDE-F0123::gsAA".parse().unwrap();
     let requests: Vec<Vec<u8>> = (0..3).map(request).collect();
 
@@ -38,10 +39,11 @@ fn what_clients_signed_arrives_in_order(url: &str) {
     let answers = store.add(&[&accept(&requests[0], &scope)]).unwrap();
     assert_eq!(answers, [Ok(vec![AddOutcome::AlreadyStored; 2])]);
 
+    claims.take(10).unwrap();
     let mut ledger: Vec<Vec<u8>> = Vec::new();
     loop {
-        let ready = store.ready_services(None, 10).unwrap();
-        let Some(taken) = store.take_round(&ready).unwrap().pop() else { break };
+        let ready = claims.ready_services(None, 10).unwrap();
+        let Some(taken) = claims.take_round(&ready).unwrap().pop() else { break };
         let submission = submit(&taken);
         // A ledger that checks it as we did finds nothing wrong.
         let received = verify_list(submission.serialized_batch(), &Limits::default()).unwrap();

@@ -5,13 +5,14 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     io::{BufRead, BufReader},
     process::{Command, Stdio},
+    thread,
 };
 
 use grid_batch_core::{
-    BatchFilter, BatchState, Change, Clock, Event, Evidence, HeaderId, LedgerStatus, Outcome,
-    PageCursor, ServiceId, SystemClock,
+    BatchFilter, BatchState, Change, Event, Evidence, HeaderId, LedgerStatus, Outcome, PageCursor,
+    ServiceId,
 };
-use grid_batch_store::{Store, StoreOptions};
+use grid_batch_store::{ClaimError, ClaimOptions, ClaimStore, Store, StoreError, StoreOptions};
 use grid_batch_test_postgres::TestDatabase;
 
 #[test]
@@ -79,7 +80,15 @@ fn number(id: &HeaderId) -> u64 {
 
 /// Leads everything to its end, in order, as the next owner does.
 fn settle(store: &Store) {
-    store.recover(SystemClock.now()).unwrap();
+    // Once the first expiry of the killed feeder is past, a new run of its name takes all it had.
+    let options = ClaimOptions { name: Some("feeder".to_owned()), ..ClaimOptions::default() };
+    let claims = loop {
+        match ClaimStore::register(store.clone(), options.clone()) {
+            Err(StoreError::Claims(ClaimError::NameInUse { .. })) => thread::yield_now(),
+            registered => break registered.unwrap(),
+        }
+    };
+    claims.take(3).unwrap();
     let services: Vec<ServiceId> = (0..3).map(|n| format!("feed::{n}").parse().unwrap()).collect();
     for service in &services {
         let mut order: Vec<u64> = Vec::new();
@@ -91,11 +100,12 @@ fn settle(store: &Store) {
                 let attempt = oldest.progress.attempts;
                 record(Event::Evidence { attempt, evidence: Evidence::Absent });
             }
-            let taken = store.take_round(std::slice::from_ref(service)).unwrap().remove(0);
+            let taken = claims.take_round(std::slice::from_ref(service)).unwrap().remove(0);
             record(Event::Outcome { attempt: taken.attempt, outcome: Outcome::Accepted });
             record(Event::status(LedgerStatus::Committed));
             order.push(number(&taken.batch_id));
         }
         assert!(order.is_sorted(), "{order:?}");
     }
+    claims.release().unwrap();
 }

@@ -9,25 +9,28 @@ use grid_batch_core::{
     Outcome, ScopeId, ServiceId, ServiceScopeId, Timestamp,
 };
 use grid_batch_queuer::{BatchQueue, Choice, QueueOptions, WakeUp, choose};
-use grid_batch_store::{Store, StoreOptions};
+use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
 use grid_batch_test_postgres::TestDatabase;
 use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
 
 /// Runs a test on a store of each kind, with a clock of its own.
-fn on_postgres(test: impl Fn(&Store, &ManualClock)) {
+fn on_postgres(test: impl Fn(&ClaimStore, &ManualClock)) {
     let database = TestDatabase::create();
     on(database.url(), test);
 }
 
-fn on_sqlite(test: impl Fn(&Store, &ManualClock)) {
+fn on_sqlite(test: impl Fn(&ClaimStore, &ManualClock)) {
     let dir = tempfile::tempdir().unwrap();
     on(&format!("sqlite://{}/q.db", dir.path().display()), test);
 }
 
-fn on(url: &str, test: impl Fn(&Store, &ManualClock)) {
+fn on(url: &str, test: impl Fn(&ClaimStore, &ManualClock)) {
     let clock = Arc::new(ManualClock::at(Timestamp::from_micros(1)));
     let options = StoreOptions { clock: clock.clone(), ..StoreOptions::default() };
-    test(&Store::open(&url.parse().unwrap(), options).unwrap(), &clock);
+    let store = Store::open(&url.parse().unwrap(), options).unwrap();
+    let day = Duration::from_secs(24 * 60 * 60);
+    let options = ClaimOptions { expiry_1: day, expiry_2: 2 * day, ..ClaimOptions::default() };
+    test(&ClaimStore::register(store, options).unwrap(), &clock);
 }
 
 fn service(number: usize) -> ServiceId {
@@ -55,7 +58,8 @@ fn on_sqlite_the_store_takes_what_the_strategy_chooses() {
     on_sqlite(the_store_takes_what_the_strategy_chooses);
 }
 
-fn the_store_takes_what_the_strategy_chooses(store: &Store, clock: &ManualClock) {
+fn the_store_takes_what_the_strategy_chooses(claims: &ClaimStore, clock: &ManualClock) {
+    let store = claims.store();
     const SERVICES: usize = 4;
     let next_number = std::cell::Cell::new(0);
     // Each step adds to a service, tells something of what is under way, and takes a round.
@@ -67,6 +71,7 @@ fn the_store_takes_what_the_strategy_chooses(store: &Store, clock: &ManualClock)
                 let first = next_number.replace(next_number.get() + more);
                 let new: Vec<_> = (first..first + more).map(|n| batch(to, n)).collect();
                 store.add(&[&new]).unwrap();
+                claims.take(SERVICES).unwrap();
                 tell(store, clock, &service(of), kind);
                 clock.advance(Duration::from_secs(seconds));
 
@@ -80,8 +85,8 @@ fn the_store_takes_what_the_strategy_chooses(store: &Store, clock: &ManualClock)
                         ready.push(service.clone());
                     }
                 }
-                prop_assert_eq!(store.ready_services(None, 99).unwrap(), ready);
-                let mut taken = store.take_round(&services).unwrap();
+                prop_assert_eq!(claims.ready_services(None, 99).unwrap(), ready);
+                let mut taken = claims.take_round(&services).unwrap();
                 taken.sort_by(|a, b| a.service_id.cmp(&b.service_id));
                 let taken: Vec<_> = taken.into_iter().map(|taken| taken.batch_id).collect();
                 prop_assert_eq!(taken, chosen);
@@ -119,14 +124,16 @@ fn on_sqlite_the_queue_gives_everything_in_order() {
     on_sqlite(the_queue_gives_everything_in_order);
 }
 
-fn the_queue_gives_everything_in_order(store: &Store, _: &ManualClock) {
+fn the_queue_gives_everything_in_order(claims: &ClaimStore, _: &ManualClock) {
+    let store = claims.store();
     const SERVICES: usize = 7;
     let all: Vec<NewBatch> = (0..210).map(|n| batch(n as usize % SERVICES, n)).collect();
     store.add(&[&all]).unwrap();
+    claims.take(SERVICES).unwrap();
     let wake_up = WakeUp::new(|| ()).unwrap();
     let options = QueueOptions { round: 5, ..QueueOptions::default() };
-    let queue: BatchQueue<ServiceScopeId, Store> =
-        BatchQueue::new(store.clone(), wake_up.clone(), options);
+    let queue: BatchQueue<ServiceScopeId, ClaimStore> =
+        BatchQueue::new(claims.clone(), wake_up.clone(), options);
 
     let mut given: BTreeMap<ServiceId, Vec<String>> = BTreeMap::new();
     for submission in queue {

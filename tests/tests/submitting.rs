@@ -15,7 +15,7 @@ use grid_batch_core::{
     RunningSubmitter, ScopeId, ServiceScopeId, Submission, SubmissionAnswer, SubmissionSender,
 };
 use grid_batch_queuer::{BatchQueue, QueueOptions, WakeUp};
-use grid_batch_store::{Store, StoreObserver, StoreOptions};
+use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreObserver, StoreOptions};
 use grid_batch_submitter::{FixedUrlResolver, SubmitterBuilder, SubmitterOptions, SubmitterWaker};
 use grid_batch_test_postgres::TestDatabase;
 
@@ -69,13 +69,15 @@ fn what_is_stored_is_sent_in_order(url: &str) {
     let all: Vec<NewBatch> = (0..SERVICES * EACH).map(batch).collect();
     store.add(&[&all]).unwrap().remove(0).unwrap();
 
+    let claims = ClaimStore::register(store.clone(), ClaimOptions::default()).unwrap();
+    claims.take(SERVICES as usize).unwrap();
     let waker = SubmitterWaker::new();
     let poke = waker.clone();
     let wake_up = WakeUp::new(move || poke.wake()).unwrap();
     // Nothing is found by looking: what is sent after the first round was woken.
     let never = Duration::from_secs(3_600);
     let options = QueueOptions { poll_interval: never, ..QueueOptions::default() };
-    let queue = BatchQueue::<ServiceScopeId, Store>::new(store.clone(), wake_up.clone(), options);
+    let queue = BatchQueue::<ServiceScopeId, ClaimStore>::new(claims, wake_up.clone(), options);
 
     let ledger = Arc::new(BusyAtFirst::default());
     let submitter = SubmitterBuilder::new()

@@ -1,81 +1,47 @@
 use std::{fmt, net::TcpListener, sync::Arc};
 
-use grid_batch_core::{InternalError, ServiceId};
-use grid_batch_store::Store;
-use grid_batch_withdrawals::WithdrawalRules;
-use thiserror::Error;
+use grid_batch_core::{BatchQueryStore, IntakeStore, InternalError, ServiceId};
+use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
-use crate::{ApiOptions, RunningApi, running, stored::Stored};
+use crate::{
+    ApiBuildError, ApiOptions, RunningApi,
+    parts::{ApiParts, WithdrawalParts},
+    running,
+    state::StoredCallback,
+};
 
-pub(crate) type ServiceRule = dyn Fn(&ServiceId) -> Result<(), String> + Send + Sync;
-pub(crate) type Health = dyn Fn() -> Vec<String> + Send + Sync;
-
-/// Puts an interface together.
+/// Builds an HTTP interface.
 ///
-/// Without more it takes batches, serves every service, tells nobody what it stored, and is always
-/// healthy.
+/// By default it accepts batches, for every service, has no callback, and is always healthy.
 pub struct ApiBuilder {
-    parts: Parts,
-}
-
-/// What an interface is made of.
-#[derive(Clone)]
-pub(crate) struct Parts {
-    pub(crate) store: Store,
-    pub(crate) options: ApiOptions,
-    pub(crate) service_rule: Arc<ServiceRule>,
-    pub(crate) stored: Arc<Stored>,
-    pub(crate) health: Arc<Health>,
-    /// Where there are any, the ledger is a chain, and takes withdrawals instead of batches.
-    pub(crate) rules: Option<Arc<dyn WithdrawalRules>>,
-}
-
-/// Why an interface cannot be built.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ApiBuildError {
-    /// An option is zero that must not be.
-    #[error("the interface's {option} is zero; it must be more")]
-    Zero {
-        /// Which.
-        option: &'static str,
-    },
-    /// The longest body that is allowed would never fit.
-    #[error(
-        "the interface's memory_limit of {memory_limit} bytes is less than its body_limit of \
-         {body_limit}; the longest body would never be taken"
-    )]
-    Memory {
-        /// The limit of all bodies together.
-        memory_limit: usize,
-        /// The limit of one.
-        body_limit: usize,
-    },
+    parts: ApiParts,
 }
 
 impl ApiBuilder {
-    /// An interface to this store, with the default options.
-    pub fn new(store: Store) -> Self {
-        let parts = Parts {
-            store,
+    /// An interface that stores batches in one store and reads their statuses from the other. Usually
+    /// both are the same object.
+    pub fn new(intake_store: Arc<dyn IntakeStore>, query_store: Arc<dyn BatchQueryStore>) -> Self {
+        let parts = ApiParts {
             options: ApiOptions::default(),
+            intake_store,
+            query_store,
             service_rule: Arc::new(|_| Ok(())),
-            stored: Arc::new(|_| ()),
-            health: Arc::new(Vec::new),
-            rules: None,
+            stored: StoredCallback::new(|_| ()),
+            health_check: Arc::new(Vec::new),
+            withdrawals: None,
         };
         Self { parts }
     }
 
-    /// Works by these options.
+    /// Sets the options.
     #[must_use]
     pub fn with_options(mut self, options: ApiOptions) -> Self {
         self.parts.options = options.capped();
         self
     }
 
-    /// Takes batches only for services that this allows; its error is the rule, for the sender to
-    /// read. It must not block.
+    /// Accepts batches only for services that the rule allows. Its error explains the rule to the
+    /// client. It must not block.
     #[must_use]
     pub fn with_service_rule(
         mut self,
@@ -85,30 +51,41 @@ impl ApiBuilder {
         self
     }
 
-    /// Tells this, after each commit and before its senders are answered, which services have new
-    /// batches; a withdrawal is one too. It holds up the next commit.
+    /// Calls a function after each commit, before the clients are answered, with the services that
+    /// have new batches. A new withdrawal counts as a batch of its gas admin. The next commit waits
+    /// until the function returns.
     #[must_use]
-    pub fn with_stored(mut self, stored: impl Fn(&[ServiceId]) + Send + Sync + 'static) -> Self {
-        self.parts.stored = Arc::new(stored);
+    pub fn with_stored_callback(
+        mut self,
+        callback: impl Fn(&[ServiceId]) + Send + Sync + 'static,
+    ) -> Self {
+        self.parts.stored = StoredCallback::new(callback);
         self
     }
 
-    /// Takes withdrawals from the pools of a chain instead of batches, by these rules. They must not
-    /// block.
+    /// Accepts withdrawals and rewards instead of batches. The rules must not block.
     #[must_use]
-    pub fn with_withdrawals(mut self, rules: Arc<dyn WithdrawalRules>) -> Self {
-        self.parts.rules = Some(rules);
+    pub fn with_withdrawals(
+        mut self,
+        store: Arc<dyn WithdrawalStore>,
+        rules: Arc<dyn WithdrawalRules>,
+    ) -> Self {
+        self.parts.withdrawals = Some(WithdrawalParts { store, rules });
         self
     }
 
-    /// Asks this whether the service is healthy: it gives the reasons why not. It may block.
+    /// Sets the function behind `GET /health`. It returns the reasons why the server is not healthy,
+    /// or none. It may block.
     #[must_use]
-    pub fn with_health(mut self, health: impl Fn() -> Vec<String> + Send + Sync + 'static) -> Self {
-        self.parts.health = Arc::new(health);
+    pub fn with_health_check(
+        mut self,
+        check: impl Fn() -> Vec<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.parts.health_check = Arc::new(check);
         self
     }
 
-    /// The interface, ready to serve.
+    /// Checks the options, and returns an interface that is ready to serve.
     pub fn build(self) -> Result<Api, ApiBuildError> {
         self.parts.options.check()?;
         Ok(Api { parts: self.parts })
@@ -117,17 +94,17 @@ impl ApiBuilder {
 
 impl fmt::Debug for ApiBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.parts.debug("ApiBuilder", f)
+        f.debug_struct("ApiBuilder").field("options", &self.parts.options).finish_non_exhaustive()
     }
 }
 
-/// An interface that is put together and does not serve yet.
+/// An HTTP interface that does not serve yet.
 pub struct Api {
-    parts: Parts,
+    parts: ApiParts,
 }
 
 impl Api {
-    /// Serves whoever connects, on threads of its own, until it is told to end.
+    /// Serves connections, on threads of its own, until it is shut down.
     pub fn serve(self, listener: TcpListener) -> Result<RunningApi, InternalError> {
         running::start(self.parts, listener)
     }
@@ -135,15 +112,6 @@ impl Api {
 
 impl fmt::Debug for Api {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.parts.debug("Api", f)
-    }
-}
-
-impl Parts {
-    fn debug(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct(name)
-            .field("store", &self.store)
-            .field("options", &self.options)
-            .finish_non_exhaustive()
+        f.debug_struct("Api").field("options", &self.parts.options).finish_non_exhaustive()
     }
 }

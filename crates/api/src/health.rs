@@ -1,26 +1,39 @@
 use std::sync::Arc;
 
-use axum::{Json, extract::State, http::StatusCode};
+use axum::{Json, Router, extract::State, http::StatusCode, routing};
 use serde::Serialize;
 
-use crate::{app::App, error::ApiError};
+use crate::{http::ApiError, state::ApiState};
+
+/// Returns the reasons why the server is not healthy.
+pub(crate) type HealthCheck = dyn Fn() -> Vec<String> + Send + Sync;
+
+/// What `/health` needs.
+pub(crate) struct HealthContext {
+    pub(crate) api: Arc<ApiState>,
+    pub(crate) check: Arc<HealthCheck>,
+}
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Health {
+struct HealthJson {
     status: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     reasons: Vec<String>,
 }
 
-/// `GET /health`: asked where the store is, for it is what a composer looks at.
-pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-) -> Result<(StatusCode, Json<Health>), ApiError> {
-    let health = Arc::clone(&app.parts.health);
-    let reasons = app.reading.run(move || Ok(health())).await?;
+pub(crate) fn routes(context: HealthContext) -> Router {
+    Router::new().route("/health", routing::get(get)).with_state(Arc::new(context))
+}
+
+/// `GET /health`. The check may block, so it runs where the store is read.
+async fn get(
+    State(context): State<Arc<HealthContext>>,
+) -> Result<(StatusCode, Json<HealthJson>), ApiError> {
+    let check = Arc::clone(&context.check);
+    let reasons = context.api.reads.run(move || Ok(check())).await?;
     let (code, status) = match reasons.is_empty() {
         true => (StatusCode::OK, "ok"),
         false => (StatusCode::SERVICE_UNAVAILABLE, "unhealthy"),
     };
-    Ok((code, Json(Health { status, reasons })))
+    Ok((code, Json(HealthJson { status, reasons })))
 }

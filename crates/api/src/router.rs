@@ -1,4 +1,4 @@
-use std::{any::Any, panic::AssertUnwindSafe, sync::Arc, time::Instant};
+use std::{sync::Arc, time::Instant};
 
 use axum::{
     Router,
@@ -7,88 +7,86 @@ use axum::{
     response::{IntoResponse, Response},
     routing,
 };
-use futures_util::FutureExt;
 use grid_batch_core::Excerpt;
-use grid_batch_withdrawals::WithdrawalRules;
+use grid_batch_support::catch_panic_async;
 use log::{debug, error, warn};
 
 use crate::{
-    app::App, batches, body::discard, error::ApiError, health, pools::Pools, rewards, statuses,
-    withdrawals,
+    batches::{self, IntakeContext, StatusContext, WriteQueue},
+    health::{self, HealthContext},
+    http::{ApiError, discard_body},
+    parts::ApiParts,
+    rewards,
+    state::ApiState,
+    withdrawals::{self, WithdrawalContext},
 };
 
-pub(crate) fn router(app: Arc<App>) -> Router {
-    let taken = match app.parts.rules.clone() {
-        Some(rules) => withdrawals_instead_of_batches(Arc::clone(&app), rules),
-        None => batches_only(),
+/// All routes of the interface.
+pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, queue: WriteQueue) -> Router {
+    let ApiParts { query_store, service_rule, stored, health_check, withdrawals, .. } = parts;
+    let intake = match withdrawals {
+        None => batch_routes(IntakeContext::new(Arc::clone(&api), service_rule, queue)),
+        Some(parts) => withdrawal_routes(WithdrawalContext::new(
+            Arc::clone(&api),
+            parts.store,
+            parts.rules,
+            stored,
+        )),
     };
-    taken
-        .route("/batch_statuses", routing::get(statuses::get).post(statuses::post))
-        .route("/health", routing::get(health::get))
+    intake
+        .merge(batches::status_routes(StatusContext::new(Arc::clone(&api), query_store)))
+        .merge(health::routes(HealthContext { api, check: health_check }))
         .fallback(not_found)
-        .method_not_allowed_fallback(other_method)
-        .layer(from_fn(answer))
-        .with_state(app)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(from_fn(catch_panics_and_log))
 }
 
-fn batches_only() -> Router<Arc<App>> {
-    let without_pools = || routing::any(|request| refuse(request, ApiError::NoPools));
-    Router::new()
-        .route("/batches", routing::post(batches::submit))
-        .route("/withdrawals", without_pools())
-        .route("/withdrawals/{*rest}", without_pools())
-        .route("/rewards", without_pools())
-        .route("/rewards/{*rest}", without_pools())
+fn batch_routes(context: IntakeContext) -> Router {
+    let not_served = || routing::any(|request| refuse(request, ApiError::WithdrawalsNotServed));
+    batches::intake_routes(context)
+        .route("/withdrawals", not_served())
+        .route("/withdrawals/{*rest}", not_served())
+        .route("/rewards", not_served())
+        .route("/rewards/{*rest}", not_served())
 }
 
-fn withdrawals_instead_of_batches(
-    app: Arc<App>,
-    rules: Arc<dyn WithdrawalRules>,
-) -> Router<Arc<App>> {
-    let pools = Arc::new(Pools { app, rules });
+fn withdrawal_routes(context: WithdrawalContext) -> Router {
     Router::new()
-        .route("/batches", routing::any(|request| refuse(request, ApiError::NoBatchesHere)))
-        .merge(withdrawals::routes().with_state(Arc::clone(&pools)))
-        .merge(rewards::routes().with_state(pools))
+        .route("/batches", routing::any(|request| refuse(request, ApiError::BatchesNotServed)))
+        .merge(withdrawals::routes().merge(rewards::routes()).with_state(Arc::new(context)))
 }
 
 async fn not_found(request: Request) -> ApiError {
     refuse(request, ApiError::NotFound).await
 }
 
-async fn other_method(request: Request) -> ApiError {
+async fn method_not_allowed(request: Request) -> ApiError {
     let method = Excerpt::of(request.method().as_str());
-    refuse(request, ApiError::Method(method)).await
+    refuse(request, ApiError::MethodNotAllowed(method)).await
 }
 
-/// Refuses whatever is sent to an address.
+/// Answers with an error, whatever the body is.
 async fn refuse(request: Request, error: ApiError) -> ApiError {
     let (request, body) = request.into_parts();
-    discard(&request.headers, body);
+    discard_body(&request.headers, body);
     error
 }
 
-/// Answers even where a handler panics, and logs.
-async fn answer(request: Request, next: Next) -> Response {
-    let begun = Instant::now();
+/// Turns a panic of a handler into an answer, and logs every request.
+async fn catch_panics_and_log(request: Request, next: Next) -> Response {
+    let started = Instant::now();
     let method = Excerpt::of(request.method().as_str());
     let path = Excerpt::of(request.uri().path());
-    let response =
-        AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|panic| {
-            error!(panic = message(&*panic); "a request panicked");
-            ApiError::Internal.into_response()
-        });
+    let response = catch_panic_async(next.run(request)).await.unwrap_or_else(|panic| {
+        error!(method:%, path:%, panic:%; "request handler panicked");
+        ApiError::Internal.into_response()
+    });
     let status = response.status();
-    let elapsed_ms = begun.elapsed().as_millis();
+    let elapsed_ms = started.elapsed().as_millis();
     if status.is_server_error() {
-        warn!(method:%, path:%, status = status.as_u16(), elapsed_ms; "answered");
+        warn!(method:%, path:%, status = status.as_u16(), elapsed_ms; "request failed");
     } else {
-        debug!(method:%, path:%, status = status.as_u16(), elapsed_ms; "answered");
+        debug!(method:%, path:%, status = status.as_u16(), elapsed_ms; "request finished");
     }
     response
-}
-
-fn message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
 }

@@ -2,42 +2,44 @@ use std::{
     fmt, io,
     net::{SocketAddr, TcpListener},
     sync::Arc,
-    thread::{self, JoinHandle},
-    time::Duration,
+    thread::JoinHandle,
 };
 
-use grid_batch_core::{InternalError, NewBatch, ShutdownHandle};
-use tokio::{
-    runtime::{Builder, Runtime},
-    sync::{mpsc, watch},
-};
+use grid_batch_core::{InternalError, ShutdownHandle};
+use grid_batch_support::{RuntimeThread, Shutdown, shut_down_runtime, spawn_thread};
+use tokio::runtime::{Builder, Runtime};
 
 use crate::{
-    app::App,
-    builder::Parts,
-    intake::{Intake, Parcel},
+    batches::{BatchWriter, WriteQueue},
+    parts::ApiParts,
     router::router,
-    server::Server,
-    writer::Writer,
+    server::HttpServer,
+    state::ApiState,
 };
 
-/// How long the end waits for work that nobody waits for any more.
-const LEFTOVERS: Duration = Duration::from_secs(1);
-
-/// An interface that serves: the handle to end it by.
+/// A running HTTP interface, and the handle to shut it down.
 ///
-/// However it is ended, it accepts no more connections, lets requests that are under way finish up
-/// to [`drain_limit`](crate::ApiOptions::drain_limit), and stores what was taken. Dropping the handle
-/// begins this and does not wait for it.
+/// A shutdown closes the listener, lets requests in progress finish for up to
+/// [`drain_timeout`](crate::ApiOptions::drain_timeout), and stores all batches in the write queue.
+/// Dropping the handle starts the shutdown and does not wait for it.
 pub struct RunningApi {
     local_addr: SocketAddr,
-    closing: watch::Sender<bool>,
-    server: JoinHandle<()>,
+    shutdown: ShutdownOnDrop,
+    server: RuntimeThread<()>,
     writer: JoinHandle<()>,
 }
 
+/// Requests the shutdown when it is dropped.
+struct ShutdownOnDrop(Shutdown);
+
+impl Drop for ShutdownOnDrop {
+    fn drop(&mut self) {
+        self.0.request();
+    }
+}
+
 impl RunningApi {
-    /// The address that it serves at.
+    /// The address at which it listens.
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
     }
@@ -45,17 +47,17 @@ impl RunningApi {
 
 impl ShutdownHandle for RunningApi {
     fn signal_shutdown(&mut self) -> Result<(), InternalError> {
-        self.closing.send_replace(true);
+        self.shutdown.0.request();
         Ok(())
     }
 
-    /// Waits until it has ended; without a signal before, it is given now.
+    /// Waits until the shutdown is complete. If it was not requested yet, this requests it.
     fn wait_for_shutdown(mut self) -> Result<(), InternalError> {
         self.signal_shutdown()?;
-        // The writer ends when the server has, for nobody can send to it then.
+        // The writer ends after the server, which holds the other end of the write queue.
         let (server, writer) = (self.server.join(), self.writer.join());
-        server.map_err(|_| InternalError::new("the interface's server panicked"))?;
-        writer.map_err(|_| InternalError::new("the interface's writer panicked"))
+        server?;
+        writer.map_err(|_| InternalError::new("the thread api-writer panicked"))
     }
 }
 
@@ -65,45 +67,28 @@ impl fmt::Debug for RunningApi {
     }
 }
 
-pub(crate) fn start(parts: Parts, listener: TcpListener) -> Result<RunningApi, InternalError> {
-    try_start(parts, listener)
-        .map_err(|error| InternalError::from_source("the interface does not start", error))
-}
+pub(crate) fn start(parts: ApiParts, listener: TcpListener) -> Result<RunningApi, InternalError> {
+    let failed = |error| InternalError::from_source("cannot start the HTTP interface", error);
+    let local_addr = listener.local_addr().map_err(failed)?;
+    let runtime = runtime(parts.options.worker_threads).map_err(failed)?;
+    let listener = register(listener, &runtime).map_err(failed)?;
+    let shutdown = Shutdown::new();
 
-fn try_start(parts: Parts, listener: TcpListener) -> io::Result<RunningApi> {
-    let local_addr = listener.local_addr()?;
+    // The writer ends when `queue` is dropped, also if a later step fails.
+    let (queue, requests) = WriteQueue::new(parts.options.write_queue_limit);
+    let writer = BatchWriter::new(requests, Arc::clone(&parts.intake_store), parts.stored.clone());
+    let writer = spawn_thread("api-writer", move || writer.run())?;
+
     let options = parts.options.clone();
-    let (sender, queue) = mpsc::channel(options.queue_limit);
-    let (closing, told_to_close) = watch::channel(false);
-
-    // Should anything fail from here on, the sender is dropped, and the writer ends.
-    let writer = start_writer(&parts, queue)?;
-    let runtime = runtime(options.worker_threads)?;
-    let app = App::new(parts, local_addr, Intake::new(sender), told_to_close.clone());
-    let server = Server {
-        listener: listen(listener, &runtime)?,
-        router: router(app),
-        options,
-        closing: told_to_close,
-    };
-    let serve = move || {
+    let state = Arc::new(ApiState::new(options.clone(), local_addr, shutdown.clone()));
+    let router = router(parts, state, queue);
+    let server = HttpServer { listener, router, options, shutdown: shutdown.clone() };
+    let serve = move |runtime: Runtime| {
         runtime.block_on(server.run());
-        runtime.shutdown_timeout(LEFTOVERS);
+        shut_down_runtime(runtime);
     };
-    Ok(RunningApi { local_addr, closing, server: spawn("api-server", serve)?, writer })
-}
-
-fn start_writer(parts: &Parts, queue: mpsc::Receiver<Parcel>) -> io::Result<JoinHandle<()>> {
-    let store = parts.store.clone();
-    let add = move |lists: &[&[NewBatch]]| store.add(lists);
-    let writer = Writer::new(queue, add, Arc::clone(&parts.stored));
-    spawn("api-writer", move || writer.run())
-}
-
-fn listen(listener: TcpListener, runtime: &Runtime) -> io::Result<tokio::net::TcpListener> {
-    let _inside = runtime.enter();
-    listener.set_nonblocking(true)?;
-    tokio::net::TcpListener::from_std(listener)
+    let server = RuntimeThread::start("api-server", || Ok(runtime), serve)?;
+    Ok(RunningApi { local_addr, shutdown: ShutdownOnDrop(shutdown), server, writer })
 }
 
 fn runtime(worker_threads: usize) -> io::Result<Runtime> {
@@ -114,6 +99,8 @@ fn runtime(worker_threads: usize) -> io::Result<Runtime> {
         .build()
 }
 
-fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
-    thread::Builder::new().name(name.to_owned()).spawn(run)
+fn register(listener: TcpListener, runtime: &Runtime) -> io::Result<tokio::net::TcpListener> {
+    let _entered = runtime.enter();
+    listener.set_nonblocking(true)?;
+    tokio::net::TcpListener::from_std(listener)
 }

@@ -1,6 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::Router;
+use grid_batch_support::Shutdown;
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -11,73 +12,74 @@ use log::{debug, warn};
 use tokio::{
     net::{TcpListener, TcpStream},
     select,
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    sync::{OwnedSemaphorePermit, Semaphore},
     time::{sleep, timeout},
 };
 use tokio_io_timeout::TimeoutStream;
 
 use crate::ApiOptions;
 
-/// How long accepting rests when it fails: there are no file descriptors left, most likely.
-const REST: Duration = Duration::from_millis(100);
-/// What a connection may buffer. The longest address has 64 KiB, and the headers come on top.
-const BUFFER: usize = 128 * 1024;
+/// The pause after a connection could not be accepted. The likely cause is a lack of file
+/// descriptors.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
+/// The buffer of a connection. The longest URL has 64 KiB, and the headers come on top.
+const BUFFER_SIZE: usize = 128 * 1024;
 
 /// Accepts connections and serves them.
-pub(crate) struct Server {
+pub(crate) struct HttpServer {
     pub(crate) listener: TcpListener,
     pub(crate) router: Router,
     pub(crate) options: ApiOptions,
-    pub(crate) closing: watch::Receiver<bool>,
+    pub(crate) shutdown: Shutdown,
 }
 
-impl Server {
-    /// Serves until the end begins; then lets requests that are under way finish, for a while.
+impl HttpServer {
+    /// Serves until the shutdown is requested, and then waits for requests in progress.
     pub(crate) async fn run(self) {
         let graceful = GracefulShutdown::new();
-        let places = Arc::new(Semaphore::new(self.options.connections));
-        let mut closing = self.closing.clone();
+        let permits = Arc::new(Semaphore::new(self.options.max_connections));
         select! {
-            () = self.accept(&places, &graceful) => {}
-            _ = closing.wait_for(|closing| *closing) => {}
+            () = self.accept(&permits, &graceful) => {}
+            () = self.shutdown.requested() => {}
         }
         drop(self.listener);
-        if timeout(self.options.drain_limit, graceful.shutdown()).await.is_err() {
-            warn!("requests that did not end in time are cut off");
+        if timeout(self.options.drain_timeout, graceful.shutdown()).await.is_err() {
+            warn!("closing connections whose requests did not finish within the drain timeout");
         }
     }
 
-    /// A connection has a place before it is accepted; without one it waits in the backlog.
-    async fn accept(&self, places: &Arc<Semaphore>, graceful: &GracefulShutdown) {
-        while let Ok(place) = Arc::clone(places).acquire_owned().await {
+    /// Accepts connections. When all permits are in use, new connections wait in the backlog of the
+    /// operating system.
+    async fn accept(&self, permits: &Arc<Semaphore>, graceful: &GracefulShutdown) {
+        while let Ok(permit) = Arc::clone(permits).acquire_owned().await {
             match self.listener.accept().await {
-                Ok((stream, _)) => self.serve(stream, place, graceful.watcher()),
+                Ok((stream, _)) => self.serve(stream, permit, graceful.watcher()),
                 Err(error) => {
-                    warn!(error:%; "a connection could not be accepted");
-                    sleep(REST).await;
+                    warn!(error:%; "accepting a connection failed");
+                    sleep(ACCEPT_RETRY_DELAY).await;
                 }
             }
         }
     }
 
-    fn serve(&self, stream: TcpStream, place: OwnedSemaphorePermit, watcher: Watcher) {
-        // Answers are small, and are not to wait for more.
+    fn serve(&self, stream: TcpStream, permit: OwnedSemaphorePermit, watcher: Watcher) {
+        // Answers are small and should be sent at once. Without this option they are only slower.
         let _ = stream.set_nodelay(true);
         let mut stream = TimeoutStream::new(stream);
-        stream.set_write_timeout(Some(self.options.answer_limit));
+        stream.set_write_timeout(Some(self.options.write_timeout));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(self.options.header_limit)
-            .max_buf_size(BUFFER)
+            .header_read_timeout(self.options.header_timeout)
+            .max_buf_size(BUFFER_SIZE)
             .serve_connection(
                 TokioIo::new(Box::pin(stream)),
                 TowerToHyperService::new(self.router.clone()),
             );
         tokio::spawn(async move {
-            let _place = place;
-            // Clients come and go as they like.
+            let _permit = permit;
+            // A client may disconnect at any time, so this is no warning.
             if let Err(error) = watcher.watch(connection).await {
-                debug!(error:%; "a connection broke");
+                debug!(error:%; "connection closed with an error");
             }
         });
     }

@@ -37,7 +37,6 @@ mod stamps;
 mod statement;
 mod story;
 mod url;
-mod whose;
 mod withdrawals;
 
 use std::{fmt, sync::Arc, time::Duration};

@@ -15,11 +15,11 @@ mock! {
     impl SigningStore for SigningStore {
         fn payment(&self, service_id: &ServiceId, batch_id: &HeaderId)
             -> BatchResult<Option<Payment>>;
-        fn assign_nonce<'a>(&self, turn: &BatchAttempt, at_least: u64, sign: &mut SignFn<'a>)
+        fn assign_nonce<'a>(&self, attempt: &BatchAttempt, at_least: u64, sign: &mut SignFn<'a>)
             -> BatchResult<Option<SignedTransaction>>;
-        fn replace_transaction(&self, turn: &BatchAttempt, signed: NewSignedTransaction)
+        fn replace_transaction(&self, attempt: &BatchAttempt, signed: NewSignedTransaction)
             -> BatchResult<Option<SignedTransaction>>;
-        fn fill_nonce<'a>(&self, turn: &BatchAttempt, nonce: u64, sign: &mut SignFn<'a>)
+        fn fill_nonce<'a>(&self, attempt: &BatchAttempt, nonce: u64, sign: &mut SignFn<'a>)
             -> BatchResult<Option<SignedTransaction>>;
         fn next_nonce(&self, service_id: &ServiceId) -> BatchResult<Option<u64>>;
         fn transactions_from(&self, service_id: &ServiceId, nonce: u64) -> BatchResult<Vec<NewSignedTransaction>>;

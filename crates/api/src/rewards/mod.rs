@@ -1,18 +1,21 @@
-mod make;
+//! `/rewards`.
+
+mod create;
+mod get;
+mod json;
 mod pay;
-mod show;
 
 use std::sync::Arc;
 
 use axum::{Router, routing};
 
-use crate::pools::Pools;
+use crate::withdrawals::WithdrawalContext;
 
-/// The addresses of rewards.
-pub(crate) fn routes() -> Router<Arc<Pools>> {
+/// The routes of rewards.
+pub(crate) fn routes() -> Router<Arc<WithdrawalContext>> {
     Router::new()
-        .route("/rewards", routing::post(make::post))
-        .route("/rewards/{id}", routing::get(show::get))
+        .route("/rewards", routing::post(create::post))
+        .route("/rewards/{id}", routing::get(get::get))
         .route("/rewards/{id}/claim", routing::post(pay::claim))
         .route("/rewards/{id}/give", routing::post(pay::give))
 }

@@ -7,55 +7,56 @@ use axum::{
 use grid_batch_withdrawals::{Withdrawal, WithdrawalId, WithdrawalKind};
 
 use crate::{
-    error::ApiError,
-    idempotency, ids,
-    path_id::{self, PathId},
-    pools::Pools,
-    rewards::show::find,
-    withdrawals::{Once, schedule},
+    http::{ApiError, PathId, parse_path_id},
+    rewards::get::find_reward,
+    withdrawals::{
+        KEY_FIELD, UniqueBy, WithdrawalContext, random_id, schedule, take_idempotency_key,
+        withdrawal_id_from_reward_and_key, withdrawal_id_from_reward_and_member,
+    },
 };
 
-const MEMBERS: &[&str] = &["beneficiary", idempotency::MEMBER];
+const FIELDS: &[&str] = &["beneficiary", KEY_FIELD];
 
-/// `POST /rewards/{id}/claim`: a member asks for it.
+/// `POST /rewards/{id}/claim`: a member claims a reward.
 pub(crate) async fn claim(
-    State(pools): State<Arc<Pools>>,
+    State(context): State<Arc<WithdrawalContext>>,
     path: PathId,
     request: Request,
 ) -> Result<Response, ApiError> {
-    pay(&pools, path, request, WithdrawalKind::Claim).await
+    pay(&context, path, request, WithdrawalKind::Claim).await
 }
 
-/// `POST /rewards/{id}/give`: a member is given it.
+/// `POST /rewards/{id}/give`: a reward is given to a member.
 pub(crate) async fn give(
-    State(pools): State<Arc<Pools>>,
+    State(context): State<Arc<WithdrawalContext>>,
     path: PathId,
     request: Request,
 ) -> Result<Response, ApiError> {
-    pay(&pools, path, request, WithdrawalKind::Give).await
+    pay(&context, path, request, WithdrawalKind::Give).await
 }
 
 async fn pay(
-    pools: &Pools,
+    context: &WithdrawalContext,
     path: PathId,
     request: Request,
     kind: WithdrawalKind,
 ) -> Result<Response, ApiError> {
-    let (request, mut members) = pools.read(request, MEMBERS).await?;
-    let beneficiary = pools.beneficiary(&members.text("beneficiary")?)?;
-    let key = idempotency::key(&request.headers, &mut members)?;
-    let reward = find(pools, path_id::parse(path)?).await?;
-    let (pool, service_id) = pools.pool(&reward.pool)?;
+    let (request, mut fields) = context.read_json(request, FIELDS).await?;
+    let beneficiary = context.parse_beneficiary(&fields.string("beneficiary")?)?;
+    let key = take_idempotency_key(&request.headers, &mut fields)?;
+    let reward = find_reward(context, parse_path_id(path)?).await?;
+    let (pool, service_id) = context.parse_pool(&reward.pool)?;
 
-    let repeats = key.is_some();
-    let (id, once) = match key {
-        _ if reward.once_per_member => {
-            (ids::of_reward_and_member(&reward.id, &beneficiary), Once::ByMember { repeats })
-        }
-        Some(key) => (ids::of_reward_and_key(&reward.id, &key), Once::ByKey),
-        None => (WithdrawalId::from_bytes(ids::random()?), Once::ByKey),
+    let may_repeat = key.is_some();
+    let (id, unique_by) = match key {
+        _ if reward.once_per_member => (
+            withdrawal_id_from_reward_and_member(&reward.id, &beneficiary),
+            UniqueBy::Member { may_repeat },
+        ),
+        Some(key) => (withdrawal_id_from_reward_and_key(&reward.id, &key), UniqueBy::Key),
+        None => (WithdrawalId::from_bytes(random_id()?), UniqueBy::Key),
     };
     let (reward_id, amount) = (Some(reward.id), reward.amount);
     let withdrawal = Withdrawal { id, service_id, kind, reward_id, pool, beneficiary, amount };
-    schedule(pools, &request, withdrawal, once).await
+    schedule(context, &request, withdrawal, unique_by).await
 }

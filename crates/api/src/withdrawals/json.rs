@@ -1,15 +1,16 @@
-use std::fmt::Display;
-
-use grid_batch_core::{BatchState, Hex, Timestamp};
-use grid_batch_withdrawals::{NonceOutcome, SignedTransaction, WithdrawalDetails};
+use axum::http::request::Parts;
+use grid_batch_core::{BatchState, Hex};
+use grid_batch_withdrawals::{NonceOutcome, SignedTransaction, WithdrawalDetails, WithdrawalId};
 use serde::Serialize;
 
 use crate::{
-    time::rfc3339,
-    withdrawals::{standing::Standing, waiting::waits_for},
+    http::{link, rfc3339},
+    withdrawals::{
+        context::WithdrawalContext, waits_for::waits_for, withdrawal_state::WithdrawalState,
+    },
 };
 
-/// A withdrawal as clients are told of it.
+/// A withdrawal in an answer.
 #[derive(Debug, Serialize)]
 pub(crate) struct WithdrawalJson {
     id: String,
@@ -37,7 +38,7 @@ pub(crate) struct WithdrawalJson {
     link: String,
 }
 
-/// A transaction that was signed for it, with its fees a unit of gas.
+/// A transaction that was signed for a withdrawal. Fees are per unit of gas.
 #[derive(Debug, Serialize)]
 struct TransactionJson {
     hash: String,
@@ -50,13 +51,28 @@ struct TransactionJson {
     last_error: Option<String>,
 }
 
+/// The path of a withdrawal.
+pub(crate) fn withdrawal_path(id: &WithdrawalId) -> String {
+    format!("/withdrawals/{id}")
+}
+
+/// A withdrawal in an answer to `request`.
+pub(crate) fn withdrawal_json(
+    context: &WithdrawalContext,
+    request: &Parts,
+    details: WithdrawalDetails,
+) -> WithdrawalJson {
+    let path = withdrawal_path(&details.withdrawal.id);
+    WithdrawalJson::new(details, link::to_path(&path, request, context.api.local_addr))
+}
+
 impl WithdrawalJson {
-    pub(crate) fn of(story: WithdrawalDetails, link: String) -> Self {
-        let state = Standing::of(&story).as_str();
-        let waits_for = waits_for(&story);
-        let withdrawal_id = withdrawal_id(&story);
-        let WithdrawalDetails { withdrawal, batch, nonce, .. } = story;
-        let signed = nonce.map_or_else(Vec::new, |nonce| nonce.transactions);
+    fn new(details: WithdrawalDetails, link: String) -> Self {
+        let state = WithdrawalState::of(&details).as_str();
+        let waits_for = waits_for(&details);
+        let withdrawal_id = final_withdrawal_id(&details);
+        let WithdrawalDetails { withdrawal, batch, nonce, .. } = details;
+        let transactions = nonce.map_or_else(Vec::new, |nonce| nonce.transactions);
         Self {
             id: withdrawal.id.to_string(),
             kind: withdrawal.kind.as_str(),
@@ -64,24 +80,24 @@ impl WithdrawalJson {
             beneficiary: withdrawal.beneficiary,
             amount: withdrawal.amount,
             gas_admin: withdrawal.service_id.to_string(),
-            reward_id: text(withdrawal.reward_id),
+            reward_id: withdrawal.reward_id.map(|id| id.to_string()),
             state,
             waits_for,
             withdrawal_id,
-            fail_reason: story.fail_reason,
-            generation: story.generation,
+            fail_reason: details.fail_reason,
+            generation: details.generation,
             attempts: batch.progress.attempts,
-            transactions: signed.into_iter().map(TransactionJson::of).collect(),
-            created_at: rfc3339(story.created_at),
-            cancelled_at: time(story.cancelled_at),
-            ended_at: time(batch.ended_at),
+            transactions: transactions.into_iter().map(TransactionJson::new).collect(),
+            created_at: rfc3339(details.created_at),
+            cancelled_at: details.cancelled_at.map(rfc3339),
+            ended_at: batch.ended_at.map(rfc3339),
             link,
         }
     }
 }
 
 impl TransactionJson {
-    fn of(transaction: SignedTransaction) -> Self {
+    fn new(transaction: SignedTransaction) -> Self {
         let SignedTransaction { signed, signed_at, sent_at, last_error } = transaction;
         Self {
             hash: format!("0x{}", Hex(&signed.hash)),
@@ -90,17 +106,18 @@ impl TransactionJson {
             tip_gwei: gwei(signed.tip),
             cancels: signed.is_filler,
             signed_at: rfc3339(signed_at),
-            sent_at: time(sent_at),
+            sent_at: sent_at.map(rfc3339),
             last_error,
         }
     }
 }
 
-/// The pool's own id, once the withdrawal is made for good.
-fn withdrawal_id(story: &WithdrawalDetails) -> Option<String> {
-    match &story.nonce.as_ref()?.outcome {
+/// The id that the pool gave to the withdrawal. Until the withdrawal is committed, a reorganization
+/// of the chain can still change it.
+fn final_withdrawal_id(details: &WithdrawalDetails) -> Option<String> {
+    match &details.nonce.as_ref()?.outcome {
         Some(NonceOutcome::Withdrawn { withdrawal_id })
-            if story.batch.progress.state == BatchState::Committed =>
+            if details.batch.progress.state == BatchState::Committed =>
         {
             Some(withdrawal_id.clone())
         }
@@ -108,20 +125,12 @@ fn withdrawal_id(story: &WithdrawalDetails) -> Option<String> {
     }
 }
 
-fn time(time: Option<Timestamp>) -> Option<String> {
-    time.map(rfc3339)
-}
-
-fn text(value: Option<impl Display>) -> Option<String> {
-    value.map(|value| value.to_string())
-}
-
-/// So many wei in gwei, to the last digit.
+/// Formats wei in gwei, without rounding.
 fn gwei(wei: u128) -> String {
-    const GWEI: u128 = 1_000_000_000;
-    match (wei / GWEI, wei % GWEI) {
+    const WEI_PER_GWEI: u128 = 1_000_000_000;
+    match (wei / WEI_PER_GWEI, wei % WEI_PER_GWEI) {
         (whole, 0) => whole.to_string(),
-        (whole, rest) => format!("{whole}.{rest:09}").trim_end_matches('0').to_owned(),
+        (whole, fraction) => format!("{whole}.{fraction:09}").trim_end_matches('0').to_owned(),
     }
 }
 
@@ -130,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fees_are_told_in_gwei_to_the_last_wei() {
+    fn fees_are_formatted_in_gwei_without_rounding() {
         for (wei, text) in [
             (0, "0"),
             (1, "0.000000001"),

@@ -9,91 +9,85 @@ use grid_batch_withdrawals::{WithdrawalFilter, WithdrawalId};
 use serde::Serialize;
 
 use crate::{
-    error::ApiError,
-    link,
-    pools::Pools,
-    query::Query,
-    withdrawals::{json::WithdrawalJson, show::show},
+    http::{ApiError, Query, link},
+    withdrawals::{
+        context::WithdrawalContext,
+        json::{WithdrawalJson, withdrawal_json},
+    },
 };
 
-const NAMES: &[&str] = &["pool", "beneficiary", "reward_id", "state", "limit", "before"];
-/// How many stand on a page, where the client does not say, and at most.
-const USUAL: usize = 100;
-const MOST: usize = 1_000;
+const PARAMETERS: &[&str] = &["pool", "beneficiary", "reward_id", "state", "limit", "before"];
+const DEFAULT_LIMIT: usize = 100;
+const MAX_LIMIT: usize = 1_000;
 
 /// A page of withdrawals.
 #[derive(Debug, Serialize)]
-pub(crate) struct Page {
+pub(crate) struct PageJson {
     data: Vec<WithdrawalJson>,
-    paging: Paging,
+    paging: PagingJson,
     link: String,
 }
 
 #[derive(Debug, Serialize)]
-struct Paging {
+struct PagingJson {
     limit: usize,
-    /// The address of the next page, where there is one.
+    /// The URL of the next page, if there is one.
     next: Option<String>,
 }
 
-/// `GET /withdrawals`: the newest first.
+/// `GET /withdrawals`: a page of withdrawals, the newest first.
 pub(crate) async fn get(
-    State(pools): State<Arc<Pools>>,
+    State(context): State<Arc<WithdrawalContext>>,
     request: Request,
-) -> Result<Json<Page>, ApiError> {
+) -> Result<Json<PageJson>, ApiError> {
     let (request, _) = request.into_parts();
     let query = Query::parse(request.uri.query())?;
-    query.check_names(NAMES)?;
-    let filter = filter(&pools, &query)?;
-    let limit = limit(&query)?;
-    let before = before(&query)?;
+    query.check_names(PARAMETERS)?;
+    let filter = parse_filter(&context, &query)?;
+    let limit = parse_limit(&query)?;
+    let before: Option<WithdrawalId> = query.get("before")?.map(str::parse).transpose()?;
 
-    let store = pools.app.parts.store.clone();
-    // One more, which says that there is another page.
-    let read =
-        move || store.withdrawals(&filter, before.as_ref(), limit + 1).map_err(ApiError::not_read);
-    let mut stories = pools.app.reading.run(read).await?;
-    let has_next = stories.len() > limit;
-    stories.truncate(limit);
+    let store = Arc::clone(&context.store);
+    // One more than the page has shows whether there is a next page.
+    let read = move || {
+        store.withdrawals(&filter, before.as_ref(), limit + 1).map_err(ApiError::read_failed)
+    };
+    let mut page = context.api.reads.run(read).await?;
+    let has_next = page.len() > limit;
+    page.truncate(limit);
 
-    let local = pools.app.local_addr;
-    let last = stories.last().map(|story| story.withdrawal.id).filter(|_| has_next);
-    let next = last.map(|last| link::to_next(&request, local, &query, &last));
-    let data = stories.into_iter().map(|story| show(&pools, &request, story)).collect();
-    let link = link::to_itself(&request, local);
-    Ok(Json(Page { data, paging: Paging { limit, next }, link }))
+    let local_addr = context.api.local_addr;
+    let last = page.last().map(|details| details.withdrawal.id).filter(|_| has_next);
+    let next = last.map(|last| link::to_next_page(&request, local_addr, &query, last));
+    let data =
+        page.into_iter().map(|details| withdrawal_json(&context, &request, details)).collect();
+    let link = link::to_request(&request, local_addr);
+    Ok(Json(PageJson { data, paging: PagingJson { limit, next }, link }))
 }
 
-fn filter(pools: &Pools, query: &Query) -> Result<WithdrawalFilter, ApiError> {
-    let pool = query.get("pool")?.map(|text| pools.pool(text)).transpose()?;
-    let beneficiary = query.get("beneficiary")?.map(|text| pools.beneficiary(text)).transpose()?;
-    let reward_id = query.get("reward_id")?.map(str::parse).transpose();
+fn parse_filter(context: &WithdrawalContext, query: &Query) -> Result<WithdrawalFilter, ApiError> {
+    let pool = query.get("pool")?.map(|text| context.parse_pool(text)).transpose()?;
+    let beneficiary =
+        query.get("beneficiary")?.map(|text| context.parse_beneficiary(text)).transpose()?;
+    let reward_id = query.get("reward_id")?.map(str::parse).transpose()?;
     let ended = match query.get("state")? {
         None => None,
         Some("ended") => Some(true),
         Some("open") => Some(false),
         Some(other) => {
-            let rule = format!("{}; it must be ended, or open", Excerpt::of(other));
-            return Err(ApiError::Value { name: "state", rule });
+            let rule = format!("it is {}; it must be ended or open", Excerpt::of(other));
+            return Err(ApiError::InvalidValue { name: "state", rule });
         }
     };
-    Ok(WithdrawalFilter {
-        pool: pool.map(|(pool, _)| pool),
-        beneficiary,
-        reward_id: reward_id.map_err(ApiError::ShortId)?,
-        ended,
-        ..WithdrawalFilter::default()
-    })
+    let pool = pool.map(|(pool, _)| pool);
+    Ok(WithdrawalFilter { pool, beneficiary, reward_id, ended, ..WithdrawalFilter::default() })
 }
 
-fn limit(query: &Query) -> Result<usize, ApiError> {
-    let Some(text) = query.get("limit")? else { return Ok(USUAL) };
-    text.parse().ok().filter(|limit| (1..=MOST).contains(limit)).ok_or_else(|| {
-        let rule = format!("{}; it must be a number from 1 to {MOST}", Excerpt::of(text));
-        ApiError::Value { name: "limit", rule }
+fn parse_limit(query: &Query) -> Result<usize, ApiError> {
+    let Some(text) = query.get("limit")? else { return Ok(DEFAULT_LIMIT) };
+    text.parse().ok().filter(|limit| (1..=MAX_LIMIT).contains(limit)).ok_or_else(|| {
+        let rule =
+            format!("it is {}; it must be a number from 1 to {MAX_LIMIT}", Excerpt::of(text));
+        ApiError::InvalidValue { name: "limit", rule }
     })
-}
-
-fn before(query: &Query) -> Result<Option<WithdrawalId>, ApiError> {
-    query.get("before")?.map(str::parse).transpose().map_err(ApiError::ShortId)
 }

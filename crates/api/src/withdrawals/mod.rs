@@ -1,25 +1,33 @@
+//! `/withdrawals`, and what `/rewards` shares with it.
+
+mod context;
+mod derived_ids;
+mod get;
+mod idempotency_key;
 mod json;
 mod list;
+mod operations;
 mod schedule;
-mod show;
-mod standing;
-mod steps;
-mod waiting;
+mod waits_for;
+mod withdrawal_state;
 
 use std::sync::Arc;
 
 use axum::{Router, routing};
 
-use crate::pools::Pools;
+pub(crate) use context::WithdrawalContext;
+pub(crate) use derived_ids::{
+    random_id, reward_id_from_key, withdrawal_id_from_reward_and_key,
+    withdrawal_id_from_reward_and_member,
+};
+pub(crate) use idempotency_key::{KEY_FIELD, take_idempotency_key};
+pub(crate) use schedule::{UniqueBy, schedule};
 
-pub(crate) use schedule::{Once, schedule};
-pub(crate) use standing::Standing;
-
-/// The addresses of withdrawals.
-pub(crate) fn routes() -> Router<Arc<Pools>> {
+/// The routes of withdrawals.
+pub(crate) fn routes() -> Router<Arc<WithdrawalContext>> {
     Router::new()
         .route("/withdrawals", routing::get(list::get).post(schedule::post))
-        .route("/withdrawals/{id}", routing::get(show::get))
-        .route("/withdrawals/{id}/retry", routing::post(steps::retry))
-        .route("/withdrawals/{id}/cancel", routing::post(steps::cancel))
+        .route("/withdrawals/{id}", routing::get(get::get))
+        .route("/withdrawals/{id}/retry", routing::post(operations::retry))
+        .route("/withdrawals/{id}/cancel", routing::post(operations::cancel))
 }

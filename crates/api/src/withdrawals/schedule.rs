@@ -1,4 +1,3 @@
-use grid_batch_core::AddOutcome;
 use std::{slice, sync::Arc};
 
 use axum::{
@@ -7,93 +6,105 @@ use axum::{
     http::{StatusCode, header::LOCATION, request::Parts},
     response::{IntoResponse, Response},
 };
-use grid_batch_store::{Store, StoreError};
+use grid_batch_core::{AddOutcome, BatchError};
 use grid_batch_withdrawals::{
     Withdrawal, WithdrawalConflict, WithdrawalDetails, WithdrawalId, WithdrawalKind,
+    WithdrawalStore,
 };
 use log::warn;
 
 use crate::{
-    error::ApiError,
-    idempotency, ids, link,
-    pools::Pools,
-    stored::{Stored, tell},
-    withdrawals::show::{path, show},
+    http::{ApiError, link},
+    state::StoredCallback,
+    withdrawals::{
+        context::WithdrawalContext,
+        derived_ids::{random_id, withdrawal_id_from_key},
+        idempotency_key::{KEY_FIELD, take_idempotency_key},
+        json::{withdrawal_json, withdrawal_path},
+    },
 };
 
-const MEMBERS: &[&str] = &["pool", "beneficiary", "amount", idempotency::MEMBER];
+const FIELDS: &[&str] = &["pool", "beneficiary", "amount", KEY_FIELD];
 
 /// `POST /withdrawals`.
 pub(crate) async fn post(
-    State(pools): State<Arc<Pools>>,
+    State(context): State<Arc<WithdrawalContext>>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (request, mut members) = pools.read(request, MEMBERS).await?;
-    let (pool, service_id) = pools.pool(&members.text("pool")?)?;
-    let beneficiary = pools.beneficiary(&members.text("beneficiary")?)?;
-    let amount = pools.amount(&members.text("amount")?)?;
-    let id = match idempotency::key(&request.headers, &mut members)? {
-        Some(key) => ids::of_key(&pool, &key),
-        None => WithdrawalId::from_bytes(ids::random()?),
+    let (request, mut fields) = context.read_json(request, FIELDS).await?;
+    let (pool, service_id) = context.parse_pool(&fields.string("pool")?)?;
+    let beneficiary = context.parse_beneficiary(&fields.string("beneficiary")?)?;
+    let amount = context.parse_amount(&fields.string("amount")?)?;
+    let id = match take_idempotency_key(&request.headers, &mut fields)? {
+        Some(key) => withdrawal_id_from_key(&pool, &key),
+        None => WithdrawalId::from_bytes(random_id()?),
     };
     let kind = WithdrawalKind::Propose;
     let withdrawal =
         Withdrawal { id, service_id, kind, reward_id: None, pool, beneficiary, amount };
-    schedule(&pools, &request, withdrawal, Once::ByKey).await
+    schedule(&context, &request, withdrawal, UniqueBy::Key).await
 }
 
-/// What holds a withdrawal to being scheduled once, and so what to say of one that is there.
+/// What makes a withdrawal unique. It decides how a request is answered whose withdrawal is stored
+/// already.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Once {
-    /// Its key: the same again is the same.
-    ByKey,
-    /// Its member: another is refused. Who `repeats` perhaps is told of the one that is there, where
-    /// it is the same.
-    ByMember { repeats: bool },
+pub(crate) enum UniqueBy {
+    /// The idempotency key: the same request again gets the stored withdrawal.
+    Key,
+    /// The member: a second request is refused, unless its idempotency key marks it as a repetition
+    /// and it has the same contents.
+    Member { may_repeat: bool },
 }
 
-/// Schedules a withdrawal and answers with it as it stands.
+/// Schedules a withdrawal, and answers with its present state.
 pub(crate) async fn schedule(
-    pools: &Pools,
+    context: &WithdrawalContext,
     request: &Parts,
     withdrawal: Withdrawal,
-    once: Once,
+    unique_by: UniqueBy,
 ) -> Result<Response, ApiError> {
     let id = withdrawal.id;
-    let (store, stored) = (pools.app.parts.store.clone(), Arc::clone(&pools.app.parts.stored));
-    // Whoever stops to wait takes nothing back, and the composer is told all the same.
-    let work = move || write(&store, &*stored, &withdrawal);
-    let written = pools.app.writing.run(work).await?;
-    let link = || link::to(&path(&id), request, pools.app.local_addr);
-    let story = match (written, once) {
-        (Ok((AddOutcome::AlreadyStored, _)), Once::ByMember { repeats: false })
-        | (Err(_), Once::ByMember { .. }) => return Err(ApiError::PaidAlready { link: link() }),
-        (Err(WithdrawalConflict { stored }), Once::ByKey) => {
-            return Err(ApiError::KeyConflict { stored, link: link() });
+    let (store, stored) = (Arc::clone(&context.store), context.stored.clone());
+    // If the client disconnects, the write and the callback still run.
+    let write = move || write(&*store, &stored, &withdrawal);
+    let written = context.writes.run(write).await?;
+    let link = || link::to_path(&withdrawal_path(&id), request, context.api.local_addr);
+    let details = match (written, unique_by) {
+        (Ok((AddOutcome::AlreadyStored, _)), UniqueBy::Member { may_repeat: false })
+        | (Err(_), UniqueBy::Member { .. }) => {
+            return Err(ApiError::AlreadyPaid { link: link() });
         }
-        (Ok((_, story)), _) => story,
+        (Err(WithdrawalConflict { stored }), UniqueBy::Key) => {
+            return Err(ApiError::WithdrawalConflict { stored, link: link() });
+        }
+        (Ok((_, details)), _) => details,
     };
-    let location = [(LOCATION, path(&id))];
-    Ok((StatusCode::CREATED, location, Json(show(pools, request, story))).into_response())
+    let location = [(LOCATION, withdrawal_path(&id))];
+    let json = withdrawal_json(context, request, details);
+    Ok((StatusCode::CREATED, location, Json(json)).into_response())
 }
 
-type Written = Result<(AddOutcome, WithdrawalDetails), WithdrawalConflict>;
+type WriteResult = Result<(AddOutcome, WithdrawalDetails), WithdrawalConflict>;
 
-fn write(store: &Store, stored: &Stored, withdrawal: &Withdrawal) -> Result<Written, ApiError> {
+fn write(
+    store: &dyn WithdrawalStore,
+    stored: &StoredCallback,
+    withdrawal: &Withdrawal,
+) -> Result<WriteResult, ApiError> {
     let id = withdrawal.id;
-    let unsure = |error: StoreError| {
-        warn!(withdrawal:% = id, error:%; "a withdrawal may not have been scheduled");
+    let not_scheduled = |error: BatchError| {
+        warn!(withdrawal:% = id, error:%; "scheduling a withdrawal failed");
         ApiError::NotScheduled(id)
     };
-    let answers = store.schedule(slice::from_ref(withdrawal)).map_err(unsure)?;
-    let addition = match answers.into_iter().next() {
-        Some(Ok(addition)) => addition,
+    let results = store.schedule(slice::from_ref(withdrawal)).map_err(not_scheduled)?;
+    let outcome = match results.into_iter().next() {
+        Some(Ok(outcome)) => outcome,
         Some(Err(conflict)) => return Ok(Err(conflict)),
         None => return Err(ApiError::NotScheduled(id)),
     };
-    if addition == AddOutcome::Stored {
-        tell(stored, slice::from_ref(&withdrawal.service_id));
+    if outcome == AddOutcome::Stored {
+        stored.notify(slice::from_ref(&withdrawal.service_id));
     }
-    let story = store.withdrawal(&id).map_err(unsure)?;
-    story.map(|story| Ok((addition, story))).ok_or(ApiError::NotScheduled(id))
+    let details = store.withdrawal(&id).map_err(not_scheduled)?;
+    details.map(|details| Ok((outcome, details))).ok_or(ApiError::NotScheduled(id))
 }

@@ -6,14 +6,14 @@ use std::{
 
 use serde_json::Value;
 
-/// Longer than anything takes, and shorter than the patience of whoever runs the tests.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Longer than any answer takes, and shorter than the time limit of a test.
+const READ_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A connection on which every byte can be said.
+/// An HTTP client that controls each byte it sends.
 pub struct Client(BufReader<TcpStream>);
 
 #[derive(Debug)]
-pub struct Answer {
+pub struct Response {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
@@ -22,80 +22,81 @@ pub struct Answer {
 impl Client {
     pub fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(READ_TIMEOUT)).unwrap();
         stream.set_nodelay(true).unwrap();
         Self(BufReader::new(stream))
     }
 
-    /// Says this; that the other side has hung up shows when it is read from.
-    pub fn say(&mut self, bytes: impl AsRef<[u8]>) {
-        let _ = self.try_say(bytes);
+    /// Sends a request and receives the response.
+    pub fn request(&mut self, method: &str, path: &str, headers: &[&str], body: &[u8]) -> Response {
+        self.send(encode_request(method, path, headers, body));
+        self.receive()
     }
 
-    /// Says this, if the other side listens to the end.
-    pub fn try_say(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+    /// Sends bytes. If the server has closed the connection, the next read shows it.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        let _ = self.try_send(bytes);
+    }
+
+    /// Sends bytes, if the server reads all of them.
+    pub fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
         self.0.get_mut().write_all(bytes.as_ref())
     }
 
-    /// Whether there is something to be heard already.
-    pub fn hears_something(&mut self) -> bool {
-        let stream = self.0.get_ref();
-        stream.set_nonblocking(true).unwrap();
-        let heard = stream.peek(&mut [0]);
-        stream.set_nonblocking(false).unwrap();
-        heard.is_ok()
+    pub fn receive(&mut self) -> Response {
+        self.try_receive().expect("a response")
     }
 
-    pub fn hear(&mut self) -> Answer {
-        self.try_hear().expect("an answer")
-    }
-
-    /// The next answer; `None` when the other side hangs up instead.
-    pub fn try_hear(&mut self) -> Option<Answer> {
-        let status_line = self.line()?;
+    /// The next response; `None` if the server closes the connection instead.
+    pub fn try_receive(&mut self) -> Option<Response> {
+        let status_line = self.read_line()?;
         let status = status_line.split(' ').nth(1).unwrap().parse().unwrap();
         let mut headers = Vec::new();
         loop {
-            let line = self.line()?;
+            let line = self.read_line()?;
             let Some((name, value)) = line.split_once(": ") else { break };
             headers.push((name.to_owned(), value.to_owned()));
         }
-        let mut answer = Answer { status, headers, body: Vec::new() };
+        let mut response = Response { status, headers, body: Vec::new() };
         if status != 100 {
-            answer.body.resize(answer.header("content-length")?.parse().unwrap(), 0);
-            self.0.read_exact(&mut answer.body).ok()?;
+            response.body.resize(response.header("content-length")?.parse().unwrap(), 0);
+            self.0.read_exact(&mut response.body).ok()?;
         }
-        Some(answer)
+        Some(response)
     }
 
-    fn line(&mut self) -> Option<String> {
+    fn read_line(&mut self) -> Option<String> {
         let mut line = String::new();
         match self.0.read_line(&mut line) {
             Ok(0) => None,
             Ok(_) => Some(line.trim_end().to_owned()),
             Err(error) => {
-                assert_ne!(error.kind(), io::ErrorKind::WouldBlock, "nothing is heard");
+                assert_ne!(error.kind(), io::ErrorKind::WouldBlock, "no response in time");
                 None
             }
         }
     }
 
-    /// Whether the other side has hung up, or does so soon.
-    pub fn is_hung_up(&mut self) -> bool {
-        self.try_hear().is_none()
+    /// Whether the server has sent something already.
+    pub fn has_input(&mut self) -> bool {
+        let stream = self.0.get_ref();
+        stream.set_nonblocking(true).unwrap();
+        let peeked = stream.peek(&mut [0]);
+        stream.set_nonblocking(false).unwrap();
+        peeked.is_ok()
     }
 
-    pub fn hang_up(self) {
+    /// Whether the server closes the connection without a response.
+    pub fn is_closed(&mut self) -> bool {
+        self.try_receive().is_none()
+    }
+
+    pub fn close(self) {
         let _ = self.0.get_ref().shutdown(Shutdown::Both);
-    }
-
-    pub fn ask(&mut self, method: &str, path: &str, headers: &[&str], body: &[u8]) -> Answer {
-        self.say(request(method, path, headers, body));
-        self.hear()
     }
 }
 
-pub fn request(method: &str, path: &str, headers: &[&str], body: &[u8]) -> Vec<u8> {
+pub fn encode_request(method: &str, path: &str, headers: &[&str], body: &[u8]) -> Vec<u8> {
     let length = body.len();
     let mut head =
         format!("{method} {path} HTTP/1.1\r\nhost: grid.test\r\ncontent-length: {length}\r\n");
@@ -107,37 +108,39 @@ pub fn request(method: &str, path: &str, headers: &[&str], body: &[u8]) -> Vec<u
     [head.as_bytes(), body].concat()
 }
 
-impl Answer {
+impl Response {
     pub fn header(&self, name: &str) -> Option<&str> {
-        let found = self.headers.iter().find(|(other, _)| other.eq_ignore_ascii_case(name));
-        found.map(|(_, value)| value.as_str())
+        let header = self.headers.iter().find(|(other, _)| other.eq_ignore_ascii_case(name));
+        header.map(|(_, value)| value.as_str())
     }
 
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// The HTTP status and the code of an error that has all its parts.
+    /// The HTTP status and the error code, if the error is complete.
     pub fn error(&self) -> (u16, u64) {
         let json = self.json();
         let error = &json["error"];
         assert!(!error["title"].as_str().unwrap().is_empty(), "{json}");
         assert!(!error["message"].as_str().unwrap().is_empty(), "{json}");
-        let pause = matches!(self.status, 429 | 503).then_some("1");
-        assert_eq!(self.header("retry-after"), pause);
+        let retry_after = matches!(self.status, 429 | 503).then_some("1");
+        assert_eq!(self.header("retry-after"), retry_after);
         (self.status, error["code"].as_u64().unwrap())
     }
 
+    /// The message of an error.
     pub fn message(&self) -> String {
         self.json()["error"]["message"].as_str().unwrap().to_owned()
     }
 
+    /// The link to the statuses of accepted batches.
     pub fn link(&self) -> String {
         assert_eq!(self.status, 202, "{}", String::from_utf8_lossy(&self.body));
         self.json()["link"].as_str().unwrap().to_owned()
     }
 
-    /// The statuses, in the order of the answer.
+    /// The statuses of batches, in the order of the response.
     pub fn statuses(&self) -> Vec<String> {
         assert_eq!(self.status, 200, "{}", String::from_utf8_lossy(&self.body));
         let data = self.json()["data"].as_array().unwrap().clone();

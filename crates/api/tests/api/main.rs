@@ -1,13 +1,14 @@
-//! The interface over real HTTP, on a store in a file.
-#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
+//! Tests of the interface over real HTTP: most on a SQLite database, those of store errors on mocks.
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
-mod bounds;
 mod client;
-mod ending;
-mod faults;
-mod fixture;
-mod intake;
-mod paths;
-mod rubbish;
+mod database_errors;
+mod limits;
+mod malformed_input;
+mod mock_stores;
+mod routes;
+mod shutdown;
 mod statuses;
+mod submit;
+mod test_server;
 mod withdrawals;

@@ -1,7 +1,7 @@
 //! The commands `held` and `decide`.
 
 use grid_batch_core::{BatchState, Change, Event, Evidence, NewBatch, Outcome};
-use grid_batch_store::{Store, StoreOptions};
+use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
 use grid_batch_test_support::process::{ProcessOutput, run};
 use tempfile::TempDir;
 
@@ -30,7 +30,9 @@ impl HeldBatch {
             serialized_batch: vec![1],
         };
         store.add(&[&[batch]]).unwrap().remove(0).unwrap();
-        let taken = store.take_round(&[SERVICE.parse().unwrap()]).unwrap().remove(0);
+        let claims = ClaimStore::register(store.clone(), ClaimOptions::default()).unwrap();
+        claims.take(1).unwrap();
+        let taken = claims.take_round(&[SERVICE.parse().unwrap()]).unwrap().remove(0);
         let change = |event| Change::new(taken.service_id.clone(), taken.batch_id, event);
         let ambiguous = change(Event::Outcome { attempt: 1, outcome: Outcome::Ambiguous });
         let inconclusive = change(Event::Evidence { attempt: 1, evidence: Evidence::Inconclusive });

@@ -37,7 +37,7 @@ fn random_fault(random: &mut Rng) -> Fault {
         3 => Fault::NotForwarded,
         4 => Fault::Slow(Duration::from_millis(random.u64(1..50))),
         5 => Fault::Stale,
-        _ => Fault::answer("an internal error"),
+        _ => Fault::rpc_error("an internal error"),
     }
 }
 

@@ -6,8 +6,8 @@ use grid_batch_api::{ApiBuilder, ApiOptions, RunningApi};
 use grid_batch_claims::{ChangeFollowUp, ClaimMaintainer, ClaimMaintainerOptions, OrphanRecovery};
 use grid_batch_core::{RunnableSubmitter, ScopeId, ServiceId, StatusReport, SystemClock};
 use grid_batch_poller::{
-    EventFollower, EventMonitor, EventOptions, MonitorOptions, PollTrigger, PollingMonitorBuilder,
-    RunningEventMonitor, RunningPollingMonitor, Undecided,
+    EventFollower, EventMonitor, EventOptions, InconclusivePolicy, MonitorOptions, PollTrigger,
+    PollingMonitorBuilder, RunningEventMonitor, RunningPollingMonitor,
 };
 use grid_batch_queuer::{BatchQueue, WakeUp};
 use grid_batch_store::{
@@ -127,20 +127,20 @@ fn start_poller<S: ScopeId>(
     follower: Option<EventFollower>,
 ) -> Result<RunningPollingMonitor<PendingBatch, StatusReport>, StartError> {
     let follow_up = follow_up.clone();
-    let store = MonitorStore::of_claims(claims.clone(), move |change, outcome| {
+    let store = MonitorStore::new(claims.clone(), move |change, outcome| {
         follow_up.recorded(change, outcome);
     });
     let resubmitted = config.poll.resubmit_undecided.clone();
-    let undecided = move |service: &ServiceId| match resubmitted.contains(service) {
-        true => Undecided::Resubmit,
-        false => Undecided::Hold,
+    let policy = move |service: &ServiceId| match resubmitted.contains(service) {
+        true => InconclusivePolicy::Resubmit,
+        false => InconclusivePolicy::Hold,
     };
     let mut monitor = PollingMonitorBuilder::new()
         .with_store(store.clone())
         .with_updater(store.clone())
         .with_evidence(store, Arc::clone(&ledger.evidence))
         .with_reader(Arc::clone(&ledger.reader))
-        .with_undecided(undecided)
+        .with_inconclusive_policy(policy)
         .with_trigger(trigger)
         .with_options(monitor_options(config));
     if let Some(follower) = follower {
@@ -209,18 +209,19 @@ fn start_api<S: ScopeId>(
         ..ApiOptions::default()
     };
     let (follow_up, requests, health) = (follow_up.clone(), claims.requests(), claims.health());
-    let mut api = ApiBuilder::new(store.clone())
+    let store = Arc::new(store.clone());
+    let mut api = ApiBuilder::new(store.clone(), store.clone())
         .with_options(options)
         .with_service_rule(|service| {
             S::from_service_id(service).map(drop).map_err(|error| error.to_string())
         })
-        .with_stored(move |services| {
+        .with_stored_callback(move |services| {
             follow_up.stored(services);
             requests.claim(services);
         })
-        .with_health(move || health.error().map(|error| error.to_string()).into_iter().collect());
+        .with_health_check(move || health.error().map(|error| error.to_string()).into_iter().collect());
     if let Some(rules) = &ledger.withdrawals {
-        api = api.with_withdrawals(Arc::clone(rules));
+        api = api.with_withdrawals(store, Arc::clone(rules));
     }
     Ok(api.build().map_err(StartError::part)?.serve(listener)?)
 }

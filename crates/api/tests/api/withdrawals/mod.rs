@@ -1,13 +1,13 @@
-//! Withdrawals and rewards, with the rules of a chain that has two gas admins.
+//! Withdrawals and rewards, with pools of two gas admins.
 
-mod chain;
-mod doors;
-mod faults;
-mod following;
-mod keys;
-mod listing;
-mod refusals;
+mod database_errors;
+mod idempotency;
+mod list;
+mod malformed_input;
+mod operations;
 mod rewards;
-mod rubbish;
-mod scheduling;
-mod steps;
+mod routes;
+mod schedule;
+mod states;
+mod test_pools;
+mod validation;

@@ -1,11 +1,10 @@
 use grid_batch_core::{AttemptId, BatchResult, LedgerStatus, TakenBatch};
-use grid_batch_store::Store;
 use grid_batch_withdrawals::{
     BatchAttempt, NewSignedTransaction, NonceOutcome, SignedTransaction, SigningStore,
 };
 
 use crate::{
-    fixture::{Database, StoreExt, on_both, service},
+    fixture::{Database, TestStore, on_both, service},
     withdrawals::fixture::{ACCOUNT, WithdrawalsExt, signed, turn, withdrawal},
 };
 
@@ -25,19 +24,19 @@ fn filler(nonce: u64, max_fee: u128) -> NewSignedTransaction {
     NewSignedTransaction { is_filler: true, ..signed(nonce, max_fee) }
 }
 
-fn fill(store: &Store, taken: &TakenBatch, nonce: u64) -> Option<SignedTransaction> {
+fn fill(store: &TestStore, taken: &TakenBatch, nonce: u64) -> Option<SignedTransaction> {
     store.fill_nonce(&turn(taken), nonce, &mut |nonce| Ok(filler(nonce, 9))).unwrap()
 }
 
-fn from(store: &Store, nonce: u64) -> Vec<NewSignedTransaction> {
+fn from(store: &TestStore, nonce: u64) -> Vec<NewSignedTransaction> {
     store.transactions_from(&service(ACCOUNT), nonce).unwrap()
 }
 
 /// Two withdrawals, of which the first ended as `end` says, and the second waits.
 fn after_one_that(
     db: &Database,
-    end: impl FnOnce(&Store, &TakenBatch, u64),
-) -> (Store, TakenBatch) {
+    end: impl FnOnce(&TestStore, &TakenBatch, u64),
+) -> (TestStore, TakenBatch) {
     let store = db.open();
     store.schedule_all(&[1, 2].map(|number| withdrawal(ACCOUNT, number)));
     let (first, nonce) = store.take_and_sign(ACCOUNT);
@@ -47,7 +46,7 @@ fn after_one_that(
 }
 
 /// A withdrawal that waits with this nonce, the first of its account.
-fn waiting_with(store: &Store, nonce: u64) -> TakenBatch {
+fn waiting_with(store: &TestStore, nonce: u64) -> TakenBatch {
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let taken = store.take_one(ACCOUNT);
     store.sign(&taken, nonce).unwrap();

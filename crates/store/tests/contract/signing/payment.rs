@@ -1,7 +1,7 @@
 use grid_batch_withdrawals::{NonceOutcome, Payment, SigningStore};
 
 use crate::{
-    fixture::{Database, StoreExt, on_both, service},
+    fixture::{Database, on_both, service},
     withdrawals::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id},
 };
 

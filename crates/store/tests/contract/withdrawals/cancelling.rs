@@ -3,7 +3,7 @@ use grid_batch_withdrawals::CancelOutcome;
 use grid_batch_withdrawals::SigningStore;
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
-use crate::fixture::{Database, StoreExt, on_both};
+use crate::fixture::{Database, on_both};
 
 on_both! {
     the_wish_to_cancel_is_noted_once,

@@ -1,0 +1,78 @@
+use std::{num::NonZero, sync::Arc, thread::available_parallelism};
+
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::StatusCode,
+};
+use grid_batch_core::{GlobalScopeId, HeaderId, NewBatch, ScopeId, ServiceId};
+use grid_batch_protocol::{Limits, verify_list};
+use serde::Serialize;
+
+use crate::{
+    batches::write_queue::WriteQueue,
+    http::{ApiError, Query, link, other_content_type},
+    state::{ApiState, BlockingPool},
+};
+
+pub(crate) type ServiceRule = dyn Fn(&ServiceId) -> Result<(), String> + Send + Sync;
+
+/// What `POST /batches` needs.
+pub(crate) struct IntakeContext {
+    api: Arc<ApiState>,
+    service_rule: Arc<ServiceRule>,
+    queue: WriteQueue,
+    /// Checks signatures, one list per core.
+    verifications: BlockingPool,
+}
+
+impl IntakeContext {
+    pub(crate) fn new(
+        api: Arc<ApiState>,
+        service_rule: Arc<ServiceRule>,
+        queue: WriteQueue,
+    ) -> Self {
+        let cores = available_parallelism().map_or(1, NonZero::get);
+        Self { api, service_rule, queue, verifications: BlockingPool::new(cores) }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct AcceptedJson {
+    link: String,
+}
+
+/// `POST /batches`: answers `202` after the whole list is stored.
+pub(crate) async fn post(
+    State(context): State<Arc<IntakeContext>>,
+    request: Request,
+) -> Result<(StatusCode, Json<AcceptedJson>), ApiError> {
+    let IntakeContext { api, service_rule, queue, verifications } = &*context;
+    let (request, body) = request.into_parts();
+    let body = api.bodies.read(&request.headers, body, api.options.body_limit).await?;
+    if let Some(other) = other_content_type(&request.headers, "application/octet-stream") {
+        return Err(ApiError::BatchesContentType(other));
+    }
+    let named_service = Query::parse(request.uri.query())?.service_id()?;
+    let service_id = named_service.as_ref().unwrap_or(GlobalScopeId.service_id()).clone();
+    service_rule(&service_id)
+        .map_err(|rule| ApiError::RefusedService { id: service_id.clone(), rule })?;
+
+    // Checking signatures is expensive, so a full queue refuses the request before that.
+    let slot = queue.reserve_slot()?;
+    let limits = api.options.list_limits;
+    let batches = verifications.run(move || verify(&body.bytes, &limits, &service_id)).await?;
+    let ids: Vec<HeaderId> = batches.iter().map(|batch| batch.batch_id).collect();
+    slot.store(batches, body.reservation).await?;
+
+    let link = link::to_batch_statuses(&request, api.local_addr, &ids, named_service.as_ref());
+    Ok((StatusCode::ACCEPTED, Json(AcceptedJson { link })))
+}
+
+fn verify(body: &[u8], limits: &Limits, service_id: &ServiceId) -> Result<Vec<NewBatch>, ApiError> {
+    if body.is_empty() {
+        return Err(ApiError::NoBatches);
+    }
+    let verified = verify_list(body, limits)?;
+    Ok(verified.into_iter().map(|batch| batch.into_new_batch(service_id.clone())).collect())
+}

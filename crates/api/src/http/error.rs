@@ -1,0 +1,134 @@
+use std::time::Duration;
+
+use grid_batch_core::{
+    BatchConflict, BatchError, Excerpt, HeaderId, HeaderIdError, ServiceId, ServiceIdError,
+};
+use grid_batch_protocol::ListError;
+use grid_batch_withdrawals::{Reward, RewardId, ShortIdError, Withdrawal, WithdrawalId};
+use log::warn;
+use thiserror::Error;
+
+/// Why a request is refused or fails. Its text is the `message` of the answer; `error_response.rs`
+/// has the status and the code of each.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub(crate) enum ApiError {
+    // Requests in general.
+    #[error("this path does not exist")]
+    NotFound,
+    #[error("this path does not support the method {0}")]
+    MethodNotAllowed(Excerpt),
+    #[error("the body is longer than {limit} bytes; send it in parts")]
+    BodyTooLong { limit: usize },
+    #[error("the body did not arrive within {0:?}")]
+    BodyTimeout(Duration),
+    #[error("the body is incomplete, or is not valid HTTP")]
+    IncompleteBody,
+    #[error("the query parameter {0} is not percent-encoded UTF-8")]
+    QueryEncoding(Excerpt),
+    #[error("the query parameter {0} occurs several times with different values")]
+    ContradictoryParameter(&'static str),
+    #[error("unknown query parameter {name}; {}", allowed(.known))]
+    UnknownParameter { name: Excerpt, known: &'static [&'static str] },
+    #[error("invalid {name}: {rule}")]
+    InvalidValue { name: &'static str, rule: String },
+    #[error("the server is overloaded: too many requests wait to be stored; try again later")]
+    Overloaded,
+    #[error("internal error; the log of the server has the details")]
+    Internal,
+    #[error("the database cannot be read now; try again later")]
+    ReadFailed,
+    #[error("the request may not have been carried out; check the result, and try again")]
+    WriteFailed,
+
+    // Batches and their statuses.
+    #[error("batches are not accepted here; send withdrawals with POST /withdrawals")]
+    BatchesNotServed,
+    #[error("the Content-Type must be application/octet-stream, or missing, not {0}")]
+    BatchesContentType(Excerpt),
+    #[error("the list has no batches; send at least one")]
+    NoBatches,
+    #[error(transparent)]
+    List(#[from] ListError),
+    #[error(transparent)]
+    InvalidServiceId(#[from] ServiceIdError),
+    #[error("the service {id} is not served here: {rule}", id = Excerpt::of(.id.as_str()))]
+    RefusedService { id: ServiceId, rule: String },
+    #[error(transparent)]
+    BatchConflict(#[from] BatchConflict),
+    #[error("the batches may not have been stored; send them again: each is stored only once")]
+    BatchesNotStored,
+    #[error("the Content-Type must be application/json, or missing, not {0}")]
+    IdsContentType(Excerpt),
+    #[error("the body must be a JSON array of at least one batch id")]
+    InvalidIdList,
+    #[error("the query has no id; send one batch id, or several separated by commas")]
+    MissingIds,
+    #[error("more than {limit} batch ids; send them in several requests")]
+    TooManyIds { limit: usize },
+    #[error(transparent)]
+    InvalidBatchId(#[from] HeaderIdError),
+    #[error("the batch {id} is stored for {services} services; choose one with service_id")]
+    SeveralServices { id: HeaderId, services: usize },
+
+    // Withdrawals and rewards.
+    #[error("withdrawals are not accepted here, because no pools are configured")]
+    WithdrawalsNotServed,
+    #[error("the Content-Type must be application/json, or missing, not {0}")]
+    JsonContentType(Excerpt),
+    #[error("the body is not a valid JSON object: {0}")]
+    InvalidJsonObject(String),
+    #[error("unknown field {name}; {}", allowed(.known))]
+    UnknownField { name: Excerpt, known: &'static [&'static str] },
+    #[error("an idempotency key must have 1 to 255 characters and no control characters")]
+    InvalidIdempotencyKey,
+    #[error("the request has two different idempotency keys; send one")]
+    DifferentIdempotencyKeys,
+    #[error(transparent)]
+    InvalidShortId(#[from] ShortIdError),
+    #[error("there is no withdrawal {0}")]
+    WithdrawalNotFound(WithdrawalId),
+    #[error("there is no reward {0}")]
+    RewardNotFound(RewardId),
+    #[error(
+        "this idempotency key was used for another withdrawal, {}: {} {} from {} to {}",
+        .stored.id, .stored.kind, .stored.amount, .stored.pool, .stored.beneficiary
+    )]
+    WithdrawalConflict { stored: Box<Withdrawal>, link: String },
+    #[error(
+        "this idempotency key was used for another reward, {}: {} from {}, once_per_member {}",
+        .stored.id, .stored.amount, .stored.pool, .stored.once_per_member
+    )]
+    RewardConflict { stored: Box<Reward>, link: String },
+    #[error("this member has a withdrawal for this reward already: {link}")]
+    AlreadyPaid { link: String },
+    #[error("only a failed withdrawal can be retried; this one is {state}")]
+    NotFailed { state: &'static str },
+    #[error("the withdrawal has ended and cannot be cancelled: it is {state}")]
+    AlreadyEnded { state: &'static str },
+    #[error(
+        "the withdrawal may not have been scheduled; check /withdrawals/{0}, or send the request \
+         again if it had an idempotency key"
+    )]
+    NotScheduled(WithdrawalId),
+}
+
+impl ApiError {
+    /// Logs why reading failed. The client does not see the cause.
+    pub(crate) fn read_failed(error: BatchError) -> Self {
+        warn!(error:%; "reading from the store failed");
+        Self::ReadFailed
+    }
+
+    /// Logs why writing failed. The client does not see the cause.
+    pub(crate) fn write_failed(error: BatchError) -> Self {
+        warn!(error:%; "writing to the store failed");
+        Self::WriteFailed
+    }
+}
+
+fn allowed(known: &[&str]) -> String {
+    match known {
+        [] => "none is allowed here".to_owned(),
+        known => format!("allowed: {}", known.join(", ")),
+    }
+}

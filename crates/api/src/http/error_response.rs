@@ -1,0 +1,128 @@
+use axum::{
+    Json,
+    http::{HeaderValue, StatusCode, header::RETRY_AFTER},
+    response::{IntoResponse, Response},
+};
+use grid_batch_protocol::{BatchFault, ListError};
+use serde::Serialize;
+
+use crate::http::ApiError;
+
+/// The fixed part of an error answer. Codes below 1000, and their titles, are those of Sawtooth's
+/// REST API.
+struct ErrorKind {
+    status: StatusCode,
+    code: u16,
+    title: &'static str,
+}
+
+#[derive(Serialize)]
+struct ErrorBody {
+    error: ErrorObject,
+}
+
+#[derive(Serialize)]
+struct ErrorObject {
+    code: u16,
+    title: &'static str,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<String>,
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let ErrorKind { status, code, title } = kind(&self);
+        let error = ErrorObject { code, title, message: self.to_string(), link: link(self) };
+        let mut response = (status, Json(ErrorBody { error })).into_response();
+        if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+fn kind(error: &ApiError) -> ErrorKind {
+    let (status, code, title) = match error {
+        ApiError::List(error) if is_undecodable(error) => {
+            (StatusCode::BAD_REQUEST, 35, "Protobuf Not Decodable")
+        }
+        ApiError::List(
+            ListError::TooManyBatches { .. } | ListError::TooManyTransactions { .. },
+        ) => (StatusCode::PAYLOAD_TOO_LARGE, 1004, "List Too Long"),
+        ApiError::NoBatches | ApiError::List(ListError::Empty) => {
+            (StatusCode::BAD_REQUEST, 34, "No Batches Submitted")
+        }
+        ApiError::List(_) => (StatusCode::BAD_REQUEST, 30, "Submitted Batches Invalid"),
+        ApiError::Overloaded => (StatusCode::TOO_MANY_REQUESTS, 31, "Unable to Accept Batches"),
+        ApiError::BatchesContentType(_) => (StatusCode::BAD_REQUEST, 42, "Wrong Content Type"),
+        ApiError::IdsContentType(_) => (StatusCode::BAD_REQUEST, 43, "Wrong Content Type"),
+        ApiError::InvalidIdList => (StatusCode::BAD_REQUEST, 46, "Bad Status Request"),
+        ApiError::InvalidBatchId(_) | ApiError::InvalidShortId(_) => {
+            (StatusCode::BAD_REQUEST, 60, "Invalid Resource Id")
+        }
+        ApiError::MissingIds => (StatusCode::BAD_REQUEST, 66, "Id Query Invalid or Missing"),
+        ApiError::Internal => (StatusCode::INTERNAL_SERVER_ERROR, 1000, "Internal Error"),
+        ApiError::NotFound => (StatusCode::NOT_FOUND, 1001, "Not Found"),
+        ApiError::MethodNotAllowed(_) => {
+            (StatusCode::METHOD_NOT_ALLOWED, 1002, "Method Not Allowed")
+        }
+        ApiError::BodyTooLong { .. } => (StatusCode::PAYLOAD_TOO_LARGE, 1003, "Body Too Long"),
+        ApiError::BodyTimeout(_) => (StatusCode::REQUEST_TIMEOUT, 1005, "Body Timeout"),
+        ApiError::IncompleteBody => (StatusCode::BAD_REQUEST, 1006, "Incomplete Body"),
+        ApiError::QueryEncoding(_)
+        | ApiError::ContradictoryParameter(_)
+        | ApiError::UnknownParameter { .. } => (StatusCode::BAD_REQUEST, 1007, "Invalid Query"),
+        ApiError::InvalidServiceId(_) | ApiError::RefusedService { .. } => {
+            (StatusCode::BAD_REQUEST, 1008, "Invalid Service")
+        }
+        ApiError::SeveralServices { .. } => (StatusCode::BAD_REQUEST, 1009, "Several Services"),
+        ApiError::TooManyIds { .. } => (StatusCode::BAD_REQUEST, 1010, "Too Many Ids"),
+        ApiError::BatchConflict(_) => (StatusCode::CONFLICT, 1011, "Batch Conflict"),
+        ApiError::BatchesNotStored | ApiError::NotScheduled(_) | ApiError::WriteFailed => {
+            (StatusCode::SERVICE_UNAVAILABLE, 1012, "Store Unavailable")
+        }
+        ApiError::ReadFailed => (StatusCode::SERVICE_UNAVAILABLE, 1013, "Store Unavailable"),
+        ApiError::BatchesNotServed | ApiError::WithdrawalsNotServed => {
+            (StatusCode::NOT_FOUND, 1020, "Not Served Here")
+        }
+        ApiError::JsonContentType(_) => (StatusCode::BAD_REQUEST, 1021, "Wrong Content Type"),
+        ApiError::InvalidJsonObject(_) | ApiError::UnknownField { .. } => {
+            (StatusCode::BAD_REQUEST, 1022, "Invalid Body")
+        }
+        ApiError::InvalidValue { .. } => (StatusCode::BAD_REQUEST, 1023, "Invalid Value"),
+        ApiError::InvalidIdempotencyKey | ApiError::DifferentIdempotencyKeys => {
+            (StatusCode::BAD_REQUEST, 1024, "Invalid Idempotency Key")
+        }
+        ApiError::WithdrawalNotFound(_) | ApiError::RewardNotFound(_) => {
+            (StatusCode::NOT_FOUND, 1025, "Unknown Id")
+        }
+        ApiError::WithdrawalConflict { .. } | ApiError::RewardConflict { .. } => {
+            (StatusCode::CONFLICT, 1026, "Idempotency Conflict")
+        }
+        ApiError::AlreadyPaid { .. } => (StatusCode::CONFLICT, 1027, "Already Paid"),
+        ApiError::NotFailed { .. } | ApiError::AlreadyEnded { .. } => {
+            (StatusCode::CONFLICT, 1028, "Wrong State")
+        }
+    };
+    ErrorKind { status, code, title }
+}
+
+/// Whether Sawtooth could not decode the request. It decodes the batches together with their list.
+fn is_undecodable(error: &ListError) -> bool {
+    match error {
+        ListError::Undecodable(_) => true,
+        ListError::Batch { fault, .. } => matches!(**fault, BatchFault::Undecodable(_)),
+        _ => false,
+    }
+}
+
+/// The URL of the withdrawal or reward that the request conflicts with.
+fn link(error: ApiError) -> Option<String> {
+    match error {
+        ApiError::WithdrawalConflict { link, .. }
+        | ApiError::RewardConflict { link, .. }
+        | ApiError::AlreadyPaid { link } => Some(link),
+        _ => None,
+    }
+}

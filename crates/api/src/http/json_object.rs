@@ -1,0 +1,152 @@
+use std::{collections::BTreeMap, fmt};
+
+use grid_batch_core::Excerpt;
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error, MapAccess, Visitor},
+};
+use serde_json::Value;
+
+use crate::http::ApiError;
+
+/// The fields of a JSON object in a request. Unknown and duplicate fields are errors.
+#[derive(Debug, Default)]
+pub(crate) struct JsonObject(BTreeMap<String, Value>);
+
+impl JsonObject {
+    /// Parses an object that has no fields other than `known`.
+    pub(crate) fn parse(body: &[u8], known: &'static [&'static str]) -> Result<Self, ApiError> {
+        let Self(fields) = serde_json::from_slice(body)
+            .map_err(|error| ApiError::InvalidJsonObject(error.to_string()))?;
+        if let Some(name) = fields.keys().find(|name| !known.contains(&name.as_str())) {
+            return Err(ApiError::UnknownField { name: Excerpt::of(name), known });
+        }
+        Ok(Self(fields))
+    }
+
+    /// Takes a required string.
+    pub(crate) fn string(&mut self, name: &'static str) -> Result<String, ApiError> {
+        let rule = "it is missing; it must be a string";
+        let missing = || ApiError::InvalidValue { name, rule: rule.to_owned() };
+        self.optional_string(name)?.ok_or_else(missing)
+    }
+
+    /// Takes a string that may be missing or null.
+    pub(crate) fn optional_string(
+        &mut self,
+        name: &'static str,
+    ) -> Result<Option<String>, ApiError> {
+        match self.0.remove(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(other) => Err(wrong_type(name, &other, "a string")),
+        }
+    }
+
+    /// Takes a boolean; `default`, if it is missing or null.
+    pub(crate) fn boolean(&mut self, name: &'static str, default: bool) -> Result<bool, ApiError> {
+        match self.0.remove(name) {
+            None | Some(Value::Null) => Ok(default),
+            Some(Value::Bool(value)) => Ok(value),
+            Some(other) => Err(wrong_type(name, &other, "true or false")),
+        }
+    }
+}
+
+fn wrong_type(name: &'static str, value: &Value, expected: &str) -> ApiError {
+    let actual = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    };
+    ApiError::InvalidValue { name, rule: format!("it is {actual}; it must be {expected}") }
+}
+
+impl<'de> Deserialize<'de> for JsonObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(UniqueFields)
+    }
+}
+
+/// Refuses duplicate fields, of which `serde_json` would drop one silently.
+struct UniqueFields;
+
+impl<'de> Visitor<'de> for UniqueFields {
+    type Value = JsonObject;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonObject, A::Error> {
+        let mut fields = BTreeMap::new();
+        while let Some((name, value)) = map.next_entry::<String, Value>()? {
+            let excerpt = Excerpt::of(&name);
+            if fields.insert(name, value).is_some() {
+                return Err(A::Error::custom(format_args!("duplicate field {excerpt}")));
+            }
+        }
+        Ok(JsonObject(fields))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parse(text: &str) -> Result<JsonObject, ApiError> {
+        JsonObject::parse(text.as_bytes(), &["a", "b"])
+    }
+
+    #[test]
+    fn fields_are_taken_by_name() {
+        let mut object = parse(r#"{"a":"x","b":false}"#).unwrap();
+        assert_eq!(object.string("a"), Ok("x".to_owned()));
+        assert_eq!(object.boolean("b", true), Ok(false));
+        assert_eq!(object.boolean("b", true), Ok(true));
+        assert_eq!(parse(r#"{"a":null}"#).unwrap().optional_string("a"), Ok(None));
+    }
+
+    #[test]
+    fn invalid_object_is_refused_with_the_reason() {
+        for (text, words) in [
+            ("", "EOF"),
+            ("[]", "expected an object"),
+            ("{} {}", "trailing"),
+            (r#"{"a":"x","a":"x"}"#, "duplicate field \"a\""),
+            (r#"{"c":1}"#, "unknown field \"c\"; allowed: a, b"),
+        ] {
+            let message = parse(text).unwrap_err().to_string();
+            assert!(message.contains(words), "{message}");
+        }
+    }
+
+    #[test]
+    fn invalid_field_is_named_with_its_rule() {
+        let mut object = parse(r#"{"a":5,"b":"yes"}"#).unwrap();
+        let message = |error: ApiError| error.to_string();
+        assert_eq!(
+            object.string("a").map_err(message),
+            Err("invalid a: it is a number; it must be a string".to_owned())
+        );
+        assert_eq!(
+            object.boolean("b", true).map_err(message),
+            Err("invalid b: it is a string; it must be true or false".to_owned())
+        );
+        assert_eq!(
+            object.string("b").map_err(message),
+            Err("invalid b: it is missing; it must be a string".to_owned())
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_an_object_or_an_error(text in "[{}\\[\\]\":,ab0-9eé\\\\ntrue]{0,40}") {
+            let _ = parse(&text);
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! HTTP requests and answers: bodies, queries, links, ids, times and errors.
+
+mod body;
+mod error;
+mod error_response;
+mod json_object;
+pub(crate) mod link;
+mod memory_budget;
+mod path_id;
+mod query;
+mod time;
+
+pub(crate) use body::{BodyReader, discard_body, other_content_type};
+pub(crate) use error::ApiError;
+pub(crate) use json_object::JsonObject;
+pub(crate) use memory_budget::{MemoryBudget, MemoryReservation};
+pub(crate) use path_id::{PathId, parse_path_id};
+pub(crate) use query::Query;
+pub(crate) use time::rfc3339;

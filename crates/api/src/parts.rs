@@ -1,0 +1,24 @@
+use std::sync::Arc;
+
+use grid_batch_core::{BatchQueryStore, IntakeStore};
+use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
+
+use crate::{ApiOptions, batches::ServiceRule, health::HealthCheck, state::StoredCallback};
+
+/// What an interface is built from.
+pub(crate) struct ApiParts {
+    pub(crate) options: ApiOptions,
+    pub(crate) intake_store: Arc<dyn IntakeStore>,
+    pub(crate) query_store: Arc<dyn BatchQueryStore>,
+    pub(crate) service_rule: Arc<ServiceRule>,
+    pub(crate) stored: StoredCallback,
+    pub(crate) health_check: Arc<HealthCheck>,
+    /// If present, the interface accepts withdrawals instead of batches.
+    pub(crate) withdrawals: Option<WithdrawalParts>,
+}
+
+/// What an interface for withdrawals needs.
+pub(crate) struct WithdrawalParts {
+    pub(crate) store: Arc<dyn WithdrawalStore>,
+    pub(crate) rules: Arc<dyn WithdrawalRules>,
+}

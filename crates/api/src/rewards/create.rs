@@ -1,0 +1,58 @@
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::{StatusCode, header::LOCATION},
+    response::{IntoResponse, Response},
+};
+use grid_batch_core::{Clock, SystemClock};
+use grid_batch_withdrawals::{Reward, RewardConflict, RewardId, WithdrawalStore};
+
+use crate::{
+    http::{ApiError, link},
+    rewards::json::{reward_json, reward_path},
+    withdrawals::{
+        KEY_FIELD, WithdrawalContext, random_id, reward_id_from_key, take_idempotency_key,
+    },
+};
+
+const FIELDS: &[&str] = &["pool", "amount", "once_per_member", KEY_FIELD];
+
+/// `POST /rewards`.
+pub(crate) async fn post(
+    State(context): State<Arc<WithdrawalContext>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (request, mut fields) = context.read_json(request, FIELDS).await?;
+    let (pool, _) = context.parse_pool(&fields.string("pool")?)?;
+    let amount = context.parse_amount(&fields.string("amount")?)?;
+    let once_per_member = fields.boolean("once_per_member", true)?;
+    let id = match take_idempotency_key(&request.headers, &mut fields)? {
+        Some(key) => reward_id_from_key(&pool, &key),
+        None => RewardId::from_bytes(random_id()?),
+    };
+    let reward = Reward { id, pool, amount, once_per_member, created_at: SystemClock.now() };
+
+    let store = Arc::clone(&context.store);
+    let written = context.writes.run(move || write(&*store, &reward)).await?;
+    let reward = written.map_err(|RewardConflict { stored }| {
+        let link = link::to_path(&reward_path(&id), &request, context.api.local_addr);
+        ApiError::RewardConflict { stored: Box::new(stored), link }
+    })?;
+    let location = [(LOCATION, reward_path(&id))];
+    let json = reward_json(&context, &request, reward);
+    Ok((StatusCode::CREATED, location, Json(json)).into_response())
+}
+
+/// Stores a reward, and returns the stored one: an earlier request may have stored it.
+fn write(
+    store: &dyn WithdrawalStore,
+    reward: &Reward,
+) -> Result<Result<Reward, RewardConflict>, ApiError> {
+    if let Err(conflict) = store.add_reward(reward).map_err(ApiError::write_failed)? {
+        return Ok(Err(conflict));
+    }
+    let stored = store.reward(&reward.id).map_err(ApiError::write_failed)?;
+    stored.map(Ok).ok_or(ApiError::WriteFailed)
+}

@@ -1,0 +1,33 @@
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{Request, State},
+};
+use grid_batch_withdrawals::{Reward, RewardId};
+
+use crate::{
+    http::{ApiError, PathId, parse_path_id},
+    rewards::json::{RewardJson, reward_json},
+    withdrawals::WithdrawalContext,
+};
+
+/// `GET /rewards/{id}`.
+pub(crate) async fn get(
+    State(context): State<Arc<WithdrawalContext>>,
+    path: PathId,
+    request: Request,
+) -> Result<Json<RewardJson>, ApiError> {
+    let (request, _) = request.into_parts();
+    let reward = find_reward(&context, parse_path_id(path)?).await?;
+    Ok(Json(reward_json(&context, &request, reward)))
+}
+
+pub(crate) async fn find_reward(
+    context: &WithdrawalContext,
+    id: RewardId,
+) -> Result<Reward, ApiError> {
+    let store = Arc::clone(&context.store);
+    let read = move || store.reward(&id).map_err(ApiError::read_failed);
+    context.api.reads.run(read).await?.ok_or(ApiError::RewardNotFound(id))
+}

@@ -1,0 +1,38 @@
+//! What all requests share.
+
+mod blocking_pool;
+mod stored_callback;
+
+use std::net::SocketAddr;
+
+use grid_batch_support::Shutdown;
+
+use crate::{
+    ApiOptions,
+    http::{BodyReader, MemoryBudget},
+};
+
+pub(crate) use blocking_pool::BlockingPool;
+pub(crate) use stored_callback::StoredCallback;
+
+/// How many requests read from the store at once. A store has as many connections by default.
+const READS: usize = 8;
+
+/// The state that the handlers of all paths share.
+#[derive(Debug)]
+pub(crate) struct ApiState {
+    pub(crate) options: ApiOptions,
+    pub(crate) local_addr: SocketAddr,
+    pub(crate) bodies: BodyReader,
+    /// Runs what reads from the store.
+    pub(crate) reads: BlockingPool,
+    pub(crate) shutdown: Shutdown,
+}
+
+impl ApiState {
+    pub(crate) fn new(options: ApiOptions, local_addr: SocketAddr, shutdown: Shutdown) -> Self {
+        let budget = MemoryBudget::new(options.memory_limit);
+        let bodies = BodyReader { budget, timeout: options.body_timeout };
+        Self { options, local_addr, bodies, reads: BlockingPool::new(READS), shutdown }
+    }
+}

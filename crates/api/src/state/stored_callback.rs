@@ -1,0 +1,28 @@
+use std::{fmt, sync::Arc};
+
+use grid_batch_core::ServiceId;
+use grid_batch_support::catch_panic;
+use log::error;
+
+/// A function that is called after each commit with the services that have new batches.
+#[derive(Clone)]
+pub(crate) struct StoredCallback(Arc<dyn Fn(&[ServiceId]) + Send + Sync>);
+
+impl StoredCallback {
+    pub(crate) fn new(callback: impl Fn(&[ServiceId]) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(callback))
+    }
+
+    /// Calls the function. A panic is logged and not passed on, because the batches are stored.
+    pub(crate) fn notify(&self, services: &[ServiceId]) {
+        if let Err(panic) = catch_panic(|| (self.0)(services)) {
+            error!(services = services.len(), panic:%; "the stored callback panicked");
+        }
+    }
+}
+
+impl fmt::Debug for StoredCallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StoredCallback")
+    }
+}

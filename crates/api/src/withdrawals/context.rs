@@ -1,0 +1,73 @@
+use std::sync::Arc;
+
+use axum::{extract::Request, http::request::Parts};
+use grid_batch_core::ServiceId;
+use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
+
+use crate::{
+    http::{ApiError, JsonObject, other_content_type},
+    state::{ApiState, BlockingPool, StoredCallback},
+};
+
+/// The longest body of a request about withdrawals or rewards.
+const BODY_LIMIT: usize = 64 * 1024;
+
+/// How many withdrawals and rewards are written at once. SQLite has one writer, and writes for one
+/// gas admin wait for each other.
+const WRITES: usize = 4;
+
+/// What the handlers of withdrawals and rewards need.
+pub(crate) struct WithdrawalContext {
+    pub(crate) api: Arc<ApiState>,
+    pub(crate) store: Arc<dyn WithdrawalStore>,
+    pub(crate) stored: StoredCallback,
+    /// Runs what writes to the store.
+    pub(crate) writes: BlockingPool,
+    rules: Arc<dyn WithdrawalRules>,
+}
+
+impl WithdrawalContext {
+    pub(crate) fn new(
+        api: Arc<ApiState>,
+        store: Arc<dyn WithdrawalStore>,
+        rules: Arc<dyn WithdrawalRules>,
+        stored: StoredCallback,
+    ) -> Self {
+        Self { api, store, stored, writes: BlockingPool::new(WRITES), rules }
+    }
+
+    /// Parses the address of a pool. Returns its canonical form, and the service of its gas admin.
+    pub(crate) fn parse_pool(&self, text: &str) -> Result<(String, ServiceId), ApiError> {
+        self.rules.pool(text).map_err(|rule| ApiError::InvalidValue { name: "pool", rule })
+    }
+
+    /// Parses the address of a beneficiary into its canonical form.
+    pub(crate) fn parse_beneficiary(&self, text: &str) -> Result<String, ApiError> {
+        let invalid = |rule| ApiError::InvalidValue { name: "beneficiary", rule };
+        self.rules.beneficiary(text).map_err(invalid)
+    }
+
+    /// Parses an amount into its canonical form.
+    pub(crate) fn parse_amount(&self, text: &str) -> Result<String, ApiError> {
+        self.rules.amount(text).map_err(|rule| ApiError::InvalidValue { name: "amount", rule })
+    }
+
+    /// Reads a request whose body is a JSON object of the `known` fields. If none is known, the body
+    /// may be empty.
+    pub(crate) async fn read_json(
+        &self,
+        request: Request,
+        known: &'static [&'static str],
+    ) -> Result<(Parts, JsonObject), ApiError> {
+        let (request, body) = request.into_parts();
+        let body = self.api.bodies.read(&request.headers, body, BODY_LIMIT).await?;
+        if body.bytes.is_empty() && known.is_empty() {
+            return Ok((request, JsonObject::default()));
+        }
+        if let Some(other) = other_content_type(&request.headers, "application/json") {
+            return Err(ApiError::JsonContentType(other));
+        }
+        let fields = JsonObject::parse(&body.bytes, known)?;
+        Ok((request, fields))
+    }
+}

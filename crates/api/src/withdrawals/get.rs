@@ -1,0 +1,29 @@
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{Request, State},
+};
+use grid_batch_withdrawals::WithdrawalId;
+
+use crate::{
+    http::{ApiError, PathId, parse_path_id},
+    withdrawals::{
+        context::WithdrawalContext,
+        json::{WithdrawalJson, withdrawal_json},
+    },
+};
+
+/// `GET /withdrawals/{id}`.
+pub(crate) async fn get(
+    State(context): State<Arc<WithdrawalContext>>,
+    path: PathId,
+    request: Request,
+) -> Result<Json<WithdrawalJson>, ApiError> {
+    let id: WithdrawalId = parse_path_id(path)?;
+    let (request, _) = request.into_parts();
+    let store = Arc::clone(&context.store);
+    let read = move || store.withdrawal(&id).map_err(ApiError::read_failed);
+    let details = context.api.reads.run(read).await?.ok_or(ApiError::WithdrawalNotFound(id))?;
+    Ok(Json(withdrawal_json(&context, &request, details)))
+}

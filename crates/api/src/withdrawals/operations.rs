@@ -1,0 +1,84 @@
+use std::{slice, sync::Arc};
+
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::StatusCode,
+};
+use grid_batch_core::BatchState;
+use grid_batch_withdrawals::{
+    CancelOutcome, RetryOutcome, WithdrawalDetails, WithdrawalId, WithdrawalStore,
+};
+
+use crate::{
+    http::{ApiError, PathId, parse_path_id},
+    state::StoredCallback,
+    withdrawals::{
+        context::WithdrawalContext,
+        json::{WithdrawalJson, withdrawal_json},
+        withdrawal_state::WithdrawalState,
+    },
+};
+
+type WithdrawalAnswer = Result<(StatusCode, Json<WithdrawalJson>), ApiError>;
+
+/// `POST /withdrawals/{id}/retry`: schedules a failed withdrawal again.
+pub(crate) async fn retry(
+    State(context): State<Arc<WithdrawalContext>>,
+    path: PathId,
+    request: Request,
+) -> WithdrawalAnswer {
+    let (request, _) = context.read_json(request, &[]).await?;
+    let id = parse_path_id(path)?;
+    let (store, stored) = (Arc::clone(&context.store), context.stored.clone());
+    let details = context.writes.run(move || write_retry(&*store, &stored, &id)).await?;
+    Ok((StatusCode::OK, Json(withdrawal_json(&context, &request, details))))
+}
+
+/// `POST /withdrawals/{id}/cancel`: requests that a withdrawal be cancelled, if it still can be.
+pub(crate) async fn cancel(
+    State(context): State<Arc<WithdrawalContext>>,
+    path: PathId,
+    request: Request,
+) -> WithdrawalAnswer {
+    let (request, _) = context.read_json(request, &[]).await?;
+    let id = parse_path_id(path)?;
+    let store = Arc::clone(&context.store);
+    let details = context.writes.run(move || write_cancellation(&*store, &id)).await?;
+    Ok((StatusCode::ACCEPTED, Json(withdrawal_json(&context, &request, details))))
+}
+
+fn write_retry(
+    store: &dyn WithdrawalStore,
+    stored: &StoredCallback,
+    id: &WithdrawalId,
+) -> Result<WithdrawalDetails, ApiError> {
+    match store.retry_withdrawal(id).map_err(ApiError::write_failed)? {
+        RetryOutcome::Scheduled { .. } => {
+            let details = read(store, id)?;
+            stored.notify(slice::from_ref(&details.withdrawal.service_id));
+            Ok(details)
+        }
+        RetryOutcome::NotFailed { state } => Err(ApiError::NotFailed { state: name(state) }),
+        RetryOutcome::NotFound => Err(ApiError::WithdrawalNotFound(*id)),
+    }
+}
+
+fn write_cancellation(
+    store: &dyn WithdrawalStore,
+    id: &WithdrawalId,
+) -> Result<WithdrawalDetails, ApiError> {
+    match store.cancel_withdrawal(id).map_err(ApiError::write_failed)? {
+        CancelOutcome::Requested { .. } => read(store, id),
+        CancelOutcome::AlreadyEnded { state } => Err(ApiError::AlreadyEnded { state: name(state) }),
+        CancelOutcome::NotFound => Err(ApiError::WithdrawalNotFound(*id)),
+    }
+}
+
+fn name(state: BatchState) -> &'static str {
+    WithdrawalState::from(state).as_str()
+}
+
+fn read(store: &dyn WithdrawalStore, id: &WithdrawalId) -> Result<WithdrawalDetails, ApiError> {
+    store.withdrawal(id).map_err(ApiError::write_failed)?.ok_or(ApiError::WithdrawalNotFound(*id))
+}

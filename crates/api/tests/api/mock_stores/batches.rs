@@ -1,0 +1,94 @@
+use std::sync::Arc;
+
+use grid_batch_api::ApiBuilder;
+use grid_batch_core::{
+    AddOutcome, BatchConflict, BatchState, NewBatch,
+    mocks::{MockBatchQueryStore, MockIntakeStore},
+};
+
+use super::{MockServer, assert_error, stored_batch, unavailable};
+use crate::test_server::{batch, body, id};
+
+fn server(intake_store: MockIntakeStore, query_store: MockBatchQueryStore) -> MockServer {
+    MockServer::new(ApiBuilder::new(Arc::new(intake_store), Arc::new(query_store)))
+}
+
+fn status_path() -> String {
+    format!("/batch_statuses?id={}", id(&batch(1)))
+}
+
+#[test]
+fn unavailable_store_fails_the_request_only() {
+    let mut store = MockIntakeStore::new();
+    store.expect_add().times(1).returning(|_| unavailable());
+    store.expect_add().returning(|_| Ok(vec![Ok(vec![AddOutcome::Stored])]));
+    let server = server(store, MockBatchQueryStore::new());
+    assert_error(&server.post("/batches", &body([batch(1)])), (503, 1012));
+    server.post("/batches", &body([batch(1)])).link();
+}
+
+#[test]
+fn conflict_of_the_store_is_reported_with_the_batch() {
+    let mut store = MockIntakeStore::new();
+    store.expect_add().returning(|lists| {
+        let conflict = |list: &&[NewBatch]| {
+            let (service_id, batch_id) = (list[0].service_id.clone(), list[0].batch_id);
+            Err(BatchConflict { service_id, batch_id })
+        };
+        Ok(lists.iter().map(conflict).collect())
+    });
+    let server = server(store, MockBatchQueryStore::new());
+    let response = server.post("/batches", &body([batch(1)]));
+    assert_error(&response, (409, 1011));
+    assert!(response.message().contains(&id(&batch(1)).to_string()), "{}", response.message());
+}
+
+#[test]
+fn invalid_list_does_not_reach_the_store() {
+    let mut store = MockIntakeStore::new();
+    store.expect_add().never();
+    let server = server(store, MockBatchQueryStore::new());
+    assert_error(&server.post("/batches", &body([batch(1), batch(1)])), (400, 30));
+}
+
+#[test]
+fn failed_find_is_reported() {
+    let mut store = MockBatchQueryStore::new();
+    store.expect_find().times(1).returning(|_| unavailable());
+    store.expect_find().returning(|_| Ok(vec![]));
+    let server = server(MockIntakeStore::new(), store);
+    assert_error(&server.get(&status_path()), (503, 1013));
+    assert_eq!(server.get(&status_path()).statuses(), ["UNKNOWN"]);
+}
+
+#[test]
+fn failed_details_of_an_invalid_batch_are_reported() {
+    let mut store = MockBatchQueryStore::new();
+    store.expect_find().returning(|id| Ok(vec![stored_batch(*id, BatchState::Invalid)]));
+    store.expect_details().times(1).returning(|_, _| unavailable());
+    // The batch may have been removed since it was found.
+    store.expect_details().returning(|_, _| Ok(None));
+    let server = server(MockIntakeStore::new(), store);
+    assert_error(&server.get(&status_path()), (503, 1013));
+    assert_eq!(server.get(&status_path()).statuses(), ["INVALID"]);
+}
+
+#[test]
+fn failed_read_ends_a_wait() {
+    let mut store = MockBatchQueryStore::new();
+    let pending = |id: &_| Ok(vec![stored_batch(*id, BatchState::Pending)]);
+    store.expect_find().times(1).returning(pending);
+    store.expect_find().times(1).returning(|_| unavailable());
+    let server = server(MockIntakeStore::new(), store);
+    assert_error(&server.get(&format!("{}&wait=20", status_path())), (503, 1013));
+}
+
+#[test]
+fn panicking_store_fails_the_request_only() {
+    let mut store = MockBatchQueryStore::new();
+    store.expect_find().times(1).returning(|_| panic!("test panic"));
+    store.expect_find().returning(|_| Ok(vec![]));
+    let server = server(MockIntakeStore::new(), store);
+    assert_error(&server.get(&status_path()), (500, 1000));
+    assert_eq!(server.get(&status_path()).statuses(), ["UNKNOWN"]);
+}

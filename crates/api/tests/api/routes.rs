@@ -1,0 +1,85 @@
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use grid_batch_api::{ApiBuildError, ApiBuilder, ApiOptions};
+use serde_json::json;
+
+use crate::test_server::TestServer;
+
+#[test]
+fn health_reports_the_reasons_of_the_check() {
+    let unhealthy = Arc::new(AtomicBool::new(false));
+    let is_unhealthy = Arc::clone(&unhealthy);
+    let server = TestServer::with(|builder, _| {
+        builder.with_health_check(move || {
+            let reason = "the ledger is unreachable".to_owned();
+            Vec::from_iter(is_unhealthy.load(Ordering::Relaxed).then_some(reason))
+        })
+    });
+    let response = server.get("/health");
+    assert_eq!((response.status, response.json()), (200, json!({ "status": "ok" })));
+    unhealthy.store(true, Ordering::Relaxed);
+    let response = server.get("/health");
+    let expected = json!({ "status": "unhealthy", "reasons": ["the ledger is unreachable"] });
+    assert_eq!((response.status, response.json()), (503, expected));
+}
+
+#[test]
+fn unknown_paths_and_methods_are_refused_with_a_code() {
+    let server = TestServer::new();
+    for path in ["/", "/batches/", "/batches/x", "/Batches", "/%zz"] {
+        assert_eq!(server.get(path).error(), (404, 1001), "{path}");
+        assert_eq!(server.post(path, b"body").error(), (404, 1001), "{path}");
+    }
+    for (method, path, allowed) in [
+        ("GET", "/batches", "POST"),
+        ("PUT", "/batch_statuses", "GET,HEAD,POST"),
+        ("DELETE", "/health", "GET,HEAD"),
+        ("BREW", "/health", "GET,HEAD"),
+    ] {
+        let response = server.client().request(method, path, &[], b"body");
+        assert_eq!(response.error(), (405, 1002), "{method} {path}");
+        assert_eq!(response.header("allow"), Some(allowed));
+    }
+}
+
+#[test]
+fn connection_is_reused_after_errors() {
+    let server = TestServer::new();
+    let mut client = server.client();
+    for _ in 0..3 {
+        assert_eq!(client.request("POST", "/batches", &[], b"").status, 400);
+        assert_eq!(client.request("GET", "/nowhere", &[], b"").status, 404);
+        assert_eq!(client.request("GET", "/health", &[], b"").status, 200);
+    }
+}
+
+#[test]
+fn huge_options_are_capped() {
+    let server = TestServer::with_options(ApiOptions {
+        header_timeout: Duration::MAX,
+        body_timeout: Duration::MAX,
+        write_timeout: Duration::MAX,
+        max_connections: usize::MAX,
+        write_queue_limit: usize::MAX,
+        ..ApiOptions::default()
+    });
+    assert_eq!(server.post("/batches", b"").status, 400);
+}
+
+#[test]
+fn invalid_options_are_errors() {
+    let store = TestServer::new().store;
+    let build = |options| {
+        ApiBuilder::new(store.clone(), store.clone()).with_options(options).build().unwrap_err()
+    };
+    let error = build(ApiOptions { max_connections: 0, ..ApiOptions::default() });
+    assert_eq!(error, ApiBuildError::Zero { option: "max_connections" });
+    let error = build(ApiOptions { memory_limit: 1, ..ApiOptions::default() });
+    assert!(error.to_string().contains("memory_limit is 1 bytes"), "{error}");
+}

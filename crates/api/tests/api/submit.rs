@@ -1,0 +1,214 @@
+use std::{sync::mpsc, thread};
+
+use grid_batch_api::ApiOptions;
+use grid_batch_core::{BatchFilter, BatchState};
+use grid_batch_protocol::{BatchList, Limits, Message};
+use grid_batch_store::{Store, StoreOptions};
+
+use crate::test_server::{
+    BlockedWriter, TestServer, batch, body, id, same_id_other_bytes, service,
+};
+
+#[test]
+fn accepted_batches_are_stored_and_linked() {
+    let server = TestServer::new();
+    let [one, two] = [1, 2].map(batch);
+    let link = server.post("/batches", &body([one.clone(), two.clone()])).link();
+    assert_eq!(link, format!("http://grid.test/batch_statuses?id={},{}", id(&one), id(&two)));
+    assert_eq!(server.get(&link["http://grid.test".len()..]).statuses(), ["PENDING", "PENDING"]);
+
+    let stored = server.store.list(&BatchFilter::default(), None, 9).unwrap();
+    let ids: Vec<_> = stored.iter().map(|batch| batch.batch_id).collect();
+    assert_eq!(ids, [id(&one), id(&two)]);
+    assert_eq!(stored[0].progress.state, BatchState::New);
+    let bytes = server.store.serialized_batch(&service("global"), &id(&one)).unwrap();
+    assert_eq!(bytes, Some(one.encode_to_vec()));
+}
+
+#[test]
+fn accepted_batches_are_durable() {
+    let server = TestServer::new();
+    server.post("/batches", &body([batch(1)])).link();
+    let other = Store::open(&server.url(), StoreOptions::default()).unwrap();
+    assert_eq!(other.find(&id(&batch(1))).unwrap().len(), 1);
+}
+
+#[test]
+fn repeated_list_is_accepted_and_stored_once() {
+    let server = TestServer::new();
+    let list = body([batch(1)]);
+    let first = server.post("/batches", &list).link();
+    assert_eq!(server.post("/batches", &list).link(), first);
+    assert_eq!(server.store.count(&BatchFilter::default()).unwrap(), 1);
+}
+
+#[test]
+fn conflict_stores_nothing_of_its_list() {
+    let server = TestServer::new();
+    server.post("/batches", &body([batch(1)])).link();
+    let response = server.post("/batches", &body([batch(2), same_id_other_bytes(1)]));
+    assert_eq!(response.error(), (409, 1011));
+    assert!(response.message().contains(&id(&batch(1)).to_string()), "{}", response.message());
+    assert!(!server.is_stored(&id(&batch(2))));
+}
+
+#[test]
+fn same_batch_for_two_services_is_stored_twice() {
+    let server = TestServer::new();
+    server.post("/batches?service_id=a::b", &body([batch(1)])).link();
+    server.post("/batches?service_id=a::c", &body([batch(1)])).link();
+    assert_eq!(server.store.find(&id(&batch(1))).unwrap().len(), 2);
+}
+
+#[test]
+fn link_has_the_service_and_clients_may_append_it_again() {
+    let server = TestServer::new();
+    let link = server.post("/batches?service_id=abcDE-F0123%3A%3AgsAA", &body([batch(1)])).link();
+    let expected = format!(
+        "http://grid.test/batch_statuses?id={}&service_id=abcDE-F0123::gsAA",
+        id(&batch(1))
+    );
+    assert_eq!(link, expected);
+    let path = &link["http://grid.test".len()..];
+    let appended = format!("{path}&wait=1&service_id=abcDE-F0123::gsAA");
+    assert_eq!(server.get(&appended).statuses(), ["PENDING"]);
+    assert!(
+        server.store.find(&id(&batch(1))).unwrap()[0].service_id == service("abcDE-F0123::gsAA")
+    );
+}
+
+#[test]
+fn content_type_must_be_right_or_missing() {
+    let server = TestServer::new();
+    let list = body([batch(1)]);
+    for header in ["content-type: Application/Octet-Stream; x=y", "x-none: 1"] {
+        server.client().request("POST", "/batches", &[header], &list).link();
+    }
+    for given in ["application/json", "", "application/octet-stream2", "\u{fe}"] {
+        let header = format!("content-type: {given}");
+        let response = server.client().request("POST", "/batches", &[&header], &list);
+        assert_eq!(response.error(), (400, 42), "{given}");
+    }
+}
+
+#[test]
+fn invalid_lists_have_the_codes_of_sawtooth() {
+    let server = TestServer::new();
+    let mut tampered = batch(1);
+    tampered.transactions[0].payload = b"set a to 2".to_vec();
+    let mut unsigned = batch(2);
+    unsigned.header_signature = "00".repeat(64);
+    let whole = body([batch(3)]);
+    for (list, code) in [
+        (vec![], 34),
+        (vec![0x12, 0x00], 34),
+        (b"garbage!!".to_vec(), 35),
+        (whole[..whole.len() - 1].to_vec(), 35),
+        (body([batch(4), tampered]), 30),
+        (body([batch(4), unsigned]), 30),
+        (body([batch(4), batch(4)]), 30),
+    ] {
+        assert_eq!(server.post("/batches", &list).error(), (400, code));
+    }
+    assert_eq!(server.store.count(&BatchFilter::default()).unwrap(), 0);
+}
+
+#[test]
+fn service_rule_refuses_services_with_its_reason() {
+    let server = TestServer::with(|builder, _| {
+        builder.with_service_rule(|service| match service.as_str() {
+            "a::b" => Ok(()),
+            _ => Err("only a::b".to_owned()),
+        })
+    });
+    let list = body([batch(1)]);
+    server.post("/batches?service_id=a::b", &list).link();
+    for path in ["/batches", "/batches?service_id=a::c"] {
+        let response = server.post(path, &list);
+        assert_eq!(response.error(), (400, 1008));
+        assert!(response.message().contains("only a::b"), "{}", response.message());
+    }
+}
+
+#[test]
+fn invalid_service_ids_are_refused() {
+    let server = TestServer::new();
+    let long = format!("/batches?service_id={}", "x".repeat(129));
+    for (path, code) in [
+        ("/batches?service_id=", 1008),
+        ("/batches?service_id", 1008),
+        ("/batches?service_id=two+words", 1008),
+        ("/batches?service_id=a%00", 1008),
+        (&long, 1008),
+        ("/batches?service_id=%ff", 1007),
+        ("/batches?service_id=%", 1007),
+        ("/batches?service_id=a&service_id=b", 1007),
+    ] {
+        assert_eq!(server.post(path, &body([batch(1)])).error(), (400, code), "{path}");
+    }
+}
+
+#[test]
+fn list_has_at_most_a_thousand_batches() {
+    let server = TestServer::new();
+    let list = BatchList { batches: (0..1_001).map(batch).collect() };
+    assert_eq!(server.post("/batches", &list.encode_to_vec()).error(), (413, 1004));
+    let list = body(list.batches.into_iter().take(1_000));
+    let link = server.post("/batches", &list).link();
+    assert_eq!(link.matches(',').count(), 999);
+    assert_eq!(server.store.count(&BatchFilter::default()).unwrap(), 1_000);
+}
+
+#[test]
+fn list_limits_are_configurable() {
+    let list_limits = Limits { transactions: 1, ..Limits::default() };
+    let server = TestServer::with_options(ApiOptions { list_limits, ..ApiOptions::default() });
+    assert_eq!(server.post("/batches", &body([batch(1), batch(2)])).error(), (413, 1004));
+    server.post("/batches", &body([batch(1)])).link();
+}
+
+#[test]
+fn callback_runs_before_the_response() {
+    let (sender, notified) = mpsc::channel();
+    let server = TestServer::with(|builder, _| {
+        builder.with_stored_callback(move |services| sender.send(services.to_vec()).unwrap())
+    });
+    let list = body([batch(1), batch(2)]);
+    server.post("/batches?service_id=a::b", &list).link();
+    assert_eq!(notified.try_recv().unwrap(), [service("a::b")]);
+    server.post("/batches?service_id=a::b", &list).link();
+    assert!(notified.try_recv().is_err(), "no batch is new");
+}
+
+#[test]
+fn concurrent_requests_share_commits() {
+    let blocked = BlockedWriter::new(ApiOptions { write_queue_limit: 30, ..ApiOptions::default() });
+    let mut clients = blocked.fill_queue();
+    let BlockedWriter { mut first, release, commits, .. } = blocked;
+    drop(release);
+    first.receive().link();
+    let accepted =
+        clients.iter_mut().filter_map(|client| (client.receive().status == 202).then_some(()));
+    let accepted = accepted.count();
+    let commits = commits.try_iter().count();
+    assert!(accepted >= 30 && commits <= accepted / 2, "{accepted} requests, {commits} commits");
+}
+
+#[test]
+fn concurrent_clients_find_their_batches_stored() {
+    let server = TestServer::new();
+    let send = &|client: u64| {
+        let mut connection = server.client();
+        for number in 0..20 {
+            let batch = batch(client * 100 + number);
+            connection.request("POST", "/batches", &[], &body([batch.clone()])).link();
+            assert!(server.is_stored(&id(&batch)));
+        }
+    };
+    thread::scope(|scope| {
+        for client in 0..8 {
+            scope.spawn(move || send(client));
+        }
+    });
+    assert_eq!(server.store.count(&BatchFilter::default()).unwrap(), 160);
+}

@@ -1,0 +1,97 @@
+use serde_json::{Value, json};
+
+use super::test_pools::{server_with_pools, withdrawal_request};
+use crate::test_server::TestServer;
+
+fn list(server: &TestServer, query: &str) -> Value {
+    let response = server.get(&format!("/withdrawals{query}"));
+    assert_eq!(response.status, 200, "{}", response.json());
+    response.json()
+}
+
+fn amounts(page: &Value) -> Vec<&str> {
+    let data = page["data"].as_array().unwrap();
+    data.iter().map(|withdrawal| withdrawal["amount"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn pages_list_the_newest_first() {
+    let server = server_with_pools();
+    assert_eq!(amounts(&list(&server, "")), Vec::<&str>::new());
+    for amount in ["1", "2", "3", "4", "5"] {
+        server.withdraw(amount);
+    }
+    let mut seen = Vec::new();
+    let mut path = "/withdrawals?limit=2&pool=POOL1".to_owned();
+    loop {
+        let page = server.get(&path).json();
+        assert_eq!(page["paging"]["limit"], 2);
+        assert_eq!(page["link"], format!("http://grid.test{path}"));
+        seen.push(amounts(&page).join(","));
+        let Some(next) = page["paging"]["next"].as_str() else { break };
+        path = next.strip_prefix("http://grid.test").unwrap().to_owned();
+        server.withdraw("9");
+    }
+    assert_eq!(seen, ["5,4", "3,2", "1"]);
+}
+
+#[test]
+fn last_page_may_be_full() {
+    let server = server_with_pools();
+    server.withdraw("1");
+    server.withdraw("2");
+    let page = list(&server, "?limit=2");
+    assert_eq!((amounts(&page), &page["paging"]["next"]), (vec!["2", "1"], &Value::Null));
+    assert_eq!(list(&server, "")["paging"], json!({ "limit": 100, "next": null }));
+}
+
+#[test]
+fn filters_select_withdrawals() {
+    let server = server_with_pools();
+    server.withdraw("1");
+    server.post_json("/withdrawals", &[], &withdrawal_request("pool2", "2")).scheduled_id();
+    let mut other = withdrawal_request("pool1", "3");
+    other["beneficiary"] = "member2".into();
+    server.post_json("/withdrawals", &[], &other).scheduled_id();
+    let reward = json!({ "pool": "pool1", "amount": "4" });
+    let reward = server.post_json("/rewards", &[], &reward).json()["id"].clone();
+    let reward = reward.as_str().unwrap();
+    let claim = json!({ "beneficiary": "member3" });
+    server.post_json(&format!("/rewards/{reward}/claim"), &[], &claim).scheduled_id();
+    server.commit_next("7");
+
+    for (query, expected) in [
+        ("?pool=pool2".to_owned(), vec!["2"]),
+        ("?beneficiary=MEMBER2".to_owned(), vec!["3"]),
+        (format!("?reward_id={reward}"), vec!["4"]),
+        ("?state=ended".to_owned(), vec!["1"]),
+        ("?state=open".to_owned(), vec!["4", "3", "2"]),
+        ("?state=open&pool=pool1&beneficiary=member1".to_owned(), vec![]),
+    ] {
+        assert_eq!(amounts(&list(&server, &query)), expected, "{query}");
+    }
+}
+
+#[test]
+fn invalid_parameters_are_refused_with_their_rule() {
+    let server = server_with_pools();
+    let zeros = "0".repeat(32);
+    for (query, code, words) in [
+        ("?limit=0", 1023, "1 to 1000"),
+        ("?limit=1001", 1023, "\"1001\""),
+        ("?limit=two", 1023, "limit"),
+        ("?state=new", 1023, "ended or open"),
+        ("?pool=x", 1023, "\"x\" is not a pool"),
+        ("?beneficiary=x", 1023, "\"x\" is not a member"),
+        ("?reward_id=zz", 60, "\"zz\""),
+        ("?before=zz", 60, "32 digits"),
+        ("?poool=pool1", 1007, "\"poool\""),
+        ("?state=open&state=ended", 1007, "state"),
+        ("?pool=%ff", 1007, "UTF-8"),
+    ] {
+        let response = server.get(&format!("/withdrawals{query}"));
+        assert_eq!(response.error(), (400, code), "{query}");
+        assert!(response.message().contains(words), "{query}: {}", response.message());
+    }
+    assert_eq!(amounts(&list(&server, &format!("?before={zeros}"))), Vec::<&str>::new());
+}
