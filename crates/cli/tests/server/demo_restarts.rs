@@ -99,9 +99,9 @@ fn directory_of_another_demo_is_not_changed() {
     let before = files_with_contents(&kept.directory());
     let keep = kept.directory();
     for (arguments, expected) in [
-        (["--ledger", "sawtooth"], "other ledger: scabbard"),
-        (["--services", "6"], "other services: 5"),
-        (["--seed", "1"], "other seed: "),
+        (["--ledger", "sawtooth"], "another ledger: scabbard"),
+        (["--services", "6"], "another number of services: 5"),
+        (["--seed", "1"], "another seed: "),
     ] {
         let mut command = GRID_BATCH.command(["demo", "--json"]);
         if arguments[0] == "--seed" {
@@ -111,7 +111,7 @@ fn directory_of_another_demo_is_not_changed() {
         let output = run(command);
         let message = output.error_message();
         assert!(message.contains(expected), "{message}");
-        assert!(message.contains("go on with that, or keep it elsewhere"), "{message}");
+        assert!(message.contains("continue with that, or keep this one in another directory"), "{message}");
     }
     assert_eq!(files_with_contents(&kept.directory()), before);
 }
