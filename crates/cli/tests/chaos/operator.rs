@@ -13,7 +13,7 @@ use crate::{harness::ChaosHarness, settings::TOTAL_LIMIT};
 /// Longer than a submission and the ledger's processing of it.
 const SAFETY_MARGIN: Duration = TOTAL_LIMIT.saturating_mul(3);
 
-/// Decides about held batches at intervals, until told to stop.
+/// Decides about held batches at intervals, until the stop is requested.
 pub fn decide_held_batches(harness: &ChaosHarness) {
     let mut store = None;
     while harness.stop_operator.sleep(Duration::from_millis(100)) {
