@@ -124,7 +124,7 @@ fn the_queue_gives_everything_in_order(store: &Store, _: &ManualClock) {
     let all: Vec<NewBatch> = (0..210).map(|n| batch(n as usize % SERVICES, n)).collect();
     store.add(&[&all]).unwrap();
     let wake_up = WakeUp::new(|| ()).unwrap();
-    let options = QueueOptions { round: 5, ..QueueOptions::default() };
+    let options = QueueOptions { round_size: 5, ..QueueOptions::default() };
     let queue: BatchQueue<ServiceScopeId, Store> =
         BatchQueue::new(store.clone(), wake_up.clone(), options);
 

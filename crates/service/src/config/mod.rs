@@ -187,9 +187,9 @@ impl Config {
             claims: claims(&layers)?,
             body_limit: size(&layers, "intake.body_limit")?,
             queue: QueueOptions {
-                round: size(&layers, "queue.round")?,
+                round_size: size(&layers, "queue.round")?,
                 poll_interval: layers.read("queue.poll_interval")?,
-                hold_limit: layers.read("submit.total_limit")?,
+                give_back_after: layers.read("submit.total_limit")?,
                 ..QueueOptions::default()
             },
             delay: layers.read("queue.delay")?,
