@@ -131,7 +131,7 @@ fn check_queue_returns_batches_in_order(claims: &ClaimStore, _: &ManualClock) {
     store.add(&[&all]).unwrap();
     claims.take(SERVICES).unwrap();
     let wake_up = WakeUp::new(|| ()).unwrap();
-    let options = QueueOptions { round: 5, ..QueueOptions::default() };
+    let options = QueueOptions { round_size: 5, ..QueueOptions::default() };
     let queue: BatchQueue<ServiceScopeId, ClaimStore> =
         BatchQueue::new(claims.clone(), wake_up.clone(), options);
 
