@@ -8,9 +8,9 @@ demo *arguments:
 test *arguments:
     scripts/test {{ arguments }}
 
-# Torture several instances over one database; arguments such as --seconds 120 --seed 7.
-torture *arguments:
-    scripts/torture {{ arguments }}
+# Inject faults into several instances over one database; arguments such as --seconds 120 --seed 7.
+chaos *arguments:
+    scripts/chaos {{ arguments }}
 
 # Report what the linter has to say about any target.
 lint:

@@ -1,1 +1,1 @@
-//! Tests of the rooms together: of the house they make, and of a batch's way through it.
+//! Tests across crates: the layers of the workspace, and the path of a batch through them.

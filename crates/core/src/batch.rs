@@ -2,7 +2,7 @@ use std::fmt;
 
 use crate::{HeaderId, LedgerStatus, Progress, ServiceId, Timestamp, monitor};
 
-/// A batch as it is handed in: checked, not yet stored.
+/// A batch that was checked and is not stored yet.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NewBatch {
     /// The service that orders it.
@@ -11,7 +11,7 @@ pub struct NewBatch {
     pub batch_id: HeaderId,
     /// The ids of its transactions, in order.
     pub transaction_ids: Vec<HeaderId>,
-    /// The bytes, to be kept and sent exactly as they are.
+    /// The bytes. They are stored and sent unchanged.
     pub serialized_batch: Vec<u8>,
 }
 
@@ -33,53 +33,53 @@ pub struct StoredBatch {
     pub service_id: ServiceId,
     /// Its id.
     pub batch_id: HeaderId,
-    /// When it was stored: increasing within the service, in the order of commits.
+    /// When it was stored. Strictly increasing within a service, in the order of commits.
     pub created_at: Timestamp,
-    /// How far it has come.
+    /// Its state and number of attempts.
     pub progress: Progress,
     /// When it was last handed to a submitter.
     pub submitted_at: Option<Timestamp>,
-    /// When the ledger was last asked for it.
+    /// When the ledger was last asked for its status.
     pub checked_at: Option<Timestamp>,
-    /// Not to be tried again before this.
+    /// When a delayed batch may be tried again.
     pub next_try_at: Option<Timestamp>,
-    /// What went wrong last.
+    /// The last error.
     pub last_error: Option<String>,
-    /// Where it waits for a person: since when, and why.
+    /// Set while the batch is held for an operator.
     pub held: Option<Hold>,
     /// When it became invalid or committed.
     pub ended_at: Option<Timestamp>,
 }
 
-/// A batch of which nothing proves what became of it: it waits for a person to decide, or for the
-/// ledger to say so after all.
+/// Why a batch is held: no evidence says what became of it, so it waits for an operator's decision
+/// or for a status of the ledger that ends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
-    /// Since when.
+    /// When the hold began.
     pub since: Timestamp,
-    /// Why, in words.
+    /// The reason, in words.
     pub reason: String,
 }
 
-/// Why a ledger refused a batch: one for each transaction it complained about, or one for the whole.
+/// Why a ledger refused a batch: one receipt for each refused transaction, or one for the batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
-    /// The transaction, where the ledger named one.
+    /// The transaction, if the ledger named one.
     pub transaction_id: Option<HeaderId>,
     /// The ledger's message.
     pub error_message: String,
-    /// The ledger's data, as bytes.
+    /// The ledger's error data.
     pub error_data: Vec<u8>,
 }
 
-/// One ledger's answer about one batch.
+/// The status that a ledger reported for one batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusReport {
     /// The batch's id, as the ledger wrote it.
     pub batch_id: String,
-    /// What the ledger says.
+    /// The status.
     pub status: LedgerStatus,
-    /// Why it is invalid, where it is.
+    /// Why the batch is invalid; empty unless it is.
     pub receipts: Vec<Receipt>,
 }
 

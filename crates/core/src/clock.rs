@@ -4,12 +4,12 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-/// A moment, in whole microseconds since 1970 (UTC): the finest that both databases keep.
+/// A point in time, in whole microseconds since 1970 (UTC): the precision of both databases.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The moment this many microseconds after 1970.
+    /// The time this many microseconds after 1970.
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
     }
@@ -19,13 +19,13 @@ impl Timestamp {
         self.0
     }
 
-    /// This moment and `duration` later; the last moment there is, where that is later than any.
+    /// This time plus `duration`, saturating at the last time that can be represented.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
     }
 
-    /// How long ago `earlier` was; zero, where it is not earlier.
+    /// The time elapsed since `earlier`; zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
@@ -40,13 +40,13 @@ impl From<SystemTime> for Timestamp {
     }
 }
 
-/// Where the time comes from, so that tests can say what time it is.
+/// A source of the current time, so that tests can set it.
 pub trait Clock: fmt::Debug + Send + Sync {
-    /// The time now.
+    /// The current time.
     fn now(&self) -> Timestamp;
 }
 
-/// The clock of the machine.
+/// The system clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -56,7 +56,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is told to move.
+/// A clock for tests: it moves only when it is set or advanced.
 ///
 /// ```
 /// use std::time::Duration;
@@ -71,7 +71,7 @@ impl Clock for SystemClock {
 pub struct ManualClock(Mutex<Timestamp>);
 
 impl ManualClock {
-    /// A clock that stands at `now`.
+    /// A clock that shows `now`.
     pub fn at(now: Timestamp) -> Self {
         Self(Mutex::new(now))
     }

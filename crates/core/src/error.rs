@@ -1,7 +1,6 @@
 use std::error::Error;
 
-/// Something failed that the caller can do nothing about but report: a thread that does not start,
-/// a lock that is poisoned.
+/// A failure that the caller can only report, such as a thread that cannot be started.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct InternalError {
@@ -10,12 +9,12 @@ pub struct InternalError {
 }
 
 impl InternalError {
-    /// An error of our own.
+    /// An error without a source.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), source: None }
     }
 
-    /// What we were doing when `source` came up.
+    /// An error that was caused by `source`; `message` says what was being done.
     pub fn from_source(
         message: impl Into<String>,
         source: impl Into<Box<dyn Error + Send + Sync>>,

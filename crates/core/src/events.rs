@@ -2,21 +2,21 @@ use futures_core::{future::BoxFuture, stream::BoxStream};
 
 use crate::monitor::BatchResult;
 
-/// Something that a ledger says by itself.
+/// An event that a ledger sends on its event stream.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LedgerEvent {
-    /// The transaction that was applied, where the ledger names it.
+    /// The transaction that was applied, if the ledger names it.
     pub transaction_id: Option<String>,
 }
 
-/// Events until the stream breaks: an error is its last item, and its end is a break too.
+/// A stream of events. It ends when the connection breaks; an error is always its last item.
 pub type LedgerEventStream = BoxStream<'static, BatchResult<LedgerEvent>>;
 
-/// Listens to what a ledger says by itself.
+/// Subscribes to the events of a ledger.
 ///
-/// Events only hurry the poller: any may be lost.
+/// Events are hints that make the poller ask sooner; any of them may be lost.
 pub trait LedgerEvents: Send + Sync {
-    /// Begins to listen to a service. The stream is live when this is answered.
+    /// Subscribes to a service. The stream is live when the future resolves.
     fn subscribe<'a>(
         &'a self,
         service_id: &'a str,

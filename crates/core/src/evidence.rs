@@ -2,35 +2,36 @@ use futures_core::future::BoxFuture;
 
 use crate::{AttemptId, BatchState, HeaderId, ServiceId, Timestamp, monitor::BatchResult};
 
-/// What is known about a batch after looking for proof.
+/// What is proved about a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Evidence {
-    /// It was applied.
+    /// The ledger has applied it.
     Committed,
-    /// The ledger has it, not yet applied.
+    /// The ledger has it and has not applied it yet.
     Present,
-    /// The ledger certainly does not have it, and will not find it later.
+    /// The ledger does not have it, and no earlier attempt can still reach the ledger.
     Absent,
-    /// The ledger has not applied it, and would apply it once however often it is sent: the same
-    /// transaction of one account, whose number is used once. To be sent again.
+    /// The ledger has not applied it and would apply it only once, however often it is sent: a
+    /// transaction whose nonce can be used once. It may be sent again.
     Repeatable,
-    /// Nothing can be proved either way.
+    /// Nothing is proved.
     Inconclusive,
 }
 
-/// Looks for proof of what became of a batch.
+/// Looks for evidence of what became of a batch.
 ///
-/// It stands beside [`BatchStatusReader`](crate::BatchStatusReader), whose `Unknown` proves nothing.
+/// It complements [`BatchStatusReader`](crate::BatchStatusReader): a status that a ledger does not
+/// report proves nothing.
 pub trait EvidenceReader: Send {
-    /// What became of the batch, as far as it can be proved. Absence is that of every attempt until
-    /// the present one, whoever made them.
+    /// What can be proved about the batch. [`Evidence::Absent`] is about every attempt up to the
+    /// present one, including those of other instances.
     fn find_evidence<'a>(
         &'a self,
-        doubt: &'a UnresolvedBatch,
+        batch: &'a UnresolvedBatch,
     ) -> BoxFuture<'a, BatchResult<Evidence>>;
 }
 
-/// A batch of which the ledger said nothing that ends it, as it stands.
+/// A batch whose reported status does not end it: evidence is looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnresolvedBatch {
     /// The service that orders it.
@@ -39,37 +40,37 @@ pub struct UnresolvedBatch {
     pub batch_id: HeaderId,
     /// The ids of its transactions, in order.
     pub transaction_ids: Vec<HeaderId>,
-    /// The attempt that is under way.
+    /// The present attempt.
     pub attempt_id: AttemptId,
-    /// Where it stands.
+    /// Its state.
     pub state: BatchState,
     /// When it was handed to a submitter.
     pub submitted_at: Timestamp,
-    /// When it came to where it stands.
+    /// When it entered its state.
     pub since: Timestamp,
-    /// It is held already: a person is to decide.
+    /// Whether it is held for an operator already.
     pub held: bool,
 }
 
-/// What a doubt comes to.
+/// How the search for evidence about a batch ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolution {
-    /// To go by this evidence.
+    /// Apply this evidence.
     Evidence(Evidence),
-    /// To hold the batch, for this reason, until a person decides or the ledger says what became of
-    /// it.
+    /// Hold the batch, for this reason, until an operator decides or the ledger reports a status
+    /// that ends it.
     Hold(String),
 }
 
-/// A store that knows what evidence is to be looked for, and keeps what was found.
+/// Reads the batches that evidence is looked for, and stores what was found.
 pub trait UnresolvedBatchStore: Send {
-    /// How these batches stand, of those that are still to be followed.
+    /// Those of these batches that are still unresolved.
     fn get_unresolved_batches(
         &self,
         service_id: &str,
         batch_ids: &[String],
     ) -> BatchResult<Vec<UnresolvedBatch>>;
 
-    /// Writes what doubts came to.
+    /// Stores the resolutions in one commit.
     fn resolve(&self, resolutions: &[(UnresolvedBatch, Resolution)]) -> BatchResult<()>;
 }

@@ -23,7 +23,7 @@ use crate::excerpt::Excerpt;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HeaderId([u8; HeaderId::BYTES]);
 
-/// Why a text or a row of bytes is not a [`HeaderId`].
+/// Why a text or a byte sequence is not a [`HeaderId`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum HeaderIdError {
     /// The text is too short or too long.
@@ -39,12 +39,12 @@ pub enum HeaderIdError {
     Character {
         /// The beginning of the text.
         value: Excerpt,
-        /// The first character that does not belong.
+        /// The first invalid character.
         character: char,
-        /// Its place, counted in characters from 0.
+        /// Its position, counted in characters from 0.
         position: usize,
     },
-    /// The binary form has not 64 bytes.
+    /// The binary form does not have 64 bytes.
     #[error("a binary id has {length} bytes; an id has 64")]
     ByteLength {
         /// How many bytes it has.
@@ -123,7 +123,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn text_and_bytes_are_two_forms_of_one_id(bytes in prop::array::uniform32(any::<[u8; 2]>())) {
+        fn text_and_binary_form_round_trip(bytes in prop::array::uniform32(any::<[u8; 2]>())) {
             let bytes: [u8; 64] = bytes.concat().try_into().unwrap();
             let id = HeaderId::from_bytes(bytes);
             prop_assert_eq!(id.to_string().parse(), Ok(id));
@@ -137,7 +137,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_near_an_id_is_that_id_or_an_error(text in "[0-9a-f]{124,128}[0-9a-fA-Fé]{0,4}") {
+        fn any_text_is_that_id_or_an_error(text in "[0-9a-f]{124,128}[0-9a-fA-Fé]{0,4}") {
             match text.parse::<HeaderId>() {
                 Ok(id) => prop_assert_eq!(id.to_string(), text),
                 Err(_) => {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_names_the_value_and_the_rule() {
+    fn error_names_the_value_and_the_rule() {
         let message = |text: &str| text.parse::<HeaderId>().unwrap_err().to_string();
         assert_eq!(
             message("abc"),
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_binary_id_has_64_bytes() {
+    fn binary_id_has_64_bytes() {
         let error = HeaderId::try_from(&[0; 63][..]).unwrap_err();
         assert_eq!(error, HeaderIdError::ByteLength { length: 63 });
     }

@@ -3,18 +3,20 @@
 //! Mocks that carry a scope work for any [`ScopeId`].
 #![expect(missing_docs, reason = "each mock and its methods are described by the trait it mocks")]
 
+use std::time::Duration;
+
 use futures_core::future::BoxFuture;
 use mockall::mock;
 
 use crate::{
     AddOutcome, BatchConflict, BatchDetails, BatchFilter, BatchId, BatchQueryStore, BatchResult,
-    BatchStatus, BatchStatusReader, BatchUpdater, ClaimKeeper, Clock, Evidence, EvidenceReader,
-    GroupObserver, HeaderId, IntakeStore, InternalError, LedgerEventStream, LedgerEvents, NewBatch,
-    PageCursor, PendingBatchStore, PollPace, Resolution, RoundStore, RunnableSubmitter,
-    RunningSubmitter, ScopeId, ServiceId, ShutdownHandle, StatusReport, StatusUrlResolver,
-    StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome, SubmissionSender,
-    SubmitterObserver, TakenBatch, Takeover, Timestamp, UnresolvedBatch, UnresolvedBatchStore,
-    UrlResolver,
+    BatchStatus, BatchStatusReader, BatchUpdater, ClaimKeeper, Clock, EventSubscriptions, Evidence,
+    EvidenceReader, GroupObserver, HeaderId, IntakeStore, InternalError, LedgerEventStream,
+    LedgerEvents, NewBatch, PageCursor, PendingBatchStore, PollPace, PollTriggers, Resolution,
+    RoundStore, RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId, ShutdownHandle,
+    StatusReport, StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome,
+    SubmissionSender, SubmitterObserver, TakenBatch, Takeover, Timestamp, UnresolvedBatch,
+    UnresolvedBatchStore, UrlResolver, WakeUps,
 };
 
 mock! {
@@ -62,8 +64,8 @@ mock! {
     }
 }
 
-// `mockall` has no expectations for methods whose answer borrows from their arguments: those of them
-// expect the same call with an answer of its own, and lend it to the trait.
+// `mockall` cannot set expectations on methods whose result borrows from their arguments. These mocks
+// have a method of the same name with a `'static` result, and the trait's method calls it.
 mock! {
     pub BatchStatusReader {
         pub fn get_batch_statuses(
@@ -93,16 +95,16 @@ impl BatchStatusReader for MockBatchStatusReader {
 
 mock! {
     pub EvidenceReader {
-        pub fn find_evidence(&self, doubt: &UnresolvedBatch) -> BoxFuture<'static, BatchResult<Evidence>>;
+        pub fn find_evidence(&self, batch: &UnresolvedBatch) -> BoxFuture<'static, BatchResult<Evidence>>;
     }
 }
 
 impl EvidenceReader for MockEvidenceReader {
     fn find_evidence<'a>(
         &'a self,
-        doubt: &'a UnresolvedBatch,
+        batch: &'a UnresolvedBatch,
     ) -> BoxFuture<'a, BatchResult<Evidence>> {
-        Self::find_evidence(self, doubt)
+        Self::find_evidence(self, batch)
     }
 }
 
@@ -189,6 +191,29 @@ mock! {
 }
 
 mock! {
+    pub WakeUps {}
+    impl WakeUps for WakeUps {
+        fn wake(&self, service_id: &ServiceId);
+        fn wake_after(&self, service_id: &ServiceId, delay: Duration);
+    }
+}
+
+mock! {
+    pub PollTriggers {}
+    impl PollTriggers for PollTriggers {
+        fn trigger(&self, service_id: &ServiceId);
+        fn submitted(&self, service_id: &ServiceId);
+    }
+}
+
+mock! {
+    pub EventSubscriptions {}
+    impl EventSubscriptions for EventSubscriptions {
+        fn follow(&self, service_id: &ServiceId);
+    }
+}
+
+mock! {
     #[derive(Debug)]
     pub UrlResolver<S: ScopeId> {}
     impl<S: ScopeId> UrlResolver for UrlResolver<S> {
@@ -265,7 +290,7 @@ mod tests {
     use crate::{GlobalScopeId, LedgerStatus};
 
     #[test]
-    fn a_reader_answers_what_it_is_told_to() {
+    fn mocked_reader_returns_the_expected_answer() {
         let report = StatusReport {
             batch_id: "b".to_owned(),
             status: LedgerStatus::Valid,
@@ -286,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_submitter_runs_and_stops_and_runs() {
+    fn mocked_submitter_runs_and_stops() {
         let mut runnable = MockRunnableSubmitter::<GlobalScopeId>::new();
         runnable.expect_run().return_once(|| {
             let mut running = MockRunningSubmitter::new();

@@ -5,34 +5,34 @@ use thiserror::Error;
 
 use crate::Timestamp;
 
-/// The result of following batches.
+/// A result of storing, reading or polling batches.
 pub type BatchResult<T> = Result<T, BatchError>;
 
-/// Why batches could not be followed.
+/// Why batches could not be stored, read or polled.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BatchError {
-    /// Something within failed; trying again may help.
+    /// An internal failure; trying again may help.
     #[error("{0}")]
     InternalError(String),
-    /// The ledger or the store cannot be reached now.
+    /// The ledger or the store cannot be reached now; try again later.
     #[error("not available now: {0}")]
     Unavailable(String),
-    /// The answer is not one that the question can have.
+    /// The ledger sent a response that does not fit the request.
     #[error("the answer cannot be used: {0}")]
     InvalidAnswer(String),
 }
 
-/// The minimum that a monitor must know of a batch's status.
+/// The minimum that the poller needs to know of a batch's status.
 pub trait BatchStatus: Debug + Clone {
     /// The batch's id.
     fn get_id(&self) -> &str;
 
-    /// Whether the ledger did not say anything of the batch.
+    /// Whether the ledger did not report a status.
     fn is_unknown(&self) -> bool;
 }
 
-/// The minimum that a monitor must know to ask for a batch.
+/// The minimum that the poller needs to ask for a batch.
 pub trait BatchId: Debug + Clone + Sync + Send {
     /// The batch's id.
     fn get_id(&self) -> &str;
@@ -41,17 +41,17 @@ pub trait BatchId: Debug + Clone + Sync + Send {
     fn get_service_id(&self) -> &str;
 }
 
-/// A store that knows which batches are to be asked for.
+/// A store of batches whose statuses are polled.
 ///
-/// Only the first method is needed; a store that implements the others too spares the ledger.
+/// Only the first method is required. A store that implements the others reads less.
 pub trait PendingBatchStore: Send {
-    /// How it names them.
+    /// The ids of its batches.
     type Id: BatchId;
 
-    /// Up to `limit` batches: the least recently checked first, then in order of submission.
+    /// Up to `limit` pending batches: the least recently checked first, then in order of submission.
     fn get_pending_batch_ids(&self, limit: usize) -> BatchResult<Vec<Self::Id>>;
 
-    /// Of these, up to `limit` that are due at this time and pace.
+    /// Up to `limit` pending batches that are due at this time and pace.
     fn get_due_batch_ids(
         &self,
         _now: Timestamp,
@@ -61,7 +61,7 @@ pub trait PendingBatchStore: Send {
         self.get_pending_batch_ids(limit)
     }
 
-    /// Of these, up to `limit` of these services, due or not.
+    /// Up to `limit` pending batches of these services, due or not.
     fn get_pending_batch_ids_of(
         &self,
         service_ids: &[String],
@@ -73,16 +73,17 @@ pub trait PendingBatchStore: Send {
         Ok(batches)
     }
 
-    /// Notes that the ledger was asked for these and said nothing new, so that others have their
-    /// turn before they are asked for again.
+    /// Records that the ledger was asked for these batches and reported nothing new, so that other
+    /// batches come first the next time.
     fn mark_checked(&self, _batches: &[Self::Id]) -> BatchResult<()> {
         Ok(())
     }
 }
 
-/// How often a batch is asked for: at the interval at first, and less often the longer it takes.
+/// How often the status of a batch is polled: at the interval at first, and less often the longer it
+/// takes.
 ///
-/// A batch that is stuck costs little, and is never forgotten.
+/// A batch that is stuck costs little and is never forgotten.
 ///
 /// ```
 /// use std::time::Duration;
@@ -96,17 +97,17 @@ pub trait PendingBatchStore: Send {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PollPace {
-    /// The shortest time between two questions about a batch.
+    /// The shortest time between two polls of a batch.
     pub interval: Duration,
-    /// The longest.
+    /// The longest time between two polls of a batch.
     pub longest: Duration,
 }
 
 impl PollPace {
-    /// A batch waits for the next question this part of the time that it has taken until the last.
+    /// The next poll comes after this fraction of the time from submission to the last poll.
     pub const PART: u32 = 4;
 
-    /// When to ask for a batch that was handed to a submitter, and last asked for, at these times.
+    /// When to poll a batch that was submitted and last polled at these times.
     pub fn next_check(&self, submitted_at: Timestamp, checked_at: Option<Timestamp>) -> Timestamp {
         let last = checked_at.unwrap_or(submitted_at);
         let part = last.since(submitted_at) / Self::PART;
@@ -114,9 +115,9 @@ impl PollPace {
     }
 }
 
-/// Asks a ledger for the statuses of batches.
+/// Reads the statuses of batches from a ledger.
 pub trait BatchStatusReader: Send {
-    /// What it answers.
+    /// The status type.
     type Status: BatchStatus;
 
     /// The statuses of these batches of one service.
@@ -126,26 +127,26 @@ pub trait BatchStatusReader: Send {
         batch_ids: &'a [String],
     ) -> BoxFuture<'a, BatchResult<Vec<Self::Status>>>;
 
-    /// How many questions may be under way at once.
+    /// How many requests may be in flight at once.
     fn available_connections(&self) -> usize;
 }
 
-/// Writes what a ledger answered.
+/// Stores the statuses that a ledger reported.
 pub trait BatchUpdater: Send {
-    /// What it writes.
+    /// The status type.
     type Status: BatchStatus;
 
-    /// Writes the statuses of batches of one service.
+    /// Stores the statuses of batches of one service.
     fn update_batch_statuses(&self, service_id: &str, batches: &[Self::Status]) -> BatchResult<()>;
 
-    /// Writes the statuses of batches of several services; where that can be one commit, it is.
+    /// Stores the statuses of batches of several services, in one commit if the store can.
     fn update_groups(&self, groups: &[(String, Vec<Self::Status>)]) -> BatchResult<()> {
         groups.iter().try_for_each(|(id, batches)| self.update_batch_statuses(id, batches))
     }
 }
 
-/// Says whom to ask for a batch's status.
+/// Resolves the nodes that are asked for a batch's status.
 pub trait StatusUrlResolver: fmt::Debug + Sync + Send {
-    /// Addresses, the best first: the node that took the batch, then others that may know of it.
+    /// Their URLs, the best first: the node that accepted the batch, then others that may know it.
     fn status_urls(&self, service_id: &str, batch_id: &str) -> Vec<String>;
 }

@@ -4,20 +4,20 @@ use futures_core::future::BoxFuture;
 
 use crate::{AttemptId, ScopeId, Submission, monitor::BatchResult};
 
-/// How a batch's sending ended, as an adapter reads its ledger's answer.
+/// How sending a batch once ended, as an adapter reads its ledger's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
-    /// The ledger took it.
+    /// The ledger accepted the batch.
     Accepted,
-    /// The ledger said that it has no room now.
+    /// The ledger is busy and did not accept it.
     Busy,
-    /// It certainly never reached the ledger.
+    /// It certainly did not reach the ledger.
     NotSent,
-    /// A gate is closed, such as the one for the gas price: nothing was sent, and there is no fault.
+    /// A gate is closed, such as the one for the gas price. Nothing was sent; this is not a failure.
     Parked,
-    /// The ledger refused the batch itself, for good.
+    /// The ledger refused the batch for good.
     Rejected,
-    /// The ledger refused the caller or the address, whatever the batch: a matter of configuration.
+    /// The ledger refused the caller or the address, whatever the batch: check the configuration.
     Refused,
     /// It may have been accepted: the answer was lost, or none came in time.
     Ambiguous,
@@ -37,29 +37,30 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// What came of sending a batch once.
+/// The result of sending a batch once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubmissionAnswer {
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
-    /// The HTTP status, where there was an answer.
+    /// The HTTP status, if there was a response.
     pub status: Option<u16>,
     /// The ledger's message, or the error.
     pub message: Option<String>,
-    /// How long the ledger asked to be left alone; where the batch is parked, when to look again.
+    /// How long to wait before the next attempt: what the ledger asked for, or when a gate is checked
+    /// again.
     pub retry_after: Option<Duration>,
 }
 
-/// Sends a batch to a ledger, once: an adapter's part of a submission.
+/// Sends a batch to a ledger once: an adapter's part of a submission.
 ///
-/// It reads the ledger's answer as an [`Outcome`]. It never sends twice, and its time limit, shorter
-/// than the submitter's, is part of it: when it has sent and does not know, it says
-/// [`Outcome::Ambiguous`]. It must not block the thread that it is polled on.
+/// It reads the ledger's response as an [`Outcome`] and never sends twice. It has a timeout of its
+/// own, shorter than the submitter's; if the batch may have arrived by then, the outcome is
+/// [`Outcome::Ambiguous`]. It must not block the thread that polls it.
 pub trait SubmissionSender: Send + Sync {
     /// The scope of the batches.
     type Id: ScopeId;
 
-    /// Sends the batch to the ledger at this address.
+    /// Sends the batch to the ledger at this URL.
     fn send<'a>(
         &'a self,
         url: &'a str,
@@ -67,29 +68,29 @@ pub trait SubmissionSender: Send + Sync {
     ) -> BoxFuture<'a, SubmissionAnswer>;
 }
 
-/// What came of a whole submission: of its last sending, after all that were made.
+/// The result of a whole submission: of the last time the batch was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubmissionOutcome<S: ScopeId> {
     /// The batch.
     pub batch_header: String,
     /// What it applies to.
     pub scope_id: S,
-    /// The submission's attempt id, where it had one.
+    /// The submission's attempt id, if it has one.
     pub attempt_id: Option<AttemptId>,
     /// How often it was sent.
     pub attempts: u16,
-    /// What came of the last one.
+    /// The result of the last time.
     pub answer: SubmissionAnswer,
 }
 
 /// Receives the outcomes of submissions in groups, so that a group can be one commit.
 ///
-/// It stands beside [`SubmitterObserver`](crate::SubmitterObserver), which is told one at a time
-/// and cannot say that it failed.
+/// It complements [`SubmitterObserver`](crate::SubmitterObserver), which receives one at a time and
+/// cannot report a failure.
 pub trait GroupObserver: Send + Sync {
     /// The scope of the submissions.
     type Id: ScopeId;
 
-    /// Takes note of a group. On an error the whole group is given again.
+    /// Handles a group. After an error the whole group is delivered again.
     fn notify_group(&self, outcomes: &[SubmissionOutcome<Self::Id>]) -> BatchResult<()>;
 }

@@ -2,23 +2,23 @@ use std::fmt;
 
 use crate::{AttemptId, HeaderId, ServiceId, monitor::BatchResult};
 
-/// A batch that was marked as being with a submitter, and is to be handed to one.
+/// A batch that a store has marked as being with a submitter.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TakenBatch {
     /// The service that orders it.
     pub service_id: ServiceId,
     /// Its id.
     pub batch_id: HeaderId,
-    /// Which attempt this is, counted from 1.
+    /// The number of the attempt, counted from 1.
     pub attempt: u32,
-    /// The service's epoch when it was taken.
+    /// The claim's epoch when it was taken.
     pub epoch: u64,
-    /// The bytes, exactly as they were handed in.
+    /// The bytes, unchanged.
     pub serialized_batch: Vec<u8>,
 }
 
 impl TakenBatch {
-    /// What goes with the submission.
+    /// The id of the attempt.
     pub fn attempt_id(&self) -> AttemptId {
         AttemptId { attempt: self.attempt, epoch: self.epoch }
     }
@@ -36,20 +36,21 @@ impl fmt::Debug for TakenBatch {
     }
 }
 
-/// A store that hands out batches a round at a time.
+/// A store from which batches are taken in rounds.
 pub trait RoundStore: Send {
-    /// Up to `limit` services that have a batch to be tried now, in the order of their names, from
-    /// the one after `after`.
+    /// Up to `limit` services that have a batch to submit now, ordered by name, starting after
+    /// `after`.
     fn ready_services(
         &self,
         after: Option<&ServiceId>,
         limit: usize,
     ) -> BatchResult<Vec<ServiceId>>;
 
-    /// Takes the next batch of each of these services that has one to be tried now, and marks it
-    /// durably before it is answered. A service gives at most one.
+    /// Takes the next batch of each of these services that has one to submit now. The batches are
+    /// durably marked as being with a submitter before they are returned, at most one of each
+    /// service.
     fn take_round(&self, services: &[ServiceId]) -> BatchResult<Vec<TakenBatch>>;
 
-    /// Takes batches back that were certainly not sent, to be taken again at any time.
+    /// Returns batches that were certainly not sent, so that they can be taken again at once.
     fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()>;
 }

@@ -4,25 +4,24 @@ use thiserror::Error;
 
 use crate::{Excerpt, ServiceId, ServiceIdError};
 
-/// What a batch applies to, as one kind of ledger sees it.
+/// A service id as one kind of ledger reads it.
 ///
-/// Stores and queues order by the [`ServiceId`]; an adapter needs to know what the text means.
-/// A `ScopeId` is the service id read by the rules of one kind of ledger.
+/// Stores and queues order batches by [`ServiceId`]; an adapter needs to know what the text means.
 pub trait ScopeId: Clone + fmt::Debug + fmt::Display + Eq + Hash + Send + Sync + 'static {
-    /// Reads a service id by the rules of this kind of ledger.
+    /// Parses a service id by the rules of this kind of ledger.
     fn from_service_id(service_id: &ServiceId) -> Result<Self, ScopeIdError>;
 
     /// The service that orders batches of this scope.
     fn service_id(&self) -> &ServiceId;
 }
 
-/// Why a service id is no scope of the ledger at hand.
+/// Why a service id is not a scope of this kind of ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ScopeIdError {
-    /// The text is no service id at all.
+    /// The text is not a service id.
     #[error(transparent)]
     ServiceId(#[from] ServiceIdError),
-    /// A ledger without services was given a named one.
+    /// A ledger without services was given the id of one.
     #[error("the service id {value} names a service; this ledger has only {GLOBAL:?}")]
     NotGlobal {
         /// The beginning of the text.
@@ -31,7 +30,7 @@ pub enum ScopeIdError {
     /// The text is not `circuit::service`.
     #[error(
         "the service id {value} is not circuit::service, \
-         both of letters, digits, '-' and '_' of ASCII"
+         both of ASCII letters, digits, '-' and '_'"
     )]
     NotCircuitAndService {
         /// The beginning of the text.
@@ -83,9 +82,9 @@ impl fmt::Display for GlobalScopeId {
 
 /// A service of a Splinter circuit, written `circuit::service`.
 ///
-/// Both halves become segments of a URL, so they hold nothing that would need escaping there.
-/// Splinter's present rule (five characters, a dash and five more; four characters) is stricter;
-/// circuits made by its older versions are not, and they are served too.
+/// Both parts become segments of a URL, so they contain nothing that needs escaping there.
+/// Splinter's present rule (five characters, a dash and five more; four characters) is stricter, but
+/// circuits of its older versions do not follow it.
 ///
 /// ```
 /// use grid_batch_core::ServiceScopeId;

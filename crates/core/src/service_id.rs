@@ -4,11 +4,11 @@ use thiserror::Error;
 
 use crate::excerpt::Excerpt;
 
-/// The name of one service: whatever is applied in order, and by one instance at a time.
+/// The name of a service: what batches are ordered by, and what one instance at a time works on.
 ///
-/// It is any printable text without spaces, up to 128 bytes, so that it can name a Scabbard
-/// service, a whole ledger, or an account of an EVM chain. [`ScopeId`](crate::ScopeId) says what
-/// the text means to an adapter. Cheap to clone.
+/// Any printable text without spaces, up to 128 bytes, so that it can name a Scabbard service, a
+/// whole ledger, or an account of an EVM chain. [`ScopeId`](crate::ScopeId) is what the text means
+/// to an adapter. Cheap to clone.
 ///
 /// ```
 /// use grid_batch_core::ServiceId;
@@ -60,8 +60,8 @@ impl ServiceId {
     }
 }
 
-/// Beside spaces and control characters those that only direct others: two ids that look the same
-/// must be the same, and none may turn a line of a log around.
+/// Besides spaces and control characters, these include invisible characters: two ids that look the
+/// same must be the same, and none may reverse a line of a log.
 fn is_unprintable(character: char) -> bool {
     character.is_whitespace()
         || character.is_control()
@@ -109,7 +109,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_a_service_or_an_error(text in any::<String>()) {
+        fn any_text_is_a_service_id_or_an_error(text in any::<String>()) {
             match text.parse::<ServiceId>() {
                 Ok(service) => prop_assert_eq!(service.as_str(), text),
                 Err(error) => prop_assert!(!error.to_string().is_empty()),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_database_or_a_log_line_would_trip_over_is_refused() {
+    fn spaces_and_invisible_characters_are_refused() {
         for text in ["a\0b", "a\nb", "a b", "a\u{2028}b", "a\u{200b}b", "a\u{202e}b"] {
             let error = text.parse::<ServiceId>().unwrap_err();
             assert!(matches!(error, ServiceIdError::Character { .. }), "{text:?}: {error}");

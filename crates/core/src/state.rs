@@ -7,12 +7,12 @@ use crate::{
     transition::{Event, Progress, transition},
 };
 
-/// What is known of a batch at its ledger.
+/// The status of a batch at its ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DltStatus {
-    /// Tried, and certainly not accepted: to be tried again later.
+    /// Tried and certainly not accepted; it is tried again later.
     Delayed,
-    /// The ledger does not say that it has the batch.
+    /// It is not known whether the ledger has the batch.
     Unknown,
     /// Accepted.
     Pending,
@@ -24,9 +24,9 @@ pub enum DltStatus {
     Committed,
 }
 
-/// A text that names no [`DltStatus`].
+/// A text that is not a [`DltStatus`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{value} is no status; the statuses are {}", DltStatus::ALL.map(DltStatus::as_str).join(", "))]
+#[error("{value} is not a status; the statuses are {}", DltStatus::ALL.map(DltStatus::as_str).join(", "))]
 pub struct DltStatusError {
     /// The beginning of the text.
     pub value: Excerpt,
@@ -37,7 +37,7 @@ impl DltStatus {
     pub const ALL: [Self; 6] =
         [Self::Delayed, Self::Unknown, Self::Pending, Self::Valid, Self::Invalid, Self::Committed];
 
-    /// The status as it is written in databases, answers and documents.
+    /// The status as databases and responses write it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Delayed => "DELAYED",
@@ -67,19 +67,18 @@ impl FromStr for DltStatus {
     }
 }
 
-/// Where a batch stands: the pairs of `submitted` and [`DltStatus`] that can be, and no other.
+/// The state of a batch: the valid pairs of `submitted` and [`DltStatus`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BatchState {
-    /// Stored, never tried.
+    /// Stored and never tried.
     New,
-    /// With a submitter: it may be on its way.
+    /// With a submitter, which may have sent it.
     Submitting,
-    /// Tried, and certainly not accepted: to be tried again when its delay is over.
+    /// Tried and certainly not accepted; it is tried again when its delay is over.
     Delayed,
-    /// It may have been accepted, and nobody knows yet.
+    /// It may have been accepted.
     InDoubt,
-    /// The ledger certainly does not have it, although it was tried; or it can be sent again without
-    /// harm.
+    /// Tried, and the ledger certainly does not have it; or sending it again is harmless.
     Absent,
     /// Accepted by the ledger.
     Pending,
@@ -91,7 +90,7 @@ pub enum BatchState {
     Committed,
 }
 
-/// A pair of `submitted` and [`DltStatus`] that no batch can have.
+/// A pair of `submitted` and [`DltStatus`] that is not a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("no batch is {} with the status {status}", if *submitted { "submitted" } else { "not submitted" })]
 pub struct BatchStateError {
@@ -115,7 +114,7 @@ impl BatchState {
         Self::Committed,
     ];
 
-    /// The state that the pair stands for.
+    /// The state with this pair.
     ///
     /// ```
     /// use grid_batch_core::{BatchState, DltStatus};
@@ -138,12 +137,12 @@ impl BatchState {
         }
     }
 
-    /// Whether the batch is, or may be, with a submitter or at the ledger.
+    /// Whether the batch is or may be with a submitter or at the ledger.
     pub const fn submitted(self) -> bool {
         !matches!(self, Self::New | Self::Delayed | Self::Absent)
     }
 
-    /// What is known of the batch at its ledger.
+    /// The status of the batch at its ledger.
     pub const fn dlt_status(self) -> Option<DltStatus> {
         match self {
             Self::New | Self::Submitting => None,
@@ -156,17 +155,17 @@ impl BatchState {
         }
     }
 
-    /// Whether nothing will change the state any more.
+    /// Whether the state is final.
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Invalid | Self::Committed)
     }
 
-    /// Whether the queuer may hand the batch to a submitter (a delayed one: when its delay is over).
+    /// Whether the queuer may hand the batch to a submitter (a delayed one when its delay is over).
     pub fn awaits_queuer(self) -> bool {
         transition(Progress::at(self), Event::Taken).is_ok()
     }
 
-    /// Whether the poller asks the ledger for the batch.
+    /// Whether the poller asks the ledger for the status of the batch.
     pub const fn awaits_poller(self) -> bool {
         matches!(self, Self::InDoubt | Self::Pending | Self::Valid)
     }
@@ -193,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_state_is_one_pair_and_the_other_pairs_are_errors() {
+    fn each_state_has_one_pair() {
         let mut states = Vec::new();
         for submitted in [false, true] {
             for status in DltStatus::ALL.map(Some).into_iter().chain([None]) {
@@ -213,20 +212,21 @@ mod tests {
     }
 
     #[test]
-    fn only_a_submitter_or_the_end_keeps_queuer_and_poller_away() {
-        let with_nobody = |state: &BatchState| !state.awaits_queuer() && !state.awaits_poller();
-        let nobody: Vec<_> = BatchState::ALL.into_iter().filter(with_nobody).collect();
-        assert_eq!(nobody, [BatchState::Submitting, BatchState::Invalid, BatchState::Committed]);
+    fn submitting_and_terminal_batches_wait_for_neither() {
+        let waits_for_neither =
+            |state: &BatchState| !state.awaits_queuer() && !state.awaits_poller();
+        let neither: Vec<_> = BatchState::ALL.into_iter().filter(waits_for_neither).collect();
+        assert_eq!(neither, [BatchState::Submitting, BatchState::Invalid, BatchState::Committed]);
     }
 
     #[test]
-    fn statuses_are_read_as_they_are_written() {
+    fn statuses_parse_as_they_are_written() {
         for status in DltStatus::ALL {
             assert_eq!(status.to_string().parse(), Ok(status));
         }
         let error = "committed".parse::<DltStatus>().unwrap_err().to_string();
         assert!(
-            error.starts_with("\"committed\" is no status; the statuses are DELAYED, "),
+            error.starts_with("\"committed\" is not a status; the statuses are DELAYED, "),
             "{error}"
         );
     }

@@ -2,17 +2,19 @@ use std::fmt;
 
 use crate::{Excerpt, ScopeId};
 
-/// Which hand-over of a batch to a submitter this is: it goes with the submission, comes back with
-/// its outcome, and tells the store a late outcome from one about the present attempt.
+/// Identifies one attempt to submit a batch.
+///
+/// It travels with the submission and returns with its outcome, so that the store can tell a late
+/// outcome from one of the present attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AttemptId {
-    /// Which attempt, counted from 1.
+    /// The number of the attempt, counted from 1.
     pub attempt: u32,
-    /// The service's epoch when the batch was taken.
+    /// The claim's epoch when the batch was taken.
     pub epoch: u64,
 }
 
-/// A batch on its way to a ledger: what a queue hands to the submitter.
+/// A batch on its way to a ledger: the item of a queue.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Submission<S: ScopeId> {
     batch_header: String,
@@ -22,18 +24,18 @@ pub struct Submission<S: ScopeId> {
 }
 
 impl<S: ScopeId> Submission<S> {
-    /// The batch with this header signature and these bytes, for this scope.
+    /// The batch with this header signature, scope and bytes.
     pub fn new(batch_header: String, scope_id: S, serialized_batch: Vec<u8>) -> Self {
         Self { batch_header, scope_id, serialized_batch, attempt_id: None }
     }
 
-    /// The same, with the attempt id of the store that it is from.
+    /// Sets the attempt id that the store gave it.
     #[must_use]
     pub fn with_attempt_id(self, attempt_id: AttemptId) -> Self {
         Self { attempt_id: Some(attempt_id), ..self }
     }
 
-    /// The attempt id of the store that it is from, where it is from one.
+    /// The attempt id, if it comes from a store that gives one.
     pub fn attempt_id(&self) -> Option<AttemptId> {
         self.attempt_id
     }
@@ -43,17 +45,17 @@ impl<S: ScopeId> Submission<S> {
         &self.batch_header
     }
 
-    /// What the batch applies to.
+    /// The scope of the batch.
     pub fn scope_id(&self) -> &S {
         &self.scope_id
     }
 
-    /// The bytes, exactly as they were handed in.
+    /// The bytes, unchanged.
     pub fn serialized_batch(&self) -> &[u8] {
         &self.serialized_batch
     }
 
-    /// The parts: batch header, scope and bytes.
+    /// Batch header, scope and bytes.
     pub fn into_parts(self) -> (String, S, Vec<u8>) {
         (self.batch_header, self.scope_id, self.serialized_batch)
     }
@@ -97,7 +99,7 @@ impl<S: ScopeId> SubmissionResponse<S> {
         &self.batch_header
     }
 
-    /// What the batch applies to.
+    /// The scope of the batch.
     pub fn scope_id(&self) -> &S {
         &self.scope_id
     }

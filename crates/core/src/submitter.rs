@@ -2,24 +2,24 @@ use std::fmt;
 
 use crate::{InternalError, ScopeId};
 
-/// Says where a batch is to be sent; asked at each attempt.
+/// Resolves where a batch is sent. It is called for each attempt.
 pub trait UrlResolver: fmt::Debug + Sync + Send {
     /// The scope of the batches.
     type Id: ScopeId;
 
-    /// The address for batches of this scope.
+    /// The URL for batches of this scope.
     fn url(&self, scope_id: &Self::Id) -> String;
 }
 
-/// Is told what becomes of submissions, one at a time.
+/// Observes submissions one at a time.
 ///
 /// See [`GroupObserver`](crate::GroupObserver) for groups.
 pub trait SubmitterObserver: Sync + Send {
     /// The scope of the submissions.
     type Id: ScopeId;
 
-    /// Takes note of an update. Without a status, the submission has begun, or `message` is the
-    /// error that ended it.
+    /// Handles an update. Without a status, the submission has started, or it failed with the error
+    /// in `message`.
     fn notify(
         &self,
         batch_header: String,
@@ -29,29 +29,29 @@ pub trait SubmitterObserver: Sync + Send {
     );
 }
 
-/// A submitter that is configured and not running.
+/// A configured submitter that is not running.
 pub trait RunnableSubmitter<S: ScopeId> {
-    /// What it becomes.
+    /// The running submitter.
     type RunningSubmitter: RunningSubmitter<S>;
 
     /// Starts it.
     fn run(self) -> Result<Self::RunningSubmitter, InternalError>;
 }
 
-/// A submitter at work: the handle to stop it by.
+/// A handle of a running submitter.
 pub trait RunningSubmitter<S: ScopeId>: ShutdownHandle {
-    /// What it becomes.
+    /// The submitter after it was stopped.
     type RunnableSubmitter: RunnableSubmitter<S>;
 
-    /// Stops it, when what is under way has finished, and gives back what can be started again.
+    /// Stops it after the work in flight has finished, and returns what can be started again.
     fn stop(self) -> Result<Self::RunnableSubmitter, InternalError>;
 }
 
-/// Ends something that runs, in two steps, so that several can wind down at the same time.
+/// Shuts a component down in two steps, so that several can shut down at the same time.
 pub trait ShutdownHandle {
-    /// Tells it to begin to end.
+    /// Requests the shutdown.
     fn signal_shutdown(&mut self) -> Result<(), InternalError>;
 
-    /// Waits until it has ended.
+    /// Waits until it has shut down.
     fn wait_for_shutdown(self) -> Result<(), InternalError>;
 }

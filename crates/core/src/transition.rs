@@ -2,16 +2,16 @@ use thiserror::Error;
 
 use crate::{evidence::Evidence, outcome::Outcome, state::BatchState};
 
-/// How far a batch has come: its state, and how often it was handed to a submitter.
+/// The state of a batch and its number of attempts.
 ///
 /// The number of attempts tells a late answer about an earlier attempt from one about the present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Progress {
-    /// Where the batch stands.
+    /// The state.
     pub state: BatchState,
-    /// How often the queuer handed it to a submitter.
+    /// How often the batch was handed to a submitter.
     pub attempts: u32,
-    /// It is with a submitter, and proved to be committed: whatever the submitter says ends it.
+    /// The batch is with a submitter and proved to be committed: it ends with any outcome.
     pub commit_proven: bool,
 }
 
@@ -25,47 +25,47 @@ impl Progress {
     }
 }
 
-/// What can happen to a batch.
+/// An event of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// The queuer hands it to a submitter.
+    /// It was handed to a submitter.
     Taken,
-    /// The submitter is done with one attempt.
+    /// The submitter has finished one attempt.
     Outcome {
-        /// Which attempt, counted from 1.
+        /// The number of the attempt, counted from 1.
         attempt: u32,
         /// How it ended.
         outcome: Outcome,
     },
-    /// A new owner finds it with a submitter that is gone.
+    /// The instance that was submitting it is gone.
     OwnerLost {
-        /// The attempt that nobody will report on.
+        /// The attempt whose outcome will never be reported.
         attempt: u32,
     },
-    /// The ledger was asked for its status, and answered.
+    /// The ledger reported its status.
     Status {
-        /// The attempt it is about, counted from 1; `None`: whichever is the present one.
+        /// The attempt it is about, counted from 1; `None` is the present one.
         attempt: Option<u32>,
-        /// The answer.
+        /// The status.
         status: LedgerStatus,
     },
-    /// Evidence was looked for.
+    /// Evidence was found.
     Evidence {
         /// The attempt it is about, counted from 1.
         attempt: u32,
-        /// What was found.
+        /// The evidence.
         evidence: Evidence,
     },
 }
 
 impl Event {
-    /// The ledger's answer about the present attempt, whichever that is.
+    /// A status of the present attempt.
     pub const fn status(status: LedgerStatus) -> Self {
         Self::Status { attempt: None, status }
     }
 
-    /// Whether it proves that the batch was applied: then it counts whoever brings it, about
-    /// whichever attempt, and in whatever epoch.
+    /// Whether it evidence that the batch was applied. Such an event counts for any attempt and in any
+    /// epoch.
     pub const fn is_proof_of_commit(self) -> bool {
         matches!(
             self,
@@ -75,10 +75,10 @@ impl Event {
     }
 }
 
-/// What a ledger answers when it is asked for a batch's status.
+/// The status that a ledger reports for a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LedgerStatus {
-    /// The ledger did not report a status for the batch: this proves nothing.
+    /// The ledger did not report a status for the batch: this evidence nothing.
     NotReported,
     /// Accepted.
     Pending,
@@ -90,16 +90,16 @@ pub enum LedgerStatus {
     Committed,
 }
 
-/// Why an event changes nothing.
+/// Why an event is not possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum TransitionError {
-    /// The batch has ended: nothing that is said later counts.
+    /// The batch has ended; later events are ignored.
     #[error("the batch is {state} for good")]
     Ended {
-        /// How it ended.
+        /// Its final state.
         state: BatchState,
     },
-    /// The event is about an attempt that is not the present one.
+    /// The event is about another attempt than the present one.
     #[error("the event is about attempt {given}; the batch is at attempt {present}")]
     OtherAttempt {
         /// The attempt the event is about.
@@ -107,23 +107,22 @@ pub enum TransitionError {
         /// The attempt the batch is at.
         present: u32,
     },
-    /// The event cannot happen to a batch in this state.
+    /// The event is not possible in this state.
     #[error("{event:?} cannot happen to a batch that is {state}")]
-    NotDrawn {
-        /// Where the batch stands.
+    NotPossible {
+        /// The state of the batch.
         state: BatchState,
-        /// What was said to have happened.
+        /// The event.
         event: Event,
     },
 }
 
-/// Where a batch goes from here: the one place that knows.
+/// The state machine of batches: the only function that computes a new state.
 ///
-/// A ledger that answers without news, or is behind another of its nodes, leaves the batch where
-/// it is. Proof of a commit counts wherever an open batch stands that was ever tried: were it
-/// refused, a batch about to be tried again would be applied twice. Only where it is with a
-/// submitter does it end when the submitter is done: its service must not go on while a POST of it
-/// may still arrive.
+/// A status that says nothing new, or that comes from a node that lags behind, changes nothing. Proof
+/// of a commit ends an open batch in any state in which it was ever tried; otherwise a batch that is
+/// about to be tried again would be applied twice. A batch that is with a submitter ends only when
+/// the submitter is done: its service must not continue while a POST of the batch may still arrive.
 ///
 /// ```
 /// use grid_batch_core::{BatchState, Event, LedgerStatus, Outcome, Progress, transition};
@@ -156,11 +155,11 @@ pub fn transition(from: Progress, event: Event) -> Result<Progress, TransitionEr
             Ok(Progress { state: BatchState::Committed, attempts, commit_proven: false })
         }
         Some(state) => Ok(Progress { state, attempts, commit_proven }),
-        None => Err(TransitionError::NotDrawn { state, event }),
+        None => Err(TransitionError::NotPossible { state, event }),
     }
 }
 
-/// The attempt that an event must be about to count; a proof of commit counts whichever it is about.
+/// The attempt that an event must be about; `None` for a proof of commit, which counts for any.
 fn about_attempt(event: Event) -> Option<u32> {
     match event {
         Event::Taken => None,
@@ -249,9 +248,9 @@ mod tests {
         Evidence::Repeatable,
         Evidence::Inconclusive,
     ];
-    const LETS_SEND_AGAIN: [Evidence; 2] = [Evidence::Absent, Evidence::Repeatable];
+    const ALLOWS_RETRY: [Evidence; 2] = [Evidence::Absent, Evidence::Repeatable];
 
-    /// Every event about one attempt.
+    /// Every event of one attempt.
     fn events(attempt: u32) -> Vec<Event> {
         let outcomes = OUTCOMES.map(|outcome| Event::Outcome { attempt, outcome });
         let evidence = EVIDENCE.map(|evidence| Event::Evidence { attempt, evidence });
@@ -263,7 +262,7 @@ mod tests {
             .collect()
     }
 
-    /// A walk: events about attempts up to 4, most of them about the present one.
+    /// A walk: events of up to 4 attempts, most of them of the present one.
     fn walk() -> impl Strategy<Value = Vec<(bool, u32, usize)>> {
         prop::collection::vec((prop::bool::weighted(0.8), 0..4u32, 0..events(0).len()), 0..64)
     }
@@ -272,7 +271,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
         #[test]
-        fn no_walk_leaves_the_drawing(walk in walk()) {
+        fn random_walks_follow_the_rules(walk in walk()) {
             let mut at = Progress::NEW;
             let mut evidence_of_absence = false;
             for (present, other, kind) in walk {
@@ -299,28 +298,28 @@ mod tests {
         }
 
         #[test]
-        fn what_was_in_doubt_is_tried_again_only_with_evidence_about_the_present_attempt(
+        fn only_evidence_about_this_attempt_allows_a_retry(
             attempts in 1..4u32,
             given in 0..5u32,
             event in (0..4u32).prop_flat_map(|a| select(events(a))),
         ) {
-            let doubt = Progress { attempts, ..Progress::at(BatchState::InDoubt) };
-            for evidence in LETS_SEND_AGAIN {
+            let in_doubt = Progress { attempts, ..Progress::at(BatchState::InDoubt) };
+            for evidence in ALLOWS_RETRY {
                 let about_given = Event::Evidence { attempt: given, evidence };
-                prop_assert_eq!(transition(doubt, about_given).is_ok(), given == attempts);
+                prop_assert_eq!(transition(in_doubt, about_given).is_ok(), given == attempts);
             }
-            if let Ok(next) = transition(doubt, event) {
-                let told = LETS_SEND_AGAIN
+            if let Ok(next) = transition(in_doubt, event) {
+                let allowed = ALLOWS_RETRY
                     .map(|evidence| Event::Evidence { attempt: attempts, evidence });
-                prop_assert_eq!(next.state.awaits_queuer(), told.contains(&event));
+                prop_assert_eq!(next.state.awaits_queuer(), allowed.contains(&event));
             }
         }
     }
 
-    /// The edges of the drawing, as `from event -> to`, one a line.
+    /// The edges of the state machine, one a line.
     #[test]
-    fn the_edges_are_these() {
-        let mut drawn = Vec::new();
+    fn edges_are_these() {
+        let mut edges = Vec::new();
         for state in BatchState::ALL {
             let from = Progress { attempts: 1, ..Progress::at(state) };
             for event in events(1) {
@@ -329,12 +328,12 @@ mod tests {
                 {
                     let name = match event {
                         Event::Outcome { outcome, .. } => format!("{outcome:?}"),
-                        Event::Status { status, .. } => format!("says {status:?}"),
-                        Event::Evidence { evidence, .. } => format!("proves {evidence:?}"),
+                        Event::Status { status, .. } => format!("status {status:?}"),
+                        Event::Evidence { evidence, .. } => format!("evidence {evidence:?}"),
                         Event::OwnerLost { .. } => "OwnerLost".to_owned(),
                         Event::Taken => "Taken".to_owned(),
                     };
-                    drawn.push(format!("{state:?} {name} -> {:?}", to.state));
+                    edges.push(format!("{state:?} {name} -> {:?}", to.state));
                 }
             }
         }
@@ -349,35 +348,35 @@ Submitting Rejected -> Invalid
 Submitting Refused -> Delayed
 Submitting Ambiguous -> InDoubt
 Delayed Taken -> Submitting
-Delayed says Committed -> Committed
-Delayed proves Committed -> Committed
-InDoubt says Pending -> Pending
-InDoubt says Valid -> Valid
-InDoubt says Invalid -> Invalid
-InDoubt says Committed -> Committed
-InDoubt proves Committed -> Committed
-InDoubt proves Present -> Pending
-InDoubt proves Absent -> Absent
-InDoubt proves Repeatable -> Absent
+Delayed status Committed -> Committed
+Delayed evidence Committed -> Committed
+InDoubt status Pending -> Pending
+InDoubt status Valid -> Valid
+InDoubt status Invalid -> Invalid
+InDoubt status Committed -> Committed
+InDoubt evidence Committed -> Committed
+InDoubt evidence Present -> Pending
+InDoubt evidence Absent -> Absent
+InDoubt evidence Repeatable -> Absent
 Absent Taken -> Submitting
-Absent says Committed -> Committed
-Absent proves Committed -> Committed
-Pending says Valid -> Valid
-Pending says Invalid -> Invalid
-Pending says Committed -> Committed
-Pending proves Committed -> Committed
-Pending proves Absent -> Absent
-Pending proves Repeatable -> Absent
-Valid says Invalid -> Invalid
-Valid says Committed -> Committed
-Valid proves Committed -> Committed
-Valid proves Absent -> Absent
-Valid proves Repeatable -> Absent";
-        assert_eq!(drawn.join("\n"), expected);
+Absent status Committed -> Committed
+Absent evidence Committed -> Committed
+Pending status Valid -> Valid
+Pending status Invalid -> Invalid
+Pending status Committed -> Committed
+Pending evidence Committed -> Committed
+Pending evidence Absent -> Absent
+Pending evidence Repeatable -> Absent
+Valid status Invalid -> Invalid
+Valid status Committed -> Committed
+Valid evidence Committed -> Committed
+Valid evidence Absent -> Absent
+Valid evidence Repeatable -> Absent";
+        assert_eq!(edges.join("\n"), expected);
     }
 
     #[test]
-    fn a_batch_proved_committed_while_with_a_submitter_ends_when_the_submitter_is_done() {
+    fn commit_proved_while_submitting_waits_for_the_submitter() {
         let submitting = Progress { attempts: 2, ..Progress::at(BatchState::Submitting) };
         for proof in events(1).into_iter().filter(|event| event.is_proof_of_commit()) {
             let commit_proven = transition(submitting, proof).unwrap();
@@ -398,7 +397,7 @@ Valid proves Repeatable -> Absent";
     }
 
     #[test]
-    fn a_status_of_an_earlier_attempt_counts_only_as_proof_of_commit() {
+    fn status_of_an_earlier_attempt_counts_only_if_committed() {
         let second = Progress { attempts: 2, ..Progress::at(BatchState::Pending) };
         let of_first = |status| Event::Status { attempt: Some(1), status };
         assert!(transition(second, of_first(LedgerStatus::Invalid)).is_err());
@@ -407,7 +406,7 @@ Valid proves Repeatable -> Absent";
     }
 
     #[test]
-    fn a_late_answer_about_an_earlier_attempt_changes_nothing() {
+    fn late_outcome_of_an_earlier_attempt_is_refused() {
         let second = Progress { attempts: 2, ..Progress::at(BatchState::Submitting) };
         let late = Event::Outcome { attempt: 1, outcome: Outcome::NotSent };
         assert_eq!(
@@ -417,7 +416,7 @@ Valid proves Repeatable -> Absent";
     }
 
     #[test]
-    fn a_bare_unknown_moves_nothing() {
+    fn unreported_status_changes_nothing() {
         for state in [BatchState::InDoubt, BatchState::Pending, BatchState::Valid] {
             let at = Progress { attempts: 1, ..Progress::at(state) };
             assert_eq!(transition(at, Event::status(LedgerStatus::NotReported)), Ok(at));
@@ -425,7 +424,7 @@ Valid proves Repeatable -> Absent";
     }
 
     #[test]
-    fn a_node_that_is_behind_moves_nothing_back() {
+    fn lagging_node_does_not_move_a_batch_back() {
         let valid = Progress { attempts: 1, ..Progress::at(BatchState::Valid) };
         assert_eq!(transition(valid, Event::status(LedgerStatus::Pending)), Ok(valid));
         let present = Event::Evidence { attempt: 1, evidence: Evidence::Present };

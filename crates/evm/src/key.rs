@@ -7,8 +7,7 @@ use secp256k1::{
 };
 use thiserror::Error;
 
-/// The secret key of an account that pays for gas. It is never shown: not in `Debug`, and not in
-/// errors.
+/// The secret key of a gas admin. Neither `Debug` nor an error ever shows it.
 ///
 /// ```
 /// use grid_batch_evm::GasAdminKey;
@@ -28,9 +27,9 @@ pub struct GasAdminKey {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum GasAdminKeyError {
     /// The text is not 32 bytes in hex.
-    #[error("the secret key is not written as 64 hex digits")]
+    #[error("the secret key is not 64 hex digits")]
     Text,
-    /// The number is zero, or too high.
+    /// The number is zero or too large.
     #[error("the secret key is not a number between 1 and the order of secp256k1")]
     Range,
 }
@@ -41,13 +40,13 @@ impl GasAdminKey {
         self.address
     }
 
-    /// Signs a hash. The same hash has the same signature (RFC 6979), so what is signed again is the
-    /// same transaction.
+    /// Signs a hash. Signatures are deterministic (RFC 6979), so signing a transaction again gives
+    /// the same bytes.
     pub(crate) fn sign(&self, hash: B256) -> Signature {
         let message = Message::from_digest(hash.0);
         let signature = RecoverableSignature::sign_ecdsa_recoverable(message, &self.secret);
         let (id, bytes) = signature.serialize_compact();
-        // Two and three come up once in 2^127 signatures, and no chain takes them.
+        // The ids two and three occur once in 2^127 signatures, and no chain accepts them.
         let is_odd = id == RecoveryId::One;
         Signature::from_bytes_and_parity(&bytes, is_odd)
     }
@@ -87,14 +86,14 @@ pub(crate) mod tests {
     use alloy_primitives::{address, keccak256};
     use secp256k1::PublicKey;
 
-    /// The first of the accounts that every development chain has.
+    /// The key of the first account of every development chain.
     const DEVELOPMENT: &str = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
 
     pub(crate) fn key() -> GasAdminKey {
         DEVELOPMENT.parse().unwrap()
     }
 
-    /// Who signed this hash.
+    /// The account that signed this hash.
     pub(crate) fn signer(signature: &Signature, hash: B256) -> Address {
         let bytes = signature.as_bytes();
         let id = RecoveryId::try_from(i32::from(signature.v())).unwrap();
@@ -104,7 +103,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_address_is_the_one_that_chains_know() {
+    fn address_is_derived_from_the_key() {
         let expected = address!("0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
         let upper = DEVELOPMENT.to_uppercase();
         for text in [DEVELOPMENT, &upper, &format!("0x{DEVELOPMENT}"), &format!(" {DEVELOPMENT}\n")]
@@ -114,7 +113,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_address_is_recovered_from_what_it_signed() {
+    fn signature_recovers_to_the_address() {
         for text in ["", "a", "b", "c", "d"] {
             let hash = keccak256(text);
             let signature = key().sign(hash);
@@ -125,7 +124,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused_without_being_shown() {
+    fn invalid_key_is_refused_without_being_shown() {
         for (text, expected) in [
             ("5ec12e7".to_owned(), GasAdminKeyError::Text),
             ("5ec12e7x".repeat(8), GasAdminKeyError::Text),
@@ -141,7 +140,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn debug_shows_the_address_only() {
+    fn debug_shows_only_the_address() {
         assert_eq!(
             format!("{:?}", key()),
             "GasAdminKey(of 0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266)"

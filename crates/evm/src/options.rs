@@ -2,65 +2,68 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use alloy_primitives::Address;
 use grid_batch_core::{Clock, SystemClock};
-use grid_batch_http::{HttpError, HttpOptions, origin};
+use grid_batch_http::{HttpError, HttpOptions};
+use grid_batch_support::redact_url;
 use thiserror::Error;
 
-use crate::{GasAdminKey, GasPrice};
+use crate::{key::GasAdminKey, values::GasPrice};
 
-/// How a chain is spoken to, what may be paid for gas, and when a withdrawal is believed.
+/// Options of an adapter: the chain, the keys, the gas price, and when a withdrawal is final.
 #[derive(Debug, Clone)]
 pub struct EvmOptions {
-    /// The chain. A node of another one is sent nothing.
+    /// The id of the chain. Nothing is sent to a node of another chain.
     pub chain_id: u64,
-    /// The keys of the accounts that pay the gas. What is scheduled for others waits.
+    /// The keys of the gas admins. Withdrawals of other gas admins wait.
     pub keys: Vec<GasAdminKey>,
-    /// Nothing is signed while gas costs as much as this, and nothing ever bids more.
+    /// The cap of the gas price: nothing is signed while gas costs this much or more, and no
+    /// transaction bids more.
     pub cap: GasPrice,
-    /// Pools that have a cap of their own instead.
+    /// Caps of single pools, which replace `cap`.
     pub pool_caps: Vec<(Address, GasPrice)>,
-    /// Another source of the price beside the node.
+    /// A second source of the gas price.
     pub oracle: Option<OracleOptions>,
-    /// The oracle is asked first, and the node where it fails; else the other way round.
+    /// Whether the oracle is asked first, and the node if it fails; otherwise the other way round.
     pub oracle_first: bool,
-    /// How long a withdrawal that waits at a gate waits until it looks again.
+    /// How long a parked withdrawal waits before the gates are checked again.
     pub gate_interval: Duration,
-    /// So many blocks are to hold a withdrawal, its own included, until it is believed. A node is
-    /// asked for the state so many blocks ago, which most keep for 128.
+    /// How many blocks, its own included, confirm a transaction until it is final. Nodes are asked
+    /// for the state as of that many blocks ago; most keep 128.
     pub confirmations: u64,
-    /// What was sent so long ago, and waits, is sent again, and pays more where the cap lets it.
+    /// How long a transaction is pending before it is sent again, with a higher fee if the cap
+    /// allows it.
     pub resend_after: Duration,
-    /// How many questions for statuses may be under way at once.
+    /// The highest number of status requests in flight.
     pub connections: usize,
-    /// How requests are made.
+    /// Options of the HTTP clients.
     pub http: HttpOptions,
-    /// What time it is.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
 }
 
-/// Where a gas price can be read. Its address may hold a key: only its beginning is ever shown.
+/// Where a gas price can be read. The URL may contain a key: only its scheme and host are ever shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OracleOptions {
-    /// What is to be read.
+    /// The URL that returns the price as JSON.
     pub url: String,
-    /// Where in the answer the price stands, in gwei: a JSON pointer such as `/result/FastGasPrice`.
+    /// The JSON pointer to the price in gwei, such as `/result/FastGasPrice`.
     pub pointer: String,
 }
 
-/// Why an adapter cannot be made.
+/// Why an adapter cannot be created.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EvmError {
-    /// There is no way to make requests.
+    /// The HTTP client cannot be created.
     #[error(transparent)]
     Http(#[from] HttpError),
-    /// No question could ever be asked.
-    #[error("connections is 0; it is to be at least 1")]
+    /// No status could ever be requested.
+    #[error("connections is 0; it must be at least 1")]
     NoConnections,
-    /// What is not in a block would be believed.
-    #[error("confirmations is 0; it is to be at least 1")]
+    /// Transactions would be final without a block.
+    #[error("confirmations is 0; it must be at least 1")]
     NoConfirmations,
-    /// The oracle's pointer is none.
-    #[error("the oracle's pointer is {pointer:?}; it is to begin with \"/\"")]
+    /// The oracle's pointer is not a JSON pointer.
+    #[error("the oracle pointer {pointer:?} is not a JSON pointer; it must begin with \"/\"")]
     Pointer {
         /// The pointer.
         pointer: String,
@@ -68,7 +71,7 @@ pub enum EvmError {
 }
 
 impl EvmOptions {
-    /// Options for a chain, where gas may cost less than `cap`; there are no keys yet.
+    /// Options for a chain with this cap of the gas price, without keys.
     pub fn new(chain_id: u64, cap: GasPrice) -> Self {
         Self {
             chain_id,
@@ -102,10 +105,20 @@ impl EvmOptions {
     }
 }
 
+impl OracleOptions {
+    /// The URL without what may be secret: its user, path and query.
+    pub(crate) fn redacted_url(&self) -> String {
+        match self.url.contains("://") {
+            true => redact_url(&self.url),
+            false => "(a URL without a scheme)".to_owned(),
+        }
+    }
+}
+
 impl fmt::Debug for OracleOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OracleOptions")
-            .field("url", &origin(&self.url))
+            .field("url", &self.redacted_url())
             .field("pointer", &self.pointer)
             .finish()
     }
@@ -120,29 +133,35 @@ mod tests {
     }
 
     #[test]
-    fn the_first_options_can_be_used() {
+    fn default_options_are_valid() {
         assert_eq!(options().check(), Ok(()));
     }
 
     #[test]
-    fn options_that_would_stop_or_believe_everything_are_refused() {
+    fn invalid_options_are_refused() {
         let message = |options: EvmOptions| options.check().unwrap_err().to_string();
-        let rule = "is 0; it is to be at least 1";
+        let rule = "is 0; it must be at least 1";
         let none = EvmOptions { connections: 0, ..options() };
         assert_eq!(message(none), format!("connections {rule}"));
         let none = EvmOptions { confirmations: 0, ..options() };
         assert_eq!(message(none), format!("confirmations {rule}"));
         let oracle = OracleOptions { url: "http://o".to_owned(), pointer: "fast".to_owned() };
         let pointer = EvmOptions { oracle: Some(oracle), ..options() };
-        assert_eq!(message(pointer), "the oracle's pointer is \"fast\"; it is to begin with \"/\"");
+        assert_eq!(
+            message(pointer),
+            "the oracle pointer \"fast\" is not a JSON pointer; it must begin with \"/\""
+        );
     }
 
     #[test]
-    fn an_oracles_secret_is_not_shown() {
+    fn oracle_url_is_shown_without_secrets() {
         let url = "https://user:word@gas.example/api?key=secret".to_owned();
         let oracle = OracleOptions { url, pointer: "/fast".to_owned() };
         let shown = format!("{:?}", EvmOptions { oracle: Some(oracle), ..options() });
         assert!(shown.contains("gas.example"), "{shown}");
         assert!(!shown.contains("word") && !shown.contains("secret"), "{shown}");
+        let url = "user:secret@gas.example".to_owned();
+        let oracle = OracleOptions { url, pointer: "/fast".to_owned() };
+        assert!(!format!("{oracle:?}").contains("secret"), "{oracle:?}");
     }
 }

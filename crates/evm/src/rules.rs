@@ -5,12 +5,11 @@ use grid_batch_core::{ScopeId, ServiceId};
 use grid_batch_withdrawals::WithdrawalRules;
 
 use crate::{
-    AccountScopeId,
-    address::{parse_address, parse_beneficiary},
-    amount::parse_amount,
+    scope::AccountScopeId,
+    values::{parse_address, parse_amount, parse_beneficiary},
 };
 
-/// The pools that are served, each with the account that pays for its gas.
+/// The configured pools, each with its gas admin, and the rules for withdrawals from them.
 ///
 /// ```
 /// use grid_batch_withdrawals::WithdrawalRules;
@@ -20,8 +19,8 @@ use crate::{
 /// let admin = parse_address("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed")?;
 /// let rules = PoolRules::new([(pool, AccountScopeId::new(137, admin))]);
 ///
-/// let (shown, _) = rules.pool("0xd8da6bf26964af9d7eed9e03e53415d37aa96045").unwrap();
-/// assert_eq!(shown, "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045");
+/// let (canonical, _) = rules.pool("0xd8da6bf26964af9d7eed9e03e53415d37aa96045").unwrap();
+/// assert_eq!(canonical, "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045");
 /// assert!(rules.amount("1.5").is_err());
 /// # Ok::<(), grid_batch_evm::AddressError>(())
 /// ```
@@ -44,7 +43,7 @@ impl WithdrawalRules for PoolRules {
         let pool = parse_address(text).map_err(|error| error.to_string())?;
         match self.services.get(&pool) {
             Some(service) => Ok((pool.to_string(), service.clone())),
-            None => Err(format!("the pool {pool} is not served here")),
+            None => Err(format!("the pool {pool} is not configured")),
         }
     }
 
@@ -72,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_is_ordered_by_the_account_that_pays_its_gas() {
+    fn pool_is_ordered_by_its_gas_admin() {
         let (rules, account) = rules();
         let expected = (POOL.to_owned(), account.service_id().clone());
         assert_eq!(rules.pool(&POOL.to_lowercase()), Ok(expected.clone()));
@@ -80,15 +79,15 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_that_is_not_served_is_named() {
+    fn unknown_pool_is_refused() {
         let (rules, _) = rules();
         let error = rules.pool(&OTHER.to_lowercase()).unwrap_err();
-        assert_eq!(error, format!("the pool {OTHER} is not served here"));
+        assert_eq!(error, format!("the pool {OTHER} is not configured"));
         assert!(rules.pool("pool").unwrap_err().contains("0x and 40 hex digits"));
     }
 
     #[test]
-    fn a_beneficiary_and_an_amount_come_to_the_one_form() {
+    fn beneficiary_and_amount_become_canonical() {
         let (rules, _) = rules();
         assert_eq!(rules.beneficiary(&OTHER.to_lowercase()).as_deref(), Ok(OTHER));
         assert!(rules.beneficiary(&Address::ZERO.to_string()).is_err());

@@ -3,10 +3,10 @@ use std::{fmt, str::FromStr};
 use alloy_primitives::Address;
 use grid_batch_core::{Excerpt, ScopeId, ScopeIdError, ServiceId};
 
-/// An account of an EVM chain, which pays the gas of one or more pools: what withdrawals are ordered
-/// by, since an account's transactions are.
+/// An account of an EVM chain: the gas admin of one or more pools. It orders their withdrawals, since
+/// the transactions of an account are ordered by their nonces.
 ///
-/// It is written as CAIP-10 has it, with the address in lower case: an account has one name only.
+/// Its text is its CAIP-10 id with the address in lower case, so that an account has one id only.
 ///
 /// ```
 /// use grid_batch_evm::AccountScopeId;
@@ -27,7 +27,7 @@ pub struct AccountScopeId {
 impl AccountScopeId {
     const NAMESPACE: &str = "eip155";
 
-    /// This account of this chain.
+    /// The account with this address on this chain.
     pub fn new(chain_id: u64, address: Address) -> Self {
         let service_id = format!("{}:{chain_id}:{address:#x}", Self::NAMESPACE)
             .parse()
@@ -49,12 +49,12 @@ impl AccountScopeId {
 impl ScopeId for AccountScopeId {
     fn from_service_id(service_id: &ServiceId) -> Result<Self, ScopeIdError> {
         read(service_id.as_str())
-            // What is read and written is another text, unless it was in the one form.
+            // A text in another form than the canonical one is written differently.
             .filter(|scope| scope.service_id == *service_id)
             .ok_or_else(|| ScopeIdError::Format {
                 value: Excerpt::of(service_id.as_str()),
-                expected: "an account of an EVM chain: eip155, the chain's id in decimal digits, \
-                           and 0x with 40 lower-case hex digits, with ':' between them",
+                expected: "an account of an EVM chain: eip155, the chain id in decimal digits, and \
+                           0x with 40 lower-case hex digits, separated by ':'",
             })
     }
 
@@ -91,14 +91,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_account_has_one_name(chain_id in 1..=u64::MAX, bytes in any::<[u8; 20]>()) {
+        fn account_round_trips(chain_id in 1..=u64::MAX, bytes in any::<[u8; 20]>()) {
             let scope = AccountScopeId::new(chain_id, bytes.into());
             prop_assert_eq!(AccountScopeId::from_service_id(scope.service_id()), Ok(scope.clone()));
             prop_assert_eq!((scope.chain_id(), scope.address()), (chain_id, bytes.into()));
         }
 
         #[test]
-        fn any_text_is_that_account_or_an_error(
+        fn any_text_is_an_account_or_an_error(
             text in "eip155:[0-9+]{1,3}:(0x)?[0-9a-fA-F]{39,41}",
         ) {
             if let Ok(scope) = text.parse::<AccountScopeId>() {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn another_writing_of_an_account_is_refused() {
+    fn other_forms_of_an_account_are_refused() {
         let digits = "d8da6bf26964af9d7eed9e03e53415d37aa96045";
         for text in [
             format!("eip155:0:0x{digits}"),

@@ -1,49 +1,51 @@
 use grid_batch_core::BatchError;
+use grid_batch_support::ErrorChain;
 use thiserror::Error;
 
-/// Why there is no answer.
+/// Why a request has no complete response, or a websocket no further texts.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HttpError {
-    /// The client could not be made.
-    #[error("no HTTP client: {0}")]
+    /// The client cannot be created.
+    #[error("cannot create the HTTP client: {0}")]
     Client(String),
-    /// The request cannot be written: a matter of configuration.
-    #[error("no request can be made of this address or these headers: {0}")]
-    Request(String),
-    /// It certainly did not reach anybody.
+    /// The URL or a header is invalid; correct the configuration.
+    #[error("invalid request: {0}")]
+    InvalidRequest(String),
+    /// The server certainly did not receive the request.
     #[error("not sent: {0}")]
     NotSent(String),
-    /// It may have been received, and no whole answer came back.
-    #[error("no whole answer: {0}")]
-    NoAnswer(String),
-    /// The answer is longer than is read.
-    #[error("the answer is longer than {limit} bytes")]
+    /// The server may have received the request, and no complete response arrived.
+    #[error("no complete response: {0}")]
+    NoResponse(String),
+    /// The body of the response exceeds the limit.
+    #[error("the response is longer than {limit} bytes")]
     TooLong {
-        /// As much as is read.
+        /// The limit.
         limit: usize,
     },
-    /// A socket was not opened, but answered.
-    #[error("the socket was refused with HTTP status {status}")]
+    /// The server answered the handshake of a websocket with another status than 101.
+    #[error("the websocket handshake was refused with HTTP status {status}")]
     Refused {
         /// The HTTP status.
         status: u16,
     },
-    /// The other side of a socket said what it must not.
-    #[error("the socket cannot be used: {0}")]
-    Socket(String),
+    /// The server sent something that this client does not accept on a websocket.
+    #[error("invalid websocket data: {0}")]
+    InvalidData(String),
 }
 
 impl HttpError {
-    /// What a failed request comes to. The address stays out of it: it may hold a password.
-    pub(crate) fn of_request(error: reqwest::Error) -> Self {
+    /// The error without the URL, which may contain a password.
+    pub(crate) fn from_reqwest(error: reqwest::Error) -> Self {
         let error = error.without_url();
+        let message = ErrorChain(&error).to_string();
         if error.is_builder() {
-            Self::Request(with_sources(&error))
+            Self::InvalidRequest(message)
         } else if error.is_connect() {
-            Self::NotSent(with_sources(&error))
+            Self::NotSent(message)
         } else {
-            Self::NoAnswer(with_sources(&error))
+            Self::NoResponse(message)
         }
     }
 }
@@ -51,25 +53,13 @@ impl HttpError {
 impl From<HttpError> for BatchError {
     fn from(error: HttpError) -> Self {
         match error {
-            HttpError::TooLong { .. } | HttpError::Socket(_) => {
+            HttpError::TooLong { .. } | HttpError::InvalidData(_) => {
                 Self::InvalidAnswer(error.to_string())
             }
-            HttpError::Client(_) | HttpError::Request(_) => Self::InternalError(error.to_string()),
+            HttpError::Client(_) | HttpError::InvalidRequest(_) => {
+                Self::InternalError(error.to_string())
+            }
             _ => Self::Unavailable(error.to_string()),
         }
     }
-}
-
-/// The error with what caused it, down to the one that says what happened.
-pub(crate) fn with_sources(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let cause = error.to_string();
-        if !text.contains(&cause) {
-            text = format!("{text}: {cause}");
-        }
-        source = error.source();
-    }
-    text
 }

@@ -1,17 +1,16 @@
 #![doc = include_str!("../README.md")]
 
-mod address;
-mod answer;
 mod client;
 mod error;
-mod one_line;
-mod socket;
+mod response;
 mod target;
 mod tls;
+mod url;
+mod websocket;
 
-pub use address::{join, origin};
-pub use answer::Answer;
 pub use client::{HttpClient, HttpOptions};
 pub use error::HttpError;
-pub use one_line::one_line;
-pub use socket::{SocketOptions, TextFrames, open_socket};
+pub use grid_batch_support::one_line;
+pub use response::HttpResponse;
+pub use url::{join, origin};
+pub use websocket::{TextFrames, WebSocketOptions, open_websocket};

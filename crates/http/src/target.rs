@@ -5,17 +5,17 @@ use reqwest::{
     header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue},
 };
 
-use crate::{HttpError, address::parse};
+use crate::{HttpError, url::parse};
 
-/// Where a request goes, and what stands at its head.
+/// The URL and the headers of a request.
 pub(crate) struct Target {
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
 }
 
 impl Target {
-    /// A target of one of these schemes. A name and a password in the address become a header,
-    /// unless there is one already.
+    /// A target whose URL has one of these schemes. A user name and a password in the URL become
+    /// an `Authorization` header, unless the headers have one.
     pub(crate) fn new(
         url: &str,
         schemes: &[&str],
@@ -24,7 +24,7 @@ impl Target {
         let mut url = parse(url, schemes)?;
         let mut headers: HeaderMap =
             headers.iter().map(|(name, value)| header(name, value)).collect::<Result<_, _>>()?;
-        if let Some(authorization) = take_userinfo(&mut url) {
+        if let Some(authorization) = take_credentials(&mut url) {
             let (name, value) = header(AUTHORIZATION.as_str(), &authorization)?;
             headers.entry(name).or_insert(value);
         }
@@ -32,27 +32,27 @@ impl Target {
     }
 }
 
-/// What is wrong with a header is said without its value, which may be a secret.
+/// Its errors do not show the value, which may be a secret.
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), HttpError> {
     let name: HeaderName = name
         .parse()
-        .map_err(|_| HttpError::Request(format!("{name:?} cannot be the name of a header")))?;
+        .map_err(|_| HttpError::InvalidRequest(format!("invalid header name {name:?}")))?;
     let mut value: HeaderValue = value.parse().map_err(|_| {
-        HttpError::Request(format!("the header {name} has a character that none can have"))
+        HttpError::InvalidRequest(format!("the value of header {name} has an invalid character"))
     })?;
     value.set_sensitive(name == AUTHORIZATION);
     Ok((name, value))
 }
 
-/// `Basic` authorization from the address, which loses its name and password.
-fn take_userinfo(url: &mut Url) -> Option<String> {
+/// Removes the user name and the password from the URL and returns them as `Basic` authorization.
+fn take_credentials(url: &mut Url) -> Option<String> {
     if url.username().is_empty() && url.password().is_none() {
         return None;
     }
     let mut credentials: Vec<u8> = percent_decode_str(url.username()).collect();
     credentials.push(b':');
     credentials.extend(percent_decode_str(url.password().unwrap_or_default()));
-    // These fail only where there is no host, and then there was no name either.
+    // These fail only for a URL without a host, which has no user name either.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     Some(format!("Basic {}", BASE64_STANDARD.encode(credentials)))
@@ -61,10 +61,10 @@ fn take_userinfo(url: &mut Url) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::address::HTTP;
+    use crate::url::HTTP_SCHEMES;
 
     fn authorization(url: &str, headers: &[(&str, &str)]) -> Option<String> {
-        let target = Target::new(url, HTTP, headers).unwrap();
+        let target = Target::new(url, HTTP_SCHEMES, headers).unwrap();
         assert_eq!(target.url.as_str(), "http://h/");
         let value = target.headers.get(AUTHORIZATION)?;
         assert!(!format!("{:?}", target.headers).contains("Basic"));
@@ -72,29 +72,29 @@ mod tests {
     }
 
     #[test]
-    fn a_name_and_a_password_in_the_address_become_a_header() {
-        let of = |url| authorization(url, &[]);
+    fn credentials_in_the_url_become_a_header() {
+        let from_url = |url| authorization(url, &[]);
         assert_eq!(
-            of("http://Aladdin:open%20sesame@h").unwrap(),
+            from_url("http://Aladdin:open%20sesame@h").unwrap(),
             "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="
         );
-        assert_eq!(of("http://Aladdin@h").unwrap(), "Basic QWxhZGRpbjo=");
-        assert_eq!(of("http://h"), None);
+        assert_eq!(from_url("http://Aladdin@h").unwrap(), "Basic QWxhZGRpbjo=");
+        assert_eq!(from_url("http://h"), None);
     }
 
     #[test]
-    fn a_header_that_is_given_counts_more() {
+    fn given_authorization_header_takes_precedence() {
         let given = authorization("http://u:p@h", &[("authorization", "Bearer x")]);
         assert_eq!(given.unwrap(), "Bearer x");
     }
 
     #[test]
-    fn headers_that_cannot_be_sent_are_refused_without_their_values() {
+    fn invalid_header_is_refused_without_its_value() {
         for (name, value) in
             [("a b", "secret"), ("", "secret"), ("authorization", "secret\r\nx: y")]
         {
-            let error = Target::new("http://h", HTTP, &[(name, value)]).err().unwrap();
-            assert!(matches!(error, HttpError::Request(_)), "{error}");
+            let error = Target::new("http://h", HTTP_SCHEMES, &[(name, value)]).err().unwrap();
+            assert!(matches!(error, HttpError::InvalidRequest(_)), "{error}");
             assert!(!error.to_string().contains("secret"), "{error}");
         }
     }

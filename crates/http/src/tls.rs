@@ -1,5 +1,5 @@
-/// The process has one source of cryptography; where nobody chose one before, it is `ring`.
-pub(crate) fn choose_cryptography() {
-    // An error says that there is one already.
+/// Makes `ring` the process's cryptography provider, unless the process has one already.
+pub(crate) fn install_crypto_provider() {
+    // An error means that there is one already.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }

@@ -7,24 +7,25 @@ use grid_batch_core::{
 use thiserror::Error;
 
 use crate::{
-    EventFollower, MonitorCounters, MonitorOptions, MonitorOptionsError, PollTrigger,
-    RunnablePollingMonitor, Undecided,
-    inquest::Policy,
-    inquiry::{Detective, Reader},
-    parts::Parts,
-    records::Records,
+    EventFollower, InconclusivePolicy, MonitorCounters, MonitorOptions, MonitorOptionsError,
+    PollTrigger, RunnablePollingMonitor,
+    evidence_search::InconclusivePolicyFn,
+    ledger_requests::{SharedEvidenceReader, SharedStatusReader},
+    parts::PollerParts,
+    poller_store::PollerStore,
 };
 
-/// Puts a polling monitor together.
+/// Builds a polling monitor.
 ///
-/// It needs a store, a reader and an updater. Without evidence, what is in doubt stays in doubt.
+/// A store, a reader and an updater are required. Without evidence, batches that are in doubt and
+/// not reported by the ledger stay in doubt.
 pub struct PollingMonitorBuilder<I, T> {
     store: Option<Box<dyn PendingBatchStore<Id = I>>>,
     updater: Option<Box<dyn BatchUpdater<Status = T>>>,
-    reader: Option<Reader<T>>,
-    doubts: Option<Box<dyn UnresolvedBatchStore>>,
-    detective: Option<Detective>,
-    policy: Policy,
+    status_reader: Option<SharedStatusReader<T>>,
+    unresolved: Option<Box<dyn UnresolvedBatchStore>>,
+    evidence_reader: Option<SharedEvidenceReader>,
+    inconclusive_policy: InconclusivePolicyFn,
     options: MonitorOptions,
     clock: Arc<dyn Clock>,
     trigger: PollTrigger,
@@ -35,13 +36,13 @@ pub struct PollingMonitorBuilder<I, T> {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MonitorBuildError {
-    /// A part is missing.
+    /// A required part is missing.
     #[error("the polling monitor has no {part}")]
     Missing {
-        /// Which.
+        /// The part.
         part: &'static str,
     },
-    /// The options cannot be used.
+    /// The options are invalid.
     #[error(transparent)]
     Options(#[from] MonitorOptionsError),
 }
@@ -51,15 +52,15 @@ where
     I: BatchId + 'static,
     T: BatchStatus + PartialEq + Send + 'static,
 {
-    /// A builder that has nothing but the default options.
+    /// A builder with default options and without any part.
     pub fn new() -> Self {
         Self {
             store: None,
             updater: None,
-            reader: None,
-            doubts: None,
-            detective: None,
-            policy: Arc::new(|_| Undecided::Hold),
+            status_reader: None,
+            unresolved: None,
+            evidence_reader: None,
+            inconclusive_policy: Arc::new(|_| InconclusivePolicy::Hold),
             options: MonitorOptions::default(),
             clock: Arc::new(SystemClock),
             trigger: PollTrigger::new(),
@@ -67,94 +68,96 @@ where
         }
     }
 
-    /// Asks this which batches are pending. It is called on a thread of its own and may block, as
-    /// may the updater and the store of doubts.
+    /// Sets the store of pending batches. Like the updater and the store of unresolved batches, it is
+    /// called on the monitor's own thread and may block.
     #[must_use]
     pub fn with_store(mut self, store: impl PendingBatchStore<Id = I> + 'static) -> Self {
         self.store = Some(Box::new(store));
         self
     }
 
-    /// Asks this for the statuses of batches, with at most so many questions under way as it has
-    /// connections, those for evidence included. It must not block the thread it is polled on.
+    /// Sets the reader of statuses. Its `available_connections` limit the requests in flight, those
+    /// for evidence included. It must not block the thread that polls its futures.
     #[must_use]
     pub fn with_reader(mut self, reader: Arc<dyn BatchStatusReader<Status = T> + Sync>) -> Self {
-        self.reader = Some(reader);
+        self.status_reader = Some(reader);
         self
     }
 
-    /// Writes statuses with this.
+    /// Sets the updater, which writes statuses.
     #[must_use]
     pub fn with_updater(mut self, updater: impl BatchUpdater<Status = T> + 'static) -> Self {
         self.updater = Some(Box::new(updater));
         self
     }
 
-    /// Looks for evidence about what is in doubt, and writes what that comes to.
+    /// Looks for evidence about unresolved batches with this reader, and writes the resolutions to this
+    /// store.
     #[must_use]
     pub fn with_evidence(
         mut self,
-        doubts: impl UnresolvedBatchStore + 'static,
+        store: impl UnresolvedBatchStore + 'static,
         reader: Arc<dyn EvidenceReader + Sync>,
     ) -> Self {
-        self.doubts = Some(Box::new(doubts));
-        self.detective = Some(reader);
+        self.unresolved = Some(Box::new(store));
+        self.evidence_reader = Some(reader);
         self
     }
 
-    /// Asks this what becomes of a service's batches of which nothing can be proved. Without it they
-    /// are held.
+    /// Sets what happens to a service's batches when evidence stays inconclusive. By default they are
+    /// held.
     #[must_use]
-    pub fn with_undecided(
+    pub fn with_inconclusive_policy(
         mut self,
-        policy: impl Fn(&ServiceId) -> Undecided + Send + Sync + 'static,
+        policy: impl Fn(&ServiceId) -> InconclusivePolicy + Send + Sync + 'static,
     ) -> Self {
-        self.policy = Arc::new(policy);
+        self.inconclusive_policy = Arc::new(policy);
         self
     }
 
-    /// Polls at once what this triggers.
+    /// Sets the trigger, which makes the monitor poll a service now.
     #[must_use]
     pub fn with_trigger(mut self, trigger: PollTrigger) -> Self {
         self.trigger = trigger;
         self
     }
 
-    /// Polls less often while all these events are live. To be called once for each event monitor.
+    /// Polls less often while the streams of all event monitors are live. Call it once for each event
+    /// monitor.
     #[must_use]
     pub fn with_events(mut self, follower: EventFollower) -> Self {
         self.events.push(follower);
         self
     }
 
-    /// Works by these options.
+    /// Sets the options.
     #[must_use]
     pub fn with_options(mut self, options: MonitorOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Takes the time from here: that of the store.
+    /// Sets the clock. It must be the one that the store uses.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// The monitor, ready to run.
+    /// Builds the monitor, ready to run.
     pub fn build(self) -> Result<RunnablePollingMonitor<I, T>, MonitorBuildError> {
         self.options.check()?;
         let missing = |part| MonitorBuildError::Missing { part };
-        Ok(RunnablePollingMonitor(Parts {
-            records: Records {
-                store: self.store.ok_or(missing("store"))?,
+        Ok(RunnablePollingMonitor(PollerParts {
+            store: PollerStore {
+                pending: self.store.ok_or(missing("store"))?,
                 updater: self.updater.ok_or(missing("updater"))?,
-                doubts: self.doubts,
+                unresolved: self.unresolved,
                 counters: MonitorCounters::default(),
             },
-            reader: self.reader.ok_or(missing("reader"))?,
-            detective: self.detective,
-            policy: self.policy,
+            status_reader: self.status_reader.ok_or(missing("reader"))?,
+            evidence_reader: self.evidence_reader,
+            inconclusive_policy: self.inconclusive_policy,
             options: self.options,
             clock: self.clock,
             trigger: self.trigger,

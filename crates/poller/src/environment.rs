@@ -2,7 +2,7 @@ use std::{ffi::OsStr, time::Duration};
 
 use crate::MonitorOptionsError;
 
-/// The time that a variable says: seconds, or with a unit.
+/// Parses the value of a variable as a duration: seconds, or a number with a unit.
 pub(crate) fn duration(
     variable: &'static str,
     value: &OsStr,
@@ -11,7 +11,7 @@ pub(crate) fn duration(
     parsed.filter(|duration| !duration.is_zero()).ok_or_else(|| MonitorOptionsError::Variable {
         variable,
         value: value.to_string_lossy().into_owned(),
-        rule: "more than zero: seconds, or a time with a unit, such as 500ms, 2s or 1m",
+        rule: "a duration above zero: seconds, or a number with a unit, such as 500ms, 2s or 1m",
     })
 }
 
@@ -27,23 +27,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_seconds_or_has_a_unit() {
-        let times = [("2", 2_000), ("0.25", 250), ("500ms", 500), (" 2s ", 2_000), ("1m", 60_000)];
-        for (text, millis) in times {
+    fn duration_is_seconds_or_has_a_unit() {
+        let durations =
+            [("2", 2_000), ("0.25", 250), ("500ms", 500), (" 2s ", 2_000), ("1m", 60_000)];
+        for (text, millis) in durations {
             let duration = duration("NAME", text.as_ref());
             assert_eq!(duration, Ok(Duration::from_millis(millis)), "{text}");
         }
     }
 
     #[test]
-    fn anything_else_is_an_error_that_says_what_and_why() {
+    fn anything_else_is_an_error() {
         for text in ["", "0", "0s", "-1", "soon", "1 fortnight", "inf", "NaN", "1e300"] {
             assert!(duration("NAME", text.as_ref()).is_err(), "{text}");
         }
         assert_eq!(
             duration("NAME", "soon".as_ref()).unwrap_err().to_string(),
-            "NAME is \"soon\"; it must be more than zero: seconds, or a time with a unit, such as \
-             500ms, 2s or 1m"
+            "NAME is \"soon\"; it must be a duration above zero: seconds, or a number with a unit, \
+             such as 500ms, 2s or 1m"
         );
     }
 }

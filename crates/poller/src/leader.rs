@@ -1,6 +1,7 @@
 use std::collections::HashSet;
 
-use grid_batch_core::{BatchId, BatchResult, BatchStatus};
+use grid_batch_core::{BatchId, BatchResult, BatchStatus, Evidence, Resolution, UnresolvedBatch};
+use grid_batch_support::{Shutdown, rng, shut_down_runtime};
 use log::{debug, warn};
 use tokio::{
     runtime::Runtime,
@@ -9,37 +10,38 @@ use tokio::{
 };
 
 use crate::{
-    answer::Answer,
-    backoff::rng,
-    ending::Ending,
-    health::{StoreHealth, Troubles},
-    inquest::Inquest,
-    inquiry::{Inquirer, Message, Question, by_service},
-    line::Line,
-    looks::{Looks, after},
-    outbox::Outbox,
-    parts::Parts,
-    retries::Retries,
-    runtime,
-    stats::count,
+    due_batches::{DueBatches, Selection},
+    evidence_search::EvidenceSearch,
+    failure_log::FailureLog,
+    instant::after,
+    ledger_requests::{LedgerReply, LedgerRequests, StatusRequest, group_by_service},
+    parts::PollerParts,
+    pending_writes::PendingWrites,
+    per_service_queue::PerServiceQueue,
+    poll_timer::PollTimer,
+    service_retries::ServiceRetries,
+    stats::to_u64,
+    status_answer::StatusAnswer,
+    store_health::StoreHealth,
 };
 
-/// Decides everything, and is the only one to call the store.
+/// Makes all decisions of a polling monitor, and all calls of the store.
 pub(crate) struct Leader<I, T> {
-    parts: Parts<I, T>,
+    parts: PollerParts<I, T>,
     runtime: Runtime,
-    ending: Ending,
-    inquirer: Inquirer<I, T>,
-    messages: UnboundedReceiver<Message<I, T>>,
-    looks: Looks,
-    questions: Line<Question<I>>,
-    inquest: Inquest,
-    /// Whose turn it is, where a question and a doubt wait for one connection.
-    doubts_are_next: bool,
-    outbox: Outbox<I, T>,
-    health: StoreHealth,
-    asking: Troubles,
-    retries: Retries,
+    shutdown: Shutdown,
+    ledger: LedgerRequests<I, T>,
+    replies: UnboundedReceiver<LedgerReply<I, T>>,
+    timer: PollTimer,
+    due: DueBatches,
+    requests: PerServiceQueue<StatusRequest<I>>,
+    evidence: EvidenceSearch,
+    /// Status and evidence requests take turns when both wait for a connection.
+    evidence_is_next: bool,
+    writes: PendingWrites<I, T>,
+    store_health: StoreHealth,
+    request_failures: FailureLog,
+    retries: ServiceRetries,
 }
 
 impl<I, T> Leader<I, T>
@@ -47,290 +49,300 @@ where
     I: BatchId + 'static,
     T: BatchStatus + PartialEq + Send + 'static,
 {
-    pub(crate) fn new(parts: Parts<I, T>, runtime: Runtime, ending: Ending) -> Self {
+    pub(crate) fn new(parts: PollerParts<I, T>, runtime: Runtime, shutdown: Shutdown) -> Self {
         let options = &parts.options;
-        let (tell, messages) = unbounded_channel();
-        let inquirer = Inquirer {
+        let (to_leader, replies) = unbounded_channel();
+        let ledger = LedgerRequests {
             runtime: runtime.handle().clone(),
-            messages: tell,
+            replies: to_leader,
             counters: parts.counters().clone(),
             answer_limit: options.answer_limit,
         };
         Self {
-            looks: Looks::every(options.poll_interval),
-            questions: Line::new(options.trigger_gap),
-            inquest: parts.inquest(),
-            doubts_are_next: false,
-            outbox: Outbox::new(),
-            health: StoreHealth::new(options.store_backoff.delays(rng(options.seed))),
-            asking: Troubles::with("asking for the batches"),
-            retries: Retries::new(options.poll_interval, options.longest_interval),
+            timer: PollTimer::new(options.poll_interval),
+            due: DueBatches::new(options.batch_limit, options.longest_interval),
+            requests: PerServiceQueue::new(options.trigger_gap),
+            evidence: parts.evidence_search(),
+            evidence_is_next: false,
+            writes: PendingWrites::new(),
+            store_health: StoreHealth::new(options.store_backoff.delays(rng(options.seed))),
+            request_failures: FailureLog::of("status requests"),
+            retries: ServiceRetries::new(options.poll_interval, options.longest_interval),
             parts,
             runtime,
-            ending,
-            inquirer,
-            messages,
+            shutdown,
+            ledger,
+            replies,
         }
     }
 
-    /// Polls until it is to end, and gives back what it was made of.
-    pub(crate) fn run(mut self) -> Parts<I, T> {
-        while !self.ending.has_begun() {
+    /// Polls until a shutdown is requested, and returns the parts.
+    pub(crate) fn run(mut self) -> PollerParts<I, T> {
+        while !self.shutdown.is_requested() {
             self.write();
-            self.look();
-            self.begin();
-            self.rest();
+            self.read();
+            self.start_requests();
+            self.wait();
         }
-        self.wind_down();
-        runtime::end(self.runtime);
+        self.drain();
+        shut_down_runtime(self.runtime);
         self.parts
     }
 
-    /// Writes what has come together.
     fn write(&mut self) {
-        if self.outbox.is_empty() || self.store_rests() {
+        if self.writes.is_empty() || self.store_backs_off() {
             return;
         }
-        let written = self.outbox.write(&self.parts.records);
-        self.note(written);
+        let written = self.writes.write(&self.parts.store);
+        self.check_store(written);
     }
 
-    /// Looks for what is to be asked. Before everything is written, the store would name batches
-    /// that were asked for already; and were it not written at all, it would pile up.
-    fn look(&mut self) {
-        for look in [Self::look_at_suspects, Self::look_at_triggers, Self::look_for_due] {
-            if self.outbox.is_empty() && !self.store_rests() {
-                look(self);
+    /// Reads from the store what to request next.
+    ///
+    /// Only when everything is written: otherwise the store would return batches that were just
+    /// asked for, and the writes would pile up.
+    fn read(&mut self) {
+        for read in [Self::read_candidates, Self::read_triggered, Self::read_due] {
+            if self.writes.is_empty() && !self.store_backs_off() {
+                read(self);
             }
         }
     }
 
-    fn look_at_suspects(&mut self) {
-        let records = &self.parts.records;
-        self.inquest.examine(self.parts.pace(), |service, ids| records.doubts(service, ids));
+    fn read_candidates(&mut self) {
+        let store = &self.parts.store;
+        let pace = self.parts.pace();
+        self.evidence.read_candidates(pace, |service, ids| store.unresolved_batches(service, ids));
     }
 
-    fn look_at_triggers(&mut self) {
+    fn read_triggered(&mut self) {
         let now = Instant::now();
         self.retries.take_due(now).iter().for_each(|service| self.parts.trigger.trigger(service));
-        let services = self.parts.trigger.take(|service| self.questions.is_free(service, now));
+        let services = self.parts.trigger.take(|service| self.requests.is_ready(service, now));
         if services.is_empty() {
             return;
         }
         let limit = self.parts.options.batch_limit;
-        let found = self.parts.records.of(&services, limit);
-        let Some(batches) = self.note(found) else {
+        let found = self.parts.store.pending_batches_of(&services, limit);
+        let Some(batches) = self.check_store(found) else {
             return services.into_iter().for_each(|service| self.parts.trigger.put_back(service));
         };
-        let cut_off = batches.len() >= limit;
-        by_service(batches).into_iter().for_each(|question| self.questions.push(question));
+        let is_cut = batches.len() >= limit;
+        self.due.record(&batches, self.parts.clock.now());
+        self.queue_requests(batches);
         for service in services {
-            let found = self.questions.is_busy(&service);
-            if found || !cut_off {
-                self.parts.trigger.looked(&service, found);
+            let found = self.requests.is_busy(&service);
+            if found || !is_cut {
+                self.parts.trigger.was_read(&service, found);
             } else {
                 self.parts.trigger.put_back(service);
             }
         }
     }
 
-    fn look_for_due(&mut self) {
+    fn read_due(&mut self) {
         let now = Instant::now();
-        if !self.questions.is_empty() || !self.looks.is_due(now) {
+        if !self.requests.is_empty() || !self.timer.is_due(now) {
             return;
         }
-        let Some((batches, more)) = self.due_batches() else { return };
-        self.looks.looked(now, more, !batches.is_empty());
-        by_service(batches).into_iter().for_each(|question| self.questions.push(question));
+        let Some(Selection { batches, more }) = self.select_due() else { return };
+        self.timer.polled(now, more, !batches.is_empty());
+        self.queue_requests(batches);
     }
 
-    /// Batches of services that nobody asks about yet, and whether there may be more.
-    ///
-    /// Those of a slow service stay due while it is asked: the look goes on past them.
-    fn due_batches(&mut self) -> Option<(Vec<I>, bool)> {
-        let (now, pace) = (self.parts.clock.now(), self.parts.pace());
-        let mut limit = self.parts.options.batch_limit;
-        loop {
-            let found = self.parts.records.due(now, pace, limit);
-            let mut batches = self.note(found)?;
-            let found = batches.len();
-            let full = found >= limit;
-            batches.retain(|batch| !self.questions.is_busy(batch.get_service_id()));
-            if !batches.is_empty() || !full {
-                let more = full || batches.len() < found;
-                return Some((batches, more));
-            }
-            limit = limit.saturating_mul(2);
-        }
+    fn select_due(&mut self) -> Option<Selection<I>> {
+        let Self { parts, due, requests, store_health, .. } = self;
+        let (now, pace) = (parts.clock.now(), parts.pace());
+        let read = |limit| check_store(store_health, parts.store.due_batches(now, pace, limit));
+        due.select(now, pace, read, |service| requests.is_busy(service))
     }
 
-    /// Begins as much as there are connections for.
-    fn begin(&mut self) {
+    fn queue_requests(&mut self, batches: Vec<I>) {
+        group_by_service(batches).into_iter().for_each(|request| self.requests.push(request));
+    }
+
+    /// Starts requests while there are connections.
+    fn start_requests(&mut self) {
         let connections = self.parts.connections();
-        while self.under_way() < connections {
-            let began = (self.doubts_are_next && self.begin_doubt())
-                || self.begin_question()
-                || self.begin_doubt();
-            if !began {
+        while self.in_flight() < connections {
+            let started = (self.evidence_is_next && self.start_evidence_request())
+                || self.start_status_request()
+                || self.start_evidence_request();
+            if !started {
                 break;
             }
         }
     }
 
-    fn begin_question(&mut self) -> bool {
-        let Some(question) = self.questions.begin(Instant::now()) else { return false };
-        self.inquirer.ask(self.parts.reader.clone(), question);
-        self.doubts_are_next = true;
+    fn start_status_request(&mut self) -> bool {
+        let Some(request) = self.requests.start_next(Instant::now()) else { return false };
+        self.ledger.request_statuses(self.parts.status_reader.clone(), request);
+        self.evidence_is_next = true;
         true
     }
 
-    fn begin_doubt(&mut self) -> bool {
-        let Some(detective) = self.parts.detective.clone() else { return false };
-        let Some(doubt) = self.inquest.begin() else { return false };
-        self.inquirer.look_for_evidence(detective, doubt);
-        self.doubts_are_next = false;
+    fn start_evidence_request(&mut self) -> bool {
+        let Some(reader) = self.parts.evidence_reader.clone() else { return false };
+        let Some(unresolved) = self.evidence.start_next() else { return false };
+        self.ledger.request_evidence(reader, unresolved);
+        self.evidence_is_next = false;
         true
     }
 
-    /// Waits until there is something to do, and takes in what has arrived.
-    fn rest(&mut self) {
-        let wake = self.next_wake();
-        let message = self.runtime.block_on(async {
+    /// Waits until there is something to do, and handles the replies that have arrived.
+    fn wait(&mut self) {
+        let wake_up = self.next_wake_up();
+        let reply = self.runtime.block_on(async {
             tokio::select! {
                 biased;
-                () = self.ending.begun() => None,
-                message = self.messages.recv() => message,
+                () = self.shutdown.requested() => None,
+                reply = self.replies.recv() => reply,
                 () = self.parts.trigger.woken() => None,
-                () = sleep_until(wake) => None,
+                () = sleep_until(wake_up) => None,
             }
         });
-        self.take_in(message);
+        self.handle_replies(reply);
     }
 
-    fn next_wake(&mut self) -> Instant {
+    fn next_wake_up(&mut self) -> Instant {
         let now = Instant::now();
-        let latest = self.looks.latest(now);
-        if let Some(rested) = self.health.rests_until(now) {
-            return rested.min(latest);
+        let latest = self.timer.latest_wake_up(now);
+        if let Some(retry_at) = self.store_health.backs_off_until(now) {
+            return retry_at.min(latest);
         }
-        let look = self.questions.is_empty().then(|| self.looks.next(now));
-        let appointment = self.inquest.next_appointment().map(|wait| after(now, wait));
-        let someone_waits = !self.questions.is_empty() || self.parts.trigger.is_wanted();
-        let gap_end = self.questions.next_gap_end(now).filter(|_| someone_waits);
-        [look, appointment, gap_end, self.retries.next()]
+        let poll = self.requests.is_empty().then(|| self.timer.next_poll(now));
+        let scheduled = self.evidence.next_scheduled().map(|wait| after(now, wait));
+        let is_waiting = !self.requests.is_empty() || self.parts.trigger.has_requests();
+        let gap_end = self.requests.next_gap_end(now).filter(|_| is_waiting);
+        [poll, scheduled, gap_end, self.retries.next()]
             .into_iter()
             .flatten()
             .fold(latest, Instant::min)
     }
 
-    fn take_in(&mut self, first: Option<Message<I, T>>) {
+    fn handle_replies(&mut self, first: Option<LedgerReply<I, T>>) {
         let mut next = first;
-        while let Some(message) = next {
-            match message {
-                Message::Answered(question, answer) => self.answered(question, answer),
-                Message::Found(doubt, evidence) => {
-                    if let Some((doubt, resolution)) = self.inquest.found(doubt, evidence) {
-                        self.outbox.settle(doubt, resolution);
+        while let Some(reply) = next {
+            match reply {
+                LedgerReply::Statuses(request, answer) => self.handle_statuses(request, answer),
+                LedgerReply::Evidence(unresolved, evidence) => {
+                    if let Some((batch, resolution)) = self.evidence.ended(unresolved, evidence) {
+                        self.handle_resolution(batch, resolution);
                     }
                 }
             }
-            next = self.messages.try_recv().ok();
+            next = self.replies.try_recv().ok();
         }
     }
 
-    fn answered(&mut self, question: Question<I>, answer: BatchResult<Answer<T>>) {
-        let Question { service_id, batches } = question;
-        self.questions.ended(&service_id);
-        self.looks.something_changed();
+    fn handle_statuses(&mut self, request: StatusRequest<I>, answer: BatchResult<StatusAnswer<T>>) {
+        let StatusRequest { service_id, batches } = request;
+        self.requests.ended(&service_id);
+        self.timer.mark_changed();
         match answer {
-            Ok(answer) => self.take_answer(service_id, batches, answer),
+            Ok(answer) => self.handle_answer(service_id, batches, answer),
             Err(error) => {
                 self.parts.counters().count(|stats| stats.failed += 1);
-                self.asking.failed(&service_id, &error);
+                self.request_failures.failed(&service_id, &error);
                 self.retries.failed(&service_id, Instant::now());
-                self.outbox.mark_checked(batches);
+                self.writes.add_checked(batches);
             }
         }
     }
 
-    fn take_answer(&mut self, service_id: String, batches: Vec<I>, answer: Answer<T>) {
-        let Answer { said, unknown } = answer;
+    fn handle_answer(&mut self, service_id: String, batches: Vec<I>, answer: StatusAnswer<T>) {
+        let StatusAnswer { reported, not_reported } = answer;
         self.parts.counters().count(|stats| {
             stats.answered += 1;
-            stats.unknown += count(unknown.len());
+            stats.not_reported += to_u64(not_reported.len());
         });
         debug!(
-            service = service_id.as_str(), said = said.len(), unknown = unknown.len();
-            "a ledger answered"
+            service = service_id.as_str(), reported = reported.len(),
+            not_reported = not_reported.len(); "statuses received"
         );
-        self.asking.is_well(&service_id);
-        self.retries.is_well(&service_id);
-        if self.parts.detective.is_some() {
-            let said = said.iter().map(|status| status.get_id().to_owned());
-            self.inquest.suspect(&service_id, &unknown, said);
+        self.request_failures.succeeded(&service_id);
+        self.retries.succeeded(&service_id);
+        if self.parts.evidence_reader.is_some() {
+            let reported_ids = reported.iter().map(|status| status.get_id().to_owned());
+            self.evidence.add_candidates(&service_id, &not_reported, reported_ids);
         }
-        let unknown: HashSet<String> = unknown.into_iter().collect();
-        let (silent, said_of): (Vec<I>, Vec<I>) =
-            batches.into_iter().partition(|batch| unknown.contains(batch.get_id()));
-        self.outbox.mark_checked(silent);
-        self.outbox.update(service_id, said_of, said);
+        let not_reported: HashSet<String> = not_reported.into_iter().collect();
+        let (without_status, with_status): (Vec<I>, Vec<I>) =
+            batches.into_iter().partition(|batch| not_reported.contains(batch.get_id()));
+        self.writes.add_checked(without_status);
+        self.writes.add_statuses(service_id, with_status, reported);
     }
 
-    /// Waits for what is under way, and writes it.
-    fn wind_down(&mut self) {
+    fn handle_resolution(&mut self, batch: UnresolvedBatch, resolution: Resolution) {
+        if let Resolution::Evidence(Evidence::Committed | Evidence::Absent | Evidence::Repeatable) =
+            resolution
+        {
+            // A batch that is submitted again is polled at the pace of a new one.
+            self.due.forget(batch.service_id.as_str(), &batch.batch_id.to_string());
+        }
+        self.writes.add_resolution(batch, resolution);
+    }
+
+    /// Waits for the requests in flight, up to the drain limit, and writes their replies.
+    fn drain(&mut self) {
         let deadline = after(Instant::now(), self.parts.options.drain_limit);
-        self.questions.clear();
-        self.inquest.clear();
+        self.requests.clear();
+        self.evidence.clear();
         loop {
             self.write();
             let now = Instant::now();
-            let done = self.under_way() == 0 && self.outbox.is_empty();
-            if done || now >= deadline {
+            let is_done = self.in_flight() == 0 && self.writes.is_empty();
+            if is_done || now >= deadline {
                 break;
             }
-            let wake = self.health.rests_until(now).map_or(deadline, |end| end.min(deadline));
-            let message = self.runtime.block_on(async {
+            let wake_up =
+                self.store_health.backs_off_until(now).map_or(deadline, |end| end.min(deadline));
+            let reply = self.runtime.block_on(async {
                 tokio::select! {
-                    message = self.messages.recv() => message,
-                    () = sleep_until(wake) => None,
+                    reply = self.replies.recv() => reply,
+                    () = sleep_until(wake_up) => None,
                 }
             });
-            self.take_in(message);
+            self.handle_replies(reply);
         }
-        self.give_up();
+        self.discard_rest();
     }
 
-    fn give_up(&mut self) {
-        let unanswered = self.under_way();
-        let unwritten = self.outbox.give_up();
+    fn discard_rest(&mut self) {
+        let unanswered = self.in_flight();
+        let unwritten = self.writes.discard();
         if unanswered + unwritten > 0 {
             warn!(
                 unanswered = unanswered, unwritten = unwritten;
-                "the polling monitor ended before everything was answered and written; \
-                 the next one asks again"
+                "the polling monitor reached its drain limit; \
+                 what is unanswered or unwritten is requested again by the next run"
             );
         }
     }
 
-    /// Notes how a call of the store went.
-    fn note<R>(&mut self, result: BatchResult<R>) -> Option<R> {
-        match result {
-            Ok(value) => {
-                self.health.is_well();
-                Some(value)
-            }
-            Err(error) => {
-                self.health.failed(&error);
-                None
-            }
+    fn check_store<R>(&mut self, result: BatchResult<R>) -> Option<R> {
+        check_store(&mut self.store_health, result)
+    }
+
+    fn store_backs_off(&self) -> bool {
+        self.store_health.backs_off_until(Instant::now()).is_some()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.requests.in_flight() + self.evidence.in_flight()
+    }
+}
+
+/// Records whether a call of the store succeeded.
+fn check_store<R>(health: &mut StoreHealth, result: BatchResult<R>) -> Option<R> {
+    match result {
+        Ok(value) => {
+            health.succeeded();
+            Some(value)
         }
-    }
-
-    fn store_rests(&self) -> bool {
-        self.health.rests_until(Instant::now()).is_some()
-    }
-
-    fn under_way(&self) -> usize {
-        self.questions.under_way() + self.inquest.under_way()
+        Err(error) => {
+            health.failed(&error);
+            None
+        }
     }
 }

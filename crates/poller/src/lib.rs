@@ -1,36 +1,38 @@
 #![doc = include_str!("../README.md")]
 
-mod agenda;
-mod answer;
-mod backoff;
 mod builder;
-mod ending;
+mod due_batches;
 mod environment;
 mod events;
-mod health;
-mod inquest;
-mod inquiry;
-mod judge;
+mod evidence_schedule;
+mod evidence_search;
+mod failure_log;
+mod instant;
 mod leader;
-mod line;
-mod looks;
+mod ledger_requests;
 mod options;
-mod outbox;
-mod panics;
 mod parts;
-mod records;
-mod retries;
+mod pending_writes;
+mod per_service_queue;
+mod poll_timer;
+mod poller_store;
+mod request_history;
+mod resolution;
 mod runnable;
 mod running;
 mod runtime;
+mod service_retries;
 mod stats;
-mod thread;
+mod status_answer;
+mod store_health;
 mod trigger;
 
-pub use backoff::Backoff;
 pub use builder::{MonitorBuildError, PollingMonitorBuilder};
 pub use events::{EventFollower, EventMonitor, EventOptions, RunningEventMonitor};
-pub use options::{MonitorOptions, MonitorOptionsError, POLL_INTERVAL_VARIABLE, Undecided};
+pub use grid_batch_support::Backoff;
+pub use options::{
+    InconclusivePolicy, MonitorOptions, MonitorOptionsError, POLL_INTERVAL_VARIABLE,
+};
 pub use runnable::RunnablePollingMonitor;
 pub use running::RunningPollingMonitor;
 pub use stats::{MonitorCounters, MonitorStats};

@@ -1,79 +1,80 @@
 use std::time::Duration;
 
 use grid_batch_core::PollPace;
+use grid_batch_support::Backoff;
 use thiserror::Error;
 
-use crate::{Backoff, environment};
+use crate::environment;
 
 /// The environment variable that [`MonitorOptions::with_environment`] reads.
 pub const POLL_INTERVAL_VARIABLE: &str = "GRID_BATCH_POLL_INTERVAL";
 
-/// How a polling monitor goes about its work.
+/// The options of a polling monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MonitorOptions {
-    /// How often to look for batches that are due, and to ask for a young one. A look that finds
-    /// nothing costs one question to the store, and none to a ledger.
+    /// How often to read due batches from the store, and to ask for the status of a new batch. A read
+    /// that finds nothing sends no request to a ledger.
     pub poll_interval: Duration,
-    /// How often to ask for a young batch while events are live: polling is only the fallback then.
+    /// How often to ask for the status of a new batch while all event streams are live.
     pub poll_interval_with_events: Duration,
-    /// However old a batch is, it is asked for this often.
+    /// The longest time between two requests for the status of a batch.
     pub longest_interval: Duration,
-    /// Polls of one service begin at least so far apart, whatever triggers them.
+    /// The shortest time between the starts of two status requests for one service.
     pub trigger_gap: Duration,
-    /// How many batches to take from the store at once.
+    /// The greatest number of batches to ask for after one read of the store.
     pub batch_limit: usize,
-    /// The longest that one question may take. A reader's own limit should be shorter.
+    /// The time limit of one request to a ledger. The reader's own limit should be shorter.
     pub answer_limit: Duration,
-    /// How long a stop waits for what is under way, and for a store that fails.
+    /// How long a shutdown waits for requests in flight, and for a store that fails.
     pub drain_limit: Duration,
-    /// How many threads the asking has.
+    /// The number of threads that send requests.
     pub worker_threads: usize,
-    /// The waits of a monitor whose store fails.
+    /// The delays between calls of a store that fails.
     pub store_backoff: Backoff,
-    /// Makes the random part of waits repeatable.
+    /// Makes the random part of the delays repeatable.
     pub seed: Option<u64>,
 
-    /// Evidence is looked for when a ledger has only said *pending* or *valid* for this long.
+    /// Evidence is looked for when a batch has been pending or valid for this long.
     pub quiet_after: Duration,
-    /// Evidence of absence is not believed before: a submission that was given up may still arrive.
+    /// Evidence of absence is not trusted before this time: an aborted submission may still arrive.
     pub believe_absence_after: Duration,
-    /// A batch of which nothing can be proved is undecided after this.
+    /// The inconclusive policy applies when evidence has been inconclusive for this long.
     pub hold_after: Duration,
-    /// A batch that the ledger has, and does not apply, is held after this.
+    /// A batch that the ledger has but does not apply is held after this time.
     pub give_up_after: Duration,
-    /// A batch that is absent after so many attempts is held.
+    /// A batch that is absent after this many attempts is held.
     pub max_attempts: u32,
 }
 
-/// What becomes of a batch of which nothing can be proved.
+/// What happens to a batch when evidence stays inconclusive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Undecided {
-    /// It is held: a person decides.
+pub enum InconclusivePolicy {
+    /// The batch is held until an operator decides.
     #[default]
     Hold,
-    /// It is submitted again. A ledger that took it, and applies what it is given twice, applies it
+    /// The batch is submitted again. A ledger that has it and does not detect duplicates applies it
     /// twice.
     Resubmit,
 }
 
-/// Why options cannot be used.
+/// Why options are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MonitorOptionsError {
-    /// An option is zero that must not be.
-    #[error("the monitor's {option} is zero; it must be more")]
+    /// An option is zero.
+    #[error("the monitor's {option} is zero; it must be greater")]
     Zero {
-        /// Which.
+        /// The option.
         option: &'static str,
     },
-    /// An environment variable does not say what it should.
+    /// The value of an environment variable is invalid.
     #[error("{variable} is {value:?}; it must be {rule}")]
     Variable {
-        /// Which.
+        /// The variable.
         variable: &'static str,
-        /// What it says.
+        /// Its value.
         value: String,
-        /// What it should.
+        /// What the value must be.
         rule: &'static str,
     },
 }
@@ -104,8 +105,8 @@ impl Default for MonitorOptions {
 }
 
 impl MonitorOptions {
-    /// The same, with the poll interval of [`POLL_INTERVAL_VARIABLE`], where that is set: seconds,
-    /// or a time with a unit, such as `500ms`, `2s` or `1m`.
+    /// Takes the poll interval from [`POLL_INTERVAL_VARIABLE`], if it is set: seconds, or a number
+    /// with a unit, such as `500ms`, `2s` or `1m`.
     pub fn with_environment(self) -> Result<Self, MonitorOptionsError> {
         let Some(value) = std::env::var_os(POLL_INTERVAL_VARIABLE) else { return Ok(self) };
         let poll_interval = environment::duration(POLL_INTERVAL_VARIABLE, &value)?;
@@ -113,7 +114,7 @@ impl MonitorOptions {
     }
 
     pub(crate) fn check(&self) -> Result<(), MonitorOptionsError> {
-        none_is_zero(&[
+        check_not_zero(&[
             ("poll_interval", self.poll_interval.is_zero()),
             ("poll_interval_with_events", self.poll_interval_with_events.is_zero()),
             ("longest_interval", self.longest_interval.is_zero()),
@@ -132,7 +133,7 @@ impl MonitorOptions {
     }
 }
 
-pub(crate) fn none_is_zero(options: &[(&'static str, bool)]) -> Result<(), MonitorOptionsError> {
+pub(crate) fn check_not_zero(options: &[(&'static str, bool)]) -> Result<(), MonitorOptionsError> {
     match options.iter().find(|(_, is_zero)| *is_zero) {
         Some((option, _)) => Err(MonitorOptionsError::Zero { option }),
         None => Ok(()),

@@ -1,52 +1,52 @@
 use std::sync::Arc;
 
 use grid_batch_core::{BatchStatus, Clock, PollPace};
+use grid_batch_support::catch_panic;
 use log::warn;
 
 use crate::{
     EventFollower, MonitorCounters, MonitorOptions, PollTrigger,
-    inquest::{Inquest, Policy},
-    inquiry::{Detective, Reader},
-    panics::catch,
-    records::Records,
+    evidence_search::{EvidenceSearch, InconclusivePolicyFn},
+    ledger_requests::{SharedEvidenceReader, SharedStatusReader},
+    poller_store::PollerStore,
 };
 
-/// What a polling monitor is made of, whether it runs or not.
-pub(crate) struct Parts<I, T> {
-    pub(crate) records: Records<I, T>,
-    pub(crate) reader: Reader<T>,
-    pub(crate) detective: Option<Detective>,
-    pub(crate) policy: Policy,
+/// The parts of a polling monitor that outlive one run.
+pub(crate) struct PollerParts<I, T> {
+    pub(crate) store: PollerStore<I, T>,
+    pub(crate) status_reader: SharedStatusReader<T>,
+    pub(crate) evidence_reader: Option<SharedEvidenceReader>,
+    pub(crate) inconclusive_policy: InconclusivePolicyFn,
     pub(crate) options: MonitorOptions,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) trigger: PollTrigger,
     pub(crate) events: Vec<EventFollower>,
 }
 
-impl<I, T> Parts<I, T> {
+impl<I, T> PollerParts<I, T> {
     pub(crate) fn counters(&self) -> &MonitorCounters {
-        &self.records.counters
+        &self.store.counters
     }
 
-    pub(crate) fn inquest(&self) -> Inquest {
-        let (policy, clock) = (Arc::clone(&self.policy), Arc::clone(&self.clock));
-        Inquest::new(policy, self.options.clone(), clock, self.counters().clone())
+    pub(crate) fn evidence_search(&self) -> EvidenceSearch {
+        let (policy, clock) = (Arc::clone(&self.inconclusive_policy), Arc::clone(&self.clock));
+        EvidenceSearch::new(policy, self.options.clone(), clock, self.counters().clone())
     }
 
-    /// How often a batch is asked for, as things are.
+    /// How often a batch is asked for now.
     pub(crate) fn pace(&self) -> PollPace {
         let live = !self.events.is_empty() && self.events.iter().all(EventFollower::all_live);
         self.options.pace(live)
     }
 
-    /// How many questions may be under way at once.
+    /// The greatest number of requests in flight.
     pub(crate) fn connections(&self) -> usize
     where
         T: BatchStatus,
     {
-        let asked = self.counters().survive(catch(|| Ok(self.reader.available_connections())));
-        asked.unwrap_or_else(|error| {
-            warn!(error:% = error; "the reader does not say how many connections it has");
+        let connections = catch_panic(|| Ok(self.status_reader.available_connections()));
+        self.counters().count_panic(connections).unwrap_or_else(|error| {
+            warn!(error:% = error; "the status reader failed to report its connections");
             0
         })
     }

@@ -1,41 +1,43 @@
 use std::fmt;
 
 use grid_batch_core::{BatchId, BatchStatus, InternalError};
+use grid_batch_support::{RuntimeThread, Shutdown};
 
 use crate::{
-    MonitorCounters, PollTrigger, RunningPollingMonitor, ending::Ending, leader::Leader,
-    parts::Parts, runtime, thread::RuntimeThread,
+    MonitorCounters, PollTrigger, RunningPollingMonitor, leader::Leader, parts::PollerParts,
+    runtime,
 };
 
-/// A polling monitor that is configured and not running: fresh from its builder, or stopped.
-pub struct RunnablePollingMonitor<I, T>(pub(crate) Parts<I, T>);
+/// A polling monitor that is configured and not running: new from its builder, or stopped.
+pub struct RunnablePollingMonitor<I, T>(pub(crate) PollerParts<I, T>);
 
 impl<I, T> RunnablePollingMonitor<I, T>
 where
     I: BatchId + 'static,
     T: BatchStatus + PartialEq + Send + 'static,
 {
-    /// Starts it.
+    /// Starts the monitor.
     pub fn run(self) -> Result<RunningPollingMonitor<I, T>, InternalError> {
-        let ending = Ending::new();
         let (trigger, counters) = (self.trigger(), self.counters());
-        let (leaders, workers) = (ending.clone(), self.0.options.worker_threads);
+        let worker_threads = self.0.options.worker_threads;
+        let shutdown = Shutdown::new();
+        let leader_shutdown = shutdown.clone();
         let thread = RuntimeThread::start(
             "poll-leader",
-            || runtime::for_questions(workers),
-            move |runtime| Leader::new(self.0, runtime, leaders).run(),
+            || runtime::for_requests(worker_threads),
+            move |runtime| Leader::new(self.0, runtime, leader_shutdown).run(),
         )?;
-        Ok(RunningPollingMonitor { thread: Some(thread), ending, trigger, counters })
+        Ok(RunningPollingMonitor { thread: Some(thread), shutdown, trigger, counters })
     }
 }
 
 impl<I, T> RunnablePollingMonitor<I, T> {
-    /// Has services polled at once.
+    /// A trigger that makes the monitor poll a service now.
     pub fn trigger(&self) -> PollTrigger {
         self.0.trigger.clone()
     }
 
-    /// Reads the monitor's numbers from anywhere.
+    /// The monitor's counters.
     pub fn counters(&self) -> MonitorCounters {
         self.0.counters().clone()
     }

@@ -1,21 +1,21 @@
 use std::fmt;
 
 use grid_batch_core::{InternalError, ShutdownHandle};
+use grid_batch_support::{RuntimeThread, Shutdown};
 
 use crate::{
-    MonitorCounters, MonitorStats, PollTrigger, RunnablePollingMonitor, ending::Ending,
-    parts::Parts, thread::RuntimeThread,
+    MonitorCounters, MonitorStats, PollTrigger, RunnablePollingMonitor, parts::PollerParts,
 };
 
-/// A polling monitor at work: the handle to stop it by.
+/// The handle of a running polling monitor.
 ///
-/// However it is ended, nothing more is asked; what is under way is waited for up to
-/// [`drain_limit`](crate::MonitorOptions::drain_limit), and written. Dropping the handle begins this
-/// and does not wait for it.
+/// Every way to end it does the same: no new requests are sent. Requests in flight may go on for up
+/// to [`drain_limit`](crate::MonitorOptions::drain_limit), and their answers are written. Dropping
+/// the handle requests this and does not wait for it.
 pub struct RunningPollingMonitor<I, T> {
-    /// There until someone waits for it.
-    pub(crate) thread: Option<RuntimeThread<Parts<I, T>>>,
-    pub(crate) ending: Ending,
+    /// `None` once the thread has been joined.
+    pub(crate) thread: Option<RuntimeThread<PollerParts<I, T>>>,
+    pub(crate) shutdown: Shutdown,
     pub(crate) trigger: PollTrigger,
     pub(crate) counters: MonitorCounters,
 }
@@ -25,29 +25,29 @@ where
     I: Send + 'static,
     T: Send + 'static,
 {
-    /// What the monitor has done until now.
+    /// The present values of the monitor's counters.
     pub fn stats(&self) -> MonitorStats {
         self.counters.read()
     }
 
-    /// Reads the monitor's numbers from anywhere.
+    /// The monitor's counters.
     pub fn counters(&self) -> MonitorCounters {
         self.counters.clone()
     }
 
-    /// Has services polled at once.
+    /// A trigger that makes the monitor poll a service now.
     pub fn trigger(&self) -> PollTrigger {
         self.trigger.clone()
     }
 
-    /// Stops it, when what is under way has finished, and gives back what can be started again.
+    /// Stops the monitor, and returns it ready to run again.
     pub fn stop(mut self) -> Result<RunnablePollingMonitor<I, T>, InternalError> {
-        self.wind_down().map(RunnablePollingMonitor)
+        self.shut_down().map(RunnablePollingMonitor)
     }
 
-    fn wind_down(&mut self) -> Result<Parts<I, T>, InternalError> {
-        self.ending.begin();
-        let ended = || InternalError::new("the polling monitor has ended already");
+    fn shut_down(&mut self) -> Result<PollerParts<I, T>, InternalError> {
+        self.shutdown.request();
+        let ended = || InternalError::new("the polling monitor has already ended");
         self.thread.take().ok_or_else(ended)?.join()
     }
 }
@@ -58,19 +58,19 @@ where
     T: Send + 'static,
 {
     fn signal_shutdown(&mut self) -> Result<(), InternalError> {
-        self.ending.begin();
+        self.shutdown.request();
         Ok(())
     }
 
-    /// Waits until it has ended; without a signal before, it is given now.
+    /// Requests the shutdown if nothing has yet, and waits until the monitor has ended.
     fn wait_for_shutdown(mut self) -> Result<(), InternalError> {
-        self.wind_down().map(drop)
+        self.shut_down().map(drop)
     }
 }
 
 impl<I, T> Drop for RunningPollingMonitor<I, T> {
     fn drop(&mut self) {
-        self.ending.begin();
+        self.shutdown.request();
     }
 }
 

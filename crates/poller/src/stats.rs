@@ -1,59 +1,58 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use grid_batch_core::BatchResult;
+use grid_batch_support::Panic;
 
-use crate::panics::Panic;
-
-/// What a polling monitor has done since it was built; stopping and starting again do not reset it.
+/// What a polling monitor has done since it was built. A stop does not reset it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MonitorStats {
-    /// Questions for the statuses of batches of one service.
-    pub asked: u64,
-    /// Those that were answered.
+    /// Requests for the statuses of batches of one service.
+    pub requests: u64,
+    /// Status requests with a valid answer.
     pub answered: u64,
-    /// Those that failed, or whose answer could not be used.
+    /// Status requests that failed or had an invalid answer.
     pub failed: u64,
-    /// Statuses that were written.
+    /// Statuses written to the store.
     pub written: u64,
-    /// Batches that an answer did not say anything of.
-    pub unknown: u64,
-    /// How often evidence was looked for.
-    pub evidence_asked: u64,
-    /// How often looking for it failed.
-    pub evidence_failed: u64,
-    /// Batches that were proved committed.
+    /// Batches of valid answers without a reported status.
+    pub not_reported: u64,
+    /// Requests for evidence.
+    pub evidence_requests: u64,
+    /// Evidence requests that failed.
+    pub evidence_failures: u64,
+    /// Batches that evidence proved committed.
     pub committed: u64,
-    /// Batches that were believed absent, to be tried again.
+    /// Batches that evidence proved absent, to be submitted again.
     pub absent: u64,
-    /// Batches that were held for a person to decide.
+    /// Batches that were held for an operator.
     pub held: u64,
-    /// How often the store failed or panicked.
+    /// Calls of the store that failed or panicked.
     pub store_failures: u64,
-    /// Answers and resolutions that the store refused for good, one at a time.
+    /// Groups of statuses and single resolutions that the store refused.
     pub refused: u64,
-    /// Panics of a store, a reader, or a function of the options.
+    /// Panics of the store, a reader or the inconclusive policy.
     pub panics: u64,
 }
 
 impl MonitorStats {
-    /// Questions that have no answer yet.
-    pub fn under_way(&self) -> u64 {
-        self.asked.saturating_sub(self.answered + self.failed)
+    /// Status requests that have not ended.
+    pub fn in_flight(&self) -> u64 {
+        self.requests.saturating_sub(self.answered + self.failed)
     }
 }
 
-/// Reads the numbers of a polling monitor from anywhere. Cheap to clone.
+/// The counters of a polling monitor. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct MonitorCounters(Arc<Mutex<MonitorStats>>);
 
 impl MonitorCounters {
-    /// The numbers as they are now.
+    /// The present values.
     pub fn read(&self) -> MonitorStats {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts what panicked, and goes on as after an error.
-    pub(crate) fn survive<T>(&self, caught: Result<BatchResult<T>, Panic>) -> BatchResult<T> {
+    /// Counts a caught panic and turns it into an error.
+    pub(crate) fn count_panic<T>(&self, caught: Result<BatchResult<T>, Panic>) -> BatchResult<T> {
         caught.unwrap_or_else(|panic| {
             self.count(|stats| stats.panics += 1);
             Err(panic.into())
@@ -65,6 +64,6 @@ impl MonitorCounters {
     }
 }
 
-pub(crate) fn count(number: usize) -> u64 {
-    u64::try_from(number).unwrap_or(u64::MAX)
+pub(crate) fn to_u64(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
 }

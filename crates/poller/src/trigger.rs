@@ -3,34 +3,36 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use grid_batch_core::{PollTriggers, ServiceId};
 use tokio::sync::Notify;
 
-/// Asks a polling monitor to poll a service at once, however recently it did.
+/// Makes a polling monitor poll a service now, even if its batches are not due.
 ///
-/// Nothing is lost: what is triggered before the monitor runs is polled when it does, and what is
-/// triggered while a question is under way is polled once more after it. Cheap to clone, and to call
-/// often; it stays good when the monitor is stopped and started again.
+/// No trigger is lost: a service that is triggered before the monitor runs is polled when it does,
+/// and one that is triggered during a request is polled once more after it. Clones trigger the same
+/// monitor, also after it was stopped and started again.
 #[derive(Debug, Clone, Default)]
-pub struct PollTrigger(Arc<Shared>);
+pub struct PollTrigger(Arc<TriggerState>);
 
 #[derive(Debug, Default)]
-struct Shared {
-    marks: Mutex<Marks>,
-    wake: Notify,
+struct TriggerState {
+    services: Mutex<TriggeredServices>,
+    wake_up: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Marks {
-    /// To be polled.
-    wanted: HashSet<String>,
-    /// Being looked for in the store; whether a batch was submitted meanwhile.
-    looking: HashMap<String, bool>,
-    /// Triggered when nothing was pending.
+struct TriggeredServices {
+    /// Services to be polled.
+    requested: HashSet<String>,
+    /// Services whose batches are being read from the store, and whether a batch of the service was
+    /// submitted meanwhile.
+    being_read: HashMap<String, bool>,
+    /// Services that were triggered when they had no pending batch.
     missed: HashSet<String>,
 }
 
-/// So many services are remembered that were triggered when nothing was pending.
-const MISSED: usize = 10_000;
+/// The greatest number of missed services that are remembered.
+const MAX_MISSED: usize = 10_000;
 
 impl PollTrigger {
     /// A trigger, to be given to a [`PollingMonitorBuilder`](crate::PollingMonitorBuilder).
@@ -38,78 +40,90 @@ impl PollTrigger {
         Self::default()
     }
 
-    /// Has this service polled at once.
+    /// Makes the monitor poll this service now.
     pub fn trigger(&self, service_id: &str) {
-        let mut marks = self.marks();
-        marks.missed.remove(service_id);
-        if marks.wanted.contains(service_id) {
+        let mut services = self.services();
+        services.missed.remove(service_id);
+        if services.requested.contains(service_id) {
             return;
         }
-        marks.wanted.insert(service_id.to_owned());
-        self.0.wake.notify_one();
+        services.requested.insert(service_id.to_owned());
+        self.0.wake_up.notify_one();
     }
 
-    /// Says that a ledger took a batch of this service, and that the store knows.
+    /// Reports that a ledger accepted a batch of this service, and that the store has recorded it.
     ///
-    /// An event may overtake the answer to a submission: then it found nothing to poll. If there was
-    /// such an event, the service is polled now.
+    /// An event may arrive before the answer to the submission, when the store has nothing to poll
+    /// yet. If that happened, the service is polled now.
     pub fn submitted(&self, service_id: &str) {
-        let mut marks = self.marks();
-        if let Some(submitted) = marks.looking.get_mut(service_id) {
+        let mut services = self.services();
+        if let Some(submitted) = services.being_read.get_mut(service_id) {
             *submitted = true;
         }
-        if marks.missed.contains(service_id) {
-            drop(marks);
+        if services.missed.contains(service_id) {
+            drop(services);
             self.trigger(service_id);
         }
     }
 
-    /// Waits until something was triggered.
+    /// Waits for a trigger.
     pub(crate) async fn woken(&self) {
-        self.0.wake.notified().await;
+        self.0.wake_up.notified().await;
     }
 
-    pub(crate) fn is_wanted(&self) -> bool {
-        !self.marks().wanted.is_empty()
+    /// Whether services are to be polled.
+    pub(crate) fn has_requests(&self) -> bool {
+        !self.services().requested.is_empty()
     }
 
-    /// Takes those of the triggered services that are ready, to look for their batches.
+    /// Takes the triggered services that are ready, to read their batches.
     pub(crate) fn take(&self, is_ready: impl Fn(&str) -> bool) -> Vec<String> {
-        let mut marks = self.marks();
-        let taken: Vec<String> = marks.wanted.extract_if(|service| is_ready(service)).collect();
-        marks.looking.extend(taken.iter().map(|service| (service.clone(), false)));
+        let mut services = self.services();
+        let taken: Vec<String> =
+            services.requested.extract_if(|service| is_ready(service)).collect();
+        services.being_read.extend(taken.iter().map(|service| (service.clone(), false)));
         taken
     }
 
-    /// Says whether a taken service had anything pending.
-    pub(crate) fn looked(&self, service_id: &str, found: bool) {
-        let mut marks = self.marks();
-        let submitted = marks.looking.remove(service_id).unwrap_or_default();
-        if found || marks.wanted.contains(service_id) {
+    /// Records that the batches of a taken service were read, and whether there were any.
+    pub(crate) fn was_read(&self, service_id: &str, found: bool) {
+        let mut services = self.services();
+        let submitted = services.being_read.remove(service_id).unwrap_or_default();
+        if found || services.requested.contains(service_id) {
             return;
         }
         if submitted {
-            drop(marks);
+            drop(services);
             return self.trigger(service_id);
         }
-        marks.remember_missed(service_id);
+        services.remember_missed(service_id);
     }
 
-    /// Puts a taken service back, to be taken later.
+    /// Puts a taken service back, to be taken again later.
     pub(crate) fn put_back(&self, service_id: String) {
-        let mut marks = self.marks();
-        marks.looking.remove(&service_id);
-        marks.wanted.insert(service_id);
+        let mut services = self.services();
+        services.being_read.remove(&service_id);
+        services.requested.insert(service_id);
     }
 
-    fn marks(&self) -> MutexGuard<'_, Marks> {
-        self.0.marks.lock().unwrap_or_else(PoisonError::into_inner)
+    fn services(&self) -> MutexGuard<'_, TriggeredServices> {
+        self.0.services.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Marks {
+impl PollTriggers for PollTrigger {
+    fn trigger(&self, service_id: &ServiceId) {
+        Self::trigger(self, service_id.as_str());
+    }
+
+    fn submitted(&self, service_id: &ServiceId) {
+        Self::submitted(self, service_id.as_str());
+    }
+}
+
+impl TriggeredServices {
     fn remember_missed(&mut self, service_id: &str) {
-        if self.missed.len() >= MISSED
+        if self.missed.len() >= MAX_MISSED
             && let Some(any) = self.missed.iter().next().cloned()
         {
             self.missed.remove(&any);
@@ -129,65 +143,65 @@ mod tests {
     }
 
     #[test]
-    fn many_triggers_are_one_and_those_that_are_not_ready_stay() {
+    fn triggers_are_merged_and_wait_until_ready() {
         let trigger = PollTrigger::new();
         ["a", "b", "a"].into_iter().for_each(|service| trigger.trigger(service));
         assert_eq!(trigger.take(|service| service == "a"), ["a"]);
         assert_eq!(take(&trigger), ["b"]);
-        assert!(!trigger.is_wanted());
+        assert!(!trigger.has_requests());
     }
 
     #[test]
-    fn a_submission_wants_a_poll_only_after_a_trigger_that_found_nothing() {
+    fn submission_polls_only_after_a_missed_trigger() {
         let trigger = PollTrigger::new();
         trigger.submitted("a");
-        assert!(!trigger.is_wanted());
+        assert!(!trigger.has_requests());
         for found in [true, false] {
             trigger.trigger("a");
             take(&trigger);
-            trigger.looked("a", found);
+            trigger.was_read("a", found);
             trigger.submitted("a");
-            assert_eq!(trigger.is_wanted(), !found);
+            assert_eq!(trigger.has_requests(), !found);
         }
         take(&trigger);
-        trigger.looked("a", true);
+        trigger.was_read("a", true);
         trigger.submitted("a");
-        assert!(!trigger.is_wanted(), "one trigger is missed once");
+        assert!(!trigger.has_requests(), "a missed trigger counts once");
     }
 
     #[test]
-    fn a_submission_while_the_store_is_looked_at_is_not_missed() {
+    fn submission_during_a_read_is_not_missed() {
         for found in [true, false] {
             let trigger = PollTrigger::new();
             trigger.trigger("a");
             take(&trigger);
             trigger.submitted("a");
-            trigger.looked("a", found);
-            assert_eq!(trigger.is_wanted(), !found);
+            trigger.was_read("a", found);
+            assert_eq!(trigger.has_requests(), !found);
         }
     }
 
     #[test]
-    fn a_trigger_while_the_store_is_looked_at_is_one_more() {
+    fn trigger_during_a_read_is_kept() {
         let trigger = PollTrigger::new();
         trigger.trigger("a");
         take(&trigger);
         trigger.trigger("a");
-        trigger.looked("a", false);
+        trigger.was_read("a", false);
         assert_eq!(take(&trigger), ["a"]);
     }
 
     #[test]
-    fn what_was_missed_is_remembered_up_to_a_bound() {
+    fn missed_services_are_bounded() {
         let trigger = PollTrigger::new();
-        for number in 0..MISSED + 10 {
+        for number in 0..MAX_MISSED + 10 {
             let service = number.to_string();
             trigger.trigger(&service);
             take(&trigger);
-            trigger.looked(&service, false);
+            trigger.was_read(&service, false);
         }
-        assert_eq!(trigger.marks().missed.len(), MISSED);
-        trigger.submitted(&(MISSED + 9).to_string());
-        assert!(trigger.is_wanted(), "the latest is among them");
+        assert_eq!(trigger.services().missed.len(), MAX_MISSED);
+        trigger.submitted(&(MAX_MISSED + 9).to_string());
+        assert!(trigger.has_requests(), "the latest is remembered");
     }
 }

@@ -1,5 +1,5 @@
-//! What can be read in the log.
-#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
+//! What the polling monitor logs.
+#![expect(clippy::unwrap_used, reason = "tests unwrap what must succeed")]
 
 use std::{
     future::ready,
@@ -14,12 +14,12 @@ use grid_batch_core::{
 use grid_batch_poller::{MonitorOptions, PollingMonitorBuilder};
 use log::{Level, LevelFilter, Log, Metadata, Record, kv};
 
-static LINES: Lines = Lines(Mutex::new(Vec::new()));
+static LOG: RecordingLog = RecordingLog(Mutex::new(Vec::new()));
 
-/// Keeps every line, as `LEVEL text key=value ...`.
-struct Lines(Mutex<Vec<String>>);
+/// Records every line as `LEVEL text key=value ...`.
+struct RecordingLog(Mutex<Vec<String>>);
 
-impl Log for Lines {
+impl Log for RecordingLog {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
@@ -27,7 +27,7 @@ impl Log for Lines {
     fn log(&self, record: &Record<'_>) {
         if record.level() <= Level::Info {
             let mut line = format!("{} {}", record.level(), record.args());
-            record.key_values().visit(&mut Append(&mut line)).unwrap();
+            record.key_values().visit(&mut AppendPairs(&mut line)).unwrap();
             self.0.lock().unwrap().push(line);
         }
     }
@@ -35,9 +35,10 @@ impl Log for Lines {
     fn flush(&self) {}
 }
 
-struct Append<'a>(&'a mut String);
+/// Appends key-value pairs to a line.
+struct AppendPairs<'a>(&'a mut String);
 
-impl<'kvs> kv::VisitSource<'kvs> for Append<'_> {
+impl<'kvs> kv::VisitSource<'kvs> for AppendPairs<'_> {
     fn visit_pair(&mut self, key: kv::Key<'kvs>, value: kv::Value<'kvs>) -> Result<(), kv::Error> {
         self.0.push_str(&format!(" {key}={value}"));
         Ok(())
@@ -45,9 +46,9 @@ impl<'kvs> kv::VisitSource<'kvs> for Append<'_> {
 }
 
 #[derive(Debug, Clone)]
-struct One;
+struct OnlyBatch;
 
-impl BatchId for One {
+impl BatchId for OnlyBatch {
     fn get_id(&self) -> &str {
         "batch"
     }
@@ -58,12 +59,12 @@ impl BatchId for One {
 }
 
 #[test]
-fn it_shows_once_when_a_service_or_the_store_begins_to_fail_and_once_when_it_is_well() {
-    log::set_logger(&LINES).unwrap();
+fn failure_and_recovery_are_logged_once_each() {
+    log::set_logger(&LOG).unwrap();
     log::set_max_level(LevelFilter::Info);
     let mut store = MockPendingBatchStore::new();
-    store.expect_get_due_batch_ids().returning(|_, _, _| Ok(vec![One]));
-    store.expect_get_pending_batch_ids_of().returning(|_, _| Ok(vec![One]));
+    store.expect_get_due_batch_ids().returning(|_, _, _| Ok(vec![OnlyBatch]));
+    store.expect_get_pending_batch_ids_of().returning(|_, _| Ok(vec![OnlyBatch]));
     let mut marks = 0;
     store.expect_mark_checked().returning(move |_| {
         marks += 1;
@@ -71,15 +72,15 @@ fn it_shows_once_when_a_service_or_the_store_begins_to_fail_and_once_when_it_is_
     });
     let mut reader = MockBatchStatusReader::new();
     reader.expect_available_connections().return_const(1_usize);
-    let mut asked = 0;
+    let mut requests = 0;
     reader.expect_get_batch_statuses().returning(move |_, _| {
-        asked += 1;
+        requests += 1;
         let report = StatusReport {
             batch_id: "batch".to_owned(),
             status: LedgerStatus::Pending,
             receipts: Vec::new(),
         };
-        let answer = match asked {
+        let answer = match requests {
             ..4 => Err(BatchError::Unavailable("down".to_owned())),
             4 => Ok(Vec::new()),
             _ => Ok(vec![report]),
@@ -108,13 +109,13 @@ fn it_shows_once_when_a_service_or_the_store_begins_to_fail_and_once_when_it_is_
     }
     running.wait_for_shutdown().unwrap();
     assert_eq!(
-        *LINES.0.lock().unwrap(),
+        *LOG.0.lock().unwrap(),
         [
-            "WARN asking for the batches of a service fails service=service \
-             error=not available now: down",
-            "INFO asking for the batches of a service is well again service=service failures=3",
-            "WARN the store fails; it is tried again error=not available now: full",
-            "INFO the store is well again failures=1",
+            "WARN status requests fail service=service error=not available now: down",
+            "INFO status requests succeed again service=service failures=3",
+            "WARN the store failed; it is retried with increasing delays \
+             error=not available now: full",
+            "INFO the store works again failures=1",
         ]
     );
 }

@@ -1,7 +1,7 @@
-//! How dear verification is: `cargo bench -p grid-batch-protocol`.
+//! The cost of verification: `cargo bench -p grid-batch-protocol`.
 //!
-//! First the two libraries check the same signatures in turns, so that whatever else the machine
-//! does disturbs both. Then whole lists are verified, on one core.
+//! First the two libraries verify the same signatures in turns, so that other load on the machine
+//! affects both. Then complete lists are verified on one core.
 
 use std::{
     hint::black_box,
@@ -41,19 +41,19 @@ fn compare_libraries() {
         })
         .collect();
     rounds.sort_by(|a, b| ratio(a).total_cmp(&ratio(b)));
-    let [low, middle, high] =
+    let [low, median, high] =
         [ROUNDS / 10, ROUNDS / 2, ROUNDS - 1 - ROUNDS / 10].map(|at| rounds[at]);
     let micros = |time: Duration| time.as_secs_f64() * 1e6 / f64::from(SIGNATURES);
     println!(
         "k256 takes {:.2} times as long as secp256k1 ({:.2} to {:.2} in 8 of 10 rounds)",
-        ratio(&middle),
+        ratio(&median),
         ratio(&low),
         ratio(&high)
     );
     println!(
-        "in the middle round: k256 {:.1} µs, secp256k1 {:.1} µs a signature",
-        micros(middle.0),
-        micros(middle.1)
+        "in the median round: k256 {:.1} µs, secp256k1 {:.1} µs per signature",
+        micros(median.0),
+        micros(median.1)
     );
 }
 
@@ -72,15 +72,15 @@ fn sign(seed: u64) -> Signed {
     let message = seed.to_be_bytes();
     let mut public_key = [0; 33];
     base16ct::lower::decode(key.public_key().to_string(), &mut public_key)
-        .expect("a key is written in hex");
+        .expect("a key is formatted in hex");
     Signed { public_key, digest: Sha256::digest(message).into(), signature: key.sign(&message) }
 }
 
-/// Reading key and signature is part of it, as it is in intake.
+/// Includes parsing the key and the signature, as in intake.
 fn with_k256(signed: &Signed) {
     let key = k256::ecdsa::VerifyingKey::from_sec1_bytes(&signed.public_key).expect("a key");
     let signature = k256::ecdsa::Signature::from_slice(&signed.signature).expect("a signature");
-    black_box(key.verify_prehash(&signed.digest, &signature)).expect("it is right");
+    black_box(key.verify_prehash(&signed.digest, &signature)).expect("the signature is valid");
 }
 
 fn with_secp256k1(signed: &Signed) {
@@ -88,7 +88,7 @@ fn with_secp256k1(signed: &Signed) {
     let signature =
         secp256k1::ecdsa::Signature::from_compact(&signed.signature).expect("a signature");
     let digest = secp256k1::Message::from_digest(signed.digest);
-    black_box(secp256k1::ecdsa::verify(&signature, digest, &key)).expect("it is right");
+    black_box(secp256k1::ecdsa::verify(&signature, digest, &key)).expect("the signature is valid");
 }
 
 fn verify_batches(transactions: usize) {
@@ -96,7 +96,7 @@ fn verify_batches(transactions: usize) {
     let mut times: Vec<_> = (0..ROUNDS)
         .map(|_| {
             time(|| {
-                black_box(verify_list(&body, &Limits::default())).expect("it is right");
+                black_box(verify_list(&body, &Limits::default())).expect("the signature is valid");
             })
         })
         .collect();

@@ -5,9 +5,9 @@ use crate::{
     Batch, BatchHeader, PublicKey, SigningKey, Transaction, TransactionHeader, verify::sha512,
 };
 
-/// Makes a signed [`Transaction`].
+/// Builds a signed [`Transaction`].
 ///
-/// Signing is deterministic: two transactions of the same content and nonce are the same one.
+/// Signing is deterministic: the same content and nonce make the same transaction.
 ///
 /// ```
 /// use grid_batch_protocol::{SigningKey, TransactionBuilder};
@@ -30,7 +30,7 @@ pub struct TransactionBuilder {
 }
 
 impl TransactionBuilder {
-    /// A transaction of this family and version, with all else empty.
+    /// A transaction with this family and version; all other fields are empty.
     pub fn new(family_name: impl Into<String>, family_version: impl Into<String>) -> Self {
         let header = TransactionHeader {
             family_name: family_name.into(),
@@ -40,42 +40,42 @@ impl TransactionBuilder {
         Self { header, payload: Vec::new() }
     }
 
-    /// The addresses that it may read.
+    /// Sets the addresses that the transaction may read.
     #[must_use]
     pub fn inputs(mut self, addresses: impl IntoIterator<Item: Into<String>>) -> Self {
         self.header.inputs = addresses.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The addresses that it may write.
+    /// Sets the addresses that the transaction may write.
     #[must_use]
     pub fn outputs(mut self, addresses: impl IntoIterator<Item: Into<String>>) -> Self {
         self.header.outputs = addresses.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The transactions that must be applied before it.
+    /// Sets the transactions that must be applied before this one.
     #[must_use]
     pub fn dependencies(mut self, ids: impl IntoIterator<Item = HeaderId>) -> Self {
         self.header.dependencies = ids.into_iter().map(|id| id.to_string()).collect();
         self
     }
 
-    /// What makes it unlike another of the same content.
+    /// Sets the nonce, which distinguishes transactions with the same content.
     #[must_use]
     pub fn nonce(mut self, nonce: impl Into<String>) -> Self {
         self.header.nonce = nonce.into();
         self
     }
 
-    /// What the family reads.
+    /// Sets the payload for the transaction family.
     #[must_use]
     pub fn payload(mut self, payload: impl Into<Vec<u8>>) -> Self {
         self.payload = payload.into();
         self
     }
 
-    /// Signs it, to be put into a batch that `batcher` signs.
+    /// Signs the transaction for a batch that `batcher` signs.
     pub fn sign(self, signer: &SigningKey, batcher: &PublicKey) -> Transaction {
         let header = TransactionHeader {
             batcher_public_key: batcher.to_string(),
@@ -92,7 +92,7 @@ impl TransactionBuilder {
     }
 }
 
-/// Makes a signed [`Batch`].
+/// Builds a signed [`Batch`].
 ///
 /// ```
 /// use grid_batch_protocol::{BatchBuilder, SigningKey, TransactionBuilder};
@@ -114,28 +114,28 @@ impl BatchBuilder {
         Self::default()
     }
 
-    /// Adds one transaction after those that are there.
+    /// Appends a transaction.
     #[must_use]
     pub fn transaction(mut self, transaction: Transaction) -> Self {
         self.transactions.push(transaction);
         self
     }
 
-    /// Adds transactions after those that are there.
+    /// Appends transactions.
     #[must_use]
     pub fn transactions(mut self, transactions: impl IntoIterator<Item = Transaction>) -> Self {
         self.transactions.extend(transactions);
         self
     }
 
-    /// Whether the ledger is to log more about it.
+    /// Sets whether the ledger logs more about the batch.
     #[must_use]
     pub fn trace(mut self, trace: bool) -> Self {
         self.trace = trace;
         self
     }
 
-    /// Signs it. Nothing is checked: what is wrong with a transaction is wrong with the batch.
+    /// Signs the batch. It does not verify the transactions.
     pub fn sign(self, batcher: &SigningKey) -> Batch {
         let ids = self.transactions.iter().map(|t| t.header_signature.clone());
         let header = BatchHeader {

@@ -5,52 +5,52 @@ use thiserror::Error;
 
 use crate::{PublicKeyError, SignatureError};
 
-/// Why a list of batches is refused, all of it: nothing of a list is taken when a part is wrong.
+/// Why a list of batches is refused. One invalid part refuses the whole list.
 ///
-/// The message is whole: it names the batch, the transaction and the rule, and no `source` stands
-/// behind it to be printed again.
+/// The message is complete: it names the batch, the transaction and the rule. There is no `source`
+/// that repeats a part of it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ListError {
-    /// The body is not a list of batches at all.
+    /// The body is not a list of batches.
     #[error("the body is not a list of batches: {0}")]
     Undecodable(DecodeError),
-    /// There is nothing in the list.
+    /// The list has no batches.
     #[error("the list has no batches; send at least one")]
     Empty,
-    /// [`Limits::batches`](crate::Limits::batches) is exceeded: send it in parts.
+    /// [`Limits::batches`](crate::Limits::batches) is exceeded.
     #[error("the list has more than {limit} batches; send it in parts")]
     TooManyBatches {
-        /// The most that are allowed.
+        /// The limit.
         limit: usize,
     },
-    /// [`Limits::transactions`](crate::Limits::transactions) is exceeded: send it in parts.
-    #[error("the list has more than {limit} transactions, counted up to {place}; send it in parts")]
+    /// [`Limits::transactions`](crate::Limits::transactions) is exceeded.
+    #[error("the list has more than {limit} transactions, up to {location}; send it in parts")]
     TooManyTransactions {
-        /// The batch that has one too many.
-        place: BatchPlace,
-        /// The most that are allowed.
+        /// The batch that exceeds the limit.
+        location: BatchLocation,
+        /// The limit.
         limit: usize,
     },
-    /// One batch breaks a rule.
-    #[error("{place}: {fault}")]
+    /// A batch violates a rule.
+    #[error("{location}: {fault}")]
     Batch {
         /// Which batch.
-        place: BatchPlace,
-        /// What is wrong with it.
+        location: BatchLocation,
+        /// The violated rule.
         fault: Box<BatchFault>,
     },
 }
 
-/// Which batch of a list an error is about.
+/// The batch of a list that an error is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BatchPlace {
-    /// Its place in the list, counted from 0.
+pub struct BatchLocation {
+    /// Its position in the list, counted from 0.
     pub position: usize,
-    /// The beginning of its id, where there is one to be read.
+    /// The beginning of its id, if it can be decoded.
     pub id: Option<Excerpt>,
 }
 
-impl fmt::Display for BatchPlace {
+impl fmt::Display for BatchLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the batch at position {}", self.position)?;
         match &self.id {
@@ -60,118 +60,118 @@ impl fmt::Display for BatchPlace {
     }
 }
 
-/// What is wrong with a batch.
+/// The rule that a batch violates.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BatchFault {
-    /// Its bytes are not a batch.
+    /// The bytes are not a batch.
     #[error("it cannot be decoded: {0}")]
     Undecodable(DecodeError),
-    /// Its header signature is not an id.
+    /// The header signature is not an id.
     #[error("its header signature is not an id: {0}")]
     Id(HeaderIdError),
-    /// The same batch is in the list before.
-    #[error("it is in the list before, at position {first}; send it once")]
+    /// The list contains the batch twice.
+    #[error("it is also at position {first} of the list; send it once")]
     Duplicate {
-        /// Where it is first, counted from 0.
+        /// The first position, counted from 0.
         first: usize,
     },
-    /// Its header is not a batch header.
+    /// The header is not a batch header.
     #[error("its header cannot be decoded: {0}")]
     Header(DecodeError),
-    /// The key in its header is not a key.
+    /// The signer in the header is not a key.
     #[error("its signer: {0}")]
     Signer(PublicKeyError),
-    /// Its header is not signed by the key that the header names.
+    /// The header is not signed by the signer that it names.
     #[error("its header: {0}")]
     Signature(SignatureError),
-    /// Nothing would be applied, and nothing could ever prove that it was.
+    /// The batch has no transactions, so there could never be evidence that it was applied.
     #[error("it has no transactions")]
     NoTransactions,
-    /// The header lists more or fewer transactions than there are.
-    #[error("its header lists {listed} transactions, and it has {present}")]
+    /// The header lists another number of transactions than the batch has.
+    #[error("its header lists {listed} transactions, but it has {present}")]
     TransactionCount {
-        /// How many the header lists.
+        /// The number in the header.
         listed: usize,
-        /// How many there are.
+        /// The number in the batch.
         present: usize,
     },
-    /// The header lists another transaction than the one that is there.
-    #[error("its header lists the transaction {listed} at position {position}, where {present} is")]
+    /// The header lists another transaction than the batch has at this position.
+    #[error("its header lists transaction {listed} at position {position}, but it has {present}")]
     TransactionOrder {
-        /// The first place where they differ, counted from 0.
+        /// The first position where they differ, counted from 0.
         position: usize,
-        /// The beginning of the id that the header lists.
+        /// The beginning of the id in the header.
         listed: Excerpt,
-        /// The beginning of the id of the transaction that is there.
+        /// The beginning of the id of the transaction in the batch.
         present: Excerpt,
     },
-    /// One of its transactions breaks a rule.
+    /// A transaction violates a rule.
     #[error("its transaction at position {position}, {id}: {fault}")]
     Transaction {
-        /// Which transaction, counted from 0.
+        /// The position of the transaction, counted from 0.
         position: usize,
         /// The beginning of its id.
         id: Excerpt,
-        /// What is wrong with it.
+        /// The violated rule.
         fault: TransactionFault,
     },
 }
 
-/// What is wrong with a transaction.
+/// The rule that a transaction violates.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TransactionFault {
-    /// Its header signature is not an id.
+    /// The header signature is not an id.
     #[error("its header signature is not an id: {0}")]
     Id(HeaderIdError),
-    /// The same transaction is in the batch before: a ledger would apply it twice, or choke on it.
-    #[error("it is in the batch before, at position {first}")]
+    /// The batch contains the transaction twice; a ledger could apply it twice.
+    #[error("it is also at position {first} of the batch")]
     Duplicate {
-        /// Where it is first, counted from 0.
+        /// The first position, counted from 0.
         first: usize,
     },
-    /// Its header is not a transaction header.
+    /// The header is not a transaction header.
     #[error("its header cannot be decoded: {0}")]
     Header(DecodeError),
-    /// The key in its header is not a key.
+    /// The signer in the header is not a key.
     #[error("its signer: {0}")]
     Signer(PublicKeyError),
-    /// Its header is not signed by the key that the header names.
+    /// The header is not signed by the signer that it names.
     #[error("its header: {0}")]
     Signature(SignatureError),
-    /// It was made to be batched by another key than the one that signed the batch.
-    #[error("its header names the batcher {named}, and the batch is signed by {signer}")]
+    /// The header names another batcher than the signer of the batch.
+    #[error("its header names batcher {named}, but the batch is signed by {signer}")]
     Batcher {
-        /// The beginning of the key that the transaction's header names.
+        /// The beginning of the key in the header of the transaction.
         named: Excerpt,
-        /// The beginning of the key that the batch's header names.
+        /// The beginning of the key in the header of the batch.
         signer: Excerpt,
     },
-    /// Its payload is not the one that was signed for.
-    #[error("its payload has not the SHA-512 that its header names")]
+    /// The payload does not have the signed hash.
+    #[error("the SHA-512 of its payload is not the one in its header")]
     Payload,
-    /// It depends on something that cannot be a transaction, and so could never be applied.
+    /// A dependency is not a transaction id, so the transaction could never be applied.
     #[error("its dependency at position {position} is not an id: {error}")]
     Dependency {
-        /// Which dependency, counted from 0.
+        /// The position of the dependency, counted from 0.
         position: usize,
-        /// Why it is not an id.
+        /// The reason.
         error: HeaderIdError,
     },
 }
 
-/// Why bytes are not a message of the kind that is asked for.
+/// Why bytes are not a message of the expected type.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DecodeError {
-    /// There are fewer bytes than they themselves say.
+    /// The bytes are shorter than a length in them.
     #[error("the bytes end in the middle of a field")]
     Truncated,
-    /// A field is not of the kind that belongs there.
-    #[error("field {number} is of a kind that does not belong there")]
+    /// A field has an unexpected wire type or number.
+    #[error("field {number} has an unexpected wire type or number")]
     Field {
         /// The field's number.
         number: usize,
     },
-    /// Something else, in the words of the decoder.
+    /// Another error of the decoder.
     #[error(transparent)]
     Message(#[from] prost::DecodeError),
 }

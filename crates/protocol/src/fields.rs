@@ -4,18 +4,18 @@ use prost::decode_length_delimiter;
 
 use crate::DecodeError;
 
-/// The contents of every field of this number, in order, as the bytes that came.
+/// The contents of all fields with this number, in order, as slices of the message.
 ///
-/// What is inside is left alone and nothing is allocated, so that a batch can be cut out of a list
-/// exactly, and counted before it is decoded.
+/// It neither decodes the contents nor allocates memory. So the exact bytes of a batch can be taken
+/// out of a list, and transactions can be counted before they are decoded.
 pub(crate) fn fields(message: &[u8], number: usize) -> Fields<'_> {
     Fields { rest: message, number }
 }
 
 const VARINT: usize = 0;
-const EIGHT_BYTES: usize = 1;
-const WITH_LENGTH: usize = 2;
-const FOUR_BYTES: usize = 5;
+const FIXED64: usize = 1;
+const LENGTH_DELIMITED: usize = 2;
+const FIXED32: usize = 5;
 
 pub(crate) struct Fields<'a> {
     rest: &'a [u8],
@@ -27,7 +27,7 @@ impl<'a> Iterator for Fields<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         while !self.rest.is_empty() {
-            match self.step() {
+            match self.next_field() {
                 Ok(None) => {}
                 Ok(Some(content)) => return Some(Ok(content)),
                 Err(error) => {
@@ -43,24 +43,24 @@ impl<'a> Iterator for Fields<'a> {
 impl<'a> Fields<'a> {
     const NUMBERS: Range<usize> = 1..1 << 29;
 
-    /// Takes one field off, and gives its content where it is one of those that are looked for.
-    fn step(&mut self) -> Result<Option<&'a [u8]>, DecodeError> {
+    /// Reads the next field. Returns its content if it has the requested number.
+    fn next_field(&mut self) -> Result<Option<&'a [u8]>, DecodeError> {
         let key = self.varint()?;
         let number = key >> 3;
-        let wanted = number == self.number;
-        let misplaced = Err(DecodeError::Field { number });
+        let is_requested = number == self.number;
+        let unexpected = Err(DecodeError::Field { number });
         match key & 7 {
-            _ if !Self::NUMBERS.contains(&number) => misplaced,
-            WITH_LENGTH => {
+            _ if !Self::NUMBERS.contains(&number) => unexpected,
+            LENGTH_DELIMITED => {
                 let length = self.varint()?;
                 let content = self.take(length)?;
-                Ok(wanted.then_some(content))
+                Ok(is_requested.then_some(content))
             }
-            _ if wanted => misplaced,
+            _ if is_requested => unexpected,
             VARINT => self.varint().map(|_| None),
-            EIGHT_BYTES => self.take(8).map(|_| None),
-            FOUR_BYTES => self.take(4).map(|_| None),
-            _ => misplaced,
+            FIXED64 => self.take(8).map(|_| None),
+            FIXED32 => self.take(4).map(|_| None),
+            _ => unexpected,
         }
     }
 
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// As much of a list as prost can be asked to leave alone.
+    /// A list whose batches prost does not decode.
     #[derive(Clone, PartialEq, prost::Message)]
     struct Contents {
         #[prost(bytes = "vec", repeated, tag = "1")]
@@ -91,7 +91,7 @@ mod tests {
         fields(message, 1).map(|content| Ok(content?.to_vec())).collect()
     }
 
-    /// Bytes that often look like fields.
+    /// Bytes that often are valid fields.
     fn message() -> impl Strategy<Value = Vec<u8>> {
         let byte = prop_oneof![
             4 => prop::sample::select(vec![0x0a, 0x08, 0x0d, 0x09, 0x12, 0x80, 0x00, 0x01, 0x02]),
@@ -104,7 +104,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(20_000))]
 
         #[test]
-        fn prost_finds_the_same(message in message()) {
+        fn prost_finds_the_same_fields(message in message()) {
             use prost::Message as _;
             if let Ok(ours) = collect(&message) {
                 let theirs = Contents::decode(&message[..]).map(|list| list.contents);
@@ -113,7 +113,7 @@ mod tests {
         }
 
         #[test]
-        fn what_prost_writes_is_found(contents in prop::collection::vec(any::<Vec<u8>>(), 0..5)) {
+        fn fields_encoded_by_prost_are_found(contents in prop::collection::vec(any::<Vec<u8>>(), 0..5)) {
             use prost::Message as _;
             let list = Contents { contents };
             prop_assert_eq!(collect(&list.encode_to_vec()), Ok(list.contents));
@@ -121,25 +121,25 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_other_numbers_are_passed_over() {
+    fn fields_with_other_numbers_are_skipped() {
         let varint = [0x10, 0xff, 0x01];
         let eight = [0x11, 0, 0, 0, 0, 0, 0, 0, 0];
         let text = [0x12, 1, b'x'];
         let four = [0x15, 0, 0, 0, 0];
-        let wanted = [0x0a, 2, b'o', b'k'];
-        let message = [&varint[..], &eight, &text, &wanted, &four].concat();
+        let is_requested = [0x0a, 2, b'o', b'k'];
+        let message = [&varint[..], &eight, &text, &is_requested, &four].concat();
         assert_eq!(collect(&message), Ok(vec![b"ok".to_vec()]));
     }
 
     #[test]
-    fn a_field_that_ends_too_early_is_an_error() {
+    fn truncated_field_is_an_error() {
         for message in [&[0x0a][..], &[0x0a, 5, 1], &[0x11, 0], &[0x15], &[0x80]] {
             assert!(collect(message).is_err(), "{message:?}");
         }
     }
 
     #[test]
-    fn groups_and_fields_of_the_wrong_kind_are_errors() {
+    fn groups_and_unexpected_wire_types_are_errors() {
         for message in [&[0x0b, 0x0c][..], &[0x13, 0x14], &[0x08, 0], &[0x0f], &[0x02, 0]] {
             let error = collect(message).unwrap_err();
             assert!(matches!(error, DecodeError::Field { .. }), "{message:?}: {error}");

@@ -13,7 +13,7 @@ mod verified;
 mod verify;
 
 pub use builder::{BatchBuilder, TransactionBuilder};
-pub use error::{BatchFault, BatchPlace, DecodeError, ListError, TransactionFault};
+pub use error::{BatchFault, BatchLocation, DecodeError, ListError, TransactionFault};
 pub use limits::Limits;
 pub use list::list_of_one;
 pub use message::{Batch, BatchHeader, BatchList, Transaction, TransactionHeader};

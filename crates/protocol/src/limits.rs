@@ -1,7 +1,7 @@
-/// How much one list may hold.
+/// The maximum size of one list.
 ///
-/// The memory that decoding takes is in proportion to the body, some dozens of bytes for each of
-/// its bytes at the worst: how long a body may be is for whoever reads it to say.
+/// Decoding needs memory in proportion to the body: some dozens of bytes for each byte in the worst
+/// case. The caller must limit the length of the body.
 ///
 /// ```
 /// use grid_batch_protocol::Limits;
@@ -10,15 +10,15 @@
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The most batches in one list.
+    /// The maximum number of batches in one list.
     pub batches: usize,
-    /// The most transactions in one list, those of all its batches together. Each costs a check of
-    /// a signature, so this bounds the time that one request takes.
+    /// The maximum number of transactions in all batches of one list. Each needs the verification
+    /// of a signature, so this limits the duration of one request.
     pub transactions: usize,
 }
 
 impl Default for Limits {
-    /// 1 000 batches and 10 000 transactions: half a second or so.
+    /// 1 000 batches and 10 000 transactions, which take about half a second.
     fn default() -> Self {
         Self { batches: 1_000, transactions: 10_000 }
     }

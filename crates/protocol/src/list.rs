@@ -1,9 +1,9 @@
 use prost::encode_length_delimiter;
 
-/// Wraps the exact bytes of one `Batch` into those of a `BatchList`: what is sent to a ledger.
+/// Wraps the exact bytes of one `Batch` into a `BatchList`, which ledgers accept.
 ///
-/// The batch is not encoded anew. It stands in the list byte for byte as it was received, and so
-/// do the fields of it that we do not know.
+/// The batch is not encoded again: the list contains its bytes as they were received, with their
+/// unknown fields.
 ///
 /// ```
 /// use grid_batch_protocol::{BatchBuilder, BatchList, Message, SigningKey, list_of_one};
@@ -14,10 +14,10 @@ use prost::encode_length_delimiter;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn list_of_one(batch: &[u8]) -> Vec<u8> {
-    const FIELD_1_WITH_LENGTH: u8 = 1 << 3 | 2;
-    const LONGEST_LENGTH: usize = 10;
-    let mut list = Vec::with_capacity(1 + LONGEST_LENGTH + batch.len());
-    list.push(FIELD_1_WITH_LENGTH);
+    const FIELD_1_LENGTH_DELIMITED: u8 = 1 << 3 | 2;
+    const MAX_LENGTH_BYTES: usize = 10;
+    let mut list = Vec::with_capacity(1 + MAX_LENGTH_BYTES + batch.len());
+    list.push(FIELD_1_LENGTH_DELIMITED);
     encode_length_delimiter(batch.len(), &mut list).expect("a vector grows as needed");
     list.extend_from_slice(batch);
     list

@@ -1,7 +1,7 @@
-/// What a client sends and a ledger takes: batches.
+/// A list of batches, as clients send it and ledgers accept it.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct BatchList {
-    /// The batches, in the order they are to be applied.
+    /// The batches, in the order in which they are applied.
     #[prost(message, repeated, tag = "1")]
     pub batches: Vec<Batch>,
 }
@@ -9,21 +9,21 @@ pub struct BatchList {
 /// Transactions that are applied together or not at all.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Batch {
-    /// The signed bytes: a [`BatchHeader`], to be decoded but never encoded anew.
+    /// The signed bytes: a [`BatchHeader`], to be decoded but never encoded again.
     #[prost(bytes = "vec", tag = "1")]
     pub header: Vec<u8>,
-    /// The signature of `header` in hex, and so the batch's id.
+    /// The signature of `header` in hex, which is the batch's id.
     #[prost(string, tag = "2")]
     pub header_signature: String,
-    /// The transactions, in the order they are applied.
+    /// The transactions, in the order in which they are applied.
     #[prost(message, repeated, tag = "3")]
     pub transactions: Vec<Transaction>,
-    /// Whether the ledger is to log more about this batch. Nobody signs for it.
+    /// Whether the ledger logs more about this batch. This field is not signed.
     #[prost(bool, tag = "4")]
     pub trace: bool,
 }
 
-/// What the batcher signs.
+/// The part of a batch that the batcher signs.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct BatchHeader {
     /// The batcher's public key in hex.
@@ -37,39 +37,39 @@ pub struct BatchHeader {
 /// One change to a ledger's state.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Transaction {
-    /// The signed bytes: a [`TransactionHeader`], to be decoded but never encoded anew.
+    /// The signed bytes: a [`TransactionHeader`], to be decoded but never encoded again.
     #[prost(bytes = "vec", tag = "1")]
     pub header: Vec<u8>,
-    /// The signature of `header` in hex, and so the transaction's id.
+    /// The signature of `header` in hex, which is the transaction's id.
     #[prost(string, tag = "2")]
     pub header_signature: String,
-    /// What the transaction family reads; the header has its hash.
+    /// The input of the transaction family; the header has its hash.
     #[prost(bytes = "vec", tag = "3")]
     pub payload: Vec<u8>,
 }
 
-/// What the signer of a transaction signs.
+/// The part of a transaction that its signer signs.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct TransactionHeader {
-    /// The public key in hex of whoever is to sign the batch.
+    /// The public key in hex of the batcher.
     #[prost(string, tag = "1")]
     pub batcher_public_key: String,
-    /// The ids of transactions that must be applied before.
+    /// The ids of the transactions that must be applied before this one.
     #[prost(string, repeated, tag = "2")]
     pub dependencies: Vec<String>,
-    /// The transaction family: which processor or contract reads the payload.
+    /// The transaction family: the processor or contract that executes the payload.
     #[prost(string, tag = "3")]
     pub family_name: String,
     /// The family's version.
     #[prost(string, tag = "4")]
     pub family_version: String,
-    /// The addresses that may be read; the beginning of an address stands for all that share it.
+    /// The addresses that may be read. A prefix stands for all addresses that start with it.
     #[prost(string, repeated, tag = "5")]
     pub inputs: Vec<String>,
-    /// Any text that makes this transaction unlike another of the same content.
+    /// Any text that distinguishes this transaction from others with the same content.
     #[prost(string, tag = "6")]
     pub nonce: String,
-    /// The addresses that may be written; the beginning of an address stands for all that share it.
+    /// The addresses that may be written. A prefix stands for all addresses that start with it.
     #[prost(string, repeated, tag = "7")]
     pub outputs: Vec<String>,
     /// The payload's SHA-512 in hex.

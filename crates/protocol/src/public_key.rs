@@ -22,13 +22,13 @@ pub struct PublicKey(pub(crate) secp256k1::PublicKey);
 /// Why a text is not a [`PublicKey`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PublicKeyError {
-    /// It is not written as a key is.
-    #[error("the public key {value} is not written as 66 lower-case hex digits")]
+    /// The text does not have the format of a key.
+    #[error("the public key {value} does not have 66 lower-case hex digits")]
     Text {
         /// The beginning of the text.
         value: Excerpt,
     },
-    /// It is written well, but no such key can be.
+    /// The text has the format of a key, but there is no such key.
     #[error("the public key {value} is not a point of secp256k1")]
     Point {
         /// The beginning of the text.
@@ -36,25 +36,25 @@ pub enum PublicKeyError {
     },
 }
 
-/// Why a signature does not count.
+/// Why a signature is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum SignatureError {
-    /// It would be right with the other of its two forms.
+    /// The signature is correct, but has the higher of the two possible values of s.
     #[error(
-        "the signature has the higher of the two values that its s can have; \
-         ledgers take only the lower"
+        "the signature has the higher of the two possible values of s; ledgers accept only the \
+         lower one"
     )]
     HighS,
-    /// The bytes were changed, or another key signed them, or it is no signature at all.
-    #[error("the signature was not made over these bytes by the key {key}")]
+    /// The bytes were changed, or another key signed them, or it is not a signature.
+    #[error("it is not a signature of these bytes by key {key}")]
     Wrong {
-        /// The key that was to have signed.
+        /// The expected signer.
         key: PublicKey,
     },
 }
 
 impl PublicKey {
-    /// Checks a signature of 64 bytes over the SHA-256 of `message`.
+    /// Verifies a signature over the SHA-256 of `message`.
     pub fn verify(&self, message: &[u8], signature: &[u8; 64]) -> Result<(), SignatureError> {
         let wrong = || SignatureError::Wrong { key: *self };
         let digest = Message::from_digest(Sha256::digest(message).into());
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_has_one_spelling() {
+    fn key_has_one_text_form() {
         let key = SigningKey::from_seed(1).public_key().to_string();
         for text in ["", "02", &key[2..], &key.to_uppercase(), &format!("{key}00")] {
             let error = text.parse::<PublicKey>().unwrap_err();

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::PublicKey;
 
-/// A secret key of secp256k1. It is never shown: not in `Debug`, and not in errors.
+/// A secret key of secp256k1. Neither `Debug` nor errors show it.
 ///
 /// ```
 /// use grid_batch_protocol::SigningKey;
@@ -19,38 +19,38 @@ use crate::PublicKey;
 #[derive(Clone)]
 pub struct SigningKey(SecretKey);
 
-/// Why something is not a [`SigningKey`].
+/// Why a text or bytes are not a [`SigningKey`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum SigningKeyError {
     /// The text is not 32 bytes in hex.
-    #[error("the secret key is not written as 64 hex digits")]
+    #[error("the secret key does not have 64 hex digits")]
     Text,
-    /// The number is zero, or too high.
+    /// The number is zero or too high.
     #[error("the secret key is not a number between 1 and the order of secp256k1")]
     Range,
 }
 
 impl SigningKey {
-    /// The key with this secret.
+    /// Creates the key from its secret number.
     pub fn from_bytes(secret: [u8; 32]) -> Result<Self, SigningKeyError> {
         SecretKey::from_secret_bytes(secret).map(Self).map_err(|_| SigningKeyError::Range)
     }
 
-    /// A key for tests, the same for the same seed. Anyone can make it.
+    /// A key for tests: the same seed makes the same key. It is not secret.
     pub fn from_seed(seed: u64) -> Self {
         let hash = |bytes: &[u8]| -> [u8; 32] { Sha256::digest(bytes).into() };
         successors(Some(hash(&seed.to_be_bytes())), |last| Some(hash(last)))
             .find_map(|secret| Self::from_bytes(secret).ok())
-            .expect("a hash is a key, but once in 2^128")
+            .expect("nearly every hash is a key")
     }
 
-    /// The key that the signatures are checked with.
+    /// The public key, which verifies the signatures.
     pub fn public_key(&self) -> PublicKey {
         PublicKey(self.0.public_key())
     }
 
-    /// Signs the SHA-256 of `message`. The same message has the same signature (RFC 6979), and its
-    /// `s` is the lower of the two it could have.
+    /// Signs the SHA-256 of `message`. The same message has the same signature (RFC 6979), with the
+    /// lower of the two possible values of s.
     pub fn sign(&self, message: &[u8]) -> [u8; 64] {
         let digest = Message::from_digest(Sha256::digest(message).into());
         ecdsa::sign(digest, &self.0).serialize_compact()
@@ -71,7 +71,7 @@ impl FromStr for SigningKey {
 
 impl fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SigningKey(of {})", self.public_key())
+        write!(f, "SigningKey(public key {})", self.public_key())
     }
 }
 
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_key_is_refused_without_being_shown() {
+    fn invalid_key_is_refused_without_being_shown() {
         for (text, expected) in [
             ("5ec12e7".to_owned(), SigningKeyError::Text),
             ("5ec12e7x".repeat(8), SigningKeyError::Text),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_always_makes_the_same_key() {
+    fn same_seed_makes_the_same_key() {
         let [first, again, other] = [7, 7, 8].map(|seed| SigningKey::from_seed(seed).public_key());
         assert_eq!(first, again);
         assert_ne!(first, other);

@@ -6,10 +6,10 @@ use thiserror::Error;
 
 use crate::{PublicKey, PublicKeyError, SignatureError, SigningKey};
 
-/// What a Scabbard service asks for as authorization: `Bearer Cylinder:` and this text.
+/// The authorization for Scabbard services: `Bearer Cylinder:` followed by this text.
 ///
-/// It says no more than "whoever shows this holds that key", and it never expires. So it is kept
-/// like a password, and `Debug` does not show it.
+/// It proves that its sender has the issuer's key, and it never expires. Treat it like a password;
+/// `Debug` does not show it.
 ///
 /// ```
 /// use grid_batch_protocol::{CylinderToken, SigningKey};
@@ -25,60 +25,61 @@ pub struct CylinderToken {
     issuer: PublicKey,
 }
 
-/// Why a text is not a Cylinder token that counts. The text is not in it.
+/// Why a text is not a valid Cylinder token. The message does not contain the text.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TokenError {
-    /// It has not three parts.
+    /// It does not have three parts.
     #[error(
-        "the token has {count} parts; a token is a header, claims and a signature with dots between"
+        "the token has {count} parts; it must have a header, claims and a signature, separated by \
+         dots"
     )]
     Parts {
-        /// How many it has.
+        /// The number of parts.
         count: usize,
     },
     /// A part is not base64.
     #[error("the token's {part} is not standard base64 with padding")]
     Base64 {
-        /// Which part.
+        /// The part.
         part: TokenPart,
     },
     /// A part is not JSON, or not an object.
     #[error("the token's {part} is not a JSON object")]
     Json {
-        /// Which part.
+        /// The part.
         part: TokenPart,
     },
-    /// It is a token of another kind.
+    /// It has another type.
     #[error("the token's type is not \"cylinder+jwt\"")]
     Type,
-    /// It is signed in another way.
+    /// It has another signature algorithm.
     #[error("the token's algorithm is not \"secp256k1\"")]
     Algorithm,
-    /// It does not say whose it is.
-    #[error("the token's claims have no text \"iss\"; it is the issuer's public key")]
+    /// It does not name its issuer.
+    #[error("the token's claims have no text \"iss\" with the issuer's public key")]
     NoIssuer,
     /// The issuer is not a key.
     #[error("the token's issuer: {0}")]
     Issuer(PublicKeyError),
     /// The signature has the wrong length.
-    #[error("the token's signature has {length} bytes; a signature has 64")]
+    #[error("the token's signature has {length} bytes; it must have 64")]
     SignatureLength {
-        /// How many bytes it has.
+        /// The number of bytes.
         length: usize,
     },
     /// The issuer did not sign it.
-    #[error("the token: {0}")]
+    #[error("the token's signature: {0}")]
     Signature(SignatureError),
 }
 
 /// One of the three parts of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenPart {
-    /// The first: type and algorithm.
+    /// The first part: type and algorithm.
     Header,
-    /// The second: the issuer.
+    /// The second part: the issuer.
     Claims,
-    /// The third: over the two before.
+    /// The third part: the signature of the first two.
     Signature,
 }
 
@@ -88,7 +89,7 @@ const ALGORITHM: &str = "secp256k1";
 type Object = Map<String, Value>;
 
 impl CylinderToken {
-    /// The token of this key. There is but one, so it can be made once and kept.
+    /// The token of this key. Each key has only one token.
     pub fn new(key: &SigningKey) -> Self {
         let issuer = key.public_key();
         let header = format!(r#"{{"alg":"{ALGORITHM}","typ":"{TYPE}"}}"#);
@@ -104,15 +105,15 @@ impl CylinderToken {
         &self.text
     }
 
-    /// Whose token the text is.
+    /// Verifies a token and returns its issuer.
     pub fn verify(text: &str) -> Result<PublicKey, TokenError> {
         let parts: Vec<_> = text.split('.').collect();
         let &[header, claims, signature] = &parts[..] else {
             return Err(TokenError::Parts { count: parts.len() });
         };
         check_header(header)?;
-        let issuer = issuer_in(claims)?;
-        let signature = read_signature(signature)?;
+        let issuer = parse_issuer(claims)?;
+        let signature = parse_signature(signature)?;
         issuer
             .verify(format!("{header}.{claims}").as_bytes(), &signature)
             .map_err(TokenError::Signature)?;
@@ -122,28 +123,28 @@ impl CylinderToken {
 
 fn check_header(header: &str) -> Result<(), TokenError> {
     let header = decode_object(header, TokenPart::Header)?;
-    if text_of(&header, "typ") != Some(TYPE) {
+    if get_text(&header, "typ") != Some(TYPE) {
         return Err(TokenError::Type);
     }
-    if text_of(&header, "alg") != Some(ALGORITHM) {
+    if get_text(&header, "alg") != Some(ALGORITHM) {
         return Err(TokenError::Algorithm);
     }
     Ok(())
 }
 
-fn issuer_in(claims: &str) -> Result<PublicKey, TokenError> {
+fn parse_issuer(claims: &str) -> Result<PublicKey, TokenError> {
     let claims = decode_object(claims, TokenPart::Claims)?;
-    let issuer = text_of(&claims, "iss").ok_or(TokenError::NoIssuer)?;
+    let issuer = get_text(&claims, "iss").ok_or(TokenError::NoIssuer)?;
     issuer.parse().map_err(TokenError::Issuer)
 }
 
-fn read_signature(signature: &str) -> Result<[u8; 64], TokenError> {
+fn parse_signature(signature: &str) -> Result<[u8; 64], TokenError> {
     let signature = decode(signature, TokenPart::Signature)?;
     let length = signature.len();
     signature.try_into().map_err(|_| TokenError::SignatureLength { length })
 }
 
-fn text_of<'a>(object: &'a Object, name: &str) -> Option<&'a str> {
+fn get_text<'a>(object: &'a Object, name: &str) -> Option<&'a str> {
     object.get(name)?.as_str()
 }
 
@@ -167,6 +168,6 @@ impl fmt::Display for TokenPart {
 
 impl fmt::Debug for CylinderToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CylinderToken(of {})", self.issuer)
+        write!(f, "CylinderToken(issuer {})", self.issuer)
     }
 }

@@ -4,9 +4,9 @@ use grid_batch_core::{HeaderId, NewBatch, ServiceId};
 
 use crate::{PublicKey, TransactionHeader};
 
-/// A batch in which every id, key, hash and signature was found right.
+/// A batch whose ids, keys, hashes and signatures were verified.
 ///
-/// Only [`verify_list`](crate::verify_list) makes one.
+/// Only [`verify_list`](crate::verify_list) creates it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct VerifiedBatch {
     pub(crate) id: HeaderId,
@@ -29,7 +29,7 @@ impl VerifiedBatch {
         self.id
     }
 
-    /// Whoever signed it.
+    /// The key that signed it.
     pub fn signer(&self) -> PublicKey {
         self.signer
     }
@@ -39,15 +39,15 @@ impl VerifiedBatch {
         &self.transactions
     }
 
-    /// The bytes of its one `Batch` message, exactly as they were received.
+    /// The bytes of the `Batch` message, exactly as they were received.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The batch as core knows it, to be stored for `service_id`.
+    /// Converts the batch to core's type, to be stored for `service_id`.
     ///
-    /// `serialized_batch` is the exact bytes of this one `Batch` message, not of a list;
-    /// [`list_of_one`](crate::list_of_one) makes of them what a ledger takes.
+    /// `serialized_batch` has the exact bytes of the `Batch` message, not those of a list. Use
+    /// [`list_of_one`](crate::list_of_one) to make a list for a ledger.
     pub fn into_new_batch(self, service_id: ServiceId) -> NewBatch {
         NewBatch {
             service_id,
@@ -80,7 +80,7 @@ impl VerifiedTransaction {
         &self.dependencies
     }
 
-    /// Its header: the family, and the addresses that it reads and writes, as the signer wrote them.
+    /// Its header, with the family and the addresses that it reads and writes.
     pub fn header(&self) -> &TransactionHeader {
         &self.header
     }

@@ -5,41 +5,42 @@ use prost::Message;
 use sha2::{Digest, Sha512};
 
 use crate::{
-    Batch, BatchFault, BatchHeader, BatchPlace, DecodeError, Limits, ListError, PublicKey,
+    Batch, BatchFault, BatchHeader, BatchLocation, DecodeError, Limits, ListError, PublicKey,
     Transaction, TransactionFault, TransactionHeader, VerifiedBatch, VerifiedTransaction,
     fields::fields,
 };
 
-// Numbers of fields.
+// Field numbers.
 const BATCHES: usize = 1;
 const HEADER_SIGNATURE: usize = 2;
 const TRANSACTIONS: usize = 3;
 
-/// Decodes a `BatchList` and checks all there is to check without a ledger.
+/// Decodes a `BatchList` and verifies everything that can be verified without a ledger.
 ///
-/// A batch is taken when its id is an id; when its header is signed by the key that it names, and
-/// lists the transactions that are there, in order and each once; and when each of these is signed
-/// in the same way, for this batcher and this payload. One batch that breaks a rule, or that is in
-/// the list twice, refuses the whole list.
+/// The header of a batch must be signed by the key that it names; the signature is the batch's id.
+/// The header must list the batch's transactions in order, each once. The header of each
+/// transaction must be signed by the key that it names, and must name this batcher and the hash of
+/// the payload. A batch that violates a rule or is in the list twice refuses the whole list.
 ///
-/// Groups, a kind of field that nothing has written for many years, are refused in a list or a
-/// batch.
+/// Groups, a deprecated wire type of protocol buffers, are refused in a list and in a batch.
 pub fn verify_list(body: &[u8], limits: &Limits) -> Result<Vec<VerifiedBatch>, ListError> {
-    let batches = cut_out(body, limits)?;
-    let mut first_places = HashMap::new();
+    let batches = split_list(body, limits)?;
+    let mut first_positions = HashMap::new();
     let mut transactions_left = limits.transactions;
     let mut verified = Vec::with_capacity(batches.len());
     for (position, bytes) in batches.into_iter().enumerate() {
-        let fault =
-            |fault| ListError::Batch { place: place(position, bytes), fault: Box::new(fault) };
+        let fault = |fault| ListError::Batch {
+            location: location(position, bytes),
+            fault: Box::new(fault),
+        };
         let count = count_transactions(bytes).map_err(|e| fault(BatchFault::Undecodable(e)))?;
         transactions_left =
             transactions_left.checked_sub(count).ok_or_else(|| ListError::TooManyTransactions {
-                place: place(position, bytes),
+                location: location(position, bytes),
                 limit: limits.transactions,
             })?;
         let batch = verify_batch(bytes).map_err(fault)?;
-        if let Some(first) = first_places.insert(batch.id, position) {
+        if let Some(first) = first_positions.insert(batch.id, position) {
             return Err(fault(BatchFault::Duplicate { first }));
         }
         verified.push(batch);
@@ -48,7 +49,7 @@ pub fn verify_list(body: &[u8], limits: &Limits) -> Result<Vec<VerifiedBatch>, L
 }
 
 /// The exact bytes of each batch of the list.
-fn cut_out<'a>(body: &'a [u8], limits: &Limits) -> Result<Vec<&'a [u8]>, ListError> {
+fn split_list<'a>(body: &'a [u8], limits: &Limits) -> Result<Vec<&'a [u8]>, ListError> {
     let limit = limits.batches;
     let batches: Vec<_> = fields(body, BATCHES)
         .take(limit.saturating_add(1))
@@ -61,15 +62,16 @@ fn cut_out<'a>(body: &'a [u8], limits: &Limits) -> Result<Vec<&'a [u8]>, ListErr
     }
 }
 
-/// Counted before decoding, which takes many times the memory that an empty transaction does.
+/// Counts transactions before decoding, because a decoded transaction can need many times the memory
+/// of its encoded form.
 fn count_transactions(batch: &[u8]) -> Result<usize, DecodeError> {
     fields(batch, TRANSACTIONS).try_fold(0, |count, transaction| transaction.map(|_| count + 1))
 }
 
-/// The batch's place, with its id even where the rest of the batch cannot be decoded.
-fn place(position: usize, batch: &[u8]) -> BatchPlace {
+/// The location of a batch, with its id even if the rest of the batch cannot be decoded.
+fn location(position: usize, batch: &[u8]) -> BatchLocation {
     let id = fields(batch, HEADER_SIGNATURE).map_while(Result::ok).last();
-    BatchPlace { position, id: id.map(|id| Excerpt::of(&String::from_utf8_lossy(id))) }
+    BatchLocation { position, id: id.map(|id| Excerpt::of(&String::from_utf8_lossy(id))) }
 }
 
 fn verify_batch(bytes: &[u8]) -> Result<VerifiedBatch, BatchFault> {
@@ -113,7 +115,7 @@ fn verify_transactions(
     batch: &BatchHeader,
     batcher: PublicKey,
 ) -> Result<Vec<VerifiedTransaction>, BatchFault> {
-    let mut first_places = HashMap::with_capacity(transactions.len());
+    let mut first_positions = HashMap::with_capacity(transactions.len());
     let mut verified = Vec::with_capacity(transactions.len());
     for (position, transaction) in transactions.iter().enumerate() {
         let fault = |fault| BatchFault::Transaction {
@@ -122,7 +124,7 @@ fn verify_transactions(
             fault,
         };
         let transaction = verify_transaction(transaction, batch, batcher).map_err(fault)?;
-        if let Some(first) = first_places.insert(transaction.id, position) {
+        if let Some(first) = first_positions.insert(transaction.id, position) {
             return Err(fault(TransactionFault::Duplicate { first }));
         }
         verified.push(transaction);
@@ -138,7 +140,8 @@ fn verify_transaction(
     let id: HeaderId = transaction.header_signature.parse().map_err(TransactionFault::Id)?;
     let header = TransactionHeader::decode(&transaction.header[..])
         .map_err(|e| TransactionFault::Header(e.into()))?;
-    // Most signers batch their own transactions, and reading a key is a tenth of checking with it.
+    // Most signers batch their own transactions. Parsing a key takes a tenth of the time of a
+    // verification.
     let signer = if header.signer_public_key == batch.signer_public_key {
         batcher
     } else {
@@ -164,7 +167,7 @@ fn parse_dependencies(dependencies: &[String]) -> Result<Vec<HeaderId>, Transact
     dependencies.iter().enumerate().map(parse).collect()
 }
 
-/// A payload's hash as headers have it.
+/// The hash of a payload in the format of transaction headers.
 pub(crate) fn sha512(payload: &[u8]) -> String {
     base16ct::lower::encode_string(&Sha512::digest(payload))
 }

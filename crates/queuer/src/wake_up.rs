@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{InternalError, ServiceId};
+use grid_batch_core::{InternalError, ServiceId, WakeUps};
 
 /// Tells a queue which services to look at now, and whoever polls the queue that it is worth it.
 ///
@@ -75,6 +75,16 @@ impl WakeUp {
     /// Puts services back that could not be looked at.
     pub(crate) fn give_back(&self, services: impl IntoIterator<Item = ServiceId>) {
         self.shared.lock().extend(services);
+    }
+}
+
+impl WakeUps for WakeUp {
+    fn wake(&self, service_id: &ServiceId) {
+        Self::wake(self, service_id.clone());
+    }
+
+    fn wake_after(&self, service_id: &ServiceId, delay: Duration) {
+        Self::wake_after(self, service_id.clone(), delay);
     }
 }
 

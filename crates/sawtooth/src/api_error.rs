@@ -1,10 +1,11 @@
 use std::fmt;
 
 use grid_batch_core::BatchError;
-use grid_batch_http::{Answer, one_line};
+use grid_batch_http::HttpResponse;
+use grid_batch_support::one_line;
 use serde::Deserialize;
 
-/// An error that the REST API has a code for.
+/// An error with a code of the REST API.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct ApiError {
     pub(crate) code: u16,
@@ -15,16 +16,16 @@ pub(crate) struct ApiError {
 }
 
 impl ApiError {
-    /// `GET /batches/{id}`: there is no such batch in a block.
+    /// The code of `GET /batches/{id}` for a batch that is in no block.
     pub(crate) const BATCH_NOT_FOUND: u16 = 71;
 
-    /// The error in an answer, where the REST API wrote it: a proxy before it writes others.
-    pub(crate) fn of(answer: &Answer) -> Option<Self> {
+    /// The error in a response of the REST API. A response of a proxy has none.
+    pub(crate) fn from_response(response: &HttpResponse) -> Option<Self> {
         #[derive(Deserialize)]
         struct Envelope {
             error: ApiError,
         }
-        let body = answer.body.as_ref().ok()?;
+        let body = response.body.as_ref().ok()?;
         serde_json::from_slice::<Envelope>(body).ok().map(|envelope| envelope.error)
     }
 }
@@ -36,22 +37,22 @@ impl fmt::Display for ApiError {
     }
 }
 
-/// What an answer without a result says to people.
-pub(crate) fn message(answer: &Answer) -> String {
-    match ApiError::of(answer) {
+/// The message of a response that reports an error.
+pub(crate) fn error_message(response: &HttpResponse) -> String {
+    match ApiError::from_response(response) {
         Some(error) => error.to_string(),
-        None if answer.text().is_empty() => "an answer without a text".to_owned(),
-        None => answer.text(),
+        None if response.text().is_empty() => "empty response".to_owned(),
+        None => response.text(),
     }
 }
 
-/// The body of an answer that is a result.
-pub(crate) fn result(answer: Answer) -> Result<Vec<u8>, BatchError> {
-    let status = answer.status;
+/// The body of a response with status 200; an error for any other status.
+pub(crate) fn successful_body(response: HttpResponse) -> Result<Vec<u8>, BatchError> {
+    let status = response.status;
     if status == 200 {
-        return Ok(answer.body?);
+        return Ok(response.body?);
     }
-    let text = format!("HTTP status {status}: {}", message(&answer));
+    let text = format!("HTTP status {status}: {}", error_message(&response));
     Err(match status {
         408 | 429 | 500.. => BatchError::Unavailable(text),
         _ => BatchError::InvalidAnswer(text),

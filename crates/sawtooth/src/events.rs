@@ -1,28 +1,28 @@
 use futures_core::future::BoxFuture;
 use futures_util::{StreamExt, stream::unfold};
 use grid_batch_core::{BatchError, BatchResult, LedgerEvent, LedgerEventStream, LedgerEvents};
-use grid_batch_http::{SocketOptions, TextFrames};
+use grid_batch_http::{TextFrames, WebSocketOptions};
 use log::warn;
 
-use crate::{caller::Caller, frame::Frame, nodes::at};
+use crate::{event_frame::EventFrame, nodes::with_node, rest_client::RestClient};
 
-/// All blocks, whatever they change.
-const SUBSCRIBE: &str = r#"{"action":"subscribe","address_prefixes":[]}"#;
+/// Subscribes to all blocks, whatever state they change.
+const SUBSCRIPTION: &str = r#"{"action":"subscribe","address_prefixes":[]}"#;
 
-/// Listens for blocks, at the first node that can be reached.
+/// Subscribes to blocks at the first reachable node.
 ///
-/// The first event tells of the block that is the newest already: what was committed while the
-/// socket opened is not missed.
+/// The first event is the newest block that exists already, so a block that is committed while the
+/// websocket opens is not missed.
 #[derive(Debug, Clone)]
 pub struct SawtoothEvents {
-    caller: Caller,
+    client: RestClient,
     nodes: Vec<String>,
-    options: SocketOptions,
+    options: WebSocketOptions,
 }
 
 impl SawtoothEvents {
-    pub(crate) fn new(caller: Caller, nodes: Vec<String>, options: SocketOptions) -> Self {
-        Self { caller, nodes, options }
+    pub(crate) fn new(client: RestClient, nodes: Vec<String>, options: WebSocketOptions) -> Self {
+        Self { client, nodes, options }
     }
 }
 
@@ -32,21 +32,22 @@ impl LedgerEvents for SawtoothEvents {
         _service_id: &'a str,
     ) -> BoxFuture<'a, BatchResult<LedgerEventStream>> {
         Box::pin(async move {
-            let mut failed = BatchError::InternalError("no node is known to listen to".to_owned());
+            let mut failure =
+                BatchError::InternalError("no node is configured for events".to_owned());
             for node in &self.nodes {
                 let opening =
-                    self.caller.open_socket(node, "subscriptions", SUBSCRIBE, &self.options);
+                    self.client.subscribe(node, "subscriptions", SUBSCRIPTION, &self.options);
                 match opening.await {
-                    Ok(frames) => return Ok(events(frames)),
-                    Err(error) => failed = at(node, error.into()),
+                    Ok(frames) => return Ok(event_stream(frames)),
+                    Err(error) => failure = with_node(node, error.into()),
                 }
             }
-            Err(failed)
+            Err(failure)
         })
     }
 }
 
-fn events(frames: TextFrames) -> LedgerEventStream {
+fn event_stream(frames: TextFrames) -> LedgerEventStream {
     let events = unfold(Some(frames), async |frames| {
         let mut frames = frames?;
         match next_event(&mut frames).await {
@@ -59,13 +60,13 @@ fn events(frames: TextFrames) -> LedgerEventStream {
 
 async fn next_event(frames: &mut TextFrames) -> BatchResult<LedgerEvent> {
     while let Some(text) = frames.next().await {
-        match Frame::read(&text?)? {
-            Frame::Block => return Ok(LedgerEvent { transaction_id: None }),
-            Frame::Warning(warning) => warn!(warning:%; "the ledger warns its listeners"),
-            Frame::Error(error) => {
-                return Err(BatchError::Unavailable(format!("the ledger says: {error}")));
+        match EventFrame::parse(&text?)? {
+            EventFrame::Block => return Ok(LedgerEvent { transaction_id: None }),
+            EventFrame::Warning(warning) => warn!(warning:%; "warning from the ledger"),
+            EventFrame::Error(error) => {
+                return Err(BatchError::Unavailable(format!("error from the ledger: {error}")));
             }
         }
     }
-    Err(BatchError::Unavailable("the socket ended".to_owned()))
+    Err(BatchError::Unavailable("the websocket ended".to_owned()))
 }

@@ -9,29 +9,31 @@ use grid_batch_core::{
 use serde::Deserialize;
 
 use crate::{
-    api_error::{ApiError, result},
-    caller::Caller,
-    nodes::{at, nodes_of, statuses_at},
+    api_error::{ApiError, successful_body},
+    nodes::{get_statuses, nodes_of_batch, with_node},
+    rest_client::RestClient,
 };
 
-/// Looks for proof at every node of a batch: in the statuses, and in the blocks.
+/// Looks for evidence at every node of a batch: in its status, and in the blocks.
 #[derive(Debug, Clone)]
 pub struct SawtoothEvidenceReader {
-    caller: Caller,
+    client: RestClient,
     resolver: Arc<dyn StatusUrlResolver>,
 }
 
 impl SawtoothEvidenceReader {
-    pub(crate) fn new(caller: Caller, resolver: Arc<dyn StatusUrlResolver>) -> Self {
-        Self { caller, resolver }
+    pub(crate) fn new(client: RestClient, resolver: Arc<dyn StatusUrlResolver>) -> Self {
+        Self { client, resolver }
     }
 
-    /// What one node knows. The blocks come second, so that a batch that is put into one meanwhile
-    /// is found there.
+    /// The evidence of one node. The blocks are read after the status, so that a batch that is
+    /// committed in between is found there.
     async fn evidence_at(&self, node: &str, batch_id: &str) -> BatchResult<Evidence> {
-        let statuses = statuses_at(node, &self.caller, &[batch_id.to_owned()]).await?;
+        let statuses = get_statuses(node, &self.client, &[batch_id.to_owned()]).await?;
         let Some(report) = statuses.first() else {
-            return Err(BatchError::InvalidAnswer("statuses: the batch is missing".to_owned()));
+            return Err(BatchError::InvalidAnswer(
+                "statuses: the batch is missing in the response".to_owned(),
+            ));
         };
         Ok(match report.status {
             LedgerStatus::Committed => Evidence::Committed,
@@ -46,22 +48,25 @@ impl SawtoothEvidenceReader {
     }
 
     async fn is_in_block(&self, node: &str, batch_id: &str) -> BatchResult<bool> {
-        let answer = self.caller.get(node, &format!("batches/{batch_id}")).await?;
-        if answer.status == 404
-            && ApiError::of(&answer).is_some_and(|e| e.code == ApiError::BATCH_NOT_FOUND)
+        let response = self.client.get(node, &format!("batches/{batch_id}")).await?;
+        if response.status == 404
+            && ApiError::from_response(&response)
+                .is_some_and(|e| e.code == ApiError::BATCH_NOT_FOUND)
         {
             return Ok(false);
         }
-        let body = result(answer)?;
-        match serde_json::from_slice::<BatchInBlock>(&body) {
+        let body = successful_body(response)?;
+        match serde_json::from_slice::<BatchResponse>(&body) {
             Ok(batch) if batch.data.header_signature == batch_id => Ok(true),
-            _ => Err(BatchError::InvalidAnswer("it shows another batch, or none".to_owned())),
+            _ => Err(BatchError::InvalidAnswer(
+                "the response does not contain the requested batch".to_owned(),
+            )),
         }
     }
 }
 
 #[derive(Deserialize)]
-struct BatchInBlock {
+struct BatchResponse {
     data: Batch,
 }
 
@@ -73,33 +78,33 @@ struct Batch {
 impl EvidenceReader for SawtoothEvidenceReader {
     fn find_evidence<'a>(
         &'a self,
-        doubt: &'a UnresolvedBatch,
+        batch: &'a UnresolvedBatch,
     ) -> BoxFuture<'a, BatchResult<Evidence>> {
         Box::pin(async move {
-            let batch_id = doubt.batch_id.to_string();
-            let nodes = nodes_of(&*self.resolver, doubt.service_id.as_str(), &batch_id)?;
-            let asking = nodes.iter().map(async |node| {
-                self.evidence_at(node, &batch_id).await.map_err(|error| at(node, error))
+            let batch_id = batch.batch_id.to_string();
+            let nodes = nodes_of_batch(&*self.resolver, batch.service_id.as_str(), &batch_id)?;
+            let queries = nodes.iter().map(async |node| {
+                self.evidence_at(node, &batch_id).await.map_err(|error| with_node(node, error))
             });
-            weigh(join_all(asking).await)
+            combine(join_all(queries).await)
         })
     }
 }
 
-/// What the answers of all nodes come to.
-fn weigh(answers: Vec<BatchResult<Evidence>>) -> BatchResult<Evidence> {
-    for proof in [Evidence::Committed, Evidence::Present] {
-        if answers.contains(&Ok(proof)) {
-            return Ok(proof);
+/// Combines the evidence of all nodes: one node proves presence, only all of them prove absence.
+fn combine(results: Vec<BatchResult<Evidence>>) -> BatchResult<Evidence> {
+    for evidence in [Evidence::Committed, Evidence::Present] {
+        if results.contains(&Ok(evidence)) {
+            return Ok(evidence);
         }
     }
-    if answers.iter().all(Result::is_ok) {
+    if results.iter().all(Result::is_ok) {
         return Ok(Evidence::Absent);
     }
-    if answers.contains(&Ok(Evidence::Absent)) {
+    if results.contains(&Ok(Evidence::Absent)) {
         return Ok(Evidence::Inconclusive);
     }
-    answers.into_iter().next().unwrap_or(Ok(Evidence::Inconclusive))
+    results.into_iter().next().unwrap_or(Ok(Evidence::Inconclusive))
 }
 
 #[cfg(test)]
@@ -107,11 +112,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn proof_counts_wherever_it_is_and_absence_only_everywhere() {
+    fn absence_needs_all_nodes_and_presence_only_one() {
         use Evidence::{Absent, Committed, Inconclusive, Present};
         let error = BatchError::Unavailable("a node is down".to_owned());
         let down = Err(error.clone());
-        for (answers, expected) in [
+        for (results, expected) in [
             (vec![Ok(Absent), Ok(Committed)], Ok(Committed)),
             (vec![Ok(Present), Ok(Committed)], Ok(Committed)),
             (vec![down.clone(), Ok(Committed)], Ok(Committed)),
@@ -121,7 +126,7 @@ mod tests {
             (vec![Ok(Absent), down.clone()], Ok(Inconclusive)),
             (vec![down.clone(), down], Err(error)),
         ] {
-            assert_eq!(weigh(answers.clone()), expected, "{answers:?}");
+            assert_eq!(combine(results.clone()), expected, "{results:?}");
         }
     }
 }

@@ -1,13 +1,13 @@
 #![doc = include_str!("../README.md")]
 
 mod api_error;
-mod caller;
+mod event_frame;
 mod events;
 mod evidence;
-mod frame;
 mod nodes;
 mod options;
 mod outcome;
+mod rest_client;
 mod sawtooth;
 mod sender;
 mod status_reader;

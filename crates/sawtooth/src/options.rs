@@ -1,20 +1,20 @@
 use std::fmt;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use grid_batch_http::{HttpOptions, SocketOptions};
+use grid_batch_http::{HttpOptions, WebSocketOptions};
 
-/// How Sawtooth is spoken to.
+/// Options of the Sawtooth adapter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SawtoothOptions {
-    /// How requests are made. What takes longer than its limit is in doubt, as it would be after the
-    /// validator's own five minutes.
+    /// Timeouts and limits of requests. A submission that times out is in doubt, as it would be
+    /// after the validator's own timeout of five minutes.
     pub http: HttpOptions,
-    /// How event sockets are held open.
-    pub sockets: SocketOptions,
-    /// Who asks, where a proxy before the ledger wants to know. Sawtooth itself asks nobody.
+    /// Timeouts and limits of the event websocket.
+    pub websocket: WebSocketOptions,
+    /// Credentials for a proxy in front of the REST API. Sawtooth itself has no authentication.
     pub basic_auth: Option<BasicAuth>,
-    /// So many questions for statuses may be under way at once. A validator has five threads for
-    /// all of its clients, and submissions need them too.
+    /// The maximum number of concurrent status requests. A validator has five threads for all of
+    /// its clients, and submissions need them too.
     pub connections: usize,
 }
 
@@ -22,14 +22,14 @@ impl Default for SawtoothOptions {
     fn default() -> Self {
         Self {
             http: HttpOptions::default(),
-            sockets: SocketOptions::default(),
+            websocket: WebSocketOptions::default(),
             basic_auth: None,
             connections: 2,
         }
     }
 }
 
-/// A name and a password. They are shown nowhere.
+/// A user name and a password. `Debug` does not show them.
 ///
 /// ```
 /// use grid_batch_sawtooth::BasicAuth;
@@ -41,12 +41,12 @@ impl Default for SawtoothOptions {
 pub struct BasicAuth(String);
 
 impl BasicAuth {
-    /// The name, which has no colon, and the password.
+    /// Creates credentials. The name must not contain a colon.
     pub fn new(name: &str, password: &str) -> Self {
         Self(format!("Basic {}", BASE64_STANDARD.encode(format!("{name}:{password}"))))
     }
 
-    /// The value of the header.
+    /// The value of the `Authorization` header.
     pub(crate) fn header(&self) -> &str {
         &self.0
     }

@@ -1,20 +1,21 @@
 use grid_batch_core::{Outcome, SubmissionAnswer};
-use grid_batch_http::{Answer, HttpError};
+use grid_batch_http::{HttpError, HttpResponse};
 
-use crate::api_error::{ApiError, message};
+use crate::api_error::{ApiError, error_message};
 
-/// What can come of a POST of a batch.
+/// The result of the POST of a batch, or a pattern of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Case {
-    /// An answer with a status from the first to the second, and with this code, where it matters.
-    Answer(u16, u16, Option<u16>),
+enum PostResult {
+    /// A response whose status is between the first and the second, with this error code. As a
+    /// pattern, no code means any code.
+    Response(u16, u16, Option<u16>),
     NotSent,
-    Unusable,
-    NoAnswer,
+    InvalidRequest,
+    NoResponse,
 }
 
-/// The first row that fits counts. The README says why each is as it is.
-const TABLE: &[(Case, Outcome)] = &[
+/// The first matching row applies. The README gives the reasons.
+const OUTCOMES: &[(PostResult, Outcome)] = &[
     (status(202), Outcome::Accepted),
     (status(200), Outcome::Accepted),
     (status(429), Outcome::Busy),
@@ -28,61 +29,60 @@ const TABLE: &[(Case, Outcome)] = &[
     (statuses(400, 499), Outcome::Refused),
     (statuses(300, 399), Outcome::Refused),
     (statuses(0, u16::MAX), Outcome::Ambiguous),
-    (Case::NotSent, Outcome::NotSent),
-    (Case::Unusable, Outcome::Refused),
-    (Case::NoAnswer, Outcome::Ambiguous),
+    (PostResult::NotSent, Outcome::NotSent),
+    (PostResult::InvalidRequest, Outcome::Refused),
+    (PostResult::NoResponse, Outcome::Ambiguous),
 ];
 
-const fn status(status: u16) -> Case {
+const fn status(status: u16) -> PostResult {
     statuses(status, status)
 }
 
-const fn statuses(first: u16, last: u16) -> Case {
-    Case::Answer(first, last, None)
+const fn statuses(first: u16, last: u16) -> PostResult {
+    PostResult::Response(first, last, None)
 }
 
-const fn code(status: u16, code: u16) -> Case {
-    Case::Answer(status, status, Some(code))
+const fn code(status: u16, code: u16) -> PostResult {
+    PostResult::Response(status, status, Some(code))
 }
 
-impl Case {
-    fn of(result: &Result<Answer, HttpError>) -> Self {
+impl PostResult {
+    fn new(result: &Result<HttpResponse, HttpError>) -> Self {
         match result {
-            Ok(answer) => {
-                let code = ApiError::of(answer).map(|error| error.code);
-                Self::Answer(answer.status, answer.status, code)
+            Ok(response) => {
+                let code = ApiError::from_response(response).map(|error| error.code);
+                Self::Response(response.status, response.status, code)
             }
             Err(HttpError::NotSent(_)) => Self::NotSent,
-            Err(HttpError::Client(_) | HttpError::Request(_)) => Self::Unusable,
-            Err(_) => Self::NoAnswer,
+            Err(HttpError::Client(_) | HttpError::InvalidRequest(_)) => Self::InvalidRequest,
+            Err(_) => Self::NoResponse,
         }
     }
 
-    /// Whether this case is one of those that `row` is about.
-    fn is_of(self, row: Self) -> bool {
-        match (self, row) {
-            (Self::Answer(status, _, code), Self::Answer(first, last, wanted)) => {
-                (first..=last).contains(&status) && (wanted.is_none() || wanted == code)
+    fn matches(self, pattern: Self) -> bool {
+        match (self, pattern) {
+            (Self::Response(status, _, code), Self::Response(first, last, expected)) => {
+                (first..=last).contains(&status) && (expected.is_none() || expected == code)
             }
-            (case, row) => case == row,
+            (result, pattern) => result == pattern,
         }
     }
 
     fn outcome(self) -> Outcome {
-        let row = TABLE.iter().find(|(row, _)| self.is_of(*row));
+        let row = OUTCOMES.iter().find(|(pattern, _)| self.matches(*pattern));
         row.map_or(Outcome::Ambiguous, |(_, outcome)| *outcome)
     }
 }
 
-/// What came of a POST of a batch.
-pub(crate) fn submission_answer(result: Result<Answer, HttpError>) -> SubmissionAnswer {
-    let outcome = Case::of(&result).outcome();
+/// The answer to a submission, from the result of its POST.
+pub(crate) fn submission_answer(result: Result<HttpResponse, HttpError>) -> SubmissionAnswer {
+    let outcome = PostResult::new(&result).outcome();
     match result {
-        Ok(answer) => SubmissionAnswer {
+        Ok(response) => SubmissionAnswer {
             outcome,
-            status: Some(answer.status),
-            message: (outcome != Outcome::Accepted).then(|| message(&answer)),
-            retry_after: answer.retry_after,
+            status: Some(response.status),
+            message: (outcome != Outcome::Accepted).then(|| error_message(&response)),
+            retry_after: response.retry_after,
         },
         Err(error) => SubmissionAnswer {
             outcome,
@@ -95,58 +95,63 @@ pub(crate) fn submission_answer(result: Result<Answer, HttpError>) -> Submission
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
-    /// A row as it stands in the README, without the reason.
-    fn written((case, outcome): &(Case, Outcome)) -> String {
+    /// The row of the README, without the reason.
+    fn readme_row((result, outcome): &(PostResult, Outcome)) -> String {
         let any = || "any".to_owned();
-        let (answer, code) = match *case {
-            Case::Answer(0, u16::MAX, None) => ("any other".to_owned(), any()),
-            Case::Answer(first, last, code) if first == last => {
+        let (response, code) = match *result {
+            PostResult::Response(0, u16::MAX, None) => ("any other".to_owned(), any()),
+            PostResult::Response(first, last, code) if first == last => {
                 (first.to_string(), code.map_or_else(any, |code| code.to_string()))
             }
-            Case::Answer(first, last, _) => (format!("{first} to {last}"), any()),
-            Case::NotSent => ("none: not sent".to_owned(), "-".to_owned()),
-            Case::Unusable => ("none: cannot be sent".to_owned(), "-".to_owned()),
-            Case::NoAnswer => ("none, or not whole".to_owned(), "-".to_owned()),
+            PostResult::Response(first, last, _) => (format!("{first} to {last}"), any()),
+            PostResult::NotSent => ("none: not sent".to_owned(), "-".to_owned()),
+            PostResult::InvalidRequest => ("none: invalid request".to_owned(), "-".to_owned()),
+            PostResult::NoResponse => ("none, or incomplete".to_owned(), "-".to_owned()),
         };
-        format!("| {answer} | {code} | {outcome} |")
+        format!("| {response} | {code} | {outcome} |")
     }
 
     #[test]
-    fn the_table_of_the_readme_is_the_table() {
+    fn readme_has_the_same_table() {
         let readme = include_str!("../README.md");
-        let head = "| answer | code | outcome | why |\n|---|---|---|---|\n";
+        let head = "| response | code | outcome | reason |\n|---|---|---|---|\n";
         let (_, rows) = readme.split_once(head).unwrap();
         let rows = rows.lines().take_while(|line| line.starts_with('|'));
         let without_reason = rows.map(|row| row.rsplitn(3, '|').nth(2).unwrap().to_owned() + "|");
-        let table: Vec<String> = TABLE.iter().map(written).collect();
-        assert_eq!(without_reason.collect::<Vec<_>>(), table, "\n{}", table.join("\n"));
+        let expected: Vec<String> = OUTCOMES.iter().map(readme_row).collect();
+        assert_eq!(without_reason.collect::<Vec<_>>(), expected, "\n{}", expected.join("\n"));
     }
 
     #[test]
-    fn each_row_counts_somewhere() {
+    fn every_row_of_the_table_is_used() {
         let codes = (0..100).map(Some).chain([None]);
-        let answers = codes.flat_map(|code| {
+        let responses = codes.flat_map(|code| {
             [0, 100, 200, 202, 204, 300, 400, 404, 408, 413, 429, 499, 500, 503, 599, 999]
-                .map(|status| Case::Answer(status, status, code))
+                .map(|status| PostResult::Response(status, status, code))
         });
-        let cases = answers.chain([Case::NotSent, Case::Unusable, Case::NoAnswer]);
-        let first = |case: Case| TABLE.iter().position(|(row, _)| case.is_of(*row)).unwrap();
-        let met: std::collections::BTreeSet<usize> = cases.map(first).collect();
-        assert_eq!(met.into_iter().collect::<Vec<_>>(), (0..TABLE.len()).collect::<Vec<_>>());
+        let without_response =
+            [PostResult::NotSent, PostResult::InvalidRequest, PostResult::NoResponse];
+        let row = |result: PostResult| {
+            OUTCOMES.iter().position(|(pattern, _)| result.matches(*pattern)).unwrap()
+        };
+        let used: BTreeSet<usize> = responses.chain(without_response).map(row).collect();
+        assert_eq!(used, (0..OUTCOMES.len()).collect());
     }
 
     #[test]
-    fn only_a_certain_refusal_or_acceptance_of_the_batch_itself_ends_or_advances_it() {
+    fn status_without_a_code_has_a_cautious_outcome() {
         for status in 0..=u16::MAX {
-            let outcome = Case::Answer(status, status, None).outcome();
+            let outcome = PostResult::Response(status, status, None).outcome();
             let (first, last) = match outcome {
                 Outcome::Accepted => (200, 202),
                 Outcome::Rejected => (413, 413),
                 Outcome::Busy => (429, 429),
                 Outcome::Refused => (300, 499),
-                Outcome::NotSent | Outcome::Parked => panic!("{status} came from somebody"),
+                Outcome::NotSent | Outcome::Parked => panic!("{status} is a response"),
                 Outcome::Ambiguous => continue,
             };
             assert!((first..=last).contains(&status), "{status} is {outcome}");

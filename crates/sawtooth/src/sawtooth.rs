@@ -1,51 +1,51 @@
 use std::sync::Arc;
 
 use grid_batch_core::StatusUrlResolver;
-use grid_batch_http::{HttpError, SocketOptions};
+use grid_batch_http::{HttpError, WebSocketOptions};
 
 use crate::{
     SawtoothEvents, SawtoothEvidenceReader, SawtoothOptions, SawtoothSender, SawtoothStatusReader,
-    caller::Caller,
+    rest_client::RestClient,
 };
 
-/// The adapter, of which each part can be had by itself, and on a runtime of its own.
+/// The Sawtooth adapter: it creates the sender, the readers and the event source.
 ///
-/// What asks shares its connections. What sends has others: a connection ends with the runtime that
-/// opened it, and the end of a poller's must not leave a batch in doubt.
+/// The sender has its own connections, and the other three share theirs. A connection ends with the
+/// runtime that opened it, and the end of the poller's runtime must not leave a submission in doubt.
 #[derive(Debug, Clone)]
 pub struct Sawtooth {
-    sending: Caller,
-    asking: Caller,
-    sockets: SocketOptions,
+    submit_client: RestClient,
+    query_client: RestClient,
+    websocket: WebSocketOptions,
     connections: usize,
 }
 
 impl Sawtooth {
-    /// An adapter with these options.
+    /// Creates an adapter with these options.
     pub fn new(options: SawtoothOptions) -> Result<Self, HttpError> {
-        let SawtoothOptions { http, sockets, basic_auth, connections } = options;
-        let caller = || Caller::new(&http, basic_auth.clone());
-        Ok(Self { sending: caller()?, asking: caller()?, sockets, connections })
+        let SawtoothOptions { http, websocket, basic_auth, connections } = options;
+        let client = || RestClient::new(&http, basic_auth.clone());
+        Ok(Self { submit_client: client()?, query_client: client()?, websocket, connections })
     }
 
-    /// Sends batches.
+    /// Submits batches.
     pub fn sender(&self) -> SawtoothSender {
-        SawtoothSender::new(self.sending.clone())
+        SawtoothSender::new(self.submit_client.clone())
     }
 
-    /// Asks for statuses, at the nodes that the resolver names.
+    /// Reads statuses from the nodes that the resolver returns.
     pub fn status_reader(&self, resolver: Arc<dyn StatusUrlResolver>) -> SawtoothStatusReader {
-        SawtoothStatusReader::new(self.asking.clone(), resolver, self.connections)
+        SawtoothStatusReader::new(self.query_client.clone(), resolver, self.connections)
     }
 
-    /// Looks for proof, at all nodes that the resolver names.
+    /// Looks for evidence at all nodes that the resolver returns.
     pub fn evidence_reader(&self, resolver: Arc<dyn StatusUrlResolver>) -> SawtoothEvidenceReader {
-        SawtoothEvidenceReader::new(self.asking.clone(), resolver)
+        SawtoothEvidenceReader::new(self.query_client.clone(), resolver)
     }
 
-    /// Listens for blocks at one of these nodes, the best first.
+    /// Subscribes to blocks at the first reachable of these nodes.
     pub fn events(&self, nodes: impl IntoIterator<Item = impl Into<String>>) -> SawtoothEvents {
         let nodes = nodes.into_iter().map(Into::into).collect();
-        SawtoothEvents::new(self.asking.clone(), nodes, self.sockets.clone())
+        SawtoothEvents::new(self.query_client.clone(), nodes, self.websocket.clone())
     }
 }

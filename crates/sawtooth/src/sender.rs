@@ -2,18 +2,18 @@ use futures_core::future::BoxFuture;
 use grid_batch_core::{GlobalScopeId, Submission, SubmissionAnswer, SubmissionSender};
 use grid_batch_protocol::list_of_one;
 
-use crate::{caller::Caller, outcome::submission_answer};
+use crate::{outcome::submission_answer, rest_client::RestClient};
 
-/// Sends batches to a Sawtooth REST API, each in a list of its own: a list is taken or refused as a
-/// whole.
+/// Submits batches to a Sawtooth REST API, each in a list of its own, because a list is accepted or
+/// rejected as a whole.
 #[derive(Debug, Clone)]
 pub struct SawtoothSender {
-    caller: Caller,
+    client: RestClient,
 }
 
 impl SawtoothSender {
-    pub(crate) fn new(caller: Caller) -> Self {
-        Self { caller }
+    pub(crate) fn new(client: RestClient) -> Self {
+        Self { client }
     }
 }
 
@@ -27,8 +27,8 @@ impl SubmissionSender for SawtoothSender {
     ) -> BoxFuture<'a, SubmissionAnswer> {
         Box::pin(async move {
             let list = list_of_one(submission.serialized_batch());
-            let sent = self.caller.post(url, "batches", "application/octet-stream", list).await;
-            submission_answer(sent)
+            let result = self.client.post(url, "batches", "application/octet-stream", list).await;
+            submission_answer(result)
         })
     }
 }

@@ -7,60 +7,66 @@ use grid_batch_core::{
 use log::debug;
 
 use crate::{
-    caller::Caller,
-    nodes::{at, nodes_of, statuses_at},
+    nodes::{get_statuses, nodes_of_batch, with_node},
+    rest_client::RestClient,
 };
 
-/// So many batches are asked for at once.
-const IDS_PER_QUESTION: usize = 500;
+const MAX_IDS_PER_REQUEST: usize = 500;
 
-/// Asks Sawtooth for the statuses of batches, without waiting for them to change.
+/// Reads the statuses of batches from Sawtooth, without waiting for them to change.
 ///
-/// A batch is asked for at the first of its nodes, and where that cannot be reached, at the next.
-/// An answer that is wrong in one place is an error as a whole.
+/// The first node of a batch is queried, and the next one if that is unavailable. A response with
+/// one invalid entry is an error as a whole.
 #[derive(Debug, Clone)]
 pub struct SawtoothStatusReader {
-    caller: Caller,
+    client: RestClient,
     resolver: Arc<dyn StatusUrlResolver>,
     connections: usize,
 }
 
 impl SawtoothStatusReader {
     pub(crate) fn new(
-        caller: Caller,
+        client: RestClient,
         resolver: Arc<dyn StatusUrlResolver>,
         connections: usize,
     ) -> Self {
-        Self { caller, resolver, connections }
+        Self { client, resolver, connections }
     }
 
-    /// The batches that are to be asked for at the same nodes in the same order.
-    fn by_nodes(
+    /// The batches by the list of nodes to query about them.
+    fn group_by_nodes(
         &self,
         service_id: &str,
         batch_ids: &[String],
     ) -> BatchResult<BTreeMap<Vec<String>, Vec<String>>> {
         let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for id in batch_ids {
-            let nodes = nodes_of(&*self.resolver, service_id, id)?;
+            let nodes = nodes_of_batch(&*self.resolver, service_id, id)?;
             groups.entry(nodes).or_default().push(id.clone());
         }
         Ok(groups)
     }
 
-    /// The answer of the first node that can be reached.
-    async fn ask(&self, nodes: &[String], ids: &[String]) -> BatchResult<Vec<StatusReport>> {
-        let mut failed = None;
+    /// The response of the first node that is available; without one, the first error.
+    async fn query_nodes(
+        &self,
+        nodes: &[String],
+        ids: &[String],
+    ) -> BatchResult<Vec<StatusReport>> {
+        let mut failure = None;
         for node in nodes {
-            match statuses_at(node, &self.caller, ids).await.map_err(|error| at(node, error)) {
+            match get_statuses(node, &self.client, ids)
+                .await
+                .map_err(|error| with_node(node, error))
+            {
                 Err(error @ BatchError::Unavailable(_)) => {
-                    debug!(error:%; "a node cannot be asked for statuses");
-                    failed = failed.or(Some(error));
+                    debug!(error:%; "cannot read statuses from this node");
+                    failure = failure.or(Some(error));
                 }
-                answer => return answer,
+                result => return result,
             }
         }
-        failed.map_or(Ok(Vec::new()), Err)
+        failure.map_or(Ok(Vec::new()), Err)
     }
 }
 
@@ -74,9 +80,9 @@ impl BatchStatusReader for SawtoothStatusReader {
     ) -> BoxFuture<'a, BatchResult<Vec<StatusReport>>> {
         Box::pin(async move {
             let mut reports = Vec::with_capacity(batch_ids.len());
-            for (nodes, ids) in self.by_nodes(service_id, batch_ids)? {
-                for ids in ids.chunks(IDS_PER_QUESTION) {
-                    reports.extend(self.ask(&nodes, ids).await?);
+            for (nodes, ids) in self.group_by_nodes(service_id, batch_ids)? {
+                for ids in ids.chunks(MAX_IDS_PER_REQUEST) {
+                    reports.extend(self.query_nodes(&nodes, ids).await?);
                 }
             }
             Ok(reports)

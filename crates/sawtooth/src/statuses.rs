@@ -1,26 +1,26 @@
-//! The answer to a question for statuses.
+//! Parsing of the response to a status request.
 
 use std::collections::{HashMap, HashSet, hash_map::Entry};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_core::{BatchError, BatchResult, Excerpt, LedgerStatus, Receipt, StatusReport};
-use grid_batch_http::one_line;
+use grid_batch_support::one_line;
 use serde::Deserialize;
 
 #[derive(Deserialize)]
-struct Statuses {
-    data: Vec<Status>,
+struct StatusesResponse {
+    data: Vec<StatusEntry>,
 }
 
 #[derive(Deserialize)]
-struct Status {
+struct StatusEntry {
     id: String,
     status: String,
     #[serde(default)]
     invalid_transactions: Vec<InvalidTransaction>,
 }
 
-/// Empty keys are left out by the ledger.
+/// The ledger omits empty fields.
 #[derive(PartialEq, Eq, Hash, Deserialize)]
 struct InvalidTransaction {
     id: String,
@@ -30,17 +30,17 @@ struct InvalidTransaction {
     extended_data: String,
 }
 
-/// Reads an answer about these batches: each of which it tells once, in the order in which they were
-/// asked for. Where one part of it is wrong, nothing of it is used.
-pub(crate) fn read_statuses(body: &[u8], asked: &[String]) -> BatchResult<Vec<StatusReport>> {
-    let statuses: Statuses =
-        serde_json::from_slice(body).map_err(|error| unusable(one_line(error.to_string())))?;
-    let are_asked: HashSet<&str> = asked.iter().map(String::as_str).collect();
+/// Parses the response about the requested batches. The reports have the order of the request, one
+/// for each batch in the response. A response with one invalid entry is an error as a whole.
+pub(crate) fn parse_statuses(body: &[u8], requested: &[String]) -> BatchResult<Vec<StatusReport>> {
+    let statuses: StatusesResponse =
+        serde_json::from_slice(body).map_err(|error| invalid(one_line(error.to_string())))?;
+    let requested_ids: HashSet<&str> = requested.iter().map(String::as_str).collect();
     let mut reports: HashMap<String, StatusReport> = HashMap::new();
     for status in statuses.data {
         let id = Excerpt::of(&status.id);
-        if !are_asked.contains(&*status.id) {
-            return Err(unusable(format!("it names the batch {id}, which was not asked for")));
+        if !requested_ids.contains(&*status.id) {
+            return Err(invalid(format!("batch {id} was not requested")));
         }
         let report = status.into_report()?;
         match reports.entry(report.batch_id.clone()) {
@@ -48,38 +48,38 @@ pub(crate) fn read_statuses(body: &[u8], asked: &[String]) -> BatchResult<Vec<St
                 entry.insert(report);
             }
             Entry::Occupied(entry) if entry.get().status != report.status => {
-                return Err(unusable(format!("it names two statuses of the batch {id}")));
+                return Err(invalid(format!("batch {id} has two different statuses")));
             }
             Entry::Occupied(_) => {}
         }
     }
-    Ok(asked.iter().filter_map(|id| reports.remove(id)).collect())
+    Ok(requested.iter().filter_map(|id| reports.remove(id)).collect())
 }
 
-impl Status {
+impl StatusEntry {
     fn into_report(self) -> BatchResult<StatusReport> {
-        let status = read_word(&self.status)?;
+        let status = parse_status(&self.status)?;
         let receipts = match status {
-            LedgerStatus::Invalid => read_receipts(&self.invalid_transactions)?,
+            LedgerStatus::Invalid => parse_receipts(&self.invalid_transactions)?,
             _ => Vec::new(),
         };
         Ok(StatusReport { batch_id: self.id, status, receipts })
     }
 }
 
-fn read_word(word: &str) -> BatchResult<LedgerStatus> {
-    Ok(match word {
+fn parse_status(text: &str) -> BatchResult<LedgerStatus> {
+    Ok(match text {
         "COMMITTED" => LedgerStatus::Committed,
         "INVALID" => LedgerStatus::Invalid,
         "VALID" => LedgerStatus::Valid,
         "PENDING" => LedgerStatus::Pending,
         "UNKNOWN" | "STATUS_UNSET" => LedgerStatus::NotReported,
-        _ => return Err(unusable(format!("{} is no status of a batch", Excerpt::of(word)))),
+        _ => return Err(invalid(format!("unknown batch status {}", Excerpt::of(text)))),
     })
 }
 
-/// A validator names a transaction again each time that it tries the batch.
-fn read_receipts(transactions: &[InvalidTransaction]) -> BatchResult<Vec<Receipt>> {
+/// A validator repeats a transaction for each time that it executed the batch.
+fn parse_receipts(transactions: &[InvalidTransaction]) -> BatchResult<Vec<Receipt>> {
     let mut seen = HashSet::new();
     let new = transactions.iter().filter(|transaction| seen.insert(*transaction));
     new.map(InvalidTransaction::receipt).collect()
@@ -87,10 +87,10 @@ fn read_receipts(transactions: &[InvalidTransaction]) -> BatchResult<Vec<Receipt
 
 impl InvalidTransaction {
     fn receipt(&self) -> BatchResult<Receipt> {
-        let transaction_id = self.id.parse().map_err(|error| unusable(format!("{error}")))?;
+        let transaction_id = self.id.parse().map_err(|error| invalid(format!("{error}")))?;
         let error_data = BASE64_STANDARD.decode(&self.extended_data).map_err(|error| {
-            unusable(format!(
-                "the data about the transaction {transaction_id} are no base64: {error}"
+            invalid(format!(
+                "the data of transaction {transaction_id} is not valid base64: {error}"
             ))
         })?;
         Ok(Receipt {
@@ -101,8 +101,8 @@ impl InvalidTransaction {
     }
 }
 
-fn unusable(why: String) -> BatchError {
-    BatchError::InvalidAnswer(format!("statuses: {why}"))
+fn invalid(reason: String) -> BatchError {
+    BatchError::InvalidAnswer(format!("statuses: {reason}"))
 }
 
 #[cfg(test)]
@@ -112,18 +112,18 @@ mod tests {
 
     use super::*;
 
-    fn asked() -> Vec<String> {
+    fn requested() -> Vec<String> {
         ["5a", "6b"].map(|byte| byte.repeat(64)).to_vec()
     }
 
-    fn read(body: &Value) -> BatchResult<Vec<StatusReport>> {
-        read_statuses(body.to_string().as_bytes(), &asked())
+    fn parse(body: &Value) -> BatchResult<Vec<StatusReport>> {
+        parse_statuses(body.to_string().as_bytes(), &requested())
     }
 
-    /// Why an answer with this is not used.
-    fn why(data: &Value) -> String {
-        match read(&json!({ "data": data })) {
-            Err(BatchError::InvalidAnswer(why)) => why,
+    /// The reason why a response with this data is invalid.
+    fn invalid_reason(data: &Value) -> String {
+        match parse(&json!({ "data": data })) {
+            Err(BatchError::InvalidAnswer(reason)) => reason,
             other => panic!("{data}: {other:?}"),
         }
     }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn each_word_is_a_status() {
+    fn every_status_is_parsed() {
         for (word, expected) in [
             ("COMMITTED", LedgerStatus::Committed),
             ("INVALID", LedgerStatus::Invalid),
@@ -142,30 +142,30 @@ mod tests {
             ("UNKNOWN", LedgerStatus::NotReported),
             ("STATUS_UNSET", LedgerStatus::NotReported),
         ] {
-            let batch_id = asked().remove(0);
-            let reports = read(&json!({ "data": [status(&batch_id, word)] }));
+            let batch_id = requested().remove(0);
+            let reports = parse(&json!({ "data": [status(&batch_id, word)] }));
             let report = StatusReport { batch_id, status: expected, receipts: Vec::new() };
             assert_eq!(reports, Ok(vec![report]), "{word}");
         }
     }
 
     #[test]
-    fn what_is_said_twice_is_told_once_in_the_order_of_the_question() {
-        let [a, b] = [0, 1].map(|place| asked()[place].clone());
+    fn repeated_status_is_reported_once_in_order() {
+        let [a, b] = [0, 1].map(|index| requested()[index].clone());
         let data = [status(&b, "PENDING"), status(&a, "COMMITTED"), status(&b, "PENDING")];
-        let reports = read(&json!({ "data": data, "link": "x", "more": [7] })).unwrap();
+        let reports = parse(&json!({ "data": data, "link": "x", "more": [7] })).unwrap();
         let ids: Vec<_> = reports.into_iter().map(|report| report.batch_id).collect();
         assert_eq!(ids, [a, b]);
     }
 
     #[test]
-    fn a_batch_that_is_missing_is_left_out() {
-        assert_eq!(read(&json!({ "data": [] })), Ok(Vec::new()));
+    fn missing_batch_is_left_out() {
+        assert_eq!(parse(&json!({ "data": [] })), Ok(Vec::new()));
     }
 
     #[test]
-    fn an_answer_that_is_wrong_in_one_place_is_not_used_and_says_where() {
-        let [a, b] = [0, 1].map(|place| asked()[place].clone());
+    fn one_invalid_entry_makes_the_response_invalid() {
+        let [a, b] = [0, 1].map(|index| requested()[index].clone());
         let invalid = |transaction: Value| {
             json!([
                 status(&a, "COMMITTED"),
@@ -173,11 +173,11 @@ mod tests {
             ])
         };
         for (data, expected) in [
-            (json!([status(&a, "committed")]), "\"committed\" is no status of a batch"),
-            (json!([status(&a, "")]), "\"\" is no status of a batch"),
-            (json!([status(&a, "PENDING"), status(&a, "UNKNOWN")]), "names two statuses"),
-            (json!([status(&"7c".repeat(64), "COMMITTED")]), "was not asked for"),
-            (json!([status(&a.to_uppercase(), "COMMITTED")]), "was not asked for"),
+            (json!([status(&a, "committed")]), "unknown batch status \"committed\""),
+            (json!([status(&a, "")]), "unknown batch status \"\""),
+            (json!([status(&a, "PENDING"), status(&a, "UNKNOWN")]), "has two different statuses"),
+            (json!([status(&"7c".repeat(64), "COMMITTED")]), "was not requested"),
+            (json!([status(&a.to_uppercase(), "COMMITTED")]), "was not requested"),
             (json!([{ "id": a }]), "missing field `status`"),
             (json!([{ "status": "COMMITTED" }]), "missing field `id`"),
             (json!([{ "id": 7, "status": "COMMITTED" }]), "invalid type: integer `7`"),
@@ -189,19 +189,20 @@ mod tests {
             (invalid(json!({ "id": "zz" })), "the id \"zz\" has 2 characters"),
             (invalid(json!({ "message": "no id" })), "missing field `id`"),
             (invalid(json!({ "id": a, "message": 7 })), "invalid type: integer `7`"),
-            (invalid(json!({ "id": a, "extended_data": "?" })), "are no base64"),
+            (invalid(json!({ "id": a, "extended_data": "?" })), "is not valid base64"),
         ] {
-            let why = why(&data);
-            assert!(why.starts_with("statuses: ") && why.contains(expected), "{why}");
-            assert!(why.chars().count() < 600, "{why}");
+            let reason = invalid_reason(&data);
+            assert!(reason.starts_with("statuses: ") && reason.contains(expected), "{reason}");
+            assert!(reason.chars().count() < 600, "{reason}");
         }
     }
 
-    /// Answers that are nearly right.
-    fn near_answer() -> impl Strategy<Value = Value> {
+    /// Responses that are nearly valid.
+    fn nearly_valid_response() -> impl Strategy<Value = Value> {
         let id = || {
-            let near = [json!(asked()[0]), json!(asked()[1]), json!("zz"), json!(7), json!(null)];
-            select(near.to_vec())
+            let ids =
+                [json!(requested()[0]), json!(requested()[1]), json!("zz"), json!(7), json!(null)];
+            select(ids.to_vec())
         };
         let word = select(vec!["COMMITTED", "INVALID", "PENDING", "UNKNOWN", "OTHER"]);
         let data = select(vec!["", "AAH/", "AA", "?"]);
@@ -214,10 +215,10 @@ mod tests {
     }
 
     fn check(body: &[u8]) -> Result<(), TestCaseError> {
-        match read_statuses(body, &asked()) {
+        match parse_statuses(body, &requested()) {
             Ok(reports) => {
                 let ids: Vec<_> = reports.iter().map(|report| report.batch_id.clone()).collect();
-                let mut expected = asked();
+                let mut expected = requested();
                 expected.retain(|id| ids.contains(id));
                 prop_assert_eq!(ids, expected);
             }
@@ -228,21 +229,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_statuses_or_an_error(body in vec(any::<u8>(), 0..200)) {
+        fn any_bytes_are_parsed_or_refused(body in vec(any::<u8>(), 0..200)) {
             check(&body)?;
         }
 
         #[test]
-        fn any_answer_that_is_nearly_right_is_statuses_or_an_error(
-            answer in near_answer(),
+        fn nearly_valid_response_is_parsed_or_refused(
+            response in nearly_valid_response(),
             cut in any::<prop::sample::Index>(),
             byte in any::<u8>(),
         ) {
-            let mut body = answer.to_string().into_bytes();
+            let mut body = response.to_string().into_bytes();
             check(&body)?;
-            let place = cut.index(body.len());
-            check(&body[..place])?;
-            body[place] = byte;
+            let position = cut.index(body.len());
+            check(&body[..position])?;
+            body[position] = byte;
             check(&body)?;
         }
     }

@@ -15,51 +15,52 @@ use grid_batch_http::{HttpError, TextFrames};
 use serde::Deserialize;
 
 use crate::{
-    answer::header_id,
-    shared::{Shared, located, scope_of},
-    watch::OpenSocket,
-    words::shown,
+    context::{ScabbardContext, parse_scope, with_node},
+    message::redacted_line,
+    status_response::header_id,
+    subscriptions::LiveSubscription,
 };
 
-/// Listens to Scabbard services.
+/// Subscribes to the events of Scabbard services.
 ///
-/// What they say is remembered before it is given out, and counts as proof.
-pub struct ScabbardEvents(pub(crate) Arc<Shared>);
+/// The transaction of an event is remembered as evidence before the event is returned.
+pub struct ScabbardEvents(pub(crate) Arc<ScabbardContext>);
 
 impl ScabbardEvents {
-    /// Opens a socket at the first node that opens one. The first error tells why, where none does.
-    async fn listen(&self, service_id: &str) -> BatchResult<LedgerEventStream> {
-        let scope = scope_of(service_id)?;
-        let last_seen = self.0.watch.last_seen(scope.service_id());
+    /// Subscribes at the first node that opens a websocket; without one, returns the first error.
+    async fn open_stream(&self, service_id: &str) -> BatchResult<LedgerEventStream> {
+        let scope = parse_scope(service_id)?;
+        let last_event = self.0.subscriptions.last_event(scope.service_id());
         let mut failure = None;
-        // It is about no batch.
-        for node in self.0.nodes_of(&scope, "")? {
-            match self.open(&node, &scope, last_seen).await {
-                Ok(frames) => return Ok(self.stream(&scope, frames)),
-                Err(error) => drop(failure.get_or_insert(located(&node, error.into()))),
+        // The resolver expects a batch id, and a subscription has none.
+        for node in self.0.nodes_of_batch(&scope, "")? {
+            match self.open_websocket(&node, &scope, last_event).await {
+                Ok(frames) => return Ok(self.event_stream(&scope, frames)),
+                Err(error) => drop(failure.get_or_insert(with_node(&node, error.into()))),
             }
         }
-        Err(failure.unwrap_or_else(|| BatchError::Unavailable("no node was asked".to_owned())))
+        Err(failure.unwrap_or_else(|| BatchError::Unavailable("no node was queried".to_owned())))
     }
 
-    /// Goes on after what was seen last. A node that does not know it any more is asked for all.
-    async fn open(
+    /// Resumes after the last event. If the node does not know that event, requests all events.
+    async fn open_websocket(
         &self,
         node: &str,
         scope: &ServiceScopeId,
-        last_seen: Option<HeaderId>,
+        last_event: Option<HeaderId>,
     ) -> Result<TextFrames, HttpError> {
-        match self.0.caller.listen(node, scope, last_seen).await {
-            Err(HttpError::Refused { status: 500 }) if last_seen.is_some() => {
-                self.0.caller.listen(node, scope, None).await
+        match self.0.client.subscribe(node, scope, last_event).await {
+            Err(HttpError::Refused { status: 500 }) if last_event.is_some() => {
+                self.0.client.subscribe(node, scope, None).await
             }
             frames => frames,
         }
     }
 
-    fn stream(&self, scope: &ServiceScopeId, frames: TextFrames) -> LedgerEventStream {
-        let socket = self.0.watch.open(scope.service_id());
-        EventStream(Some(Listener { shared: Arc::clone(&self.0), socket, frames })).boxed()
+    fn event_stream(&self, scope: &ServiceScopeId, frames: TextFrames) -> LedgerEventStream {
+        let subscription = self.0.subscriptions.register(scope.service_id());
+        let receiver = EventReceiver { context: Arc::clone(&self.0), subscription, frames };
+        EventStream(Some(receiver)).boxed()
     }
 }
 
@@ -68,16 +69,16 @@ impl LedgerEvents for ScabbardEvents {
         &'a self,
         service_id: &'a str,
     ) -> BoxFuture<'a, BatchResult<LedgerEventStream>> {
-        Box::pin(self.listen(service_id))
+        Box::pin(self.open_stream(service_id))
     }
 }
 
-/// Events until the socket breaks, or says what is no event.
-struct EventStream(Option<Listener>);
+/// Events until the websocket breaks or receives an invalid frame.
+struct EventStream(Option<EventReceiver>);
 
-struct Listener {
-    shared: Arc<Shared>,
-    socket: OpenSocket,
+struct EventReceiver {
+    context: Arc<ScabbardContext>,
+    subscription: LiveSubscription,
     frames: TextFrames,
 }
 
@@ -85,39 +86,40 @@ impl Stream for EventStream {
     type Item = BatchResult<LedgerEvent>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let Some(listener) = &mut self.0 else { return Poll::Ready(None) };
-        let Poll::Ready(frame) = listener.frames.poll_next_unpin(context) else {
-            listener.socket.mark_caught_up();
+        let Some(receiver) = &mut self.0 else { return Poll::Ready(None) };
+        let Poll::Ready(frame) = receiver.frames.poll_next_unpin(context) else {
+            receiver.subscription.mark_caught_up();
             return Poll::Pending;
         };
-        let event = frame.map(|frame| listener.hear(&frame?));
+        let event = frame.map(|frame| receiver.receive(&frame?));
         if !matches!(event, Some(Ok(_))) {
-            // Before it is told: from now on events are missed.
+            // End the subscription before the error is returned: from now on events are missed.
             self.0 = None;
         }
         Poll::Ready(event)
     }
 }
 
-impl Listener {
-    fn hear(&self, frame: &str) -> BatchResult<LedgerEvent> {
+impl EventReceiver {
+    fn receive(&self, frame: &str) -> BatchResult<LedgerEvent> {
         #[derive(Deserialize)]
-        struct Frame {
+        struct EventFrame {
             #[serde(deserialize_with = "header_id")]
             id: HeaderId,
         }
 
-        self.socket.mark_busy();
-        let Frame { id } = serde_json::from_str(frame).map_err(|error| no_event(&error))?;
-        self.shared.seen.add(self.socket.service(), id);
-        self.socket.mark_seen(id);
+        self.subscription.mark_behind();
+        let EventFrame { id } =
+            serde_json::from_str(frame).map_err(|error| not_an_event(&error))?;
+        self.context.applied.add(self.subscription.service(), id);
+        self.subscription.set_last_event(id);
         Ok(LedgerEvent { transaction_id: Some(id.to_string()) })
     }
 }
 
-fn no_event(error: &serde_json::Error) -> BatchError {
-    let reason = shown(&error.to_string());
-    BatchError::InvalidAnswer(format!("a frame is no event: {reason}"))
+fn not_an_event(error: &serde_json::Error) -> BatchError {
+    let reason = redacted_line(&error.to_string());
+    BatchError::InvalidAnswer(format!("a frame is not an event: {reason}"))
 }
 
 impl fmt::Debug for ScabbardEvents {

@@ -9,109 +9,128 @@ use grid_batch_core::{
 use log::{debug, info};
 
 use crate::{
-    batches::{BatchName, FirstPost, Standstill},
-    shared::{Shared, scope_of},
+    batch_history::{BatchKey, FirstPost, StalledStatus},
+    context::{ScabbardContext, parse_scope},
 };
 
-/// Looks for proof of what became of a batch: presence proves; absence only while nothing of it can
-/// have been missed.
-pub struct ScabbardEvidenceReader(pub(crate) Arc<Shared>);
+/// Looks for evidence of a batch. Reports that a node has it are always evidence; reports that it
+/// has not are evidence only if no event of the batch can have been missed.
+pub struct ScabbardEvidenceReader(pub(crate) Arc<ScabbardContext>);
 
-/// What the nodes say of a batch together.
+/// The status of a batch at all nodes together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Common {
-    /// The word that counts most, of those that are said.
+struct CombinedStatus {
+    /// The strongest status that a node reports.
     status: LedgerStatus,
-    /// Every node answered.
+    /// Every node reported a status.
     is_complete: bool,
 }
 
-impl Common {
-    /// `None` is a node that does not say.
-    fn of(answers: &[Option<LedgerStatus>]) -> Self {
+impl CombinedStatus {
+    /// `None` stands for a node that failed.
+    fn new(statuses: &[Option<LedgerStatus>]) -> Self {
         use LedgerStatus::{Committed, Invalid, NotReported, Pending, Valid};
-        let said = |status: &LedgerStatus| answers.contains(&Some(*status));
-        let status = [Committed, Invalid, Pending, Valid].into_iter().find(said);
+        let is_reported = |status: &LedgerStatus| statuses.contains(&Some(*status));
+        let status = [Committed, Invalid, Pending, Valid].into_iter().find(is_reported);
         Self {
             status: status.unwrap_or(NotReported),
-            is_complete: !answers.is_empty() && answers.iter().all(Option::is_some),
+            is_complete: !statuses.is_empty() && statuses.iter().all(Option::is_some),
         }
     }
 }
 
 impl ScabbardEvidenceReader {
-    async fn find(&self, doubt: &UnresolvedBatch) -> BatchResult<Evidence> {
-        let scope = scope_of(doubt.service_id.as_str())?;
-        let batch = (doubt.service_id.clone(), doubt.batch_id);
-        let batch_id = doubt.batch_id.to_string();
-        let transactions = &doubt.transaction_ids;
-        if self.0.seen.has_any(&batch.0, transactions) {
+    async fn find(&self, unresolved: &UnresolvedBatch) -> BatchResult<Evidence> {
+        let scope = parse_scope(unresolved.service_id.as_str())?;
+        let batch = (unresolved.service_id.clone(), unresolved.batch_id);
+        let batch_id = unresolved.batch_id.to_string();
+        let transactions = &unresolved.transaction_ids;
+        if self.0.applied.contains_any(&batch.0, transactions) {
             return Ok(Evidence::Committed);
         }
-        let asked_at = self.0.clock.now();
-        let common = Common::of(&self.ask_all(&scope, &batch_id).await?);
-        // In this order: what was heard before the socket was caught up has been seen.
-        let is_watched = self.is_watched(&batch, doubt.attempt_id) && !transactions.is_empty();
-        if self.0.seen.has_any(&batch.0, transactions) {
+        let queried_at = self.0.clock.now();
+        let combined = CombinedStatus::new(&self.query_all_nodes(&scope, &batch_id).await?);
+        // Check the subscription before the transactions: then the events that it had received
+        // when it was caught up are among the transactions.
+        let missed_nothing =
+            self.missed_nothing(&batch, unresolved.attempt_id) && !transactions.is_empty();
+        if self.0.applied.contains_any(&batch.0, transactions) {
             return Ok(Evidence::Committed);
         }
-        let stood_for = self.stood_for(&batch, common, asked_at);
-        let evidence = self.weigh(common, is_watched, stood_for);
+        let stalled_for = self.stalled_for(&batch, combined, queried_at);
+        let evidence = self.evidence_from(combined, missed_nothing, stalled_for);
         if evidence == Evidence::Absent {
-            let status = common.status;
-            info!(batch = batch_id.as_str(), service:% = scope, status:? = status; "a batch is not there");
+            let status = combined.status;
+            info!(
+                batch = batch_id.as_str(), service:% = scope, status:? = status;
+                "the batch is absent from the ledger"
+            );
         }
         Ok(evidence)
     }
 
-    /// What each node says.
-    async fn ask_all(
+    /// The status at each node; `None` for a node that fails.
+    async fn query_all_nodes(
         &self,
         scope: &ServiceScopeId,
         batch_id: &str,
     ) -> BatchResult<Vec<Option<LedgerStatus>>> {
-        let nodes = self.0.nodes_of(scope, batch_id)?;
+        let nodes = self.0.nodes_of_batch(scope, batch_id)?;
         let ids = [batch_id];
-        let answers = join_all(nodes.iter().map(|node| self.0.ask(node, scope, &ids))).await;
-        Ok(answers
+        let queries = nodes.iter().map(|node| self.0.query_statuses(node, scope, &ids));
+        let results = join_all(queries).await;
+        Ok(results
             .into_iter()
-            .map(|answer| match answer {
-                Ok(told) => told.first().map(|told| told.report.status),
+            .map(|result| match result {
+                Ok(reports) => reports.first().map(|batch| batch.report.status),
                 Err(error) => {
-                    debug!(batch = batch_id, service:% = scope, error:% = error; "no evidence");
+                    debug!(
+                        batch = batch_id, service:% = scope, error:% = error;
+                        "cannot read evidence from this node"
+                    );
                     None
                 }
             })
             .collect())
     }
 
-    /// Whether the socket that was live when the batch was first sent is heard, and never broke.
-    fn is_watched(&self, batch: &BatchName, attempt_id: AttemptId) -> bool {
-        match self.0.batches.first_post(batch, attempt_id.attempt) {
-            FirstPost::Watched(socket) => self.0.watch.caught_up(&batch.0) == Some(socket),
-            FirstPost::None | FirstPost::Unwatched => false,
+    /// Whether the subscription that was live at the first POST is still live and caught up.
+    fn missed_nothing(&self, batch: &BatchKey, attempt_id: AttemptId) -> bool {
+        match self.0.history.first_post(batch, attempt_id.attempt) {
+            FirstPost::Observed(id) => self.0.subscriptions.caught_up(&batch.0) == Some(id),
+            FirstPost::None | FirstPost::Unobserved => false,
         }
     }
 
-    /// How long the batch had stood where it stands when the nodes were asked.
-    fn stood_for(&self, batch: &BatchName, common: Common, asked_at: Timestamp) -> Duration {
-        let standstill = match common.status {
-            LedgerStatus::Valid => Standstill::Valid,
-            LedgerStatus::NotReported if common.is_complete => Standstill::Unknown,
+    /// How long the batch had had its present status when the nodes were queried.
+    fn stalled_for(
+        &self,
+        batch: &BatchKey,
+        combined: CombinedStatus,
+        queried_at: Timestamp,
+    ) -> Duration {
+        let status = match combined.status {
+            LedgerStatus::Valid => StalledStatus::Valid,
+            LedgerStatus::NotReported if combined.is_complete => StalledStatus::Unknown,
             LedgerStatus::NotReported => return Duration::ZERO,
             _ => {
-                self.0.batches.moves(batch);
+                self.0.history.clear_stall(batch);
                 return Duration::ZERO;
             }
         };
-        asked_at.since(self.0.batches.stands(batch, standstill, self.0.clock.now()))
+        queried_at.since(self.0.history.record_stall(batch, status, self.0.clock.now()))
     }
 
-    fn weigh(&self, common: Common, is_watched: bool, stood_for: Duration) -> Evidence {
-        let is_gone = |after| common.is_complete && is_watched && stood_for >= after;
-        match common.status {
+    fn evidence_from(
+        &self,
+        combined: CombinedStatus,
+        missed_nothing: bool,
+        stalled_for: Duration,
+    ) -> Evidence {
+        let is_gone = |after| combined.is_complete && missed_nothing && stalled_for >= after;
+        match combined.status {
             LedgerStatus::Committed => Evidence::Committed,
-            // A status is read by whoever reads statuses; here it only must not pass for absence.
+            // The status reader handles invalid batches; here they only must not be absent.
             LedgerStatus::Invalid => Evidence::Inconclusive,
             LedgerStatus::Pending => Evidence::Present,
             LedgerStatus::Valid if is_gone(self.0.dropped_after) => Evidence::Absent,
@@ -125,9 +144,9 @@ impl ScabbardEvidenceReader {
 impl EvidenceReader for ScabbardEvidenceReader {
     fn find_evidence<'a>(
         &'a self,
-        doubt: &'a UnresolvedBatch,
+        batch: &'a UnresolvedBatch,
     ) -> BoxFuture<'a, BatchResult<Evidence>> {
-        Box::pin(self.find(doubt))
+        Box::pin(self.find(batch))
     }
 }
 

@@ -1,25 +1,25 @@
 #![doc = include_str!("../README.md")]
 
-mod answer;
-mod batches;
-mod caller;
+mod applied_transactions;
+mod batch_history;
+mod bounded_map;
+mod context;
 mod events;
 mod evidence;
+mod message;
+mod node_client;
 mod options;
 mod outcome;
-mod question;
-mod recent;
 mod scabbard;
-mod seen;
 mod sender;
-mod shared;
-mod statuses;
-mod watch;
-mod words;
+mod status_query;
+mod status_reader;
+mod status_response;
+mod subscriptions;
 
 pub use events::ScabbardEvents;
 pub use evidence::ScabbardEvidenceReader;
 pub use options::{ScabbardError, ScabbardOptions};
 pub use scabbard::Scabbard;
 pub use sender::ScabbardSender;
-pub use statuses::ScabbardStatusReader;
+pub use status_reader::ScabbardStatusReader;

@@ -1,35 +1,38 @@
 use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{Clock, SystemClock};
-use grid_batch_http::{HttpError, HttpOptions, SocketOptions};
+use grid_batch_http::{HttpError, HttpOptions, WebSocketOptions};
 use thiserror::Error;
 
-/// How nodes are spoken to, and when they are believed.
+/// Options of the Scabbard adapter.
 #[derive(Debug, Clone)]
 pub struct ScabbardOptions {
-    /// How requests are made. Their limit is to be shorter than the submitter's for one sending.
+    /// Timeouts and limits of requests. The request timeout should be shorter than the submitter's
+    /// timeout of one submission.
     pub http: HttpOptions,
-    /// How event sockets are held open. A node pings every 30 seconds.
-    pub socket: SocketOptions,
-    /// How many questions for statuses may be under way at once. A node has as many threads for
-    /// requests as it has cores.
+    /// Timeouts and limits of event websockets. A node pings every 30 seconds.
+    pub websocket: WebSocketOptions,
+    /// The maximum number of concurrent status requests. A node serves requests with one thread for
+    /// each of its cores.
     pub connections: usize,
-    /// A batch of which every node has said Unknown for so long is not there, if nothing of it was
-    /// missed. Longer than the socket's silence, so that it has shown itself alive meanwhile.
+    /// How long every node must report Unknown before the batch counts as absent, provided that no
+    /// event was missed. It must be longer than the silence timeout of the websocket, so that the
+    /// node has answered on the websocket in that time.
     pub absent_after: Duration,
-    /// A batch that has been Valid for so long was dropped, if nothing of it was missed. More than
-    /// twice the 30 seconds after which the coordinator of a circuit gives up.
+    /// How long a batch must be Valid before it counts as dropped, provided that no event was
+    /// missed. It should be more than twice the 30 seconds after which a circuit's coordinator
+    /// gives a proposal up.
     pub dropped_after: Duration,
-    /// What time it is.
+    /// The source of the current time.
     pub clock: Arc<dyn Clock>,
 }
 
 impl Default for ScabbardOptions {
     fn default() -> Self {
-        let silence_limit = Duration::from_secs(45);
+        let silence_timeout = Duration::from_secs(45);
         Self {
             http: HttpOptions::default(),
-            socket: SocketOptions { silence_limit, ..SocketOptions::default() },
+            websocket: WebSocketOptions { silence_timeout, ..WebSocketOptions::default() },
             connections: 8,
             absent_after: Duration::from_secs(60),
             dropped_after: Duration::from_secs(90),
@@ -38,24 +41,27 @@ impl Default for ScabbardOptions {
     }
 }
 
-/// Why an adapter cannot be made.
+/// Why an adapter cannot be created.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ScabbardError {
-    /// There is no way to make requests.
+    /// The HTTP client cannot be created.
     #[error(transparent)]
     Http(#[from] HttpError),
-    /// No question could ever be asked.
-    #[error("connections is 0; it is to be at least 1")]
+    /// No status request would be possible.
+    #[error("connections is 0; it must be at least 1")]
     NoConnections,
-    /// A dead socket would be taken for a silent one.
-    #[error("{option} is {value:?}; it is to be longer than the socket's silence of {silence:?}")]
+    /// A broken websocket could pass for a live one.
+    #[error(
+        "{option} is {value:?}; it must be longer than the websocket's silence timeout of \
+         {silence_timeout:?}"
+    )]
     TooShort {
         /// The option.
         option: &'static str,
         /// Its value.
         value: Duration,
-        /// The longest that nothing may come over a socket that is live.
-        silence: Duration,
+        /// The silence timeout of event websockets.
+        silence_timeout: Duration,
     },
 }
 
@@ -64,11 +70,13 @@ impl ScabbardOptions {
         if self.connections == 0 {
             return Err(ScabbardError::NoConnections);
         }
-        let silence = self.socket.silence_limit;
+        let silence_timeout = self.websocket.silence_timeout;
         let durations =
             [("absent_after", self.absent_after), ("dropped_after", self.dropped_after)];
-        match durations.into_iter().find(|(_, value)| *value <= silence) {
-            Some((option, value)) => Err(ScabbardError::TooShort { option, value, silence }),
+        match durations.into_iter().find(|(_, value)| *value <= silence_timeout) {
+            Some((option, value)) => {
+                Err(ScabbardError::TooShort { option, value, silence_timeout })
+            }
             None => Ok(()),
         }
     }
@@ -79,19 +87,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_options_can_be_used() {
+    fn default_options_are_valid() {
         assert_eq!(ScabbardOptions::default().check(), Ok(()));
     }
 
     #[test]
-    fn options_that_would_prove_too_much_are_refused() {
-        let silence = ScabbardOptions::default().socket.silence_limit;
+    fn too_short_durations_are_refused() {
+        let silence = ScabbardOptions::default().websocket.silence_timeout;
         let none = ScabbardOptions { connections: 0, ..ScabbardOptions::default() };
         let absent = ScabbardOptions { absent_after: silence, ..ScabbardOptions::default() };
         let dropped = ScabbardOptions { dropped_after: silence, ..ScabbardOptions::default() };
         let message = |options: ScabbardOptions| options.check().unwrap_err().to_string();
-        assert_eq!(message(none), "connections is 0; it is to be at least 1");
-        let rule = "is 45s; it is to be longer than the socket's silence of 45s";
+        assert_eq!(message(none), "connections is 0; it must be at least 1");
+        let rule = "is 45s; it must be longer than the websocket's silence timeout of 45s";
         assert_eq!(message(absent), format!("absent_after {rule}"));
         assert_eq!(message(dropped), format!("dropped_after {rule}"));
     }

@@ -1,93 +1,105 @@
 use std::ops::RangeInclusive;
 
 use grid_batch_core::Outcome;
-use grid_batch_http::{Answer, HttpError};
+use grid_batch_http::{HttpError, HttpResponse};
 
-use crate::words::message_of;
+use crate::message::error_message;
 
-/// What POSTs come to: the first rule that fits counts.
-static RULES: &[Rule] = &[
-    rule(Sign::Status(200..=200), Outcome::Accepted, "as 202"),
-    rule(Sign::Status(202..=202), Outcome::Accepted, "the node has queued it"),
-    rule(Sign::Status(300..=399), Outcome::Refused, "the address is another one"),
-    rule(Sign::Says(400, "Invalid body"), Outcome::Rejected, "the bytes are no list of batches"),
+/// The outcomes of a POST; the first matching rule applies.
+static RULES: &[OutcomeRule] = &[
+    rule(PostPattern::Status(200..=200), Outcome::Accepted, "as 202"),
+    rule(PostPattern::Status(202..=202), Outcome::Accepted, "the node has queued the batch"),
+    rule(PostPattern::Status(300..=399), Outcome::Refused, "the URL is wrong"),
     rule(
-        Sign::Says(400, "No valid batches"),
+        PostPattern::Message(400, "Invalid body"),
         Outcome::Rejected,
-        "a signature, a hash or a list of transactions is wrong",
+        "the bytes are not a list of batches",
     ),
     rule(
-        Sign::Status(400..=400),
+        PostPattern::Message(400, "No valid batches"),
+        Outcome::Rejected,
+        "a signature, a hash or a list of transactions is invalid",
+    ),
+    rule(
+        PostPattern::Status(400..=400),
         Outcome::Refused,
-        "the node speaks another version, or something between complains of the request",
+        "the node has another protocol version, or a proxy refuses the request",
     ),
-    rule(Sign::Status(401..=401), Outcome::Refused, "the key is not known, or may not write"),
     rule(
-        Sign::Status(404..=404),
+        PostPattern::Status(401..=401),
+        Outcome::Refused,
+        "the key is unknown, or may not submit batches",
+    ),
+    rule(
+        PostPattern::Status(404..=404),
         Outcome::Refused,
         "the service is not on this node, or not started yet",
     ),
     rule(
-        Sign::Status(408..=408),
+        PostPattern::Status(408..=408),
         Outcome::Ambiguous,
-        "something between gave up; the node may have the request",
+        "a proxy timed out; the node may have the request",
     ),
-    rule(Sign::Status(413..=413), Outcome::Rejected, "it is too long for what is between"),
-    rule(Sign::Status(429..=429), Outcome::Busy, "the queue is full, and nothing was taken"),
-    rule(Sign::Status(402..=499), Outcome::Refused, "the request is not one that can be made here"),
+    rule(PostPattern::Status(413..=413), Outcome::Rejected, "the batch is too long for a proxy"),
     rule(
-        Sign::Status(503..=503),
-        Outcome::Ambiguous,
-        "the node never says so; something between may after handing the request on",
+        PostPattern::Status(429..=429),
+        Outcome::Busy,
+        "the queue is full, and the node accepted nothing",
     ),
-    rule(Sign::Status(500..=599), Outcome::Ambiguous, "the node may have queued it"),
-    rule(Sign::NotSent, Outcome::NotSent, "nobody was there to read it"),
-    rule(Sign::Unwritable, Outcome::Refused, "there is no such address, and nothing was sent"),
+    rule(PostPattern::Status(402..=499), Outcome::Refused, "the request is not supported"),
+    rule(
+        PostPattern::Status(503..=503),
+        Outcome::Ambiguous,
+        "not sent by nodes; a proxy may send it after it passed the request on",
+    ),
+    rule(PostPattern::Status(500..=599), Outcome::Ambiguous, "the node may have queued the batch"),
+    rule(PostPattern::NotSent, Outcome::NotSent, "the node did not receive the request"),
+    rule(PostPattern::InvalidRequest, Outcome::Refused, "the URL is invalid; nothing was sent"),
     OTHERWISE,
 ];
 
-const OTHERWISE: Rule =
-    rule(Sign::Anything, Outcome::Ambiguous, "no whole answer, or one that no node gives");
+const OTHERWISE: OutcomeRule =
+    rule(PostPattern::Any, Outcome::Ambiguous, "the response is incomplete, or not one of a node");
 
-pub(crate) struct Rule {
-    sign: Sign,
+pub(crate) struct OutcomeRule {
+    pattern: PostPattern,
     pub(crate) outcome: Outcome,
-    pub(crate) why: &'static str,
+    pub(crate) reason: &'static str,
 }
 
-/// What an outcome is known by.
-enum Sign {
-    /// An HTTP status in this range.
+/// A pattern of the results of a POST.
+enum PostPattern {
+    /// A response with an HTTP status in this range.
     Status(RangeInclusive<u16>),
-    /// This HTTP status, and a message that begins so.
-    Says(u16, &'static str),
-    /// It certainly did not reach anybody.
+    /// A response with this HTTP status and an error message that starts with this text.
+    Message(u16, &'static str),
+    /// The request certainly was not received.
     NotSent,
     /// No request could be made.
-    Unwritable,
-    Anything,
+    InvalidRequest,
+    Any,
 }
 
-const fn rule(sign: Sign, outcome: Outcome, why: &'static str) -> Rule {
-    Rule { sign, outcome, why }
+const fn rule(pattern: PostPattern, outcome: Outcome, reason: &'static str) -> OutcomeRule {
+    OutcomeRule { pattern, outcome, reason }
 }
 
-/// The rule that says what a POST with this answer comes to.
-pub(crate) fn rule_of(answer: &Result<Answer, HttpError>) -> &'static Rule {
-    RULES.iter().find(|rule| rule.sign.fits(answer)).unwrap_or(&OTHERWISE)
+/// The rule for the result of a POST.
+pub(crate) fn matching_rule(result: &Result<HttpResponse, HttpError>) -> &'static OutcomeRule {
+    RULES.iter().find(|rule| rule.pattern.matches(result)).unwrap_or(&OTHERWISE)
 }
 
-impl Sign {
-    fn fits(&self, answer: &Result<Answer, HttpError>) -> bool {
-        match (self, answer) {
-            (Self::Status(range), Ok(answer)) => range.contains(&answer.status),
-            (Self::Says(status, beginning), Ok(answer)) => {
-                answer.status == *status
-                    && message_of(answer).is_some_and(|message| message.starts_with(beginning))
+impl PostPattern {
+    fn matches(&self, result: &Result<HttpResponse, HttpError>) -> bool {
+        match (self, result) {
+            (Self::Status(range), Ok(response)) => range.contains(&response.status),
+            (Self::Message(status, prefix), Ok(response)) => {
+                response.status == *status
+                    && error_message(response).is_some_and(|message| message.starts_with(prefix))
             }
             (Self::NotSent, Err(HttpError::NotSent(_)))
-            | (Self::Unwritable, Err(HttpError::Request(_) | HttpError::Client(_)))
-            | (Self::Anything, _) => true,
+            | (Self::InvalidRequest, Err(HttpError::InvalidRequest(_) | HttpError::Client(_)))
+            | (Self::Any, _) => true,
             _ => false,
         }
     }
@@ -99,42 +111,45 @@ mod tests {
 
     use super::*;
 
-    impl fmt::Display for Sign {
+    impl fmt::Display for PostPattern {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             match self {
                 Self::Status(range) if range.start() == range.end() => {
                     write!(f, "{}", range.start())
                 }
                 Self::Status(range) => write!(f, "other {}..{}", range.start(), range.end()),
-                Self::Says(status, beginning) => write!(f, "{status} \"{beginning}…\""),
-                Self::NotSent => f.write_str("no connection"),
-                Self::Unwritable => f.write_str("no request"),
-                Self::Anything => f.write_str("anything else"),
+                Self::Message(status, prefix) => write!(f, "{status} \"{prefix}…\""),
+                Self::NotSent => f.write_str("not sent"),
+                Self::InvalidRequest => f.write_str("invalid request"),
+                Self::Any => f.write_str("anything else"),
             }
         }
     }
 
     #[test]
-    fn the_readme_has_the_same_table() {
+    fn readme_has_the_same_table() {
         let readme = include_str!("../README.md");
-        let shown: Vec<&str> = readme
+        let rows: Vec<&str> = readme
             .lines()
-            .skip_while(|line| !line.starts_with("| the POST's answer |"))
+            .skip_while(|line| !line.starts_with("| result of the POST |"))
             .skip(2)
             .take_while(|line| line.starts_with('|'))
             .collect();
-        let written: Vec<String> = RULES
+        let expected: Vec<String> = RULES
             .iter()
-            .map(|Rule { sign, outcome, why }| format!("| {sign} | {outcome} | {why} |"))
+            .map(|OutcomeRule { pattern, outcome, reason }| {
+                format!("| {pattern} | {outcome} | {reason} |")
+            })
             .collect();
-        assert_eq!(shown, written);
+        assert_eq!(rows, expected);
     }
 
     #[test]
-    fn every_status_and_error_has_its_outcome() {
+    fn every_status_and_error_has_an_outcome() {
         use Outcome::{Accepted, Ambiguous, Busy, NotSent, Refused, Rejected};
         let status = |status, body: &str| {
-            rule_of(&Ok(Answer { status, retry_after: None, body: Ok(body.into()) })).outcome
+            matching_rule(&Ok(HttpResponse { status, retry_after: None, body: Ok(body.into()) }))
+                .outcome
         };
         for (expected, statuses) in [
             (Accepted, &[200, 202][..]),
@@ -162,25 +177,25 @@ mod tests {
         let text = || "text".to_owned();
         for (expected, error) in [
             (NotSent, HttpError::NotSent(text())),
-            (Refused, HttpError::Request(text())),
+            (Refused, HttpError::InvalidRequest(text())),
             (Refused, HttpError::Client(text())),
-            (Ambiguous, HttpError::NoAnswer(text())),
+            (Ambiguous, HttpError::NoResponse(text())),
             (Ambiguous, HttpError::TooLong { limit: 1 }),
-            (Ambiguous, HttpError::Socket(text())),
+            (Ambiguous, HttpError::InvalidData(text())),
             (Ambiguous, HttpError::Refused { status: 401 }),
         ] {
-            assert_eq!(rule_of(&Err(error.clone())).outcome, expected, "{error}");
+            assert_eq!(matching_rule(&Err(error.clone())).outcome, expected, "{error}");
         }
     }
 
     #[test]
-    fn a_status_counts_though_its_body_did_not_arrive() {
+    fn status_decides_even_if_the_body_breaks() {
         for (status, expected) in
             [(202, Outcome::Accepted), (400, Outcome::Refused), (429, Outcome::Busy)]
         {
-            let body = Err(HttpError::NoAnswer("half of it".to_owned()));
-            let answer = Answer { status, retry_after: None, body };
-            assert_eq!(rule_of(&Ok(answer)).outcome, expected);
+            let body = Err(HttpError::NoResponse("connection reset".to_owned()));
+            let response = HttpResponse { status, retry_after: None, body };
+            assert_eq!(matching_rule(&Ok(response)).outcome, expected);
         }
     }
 }

@@ -5,46 +5,46 @@ use grid_batch_protocol::CylinderToken;
 
 use crate::{
     ScabbardError, ScabbardEvents, ScabbardEvidenceReader, ScabbardOptions, ScabbardSender,
-    ScabbardStatusReader, shared::Shared,
+    ScabbardStatusReader, context::ScabbardContext,
 };
 
-/// One ledger's adapter: makes its four parts, which share connections and what they know.
+/// The Scabbard adapter of one ledger: it creates the sender, the readers and the event source.
 ///
-/// What one part learns another needs: use the parts of one `Scabbard` together, and make it anew
-/// only where its memory may be lost.
+/// The four parts share connections and what they have observed. Use the parts of one `Scabbard`
+/// together: a new `Scabbard` starts without observations.
 #[derive(Clone)]
-pub struct Scabbard(Arc<Shared>);
+pub struct Scabbard(Arc<ScabbardContext>);
 
 impl Scabbard {
-    /// The adapter of the ledger with these nodes, which knows itself by this token.
+    /// Creates the adapter of the ledger with these nodes, authorized by this token.
     ///
-    /// Only a batch's node is asked for its status, as `nodes` says; all of them for evidence. An
-    /// event socket is opened at the first that opens one.
+    /// Statuses are read from the first available node that `nodes` returns for a batch, evidence
+    /// from all of them. Events come from the first node that opens a websocket.
     pub fn new(
         token: &CylinderToken,
         nodes: Arc<dyn StatusUrlResolver>,
         options: ScabbardOptions,
     ) -> Result<Self, ScabbardError> {
         options.check()?;
-        Ok(Self(Arc::new(Shared::new(token, nodes, options)?)))
+        Ok(Self(Arc::new(ScabbardContext::new(token, nodes, options)?)))
     }
 
-    /// Sends batches.
+    /// Submits batches.
     pub fn sender(&self) -> ScabbardSender {
         ScabbardSender(Arc::clone(&self.0))
     }
 
-    /// Asks for statuses.
+    /// Reads statuses.
     pub fn status_reader(&self) -> ScabbardStatusReader {
         ScabbardStatusReader(Arc::clone(&self.0))
     }
 
-    /// Looks for proof.
+    /// Looks for evidence.
     pub fn evidence_reader(&self) -> ScabbardEvidenceReader {
         ScabbardEvidenceReader(Arc::clone(&self.0))
     }
 
-    /// Listens to services.
+    /// Subscribes to the events of services.
     pub fn events(&self) -> ScabbardEvents {
         ScabbardEvents(Arc::clone(&self.0))
     }

@@ -4,17 +4,17 @@ use futures_core::future::BoxFuture;
 use grid_batch_core::{
     HeaderId, Outcome, ScopeId, ServiceScopeId, Submission, SubmissionAnswer, SubmissionSender,
 };
-use grid_batch_http::{Answer, HttpError};
+use grid_batch_http::{HttpError, HttpResponse};
 use grid_batch_protocol::list_of_one;
 
 use crate::{
-    outcome::{Rule, rule_of},
-    shared::Shared,
-    words::words_of,
+    context::ScabbardContext,
+    message::response_message,
+    outcome::{OutcomeRule, matching_rule},
 };
 
-/// Sends batches to Scabbard services, one a request.
-pub struct ScabbardSender(pub(crate) Arc<Shared>);
+/// Submits batches to Scabbard services, one batch per request.
+pub struct ScabbardSender(pub(crate) Arc<ScabbardContext>);
 
 impl SubmissionSender for ScabbardSender {
     type Id = ServiceScopeId;
@@ -32,38 +32,41 @@ impl ScabbardSender {
     async fn post(&self, url: &str, submission: &Submission<ServiceScopeId>) -> SubmissionAnswer {
         let id: HeaderId = match submission.batch_header().parse() {
             Ok(id) => id,
-            // Every node refuses such a batch.
-            Err(error) => return without_answer(Outcome::Rejected, error.to_string()),
+            // Every node rejects such a batch.
+            Err(error) => return answer_without_response(Outcome::Rejected, error.to_string()),
         };
-        let Shared { caller, watch, batches, .. } = &*self.0;
+        let ScabbardContext { client, subscriptions, history, .. } = &*self.0;
         let scope = submission.scope_id();
         let service = scope.service_id();
         let attempt = submission.attempt_id().map(|attempt_id| attempt_id.attempt);
-        let live = watch.live(service);
-        let posting = batches.begin_post(&(service.clone(), id), attempt, live);
+        let live_subscription = subscriptions.live(service);
+        let post = history.begin_post(&(service.clone(), id), attempt, live_subscription);
         let list = list_of_one(submission.serialized_batch());
-        let answer = caller.submit(url, scope, list).await;
-        let rule = rule_of(&answer);
-        posting.end(rule.outcome);
-        submission_answer(rule, answer)
+        let result = client.submit(url, scope, list).await;
+        let rule = matching_rule(&result);
+        post.finish(rule.outcome);
+        submission_answer(rule, result)
     }
 }
 
-fn submission_answer(rule: &Rule, answer: Result<Answer, HttpError>) -> SubmissionAnswer {
-    let answer = match answer {
-        Ok(answer) => answer,
-        Err(error) => return without_answer(rule.outcome, error.to_string()),
+fn submission_answer(
+    rule: &OutcomeRule,
+    result: Result<HttpResponse, HttpError>,
+) -> SubmissionAnswer {
+    let response = match result {
+        Ok(response) => response,
+        Err(error) => return answer_without_response(rule.outcome, error.to_string()),
     };
-    let words = words_of(&answer);
+    let message = response_message(&response);
     SubmissionAnswer {
         outcome: rule.outcome,
-        status: Some(answer.status),
-        message: Some(if words.is_empty() { rule.why.to_owned() } else { words }),
-        retry_after: answer.retry_after,
+        status: Some(response.status),
+        message: Some(if message.is_empty() { rule.reason.to_owned() } else { message }),
+        retry_after: response.retry_after,
     }
 }
 
-fn without_answer(outcome: Outcome, message: String) -> SubmissionAnswer {
+fn answer_without_response(outcome: Outcome, message: String) -> SubmissionAnswer {
     SubmissionAnswer { outcome, status: None, message: Some(message), retry_after: None }
 }
 

@@ -1,11 +1,10 @@
 #![doc = include_str!("../README.md")]
 
 mod config;
-pub mod demo;
-mod service;
+mod server;
 
 pub use config::{
     ClaimsConfig, Config, ConfigError, EvmConfig, Form, KeySource, LedgerConfig, LedgerKind,
     Origin, PollConfig, SETTINGS, Setting,
 };
-pub use service::{RunningService, Service, ServiceCounts, StartError};
+pub use server::{RunningServer, Server, ServerCounts, StartError};

@@ -10,29 +10,28 @@ use crate::{
     Store, StoreError,
     connection::Connection,
     lanes::{Key, key_rows},
-    rows::{HandedOutRow, STANDING_COLUMNS, StandingRow, batch_id, in_states},
+    rows::{HandedOutRow, STANDING_COLUMNS, StandingRow, batch_id, claimed_by, in_states},
     statement::Rows,
-    whose::Whose,
 };
 
 impl Store {
     /// How these batches stand, of those that the ledger is still to be asked for.
     pub(crate) fn doubts(
         &self,
-        whose: Whose<'_>,
+        instance: &str,
         batches: &BTreeSet<Key>,
     ) -> Result<Vec<UnresolvedBatch>, StoreError> {
-        let (suffix, claimed) = (whose.suffix(), whose.condition("s"));
+        let claimed = claimed_by("s");
         let states = in_states("s", BatchState::awaits_poller);
         let statement = self
             .statement(format!(
-                "-- doubts{suffix}
+                "-- doubts
                  select s.service_id, s.batch_id, s.epoch, s.batch_seq, {STANDING_COLUMNS}
                  from {{x}} join batch_statuses s on s.service_id = x.service_id
-                 where s.batch_id = x.batch_id and {states}{claimed}"
+                 where s.batch_id = x.batch_id and {states} and {claimed}"
             ))
-            .rows(key_rows(batches));
-        let statement = whose.bind(statement);
+            .rows(key_rows(batches))
+            .text(instance);
         self.pools.read()?.snapshot(|connection| {
             let rows: Vec<DoubtRow> = connection.load(&statement)?;
             let mut transactions = self.transactions_of(connection, &rows)?;

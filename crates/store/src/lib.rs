@@ -31,12 +31,12 @@ mod recover;
 mod retention;
 mod round;
 mod rows;
+mod schema;
 mod signing;
 mod stamps;
 mod statement;
 mod story;
 mod url;
-mod whose;
 mod withdrawals;
 
 use std::{fmt, sync::Arc, time::Duration};

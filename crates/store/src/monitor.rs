@@ -11,7 +11,6 @@ use crate::{
     asked::{Asked, key},
     lanes::Key,
     record::Told,
-    whose::Whose,
 };
 
 /// The store as those see it who follow batches at their ledger: what is to be asked for, and what
@@ -23,10 +22,10 @@ use crate::{
 ///
 /// ```no_run
 /// use grid_batch_core::BatchState;
-/// use grid_batch_store::{MonitorStore, Store};
+/// use grid_batch_store::{ClaimStore, MonitorStore};
 ///
-/// # fn example(store: Store) {
-/// let store = MonitorStore::new(store, |change, recorded| match recorded {
+/// # fn example(claims: ClaimStore) {
+/// let store = MonitorStore::new(claims, |change, recorded| match recorded {
 ///     ChangeOutcome::Applied { state: BatchState::Absent, .. }
 ///     | ChangeOutcome::Applied { next_waits: true, .. } => println!("wake {}", change.service_id),
 ///     _ => {}
@@ -35,42 +34,28 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct MonitorStore {
-    store: Store,
-    claims: Option<ClaimStore>,
+    claims: ClaimStore,
     told: Arc<Told>,
     asked: Arc<Asked>,
 }
 
 impl MonitorStore {
-    /// The store, which tells `told` of each change.
-    pub fn new(
-        store: Store,
-        told: impl Fn(&Change, ChangeOutcome) + Send + Sync + 'static,
-    ) -> Self {
-        Self { store, claims: None, told: Arc::new(told), asked: Arc::default() }
-    }
-
-    /// The same of the services that are claimed: no other batch is to be asked for. An answer
+    /// The batches of the services that `claims` holds; `told` is called for each change. An answer
     /// counts in the epoch of its question; where that is forgotten, only as proof of a commit.
-    pub fn of_claims(
+    pub fn new(
         claims: ClaimStore,
         told: impl Fn(&Change, ChangeOutcome) + Send + Sync + 'static,
     ) -> Self {
-        Self { claims: Some(claims.clone()), ..Self::new(claims.store().clone(), told) }
+        Self { claims, told: Arc::new(told), asked: Arc::default() }
     }
 
-    /// Reads of those services whose batches are to be followed.
-    fn read<T>(
-        &self,
-        read: impl FnOnce(&Store, Whose<'_>) -> Result<T, StoreError>,
-    ) -> BatchResult<T> {
-        let instance = self.claims.as_ref().map(ClaimStore::instance);
-        let whose = instance.as_ref().map_or(Whose::Anyones, |id| Whose::Of(id.as_str()));
-        Ok(read(&self.store, whose)?)
+    /// Reads from the store as this instance.
+    fn read<T>(&self, read: impl FnOnce(&Store, &str) -> Result<T, StoreError>) -> BatchResult<T> {
+        Ok(read(self.claims.store(), self.claims.instance().as_str())?)
     }
 
     fn record(&self, changes: &[Change]) -> BatchResult<()> {
-        let recorded = self.store.record(changes)?;
+        let recorded = self.claims.store().record(changes)?;
         for (change, recorded) in changes.iter().zip(recorded) {
             (self.told)(change, recorded);
         }
@@ -105,7 +90,7 @@ impl MonitorStore {
         let attempt = asked.map(|attempt_id| attempt_id.attempt);
         let event = Event::Status { attempt, status: report.status };
         // Without a attempt id nothing would keep out what an owner before was told.
-        if self.claims.is_some() && asked.is_none() && !event.is_proof_of_commit() {
+        if asked.is_none() && !event.is_proof_of_commit() {
             return Ok(None);
         }
         let change = Change::new(batch.0, batch.1, event);
@@ -128,7 +113,7 @@ impl PendingBatchStore for MonitorStore {
         pace: PollPace,
         limit: usize,
     ) -> BatchResult<Vec<PendingBatch>> {
-        Ok(self.to_be_asked(self.read(|store, whose| store.due_of(whose, now, pace, limit))?))
+        Ok(self.to_be_asked(self.read(|store, instance| store.due(instance, now, pace, limit))?))
     }
 
     fn get_pending_batch_ids_of(
@@ -138,12 +123,12 @@ impl PendingBatchStore for MonitorStore {
     ) -> BatchResult<Vec<PendingBatch>> {
         let services: Vec<ServiceId> =
             service_ids.iter().map(|id| id.parse().map_err(invalid)).collect::<BatchResult<_>>()?;
-        let batches = self.read(|store, whose| store.pending_among(whose, &services, limit))?;
+        let batches = self.read(|store, instance| store.pending_of(instance, &services, limit))?;
         Ok(self.to_be_asked(batches))
     }
 
     fn mark_checked(&self, batches: &[PendingBatch]) -> BatchResult<()> {
-        self.store.mark_checked(batches)?;
+        self.claims.store().mark_checked(batches)?;
         self.asked.end(batches.iter().map(key));
         Ok(())
     }
@@ -172,7 +157,7 @@ impl UnresolvedBatchStore for MonitorStore {
             .iter()
             .map(|id| Ok((service_id.clone(), id.parse().map_err(invalid)?)))
             .collect::<BatchResult<_>>()?;
-        self.read(|store, whose| store.doubts(whose, &batches))
+        self.read(|store, instance| store.doubts(instance, &batches))
     }
 
     fn resolve(&self, resolutions: &[(UnresolvedBatch, Resolution)]) -> BatchResult<()> {
@@ -200,6 +185,6 @@ fn invalid(error: impl fmt::Display) -> BatchError {
 
 impl fmt::Debug for MonitorStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MonitorStore").field("store", &self.store).finish_non_exhaustive()
+        f.debug_struct("MonitorStore").field("claims", &self.claims).finish_non_exhaustive()
     }
 }

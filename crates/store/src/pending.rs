@@ -12,9 +12,8 @@ use grid_batch_core::{
 use crate::{
     Store, StoreError,
     dialect::Dialect,
-    rows::{HandedOutRow, in_states, limit, names},
+    rows::{HandedOutRow, claimed_by, in_states, limit, names},
     statement::Statement,
-    whose::Whose,
 };
 
 /// A batch that the ledger is to be asked for.
@@ -48,56 +47,31 @@ impl BatchId for PendingBatch {
 }
 
 impl Store {
-    /// Up to `limit` batches that the ledger is to be asked for at this time and pace: the least
-    /// recently checked first, then in the order of submission.
-    ///
-    /// A batch that is held is asked for as seldom as the pace allows.
-    pub fn due(
+    pub(crate) fn due(
         &self,
+        instance: &str,
         now: Timestamp,
         pace: PollPace,
         limit: usize,
     ) -> Result<Vec<PendingBatch>, StoreError> {
-        self.due_of(Whose::Anyones, now, pace, limit)
-    }
-
-    pub(crate) fn due_of(
-        &self,
-        whose: Whose<'_>,
-        now: Timestamp,
-        pace: PollPace,
-        limit: usize,
-    ) -> Result<Vec<PendingBatch>, StoreError> {
-        let statement = due(self.pools.dialect(), whose, now, pace, limit);
+        let statement = due(self.pools.dialect(), instance, now, pace, limit);
         let rows: Vec<PendingRow> = self.pools.read()?.load(&statement)?;
         rows.iter().map(PendingRow::read).collect()
     }
 
-    /// Up to `limit` batches of these services that the ledger may be asked for, due or not, in the
-    /// same order.
-    pub fn pending_of(
+    pub(crate) fn pending_of(
         &self,
+        instance: &str,
         services: &[ServiceId],
         limit: usize,
     ) -> Result<Vec<PendingBatch>, StoreError> {
-        self.pending_among(Whose::Anyones, services, limit)
-    }
-
-    pub(crate) fn pending_among(
-        &self,
-        whose: Whose<'_>,
-        services: &[ServiceId],
-        limit: usize,
-    ) -> Result<Vec<PendingBatch>, StoreError> {
-        let statement = pending_of(self.pools.dialect(), whose, services);
+        let statement = pending_of(self.pools.dialect(), instance, services);
         let mut rows: Vec<PendingRow> = self.pools.read()?.load(&statement)?;
         rows.sort_by(|one, other| one.place().cmp(&other.place()));
         rows.iter().take(limit).map(PendingRow::read).collect()
     }
 
-    /// Notes that the ledger was asked for these batches and gave no usable answer, so that others
-    /// have their turn before they are asked for again.
-    pub fn mark_checked(&self, batches: &[PendingBatch]) -> Result<(), StoreError> {
+    pub(crate) fn mark_checked(&self, batches: &[PendingBatch]) -> Result<(), StoreError> {
         let nothing_new = |batch: &PendingBatch| {
             let event =
                 Event::Status { attempt: Some(batch.attempt), status: LedgerStatus::NotReported };
@@ -118,49 +92,50 @@ const PENDING_COLUMNS: &str =
 /// batches, whatever waits behind them. An index in this order would have to follow each change.
 fn due<'a>(
     dialect: Dialect,
-    whose: Whose<'a>,
+    instance: &'a str,
     now: Timestamp,
     pace: PollPace,
     count: usize,
 ) -> Statement<'a> {
-    let (suffix, claimed) = (whose.suffix(), whose.condition("s"));
+    let claimed = claimed_by("s");
     let states = in_states("s", BatchState::awaits_poller);
     let last = "coalesce(s.checked_at, s.submitted_at)";
     let part = PollPace::PART;
     let ago = |pause: Duration| {
         now.as_micros().saturating_sub(i64::try_from(pause.as_micros()).unwrap_or(i64::MAX))
     };
-    let statement = Statement::new(
+    Statement::new(
         dialect,
         format!(
-            "-- due{suffix}
+            "-- due
              select {PENDING_COLUMNS} from batch_statuses s
              where s.busy and {states} and {last} <= ? and (
                  {last} <= ?
-                 or (s.held_at is null and {last} + ({last} - s.submitted_at) / {part} <= ?)){claimed}
+                 or (s.held_at is null and {last} + ({last} - s.submitted_at) / {part} <= ?)) and {claimed}
              order by s.checked_at nulls first, s.submitted_at, s.service_id limit ?"
         ),
     )
     .long(ago(pace.interval))
     .long(ago(pace.longest))
-    .long(now.as_micros());
-    whose.bind(statement).long(limit(count))
+    .long(now.as_micros())
+    .text(instance)
+    .long(limit(count))
 }
 
-fn pending_of<'a>(dialect: Dialect, whose: Whose<'a>, services: &'a [ServiceId]) -> Statement<'a> {
-    let (suffix, claimed) = (whose.suffix(), whose.condition("s"));
+fn pending_of<'a>(dialect: Dialect, instance: &'a str, services: &'a [ServiceId]) -> Statement<'a> {
+    let claimed = claimed_by("s");
     let states = in_states("s", BatchState::awaits_poller);
-    let statement = Statement::new(
+    Statement::new(
         dialect,
         format!(
-            "-- pending_of{suffix}
+            "-- pending_of
              select {PENDING_COLUMNS}
              from {{x}} join batch_statuses s on s.service_id = x.service_id
-             where {states}{claimed}"
+             where {states} and {claimed}"
         ),
     )
-    .rows(names(services));
-    whose.bind(statement)
+    .rows(names(services))
+    .text(instance)
 }
 
 #[derive(QueryableByName)]

@@ -135,7 +135,7 @@ fn refuse(change: &Change, progress: Option<&Progress>) -> ChangeOutcome {
             Err(error) => ChangeOutcome::Stale(error.into()),
             Ok(_) => {
                 let (state, event) = (progress.state, change.event);
-                ChangeOutcome::Stale(TransitionError::NotDrawn { state, event }.into())
+                ChangeOutcome::Stale(TransitionError::NotPossible { state, event }.into())
             }
         },
     }

@@ -3,9 +3,8 @@ use grid_batch_core::{AttemptId, BatchState, Change, ChangeOutcome, Event, Times
 
 use crate::{
     Store, StoreError,
-    rows::{HandedOutRow, in_states},
+    rows::{HandedOutRow, claimed_by, in_states},
     statement::Statement,
-    whose::Whose,
 };
 
 /// How many are read and written at once.
@@ -14,27 +13,16 @@ const STEP: usize = 500;
 impl Store {
     /// Puts batches in doubt that were handed to a submitter at `submitted_by` or before and are
     /// still said to be with it; answers how many those were.
-    ///
-    /// After a start, where nobody else works on the database, that is all of them: whoever had
-    /// them is gone, and may have sent them. While submitters are at work it is those that were
-    /// handed out longer ago than any submission lasts: a round may have been marked whose answer
-    /// never came back, and nobody has it.
-    ///
-    /// Services that an instance claims are left to it, or to whoever takes them from it.
-    pub fn recover(&self, submitted_by: Timestamp) -> Result<usize, StoreError> {
-        self.recover_of(Whose::Nobodys, submitted_by)
-    }
-
-    pub(crate) fn recover_of(
+    pub(crate) fn recover(
         &self,
-        whose: Whose<'_>,
+        instance: &str,
         submitted_by: Timestamp,
     ) -> Result<usize, StoreError> {
         let mut recovered = 0;
         let mut after = (String::new(), 0);
         loop {
             let orphans: Vec<OrphanRow> =
-                self.pools.read()?.load(&self.orphans(whose, submitted_by, &after))?;
+                self.pools.read()?.load(&self.orphans(instance, submitted_by, &after))?;
             let Some(last) = orphans.last() else { return Ok(recovered) };
             after = (last.handed_out.service_id.clone(), last.lane);
             let lost = |orphan: &OrphanRow| owner_lost(&orphan.handed_out);
@@ -47,21 +35,23 @@ impl Store {
 
     fn orphans<'a>(
         &self,
-        whose: Whose<'a>,
+        instance: &'a str,
         submitted_by: Timestamp,
         after: &'a (String, i32),
     ) -> Statement<'a> {
-        let (suffix, claimed) = (whose.suffix(), whose.condition("s"));
+        let claimed = claimed_by("s");
         let with_submitter = with_submitter("s");
-        let statement = self.statement(format!(
-            "-- orphans{suffix}
+        self.statement(format!(
+            "-- orphans
              select s.service_id, s.lane, s.batch_id, s.attempts, s.epoch from batch_statuses s
              where s.busy and {with_submitter} and s.submitted_at <= ?
-                 and (s.service_id, s.lane) > (?, ?){claimed}
+                 and (s.service_id, s.lane) > (?, ?) and {claimed}
              order by s.service_id, s.lane limit {STEP}"
-        ));
-        let statement = statement.long(submitted_by.as_micros());
-        whose.bind(statement.text(&after.0).long(after.1.into()))
+        ))
+        .long(submitted_by.as_micros())
+        .text(&after.0)
+        .long(after.1.into())
+        .text(instance)
     }
 }
 

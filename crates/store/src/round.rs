@@ -1,36 +1,34 @@
 use diesel::{QueryableByName, sql_types::Binary};
-use grid_batch_core::{
-    AttemptId, BatchResult, BatchState, Change, Event, Outcome, RoundStore, ServiceId, TakenBatch,
-};
+use grid_batch_core::{AttemptId, BatchState, Change, Event, Outcome, ServiceId, TakenBatch};
 
 use crate::{
     Store, StoreError,
     dialect::Dialect,
-    rows::{HandedOutRow, ServiceRow, in_states, limit, names},
+    rows::{HandedOutRow, ServiceRow, claimed_by, in_states, limit, names},
     statement::Statement,
-    whose::Whose,
 };
 
-impl Store {
-    /// Takes the next batch of each of these services that has one to be tried now, and marks it
-    /// as being with a submitter: the durable sign that it may be on its way.
-    ///
-    /// Services that are busy, waiting out a delay, or unknown give nothing; a service that is
-    /// named twice gives one batch.
-    pub fn take_round(&self, services: &[ServiceId]) -> Result<Vec<TakenBatch>, StoreError> {
-        let now = self.now().as_micros();
-        self.mark(&take_round(self.pools.dialect(), now, services))
-    }
+/// An instance that takes batches, and how long one of its submissions lasts at most.
+#[derive(Clone, Copy)]
+pub(crate) struct Sender<'a> {
+    pub(crate) instance: &'a str,
+    pub(crate) longest_submission: i64,
+}
 
-    /// Runs a statement that marks batches and reads them.
-    pub(crate) fn mark(&self, statement: &Statement<'_>) -> Result<Vec<TakenBatch>, StoreError> {
+impl Store {
+    pub(crate) fn take_round(
+        &self,
+        services: &[ServiceId],
+        sender: Sender<'_>,
+    ) -> Result<Vec<TakenBatch>, StoreError> {
+        let now = self.now().as_micros();
+        let statement = take_round(self.pools.dialect(), now, services, sender);
         let rows: Vec<TakenRow> =
-            self.pools.write()?.transaction(|connection| connection.load(statement))?;
+            self.pools.write()?.transaction(|connection| connection.load(&statement))?;
         rows.into_iter().map(TakenRow::into_taken).collect()
     }
 
-    /// Takes batches back that were taken and certainly not sent, to be taken again at any time.
-    pub fn give_back(&self, batches: &[TakenBatch]) -> Result<(), StoreError> {
+    pub(crate) fn give_back(&self, batches: &[TakenBatch]) -> Result<(), StoreError> {
         let now = self.now();
         let never_sent = |taken: &TakenBatch| {
             let event = Event::Outcome { attempt: taken.attempt, outcome: Outcome::NotSent };
@@ -44,46 +42,17 @@ impl Store {
         self.record(&batches.iter().map(never_sent).collect::<Vec<_>>()).map(drop)
     }
 
-    /// Up to `limit` services that have a batch to be tried now, in the order of their names, from
-    /// the one after `after`. Going on from the last one answered, and then from the beginning,
-    /// gives every service its turn.
-    pub fn ready_services(
+    pub(crate) fn ready_services(
         &self,
-        after: Option<&ServiceId>,
-        limit: usize,
-    ) -> Result<Vec<ServiceId>, StoreError> {
-        self.ready_services_of(Whose::Anyones, after, limit)
-    }
-
-    pub(crate) fn ready_services_of(
-        &self,
-        whose: Whose<'_>,
+        instance: &str,
         after: Option<&ServiceId>,
         limit: usize,
     ) -> Result<Vec<ServiceId>, StoreError> {
         let after = after.map_or("", ServiceId::as_str);
         let now = self.now().as_micros();
-        let statement = ready_services(self.pools.dialect(), whose, now, after, limit);
+        let statement = ready_services(self.pools.dialect(), instance, now, after, limit);
         let rows: Vec<ServiceRow> = self.pools.read()?.load(&statement)?;
         rows.iter().map(ServiceRow::read).collect()
-    }
-}
-
-impl RoundStore for Store {
-    fn ready_services(
-        &self,
-        after: Option<&ServiceId>,
-        limit: usize,
-    ) -> BatchResult<Vec<ServiceId>> {
-        Ok(Self::ready_services(self, after, limit)?)
-    }
-
-    fn take_round(&self, services: &[ServiceId]) -> BatchResult<Vec<TakenBatch>> {
-        Ok(Self::take_round(self, services)?)
-    }
-
-    fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()> {
-        Ok(Self::give_back(self, batches)?)
     }
 }
 
@@ -93,31 +62,14 @@ fn is_ready(lane: &str) -> String {
     format!("{lane}.busy and {states} and ({lane}.next_try_at is null or {lane}.next_try_at <= ?)")
 }
 
-/// Marks and reads in one statement.
+/// Marks and reads in one statement, as long as the instance may begin to send.
 ///
 /// The batch that is locked must be the one that the statement sees (`batch_seq = r.batch_seq`):
 /// where another transaction has just installed the next head, its bytes could not be seen yet.
-pub(crate) fn take_round<'a>(
-    dialect: Dialect,
-    now: i64,
-    services: &'a [ServiceId],
-) -> Statement<'a> {
-    let ready = is_ready("h");
-    let lock = dialect.locking("for update of h skip locked");
-    let heads = format!(
-        "select h.service_id, h.lane, h.batch_seq
-         from {{x}} join batch_statuses h on h.service_id = x.service_id
-         where {ready}
-         {lock}"
-    );
-    mark_heads(dialect, "take_round", &heads, now, services).long(now)
-}
-
-/// As [`take_round`], of services that the instance claims, as long as it may begin to send.
 ///
 /// The claims are locked before the lanes: a lane that is locked for nothing would be waited for.
 /// With `coalesce` they are looked up by their services, and not by the claimant that has so many.
-pub(crate) fn take_claimed_round<'a>(
+fn take_round<'a>(
     dialect: Dialect,
     now: i64,
     services: &'a [ServiceId],
@@ -125,47 +77,22 @@ pub(crate) fn take_claimed_round<'a>(
 ) -> Statement<'a> {
     let (ready, clock) = (is_ready("h"), dialect.clock());
     let lock = dialect.locking("for key share of c skip locked for update of h skip locked");
-    let heads = format!(
-        "select h.service_id, h.lane, h.batch_seq
-         from {{x}}
-         join service_id_claims c on c.service_id = x.service_id
-         join batch_statuses h on h.service_id = x.service_id
-         where coalesce(c.claimant, null) = ? and {ready} and exists (
-             select 1 from instances i
-             where i.instance_id = ? and i.expiry_1 > {clock} and i.expiry_2 > {clock} + ?)
-         {lock}"
-    );
-    mark_heads(dialect, "take_claimed_round", &heads, now, services)
-        .text(instance)
-        .long(now)
-        .text(instance)
-        .long(longest_submission)
-}
-
-/// An instance that begins submissions, and how long one takes at most.
-#[derive(Clone, Copy)]
-pub(crate) struct Sender<'a> {
-    pub(crate) instance: &'a str,
-    pub(crate) longest_submission: i64,
-}
-
-/// The statement that marks the lanes `heads`; its own values are still to follow.
-fn mark_heads<'a>(
-    dialect: Dialect,
-    name: &str,
-    heads: &str,
-    now: i64,
-    services: &'a [ServiceId],
-) -> Statement<'a> {
     Statement::new(
         dialect,
         format!(
-            "-- {name}
+            "-- take_round
              update batch_statuses
              set submitted = true, dlt_status = null, attempts = batch_statuses.attempts + 1,
                  submitted_at = ?, since = ?, next_try_at = null
              from (
-                 {heads}
+                 select h.service_id, h.lane, h.batch_seq
+             from {{x}}
+             join service_id_claims c on c.service_id = x.service_id
+             join batch_statuses h on h.service_id = x.service_id
+             where coalesce(c.claimant, null) = ? and {ready} and exists (
+                 select 1 from instances i
+                 where i.instance_id = ? and i.expiry_1 > {clock} and i.expiry_2 > {clock} + ?)
+             {lock}
              ) as r
              where batch_statuses.service_id = r.service_id and batch_statuses.lane = r.lane
                  and batch_statuses.batch_seq = r.batch_seq
@@ -179,26 +106,33 @@ fn mark_heads<'a>(
     .long(now)
     .long(now)
     .rows(names(services))
+    .text(instance)
+    .long(now)
+    .text(instance)
+    .long(longest_submission)
 }
 
-pub(crate) fn ready_services<'a>(
+fn ready_services<'a>(
     dialect: Dialect,
-    whose: Whose<'a>,
+    instance: &'a str,
     now: i64,
     after: &'a str,
     count: usize,
 ) -> Statement<'a> {
-    let (ready, suffix, claimed) = (is_ready("s"), whose.suffix(), whose.condition("s"));
-    let statement = Statement::new(
+    let (ready, claimed) = (is_ready("s"), claimed_by("s"));
+    Statement::new(
         dialect,
         format!(
-            "-- ready_services{suffix}
+            "-- ready_services
              select s.service_id from batch_statuses s
-             where {ready} and s.service_id > ?{claimed}
+             where {ready} and s.service_id > ? and {claimed}
              order by s.service_id, s.lane limit ?"
         ),
-    );
-    whose.bind(statement.long(now).text(after)).long(limit(count))
+    )
+    .long(now)
+    .text(after)
+    .text(instance)
+    .long(limit(count))
 }
 
 #[derive(QueryableByName)]

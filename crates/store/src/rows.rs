@@ -206,3 +206,12 @@ pub(crate) fn in_states(lane: &str, wanted: impl Fn(BatchState) -> bool) -> Stri
         .collect();
     format!("({})", states.join(" or "))
 }
+
+/// The condition that the instance `?` claims the service of a lane.
+pub(crate) fn claimed_by(lane: &str) -> String {
+    // A subquery for each lane: the planner turns `exists` into a join, and may begin with all
+    // services of the claimant.
+    format!(
+        "(select c.claimant from service_id_claims c where c.service_id = {lane}.service_id) = ?"
+    )
+}

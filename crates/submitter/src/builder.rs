@@ -10,12 +10,12 @@ use crate::{
     UrlHealth,
     command::CommandFactory,
     leader::Queue,
-    runnable::{Observers, Parts},
+    runnable::{Observers, SubmitterParts},
 };
 
-/// Puts a submitter together.
+/// Builds a submitter.
 ///
-/// It needs a queue, a sender, a URL resolver, and an observer of either kind, or both.
+/// A queue, a sender, a URL resolver and at least one observer are required.
 pub struct SubmitterBuilder<S: ScopeId> {
     queue: Option<Queue<S>>,
     sender: Option<Arc<dyn SubmissionSender<Id = S>>>,
@@ -30,33 +30,33 @@ pub struct SubmitterBuilder<S: ScopeId> {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SubmitterBuildError {
-    /// A part is missing.
+    /// A required part is missing.
     #[error("the submitter has no {part}")]
     Missing {
-        /// Which.
+        /// The part.
         part: &'static str,
     },
-    /// An option is zero that must not be.
-    #[error("the submitter's {option} is zero; it must be more")]
+    /// An option is zero.
+    #[error("the submitter's {option} is zero; it must be greater")]
     Zero {
-        /// Which.
+        /// The option.
         option: &'static str,
     },
-    /// There would be no time to send anything.
+    /// The time limits leave no time to send anything.
     #[error(
-        "the submitter's total_limit of {total_limit:?} is not longer than its sending_limit of \
-         {sending_limit:?}; a sending could not end within it"
+        "the submitter's total_limit of {total_limit:?} must be longer than its sending_limit of \
+         {sending_limit:?}: no attempt could end in time"
     )]
     Limits {
-        /// The limit of a whole submission.
+        /// The time limit of a submission.
         total_limit: Duration,
-        /// The limit of one sending.
+        /// The time limit of one attempt.
         sending_limit: Duration,
     },
 }
 
 impl<S: ScopeId> SubmitterBuilder<S> {
-    /// A builder that has nothing but the default options.
+    /// A builder with default options and without any part.
     pub fn new() -> Self {
         Self {
             queue: None,
@@ -69,10 +69,10 @@ impl<S: ScopeId> SubmitterBuilder<S> {
         }
     }
 
-    /// Takes submissions from here: a queue, or a `Vec`.
+    /// Sets the source of submissions: a queue, or a `Vec`.
     ///
-    /// Whenever it gives `None` it is asked again later. It is called on a thread of its own and may
-    /// block; a stop waits for it.
+    /// When it returns `None`, it is polled again later. It is called on its own thread and may
+    /// block; stopping the submitter waits for the call.
     #[must_use]
     pub fn with_queue<Q>(mut self, queue: Q) -> Self
     where
@@ -82,62 +82,62 @@ impl<S: ScopeId> SubmitterBuilder<S> {
         self
     }
 
-    /// Sends batches with this. It must not block the thread it is polled on.
+    /// Sets the adapter that sends batches. It must not block the thread that polls its futures.
     #[must_use]
     pub fn with_sender(mut self, sender: Arc<dyn SubmissionSender<Id = S>>) -> Self {
         self.sender = Some(sender);
         self
     }
 
-    /// Asks this where to send a batch, at each attempt.
+    /// Sets the resolver, which is called for each attempt.
     #[must_use]
     pub fn with_url_resolver(mut self, resolver: Arc<dyn UrlResolver<Id = S>>) -> Self {
         self.url_resolver = Some(resolver);
         self
     }
 
-    /// Tells this how each attempt at an address went.
+    /// Reports the outcome of each attempt at an address to `health`.
     #[must_use]
     pub fn with_url_health(mut self, health: Arc<dyn UrlHealth>) -> Self {
         self.url_health = Some(health);
         self
     }
 
-    /// Sends to the nodes of one ledger, and tells the resolver how each attempt went.
+    /// Sends to the nodes of one ledger: sets both the resolver and the health.
     #[must_use]
     pub fn with_nodes(self, nodes: Arc<NodeUrlResolver<S>>) -> Self {
         self.with_url_health(Arc::<NodeUrlResolver<S>>::clone(&nodes)).with_url_resolver(nodes)
     }
 
-    /// Tells this of the beginning and the end of each submission.
+    /// Notifies this observer when a submission starts and when it ends.
     #[must_use]
     pub fn with_observer(mut self, observer: Arc<dyn SubmitterObserver<Id = S>>) -> Self {
         self.observers.single = Some(observer);
         self
     }
 
-    /// Tells this of the ends of submissions, in groups.
+    /// Notifies this observer of the outcomes of submissions, in groups.
     #[must_use]
     pub fn with_group_observer(mut self, observer: Arc<dyn GroupObserver<Id = S>>) -> Self {
         self.observers.group = Some(observer);
         self
     }
 
-    /// Works by these options.
+    /// Sets the options.
     #[must_use]
     pub fn with_options(mut self, options: SubmitterOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Is woken by this, so that a queue can have it before the submitter is built.
+    /// Sets the waker. A queue can then have a clone of it before the submitter is built.
     #[must_use]
     pub fn with_waker(mut self, waker: SubmitterWaker) -> Self {
         self.waker = waker;
         self
     }
 
-    /// The submitter, ready to run.
+    /// Builds the submitter, ready to run.
     pub fn build(self) -> Result<BatchRunnableSubmitter<S>, SubmitterBuildError> {
         self.options.check()?;
         let missing = |part| SubmitterBuildError::Missing { part };
@@ -151,7 +151,7 @@ impl<S: ScopeId> SubmitterBuilder<S> {
             sender: self.sender.ok_or(missing("sender"))?,
             counters: counters.clone(),
         };
-        Ok(BatchRunnableSubmitter(Parts {
+        Ok(BatchRunnableSubmitter(SubmitterParts {
             queue: self.queue.ok_or(missing("queue"))?,
             factory: Arc::new(factory),
             observers: self.observers,

@@ -4,16 +4,15 @@ use grid_batch_core::{
     Outcome, ScopeId, Submission, SubmissionAnswer, SubmissionOutcome, SubmissionSender,
     UrlResolver,
 };
+use grid_batch_support::{Panic, catch_panic, catch_panic_async, redact_userinfo};
 use log::error;
 
 use crate::{
     SubmitterCounters,
-    panics::{catch, catch_future},
-    redact::without_userinfo,
     resolver::{NO_ADDRESS, UrlHealth},
 };
 
-/// What all commands of a submitter share.
+/// Creates the commands of a submitter, which share its resolver and sender.
 pub(crate) struct CommandFactory<S: ScopeId> {
     pub(crate) url_resolver: Arc<dyn UrlResolver<Id = S>>,
     pub(crate) url_health: Option<Arc<dyn UrlHealth>>,
@@ -23,7 +22,7 @@ pub(crate) struct CommandFactory<S: ScopeId> {
 
 impl<S: ScopeId> CommandFactory<S> {
     pub(crate) fn command(self: &Arc<Self>, submission: Submission<S>) -> SubmissionCommand<S> {
-        SubmissionCommand { shared: Arc::clone(self), submission, attempts: 0 }
+        SubmissionCommand { factory: Arc::clone(self), submission, attempts: 0 }
     }
 }
 
@@ -33,38 +32,40 @@ impl<S: ScopeId> fmt::Debug for CommandFactory<S> {
     }
 }
 
-/// Sends one batch, as often as it is executed, and counts.
+/// Sends one batch each time it is executed, and counts the attempts.
 pub(crate) struct SubmissionCommand<S: ScopeId> {
-    shared: Arc<CommandFactory<S>>,
+    factory: Arc<CommandFactory<S>>,
     submission: Submission<S>,
     attempts: u16,
 }
 
 impl<S: ScopeId> SubmissionCommand<S> {
-    /// Sends the batch once to where the resolver says. If `cut` ends first, the sending is cut off
-    /// for the reason that it gives.
+    /// Sends the batch once, to the address that the resolver returns.
+    ///
+    /// If `abort` completes first, it ends the attempt with its reason, and the outcome is
+    /// ambiguous.
     pub(crate) async fn execute(
         &mut self,
-        cut: impl Future<Output = &'static str>,
+        abort: impl Future<Output = &'static str>,
     ) -> SubmissionAnswer {
         self.attempts = self.attempts.saturating_add(1);
         let url = match self.url() {
             Ok(url) => url,
             Err(answer) => return answer,
         };
-        if self.is_sent_again() {
-            self.shared.counters.count_sent_again();
+        if self.was_sent_before() {
+            self.factory.counters.count_sent_again();
         }
         let answer = tokio::select! {
             biased;
             answer = self.send(&url) => answer,
-            reason = cut => error_answer(Outcome::Ambiguous, reason),
+            reason = abort => error_answer(Outcome::Ambiguous, reason),
         };
-        self.report(&url, answer.outcome);
+        self.report_health(&url, answer.outcome);
         answer
     }
 
-    /// The outcome of the whole submission, of which this was the last answer.
+    /// The outcome of the submission, whose last attempt had this answer.
     pub(crate) fn into_outcome(self, answer: SubmissionAnswer) -> SubmissionOutcome<S> {
         let attempt_id = self.submission.attempt_id();
         let (batch_header, scope_id, _) = self.submission.into_parts();
@@ -72,9 +73,9 @@ impl<S: ScopeId> SubmissionCommand<S> {
     }
 
     fn url(&self) -> Result<String, SubmissionAnswer> {
-        let url = catch(|| self.shared.url_resolver.url(self.submission.scope_id()));
+        let url = catch_panic(|| self.factory.url_resolver.url(self.submission.scope_id()));
         let url = url.map_err(|panic| {
-            self.note_panic("the URL resolver", &panic);
+            self.count_panic("the URL resolver", &panic);
             error_answer(Outcome::NotSent, format!("the URL resolver panicked: {panic}"))
         })?;
         match url.strip_prefix(NO_ADDRESS) {
@@ -83,38 +84,39 @@ impl<S: ScopeId> SubmissionCommand<S> {
         }
     }
 
-    fn is_sent_again(&self) -> bool {
+    fn was_sent_before(&self) -> bool {
         self.attempts > 1
             || self.submission.attempt_id().is_some_and(|attempt_id| attempt_id.attempt > 1)
     }
 
     async fn send(&self, url: &str) -> SubmissionAnswer {
-        let sent = match catch(|| self.shared.sender.send(url, &self.submission)) {
-            Ok(sending) => catch_future(sending).await,
+        let sent = match catch_panic(|| self.factory.sender.send(url, &self.submission)) {
+            Ok(sending) => catch_panic_async(sending).await,
             Err(panic) => Err(panic),
         };
         let mut answer = sent.unwrap_or_else(|panic| {
-            self.note_panic("the sender", &panic);
+            self.count_panic("the sender", &panic);
             error_answer(Outcome::Ambiguous, format!("the sender panicked: {panic}"))
         });
-        answer.message = answer.message.map(|text| without_userinfo(&text).into_owned());
+        answer.message = answer.message.map(|text| redact_userinfo(&text).into_owned());
         answer
     }
 
-    fn report(&self, url: &str, outcome: Outcome) {
-        let Some(health) = &self.shared.url_health else { return };
-        if let Err(panic) = catch(|| health.report(self.submission.batch_header(), url, outcome)) {
-            self.note_panic("the keeper of the nodes' health", &panic);
+    fn report_health(&self, url: &str, outcome: Outcome) {
+        let Some(health) = &self.factory.url_health else { return };
+        let batch_header = self.submission.batch_header();
+        if let Err(panic) = catch_panic(|| health.report(batch_header, url, outcome)) {
+            self.count_panic("the URL health", &panic);
         }
     }
 
-    fn note_panic(&self, who: &str, panic: &str) {
-        self.shared.counters.count_panic();
-        error!(batch = self.submission.batch_header(), error = panic; "{who} panicked");
+    fn count_panic(&self, part: &str, panic: &Panic) {
+        self.factory.counters.count_panic();
+        error!(batch = self.submission.batch_header(), error = panic.message(); "{part} panicked");
     }
 }
 
-/// An answer that no ledger gave.
+/// An answer of the submitter itself, in place of one from the ledger.
 pub(crate) fn error_answer(outcome: Outcome, message: impl Into<String>) -> SubmissionAnswer {
     SubmissionAnswer { outcome, status: None, message: Some(message.into()), retry_after: None }
 }

@@ -1,88 +1,89 @@
 use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{Outcome, ScopeId, SubmissionAnswer, SubmissionOutcome};
+use grid_batch_support::Delays;
 use tokio::time::{Instant, sleep};
 
 use crate::{
     SubmitterOptions,
-    backoff::Delays,
     command::{SubmissionCommand, error_answer},
-    drain::Drain,
+    shutdown_deadline::ShutdownDeadline,
 };
 
-/// Decides whether a batch is sent again, and when.
+/// Decides whether and when a batch is sent again.
 pub(crate) struct SubmissionController<S: ScopeId> {
     command: SubmissionCommand<S>,
     options: Arc<SubmitterOptions>,
-    drain: Drain,
+    shutdown: ShutdownDeadline,
     delays: Delays,
-    /// When the submission must have ended.
+    /// When the submission must have ended. `None`: the limit is longer than the clock's range.
     deadline: Option<Instant>,
-    busy: u16,
-    not_sent: u16,
+    busy_answers: u16,
+    not_sent_answers: u16,
 }
 
 impl<S: ScopeId> SubmissionController<S> {
-    /// Controls this command, for a submission that began at `taken_at`.
+    /// Controls `command`, whose submission was taken from the queue at `taken_at`.
     pub(crate) fn new(
         command: SubmissionCommand<S>,
         options: Arc<SubmitterOptions>,
-        drain: Drain,
+        shutdown: ShutdownDeadline,
         rng: fastrand::Rng,
         taken_at: Instant,
     ) -> Self {
         let delays = options.retry_backoff.delays(rng);
         let deadline = taken_at.checked_add(options.total_limit);
-        Self { command, options, drain, delays, deadline, busy: 0, not_sent: 0 }
+        Self { command, options, shutdown, delays, deadline, busy_answers: 0, not_sent_answers: 0 }
     }
 
-    /// Sends the batch until it need not, or must not, be sent again.
+    /// Sends the batch until an answer is final or a limit is reached.
     pub(crate) async fn run(mut self) -> SubmissionOutcome<S> {
-        let answer = match self.reason_not_to_begin() {
+        let answer = match self.reason_not_to_send() {
             Some(reason) => error_answer(Outcome::NotSent, reason),
-            None => self.send_repeatedly().await,
+            None => self.send_with_retries().await,
         };
         self.command.into_outcome(answer)
     }
 
-    async fn send_repeatedly(&mut self) -> SubmissionAnswer {
+    async fn send_with_retries(&mut self) -> SubmissionAnswer {
         loop {
-            let cut = self.cut();
-            let answer = self.command.execute(cut).await;
-            let Some(pause) = self.pause_after(&answer) else { return answer };
-            if !self.wait(pause).await {
+            let abort = self.abort_reason();
+            let answer = self.command.execute(abort).await;
+            let Some(delay) = self.retry_delay(&answer) else { return answer };
+            if !self.wait(delay).await {
                 return answer;
             }
         }
     }
 
-    fn reason_not_to_begin(&self) -> Option<&'static str> {
-        if self.drain.is_over() {
-            Some("the submitter stopped before it could be sent")
+    fn reason_not_to_send(&self) -> Option<&'static str> {
+        if self.shutdown.has_passed() {
+            Some("the submitter shut down before the batch was sent")
         } else if !self.has_time_after(Duration::ZERO) {
-            Some("the time limit was over before it could be sent")
+            Some("too little of the submission's time limit was left to send the batch")
         } else {
             None
         }
     }
 
-    /// Ends when a sending that begins now is to be cut off.
-    fn cut(&self) -> impl Future<Output = &'static str> + use<S> {
-        let (drain, limit) = (self.drain.clone(), self.options.sending_limit);
+    /// Completes when an attempt that starts now must be aborted.
+    fn abort_reason(&self) -> impl Future<Output = &'static str> + use<S> {
+        let (shutdown, limit) = (self.shutdown.clone(), self.options.sending_limit);
         async move {
             tokio::select! {
-                () = sleep(limit) => "the sending took longer than its time limit",
-                () = drain.over() => "the submitter stopped before there was an answer",
+                () = sleep(limit) => "the attempt reached its time limit without an answer",
+                () = shutdown.passed() => "the submitter shut down before the ledger answered",
             }
         }
     }
 
-    /// How long to wait before sending again, or `None` where this answer is the last.
-    fn pause_after(&mut self, answer: &SubmissionAnswer) -> Option<Duration> {
+    /// The delay before the next attempt, or `None` if this answer is final.
+    fn retry_delay(&mut self, answer: &SubmissionAnswer) -> Option<Duration> {
         let (count, limit) = match answer.outcome {
-            Outcome::Busy => (&mut self.busy, self.options.busy_attempts),
-            Outcome::NotSent => (&mut self.not_sent, self.options.not_sent_attempts),
-            // An unknown outcome above all: it may be there, and must not be there twice.
+            Outcome::Busy => (&mut self.busy_answers, self.options.busy_attempts),
+            Outcome::NotSent => (&mut self.not_sent_answers, self.options.not_sent_attempts),
+            // After an ambiguous outcome the ledger may have the batch; sending it again could apply
+            // it twice.
             Outcome::Accepted
             | Outcome::Parked
             | Outcome::Rejected
@@ -93,24 +94,23 @@ impl<S: ScopeId> SubmissionController<S> {
         if *count >= limit {
             return None;
         }
-        let pause = self.delays.after_failure().max(answer.retry_after.unwrap_or_default());
-        self.has_time_after(pause).then_some(pause)
+        let delay = self.delays.next_delay().max(answer.retry_after.unwrap_or_default());
+        self.has_time_after(delay).then_some(delay)
     }
 
-    /// Whether a sending that begins after `pause` ends within the whole time limit.
-    fn has_time_after(&self, pause: Duration) -> bool {
+    /// Whether an attempt that starts after `delay` would end within the submission's time limit.
+    fn has_time_after(&self, delay: Duration) -> bool {
         let Some(deadline) = self.deadline else { return true };
-        let longest = pause.saturating_add(self.options.sending_limit);
+        let longest = delay.saturating_add(self.options.sending_limit);
         Instant::now().checked_add(longest).is_some_and(|end| end <= deadline)
     }
 
-    /// Waits; whether it is to be sent again then.
-    async fn wait(&self, pause: Duration) -> bool {
+    /// Waits for `delay`. Returns `false` if a shutdown was requested meanwhile.
+    async fn wait(&self, delay: Duration) -> bool {
         tokio::select! {
             biased;
-            // A stop does not wait for what only waits itself.
-            _ = self.drain.begun() => false,
-            () = sleep(pause) => true,
+            () = self.shutdown.requested() => false,
+            () = sleep(delay) => true,
         }
     }
 }
@@ -126,9 +126,10 @@ mod tests {
         GlobalScopeId, Submission,
         mocks::{MockSubmissionSender, MockUrlResolver},
     };
+    use grid_batch_support::Backoff;
 
     use super::*;
-    use crate::{Backoff, SubmitterCounters, command::CommandFactory};
+    use crate::{SubmitterCounters, command::CommandFactory};
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -162,24 +163,24 @@ mod tests {
             counters: SubmitterCounters::default(),
         });
         let submission = Submission::new("b".to_owned(), GlobalScopeId, Vec::new());
-        let drain = Drain::new(options.drain_limit);
+        let shutdown = ShutdownDeadline::new(options.drain_limit);
         let rng = options.rng();
         let command = factory.command(submission);
-        SubmissionController::new(command, Arc::new(options), drain, rng, Instant::now())
+        SubmissionController::new(command, Arc::new(options), shutdown, rng, Instant::now())
     }
 
-    /// A sender that gives these answers one after the other, and notes when it was called.
+    /// A sender that returns these answers in turn and records the times of its calls.
     fn scripted(
         answers: impl IntoIterator<Item = SubmissionAnswer>,
     ) -> (MockSubmissionSender<GlobalScopeId>, Arc<Mutex<Vec<Instant>>>) {
         let answers: Vec<_> = answers.into_iter().collect();
         let calls = Arc::new(Mutex::new(Vec::new()));
         let mut sender = MockSubmissionSender::new();
-        let noted = Arc::clone(&calls);
+        let recorded = Arc::clone(&calls);
         let count = answers.len();
         let mut answers = answers.into_iter();
         sender.expect_send().times(count).returning(move |_, _| {
-            noted.lock().unwrap().push(Instant::now());
+            recorded.lock().unwrap().push(Instant::now());
             Box::pin(ready(answers.next().unwrap()))
         });
         (sender, calls)
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_final_is_final_at_once() {
+    async fn final_outcome_is_not_retried() {
         use Outcome::{Accepted, Ambiguous, Parked, Refused, Rejected};
         for outcome in [Accepted, Parked, Rejected, Refused, Ambiguous] {
             let (sender, _) = scripted([answer(outcome, Some(SECOND))]);
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_busy_ledger_is_asked_again_with_growing_pauses_and_then_reported() {
+    async fn busy_ledger_is_retried_with_growing_delays() {
         let (sender, calls) = scripted(vec![answer(Outcome::Busy, None); 4]);
         let ended = controller(sender, options()).run().await;
         assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::Busy, 4));
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_ledger_that_asks_for_a_longer_pause_gets_it() {
+    async fn retry_after_of_the_ledger_is_honored() {
         let asked = [10 * SECOND, 20 * SECOND];
         let busy = asked.map(|pause| answer(Outcome::Busy, Some(pause)));
         let (sender, calls) = scripted(busy.into_iter().chain([answer(Outcome::Accepted, None)]));
@@ -227,33 +228,33 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_never_reaches_the_ledger_is_tried_fewer_times() {
+    async fn unsent_batch_has_fewer_attempts() {
         let (sender, _) = scripted(vec![answer(Outcome::NotSent, None); 2]);
         let ended = controller(sender, options()).run().await;
         assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::NotSent, 2));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_unknown_outcome_after_a_busy_one_is_final() {
+    async fn ambiguous_outcome_after_busy_is_final() {
         let (sender, _) = scripted([answer(Outcome::Busy, None), answer(Outcome::Ambiguous, None)]);
         let ended = controller(sender, options()).run().await;
         assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::Ambiguous, 2));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_sending_begins_that_could_not_end_within_the_time_limit() {
-        let begun = Instant::now();
-        // 56 seconds and a sending of up to 5 are more than 60.
+    async fn no_attempt_starts_that_could_exceed_the_total_limit() {
+        let started = Instant::now();
+        // A delay of 56 s and an attempt of up to 5 s exceed the limit of 60 s.
         let (sender, _) = scripted([answer(Outcome::Busy, Some(56 * SECOND))]);
         let ended = controller(sender, options()).run().await;
         assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::Busy, 1));
-        assert!(begun.elapsed() < SECOND, "nor is it waited for");
+        assert!(started.elapsed() < SECOND, "there is no wait for an attempt that cannot start");
         let (sender, _) = scripted([answer(Outcome::Busy, Some(Duration::MAX))]);
         assert_eq!(controller(sender, options()).run().await.attempts, 1);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_waited_too_long_for_its_turn_is_not_sent() {
+    async fn submission_that_waited_too_long_is_not_sent() {
         let (sender, _) = scripted([]);
         let controller = controller(sender, options());
         tokio::time::advance(56 * SECOND).await;
@@ -262,55 +263,55 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_sending_that_takes_too_long_is_cut_off_and_in_doubt() {
+    async fn attempt_over_its_time_limit_is_ambiguous() {
         let mut sender = MockSubmissionSender::new();
         sender.expect_send().once().returning(|_, _| Box::pin(pending()));
-        let begun = Instant::now();
+        let started = Instant::now();
         let ended = controller(sender, options()).run().await;
         assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::Ambiguous, 1));
-        assert_eq!(begun.elapsed().as_secs(), 5);
+        assert_eq!(started.elapsed().as_secs(), 5);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stop_ends_what_waits_with_its_last_answer() {
+    async fn shutdown_ends_a_retry_wait_with_the_last_answer() {
         let (sender, calls) = scripted([answer(Outcome::Busy, Some(30 * SECOND))]);
         let controller = controller(sender, options());
-        let drain = controller.drain.clone();
-        let begun = Instant::now();
+        let shutdown = controller.shutdown.clone();
+        let started = Instant::now();
         let running = tokio::spawn(controller.run());
         while calls.lock().unwrap().is_empty() {
             tokio::task::yield_now().await;
         }
-        drain.begin();
+        shutdown.request();
         let ended = running.await.unwrap();
         assert_eq!((ended.answer.outcome, ended.answer.status), (Outcome::Busy, Some(503)));
-        assert!(begun.elapsed() < SECOND);
+        assert!(started.elapsed() < SECOND);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_taken_is_sent_although_a_stop_has_begun_but_not_when_it_is_over() {
+    async fn taken_batch_is_sent_until_the_shutdown_deadline() {
         let (sender, _) = scripted([answer(Outcome::Accepted, None)]);
         let first = controller(sender, options());
-        first.drain.begin();
+        first.shutdown.request();
         assert_eq!(first.run().await.answer.outcome, Outcome::Accepted);
 
         let (sender, _) = scripted([]);
         let second = controller(sender, options());
-        second.drain.begin();
+        second.shutdown.request();
         tokio::time::advance(11 * SECOND).await;
         let ended = second.run().await;
         assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::NotSent, 0));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_sending_that_outlasts_the_stop_is_in_doubt() {
+    async fn attempt_aborted_by_the_deadline_is_ambiguous() {
         let mut sender = MockSubmissionSender::new();
         sender.expect_send().once().returning(|_, _| Box::pin(pending()));
         let short = SubmitterOptions { drain_limit: SECOND, ..options() };
         let controller = controller(sender, short);
-        controller.drain.begin();
-        let begun = Instant::now();
+        controller.shutdown.request();
+        let started = Instant::now();
         assert_eq!(controller.run().await.answer.outcome, Outcome::Ambiguous);
-        assert_eq!(begun.elapsed().as_secs(), 1);
+        assert_eq!(started.elapsed().as_secs(), 1);
     }
 }

@@ -1,6 +1,7 @@
 use std::sync::{Arc, mpsc};
 
 use grid_batch_core::{Outcome, ScopeId, Submission, SubmissionOutcome};
+use grid_batch_support::catch_panic;
 use log::{Level, error, log};
 use tokio::{
     runtime::Handle,
@@ -11,106 +12,106 @@ use tokio::{
 use crate::{
     SubmitterCounters, SubmitterOptions, SubmitterWaker,
     command::error_answer,
-    drain::Drain,
     message::{LeaderMessage, TaskMessage},
-    panics::catch,
-    places::{Place, Places},
-    task::Report,
+    shutdown_deadline::ShutdownDeadline,
+    slots::{SubmissionSlot, SubmissionSlots},
+    task::OutcomeReporter,
 };
 
-/// Where submissions come from.
+/// The source of submissions.
 pub(crate) type Queue<S> = Box<dyn Iterator<Item = Submission<S>> + Send>;
 
-/// Polls the queue and hands over what it gives; when it ends, so does everything else.
+/// Polls the queue and hands submissions to the runtime. The other threads end after it.
 pub(crate) struct Leader<S: ScopeId> {
     pub(crate) queue: Queue<S>,
     pub(crate) runtime: Handle,
     pub(crate) submissions: UnboundedSender<LeaderMessage<S>>,
     pub(crate) listener: mpsc::Sender<TaskMessage<S>>,
-    /// Whether anyone wants to know that a submission has begun.
-    pub(crate) tells_begin: bool,
+    /// Whether an observer is notified when a submission starts.
+    pub(crate) reports_start: bool,
     pub(crate) options: Arc<SubmitterOptions>,
     pub(crate) waker: SubmitterWaker,
-    pub(crate) drain: Drain,
-    pub(crate) places: Places,
+    pub(crate) shutdown: ShutdownDeadline,
+    pub(crate) slots: SubmissionSlots,
     pub(crate) counters: SubmitterCounters,
 }
 
 impl<S: ScopeId> Leader<S> {
-    /// Polls until it is to stop, and gives the queue back.
+    /// Polls until a shutdown is requested, and returns the queue.
     pub(crate) fn run(mut self) -> Queue<S> {
-        while let Some(place) = self.wait_for_place() {
+        while let Some(slot) = self.acquire_slot() {
             match self.poll() {
-                Some(submission) => self.hand_over(submission, place),
+                Some(submission) => self.start(submission, slot),
                 None => {
-                    drop(place);
-                    self.rest();
+                    drop(slot);
+                    self.wait_for_work();
                 }
             }
         }
         self.queue
     }
 
-    /// Room for one submission, or `None` when nothing is to be taken any more.
-    fn wait_for_place(&self) -> Option<Place> {
-        if self.drain.has_begun() {
+    /// Waits for a slot. Returns `None` when a shutdown is requested.
+    fn acquire_slot(&self) -> Option<SubmissionSlot> {
+        if self.shutdown.is_requested() {
             return None;
         }
-        self.places.try_take().or_else(|| {
+        self.slots.try_acquire().or_else(|| {
             self.runtime.block_on(async {
                 tokio::select! {
                     biased;
-                    _ = self.drain.begun() => None,
-                    place = self.places.take() => place,
+                    () = self.shutdown.requested() => None,
+                    slot = self.slots.acquire() => slot,
                 }
             })
         })
     }
 
     fn poll(&mut self) -> Option<Submission<S>> {
-        catch(|| self.queue.next()).unwrap_or_else(|panic| {
+        catch_panic(|| self.queue.next()).unwrap_or_else(|panic| {
             self.counters.count_panic();
-            error!(error = panic.as_str(); "the queue panicked; it is polled again later");
+            error!(error = panic.message(); "the queue panicked; it is polled again later");
             None
         })
     }
 
-    /// Waits until it is worth polling again, or time to stop.
-    fn rest(&self) {
+    fn wait_for_work(&self) {
         self.runtime.block_on(async {
             tokio::select! {
-                _ = self.drain.begun() => {}
+                () = self.shutdown.requested() => {}
                 () = self.waker.woken() => {}
                 () = sleep(self.options.poll_interval) => {}
             }
         });
     }
 
-    fn hand_over(&self, submission: Submission<S>, place: Place) {
+    fn start(&self, submission: Submission<S>, slot: SubmissionSlot) {
         self.counters.count_taken();
         let (batch, service) = (submission.batch_header(), submission.scope_id());
-        // A batch that is parked comes again and again; what came of it says more.
+        // A parked batch is taken again and again, so only its first attempt is logged at info.
         let is_first = submission.attempt_id().is_none_or(|attempt_id| attempt_id.attempt == 1);
         let level = if is_first { Level::Info } else { Level::Debug };
-        log!(level, batch = batch, service:% = service; "a batch was taken from the queue");
-        if self.tells_begin {
+        log!(level, batch = batch, service:% = service; "batch taken from the queue");
+        if self.reports_start {
             let (batch_header, scope_id) = (batch.to_owned(), service.clone());
-            // If the listener were gone, the end of the submission would say so in the log.
-            let _ = self.listener.send(TaskMessage::Begun { batch_header, scope_id });
+            // If the listener has ended, the outcome reporter logs it.
+            let _ = self.listener.send(TaskMessage::Started { batch_header, scope_id });
         }
-        let message = LeaderMessage { submission, taken_at: Instant::now(), place };
-        if let Err(refused) = self.submissions.send(message) {
-            self.report_not_sent(refused.0);
+        let message = LeaderMessage { submission, taken_at: Instant::now(), slot };
+        if let Err(unsent) = self.submissions.send(message) {
+            self.report_not_sent(unsent.0);
         }
     }
 
-    /// The runtime is gone, which should never be: what was taken is reported all the same.
+    /// Reports a submission that the runtime cannot take because it has ended unexpectedly.
     fn report_not_sent(&self, message: LeaderMessage<S>) {
-        let LeaderMessage { submission, taken_at, place } = message;
-        let report = Report::new(&submission, taken_at, place.telling, self.listener.clone());
+        let LeaderMessage { submission, taken_at, slot } = message;
+        let reporter =
+            OutcomeReporter::new(&submission, taken_at, slot.reporting, self.listener.clone());
         let attempt_id = submission.attempt_id();
         let (batch_header, scope_id, _) = submission.into_parts();
-        let answer = error_answer(Outcome::NotSent, "there is no runtime to send it");
-        report.send(SubmissionOutcome { batch_header, scope_id, attempt_id, attempts: 0, answer });
+        let answer = error_answer(Outcome::NotSent, "the submitter's runtime has ended");
+        let outcome = SubmissionOutcome { batch_header, scope_id, attempt_id, attempts: 0, answer };
+        reporter.report(outcome);
     }
 }

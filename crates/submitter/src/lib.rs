@@ -1,31 +1,28 @@
 #![doc = include_str!("../README.md")]
 
-mod backoff;
 mod builder;
 mod command;
 mod controller;
-mod drain;
-mod group;
+mod group_notifier;
 mod leader;
 mod listener;
 mod message;
 mod options;
-mod panics;
-mod places;
-mod redact;
 mod resolver;
 mod runnable;
 mod running;
 mod runtime;
+mod shutdown_deadline;
+mod slots;
 mod stats;
 mod task;
 mod waker;
 
-pub use backoff::Backoff;
 pub use builder::{SubmitterBuildError, SubmitterBuilder};
+pub use grid_batch_support::Backoff;
 pub use options::SubmitterOptions;
 pub use resolver::{
-    FixedUrlResolver, NO_ADDRESS, NoNodes, NodeChoice, NodeUrlResolver, PerServiceUrlResolver,
+    FixedUrlResolver, NO_ADDRESS, NoNodesError, NodeChoice, NodeUrlResolver, PerServiceUrlResolver,
     UrlHealth,
 };
 pub use runnable::BatchRunnableSubmitter;

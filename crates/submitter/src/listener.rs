@@ -1,125 +1,141 @@
 use std::sync::{Arc, mpsc::Receiver};
 
-use grid_batch_core::{Outcome, ScopeId, SubmissionOutcome, SubmitterObserver};
+use grid_batch_core::{Outcome, ScopeId, SubmissionOutcome, SubmissionResponse, SubmitterObserver};
+use grid_batch_support::catch_panic;
 use log::{Level, error, log};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
     SubmitterCounters,
-    group::GroupTeller,
-    message::{Ended, TaskMessage},
-    panics::catch,
+    group_notifier::GroupNotifier,
+    message::{EndedSubmission, TaskMessage},
 };
 
-/// Receives what becomes of submissions, and tells the observers.
+/// Receives the outcomes of submissions, logs them and notifies the observers.
 pub(crate) struct Listener<S: ScopeId> {
     pub(crate) messages: Receiver<TaskMessage<S>>,
     pub(crate) observer: Option<Arc<dyn SubmitterObserver<Id = S>>>,
-    pub(crate) group: Option<GroupTeller<S>>,
+    pub(crate) group: Option<GroupNotifier<S>>,
     pub(crate) group_limit: usize,
     pub(crate) counters: SubmitterCounters,
 }
 
 impl<S: ScopeId> Listener<S> {
-    /// Listens until nobody is left to say anything; first of all it tells of what an earlier run
-    /// left over. Gives back what could not be told.
-    pub(crate) fn run(mut self, left_over: Vec<SubmissionOutcome<S>>) -> Vec<SubmissionOutcome<S>> {
-        self.tell_group(left_over);
+    /// Delivers what an earlier run left undelivered, then every message until all senders are
+    /// gone. Returns the outcomes that could not be delivered.
+    pub(crate) fn run(
+        mut self,
+        undelivered: Vec<SubmissionOutcome<S>>,
+    ) -> Vec<SubmissionOutcome<S>> {
+        self.notify_group(undelivered);
         self.counters.set_undelivered(0);
         while let Ok(first) = self.messages.recv() {
-            let (outcomes, places) = self.gather(first);
-            self.tell_group(outcomes);
-            drop(places);
+            let (outcomes, permits) = self.gather(first);
+            self.notify_group(outcomes);
+            drop(permits);
         }
-        let left_over = self.group.map(GroupTeller::finish).unwrap_or_default();
-        self.counters.set_undelivered(left_over.len());
-        left_over
+        let undelivered = self.group.map(GroupNotifier::finish).unwrap_or_default();
+        self.counters.set_undelivered(undelivered.len());
+        undelivered
     }
 
-    /// Handles everything that is there, up to a group, one at a time. The places are held until
-    /// the group observer knows too.
+    /// Handles the messages that are there, up to one group. The permits are held until the group
+    /// observer has the outcomes too.
     fn gather(
         &self,
         first: TaskMessage<S>,
     ) -> (Vec<SubmissionOutcome<S>>, Vec<OwnedSemaphorePermit>) {
-        let (mut outcomes, mut places) = (Vec::new(), Vec::new());
+        let (mut outcomes, mut permits) = (Vec::new(), Vec::new());
         let mut next = Some(first);
         while let Some(message) = next {
-            if let Some(Ended { outcome, telling, .. }) = self.handle(message) {
+            if let Some(EndedSubmission { outcome, reporting, .. }) = self.handle(message) {
                 outcomes.push(outcome);
-                places.push(telling);
+                permits.push(reporting);
             }
             if outcomes.len() >= self.group_limit {
                 break;
             }
             next = self.messages.try_recv().ok();
         }
-        (outcomes, places)
+        (outcomes, permits)
     }
 
-    fn handle(&self, message: TaskMessage<S>) -> Option<Ended<S>> {
-        let (level, ended) = match message {
-            TaskMessage::Begun { batch_header, scope_id } => {
+    fn handle(&self, message: TaskMessage<S>) -> Option<EndedSubmission<S>> {
+        match message {
+            TaskMessage::Started { batch_header, scope_id } => {
                 self.notify(batch_header, scope_id, None, None);
-                return None;
+                None
             }
-            TaskMessage::SubmissionResponse(ended) => (Level::Info, ended),
-            TaskMessage::ErrorResponse(ended) => (Level::Warn, ended),
-        };
-        // Whoever parks it says so once, and not each time that it is looked at.
-        let is_parked = ended.outcome.answer.outcome == Outcome::Parked;
-        let level = if is_parked { Level::Debug } else { level };
-        self.note(level, &ended);
-        self.notify_end(&ended.outcome);
-        Some(ended)
+            TaskMessage::SubmissionResponse(response, ended) => {
+                self.log_and_count(&ended);
+                self.notify_response(&response);
+                Some(ended)
+            }
+            TaskMessage::ErrorResponse(ended) => {
+                self.log_and_count(&ended);
+                self.notify_error(&ended.outcome);
+                Some(ended)
+            }
+        }
     }
 
-    fn note(&self, level: Level, ended: &Ended<S>) {
+    fn log_and_count(&self, ended: &EndedSubmission<S>) {
         let SubmissionOutcome { batch_header, scope_id, attempts, answer, .. } = &ended.outcome;
         self.counters.count_outcome(answer.outcome);
-        let message = answer.message.as_deref().map(line);
+        let message = answer.message.as_deref().map(log_excerpt);
         log!(
-            level,
+            log_level(&ended.outcome),
             batch = batch_header.as_str(), service:% = scope_id, attempts = *attempts,
             elapsed_ms = u64::try_from(ended.elapsed.as_millis()).unwrap_or(u64::MAX),
             outcome:% = answer.outcome, status = answer.status,
             message = message.as_deref();
-            "the outcome of a batch arrived"
+            "submission ended"
         );
     }
 
-    fn notify_end(&self, outcome: &SubmissionOutcome<S>) {
-        if self.observer.is_none() {
-            return;
-        }
-        let SubmissionOutcome { batch_header, scope_id, answer, .. } = outcome.clone();
-        // Without either it would look as if the submission had begun.
-        let message = match (answer.status, answer.message) {
-            (None, None) => Some(answer.outcome.to_string()),
-            (_, message) => message,
-        };
-        self.notify(batch_header, scope_id, answer.status, message);
+    fn notify_response(&self, response: &SubmissionResponse<S>) {
+        let message = Some(response.message().to_owned()).filter(|message| !message.is_empty());
+        let (batch_header, scope_id) =
+            (response.batch_header().to_owned(), response.scope_id().clone());
+        self.notify(batch_header, scope_id, Some(response.status()), message);
+    }
+
+    fn notify_error(&self, outcome: &SubmissionOutcome<S>) {
+        let SubmissionOutcome { batch_header, scope_id, answer, .. } = outcome;
+        // An end without a message would look like the start of the submission.
+        let message = answer.message.clone().unwrap_or_else(|| answer.outcome.to_string());
+        self.notify(batch_header.clone(), scope_id.clone(), None, Some(message));
     }
 
     fn notify(&self, header: String, scope: S, status: Option<u16>, message: Option<String>) {
         let Some(observer) = &self.observer else { return };
         let batch = header.clone();
-        if let Err(panic) = catch(|| observer.notify(header, scope, status, message)) {
+        if let Err(panic) = catch_panic(|| observer.notify(header, scope, status, message)) {
             self.counters.count_panic();
             self.counters.count_observer_failure();
-            error!(batch = batch.as_str(), error = panic.as_str(); "the observer panicked");
+            error!(batch = batch.as_str(), error = panic.message(); "the observer panicked");
         }
     }
 
-    fn tell_group(&mut self, outcomes: Vec<SubmissionOutcome<S>>) {
+    fn notify_group(&mut self, outcomes: Vec<SubmissionOutcome<S>>) {
         if let Some(group) = &mut self.group {
-            group.tell(outcomes);
+            group.notify(outcomes);
         }
     }
 }
 
-/// As much of a ledger's message as belongs in one line of a log.
-fn line(message: &str) -> String {
-    const BYTES: usize = 256;
-    message[..message.floor_char_boundary(BYTES)].escape_debug().to_string()
+fn log_level<S: ScopeId>(outcome: &SubmissionOutcome<S>) -> Level {
+    match outcome.answer.outcome {
+        // A parked batch is tried again and again. The gate that parked it logs that once.
+        Outcome::Parked => Level::Debug,
+        Outcome::Accepted | Outcome::Rejected => Level::Info,
+        _ if outcome.answer.status.is_some() => Level::Info,
+        _ => Level::Warn,
+    }
+}
+
+/// The beginning of a ledger's message, escaped, for one line of the log.
+fn log_excerpt(message: &str) -> String {
+    const LONGEST: usize = 256;
+    message[..message.floor_char_boundary(LONGEST)].escape_debug().to_string()
 }

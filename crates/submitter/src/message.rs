@@ -1,47 +1,50 @@
 use std::time::Duration;
 
-use grid_batch_core::{Outcome, ScopeId, Submission, SubmissionOutcome};
+use grid_batch_core::{ScopeId, Submission, SubmissionOutcome, SubmissionResponse};
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
-use crate::places::Place;
+use crate::slots::SubmissionSlot;
 
-/// What the leader sends to the runtime. That nothing more comes, the closed channel says.
+/// Sent by the leader to the runtime. The leader closes the channel when it ends.
 pub(crate) struct LeaderMessage<S: ScopeId> {
     pub(crate) submission: Submission<S>,
-    /// When it was taken from the queue.
+    /// When the submission was taken from the queue.
     pub(crate) taken_at: Instant,
-    pub(crate) place: Place,
+    pub(crate) slot: SubmissionSlot,
 }
 
-/// What the listener is sent.
+/// Sent to the listener.
 pub(crate) enum TaskMessage<S: ScopeId> {
-    /// A submission has begun.
-    Begun { batch_header: String, scope_id: S },
-    /// It has ended with an answer of the ledger.
-    SubmissionResponse(Ended<S>),
-    /// It has ended with an error.
-    ErrorResponse(Ended<S>),
+    /// A submission was taken from the queue.
+    Started { batch_header: String, scope_id: S },
+    /// A submission ended with an HTTP response of the ledger.
+    SubmissionResponse(SubmissionResponse<S>, EndedSubmission<S>),
+    /// A submission ended without an HTTP response.
+    ErrorResponse(EndedSubmission<S>),
 }
 
 /// A submission that has ended.
-pub(crate) struct Ended<S: ScopeId> {
+pub(crate) struct EndedSubmission<S: ScopeId> {
     pub(crate) outcome: SubmissionOutcome<S>,
-    /// Since it was taken from the queue.
+    /// The time since the submission was taken from the queue.
     pub(crate) elapsed: Duration,
-    /// Held until the observers know.
-    pub(crate) telling: OwnedSemaphorePermit,
+    /// Held until the observers have the outcome.
+    pub(crate) reporting: OwnedSemaphorePermit,
 }
 
-impl<S: ScopeId> Ended<S> {
+impl<S: ScopeId> EndedSubmission<S> {
     pub(crate) fn into_message(self) -> TaskMessage<S> {
-        // Not every ledger has a status to answer with.
-        let answer = &self.outcome.answer;
-        let is_answer =
-            matches!(answer.outcome, Outcome::Accepted | Outcome::Parked | Outcome::Rejected);
-        if answer.status.is_some() || is_answer {
-            TaskMessage::SubmissionResponse(self)
-        } else {
-            TaskMessage::ErrorResponse(self)
+        match response(&self.outcome) {
+            Some(response) => TaskMessage::SubmissionResponse(response, self),
+            None => TaskMessage::ErrorResponse(self),
         }
     }
+}
+
+/// The ledger's last HTTP response to a submission, if there was one.
+fn response<S: ScopeId>(outcome: &SubmissionOutcome<S>) -> Option<SubmissionResponse<S>> {
+    let SubmissionOutcome { batch_header, scope_id, attempts, answer, .. } = outcome;
+    let message = answer.message.clone().unwrap_or_default();
+    let (batch_header, scope_id) = (batch_header.clone(), scope_id.clone());
+    Some(SubmissionResponse::new(batch_header, scope_id, answer.status?, message, *attempts))
 }

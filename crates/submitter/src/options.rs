@@ -1,39 +1,40 @@
 use std::{num::NonZero, thread::available_parallelism, time::Duration};
 
-use crate::{Backoff, SubmitterBuildError};
+use grid_batch_support::Backoff;
 
-/// How a submitter goes about its work.
+use crate::SubmitterBuildError;
+
+/// The options of a submitter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubmitterOptions {
-    /// How long to wait when the queue has nothing, unless a [`SubmitterWaker`] says otherwise.
+    /// How long to wait when the queue is empty. A [`SubmitterWaker`] ends the wait early.
     ///
     /// [`SubmitterWaker`]: crate::SubmitterWaker
     pub poll_interval: Duration,
-    /// At most so many submissions are under way at once; without a place for it, nothing is taken
-    /// from the queue.
+    /// The greatest number of submissions in flight. Above it, the queue is not polled.
     pub concurrency: u32,
-    /// How many threads the sending has.
+    /// The number of threads that send.
     pub worker_threads: usize,
-    /// The longest that one sending may take; it is cut off then, and its outcome unknown. An
-    /// adapter's own limit should be shorter.
+    /// The time limit of one attempt to send. An attempt that reaches it is aborted, and its outcome
+    /// is ambiguous. The adapter's own time limit should be shorter.
     pub sending_limit: Duration,
-    /// The longest that a whole submission may take, with all its sendings and waits: no sending
-    /// begins that could not end within it.
+    /// The time limit of a submission with all its attempts and delays. No attempt starts that could
+    /// exceed it.
     pub total_limit: Duration,
-    /// How long a stop waits for what is being sent. Longer than `sending_limit`, and nothing is
-    /// cut off.
+    /// How long a shutdown waits for attempts in flight. If it is longer than `sending_limit`, no
+    /// attempt is aborted.
     pub drain_limit: Duration,
-    /// How often a batch is sent to a ledger that says it is busy.
+    /// How often a batch is sent to a ledger that answers that it is busy.
     pub busy_attempts: u16,
-    /// How often a batch is sent that never reaches the ledger.
+    /// How often a batch is sent when it does not reach the ledger.
     pub not_sent_attempts: u16,
-    /// The waits between sendings. A ledger that asks for longer ones gets them.
+    /// The delays between attempts. A longer delay that the ledger asks for is honored.
     pub retry_backoff: Backoff,
-    /// At most so many outcomes are given to the group observer at once.
+    /// The greatest number of outcomes in one call of the group observer.
     pub group_limit: usize,
-    /// The waits between tries to tell the group observer.
+    /// The delays between calls of a group observer that fails.
     pub observer_backoff: Backoff,
-    /// Makes the random part of all waits repeatable.
+    /// Makes the random part of the delays repeatable.
     pub seed: Option<u64>,
 }
 
@@ -86,6 +87,6 @@ impl SubmitterOptions {
     }
 
     pub(crate) fn rng(&self) -> fastrand::Rng {
-        self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed)
+        grid_batch_support::rng(self.seed)
     }
 }

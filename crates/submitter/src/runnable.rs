@@ -1,43 +1,43 @@
 use std::{
     fmt,
     sync::{Arc, mpsc},
-    thread::{self, JoinHandle},
 };
 
 use grid_batch_core::{
     GroupObserver, InternalError, RunnableSubmitter, ScopeId, SubmissionOutcome, SubmitterObserver,
 };
+use grid_batch_support::{RuntimeThread, spawn_thread};
 use tokio::{runtime::Handle, sync::mpsc::unbounded_channel};
 
 use crate::{
     BatchRunningSubmitter, SubmitterCounters, SubmitterOptions, SubmitterWaker,
     command::CommandFactory,
-    drain::Drain,
-    group::GroupTeller,
+    group_notifier::GroupNotifier,
     leader::{Leader, Queue},
     listener::Listener,
     message::TaskMessage,
-    places::Places,
     running::Threads,
-    runtime::{self, TaskRuntime},
+    runtime::{TaskRuntime, build_runtime},
+    shutdown_deadline::ShutdownDeadline,
+    slots::SubmissionSlots,
 };
 
-/// A submitter that is configured and not running: fresh from its builder, or stopped.
-pub struct BatchRunnableSubmitter<S: ScopeId>(pub(crate) Parts<S>);
+/// A submitter that is configured and not running: new from its builder, or stopped.
+pub struct BatchRunnableSubmitter<S: ScopeId>(pub(crate) SubmitterParts<S>);
 
-/// What a submitter is made of, whether it runs or not.
-pub(crate) struct Parts<S: ScopeId> {
+/// The parts of a submitter that outlive one run.
+pub(crate) struct SubmitterParts<S: ScopeId> {
     pub(crate) queue: Queue<S>,
     pub(crate) factory: Arc<CommandFactory<S>>,
     pub(crate) observers: Observers<S>,
     pub(crate) options: Arc<SubmitterOptions>,
     pub(crate) waker: SubmitterWaker,
     pub(crate) counters: SubmitterCounters,
-    /// What the group observer would not take in the last run.
+    /// Outcomes that the group observer did not accept in the last run.
     pub(crate) undelivered: Vec<SubmissionOutcome<S>>,
 }
 
-/// Who is told.
+/// The observers of a submitter.
 pub(crate) struct Observers<S: ScopeId> {
     pub(crate) single: Option<Arc<dyn SubmitterObserver<Id = S>>>,
     pub(crate) group: Option<Arc<dyn GroupObserver<Id = S>>>,
@@ -50,18 +50,18 @@ impl<S: ScopeId> Clone for Observers<S> {
 }
 
 impl<S: ScopeId> BatchRunnableSubmitter<S> {
-    /// Outcomes that the group observer would not take before the last stop had to end. The next
-    /// run begins with them.
+    /// Outcomes that the group observer did not accept before the last shutdown deadline. The next
+    /// run delivers them first.
     pub fn undelivered(&self) -> &[SubmissionOutcome<S>] {
         &self.0.undelivered
     }
 
-    /// Has the queue polled at once.
+    /// A waker that makes the submitter poll its queue now.
     pub fn waker(&self) -> SubmitterWaker {
         self.0.waker.clone()
     }
 
-    /// Reads the submitter's numbers from anywhere.
+    /// The submitter's counters.
     pub fn counters(&self) -> SubmitterCounters {
         self.0.counters.clone()
     }
@@ -71,52 +71,53 @@ impl<S: ScopeId> RunnableSubmitter<S> for BatchRunnableSubmitter<S> {
     type RunningSubmitter = BatchRunningSubmitter<S>;
 
     fn run(self) -> Result<BatchRunningSubmitter<S>, InternalError> {
-        let Parts { queue, factory, observers, options, waker, counters, undelivered } = self.0;
-        let drain = Drain::new(options.drain_limit);
-        let places = Places::new(options.concurrency, options.group_limit);
-        let (tell_listener, messages) = mpsc::channel::<TaskMessage<S>>();
-        let (tell_runtime, submissions) = unbounded_channel();
+        let SubmitterParts { queue, factory, observers, options, waker, counters, undelivered } =
+            self.0;
+        let shutdown = ShutdownDeadline::new(options.drain_limit);
+        let slots = SubmissionSlots::new(options.concurrency, options.group_limit);
+        let (to_listener, messages) = mpsc::channel::<TaskMessage<S>>();
+        let (to_runtime, submissions) = unbounded_channel();
 
-        // If a thread cannot be started, the channels close, and those before it end.
+        // If a thread cannot be started, the channels close and the threads before it end.
         let listener = Listener {
             messages,
             observer: observers.single.clone(),
             group: observers.group.clone().map(|observer| {
                 let options = Arc::clone(&options);
-                GroupTeller::new(observer, options, drain.clone(), counters.clone())
+                GroupNotifier::new(observer, options, shutdown.clone(), counters.clone())
             }),
             group_limit: options.group_limit,
             counters: counters.clone(),
         };
-        let listener = spawn("submit-listener", move || listener.run(undelivered))?;
+        let listener = spawn_thread("submit-listener", move || listener.run(undelivered))?;
 
         let (runtime, handle) = start_runtime(TaskRuntime {
             submissions,
-            listener: tell_listener.clone(),
+            listener: to_listener.clone(),
             factory: Arc::clone(&factory),
             options: Arc::clone(&options),
-            drain: drain.clone(),
-            places: places.clone(),
+            shutdown: shutdown.clone(),
+            slots: slots.clone(),
         })?;
 
         let leader = Leader {
             queue,
             runtime: handle,
-            submissions: tell_runtime,
-            listener: tell_listener,
-            tells_begin: observers.single.is_some(),
+            submissions: to_runtime,
+            listener: to_listener,
+            reports_start: observers.single.is_some(),
             options: Arc::clone(&options),
             waker: waker.clone(),
-            drain: drain.clone(),
-            places,
+            shutdown: shutdown.clone(),
+            slots,
             counters: counters.clone(),
         };
-        let leader = spawn("submit-leader", move || leader.run())?;
+        let leader = spawn_thread("submit-leader", move || leader.run())?;
 
         let threads = Threads { leader, runtime, listener };
         Ok(BatchRunningSubmitter {
             threads: Some(threads),
-            drain,
+            shutdown,
             factory,
             observers,
             options,
@@ -136,34 +137,18 @@ impl<S: ScopeId> fmt::Debug for BatchRunnableSubmitter<S> {
     }
 }
 
-/// Starts the thread that owns the runtime, which is built there: it must not be dropped by a
-/// caller who is in a runtime himself.
+/// Starts the thread of the runtime, and returns a handle of the runtime for the leader.
 fn start_runtime<S: ScopeId>(
     tasks: TaskRuntime<S>,
-) -> Result<(JoinHandle<()>, Handle), InternalError> {
+) -> Result<(RuntimeThread<()>, Handle), InternalError> {
     let workers = tasks.options.worker_threads;
-    let (started, start) = mpsc::channel();
-    let thread = spawn("submit-runtime", move || match runtime::build(workers) {
-        Ok(runtime) => {
-            // Whoever started this waits for it.
-            let _ = started.send(Ok(runtime.handle().clone()));
-            tasks.run(runtime);
-        }
-        Err(error) => drop(started.send(Err(error))),
-    })?;
-    let failed = "the submitter's runtime does not start";
-    let handle = start
-        .recv()
-        .map_err(|error| InternalError::from_source(failed, error))?
-        .map_err(|error| InternalError::from_source(failed, error))?;
-    Ok((thread, handle))
-}
-
-fn spawn<T: Send + 'static>(
-    name: &str,
-    run: impl FnOnce() -> T + Send + 'static,
-) -> Result<JoinHandle<T>, InternalError> {
-    thread::Builder::new().name(name.to_owned()).spawn(run).map_err(|error| {
-        InternalError::from_source(format!("the submitter's thread {name} does not start"), error)
-    })
+    let mut handle = None;
+    let build = || {
+        let runtime = build_runtime(workers)?;
+        handle = Some(runtime.handle().clone());
+        Ok(runtime)
+    };
+    let thread = RuntimeThread::start("submit-runtime", build, move |runtime| tasks.run(runtime))?;
+    let handle = handle.ok_or_else(|| InternalError::new("the submitter's runtime was not built"));
+    Ok((thread, handle?))
 }

@@ -3,25 +3,26 @@ use std::{fmt, sync::Arc, thread::JoinHandle};
 use grid_batch_core::{
     InternalError, RunningSubmitter, ScopeId, ShutdownHandle, SubmissionOutcome,
 };
+use grid_batch_support::RuntimeThread;
 
 use crate::{
     BatchRunnableSubmitter, SubmitterCounters, SubmitterOptions, SubmitterStats, SubmitterWaker,
     command::CommandFactory,
-    drain::Drain,
     leader::Queue,
-    runnable::{Observers, Parts},
+    runnable::{Observers, SubmitterParts},
+    shutdown_deadline::ShutdownDeadline,
 };
 
-/// A submitter at work: the handle to stop it by.
+/// The handle of a running submitter.
 ///
-/// However it is ended, nothing more is taken from the queue; what only waits to be sent again ends
-/// with its last answer; what is being sent is waited for up to
-/// [`drain_limit`](SubmitterOptions::drain_limit), and in doubt after it; and the observers are told
-/// of everything. Dropping the handle begins this and does not wait for it.
+/// Every way to end it does the same: Nothing more is taken from the queue. A submission that waits
+/// for a retry ends with its last answer. An attempt in flight may go on for up to
+/// [`drain_limit`](SubmitterOptions::drain_limit); after that its batch is in doubt. The observers
+/// are notified of every outcome. Dropping the handle requests this and does not wait for it.
 pub struct BatchRunningSubmitter<S: ScopeId> {
-    /// There until someone waits for them.
+    /// `None` once the threads have been joined.
     pub(crate) threads: Option<Threads<S>>,
-    pub(crate) drain: Drain,
+    pub(crate) shutdown: ShutdownDeadline,
     pub(crate) factory: Arc<CommandFactory<S>>,
     pub(crate) observers: Observers<S>,
     pub(crate) options: Arc<SubmitterOptions>,
@@ -29,33 +30,33 @@ pub struct BatchRunningSubmitter<S: ScopeId> {
     pub(crate) counters: SubmitterCounters,
 }
 
-/// The threads, with what they give back when they end.
+/// The threads of a submitter, with what each returns.
 pub(crate) struct Threads<S: ScopeId> {
     pub(crate) leader: JoinHandle<Queue<S>>,
-    pub(crate) runtime: JoinHandle<()>,
+    pub(crate) runtime: RuntimeThread<()>,
     pub(crate) listener: JoinHandle<Vec<SubmissionOutcome<S>>>,
 }
 
 impl<S: ScopeId> BatchRunningSubmitter<S> {
-    /// What the submitter has done until now.
+    /// The present values of the submitter's counters.
     pub fn stats(&self) -> SubmitterStats {
         self.counters.read()
     }
 
-    /// Reads the submitter's numbers from anywhere.
+    /// The submitter's counters.
     pub fn counters(&self) -> SubmitterCounters {
         self.counters.clone()
     }
 
-    /// Has the queue polled at once.
+    /// A waker that makes the submitter poll its queue now.
     pub fn waker(&self) -> SubmitterWaker {
         self.waker.clone()
     }
 
-    /// Ends the threads and collects what they had.
-    fn wind_down(&mut self) -> Result<(Queue<S>, Vec<SubmissionOutcome<S>>), InternalError> {
-        self.drain.begin();
-        let ended = || InternalError::new("the submitter has ended already");
+    /// Ends the threads, and returns the queue and the undelivered outcomes.
+    fn shut_down(&mut self) -> Result<(Queue<S>, Vec<SubmissionOutcome<S>>), InternalError> {
+        self.shutdown.request();
+        let ended = || InternalError::new("the submitter has already ended");
         self.threads.take().ok_or_else(ended)?.join()
     }
 }
@@ -64,8 +65,8 @@ impl<S: ScopeId> RunningSubmitter<S> for BatchRunningSubmitter<S> {
     type RunnableSubmitter = BatchRunnableSubmitter<S>;
 
     fn stop(mut self) -> Result<BatchRunnableSubmitter<S>, InternalError> {
-        let (queue, undelivered) = self.wind_down()?;
-        Ok(BatchRunnableSubmitter(Parts {
+        let (queue, undelivered) = self.shut_down()?;
+        Ok(BatchRunnableSubmitter(SubmitterParts {
             queue,
             factory: Arc::clone(&self.factory),
             observers: self.observers.clone(),
@@ -79,18 +80,18 @@ impl<S: ScopeId> RunningSubmitter<S> for BatchRunningSubmitter<S> {
 
 impl<S: ScopeId> ShutdownHandle for BatchRunningSubmitter<S> {
     fn signal_shutdown(&mut self) -> Result<(), InternalError> {
-        self.drain.begin();
+        self.shutdown.request();
         Ok(())
     }
 
-    /// Waits until it has ended; without a signal before, it is given now. An error says that the
-    /// group observer was not told of everything.
+    /// Requests the shutdown if nothing has yet, and waits until the submitter has ended. It is an
+    /// error if outcomes could not be delivered to the group observer.
     fn wait_for_shutdown(mut self) -> Result<(), InternalError> {
-        let (_, undelivered) = self.wind_down()?;
+        let (_, undelivered) = self.shut_down()?;
         match undelivered.len() {
             0 => Ok(()),
             count => Err(InternalError::new(format!(
-                "the group observer was not told of the outcomes of {count} batches"
+                "the outcomes of {count} batches were not delivered to the group observer"
             ))),
         }
     }
@@ -98,7 +99,7 @@ impl<S: ScopeId> ShutdownHandle for BatchRunningSubmitter<S> {
 
 impl<S: ScopeId> Drop for BatchRunningSubmitter<S> {
     fn drop(&mut self) {
-        self.drain.begin();
+        self.shutdown.request();
     }
 }
 
@@ -114,11 +115,11 @@ impl<S: ScopeId> fmt::Debug for BatchRunningSubmitter<S> {
 
 impl<S: ScopeId> Threads<S> {
     fn join(self) -> Result<(Queue<S>, Vec<SubmissionOutcome<S>>), InternalError> {
-        // Each ends when the one before it has; all are waited for before any error is returned.
+        // Each thread ends after the one before it. All are joined before an error is returned.
         let queue = self.leader.join();
         let runtime = self.runtime.join();
         let undelivered = self.listener.join();
-        runtime.map_err(|_| panicked("submit-runtime"))?;
+        runtime?;
         Ok((
             queue.map_err(|_| panicked("submit-leader"))?,
             undelivered.map_err(|_| panicked("submit-listener"))?,
@@ -126,6 +127,6 @@ impl<S: ScopeId> Threads<S> {
     }
 }
 
-fn panicked(name: &str) -> InternalError {
-    InternalError::new(format!("the submitter's thread {name} panicked"))
+fn panicked(thread: &str) -> InternalError {
+    InternalError::new(format!("the thread {thread} panicked"))
 }

@@ -1,9 +1,7 @@
-use std::{
-    sync::{Arc, mpsc},
-    time::Duration,
-};
+use std::sync::{Arc, mpsc};
 
 use grid_batch_core::ScopeId;
+use grid_batch_support::shut_down_runtime;
 use tokio::{
     runtime::{Builder, Runtime},
     sync::mpsc::UnboundedReceiver,
@@ -13,56 +11,55 @@ use crate::{
     SubmitterOptions,
     command::CommandFactory,
     controller::SubmissionController,
-    drain::Drain,
     message::{LeaderMessage, TaskMessage},
-    places::Places,
-    task::{Report, TaskHandler},
+    shutdown_deadline::ShutdownDeadline,
+    slots::SubmissionSlots,
+    task::{OutcomeReporter, TaskHandler},
 };
 
-/// The async runtime: each submission becomes a task of it.
+/// Runs each submission as a task of the async runtime.
 pub(crate) struct TaskRuntime<S: ScopeId> {
     pub(crate) submissions: UnboundedReceiver<LeaderMessage<S>>,
     pub(crate) listener: mpsc::Sender<TaskMessage<S>>,
     pub(crate) factory: Arc<CommandFactory<S>>,
     pub(crate) options: Arc<SubmitterOptions>,
-    pub(crate) drain: Drain,
-    pub(crate) places: Places,
+    pub(crate) shutdown: ShutdownDeadline,
+    pub(crate) slots: SubmissionSlots,
 }
 
 impl<S: ScopeId> TaskRuntime<S> {
-    /// Runs tasks until the leader has ended and the last of them too.
+    /// Runs until the leader and every task have ended.
     pub(crate) fn run(self, runtime: Runtime) {
-        /// For what an adapter may have left behind, such as a name being looked up.
-        const LEFTOVERS: Duration = Duration::from_secs(1);
-        runtime.block_on(self.spawn_all());
-        runtime.shutdown_timeout(LEFTOVERS);
+        runtime.block_on(self.spawn_tasks());
+        shut_down_runtime(runtime);
     }
 
-    async fn spawn_all(mut self) {
+    async fn spawn_tasks(mut self) {
         let mut rng = self.options.rng();
         while let Some(message) = self.submissions.recv().await {
             tokio::spawn(self.handler(message, rng.fork()).run());
         }
-        self.places.all_free().await;
+        self.slots.wait_until_idle().await;
     }
 
     fn handler(&self, message: LeaderMessage<S>, rng: fastrand::Rng) -> TaskHandler<S> {
-        let LeaderMessage { submission, taken_at, place } = message;
-        let report = Report::new(&submission, taken_at, place.telling, self.listener.clone());
+        let LeaderMessage { submission, taken_at, slot } = message;
+        let reporter =
+            OutcomeReporter::new(&submission, taken_at, slot.reporting, self.listener.clone());
         let controller = SubmissionController::new(
             self.factory.command(submission),
             Arc::clone(&self.options),
-            self.drain.clone(),
+            self.shutdown.clone(),
             rng,
             taken_at,
         );
-        TaskHandler { controller, report, sending: place.sending }
+        TaskHandler { controller, reporter, sending: slot.sending }
     }
 }
 
-/// A runtime for the tasks.
-pub(crate) fn build(worker_threads: usize) -> std::io::Result<Runtime> {
-    // Adapters may need more than time: whatever tokio was compiled with is enabled.
+/// Builds the runtime of the submission tasks.
+pub(crate) fn build_runtime(worker_threads: usize) -> std::io::Result<Runtime> {
+    // Adapters may need more than time, so every driver that tokio was compiled with is enabled.
     Builder::new_multi_thread()
         .worker_threads(worker_threads)
         .thread_name("submit-worker")

@@ -5,38 +5,38 @@ use std::sync::{
 
 use grid_batch_core::Outcome;
 
-/// What a submitter has done since it was built; stopping and starting again do not reset it.
+/// What a submitter has done since it was built. A stop does not reset it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SubmitterStats {
     /// Submissions taken from the queue.
     pub taken: u64,
-    /// Those that a ledger took.
+    /// Submissions that a ledger accepted.
     pub accepted: u64,
-    /// Those that certainly were not accepted now: busy, not sent, refused.
+    /// Submissions that certainly were not accepted: busy, not sent, parked or refused.
     pub delayed: u64,
-    /// Those that a ledger refused for good.
+    /// Submissions that a ledger rejected for good.
     pub rejected: u64,
-    /// Those that nobody knows about.
+    /// Submissions with an ambiguous outcome: the ledger may have accepted them.
     pub in_doubt: u64,
-    /// How often a batch was sent that had been sent before, in this submission or an earlier one.
+    /// Attempts to send a batch that had been sent before, in this submission or an earlier one.
     pub sent_again: u64,
-    /// How often an observer failed or panicked.
+    /// Calls of an observer that failed or panicked.
     pub observer_failures: u64,
-    /// Panics of a queue, a resolver, a sender or an observer.
+    /// Panics of the queue, the resolver, the sender or an observer.
     pub panics: u64,
-    /// Outcomes that the group observer would not take before the drain deadline.
+    /// Outcomes that the group observer did not accept before the shutdown deadline.
     pub undelivered: u64,
 }
 
 impl SubmitterStats {
-    /// Submissions that have no outcome yet.
-    pub fn under_way(&self) -> u64 {
+    /// Submissions without an outcome yet.
+    pub fn in_flight(&self) -> u64 {
         let ended = self.accepted + self.delayed + self.rejected + self.in_doubt;
         self.taken.saturating_sub(ended)
     }
 }
 
-/// Reads the numbers of a submitter from anywhere. Cheap to clone.
+/// The counters of a submitter. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct SubmitterCounters(Arc<Counters>);
 
@@ -54,7 +54,7 @@ struct Counters {
 }
 
 impl SubmitterCounters {
-    /// The numbers as they are now.
+    /// The present values.
     pub fn read(&self) -> SubmitterStats {
         let Counters {
             taken,
@@ -67,7 +67,7 @@ impl SubmitterCounters {
             panics,
             undelivered,
         } = &*self.0;
-        // What was taken is read last: nothing seems to end that was not taken.
+        // `taken` is read last, so that it is never less than the sum of the outcomes.
         SubmitterStats {
             accepted: accepted.load(Relaxed),
             delayed: delayed.load(Relaxed),

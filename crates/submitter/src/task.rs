@@ -7,80 +7,87 @@ use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 use crate::{
     command::error_answer,
     controller::SubmissionController,
-    message::{Ended, TaskMessage},
+    message::{EndedSubmission, TaskMessage},
 };
 
 /// Runs the controller of one submission and sends its outcome to the listener.
 pub(crate) struct TaskHandler<S: ScopeId> {
     pub(crate) controller: SubmissionController<S>,
-    pub(crate) report: Report<S>,
+    pub(crate) reporter: OutcomeReporter<S>,
     pub(crate) sending: OwnedSemaphorePermit,
 }
 
 impl<S: ScopeId> TaskHandler<S> {
     pub(crate) async fn run(self) {
-        let Self { controller, report, sending } = self;
+        let Self { controller, reporter, sending } = self;
         let outcome = controller.run().await;
-        report.send(outcome);
-        // Only now: whoever waits for all places knows that everything was reported.
+        reporter.report(outcome);
+        // Released last: when all permits are free, every outcome has been reported.
         drop(sending);
     }
 }
 
-/// Reports on one submission: exactly once, whatever happens to the task that holds it.
-pub(crate) struct Report<S: ScopeId>(Option<Open<S>>);
+/// Reports the outcome of one submission exactly once, even if its task panics or is aborted.
+pub(crate) struct OutcomeReporter<S: ScopeId>(Option<UnreportedSubmission<S>>);
 
-struct Open<S: ScopeId> {
+struct UnreportedSubmission<S: ScopeId> {
     batch_header: String,
     scope_id: S,
     attempt_id: Option<AttemptId>,
     taken_at: Instant,
-    telling: OwnedSemaphorePermit,
+    reporting: OwnedSemaphorePermit,
     listener: mpsc::Sender<TaskMessage<S>>,
 }
 
-impl<S: ScopeId> Report<S> {
+impl<S: ScopeId> OutcomeReporter<S> {
     pub(crate) fn new(
         submission: &Submission<S>,
         taken_at: Instant,
-        telling: OwnedSemaphorePermit,
+        reporting: OwnedSemaphorePermit,
         listener: mpsc::Sender<TaskMessage<S>>,
     ) -> Self {
-        let batch_header = submission.batch_header().to_owned();
-        let scope_id = submission.scope_id().clone();
-        let attempt_id = submission.attempt_id();
-        Self(Some(Open { batch_header, scope_id, attempt_id, taken_at, telling, listener }))
+        Self(Some(UnreportedSubmission {
+            batch_header: submission.batch_header().to_owned(),
+            scope_id: submission.scope_id().clone(),
+            attempt_id: submission.attempt_id(),
+            taken_at,
+            reporting,
+            listener,
+        }))
     }
 
-    /// Reports that this is what came of it.
-    pub(crate) fn send(mut self, outcome: SubmissionOutcome<S>) {
-        if let Some(open) = self.0.take() {
-            open.send(outcome);
+    /// Reports this outcome.
+    pub(crate) fn report(mut self, outcome: SubmissionOutcome<S>) {
+        if let Some(submission) = self.0.take() {
+            submission.report(outcome);
         }
     }
 }
 
-impl<S: ScopeId> Drop for Report<S> {
-    /// A task that ended without an outcome may have sent the batch.
+impl<S: ScopeId> Drop for OutcomeReporter<S> {
+    /// A task that ended without an outcome may have sent the batch: the outcome is ambiguous.
     fn drop(&mut self) {
-        let Some(open) = self.0.take() else { return };
+        let Some(submission) = self.0.take() else { return };
         let outcome = SubmissionOutcome {
-            batch_header: open.batch_header.clone(),
-            scope_id: open.scope_id.clone(),
-            attempt_id: open.attempt_id,
+            batch_header: submission.batch_header.clone(),
+            scope_id: submission.scope_id.clone(),
+            attempt_id: submission.attempt_id,
             attempts: 1,
-            answer: error_answer(Outcome::Ambiguous, "the submission was broken off"),
+            answer: error_answer(Outcome::Ambiguous, "the submission was aborted"),
         };
-        open.send(outcome);
+        submission.report(outcome);
     }
 }
 
-impl<S: ScopeId> Open<S> {
-    fn send(self, outcome: SubmissionOutcome<S>) {
-        let Self { taken_at, telling, listener, batch_header, .. } = self;
-        let ended = Ended { outcome, elapsed: taken_at.elapsed(), telling };
+impl<S: ScopeId> UnreportedSubmission<S> {
+    fn report(self, outcome: SubmissionOutcome<S>) {
+        let Self { taken_at, reporting, listener, batch_header, .. } = self;
+        let ended = EndedSubmission { outcome, elapsed: taken_at.elapsed(), reporting };
         if listener.send(ended.into_message()).is_err() {
-            error!(batch = batch_header.as_str(); "there is nobody to tell of the batch's outcome");
+            error!(
+                batch = batch_header.as_str();
+                "the outcome of a batch is lost: the listener thread has ended"
+            );
         }
     }
 }

@@ -2,20 +2,21 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
-/// Tells a submitter that its queue may have something: it polls at once.
+/// Makes a submitter poll its queue now, instead of at the next poll interval.
 ///
-/// A wake-up is never lost: if the submitter is not waiting, it polls once more before it waits.
-/// Cheap to clone; it stays good when the submitter is stopped and started again.
+/// A wake-up is never lost: a submitter that is busy polls once more before it waits. Clones wake
+/// the same submitter, also after it was stopped and started again.
 #[derive(Debug, Clone, Default)]
 pub struct SubmitterWaker(Arc<Notify>);
 
 impl SubmitterWaker {
-    /// A waker, to be given to both a queue and a [`SubmitterBuilder`](crate::SubmitterBuilder).
+    /// A waker, to be given to a [`SubmitterBuilder`](crate::SubmitterBuilder) and, as a clone, to
+    /// its queue.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Has the queue polled at once.
+    /// Makes the submitter poll its queue now.
     pub fn wake(&self) {
         self.0.notify_one();
     }

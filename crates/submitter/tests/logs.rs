@@ -1,5 +1,5 @@
-//! What can be read in the log.
-#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
+//! What the submitter logs.
+#![expect(clippy::unwrap_used, reason = "tests unwrap what must succeed")]
 
 use std::{
     future::ready,
@@ -14,12 +14,12 @@ use grid_batch_core::{
 use grid_batch_submitter::{NodeUrlResolver, SubmitterBuilder, SubmitterOptions};
 use log::{Level, LevelFilter, Log, Metadata, Record, kv};
 
-static LINES: Lines = Lines(Mutex::new(Vec::new()));
+static LOG: RecordingLog = RecordingLog(Mutex::new(Vec::new()));
 
-/// Keeps every line, as `LEVEL text key=value ...`.
-struct Lines(Mutex<Vec<String>>);
+/// Records every line as `LEVEL text key=value ...`.
+struct RecordingLog(Mutex<Vec<String>>);
 
-impl Log for Lines {
+impl Log for RecordingLog {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
@@ -27,7 +27,7 @@ impl Log for Lines {
     fn log(&self, record: &Record<'_>) {
         if record.level() <= Level::Info {
             let mut line = format!("{} {}", record.level(), record.args());
-            record.key_values().visit(&mut Append(&mut line)).unwrap();
+            record.key_values().visit(&mut AppendPairs(&mut line)).unwrap();
             self.0.lock().unwrap().push(line);
         }
     }
@@ -35,9 +35,10 @@ impl Log for Lines {
     fn flush(&self) {}
 }
 
-struct Append<'a>(&'a mut String);
+/// Appends key-value pairs to a line.
+struct AppendPairs<'a>(&'a mut String);
 
-impl<'kvs> kv::VisitSource<'kvs> for Append<'_> {
+impl<'kvs> kv::VisitSource<'kvs> for AppendPairs<'_> {
     fn visit_pair(&mut self, key: kv::Key<'kvs>, value: kv::Value<'kvs>) -> Result<(), kv::Error> {
         let value = if key.as_str() == "elapsed_ms" { "..".to_owned() } else { value.to_string() };
         self.0.push_str(&format!(" {key}={value}"));
@@ -46,15 +47,15 @@ impl<'kvs> kv::VisitSource<'kvs> for Append<'_> {
 }
 
 #[test]
-fn it_shows_when_a_batch_was_taken_and_what_came_of_it_without_secrets() {
-    log::set_logger(&LINES).unwrap();
+fn submissions_are_logged_without_secrets() {
+    log::set_logger(&LOG).unwrap();
     log::set_max_level(LevelFilter::Info);
     let mut sender = MockSubmissionSender::<GlobalScopeId>::new();
     sender.expect_send().returning(|url, submission| {
         let (outcome, status, message) = match submission.batch_header() {
             "good" => (Outcome::Accepted, Some(202), None),
             "plain" => (Outcome::Accepted, None, None),
-            "parked" => (Outcome::Parked, None, Some("too dear".to_owned())),
+            "parked" => (Outcome::Parked, None, Some("the gas price is too high".to_owned())),
             _ => (Outcome::Ambiguous, None, Some(format!("time-out\nat {url}"))),
         };
         Box::pin(ready(SubmissionAnswer { outcome, status, message, retry_after: None }))
@@ -65,7 +66,7 @@ fn it_shows_when_a_batch_was_taken_and_what_came_of_it_without_secrets() {
     let second = AttemptId { attempt: 2, epoch: 1 };
     let nodes = NodeUrlResolver::new(["http://user:secret@ledger"]).unwrap();
 
-    // One after the other: else the good one may find the node set aside, and bring it back.
+    // One at a time: otherwise the good batch could make the node healthy again.
     let options = SubmitterOptions { concurrency: 1, ..SubmitterOptions::default() };
     let running = SubmitterBuilder::new()
         .with_options(options)
@@ -82,26 +83,26 @@ fn it_shows_when_a_batch_was_taken_and_what_came_of_it_without_secrets() {
         .unwrap()
         .run()
         .unwrap();
-    while running.stats().taken < 4 || running.stats().under_way() > 0 {
+    while running.stats().taken < 4 || running.stats().in_flight() > 0 {
         std::thread::yield_now();
     }
     running.wait_for_shutdown().unwrap();
 
-    let mut lines = LINES.0.lock().unwrap().clone();
+    let mut lines = LOG.0.lock().unwrap().clone();
     lines.sort();
     lines.retain(|line| line.contains("batch=") || line.contains("node="));
     assert_eq!(
         lines,
         [
-            "INFO a batch was taken from the queue batch=bad service=global",
-            "INFO a batch was taken from the queue batch=good service=global",
-            "INFO a batch was taken from the queue batch=plain service=global",
-            "INFO the outcome of a batch arrived batch=good service=global attempts=1 \
+            "INFO batch taken from the queue batch=bad service=global",
+            "INFO batch taken from the queue batch=good service=global",
+            "INFO batch taken from the queue batch=plain service=global",
+            "INFO submission ended batch=good service=global attempts=1 \
              elapsed_ms=.. outcome=accepted status=202 message=None",
-            "INFO the outcome of a batch arrived batch=plain service=global attempts=1 \
+            "INFO submission ended batch=plain service=global attempts=1 \
              elapsed_ms=.. outcome=accepted status=None message=None",
-            "WARN a node is set aside node=http://ledger outcome=outcome unknown",
-            "WARN the outcome of a batch arrived batch=bad service=global attempts=1 \
+            "WARN node marked unhealthy node=http://ledger outcome=outcome unknown",
+            "WARN submission ended batch=bad service=global attempts=1 \
              elapsed_ms=.. outcome=outcome unknown status=None message=time-out\\nat http://ledger",
         ]
     );

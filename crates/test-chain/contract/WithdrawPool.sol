@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.20;
 
-/// A pool that withdrawals are proposed to, and nothing more: no money moves. What is proposed is
-/// counted and said by an event, so that a test can reckon up what happened.
+/// A pool for tests. It moves no funds: it counts the proposed withdrawals and emits an event for
+/// each, so that a test can check what happened.
 contract WithdrawPool {
-    /// A withdrawal was proposed: its number, and that of the member it is for.
+    /// A withdrawal was proposed: its id, and the id of the member it pays.
     event WithdrawPollCreated(uint256 id, uint256 indexed member);
 
-    /// A withdrawal of this amount was for nobody.
+    /// The withdrawal has no beneficiary.
     error NoBeneficiary(uint256 amount);
 
     address public owner;

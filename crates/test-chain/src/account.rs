@@ -2,7 +2,7 @@ use std::{fs, io, path::Path};
 
 use serde_json::Value;
 
-/// An account that has money from the start. Its key is known to all the world.
+/// An account with a balance from the start. Its key is public: use it for tests only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
     /// `0x` and 40 lower-case hex digits.
@@ -11,11 +11,11 @@ pub struct Account {
     pub secret_key: String,
 }
 
-/// The accounts that a node wrote down at its start.
+/// The accounts that a node wrote to a file at its start.
 pub(crate) fn read_accounts(path: &Path) -> io::Result<Vec<Account>> {
-    let written: Value = serde_json::from_slice(&fs::read(path)?)?;
+    let json: Value = serde_json::from_slice(&fs::read(path)?)?;
     let texts = |name: &str| {
-        let values = written[name].as_array().into_iter().flatten();
+        let values = json[name].as_array().into_iter().flatten();
         values.filter_map(Value::as_str).map(ToOwned::to_owned).collect::<Vec<_>>()
     };
     let pairs = texts("available_accounts").into_iter().zip(texts("private_keys"));

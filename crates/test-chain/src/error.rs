@@ -2,63 +2,64 @@ use std::{io, path::PathBuf};
 
 use serde_json::Value;
 
-/// Why a chain cannot be had, or did not do what it was asked.
+/// Why a chain did not start, or did not do what was requested.
 #[derive(Debug, thiserror::Error)]
 pub enum ChainError {
-    /// There is no anvil on this machine.
+    /// Anvil is not installed.
     #[error(
-        "anvil, the EVM node of Foundry, is needed and was not found. `scripts/test` brings it; \
-         else `npm install {package}` and put its directory `bin` on the PATH, or name the program \
-         by GRID_BATCH_TEST_ANVIL"
+        "anvil, the EVM node of Foundry, was not found. `scripts/test` installs it; otherwise run \
+         `npm install {package}` and put its directory `bin` on the PATH, or set \
+         GRID_BATCH_TEST_ANVIL to the program"
     )]
     NotInstalled {
-        /// The package that has the program for this machine.
+        /// The npm package that has the program for this machine.
         package: String,
     },
-    /// A person named a program that is none.
+    /// The environment variable names a program that does not exist.
     #[error(
-        "GRID_BATCH_TEST_ANVIL names {path:?}, which is no file; it is to name anvil's program"
+        "GRID_BATCH_TEST_ANVIL is {path:?}, which is not a file; set it to the path of anvil's \
+         program"
     )]
     NoProgram {
-        /// What was named.
+        /// The value of the variable.
         path: PathBuf,
     },
-    /// The program or what was to listen before it did not start.
+    /// The node or the proxy did not start.
     #[error("cannot start {what}")]
     Start {
-        /// What was to start.
+        /// What did not start.
         what: &'static str,
-        /// Why it did not.
+        /// The reason.
         source: io::Error,
     },
-    /// The node could not be asked.
-    #[error("the node did not answer {method}")]
-    NoAnswer {
-        /// What it was asked.
+    /// There was no response from the node.
+    #[error("no response from the node to {method}")]
+    NoResponse {
+        /// The method that was called.
         method: String,
-        /// What went wrong.
+        /// The reason.
         source: Box<ureq::Error>,
     },
-    /// The node refused.
+    /// The node returned an error.
     #[error("the node refused {method}: {message} ({code})")]
     Refused {
-        /// What it was asked.
+        /// The method that was called.
         method: String,
-        /// The number of its error.
+        /// The error's code.
         code: i64,
-        /// Its words.
+        /// The error's message.
         message: String,
-        /// What else it had to say, such as what a contract gave as reason.
+        /// The error's data, such as the reason of a contract.
         data: Option<Value>,
     },
-    /// The node said something that is not understood here.
-    #[error("{what} is to be {rule}, and the node said {value}")]
-    Answer {
-        /// What was looked at.
+    /// The node's response has another form than expected.
+    #[error("{what} must be {expected}; the node returned {value}")]
+    InvalidResponse {
+        /// The value that was read.
         what: &'static str,
-        /// What it is to be.
-        rule: &'static str,
-        /// What it is.
+        /// Its expected form.
+        expected: &'static str,
+        /// The value.
         value: Value,
     },
 }

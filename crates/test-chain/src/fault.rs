@@ -1,42 +1,41 @@
 use std::time::Duration;
 
-/// Something that a node does wrong.
+/// A fault of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// This HTTP status, such as 429 or 503; the node hears nothing.
+    /// Responds with this HTTP status, such as 429 or 503. The node does not get the call.
     Status {
         /// The status.
         code: u16,
-        /// When to come again, in whole seconds.
+        /// The value of `retry-after`, in whole seconds.
         retry_after: Option<Duration>,
     },
-    /// The node refuses in these words; it hears nothing.
-    Answer {
-        /// The number of its error.
+    /// Responds with this JSON-RPC error. The node does not get the call.
+    RpcError {
+        /// The error's code.
         code: i64,
-        /// Its words.
+        /// The error's message.
         message: String,
     },
-    /// The node knows of nothing (`"result": null`); it hears nothing.
+    /// Responds with `"result": null`. The node does not get the call.
     Null,
-    /// The connection breaks before the node has heard.
+    /// Closes the connection. The node does not get the call.
     NotForwarded,
-    /// The node hears, and the connection breaks before its answer.
+    /// Closes the connection after the node got the call, without its response.
     LostAnswer,
-    /// The node hears at once, and its answer comes this much later.
+    /// Delays the response. The node gets the call at once.
     Slow(Duration),
-    /// The node says again what it said when it was first asked the very same since the fault was
-    /// set.
+    /// Repeats the response to the first equal call since the fault was set.
     Stale,
 }
 
 impl Fault {
-    /// A refusal as geth has it, with -32000 as its code.
-    pub fn answer(message: impl Into<String>) -> Self {
-        Self::Answer { code: -32000, message: message.into() }
+    /// An error with geth's code -32000.
+    pub fn rpc_error(message: impl Into<String>) -> Self {
+        Self::RpcError { code: -32000, message: message.into() }
     }
 
-    /// An HTTP status that says nothing about when to come again.
+    /// An HTTP status without `retry-after`.
     pub fn status(code: u16) -> Self {
         Self::Status { code, retry_after: None }
     }

@@ -7,7 +7,7 @@ mod error;
 mod fault;
 mod hex;
 mod installation;
-mod node;
+mod node_process;
 mod options;
 mod pool;
 mod proxy;

@@ -1,35 +1,36 @@
 use std::time::Duration;
 
-/// How a chain is to be, where it is not to be as anvil has it by itself.
+/// Options of a chain. The default is anvil's default.
 ///
 /// ```
 /// use grid_batch_test_chain::{AnvilOptions, Mining};
 ///
-/// let costly = AnvilOptions { base_fee_gwei: Some(300), mining: Mining::Manual, ..Default::default() };
+/// let expensive = AnvilOptions { base_fee_gwei: Some(300), mining: Mining::Manual, ..Default::default() };
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct AnvilOptions {
-    /// When there are new blocks.
+    /// When blocks are added.
     pub mining: Mining,
-    /// The base fee at the start, in gwei; 1 where nothing is said.
+    /// The base fee at the start, in gwei; 1 by default.
     pub base_fee_gwei: Option<u64>,
-    /// Before EIP-1559 (hard fork "berlin"): transactions have one gas price, blocks no base fee.
+    /// Whether the chain is older than EIP-1559 (hard fork "berlin"): transactions have one gas price,
+    /// and blocks have no base fee.
     pub legacy: bool,
-    /// The chain's id; 31337 where nothing is said.
+    /// The chain id; 31337 by default.
     pub chain_id: Option<u64>,
-    /// How many accounts have money; 10 where nothing is said.
+    /// How many accounts have a balance; 10 by default.
     pub accounts: Option<usize>,
 }
 
-/// When a chain has new blocks.
+/// When a chain adds blocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Mining {
-    /// As soon as there is a transaction.
+    /// When a transaction arrives.
     #[default]
     Automatic,
-    /// At this pace, transactions or not. Whole seconds, one at least.
+    /// At this interval, with or without transactions. In whole seconds, at least one.
     Every(Duration),
-    /// When it is asked for.
+    /// Only on request.
     Manual,
 }
 
@@ -43,7 +44,9 @@ impl AnvilOptions {
         };
         match self.mining {
             Mining::Automatic => {}
-            Mining::Every(pace) => add("--block-time", Some(pace.as_secs().max(1).to_string())),
+            Mining::Every(interval) => {
+                add("--block-time", Some(interval.as_secs().max(1).to_string()))
+            }
             Mining::Manual => add("--no-mining", None),
         }
         if let Some(gwei) = self.base_fee_gwei {

@@ -3,75 +3,76 @@ use std::{
     time::Duration,
 };
 
-/// A call that is held where a test wants it, until the test lets it go.
+/// Holds one call until the test releases it.
 ///
-/// It is there though its asker has died meanwhile, as what is on its way in a network is: released,
-/// it goes on to the node. What is dropped is released.
+/// The call stays held even if its client disconnects: once released, it continues to the node, as a
+/// request does that is already on its way. Dropping the stop releases the call.
 #[derive(Debug)]
 #[must_use = "a stop that is dropped stops nothing"]
-pub struct Stop(pub(crate) Arc<Gate>);
+pub struct Stop(pub(crate) Arc<StopSignal>);
 
 impl Stop {
-    /// Waits until the call has come, and says whether it has.
+    /// Waits until the call is held. `false`: it did not arrive before the timeout.
     pub fn wait(&self, timeout: Duration) -> bool {
         let stage = self.0.stage();
-        let waiting = self.0.changed.wait_timeout_while(stage, timeout, |it| *it == Stage::Open);
-        *waiting.unwrap_or_else(PoisonError::into_inner).0 == Stage::Held
+        let waiting =
+            self.0.changed.wait_timeout_while(stage, timeout, |it| *it == StopStage::NotReached);
+        *waiting.unwrap_or_else(PoisonError::into_inner).0 == StopStage::Held
     }
 
-    /// Lets the call go on. One that has not come yet will not be held.
+    /// Lets the call continue. A call that has not arrived yet will not be held.
     pub fn release(&self) {
-        self.0.turn(Stage::Released);
+        self.0.set_stage(StopStage::Released);
     }
 
-    /// Closes the call's connection, without another byte in either direction.
+    /// Closes the call's connection. No more bytes are sent in either direction.
     pub fn cut(&self) {
-        self.0.turn(Stage::Cut);
+        self.0.set_stage(StopStage::Cut);
     }
 }
 
 impl Drop for Stop {
     fn drop(&mut self) {
-        if matches!(*self.0.stage(), Stage::Open | Stage::Held) {
+        if matches!(*self.0.stage(), StopStage::NotReached | StopStage::Held) {
             self.release();
         }
     }
 }
 
-/// Where the one call passes that is to be held.
+/// What a [`Stop`] shares with the call that it holds.
 #[derive(Debug, Default)]
-pub(crate) struct Gate {
-    stage: Mutex<Stage>,
+pub(crate) struct StopSignal {
+    stage: Mutex<StopStage>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum StopStage {
     #[default]
-    Open,
+    NotReached,
     Held,
     Released,
     Cut,
 }
 
-impl Gate {
-    /// Holds the call, and says whether it may go on.
-    pub(crate) fn pass(&self) -> bool {
+impl StopSignal {
+    /// Holds the call until it is released. `false`: its connection is to be closed.
+    pub(crate) fn hold(&self) -> bool {
         let mut stage = self.stage();
-        if *stage == Stage::Open {
-            *stage = Stage::Held;
+        if *stage == StopStage::NotReached {
+            *stage = StopStage::Held;
             self.changed.notify_all();
         }
-        let waiting = self.changed.wait_while(stage, |it| *it == Stage::Held);
-        *waiting.unwrap_or_else(PoisonError::into_inner) != Stage::Cut
+        let waiting = self.changed.wait_while(stage, |it| *it == StopStage::Held);
+        *waiting.unwrap_or_else(PoisonError::into_inner) != StopStage::Cut
     }
 
-    fn turn(&self, to: Stage) {
-        *self.stage() = to;
+    fn set_stage(&self, stage: StopStage) {
+        *self.stage() = stage;
         self.changed.notify_all();
     }
 
-    fn stage(&self) -> MutexGuard<'_, Stage> {
+    fn stage(&self) -> MutexGuard<'_, StopStage> {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

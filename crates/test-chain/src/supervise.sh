@@ -1,10 +1,10 @@
-# Runs one node until our standard input closes. That happens when whoever started us has ended,
-# however it ended, so neither the node nor its directory outlives a test.
+# Runs a node until standard input is closed. The system closes it when the parent process ends,
+# even if it is killed, so the node and its directory never outlive a test.
 #
-# Each line that comes in is a port: the node ends and starts again there, with the chain it had.
-# Each time it listens, we say which directory it works in.
+# Each line of standard input is a port: the node restarts there with its chain. Each time the node
+# listens, the script prints its directory.
 #
-# Arguments: the node's program, its options.
+# Arguments: the node's program and its options.
 set -eu
 trap '' HUP INT TERM PIPE
 
@@ -14,7 +14,7 @@ trap 'rm -rf "$directory"' EXIT
 start() {
   port=$1
   shift
-  # The node empties it itself, but perhaps after we have looked for what the one before wrote there.
+  # The node truncates the log itself, but perhaps only after it is read below.
   : >"$directory/log"
   "$@" --host 127.0.0.1 --port "$port" --state "$directory/state" --cache-path "$directory/cache" \
     --preserve-historical-states --config-out "$directory/accounts" </dev/null >"$directory/log" 2>&1 &

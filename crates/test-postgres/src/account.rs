@@ -5,8 +5,8 @@ use std::{
     process::Command,
 };
 
-/// Whom the server runs as: ourselves, or somebody with fewer rights where we are root, because
-/// PostgreSQL refuses to be run by root.
+/// The operating system account that the server runs as: the current user, or an unprivileged one
+/// if the current user is root, because PostgreSQL refuses to run as root.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Account {
     uid: u32,
@@ -18,13 +18,13 @@ impl Account {
     const INSTEAD_OF_ROOT: [&str; 2] = ["postgres", "nobody"];
 
     pub(crate) fn unprivileged() -> Self {
-        let ourselves = Self::ask(&[]).expect("`id` must say who we are");
-        if ourselves.uid != Self::ROOT {
-            return ourselves;
+        let current = Self::look_up(&[]).expect("`id` must print the current user");
+        if current.uid != Self::ROOT {
+            return current;
         }
         Self::INSTEAD_OF_ROOT
             .iter()
-            .find_map(|name| Self::ask(&[name]))
+            .find_map(|name| Self::look_up(&[name]))
             .expect("to run PostgreSQL as root, the user `postgres` or `nobody` must exist")
     }
 
@@ -39,11 +39,13 @@ impl Account {
         command
     }
 
-    pub(crate) fn take_over(&self, path: &Path) -> io::Result<()> {
+    /// Makes this account the owner of the file.
+    pub(crate) fn take_ownership(&self, path: &Path) -> io::Result<()> {
         chown(path, Some(self.uid), Some(self.gid))
     }
 
-    fn ask(name: &[&str]) -> Option<Self> {
+    /// The user with this name; without a name, the current user.
+    fn look_up(name: &[&str]) -> Option<Self> {
         let number = |option| {
             let output = Command::new("id").arg(option).args(name).output().ok()?;
             String::from_utf8(output.stdout).ok()?.trim().parse().ok()

@@ -2,12 +2,12 @@ use std::sync::OnceLock;
 
 use diesel::connection::SimpleConnection;
 
-use crate::{TestServer, server_url::ServerUrl, tally};
+use crate::{PostgresServer, server_url::ServerUrl, usage_counter};
 
-/// An empty database of a test's own: a schema that no other test sees.
+/// An empty database for one test: a schema that no other test sees.
 ///
-/// It is dropped with the value, as far as that is possible: a connection that still holds a lock
-/// on one of its tables keeps it.
+/// Dropping the value drops the schema. The schema stays if a connection still holds a lock on one
+/// of its tables.
 #[derive(Debug)]
 pub struct TestDatabase {
     server: ServerUrl,
@@ -16,29 +16,29 @@ pub struct TestDatabase {
 }
 
 impl TestDatabase {
-    /// A database on the server that `GRID_BATCH_TEST_DATABASE_URL` names, else on one that this
-    /// process starts for all its tests.
+    /// A database on the server that `GRID_BATCH_TEST_DATABASE_URL` names. If the variable is not
+    /// set, on a server that this process starts for all its tests.
     ///
-    /// Panics where there is neither, and says what to install.
+    /// Panics if no server can be started; the message says what to install.
     pub fn create() -> Self {
-        // Never dropped, which does no harm: the server ends with the process.
-        static SERVER: OnceLock<TestServer> = OnceLock::new();
-        Self::create_on(SERVER.get_or_init(TestServer::named_or_new))
+        // Never dropped: the server ends with the process.
+        static SERVER: OnceLock<PostgresServer> = OnceLock::new();
+        Self::create_on(SERVER.get_or_init(PostgresServer::from_env_or_start))
     }
 
     /// A database on this server.
-    pub fn create_on(server: &TestServer) -> Self {
-        let server = server.location().clone();
+    pub fn create_on(server: &PostgresServer) -> Self {
+        let server = server.server_url().clone();
         let mut connection = server.connect();
-        let schema = format!("test_{}", tally::record(&mut connection));
+        let schema = format!("test_{}", usage_counter::record_database(&mut connection));
         connection
             .batch_execute(&format!("create schema {schema}"))
             .unwrap_or_else(|error| panic!("cannot create a schema on {server}: {error}"));
-        let url = server.within(&schema);
+        let url = server.with_schema(&schema);
         Self { server, schema, url }
     }
 
-    /// The URL, for libpq, of a connection that sees this database's tables and no others.
+    /// A URL for libpq. Its connections see this database's tables and no others.
     pub fn url(&self) -> &str {
         &self.url
     }

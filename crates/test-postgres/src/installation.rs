@@ -12,34 +12,34 @@ pub(crate) struct Installation {
     bin: PathBuf,
 }
 
-/// The programs are in none of the places where they are looked for.
+/// The programs are in none of the searched directories.
 #[derive(Debug)]
 pub(crate) struct NotInstalled {
-    places: Vec<PathBuf>,
+    searched: Vec<PathBuf>,
 }
 
 impl Installation {
-    /// The one on the path, else the newest where packages put them.
+    /// The one on the `PATH`, else the newest in the directories that packages use.
     pub(crate) fn find() -> Result<Self, NotInstalled> {
         let path = env::var_os("PATH").unwrap_or_default();
-        Self::among(env::split_paths(&path).chain(packaged()).collect())
+        Self::find_in(env::split_paths(&path).chain(package_directories()).collect())
     }
 
-    fn among(places: Vec<PathBuf>) -> Result<Self, NotInstalled> {
-        let found = places.iter().find_map(|place| programs_in(place));
-        found.map(|bin| Self { bin }).ok_or(NotInstalled { places })
+    fn find_in(directories: Vec<PathBuf>) -> Result<Self, NotInstalled> {
+        let found = directories.iter().find_map(|directory| bin_directory(directory));
+        found.map(|bin| Self { bin }).ok_or(NotInstalled { searched: directories })
     }
 
     pub(crate) fn program(&self, name: &str) -> PathBuf {
         self.bin.join(name)
     }
 
-    /// The version, with what the packager added to it.
+    /// The version, with the packager's suffix.
     pub(crate) fn version(&self) -> String {
         let output = Command::new(self.program("postgres"))
             .arg("--version")
             .output()
-            .unwrap_or_else(|error| panic!("{self}/postgres does not run: {error}"));
+            .unwrap_or_else(|error| panic!("cannot run {self}/postgres: {error}"));
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 }
@@ -54,26 +54,26 @@ impl fmt::Display for NotInstalled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "a PostgreSQL server is needed, and its programs are not installed.\n\
+            "the tests need a PostgreSQL server, and its programs are not installed.\n\
              Install them (`apt-get install postgresql`, `dnf install postgresql-server`, \
              `brew install postgresql`),\n\
              or name a server to test on: {URL_VARIABLE}=postgresql://user@host/database\n\
-             Neither where packages put them nor on the path are `initdb` and `postgres`; looked in:"
+             `initdb` and `postgres` were not found in:"
         )?;
-        self.places.iter().try_for_each(|place| writeln!(f, "  {}", place.display()))
+        self.searched.iter().try_for_each(|directory| writeln!(f, "  {}", directory.display()))
     }
 }
 
-/// The directory where the programs really are: a link to one of them says nothing of its
-/// neighbours.
-fn programs_in(place: &Path) -> Option<PathBuf> {
-    let postgres = place.join("postgres").canonicalize().ok()?;
+/// The directory that contains the programs. Links are resolved, because a directory may contain a
+/// link to `postgres` and none to `initdb`.
+fn bin_directory(directory: &Path) -> Option<PathBuf> {
+    let postgres = directory.join("postgres").canonicalize().ok()?;
     let bin = postgres.parent()?;
     bin.join("initdb").is_file().then(|| bin.to_owned())
 }
 
-/// Where packages put the programs when they keep them off the path, newest version first.
-fn packaged() -> Vec<PathBuf> {
+/// The directories outside the `PATH` where packages put the programs, newest version first.
+fn package_directories() -> Vec<PathBuf> {
     [
         ("/usr/lib/postgresql", ""),
         ("/usr", "pgsql-"),
@@ -83,12 +83,13 @@ fn packaged() -> Vec<PathBuf> {
         ("/usr/local/opt", "postgresql@"),
     ]
     .into_iter()
-    .flat_map(|(parent, prefix)| versions(Path::new(parent), prefix))
+    .flat_map(|(parent, prefix)| version_directories(Path::new(parent), prefix))
     .flat_map(|version| [version.join("bin"), version])
     .collect()
 }
 
-fn versions(parent: &Path, prefix: &str) -> Vec<PathBuf> {
+/// The subdirectories whose name is the prefix and a version, newest version first.
+fn version_directories(parent: &Path, prefix: &str) -> Vec<PathBuf> {
     let version = |name: &str| name.strip_prefix(prefix)?.parse::<u32>().ok();
     let mut found: Vec<_> = fs::read_dir(parent)
         .into_iter()
@@ -105,33 +106,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_said() {
-        let places = vec![PathBuf::from("/nowhere"), PathBuf::from("/nor/here")];
-        let message = Installation::among(places).unwrap_err().to_string();
+    fn message_says_what_to_install() {
+        let directories = vec![PathBuf::from("/missing"), PathBuf::from("/also/missing")];
+        let message = Installation::find_in(directories).unwrap_err().to_string();
         for part in [
             "apt-get install postgresql",
             "GRID_BATCH_TEST_DATABASE_URL=postgresql://",
-            "  /nowhere\n",
-            "  /nor/here\n",
+            "  /missing\n",
+            "  /also/missing\n",
         ] {
             assert!(message.contains(part), "{part:?} is not in: {message}");
         }
     }
 
     #[test]
-    fn one_program_alone_is_no_installation() {
+    fn directory_without_initdb_is_ignored() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("postgres"), "").unwrap();
-        assert!(Installation::among(vec![directory.path().to_owned()]).is_err());
+        assert!(Installation::find_in(vec![directory.path().to_owned()]).is_err());
     }
 
     #[test]
-    fn the_newest_version_comes_first() {
+    fn newest_version_comes_first() {
         let directory = tempfile::tempdir().unwrap();
         for name in ["pg-9", "pg-17", "pg-16", "pg-old", "17"] {
             fs::create_dir(directory.path().join(name)).unwrap();
         }
-        let found = versions(directory.path(), "pg-");
+        let found = version_directories(directory.path(), "pg-");
         assert_eq!(found, ["pg-17", "pg-16", "pg-9"].map(|name| directory.path().join(name)));
     }
 }

@@ -3,14 +3,16 @@
 mod account;
 mod database;
 mod installation;
+mod restartable;
 mod server;
 mod server_url;
 mod supervisor;
-mod tally;
 mod template;
-mod workplace;
+mod usage_counter;
+mod work_directory;
 
 pub use database::TestDatabase;
-pub use server::TestServer;
+pub use restartable::{RestartablePostgres, StopMode};
+pub use server::PostgresServer;
 pub use server_url::URL_VARIABLE;
-pub use tally::Tally;
+pub use usage_counter::UsageCounter;

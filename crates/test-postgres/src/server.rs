@@ -1,5 +1,7 @@
 use std::{
-    env, thread,
+    env,
+    path::Path,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -10,112 +12,119 @@ use crate::{
     installation::Installation,
     server_url::{ServerUrl, URL_VARIABLE},
     supervisor::Supervisor,
-    workplace::Workplace,
+    work_directory::WorkDirectory,
 };
 
 /// A PostgreSQL server for tests.
 ///
-/// One that was started here is gone, with all its data, once the value is dropped or the process
-/// has ended in whatever way.
+/// A server that this type started ends, and its data is removed, when the value is dropped or the
+/// process ends, even if it is killed.
 ///
-/// Where something is missing, the functions panic and say what it is.
+/// The functions panic if a program is missing; the message says which.
 #[derive(Debug)]
-pub struct TestServer {
+pub struct PostgresServer {
     url: ServerUrl,
-    started: Option<Started>,
+    started: Option<StartedServer>,
 }
 
 #[derive(Debug)]
-struct Started {
+struct StartedServer {
     installation: Installation,
-    _supervisor: Supervisor,
+    supervisor: Supervisor,
 }
 
-impl TestServer {
-    /// Longer than any start takes on the busiest machine.
-    const PATIENCE: Duration = Duration::from_secs(60);
+impl PostgresServer {
+    /// Longer than a start takes on a busy machine.
+    const START_LIMIT: Duration = Duration::from_secs(60);
     const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-    const ALWAYS: [&str; 2] = ["-clisten_addresses=", "-cmax_connections=200"];
-    const FORGETFUL: [&str; 4] = [
+    const COMMON_OPTIONS: [&str; 2] = ["-clisten_addresses=", "-cmax_connections=200"];
+    const FAST_OPTIONS: [&str; 4] = [
         "-cfsync=off",
         "-cfull_page_writes=off",
         "-csynchronous_commit=off",
         "-cshared_buffers=32MB",
     ];
-    const DURABLE: [&str; 3] = ["-cfsync=on", "-cfull_page_writes=on", "-csynchronous_commit=on"];
+    const DURABLE_OPTIONS: [&str; 3] =
+        ["-cfsync=on", "-cfull_page_writes=on", "-csynchronous_commit=on"];
 
-    /// The server that `GRID_BATCH_TEST_DATABASE_URL` names, else a new one.
-    pub fn named_or_new() -> Self {
-        match named_url() {
-            Some(url) => Self { url: ServerUrl::named(url), started: None },
+    /// The server that `GRID_BATCH_TEST_DATABASE_URL` names. If the variable is not set, a new one.
+    pub fn from_env_or_start() -> Self {
+        match url_from_env() {
+            Some(url) => Self { url: ServerUrl::from_text(url), started: None },
             None => Self::start(),
         }
     }
 
-    /// A new server, fast because it writes nothing to disk for certain.
+    /// Starts a server that is fast because it never waits for the disk.
     pub fn start() -> Self {
-        Self::start_with(&Self::FORGETFUL)
+        Self::start_with(&Self::FAST_OPTIONS)
     }
 
-    /// A new server that commits to disk as one in production does: for benchmarks.
+    /// Starts a server that commits to disk, as in production. Benchmarks and crash tests need it.
     ///
-    /// Its data is among the temporary files; if they are kept in memory, set `TMPDIR`.
-    pub fn durable() -> Self {
-        Self::start_with(&Self::DURABLE)
+    /// Its data directory is in the directory for temporary files. If that is in memory, set
+    /// `TMPDIR`.
+    pub fn start_durable() -> Self {
+        Self::start_with(&Self::DURABLE_OPTIONS)
     }
 
-    /// Whether [`named_or_new`](Self::named_or_new) has anything to work with.
+    /// Whether [`from_env_or_start`](Self::from_env_or_start) can work.
     pub fn is_available() -> bool {
-        named_url().is_some() || Installation::find().is_ok()
+        url_from_env().is_some() || Installation::find().is_ok()
     }
 
-    /// Its URL, for libpq.
+    /// Its URL for libpq.
     pub fn url(&self) -> &str {
         self.url.as_str()
     }
 
-    /// Which PostgreSQL it is and where it comes from, without passwords.
+    /// Its version and where it comes from, without passwords.
     pub fn description(&self) -> String {
         let origin = match &self.started {
-            Some(started) => format!("thrown away afterwards, from {}", started.installation),
-            None => format!("named by {URL_VARIABLE}: {}", self.url),
+            Some(started) => format!("temporary, programs in {}", started.installation),
+            None => format!("from {URL_VARIABLE}: {}", self.url),
         };
         let version: String = select(sql::<Text>("current_setting('server_version')"))
             .get_result(&mut self.url.connect())
-            .unwrap_or_else(|error| panic!("cannot ask {} for its version: {error}", self.url));
+            .unwrap_or_else(|error| panic!("cannot read the version of {}: {error}", self.url));
         format!("PostgreSQL {version}, {origin}")
     }
 
-    pub(crate) fn location(&self) -> &ServerUrl {
+    pub(crate) fn server_url(&self) -> &ServerUrl {
         &self.url
     }
 
+    /// The directory of the data and the socket, if this process started the server.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        self.started.as_ref().map(|started| started.supervisor.directory())
+    }
+
     fn start_with(options: &[&str]) -> Self {
-        let installation = Installation::find().unwrap_or_else(|missing| panic!("{missing}"));
-        let workplace = Workplace::temporary(Account::unprivileged());
-        let options = [&Self::ALWAYS, options].concat();
-        let supervisor = Supervisor::start(&workplace, &installation, &options)
+        let installation = Installation::find().unwrap_or_else(|error| panic!("{error}"));
+        let work_directory = WorkDirectory::temporary(Account::unprivileged());
+        let options = [&Self::COMMON_OPTIONS, options].concat();
+        let supervisor = Supervisor::start(&work_directory, &installation, &options)
             .unwrap_or_else(|error| panic!("cannot start PostgreSQL: {error}"));
-        let url = ServerUrl::of_socket(supervisor.directory());
+        let url = ServerUrl::from_socket_directory(supervisor.directory());
         wait_until_ready(&url, &supervisor);
-        let started = Some(Started { installation, _supervisor: supervisor });
+        let started = Some(StartedServer { installation, supervisor });
         Self { url, started }
     }
 }
 
-fn named_url() -> Option<String> {
+fn url_from_env() -> Option<String> {
     env::var(URL_VARIABLE).ok().filter(|url| !url.is_empty())
 }
 
 fn wait_until_ready(url: &ServerUrl, supervisor: &Supervisor) {
-    let deadline = Instant::now() + TestServer::PATIENCE;
+    let deadline = Instant::now() + PostgresServer::START_LIMIT;
     while let Err(error) = url.try_connect() {
         assert!(
             Instant::now() < deadline,
-            "PostgreSQL does not answer: {error}\nIts log:\n{}",
+            "PostgreSQL did not start in time: {error}\nIts log:\n{}",
             supervisor.log()
         );
-        thread::sleep(TestServer::POLL_INTERVAL);
+        thread::sleep(PostgresServer::POLL_INTERVAL);
     }
 }

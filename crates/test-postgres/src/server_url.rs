@@ -5,13 +5,13 @@ use diesel::{Connection, ConnectionResult, PgConnection};
 /// The environment variable that names the server to test on, as a `postgresql://` URL.
 pub const URL_VARIABLE: &str = "GRID_BATCH_TEST_DATABASE_URL";
 
-/// Where a server is and how to log in. Shown without passwords.
+/// The URL of a server. `Display` and `Debug` leave passwords out.
 #[derive(Clone)]
 pub(crate) struct ServerUrl(String);
 
 impl ServerUrl {
-    /// The server that a person named.
-    pub(crate) fn named(url: String) -> Self {
+    /// A URL that the user of the tests gave.
+    pub(crate) fn from_text(url: String) -> Self {
         assert!(
             url.starts_with("postgresql://") || url.starts_with("postgres://"),
             "{URL_VARIABLE} must be a URL: postgresql://user@host/database"
@@ -20,8 +20,8 @@ impl ServerUrl {
     }
 
     /// The server whose socket is in this directory.
-    pub(crate) fn of_socket(directory: &Path) -> Self {
-        let host = encode(directory.as_os_str().as_bytes());
+    pub(crate) fn from_socket_directory(directory: &Path) -> Self {
+        let host = percent_encode(directory.as_os_str().as_bytes());
         Self(format!("postgresql:///postgres?host={host}&port=5432&user=postgres"))
     }
 
@@ -29,22 +29,22 @@ impl ServerUrl {
         &self.0
     }
 
-    /// The same server, seen from inside a schema.
-    pub(crate) fn within(&self, schema: &str) -> String {
-        let option = encode(format!("-csearch_path={schema}").as_bytes());
-        let Some((place, parameters)) = self.0.split_once('?') else {
+    /// A URL whose connections have this schema as their search path.
+    pub(crate) fn with_schema(&self, schema: &str) -> String {
+        let option = percent_encode(format!("-csearch_path={schema}").as_bytes());
+        let Some((base, parameters)) = self.0.split_once('?') else {
             return format!("{}?options={option}", self.0);
         };
         let mut options = option;
         let mut others = Vec::new();
-        for parameter in parameters.split('&').filter(|it| !it.is_empty()) {
+        for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
             match parameter.strip_prefix("options=") {
-                Some(given) => options = format!("{given}%20{options}"),
+                Some(existing) => options = format!("{existing}%20{options}"),
                 None => others.push(parameter),
             }
         }
         others.push("options=");
-        format!("{place}?{}{options}", others.join("&"))
+        format!("{base}?{}{options}", others.join("&"))
     }
 
     pub(crate) fn try_connect(&self) -> ConnectionResult<PgConnection> {
@@ -58,8 +58,8 @@ impl ServerUrl {
 
 impl fmt::Display for ServerUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (place, parameters) = self.0.split_once('?').unwrap_or((&self.0, ""));
-        f.write_str(&without_password(place))?;
+        let (base, parameters) = self.0.split_once('?').unwrap_or((&self.0, ""));
+        f.write_str(&without_password(base))?;
         let mut separator = '?';
         for parameter in parameters.split('&') {
             let name = parameter.split('=').next().unwrap_or_default();
@@ -78,16 +78,16 @@ impl fmt::Debug for ServerUrl {
     }
 }
 
-fn without_password(place: &str) -> String {
-    let Some((login, host)) = place.rsplit_once('@') else {
-        return place.to_owned();
+fn without_password(url: &str) -> String {
+    let Some((login, host)) = url.rsplit_once('@') else {
+        return url.to_owned();
     };
     let (scheme, login) = login.split_once("://").unwrap_or(("postgresql", login));
     let user = login.split(':').next().unwrap_or_default();
     format!("{scheme}://{user}@{host}")
 }
 
-fn encode(bytes: &[u8]) -> String {
+fn percent_encode(bytes: &[u8]) -> String {
     let mut text = String::new();
     for &byte in bytes {
         match byte {
@@ -105,8 +105,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_may_have_any_name() {
-        let url = ServerUrl::of_socket(Path::new("/tmp/a b&c=d?%é"));
+    fn socket_directory_is_percent_encoded() {
+        let url = ServerUrl::from_socket_directory(Path::new("/tmp/a b&c=d?%é"));
         assert_eq!(
             url.as_str(),
             "postgresql:///postgres?host=%2Ftmp%2Fa%20b%26c%3Dd%3F%25%C3%A9&port=5432&user=postgres"
@@ -114,8 +114,8 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_is_added_to_what_the_url_says() {
-        for (url, within) in [
+    fn schema_is_added_to_existing_options() {
+        for (url, expected) in [
             ("postgres://h/d", "postgres://h/d?options=-csearch_path%3Ds"),
             ("postgres://h/d?", "postgres://h/d?options=-csearch_path%3Ds"),
             ("postgres://h/d?user=u", "postgres://h/d?user=u&options=-csearch_path%3Ds"),
@@ -124,12 +124,12 @@ mod tests {
                 "postgres://h/d?user=u&options=-cjit%3Doff%20-csearch_path%3Ds",
             ),
         ] {
-            assert_eq!(ServerUrl::named(url.to_owned()).within("s"), within);
+            assert_eq!(ServerUrl::from_text(url.to_owned()).with_schema("s"), expected);
         }
     }
 
     #[test]
-    fn passwords_are_not_shown() {
+    fn passwords_are_not_displayed() {
         for (url, shown) in [
             ("postgres://h/d", "postgres://h/d"),
             ("postgres://u@h/d?user=v", "postgres://u@h/d?user=v"),
@@ -137,7 +137,7 @@ mod tests {
             ("postgres://u:s@e:c@h/d", "postgres://u@h/d"),
             ("postgres:///d?password=secret&host=h&sslpassword=secret", "postgres:///d?host=h"),
         ] {
-            let url = ServerUrl::named(url.to_owned());
+            let url = ServerUrl::from_text(url.to_owned());
             assert_eq!(url.to_string(), shown);
             assert_eq!(format!("{url:?}"), format!("ServerUrl({shown})"));
         }
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "GRID_BATCH_TEST_DATABASE_URL must be a URL")]
-    fn other_forms_are_refused() {
-        ServerUrl::named("host=h dbname=d".to_owned());
+    fn key_value_connection_string_is_rejected() {
+        ServerUrl::from_text("host=h dbname=d".to_owned());
     }
 }

@@ -1,7 +1,7 @@
-# Runs one server until our standard input closes. That happens when whoever started us has ended,
-# however it ended, so neither the server nor its directory outlives a test.
+# Runs one server until standard input is closed. The system closes it when the process that started
+# this script has ended for any reason, so neither the server nor its directory outlives a test.
 #
-# Arguments: the directory to work in, the template, the server's program, its options.
+# Arguments: the work directory, the template, the path of `postgres`, and its options.
 set -eu
 trap '' HUP INT TERM PIPE
 

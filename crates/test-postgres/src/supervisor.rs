@@ -7,10 +7,10 @@ use std::{
     process::{Child, Stdio},
 };
 
-use crate::{installation::Installation, template::template, workplace::Workplace};
+use crate::{installation::Installation, template::template, work_directory::WorkDirectory};
 
-/// A shell that runs one server and ends it, and removes all trace of it, when we let go of the
-/// shell's standard input. The system lets go of it for us when we are killed.
+/// A shell that runs one server. When its standard input is closed, it ends the server and removes
+/// its directory. The system closes the standard input when this process is killed.
 #[derive(Debug)]
 pub(crate) struct Supervisor {
     shell: Child,
@@ -19,49 +19,51 @@ pub(crate) struct Supervisor {
 
 impl Supervisor {
     pub(crate) fn start<S: AsRef<OsStr>>(
-        workplace: &Workplace,
+        work_directory: &WorkDirectory,
         installation: &Installation,
         options: &[S],
     ) -> io::Result<Self> {
-        let mut shell = workplace
+        let mut shell = work_directory
             .account()
             .command("/bin/sh")
             .args(["-c", include_str!("supervise.sh"), "supervise"])
-            .arg(workplace.path())
-            .arg(template(workplace, installation))
+            .arg(work_directory.path())
+            .arg(template(work_directory, installation))
             .arg(installation.program("postgres"))
             .args(options)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Ctrl-C is for the tests; the server ends after them.
+            // Ctrl-C must end the tests before the server.
             .process_group(0)
             .spawn()?;
-        let directory = directory_said_by(&mut shell)?;
+        let directory = read_directory(&mut shell)?;
         Ok(Self { shell, directory })
     }
 
-    /// Where the server has its socket.
+    /// The directory of the server's data, socket and log.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// What the server said.
+    /// The server's log.
     pub(crate) fn log(&self) -> String {
         let path = self.directory.join("log");
-        fs::read_to_string(path).unwrap_or_else(|error| format!("there is no log: {error}"))
+        fs::read_to_string(&path)
+            .unwrap_or_else(|error| format!("cannot read {}: {error}", path.display()))
     }
 }
 
 impl Drop for Supervisor {
     fn drop(&mut self) {
-        // `wait` closes the shell's standard input first. Should it fail, nothing can be done.
+        // `wait` closes the shell's standard input first. A failure cannot be handled here.
         let _ = self.shell.wait();
     }
 }
 
-/// The directory, which the shell says first of all; or why it could not make it.
-fn directory_said_by(shell: &mut Child) -> io::Result<PathBuf> {
+/// The directory is the first line that the shell prints. Without it, the error is what the shell
+/// printed to standard error.
+fn read_directory(shell: &mut Child) -> io::Result<PathBuf> {
     let (Some(stdout), Some(mut stderr)) = (shell.stdout.take(), shell.stderr.take()) else {
         return Err(io::Error::other("the shell's output is not piped"));
     };

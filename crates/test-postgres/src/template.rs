@@ -4,30 +4,35 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{installation::Installation, workplace::Workplace};
+use crate::{installation::Installation, work_directory::WorkDirectory};
 
-/// The data directory that every new server starts with a copy of; made once for each version of
-/// PostgreSQL, because making one takes a second and copying it does not.
-pub(crate) fn template(workplace: &Workplace, installation: &Installation) -> PathBuf {
-    let path = workplace.path().join(name(&installation.version()));
-    make_once(&path, workplace, installation)
-        .unwrap_or_else(|error| panic!("cannot make the template {}: {error}", path.display()));
+/// The data directory that new servers copy. It is created once for each version of PostgreSQL,
+/// because `initdb` takes a second and a copy does not.
+pub(crate) fn template(work_directory: &WorkDirectory, installation: &Installation) -> PathBuf {
+    let path = work_directory.path().join(template_name(&installation.version()));
+    create_once(&path, work_directory, installation)
+        .unwrap_or_else(|error| panic!("cannot create the template {}: {error}", path.display()));
     path
 }
 
-fn make_once(path: &Path, workplace: &Workplace, installation: &Installation) -> io::Result<()> {
+fn create_once(
+    path: &Path,
+    work_directory: &WorkDirectory,
+    installation: &Installation,
+) -> io::Result<()> {
     let lock = File::create(path.with_extension("lock"))?;
-    workplace.account().take_over(&path.with_extension("lock"))?;
+    work_directory.account().take_ownership(&path.with_extension("lock"))?;
     lock.lock()?;
     if path.join("PG_VERSION").exists() {
         return Ok(());
     }
-    // Only what is finished gets the name that is looked for: being killed leaves nothing half made.
+    // `initdb` runs under another name, so that a killed process does not leave an incomplete
+    // template.
     let unfinished = path.with_extension("unfinished");
     for leftover in [&unfinished, path] {
         remove(leftover)?;
     }
-    initdb(&unfinished, lock, workplace, installation)?;
+    initdb(&unfinished, lock, work_directory, installation)?;
     fs::rename(unfinished, path)
 }
 
@@ -38,15 +43,15 @@ fn remove(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// `initdb` holds the lock as its standard input: should we be killed, nobody else begins before
-/// it has ended.
+/// `initdb` gets the lock file as its standard input. If this process is killed, the lock is held
+/// until `initdb` has ended.
 fn initdb(
     data: &Path,
     lock: File,
-    workplace: &Workplace,
+    work_directory: &WorkDirectory,
     installation: &Installation,
 ) -> io::Result<()> {
-    let output = workplace
+    let output = work_directory
         .account()
         .command(installation.program("initdb"))
         .args(["--username=postgres", "--auth=trust", "--encoding=UTF8"])
@@ -61,7 +66,7 @@ fn initdb(
     Err(io::Error::other(message))
 }
 
-fn name(version: &str) -> String {
+fn template_name(version: &str) -> String {
     let words: Vec<_> = version
         .split(|character: char| !character.is_ascii_alphanumeric())
         .filter(|word| !word.is_empty())
@@ -76,14 +81,14 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn a_half_made_template_is_made_anew_and_only_once() {
+    fn incomplete_template_is_replaced_once() {
         let directory = tempfile::tempdir().unwrap();
         let account = Account::unprivileged();
-        account.take_over(directory.path()).unwrap();
-        let workplace = Workplace::open(directory.path(), account);
-        let installation = Installation::find().unwrap_or_else(|missing| panic!("{missing}"));
+        account.take_ownership(directory.path()).unwrap();
+        let work_directory = WorkDirectory::open(directory.path(), account);
+        let installation = Installation::find().unwrap_or_else(|error| panic!("{error}"));
 
-        let path = workplace.path().join(name(&installation.version()));
+        let path = work_directory.path().join(template_name(&installation.version()));
         for leftover in [path.with_extension("unfinished"), path.clone()] {
             fs::create_dir(&leftover).unwrap();
             fs::write(leftover.join("postgresql.conf"), "half a l").unwrap();
@@ -91,7 +96,7 @@ mod tests {
 
         thread::scope(|scope| {
             for _ in 0..4 {
-                scope.spawn(|| template(&workplace, &installation));
+                scope.spawn(|| template(&work_directory, &installation));
             }
         });
         assert!(path.join("PG_VERSION").is_file());
@@ -100,9 +105,9 @@ mod tests {
     }
 
     #[test]
-    fn each_version_has_its_template() {
+    fn template_name_contains_the_version() {
         assert_eq!(
-            name("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)"),
+            template_name("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)"),
             "template-postgres-PostgreSQL-15-18-Debian-15-18-0-deb12u1"
         );
     }

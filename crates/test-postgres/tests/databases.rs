@@ -1,11 +1,11 @@
-//! What a test may rely on when it asks for a database.
-#![expect(clippy::unwrap_used, reason = "a test fails where it panics")]
+//! Test databases are separate, and are dropped.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use diesel::{
     Connection, PgConnection, RunQueryDsl, connection::SimpleConnection, dsl::sql, select,
     sql_types::Text,
 };
-use grid_batch_test_postgres::{Tally, TestDatabase, TestServer};
+use grid_batch_test_postgres::{PostgresServer, TestDatabase, UsageCounter};
 
 fn connect(url: &str) -> PgConnection {
     PgConnection::establish(url).unwrap()
@@ -27,23 +27,23 @@ fn databases_do_not_see_each_others_tables() {
 }
 
 #[test]
-fn databases_made_at_the_same_time_are_different() {
-    let server = TestServer::start();
-    let tally = Tally::begin(&server);
-    let make = || TestDatabase::create_on(&server).url().to_owned();
+fn concurrently_created_databases_are_different() {
+    let server = PostgresServer::start();
+    let usage = UsageCounter::start(&server);
+    let create = || TestDatabase::create_on(&server).url().to_owned();
     let mut urls = std::thread::scope(|scope| {
-        let makers: Vec<_> = (0..8).map(|_| scope.spawn(make)).collect();
-        let urls = makers.into_iter().map(|maker| maker.join().unwrap());
+        let creators: Vec<_> = (0..8).map(|_| scope.spawn(create)).collect();
+        let urls = creators.into_iter().map(|creator| creator.join().unwrap());
         urls.collect::<Vec<_>>()
     });
     urls.sort();
     urls.dedup();
     assert_eq!(urls.len(), 8);
-    assert_eq!(tally.databases_and_tests().0, 8);
+    assert_eq!(usage.databases_and_tests().0, 8);
 }
 
 #[test]
-fn a_dropped_database_is_gone() {
+fn dropped_value_drops_the_database() {
     let database = TestDatabase::create();
     let url = database.url().to_owned();
     connect(&url).batch_execute("create table t ()").unwrap();
@@ -52,8 +52,8 @@ fn a_dropped_database_is_gone() {
 }
 
 #[test]
-fn a_database_dropped_after_its_server_does_no_harm() {
-    let server = TestServer::start();
+fn database_can_be_dropped_after_its_server() {
+    let server = PostgresServer::start();
     let database = TestDatabase::create_on(&server);
     drop(server);
     drop(database);
@@ -61,7 +61,9 @@ fn a_database_dropped_after_its_server_does_no_harm() {
 
 #[test]
 fn only_a_durable_server_waits_for_the_disk() {
-    for (server, expected) in [(TestServer::start(), "off"), (TestServer::durable(), "on")] {
+    for (server, expected) in
+        [(PostgresServer::start(), "off"), (PostgresServer::start_durable(), "on")]
+    {
         for name in ["fsync", "full_page_writes", "synchronous_commit"] {
             assert_eq!(setting(server.url(), name), expected, "{name}");
         }

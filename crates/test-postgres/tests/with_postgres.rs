@@ -1,5 +1,5 @@
-//! The program `with-postgres`: what it gives the command, what it says, what it leaves behind.
-#![expect(clippy::unwrap_used, reason = "a test fails where it panics")]
+//! The program `with-postgres`: the command's environment, its output, its cleanup.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use std::{
 };
 
 use diesel::{Connection, PgConnection, RunQueryDsl, dsl::sql, select, sql_types::Text};
-use grid_batch_test_postgres::{TestServer, URL_VARIABLE};
+use grid_batch_test_postgres::{PostgresServer, URL_VARIABLE};
 
 fn with_postgres(command: &[&str]) -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_with-postgres"));
@@ -24,7 +24,7 @@ fn stderr(output: &Output) -> String {
 }
 
 #[test]
-fn the_commands_exit_code_is_its_own() {
+fn exit_code_of_the_command_is_returned() {
     for (script, code) in [("exit 0", 0), ("exit 3", 3), ("kill -TERM $$", 143)] {
         let output = with_postgres(&["sh", "-c", script]).output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
@@ -32,35 +32,35 @@ fn the_commands_exit_code_is_its_own() {
 }
 
 #[test]
-fn it_says_what_was_used_and_for_how_much() {
+fn server_and_number_of_databases_are_reported() {
     let output = with_postgres(&["true"]).output().unwrap();
-    let said = stderr(&output);
-    let lines: Vec<_> = said.lines().collect();
-    assert!(lines[0].starts_with("with-postgres: PostgreSQL "), "{said}");
-    assert!(lines[0].contains("thrown away afterwards, from /"), "{said}");
-    assert_eq!(lines[1], "with-postgres: 0 databases were made on it for 0 tests");
+    let reported = stderr(&output);
+    let lines: Vec<_> = reported.lines().collect();
+    assert!(lines[0].starts_with("with-postgres: PostgreSQL "), "{reported}");
+    assert!(lines[0].contains("temporary, programs in /"), "{reported}");
+    assert_eq!(lines[1], "with-postgres: created 0 databases for 0 tests");
 }
 
 #[test]
-fn a_server_that_is_named_is_used() {
-    let server = TestServer::start();
+fn server_from_the_environment_is_used() {
+    let server = PostgresServer::start();
     let output = with_postgres(&["sh", "-c", "echo $GRID_BATCH_TEST_DATABASE_URL"])
         .env(URL_VARIABLE, server.url())
         .output()
         .unwrap();
     assert_eq!(output.stdout, format!("{}\n", server.url()).into_bytes());
-    assert!(stderr(&output).contains("named by GRID_BATCH_TEST_DATABASE_URL"));
+    assert!(stderr(&output).contains("from GRID_BATCH_TEST_DATABASE_URL"));
 }
 
 #[test]
-fn a_name_that_is_no_url_is_refused() {
+fn invalid_url_in_the_environment_is_rejected() {
     let output = with_postgres(&["true"]).env(URL_VARIABLE, "mysql://h/d").output().unwrap();
     assert!(!output.status.success());
     assert!(stderr(&output).contains("must be a URL: postgresql://"));
 }
 
 #[test]
-fn a_killed_process_leaves_neither_server_nor_directory() {
+fn killed_process_leaves_no_server_or_directory() {
     let mut process = with_postgres(&["sh", "-c", "echo $GRID_BATCH_TEST_DATABASE_URL; exec cat"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -68,7 +68,7 @@ fn a_killed_process_leaves_neither_server_nor_directory() {
         .spawn()
         .unwrap();
     let data = data_directory(&first_line(&mut process));
-    let server = server_id(&data);
+    let server = server_process_id(&data);
     assert!(is_running(&server));
 
     process.kill().unwrap();
@@ -94,21 +94,21 @@ fn data_directory(url: &str) -> PathBuf {
     directory.into()
 }
 
-fn server_id(data: &Path) -> String {
+fn server_process_id(data: &Path) -> String {
     let file = fs::read_to_string(data.join("postmaster.pid")).unwrap();
     file.lines().next().unwrap().to_owned()
 }
 
-fn is_running(id: &str) -> bool {
+fn is_running(process_id: &str) -> bool {
     let mut kill = Command::new("kill");
-    kill.args(["-0", id]).stderr(Stdio::null());
+    kill.args(["-0", process_id]).stderr(Stdio::null());
     kill.status().unwrap().success()
 }
 
-fn wait_until(what: &str, holds: impl Fn() -> bool) {
+fn wait_until(description: &str, condition: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
-    while !holds() {
-        assert!(Instant::now() < deadline, "not in time: {what}");
+    while !condition() {
+        assert!(Instant::now() < deadline, "timed out: {description}");
         thread::sleep(Duration::from_millis(5));
     }
 }

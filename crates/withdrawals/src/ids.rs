@@ -21,7 +21,7 @@ pub struct WithdrawalId([u8; WithdrawalId::BYTES]);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RewardId([u8; RewardId::BYTES]);
 
-/// A text or a row of bytes that is no short id.
+/// Why a text or bytes are not a short id.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ShortIdError {
     /// The text is not 32 lower-case hex digits.
@@ -30,8 +30,8 @@ pub enum ShortIdError {
         /// The beginning of the text.
         value: Excerpt,
     },
-    /// The binary form has not 16 bytes.
-    #[error("a binary id has {length} bytes; this kind of id has 16")]
+    /// The binary form does not have 16 bytes.
+    #[error("the binary id has {length} bytes; it must have 16")]
     Bytes {
         /// How many bytes it has.
         length: usize,
@@ -39,8 +39,8 @@ pub enum ShortIdError {
 }
 
 impl WithdrawalId {
-    /// The batch by which the withdrawal is tried for the `generation`th time, counted from 1: it is
-    /// another one each time that a person has it tried anew.
+    /// The id of the withdrawal's batch in this generation. Each retry is a new generation, with a
+    /// batch of its own.
     pub fn batch_id(&self, generation: u32) -> HeaderId {
         let mut bytes = [0; HeaderId::BYTES];
         bytes[..Self::BYTES].copy_from_slice(&self.0);
@@ -67,14 +67,14 @@ fn read_text(text: &str) -> Result<[u8; 16], ShortIdError> {
     }
 }
 
-/// What both kinds of ids have.
+/// Implements one kind of id.
 macro_rules! short_id {
     ($name:ident) => {
         impl $name {
             /// Length of the binary form.
             pub const BYTES: usize = 16;
 
-            /// The id whose binary form this is.
+            /// The id with this binary form.
             pub const fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
                 Self(bytes)
             }
@@ -128,14 +128,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn text_and_bytes_are_two_forms_of_one_id(bytes in any::<[u8; 16]>()) {
+        fn text_and_bytes_round_trip(bytes in any::<[u8; 16]>()) {
             let id = WithdrawalId::from_bytes(bytes);
             prop_assert_eq!(id.to_string().parse(), Ok(id));
             prop_assert_eq!(WithdrawalId::try_from(&bytes[..]), Ok(id));
         }
 
         #[test]
-        fn any_text_is_that_id_or_an_error(text in "[0-9a-fA-Fé]{30,34}") {
+        fn any_text_is_an_id_or_an_error(text in "[0-9a-fA-Fé]{30,34}") {
             match text.parse::<RewardId>() {
                 Ok(id) => prop_assert_eq!(id.to_string(), text),
                 Err(error) => prop_assert!(error.to_string().contains("32 digits")),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn each_generation_has_a_batch_of_its_own() {
+    fn each_generation_has_its_own_batch() {
         let ids = [[1; 16], [2; 16]].map(WithdrawalId::from_bytes);
         let batches: HashSet<HeaderId> = ids
             .iter()

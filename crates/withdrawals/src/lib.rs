@@ -17,7 +17,7 @@ pub use nonce::{AssignedNonce, NonceOutcome};
 pub use payment::Payment;
 pub use reward::{Reward, RewardConflict};
 pub use rules::WithdrawalRules;
-pub use signing_store::{BatchAttempt, Sign, SigningStore};
+pub use signing_store::{BatchAttempt, SignFn, SigningStore};
 pub use transaction::{NewSignedTransaction, SignedTransaction};
 pub use withdrawal::{Withdrawal, WithdrawalKind};
 pub use withdrawal_store::{

@@ -5,7 +5,7 @@ use mockall::mock;
 
 use crate::{
     BatchAttempt, CancelOutcome, NewSignedTransaction, NonceOutcome, Payment, RetryOutcome, Reward,
-    RewardConflict, RewardId, Sign, SignedTransaction, SigningStore, Withdrawal,
+    RewardConflict, RewardId, SignFn, SignedTransaction, SigningStore, Withdrawal,
     WithdrawalConflict, WithdrawalDetails, WithdrawalFilter, WithdrawalId, WithdrawalRules,
     WithdrawalStore,
 };
@@ -15,11 +15,11 @@ mock! {
     impl SigningStore for SigningStore {
         fn payment(&self, service_id: &ServiceId, batch_id: &HeaderId)
             -> BatchResult<Option<Payment>>;
-        fn assign_nonce<'a>(&self, turn: &BatchAttempt, at_least: u64, sign: &mut Sign<'a>)
+        fn assign_nonce<'a>(&self, attempt: &BatchAttempt, at_least: u64, sign: &mut SignFn<'a>)
             -> BatchResult<Option<SignedTransaction>>;
-        fn replace_transaction(&self, turn: &BatchAttempt, signed: NewSignedTransaction)
+        fn replace_transaction(&self, attempt: &BatchAttempt, signed: NewSignedTransaction)
             -> BatchResult<Option<SignedTransaction>>;
-        fn fill_nonce<'a>(&self, turn: &BatchAttempt, nonce: u64, sign: &mut Sign<'a>)
+        fn fill_nonce<'a>(&self, attempt: &BatchAttempt, nonce: u64, sign: &mut SignFn<'a>)
             -> BatchResult<Option<SignedTransaction>>;
         fn next_nonce(&self, service_id: &ServiceId) -> BatchResult<Option<u64>>;
         fn transactions_from(&self, service_id: &ServiceId, nonce: u64) -> BatchResult<Vec<NewSignedTransaction>>;
@@ -27,7 +27,7 @@ mock! {
         fn note<'a>(&self, service_id: &ServiceId, nonce: u64, note: Option<&'a str>)
             -> BatchResult<()>;
         fn record_foreign_use(&self, service_id: &ServiceId, nonce: u64, hash: &[u8; 32]) -> BatchResult<()>;
-        fn close_nonce(&self, service_id: &ServiceId, nonce: u64, spent: &NonceOutcome) -> BatchResult<()>;
+        fn close_nonce(&self, service_id: &ServiceId, nonce: u64, outcome: &NonceOutcome) -> BatchResult<()>;
     }
 }
 

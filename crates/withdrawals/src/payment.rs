@@ -1,22 +1,20 @@
 use crate::{AssignedNonce, WithdrawalId};
 
-/// A withdrawal as it stands with the account that pays its gas: what is to be paid, and what was
-/// signed for it.
+/// A withdrawal as the sender needs it: what is to be paid, and what was signed for it so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payment {
     /// The withdrawal.
     pub withdrawal_id: WithdrawalId,
-    /// How often it was begun: more than once where a person had it tried anew.
+    /// How often it was started: 1 plus the number of retries.
     pub generation: u32,
     /// The pool that pays.
     pub pool: String,
-    /// Whom it pays.
+    /// The account that is paid.
     pub beneficiary: String,
-    /// How much.
+    /// How much is paid.
     pub amount: String,
-    /// A person wants it undone, if that can still be.
-    pub cancelled: bool,
-    /// The nonce that it has. One that came to nothing is its nonce no more when the withdrawal is
-    /// tried anew.
-    pub open: Option<AssignedNonce>,
+    /// Whether its cancellation was requested.
+    pub cancel_requested: bool,
+    /// Its nonce, if one is assigned. A nonce that did not pay belongs to its own generation only.
+    pub nonce: Option<AssignedNonce>,
 }

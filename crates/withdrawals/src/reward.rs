@@ -3,10 +3,11 @@ use thiserror::Error;
 
 use crate::RewardId;
 
-/// What a pool pays to its members. A withdrawal pays it to each member who claims it or is given it.
+/// An amount that a pool pays to its members, by one withdrawal for each member who claims it or is
+/// given it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reward {
-    /// Its id.
+    /// The id of the reward.
     pub id: RewardId,
     /// The address of the pool that pays.
     pub pool: String,
@@ -19,15 +20,15 @@ pub struct Reward {
 }
 
 impl Reward {
-    /// Whether both have the same terms, whatever their ids and times of creation.
+    /// Whether both have the same terms. Their ids and creation times are not compared.
     pub fn has_same_terms_as(&self, other: &Self) -> bool {
         *self == Self { id: self.id, created_at: self.created_at, ..other.clone() }
     }
 }
 
-/// A reward with the same id and other contents is stored already.
+/// A reward with the same id and other terms is stored already.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the reward {} is another one already: {} from {}", stored.id, stored.amount, stored.pool)]
+#[error("the reward {} is already stored with other terms: {} from {}", stored.id, stored.amount, stored.pool)]
 pub struct RewardConflict {
     /// The reward that is stored.
     pub stored: Reward,

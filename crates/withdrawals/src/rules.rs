@@ -2,15 +2,15 @@ use std::fmt;
 
 use grid_batch_core::ServiceId;
 
-/// What may be asked of a chain's pools. An error is the rule that a text breaks, for its sender to
-/// read.
+/// Checks the values of a withdrawal and brings them into their canonical form. An error is the rule
+/// that the text breaks, written for the client.
 pub trait WithdrawalRules: fmt::Debug + Send + Sync {
-    /// The pool of this address, in the one form, with the service that orders its withdrawals.
+    /// The address of a pool, and the service that orders its withdrawals.
     fn pool(&self, text: &str) -> Result<(String, ServiceId), String>;
 
-    /// The beneficiary of this address, in the one form.
+    /// The address of a beneficiary.
     fn beneficiary(&self, text: &str) -> Result<String, String>;
 
-    /// The amount, in the one form.
+    /// An amount.
     fn amount(&self, text: &str) -> Result<String, String>;
 }

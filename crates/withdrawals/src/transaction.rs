@@ -2,21 +2,21 @@ use std::fmt;
 
 use grid_batch_core::{Hex, Timestamp};
 
-/// A transaction that was just signed, to be stored before it is sent.
+/// A signed transaction that is to be stored before it is sent.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NewSignedTransaction {
     /// Its nonce.
     pub nonce: u64,
-    /// Its hash, by which the chain knows it.
+    /// Its hash on the chain.
     pub hash: [u8; 32],
-    /// The bytes, to be sent exactly as they are.
+    /// The signed bytes, to be sent unchanged.
     pub bytes: Vec<u8>,
-    /// The most that it pays for a unit of gas, in wei.
+    /// The highest price that it pays for a unit of gas, in wei.
     pub max_fee: u128,
-    /// What of that is for whoever mines it.
+    /// The part of that price that goes to the block producer, in wei.
     pub tip: u128,
-    /// It pays nothing, and only uses the nonce up.
-    pub cancels: bool,
+    /// Whether it is a filler: it pays nothing and only uses the nonce.
+    pub is_filler: bool,
 }
 
 impl fmt::Debug for NewSignedTransaction {
@@ -27,20 +27,20 @@ impl fmt::Debug for NewSignedTransaction {
             .field("bytes", &self.bytes.len())
             .field("max_fee", &self.max_fee)
             .field("tip", &self.tip)
-            .field("cancels", &self.cancels)
+            .field("is_filler", &self.is_filler)
             .finish()
     }
 }
 
-/// A transaction that was signed and stored.
+/// A signed transaction that is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedTransaction {
     /// The transaction.
     pub signed: NewSignedTransaction,
     /// When it was signed.
     pub signed_at: Timestamp,
-    /// When it was last sent, if it ever was.
+    /// When it was last sent. `None`: never.
     pub sent_at: Option<Timestamp>,
-    /// What the node said against it last.
+    /// The node's error when it was last sent, if there was one.
     pub last_error: Option<String>,
 }

@@ -4,36 +4,36 @@ use grid_batch_core::ServiceId;
 
 use crate::{RewardId, WithdrawalId};
 
-/// What a pool is to pay to whom, as it is stored.
+/// A payment from a pool to a beneficiary, as it is stored.
 ///
-/// Addresses and the amount are texts in the one form that the chain's [`WithdrawalRules`] give
-/// them: what is the same is the same text.
+/// Addresses and the amount are in the canonical form of the chain's
+/// [`WithdrawalRules`](crate::WithdrawalRules): equal values are equal texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Withdrawal {
-    /// Its id: our own, and not the one that the pool gives it.
+    /// Its id. It is not the id that the pool gives it.
     pub id: WithdrawalId,
     /// The service that orders it: the pool's gas admin.
     pub service_id: ServiceId,
-    /// How it came to be.
+    /// How it was requested.
     pub kind: WithdrawalKind,
-    /// The reward that it pays, where it pays one.
+    /// The reward that it pays, if it pays one.
     pub reward_id: Option<RewardId>,
     /// The pool that pays.
     pub pool: String,
-    /// Whom it pays.
+    /// The account that is paid.
     pub beneficiary: String,
-    /// How much, in the smallest unit of what the pool pays in.
+    /// The amount, in the smallest unit of the pool's currency.
     pub amount: String,
 }
 
-/// How a withdrawal came to be.
+/// How a withdrawal was requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WithdrawalKind {
-    /// It was asked for as such.
+    /// It was requested directly.
     Propose,
     /// A member claimed a reward.
     Claim,
-    /// A member was given a reward.
+    /// A reward was given to a member.
     Give,
 }
 
@@ -41,7 +41,7 @@ impl WithdrawalKind {
     /// Every kind.
     pub const ALL: [Self; 3] = [Self::Propose, Self::Claim, Self::Give];
 
-    /// The kind as it is written in databases and answers.
+    /// The kind as it is written in databases and responses.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Propose => "propose",
@@ -64,6 +64,6 @@ impl FromStr for WithdrawalKind {
         Self::ALL
             .into_iter()
             .find(|kind| kind.as_str() == text)
-            .ok_or_else(|| format!("{text:?} is no kind of withdrawal"))
+            .ok_or_else(|| format!("{text:?} is not a kind of withdrawal"))
     }
 }

@@ -31,7 +31,7 @@ pub struct WithdrawalDetails {
 /// A withdrawal with the same id and other contents is stored already.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "the withdrawal {} is another one already: {} to {} from {}",
+    "the withdrawal {} is already stored with other contents: {} to {} from {}",
     stored.id, stored.amount, stored.beneficiary, stored.pool
 )]
 pub struct WithdrawalConflict {

@@ -1,28 +1,35 @@
-//! Feeds a store until it is killed, and says what was acknowledged: one line for each batch that
-//! was added or committed, written after the store has answered.
+//! Adds batches to a store and commits some of them until it is killed. It prints one line for each
+//! batch that was added or committed, after the store has returned.
 
-use std::{env, error::Error, io::Write};
+use std::{env, error::Error, io::Write, time::Duration};
 
 use grid_batch_core::{
     Change, ChangeOutcome, Event, HeaderId, LedgerStatus, NewBatch, Outcome, ServiceId,
 };
-use grid_batch_store::{Store, StoreOptions};
+use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let url = env::args().nth(1).ok_or("usage: feed <database URL>")?;
     let store = Store::open(&url.parse()?, StoreOptions::default())?;
+    // Short, so that a new run of the name can take over soon after this one was killed.
+    let expiry_1 = Duration::from_millis(500);
+    let name = Some("feeder".to_owned());
+    let options = ClaimOptions { name, expiry_1, ..ClaimOptions::default() };
+    let claims = ClaimStore::register(store.clone(), options)?;
     let services: Vec<ServiceId> =
         (0..3).map(|n| format!("feed::{n}").parse()).collect::<Result<_, _>>()?;
     for first in (0..).step_by(6) {
         let list: Vec<NewBatch> =
             (first..first + 6).map(|number| batch(number, &services)).collect();
-        for answer in store.add(&[&list])? {
-            answer?;
+        for result in store.add(&[&list])? {
+            result?;
         }
         for number in first..first + 6 {
-            say("added", number)?;
+            print_line("added", number)?;
         }
-        commit_some(&store, &services)?;
+        claims.renew()?;
+        claims.take_services(&services)?;
+        commit_some(&claims, &services)?;
     }
     Ok(())
 }
@@ -38,25 +45,25 @@ fn batch(number: u64, services: &[ServiceId]) -> NewBatch {
     }
 }
 
-/// Leads one batch of each service to its end, so that less is committed than is added.
-fn commit_some(store: &Store, services: &[ServiceId]) -> Result<(), Box<dyn Error>> {
-    for taken in store.take_round(services)? {
+/// Commits one batch of each service, so that fewer batches are committed than added.
+fn commit_some(claims: &ClaimStore, services: &[ServiceId]) -> Result<(), Box<dyn Error>> {
+    for taken in claims.take_round(services)? {
         let accepted = Event::Outcome { attempt: taken.attempt, outcome: Outcome::Accepted };
         for event in [accepted, Event::status(LedgerStatus::Committed)] {
             let change = Change::new(taken.service_id.clone(), taken.batch_id, event);
-            let recorded = store.record(&[change])?;
+            let recorded = claims.store().record(&[change])?;
             if !matches!(recorded[0], ChangeOutcome::Applied { .. }) {
                 return Err(format!("{recorded:?}").into());
             }
         }
         let mut number = [0; 8];
         number.copy_from_slice(&taken.batch_id.as_bytes()[..8]);
-        say("committed", u64::from_be_bytes(number))?;
+        print_line("committed", u64::from_be_bytes(number))?;
     }
     Ok(())
 }
 
-fn say(what: &str, number: u64) -> std::io::Result<()> {
+fn print_line(what: &str, number: u64) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{what} {number}")?;
     out.flush()

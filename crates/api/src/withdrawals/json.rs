@@ -104,7 +104,7 @@ impl TransactionJson {
             nonce: signed.nonce,
             max_fee_gwei: gwei(signed.max_fee),
             tip_gwei: gwei(signed.tip),
-            cancels: signed.cancels,
+            cancels: signed.is_filler,
             signed_at: rfc3339(signed_at),
             sent_at: sent_at.map(rfc3339),
             last_error,
@@ -115,7 +115,7 @@ impl TransactionJson {
 /// The id that the pool gave to the withdrawal. Until the withdrawal is committed, a reorganization
 /// of the chain can still change it.
 fn final_withdrawal_id(details: &WithdrawalDetails) -> Option<String> {
-    match &details.nonce.as_ref()?.spent {
+    match &details.nonce.as_ref()?.outcome {
         Some(NonceOutcome::Withdrawn { withdrawal_id })
             if details.batch.progress.state == BatchState::Committed =>
         {

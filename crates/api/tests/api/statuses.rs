@@ -23,7 +23,7 @@ fn submit(server: &TestServer, batch: &Batch) -> HeaderId {
 
 /// Takes the next batch of the service, and records the outcome of its submission.
 fn attempt(server: &TestServer, outcome: Outcome) -> HeaderId {
-    let taken = server.store.take_round(&[service(SERVICE)]).unwrap().remove(0);
+    let taken = server.take_batch_of(service(SERVICE));
     record(server, taken.batch_id, Event::Outcome { attempt: taken.attempt, outcome }, &[]);
     taken.batch_id
 }

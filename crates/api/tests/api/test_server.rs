@@ -8,11 +8,11 @@ use std::{
 
 use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
 use grid_batch_api::{ApiBuilder, ApiOptions, RunningApi};
-use grid_batch_core::{HeaderId, ServiceId};
+use grid_batch_core::{HeaderId, ServiceId, TakenBatch};
 use grid_batch_protocol::{
     Batch, BatchBuilder, BatchList, Message, SigningKey, TransactionBuilder,
 };
-use grid_batch_store::{DatabaseUrl, Store, StoreOptions};
+use grid_batch_store::{ClaimOptions, ClaimStore, DatabaseUrl, Store, StoreOptions};
 use tempfile::TempDir;
 
 use crate::client::{Client, Response, encode_request};
@@ -69,6 +69,15 @@ impl TestServer {
 
     pub fn get_status(&self, id: &HeaderId) -> Response {
         self.get(&format!("/batch_statuses?id={id}"))
+    }
+
+    /// Takes the next batch of a service, as an instance that claims it.
+    pub fn take_batch_of(&self, service: ServiceId) -> TakenBatch {
+        let services = [service];
+        let claims =
+            ClaimStore::register(Store::clone(&self.store), ClaimOptions::default()).unwrap();
+        claims.take_services(&services).unwrap();
+        claims.take_round(&services).unwrap().remove(0)
     }
 
     pub fn is_stored(&self, id: &HeaderId) -> bool {

@@ -1,14 +1,14 @@
 use alloy_primitives::B256;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::node::{NodeError, Transaction, quantity::Quantity};
+use super::{error::NodeError, quantity::Quantity, transaction::ChainTransaction};
 
-/// The block as of which a question is asked.
+/// The block whose state a request reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BlockTag {
-    /// The last one.
+    /// The latest block.
     Latest,
-    /// The one of this number.
+    /// The block with this number.
     Number(u64),
 }
 
@@ -21,47 +21,52 @@ impl Serialize for BlockTag {
     }
 }
 
-/// Which block it is. Of one number there may be several, on branches of which one is left.
+/// Identifies a block. Several blocks can have the same number, on different branches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BlockId {
     pub(crate) number: u64,
     pub(crate) hash: B256,
 }
 
-/// A block of the branch that a node is on.
+/// A block of the branch that a node follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) id: BlockId,
     pub(crate) parent_hash: B256,
 }
 
-/// As nodes write it.
+/// A block in a node's response. `T` is a transaction, or its hash.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Answered<T> {
+pub(super) struct BlockJson<T> {
     number: Quantity<u64>,
     hash: B256,
     parent_hash: B256,
     transactions: Vec<T>,
 }
 
-impl<T> Answered<T> {
-    fn check(self, number: u64) -> Result<Self, NodeError> {
-        let Quantity(other) = self.number;
-        if other != number {
-            return Err(NodeError::Answer(format!("the block is {other}, and not {number}")));
+impl<T> BlockJson<T> {
+    fn check_number(self, expected: u64) -> Result<Self, NodeError> {
+        let Quantity(actual) = self.number;
+        if actual != expected {
+            let reason = format!("it is about block {actual}, expected block {expected}");
+            return Err(NodeError::InvalidResponse(reason));
         }
         Ok(self)
     }
 
-    pub(super) fn block(self, asked: u64) -> Result<Block, NodeError> {
-        let Self { number: Quantity(number), hash, parent_hash, .. } = self.check(asked)?;
+    pub(super) fn into_block(self, expected: u64) -> Result<Block, NodeError> {
+        let block = self.check_number(expected)?;
+        let Self { number: Quantity(number), hash, parent_hash, .. } = block;
         Ok(Block { id: BlockId { number, hash }, parent_hash })
     }
 }
 
-impl Answered<Transaction> {
-    pub(super) fn transactions(self, asked: u64) -> Result<Vec<Transaction>, NodeError> {
-        Ok(self.check(asked)?.transactions)
+impl BlockJson<ChainTransaction> {
+    pub(super) fn into_transactions(
+        self,
+        expected: u64,
+    ) -> Result<Vec<ChainTransaction>, NodeError> {
+        Ok(self.check_number(expected)?.transactions)
     }
 }

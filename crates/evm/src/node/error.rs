@@ -1,41 +1,42 @@
 use std::time::Duration;
 
 use alloy_primitives::Bytes;
+use grid_batch_core::BatchError;
 use grid_batch_http::HttpError;
 use thiserror::Error;
 
-/// Why a node did not answer a question.
+/// Why a node did not answer a request.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum NodeError {
-    /// There is no such address, and there never will be.
+    /// The URL cannot be used.
     #[error("{0}")]
-    Address(String),
-    /// The question certainly did not reach it.
-    #[error("the node was not asked: {0}")]
+    InvalidUrl(String),
+    /// The request certainly did not reach the node.
+    #[error("the request was not sent to the node: {0}")]
     NotSent(String),
-    /// It may have been asked, and no whole answer came back.
-    #[error("the node gave no whole answer: {0}")]
-    NoAnswer(String),
-    /// It has no room now, or was asked too often.
+    /// The node may have received the request, but there was no complete response.
+    #[error("no complete response from the node: {0}")]
+    NoResponse(String),
+    /// The node is overloaded, or received too many requests.
     #[error("the node is busy (HTTP status {status}): {text}")]
     Busy { status: u16, retry_after: Option<Duration>, text: String },
-    /// What stands before it answered in its place.
+    /// An HTTP status other than success, for example from a reverse proxy.
     #[error("the node answered with HTTP status {status}: {text}")]
     Status { status: u16, text: String },
-    /// It refused.
-    #[error("the node says: {message} (code {code})")]
+    /// The node answered with a JSON-RPC error.
+    #[error("the node returned an error: {message} (code {code})")]
     Rpc { code: i64, message: String, data: Option<Bytes> },
-    /// Its answer is none to this question.
-    #[error("the node's answer cannot be used: {0}")]
-    Answer(String),
+    /// The response does not answer the request.
+    #[error("invalid response from the node: {0}")]
+    InvalidResponse(String),
 }
 
 impl NodeError {
-    const NO_SUCH_METHOD: i64 = -32_601;
+    const METHOD_NOT_FOUND: i64 = -32_601;
 
-    /// The node does not know the question.
-    pub(crate) fn is_no_such_method(&self) -> bool {
-        matches!(self, Self::Rpc { code: Self::NO_SUCH_METHOD, .. })
+    /// The node does not have the requested method.
+    pub(crate) fn is_method_not_found(&self) -> bool {
+        matches!(self, Self::Rpc { code: Self::METHOD_NOT_FOUND, .. })
     }
 }
 
@@ -43,10 +44,19 @@ impl From<HttpError> for NodeError {
     fn from(error: HttpError) -> Self {
         match error {
             HttpError::NotSent(text) => Self::NotSent(text),
-            HttpError::Request(_) => Self::Address(error.to_string()),
+            HttpError::InvalidRequest(_) => Self::InvalidUrl(error.to_string()),
             HttpError::Client(_) => Self::NotSent(error.to_string()),
-            HttpError::NoAnswer(text) => Self::NoAnswer(text),
-            error => Self::Answer(error.to_string()),
+            HttpError::NoResponse(text) => Self::NoResponse(text),
+            error => Self::InvalidResponse(error.to_string()),
+        }
+    }
+}
+
+impl From<NodeError> for BatchError {
+    fn from(error: NodeError) -> Self {
+        match error {
+            NodeError::InvalidResponse(_) => Self::InvalidAnswer(error.to_string()),
+            _ => Self::Unavailable(error.to_string()),
         }
     }
 }

@@ -2,7 +2,7 @@ use alloy_primitives::U256;
 use grid_batch_core::Excerpt;
 use serde::{Deserialize, Deserializer, de::Error};
 
-/// A number as nodes write it, `0x` and hex digits, that is a `T`.
+/// A number in a node's response: `0x` and hex digits. It must fit into `T`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Quantity<T>(pub(super) T);
 
@@ -11,7 +11,7 @@ impl<'de, T: TryFrom<U256>> Deserialize<'de> for Quantity<T> {
         let text = String::deserialize(deserializer)?;
         read(&text).and_then(|number| T::try_from(number).ok()).map(Self).ok_or_else(|| {
             D::Error::custom(format!(
-                "{} is no number of 0x and hex digits, of at most {} bits",
+                "{} is not a number of 0x and hex digits with at most {} bits",
                 Excerpt::of(&text),
                 8 * size_of::<T>()
             ))
@@ -21,7 +21,7 @@ impl<'de, T: TryFrom<U256>> Deserialize<'de> for Quantity<T> {
 
 fn read(text: &str) -> Option<U256> {
     let digits = text.strip_prefix("0x").filter(|digits| !digits.is_empty())?;
-    // The library reads digits with `_` between them too.
+    // `from_str_radix` would accept `_` between digits.
     digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(())?;
     U256::from_str_radix(digits, 16).ok()
 }
@@ -38,7 +38,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_number_is_read(number in any::<u128>(), limbs in any::<[u64; 4]>()) {
+        fn numbers_are_read(number in any::<u128>(), limbs in any::<[u64; 4]>()) {
             prop_assert_eq!(quantity(json!(format!("{number:#x}"))), Ok(number));
             prop_assert_eq!(quantity(json!(format!("{number:#X}").replace("0X", "0x"))), Ok(number));
             let large = U256::from_limbs(limbs);
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_or_too_large_is_an_error() {
+    fn invalid_or_too_large_numbers_are_errors() {
         for value in [
             json!(""),
             json!("0x"),
@@ -72,7 +72,7 @@ mod tests {
             assert!(quantity::<u64>(value.clone()).is_err(), "{value}");
         }
         let error = quantity::<u64>(json!("0x10000000000000000")).unwrap_err();
-        assert!(error.contains("\"0x10000000000000000\" is no number"), "{error}");
+        assert!(error.contains("\"0x10000000000000000\" is not a number"), "{error}");
         assert!(error.contains("at most 64 bits"), "{error}");
         assert!(quantity::<u128>(json!(format!("0x1{}", "0".repeat(32)))).is_err());
         assert!(quantity::<U256>(json!(format!("0x1{}", "0".repeat(64)))).is_err());

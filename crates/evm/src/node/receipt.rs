@@ -1,47 +1,48 @@
 use alloy_primitives::{Address, B256, Bytes};
 use serde::{Deserialize, Deserializer, de::Error};
 
-use crate::node::{BlockId, NodeError, quantity::Quantity};
+use super::{block::BlockId, error::NodeError, quantity::Quantity};
 
-/// What a transaction did when it was mined.
+/// The result of a transaction that is in a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Receipt {
-    /// It did what it was to do.
-    pub(crate) status: bool,
+    /// `false`: the transaction was reverted.
+    pub(crate) succeeded: bool,
     pub(crate) block: BlockId,
-    pub(crate) logs: Vec<Log>,
+    pub(crate) logs: Vec<EventLog>,
 }
 
-/// What a contract said while a transaction ran.
+/// An event that a contract emitted.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct Log {
+pub(crate) struct EventLog {
     pub(crate) address: Address,
     pub(crate) topics: Vec<B256>,
     pub(crate) data: Bytes,
 }
 
-/// As nodes write it. Some answer for what is in no block yet.
+/// A receipt in a node's response. Some nodes return one for a pending transaction, without a block.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Answered {
+pub(super) struct ReceiptJson {
     transaction_hash: B256,
-    #[serde(deserialize_with = "status")]
-    status: bool,
+    #[serde(rename = "status", deserialize_with = "status")]
+    succeeded: bool,
     block_number: Option<Quantity<u64>>,
     block_hash: Option<B256>,
-    logs: Vec<Log>,
+    logs: Vec<EventLog>,
 }
 
-impl Answered {
-    /// The receipt of this transaction, where it is in a block.
-    pub(super) fn of(self, hash: B256) -> Result<Option<Receipt>, NodeError> {
-        if self.transaction_hash != hash {
-            let other = self.transaction_hash;
-            return Err(NodeError::Answer(format!("the receipt is of {other}, and not of {hash}")));
+impl ReceiptJson {
+    /// The receipt of this transaction, if it is in a block.
+    pub(super) fn into_receipt(self, expected: B256) -> Result<Option<Receipt>, NodeError> {
+        if self.transaction_hash != expected {
+            let actual = self.transaction_hash;
+            let reason = format!("the receipt is for {actual}, expected {expected}");
+            return Err(NodeError::InvalidResponse(reason));
         }
-        let Self { status, logs, block_number, block_hash, .. } = self;
+        let Self { succeeded, logs, block_number, block_hash, .. } = self;
         let Some((Quantity(number), hash)) = block_number.zip(block_hash) else { return Ok(None) };
-        Ok(Some(Receipt { status, block: BlockId { number, hash }, logs }))
+        Ok(Some(Receipt { succeeded, block: BlockId { number, hash }, logs }))
     }
 }
 
@@ -49,6 +50,6 @@ fn status<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> 
     match Quantity::<u64>::deserialize(deserializer)? {
         Quantity(0) => Ok(false),
         Quantity(1) => Ok(true),
-        Quantity(status) => Err(D::Error::custom(format!("{status} is no status of a receipt"))),
+        Quantity(status) => Err(D::Error::custom(format!("invalid receipt status {status}"))),
     }
 }

@@ -5,77 +5,76 @@ use grid_batch_http::{HttpClient, HttpOptions};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::*;
-use crate::served::Served;
+use super::{transaction::ChainTransaction, *};
+use crate::test_server::TestServer;
 
 const ACCOUNT: Address = address!("0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
 const POOL: Address = address!("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed");
 const HASH: B256 = b256!("0x91aa418bfd26049fe46510fca1b7593f8348efbf8e8e29a3844bb16584ff1448");
 
-/// The node at an address.
-pub(crate) fn node_at(url: &str) -> Node {
-    Node::new(HttpClient::new(&HttpOptions::default()).unwrap(), url)
+/// A client of the node at this URL.
+pub(crate) fn node_at(url: &str) -> NodeClient {
+    NodeClient::new(HttpClient::new(&HttpOptions::default()).unwrap(), url)
 }
 
-/// A server that answers every question with what `answer` says of its method: a `result` or an
-/// `error`.
-pub(crate) async fn node_that<A>(answer: A) -> (Served, Node)
+/// A server that answers each method with `answer`: a `result` or an `error`.
+pub(crate) async fn node_with_methods<A>(answer: A) -> (TestServer, NodeClient)
 where
     A: Fn(&str) -> Value + Send + Sync + 'static,
 {
-    node_asked(move |method, _| answer(method)).await
+    node_answering(move |method, _| answer(method)).await
 }
 
-/// The same, where the answer depends on the parameters, too.
-pub(crate) async fn node_asked<A>(answer: A) -> (Served, Node)
+/// The same, where the answer also depends on the parameters.
+pub(crate) async fn node_answering<A>(answer: A) -> (TestServer, NodeClient)
 where
     A: Fn(&str, &Value) -> Value + Send + Sync + 'static,
 {
-    let served = Served::by(move |question| {
-        let question: Value = serde_json::from_str(question).unwrap();
-        let mut said = answer(question["method"].as_str().unwrap(), &question["params"]);
-        said["jsonrpc"] = json!("2.0");
-        said["id"] = question["id"].clone();
-        ("200 OK".to_owned(), said.to_string())
+    let server = TestServer::start(move |request| {
+        let request: Value = serde_json::from_str(request).unwrap();
+        let mut response = answer(request["method"].as_str().unwrap(), &request["params"]);
+        response["jsonrpc"] = json!("2.0");
+        response["id"] = request["id"].clone();
+        ("200 OK".to_owned(), response.to_string())
     })
     .await;
-    let node = node_at(served.url());
-    (served, node)
+    let node = node_at(server.url());
+    (server, node)
 }
 
-async fn node_with_result(result: Value) -> (Served, Node) {
-    node_that(move |_| json!({"result": result})).await
+async fn node_with_result(result: Value) -> (TestServer, NodeClient) {
+    node_with_methods(move |_| json!({"result": result})).await
 }
 
-async fn answered(status: &str, body: &str) -> Result<u64, NodeError> {
-    let served = Served::always(status, body).await;
-    node_at(served.url()).block_number().await
+async fn block_number_from(status: &str, body: &str) -> Result<u64, NodeError> {
+    let server = TestServer::always(status, body).await;
+    node_at(server.url()).block_number().await
 }
 
 #[tokio::test]
-async fn a_question_is_one_post_with_an_id_of_its_own() {
-    let (served, node) = node_with_result(json!("0x7a69")).await;
+async fn each_request_is_a_post_with_its_own_id() {
+    let (server, node) = node_with_result(json!("0x7a69")).await;
     assert_eq!(node.chain_id().await, Ok(31_337));
     assert_eq!(node.block_number().await, Ok(31_337));
-    let asked: Vec<Value> =
-        served.bodies().iter().map(|body| serde_json::from_str(body).unwrap()).collect();
-    let question =
+    let requests: Vec<Value> =
+        server.bodies().iter().map(|body| serde_json::from_str(body).unwrap()).collect();
+    let request =
         |id: u64, method: &str| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": []});
-    assert_eq!(asked, [question(1, "eth_chainId"), question(2, "eth_blockNumber")]);
+    assert_eq!(requests, [request(1, "eth_chainId"), request(2, "eth_blockNumber")]);
 }
 
 #[tokio::test]
-async fn questions_have_their_parameters() {
-    let (served, node) = node_with_result(json!("0x10")).await;
+async fn requests_have_their_parameters() {
+    let (server, node) = node_with_result(json!("0x10")).await;
     let data = Bytes::from_static(&[0xf0, 0x85]);
-    node.nonce_at(ACCOUNT, BlockTag::Number(257)).await.unwrap();
+    node.transaction_count(ACCOUNT, BlockTag::Number(257)).await.unwrap();
     node.balance(ACCOUNT).await.unwrap();
     node.call(ACCOUNT, POOL, &data, BlockTag::Latest).await.unwrap();
     node.estimate_gas(ACCOUNT, POOL, &data).await.unwrap();
     let _ = node.fee_history().await;
-    let _ = node.send_raw(&data).await;
+    let _ = node.send_raw_transaction(&data).await;
     let _ = node.receipt(HASH).await;
-    let params: Vec<Value> = served
+    let params: Vec<Value> = server
         .bodies()
         .iter()
         .map(|body| serde_json::from_str::<Value>(body).unwrap()["params"].take())
@@ -97,25 +96,25 @@ async fn questions_have_their_parameters() {
 }
 
 #[tokio::test]
-async fn numbers_that_are_too_large_are_errors() {
+async fn too_large_numbers_are_errors() {
     let large = format!("0x1{}", "0".repeat(16));
-    let (_served, node) = node_with_result(json!(large)).await;
+    let (_server, node) = node_with_result(json!(large)).await;
     assert_eq!(node.balance(ACCOUNT).await, Ok(U256::from(1u128 << 64)));
     assert_eq!(node.gas_price().await, Ok(1 << 64));
     let error = node.block_number().await.unwrap_err().to_string();
-    assert!(error.contains("eth_blockNumber: \"0x10000000000000000\" is no number"), "{error}");
+    assert!(error.contains("eth_blockNumber: \"0x10000000000000000\" is not a number"), "{error}");
 }
 
 #[tokio::test]
-async fn an_account_without_code_is_no_contract() {
+async fn account_without_code_is_not_a_contract() {
     for (code, expected) in [("0x", false), ("0x60", true)] {
-        let (_served, node) = node_with_result(json!(code)).await;
+        let (_server, node) = node_with_result(json!(code)).await;
         assert_eq!(node.has_code(POOL).await, Ok(expected));
     }
 }
 
 #[tokio::test]
-async fn a_receipt_is_read() {
+async fn receipt_is_read() {
     let log = json!({
         "address": POOL, "topics": [HASH], "data": "0x11", "blockNumber": "0x5", "removed": false,
     });
@@ -123,58 +122,58 @@ async fn a_receipt_is_read() {
         "transactionHash": HASH, "status": "0x1", "blockNumber": "0x5", "blockHash": HASH,
         "logs": [log], "gasUsed": "0x5208", "contractAddress": null,
     });
-    let (_served, node) = node_with_result(receipt).await;
-    let log = Log { address: POOL, topics: vec![HASH], data: Bytes::from_static(&[0x11]) };
+    let (_server, node) = node_with_result(receipt).await;
+    let log = EventLog { address: POOL, topics: vec![HASH], data: Bytes::from_static(&[0x11]) };
     let block = BlockId { number: 5, hash: HASH };
-    let expected = Receipt { status: true, block, logs: vec![log] };
+    let expected = Receipt { succeeded: true, block, logs: vec![log] };
     assert_eq!(node.receipt(HASH).await, Ok(Some(expected)));
 }
 
 #[tokio::test]
-async fn what_is_in_no_block_has_no_receipt() {
+async fn pending_transaction_has_no_receipt() {
     let waiting = json!({
         "transactionHash": HASH, "status": "0x1", "blockNumber": null, "blockHash": null, "logs": [],
     });
     for result in [json!(null), waiting] {
-        let (_served, node) = node_with_result(result).await;
+        let (_server, node) = node_with_result(result).await;
         assert_eq!(node.receipt(HASH).await, Ok(None));
     }
 }
 
 #[tokio::test]
-async fn a_receipt_that_does_not_say_how_it_went_is_an_error() {
+async fn receipt_without_a_valid_status_is_an_error() {
     for status in [json!(null), json!("0x2"), json!(true), json!("1")] {
         let receipt = json!({
             "transactionHash": HASH, "status": status, "blockNumber": "0x5", "blockHash": HASH,
             "logs": [],
         });
-        let (_served, node) = node_with_result(receipt).await;
+        let (_server, node) = node_with_result(receipt).await;
         let error = node.receipt(HASH).await.unwrap_err();
-        assert!(matches!(error, NodeError::Answer(_)), "{error}");
+        assert!(matches!(error, NodeError::InvalidResponse(_)), "{error}");
     }
 }
 
 #[tokio::test]
-async fn a_receipt_of_another_transaction_is_an_error() {
+async fn receipt_of_another_transaction_is_an_error() {
     let receipt = json!({
         "transactionHash": B256::ZERO, "status": "0x1", "blockNumber": "0x5", "blockHash": HASH,
         "logs": [],
     });
-    let (_served, node) = node_with_result(receipt).await;
+    let (_server, node) = node_with_result(receipt).await;
     let error = node.receipt(HASH).await.unwrap_err();
-    assert!(error.to_string().contains("the receipt is of 0x0000"), "{error}");
+    assert!(error.to_string().contains("the receipt is for 0x0000"), "{error}");
 }
 
 #[tokio::test]
-async fn a_node_knows_what_it_has() {
+async fn node_has_a_known_transaction() {
     for (result, known) in [(json!(null), false), (json!({"hash": HASH}), true)] {
-        let (_served, node) = node_with_result(result).await;
-        assert_eq!(node.knows(HASH).await, Ok(known));
+        let (_server, node) = node_with_result(result).await;
+        assert_eq!(node.has_transaction(HASH).await, Ok(known));
     }
 }
 
 #[tokio::test]
-async fn a_transaction_is_read_with_its_place() {
+async fn transaction_is_read_with_its_block() {
     let transaction = |place: Value| {
         json!({
             "hash": HASH, "from": ACCOUNT, "nonce": "0x7", "to": null, "blockHash": place,
@@ -183,80 +182,80 @@ async fn a_transaction_is_read_with_its_place() {
     };
     let block = BlockId { number: 5, hash: HASH };
     for (place, block) in [(json!(HASH), Some(block)), (json!(null), None)] {
-        let (_served, node) = node_with_result(transaction(place)).await;
+        let (_server, node) = node_with_result(transaction(place)).await;
         let read = node.transaction(HASH).await.unwrap().unwrap();
-        assert_eq!(read, Transaction { hash: HASH, from: ACCOUNT, nonce: 7, block });
+        assert_eq!(read, ChainTransaction { hash: HASH, from: ACCOUNT, nonce: 7, block });
         assert!(read.uses(ACCOUNT, 7) && !read.uses(ACCOUNT, 8) && !read.uses(POOL, 7));
         let error = node.transaction(B256::ZERO).await.unwrap_err().to_string();
         assert!(error.contains("the transaction is 0x91aa"), "{error}");
     }
-    let (_served, node) = node_with_result(json!(null)).await;
+    let (_server, node) = node_with_result(json!(null)).await;
     assert_eq!(node.transaction(HASH).await, Ok(None));
 }
 
 #[tokio::test]
-async fn a_block_is_read_with_and_without_its_transactions() {
+async fn block_is_read_with_and_without_transactions() {
     let block = |transactions: Value| {
         json!({
             "number": "0x5", "hash": HASH, "parentHash": B256::ZERO, "timestamp": "0x1",
             "transactions": transactions,
         })
     };
-    let (_served, node) = node_with_result(block(json!([HASH]))).await;
+    let (_server, node) = node_with_result(block(json!([HASH]))).await;
     let read = node.block(5).await.unwrap().unwrap();
     assert_eq!((read.id, read.parent_hash), (BlockId { number: 5, hash: HASH }, B256::ZERO));
     let error = node.block(6).await.unwrap_err().to_string();
-    assert!(error.contains("the block is 5, and not 6"), "{error}");
+    assert!(error.contains("it is about block 5, expected block 6"), "{error}");
     let transaction = json!({
         "hash": HASH, "from": ACCOUNT, "nonce": "0x7", "blockNumber": "0x5", "blockHash": HASH,
     });
-    let (served, node) = node_with_result(block(json!([transaction]))).await;
+    let (server, node) = node_with_result(block(json!([transaction]))).await;
     assert_eq!(node.transactions_in(5).await.unwrap().len(), 1);
-    let asked: Value = serde_json::from_str(&served.bodies()[0]).unwrap();
-    assert_eq!(asked["params"], json!(["0x5", true]));
-    let (_served, node) = node_with_result(json!(null)).await;
+    let request: Value = serde_json::from_str(&server.bodies()[0]).unwrap();
+    assert_eq!(request["params"], json!(["0x5", true]));
+    let (_server, node) = node_with_result(json!(null)).await;
     assert_eq!(node.block(5).await, Ok(None));
     assert_eq!(node.transactions_in(5).await, Ok(vec![]));
 }
 
 #[tokio::test]
-async fn a_fee_history_is_read() {
+async fn fee_history_is_read() {
     let history = json!({
         "oldestBlock": "0x2",
         "baseFeePerGas": ["0x1", "0x2", "0x3"],
         "gasUsedRatio": [0.5, 0.0],
         "reward": [["0x2"], ["0x0"], []],
     });
-    let (_served, node) = node_with_result(history).await;
+    let (_server, node) = node_with_result(history).await;
     let expected = FeeHistory { next_base_fee: Some(3), median_tips: vec![2, 0] };
     assert_eq!(node.fee_history().await, Ok(expected));
 }
 
 #[tokio::test]
-async fn a_chain_without_a_base_fee_has_none() {
+async fn missing_base_fee_is_none() {
     for history in [
         json!({"baseFeePerGas": ["0x0", "0x0"], "reward": null}),
         json!({"baseFeePerGas": null}),
         json!({"baseFeePerGas": []}),
         json!({}),
     ] {
-        let (_served, node) = node_with_result(history).await;
+        let (_server, node) = node_with_result(history).await;
         let expected = FeeHistory { next_base_fee: None, median_tips: vec![] };
         assert_eq!(node.fee_history().await, Ok(expected));
     }
 }
 
 #[tokio::test]
-async fn a_node_may_suggest_no_tip() {
+async fn missing_tip_method_is_none() {
     let error = json!({"error": {"code": -32601, "message": "the method does not exist"}});
-    let (_served, node) = node_that(move |_| error.clone()).await;
+    let (_server, node) = node_with_methods(move |_| error.clone()).await;
     assert_eq!(node.max_priority_fee().await, Ok(None));
-    let (_served, node) = node_with_result(json!("0x3b9aca00")).await;
+    let (_server, node) = node_with_result(json!("0x3b9aca00")).await;
     assert_eq!(node.max_priority_fee().await, Ok(Some(1_000_000_000)));
 }
 
 #[tokio::test]
-async fn a_refusal_has_its_code_its_words_and_its_data() {
+async fn rpc_error_has_code_message_and_data() {
     for (data, expected) in [
         (json!("0x08c3"), Some(Bytes::from_static(&[0x08, 0xc3]))),
         (json!("Reverted 0x08c3"), Some(Bytes::from_static(&[0x08, 0xc3]))),
@@ -268,7 +267,7 @@ async fn a_refusal_has_its_code_its_words_and_its_data() {
         (json!(null), None),
     ] {
         let error = json!({"code": 3, "message": "execution\nreverted", "data": data});
-        let (_served, node) = node_that(move |_| json!({"error": error})).await;
+        let (_server, node) = node_with_methods(move |_| json!({"error": error})).await;
         let expected =
             NodeError::Rpc { code: 3, message: "execution reverted".to_owned(), data: expected };
         assert_eq!(node.gas_price().await, Err(expected));
@@ -276,18 +275,18 @@ async fn a_refusal_has_its_code_its_words_and_its_data() {
 }
 
 #[tokio::test]
-async fn a_refusal_counts_whatever_the_http_status() {
+async fn rpc_error_is_read_with_any_http_status() {
     for (status, id) in [("400 No", json!(null)), ("500 No", json!(1)), ("200 OK", json!(1))] {
         let body = json!({"id": id, "error": {"code": -32000, "message": "nonce too low"}});
-        let error = answered(status, &body.to_string()).await.unwrap_err();
-        assert_eq!(error.to_string(), "the node says: nonce too low (code -32000)");
+        let error = block_number_from(status, &body.to_string()).await.unwrap_err();
+        assert_eq!(error.to_string(), "the node returned an error: nonce too low (code -32000)");
     }
-    let error = answered("200 OK", r#"{"id": 1, "error": "no words"}"#).await.unwrap_err();
-    assert_eq!(error.to_string(), "the node says: \"no words\" (code 0)");
+    let error = block_number_from("200 OK", r#"{"id": 1, "error": "no words"}"#).await.unwrap_err();
+    assert_eq!(error.to_string(), "the node returned an error: \"no words\" (code 0)");
 }
 
 #[tokio::test]
-async fn a_busy_node_says_for_how_long() {
+async fn busy_node_reports_retry_after() {
     let limit =
         json!({"id": 1, "error": {"code": -32005, "message": "limit exceeded"}}).to_string();
     for (status, code, body, text) in [
@@ -295,7 +294,8 @@ async fn a_busy_node_says_for_how_long() {
         ("503 No", 503, r#"{"id": 1, "result": "0x1"}"#, r#"{"id": 1, "result": "0x1"}"#),
         ("200 OK", 200, &limit, "limit exceeded"),
     ] {
-        let error = answered(&format!("{status}\r\nretry-after: 7"), body).await.unwrap_err();
+        let error =
+            block_number_from(&format!("{status}\r\nretry-after: 7"), body).await.unwrap_err();
         let retry_after = Some(Duration::from_secs(7));
         let busy = NodeError::Busy { status: code, retry_after, text: text.to_owned() };
         assert_eq!(error, busy);
@@ -303,16 +303,16 @@ async fn a_busy_node_says_for_how_long() {
 }
 
 #[tokio::test]
-async fn what_answers_in_the_nodes_place_is_no_node() {
+async fn http_error_of_a_proxy_is_an_error() {
     for body in ["<html>\nBad Gateway", r#"{"id": 1, "result": "0x1"}"#, ""] {
-        let error = answered("502 Bad Gateway", body).await.unwrap_err();
+        let error = block_number_from("502 Bad Gateway", body).await.unwrap_err();
         assert!(matches!(error, NodeError::Status { status: 502, .. }), "{error}");
         assert!(!error.to_string().contains('\n'), "{error}");
     }
 }
 
 #[tokio::test]
-async fn an_answer_to_another_question_is_none() {
+async fn response_to_another_request_is_an_error() {
     for body in [
         r#"{"id": 2, "result": "0x1"}"#,
         r#"{"id": "1", "result": "0x1"}"#,
@@ -326,23 +326,26 @@ async fn an_answer_to_another_question_is_none() {
         "it works!",
         "",
     ] {
-        let error = answered("200 OK", body).await.unwrap_err();
-        assert!(matches!(error, NodeError::Answer(_)), "{body}: {error}");
+        let error = block_number_from("200 OK", body).await.unwrap_err();
+        assert!(matches!(error, NodeError::InvalidResponse(_)), "{body}: {error}");
     }
-    assert_eq!(answered("200 OK", r#"{"id": 1, "result": "0x1", "error": null}"#).await, Ok(1));
+    assert_eq!(
+        block_number_from("200 OK", r#"{"id": 1, "result": "0x1", "error": null}"#).await,
+        Ok(1)
+    );
 }
 
 #[tokio::test]
-async fn what_was_not_sent_is_told_from_what_was_not_answered() {
+async fn not_sent_differs_from_no_response() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let hang_up = async { drop(listener.accept().await.unwrap()) };
     let node = node_at(&url);
     let (error, ()) = tokio::join!(node.block_number(), hang_up);
-    assert!(matches!(error, Err(NodeError::NoAnswer(_))), "{error:?}");
+    assert!(matches!(error, Err(NodeError::NoResponse(_))), "{error:?}");
     drop(listener);
     let error = node_at(&url).block_number().await.unwrap_err();
     assert!(matches!(error, NodeError::NotSent(_)), "{error}");
     let error = node_at("no address").block_number().await.unwrap_err();
-    assert!(matches!(error, NodeError::Address(_)), "{error}");
+    assert!(matches!(error, NodeError::InvalidUrl(_)), "{error}");
 }

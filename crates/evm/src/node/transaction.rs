@@ -1,30 +1,30 @@
 use alloy_primitives::{Address, B256};
 use serde::Deserialize;
 
-use crate::node::{BlockId, quantity::Quantity};
+use super::{block::BlockId, quantity::Quantity};
 
-/// A transaction that a node has, of whomever.
+/// A transaction that a node has, from any account.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(from = "Answered")]
-pub(crate) struct Transaction {
+#[serde(from = "TransactionJson")]
+pub(crate) struct ChainTransaction {
     pub(crate) hash: B256,
     pub(crate) from: Address,
     pub(crate) nonce: u64,
-    /// Where it is in one.
+    /// The block that contains it. `None`: it is pending.
     pub(crate) block: Option<BlockId>,
 }
 
-impl Transaction {
-    /// It uses this nonce of this account.
+impl ChainTransaction {
+    /// Whether it uses this nonce of this account.
     pub(crate) fn uses(&self, account: Address, nonce: u64) -> bool {
         self.from == account && self.nonce == nonce
     }
 }
 
-/// As nodes write it.
+/// A transaction in a node's response.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answered {
+struct TransactionJson {
     hash: B256,
     from: Address,
     nonce: Quantity<u64>,
@@ -32,11 +32,11 @@ struct Answered {
     block_hash: Option<B256>,
 }
 
-impl From<Answered> for Transaction {
-    fn from(answered: Answered) -> Self {
-        let Answered { hash, from, nonce: Quantity(nonce), block_number, block_hash } = answered;
-        let place = block_number.zip(block_hash);
-        let block = place.map(|(Quantity(number), hash)| BlockId { number, hash });
+impl From<TransactionJson> for ChainTransaction {
+    fn from(json: TransactionJson) -> Self {
+        let TransactionJson { hash, from, nonce: Quantity(nonce), block_number, block_hash } = json;
+        let block = block_number.zip(block_hash);
+        let block = block.map(|(Quantity(number), hash)| BlockId { number, hash });
         Self { hash, from, nonce, block }
     }
 }

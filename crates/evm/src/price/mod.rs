@@ -1,16 +1,19 @@
-//! What a unit of gas costs, and who says so.
+//! What gas costs, what a transaction bids, and the gates that depend on it.
 
+mod bid;
+mod gate;
 mod node_price;
 mod oracle;
-mod prices;
+mod price_source;
 mod quote;
+mod raise;
 
+pub(crate) use bid::{Bid, covers_price};
+pub(crate) use gate::{funds_gate, price_gate};
 pub(crate) use oracle::Oracle;
-pub(crate) use prices::Prices;
-pub(crate) use quote::{Base, Quote, Source};
-
-#[cfg(test)]
-pub(crate) use quote::tests::quotes;
+pub(crate) use price_source::GasPriceSource;
+pub(crate) use quote::GasQuote;
+pub(crate) use raise::raise_bid;
 
 #[cfg(test)]
 mod tests;

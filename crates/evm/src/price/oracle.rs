@@ -1,68 +1,67 @@
 use std::fmt;
 
-use grid_batch_http::{HttpClient, HttpError, origin};
+use grid_batch_http::{HttpClient, HttpError};
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::{GasPrice, GasPriceError};
+use crate::{
+    options::OracleOptions,
+    values::{GasPrice, GasPriceError},
+};
 
-/// A service that says in JSON what gas costs, in gwei.
+/// A web service that returns the gas price as JSON, in gwei.
 #[derive(Clone)]
 pub(crate) struct Oracle {
     http: HttpClient,
-    url: String,
-    pointer: String,
+    options: OracleOptions,
 }
 
-/// Why an oracle gave no price. What it said otherwise stays out: it may repeat a secret of the
-/// address.
+/// Why an oracle gave no price. The rest of its response is left out: it may repeat a secret of the
+/// URL.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum OracleError {
-    #[error("{0}")]
+    #[error(transparent)]
     Http(HttpError),
     #[error("HTTP status {status}")]
     Status { status: u16 },
-    #[error("the answer is no JSON")]
+    #[error("the response is not JSON")]
     Json,
-    #[error("the answer has no number at {pointer:?}")]
+    #[error("the response has no number at {pointer:?}")]
     Missing { pointer: String },
-    #[error("{0}")]
+    #[error(transparent)]
     Price(GasPriceError),
-    #[error("a price of 0 is none")]
+    #[error("the price is 0")]
     Zero,
 }
 
 impl Oracle {
-    /// An oracle at an address, whose answer has the price where this JSON pointer says.
-    pub(crate) fn new(
-        http: HttpClient,
-        url: impl Into<String>,
-        pointer: impl Into<String>,
-    ) -> Self {
-        Self { http, url: url.into(), pointer: pointer.into() }
+    pub(crate) fn new(http: HttpClient, options: OracleOptions) -> Self {
+        Self { http, options }
     }
 
-    /// What may be shown of its address, which may hold a key.
-    pub(super) fn origin(&self) -> String {
-        origin(&self.url)
+    /// The URL without secrets.
+    pub(super) fn redacted_url(&self) -> String {
+        self.options.redacted_url()
     }
 
-    /// What gas costs, in wei.
+    /// The gas price, in wei.
     pub(super) async fn price(&self) -> Result<u128, OracleError> {
         let headers = [("accept", "application/json")];
-        let answer = self.http.get(&self.url, &headers).await.map_err(OracleError::Http)?;
-        if answer.status != 200 {
-            return Err(OracleError::Status { status: answer.status });
+        let response =
+            self.http.get(&self.options.url, &headers).await.map_err(OracleError::Http)?;
+        if response.status != 200 {
+            return Err(OracleError::Status { status: response.status });
         }
-        let body = answer.body.map_err(OracleError::Http)?;
-        let said: Value = serde_json::from_slice(&body).map_err(|_| OracleError::Json)?;
-        self.read(&said)
+        let body = response.body.map_err(OracleError::Http)?;
+        let json: Value = serde_json::from_slice(&body).map_err(|_| OracleError::Json)?;
+        self.read_price(&json)
     }
 
-    fn read(&self, said: &Value) -> Result<u128, OracleError> {
-        let missing = || OracleError::Missing { pointer: self.pointer.clone() };
-        let gwei = said.pointer(&self.pointer).and_then(number).ok_or_else(missing)?;
-        // Oracles calculate, and give digits beyond the wei.
+    fn read_price(&self, json: &Value) -> Result<u128, OracleError> {
+        let pointer = &self.options.pointer;
+        let missing = || OracleError::Missing { pointer: pointer.clone() };
+        let gwei = json.pointer(pointer).and_then(number).ok_or_else(missing)?;
+        // Calculated prices have more digits than a wei; they are rounded.
         let price: GasPrice = format!("{gwei:.9}").parse().map_err(OracleError::Price)?;
         match price.wei() {
             0 => Err(OracleError::Zero),
@@ -80,9 +79,6 @@ fn number(value: &Value) -> Option<f64> {
 
 impl fmt::Debug for Oracle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Oracle")
-            .field("origin", &self.origin())
-            .field("pointer", &self.pointer)
-            .finish_non_exhaustive()
+        f.debug_struct("Oracle").field("options", &self.options).finish_non_exhaustive()
     }
 }

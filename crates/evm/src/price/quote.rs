@@ -1,65 +1,67 @@
 use std::fmt;
 
-/// What a unit of gas costs now, in wei.
+/// The current price of a unit of gas, in wei.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Quote {
-    /// What of it goes to nobody.
-    pub(crate) base: Base,
-    /// What is for whoever mines.
+pub(crate) struct GasQuote {
+    /// The part that is burned.
+    pub(crate) base: BaseFee,
+    /// The part that goes to the block producer.
     pub(crate) tip: u128,
-    /// Both together.
+    /// The sum of both.
     pub(crate) price: u128,
-    /// Who says so.
-    pub(crate) source: Source,
+    /// Where the price was read.
+    pub(crate) source: QuoteSource,
 }
 
-/// The base fee of the block that comes next.
+/// The base fee of the next block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Base {
-    /// It is so much.
+pub(crate) enum BaseFee {
+    /// This many wei.
     Fee(u128),
-    /// The chain has none, and its transactions have one price.
+    /// The chain has no base fee; its transactions have one price.
     None,
-    /// Nobody said.
+    /// The node did not report it.
     Unknown,
 }
 
-/// Who says what gas costs.
+/// Where a gas price was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum QuoteSource {
     Node,
     Oracle,
 }
 
-impl Quote {
-    /// Of a node on a chain with this base fee.
-    pub(crate) fn of_base(base_fee: u128, tip: u128) -> Self {
+impl GasQuote {
+    /// A node's price on a chain with this base fee.
+    pub(crate) fn with_base_fee(base_fee: u128, tip: u128) -> Self {
         let price = base_fee.saturating_add(tip);
-        Self { base: Base::Fee(base_fee), tip, price, source: Source::Node }
+        Self { base: BaseFee::Fee(base_fee), tip, price, source: QuoteSource::Node }
     }
 
-    /// Of a node on a chain without a base fee.
-    pub(crate) fn without_base(price: u128) -> Self {
-        Self { base: Base::None, tip: price, price, source: Source::Node }
+    /// A node's price on a chain without a base fee.
+    pub(crate) fn without_base_fee(price: u128) -> Self {
+        Self { base: BaseFee::None, tip: price, price, source: QuoteSource::Node }
     }
 
-    /// Of an oracle, with no word of the node.
-    pub(crate) fn alone(price: u128) -> Self {
-        Self { base: Base::Unknown, tip: price, price, source: Source::Oracle }
+    /// An oracle's price, while the node reports none.
+    pub(crate) fn oracle_only(price: u128) -> Self {
+        Self { base: BaseFee::Unknown, tip: price, price, source: QuoteSource::Oracle }
     }
 
-    /// The same chain at an oracle's price. What is not above the base fee would buy nothing.
-    pub(crate) fn at(self, price: u128) -> Self {
+    /// The oracle's price on the chain of this quote, and at least one wei above the base fee.
+    pub(crate) fn with_oracle_price(self, price: u128) -> Self {
         let quote = match self.base {
-            Base::Fee(base_fee) => Self::of_base(base_fee, price.saturating_sub(base_fee).max(1)),
-            Base::None => Self::without_base(price),
-            Base::Unknown => Self::alone(price),
+            BaseFee::Fee(base_fee) => {
+                Self::with_base_fee(base_fee, price.saturating_sub(base_fee).max(1))
+            }
+            BaseFee::None => Self::without_base_fee(price),
+            BaseFee::Unknown => Self::oracle_only(price),
         };
-        Self { source: Source::Oracle, ..quote }
+        Self { source: QuoteSource::Oracle, ..quote }
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for QuoteSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Node => "node",
@@ -73,30 +75,34 @@ pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Every kind of quote.
-    pub(crate) fn quotes() -> impl Strategy<Value = Quote> {
+    /// Quotes of every kind.
+    pub(crate) fn quotes() -> impl Strategy<Value = GasQuote> {
         (any::<u128>(), any::<u128>(), 0..4).prop_map(|(a, b, kind)| match kind {
-            0 => Quote::of_base(a, b),
-            1 => Quote::without_base(a),
-            2 => Quote::alone(a),
-            _ => Quote::of_base(a, 1).at(b),
+            0 => GasQuote::with_base_fee(a, b),
+            1 => GasQuote::without_base_fee(a),
+            2 => GasQuote::oracle_only(a),
+            _ => GasQuote::with_base_fee(a, 1).with_oracle_price(b),
         })
     }
 
     #[test]
-    fn an_oracles_price_is_paid_as_a_tip_above_the_base_fee() {
-        let quote = Quote::of_base(30, 2).at(45);
-        let expected = Quote { base: Base::Fee(30), tip: 15, price: 45, source: Source::Oracle };
+    fn oracle_price_above_the_base_fee_is_the_tip() {
+        let quote = GasQuote::with_base_fee(30, 2).with_oracle_price(45);
+        let expected =
+            GasQuote { base: BaseFee::Fee(30), tip: 15, price: 45, source: QuoteSource::Oracle };
         assert_eq!(quote, expected);
         for low in [0, 29, 30] {
-            let quote = Quote::of_base(30, 2).at(low);
+            let quote = GasQuote::with_base_fee(30, 2).with_oracle_price(low);
             assert_eq!((quote.tip, quote.price), (1, 31));
         }
     }
 
     #[test]
-    fn an_oracles_price_is_the_price_of_a_chain_without_a_base_fee() {
-        let quote = Quote::without_base(30).at(45);
-        assert_eq!(quote, Quote { source: Source::Oracle, ..Quote::without_base(45) });
+    fn oracle_price_replaces_the_price_without_a_base_fee() {
+        let quote = GasQuote::without_base_fee(30).with_oracle_price(45);
+        assert_eq!(
+            quote,
+            GasQuote { source: QuoteSource::Oracle, ..GasQuote::without_base_fee(45) }
+        );
     }
 }

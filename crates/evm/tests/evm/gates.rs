@@ -7,142 +7,148 @@ use grid_batch_withdrawals::WithdrawalId;
 use serde_json::json;
 
 use crate::{
-    oracle::oracle_that_says,
-    world::{SEND, World},
+    harness::{Harness, SEND},
+    oracle::oracle_returning,
 };
 
 const GWEI: u128 = 1_000_000_000;
 
-/// A chain where gas costs 201 gwei: 200 for nobody, and one for the miner.
-fn at_201_gwei(set: impl FnOnce(&mut EvmOptions)) -> World {
-    let world = World::with_options(set);
-    world.chain.set_base_fee(200).unwrap();
-    world
+/// A chain where gas costs 201 gwei: a base fee of 200 and a tip of 1.
+fn at_201_gwei(set: impl FnOnce(&mut EvmOptions)) -> Harness {
+    let harness = Harness::with_options(set);
+    harness.chain.set_base_fee(200).unwrap();
+    harness
 }
 
-/// Nothing was signed or sent, and it is to be looked at again at the gate's pace.
-fn assert_parked(world: &World, id: WithdrawalId, answer: &SubmissionAnswer, why: &str) {
+/// Nothing was signed or sent, and the withdrawal is parked for the gate interval.
+fn assert_parked(harness: &Harness, id: WithdrawalId, answer: &SubmissionAnswer, reason: &str) {
     assert_eq!(answer.outcome, Outcome::Parked, "{answer:?}");
     assert_eq!(answer.retry_after, Some(Duration::from_secs(5)));
     let message = answer.message.as_deref().unwrap();
-    assert!(message.contains(why), "{message}");
-    assert_eq!(world.store.nonces(id), []);
-    assert_eq!(world.proxy.calls(SEND), 0);
+    assert!(message.contains(reason), "{message}");
+    assert_eq!(harness.store.nonces(id), []);
+    assert_eq!(harness.proxy.calls(SEND), 0);
 }
 
 #[tokio::test]
-async fn a_price_at_the_cap_or_above_it_parks_and_costs_no_nonce() {
+async fn price_at_or_above_the_cap_parks() {
     for cap in [201 * GWEI, 201 * GWEI - 1] {
         let cap = GasPrice::from_wei(cap);
-        let world = at_201_gwei(|options| options.cap = cap);
-        let id = world.schedule("500");
-        let answer = world.send(id).await;
-        let why = format!("the gas price is 201 gwei, not below the cap of {cap} (by the node)");
-        assert_parked(&world, id, &answer, &why);
+        let harness = at_201_gwei(|options| options.cap = cap);
+        let id = harness.schedule("500");
+        let answer = harness.send(id).await;
+        let reason =
+            format!("the gas price is 201 gwei, not below the cap of {cap} (source: node)");
+        assert_parked(&harness, id, &answer, &reason);
     }
 }
 
 #[tokio::test]
-async fn a_price_one_wei_below_the_cap_is_paid_and_never_more_than_the_cap() {
+async fn price_below_the_cap_bids_at_most_the_cap() {
     let cap = 201 * GWEI + 1;
-    let world = at_201_gwei(|options| options.cap = GasPrice::from_wei(cap));
-    let id = world.schedule("500");
-    world.accept(id).await;
-    assert_eq!(world.nonce(id).transactions[0].signed.max_fee, cap);
+    let harness = at_201_gwei(|options| options.cap = GasPrice::from_wei(cap));
+    let id = harness.schedule("500");
+    harness.accept(id).await;
+    assert_eq!(harness.nonce(id).transactions[0].signed.max_fee, cap);
 }
 
 #[tokio::test]
-async fn a_pools_own_cap_stands_in_place_of_the_other() {
-    let mut world = at_201_gwei(|_| {});
-    let pool = world.pool.address().parse().unwrap();
-    let id = world.schedule("500");
-    let answer = world.send(id).await;
-    assert_parked(&world, id, &answer, "the cap of 200 gwei");
-    world.restart_with(|options| options.pool_caps = vec![(pool, "300".parse().unwrap())]);
-    world.accept(id).await;
+async fn cap_of_a_pool_replaces_the_general_cap() {
+    let mut harness = at_201_gwei(|_| {});
+    let pool = harness.pool.address().parse().unwrap();
+    let id = harness.schedule("500");
+    let answer = harness.send(id).await;
+    assert_parked(&harness, id, &answer, "the cap of 200 gwei");
+    harness.restart_with(|options| options.pool_caps = vec![(pool, "300".parse().unwrap())]);
+    harness.accept(id).await;
 }
 
 #[tokio::test]
-async fn a_withdrawal_goes_on_when_the_price_comes_down() {
-    let world = at_201_gwei(|_| {});
-    let id = world.schedule("500");
-    assert_eq!(world.outcome(id).await, Outcome::Parked);
-    world.chain.set_base_fee(198).unwrap();
-    world.accept(id).await;
-    assert_eq!(world.nonce(id).nonce, 0);
+async fn parked_withdrawal_continues_at_a_lower_price() {
+    let harness = at_201_gwei(|_| {});
+    let id = harness.schedule("500");
+    assert_eq!(harness.outcome(id).await, Outcome::Parked);
+    harness.chain.set_base_fee(198).unwrap();
+    harness.accept(id).await;
+    assert_eq!(harness.nonce(id).nonce, 0);
 }
 
 #[tokio::test]
-async fn an_account_that_cannot_pay_the_gas_parks_and_says_so() {
-    let world = World::new();
-    world.chain.set_balance(&world.admin().address, 1_000).unwrap();
-    let id = world.schedule("500");
-    let answer = world.send(id).await;
-    assert_parked(&world, id, &answer, "has 0.000000000000001 of the chain's coin");
-    world.chain.set_balance(&world.admin().address, u128::MAX).unwrap();
-    world.accept(id).await;
+async fn insufficient_funds_park() {
+    let harness = Harness::new();
+    harness.chain.set_balance(&harness.admin().address, 1_000).unwrap();
+    let id = harness.schedule("500");
+    let answer = harness.send(id).await;
+    assert_parked(&harness, id, &answer, "has 0.000000000000001 coins of the chain");
+    harness.chain.set_balance(&harness.admin().address, u128::MAX).unwrap();
+    harness.accept(id).await;
 }
 
 #[tokio::test]
-async fn where_the_node_knows_no_price_the_oracle_is_asked() {
+async fn oracle_is_asked_if_the_node_has_no_price() {
     let oracle = |gwei: &str| {
-        let oracle = oracle_that_says(gwei);
-        let world = World::with_options(|options| options.oracle = Some(oracle));
-        world.proxy.set("eth_feeHistory", Fault::status(500));
-        world
+        let oracle = oracle_returning(gwei);
+        let harness = Harness::with_options(|options| options.oracle = Some(oracle));
+        harness.proxy.set("eth_feeHistory", Fault::status(500));
+        harness
     };
-    let world = oracle("40.5");
-    let id = world.schedule("500");
-    world.accept(id).await;
-    assert_eq!(world.nonce(id).transactions[0].signed.max_fee, 81 * GWEI);
+    let harness = oracle("40.5");
+    let id = harness.schedule("500");
+    harness.accept(id).await;
+    assert_eq!(harness.nonce(id).transactions[0].signed.max_fee, 81 * GWEI);
 
-    let world = oracle("200");
-    let id = world.schedule("500");
-    let answer = world.send(id).await;
-    assert_parked(&world, id, &answer, "the gas price is 200 gwei, not below the cap of 200 gwei");
-}
-
-#[tokio::test]
-async fn an_oracle_that_comes_first_counts_though_the_node_is_cheaper() {
-    let world = World::with_options(|options| {
-        options.oracle = Some(oracle_that_says("250"));
-        options.oracle_first = true;
-    });
-    let id = world.schedule("500");
-    let answer = world.send(id).await;
-    assert_parked(&world, id, &answer, "250 gwei, not below the cap of 200 gwei (by the oracle)");
-}
-
-#[tokio::test]
-async fn without_any_price_it_is_parked_and_no_secret_is_told() {
-    let url = "http://user:word@127.0.0.1:9/?key=secret".to_owned();
-    let oracle = OracleOptions { url, pointer: "/fast".to_owned() };
-    let world = World::with_options(|options| options.oracle = Some(oracle));
-    world.proxy.set("eth_feeHistory", Fault::status(500));
-    let id = world.schedule("500");
-    let answer = world.send(id).await;
+    let harness = oracle("200");
+    let id = harness.schedule("500");
+    let answer = harness.send(id).await;
     assert_parked(
-        &world,
+        &harness,
         id,
         &answer,
-        "no price to be had: the node answered with HTTP status 500",
+        "the gas price is 200 gwei, not below the cap of 200 gwei",
     );
+}
+
+#[tokio::test]
+async fn oracle_first_overrides_a_lower_node_price() {
+    let harness = Harness::with_options(|options| {
+        options.oracle = Some(oracle_returning("250"));
+        options.oracle_first = true;
+    });
+    let id = harness.schedule("500");
+    let answer = harness.send(id).await;
+    assert_parked(
+        &harness,
+        id,
+        &answer,
+        "250 gwei, not below the cap of 200 gwei (source: oracle)",
+    );
+}
+
+#[tokio::test]
+async fn missing_price_parks_without_showing_secrets() {
+    let url = "http://user:word@127.0.0.1:9/?key=secret".to_owned();
+    let oracle = OracleOptions { url, pointer: "/fast".to_owned() };
+    let harness = Harness::with_options(|options| options.oracle = Some(oracle));
+    harness.proxy.set("eth_feeHistory", Fault::status(500));
+    let id = harness.schedule("500");
+    let answer = harness.send(id).await;
+    assert_parked(&harness, id, &answer, "the node failed: the node answered with HTTP status 500");
     let message = answer.message.unwrap();
     assert!(!message.contains("word") && !message.contains("secret"), "{message}");
 }
 
 #[tokio::test]
-async fn a_chain_without_base_fees_is_gated_by_its_one_price() {
-    let mut world = World::with(|chain| chain.legacy = true, |_| {});
-    let price = world.chain.rpc("eth_gasPrice", json!([])).unwrap();
+async fn price_gate_works_without_base_fees() {
+    let mut harness = Harness::with(|chain| chain.legacy = true, |_| {});
+    let price = harness.chain.rpc("eth_gasPrice", json!([])).unwrap();
     let price = u128::from_str_radix(&price.as_str().unwrap()[2..], 16).unwrap();
-    world.restart_with(|options| options.cap = GasPrice::from_wei(price));
-    let id = world.schedule("500");
-    let answer = world.send(id).await;
-    assert_parked(&world, id, &answer, "not below the cap");
-    world.restart_with(|options| options.cap = GasPrice::from_wei(price + 1));
-    world.accept(id).await;
-    world.mine(1);
-    assert_eq!(world.status(id).await, LedgerStatus::Committed);
-    assert_eq!(world.polls().len(), 1);
+    harness.restart_with(|options| options.cap = GasPrice::from_wei(price));
+    let id = harness.schedule("500");
+    let answer = harness.send(id).await;
+    assert_parked(&harness, id, &answer, "not below the cap");
+    harness.restart_with(|options| options.cap = GasPrice::from_wei(price + 1));
+    harness.accept(id).await;
+    harness.mine(1);
+    assert_eq!(harness.status(id).await, LedgerStatus::Committed);
+    assert_eq!(harness.polls().len(), 1);
 }

@@ -1,17 +1,17 @@
-//! The adapter against a real node, with a proxy between that does what nodes are known to do wrong.
-#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
+//! Tests of the adapter with a real node, behind a proxy that injects the faults of real nodes.
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
-mod cancelling;
-mod elsewhere;
-mod endings;
-mod gaps;
+mod before_signing;
+mod cancellation;
+mod fillers;
+mod final_results;
+mod foreign_use;
 mod gates;
-mod nodes;
+mod harness;
+mod lagging_nodes;
+mod memory_store;
 mod oracle;
-mod preparing;
-mod raising;
+mod replacement;
 mod sending;
-mod stale;
-mod store;
-mod storing;
-mod world;
+mod several_nodes;
+mod store_failures;

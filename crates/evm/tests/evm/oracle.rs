@@ -1,4 +1,4 @@
-//! An oracle that says one price.
+//! An oracle with a fixed price.
 
 use std::{
     io::{Read, Write},
@@ -8,8 +8,8 @@ use std::{
 
 use grid_batch_evm::OracleOptions;
 
-/// An oracle that says this many gwei, for as long as the test runs.
-pub fn oracle_that_says(gwei: &str) -> OracleOptions {
+/// An oracle that returns this many gwei while the test runs.
+pub fn oracle_returning(gwei: &str) -> OracleOptions {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/?apikey=secret", listener.local_addr().unwrap());
     let body = format!("{{\"result\":{{\"FastGasPrice\":\"{gwei}\"}}}}");
@@ -18,8 +18,8 @@ pub fn oracle_that_says(gwei: &str) -> OracleOptions {
         format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}");
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
-            let asked = stream.read(&mut [0; 4096]);
-            drop(asked.and_then(|_| stream.write_all(answer.as_bytes())));
+            let request = stream.read(&mut [0; 4096]);
+            drop(request.and_then(|_| stream.write_all(answer.as_bytes())));
         }
     });
     OracleOptions { url, pointer: "/result/FastGasPrice".to_owned() }

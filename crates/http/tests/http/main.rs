@@ -1,10 +1,10 @@
-//! HTTP and websockets against servers of our own, over the loopback interface.
+//! The HTTP and websocket client against test servers on the loopback interface.
 
-#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
-mod answers;
 mod connections;
 mod failures;
+mod responses;
 mod secrets;
 mod server;
-mod sockets;
+mod websockets;

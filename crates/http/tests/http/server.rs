@@ -1,4 +1,4 @@
-//! Servers that do with each connection what a test tells them to.
+//! A TCP server that handles each connection as a test defines it.
 
 use std::{
     future::{Future, pending},
@@ -17,7 +17,7 @@ use tokio::{
 
 pub const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// A server until it is dropped.
+/// A server that runs until it is dropped.
 pub struct Server {
     pub address: SocketAddr,
     log: Arc<Log>,
@@ -30,24 +30,24 @@ struct Log {
     requests: Mutex<Vec<Request>>,
 }
 
-/// A request that has come whole.
+/// A request that was received completely.
 #[derive(Debug, Clone)]
 pub struct Request {
     pub head: String,
     pub body: String,
 }
 
-/// A client that has connected.
+/// The connection of one client.
 pub struct Peer {
     pub stream: TcpStream,
-    /// How many came before.
+    /// The number of earlier connections.
     pub number: usize,
     log: Arc<Log>,
 }
 
 impl Server {
-    /// Does this with every connection, one after the other.
-    pub async fn new<F>(conduct: impl Fn(Peer) -> F + Send + 'static) -> Self
+    /// Starts a server that handles every connection with this function.
+    pub async fn new<F>(handle: impl Fn(Peer) -> F + Send + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -59,30 +59,30 @@ impl Server {
             for number in 0.. {
                 let (stream, _) = listener.accept().await.unwrap();
                 *logged.connections.lock().unwrap() += 1;
-                tokio::spawn(conduct(Peer { stream, number, log: logged.clone() }));
+                tokio::spawn(handle(Peer { stream, number, log: logged.clone() }));
             }
         });
         Self { address, log, task }
     }
 
-    /// Reads a request of each connection, says this, and hangs up.
-    pub async fn says(answer: impl Into<Vec<u8>>) -> Self {
-        let answer: Arc<[u8]> = answer.into().into();
+    /// A server that reads one request of each connection, sends this and disconnects.
+    pub async fn responding_once(response: impl Into<Vec<u8>>) -> Self {
+        let response: Arc<[u8]> = response.into().into();
         Self::new(move |mut peer| {
-            let answer = answer.clone();
+            let response = response.clone();
             async move {
                 peer.request().await;
-                peer.say(&answer).await;
+                peer.send(&response).await;
             }
         })
         .await
     }
 
-    /// Answers every request of every connection with this.
-    pub async fn keeps_saying(answer: &'static str) -> Self {
+    /// A server that sends this for every request of every connection.
+    pub async fn responding(response: &'static str) -> Self {
         Self::new(move |mut peer| async move {
             while peer.request().await.is_some() {
-                peer.say(answer.as_bytes()).await;
+                peer.send(response.as_bytes()).await;
             }
         })
         .await
@@ -108,7 +108,7 @@ impl Drop for Server {
 }
 
 impl Peer {
-    /// The next request, if one comes whole.
+    /// The next request, if it arrives completely.
     pub async fn request(&mut self) -> Option<Request> {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
@@ -123,13 +123,13 @@ impl Peer {
         Some(request)
     }
 
-    /// Says this, unless the client has gone.
-    pub async fn say(&mut self, bytes: &[u8]) {
+    /// Sends this, unless the client has disconnected.
+    pub async fn send(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes).await;
     }
 
-    /// Says this until the client has had enough.
-    pub async fn say_for_ever(&mut self, bytes: &[u8]) {
+    /// Sends this again and again until the client disconnects.
+    pub async fn send_until_closed(&mut self, bytes: &[u8]) {
         while self.stream.write_all(bytes).await.is_ok() {}
     }
 
@@ -146,25 +146,25 @@ pub fn client() -> HttpClient {
     HttpClient::new(&HttpOptions::default()).unwrap()
 }
 
-pub fn client_that_waits(request_limit: Duration) -> HttpClient {
-    HttpClient::new(&HttpOptions { request_limit, ..HttpOptions::default() }).unwrap()
+pub fn client_with_timeout(request_timeout: Duration) -> HttpClient {
+    HttpClient::new(&HttpOptions { request_timeout, ..HttpOptions::default() }).unwrap()
 }
 
-/// An address that nobody listens on.
-pub async fn nobody() -> SocketAddr {
+/// An address on which no server listens.
+pub async fn unused_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
 }
 
-/// An address where connecting never ends, as long as what is beside it lives.
-pub async fn nobody_at_home() -> (SocketAddr, impl Sized) {
+/// An address to which connecting never completes, until the other value is dropped.
+pub async fn address_that_never_accepts() -> (SocketAddr, impl Sized) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = socket.listen(0).unwrap();
     let address = listener.local_addr().unwrap();
-    let mut at_the_door = Vec::new();
+    let mut connections = Vec::new();
     while let Ok(connected) = timeout(Duration::from_millis(100), TcpStream::connect(address)).await
     {
-        at_the_door.push(connected.unwrap());
+        connections.push(connected.unwrap());
     }
-    (address, (listener, at_the_door))
+    (address, (listener, connections))
 }

@@ -1,8 +1,8 @@
-mod followed;
+mod follower;
 mod listener;
 mod monitor;
 mod options;
 
-pub use followed::EventFollower;
+pub use follower::EventFollower;
 pub use monitor::{EventMonitor, RunningEventMonitor};
 pub use options::EventOptions;

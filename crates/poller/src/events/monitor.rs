@@ -1,20 +1,19 @@
 use std::{collections::HashMap, fmt, sync::Arc};
 
 use grid_batch_core::{InternalError, LedgerEvents, ShutdownHandle};
+use grid_batch_support::{RuntimeThread, Shutdown, shut_down_runtime};
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::{
     EventFollower, EventOptions, MonitorOptionsError, PollTrigger,
-    ending::Ending,
-    events::{followed::Following, listener::Listener},
+    events::{follower::FollowedService, listener::EventListener},
     runtime,
-    thread::RuntimeThread,
 };
 
 /// An event monitor that is configured and not running.
 ///
-/// It listens to the services that its [`EventFollower`] is told to follow. A service is polled at
-/// each event, and whenever it could be listened to (again), since events were missed before.
+/// It listens to the services that its [`EventFollower`] follows. A service is polled at each event,
+/// and each time its stream is connected, because earlier events were missed.
 pub struct EventMonitor {
     events: Arc<dyn LedgerEvents>,
     trigger: PollTrigger,
@@ -22,18 +21,18 @@ pub struct EventMonitor {
     follower: EventFollower,
 }
 
-/// An event monitor at work: the handle to stop it by.
+/// The handle of a running event monitor.
 ///
-/// Dropping it ends it too, and does not wait for that.
+/// Dropping it requests a shutdown and does not wait for it.
 pub struct RunningEventMonitor {
-    /// There until someone waits for it.
+    /// `None` once the thread has been joined.
     thread: Option<RuntimeThread<EventMonitor>>,
-    ending: Ending,
+    shutdown: Shutdown,
     follower: EventFollower,
 }
 
 impl EventMonitor {
-    /// A monitor of these events, which has services polled by this trigger.
+    /// A monitor that polls services with `trigger` at these events.
     pub fn new(
         events: Arc<dyn LedgerEvents>,
         trigger: PollTrigger,
@@ -44,40 +43,40 @@ impl EventMonitor {
         Ok(Self { events, trigger, options, follower })
     }
 
-    /// Says which services to listen to, and whether events of them arrive.
+    /// The follower, which selects the services to listen to.
     pub fn follower(&self) -> EventFollower {
         self.follower.clone()
     }
 
-    /// Starts it.
+    /// Starts the monitor.
     pub fn run(self) -> Result<RunningEventMonitor, InternalError> {
-        let (ending, follower) = (Ending::new(), self.follower());
-        let listens_until = ending.clone();
+        let (shutdown, follower) = (Shutdown::new(), self.follower());
+        let thread_shutdown = shutdown.clone();
         let thread = RuntimeThread::start("poll-events", runtime::for_events, move |runtime| {
-            runtime.block_on(self.listen(&listens_until));
-            runtime::end(runtime);
+            runtime.block_on(self.listen(&thread_shutdown));
+            shut_down_runtime(runtime);
             self
         })?;
-        Ok(RunningEventMonitor { thread: Some(thread), ending, follower })
+        Ok(RunningEventMonitor { thread: Some(thread), shutdown, follower })
     }
 
-    async fn listen(&self, ending: &Ending) {
-        let mut listeners = Listeners::default();
-        while !ending.has_begun() {
-            listeners.follow(self.follower.followings(), |following| self.listener(following));
+    async fn listen(&self, shutdown: &Shutdown) {
+        let mut listeners = ListenerTasks::default();
+        while !shutdown.is_requested() {
+            listeners.update(self.follower.followed_services(), |service| self.listener(service));
             tokio::select! {
-                () = ending.begun() => {}
+                () = shutdown.requested() => {}
                 () = self.follower.changed() => {}
             }
         }
         listeners.tasks.shutdown().await;
-        self.follower.none_is_live();
+        self.follower.set_none_live();
     }
 
-    fn listener(&self, following: Following) -> Listener {
-        Listener {
+    fn listener(&self, service: FollowedService) -> EventListener {
+        EventListener {
             events: Arc::clone(&self.events),
-            following,
+            service,
             follower: self.follower.clone(),
             trigger: self.trigger.clone(),
             options: self.options.clone(),
@@ -85,65 +84,69 @@ impl EventMonitor {
     }
 }
 
-/// A task for each service that is listened to.
+/// One task for each service that is listened to.
 #[derive(Default)]
-struct Listeners {
+struct ListenerTasks {
     tasks: JoinSet<()>,
-    handles: HashMap<Following, AbortHandle>,
+    handles: HashMap<FollowedService, AbortHandle>,
 }
 
-impl Listeners {
-    /// Ends the tasks of services that were let go, and begins those of the others.
-    fn follow(&mut self, followings: Vec<Following>, listener: impl Fn(Following) -> Listener) {
-        self.handles.retain(|following, handle| {
-            let stays = followings.contains(following);
-            if !stays {
+impl ListenerTasks {
+    /// Aborts the tasks of services that are not followed any more, and starts missing ones.
+    fn update(
+        &mut self,
+        services: Vec<FollowedService>,
+        listener: impl Fn(FollowedService) -> EventListener,
+    ) {
+        self.handles.retain(|service, handle| {
+            let is_followed = services.contains(service);
+            if !is_followed {
                 handle.abort();
             }
-            stays
+            is_followed
         });
         while self.tasks.try_join_next().is_some() {}
-        for following in followings {
+        for service in services {
             self.handles
-                .entry(following)
+                .entry(service)
                 .or_insert_with_key(|key| self.tasks.spawn(listener(key.clone()).run()));
         }
     }
 }
 
 impl RunningEventMonitor {
-    /// Says which services to listen to, and whether events of them arrive.
+    /// The follower, which selects the services to listen to.
     pub fn follower(&self) -> EventFollower {
         self.follower.clone()
     }
 
-    /// Stops it, and gives back what can be started again. It remembers whom it followed.
+    /// Stops the monitor, and returns it ready to run again. It still follows the same services.
     pub fn stop(mut self) -> Result<EventMonitor, InternalError> {
-        self.wind_down()
+        self.shut_down()
     }
 
-    fn wind_down(&mut self) -> Result<EventMonitor, InternalError> {
-        self.ending.begin();
-        let ended = || InternalError::new("the event monitor has ended already");
+    fn shut_down(&mut self) -> Result<EventMonitor, InternalError> {
+        self.shutdown.request();
+        let ended = || InternalError::new("the event monitor has already ended");
         self.thread.take().ok_or_else(ended)?.join()
     }
 }
 
 impl ShutdownHandle for RunningEventMonitor {
     fn signal_shutdown(&mut self) -> Result<(), InternalError> {
-        self.ending.begin();
+        self.shutdown.request();
         Ok(())
     }
 
-    /// Waits until it has ended; without a signal before, it is given now.
+    /// Requests the shutdown if nothing has yet, and waits until the monitor has ended.
     fn wait_for_shutdown(mut self) -> Result<(), InternalError> {
-        self.wind_down().map(drop)
+        self.shut_down().map(drop)
     }
 }
 
 impl Drop for RunningEventMonitor {
     fn drop(&mut self) {
-        self.ending.begin();
+        self.shutdown.request();
     }
 }
 

@@ -1,21 +1,23 @@
 use std::time::Duration;
 
-use crate::{Backoff, MonitorOptionsError, options::none_is_zero};
+use grid_batch_support::Backoff;
 
-/// How an event monitor goes about its work.
+use crate::{MonitorOptionsError, options::check_not_zero};
+
+/// The options of an event monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventOptions {
-    /// At most so many services are listened to at once.
+    /// The greatest number of services that are listened to at once, each on its own socket.
     pub sockets: usize,
-    /// The longest that beginning to listen may take. An adapter's own limit should be shorter.
+    /// The time limit of one attempt to connect. The adapter's own limit should be shorter.
     pub connect_limit: Duration,
-    /// The waits before listening again to a service that broke.
+    /// The delays before a broken stream is connected again.
     pub reconnect_backoff: Backoff,
-    /// A stream that lived this long was well: when it breaks, the waits begin with the first.
-    pub steady_after: Duration,
-    /// When a service had to be let go for want of a socket, events are not relied on for this long.
-    pub crowded_for: Duration,
-    /// Makes the random part of all waits repeatable.
+    /// A stream that was connected for this long resets the delays when it breaks.
+    pub stable_after: Duration,
+    /// How long events are not relied on after a service lost its socket to another one.
+    pub distrust_after_eviction: Duration,
+    /// Makes the random part of the delays repeatable.
     pub seed: Option<u64>,
 }
 
@@ -28,8 +30,8 @@ impl Default for EventOptions {
                 first: Duration::from_millis(250),
                 longest: Duration::from_secs(30),
             },
-            steady_after: Duration::from_mins(1),
-            crowded_for: Duration::from_mins(5),
+            stable_after: Duration::from_mins(1),
+            distrust_after_eviction: Duration::from_mins(5),
             seed: None,
         }
     }
@@ -37,7 +39,7 @@ impl Default for EventOptions {
 
 impl EventOptions {
     pub(crate) fn check(&self) -> Result<(), MonitorOptionsError> {
-        none_is_zero(&[
+        check_not_zero(&[
             ("sockets", self.sockets == 0),
             ("connect_limit", self.connect_limit.is_zero()),
             ("reconnect_backoff", self.reconnect_backoff.is_zero()),

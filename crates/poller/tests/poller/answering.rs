@@ -1,4 +1,4 @@
-//! What becomes of a ledger's answers.
+//! Handling of a ledger's answers.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ fn is_checked(calls: &[Call], number: usize) -> bool {
     calls.iter().any(|call| matches!(call, Call::Checked(ids) if ids.contains(&batch(number))))
 }
 
-/// Every batch that any status was written of.
+/// The batches whose status was written.
 fn updated(store: &Store) -> Vec<String> {
     let groups = store.calls.get().into_iter().filter_map(|call| match call {
         Call::Update(groups) => Some(groups),
@@ -23,7 +23,7 @@ fn updated(store: &Store) -> Vec<String> {
 }
 
 #[test]
-fn what_is_unknown_or_missing_is_not_written_and_has_been_checked() {
+fn batch_without_a_status_is_marked_as_checked() {
     let store = Store::with(&["a", "a", "a"]);
     let ledger = Arc::new(Ledger::new(|_, _| {
         answer(vec![
@@ -37,12 +37,12 @@ fn what_is_unknown_or_missing_is_not_written_and_has_been_checked() {
     let stats = running.counters();
     running.wait_for_shutdown().unwrap();
     assert_eq!(updated(&store), [batch(2)]);
-    assert_eq!((stats.read().asked, stats.read().answered, stats.read().failed), (1, 1, 0));
-    assert_eq!((stats.read().written, stats.read().unknown), (1, 2));
+    assert_eq!((stats.read().requests, stats.read().answered, stats.read().failed), (1, 1, 0));
+    assert_eq!((stats.read().written, stats.read().not_reported), (1, 2));
 }
 
 #[test]
-fn of_an_answer_that_cannot_be_right_nothing_is_used() {
+fn invalid_answer_is_not_used() {
     for wrong in [
         vec![report(&batch(0), LedgerStatus::Committed), report(&batch(7), LedgerStatus::Pending)],
         vec![
@@ -62,7 +62,7 @@ fn of_an_answer_that_cannot_be_right_nothing_is_used() {
 }
 
 #[test]
-fn a_service_that_fails_stops_no_other_and_is_asked_again() {
+fn failing_service_does_not_stop_others() {
     let store = Store::with(&["bad", "good"]);
     let ledger = Arc::new(Ledger::new(|service, ids| match service {
         "bad" => Box::pin(async { Err(unavailable()) }),
@@ -72,7 +72,9 @@ fn a_service_that_fails_stops_no_other_and_is_asked_again() {
     store.wait_for_state(1, Committed);
     store.wait_for_calls(|calls| is_checked(calls, 0));
     store.clock.advance(HOUR);
-    ledger.asked.wait_until(|asked| asked.iter().filter(|a| a.service == "bad").count() == 2);
+    ledger
+        .requests
+        .wait_until(|requests| requests.iter().filter(|r| r.service == "bad").count() == 2);
     store.wait_for_calls(|calls| {
         calls.iter().filter(|c| matches!(c, Call::Checked(_))).count() == 2
     });
@@ -81,19 +83,19 @@ fn a_service_that_fails_stops_no_other_and_is_asked_again() {
 }
 
 #[test]
-fn what_has_come_together_is_written_together() {
+fn answers_that_arrive_together_are_written_together() {
     let store = Store::with(&["a", "b", "c"]);
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     let ledger = Arc::new(Ledger::behind(&gate, LedgerStatus::Committed));
-    // While the leader is held up in the store, all answers arrive.
+    // While the store blocks the leader, all answers arrive.
     let (arrived, opened) = (Arc::clone(&ledger), Arc::clone(&gate));
-    let mut looks = 0;
+    let mut reads = 0;
     store.fail(move |name| {
-        looks += usize::from(name == "due");
-        if looks == 2 {
+        reads += usize::from(name == "due");
+        if reads == 2 {
             arrived.wait_for(3);
             opened.add_permits(3);
-            arrived.at_once.wait_until(|(now, most)| (*now, *most) == (0, 3));
+            arrived.in_flight.wait_until(|(now, most)| (*now, *most) == (0, 3));
         }
         Ok(())
     });
@@ -101,6 +103,6 @@ fn what_has_come_together_is_written_together() {
     store.wait_for_calls(|calls| !calls.is_empty());
     running.wait_for_shutdown().unwrap();
     let calls = store.calls.get();
-    // The last of them may still have been on its way from the ledger to the leader.
+    // The last answer may have reached the leader later.
     assert!(matches!(&calls[0], Call::Update(groups) if groups.len() >= 2), "{calls:?}");
 }

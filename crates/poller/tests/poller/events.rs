@@ -1,4 +1,4 @@
-//! Events hurry the poller, and polling goes on without them.
+//! Events trigger polls, and polling continues without them.
 
 use std::{
     collections::HashMap,
@@ -19,23 +19,23 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::support::*;
 
-type Said = BatchResult<LedgerEvent>;
+type EventResult = BatchResult<LedgerEvent>;
 
-/// Streams that the test speaks into.
+/// Event streams that the test sends into.
 #[derive(Default)]
-struct Streams {
+struct TestStreams {
     subscribed: Watched<Vec<String>>,
-    speakers: Mutex<HashMap<String, UnboundedSender<Said>>>,
+    senders: Mutex<HashMap<String, UnboundedSender<EventResult>>>,
 }
 
-impl Streams {
-    fn say(&self, service: &str, said: Said) {
-        self.speakers.lock().unwrap()[service].send(said).unwrap();
+impl TestStreams {
+    fn send(&self, service: &str, event: EventResult) {
+        self.senders.lock().unwrap()[service].send(event).unwrap();
     }
 
-    /// Whether someone still listens.
-    fn is_heard(&self, service: &str) -> bool {
-        !self.speakers.lock().unwrap()[service].is_closed()
+    /// Whether the monitor still listens to this service.
+    fn is_open(&self, service: &str) -> bool {
+        !self.senders.lock().unwrap()[service].is_closed()
     }
 
     fn wait_for(&self, count: usize) {
@@ -43,24 +43,27 @@ impl Streams {
     }
 }
 
-impl LedgerEvents for Streams {
+impl LedgerEvents for TestStreams {
     fn subscribe<'a>(
         &'a self,
         service: &'a str,
     ) -> std::pin::Pin<Box<dyn Future<Output = BatchResult<LedgerEventStream>> + Send + 'a>> {
-        let (speaker, said) = unbounded_channel();
-        self.speakers.lock().unwrap().insert(service.to_owned(), speaker);
+        let (sender, events) = unbounded_channel();
+        self.senders.lock().unwrap().insert(service.to_owned(), sender);
         self.subscribed.change(|subscribed| subscribed.push(service.to_owned()));
-        Box::pin(ready(Ok(into_stream(said))))
+        Box::pin(ready(Ok(into_stream(events))))
     }
 }
 
-fn into_stream(said: UnboundedReceiver<Said>) -> LedgerEventStream {
-    stream::unfold(said, |mut said| async move { said.recv().await.map(|event| (event, said)) })
-        .boxed()
+fn into_stream(events: UnboundedReceiver<EventResult>) -> LedgerEventStream {
+    stream::unfold(
+        events,
+        |mut events| async move { events.recv().await.map(|event| (event, events)) },
+    )
+    .boxed()
 }
 
-fn event() -> Said {
+fn event() -> EventResult {
     Ok(LedgerEvent { transaction_id: None })
 }
 
@@ -77,42 +80,42 @@ fn listen(
     EventMonitor::new(events, trigger.clone(), options).unwrap().run().unwrap()
 }
 
-/// A monitor that only polls when it is triggered, of a service "a" that has a batch for ever.
-fn only_triggered(trigger: &PollTrigger) -> (Arc<Ledger>, Running) {
+/// A monitor that polls only when it is triggered. Service "a" has a batch that never ends.
+fn run_only_triggered(trigger: &PollTrigger) -> (Arc<Ledger>, Running) {
     let store = Store::with(&["a"]);
     store.rows.change(|rows| rows[0].checked_at = Some(rows[0].submitted_at));
     let ledger = Arc::new(Ledger::saying(LedgerStatus::Pending));
-    let patient = builder(&store, &ledger).with_options(patient()).with_trigger(trigger.clone());
-    (ledger, run(patient))
+    let hourly = builder(&store, &ledger).with_options(hourly()).with_trigger(trigger.clone());
+    (ledger, run(hourly))
 }
 
 #[test]
-fn a_connection_and_each_event_trigger_a_poll() {
+fn connection_and_each_event_trigger_a_poll() {
     let trigger = PollTrigger::new();
-    let (ledger, polling) = only_triggered(&trigger);
-    let streams = Arc::new(Streams::default());
-    let listening = listen(Arc::<Streams>::clone(&streams), &trigger, event_options());
+    let (ledger, polling) = run_only_triggered(&trigger);
+    let streams = Arc::new(TestStreams::default());
+    let listening = listen(Arc::<TestStreams>::clone(&streams), &trigger, event_options());
     listening.follower().follow("a");
     ledger.wait_for(1);
     for count in 2..5 {
-        streams.say("a", event());
+        streams.send("a", event());
         ledger.wait_for(count);
     }
     listening.wait_for_shutdown().unwrap();
     polling.wait_for_shutdown().unwrap();
-    assert_eq!(ledger.asked.get().len(), 4);
+    assert_eq!(ledger.requests.get().len(), 4);
     assert_eq!(streams.subscribed.get(), ["a"]);
 }
 
 #[test]
-fn an_event_ends_a_batch_without_waiting_for_the_interval() {
+fn event_ends_a_batch_before_the_poll_interval() {
     let store = Store::with(&["a"]);
     store.rows.change(|rows| rows[0].checked_at = Some(rows[0].submitted_at));
     let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
     let trigger = PollTrigger::new();
-    let streams = Arc::new(Streams::default());
+    let streams = Arc::new(TestStreams::default());
     let listening = listen(streams, &trigger, event_options());
-    let polling = run(builder(&store, &ledger).with_options(patient()).with_trigger(trigger));
+    let polling = run(builder(&store, &ledger).with_options(hourly()).with_trigger(trigger));
     listening.follower().follow("a");
     store.wait_for_state(0, Committed);
     listening.wait_for_shutdown().unwrap();
@@ -120,17 +123,17 @@ fn an_event_ends_a_batch_without_waiting_for_the_interval() {
 }
 
 #[test]
-fn a_stream_that_breaks_or_ends_is_listened_to_again_and_polled_for_what_was_missed() {
+fn broken_stream_is_connected_again_and_polled() {
     let trigger = PollTrigger::new();
-    let (ledger, polling) = only_triggered(&trigger);
-    let streams = Arc::new(Streams::default());
-    let listening = listen(Arc::<Streams>::clone(&streams), &trigger, event_options());
+    let (ledger, polling) = run_only_triggered(&trigger);
+    let streams = Arc::new(TestStreams::default());
+    let listening = listen(Arc::<TestStreams>::clone(&streams), &trigger, event_options());
     listening.follower().follow("a");
     ledger.wait_for(1);
-    streams.say("a", Err(unavailable()));
+    streams.send("a", Err(unavailable()));
     streams.wait_for(2);
     ledger.wait_for(2);
-    streams.speakers.lock().unwrap().clear();
+    streams.senders.lock().unwrap().clear();
     streams.wait_for(3);
     ledger.wait_for(3);
     until(|| listening.follower().is_live("a"));
@@ -139,18 +142,18 @@ fn a_stream_that_breaks_or_ends_is_listened_to_again_and_polled_for_what_was_mis
 }
 
 #[test]
-fn what_cannot_be_listened_to_is_tried_again_whatever_goes_wrong() {
+fn failed_connection_is_retried() {
     let trigger = PollTrigger::new();
-    let (ledger, polling) = only_triggered(&trigger);
+    let (ledger, polling) = run_only_triggered(&trigger);
     let mut events = MockLedgerEvents::new();
     let mut times = 0;
     events.expect_subscribe().returning(move |_| {
         times += 1;
         match times {
             1 => Box::pin(ready(Err(unavailable()))),
-            2 => Box::pin(async { panic!("as the test wishes") }),
+            2 => Box::pin(async { panic!("injected by the test") }),
             3 => {
-                let panics = stream::once(async { panic!("as the test wishes") });
+                let panics = stream::once(async { panic!("injected by the test") });
                 Box::pin(ready(Ok(panics.boxed())))
             }
             4 => Box::pin(std::future::pending()),
@@ -160,7 +163,7 @@ fn what_cannot_be_listened_to_is_tried_again_whatever_goes_wrong() {
     let short = EventOptions { connect_limit: Duration::from_millis(5), ..event_options() };
     let listening = listen(Arc::new(events), &trigger, short);
     listening.follower().follow("a");
-    // The third and the fifth time, there was a connection.
+    // The third and the fifth attempt connected.
     ledger.wait_for(2);
     until(|| listening.follower().is_live("a"));
     listening.wait_for_shutdown().unwrap();
@@ -168,9 +171,10 @@ fn what_cannot_be_listened_to_is_tried_again_whatever_goes_wrong() {
 }
 
 #[test]
-fn a_service_is_followed_once_however_often_one_says_so() {
-    let streams = Arc::new(Streams::default());
-    let listening = listen(Arc::<Streams>::clone(&streams), &PollTrigger::new(), event_options());
+fn service_is_followed_once() {
+    let streams = Arc::new(TestStreams::default());
+    let listening =
+        listen(Arc::<TestStreams>::clone(&streams), &PollTrigger::new(), event_options());
     let follower = listening.follower();
     (0..100).for_each(|_| follower.follow("a"));
     follower.follow("b");
@@ -181,58 +185,61 @@ fn a_service_is_followed_once_however_often_one_says_so() {
 }
 
 #[test]
-fn without_a_socket_left_the_service_followed_longest_ago_is_let_go() {
-    let streams = Arc::new(Streams::default());
+fn service_followed_longest_ago_is_evicted() {
+    let streams = Arc::new(TestStreams::default());
     let two = EventOptions { sockets: 2, ..event_options() };
-    let listening = listen(Arc::<Streams>::clone(&streams), &PollTrigger::new(), two);
+    let listening = listen(Arc::<TestStreams>::clone(&streams), &PollTrigger::new(), two);
     let follower = listening.follower();
     ["a", "b", "a"].into_iter().for_each(|service| follower.follow(service));
     streams.wait_for(2);
     follower.follow("c");
     streams.wait_for(3);
-    until(|| follower.is_live("c") && !streams.is_heard("b"));
+    until(|| follower.is_live("c") && !streams.is_open("b"));
     assert!(follower.is_live("a") && !follower.is_live("b"));
-    assert!(!follower.all_live(), "one was turned away");
+    assert!(!follower.all_live(), "a service was evicted");
     listening.wait_for_shutdown().unwrap();
 }
 
 #[test]
-fn polling_is_slow_while_all_events_are_live_and_quick_again_when_one_is_not() {
+fn polling_is_slow_only_while_all_events_are_live() {
     let store = Store::new();
     let ledger = Arc::new(Ledger::saying(LedgerStatus::Pending));
     let trigger = PollTrigger::new();
-    let streams = Arc::new(Streams::default());
+    let streams = Arc::new(TestStreams::default());
     let slow = EventOptions {
         reconnect_backoff: Backoff { first: HOUR, longest: HOUR },
         ..event_options()
     };
-    let listening = listen(Arc::<Streams>::clone(&streams), &trigger, slow);
+    let listening = listen(Arc::<TestStreams>::clone(&streams), &trigger, slow);
     let events = listening.follower();
     let options: MonitorOptions = options();
     let (quick, slow) = (options.poll_interval, options.poll_interval_with_events);
     let polling = run(builder(&store, &ledger).with_trigger(trigger).with_events(events.clone()));
     let wait_for = |interval| {
-        store.paces.change(Vec::clear);
-        store.paces.wait_until(|paces| paces.last().is_some_and(|pace| pace.interval == interval));
+        store.reads_at.change(Vec::clear);
+        store
+            .reads_at
+            .wait_until(|paces| paces.last().is_some_and(|pace| pace.interval == interval));
     };
     wait_for(quick);
     events.follow("a");
     wait_for(slow);
-    streams.say("a", Err(unavailable()));
+    streams.send("a", Err(unavailable()));
     wait_for(quick);
     polling.wait_for_shutdown().unwrap();
     listening.wait_for_shutdown().unwrap();
 }
 
 #[test]
-fn a_stopped_monitor_is_not_live_and_remembers_whom_it_followed() {
-    let streams = Arc::new(Streams::default());
-    let listening = listen(Arc::<Streams>::clone(&streams), &PollTrigger::new(), event_options());
+fn stopped_monitor_is_not_live_and_keeps_following() {
+    let streams = Arc::new(TestStreams::default());
+    let listening =
+        listen(Arc::<TestStreams>::clone(&streams), &PollTrigger::new(), event_options());
     let follower = listening.follower();
     follower.follow("a");
     until(|| follower.all_live());
     let stopped = listening.stop().unwrap();
-    assert!(!follower.all_live() && !streams.is_heard("a"));
+    assert!(!follower.all_live() && !streams.is_open("a"));
     let listening = stopped.run().unwrap();
     until(|| follower.all_live());
     drop(listening);
@@ -240,12 +247,12 @@ fn a_stopped_monitor_is_not_live_and_remembers_whom_it_followed() {
 }
 
 #[test]
-fn options_without_sockets_or_waits_are_refused() {
+fn options_without_sockets_or_delays_are_rejected() {
     let build = |options| {
-        EventMonitor::new(Arc::new(Streams::default()), PollTrigger::new(), options).map(drop)
+        EventMonitor::new(Arc::new(TestStreams::default()), PollTrigger::new(), options).map(drop)
     };
     let error = build(EventOptions { sockets: 0, ..event_options() }).unwrap_err();
-    assert_eq!(error.to_string(), "the monitor's sockets is zero; it must be more");
+    assert_eq!(error.to_string(), "the monitor's sockets is zero; it must be greater");
     let never = Backoff { first: Duration::ZERO, longest: HOUR };
     assert!(build(EventOptions { reconnect_backoff: never, ..event_options() }).is_err());
 }

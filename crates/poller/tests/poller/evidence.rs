@@ -1,4 +1,4 @@
-//! When evidence is looked for, and what it comes to.
+//! When evidence is requested and how batches are resolved.
 
 use std::{future::ready, sync::Arc, time::Duration};
 
@@ -7,71 +7,72 @@ use grid_batch_core::{
     Evidence, LedgerStatus, Resolution, ShutdownHandle,
     mocks::MockEvidenceReader,
 };
-use grid_batch_poller::{MonitorOptions, Undecided};
+use grid_batch_poller::{InconclusivePolicy, MonitorOptions};
 use tokio::sync::Semaphore;
 
 use crate::support::*;
 
-/// A detective that always finds this.
-fn detective(evidence: Evidence) -> Arc<MockEvidenceReader> {
-    let mut detective = MockEvidenceReader::new();
-    detective.expect_find_evidence().returning(move |_| Box::pin(ready(Ok(evidence))));
-    Arc::new(detective)
+/// A reader that always returns this evidence.
+fn evidence_reader(evidence: Evidence) -> Arc<MockEvidenceReader> {
+    let mut reader = MockEvidenceReader::new();
+    reader.expect_find_evidence().returning(move |_| Box::pin(ready(Ok(evidence))));
+    Arc::new(reader)
 }
 
-/// One batch in a service "a", of this state and age; the ledger says this of it.
-fn one(state: BatchState, age: Duration, says: LedgerStatus) -> (Store, Arc<Ledger>) {
+/// One batch of service "a" with this state and age, and a ledger that reports this status.
+fn one_batch(state: BatchState, age: Duration, reported: LedgerStatus) -> (Store, Arc<Ledger>) {
     let store = Store::new();
     store.add("a", 0, state, age);
-    (store, Arc::new(Ledger::saying(says)))
+    (store, Arc::new(Ledger::saying(reported)))
 }
 
-fn with(store: &Store, ledger: &Arc<Ledger>, evidence: Evidence) -> Builder {
-    builder(store, ledger).with_evidence(store.clone(), detective(evidence))
+fn builder_with(store: &Store, ledger: &Arc<Ledger>, evidence: Evidence) -> Builder {
+    builder(store, ledger).with_evidence(store.clone(), evidence_reader(evidence))
 }
 
-/// Moves the clock and waits until the ledger was asked again and the leader has looked twice.
-fn next_question(store: &Store, ledger: &Ledger, after: Duration) {
-    let asked = ledger.asked.get().len();
+/// Advances the clock and waits for the next request and two more reads of the store.
+fn wait_for_next_request(store: &Store, ledger: &Ledger, after: Duration) {
+    let requests = ledger.requests.get().len();
     store.clock.advance(after);
-    ledger.wait_for(asked + 1);
-    ledger.at_once.wait_until(|(now, _)| *now == 0);
-    let looks = store.paces.get().len();
-    store.paces.wait_until(|paces| paces.len() >= looks + 2);
+    ledger.wait_for(requests + 1);
+    ledger.in_flight.wait_until(|(now, _)| *now == 0);
+    let reads = store.reads_at.get().len();
+    store.reads_at.wait_until(|paces| paces.len() >= reads + 2);
 }
 
 #[test]
-fn a_batch_in_doubt_that_the_ledger_does_not_know_is_looked_for_at_once() {
-    let (store, ledger) = one(InDoubt, SECOND, LedgerStatus::NotReported);
-    let running = run(with(&store, &ledger, Evidence::Committed));
+fn batch_in_doubt_and_not_reported_is_searched_at_once() {
+    let (store, ledger) = one_batch(InDoubt, SECOND, LedgerStatus::NotReported);
+    let running = run(builder_with(&store, &ledger, Evidence::Committed));
     store.wait_for_state(0, Committed);
     let stats = running.counters();
     running.wait_for_shutdown().unwrap();
-    assert_eq!((stats.read().evidence_asked, stats.read().committed), (1, 1));
+    assert_eq!((stats.read().evidence_requests, stats.read().committed), (1, 1));
 }
 
 #[test]
-fn evidence_is_looked_for_by_service_batch_and_transactions() {
-    let (store, ledger) = one(InDoubt, SECOND, LedgerStatus::NotReported);
-    let mut detective = MockEvidenceReader::new();
-    detective
+fn evidence_request_names_service_batch_transactions() {
+    let (store, ledger) = one_batch(InDoubt, SECOND, LedgerStatus::NotReported);
+    let mut reader = MockEvidenceReader::new();
+    reader
         .expect_find_evidence()
-        .withf(|doubt| {
-            let names = [doubt.batch_id, doubt.transaction_ids[0]].map(|id| id.to_string());
-            doubt.service_id.as_str() == "a" && names == [batch(0), batch(0)]
+        .withf(|batch_in_doubt| {
+            let names = [batch_in_doubt.batch_id, batch_in_doubt.transaction_ids[0]]
+                .map(|id| id.to_string());
+            batch_in_doubt.service_id.as_str() == "a" && names == [batch(0), batch(0)]
         })
         .returning(|_| Box::pin(ready(Ok(Evidence::Present))));
-    let running = run(builder(&store, &ledger).with_evidence(store.clone(), Arc::new(detective)));
+    let running = run(builder(&store, &ledger).with_evidence(store.clone(), Arc::new(reader)));
     store.wait_for_state(0, Pending);
     running.wait_for_shutdown().unwrap();
 }
 
 #[test]
-fn without_evidence_a_doubt_stays() {
-    let (store, ledger) = one(InDoubt, HOUR * 9, LedgerStatus::NotReported);
+fn batch_stays_in_doubt_without_evidence() {
+    let (store, ledger) = one_batch(InDoubt, HOUR * 9, LedgerStatus::NotReported);
     let running = run(builder(&store, &ledger));
     for _ in 0..3 {
-        next_question(&store, &ledger, HOUR);
+        wait_for_next_request(&store, &ledger, HOUR);
     }
     running.wait_for_shutdown().unwrap();
     assert_eq!(store.state(0), InDoubt);
@@ -79,14 +80,14 @@ fn without_evidence_a_doubt_stays() {
 }
 
 #[test]
-fn what_the_ledger_says_something_of_is_looked_for_only_when_it_is_quiet() {
-    for (state, says) in [(Pending, LedgerStatus::Pending), (Valid, LedgerStatus::Valid)] {
-        let (store, ledger) = one(state, Duration::ZERO, says);
-        let running = run(with(&store, &ledger, Evidence::Absent));
+fn reported_batch_is_searched_after_quiet_after() {
+    for (state, reported) in [(Pending, LedgerStatus::Pending), (Valid, LedgerStatus::Valid)] {
+        let (store, ledger) = one_batch(state, Duration::ZERO, reported);
+        let running = run(builder_with(&store, &ledger, Evidence::Absent));
         while store.state(0) == state {
-            next_question(&store, &ledger, SECOND * 20);
+            wait_for_next_request(&store, &ledger, SECOND * 20);
             let submitted_at = store.rows.get()[0].submitted_at;
-            if running.stats().evidence_asked > 0 {
+            if running.stats().evidence_requests > 0 {
                 let age = grid_batch_core::Clock::now(&*store.clock).since(submitted_at);
                 assert!((SECOND * 60..=SECOND * 80).contains(&age), "{age:?}");
                 store.wait_for_state(0, Absent);
@@ -97,27 +98,27 @@ fn what_the_ledger_says_something_of_is_looked_for_only_when_it_is_quiet() {
 }
 
 #[test]
-fn the_doubts_of_young_batches_are_not_read() {
-    let (store, ledger) = one(Pending, Duration::ZERO, LedgerStatus::Pending);
-    let running = run(with(&store, &ledger, Evidence::Absent));
+fn new_batches_are_not_read_as_unresolved() {
+    let (store, ledger) = one_batch(Pending, Duration::ZERO, LedgerStatus::Pending);
+    let running = run(builder_with(&store, &ledger, Evidence::Absent));
     for _ in 0..5 {
-        next_question(&store, &ledger, SECOND * 2);
+        wait_for_next_request(&store, &ledger, SECOND * 2);
     }
     running.wait_for_shutdown().unwrap();
     assert!(store.calls.get().iter().all(|call| matches!(call, Call::Update(_))));
 }
 
 #[test]
-fn absence_is_believed_only_after_a_time_and_then_without_waiting_for_the_pace() {
-    let (store, ledger) = one(InDoubt, SECOND, LedgerStatus::NotReported);
-    // By the pace alone it would be asked for in an hour.
+fn absence_is_trusted_after_a_time_despite_the_pace() {
+    let (store, ledger) = one_batch(InDoubt, SECOND, LedgerStatus::NotReported);
+    // The pace alone would allow the next request in an hour.
     let slow = MonitorOptions { longest_interval: HOUR, ..options() };
-    let running = run(with(&store, &ledger, Evidence::Absent).with_options(slow));
-    store.wait_for_verdicts(1);
+    let running = run(builder_with(&store, &ledger, Evidence::Absent).with_options(slow));
+    store.wait_for_resolutions(1);
     store.rows.change(|rows| rows[0].checked_at = Some(rows[0].submitted_at.plus(HOUR)));
     store.clock.advance(SECOND * 28);
-    let looks = store.paces.get().len();
-    store.paces.wait_until(|paces| paces.len() >= looks + 3);
+    let reads = store.reads_at.get().len();
+    store.reads_at.wait_until(|paces| paces.len() >= reads + 3);
     assert_eq!((store.state(0), store.resolutions().len()), (InDoubt, 1));
 
     store.clock.advance(SECOND);
@@ -126,23 +127,23 @@ fn absence_is_believed_only_after_a_time_and_then_without_waiting_for_the_pace()
     running.wait_for_shutdown().unwrap();
     let resolutions = [Evidence::Inconclusive, Evidence::Absent].map(Resolution::Evidence);
     assert_eq!(store.resolutions(), resolutions);
-    assert_eq!(ledger.asked.get().len(), 1);
+    assert_eq!(ledger.requests.get().len(), 1);
 }
 
 #[test]
-fn what_nothing_proves_is_held_once_and_looked_for_further() {
-    let (store, ledger) = one(InDoubt, SECOND * 119, LedgerStatus::NotReported);
-    let running = run(with(&store, &ledger, Evidence::Inconclusive));
-    store.wait_for_verdicts(1);
+fn inconclusive_batch_is_held_once_and_searched_again() {
+    let (store, ledger) = one_batch(InDoubt, SECOND * 119, LedgerStatus::NotReported);
+    let running = run(builder_with(&store, &ledger, Evidence::Inconclusive));
+    store.wait_for_resolutions(1);
     for count in 2..5 {
-        next_question(&store, &ledger, HOUR);
-        store.wait_for_verdicts(count);
+        wait_for_next_request(&store, &ledger, HOUR);
+        store.wait_for_resolutions(count);
     }
     assert_eq!(running.stats().held, 1);
     running.wait_for_shutdown().unwrap();
     let inconclusive = Resolution::Evidence(Evidence::Inconclusive);
-    let reason = "in doubt for 1 h, and nothing proves whether the ledger has it; \
-                  a person must decide";
+    let reason = "in doubt for 1 h: no evidence shows whether the ledger has the batch; \
+                  an operator must decide";
     assert_eq!(
         store.resolutions(),
         [
@@ -155,19 +156,20 @@ fn what_nothing_proves_is_held_once_and_looked_for_further() {
 }
 
 #[test]
-fn what_nothing_proves_is_tried_again_where_the_service_wishes_so() {
+fn inconclusive_policy_of_a_service_is_applied() {
     let store = Store::new();
-    for (number, service) in ["careful", "bold", "broken"].into_iter().enumerate() {
+    for (number, service) in ["held", "resubmitted", "broken"].into_iter().enumerate() {
         store.add(service, number, InDoubt, SECOND * 120);
     }
     let ledger = Arc::new(Ledger::saying(LedgerStatus::NotReported));
-    let bold = |service: &grid_batch_core::ServiceId| match service.as_str() {
-        "bold" => Undecided::Resubmit,
-        "broken" => panic!("as the test wishes"),
-        _ => Undecided::Hold,
+    let policy = |service: &grid_batch_core::ServiceId| match service.as_str() {
+        "resubmitted" => InconclusivePolicy::Resubmit,
+        "broken" => panic!("injected by the test"),
+        _ => InconclusivePolicy::Hold,
     };
-    let running = run(with(&store, &ledger, Evidence::Inconclusive).with_undecided(bold));
-    store.wait_for_verdicts(3);
+    let running =
+        run(builder_with(&store, &ledger, Evidence::Inconclusive).with_inconclusive_policy(policy));
+    store.wait_for_resolutions(3);
     running.wait_for_shutdown().unwrap();
     assert_eq!([0, 1, 2].map(|number| store.state(number)), [InDoubt, Absent, InDoubt]);
     assert_eq!(
@@ -177,23 +179,26 @@ fn what_nothing_proves_is_tried_again_where_the_service_wishes_so() {
 }
 
 #[test]
-fn triggers_do_not_have_evidence_looked_for_more_often_than_the_pace() {
-    let (store, ledger) = one(InDoubt, SECOND * 40, LedgerStatus::NotReported);
-    let running = run(with(&store, &ledger, Evidence::Inconclusive));
-    store.wait_for_verdicts(1);
-    let doubts_read = store.calls.get().iter().filter(|c| matches!(c, Call::Doubts(..))).count();
+fn triggers_do_not_request_evidence_more_often() {
+    let (store, ledger) = one_batch(InDoubt, SECOND * 40, LedgerStatus::NotReported);
+    let running = run(builder_with(&store, &ledger, Evidence::Inconclusive));
+    store.wait_for_resolutions(1);
+    let reads = store.calls.get().iter().filter(|c| matches!(c, Call::ReadUnresolved(..))).count();
     for count in 2..20 {
         running.trigger().trigger("a");
         ledger.wait_for(count);
     }
     let stats = running.counters();
     running.wait_for_shutdown().unwrap();
-    assert_eq!((stats.read().evidence_asked, doubts_read), (1, 1));
-    assert_eq!(store.calls.get().iter().filter(|c| matches!(c, Call::Doubts(..))).count(), 1);
+    assert_eq!((stats.read().evidence_requests, reads), (1, 1));
+    assert_eq!(
+        store.calls.get().iter().filter(|c| matches!(c, Call::ReadUnresolved(..))).count(),
+        1
+    );
 }
 
 #[test]
-fn evidence_and_questions_share_the_connections() {
+fn evidence_and_status_requests_share_connections() {
     let store = Store::new();
     for number in 0..10 {
         store.add(&format!("service-{number}"), number, InDoubt, SECOND * 40);
@@ -201,8 +206,8 @@ fn evidence_and_questions_share_the_connections() {
     let ledger = Arc::new(Ledger::saying(LedgerStatus::NotReported).with_connections(2));
     let gate = Arc::new(Semaphore::new(0));
     let (counted, closed) = (Arc::clone(&ledger), Arc::clone(&gate));
-    let mut detective = MockEvidenceReader::new();
-    detective.expect_find_evidence().times(10).returning(move |_| {
+    let mut reader = MockEvidenceReader::new();
+    reader.expect_find_evidence().times(10).returning(move |_| {
         let (counted, closed) = (Arc::clone(&counted), Arc::clone(&closed));
         Box::pin(async move {
             counted.begin();
@@ -211,14 +216,14 @@ fn evidence_and_questions_share_the_connections() {
             Ok(Evidence::Committed)
         })
     });
-    let running = run(builder(&store, &ledger).with_evidence(store.clone(), Arc::new(detective)));
+    let running = run(builder(&store, &ledger).with_evidence(store.clone(), Arc::new(reader)));
     for found in 0..9 {
-        until(|| running.stats().evidence_asked == found + 2);
-        ledger.at_once.wait_until(|(now, _)| *now == 2);
+        until(|| running.stats().evidence_requests == found + 2);
+        ledger.in_flight.wait_until(|(now, _)| *now == 2);
         gate.add_permits(1);
     }
     gate.add_permits(1);
     (0..10).for_each(|number| store.wait_for_state(number, Committed));
     running.wait_for_shutdown().unwrap();
-    assert_eq!(ledger.at_once.get(), (0, 2));
+    assert_eq!(ledger.in_flight.get(), (0, 2));
 }

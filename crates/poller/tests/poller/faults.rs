@@ -1,4 +1,4 @@
-//! What fails or panics does not end the monitor, and loses nothing.
+//! Failures and panics do not end the monitor and lose nothing.
 
 use std::{future::ready, sync::Arc};
 
@@ -11,25 +11,25 @@ use grid_batch_core::{
 
 use crate::support::*;
 
-fn broken() -> BatchError {
-    BatchError::InternalError("as the test wishes".to_owned())
+fn internal_error() -> BatchError {
+    BatchError::InternalError("injected by the test".to_owned())
 }
 
-/// Fails the first calls with this name.
-fn fail_first(store: &Store, name: &'static str, times: usize, how: fn() -> BatchError) {
+/// Makes the first `times` calls with this name fail.
+fn fail_first(store: &Store, name: &'static str, times: usize, error: fn() -> BatchError) {
     let mut left = times;
     store.fail(move |call| {
         if call != name || left == 0 {
             return Ok(());
         }
         left -= 1;
-        Err(how())
+        Err(error())
     });
 }
 
 #[test]
-fn a_store_that_fails_is_tried_again_whatever_it_fails_at() {
-    for name in ["due", "of", "groups", "checked", "settle", "doubts"] {
+fn failed_store_call_is_retried() {
+    for name in ["due", "of", "groups", "checked", "resolve", "unresolved"] {
         let store = Store::with(&["a"]);
         store.add("b", 1, InDoubt, SECOND * 60);
         fail_first(&store, name, 3, unavailable);
@@ -37,12 +37,11 @@ fn a_store_that_fails_is_tried_again_whatever_it_fails_at() {
             "a" => answer(all(ids, LedgerStatus::Committed)),
             _ => answer(all(ids, LedgerStatus::NotReported)),
         }));
-        let mut detective = MockEvidenceReader::new();
-        detective.expect_find_evidence().returning(|_| Box::pin(ready(Ok(Evidence::Committed))));
-        let running =
-            run(builder(&store, &ledger).with_evidence(store.clone(), Arc::new(detective)));
+        let mut reader = MockEvidenceReader::new();
+        reader.expect_find_evidence().returning(|_| Box::pin(ready(Ok(Evidence::Committed))));
+        let running = run(builder(&store, &ledger).with_evidence(store.clone(), Arc::new(reader)));
         running.trigger().trigger("a");
-        // Doubts are read again when the batch is asked for again.
+        // Unresolved batches are read again at the next request for their status.
         store.pass_time_until(|| store.state(1) == Committed);
         store.wait_for_state(0, Committed);
         assert!(running.stats().store_failures >= 1, "{name}");
@@ -51,7 +50,7 @@ fn a_store_that_fails_is_tried_again_whatever_it_fails_at() {
 }
 
 #[test]
-fn an_answer_that_could_not_be_written_is_written_later_and_not_asked_for_again() {
+fn unwritten_answer_is_kept_and_written_later() {
     let store = Store::with(&["a"]);
     fail_first(&store, "groups", 5, unavailable);
     let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
@@ -59,14 +58,14 @@ fn an_answer_that_could_not_be_written_is_written_later_and_not_asked_for_again(
     store.wait_for_state(0, Committed);
     assert_eq!(running.stats().store_failures, 5);
     running.wait_for_shutdown().unwrap();
-    assert_eq!(ledger.asked.get().len(), 1);
+    assert_eq!(ledger.requests.get().len(), 1);
 }
 
 #[test]
-fn statuses_that_the_store_refuses_keep_no_others_from_being_written() {
+fn refused_statuses_do_not_block_others() {
     let store = Store::with(&["bad", "good"]);
     store.fail(|call| match call {
-        "groups" | "update bad" => Err(broken()),
+        "groups" | "update bad" => Err(internal_error()),
         _ => Ok(()),
     });
     let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
@@ -82,14 +81,14 @@ fn statuses_that_the_store_refuses_keep_no_others_from_being_written() {
 }
 
 #[test]
-fn a_store_that_panics_is_used_again() {
+fn panicking_store_is_used_again() {
     for name in ["due", "groups", "checked"] {
         let store = Store::with(&["a", "b"]);
         let mut left = 2;
         store.fail(move |call| {
             if call == name && left > 0 {
                 left -= 1;
-                panic!("as the test wishes");
+                panic!("injected by the test");
             }
             Ok(())
         });
@@ -99,23 +98,25 @@ fn a_store_that_panics_is_used_again() {
         }));
         let running = run(builder(&store, &ledger));
         store.wait_for_state(0, Committed);
-        store.pass_time_until(|| ledger.tally().get("b").is_some_and(|times| *times >= 2));
+        store.pass_time_until(|| {
+            ledger.requests_by_service().get("b").is_some_and(|times| *times >= 2)
+        });
         assert!(running.stats().panics >= 1, "{name}");
         running.wait_for_shutdown().unwrap();
     }
 }
 
 #[test]
-fn a_reader_that_panics_is_asked_again() {
+fn panicking_reader_is_used_again() {
     let store = Store::with(&["now", "later", "good"]);
     let ledger = Arc::new(Ledger::new(|service, ids| match service {
-        "now" => panic!("as the test wishes"),
-        "later" => Box::pin(async { panic!("as the test wishes") }),
+        "now" => panic!("injected by the test"),
+        "later" => Box::pin(async { panic!("injected by the test") }),
         _ => answer(all(ids, LedgerStatus::Committed)),
     }));
     let running = run(builder(&store, &ledger));
     store.wait_for_state(2, Committed);
-    store.pass_time_until(|| ledger.asked.get().len() >= 5);
+    store.pass_time_until(|| ledger.requests.get().len() >= 5);
     let counters = running.counters();
     running.wait_for_shutdown().unwrap();
     assert!(counters.read().panics >= 4, "{counters:?}");
@@ -123,55 +124,59 @@ fn a_reader_that_panics_is_asked_again() {
 }
 
 #[test]
-fn a_reader_that_panics_over_its_connections_is_asked_again() {
-    struct Shy(std::sync::atomic::AtomicUsize);
+fn panic_of_available_connections_is_survived() {
+    struct PanicsAtFirst(std::sync::atomic::AtomicUsize);
 
-    impl BatchStatusReader for Shy {
+    impl BatchStatusReader for PanicsAtFirst {
         type Status = StatusReport;
 
-        fn get_batch_statuses<'a>(&'a self, _: &'a str, ids: &'a [String]) -> BoxAnswer<'a> {
+        fn get_batch_statuses<'a>(
+            &'a self,
+            _: &'a str,
+            ids: &'a [String],
+        ) -> BorrowedAnswerFuture<'a> {
             answer(all(ids, LedgerStatus::Committed))
         }
 
         fn available_connections(&self) -> usize {
             let times = self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            assert!(times > 2, "as the test wishes");
+            assert!(times > 2, "injected by the test");
             1
         }
     }
 
     let store = Store::with(&["a"]);
     let ledger = Arc::new(Ledger::saying(LedgerStatus::NotReported));
-    let running = run(builder(&store, &ledger).with_reader(Arc::new(Shy(0.into()))));
+    let running = run(builder(&store, &ledger).with_reader(Arc::new(PanicsAtFirst(0.into()))));
     store.wait_for_state(0, Committed);
     assert_eq!(running.stats().panics, 3);
     running.wait_for_shutdown().unwrap();
 }
 
 #[test]
-fn evidence_that_fails_or_panics_is_looked_for_again() {
+fn failed_evidence_request_is_retried() {
     let store = Store::new();
     store.add("a", 0, InDoubt, SECOND * 60);
     let ledger = Arc::new(Ledger::saying(LedgerStatus::NotReported));
-    let mut detective = MockEvidenceReader::new();
+    let mut reader = MockEvidenceReader::new();
     let mut times = 0;
-    detective.expect_find_evidence().returning(move |_| {
+    reader.expect_find_evidence().returning(move |_| {
         times += 1;
         match times {
-            1 => Box::pin(async { panic!("as the test wishes") }),
+            1 => Box::pin(async { panic!("injected by the test") }),
             2 => Box::pin(ready(Err(unavailable()))),
             _ => Box::pin(ready(Ok(Evidence::Committed))),
         }
     });
-    let running = run(builder(&store, &ledger).with_evidence(store.clone(), Arc::new(detective)));
+    let running = run(builder(&store, &ledger).with_evidence(store.clone(), Arc::new(reader)));
     store.pass_time_until(|| store.state(0) == Committed);
     let stats = running.counters();
     running.wait_for_shutdown().unwrap();
-    assert!(stats.read().evidence_failed >= 2 && stats.read().panics >= 1, "{stats:?}");
+    assert!(stats.read().evidence_failures >= 2 && stats.read().panics >= 1, "{stats:?}");
 }
 
 #[test]
-fn a_question_that_is_never_answered_is_given_up() {
+fn request_without_an_answer_times_out() {
     let store = Store::with(&["a"]);
     let ledger = Arc::new(Ledger::new(|_, _| Box::pin(std::future::pending())));
     let short = grid_batch_poller::MonitorOptions {

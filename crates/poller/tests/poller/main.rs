@@ -1,11 +1,12 @@
-//! What running monitors do, through their public interface alone.
-#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
+//! Tests of running monitors through their public interface.
+#![expect(clippy::unwrap_used, reason = "tests unwrap what must succeed")]
 
 mod answering;
 mod events;
 mod evidence;
 mod faults;
 mod options;
+mod pacing;
 mod polling;
 mod stopping;
 mod support;

@@ -1,4 +1,4 @@
-//! What can be wished, and what cannot.
+//! Validation of options.
 
 use std::{env, process::Command, sync::Arc, time::Duration};
 
@@ -8,19 +8,19 @@ use grid_batch_poller::{MonitorOptions, POLL_INTERVAL_VARIABLE};
 use crate::support::*;
 
 #[test]
-fn a_monitor_without_a_part_is_not_built() {
+fn builder_rejects_a_missing_part() {
     let store = Store::new();
     let built = Builder::new().with_store(store.clone()).with_updater(store).build();
     assert_eq!(built.unwrap_err().to_string(), "the polling monitor has no reader");
 }
 
 #[test]
-fn options_that_would_never_poll_or_never_rest_are_refused() {
+fn options_of_zero_are_rejected() {
     let (store, ledger) = (Store::new(), Arc::new(Ledger::saying(LedgerStatus::NotReported)));
     let build = |options| builder(&store, &ledger).with_options(options).build().map(drop);
     let zero = Duration::ZERO;
     let error = build(MonitorOptions { poll_interval: zero, ..options() }).unwrap_err();
-    assert_eq!(error.to_string(), "the monitor's poll_interval is zero; it must be more");
+    assert_eq!(error.to_string(), "the monitor's poll_interval is zero; it must be greater");
     for options in [
         MonitorOptions { poll_interval_with_events: zero, ..options() },
         MonitorOptions { longest_interval: zero, ..options() },
@@ -33,9 +33,9 @@ fn options_that_would_never_poll_or_never_rest_are_refused() {
     }
 }
 
-/// Runs itself with the variable set: a process cannot change its own without others seeing it.
+/// Runs itself as a child process, because setting a variable would affect other tests.
 #[test]
-fn the_poll_interval_is_read_from_the_environment() {
+fn poll_interval_is_read_from_the_environment() {
     const IN_CHILD: &str = "POLL_INTERVAL_IN_CHILD";
     if env::var_os(IN_CHILD).is_some() {
         let expected = env::var(IN_CHILD).unwrap();
@@ -45,19 +45,19 @@ fn the_poll_interval_is_read_from_the_environment() {
         };
         return assert_eq!(read, expected);
     }
-    let error = "GRID_BATCH_POLL_INTERVAL is \"soon\"; it must be more than zero: seconds, or a \
-                 time with a unit, such as 500ms, 2s or 1m";
+    let error = "GRID_BATCH_POLL_INTERVAL is \"soon\"; it must be a duration above zero: seconds, \
+                 or a number with a unit, such as 500ms, 2s or 1m";
     for (value, expected) in
         [(None, "1s"), (Some("250ms"), "250ms"), (Some("3"), "3s"), (Some("soon"), error)]
     {
         let mut child = Command::new(env::current_exe().unwrap());
-        child.args(["--exact", "options::the_poll_interval_is_read_from_the_environment"]);
+        child.args(["--exact", "options::poll_interval_is_read_from_the_environment"]);
         child.env(IN_CHILD, expected).env_remove(POLL_INTERVAL_VARIABLE);
         if let Some(value) = value {
             child.env(POLL_INTERVAL_VARIABLE, value);
         }
         let output = child.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && said.contains("1 passed"), "{value:?}: {said}");
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && stdout.contains("1 passed"), "{value:?}: {stdout}");
     }
 }

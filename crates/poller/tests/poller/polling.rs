@@ -1,4 +1,4 @@
-//! What is asked, when, and in which order.
+//! Which batches are requested, when and in which order.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,18 +12,18 @@ use tokio::sync::Semaphore;
 use crate::support::*;
 
 #[test]
-fn batches_are_asked_for_by_service_and_what_is_said_is_written_by_service() {
+fn requests_and_writes_are_grouped_by_service() {
     let store = Store::with(&["a", "b", "a", "b", "a"]);
     let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
     let running = run(builder(&store, &ledger));
     (0..5).for_each(|number| store.wait_for_state(number, Committed));
     running.wait_for_shutdown().unwrap();
 
-    let mut asked: Vec<_> =
-        ledger.asked.get().into_iter().map(|asked| (asked.service, asked.ids)).collect();
-    asked.sort();
+    let mut requests: Vec<_> =
+        ledger.requests.get().into_iter().map(|request| (request.service, request.ids)).collect();
+    requests.sort();
     let of = |numbers: &[usize]| numbers.iter().map(|number| batch(*number)).collect::<Vec<_>>();
-    assert_eq!(asked, [("a".to_owned(), of(&[0, 2, 4])), ("b".to_owned(), of(&[1, 3]))]);
+    assert_eq!(requests, [("a".to_owned(), of(&[0, 2, 4])), ("b".to_owned(), of(&[1, 3]))]);
 
     let mut written = Vec::new();
     for call in store.calls.get() {
@@ -36,7 +36,7 @@ fn batches_are_asked_for_by_service_and_what_is_said_is_written_by_service() {
 }
 
 #[test]
-fn the_least_recently_checked_come_first_then_the_first_submitted() {
+fn least_recently_checked_comes_first() {
     let store =
         Store::with(&["submitted-first", "submitted-next", "checked-last", "checked-before"]);
     store.rows.change(|rows| {
@@ -47,44 +47,45 @@ fn the_least_recently_checked_come_first_then_the_first_submitted() {
     let running = run(builder(&store, &ledger));
     (0..4).for_each(|number| store.wait_for_state(number, Committed));
     running.wait_for_shutdown().unwrap();
-    let services: Vec<_> = ledger.asked.get().into_iter().map(|asked| asked.service).collect();
+    let services: Vec<_> =
+        ledger.requests.get().into_iter().map(|request| request.service).collect();
     assert_eq!(services, ["submitted-first", "submitted-next", "checked-before", "checked-last"]);
 }
 
 #[test]
-fn all_connections_are_used_and_never_more() {
+fn all_connections_are_used_and_not_exceeded() {
     let names: Vec<String> = (0..20).map(|number| format!("service-{number}")).collect();
     let store = Store::with(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let gate = Arc::new(Semaphore::new(0));
     let ledger = Arc::new(Ledger::behind(&gate, LedgerStatus::Committed).with_connections(3));
     let running = run(builder(&store, &ledger));
     for answered in 0..17 {
-        ledger.at_once.wait_until(|(now, _)| *now == 3);
+        ledger.in_flight.wait_until(|(now, _)| *now == 3);
         ledger.wait_for(answered + 3);
         gate.add_permits(1);
     }
     gate.add_permits(100);
     (0..20).for_each(|number| store.wait_for_state(number, Committed));
     running.wait_for_shutdown().unwrap();
-    assert_eq!(ledger.at_once.get(), (0, 3));
-    assert_eq!(ledger.asked.get().len(), 20, "none is asked for while it is asked for");
+    assert_eq!(ledger.in_flight.get(), (0, 3));
+    assert_eq!(ledger.requests.get().len(), 20, "no batch is requested twice at a time");
 }
 
 #[test]
-fn there_is_no_sleeping_while_work_is_due() {
+fn due_batches_are_requested_without_waiting() {
     let services = ["a", "b", "a", "c", "b", "a", "a", "a"];
     let store = Store::with(&services);
     store.clock.advance(HOUR * 2);
     let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
-    // The next look but for that would be in an hour.
-    let one_at_a_time = MonitorOptions { batch_limit: 1, ..patient() };
+    // The next read at the interval would be in an hour.
+    let one_at_a_time = MonitorOptions { batch_limit: 1, ..hourly() };
     let running = run(builder(&store, &ledger).with_options(one_at_a_time));
     (0..services.len()).for_each(|number| store.wait_for_state(number, Committed));
     running.wait_for_shutdown().unwrap();
 }
 
 #[test]
-fn a_service_that_is_slow_delays_no_other_however_much_of_it_is_due() {
+fn slow_service_does_not_delay_others() {
     let mut services = vec!["slow"; 50];
     services.extend(["quick", "quicker"]);
     let store = Store::with(&services);
@@ -105,25 +106,25 @@ fn a_service_that_is_slow_delays_no_other_however_much_of_it_is_due() {
     store.wait_for_state(50, Committed);
     store.wait_for_state(51, Committed);
     assert_eq!(store.state(0), Pending);
-    assert_eq!(ledger.tally()["slow"], 1, "it is not asked again while it is asked");
+    assert_eq!(ledger.requests_by_service()["slow"], 1, "it has one request in flight");
     gate.add_permits(100);
     (0..50).for_each(|number| store.wait_for_state(number, Committed));
     running.wait_for_shutdown().unwrap();
 }
 
 #[test]
-fn what_comes_while_nothing_is_pending_is_found_at_the_interval() {
+fn new_batch_is_found_at_the_poll_interval() {
     let store = Store::new();
     let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
     let running = run(builder(&store, &ledger));
-    store.paces.wait_until(|paces| paces.len() >= 3);
+    store.reads_at.wait_until(|paces| paces.len() >= 3);
     store.add("a", 0, Pending, SECOND * 60);
     store.wait_for_state(0, Committed);
     running.wait_for_shutdown().unwrap();
 }
 
 #[test]
-fn a_batch_that_is_stuck_is_asked_for_less_and_less_and_never_forgotten() {
+fn stuck_batch_is_requested_less_and_less_often() {
     let store = Store::new();
     store.add("a", 0, BatchState::Pending, Duration::ZERO);
     let ledger = Arc::new(Ledger::saying(LedgerStatus::Pending));
@@ -133,20 +134,20 @@ fn a_batch_that_is_stuck_is_asked_for_less_and_less_and_never_forgotten() {
         ..options()
     };
     let running = run(builder(&store, &ledger).with_options(pace));
-    let mut asked_in = Vec::new();
+    let mut counts = Vec::new();
     for _ in 0..3 {
-        let before = ledger.asked.get().len();
+        let before = ledger.requests.get().len();
         for _ in 0..200 {
             store.clock.advance(SECOND * 2);
-            // Two looks later, what was due by then has been asked for.
-            let looks = store.paces.get().len();
-            store.paces.wait_until(|paces| paces.len() >= looks + 2);
-            ledger.at_once.wait_until(|(now, _)| *now == 0);
+            // Two reads later, what was due has been requested.
+            let reads = store.reads_at.get().len();
+            store.reads_at.wait_until(|paces| paces.len() >= reads + 2);
+            ledger.in_flight.wait_until(|(now, _)| *now == 0);
         }
-        asked_in.push(ledger.asked.get().len() - before);
+        counts.push(ledger.requests.get().len() - before);
     }
     running.wait_for_shutdown().unwrap();
-    assert!(asked_in[0] > asked_in[1], "{asked_in:?}");
-    // Once a minute in the end, give or take the moment in which it was due.
-    assert!((6..=8).contains(&asked_in[2]), "{asked_in:?}");
+    assert!(counts[0] > counts[1], "{counts:?}");
+    // Once a minute at last, and one more or less at the ends.
+    assert!((6..=8).contains(&counts[2]), "{counts:?}");
 }

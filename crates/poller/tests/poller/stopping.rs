@@ -1,4 +1,4 @@
-//! However it ends, what is under way is written, and nothing new is begun.
+//! Every way to end a monitor writes what is in flight and starts nothing new.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,12 +11,12 @@ use tokio::sync::Semaphore;
 
 use crate::support::*;
 
-/// A monitor with two questions under way, and a third that waits.
-fn two_under_way(gate: &Arc<Semaphore>) -> (Store, Arc<Ledger>, Running) {
+/// A monitor with two requests in flight and a third one waiting.
+fn run_with_two_in_flight(gate: &Arc<Semaphore>) -> (Store, Arc<Ledger>, Running) {
     let store = Store::with(&["a", "b", "c"]);
     let ledger = Arc::new(Ledger::behind(gate, LedgerStatus::Committed).with_connections(2));
     let running = run(builder(&store, &ledger));
-    ledger.at_once.wait_until(|(now, _)| *now == 2);
+    ledger.in_flight.wait_until(|(now, _)| *now == 2);
     (store, ledger, running)
 }
 
@@ -25,33 +25,33 @@ fn closed() -> Arc<Semaphore> {
 }
 
 #[test]
-fn a_shutdown_writes_what_is_under_way_and_begins_nothing() {
+fn shutdown_writes_what_is_in_flight() {
     let gate = closed();
-    let (store, ledger, mut running) = two_under_way(&gate);
+    let (store, ledger, mut running) = run_with_two_in_flight(&gate);
     running.signal_shutdown().unwrap();
     running.signal_shutdown().unwrap();
     gate.add_permits(100);
     running.wait_for_shutdown().unwrap();
     assert_eq!([0, 1, 2].map(|number| store.state(number)), [Committed, Committed, Pending]);
-    assert_eq!(ledger.asked.get().len(), 2);
+    assert_eq!(ledger.requests.get().len(), 2);
 }
 
 #[test]
-fn what_a_stop_returns_asks_for_the_rest() {
+fn stopped_monitor_runs_again() {
     let gate = closed();
-    let (store, _, running) = two_under_way(&gate);
+    let (store, _, running) = run_with_two_in_flight(&gate);
     gate.add_permits(100);
     let running = running.stop().unwrap().run().unwrap();
     store.wait_for_state(2, Committed);
     let counters = running.counters();
     running.wait_for_shutdown().unwrap();
-    assert_eq!(counters.read().written, 3, "those of the earlier run included");
+    assert_eq!(counters.read().written, 3, "the counters include the earlier run");
 }
 
 #[test]
-fn a_dropped_handle_writes_what_is_under_way() {
+fn dropped_handle_writes_what_is_in_flight() {
     let gate = closed();
-    let (store, _, running) = two_under_way(&gate);
+    let (store, _, running) = run_with_two_in_flight(&gate);
     drop(running);
     gate.add_permits(100);
     store.wait_for_state(0, Committed);
@@ -59,7 +59,7 @@ fn a_dropped_handle_writes_what_is_under_way() {
 }
 
 #[test]
-fn a_stop_does_not_wait_longer_than_its_limit() {
+fn shutdown_waits_no_longer_than_the_drain_limit() {
     let store = Store::with(&["a"]);
     let ledger = Arc::new(Ledger::behind(&closed(), LedgerStatus::Committed));
     let short = MonitorOptions { drain_limit: Duration::from_millis(10), ..options() };
@@ -70,7 +70,7 @@ fn a_stop_does_not_wait_longer_than_its_limit() {
 }
 
 #[test]
-fn a_stop_waits_for_a_store_that_fails_up_to_its_limit() {
+fn shutdown_waits_for_a_failing_store() {
     let store = Store::with(&["a"]);
     let failing = Arc::new(Watched::<usize>::default());
     let times = Arc::clone(&failing);
@@ -101,7 +101,7 @@ fn a_stop_waits_for_a_store_that_fails_up_to_its_limit() {
 }
 
 #[test]
-fn it_can_be_run_and_stopped_from_within_a_runtime() {
+fn monitor_runs_and_stops_inside_a_runtime() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let store = Store::with(&["a"]);
@@ -113,7 +113,7 @@ fn it_can_be_run_and_stopped_from_within_a_runtime() {
 }
 
 #[test]
-fn it_can_be_stopped_and_started_many_times() {
+fn monitor_can_be_stopped_and_started_many_times() {
     let store = Store::with(&["a"; 20]);
     let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
     let mut stopped = builder(&store, &ledger).build().unwrap();

@@ -1,4 +1,4 @@
-//! A store, a ledger and events that tests can hold up, and wait for.
+//! A store and a ledger that tests can block, make fail and wait for.
 
 use std::{
     collections::BTreeMap,
@@ -17,15 +17,15 @@ use grid_batch_poller::{Backoff, MonitorOptions, PollingMonitorBuilder, RunningP
 use tokio::sync::Semaphore;
 
 type Fault = Box<dyn FnMut(&str) -> BatchResult<()> + Send>;
-type Answer = Box<dyn Fn(&str, &[String]) -> Answering + Send + Sync>;
-pub type Answering = Pin<Box<dyn Future<Output = BatchResult<Vec<StatusReport>>> + Send>>;
+type Answer = Box<dyn Fn(&str, &[String]) -> AnswerFuture + Send + Sync>;
+pub type AnswerFuture = Pin<Box<dyn Future<Output = BatchResult<Vec<StatusReport>>> + Send>>;
 pub type Builder = PollingMonitorBuilder<Pending, StatusReport>;
 pub type Running = RunningPollingMonitor<Pending, StatusReport>;
 
 pub const SECOND: Duration = Duration::from_secs(1);
 pub const HOUR: Duration = Duration::from_hours(1);
 
-/// A value that can be waited for.
+/// A value that a test can wait for.
 pub struct Watched<T>(Mutex<T>, Condvar);
 
 impl<T: Default> Default for Watched<T> {
@@ -41,12 +41,12 @@ impl<T> Watched<T> {
         result
     }
 
-    /// Waits until this holds; fails the test when it does not in a time that is long for anything.
+    /// Waits until `holds` is true. Fails the test after 30 s.
     #[track_caller]
     pub fn wait_until(&self, holds: impl Fn(&T) -> bool) {
         let value = self.0.lock().unwrap();
         let waited = self.1.wait_timeout_while(value, Duration::from_secs(30), |v| !holds(v));
-        assert!(!waited.unwrap().1.timed_out(), "what is waited for does not happen");
+        assert!(!waited.unwrap().1.timed_out(), "the condition did not become true in time");
     }
 }
 
@@ -56,7 +56,7 @@ impl<T: Clone> Watched<T> {
     }
 }
 
-/// A batch as the store keeps it.
+/// A row of the store.
 #[derive(Debug, Clone)]
 pub struct Row {
     pub service: String,
@@ -67,13 +67,13 @@ pub struct Row {
     pub held: bool,
 }
 
-/// What the store was told, and which doubts it was asked for.
+/// A call of the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Call {
     Update(Vec<(String, Vec<(String, LedgerStatus)>)>),
     Checked(Vec<String>),
-    Doubts(String, Vec<String>),
-    Settle(Vec<(String, Resolution)>),
+    ReadUnresolved(String, Vec<String>),
+    Resolve(Vec<(String, Resolution)>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,24 +92,24 @@ impl BatchId for Pending {
     }
 }
 
-/// A store in memory that goes by core's rules. Clones share everything.
+/// A store in memory that applies core's `transition`. Clones share its state.
 #[derive(Clone)]
-pub struct Store(Arc<Shared>);
+pub struct Store(Arc<StoreState>);
 
-pub struct Shared {
+pub struct StoreState {
     pub clock: Arc<ManualClock>,
     pub rows: Watched<Vec<Row>>,
     pub calls: Watched<Vec<Call>>,
-    /// The paces it was asked at.
-    pub paces: Watched<Vec<PollPace>>,
-    /// Says whether a call with this name fails.
+    /// The pace of each read of due batches.
+    pub reads_at: Watched<Vec<PollPace>>,
+    /// Decides whether a call with this name fails.
     fault: Mutex<Fault>,
 }
 
 impl std::ops::Deref for Store {
-    type Target = Shared;
+    type Target = StoreState;
 
-    fn deref(&self) -> &Shared {
+    fn deref(&self) -> &StoreState {
         &self.0
     }
 }
@@ -117,16 +117,16 @@ impl std::ops::Deref for Store {
 impl Store {
     pub fn new() -> Self {
         let now = Timestamp::from_micros(1_000_000_000_000);
-        Self(Arc::new(Shared {
+        Self(Arc::new(StoreState {
             clock: Arc::new(ManualClock::at(now)),
             rows: Watched::default(),
             calls: Watched::default(),
-            paces: Watched::default(),
+            reads_at: Watched::default(),
             fault: Mutex::new(Box::new(|_| Ok(()))),
         }))
     }
 
-    /// Batches of these services, pending for a minute, the earlier the longer.
+    /// One pending batch for each of these services, all submitted about a minute ago, in this order.
     pub fn with(services: &[&str]) -> Self {
         let store = Self::new();
         for (number, service) in services.iter().enumerate() {
@@ -175,11 +175,11 @@ impl Store {
     }
 
     #[track_caller]
-    pub fn wait_for_verdicts(&self, count: usize) {
+    pub fn wait_for_resolutions(&self, count: usize) {
         self.wait_for_calls(|calls| resolutions(calls).len() >= count);
     }
 
-    /// Lets minutes pass until this holds.
+    /// Advances the clock by minutes until `holds` is true.
     #[track_caller]
     pub fn pass_time_until(&self, holds: impl Fn() -> bool) {
         until(|| {
@@ -193,11 +193,11 @@ impl Store {
         fault(name)
     }
 
-    fn note(&self, call: Call) {
+    fn record(&self, call: Call) {
         self.calls.change(|calls| calls.push(call));
     }
 
-    fn event(&self, id: &str, event: Event) {
+    fn apply_event(&self, id: &str, event: Event) {
         let now = self.clock.now();
         self.rows.change(|rows| {
             let row = rows.iter_mut().find(|row| row.id == id).unwrap();
@@ -216,11 +216,11 @@ impl Store {
 }
 
 fn resolutions(calls: &[Call]) -> Vec<Resolution> {
-    let settled = calls.iter().filter_map(|call| match call {
-        Call::Settle(resolutions) => Some(resolutions.clone()),
+    let resolved = calls.iter().filter_map(|call| match call {
+        Call::Resolve(resolutions) => Some(resolutions.clone()),
         _ => None,
     });
-    settled.flatten().map(|(_, resolution)| resolution).collect()
+    resolved.flatten().map(|(_, resolution)| resolution).collect()
 }
 
 impl PendingBatchStore for Store {
@@ -236,7 +236,7 @@ impl PendingBatchStore for Store {
         pace: PollPace,
         limit: usize,
     ) -> BatchResult<Vec<Pending>> {
-        self.paces.change(|paces| paces.push(pace));
+        self.reads_at.change(|paces| paces.push(pace));
         self.try_call("due")?;
         let is_due = |row: &Row| pace.next_check(row.submitted_at, row.checked_at) <= now;
         Ok(self.pending(is_due, limit))
@@ -253,10 +253,10 @@ impl PendingBatchStore for Store {
 
     fn mark_checked(&self, batches: &[Pending]) -> BatchResult<()> {
         self.try_call("checked")?;
-        batches
-            .iter()
-            .for_each(|batch| self.event(&batch.id, Event::status(LedgerStatus::NotReported)));
-        self.note(Call::Checked(batches.iter().map(|batch| batch.id.clone()).collect()));
+        batches.iter().for_each(|batch| {
+            self.apply_event(&batch.id, Event::status(LedgerStatus::NotReported))
+        });
+        self.record(Call::Checked(batches.iter().map(|batch| batch.id.clone()).collect()));
         Ok(())
     }
 }
@@ -279,15 +279,15 @@ impl BatchUpdater for Store {
 
 impl Store {
     fn apply(&self, groups: &[(String, Vec<StatusReport>)]) {
-        let mut noted = Vec::new();
+        let mut updates = Vec::new();
         for (service, reports) in groups {
             for report in reports {
-                self.event(&report.batch_id, Event::status(report.status));
+                self.apply_event(&report.batch_id, Event::status(report.status));
             }
             let pairs = reports.iter().map(|report| (report.batch_id.clone(), report.status));
-            noted.push((service.clone(), pairs.collect()));
+            updates.push((service.clone(), pairs.collect()));
         }
-        self.note(Call::Update(noted));
+        self.record(Call::Update(updates));
     }
 }
 
@@ -297,11 +297,11 @@ impl UnresolvedBatchStore for Store {
         service: &str,
         ids: &[String],
     ) -> BatchResult<Vec<UnresolvedBatch>> {
-        self.note(Call::Doubts(service.to_owned(), ids.to_vec()));
-        self.try_call("doubts")?;
+        self.record(Call::ReadUnresolved(service.to_owned(), ids.to_vec()));
+        self.try_call("unresolved")?;
         let mut rows = self.rows.get();
         rows.retain(|row| ids.contains(&row.id) && row.progress.state.awaits_poller());
-        let doubt = |row: Row| UnresolvedBatch {
+        let unresolved = |row: Row| UnresolvedBatch {
             service_id: row.service.parse().unwrap(),
             batch_id: row.id.parse().unwrap(),
             transaction_ids: vec![row.id.parse().unwrap()],
@@ -311,60 +311,60 @@ impl UnresolvedBatchStore for Store {
             since: row.submitted_at,
             held: row.held,
         };
-        Ok(rows.into_iter().map(doubt).collect())
+        Ok(rows.into_iter().map(unresolved).collect())
     }
 
     fn resolve(&self, resolutions: &[(UnresolvedBatch, Resolution)]) -> BatchResult<()> {
-        self.try_call("settle")?;
-        for (doubt, resolution) in resolutions {
-            let id = doubt.batch_id.to_string();
+        self.try_call("resolve")?;
+        for (batch, resolution) in resolutions {
+            let id = batch.batch_id.to_string();
             match resolution {
                 Resolution::Evidence(evidence) => {
-                    let attempt = doubt.attempt_id.attempt;
-                    self.event(&id, Event::Evidence { attempt, evidence: *evidence });
+                    let attempt = batch.attempt_id.attempt;
+                    self.apply_event(&id, Event::Evidence { attempt, evidence: *evidence });
                 }
                 Resolution::Hold(_) => self.rows.change(|rows| {
                     rows.iter_mut().find(|row| row.id == id).unwrap().held = true;
                 }),
             }
         }
-        let pair = |(doubt, resolution): &(UnresolvedBatch, Resolution)| {
-            (doubt.batch_id.to_string(), resolution.clone())
+        let pair = |(batch, resolution): &(UnresolvedBatch, Resolution)| {
+            (batch.batch_id.to_string(), resolution.clone())
         };
-        self.note(Call::Settle(resolutions.iter().map(pair).collect()));
+        self.record(Call::Resolve(resolutions.iter().map(pair).collect()));
         Ok(())
     }
 }
 
-/// A question that arrived at the ledger.
+/// A status request that the ledger received.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct Request {
     pub service: String,
     pub ids: Vec<String>,
     pub at: Instant,
 }
 
-/// A ledger that answers what a function says.
+/// A ledger whose answers are computed by a function.
 pub struct Ledger {
     pub connections: usize,
-    pub asked: Watched<Vec<Asked>>,
-    /// How many questions are under way, and how many were at most.
-    pub at_once: Watched<(usize, usize)>,
+    pub requests: Watched<Vec<Request>>,
+    /// The requests in flight now, and the most that ever were.
+    pub in_flight: Watched<(usize, usize)>,
     answer: Answer,
 }
 
 impl Ledger {
-    pub fn new(answer: impl Fn(&str, &[String]) -> Answering + Send + Sync + 'static) -> Self {
-        let (asked, at_once) = (Watched::default(), Watched::default());
-        Self { connections: 100, asked, at_once, answer: Box::new(answer) }
+    pub fn new(answer: impl Fn(&str, &[String]) -> AnswerFuture + Send + Sync + 'static) -> Self {
+        let (requests, in_flight) = (Watched::default(), Watched::default());
+        Self { connections: 100, requests, in_flight, answer: Box::new(answer) }
     }
 
-    /// It says this of every batch.
+    /// A ledger that reports this status for every batch.
     pub fn saying(status: LedgerStatus) -> Self {
         Self::new(move |_, ids| answer(all(ids, status)))
     }
 
-    /// It says this of every batch, of so many questions as it is let.
+    /// The same, but each answer waits for a permit of the gate.
     pub fn behind(gate: &Arc<Semaphore>, status: LedgerStatus) -> Self {
         let gate = Arc::clone(gate);
         Self::new(move |_, ids| {
@@ -380,40 +380,45 @@ impl Ledger {
         Self { connections, ..self }
     }
 
-    /// Waits until it was asked so often in all.
+    /// Waits for this many requests in total.
     #[track_caller]
     pub fn wait_for(&self, count: usize) {
-        self.asked.wait_until(|asked| asked.len() >= count);
+        self.requests.wait_until(|requests| requests.len() >= count);
     }
 
-    /// One more is under way.
+    /// Counts a request that starts.
     pub fn begin(&self) {
-        self.at_once.change(|(now, most)| {
+        self.in_flight.change(|(now, most)| {
             *now += 1;
             *most = (*most).max(*now);
         });
     }
 
     pub fn end(&self) {
-        self.at_once.change(|(now, _)| *now -= 1);
+        self.in_flight.change(|(now, _)| *now -= 1);
     }
 
-    /// How often it was asked for each service.
-    pub fn tally(&self) -> BTreeMap<String, usize> {
-        let mut tally = BTreeMap::new();
-        for asked in self.asked.get() {
-            *tally.entry(asked.service).or_default() += 1;
+    /// The number of requests for each service.
+    pub fn requests_by_service(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        for request in self.requests.get() {
+            *counts.entry(request.service).or_default() += 1;
         }
-        tally
+        counts
     }
 }
 
 impl BatchStatusReader for Ledger {
     type Status = StatusReport;
 
-    fn get_batch_statuses<'a>(&'a self, service: &'a str, ids: &'a [String]) -> BoxAnswer<'a> {
-        let asked = Asked { service: service.to_owned(), ids: ids.to_vec(), at: Instant::now() };
-        self.asked.change(|all| all.push(asked));
+    fn get_batch_statuses<'a>(
+        &'a self,
+        service: &'a str,
+        ids: &'a [String],
+    ) -> BorrowedAnswerFuture<'a> {
+        let request =
+            Request { service: service.to_owned(), ids: ids.to_vec(), at: Instant::now() };
+        self.requests.change(|all| all.push(request));
         let answer = (self.answer)(service, ids);
         Box::pin(async move {
             self.begin();
@@ -428,14 +433,15 @@ impl BatchStatusReader for Ledger {
     }
 }
 
-pub type BoxAnswer<'a> = Pin<Box<dyn Future<Output = BatchResult<Vec<StatusReport>>> + Send + 'a>>;
+pub type BorrowedAnswerFuture<'a> =
+    Pin<Box<dyn Future<Output = BatchResult<Vec<StatusReport>>> + Send + 'a>>;
 
-/// In this state at the first attempt.
+/// Progress in this state at the first attempt.
 pub fn first_attempt(state: BatchState) -> Progress {
     Progress { state, attempts: 1, commit_proven: false }
 }
 
-/// The id of a batch: ids sort as their numbers do.
+/// The id of a batch. The order of ids is that of their numbers.
 pub fn batch(number: usize) -> String {
     format!("{number:0128x}")
 }
@@ -448,25 +454,25 @@ pub fn all(ids: &[String], status: LedgerStatus) -> Vec<StatusReport> {
     ids.iter().map(|id| report(id, status)).collect()
 }
 
-pub fn answer(reports: Vec<StatusReport>) -> Answering {
+pub fn answer(reports: Vec<StatusReport>) -> AnswerFuture {
     Box::pin(ready(Ok(reports)))
 }
 
 pub fn unavailable() -> BatchError {
-    BatchError::Unavailable("as the test wishes".to_owned())
+    BatchError::Unavailable("injected by the test".to_owned())
 }
 
-/// Waits for what cannot be watched.
+/// Waits for a condition that is not `Watched`.
 #[track_caller]
 pub fn until(holds: impl Fn() -> bool) {
-    let begun = Instant::now();
+    let started = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < SECOND * 30, "what is waited for does not happen");
+        assert!(started.elapsed() < SECOND * 30, "the condition did not become true in time");
         std::thread::yield_now();
     }
 }
 
-/// Options that make no test wait, except for what it does itself.
+/// Options with short delays and long limits.
 pub fn options() -> MonitorOptions {
     MonitorOptions {
         poll_interval: Duration::from_millis(2),
@@ -482,8 +488,8 @@ pub fn options() -> MonitorOptions {
     }
 }
 
-/// Options with which the monitor looks once, and then only where it must.
-pub fn patient() -> MonitorOptions {
+/// Options with which the monitor polls once, and then only when it is triggered.
+pub fn hourly() -> MonitorOptions {
     MonitorOptions { poll_interval: HOUR, longest_interval: HOUR, ..options() }
 }
 

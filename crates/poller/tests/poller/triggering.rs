@@ -1,4 +1,4 @@
-//! Polls that do not wait for the interval.
+//! Polls that are triggered before the interval.
 
 use std::{
     sync::Arc,
@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 
 use crate::support::*;
 
-/// A store where nothing is due for an hour, and a patient monitor.
+/// A store in which nothing is due for an hour.
 fn not_due(services: &[&str]) -> Store {
     let store = Store::with(services);
     store
@@ -24,20 +24,20 @@ fn not_due(services: &[&str]) -> Store {
 }
 
 #[test]
-fn a_trigger_has_a_service_polled_at_once_and_no_other() {
+fn trigger_polls_one_service_at_once() {
     let store = not_due(&["a", "b"]);
     let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
-    let running = run(builder(&store, &ledger).with_options(patient()));
+    let running = run(builder(&store, &ledger).with_options(hourly()));
     running.trigger().trigger("a");
     store.wait_for_state(0, Committed);
     running.wait_for_shutdown().unwrap();
-    assert_eq!(ledger.tally(), [("a".to_owned(), 1)].into());
+    assert_eq!(ledger.requests_by_service(), [("a".to_owned(), 1)].into());
     assert_eq!(store.state(1), Pending);
 }
 
 #[test]
-fn a_question_that_fails_is_asked_again_though_nothing_is_due() {
-    // Time stands still: what was checked just now is never due.
+fn failed_request_is_retried_before_the_batch_is_due() {
+    // The clock stands still, so a batch that was checked is never due.
     let store = Store::new();
     store.add("a", 0, Pending, Duration::ZERO);
     let mut asked = 0;
@@ -52,20 +52,20 @@ fn a_question_that_fails_is_asked_again_though_nothing_is_due() {
     let running = run(builder(&store, &ledger));
     running.trigger().trigger("a");
     store.wait_for_state(0, Committed);
-    assert_eq!(ledger.tally(), [("a".to_owned(), 4)].into());
+    assert_eq!(ledger.requests_by_service(), [("a".to_owned(), 4)].into());
     running.wait_for_shutdown().unwrap();
 }
 
 #[test]
-fn what_is_triggered_before_the_monitor_runs_is_polled_when_it_does() {
+fn trigger_before_the_run_is_kept() {
     let store = not_due(&["a"]);
     let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
     let trigger = PollTrigger::new();
     trigger.trigger("a");
     let running =
-        run(builder(&store, &ledger).with_options(patient()).with_trigger(trigger.clone()));
+        run(builder(&store, &ledger).with_options(hourly()).with_trigger(trigger.clone()));
     store.wait_for_state(0, Committed);
-    // It stays good when the monitor is stopped and started again.
+    // The trigger also works after a stop.
     let stopped = running.stop().unwrap();
     store.add("a", 1, Pending, Duration::ZERO);
     trigger.trigger("a");
@@ -75,30 +75,30 @@ fn what_is_triggered_before_the_monitor_runs_is_polled_when_it_does() {
 }
 
 #[test]
-fn polls_of_a_service_begin_a_gap_apart_and_the_last_trigger_counts() {
+fn polls_of_a_service_start_a_gap_apart() {
     const GAP: Duration = Duration::from_millis(30);
     let store = not_due(&["a"]);
     let ledger = Arc::new(Ledger::saying(LedgerStatus::Pending));
-    let gap = MonitorOptions { trigger_gap: GAP, ..patient() };
+    let gap = MonitorOptions { trigger_gap: GAP, ..hourly() };
     let running = run(builder(&store, &ledger).with_options(gap));
-    let begun = Instant::now();
+    let started = Instant::now();
     running.trigger().trigger("a");
     for polls in 1..4_u32 {
         ledger.wait_for(polls as usize);
-        assert!(ledger.asked.get()[polls as usize - 1].at - begun >= GAP * (polls - 1));
+        assert!(ledger.requests.get()[polls as usize - 1].at - started >= GAP * (polls - 1));
         (0..100).for_each(|_| running.trigger().trigger("a"));
     }
     running.wait_for_shutdown().unwrap();
-    let polls = ledger.asked.get().len();
+    let polls = ledger.requests.get().len();
     assert!(polls < 30, "{polls} polls for 301 triggers");
 }
 
 #[test]
-fn triggers_while_a_question_is_under_way_are_one_more_after_its_answer() {
+fn triggers_during_a_request_are_one_more_poll() {
     let store = not_due(&["a"]);
     let gate = Arc::new(Semaphore::new(0));
     let ledger = Arc::new(Ledger::behind(&gate, LedgerStatus::Pending));
-    let running = run(builder(&store, &ledger).with_options(patient()));
+    let running = run(builder(&store, &ledger).with_options(hourly()));
     running.trigger().trigger("a");
     ledger.wait_for(1);
     for _ in 0..100 {
@@ -107,23 +107,23 @@ fn triggers_while_a_question_is_under_way_are_one_more_after_its_answer() {
     gate.add_permits(100);
     ledger.wait_for(2);
     running.wait_for_shutdown().unwrap();
-    assert_eq!(ledger.asked.get().len(), 2);
-    assert_eq!(ledger.at_once.get().1, 1);
+    assert_eq!(ledger.requests.get().len(), 2);
+    assert_eq!(ledger.in_flight.get().1, 1);
 }
 
 #[test]
-fn an_event_that_overtakes_the_answer_to_a_submission_is_not_lost() {
+fn event_before_the_submission_answer_is_not_lost() {
     let store = not_due(&["a", "marker"]);
     store.rows.change(|rows| {
         rows[0].progress = first_attempt(Submitting);
     });
     let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
-    let running = run(builder(&store, &ledger).with_options(patient()));
+    let running = run(builder(&store, &ledger).with_options(hourly()));
     running.trigger().trigger("a");
-    // Taken after it, or with it: when this is done, it found nothing.
+    // Read with it or after it: when this is done, the first trigger found nothing.
     running.trigger().trigger("marker");
     store.wait_for_state(1, Committed);
-    assert_eq!(ledger.tally().get("a"), None);
+    assert_eq!(ledger.requests_by_service().get("a"), None);
 
     store.rows.change(|rows| {
         rows[0].progress = first_attempt(Pending);
@@ -134,25 +134,25 @@ fn an_event_that_overtakes_the_answer_to_a_submission_is_not_lost() {
 }
 
 #[test]
-fn a_submission_without_an_event_before_it_waits_for_its_time() {
+fn submission_without_an_event_waits_until_due() {
     let store = not_due(&["a", "marker"]);
     let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
-    let running = run(builder(&store, &ledger).with_options(patient()));
+    let running = run(builder(&store, &ledger).with_options(hourly()));
     running.trigger().submitted("a");
     running.trigger().trigger("marker");
     store.wait_for_state(1, Committed);
     running.wait_for_shutdown().unwrap();
-    assert_eq!(ledger.tally(), [("marker".to_owned(), 1)].into());
+    assert_eq!(ledger.requests_by_service(), [("marker".to_owned(), 1)].into());
 }
 
 #[test]
-fn triggers_of_more_than_a_look_can_hold_are_all_polled() {
+fn more_triggers_than_the_batch_limit_are_all_polled() {
     let names: Vec<String> = (0..20).map(|number| format!("service-{number}")).collect();
     let store = not_due(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
     let trigger = PollTrigger::new();
     names.iter().for_each(|name| trigger.trigger(name));
-    let few = MonitorOptions { batch_limit: 3, ..patient() };
+    let few = MonitorOptions { batch_limit: 3, ..hourly() };
     let running = run(builder(&store, &ledger).with_options(few).with_trigger(trigger));
     (0..20).for_each(|number| store.wait_for_state(number, Committed));
     running.wait_for_shutdown().unwrap();

@@ -1,12 +1,12 @@
-//! The files that genuine clients made.
+//! The files made by published clients.
 
 use std::{fs, path::Path};
 
-/// A list as it would come in a request, and the ids that its maker says are in it.
+/// The body of a request, and the ids in it according to the client.
 pub(crate) struct Fixture {
     pub(crate) name: String,
     pub(crate) body: Vec<u8>,
-    /// For each batch, its id and those of its transactions.
+    /// For each batch, its id and the ids of its transactions.
     pub(crate) ids: Vec<Vec<String>>,
 }
 
@@ -19,12 +19,12 @@ pub(crate) fn read_text(path: &str) -> String {
     String::from_utf8(read(path)).expect("the fixture is text")
 }
 
-pub(crate) fn of(client: &str) -> Vec<Fixture> {
+pub(crate) fn of_client(client: &str) -> Vec<Fixture> {
     let mut fixtures: Vec<Fixture> = Vec::new();
     for line in read_text(&format!("{client}/ids.txt")).lines() {
-        let mut words = line.split(' ').map(str::to_owned);
-        let name = format!("{client}/{}", words.next().unwrap_or_default());
-        let ids = words.collect();
+        let mut fields = line.split(' ').map(str::to_owned);
+        let name = format!("{client}/{}", fields.next().unwrap_or_default());
+        let ids = fields.collect();
         match fixtures.last_mut() {
             Some(last) if last.name == name => last.ids.push(ids),
             _ => fixtures.push(Fixture { body: read(&name), name, ids: vec![ids] }),
@@ -34,5 +34,5 @@ pub(crate) fn of(client: &str) -> Vec<Fixture> {
 }
 
 pub(crate) fn all() -> Vec<Fixture> {
-    ["python", "javascript"].into_iter().flat_map(of).collect()
+    ["python", "javascript"].into_iter().flat_map(of_client).collect()
 }

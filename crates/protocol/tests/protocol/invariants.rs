@@ -1,4 +1,4 @@
-//! What holds for any bytes at all: for the property tests, and for the fuzz target.
+//! Invariants for any bytes, used by the property tests and the fuzz target.
 
 use std::collections::HashSet;
 
@@ -7,26 +7,26 @@ use grid_batch_protocol::{
     Batch, BatchHeader, Limits, Message, VerifiedBatch, list_of_one, verify_list,
 };
 
-/// Bytes are refused with something to say, or accepted with everything in its place.
+/// Bytes are refused with a short message, or accepted with consistent batches.
 ///
-/// Gives the number of batches that were accepted.
-pub fn hold_for(body: &[u8]) -> usize {
+/// Returns the number of accepted batches.
+pub fn check_invariants(body: &[u8]) -> usize {
     match verify_list(body, &Limits::default()) {
         Err(error) => {
-            assert!(error.to_string().len() < 1_000, "too much to say: {error}");
+            assert!(error.to_string().len() < 1_000, "the message is too long: {error}");
             0
         }
         Ok(batches) => {
             assert!(!batches.is_empty());
             let ids: HashSet<_> = batches.iter().map(VerifiedBatch::id).collect();
             assert_eq!(ids.len(), batches.len());
-            batches.iter().for_each(|batch| hold_for_batch(batch, body));
+            batches.iter().for_each(|batch| check_batch(batch, body));
             batches.len()
         }
     }
 }
 
-fn hold_for_batch(batch: &VerifiedBatch, body: &[u8]) {
+fn check_batch(batch: &VerifiedBatch, body: &[u8]) {
     let bytes = batch.bytes();
     assert!(body.windows(bytes.len()).any(|part| part == bytes));
 
@@ -43,7 +43,7 @@ fn hold_for_batch(batch: &VerifiedBatch, body: &[u8]) {
     assert_eq!(message.header_signature, batch.id().to_string());
     assert_eq!(header.signer_public_key, batch.signer().to_string());
 
-    let service: ServiceId = "abcDE-F0123::gsAA".parse().expect("it is printable");
+    let service: ServiceId = "abcDE-F0123::gsAA".parse().expect("the service id is valid");
     let stored = batch.clone().into_new_batch(service);
     assert_eq!(stored.batch_id, batch.id());
     assert_eq!(stored.transaction_ids, ids);

@@ -1,10 +1,10 @@
-//! What the crate promises, seen from outside.
+//! Tests of the public interface.
 
-mod any_bytes;
+mod arbitrary_bytes;
+mod builders;
+mod client_lists;
+mod crypto_libraries;
 mod fixtures;
-mod genuine;
 mod invariants;
-mod libraries;
-mod made;
-mod refused;
+mod refusals;
 mod tokens;

@@ -16,7 +16,7 @@ fn claims() -> String {
     format!(r#"{{"iss":"{}"}}"#, key().public_key())
 }
 
-/// A token of these parts, signed with our key.
+/// A token with these parts, signed with the test key.
 fn signed(header: &str, claims: &str) -> String {
     let [header, claims] = [header, claims].map(|json| BASE64_STANDARD.encode(json));
     let signed = format!("{header}.{claims}");
@@ -29,7 +29,7 @@ fn refusal(token: &str) -> TokenError {
 }
 
 #[test]
-fn our_token_is_the_one_that_cylinder_makes() {
+fn token_is_equal_to_that_of_cylinder() {
     let fixture = fixtures::read_text("cylinder/token.txt");
     let (token, public_key) = fixture.trim_end().split_once('\n').unwrap();
     let issuer = CylinderToken::verify(token).unwrap();
@@ -38,7 +38,7 @@ fn our_token_is_the_one_that_cylinder_makes() {
 }
 
 #[test]
-fn more_claims_and_another_order_do_no_harm() {
+fn other_claims_and_another_order_are_accepted() {
     let header = r#"{ "typ": "cylinder+jwt", "alg": "secp256k1", "kid": 1 }"#;
     let claims = claims().replace('}', r#","exp":1,"aud":["a"]}"#);
     let issuer = CylinderToken::verify(&signed(header, &claims));
@@ -46,7 +46,7 @@ fn more_claims_and_another_order_do_no_harm() {
 }
 
 #[test]
-fn a_token_has_three_parts() {
+fn token_must_have_three_parts() {
     let token = signed(HEADER, &claims());
     let two = token.rsplit_once('.').unwrap().0;
     assert_eq!(refusal(""), TokenError::Parts { count: 1 });
@@ -55,20 +55,20 @@ fn a_token_has_three_parts() {
 }
 
 #[test]
-fn each_part_is_standard_base64_with_padding() {
+fn parts_must_be_standard_base64_with_padding() {
     let token = signed(HEADER, &claims());
     for (at, part) in
         [TokenPart::Header, TokenPart::Claims, TokenPart::Signature].into_iter().enumerate()
     {
-        for spoil in [
+        for make_invalid in [
             |part: &str| part.trim_end_matches('=').to_owned(),
             |part: &str| format!("{part} "),
             |part: &str| format!("-{}", &part[1..]),
         ] {
             let mut parts: Vec<_> = token.split('.').map(str::to_owned).collect();
-            let spoilt = spoil(&parts[at]);
-            if spoilt != parts[at] {
-                parts[at] = spoilt;
+            let invalid = make_invalid(&parts[at]);
+            if invalid != parts[at] {
+                parts[at] = invalid;
                 assert_eq!(refusal(&parts.join(".")), TokenError::Base64 { part });
             }
         }
@@ -76,7 +76,7 @@ fn each_part_is_standard_base64_with_padding() {
 }
 
 #[test]
-fn header_and_claims_are_objects() {
+fn header_and_claims_must_be_objects() {
     for text in ["", "[\"secp256k1\",\"cylinder+jwt\"]", "{\"iss\":", "\u{7f}"] {
         let part = TokenPart::Header;
         assert_eq!(refusal(&signed(text, &claims())), TokenError::Json { part });
@@ -86,7 +86,7 @@ fn header_and_claims_are_objects() {
 }
 
 #[test]
-fn tokens_of_other_kinds_are_refused() {
+fn token_of_another_type_is_refused() {
     let plain = HEADER.replace("cylinder+jwt", "JWT");
     assert_eq!(refusal(&signed(&plain, &claims())), TokenError::Type);
     let unsigned = HEADER.replace("secp256k1", "none");
@@ -94,7 +94,7 @@ fn tokens_of_other_kinds_are_refused() {
 }
 
 #[test]
-fn the_issuer_is_a_key() {
+fn issuer_must_be_a_key() {
     assert_eq!(refusal(&signed(HEADER, "{}")), TokenError::NoIssuer);
     assert_eq!(refusal(&signed(HEADER, r#"{"iss":7}"#)), TokenError::NoIssuer);
     assert!(matches!(
@@ -104,7 +104,7 @@ fn the_issuer_is_a_key() {
 }
 
 #[test]
-fn the_issuer_signed_it() {
+fn token_must_be_signed_by_its_issuer() {
     let mallory = SigningKey::from_seed(666).public_key();
     let claims = format!(r#"{{"iss":"{mallory}"}}"#);
     assert_eq!(
@@ -118,27 +118,27 @@ fn the_issuer_signed_it() {
 }
 
 #[test]
-fn a_token_is_not_shown() {
+fn debug_does_not_show_the_token() {
     let token = CylinderToken::new(&key());
     let shown = format!("{token:?}");
-    assert_eq!(shown, format!("CylinderToken(of {})", key().public_key()));
+    assert_eq!(shown, format!("CylinderToken(issuer {})", key().public_key()));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn any_text_is_refused(text in prop_oneof!["\\PC*", "[A-Za-z0-9+/=]*\\.[A-Za-z0-9+/=]*\\.[A-Za-z0-9+/=]*"]) {
+    fn arbitrary_text_is_refused(text in prop_oneof!["\\PC*", "[A-Za-z0-9+/=]*\\.[A-Za-z0-9+/=]*\\.[A-Za-z0-9+/=]*"]) {
         prop_assert!(!refusal(&text).to_string().is_empty());
     }
 
     #[test]
-    fn any_json_is_refused_or_a_token(header in "\\PC*", claims in "\\PC*") {
+    fn arbitrary_header_and_claims_are_refused(header in "\\PC*", claims in "\\PC*") {
         refusal(&signed(&header, &claims));
     }
 
     #[test]
-    fn no_change_of_a_byte_goes_unnoticed(at: prop::sample::Index, byte in 0..128u8) {
+    fn changed_byte_is_refused(at: prop::sample::Index, byte in 0..128u8) {
         let token = signed(HEADER, &claims());
         let mut changed = token.clone().into_bytes();
         *at.get_mut(&mut changed) = byte;

@@ -1,4 +1,4 @@
-//! Batches, their ids, and whom to ask for them.
+//! Batches, their ids, and the nodes to query about them.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use grid_batch_sawtooth::{Sawtooth, SawtoothOptions};
 
 pub const SERVICE: &str = "global";
 
-/// A batch of one transaction, unlike those of other numbers.
+/// A batch of one transaction; each number makes another batch.
 pub fn batch(number: u32) -> Batch {
     let key = SigningKey::from_seed(1);
     let transaction = TransactionBuilder::new("intkey", "1.0")
@@ -26,13 +26,13 @@ pub fn submission(batch: &Batch) -> Submission<GlobalScopeId> {
     Submission::new(batch.header_signature.clone(), GlobalScopeId, batch.encode_to_vec())
 }
 
-/// An id that nobody has signed.
+/// A well-formed id of no batch.
 pub fn id(number: usize) -> String {
     format!("{number:064x}").repeat(2)
 }
 
-/// The doubt about a batch of this id.
-pub fn doubt(id: &str) -> UnresolvedBatch {
+/// An unresolved batch with this id.
+pub fn unresolved(id: &str) -> UnresolvedBatch {
     UnresolvedBatch {
         service_id: SERVICE.parse().unwrap(),
         batch_id: id.parse().unwrap(),
@@ -49,7 +49,7 @@ pub fn sawtooth() -> Sawtooth {
     Sawtooth::new(SawtoothOptions::default()).unwrap()
 }
 
-/// Every batch is asked for at these nodes.
+/// A resolver that returns these nodes for every batch.
 #[derive(Debug)]
 pub struct Nodes(Vec<String>);
 

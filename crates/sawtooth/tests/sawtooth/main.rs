@@ -1,5 +1,5 @@
-//! The adapter against answers as they were recorded, and against the simulated ledger.
-#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
+//! The adapter with recorded responses, and with the simulated ledger.
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod batches;
 mod events;

@@ -1,4 +1,4 @@
-//! What comes of a POST, answer by answer.
+//! The outcome of a POST for each kind of response.
 
 use std::time::Duration;
 
@@ -13,23 +13,23 @@ use tokio::net::TcpListener;
 
 use crate::{
     batches::{batch, sawtooth, submission},
-    rest_api::{RestApi, answer, nobody, recorded},
+    rest_api::{RestApi, answer, recorded, unused_address},
 };
 
 async fn send_to(sender: &SawtoothSender, url: &str) -> SubmissionAnswer {
     sender.send(url, &submission(&batch(1))).await
 }
 
-/// What comes of it when this is said.
-async fn outcome_of(sender: &SawtoothSender, said: Vec<u8>) -> SubmissionAnswer {
-    let api = RestApi::new([said]).await;
+/// The answer of the sender when the REST API sends this response.
+async fn outcome_of(sender: &SawtoothSender, response: Vec<u8>) -> SubmissionAnswer {
+    let api = RestApi::new([response]).await;
     let answer = send_to(sender, &api.url()).await;
     assert_eq!(api.requests().len(), 1, "a batch is POSTed once");
     answer
 }
 
 #[tokio::test]
-async fn a_batch_is_posted_as_the_rest_api_wants_it() {
+async fn batch_is_posted_in_the_documented_format() {
     let api = RestApi::new([recorded("submitted_202", &[])]).await;
     let basic_auth = Some(BasicAuth::new("Aladdin", "open sesame"));
     let options = SawtoothOptions { basic_auth, ..SawtoothOptions::default() };
@@ -54,7 +54,7 @@ async fn a_batch_is_posted_as_the_rest_api_wants_it() {
 }
 
 #[tokio::test]
-async fn each_recorded_answer_has_its_outcome() {
+async fn recorded_response_has_its_outcome() {
     let sender = sawtooth().sender();
     for (name, status, outcome) in [
         ("submitted_202", 202, Accepted),
@@ -82,7 +82,7 @@ async fn each_recorded_answer_has_its_outcome() {
 }
 
 #[tokio::test]
-async fn each_answer_of_a_proxy_has_its_outcome() {
+async fn proxy_response_has_its_outcome() {
     let sender = sawtooth().sender();
     for (status, outcome) in [
         (200, Accepted),
@@ -114,20 +114,20 @@ async fn each_answer_of_a_proxy_has_its_outcome() {
 }
 
 #[tokio::test]
-async fn the_ledgers_reason_is_told_and_so_is_a_proxys() {
+async fn message_of_ledger_or_proxy_is_passed_on() {
     let sender = sawtooth().sender();
-    let message = async |said| outcome_of(&sender, said).await.message.unwrap();
+    let message = async |response| outcome_of(&sender, response).await.message.unwrap();
     assert_eq!(
         message(recorded("rejected_30", &[])).await,
         "Submitted Batches Invalid (code 30): The submitted BatchList was rejected by the validator. \
          It was poorly formed, or has an invalid signature."
     );
     assert_eq!(message(answer(502, "<p>\n Bad gateway\n</p>")).await, "<p> Bad gateway </p>");
-    assert_eq!(message(answer(404, "")).await, "an answer without a text");
+    assert_eq!(message(answer(404, "")).await, "empty response");
 }
 
 #[tokio::test]
-async fn a_busy_ledger_may_say_for_how_long() {
+async fn retry_after_of_a_busy_ledger_is_passed_on() {
     let sender = sawtooth().sender();
     let busy = b"HTTP/1.1 429 Busy\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n";
     let answer = outcome_of(&sender, busy.to_vec()).await;
@@ -135,7 +135,7 @@ async fn a_busy_ledger_may_say_for_how_long() {
 }
 
 #[tokio::test]
-async fn a_status_counts_though_its_body_breaks() {
+async fn status_decides_even_if_the_body_breaks() {
     let sender = sawtooth().sender();
     let cut = |name| {
         let whole = recorded(name, &[]);
@@ -145,7 +145,7 @@ async fn a_status_counts_though_its_body_breaks() {
         ("submitted_202", Accepted),
         ("queue_full_31", Busy),
         ("timed_out_17", Ambiguous),
-        // Without its code it may be a proxy's.
+        // Without the error code it may be a response of a proxy.
         ("rejected_30", Refused),
         ("not_ready_15", Ambiguous),
         ("send_timed_out_19", Ambiguous),
@@ -155,28 +155,28 @@ async fn a_status_counts_though_its_body_breaks() {
 }
 
 #[tokio::test]
-async fn what_reached_nobody_is_not_sent() {
+async fn refused_connection_means_not_sent() {
     let sender = sawtooth().sender();
-    let answer = send_to(&sender, &nobody().await).await;
+    let answer = send_to(&sender, &unused_address().await).await;
     assert_eq!((answer.outcome, answer.status), (NotSent, None));
     assert!(answer.message.unwrap().contains("refused"));
 }
 
 #[tokio::test]
-async fn an_answer_that_ends_before_its_body_is_in_doubt() {
+async fn incomplete_response_is_ambiguous() {
     let sender = sawtooth().sender();
-    for said in ["", "HTTP/1.1 202 Acc", "garbage\r\n\r\n"] {
-        let answer = outcome_of(&sender, said.into()).await;
-        assert_eq!((answer.outcome, answer.status), (Ambiguous, None), "{said}");
+    for response in ["", "HTTP/1.1 202 Acc", "garbage\r\n\r\n"] {
+        let answer = outcome_of(&sender, response.into()).await;
+        assert_eq!((answer.outcome, answer.status), (Ambiguous, None), "{response}");
     }
 }
 
 #[tokio::test]
-async fn our_own_time_out_is_in_doubt() {
-    // Connections wait there for ever.
+async fn request_timeout_is_ambiguous() {
+    // It never accepts a connection.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let request_limit = Duration::from_millis(100);
-    let http = HttpOptions { request_limit, ..HttpOptions::default() };
+    let request_timeout = Duration::from_millis(100);
+    let http = HttpOptions { request_timeout, ..HttpOptions::default() };
     let sawtooth = Sawtooth::new(SawtoothOptions { http, ..SawtoothOptions::default() }).unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
     let answer = sawtooth.sender().send(&url, &submission(&batch(1))).await;
@@ -184,7 +184,7 @@ async fn our_own_time_out_is_in_doubt() {
 }
 
 #[tokio::test]
-async fn an_address_that_cannot_be_used_is_refused_without_its_secrets() {
+async fn invalid_url_is_refused_without_its_secrets() {
     let sender = sawtooth().sender();
     for url in ["", "ledger:8008", "ftp://user:pass-word@ledger", "http://user:pass-word@ledger/?x"]
     {

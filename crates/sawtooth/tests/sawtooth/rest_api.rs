@@ -1,4 +1,4 @@
-//! A REST API that says what a test tells it to.
+//! A REST API that sends prepared responses.
 
 use std::{
     net::SocketAddr,
@@ -11,8 +11,8 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Answers each request with the next of its answers, and goes on with the last. It serves until it
-/// is dropped.
+/// Sends the next prepared response for each request, and repeats the last one. It runs until it is
+/// dropped.
 pub struct RestApi {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<Request>>>,
@@ -28,8 +28,8 @@ pub struct Request {
 }
 
 impl RestApi {
-    pub async fn new(answers: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Self {
-        let answers: Vec<Vec<u8>> = answers.into_iter().map(Into::into).collect();
+    pub async fn new(responses: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Self {
+        let responses: Vec<Vec<u8>> = responses.into_iter().map(Into::into).collect();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let requests = Arc::<Mutex<Vec<Request>>>::default();
@@ -39,8 +39,8 @@ impl RestApi {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 let request = read(&mut stream).await;
                 log.lock().unwrap().push(request);
-                // The client may have had enough.
-                let _ = stream.write_all(&answers[number.min(answers.len() - 1)]).await;
+                // The client may have disconnected.
+                let _ = stream.write_all(&responses[number.min(responses.len() - 1)]).await;
             }
         });
         Self { address, requests, task }
@@ -76,7 +76,7 @@ async fn read(stream: &mut TcpStream) -> Request {
     Request { line, headers, body }
 }
 
-/// An answer as it stands in `tests/fixtures`, about these.
+/// The response in a file of `tests/fixtures`, with these values for its placeholders.
 pub fn recorded(name: &str, values: &[(&str, &str)]) -> Vec<u8> {
     let path = format!("{}/tests/fixtures/{name}.http", env!("CARGO_MANIFEST_DIR"));
     let mut text = std::fs::read_to_string(path).unwrap();
@@ -85,21 +85,21 @@ pub fn recorded(name: &str, values: &[(&str, &str)]) -> Vec<u8> {
     }
     let (head, body) = text.split_once("\n\n").unwrap();
     let body = body.strip_suffix('\n').unwrap();
-    whole(&head.replace('\n', "\r\n"), body)
+    complete(&head.replace('\n', "\r\n"), body)
 }
 
-/// An answer of this status with this body.
+/// A response with this status and this body.
 pub fn answer(status: u16, body: &str) -> Vec<u8> {
-    whole(&format!("HTTP/1.1 {status} Such"), body)
+    complete(&format!("HTTP/1.1 {status} Reason"), body)
 }
 
-fn whole(head: &str, body: &str) -> Vec<u8> {
+fn complete(head: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!("{head}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}").into_bytes()
 }
 
-/// An address that nobody listens on.
-pub async fn nobody() -> String {
+/// A URL at which no server listens.
+pub async fn unused_address() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     format!("http://{}", listener.local_addr().unwrap())
 }

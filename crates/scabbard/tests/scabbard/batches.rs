@@ -17,7 +17,7 @@ pub fn scope() -> ServiceScopeId {
     SERVICE.parse().unwrap()
 }
 
-/// A batch of one transaction, unlike those of other numbers.
+/// A batch of one transaction; each number makes another batch.
 pub fn batch(number: u32) -> Batch {
     let transaction = TransactionBuilder::new("intkey", "1.0")
         .nonce(number.to_string())
@@ -34,12 +34,12 @@ pub fn transaction_id(number: u32) -> String {
     batch(number).transactions[0].header_signature.clone()
 }
 
-/// An id that is made up.
-pub fn made_up(number: u8) -> String {
+/// A well-formed id of no batch.
+pub fn arbitrary_id(number: u8) -> String {
     HeaderId::from_bytes([number; 64]).to_string()
 }
 
-/// The batch on its way, as the store hands it out for this attempt.
+/// The submission of a batch for this attempt.
 pub fn submission(number: u32, attempt: u32) -> Submission<ServiceScopeId> {
     Submission::new(id(number), scope(), batch(number).encode_to_vec())
         .with_attempt_id(AttemptId { attempt, epoch: 1 })

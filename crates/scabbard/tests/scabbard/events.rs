@@ -1,4 +1,4 @@
-#![expect(clippy::result_large_err, reason = "so tungstenite refuses a handshake")]
+#![expect(clippy::result_large_err, reason = "tungstenite's error for a refused handshake")]
 
 use std::sync::{Arc, Mutex};
 
@@ -18,11 +18,11 @@ use tokio_tungstenite::{
 };
 
 use crate::{
-    batches::{SERVICE, made_up, token, transaction_id},
+    batches::{SERVICE, arbitrary_id, token, transaction_id},
     fixtures::fixture,
     node::Node,
-    nodes::{Nodes, nobody},
-    world::{World, broken, next},
+    nodes::{Nodes, unused_address},
+    test_ledger::{TestLedger, next, wait_until_broken},
 };
 
 fn events(urls: &[&str]) -> ScabbardEvents {
@@ -30,52 +30,52 @@ fn events(urls: &[&str]) -> ScabbardEvents {
     Scabbard::new(&token(), Nodes::at(urls.iter().copied()), options).unwrap().events()
 }
 
-/// A node with event sockets.
-struct Sockets {
+/// A node with event websockets.
+struct EventNode {
     url: String,
-    /// What was asked for: path and query, and the authorization.
-    asked: Arc<Mutex<Vec<(String, String)>>>,
+    /// Path and query, and the authorization, of each subscription.
+    requested: Arc<Mutex<Vec<(String, String)>>>,
 }
 
-impl Sockets {
-    /// Each socket says these texts and is closed. Whoever names a last event is answered with
-    /// `resuming` instead, if there is one.
-    async fn saying(texts: &[&str], resuming: Option<StatusCode>) -> Self {
+impl EventNode {
+    /// A node that sends these texts over each websocket and closes it. With `resume_status`, it
+    /// refuses subscriptions that name a last event.
+    async fn sending(texts: &[&str], resume_status: Option<StatusCode>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let noted = Arc::clone(&asked);
+        let requested = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&requested);
         let texts: Vec<_> = texts.iter().map(|text| Message::text(*text)).collect();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let shake = |request: &Request, response: Response| {
-                    greet(&noted, request, response, resuming)
+                let callback = |request: &Request, response: Response| {
+                    check_handshake(&log, request, response, resume_status)
                 };
-                let Ok(mut socket) = accept_hdr_async(stream, shake).await else { continue };
+                let Ok(mut socket) = accept_hdr_async(stream, callback).await else { continue };
                 for text in &texts {
                     socket.send(text.clone()).await.unwrap();
                 }
                 socket.close(None).await.unwrap();
             }
         });
-        Self { url, asked }
+        Self { url, requested }
     }
 
-    fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().iter().map(|(target, _)| target.clone()).collect()
+    fn requested(&self) -> Vec<String> {
+        self.requested.lock().unwrap().iter().map(|(target, _)| target.clone()).collect()
     }
 }
 
-fn greet(
-    noted: &Mutex<Vec<(String, String)>>,
+fn check_handshake(
+    log: &Mutex<Vec<(String, String)>>,
     request: &Request,
     response: Response,
-    resuming: Option<StatusCode>,
+    resume_status: Option<StatusCode>,
 ) -> Result<Response, ErrorResponse> {
     let target = request.uri().to_string();
-    let refused = resuming.filter(|_| target.contains('?'));
+    let refused = resume_status.filter(|_| target.contains('?'));
     let authorization = request.headers()["authorization"].to_str().unwrap().to_owned();
-    noted.lock().unwrap().push((target, authorization));
+    log.lock().unwrap().push((target, authorization));
     match refused {
         None => Ok(response),
         Some(status) => {
@@ -93,43 +93,45 @@ fn frame(id: &str) -> String {
 const PATH: &str = "/scabbard/abcDE-F0123/gsAA/ws/subscribe";
 
 #[tokio::test]
-async fn every_transaction_is_an_event_and_the_socket_has_the_token() {
-    let node = Sockets::saying(&[&frame(&made_up(1)), &frame(&made_up(2))], None).await;
+async fn transaction_is_an_event_and_handshake_has_the_token() {
+    let node =
+        EventNode::sending(&[&frame(&arbitrary_id(1)), &frame(&arbitrary_id(2))], None).await;
     let mut stream = events(&[&node.url]).subscribe(SERVICE).await.unwrap();
-    assert_eq!([next(&mut stream).await, next(&mut stream).await], [1, 2].map(made_up));
-    broken(&mut stream).await;
+    assert_eq!([next(&mut stream).await, next(&mut stream).await], [1, 2].map(arbitrary_id));
+    wait_until_broken(&mut stream).await;
     let authorization = format!("Bearer Cylinder:{}", token().as_str());
-    assert_eq!(*node.asked.lock().unwrap(), [(PATH.to_owned(), authorization)]);
+    assert_eq!(*node.requested.lock().unwrap(), [(PATH.to_owned(), authorization)]);
 }
 
 #[tokio::test]
-async fn a_later_socket_goes_on_after_what_was_seen_last() {
-    let node = Sockets::saying(&[&frame(&made_up(1)), &frame(&made_up(2))], None).await;
+async fn later_subscription_resumes_after_the_last_event() {
+    let node =
+        EventNode::sending(&[&frame(&arbitrary_id(1)), &frame(&arbitrary_id(2))], None).await;
     let events = events(&[&node.url]);
     for _ in 0..2 {
-        broken(&mut events.subscribe(SERVICE).await.unwrap()).await;
+        wait_until_broken(&mut events.subscribe(SERVICE).await.unwrap()).await;
     }
-    broken(&mut events.subscribe("abcDE-F0123::gsBB").await.unwrap()).await;
+    wait_until_broken(&mut events.subscribe("abcDE-F0123::gsBB").await.unwrap()).await;
     let other = PATH.replace("gsAA", "gsBB");
-    let resumed = format!("{PATH}?last_seen_event={}", made_up(2));
-    assert_eq!(node.asked(), [PATH, &resumed, &other]);
+    let resumed = format!("{PATH}?last_seen_event={}", arbitrary_id(2));
+    assert_eq!(node.requested(), [PATH, &resumed, &other]);
 }
 
 #[tokio::test]
-async fn a_node_that_does_not_know_the_last_one_is_asked_for_everything() {
+async fn node_without_the_last_event_sends_all_events() {
     let refusal = Some(StatusCode::INTERNAL_SERVER_ERROR);
-    let node = Sockets::saying(&[&frame(&made_up(1))], refusal).await;
+    let node = EventNode::sending(&[&frame(&arbitrary_id(1))], refusal).await;
     let events = events(&[&node.url]);
     for _ in 0..2 {
         let mut stream = events.subscribe(SERVICE).await.unwrap();
-        assert_eq!(next(&mut stream).await, made_up(1));
+        assert_eq!(next(&mut stream).await, arbitrary_id(1));
     }
-    let resumed = format!("{PATH}?last_seen_event={}", made_up(1));
-    assert_eq!(node.asked(), [PATH, &resumed, PATH]);
+    let resumed = format!("{PATH}?last_seen_event={}", arbitrary_id(1));
+    assert_eq!(node.requested(), [PATH, &resumed, PATH]);
 }
 
 #[tokio::test]
-async fn a_frame_that_is_no_event_breaks_the_stream() {
+async fn invalid_frame_ends_the_stream() {
     for garbage in [
         "",
         "garbage",
@@ -141,7 +143,7 @@ async fn a_frame_that_is_no_event_breaks_the_stream() {
         &frame(&"B1".repeat(64)),
         r#"{"id":null,"state_changes":[]}"#,
     ] {
-        let node = Sockets::saying(&[garbage, &frame(&made_up(1))], None).await;
+        let node = EventNode::sending(&[garbage, &frame(&arbitrary_id(1))], None).await;
         let mut stream = events(&[&node.url]).subscribe(SERVICE).await.unwrap();
         let error = stream.next().await.unwrap().unwrap_err();
         assert!(matches!(error, BatchError::InvalidAnswer(_)), "{garbage}: {error}");
@@ -150,16 +152,17 @@ async fn a_frame_that_is_no_event_breaks_the_stream() {
 }
 
 #[tokio::test]
-async fn a_socket_is_opened_at_the_first_node_that_opens_one() {
-    let deaf = Node::that_says(fixture("server_error_500")).await;
-    let node = Sockets::saying(&[&frame(&made_up(1))], None).await;
-    let mut stream = events(&[&nobody(), &deaf.url, &node.url]).subscribe(SERVICE).await.unwrap();
-    assert_eq!(next(&mut stream).await, made_up(1));
+async fn first_node_that_opens_a_websocket_is_used() {
+    let failing = Node::responding(fixture("server_error_500")).await;
+    let node = EventNode::sending(&[&frame(&arbitrary_id(1))], None).await;
+    let mut stream =
+        events(&[&unused_address(), &failing.url, &node.url]).subscribe(SERVICE).await.unwrap();
+    assert_eq!(next(&mut stream).await, arbitrary_id(1));
 }
 
 #[tokio::test]
-async fn a_socket_that_is_refused_says_so() {
-    let node = Node::that_says(fixture("unauthorized_401")).await;
+async fn refused_subscription_is_an_error() {
+    let node = Node::responding(fixture("unauthorized_401")).await;
     let error = events(&[&node.url]).subscribe(SERVICE).await.err().unwrap();
     assert!(error.to_string().contains("401"), "{error}");
     let error = events(&[&node.url]).subscribe("global").await.err().unwrap();
@@ -167,11 +170,11 @@ async fn a_socket_that_is_refused_says_so() {
 }
 
 #[tokio::test]
-async fn the_ledger_tells_of_what_it_commits_until_its_socket_breaks() {
-    let world = World::new();
-    let mut stream = world.listen().await;
-    world.send(1).await;
+async fn commits_are_events_until_the_websocket_breaks() {
+    let ledger = TestLedger::new();
+    let mut stream = ledger.subscribe().await;
+    ledger.send(1).await;
     assert_eq!(next(&mut stream).await, transaction_id(1));
-    world.send_into(Fault::EventsBroken, 2).await;
-    broken(&mut stream).await;
+    ledger.send_with_fault(Fault::EventsBroken, 2).await;
+    wait_until_broken(&mut stream).await;
 }

@@ -1,10 +1,10 @@
-//! Answers as genuine nodes give them, with ids that are made up.
+//! Responses of real nodes, with other ids.
 
 use std::{fs, path::Path};
 
-use crate::batches::made_up;
+use crate::batches::arbitrary_id;
 
-/// The bytes of an answer on the wire.
+/// The bytes of a response.
 pub fn fixture(name: &str) -> Vec<u8> {
     let file = format!("tests/fixtures/{name}.http");
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
@@ -12,12 +12,12 @@ pub fn fixture(name: &str) -> Vec<u8> {
     format!("{}\r\n\r\n{body}", head.replace('\n', "\r\n")).into_bytes()
 }
 
-/// The batch that the fixtures are about.
+/// The batch in the fixtures.
 pub fn fixture_batch() -> String {
-    made_up(0xb1)
+    arbitrary_id(0xb1)
 }
 
 /// Its transaction.
 pub fn fixture_transaction() -> String {
-    made_up(0x71)
+    arbitrary_id(0x71)
 }

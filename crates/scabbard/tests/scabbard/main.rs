@@ -1,6 +1,5 @@
-//! The adapter against answers of genuine nodes, against broken ones, and against the simulated
-//! ledger.
-#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
+//! The adapter with recorded responses, with broken ones, and with the simulated ledger.
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod batches;
 mod events;
@@ -12,4 +11,4 @@ mod nodes;
 mod runtimes;
 mod sending;
 mod statuses;
-mod world;
+mod test_ledger;

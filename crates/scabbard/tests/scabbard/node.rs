@@ -1,4 +1,4 @@
-//! A node that answers as it is told, byte for byte.
+//! A node that reacts to each request as a test defines it.
 
 use std::{
     io,
@@ -28,14 +28,14 @@ impl Request {
     }
 }
 
-/// What a node does with a request.
-pub enum Conduct {
-    /// Sends these bytes, and listens on.
-    Answer(Vec<u8>),
-    /// Sends these bytes, and hangs up.
-    Break(Vec<u8>),
-    /// Does nothing.
-    Silence,
+/// The reaction of a node to a request.
+pub enum Reaction {
+    /// Sends these bytes and keeps the connection.
+    Respond(Vec<u8>),
+    /// Sends these bytes and closes the connection.
+    RespondAndClose(Vec<u8>),
+    /// Never responds.
+    Stall,
 }
 
 pub struct Node {
@@ -44,24 +44,24 @@ pub struct Node {
 }
 
 impl Node {
-    pub async fn start(conduct: impl Fn(&Request) -> Conduct + Send + Sync + 'static) -> Self {
+    pub async fn start(react: impl Fn(&Request) -> Reaction + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let (noted, conduct) = (Arc::clone(&requests), Arc::new(conduct));
+        let (log, react) = (Arc::clone(&requests), Arc::new(react));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (noted, conduct) = (Arc::clone(&noted), Arc::clone(&conduct));
-                tokio::spawn(async move { serve(stream, &noted, &*conduct).await });
+                let (log, react) = (Arc::clone(&log), Arc::clone(&react));
+                tokio::spawn(async move { serve(stream, &log, &*react).await });
             }
         });
         Self { url, requests }
     }
 
-    /// One that always answers so.
-    pub async fn that_says(bytes: impl Into<Vec<u8>>) -> Self {
+    /// A node that always sends these bytes.
+    pub async fn responding(bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
-        Self::start(move |_| Conduct::Answer(bytes.clone())).await
+        Self::start(move |_| Reaction::Respond(bytes.clone())).await
     }
 
     pub fn requests(&self) -> Vec<Request> {
@@ -71,16 +71,16 @@ impl Node {
 
 async fn serve(
     mut stream: TcpStream,
-    noted: &Mutex<Vec<Request>>,
-    conduct: &(dyn Fn(&Request) -> Conduct + Send + Sync),
+    log: &Mutex<Vec<Request>>,
+    react: &(dyn Fn(&Request) -> Reaction + Send + Sync),
 ) -> io::Result<()> {
     loop {
         let request = read(&mut stream).await?;
-        noted.lock().unwrap().push(request.clone());
-        match conduct(&request) {
-            Conduct::Answer(bytes) => stream.write_all(&bytes).await?,
-            Conduct::Break(bytes) => return stream.write_all(&bytes).await,
-            Conduct::Silence => std::future::pending().await,
+        log.lock().unwrap().push(request.clone());
+        match react(&request) {
+            Reaction::Respond(bytes) => stream.write_all(&bytes).await?,
+            Reaction::RespondAndClose(bytes) => return stream.write_all(&bytes).await,
+            Reaction::Stall => std::future::pending().await,
         }
     }
 }
@@ -98,8 +98,8 @@ async fn read(stream: &mut TcpStream) -> io::Result<Request> {
     Ok(request)
 }
 
-/// An answer of this status and body.
-pub fn answer(status: u16, body: &str) -> Vec<u8> {
+/// A response with this status and this body.
+pub fn response(status: u16, body: &str) -> Vec<u8> {
     let length = body.len();
-    format!("HTTP/1.1 {status} Words\r\ncontent-length: {length}\r\n\r\n{body}").into_bytes()
+    format!("HTTP/1.1 {status} Reason\r\ncontent-length: {length}\r\n\r\n{body}").into_bytes()
 }

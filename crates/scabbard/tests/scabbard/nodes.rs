@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use grid_batch_core::StatusUrlResolver;
 
-/// Asks the same nodes about everything, but for batches that begin with a digit: they were taken
-/// by the node of that place.
+/// A resolver that returns these nodes for every batch. If the batch id starts with a digit, the
+/// node at that index comes first, as if it had accepted the batch.
 #[derive(Debug)]
 pub struct Nodes(Vec<String>);
 
@@ -16,18 +16,18 @@ impl Nodes {
 impl StatusUrlResolver for Nodes {
     fn status_urls(&self, _: &str, batch_id: &str) -> Vec<String> {
         let mut urls = self.0.clone();
-        let place = batch_id.chars().next().and_then(|first| first.to_digit(10));
-        if let Some(place) = place.and_then(|place| usize::try_from(place).ok())
-            && place < urls.len()
+        let index = batch_id.chars().next().and_then(|first| first.to_digit(10));
+        if let Some(index) = index.and_then(|index| usize::try_from(index).ok())
+            && index < urls.len()
         {
-            urls.swap(0, place);
+            urls.swap(0, index);
         }
         urls
     }
 }
 
-/// An address where nobody listens.
-pub fn nobody() -> String {
+/// A URL at which no server listens.
+pub fn unused_address() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     format!("http://{}", listener.local_addr().unwrap())
 }

@@ -8,8 +8,8 @@ use grid_batch_scabbard::{Scabbard, ScabbardOptions, ScabbardSender};
 use crate::{
     batches::{batch, key, scope, submission, token},
     fixtures::fixture,
-    node::{Conduct, Node, answer},
-    nodes::{Nodes, nobody},
+    node::{Node, Reaction, response},
+    nodes::{Nodes, unused_address},
 };
 
 fn sender() -> ScabbardSender {
@@ -25,17 +25,17 @@ async fn send(node: &Node) -> SubmissionAnswer {
     sender().send(&node.url, &submission(1, 1)).await
 }
 
-/// What comes of a batch when a node answers with these bytes.
-async fn answered(bytes: Vec<u8>) -> SubmissionAnswer {
-    send(&Node::that_says(bytes).await).await
+/// The sender's answer when a node responds with these bytes.
+async fn answer_for(bytes: Vec<u8>) -> SubmissionAnswer {
+    send(&Node::responding(bytes).await).await
 }
 
 #[tokio::test]
-async fn a_batch_is_sent_as_a_list_of_one_with_the_token() {
-    let node = Node::that_says(fixture("submitted_202")).await;
+async fn batch_is_sent_as_a_list_of_one_with_the_token() {
+    let node = Node::responding(fixture("submitted_202")).await;
     for base in [node.url.clone(), format!("{}/", node.url), format!("{}/behind/", node.url)] {
-        let sent = sender().send(&base, &submission(1, 1)).await;
-        assert_eq!((sent.outcome, sent.status), (Outcome::Accepted, Some(202)));
+        let answer = sender().send(&base, &submission(1, 1)).await;
+        assert_eq!((answer.outcome, answer.status), (Outcome::Accepted, Some(202)));
     }
     let requests = node.requests();
     let lines: Vec<_> = requests.iter().map(|request| request.line()).collect();
@@ -48,8 +48,8 @@ async fn a_batch_is_sent_as_a_list_of_one_with_the_token() {
 }
 
 #[tokio::test]
-async fn every_answer_of_a_genuine_node_has_its_outcome_and_its_words() {
-    for (name, outcome, status, words) in [
+async fn recorded_response_has_its_outcome_and_message() {
+    for (name, outcome, status, message) in [
         ("undecodable_400", Outcome::Rejected, 400, "Invalid body: not a valid list of batches"),
         ("bad_signature_400", Outcome::Rejected, 400, "No valid batches provided"),
         (
@@ -65,21 +65,21 @@ async fn every_answer_of_a_genuine_node_has_its_outcome_and_its_words() {
             404,
             "scabbard service gsZZ on circuit abcDE-F0123 not found",
         ),
-        ("busy_429", Outcome::Busy, 429, "the queue is full, and nothing was taken"),
+        ("busy_429", Outcome::Busy, 429, "the queue is full, and the node accepted nothing"),
         ("server_error_500", Outcome::Ambiguous, 500, "The server encountered an error"),
     ] {
         let expected = SubmissionAnswer {
             outcome,
             status: Some(status),
-            message: Some(words.to_owned()),
+            message: Some(message.to_owned()),
             retry_after: None,
         };
-        assert_eq!(answered(fixture(name)).await, expected, "{name}");
+        assert_eq!(answer_for(fixture(name)).await, expected, "{name}");
     }
 }
 
 #[tokio::test]
-async fn what_stands_between_has_outcomes_too() {
+async fn proxy_response_has_its_outcome() {
     for (status, outcome) in [
         (200, Outcome::Accepted),
         (201, Outcome::Ambiguous),
@@ -90,104 +90,104 @@ async fn what_stands_between_has_outcomes_too() {
         (502, Outcome::Ambiguous),
         (504, Outcome::Ambiguous),
     ] {
-        let sent = answered(answer(status, "<html>\n  a proxy\n</html>")).await;
-        assert_eq!((sent.outcome, sent.status), (outcome, Some(status)));
-        assert_eq!(sent.message.unwrap(), "<html> a proxy </html>");
+        let answer = answer_for(response(status, "<html>\n  a proxy\n</html>")).await;
+        assert_eq!((answer.outcome, answer.status), (outcome, Some(status)));
+        assert_eq!(answer.message.unwrap(), "<html> a proxy </html>");
     }
 }
 
 #[tokio::test]
-async fn a_pause_that_is_asked_for_is_told() {
+async fn retry_after_is_passed_on() {
     for (status, outcome) in [(429, Outcome::Busy), (503, Outcome::Ambiguous)] {
         let bytes = format!("HTTP/1.1 {status} W\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n");
-        let sent = answered(bytes.into_bytes()).await;
-        assert_eq!((sent.outcome, sent.retry_after), (outcome, Some(Duration::from_secs(7))));
+        let answer = answer_for(bytes.into_bytes()).await;
+        assert_eq!((answer.outcome, answer.retry_after), (outcome, Some(Duration::from_secs(7))));
     }
 }
 
 #[tokio::test]
-async fn a_redirection_is_not_followed() {
-    let elsewhere = Node::that_says(fixture("submitted_202")).await;
+async fn redirect_is_not_followed() {
+    let elsewhere = Node::responding(fixture("submitted_202")).await;
     let location = format!("{}/scabbard/abcDE-F0123/gsAA/batches", elsewhere.url);
     let head = format!("HTTP/1.1 307 W\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n");
-    assert_eq!(answered(head.into_bytes()).await.outcome, Outcome::Refused);
+    assert_eq!(answer_for(head.into_bytes()).await.outcome, Outcome::Refused);
     assert!(elsewhere.requests().is_empty());
 }
 
 #[tokio::test]
-async fn what_reaches_nobody_is_not_sent() {
-    let sent = sender().send(&nobody(), &submission(1, 1)).await;
-    assert_eq!((sent.outcome, sent.status), (Outcome::NotSent, None));
+async fn refused_connection_means_not_sent() {
+    let answer = sender().send(&unused_address(), &submission(1, 1)).await;
+    assert_eq!((answer.outcome, answer.status), (Outcome::NotSent, None));
 }
 
 #[tokio::test]
-async fn an_address_that_is_none_is_refused() {
+async fn invalid_url_is_refused() {
     for url in ["", "node:8085", "ftp://node", "http://node?key=1"] {
-        let sent = sender().send(url, &submission(1, 1)).await;
-        assert_eq!(sent.outcome, Outcome::Refused, "{url}: {sent:?}");
+        let answer = sender().send(url, &submission(1, 1)).await;
+        assert_eq!(answer.outcome, Outcome::Refused, "{url}: {answer:?}");
     }
 }
 
 #[tokio::test]
-async fn without_a_whole_head_nobody_knows_and_it_is_sent_once() {
+async fn incomplete_response_is_ambiguous_and_not_retried() {
     for bytes in
         [&b""[..], b"HTTP/1.1 202 Acc", b"HTTP/1.1 202 Accepted\r\ncontent-le", b"hello\r\n\r\n"]
     {
-        let node = Node::start(|_| Conduct::Break(bytes.to_vec())).await;
-        let sent = send(&node).await;
-        assert_eq!((sent.outcome, sent.status), (Outcome::Ambiguous, None), "{bytes:?}");
+        let node = Node::start(|_| Reaction::RespondAndClose(bytes.to_vec())).await;
+        let answer = send(&node).await;
+        assert_eq!((answer.outcome, answer.status), (Outcome::Ambiguous, None), "{bytes:?}");
         assert_eq!(node.requests().len(), 1);
     }
 }
 
 #[tokio::test]
-async fn a_status_counts_though_its_words_break_off() {
+async fn status_decides_even_if_the_body_breaks() {
     let mut bytes = fixture("submitted_202");
     bytes.truncate(bytes.len() - 10);
-    let node = Node::start(move |_| Conduct::Break(bytes.clone())).await;
-    let sent = send(&node).await;
-    assert_eq!((sent.outcome, sent.status), (Outcome::Accepted, Some(202)));
+    let node = Node::start(move |_| Reaction::RespondAndClose(bytes.clone())).await;
+    let answer = send(&node).await;
+    assert_eq!((answer.outcome, answer.status), (Outcome::Accepted, Some(202)));
 }
 
 #[tokio::test]
-async fn after_its_own_limit_nobody_knows() {
-    let request_limit = Duration::from_millis(50);
-    let sender = sender_with(HttpOptions { request_limit, ..HttpOptions::default() });
-    let node = Node::start(|_| Conduct::Silence).await;
-    let sent = sender.send(&node.url, &submission(1, 1)).await;
-    assert_eq!((sent.outcome, sent.status), (Outcome::Ambiguous, None));
+async fn request_timeout_is_ambiguous() {
+    let request_timeout = Duration::from_millis(50);
+    let sender = sender_with(HttpOptions { request_timeout, ..HttpOptions::default() });
+    let node = Node::start(|_| Reaction::Stall).await;
+    let answer = sender.send(&node.url, &submission(1, 1)).await;
+    assert_eq!((answer.outcome, answer.status), (Outcome::Ambiguous, None));
     assert_eq!(node.requests().len(), 1);
 }
 
 #[tokio::test]
-async fn what_has_no_id_is_not_sent() {
-    let node = Node::that_says(fixture("submitted_202")).await;
-    let nameless = Submission::new("a batch".to_owned(), scope(), b"bytes".to_vec());
-    let sent = sender().send(&node.url, &nameless).await;
-    assert_eq!((sent.outcome, sent.status), (Outcome::Rejected, None));
-    assert!(sent.message.unwrap().contains("an id has 128"));
+async fn batch_without_a_valid_id_is_not_sent() {
+    let node = Node::responding(fixture("submitted_202")).await;
+    let without_id = Submission::new("a batch".to_owned(), scope(), b"bytes".to_vec());
+    let answer = sender().send(&node.url, &without_id).await;
+    assert_eq!((answer.outcome, answer.status), (Outcome::Rejected, None));
+    assert!(answer.message.unwrap().contains("an id has 128"));
     assert!(node.requests().is_empty());
 }
 
 #[tokio::test]
-async fn the_token_is_shown_to_nobody() {
+async fn token_is_not_shown() {
     let secret = token().as_str().to_owned();
     let node = Node::start(|request| {
         let echo = format!("you sent {}", request.header("authorization").unwrap());
-        Conduct::Answer(answer(400, &echo))
+        Reaction::Respond(response(400, &echo))
     })
     .await;
     let scabbard =
         Scabbard::new(&token(), Nodes::at([&node.url]), ScabbardOptions::default()).unwrap();
     let sender = scabbard.sender();
-    let sent = sender.send(&node.url, &submission(1, 1)).await;
+    let answer = sender.send(&node.url, &submission(1, 1)).await;
     let shown = format!(
-        "{scabbard:?} {sender:?} {:?} {:?} {:?} {sent:?}",
+        "{scabbard:?} {sender:?} {:?} {:?} {:?} {answer:?}",
         scabbard.status_reader(),
         scabbard.evidence_reader(),
         scabbard.events(),
     );
-    let beginning = &secret[..20];
-    assert!(!shown.contains(beginning), "{shown}");
-    assert_eq!(sent.outcome, Outcome::Refused);
+    let prefix = &secret[..20];
+    assert!(!shown.contains(prefix), "{shown}");
+    assert_eq!(answer.outcome, Outcome::Refused);
 }

@@ -10,7 +10,7 @@ mod whole;
 
 use std::{env, process::ExitCode};
 
-use grid_batch_test_postgres::{TestDatabase, TestServer};
+use grid_batch_test_postgres::{PostgresServer, TestDatabase};
 
 /// The submitter alone reaches this part of a plain loop.
 const GOAL: f64 = 0.7;
@@ -27,7 +27,7 @@ fn whole_way(scale: usize) {
         "{:>11} {:>9} {:>9} {:>11} {:>30} {:>30}",
         "", "services", "batches", "batches/s", "commit to next POST, ms: 50 %", "99 %"
     );
-    let server = TestServer::durable();
+    let server = PostgresServer::start_durable();
     for (services, batches) in [(1, 1_000), (100, 10_000)] {
         let batches = batches / scale;
         let database = TestDatabase::create_on(&server);

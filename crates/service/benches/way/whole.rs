@@ -11,7 +11,7 @@ use grid_batch_core::{ServiceId, Timestamp};
 use grid_batch_http::{HttpClient, HttpOptions};
 use grid_batch_ledger_sim::LedgerSim;
 use grid_batch_protocol::{BatchList, Message};
-use grid_batch_service::{Config, RunningService, Service, Setting};
+use grid_batch_service::{Config, RunningServer, Server, Setting};
 
 use crate::batches::{batch, service};
 
@@ -30,7 +30,7 @@ pub fn measure(database: &str, services: usize, batches: usize) -> Measured {
     let ledger = LedgerSim::scabbard(scopes).without_back_pressure().start().unwrap();
     let key = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(key.path(), "7".repeat(64)).unwrap();
-    let running = Service::start(&config(database, &ledger, key.path(), services)).unwrap();
+    let running = Server::start(&config(database, &ledger, key.path(), services)).unwrap();
     let bodies: Vec<(usize, Vec<u8>)> = (0..batches).map(|n| (n % services, body(n))).collect();
 
     let begun = Instant::now();
@@ -89,7 +89,7 @@ fn hand_in(url: &str, services: usize, bodies: &Arc<Vec<(usize, Vec<u8>)>>) {
     }
 }
 
-fn until_all_are_committed(running: &RunningService, batches: usize) {
+fn until_all_are_committed(running: &RunningServer, batches: usize) {
     let begun = Instant::now();
     while running.counts().committed < batches as u64 {
         assert!(begun.elapsed() < Duration::from_secs(300), "{:?}", running.counts());

@@ -2,7 +2,7 @@ use std::{fmt, path::PathBuf};
 
 use thiserror::Error;
 
-/// Why there is no configuration.
+/// Why a configuration cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -11,45 +11,45 @@ pub enum ConfigError {
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         message: String,
     },
-    /// The file is no TOML.
-    #[error("{origin}: this is no TOML: {message}")]
+    /// The file is not TOML.
+    #[error("{origin}: not valid TOML: {message}")]
     Toml {
-        /// Where.
+        /// The line.
         origin: Origin,
         /// What is wrong.
         message: String,
     },
-    /// There is no setting of this name.
-    #[error("{origin}: there is no setting {name}{}", did_you_mean(nearest))]
-    Unknown {
-        /// Where it stands.
+    /// There is no setting with this name.
+    #[error("{origin}: there is no setting {name}{}", suggestion(nearest))]
+    UnknownSetting {
+        /// Where it was given.
         origin: Origin,
         /// The name.
         name: String,
-        /// The setting that was perhaps meant.
+        /// A setting with a similar name.
         nearest: Option<String>,
     },
-    /// A value is none that the setting can have.
+    /// The setting cannot have this value.
     #[error("{origin}: {name} is {value}; {rule}")]
     Value {
-        /// Where it stands.
+        /// Where it was given.
         origin: Origin,
         /// The setting.
         name: String,
-        /// The value.
+        /// The value, without secrets.
         value: String,
-        /// What it should be.
+        /// What the value must be.
         rule: String,
     },
-    /// A value does not go with another.
+    /// Two settings contradict each other.
     #[error("{origin}: {rule}")]
-    Together {
-        /// Where the first of them stands.
+    Conflict {
+        /// Where the first of them was given.
         origin: Origin,
-        /// What should be.
+        /// The rule that they break.
         rule: String,
     },
 }
@@ -83,6 +83,6 @@ impl fmt::Display for Origin {
     }
 }
 
-fn did_you_mean(nearest: &Option<String>) -> String {
-    nearest.as_ref().map_or_else(String::new, |name| format!("; was {name} meant?"))
+fn suggestion(nearest: &Option<String>) -> String {
+    nearest.as_ref().map_or_else(String::new, |name| format!("; did you mean {name}?"))
 }

@@ -1,37 +1,37 @@
 use std::{collections::BTreeSet, fmt, num::NonZero, path::PathBuf, time::Duration};
 
-use crate::config::{
+use super::{
     ConfigError,
     layers::Layers,
-    value::{OracleUrl, Pair, Value, is_key},
+    value::{OracleUrl, Pair, SettingValue, looks_like_key},
 };
 
-/// The pools of an EVM chain, who pays for their gas, and at what price.
+/// The pools of an EVM chain, their gas admins, and the price of gas.
 ///
-/// Addresses and prices are texts here: what they must be like, the chain's adapter knows.
+/// Addresses and prices are text here; the ledger's adapter parses them.
 #[derive(Clone)]
 pub struct EvmConfig {
     /// The chain's id.
     pub chain_id: u64,
-    /// The gas admins by name, and where their keys are.
+    /// The names of the gas admins, and where their keys are.
     pub gas_admins: Vec<(String, KeySource)>,
     /// The pools' addresses, and the names of their gas admins.
     pub pools: Vec<(String, String)>,
-    /// The price of gas, in gwei, at which withdrawals wait.
+    /// The gas price, in gwei, from which on withdrawals are parked.
     pub maximum_gas_price: String,
-    /// The same for single pools.
+    /// Other maximum gas prices, by the pool's address.
     pub pool_maximum_gas_price: Vec<(String, String)>,
-    /// Where else the price is asked for.
+    /// The URL of a gas price oracle.
     pub oracle_url: Option<String>,
-    /// Where in its answer the price stands.
+    /// The JSON pointer to the price in the oracle's answer.
     pub oracle_field: String,
-    /// It is asked before the node.
+    /// Ask the oracle first, and the node only if that fails.
     pub oracle_first: bool,
-    /// How often to look whether what is parked can go on.
+    /// How often the gate of parked withdrawals is checked.
     pub gate_interval: Duration,
-    /// How many blocks deep a withdrawal must be to count.
+    /// The confirmations after which a withdrawal is final.
     pub confirmations: u64,
-    /// When what is not mined is sent again.
+    /// How long a transaction may be not mined before it is sent again.
     pub resend_after: Duration,
 }
 
@@ -40,44 +40,43 @@ pub struct EvmConfig {
 pub enum KeySource {
     /// In a file of its own.
     File(PathBuf),
-    /// In a variable of the environment.
+    /// In an environment variable.
     Variable(String),
 }
 
 impl EvmConfig {
-    pub(super) fn of(layers: &Layers) -> Result<Self, ConfigError> {
+    pub(super) fn from_layers(layers: &Layers) -> Result<Self, ConfigError> {
         let pairs = |name: &str| -> Result<Vec<(String, String)>, ConfigError> {
-            let pairs: Vec<Pair> = layers.read(name)?;
+            let pairs: Vec<Pair> = layers.get(name)?;
             Ok(pairs.into_iter().map(|Pair(left, right)| (left, right)).collect())
         };
-        let gas_admins: Vec<GasAdmin> = layers.read("evm.gas_admins")?;
+        let gas_admins: Vec<GasAdmin> = layers.get("evm.gas_admins")?;
         Ok(Self {
-            chain_id: layers.read::<NonZero<u64>>("evm.chain_id")?.get(),
+            chain_id: layers.get::<NonZero<u64>>("evm.chain_id")?.get(),
             gas_admins: gas_admins.into_iter().map(|GasAdmin(name, key)| (name, key)).collect(),
             pools: pairs("evm.pools")?,
-            maximum_gas_price: layers.read("evm.maximum_gas_price")?,
+            maximum_gas_price: layers.get("evm.maximum_gas_price")?,
             pool_maximum_gas_price: pairs("evm.pool_maximum_gas_price")?,
-            oracle_url: layers.read::<OracleUrl>("evm.oracle_url")?.0,
-            oracle_field: layers.read("evm.oracle_field")?,
-            oracle_first: layers.read("evm.oracle_first")?,
-            gate_interval: layers.read("evm.gate_interval")?,
-            confirmations: layers.read::<NonZero<u64>>("evm.confirmations")?.get(),
-            resend_after: layers.read("evm.resend_after")?,
+            oracle_url: layers.get::<OracleUrl>("evm.oracle_url")?.0,
+            oracle_field: layers.get("evm.oracle_field")?,
+            oracle_first: layers.get("evm.oracle_first")?,
+            gate_interval: layers.get("evm.gate_interval")?,
+            confirmations: layers.get::<NonZero<u64>>("evm.confirmations")?.get(),
+            resend_after: layers.get("evm.resend_after")?,
         })
     }
 
-    /// Every pool has a gas admin, and a name is that of one.
+    /// Names of gas admins must be unique, and each pool's gas admin must be configured.
     pub(super) fn check(&self, layers: &Layers) -> Result<(), ConfigError> {
         let mut names = BTreeSet::new();
         if let Some((name, _)) = self.gas_admins.iter().find(|(name, _)| !names.insert(name)) {
-            let rule = format!("the gas admin {name} stands there twice");
-            return Err(layers.together("evm.gas_admins", rule));
+            let rule = format!("the gas admin {name} is listed twice");
+            return Err(layers.conflict("evm.gas_admins", rule));
         }
         if let Some((pool, name)) = self.pools.iter().find(|(_, name)| !names.contains(name)) {
-            let rule = format!(
-                "the pool {pool} has the gas admin {name}, of which evm.gas_admins says nothing"
-            );
-            return Err(layers.together("evm.pools", rule));
+            let rule =
+                format!("the pool {pool} has the gas admin {name}, which evm.gas_admins lacks");
+            return Err(layers.conflict("evm.pools", rule));
         }
         Ok(())
     }
@@ -95,20 +94,20 @@ impl fmt::Debug for EvmConfig {
     }
 }
 
-/// A gas admin by name, and where its key is.
+/// The name of a gas admin, and where its key is.
 struct GasAdmin(String, KeySource);
 
-impl Value for GasAdmin {
-    fn read(text: &str) -> Result<Self, String> {
-        let Pair(name, key) = Pair::read(text)?;
-        Ok(Self(name, KeySource::read(&key)?))
+impl SettingValue for GasAdmin {
+    fn parse(text: &str) -> Result<Self, String> {
+        let Pair(name, key) = Pair::parse(text)?;
+        Ok(Self(name, KeySource::parse(&key)?))
     }
 
-    /// A key that was put here by mistake is still a secret.
-    fn shown(text: &str) -> String {
+    /// Hides a key that was given by mistake instead of its file.
+    fn redacted(text: &str) -> String {
         match text.split_once('=') {
-            Some((name, key)) if is_key(key.trim()) => format!("\"{name}=***\""),
-            None if is_key(text) => "\"***\"".to_owned(),
+            Some((name, key)) if looks_like_key(key.trim()) => format!("\"{name}=***\""),
+            None if looks_like_key(text) => "\"***\"".to_owned(),
             _ => format!("{text:?}"),
         }
     }

@@ -1,4 +1,4 @@
-//! The configuration's file.
+//! The configuration file.
 
 use std::{fs, io, path::Path};
 
@@ -7,74 +7,75 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use crate::config::{
+use super::{
     ConfigError, Origin,
-    layers::{Given, nearest},
-    setting::{Form, Setting},
+    layers::{GivenValue, nearest_setting},
+    setting::{Form, SETTINGS, Setting},
 };
 
-/// What the file gives, or nothing where there is none and none was asked for.
-pub(super) fn read(file: &Path, must_be: bool) -> Result<Vec<Given>, ConfigError> {
+/// Reads the file. If it does not exist it gives no values, unless it is `required`.
+pub(super) fn read(file: &Path, required: bool) -> Result<Vec<GivenValue>, ConfigError> {
     match fs::read_to_string(file) {
         Ok(text) => parse(file, &text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !must_be => Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !required => Ok(Vec::new()),
         Err(error) => {
             Err(ConfigError::Unreadable { file: file.to_owned(), message: error.to_string() })
         }
     }
 }
 
-fn parse(file: &Path, text: &str) -> Result<Vec<Given>, ConfigError> {
-    let lines = Lines { file, text };
+fn parse(file: &Path, text: &str) -> Result<Vec<GivenValue>, ConfigError> {
+    let source = SourceFile { file, text };
     let table = DeTable::parse(text).map_err(|error| ConfigError::Toml {
-        origin: lines.origin(error.span().map_or(0, |span| span.start)),
+        origin: source.origin(error.span().map_or(0, |span| span.start)),
         message: error.message().to_owned(),
     })?;
-    let mut given = Vec::new();
+    let mut values = Vec::new();
     for (key, value) in table.get_ref() {
         match value.get_ref() {
             DeValue::Table(section) if is_section(key.get_ref()) => {
                 for (inner, value) in section {
                     let name = format!("{}.{}", key.get_ref(), inner.get_ref());
-                    given.push(lines.given(&name, inner.span().start, value)?);
+                    values.push(source.value(&name, inner.span().start, value)?);
                 }
             }
-            _ => given.push(lines.given(key.get_ref(), key.span().start, value)?),
+            _ => values.push(source.value(key.get_ref(), key.span().start, value)?),
         }
     }
-    Ok(given)
+    Ok(values)
 }
 
 fn is_section(name: &str) -> bool {
-    let begins = |setting: &Setting| setting.name.split_once('.').is_some_and(|(s, _)| s == name);
-    crate::config::setting::SETTINGS.iter().any(begins)
+    SETTINGS
+        .iter()
+        .any(|setting| setting.name.split_once('.').is_some_and(|(section, _)| section == name))
 }
 
-struct Lines<'a> {
+struct SourceFile<'a> {
     file: &'a Path,
     text: &'a str,
 }
 
-impl Lines<'_> {
+impl SourceFile<'_> {
     fn origin(&self, position: usize) -> Origin {
         let before = self.text.as_bytes().iter().take(position);
         let line = before.filter(|byte| **byte == b'\n').count() + 1;
         Origin::File { file: self.file.to_owned(), line }
     }
 
-    fn given(
+    fn value(
         &self,
         name: &str,
         position: usize,
         value: &Spanned<DeValue<'_>>,
-    ) -> Result<Given, ConfigError> {
+    ) -> Result<GivenValue, ConfigError> {
         let origin = self.origin(position);
         let Some(setting) = Setting::named(name) else {
-            let nearest = nearest(name);
-            return Err(ConfigError::Unknown { origin, name: name.to_owned(), nearest });
+            let nearest = nearest_setting(name);
+            return Err(ConfigError::UnknownSetting { origin, name: name.to_owned(), nearest });
         };
         match as_text(setting.form, value.get_ref()) {
-            Some(text) => Ok(Given { setting, origin, text }),
+            Some(text) => Ok(GivenValue { setting, origin, text }),
             None => {
                 let written = self.text.get(value.span()).unwrap_or_default();
                 let value = match setting.form {
@@ -88,7 +89,7 @@ impl Lines<'_> {
     }
 }
 
-/// The value as a variable would give it.
+/// The value in the syntax of an environment variable; `None` if it has another type.
 fn as_text(form: Form, value: &DeValue<'_>) -> Option<String> {
     match (form, value) {
         (Form::Text | Form::Secret, DeValue::String(text)) => Some(text.to_string()),

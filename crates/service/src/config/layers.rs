@@ -1,111 +1,117 @@
-//! What file, environment and command line give, one over the other.
+//! Values from the defaults, the file, the environment and the command line.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, num::NonZero};
 
-use crate::config::{
+use super::{
     ConfigError, Origin,
     setting::{PREFIX, SETTINGS, Setting},
-    value::Value,
+    value::SettingValue,
 };
 
-/// A value that somebody gave.
+/// A setting's value, not parsed yet, and where it was given.
 #[derive(Debug, Clone)]
-pub(super) struct Given {
+pub(super) struct GivenValue {
     pub(super) setting: &'static Setting,
     pub(super) origin: Origin,
     pub(super) text: String,
 }
 
-/// The strongest value of each setting.
+/// The value in force of each setting.
 #[derive(Debug, Clone)]
-pub(super) struct Layers(HashMap<&'static str, Given>);
+pub(super) struct Layers(HashMap<&'static str, GivenValue>);
 
 impl Layers {
-    /// The defaults.
-    pub(super) fn new() -> Self {
+    pub(super) fn defaults() -> Self {
         let default = |setting: &'static Setting| {
             let text = setting.default.to_owned();
-            (setting.name, Given { setting, origin: Origin::Default, text })
+            (setting.name, GivenValue { setting, origin: Origin::Default, text })
         };
         Self(SETTINGS.iter().map(default).collect())
     }
 
-    /// The same, with stronger values laid over.
-    pub(super) fn over(mut self, stronger: Vec<Given>) -> Self {
-        self.0.extend(stronger.into_iter().map(|given| (given.setting.name, given)));
+    /// Replaces values by those of a later source.
+    pub(super) fn override_with(mut self, values: Vec<GivenValue>) -> Self {
+        self.0.extend(values.into_iter().map(|value| (value.setting.name, value)));
         self
     }
 
-    /// The value of the setting of this name.
-    pub(super) fn read<T: Value>(&self, name: &str) -> Result<T, ConfigError> {
+    /// The value of this setting.
+    pub(super) fn get<T: SettingValue>(&self, name: &str) -> Result<T, ConfigError> {
         let given = self.given(name);
-        T::read(&given.text).map_err(|rule| {
-            let value = T::shown(&given.text);
+        T::parse(&given.text).map_err(|rule| {
+            let value = T::redacted(&given.text);
             ConfigError::Value { origin: given.origin.clone(), name: name.to_owned(), value, rule }
         })
     }
 
-    pub(super) fn given(&self, name: &str) -> &Given {
-        self.0.get(name).expect("what is read stands in the table of settings")
+    /// The value of a setting that is a count above zero.
+    pub(super) fn get_size(&self, name: &str) -> Result<usize, ConfigError> {
+        self.get::<NonZero<usize>>(name).map(NonZero::get)
     }
 
-    /// A value does not go with another one.
-    pub(super) fn together(&self, name: &str, rule: String) -> ConfigError {
-        ConfigError::Together { origin: self.given(name).origin.clone(), rule }
+    pub(super) fn given(&self, name: &str) -> &GivenValue {
+        self.0.get(name).expect("every setting that is read is in SETTINGS")
+    }
+
+    /// The error for a setting that contradicts another one.
+    pub(super) fn conflict(&self, name: &str, rule: String) -> ConfigError {
+        ConfigError::Conflict { origin: self.given(name).origin.clone(), rule }
     }
 }
 
-/// Variables that have a name without our prefix as well.
+/// Variables without our prefix that are read too.
 const ALIASES: &[(&str, &str)] = &[("MAXIMUM_GAS_PRICE", "evm.maximum_gas_price")];
 
-/// Variables of ours that are no settings: what names the file, and what is for tests.
-fn is_no_setting(name: &str) -> bool {
-    name == "CONFIG" || name.starts_with("TEST_")
-}
-
-/// What the environment gives. A variable with our prefix that is none of ours is an error: it is
-/// misspelt.
-pub(super) fn of_environment(
+/// Reads the environment. A variable with our prefix that is no setting is an error: its name is
+/// probably misspelt.
+pub(super) fn read_environment(
     variables: impl Iterator<Item = (String, String)>,
-) -> Result<Vec<Given>, ConfigError> {
-    let mut given = Vec::new();
-    let mut by_alias = Vec::new();
+) -> Result<Vec<GivenValue>, ConfigError> {
+    let mut values = Vec::new();
+    let mut values_of_aliases = Vec::new();
     for (variable, text) in variables {
-        if let Some(setting) = setting_of_alias(&variable) {
-            by_alias.push(Given { setting, origin: Origin::Variable(variable), text });
+        if let Some(setting) = aliased_setting(&variable) {
+            let origin = Origin::Variable(variable);
+            values_of_aliases.push(GivenValue { setting, origin, text });
             continue;
         }
         let Some(rest) = variable.strip_prefix(PREFIX) else { continue };
-        if is_no_setting(rest) {
+        if is_other_variable(rest) {
             continue;
         }
         let setting = SETTINGS.iter().find(|setting| setting.variable() == variable);
         let origin = Origin::Variable(variable.clone());
         let Some(setting) = setting else {
-            let nearest = nearest(&rest.to_lowercase().replacen('_', ".", 1))
+            let nearest = nearest_setting(&rest.to_lowercase().replacen('_', ".", 1))
                 .and_then(|name| Setting::named(&name).map(Setting::variable));
-            return Err(ConfigError::Unknown { origin, name: variable, nearest });
+            return Err(ConfigError::UnknownSetting { origin, name: variable, nearest });
         };
-        given.push(Given { setting, origin, text });
+        values.push(GivenValue { setting, origin, text });
     }
-    // Our own name is the stronger one.
-    Ok(by_alias.into_iter().chain(given).collect())
+    // A variable with our prefix overrides its alias.
+    values_of_aliases.append(&mut values);
+    Ok(values_of_aliases)
 }
 
-fn setting_of_alias(variable: &str) -> Option<&'static Setting> {
+/// Whether this is a variable of ours that is no setting: the file's name, or one of our tests.
+fn is_other_variable(name: &str) -> bool {
+    name == "CONFIG" || name.starts_with("TEST_")
+}
+
+fn aliased_setting(variable: &str) -> Option<&'static Setting> {
     let (_, name) = ALIASES.iter().find(|(alias, _)| *alias == variable)?;
     Setting::named(name)
 }
 
-/// The setting whose name is most like this one, if any is.
-pub(super) fn nearest(name: &str) -> Option<String> {
-    let distance = |setting: &&Setting| distance(name, setting.name);
+/// The setting with the most similar name, if one is similar.
+pub(super) fn nearest_setting(name: &str) -> Option<String> {
+    let distance = |setting: &&Setting| edit_distance(name, setting.name);
     let nearest = SETTINGS.iter().min_by_key(distance)?;
     (distance(&nearest) <= nearest.name.len() / 3).then(|| nearest.name.to_owned())
 }
 
-/// How many characters must be added, removed or changed to make one of the other.
-fn distance(left: &str, right: &str) -> usize {
+/// The Levenshtein distance.
+fn edit_distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();
     for (i, a) in left.chars().enumerate() {

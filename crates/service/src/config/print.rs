@@ -1,75 +1,69 @@
-//! The configuration as it is in force, in the form of its file.
+//! Prints the configuration in force, in the syntax of its file.
 
 use std::fmt;
 
-use crate::config::{
+use grid_batch_support::redact_password;
+
+use super::{
     Config, Origin,
-    layers::Given,
+    layers::GivenValue,
     setting::{Form, SETTINGS, Setting},
 };
 
-/// Every setting with what it is for, its value, and where that is from. Passwords are not shown.
+/// Every setting with its help, its value without secrets, and where the value was given.
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut section = "";
+        let mut current_section = "";
         for setting in SETTINGS {
-            let (of_section, key) = setting.name.split_once('.').unwrap_or(("", setting.name));
-            if of_section != section {
-                section = of_section;
+            let (section, key) = setting.name.split_once('.').unwrap_or(("", setting.name));
+            if section != current_section {
+                current_section = section;
                 writeln!(f, "\n[{section}]")?;
             }
             let given = self.layers.given(setting.name);
-            writeln!(f, "# {}{}", setting.help, from(&given.origin))?;
-            writeln!(f, "{key} = {}", self.written(setting, given))?;
+            writeln!(f, "# {}{}", setting.help, origin_note(&given.origin))?;
+            writeln!(f, "{key} = {}", toml_value(setting, given))?;
         }
         Ok(())
     }
 }
 
-impl Config {
-    fn written(&self, setting: &Setting, given: &Given) -> String {
-        let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
-        match setting.form {
-            Form::Number | Form::Bool => given.text.clone(),
-            Form::Text => quoted(&given.text),
-            Form::Secret => quoted(&without_password(&given.text)),
-            Form::List => {
-                let items = given.text.split(',').map(str::trim).filter(|item| !item.is_empty());
-                let items: Vec<String> =
-                    items.map(|item| quoted(&without_password(item))).collect();
-                format!("[{}]", items.join(", "))
-            }
+fn toml_value(setting: &Setting, given: &GivenValue) -> String {
+    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+    match setting.form {
+        Form::Number | Form::Bool => given.text.clone(),
+        Form::Text => quoted(&given.text),
+        Form::Secret => quoted(&redact_secrets(&given.text)),
+        Form::List => {
+            let items = given.text.split(',').map(str::trim).filter(|item| !item.is_empty());
+            let items: Vec<String> = items.map(|item| quoted(&redact_secrets(item))).collect();
+            format!("[{}]", items.join(", "))
         }
     }
 }
 
-fn from(origin: &Origin) -> String {
+fn origin_note(origin: &Origin) -> String {
     match origin {
         Origin::Default => String::new(),
         origin => format!(" (from {origin})"),
     }
 }
 
-/// The address without passwords, where it is an address.
-fn without_password(text: &str) -> String {
-    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
-    let (address, parameters) = rest.split_once('?').unwrap_or((rest, ""));
-    // A password may itself hold an unescaped @: what follows the last one is the host.
-    let address = match address.rsplit_once('@') {
-        Some((user, host)) => match user.split_once(':') {
-            Some((name, _)) => format!("{name}:***@{host}"),
-            None => address.to_owned(),
-        },
-        None => address.to_owned(),
-    };
-    let parameters: Vec<String> = parameters.split('&').map(without_secret).collect();
+/// A URL without its password and the secrets in its query; other text as it is.
+fn redact_secrets(text: &str) -> String {
+    if !text.contains("://") {
+        return text.to_owned();
+    }
+    let (address, query) = text.split_once('?').unwrap_or((text, ""));
+    let address = redact_password(address);
+    let parameters: Vec<String> = query.split('&').map(redact_parameter).collect();
     match parameters.join("&") {
-        none if none.is_empty() => format!("{scheme}://{address}"),
-        parameters => format!("{scheme}://{address}?{parameters}"),
+        query if query.is_empty() => address,
+        query => format!("{address}?{query}"),
     }
 }
 
-fn without_secret(parameter: &str) -> String {
+fn redact_parameter(parameter: &str) -> String {
     match parameter.split_once('=') {
         Some((name, _)) if is_secret(name) => format!("{name}=***"),
         _ => parameter.to_owned(),
@@ -85,14 +79,14 @@ fn is_secret(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn loaded(variables: &[(&str, &str)]) -> Config {
+    fn load(variables: &[(&str, &str)]) -> Config {
         let variables = variables.iter().map(|(name, text)| ((*name).into(), (*text).into()));
         Config::load(None, variables, Vec::new()).unwrap()
     }
 
     #[test]
-    fn what_is_printed_is_a_configuration() {
-        let config = loaded(&[
+    fn printed_configuration_can_be_loaded_again() {
+        let config = load(&[
             ("GRID_BATCH_LEDGER_URLS", "http://a, http://b"),
             ("GRID_BATCH_LOG", "info,\"x\""),
             ("GRID_BATCH_QUEUE_DELAY", "3s"),
@@ -109,15 +103,15 @@ mod tests {
     }
 
     #[test]
-    fn no_password_is_printed() {
-        let printed = loaded(&[
-            ("GRID_BATCH_DATABASE", "postgres://u:secret@h/d?host=%2Ftmp&sslpassword=secret"),
-            ("GRID_BATCH_LEDGER_URLS", "http://u:secret@h"),
-            ("GRID_BATCH_LEDGER_SERVICES", "a::b=http://u:secret@h"),
-            ("GRID_BATCH_EVM_ORACLE_URL", "https://h/gas?apiKey=secret&module=gas"),
+    fn printed_configuration_has_no_password() {
+        let printed = load(&[
+            ("GRID_BATCH_DATABASE", "postgres://u:hidden@h/d?host=%2Ftmp&sslpassword=hidden"),
+            ("GRID_BATCH_LEDGER_URLS", "http://u:hidden@h"),
+            ("GRID_BATCH_LEDGER_SERVICES", "a::b=http://u:hidden@h"),
+            ("GRID_BATCH_EVM_ORACLE_URL", "https://h/gas?apiKey=hidden&module=gas"),
         ])
         .to_string();
-        assert!(!printed.contains("secret"), "{printed}");
+        assert!(!printed.contains("hidden"), "{printed}");
         assert!(
             printed.contains("database = \"postgres://u:***@h/d?host=%2Ftmp&sslpassword=***\"")
         );

@@ -1,38 +1,38 @@
-//! Every setting there is: its name in the file, its default, and what it is for.
+//! All settings: their names, defaults and help texts.
 //!
-//! From the name follow the environment variable (`poll.interval` is `GRID_BATCH_POLL_INTERVAL`) and
-//! the flag (`--poll-interval`).
+//! The environment variable and the flag follow from the name: `poll.interval` is
+//! `GRID_BATCH_POLL_INTERVAL` and `--poll-interval`.
 
 /// One setting.
 #[derive(Debug)]
 pub struct Setting {
-    /// Its name: a section of the file, a dot, and the key; or a key of no section.
+    /// The name: a section of the file, a dot, and the key; or only a key.
     pub name: &'static str,
-    /// How it is written in the file.
+    /// How the value is written in the file.
     pub form: Form,
-    /// Its value where nobody says otherwise, as a variable would give it.
+    /// The default, in the syntax of an environment variable.
     pub default: &'static str,
-    /// What it is for.
+    /// What the setting does.
     pub help: &'static str,
 }
 
 /// How a value is written in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// In quotes.
+    /// A text in quotes.
     Text,
-    /// In quotes; it may hold a password.
+    /// A text in quotes that may contain a password.
     Secret,
     /// A number.
     Number,
     /// `true` or `false`.
     Bool,
-    /// Texts in brackets.
+    /// A list of texts in brackets.
     List,
 }
 
 impl Setting {
-    /// The environment variable.
+    /// The name of the environment variable.
     pub fn variable(&self) -> String {
         format!("{PREFIX}{}", self.name.replace('.', "_").to_uppercase())
     }
@@ -42,17 +42,21 @@ impl Setting {
         self.name.replace(['.', '_'], "-")
     }
 
-    /// The setting of this name.
+    /// The setting with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         SETTINGS.iter().find(|setting| setting.name == name)
     }
 }
 
-/// How all of our environment variables begin.
+/// The prefix of all our environment variables.
 pub(crate) const PREFIX: &str = "GRID_BATCH_";
 
 const fn text(name: &'static str, default: &'static str, help: &'static str) -> Setting {
     Setting { name, form: Form::Text, default, help }
+}
+
+const fn secret(name: &'static str, default: &'static str, help: &'static str) -> Setting {
+    Setting { name, form: Form::Secret, default, help }
 }
 
 const fn number(name: &'static str, default: &'static str, help: &'static str) -> Setting {
@@ -69,104 +73,141 @@ const fn list(name: &'static str, help: &'static str) -> Setting {
 
 /// All settings, in the order in which they are printed.
 pub static SETTINGS: &[Setting] = &[
-    Setting {
-        name: "database",
-        form: Form::Secret,
-        default: "sqlite://grid-batch.db",
-        help: "Where batches are stored: sqlite://FILE or postgresql://USER@HOST/DATABASE",
-    },
+    secret(
+        "database",
+        "sqlite://grid-batch.db",
+        "Database URL: sqlite://FILE or postgresql://USER@HOST/DATABASE",
+    ),
     text(
         "listen",
         "127.0.0.1:8080",
-        "Where batches are handed in: an address of this machine alone",
+        "Address and port of the HTTP interface; it must be a loopback address",
     ),
-    text("log", "info", "What is logged: off, error, warn, info, debug, trace, or more by crate"),
-    text("ledger.kind", "", "Which ledger: sawtooth, scabbard, or evm"),
-    list("ledger.urls", "The addresses of its nodes"),
-    list("ledger.services", "Services that are elsewhere, each as SERVICE=URL (scabbard)"),
-    text("ledger.key_file", "", "The file of the key that the service is known by (scabbard)"),
-    text("ledger.connect_limit", "5s", "The longest that connecting may take"),
-    text("ledger.request_limit", "12s", "The longest that a request may take"),
-    switch("ledger.events", "true", "Listen to the ledger's events"),
-    number("ledger.event_sockets", "100", "How many event sockets are held open at most"),
+    text(
+        "log",
+        "info",
+        "Log level: off, error, warn, info, debug or trace; levels by crate are possible too",
+    ),
+    text("ledger.kind", "", "Kind of ledger: sawtooth, scabbard or evm"),
+    list("ledger.urls", "URLs of the ledger's nodes"),
+    list("ledger.services", "Services on nodes of their own, each as SERVICE=URL (scabbard)"),
+    text(
+        "ledger.key_file",
+        "",
+        "File with the secret key that authenticates the server to the ledger (scabbard)",
+    ),
+    text("ledger.connect_limit", "5s", "Timeout for connecting to a node"),
+    text("ledger.request_limit", "12s", "Timeout for a request to a node, connecting included"),
+    switch("ledger.events", "true", "Subscribe to the ledger's events"),
+    number("ledger.event_sockets", "100", "Maximum number of open event sockets"),
     text(
         "ledger.socket_silence",
         "45s",
-        "An event socket on which nothing comes for so long is broken",
+        "An event socket that receives nothing for this long is broken and is opened again",
     ),
-    text("ledger.reconnect_first", "250ms", "The first wait before it is opened again"),
-    text("ledger.reconnect_longest", "30s", "The longest such wait"),
+    text(
+        "ledger.reconnect_first",
+        "250ms",
+        "Pause before a broken event socket is opened again for the first time",
+    ),
+    text(
+        "ledger.reconnect_longest",
+        "30s",
+        "Longest pause before a broken event socket is opened again",
+    ),
     text(
         "ledger.absent_after",
         "60s",
-        "When a batch that no node knows counts as not there (scabbard)",
+        "A batch that no node knows is absent this long after its submission (scabbard)",
     ),
     text(
         "ledger.dropped_after",
         "90s",
-        "When a batch that stays Valid counts as dropped (scabbard)",
+        "A batch that stays Valid for this long was dropped by the ledger (scabbard)",
     ),
-    number("evm.chain_id", "1", "The id of the chain; its nodes must say the same"),
+    number("evm.chain_id", "1", "Id of the chain; the nodes must report the same"),
     list(
         "evm.gas_admins",
-        "Accounts that pay for gas, each as NAME=FILE or NAME=env:VARIABLE of its key",
+        "Accounts that pay for gas, each as NAME=FILE or NAME=env:VARIABLE of its secret key",
     ),
-    list("evm.pools", "The pools, each as ADDRESS=NAME of its gas admin"),
+    list("evm.pools", "Pools, each as ADDRESS=NAME, the name of its gas admin"),
     text(
         "evm.maximum_gas_price",
         "200",
-        "In gwei: at this price of gas, and above it, withdrawals wait (also MAXIMUM_GAS_PRICE)",
+        "Gas price in gwei from which on withdrawals are parked (also MAXIMUM_GAS_PRICE)",
     ),
-    list("evm.pool_maximum_gas_price", "The same for single pools, each as ADDRESS=GWEI"),
-    Setting {
-        name: "evm.oracle_url",
-        form: Form::Secret,
-        default: "",
-        help: "Where else the price of gas is asked for; it may hold a key",
-    },
+    list(
+        "evm.pool_maximum_gas_price",
+        "Gas price from which on withdrawals of single pools are parked, each as ADDRESS=GWEI",
+    ),
+    secret(
+        "evm.oracle_url",
+        "",
+        "URL of a gas price oracle that is asked if the node cannot tell; it may contain a key",
+    ),
     text(
         "evm.oracle_field",
         "/result/FastGasPrice",
-        "Where in its answer the price stands, in gwei",
+        "JSON pointer to the gas price, in gwei, in the oracle's answer",
     ),
-    switch("evm.oracle_first", "false", "Ask it before the node, and the node where it fails"),
-    text("evm.gate_interval", "5s", "How often to look whether what is parked can go on"),
-    number("evm.confirmations", "3", "How many blocks deep a withdrawal must be to count"),
+    switch(
+        "evm.oracle_first",
+        "false",
+        "Ask the gas price oracle first, and the node only if the oracle fails",
+    ),
+    text("evm.gate_interval", "5s", "How often parked withdrawals are checked"),
+    number("evm.confirmations", "3", "Confirmations after which a withdrawal is final"),
     text(
         "evm.resend_after",
         "30s",
-        "When what is not mined is sent again, better paid where it may be",
+        "A transaction that is not mined for this long is sent again, with a higher gas price if \
+         the maximum allows it",
     ),
-    number("store.connections", "8", "How many connections to the database are used at most"),
-    text("store.patience", "30s", "How long to wait for the database"),
+    number("store.connections", "8", "Maximum number of database connections"),
+    text(
+        "store.lock_timeout",
+        "30s",
+        "Timeout for a database connection from the pool and for a lock in the database",
+    ),
     text(
         "claims.name",
         "",
-        "The instance's name, to take its own claims back at once; without one it is new at each start",
+        "Name of this instance, unique and constant; after a restart it takes its services back \
+         without waiting for their full expiry",
     ),
     text(
-        "claims.expiry_1",
+        "claims.idle_expiry",
         "30s",
-        "An instance that is silent for so long loses services of which nothing is being sent",
+        "An instance that has not renewed its claims for this long loses services without a batch \
+         under submission",
     ),
     text(
-        "claims.expiry_2",
+        "claims.full_expiry",
         "3m",
-        "An instance that is silent for so long loses all of its services",
+        "An instance that has not renewed its claims for this long loses all its services",
     ),
-    switch("claims.share", "false", "Take no more than a fair part of the services"),
-    number("intake.body_limit", "10485760", "How many bytes a request may have"),
-    number("queue.round", "100", "How many batches are taken from the database at once"),
-    text("queue.poll_interval", "1s", "How often to look for batches that nobody told of"),
-    text("queue.delay", "15s", "How long a batch waits after the ledger did not take it"),
-    number("submit.concurrency", "100", "How many batches are being sent at most"),
-    text("submit.sending_limit", "15s", "The longest that sending a batch once may take"),
+    switch(
+        "claims.share",
+        "false",
+        "Claim no more than an equal share of the services, and release what exceeds it",
+    ),
+    number("intake.body_limit", "10485760", "Maximum size of a request body in bytes"),
+    number("queue.round", "100", "Maximum number of batches that are taken in one round"),
     text(
-        "submit.total_limit",
-        "60s",
-        "The longest that sending a batch may take, repetitions included",
+        "queue.poll_interval",
+        "1s",
+        "How often all claimed services are checked for batches to submit; wake-ups are usually \
+         faster",
     ),
-    text("submit.drain_limit", "20s", "How long a stop waits for what is being sent"),
+    text(
+        "queue.delay",
+        "15s",
+        "How long a batch is delayed after an attempt that the ledger certainly did not accept",
+    ),
+    number("submit.concurrency", "100", "Maximum number of batches under submission"),
+    text("submit.sending_limit", "15s", "Timeout for sending a batch once"),
+    text("submit.total_limit", "60s", "Timeout for an attempt: sending a batch, retries included"),
+    text("submit.drain_limit", "20s", "How long a shutdown waits for submissions under way"),
     number(
         "submit.busy_attempts",
         "10",
@@ -175,43 +216,51 @@ pub static SETTINGS: &[Setting] = &[
     number(
         "submit.not_sent_attempts",
         "3",
-        "How often an unreachable ledger is tried before a batch is delayed",
+        "How often a batch is sent to an unreachable ledger before it is delayed",
     ),
-    text("submit.retry_first", "250ms", "The first wait before a batch is sent again"),
-    text("submit.retry_longest", "10s", "The longest such wait"),
-    text("poll.interval", "1s", "How often the ledger is asked for a batch, without events"),
+    text("submit.retry_first", "250ms", "Pause before a batch is sent again for the first time"),
+    text("submit.retry_longest", "10s", "Longest pause before a batch is sent again"),
+    text("poll.interval", "1s", "How often a batch is polled while no events arrive"),
+    text("poll.interval_with_events", "30s", "How often a batch is polled while events arrive"),
     text(
-        "poll.interval_with_events",
-        "30s",
-        "How often the ledger is asked for a batch, while events come",
+        "poll.longest_interval",
+        "60s",
+        "How often a batch is polled whose status has not changed for a long time",
     ),
-    text("poll.longest", "60s", "How often the ledger is asked for a batch that is stuck"),
-    text("poll.trigger_gap", "5ms", "The shortest time between two questions that events lead to"),
-    number("poll.connections", "16", "How many questions to the ledger are under way at most"),
-    text("poll.quiet_after", "60s", "When to look for evidence about a batch that the ledger took"),
     text(
-        "poll.believe_absence_after",
+        "poll.trigger_gap",
+        "5ms",
+        "Shortest time between two polls of a service that events trigger",
+    ),
+    number("poll.connections", "16", "Maximum number of status requests in flight"),
+    text(
+        "poll.quiet_after",
+        "60s",
+        "Evidence is searched for if an accepted batch has no final status after this long",
+    ),
+    text(
+        "poll.accept_absence_after",
         "30s",
-        "When evidence that the ledger does not have a batch counts",
+        "Evidence that the ledger does not have a batch is accepted this long after its submission",
     ),
     text(
         "poll.hold_after",
         "2m",
-        "When a batch of which nothing can be proved is held for a person",
+        "A batch is held for an operator if nothing can be proved about it after this long",
     ),
     text(
         "poll.give_up_after",
         "1h",
-        "When a batch that the ledger does not end is held for a person",
+        "A batch is held for an operator if it has no final status after this long",
     ),
     number(
         "poll.max_attempts",
         "10",
-        "How often a batch that the ledger loses is tried before it is held",
+        "Maximum number of attempts for a batch that the ledger loses, before it is held",
     ),
     list(
         "poll.resubmit_undecided",
-        "Services whose batches are sent again instead of held: they may be applied twice",
+        "Services whose batches are submitted again instead of held; they may be applied twice",
     ),
 ];
 
@@ -222,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_settings_share_a_variable_or_a_flag() {
+    fn variables_and_flags_are_unique() {
         let variables: BTreeSet<String> = SETTINGS.iter().map(Setting::variable).collect();
         let flags: BTreeSet<String> = SETTINGS.iter().map(Setting::flag).collect();
         assert_eq!((variables.len(), flags.len()), (SETTINGS.len(), SETTINGS.len()));

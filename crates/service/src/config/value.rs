@@ -1,78 +1,81 @@
-//! What a text must be like to be a value of a setting.
+//! How the values of settings are parsed.
 
 use std::{net::SocketAddr, num::NonZero, time::Duration};
 
 use grid_batch_core::{ServiceId, ServiceScopeId};
 use grid_batch_store::DatabaseUrl;
+use grid_batch_support::redact_password;
 
-use crate::config::{KeySource, LedgerKind};
+use super::{KeySource, LedgerKind};
 
-/// A value that is read from text. The error is the rule that the text breaks.
-pub(super) trait Value: Sized {
-    fn read(text: &str) -> Result<Self, String>;
+/// The value of a setting. The error of `parse` is the rule that the text breaks.
+pub(super) trait SettingValue: Sized {
+    fn parse(text: &str) -> Result<Self, String>;
 
-    /// The text as it may be shown in an error.
-    fn shown(text: &str) -> String {
+    /// The text for an error message, without secrets.
+    fn redacted(text: &str) -> String {
         format!("{text:?}")
     }
 }
 
-impl Value for String {
-    fn read(text: &str) -> Result<Self, String> {
+impl SettingValue for String {
+    fn parse(text: &str) -> Result<Self, String> {
         Ok(text.to_owned())
     }
 }
 
-impl Value for bool {
-    fn read(text: &str) -> Result<Self, String> {
+impl SettingValue for bool {
+    fn parse(text: &str) -> Result<Self, String> {
         text.parse().map_err(|_| "it must be true or false".to_owned())
     }
 }
 
-macro_rules! number {
+macro_rules! impl_for_non_zero {
     ($($type:ty),+) => {$(
-        impl Value for NonZero<$type> {
-            fn read(text: &str) -> Result<Self, String> {
-                let most = <$type>::MAX;
-                text.parse().map_err(|_| format!("it must be a number from 1 to {most}"))
+        impl SettingValue for NonZero<$type> {
+            fn parse(text: &str) -> Result<Self, String> {
+                let maximum = <$type>::MAX;
+                text.parse().map_err(|_| format!("it must be a number from 1 to {maximum}"))
             }
         }
     )+};
 }
 
-number!(u16, u32, u64, usize);
+impl_for_non_zero!(u16, u32, u64, usize);
 
-impl Value for Duration {
-    fn read(text: &str) -> Result<Self, String> {
-        let rule =
-            "a time is a number and a unit and not zero, such as \"500ms\", \"2s\" or \"1h\"";
+impl SettingValue for Duration {
+    fn parse(text: &str) -> Result<Self, String> {
         match humantime::parse_duration(text) {
             Ok(duration) if !duration.is_zero() => Ok(duration),
-            _ => Err(rule.to_owned()),
+            _ => {
+                Err("it must be a number with a unit, and not zero, such as \"500ms\", \"2s\" or \
+                      \"1h\""
+                    .to_owned())
+            }
         }
     }
 }
 
-impl Value for SocketAddr {
-    fn read(text: &str) -> Result<Self, String> {
+impl SettingValue for SocketAddr {
+    fn parse(text: &str) -> Result<Self, String> {
         text.parse()
             .map_err(|_| "it must be an address and a port, such as \"127.0.0.1:8080\"".to_owned())
     }
 }
 
-impl Value for DatabaseUrl {
-    fn read(text: &str) -> Result<Self, String> {
+impl SettingValue for DatabaseUrl {
+    fn parse(text: &str) -> Result<Self, String> {
         text.parse().map_err(|error: grid_batch_store::UrlError| error.to_string())
     }
 
-    /// It may hold a password.
-    fn shown(_: &str) -> String {
-        "no address of a database".to_owned()
+    /// The text may contain a password.
+    fn redacted(_: &str) -> String {
+        "not a valid database URL".to_owned()
     }
 }
 
-impl Value for Option<LedgerKind> {
-    fn read(text: &str) -> Result<Self, String> {
+impl SettingValue for Option<LedgerKind> {
+    fn parse(text: &str) -> Result<Self, String> {
         match text {
             "" => Ok(None),
             "sawtooth" => Ok(Some(LedgerKind::Sawtooth)),
@@ -83,12 +86,12 @@ impl Value for Option<LedgerKind> {
     }
 }
 
-/// The address of a ledger's node.
+/// The URL of a ledger's node.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct NodeUrl(pub(super) String);
 
-impl Value for NodeUrl {
-    fn read(text: &str) -> Result<Self, String> {
+impl SettingValue for NodeUrl {
+    fn parse(text: &str) -> Result<Self, String> {
         let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
         match rest {
             Some(rest)
@@ -98,109 +101,102 @@ impl Value for NodeUrl {
             {
                 Ok(Self(text.trim_end_matches('/').to_owned()))
             }
-            _ => {
-                Err("an address begins with http:// or https://, and ends before any ? or #"
-                    .to_owned())
-            }
+            _ => Err("a URL must begin with http:// or https://, and have no ? or #".to_owned()),
         }
     }
 
-    /// It may hold a password.
-    fn shown(text: &str) -> String {
-        match text.split_once('@') {
-            Some((_, host)) => format!("\"…@{host}\""),
-            None => format!("{text:?}"),
-        }
+    fn redacted(text: &str) -> String {
+        format!("{:?}", redact_password(text))
     }
 }
 
-/// A service that is at an address of its own.
+/// A service on a node of its own.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct ServiceUrl(pub(super) ServiceScopeId, pub(super) String);
 
-impl Value for ServiceUrl {
-    fn read(text: &str) -> Result<Self, String> {
+impl SettingValue for ServiceUrl {
+    fn parse(text: &str) -> Result<Self, String> {
         let Some((service, url)) = text.split_once('=') else {
-            return Err("each must be SERVICE=URL".to_owned());
+            return Err("each item must be SERVICE=URL".to_owned());
         };
         let service = service.trim().parse().map_err(|error| format!("{error}"))?;
-        Ok(Self(service, NodeUrl::read(url.trim())?.0))
+        Ok(Self(service, NodeUrl::parse(url.trim())?.0))
     }
 
-    fn shown(text: &str) -> String {
-        NodeUrl::shown(text)
+    fn redacted(text: &str) -> String {
+        NodeUrl::redacted(text)
     }
 }
 
-/// Two texts with a sign between them: what, and what of it.
+/// `LEFT=RIGHT`.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Pair(pub(super) String, pub(super) String);
 
-impl Value for Pair {
-    fn read(text: &str) -> Result<Self, String> {
+impl SettingValue for Pair {
+    fn parse(text: &str) -> Result<Self, String> {
         match text.split_once('=').map(|(left, right)| (left.trim(), right.trim())) {
             Some((left, right)) if !left.is_empty() && !right.is_empty() => {
                 Ok(Self(left.to_owned(), right.to_owned()))
             }
-            _ => Err("each must be two texts with = between them".to_owned()),
+            _ => Err("each item must be two texts with = between them".to_owned()),
         }
     }
 }
 
-/// Whether a key itself stands where its place is asked for.
-pub(super) fn is_key(text: &str) -> bool {
+/// Whether the text is a secret key instead of its location.
+pub(super) fn looks_like_key(text: &str) -> bool {
     let digits = text.strip_prefix("env:").unwrap_or(text);
     let digits = digits.strip_prefix("0x").unwrap_or(digits);
     digits.len() == 64 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
-impl Value for KeySource {
-    fn read(text: &str) -> Result<Self, String> {
-        if is_key(text) {
-            return Err("a key is in a file or in a variable, and not here".to_owned());
+impl SettingValue for KeySource {
+    fn parse(text: &str) -> Result<Self, String> {
+        if looks_like_key(text) {
+            return Err("a key must be in a file or in a variable, not in a setting".to_owned());
         }
         match text.strip_prefix("env:") {
-            Some("") => Err("env: is followed by the name of a variable".to_owned()),
+            Some("") => Err("env: must be followed by the name of a variable".to_owned()),
             Some(variable) => Ok(Self::Variable(variable.to_owned())),
             None => Ok(Self::File(text.into())),
         }
     }
 }
 
-/// The address of an oracle, or none.
+/// The URL of an oracle, if there is one.
 pub(super) struct OracleUrl(pub(super) Option<String>);
 
-impl Value for OracleUrl {
-    fn read(text: &str) -> Result<Self, String> {
+impl SettingValue for OracleUrl {
+    fn parse(text: &str) -> Result<Self, String> {
         match text {
             "" => Ok(Self(None)),
             _ if text.starts_with("http://") || text.starts_with("https://") => {
                 Ok(Self(Some(text.to_owned())))
             }
-            _ => Err("an address begins with http:// or https://".to_owned()),
+            _ => Err("a URL must begin with http:// or https://".to_owned()),
         }
     }
 
-    /// It may hold a key.
-    fn shown(_: &str) -> String {
-        "no address of an oracle".to_owned()
+    /// The text may contain an API key.
+    fn redacted(_: &str) -> String {
+        "not a valid URL".to_owned()
     }
 }
 
-impl Value for ServiceId {
-    fn read(text: &str) -> Result<Self, String> {
+impl SettingValue for ServiceId {
+    fn parse(text: &str) -> Result<Self, String> {
         text.parse().map_err(|error| format!("{error}"))
     }
 }
 
-impl<T: Value> Value for Vec<T> {
-    fn read(text: &str) -> Result<Self, String> {
+impl<T: SettingValue> SettingValue for Vec<T> {
+    fn parse(text: &str) -> Result<Self, String> {
         let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
-        items.map(T::read).collect()
+        items.map(T::parse).collect()
     }
 
-    fn shown(text: &str) -> String {
-        let shown: Vec<String> = text.split(',').map(|item| T::shown(item.trim())).collect();
-        format!("[{}]", shown.join(", "))
+    fn redacted(text: &str) -> String {
+        let items: Vec<String> = text.split(',').map(|item| T::redacted(item.trim())).collect();
+        format!("[{}]", items.join(", "))
     }
 }

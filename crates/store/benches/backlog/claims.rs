@@ -34,9 +34,8 @@ pub struct Claims {
     pub taken_over: usize,
     pub steps: usize,
     pub takeover_step: f64,
-    /// Taking a round with the claims checked and without.
+    /// Taking a round of 100.
     pub round: f64,
-    pub plain_round: f64,
 }
 
 pub fn claims(target: &Target, services: usize) -> Claims {
@@ -64,7 +63,7 @@ pub fn claims(target: &Target, services: usize) -> Claims {
     place.settle();
 
     let (steps, taken_over) = take_over(&place, &instances);
-    let (round, plain_round) = rounds(&instances[0]);
+    let round = rounds(&instances[0]);
     Claims {
         services,
         all: all_claimed,
@@ -76,7 +75,6 @@ pub fn claims(target: &Target, services: usize) -> Claims {
         steps: steps.len(),
         takeover_step: median(steps),
         round,
-        plain_round,
     }
 }
 
@@ -136,22 +134,20 @@ fn take_over(place: &Place, instances: &[ClaimStore]) -> (Vec<Duration>, usize) 
     (steps, taken_over)
 }
 
-/// Rounds of the same services, in turns with the claims checked and without.
-fn rounds(instance: &ClaimStore) -> (f64, f64) {
+/// Rounds of the same services, in milliseconds.
+fn rounds(instance: &ClaimStore) -> f64 {
     const TIMED: usize = 100;
     let own = instance.ready_services(None, 2_000).expect("services");
     let rounds: Vec<&[ServiceId]> = own.chunks_exact(ROUND).collect();
-    let (mut checked, mut plain) = (Vec::new(), Vec::new());
-    for at in 0..4 * TIMED {
-        let round = rounds[at / 2 % rounds.len()];
-        let (taken, took) = match at % 2 {
-            0 => time(|| instance.take_round(round)),
-            _ => time(|| instance.store().take_round(round)),
-        };
+    let mut times = Vec::new();
+    for at in 0..2 * TIMED {
+        let round = rounds[at % rounds.len()];
+        let (taken, took) = time(|| instance.take_round(round));
         let taken = taken.expect("a round");
         assert_eq!(taken.len(), ROUND, "every service has a batch to be tried");
-        if at >= 2 * TIMED {
-            if at % 2 == 0 { &mut checked } else { &mut plain }.push(took);
+        // The first half only warms the caches.
+        if at >= TIMED {
+            times.push(took);
         }
         // So that they can be taken once more.
         record(instance.store(), &taken, |attempt| grid_batch_core::Event::Outcome {
@@ -161,7 +157,7 @@ fn rounds(instance: &ClaimStore) -> (f64, f64) {
         record(instance.store(), &taken, absent);
         renew(instance);
     }
-    (median(checked), median(plain))
+    median(times)
 }
 
 fn register(place: &Place) -> ClaimStore {

@@ -4,10 +4,10 @@ use std::{
 };
 
 use grid_batch_core::{
-    Change, ChangeOutcome, Event, Evidence, HeaderId, LedgerStatus, NewBatch, Outcome, PollPace,
-    ServiceId, TakenBatch, Timestamp,
+    Change, ChangeOutcome, Event, Evidence, HeaderId, LedgerStatus, NewBatch, Outcome,
+    PendingBatchStore, PollPace, ServiceId, TakenBatch, Timestamp,
 };
-use grid_batch_store::Store;
+use grid_batch_store::{ClaimStore, MonitorStore, Store};
 
 use crate::{plain::Plain, target::Target};
 
@@ -44,16 +44,14 @@ pub struct Rounds {
 
 pub fn adding(target: &Target, group: usize, total: usize) -> Rates {
     let (ours, theirs) = (target.place(), target.place());
-    let (store, other) = (ours.open(1), theirs.open(1));
-    for store in [&store, &other] {
-        make_services(store);
-    }
-    drop(other);
+    let claims = ours.claim_all(1);
+    make_services(&claims);
+    make_services(&theirs.claim_all(1));
     let mut plain = Plain::connect(&theirs);
     let (mut in_store, mut in_plain) = (Duration::ZERO, Duration::ZERO);
     for first in (0..total).step_by(group) {
         let new: Vec<NewBatch> = (first..first + group).map(batch).collect();
-        in_store += time(|| add(&store, &new)).1;
+        in_store += time(|| add(claims.store(), &new)).1;
         in_plain += time(|| plain.insert(1_000_000_000_000_000_000 + first as i64, &new)).1;
     }
     let rate = |spent: Duration| total as f64 / spent.as_secs_f64();
@@ -63,13 +61,14 @@ pub fn adding(target: &Target, group: usize, total: usize) -> Rates {
 pub fn rounds(target: &Target, open: usize) -> Rounds {
     const TIMED: usize = 60;
     let place = target.place();
-    let store = place.open(1);
-    make_services(&store);
+    let claims = place.claim_all(1);
+    make_services(&claims);
     for first in (0..open).step_by(1_000) {
-        add(&store, &(first..open.min(first + 1_000)).map(batch).collect::<Vec<_>>());
+        add(claims.store(), &(first..open.min(first + 1_000)).map(batch).collect::<Vec<_>>());
     }
     place.settle();
 
+    let monitor = MonitorStore::new(claims.clone(), |_, _| ());
     let names: Vec<ServiceId> = (0..open.min(SERVICES)).map(service).collect();
     let mut turn = names.chunks_exact(ROUND).cycle();
     let mut next = || turn.next().expect("a round of services");
@@ -79,33 +78,33 @@ pub fn rounds(target: &Target, open: usize) -> Rounds {
     for timed in 0..2 * TIMED {
         // The first half only warms the caches.
         let warm = timed >= TIMED;
-        let (taken, took) = time(|| take_round(&store, next()));
-        let (_, accepted) = time(|| record(&store, &taken, accepted));
-        let (_, listed) = time(|| store.due(ever, pace, ROUND).expect("a list"));
+        let (taken, took) = time(|| take_round(&claims, next()));
+        let (_, accepted) = time(|| record(claims.store(), &taken, accepted));
+        let (_, listed) = time(|| monitor.get_due_batch_ids(ever, pace, ROUND).expect("a list"));
         // So that it can be taken once more.
-        record(&store, &taken, absent);
+        record(claims.store(), &taken, absent);
         if warm {
             take.push(took);
             accept.push(accepted);
             pending.push(listed);
         }
     }
-    drop(store);
+    drop((claims, monitor));
 
     let round = next();
-    let (taken, take_reads) = place.count_reads(|store| take_round(store, round));
-    let (_, accept_reads) = place.count_reads(|store| record(store, &taken, accepted));
-    let (_, commit_reads) = place.count_reads(|store| record(store, &taken, committed));
+    let (taken, take_reads) = place.count_reads(|claims| take_round(claims, round));
+    let (_, accept_reads) = place.count_reads(|claims| record(claims.store(), &taken, accepted));
+    let (_, commit_reads) = place.count_reads(|claims| record(claims.store(), &taken, committed));
 
-    let store = place.open(4);
+    let claims = place.claim_all(4);
     let rounds: Vec<&[ServiceId]> = names.chunks_exact(ROUND).collect();
     let started = Instant::now();
-    let ended = lead(&store, &rounds, open, &mut commit);
+    let ended = lead(&claims, &rounds, open, &mut commit);
     let cycles = ended as f64 / started.elapsed().as_secs_f64();
     let started = Instant::now();
     let ended: usize = thread::scope(|scope| {
-        let store = &store;
-        let lead = |rounds| scope.spawn(move || lead(store, rounds, open / 4, &mut Vec::new()));
+        let claims = &claims;
+        let lead = |rounds| scope.spawn(move || lead(claims, rounds, open / 4, &mut Vec::new()));
         let leaders: Vec<_> = rounds.chunks(rounds.len().div_ceil(4)).map(lead).collect();
         leaders.into_iter().map(|leader| leader.join().expect("rounds")).sum()
     });
@@ -127,30 +126,32 @@ pub fn rounds(target: &Target, open: usize) -> Rounds {
 /// Leads batches to their end, half of those that wait and no more than some thousands: round after
 /// round of these services. (Where a service had one batch, it gives no more.)
 fn lead(
-    store: &Store,
+    claims: &ClaimStore,
     rounds: &[&[ServiceId]],
     waiting: usize,
     commit: &mut Vec<Duration>,
 ) -> usize {
     let mut ended = 0;
     for round in rounds.iter().cycle().take(waiting.min(20_000).div_ceil(2 * ROUND)) {
-        let taken = store.take_round(round).expect("a round");
-        record(store, &taken, accepted);
-        commit.push(time(|| record(store, &taken, committed)).1);
+        let taken = claims.take_round(round).expect("a round");
+        record(claims.store(), &taken, accepted);
+        commit.push(time(|| record(claims.store(), &taken, committed)).1);
         ended += taken.len();
     }
     ended
 }
 
 /// What is measured is batches of services that have been there for a while: each has had one.
-fn make_services(store: &Store) {
+fn make_services(claims: &ClaimStore) {
+    let store = claims.store();
     for first in (0..SERVICES).step_by(1_000) {
         let earlier =
             |number| NewBatch { batch_id: scattered_id(1 << 50 | number as u64), ..batch(number) };
         let group: Vec<NewBatch> = (first..first + 1_000).map(earlier).collect();
         add(store, &group);
         let services: Vec<ServiceId> = group.into_iter().map(|batch| batch.service_id).collect();
-        let taken = store.take_round(&services).expect("a round");
+        claims.take_services(&services).expect("claims");
+        let taken = claims.take_round(&services).expect("a round");
         record(store, &taken, accepted);
         record(store, &taken, committed);
     }
@@ -189,8 +190,8 @@ pub fn add(store: &Store, batches: &[NewBatch]) {
     }
 }
 
-fn take_round(store: &Store, services: &[ServiceId]) -> Vec<TakenBatch> {
-    let taken = store.take_round(services).expect("a round");
+fn take_round(claims: &ClaimStore, services: &[ServiceId]) -> Vec<TakenBatch> {
+    let taken = claims.take_round(services).expect("a round");
     assert_eq!(taken.len(), ROUND, "every service has a batch to be tried");
     taken
 }

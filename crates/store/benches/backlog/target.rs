@@ -1,15 +1,15 @@
-use std::{fmt, fs, path::PathBuf, thread};
+use std::{fmt, fs, path::PathBuf, thread, time::Duration};
 
 use diesel::{
     Connection, PgConnection, QueryableByName, RunQueryDsl, SqliteConnection,
     connection::SimpleConnection, sql_query, sql_types::BigInt,
 };
-use grid_batch_store::{DatabaseUrl, Store, StoreOptions};
-use grid_batch_test_postgres::{TestDatabase, TestServer};
+use grid_batch_store::{ClaimOptions, ClaimStore, DatabaseUrl, Store, StoreOptions};
+use grid_batch_test_postgres::{PostgresServer, TestDatabase};
 
 /// A kind of database to measure on.
 pub enum Target {
-    Postgres(TestServer),
+    Postgres(PostgresServer),
     Sqlite,
 }
 
@@ -22,7 +22,7 @@ pub enum Place {
 impl Target {
     /// One that commits to disk as in production.
     pub fn postgres() -> Self {
-        Self::Postgres(TestServer::durable())
+        Self::Postgres(PostgresServer::start_durable())
     }
 
     pub fn sqlite() -> Self {
@@ -75,6 +75,28 @@ impl Place {
         Store::open(&self.url(), options).expect("a database to measure on")
     }
 
+    /// Registers an instance that outlives the benchmark, and gives it every claim there is.
+    pub fn claim_all(&self, connections: u32) -> ClaimStore {
+        let day = Duration::from_secs(24 * 60 * 60);
+        let options = ClaimOptions { expiry_1: day, expiry_2: 2 * day, ..ClaimOptions::default() };
+        let claims = ClaimStore::register(self.open(connections), options).expect("an instance");
+        // Over another connection: the caches of the store's own stay empty.
+        let give = format!("update service_id_claims set claimant = '{}'", claims.instance());
+        match self {
+            Self::Postgres(database) => {
+                let mut connection = PgConnection::establish(database.url()).expect("a connection");
+                connection.batch_execute(&give).expect("claims");
+            }
+            Self::Sqlite(_) => {
+                let file = self.file();
+                let mut connection =
+                    SqliteConnection::establish(&file.to_string_lossy()).expect("a connection");
+                connection.batch_execute(&give).expect("claims");
+            }
+        }
+        claims
+    }
+
     /// Does what the database would do by itself after a while: write out what was loaded, and look
     /// at its tables.
     pub fn settle(&self) {
@@ -97,15 +119,15 @@ impl Place {
     }
 
     /// How much `work` reads, done by a store that has just been opened.
-    pub fn count_reads<T>(&self, work: impl FnOnce(&Store) -> T) -> (T, u64) {
-        let store = self.open(1);
+    pub fn count_reads<T>(&self, work: impl FnOnce(&ClaimStore) -> T) -> (T, u64) {
+        let claims = self.claim_all(1);
         let before = self.read_so_far();
-        let done = work(&store);
+        let done = work(&claims);
         if let Self::Sqlite(_) = self {
             return (done, self.read_so_far() - before);
         }
         // A server process adds to the counts when it ends.
-        drop(store);
+        drop(claims);
         self.wait_until_alone();
         (done, self.read_so_far() - before)
     }

@@ -34,11 +34,7 @@ use grid_batch_core::{
 
 pub use options::{ClaimError, ClaimOptions};
 
-use crate::{
-    Store, StoreError,
-    round::{Sender, take_claimed_round},
-    whose::Whose,
-};
+use crate::{Store, StoreError, round::Sender};
 use file_lock::FileLock;
 use instance::micros;
 
@@ -116,32 +112,43 @@ impl ClaimStore {
         &self.store
     }
 
-    /// [`Store::ready_services`] of those that are claimed here.
+    /// Up to `limit` claimed services that have a batch to be tried now, in the order of their
+    /// names, from the one after `after`. Going on from the last one answered, and then from the
+    /// beginning, gives every service its turn.
     pub fn ready_services(
         &self,
         after: Option<&ServiceId>,
         limit: usize,
     ) -> Result<Vec<ServiceId>, StoreError> {
-        self.store.ready_services_of(Whose::Of(self.instance().as_str()), after, limit)
+        self.store.ready_services(self.instance().as_str(), after, limit)
     }
 
-    /// [`Store::take_round`] of those services that are claimed here, as long as what is sent will
-    /// have been sent before the last expiry.
+    /// Takes the next batch of each of these services that is claimed and has one to be tried now,
+    /// and marks it as being with a submitter: the durable sign that it may be on its way. Takes
+    /// nothing where a submission could outlast the last expiry.
+    ///
+    /// Services that are busy, waiting out a delay, or unknown give nothing; a service that is
+    /// named twice gives one batch.
     pub fn take_round(&self, services: &[ServiceId]) -> Result<Vec<TakenBatch>, StoreError> {
         let instance = self.instance();
-        let sender = Sender {
-            instance: instance.as_str(),
-            longest_submission: micros(self.options.longest_submission),
-        };
-        let now = self.store.now().as_micros();
-        let dialect = self.store.pools.dialect();
-        self.store.mark(&take_claimed_round(dialect, now, services, sender))
+        let longest_submission = micros(self.options.longest_submission);
+        let sender = Sender { instance: instance.as_str(), longest_submission };
+        self.store.take_round(services, sender)
     }
 
-    /// [`Store::recover`] of services that are claimed here: of batches that were marked and whose
-    /// marking was never answered. (Those of an owner before are recovered when they are taken.)
+    /// Takes batches back that were taken and certainly not sent, to be taken again at any time.
+    pub fn give_back(&self, batches: &[TakenBatch]) -> Result<(), StoreError> {
+        self.store.give_back(batches)
+    }
+
+    /// Puts batches of claimed services in doubt that were handed to a submitter at `submitted_by`
+    /// or before and are still recorded as being with it; answers how many those were.
+    ///
+    /// While submitters are at work those are batches that were taken longer ago than any
+    /// submission lasts: a round may have been marked whose answer never came back. Those of an
+    /// owner before are recovered when their services are taken.
     pub fn recover(&self, submitted_by: Timestamp) -> Result<usize, StoreError> {
-        self.store.recover_of(Whose::Of(self.instance().as_str()), submitted_by)
+        self.store.recover(self.instance().as_str(), submitted_by)
     }
 }
 
@@ -185,7 +192,7 @@ impl RoundStore for ClaimStore {
     }
 
     fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()> {
-        Ok(self.store.give_back(batches)?)
+        Ok(Self::give_back(self, batches)?)
     }
 }
 

@@ -11,8 +11,8 @@ use grid_batch_withdrawals::{
     WithdrawalFilter, WithdrawalId, WithdrawalKind,
 };
 
-use super::{SEEN, Seen, expect_no_scans_on_postgres, expect_no_scans_on_sqlite, texts};
-use crate::{Store, StoreOptions};
+use super::{SEEN, Seen, expect_no_scans_on_postgres, expect_no_scans_on_sqlite, texts, worker};
+use crate::{ClaimStore, Store, StoreOptions};
 
 /// A withdrawal of one of 100 accounts.
 fn withdrawal(number: u64) -> Withdrawal {
@@ -38,7 +38,7 @@ fn transaction(turn: &BatchAttempt, nonce: u64, max_fee: u128) -> NewSignedTrans
     let mut hash = [0; 32];
     hash[..16].copy_from_slice(&turn.batch_id.as_bytes()[..16]);
     hash[16..].copy_from_slice(&max_fee.to_be_bytes());
-    NewSignedTransaction { nonce, hash, bytes: vec![7; 120], max_fee, tip: 1, cancels: false }
+    NewSignedTransaction { nonce, hash, bytes: vec![7; 120], max_fee, tip: 1, is_filler: false }
 }
 
 fn sign(store: &Store, taken: &TakenBatch) -> (BatchAttempt, u64) {
@@ -51,11 +51,13 @@ fn sign(store: &Store, taken: &TakenBatch) -> (BatchAttempt, u64) {
 }
 
 /// 2,000 withdrawals of 100 accounts, of which 200 have ended.
-fn load_withdrawals(store: &Store) -> Vec<ServiceId> {
+fn load_withdrawals(claims: &ClaimStore) -> Vec<ServiceId> {
+    let store = claims.store();
     schedule(store, 0..2_000);
     let accounts: Vec<ServiceId> = (0..100).map(|number| withdrawal(number).service_id).collect();
+    claims.take_services(&accounts).unwrap();
     for round in 0..2 {
-        let taken = store.take_round(&accounts).unwrap();
+        let taken = claims.take_round(&accounts).unwrap();
         let mut changes = Vec::new();
         for taken in &taken {
             let (turn, nonce) = sign(store, taken);
@@ -74,7 +76,8 @@ fn load_withdrawals(store: &Store) -> Vec<ServiceId> {
 
 /// A withdrawal is scheduled, signed for, cancelled, refused and tried anew, and what was run for it
 /// is told.
-fn look_at_withdrawals(store: &Store, accounts: &[ServiceId]) -> BTreeMap<String, Seen> {
+fn look_at_withdrawals(claims: &ClaimStore, accounts: &[ServiceId]) -> BTreeMap<String, Seen> {
+    let store = claims.store();
     SEEN.set(Some(BTreeMap::new()));
     let reward = Reward {
         id: RewardId::from_bytes([1; 16]),
@@ -87,7 +90,7 @@ fn look_at_withdrawals(store: &Store, accounts: &[ServiceId]) -> BTreeMap<String
     store.reward(&reward.id).unwrap();
     schedule(store, 2_000..2_100);
 
-    let taken = store.take_round(&accounts[..1]).unwrap().remove(0);
+    let taken = claims.take_round(&accounts[..1]).unwrap().remove(0);
     store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap();
     let (turn, nonce) = sign(store, &taken);
     let dearer = transaction(&turn, nonce, 2);
@@ -95,7 +98,7 @@ fn look_at_withdrawals(store: &Store, accounts: &[ServiceId]) -> BTreeMap<String
     store.mark_sent(&dearer.hash, None).unwrap();
     store.next_nonce(&turn.service_id).unwrap().unwrap();
     let mut fill =
-        |nonce| Ok(NewSignedTransaction { cancels: true, ..transaction(&turn, nonce, 3) });
+        |nonce| Ok(NewSignedTransaction { is_filler: true, ..transaction(&turn, nonce, 3) });
     assert_eq!(store.fill_nonce(&turn, nonce - 1, &mut fill).unwrap(), None);
     store.note(&turn.service_id, nonce, Some("mined")).unwrap();
     store.record_foreign_use(&turn.service_id, nonce, &[1; 32]).unwrap();
@@ -138,9 +141,10 @@ fn look_at_lists(store: &Store) -> BTreeMap<String, Seen> {
 fn on_postgres_nothing_is_scanned() {
     let database = TestDatabase::create();
     let store = Store::open(&database.url().parse().unwrap(), StoreOptions::default()).unwrap();
-    let accounts = load_withdrawals(&store);
+    let worker = worker(&store);
+    let accounts = load_withdrawals(&worker);
     store.pools.write().unwrap().batch_execute("vacuum analyze").unwrap();
-    let seen = look_at_withdrawals(&store, &accounts);
+    let seen = look_at_withdrawals(&worker, &accounts);
     insta::assert_snapshot!("postgres", texts(&seen));
     expect_no_scans_on_postgres(seen.into_iter().chain(look_at_lists(&store)));
 }
@@ -150,8 +154,9 @@ fn on_sqlite_nothing_is_scanned() {
     let dir = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}/plans.db", dir.path().display()).parse().unwrap();
     let store = Store::open(&url, StoreOptions::default()).unwrap();
-    let accounts = load_withdrawals(&store);
-    let seen = look_at_withdrawals(&store, &accounts);
+    let worker = worker(&store);
+    let accounts = load_withdrawals(&worker);
+    let seen = look_at_withdrawals(&worker, &accounts);
     insta::assert_snapshot!("sqlite", texts(&seen));
     expect_no_scans_on_sqlite(seen.into_iter().chain(look_at_lists(&store)));
 }

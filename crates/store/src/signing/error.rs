@@ -2,77 +2,77 @@ use grid_batch_core::ServiceId;
 use grid_batch_withdrawals::NonceOutcome;
 use thiserror::Error;
 
-/// Why what was signed, or what became of it, cannot be stored.
+/// Why a signed transaction or the outcome of a nonce cannot be stored.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SigningError {
-    /// A number is larger than the databases keep.
-    #[error("the {what} {value} is more than {}, the most that can be stored", i64::MAX)]
+    /// A number does not fit into a column.
+    #[error("{what} {value} is too large to store; the maximum is {}", i64::MAX)]
     TooLarge {
-        /// What it counts.
+        /// What the number is.
         what: &'static str,
         /// The number.
         value: u128,
     },
-    /// Another nonce was signed with than the one that was taken.
-    #[error("signed with the nonce {given}, where {taken} was taken")]
-    OtherNonce {
-        /// The one that was signed with.
-        given: u64,
-        /// The one to sign with.
-        taken: u64,
+    /// The transaction was signed with another nonce than the one assigned.
+    #[error("the transaction is signed with nonce {signed}; nonce {assigned} was assigned")]
+    WrongNonce {
+        /// The nonce of the transaction.
+        signed: u64,
+        /// The nonce that was assigned.
+        assigned: u64,
     },
-    /// What was to fill a nonce would pay.
-    #[error("what is signed with the nonce {nonce} does not only use it up")]
-    NoFiller {
+    /// The transaction that was to fill a nonce is a payment.
+    #[error("the transaction to fill nonce {nonce} is not a filler")]
+    NotAFiller {
         /// The nonce.
         nonce: u64,
     },
-    /// A transaction was sent that was never stored.
-    #[error("no transaction 0x{hash} is stored")]
+    /// The transaction is not stored.
+    #[error("transaction 0x{hash} is not stored")]
     UnknownTransaction {
         /// Its hash, in hex digits.
         hash: String,
     },
-    /// A nonce was spent that was never taken.
-    #[error("the nonce {nonce} of {service_id} was never taken")]
-    UnknownNonce {
-        /// Whose.
+    /// The nonce was never assigned.
+    #[error("nonce {nonce} of {service_id} was never assigned")]
+    UnassignedNonce {
+        /// The account's service.
         service_id: ServiceId,
         /// The nonce.
         nonce: u64,
     },
-    /// Something else was written down of a nonce before, for good.
+    /// A different final outcome of the nonce is stored already.
     #[error(
-        "the nonce {nonce} of {service_id} was {} for good, and cannot be {}",
-        in_words(stored),
-        in_words(given)
+        "nonce {nonce} of {service_id} is stored as {}; it cannot be changed to {}",
+        describe(stored),
+        describe(given)
     )]
-    SpentOtherwise {
-        /// Whose.
+    OutcomeConflict {
+        /// The account's service.
         service_id: ServiceId,
         /// The nonce.
         nonce: u64,
-        /// What was written before.
+        /// The outcome that is stored.
         stored: NonceOutcome,
-        /// What was to be written.
+        /// The outcome that was to be stored.
         given: NonceOutcome,
     },
 }
 
-fn in_words(spent: &NonceOutcome) -> String {
-    match spent {
+fn describe(outcome: &NonceOutcome) -> String {
+    match outcome {
         NonceOutcome::Withdrawn { withdrawal_id } => {
-            format!("spent on the pool's withdrawal {withdrawal_id}")
+            format!("withdrawn with the pool's id {withdrawal_id}")
         }
-        NonceOutcome::Reverted => "spent in vain".to_owned(),
+        NonceOutcome::Reverted => "reverted".to_owned(),
         NonceOutcome::Cancelled => "cancelled".to_owned(),
         NonceOutcome::UsedElsewhere => "used elsewhere".to_owned(),
     }
 }
 
-/// A number as the databases keep it.
-pub(super) fn stored(what: &'static str, value: impl Into<u128>) -> Result<i64, SigningError> {
+/// Converts a number to the type of the columns.
+pub(super) fn to_stored(what: &'static str, value: impl Into<u128>) -> Result<i64, SigningError> {
     let value = value.into();
     i64::try_from(value).map_err(|_| SigningError::TooLarge { what, value })
 }

@@ -1,23 +1,24 @@
-//! What is signed, before it is sent: so that no withdrawal ever has two nonces of which both could
-//! be spent. Whoever signs has the row of the service locked, and so is alone with its account.
+//! Stores nonces and signed transactions before they are sent, so that no withdrawal ever has two
+//! nonces that could both be mined. Signing locks the row of the service, so that only one caller
+//! signs for an account at a time.
 
-mod again;
-mod best_paid;
+mod assign_nonce;
+mod close_nonce;
 mod error;
-mod filler;
-mod first;
-mod notes;
+mod fill_nonce;
+mod lock;
 mod payment;
+mod records;
+mod replace_transaction;
 pub(crate) mod rows;
-pub(crate) mod signed;
-mod spend;
-mod turn;
+pub(crate) mod transactions;
+mod transactions_from;
 
 pub use error::SigningError;
 
 use grid_batch_core::{BatchResult, HeaderId, ServiceId};
 use grid_batch_withdrawals::{
-    BatchAttempt, NewSignedTransaction, NonceOutcome, Payment, Sign, SignedTransaction,
+    BatchAttempt, NewSignedTransaction, NonceOutcome, Payment, SignFn, SignedTransaction,
     SigningStore,
 };
 
@@ -25,37 +26,37 @@ use crate::Store;
 
 impl SigningStore for Store {
     fn payment(&self, service_id: &ServiceId, batch_id: &HeaderId) -> BatchResult<Option<Payment>> {
-        Ok(self.read_payment(service_id, batch_id)?)
+        Ok(self.payment(service_id, batch_id)?)
     }
 
     fn assign_nonce(
         &self,
-        turn: &BatchAttempt,
+        attempt: &BatchAttempt,
         at_least: u64,
-        sign: &mut Sign<'_>,
+        sign: &mut SignFn<'_>,
     ) -> BatchResult<Option<SignedTransaction>> {
-        self.take_nonce(turn, at_least, sign)
+        self.assign_nonce(attempt, at_least, sign)
     }
 
     fn replace_transaction(
         &self,
-        turn: &BatchAttempt,
+        attempt: &BatchAttempt,
         signed: NewSignedTransaction,
     ) -> BatchResult<Option<SignedTransaction>> {
-        Ok(self.keep_another(turn, signed)?)
+        Ok(self.replace_transaction(attempt, signed)?)
     }
 
     fn fill_nonce(
         &self,
-        turn: &BatchAttempt,
+        attempt: &BatchAttempt,
         nonce: u64,
-        sign: &mut Sign<'_>,
+        sign: &mut SignFn<'_>,
     ) -> BatchResult<Option<SignedTransaction>> {
-        self.fill_nonce(turn, nonce, sign)
+        self.fill_nonce(attempt, nonce, sign)
     }
 
     fn next_nonce(&self, service_id: &ServiceId) -> BatchResult<Option<u64>> {
-        Ok(self.read_next_nonce(service_id)?)
+        Ok(self.next_nonce(service_id)?)
     }
 
     fn transactions_from(
@@ -63,15 +64,15 @@ impl SigningStore for Store {
         service_id: &ServiceId,
         nonce: u64,
     ) -> BatchResult<Vec<NewSignedTransaction>> {
-        Ok(self.best_paid_from(service_id, nonce)?)
+        Ok(self.transactions_from(service_id, nonce)?)
     }
 
     fn mark_sent(&self, hash: &[u8; 32], error: Option<&str>) -> BatchResult<()> {
-        Ok(self.write_sent(hash, error)?)
+        Ok(self.mark_sent(hash, error)?)
     }
 
     fn note(&self, service_id: &ServiceId, nonce: u64, note: Option<&str>) -> BatchResult<()> {
-        Ok(self.write_note(service_id, nonce, note)?)
+        Ok(self.note(service_id, nonce, note)?)
     }
 
     fn record_foreign_use(
@@ -80,15 +81,15 @@ impl SigningStore for Store {
         nonce: u64,
         hash: &[u8; 32],
     ) -> BatchResult<()> {
-        Ok(self.write_use(service_id, nonce, hash)?)
+        Ok(self.record_foreign_use(service_id, nonce, hash)?)
     }
 
     fn close_nonce(
         &self,
         service_id: &ServiceId,
         nonce: u64,
-        spent: &NonceOutcome,
+        outcome: &NonceOutcome,
     ) -> BatchResult<()> {
-        Ok(self.write_spent(service_id, nonce, spent)?)
+        Ok(self.close_nonce(service_id, nonce, outcome)?)
     }
 }

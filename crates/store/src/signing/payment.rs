@@ -9,22 +9,22 @@ use crate::{
     withdrawals::rows::{WITHDRAWAL_COLUMNS, WithdrawalRow},
 };
 
-/// A payment, with the number of its row.
-pub(super) struct NumberedPayment {
+/// A payment with the sequence number of its withdrawal.
+pub(super) struct PaymentWithSeq {
     pub(super) withdrawal_seq: i64,
     pub(super) payment: Payment,
 }
 
 impl Store {
-    /// How the withdrawal stands that this batch tries.
-    pub(super) fn read_payment(
+    /// The withdrawal that this batch pays, with its nonce.
+    pub(super) fn payment(
         &self,
         service_id: &ServiceId,
         batch_id: &HeaderId,
     ) -> Result<Option<Payment>, StoreError> {
         self.pools.read()?.snapshot(|connection| {
             let found = self.find_payment(connection, service_id, batch_id)?;
-            Ok(found.map(|numbered| numbered.payment))
+            Ok(found.map(|found| found.payment))
         })
     }
 
@@ -33,7 +33,7 @@ impl Store {
         connection: &mut Connection,
         service_id: &ServiceId,
         batch_id: &HeaderId,
-    ) -> Result<Option<NumberedPayment>, StoreError> {
+    ) -> Result<Option<PaymentWithSeq>, StoreError> {
         let statement = self
             .statement(format!(
                 "-- payment
@@ -47,9 +47,9 @@ impl Store {
         let Some(PaymentRow { withdrawal, nonce }) = rows.into_iter().next() else {
             return Ok(None);
         };
-        let mut signed = self.signed_with(connection, nonce.key().as_slice())?;
+        let mut signed = self.load_transactions(connection, nonce.key().as_slice())?;
         let generation = withdrawal.generation()?;
-        let cancelled = withdrawal.cancelled_at().is_some();
+        let cancel_requested = withdrawal.cancelled_at().is_some();
         let withdrawal_seq = withdrawal.withdrawal_seq;
         let withdrawal = withdrawal.into_withdrawal()?;
         let latest = nonce.into_nonce(&mut signed)?;
@@ -59,21 +59,21 @@ impl Store {
             pool: withdrawal.pool,
             beneficiary: withdrawal.beneficiary,
             amount: withdrawal.amount,
-            cancelled,
-            open: latest.filter(|nonce| counts(nonce, generation)),
+            cancel_requested,
+            nonce: latest.filter(|nonce| is_current(nonce, generation)),
         };
-        Ok(Some(NumberedPayment { withdrawal_seq, payment }))
+        Ok(Some(PaymentWithSeq { withdrawal_seq, payment }))
     }
 }
 
-/// What came to nothing counts no more once the withdrawal is tried anew.
-fn counts(nonce: &AssignedNonce, generation: u32) -> bool {
-    may_be_paid(nonce) || nonce.generation == generation
+/// A nonce that did not pay counts only in its own generation.
+fn is_current(nonce: &AssignedNonce, generation: u32) -> bool {
+    has_paid_or_may_pay(nonce) || nonce.generation == generation
 }
 
-/// The withdrawal is, or may still be, paid with this nonce.
-pub(super) fn may_be_paid(nonce: &AssignedNonce) -> bool {
-    matches!(nonce.spent, None | Some(NonceOutcome::Withdrawn { .. }))
+/// Whether the withdrawal was, or may still be, paid with this nonce.
+pub(super) fn has_paid_or_may_pay(nonce: &AssignedNonce) -> bool {
+    matches!(nonce.outcome, None | Some(NonceOutcome::Withdrawn { .. }))
 }
 
 #[derive(QueryableByName)]

@@ -4,19 +4,19 @@ use diesel::{
 };
 use grid_batch_withdrawals::{AssignedNonce, NonceOutcome};
 
-use super::signed::{AccountNonce, Signed};
+use super::transactions::{AccountNonce, TransactionsByNonce};
 use crate::{StoreError, rows::time};
 
 /// The columns of a [`NonceRow`], from `account_nonces n`.
 pub(crate) const NONCE_COLUMNS: &str = "n.service_id as account, n.nonce,
     n.generation as nonce_generation, n.taken_at, n.note, n.used_by, n.spent, n.pool_withdrawal_id";
 
-/// The last nonce that was taken for `withdrawals w`, where it has one.
+/// The last nonce that was assigned to `withdrawals w`, if any.
 pub(crate) const WITH_NONCE: &str =
     "left join account_nonces n on n.withdrawal_seq = w.seq and n.nonce = (
          select max(m.nonce) from account_nonces m where m.withdrawal_seq = w.seq)";
 
-/// A nonce that was taken, or none.
+/// An assigned nonce; all columns are null if there is none.
 #[derive(QueryableByName)]
 pub(crate) struct NonceRow {
     #[diesel(sql_type = Nullable<Text>)]
@@ -32,7 +32,7 @@ pub(crate) struct NonceRow {
     #[diesel(sql_type = Nullable<Binary>)]
     used_by: Option<Vec<u8>>,
     #[diesel(embed)]
-    spent: SpentRow,
+    outcome: OutcomeRow,
 }
 
 impl NonceRow {
@@ -42,7 +42,7 @@ impl NonceRow {
 
     pub(crate) fn into_nonce(
         self,
-        signed: &mut Signed,
+        signed: &mut TransactionsByNonce,
     ) -> Result<Option<AssignedNonce>, StoreError> {
         let (Some(key), Some(generation), Some(taken_at)) =
             (self.key(), self.nonce_generation, time(self.taken_at))
@@ -50,27 +50,27 @@ impl NonceRow {
             return Ok(None);
         };
         Ok(Some(AssignedNonce {
-            nonce: whole(key.1)?,
+            nonce: to_u64(key.1)?,
             generation: u32::try_from(generation).map_err(StoreError::corrupt)?,
-            taken_at,
+            assigned_at: taken_at,
             note: self.note,
-            used_by: self.used_by.map(hash).transpose()?,
-            spent: self.spent.read()?,
+            foreign_hash: self.used_by.map(hash).transpose()?,
+            outcome: self.outcome.read()?,
             transactions: signed.remove(&key).unwrap_or_default(),
         }))
     }
 }
 
-/// What became of a nonce.
+/// The final outcome of a nonce.
 #[derive(QueryableByName)]
-pub(crate) struct SpentRow {
+pub(crate) struct OutcomeRow {
     #[diesel(sql_type = Nullable<Text>)]
     spent: Option<String>,
     #[diesel(sql_type = Nullable<Text>)]
     pool_withdrawal_id: Option<String>,
 }
 
-impl SpentRow {
+impl OutcomeRow {
     pub(super) fn read(self) -> Result<Option<NonceOutcome>, StoreError> {
         match (self.spent.as_deref(), self.pool_withdrawal_id) {
             (None, None) => Ok(None),
@@ -80,14 +80,14 @@ impl SpentRow {
             (Some("REVERTED"), None) => Ok(Some(NonceOutcome::Reverted)),
             (Some("CANCELLED"), None) => Ok(Some(NonceOutcome::Cancelled)),
             (Some("ELSEWHERE"), None) => Ok(Some(NonceOutcome::UsedElsewhere)),
-            (spent, _) => Err(StoreError::corrupt(format!("a nonce spent as {spent:?}"))),
+            (outcome, _) => Err(StoreError::corrupt(format!("nonce outcome {outcome:?}"))),
         }
     }
 }
 
-/// The two columns of a [`SpentRow`].
-pub(super) fn spent_columns(spent: &NonceOutcome) -> (&'static str, Option<&str>) {
-    match spent {
+/// The two columns of a [`OutcomeRow`].
+pub(super) fn outcome_columns(outcome: &NonceOutcome) -> (&'static str, Option<&str>) {
+    match outcome {
         NonceOutcome::Withdrawn { withdrawal_id } => ("WITHDRAWN", Some(withdrawal_id)),
         NonceOutcome::Reverted => ("REVERTED", None),
         NonceOutcome::Cancelled => ("CANCELLED", None),
@@ -96,11 +96,10 @@ pub(super) fn spent_columns(spent: &NonceOutcome) -> (&'static str, Option<&str>
 }
 
 pub(super) fn hash(bytes: Vec<u8>) -> Result<[u8; 32], StoreError> {
-    let not_a_hash =
-        |bytes: Vec<u8>| StoreError::corrupt(format!("a hash of {} bytes", bytes.len()));
+    let not_a_hash = |bytes: Vec<u8>| StoreError::corrupt(format!("hash of {} bytes", bytes.len()));
     bytes.try_into().map_err(not_a_hash)
 }
 
-pub(super) fn whole(number: i64) -> Result<u64, StoreError> {
+pub(super) fn to_u64(number: i64) -> Result<u64, StoreError> {
     u64::try_from(number).map_err(StoreError::corrupt)
 }

@@ -11,7 +11,7 @@ use crate::{
     rows::{BATCH_COLUMNS, BatchRow, WITH_LANE},
     signing::{
         rows::{NONCE_COLUMNS, NonceRow, WITH_NONCE},
-        signed::AccountNonce,
+        transactions::AccountNonce,
     },
     statement::Statement,
 };
@@ -59,7 +59,7 @@ impl Store {
     ) -> Result<Vec<WithdrawalDetails>, StoreError> {
         let rows: Vec<StoryRow> = connection.load(statement)?;
         let nonces: Vec<AccountNonce> = rows.iter().filter_map(|row| row.nonce.key()).collect();
-        let mut signed = self.signed_with(connection, &nonces)?;
+        let mut signed = self.load_transactions(connection, &nonces)?;
         rows.into_iter()
             .map(|row| {
                 let StoryRow { withdrawal, nonce, batch, fail_reason } = row;

@@ -8,14 +8,14 @@ use diesel::{
     connection::SimpleConnection, sql_query,
 };
 use grid_batch_core::{BatchError, PendingBatchStore};
-use grid_batch_store::{MonitorStore, Store, StoreError, StoreOptions};
+use grid_batch_store::{Store, StoreError, StoreOptions};
 
-use crate::fixture::{Database, StoreExt, batch, id, service, wait_until_blocked};
+use crate::fixture::{Database, StoreExt, TestStore, batch, id, service, wait_until_blocked};
 
 /// A store that does not wait long.
-fn impatient(db: &Database) -> Store {
+fn impatient(db: &Database) -> TestStore {
     let options = StoreOptions { patience: Duration::from_secs(1), ..db.options() };
-    Store::open(&db.url(), options).unwrap()
+    db.open_with(options)
 }
 
 #[test]
@@ -36,6 +36,7 @@ fn a_service_that_another_keeps_locked_is_an_error_and_then_no_more() {
     let db = Database::postgres();
     let store = impatient(&db);
     store.add_all(&[batch("a::b", 1)]);
+    store.worker().take(1).unwrap();
     let mut other = PgConnection::establish(&db.postgres_url()).unwrap();
     other.batch_execute("begin; select * from services for update").unwrap();
     let error = store.add(&[&[batch("c::d", 2), batch("a::b", 3)]]).unwrap_err();
@@ -97,7 +98,7 @@ fn a_connection_that_breaks_in_the_middle_stores_nothing() {
 #[test]
 fn a_store_without_its_tables_says_so_through_the_monitors_traits_too() {
     let db = Database::sqlite();
-    let store = MonitorStore::new(db.open(), |_, _| ());
+    let store = db.open().monitor();
     db.execute("drop table batch_statuses").unwrap();
     let error = store.get_pending_batch_ids(1).unwrap_err();
     assert!(matches!(error, BatchError::InternalError(_)));

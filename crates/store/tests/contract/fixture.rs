@@ -2,10 +2,11 @@
 
 use std::{
     hash::{BuildHasher, Hasher, RandomState},
+    ops::Deref,
     path::PathBuf,
     process,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     thread,
@@ -17,10 +18,14 @@ use diesel::{
     connection::SimpleConnection, sql_query,
 };
 use grid_batch_core::{
-    AddOutcome, Change, ChangeOutcome, Event, Evidence, HeaderId, LedgerStatus, ManualClock,
-    NewBatch, Outcome, ServiceId, StoredBatch, TakenBatch, Timestamp,
+    AddOutcome, BatchResult, Change, ChangeOutcome, Event, Evidence, HeaderId, LedgerStatus,
+    ManualClock, NewBatch, Outcome, PendingBatchStore, PollPace, ServiceId, StoredBatch,
+    TakenBatch, Timestamp,
 };
-use grid_batch_store::{DatabaseUrl, RetentionCursor, Store, StoreOptions};
+use grid_batch_store::{
+    ClaimOptions, ClaimStore, DatabaseUrl, MonitorStore, PendingBatch, RetentionCursor, Store,
+    StoreOptions,
+};
 use grid_batch_test_postgres::TestDatabase;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 
@@ -29,6 +34,7 @@ pub struct Database {
     kind: Kind,
     name: String,
     pub clock: Arc<ManualClock>,
+    worker: Arc<OnceLock<ClaimStore>>,
 }
 
 enum Kind {
@@ -57,7 +63,7 @@ impl Database {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let name = format!("test-{}-{}", process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let clock = Arc::new(ManualClock::at(Timestamp::from_micros(1_000_000)));
-        Self { kind, name, clock }
+        Self { kind, name, clock, worker: Arc::default() }
     }
 
     pub fn url(&self) -> DatabaseUrl {
@@ -91,8 +97,13 @@ impl Database {
     }
 
     /// Opens the store, as a process that starts does.
-    pub fn open(&self) -> Store {
-        Store::open(&self.url(), self.options()).unwrap()
+    pub fn open(&self) -> TestStore {
+        self.open_with(self.options())
+    }
+
+    pub fn open_with(&self, options: StoreOptions) -> TestStore {
+        let store = Store::open(&self.url(), options).unwrap();
+        TestStore { store, worker: Arc::clone(&self.worker) }
     }
 
     pub fn options(&self) -> StoreOptions {
@@ -169,18 +180,125 @@ pub fn batch(service_name: &str, number: u64) -> NewBatch {
     }
 }
 
+/// A store, and an instance that claims each service of its database as soon as a test takes or
+/// reads a batch of it. All stores of one database share the instance.
+#[derive(Clone)]
+pub struct TestStore {
+    store: Store,
+    worker: Arc<OnceLock<ClaimStore>>,
+}
+
+impl Deref for TestStore {
+    type Target = Store;
+
+    fn deref(&self) -> &Store {
+        &self.store
+    }
+}
+
+impl TestStore {
+    /// The instance that works on the services of the database.
+    pub fn worker(&self) -> &ClaimStore {
+        let hours = |hours: u64| Duration::from_secs(hours * 60 * 60);
+        self.worker.get_or_init(|| {
+            let options = ClaimOptions {
+                expiry_1: hours(10),
+                expiry_2: hours(20),
+                ..ClaimOptions::default()
+            };
+            ClaimStore::register(self.store.clone(), options).unwrap()
+        })
+    }
+
+    pub fn into_store(self) -> Store {
+        self.store
+    }
+
+    fn worker_of_all(&self) -> &ClaimStore {
+        self.worker().take(usize::MAX).unwrap();
+        self.worker()
+    }
+
+    /// A monitor of all services.
+    pub fn monitor(&self) -> MonitorStore {
+        MonitorStore::new(self.worker_of_all().clone(), |_, _| ())
+    }
+
+    pub fn take_round(&self, services: &[ServiceId]) -> BatchResult<Vec<TakenBatch>> {
+        self.worker().take_services(services)?;
+        Ok(self.worker().take_round(services)?)
+    }
+
+    pub fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()> {
+        Ok(self.worker().give_back(batches)?)
+    }
+
+    pub fn ready_services(
+        &self,
+        after: Option<&ServiceId>,
+        limit: usize,
+    ) -> BatchResult<Vec<ServiceId>> {
+        Ok(self.worker_of_all().ready_services(after, limit)?)
+    }
+
+    pub fn recover(&self, taken_by: Timestamp) -> BatchResult<usize> {
+        Ok(self.worker_of_all().recover(taken_by)?)
+    }
+
+    pub fn due(
+        &self,
+        now: Timestamp,
+        pace: PollPace,
+        limit: usize,
+    ) -> BatchResult<Vec<PendingBatch>> {
+        self.monitor().get_due_batch_ids(now, pace, limit)
+    }
+
+    pub fn pending_of(
+        &self,
+        services: &[ServiceId],
+        limit: usize,
+    ) -> BatchResult<Vec<PendingBatch>> {
+        let names: Vec<String> = services.iter().map(ToString::to_string).collect();
+        self.monitor().get_pending_batch_ids_of(&names, limit)
+    }
+
+    pub fn mark_checked(&self, batches: &[PendingBatch]) -> BatchResult<()> {
+        self.monitor().mark_checked(batches)
+    }
+
+    /// Takes the next batch of each of these services, in the order of their names.
+    pub fn take(&self, services: &[&str]) -> Vec<TakenBatch> {
+        let services: Vec<ServiceId> = services.iter().map(|name| service(name)).collect();
+        let mut taken = self.take_round(&services).unwrap();
+        taken.sort_by(|a, b| a.service_id.cmp(&b.service_id));
+        taken
+    }
+
+    pub fn take_one(&self, service: &str) -> TakenBatch {
+        let [taken] = self.take(&[service]).try_into().unwrap();
+        taken
+    }
+
+    /// Takes and commits the next batch of a service.
+    pub fn commit_next(&self, service: &str) -> HeaderId {
+        let taken = self.take_one(service);
+        self.outcome(&taken, Outcome::Accepted);
+        let done = self.status(&taken, LedgerStatus::Committed);
+        assert!(matches!(done, ChangeOutcome::Applied { .. }), "{done:?}");
+        taken.batch_id
+    }
+}
+
 /// What most tests do with a store.
 pub trait StoreExt {
     fn add_all(&self, batches: &[NewBatch]);
-    fn take(&self, services: &[&str]) -> Vec<TakenBatch>;
-    fn take_one(&self, service: &str) -> TakenBatch;
     fn one(&self, service: &str, number: u64) -> StoredBatch;
     fn record_one(&self, change: Change) -> ChangeOutcome;
     fn outcome(&self, taken: &TakenBatch, outcome: Outcome) -> ChangeOutcome;
     fn status(&self, taken: &TakenBatch, status: LedgerStatus) -> ChangeOutcome;
     fn evidence(&self, taken: &TakenBatch, evidence: Evidence) -> ChangeOutcome;
     fn hold(&self, taken: &TakenBatch, reason: &str) -> ChangeOutcome;
-    fn commit_next(&self, service: &str) -> HeaderId;
     fn remove_all_ended(&self, before: Timestamp, step: usize) -> usize;
 }
 
@@ -189,18 +307,6 @@ impl StoreExt for Store {
     fn add_all(&self, batches: &[NewBatch]) {
         let answers = self.add(&[batches]).unwrap();
         assert_eq!(answers, [Ok(vec![AddOutcome::Stored; batches.len()])]);
-    }
-
-    fn take(&self, services: &[&str]) -> Vec<TakenBatch> {
-        let services: Vec<ServiceId> = services.iter().map(|name| service(name)).collect();
-        let mut taken = self.take_round(&services).unwrap();
-        taken.sort_by(|a, b| a.service_id.cmp(&b.service_id));
-        taken
-    }
-
-    fn take_one(&self, service: &str) -> TakenBatch {
-        let [taken] = self.take(&[service]).try_into().unwrap();
-        taken
     }
 
     fn one(&self, name: &str, number: u64) -> StoredBatch {
@@ -227,15 +333,6 @@ impl StoreExt for Store {
     fn hold(&self, taken: &TakenBatch, reason: &str) -> ChangeOutcome {
         let nothing = Event::Evidence { attempt: taken.attempt, evidence: Evidence::Inconclusive };
         self.record_one(Change { hold: Some(reason.to_owned()), ..happened(taken, nothing) })
-    }
-
-    /// Leads the next batch of a service to its commit.
-    fn commit_next(&self, service: &str) -> HeaderId {
-        let taken = self.take_one(service);
-        self.outcome(&taken, Outcome::Accepted);
-        let done = self.status(&taken, LedgerStatus::Committed);
-        assert!(matches!(done, ChangeOutcome::Applied { .. }), "{done:?}");
-        taken.batch_id
     }
 
     /// Removes in steps until nothing older is left.

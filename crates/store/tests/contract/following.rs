@@ -1,10 +1,10 @@
 use std::time::Duration;
 
 use grid_batch_core::{BatchId, LedgerStatus, Outcome, PollPace, Timestamp};
-use grid_batch_store::{PendingBatch, Store};
+use grid_batch_store::PendingBatch;
 use proptest::{collection::vec, option, prelude::*};
 
-use crate::fixture::{Database, StoreExt, batch, cases, id, on_both, service};
+use crate::fixture::{Database, StoreExt, TestStore, batch, cases, id, on_both, service};
 
 on_both! {
     the_least_recently_checked_come_first_then_the_order_of_submission,
@@ -24,7 +24,7 @@ fn names(pending: &[PendingBatch]) -> Vec<&str> {
 }
 
 /// Four services, submitted in the order 4, 3, 2, 1; then 4 was checked, and after it 1.
-fn four_services(db: &Database) -> Store {
+fn four_services(db: &Database) -> TestStore {
     let store = db.open();
     let names = ["s::1", "s::2", "s::3", "s::4"];
     for (number, name) in (0..).zip(names) {
@@ -85,7 +85,7 @@ fn a_batch_that_was_just_checked_is_not_due(db: &Database) {
     let almost = Timestamp::from_micros(checked_at.plus(SECOND).as_micros() - 1);
     assert!(store.due(almost, PACE, 9).unwrap().is_empty());
     let [due] = store.due(checked_at.plus(SECOND), PACE, 9).unwrap().try_into().unwrap();
-    assert_eq!((due.batch_id, due.attempt, due.epoch), (id(1), 1, 0));
+    assert_eq!((due.batch_id, due.attempt, due.epoch), (id(1), 1, 1));
     assert_eq!(due.get_id(), id(1).to_string());
 }
 

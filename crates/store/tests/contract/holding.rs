@@ -4,9 +4,8 @@ use grid_batch_core::{
     BatchState, Change, ChangeOutcome, Decision, Event, Evidence, Hold, LedgerStatus, Outcome,
     Stale, TakenBatch,
 };
-use grid_batch_store::Store;
 
-use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};
+use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, on_both, service};
 
 on_both! {
     a_held_batch_keeps_its_state_and_says_since_when_and_why,
@@ -22,7 +21,7 @@ on_both! {
 }
 
 /// A batch of which nobody knows whether the ledger has it, and one more behind it.
-fn in_doubt(store: &Store) -> TakenBatch {
+fn in_doubt(store: &TestStore) -> TakenBatch {
     store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
     let taken = store.take_one("a::b");
     store.outcome(&taken, Outcome::Ambiguous);
@@ -93,6 +92,7 @@ fn a_hold_ends_when_the_batch_moves(db: &Database) {
 fn only_a_batch_that_the_ledger_is_asked_for_is_held(db: &Database) {
     let store = db.open();
     store.add_all(&[1, 2, 3].map(|number| batch(&format!("s::{number}"), number)));
+    store.worker().take(3).unwrap();
     let [delayed, commit_proven] = ["s::1", "s::2"].map(|name| store.take_one(name));
     let held = |taken: &TakenBatch, event| {
         let hold = Some("too early".to_owned());
@@ -125,7 +125,7 @@ fn held_batches_are_listed_in_the_order_of_service(db: &Database) {
     assert_eq!(listed(Some("b"), 2), ["c"]);
 }
 
-fn outcomes(store: &Store, number: u64) -> Vec<String> {
+fn outcomes(store: &TestStore, number: u64) -> Vec<String> {
     let story = store.details(&service("a::b"), &id(number)).unwrap().unwrap();
     story.failed_attempts.into_iter().map(|attempt| attempt.outcome).collect()
 }
@@ -180,7 +180,10 @@ fn a_decision_about_a_batch_that_is_not_held_changes_nothing(db: &Database) {
     store.status(&taken, LedgerStatus::Committed);
     let too_late = decide("a::b", 1, Decision::Absent).unwrap();
     let ChangeOutcome::Stale(stale) = too_late else { panic!("{too_late:?}") };
-    assert_eq!(stale.to_string(), "the batch is committed, and not held: no person is to decide");
+    assert_eq!(
+        stale.to_string(),
+        "the batch is committed and not held: there is nothing to decide"
+    );
 }
 
 fn of_two_people_who_decide_at_once_one_is_heard(db: &Database) {

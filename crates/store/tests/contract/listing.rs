@@ -1,9 +1,8 @@
 use grid_batch_core::{
     BatchFilter, BatchState, HeaderId, LedgerStatus, Outcome, PageCursor, QueueDepth,
 };
-use grid_batch_store::Store;
 
-use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
+use crate::fixture::{Database, StoreExt, TestStore, batch, id, on_both, service};
 
 on_both! {
     pages_go_service_by_service_and_miss_nothing,
@@ -13,7 +12,7 @@ on_both! {
     depths_are_counted_per_service,
 }
 
-fn listed(store: &Store, filter: &BatchFilter, page: usize) -> Vec<HeaderId> {
+fn listed(store: &TestStore, filter: &BatchFilter, page: usize) -> Vec<HeaderId> {
     let mut ids = Vec::new();
     let mut start = None;
     loop {

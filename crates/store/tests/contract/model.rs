@@ -6,10 +6,9 @@ use grid_batch_core::{
     AddOutcome, BatchState, Change, ChangeOutcome, Decision, Event, Evidence, Hold, LedgerStatus,
     Outcome, Progress, Stale, Timestamp, TransitionError, transition,
 };
-use grid_batch_store::Store;
 use proptest::{collection::vec, prelude::*};
 
-use crate::fixture::{Database, StoreExt, batch, cases, id, on_both, service};
+use crate::fixture::{Database, TestStore, batch, cases, id, on_both, service};
 
 on_both! { a_store_and_a_list_in_memory_agree }
 
@@ -162,7 +161,7 @@ impl Model {
         now: Timestamp,
     ) -> ChangeOutcome {
         let Some(progress) = self.present(service, number) else { return ChangeOutcome::NotFound };
-        let not_drawn = TransitionError::NotDrawn { state: progress.state, event };
+        let not_drawn = TransitionError::NotPossible { state: progress.state, event };
         let next = match transition(progress, event) {
             Err(error) => return ChangeOutcome::Stale(Stale::Transition(error)),
             Ok(next) => next,
@@ -246,13 +245,13 @@ fn walk(db: &Database, steps: Vec<Step>) {
     }
 }
 
-fn add(store: &Store, model: &mut Model, batches: &[(usize, u64)]) {
+fn add(store: &TestStore, model: &mut Model, batches: &[(usize, u64)]) {
     let new: Vec<_> = batches.iter().map(|(at, number)| batch(SERVICES[*at], *number)).collect();
     let expected: Vec<_> = batches.iter().map(|(at, number)| model.add(*at, *number)).collect();
     assert_eq!(store.add(&[&new]).unwrap(), [Ok(expected)]);
 }
 
-fn take(store: &Store, model: &mut Model, services: &[usize], now: Timestamp) {
+fn take(store: &TestStore, model: &mut Model, services: &[usize], now: Timestamp) {
     let names: Vec<&str> = services.iter().map(|at| SERVICES[*at]).collect();
     let taken: Vec<_> =
         store.take(&names).into_iter().map(|taken| (taken.batch_id, taken.attempt)).collect();

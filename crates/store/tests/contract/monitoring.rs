@@ -8,9 +8,9 @@ use grid_batch_core::{
     LedgerStatus, Outcome, PendingBatchStore, PollPace, Receipt, Resolution, StatusReport,
     TakenBatch, UnresolvedBatch, UnresolvedBatchStore,
 };
-use grid_batch_store::{MonitorStore, PendingBatch, Store};
+use grid_batch_store::{MonitorStore, PendingBatch};
 
-use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
+use crate::fixture::{Database, StoreExt, TestStore, batch, id, on_both, service};
 
 on_both! {
     all_that_is_pending_is_given_or_what_is_due_or_what_is_of_some_services,
@@ -21,7 +21,7 @@ on_both! {
     what_comes_too_late_changes_nothing_and_is_no_error,
     an_answer_about_an_earlier_attempt_changes_nothing,
     an_answer_that_an_earlier_attempt_was_committed_counts,
-    an_answer_that_was_not_asked_for_here_is_about_the_present_attempt,
+    an_answer_without_a_question_only_proves_a_commit,
     a_question_that_was_given_up_does_not_hinder_the_next,
     a_doubt_tells_what_evidence_needs,
     a_doubt_tells_since_when_the_batch_stands_where_it_does,
@@ -33,10 +33,10 @@ on_both! {
 
 type Heard = Arc<Mutex<Vec<(Change, ChangeOutcome)>>>;
 
-fn monitor(store: &Store) -> (MonitorStore, Heard) {
+fn monitor(store: &TestStore) -> (MonitorStore, Heard) {
     let heard = Heard::default();
     let hear = Arc::clone(&heard);
-    let monitor = MonitorStore::new(store.clone(), move |change, recorded| {
+    let monitor = MonitorStore::new(store.worker().clone(), move |change, recorded| {
         hear.lock().unwrap().push((change.clone(), recorded));
     });
     (monitor, heard)
@@ -47,7 +47,7 @@ fn recorded(heard: &Heard) -> Vec<ChangeOutcome> {
 }
 
 /// Services `s::1`, `s::2`, ... with a batch of that number each, accepted.
-fn accepted(store: &Store, count: u64) -> Vec<TakenBatch> {
+fn accepted(store: &TestStore, count: u64) -> Vec<TakenBatch> {
     (1..=count)
         .map(|number| {
             let name = format!("s::{number}");
@@ -63,7 +63,7 @@ fn report(number: u64, status: LedgerStatus) -> StatusReport {
     StatusReport { batch_id: id(number).to_string(), status, receipts: Vec::new() }
 }
 
-fn state(store: &Store, number: u64) -> BatchState {
+fn state(store: &TestStore, number: u64) -> BatchState {
     store.one(&format!("s::{number}"), number).progress.state
 }
 
@@ -75,7 +75,7 @@ fn doubt(monitor: &MonitorStore, number: u64) -> UnresolvedBatch {
 }
 
 /// The batch is sent once more, and accepted.
-fn send_again(store: &Store, taken: &TakenBatch) -> TakenBatch {
+fn send_again(store: &TestStore, taken: &TakenBatch) -> TakenBatch {
     store.evidence(taken, Evidence::Absent);
     let again = store.take_one(taken.service_id.as_str());
     store.outcome(&again, Outcome::Accepted);
@@ -116,6 +116,7 @@ fn statuses_are_written_with_their_reasons(db: &Database) {
     let store = db.open();
     accepted(&store, 2);
     let (monitor, heard) = monitor(&store);
+    monitor.get_pending_batch_ids(9).unwrap();
     let receipt = Receipt {
         transaction_id: Some(id(7)),
         error_message: "no such contract".to_owned(),
@@ -171,6 +172,7 @@ fn groups_are_one_commit(db: &Database) {
     let store = db.open();
     accepted(&store, 3);
     let (monitor, heard) = monitor(&store);
+    monitor.get_pending_batch_ids(9).unwrap();
     let group = |number, status| (format!("s::{number}"), vec![report(number, status)]);
     monitor
         .update_groups(&[group(1, LedgerStatus::Committed), group(2, LedgerStatus::Valid)])
@@ -250,12 +252,14 @@ fn an_answer_that_an_earlier_attempt_was_committed_counts(db: &Database) {
     assert_eq!(state(&store, 1), BatchState::Committed);
 }
 
-fn an_answer_that_was_not_asked_for_here_is_about_the_present_attempt(db: &Database) {
+fn an_answer_without_a_question_only_proves_a_commit(db: &Database) {
     let store = db.open();
     send_again(&store, &accepted(&store, 1)[0]);
     let (monitor, _) = monitor(&store);
     monitor.update_batch_statuses("s::1", &[report(1, LedgerStatus::Invalid)]).unwrap();
-    assert_eq!(state(&store, 1), BatchState::Invalid);
+    assert_eq!(state(&store, 1), BatchState::Pending);
+    monitor.update_batch_statuses("s::1", &[report(1, LedgerStatus::Committed)]).unwrap();
+    assert_eq!(state(&store, 1), BatchState::Committed);
 }
 
 fn a_question_that_was_given_up_does_not_hinder_the_next(db: &Database) {

@@ -53,9 +53,10 @@ fn each_outcome_moves_its_batch(db: &Database) {
     let taken = store.take(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let told = Arc::new(Mutex::new(Vec::new()));
     let tell = Arc::clone(&told);
-    let observer = StoreObserver::new(store.clone(), DELAY, move |change, recorded| {
-        tell.lock().unwrap().push((change.service_id.clone(), recorded));
-    });
+    let observer =
+        StoreObserver::new(store.clone().into_store(), DELAY, move |change, recorded| {
+            tell.lock().unwrap().push((change.service_id.clone(), recorded));
+        });
     let group: Vec<_> = taken.iter().zip(cases).map(|(t, (o, _))| outcome(t, o)).collect();
     observer.notify_group(&group).unwrap();
 
@@ -76,7 +77,7 @@ fn each_outcome_moves_its_batch(db: &Database) {
 
 fn a_delay_is_the_longer_of_ours_and_the_ledgers(db: &Database) {
     let store = db.open();
-    let observer = StoreObserver::new(store.clone(), DELAY, |_, _| ());
+    let observer = StoreObserver::new(store.clone().into_store(), DELAY, |_, _| ());
     for (number, asked, delay) in [(1, 5, 15), (2, 60, 60)] {
         let name = format!("s::{number}");
         store.add_all(&[batch(&name, number)]);
@@ -96,7 +97,7 @@ fn a_late_outcome_is_told_and_changes_nothing(db: &Database) {
     let second = store.take_one("a::b");
     let told = Arc::new(Mutex::new(Vec::new()));
     let tell = Arc::clone(&told);
-    let observer = StoreObserver::new(store.clone(), DELAY, move |_, recorded| {
+    let observer = StoreObserver::new(store.clone().into_store(), DELAY, move |_, recorded| {
         tell.lock().unwrap().push(recorded);
     });
     observer.notify_group(&[outcome(&first, Outcome::Rejected)]).unwrap();
@@ -113,7 +114,7 @@ fn an_outcome_of_nothing_that_is_known_holds_up_no_other(db: &Database) {
     let good = outcome(&taken, Outcome::Accepted);
     let no_id = SubmissionOutcome { batch_header: "zz".to_owned(), ..good.clone() };
     let no_ticket = SubmissionOutcome { attempt_id: None, ..good.clone() };
-    let observer = StoreObserver::new(store.clone(), DELAY, |_, _| ());
+    let observer = StoreObserver::new(store.clone().into_store(), DELAY, |_, _| ());
     observer.notify_group(&[no_id, no_ticket, good]).unwrap();
     assert_eq!(store.one("a::b", 1).progress.state, BatchState::Pending);
 }

@@ -4,9 +4,8 @@ use grid_batch_core::{
     BatchState, Change, ChangeOutcome, Event, Evidence, HeaderId, LedgerStatus, Outcome, Progress,
     Receipt, Stale, TakenBatch, TransitionError, transition,
 };
-use grid_batch_store::Store;
 
-use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};
+use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, on_both, service};
 
 on_both! {
     every_transition_is_recorded_as_core_draws_it,
@@ -56,7 +55,7 @@ fn events() -> Vec<Event> {
 }
 
 /// Leads a fresh batch of the service to a state, at its first attempt.
-fn lead_to(store: &Store, name: &str, state: BatchState) -> Option<TakenBatch> {
+fn lead_to(store: &TestStore, name: &str, state: BatchState) -> Option<TakenBatch> {
     if state == BatchState::New {
         return None;
     }
@@ -130,7 +129,7 @@ fn a_change_from_another_epoch_changes_nothing(db: &Database) {
     let taken = store.take_one("a::b");
     db.execute("update batch_statuses set epoch = 7").unwrap();
     let stale = store.outcome(&taken, Outcome::Accepted);
-    assert_eq!(stale, ChangeOutcome::Stale(Stale::Epoch { given: 0, present: 7 }));
+    assert_eq!(stale, ChangeOutcome::Stale(Stale::Epoch { given: 1, present: 7 }));
     assert_eq!(store.one("a::b", 1).progress.state, BatchState::Submitting);
     let in_time = TakenBatch { epoch: 7, ..taken };
     assert!(matches!(store.outcome(&in_time, Outcome::Accepted), ChangeOutcome::Applied { .. }));

@@ -26,7 +26,7 @@ fn a_round_takes_the_oldest_of_each_service(db: &Database) {
     let taken = store.take(&["a::1", "a::2"]);
     let ids: Vec<_> = taken.iter().map(|taken| taken.batch_id).collect();
     assert_eq!(ids, [id(1), id(2)]);
-    assert_eq!((taken[0].attempt, taken[0].epoch), (1, 0));
+    assert_eq!((taken[0].attempt, taken[0].epoch), (1, 1));
     assert_eq!(taken[0].serialized_batch, batch("a::1", 1).serialized_batch);
     assert_eq!(store.one("a::3", 4).progress.state, BatchState::New);
 }
@@ -161,7 +161,7 @@ fn what_has_moved_on_cannot_be_given_back(db: &Database) {
     store.outcome(&taken[1], Outcome::Rejected);
     store.outcome(&taken[2], Outcome::NotSent);
     store.take_one("a::3");
-    db.execute("update batch_statuses set epoch = 1 where service_id = 'a::4'").unwrap();
+    db.execute("update batch_statuses set epoch = 2 where service_id = 'a::4'").unwrap();
     store.give_back(&taken).unwrap();
     let state = |number| store.one(&format!("a::{number}"), number).progress.state;
     let expected =

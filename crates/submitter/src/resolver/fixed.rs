@@ -1,17 +1,16 @@
 use std::{fmt, marker::PhantomData};
 
 use grid_batch_core::{ScopeId, StatusUrlResolver, UrlResolver};
+use grid_batch_support::redact_url;
 
-use crate::redact::host;
-
-/// One address for everything.
+/// A resolver with one address for every scope.
 pub struct FixedUrlResolver<S> {
     url: String,
     scope: PhantomData<fn() -> S>,
 }
 
 impl<S> FixedUrlResolver<S> {
-    /// Always this address.
+    /// A resolver that always returns `url`.
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: url.into(), scope: PhantomData }
     }
@@ -33,7 +32,7 @@ impl<S> StatusUrlResolver for FixedUrlResolver<S> {
 
 impl<S> fmt::Debug for FixedUrlResolver<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("FixedUrlResolver").field(&host(&self.url)).finish()
+        f.debug_tuple("FixedUrlResolver").field(&redact_url(&self.url)).finish()
     }
 }
 
@@ -44,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_is_given_whole_and_shown_without_its_secrets() {
+    fn debug_output_hides_the_secrets_of_the_url() {
         let resolver = FixedUrlResolver::new("http://user:secret@host:8008/path");
         assert_eq!(resolver.url(&GlobalScopeId), "http://user:secret@host:8008/path");
         assert_eq!(resolver.status_urls("any", "1"), ["http://user:secret@host:8008/path"]);

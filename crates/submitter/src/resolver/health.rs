@@ -1,10 +1,10 @@
 use grid_batch_core::Outcome;
 
-/// Is told how each attempt went, beside the [`UrlResolver`](grid_batch_core::UrlResolver) that gave
-/// the address.
+/// Receives the outcome of each attempt at an address of a
+/// [`UrlResolver`](grid_batch_core::UrlResolver).
 ///
-/// It is called on the threads that send, so it must be quick.
+/// It is called on the threads that send, so it must return quickly.
 pub trait UrlHealth: Send + Sync {
-    /// An attempt to send this batch to this address ended so.
+    /// An attempt to send this batch to `url` had this outcome.
     fn report(&self, batch_header: &str, url: &str, outcome: Outcome);
 }

@@ -1,16 +1,16 @@
 mod fixed;
 mod health;
-mod memory;
+mod node_memory;
 mod nodes;
 mod per_service;
 
 pub use fixed::FixedUrlResolver;
 pub use health::UrlHealth;
-pub use nodes::{NoNodes, NodeChoice, NodeUrlResolver};
+pub use nodes::{NoNodesError, NodeChoice, NodeUrlResolver};
 pub use per_service::PerServiceUrlResolver;
 
-/// How a resolver begins its answer when there is no address; the rest of the answer says why.
+/// The prefix of a resolver's answer when it has no address for a scope. The reason follows it.
 ///
-/// Nothing is sent then. It is a matter of configuration, so the outcome is
+/// The batch is not sent, and its outcome is
 /// [`Refused`](grid_batch_core::Outcome::Refused).
 pub const NO_ADDRESS: &str = "no-address:";

@@ -8,106 +8,105 @@ use std::{
 use grid_batch_core::{
     Clock, Outcome, ScopeId, StatusUrlResolver, SystemClock, Timestamp, UrlResolver,
 };
+use grid_batch_support::redact_url;
 use log::{info, warn};
 use thiserror::Error;
 
-use crate::{
-    redact::host,
-    resolver::{UrlHealth, memory::Memory},
-};
+use crate::resolver::{UrlHealth, node_memory::NodeMemory};
 
-/// Several nodes of one ledger. One that fails is set aside for a while, and then tried again with
-/// a single batch; it is back when it answers.
+/// A resolver for several nodes of one ledger.
 ///
-/// If all are aside, the one is used that has been aside longest.
+/// A node that fails is unhealthy and not used for a while. Then it is tried with one batch, and it
+/// is healthy again when it answers. If all nodes are unhealthy, the one that failed longest ago is
+/// used.
 pub struct NodeUrlResolver<S> {
     choice: NodeChoice,
-    aside_for: Duration,
+    retry_after: Duration,
     clock: Arc<dyn Clock>,
-    state: Mutex<State>,
+    state: Mutex<NodeStates>,
     scope: PhantomData<fn() -> S>,
 }
 
-/// Which of the nodes that are not aside is used.
+/// Which of the healthy nodes is used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum NodeChoice {
     /// All in turn.
     #[default]
     RoundRobin,
-    /// The first in the order of configuration.
+    /// The first one, in the order of the configuration.
     FirstHealthy,
 }
 
-/// A ledger was to have nodes, and none was given.
+/// A resolver was created without nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("the ledger has no nodes; it needs the address of at least one")]
-pub struct NoNodes;
+#[error("the ledger has no nodes: give the address of at least one")]
+pub struct NoNodesError;
 
-struct State {
+struct NodeStates {
     nodes: Vec<Node>,
-    /// Whose turn it is.
-    turn: usize,
-    memory: Memory,
+    /// The node that is used next by round robin.
+    next: usize,
+    memory: NodeMemory,
 }
 
 struct Node {
     url: String,
-    /// Since it last failed, or since it was last tried after that.
-    aside_since: Option<Timestamp>,
+    /// When the node last failed, or was last tried after that. `None`: it is healthy.
+    unhealthy_since: Option<Timestamp>,
 }
 
 impl<S> NodeUrlResolver<S> {
-    /// Nodes at these addresses, used in turn, aside for half a minute; 100,000 batches are
-    /// remembered.
-    pub fn new(urls: impl IntoIterator<Item = impl Into<String>>) -> Result<Self, NoNodes> {
-        let node = |url| Node { url, aside_since: None };
+    /// Nodes at these addresses, used by round robin. An unhealthy node is tried again after 30 s,
+    /// and the nodes of 100,000 batches are remembered.
+    pub fn new(urls: impl IntoIterator<Item = impl Into<String>>) -> Result<Self, NoNodesError> {
+        let node = |url| Node { url, unhealthy_since: None };
         let nodes: Vec<Node> = urls.into_iter().map(Into::into).map(node).collect();
         if nodes.is_empty() {
-            return Err(NoNodes);
+            return Err(NoNodesError);
         }
         Ok(Self {
             choice: NodeChoice::default(),
-            aside_for: Duration::from_secs(30),
+            retry_after: Duration::from_secs(30),
             clock: Arc::new(SystemClock),
-            state: Mutex::new(State { nodes, turn: 0, memory: Memory::new(100_000) }),
+            state: Mutex::new(NodeStates { nodes, next: 0, memory: NodeMemory::new(100_000) }),
             scope: PhantomData,
         })
     }
 
-    /// Chooses like this.
+    /// Sets how a healthy node is chosen.
     #[must_use]
     pub fn with_choice(self, choice: NodeChoice) -> Self {
         Self { choice, ..self }
     }
 
-    /// Sets a node that fails aside for so long.
+    /// Sets the time after which an unhealthy node is tried again.
     #[must_use]
-    pub fn with_aside_for(self, aside_for: Duration) -> Self {
-        Self { aside_for, ..self }
+    pub fn with_retry_after(self, retry_after: Duration) -> Self {
+        Self { retry_after, ..self }
     }
 
-    /// Remembers the nodes of so many batches.
+    /// Sets of how many batches the node is remembered.
     #[must_use]
     pub fn with_memory(self, batches: usize) -> Self {
-        self.lock().memory = Memory::new(batches);
+        self.lock().memory = NodeMemory::new(batches);
         self
     }
 
-    /// Knows the time from here.
+    /// Sets the clock.
     #[must_use]
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock, ..self }
     }
 
-    /// The address of the node that took this batch first, as far as it is remembered: it is the
-    /// one to ask for the batch's status. Where no node certainly took it, the first that may have.
+    /// The address of the first node that accepted this batch, if it is remembered. If none
+    /// certainly accepted it, the first node that may have.
     pub fn node_of(&self, batch_header: &str) -> Option<String> {
         let state = self.lock();
         let node = state.memory.node_of(batch_header)?;
         state.nodes.get(node).map(|node| node.url.clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, NodeStates> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -119,40 +118,40 @@ impl<S: ScopeId> UrlResolver for NodeUrlResolver<S> {
         let now = self.clock.now();
         let mut state = self.lock();
         let start = match self.choice {
-            NodeChoice::RoundRobin => state.turn,
+            NodeChoice::RoundRobin => state.next,
             NodeChoice::FirstHealthy => 0,
         };
-        let chosen = state.choose(start, now, self.aside_for);
-        state.turn = (chosen + 1) % state.nodes.len();
+        let chosen = state.choose(start, now, self.retry_after);
+        state.next = (chosen + 1) % state.nodes.len();
         let node = &mut state.nodes[chosen];
-        // Until it answers, the others go on waiting for it.
-        node.aside_since = node.aside_since.map(|_| now);
+        // An unhealthy node is tried with one batch; the others wait for its answer.
+        node.unhealthy_since = node.unhealthy_since.map(|_| now);
         node.url.clone()
     }
 }
 
 impl<S> StatusUrlResolver for NodeUrlResolver<S> {
-    /// The node that took the batch, then those that are well, then those that have been aside
-    /// longest. It is nobody's turn.
+    /// The node that received the batch, then the healthy nodes, then the others, first the one
+    /// that failed longest ago. This does not affect the round robin.
     fn status_urls(&self, _: &str, batch_id: &str) -> Vec<String> {
         let state = self.lock();
-        let took = state.memory.node_of(batch_id);
+        let received = state.memory.node_of(batch_id);
         let mut nodes: Vec<(usize, &Node)> = state.nodes.iter().enumerate().collect();
-        nodes.sort_by_key(|(index, node)| (Some(*index) != took, node.aside_since));
+        nodes.sort_by_key(|(index, node)| (Some(*index) != received, node.unhealthy_since));
         nodes.into_iter().map(|(_, node)| node.url.clone()).collect()
     }
 }
 
-impl State {
-    fn choose(&self, start: usize, now: Timestamp, aside_for: Duration) -> usize {
+impl NodeStates {
+    fn choose(&self, start: usize, now: Timestamp, retry_after: Duration) -> usize {
         let count = self.nodes.len();
-        let may_be_used = |node: &usize| match self.nodes[*node].aside_since {
+        let is_usable = |node: &usize| match self.nodes[*node].unhealthy_since {
             None => true,
-            Some(since) => now.since(since) >= aside_for,
+            Some(since) => now.since(since) >= retry_after,
         };
-        let longest_aside = || (0..count).min_by_key(|node| self.nodes[*node].aside_since);
-        let in_turn = (start..start + count).map(|node| node % count);
-        in_turn.into_iter().find(may_be_used).or_else(longest_aside).unwrap_or(0)
+        let longest_unhealthy = || (0..count).min_by_key(|node| self.nodes[*node].unhealthy_since);
+        let mut in_order = (start..start + count).map(|node| node % count);
+        in_order.find(is_usable).or_else(longest_unhealthy).unwrap_or(0)
     }
 }
 
@@ -162,22 +161,24 @@ impl<S: ScopeId> UrlHealth for NodeUrlResolver<S> {
         let mut state = self.lock();
         let Some(index) = state.nodes.iter().position(|node| node.url == url) else { return };
         let node = &mut state.nodes[index];
-        let was_aside = node.aside_since.is_some();
-        let fails = is_failure(outcome);
-        node.aside_since = fails.then_some(now);
+        let was_unhealthy = node.unhealthy_since.is_some();
+        let failed = is_failure(outcome);
+        node.unhealthy_since = failed.then_some(now);
         if outcome == Outcome::Accepted || outcome == Outcome::Ambiguous {
             state.memory.remember(batch_header, index, outcome == Outcome::Accepted);
         }
         drop(state);
-        match (was_aside, fails) {
-            (false, true) => warn!(node:% = host(url), outcome:% = outcome; "a node is set aside"),
-            (true, false) => info!(node:% = host(url); "a node is back"),
+        match (was_unhealthy, failed) {
+            (false, true) => {
+                warn!(node:% = redact_url(url), outcome:% = outcome; "node marked unhealthy");
+            }
+            (true, false) => info!(node:% = redact_url(url); "node is healthy again"),
             _ => {}
         }
     }
 }
 
-/// Whether another node might have done better.
+/// Whether another node might have succeeded.
 fn is_failure(outcome: Outcome) -> bool {
     match outcome {
         Outcome::NotSent | Outcome::Ambiguous | Outcome::Refused => true,
@@ -188,7 +189,7 @@ fn is_failure(outcome: Outcome) -> bool {
 impl<S> fmt::Debug for NodeUrlResolver<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.lock();
-        let nodes = state.nodes.iter().map(|node| (host(&node.url), node.aside_since));
+        let nodes = state.nodes.iter().map(|node| (redact_url(&node.url), node.unhealthy_since));
         f.debug_map().entries(nodes).finish()
     }
 }
@@ -199,14 +200,14 @@ mod tests {
 
     use super::*;
 
-    const ASIDE: Duration = Duration::from_secs(30);
+    const RETRY_AFTER: Duration = Duration::from_secs(30);
 
     fn nodes(choice: NodeChoice) -> (NodeUrlResolver<GlobalScopeId>, Arc<ManualClock>) {
         let clock = Arc::new(ManualClock::default());
         let nodes = NodeUrlResolver::new(["a", "b", "c"])
             .unwrap()
             .with_choice(choice)
-            .with_aside_for(ASIDE)
+            .with_retry_after(RETRY_AFTER)
             .with_memory(2)
             .with_clock(Arc::<ManualClock>::clone(&clock));
         (nodes, clock)
@@ -217,13 +218,13 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_used_in_turn() {
+    fn round_robin_uses_nodes_in_turn() {
         let (nodes, _) = nodes(NodeChoice::RoundRobin);
         assert_eq!(next(&nodes, 5), "abcab");
     }
 
     #[test]
-    fn the_first_healthy_node_is_used_alone() {
+    fn first_healthy_uses_one_node() {
         let (nodes, _) = nodes(NodeChoice::FirstHealthy);
         assert_eq!(next(&nodes, 2), "aa");
         nodes.report("1", "a", Outcome::NotSent);
@@ -231,18 +232,18 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_fails_is_set_aside_and_tried_again_once() {
+    fn unhealthy_node_is_tried_again_with_one_batch() {
         for outcome in [Outcome::NotSent, Outcome::Ambiguous, Outcome::Refused] {
             let (nodes, clock) = nodes(NodeChoice::RoundRobin);
             nodes.report("1", "a", outcome);
             assert_eq!(next(&nodes, 4), "bcbc");
-            clock.advance(ASIDE);
+            clock.advance(RETRY_AFTER);
             assert_eq!(next(&nodes, 4), "abcb", "{outcome}");
         }
     }
 
     #[test]
-    fn a_node_that_answers_is_back() {
+    fn node_that_answers_is_healthy_again() {
         for outcome in [Outcome::Accepted, Outcome::Busy, Outcome::Rejected] {
             let (nodes, _) = nodes(NodeChoice::FirstHealthy);
             nodes.report("1", "a", Outcome::Ambiguous);
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn when_all_are_aside_the_one_aside_longest_is_used() {
+    fn if_all_are_unhealthy_the_longest_failed_is_used() {
         let (nodes, clock) = nodes(NodeChoice::RoundRobin);
         for node in ["b", "c", "a"] {
             nodes.report("1", node, Outcome::NotSent);
@@ -265,9 +266,9 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_goes_back_keeps_no_node_from_being_used() {
+    fn clock_that_goes_back_does_not_block_nodes() {
         let (nodes, clock) = nodes(NodeChoice::RoundRobin);
-        clock.advance(ASIDE);
+        clock.advance(RETRY_AFTER);
         for node in ["a", "b", "c"] {
             nodes.report("1", node, Outcome::NotSent);
         }
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_node_that_took_a_batch_is_remembered() {
+    fn node_that_accepted_a_batch_is_remembered() {
         let (nodes, _) = nodes(NodeChoice::RoundRobin);
         nodes.report("1", "a", Outcome::NotSent);
         assert_eq!(nodes.node_of("1"), None);
@@ -286,22 +287,22 @@ mod tests {
     }
 
     #[test]
-    fn the_status_of_a_batch_is_asked_of_the_node_that_took_it_then_of_the_healthy_ones() {
+    fn status_urls_begin_with_the_receiving_node() {
         let (nodes, clock) = nodes(NodeChoice::RoundRobin);
-        let asked = |batch: &str| nodes.status_urls("any", batch).concat();
-        assert_eq!(asked("1"), "abc");
+        let urls = |batch: &str| nodes.status_urls("any", batch).concat();
+        assert_eq!(urls("1"), "abc");
         nodes.report("1", "b", Outcome::Accepted);
-        assert_eq!(asked("1"), "bac");
+        assert_eq!(urls("1"), "bac");
         nodes.report("2", "b", Outcome::NotSent);
         clock.advance(Duration::from_secs(1));
         nodes.report("2", "a", Outcome::NotSent);
-        assert_eq!((asked("1"), asked("2")), ("bca".to_owned(), "cba".to_owned()));
-        // Asking is no sending: the turn goes on where it was.
+        assert_eq!((urls("1"), urls("2")), ("bca".to_owned(), "cba".to_owned()));
+        // Status URLs do not affect the round robin.
         assert_eq!(next(&nodes, 1), "c");
     }
 
     #[test]
-    fn a_report_about_an_unknown_address_changes_nothing() {
+    fn report_about_an_unknown_address_is_ignored() {
         let (nodes, _) = nodes(NodeChoice::RoundRobin);
         nodes.report("1", "elsewhere", Outcome::Accepted);
         assert_eq!(nodes.node_of("1"), None);
@@ -309,13 +310,13 @@ mod tests {
     }
 
     #[test]
-    fn a_ledger_without_nodes_is_an_error() {
+    fn resolver_without_nodes_is_an_error() {
         let nodes = NodeUrlResolver::<GlobalScopeId>::new(Vec::<String>::new());
-        assert_eq!(nodes.unwrap_err(), NoNodes);
+        assert_eq!(nodes.unwrap_err(), NoNodesError);
     }
 
     #[test]
-    fn addresses_are_shown_without_their_secrets() {
+    fn debug_output_hides_the_secrets_of_urls() {
         let nodes = NodeUrlResolver::<GlobalScopeId>::new(["http://u:secret@h/key"]).unwrap();
         assert_eq!(format!("{nodes:?}"), r#"{"http://h": None}"#);
     }

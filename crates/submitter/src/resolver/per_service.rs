@@ -1,44 +1,45 @@
 use std::{collections::HashMap, fmt};
 
 use grid_batch_core::{ScopeId, ServiceId, StatusUrlResolver, UrlResolver};
+use grid_batch_support::redact_url;
 
-use crate::{redact::host, resolver::NO_ADDRESS};
+use crate::resolver::NO_ADDRESS;
 
-/// An address for each service.
+/// A resolver with an address for each service.
 pub struct PerServiceUrlResolver<S: ScopeId> {
     urls: HashMap<S, String>,
-    otherwise: Otherwise,
+    fallback: Fallback,
 }
 
-enum Otherwise {
+enum Fallback {
     Url(String),
     Error(String),
 }
 
 impl<S: ScopeId> PerServiceUrlResolver<S> {
-    /// These addresses; batches of other services are not sent.
+    /// A resolver with these addresses. Batches of other services are not sent.
     pub fn new(urls: impl IntoIterator<Item = (S, String)>) -> Self {
-        let otherwise = Otherwise::Error("no address is configured for the service".to_owned());
-        Self { urls: urls.into_iter().collect(), otherwise }
+        let fallback = Fallback::Error("no address is configured for the service".to_owned());
+        Self { urls: urls.into_iter().collect(), fallback }
     }
 
-    /// This address for all other services.
+    /// Sets the address of all other services.
     #[must_use]
     pub fn with_default(self, url: impl Into<String>) -> Self {
-        Self { otherwise: Otherwise::Url(url.into()), ..self }
+        Self { fallback: Fallback::Url(url.into()), ..self }
     }
 
-    /// Batches of other services are not sent, for this reason.
+    /// Sets the reason why batches of other services are not sent.
     #[must_use]
     pub fn with_error(self, reason: impl Into<String>) -> Self {
-        Self { otherwise: Otherwise::Error(reason.into()), ..self }
+        Self { fallback: Fallback::Error(reason.into()), ..self }
     }
 
-    /// The address of a service, or the reason why there is none.
+    /// The address of a service, or the reason why it has none.
     fn find(&self, scope_id: &S) -> Result<&str, &str> {
-        match (self.urls.get(scope_id), &self.otherwise) {
-            (Some(url), _) | (None, Otherwise::Url(url)) => Ok(url),
-            (None, Otherwise::Error(reason)) => Err(reason),
+        match (self.urls.get(scope_id), &self.fallback) {
+            (Some(url), _) | (None, Fallback::Url(url)) => Ok(url),
+            (None, Fallback::Error(reason)) => Err(reason),
         }
     }
 }
@@ -65,14 +66,14 @@ impl<S: ScopeId> StatusUrlResolver for PerServiceUrlResolver<S> {
 
 impl<S: ScopeId> fmt::Debug for PerServiceUrlResolver<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hosts = self.urls.iter().map(|(scope, url)| (scope.to_string(), host(url)));
-        let mut shown = f.debug_map();
-        shown.entries(hosts);
-        match &self.otherwise {
-            Otherwise::Url(url) => shown.entry(&"*", &host(url)),
-            Otherwise::Error(reason) => shown.entry(&"*", reason),
+        let hosts = self.urls.iter().map(|(scope, url)| (scope.to_string(), redact_url(url)));
+        let mut map = f.debug_map();
+        map.entries(hosts);
+        match &self.fallback {
+            Fallback::Url(url) => map.entry(&"*", &redact_url(url)),
+            Fallback::Error(reason) => map.entry(&"*", reason),
         };
-        shown.finish()
+        map.finish()
     }
 }
 
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn each_service_has_its_address_and_all_others_the_default() {
+    fn other_services_have_the_default_address() {
         let resolver = resolver().with_default("http://two");
         assert_eq!(resolver.url(&scope("a::b")), "http://u:secret@one");
         assert_eq!(resolver.url(&scope("a::c")), "http://two");
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_without_an_address_gets_a_reason() {
+    fn service_without_an_address_has_a_reason() {
         assert_eq!(
             resolver().url(&scope("a::c")),
             "no-address: no address is configured for the service: a::c"
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_statuses_of_a_service_are_asked_for_where_its_batches_are_sent() {
+    fn statuses_are_read_where_batches_are_sent() {
         assert_eq!(resolver().status_urls("a::b", "1"), ["http://u:secret@one"]);
         assert!(resolver().status_urls("a::c", "1").is_empty());
         let resolver = resolver().with_default("http://two");

@@ -1,4 +1,4 @@
-//! Parts that panic, and parts that say no.
+//! Parts of a submitter that panic or refuse.
 
 use std::{
     fmt,
@@ -26,28 +26,28 @@ fn panic_as_answer(message: &str) -> SubmissionAnswer {
 }
 
 #[test]
-fn a_sender_that_panics_leaves_the_batch_in_doubt() {
-    let at_once = Sender(|_: &Submission<GlobalScopeId>| -> Answering { panic!("at once") });
-    let later = Sender(|_: &Submission<GlobalScopeId>| -> Answering {
+fn panic_of_a_sender_is_ambiguous() {
+    let early = FnSender(|_: &Submission<GlobalScopeId>| -> AnswerFuture { panic!("early") });
+    let late = FnSender(|_: &Submission<GlobalScopeId>| -> AnswerFuture {
         Box::pin(async {
             tokio::task::yield_now().await;
-            panic_as_answer("later, at http://user:secret@host")
+            panic_as_answer("late, at http://user:secret@host")
         })
     });
     let senders: [Arc<dyn SubmissionSender<Id = GlobalScopeId>>; 2] =
-        [Arc::new(at_once), Arc::new(later)];
-    for (sender, said) in senders.into_iter().zip(["at once", "later, at http://host"]) {
+        [Arc::new(early), Arc::new(late)];
+    for (sender, panic) in senders.into_iter().zip(["early", "late, at http://host"]) {
         let recorder = Arc::new(Recorder::default());
         let running = run(builder(1, sender, &recorder));
         recorder.wait_for(1);
-        assert_eq!(recorder.tally(), [(Outcome::Ambiguous, 1)].into());
-        assert_eq!(message(&recorder), format!("the sender panicked: {said}"));
+        assert_eq!(recorder.count_by_outcome(), [(Outcome::Ambiguous, 1)].into());
+        assert_eq!(message(&recorder), format!("the sender panicked: {panic}"));
         assert_eq!(running.stop().unwrap().counters().read().panics, 1);
     }
 }
 
 #[test]
-fn a_sending_that_panics_while_it_is_broken_off_leaves_the_batch_in_doubt() {
+fn panic_of_an_aborted_attempt_is_ambiguous() {
     struct PanicsWhenDropped;
     impl Drop for PanicsWhenDropped {
         fn drop(&mut self) {
@@ -57,12 +57,12 @@ fn a_sending_that_panics_while_it_is_broken_off_leaves_the_batch_in_doubt() {
     let arrived = Arc::new(Watched::<usize>::default());
     let sender = {
         let arrived = Arc::clone(&arrived);
-        Arc::new(Sender(move |_: &Submission<GlobalScopeId>| {
+        Arc::new(FnSender(move |_: &Submission<GlobalScopeId>| {
             arrived.change(|count| *count += 1);
             Box::pin(async {
                 let _panics = PanicsWhenDropped;
                 std::future::pending().await
-            }) as Answering
+            }) as AnswerFuture
         }))
     };
     let recorder = Arc::new(Recorder::default());
@@ -74,7 +74,7 @@ fn a_sending_that_panics_while_it_is_broken_off_leaves_the_batch_in_doubt() {
 }
 
 #[test]
-fn a_queue_that_panics_is_polled_again() {
+fn panicking_queue_is_polled_again() {
     struct Panicking(usize);
     impl Iterator for Panicking {
         type Item = Submission<GlobalScopeId>;
@@ -88,7 +88,7 @@ fn a_queue_that_panics_is_polled_again() {
         }
     }
     let gate = Gate::closed();
-    gate.let_through(2);
+    gate.allow(2);
     let recorder = Arc::new(Recorder::default());
     let short = SubmitterOptions { poll_interval: Duration::from_millis(1), ..options() };
     let builder = builder(0, gate.sender(), &recorder).with_queue(Panicking(0));
@@ -100,7 +100,7 @@ fn a_queue_that_panics_is_polled_again() {
 }
 
 #[test]
-fn a_resolver_that_panics_leaves_the_batch_unsent() {
+fn panic_of_a_resolver_is_not_sent() {
     struct Panicking;
     impl fmt::Debug for Panicking {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -110,7 +110,7 @@ fn a_resolver_that_panics_leaves_the_batch_unsent() {
     impl UrlResolver for Panicking {
         type Id = GlobalScopeId;
         fn url(&self, _: &GlobalScopeId) -> String {
-            panic!("nowhere")
+            panic!("no address")
         }
     }
     let (gate, recorder) = (Gate::closed(), Arc::new(Recorder::default()));
@@ -118,40 +118,40 @@ fn a_resolver_that_panics_leaves_the_batch_unsent() {
     let running = run(builder(1, gate.sender(), &recorder).with_url_resolver(resolver));
     recorder.wait_for(1);
     running.wait_for_shutdown().unwrap();
-    assert_eq!(recorder.tally(), [(Outcome::NotSent, 1)].into());
-    assert_eq!(message(&recorder), "the URL resolver panicked: nowhere");
+    assert_eq!(recorder.count_by_outcome(), [(Outcome::NotSent, 1)].into());
+    assert_eq!(message(&recorder), "the URL resolver panicked: no address");
 }
 
 #[test]
-fn a_health_keeper_that_panics_changes_no_outcome() {
+fn panic_of_url_health_does_not_change_the_outcome() {
     struct Panicking;
     impl UrlHealth for Panicking {
         fn report(&self, _: &str, _: &str, _: Outcome) {
-            panic!("the keeper panics")
+            panic!("the URL health panics")
         }
     }
     let (gate, recorder) = (Gate::closed(), Arc::new(Recorder::default()));
-    gate.let_through(1);
+    gate.allow(1);
     let running = run(builder(1, gate.sender(), &recorder).with_url_health(Arc::new(Panicking)));
     recorder.wait_for(1);
     running.wait_for_shutdown().unwrap();
-    assert_eq!(recorder.tally(), [(Outcome::Accepted, 1)].into());
+    assert_eq!(recorder.count_by_outcome(), [(Outcome::Accepted, 1)].into());
 }
 
 #[test]
-fn a_batch_of_a_service_without_an_address_is_refused_and_not_sent() {
+fn batch_without_an_address_is_refused() {
     let (gate, recorder) = (Gate::closed(), Arc::new(Recorder::default()));
     let resolver = Arc::new(PerServiceUrlResolver::new([]));
     let running = run(builder(1, gate.sender(), &recorder).with_url_resolver(resolver));
     recorder.wait_for(1);
     running.wait_for_shutdown().unwrap();
-    assert_eq!(recorder.tally(), [(Outcome::Refused, 1)].into());
+    assert_eq!(recorder.count_by_outcome(), [(Outcome::Refused, 1)].into());
     assert_eq!(message(&recorder), "no address is configured for the service: global");
     gate.arrived.wait_until(|arrived| *arrived == 0);
 }
 
 #[test]
-fn the_address_is_asked_for_at_each_attempt() {
+fn address_is_resolved_for_each_attempt() {
     #[derive(Debug, Default)]
     struct Counting(AtomicUsize);
     impl UrlResolver for Counting {
@@ -161,10 +161,10 @@ fn the_address_is_asked_for_at_each_attempt() {
             FixedUrlResolver::new("http://ledger").url(scope)
         }
     }
-    let sender = Arc::new(Sender(|_: &Submission<GlobalScopeId>| {
+    let sender = Arc::new(FnSender(|_: &Submission<GlobalScopeId>| {
         let mut answer = answer(Outcome::NotSent);
-        answer.message = Some("no way to http://user:secret@ledger/batches".to_owned());
-        Box::pin(async { answer }) as Answering
+        answer.message = Some("cannot reach http://user:secret@ledger/batches".to_owned());
+        Box::pin(async { answer }) as AnswerFuture
     }));
     let (resolver, recorder) = (Arc::new(Counting::default()), Arc::new(Recorder::default()));
     let running = run(builder(1, sender, &recorder)
@@ -173,5 +173,5 @@ fn the_address_is_asked_for_at_each_attempt() {
     recorder.wait_for(1);
     running.wait_for_shutdown().unwrap();
     assert_eq!(resolver.0.load(SeqCst), 4);
-    assert_eq!(message(&recorder), "no way to http://ledger/batches");
+    assert_eq!(message(&recorder), "cannot reach http://ledger/batches");
 }

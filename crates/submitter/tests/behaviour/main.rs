@@ -1,10 +1,10 @@
-//! What a running submitter does, through its public interface alone.
-#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
+//! Tests of a running submitter through its public interface.
+#![expect(clippy::unwrap_used, reason = "tests unwrap what must succeed")]
 
-mod exactly_once;
 mod faults;
 mod observing;
 mod queueing;
+mod reported_once;
 mod sending;
 mod stopping;
 mod support;

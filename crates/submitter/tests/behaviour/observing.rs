@@ -1,4 +1,4 @@
-//! What observers are told, and what becomes of those that fail.
+//! Notifications of observers, also of those that fail.
 
 use std::{
     sync::{
@@ -17,28 +17,28 @@ use grid_batch_submitter::SubmitterOptions;
 
 use crate::support::*;
 
-fn note(batch: &str, status: Option<u16>, message: Option<&str>) -> Note {
-    Note { batch: batch.to_owned(), status, message: message.map(ToOwned::to_owned) }
+fn notification(batch: &str, status: Option<u16>, message: Option<&str>) -> Notification {
+    Notification { batch: batch.to_owned(), status, message: message.map(ToOwned::to_owned) }
 }
 
-/// A sender whose answers depend on the batch.
+/// A sender whose answer depends on the batch.
 fn answers(
     outcome: impl Fn(&str) -> Outcome + Send + Sync + 'static,
-) -> Arc<Sender<impl Fn(&Submission<GlobalScopeId>) -> Answering + Send + Sync>> {
-    Arc::new(Sender(move |submission: &Submission<GlobalScopeId>| {
+) -> Arc<FnSender<impl Fn(&Submission<GlobalScopeId>) -> AnswerFuture + Send + Sync>> {
+    Arc::new(FnSender(move |submission: &Submission<GlobalScopeId>| {
         let answer = answer(outcome(submission.batch_header()));
-        Box::pin(async { answer }) as Answering
+        Box::pin(async { answer }) as AnswerFuture
     }))
 }
 
-/// A group observer that fails while a function says so, and otherwise records.
-struct Failing<F> {
-    fails: F,
+/// A group observer that records a group when `result` of its call number is `Ok`.
+struct ScriptedGroupObserver<F> {
+    result: F,
     groups: Mutex<Vec<Vec<String>>>,
     recorder: Arc<Recorder>,
 }
 
-impl<F: Fn(usize) -> BatchResult<()> + Send + Sync> GroupObserver for Failing<F> {
+impl<F: Fn(usize) -> BatchResult<()> + Send + Sync> GroupObserver for ScriptedGroupObserver<F> {
     type Id = GlobalScopeId;
 
     fn notify_group(&self, group: &[SubmissionOutcome<GlobalScopeId>]) -> BatchResult<()> {
@@ -47,13 +47,20 @@ impl<F: Fn(usize) -> BatchResult<()> + Send + Sync> GroupObserver for Failing<F>
             groups.push(group.iter().map(|outcome| outcome.batch_header.clone()).collect());
             groups.len()
         };
-        (self.fails)(calls)?;
+        (self.result)(calls)?;
         self.recorder.notify_group(group)
     }
 }
 
-fn failing<F: Fn(usize) -> BatchResult<()>>(recorder: &Arc<Recorder>, fails: F) -> Arc<Failing<F>> {
-    Arc::new(Failing { fails, groups: Mutex::default(), recorder: Arc::clone(recorder) })
+fn scripted<F: Fn(usize) -> BatchResult<()>>(
+    recorder: &Arc<Recorder>,
+    result: F,
+) -> Arc<ScriptedGroupObserver<F>> {
+    Arc::new(ScriptedGroupObserver {
+        result,
+        groups: Mutex::default(),
+        recorder: Arc::clone(recorder),
+    })
 }
 
 fn unavailable() -> BatchResult<()> {
@@ -61,7 +68,7 @@ fn unavailable() -> BatchResult<()> {
 }
 
 #[test]
-fn an_observer_is_told_of_the_beginning_and_then_of_the_end() {
+fn observer_is_notified_of_start_and_end() {
     let sender = answers(|batch| match batch {
         "batch-00000" => Outcome::Accepted,
         _ => Outcome::Ambiguous,
@@ -69,25 +76,28 @@ fn an_observer_is_told_of_the_beginning_and_then_of_the_end() {
     let recorder = Arc::new(Recorder::default());
     let running =
         run(builder(2, sender, &recorder).with_observer(Arc::<Recorder>::clone(&recorder)));
-    recorder.notes.wait_until(|notes| notes.len() == 4);
+    recorder.notifications.wait_until(|all| all.len() == 4);
     running.wait_for_shutdown().unwrap();
     let of = |batch: &str| {
-        let notes = recorder.notes.change(|notes| notes.clone());
-        notes.into_iter().filter(|note| note.batch == batch).collect::<Vec<_>>()
+        let all = recorder.notifications.change(|all| all.clone());
+        all.into_iter().filter(|notification| notification.batch == batch).collect::<Vec<_>>()
     };
-    let begins_and_ends = |batch, status, message| {
-        assert_eq!(of(batch), [note(batch, None, None), note(batch, status, message)]);
+    let assert_start_and_end = |batch, status, message| {
+        assert_eq!(
+            of(batch),
+            [notification(batch, None, None), notification(batch, status, message)]
+        );
     };
-    begins_and_ends("batch-00000", Some(202), None);
-    // An end without a status has a message: it must not look like a beginning.
-    begins_and_ends("batch-00001", None, Some("outcome unknown"));
+    assert_start_and_end("batch-00000", Some(202), None);
+    // An end without a status has a message: it must not look like a start.
+    assert_start_and_end("batch-00001", None, Some("outcome unknown"));
 }
 
 #[test]
-fn an_observer_of_single_submissions_is_enough() {
+fn group_observer_is_optional() {
     let mut observer = MockSubmitterObserver::<GlobalScopeId>::new();
-    let told = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&told);
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&calls);
     observer.expect_notify().times(2).returning(move |_, _, _, _| {
         counted.fetch_add(1, SeqCst);
     });
@@ -104,20 +114,20 @@ fn an_observer_of_single_submissions_is_enough() {
         std::thread::yield_now();
     }
     running.wait_for_shutdown().unwrap();
-    assert_eq!(told.load(SeqCst), 2);
+    assert_eq!(calls.load(SeqCst), 2);
 }
 
 #[test]
-fn a_group_that_fails_is_given_again_until_it_succeeds_and_in_order() {
+fn failed_group_is_delivered_again_in_order() {
     let recorder = Arc::new(Recorder::default());
-    let observer = failing(&recorder, |call| match call {
+    let observer = scripted(&recorder, |call| match call {
         1 | 3 => unavailable(),
         2 => panic!("the observer panics"),
         _ => Ok(()),
     });
     let one = SubmitterOptions { concurrency: 1, group_limit: 5, ..options() };
     let running = run(builder(50, answers(|_| Outcome::Accepted), &recorder)
-        .with_group_observer(Arc::<Failing<_>>::clone(&observer))
+        .with_group_observer(Arc::<ScriptedGroupObserver<_>>::clone(&observer))
         .with_options(one));
     recorder.wait_for(50);
     let stats = running.stats();
@@ -126,17 +136,17 @@ fn a_group_that_fails_is_given_again_until_it_succeeds_and_in_order() {
     let groups = observer.groups.lock().unwrap();
     assert!(groups[1..4].iter().all(|group| *group == groups[0]), "{groups:?}");
     assert!(groups.iter().all(|group| group.len() <= 5), "{groups:?}");
-    let told: Vec<String> = recorder.outcomes().into_iter().map(|(batch, _)| batch).collect();
-    assert_eq!(told, names(0..50));
+    let delivered: Vec<String> = recorder.outcomes().into_iter().map(|(batch, _)| batch).collect();
+    assert_eq!(delivered, names(0..50));
 }
 
 #[test]
-fn while_a_group_cannot_be_told_no_more_is_taken_than_there_is_room_for() {
+fn failing_group_observer_limits_what_is_taken() {
     let recorder = Arc::new(Recorder::default());
     let (tried, works) = (Arc::new(Watched::<usize>::default()), Arc::new(AtomicUsize::new(0)));
     let observer = {
         let (tried, works) = (Arc::clone(&tried), Arc::clone(&works));
-        failing(&recorder, move |_| {
+        scripted(&recorder, move |_| {
             tried.change(|count| *count += 1);
             if works.load(SeqCst) == 0 { unavailable() } else { Ok(()) }
         })
@@ -154,12 +164,12 @@ fn while_a_group_cannot_be_told_no_more_is_taken_than_there_is_room_for() {
 }
 
 #[test]
-fn what_cannot_be_told_before_the_deadline_is_kept_for_the_next_run() {
+fn undelivered_outcomes_are_kept_for_the_next_run() {
     let recorder = Arc::new(Recorder::default());
     let works = Arc::new(AtomicUsize::new(0));
     let observer = {
         let works = Arc::clone(&works);
-        failing(&recorder, move |_| if works.load(SeqCst) == 0 { unavailable() } else { Ok(()) })
+        scripted(&recorder, move |_| if works.load(SeqCst) == 0 { unavailable() } else { Ok(()) })
     };
     let short = SubmitterOptions {
         drain_limit: Duration::from_millis(20),
@@ -168,7 +178,7 @@ fn what_cannot_be_told_before_the_deadline_is_kept_for_the_next_run() {
         ..options()
     };
     let gate = Gate::closed();
-    gate.let_through(100);
+    gate.allow(100);
     let running = run(builder(30, gate.sender(), &recorder)
         .with_group_observer(observer)
         .with_options(short));
@@ -188,20 +198,20 @@ fn what_cannot_be_told_before_the_deadline_is_kept_for_the_next_run() {
 }
 
 #[test]
-fn a_shutdown_says_what_could_not_be_told() {
+fn shutdown_reports_undelivered_outcomes() {
     let recorder = Arc::new(Recorder::default());
     let gate = Gate::closed();
     let short = SubmitterOptions { drain_limit: Duration::from_millis(1), ..options() };
     let running = run(builder(2, gate.sender(), &recorder)
-        .with_group_observer(failing(&recorder, |_| unavailable()))
+        .with_group_observer(scripted(&recorder, |_| unavailable()))
         .with_options(short));
     gate.arrived.wait_until(|arrived| *arrived == 2);
     let error = running.wait_for_shutdown().unwrap_err().to_string();
-    assert_eq!(error, "the group observer was not told of the outcomes of 2 batches");
+    assert_eq!(error, "the outcomes of 2 batches were not delivered to the group observer");
 }
 
 #[test]
-fn an_observer_that_panics_is_passed_over() {
+fn panic_of_an_observer_is_ignored() {
     struct Panicking(Arc<Recorder>);
     impl SubmitterObserver for Panicking {
         type Id = GlobalScopeId;
@@ -217,6 +227,6 @@ fn an_observer_that_panics_is_passed_over() {
     let stopped = running.stop().unwrap();
     let stats = stopped.counters().read();
     assert_eq!((stats.accepted, stats.observer_failures, stats.panics), (3, 2, 2));
-    assert_eq!(recorder.notes.change(|notes| notes.len()), 4);
+    assert_eq!(recorder.notifications.change(|all| all.len()), 4);
     recorder.assert_each_once(3);
 }

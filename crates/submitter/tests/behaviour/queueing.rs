@@ -1,4 +1,4 @@
-//! Polling and waking.
+//! Polling of the queue and wake-ups.
 
 use std::{
     collections::VecDeque,
@@ -11,10 +11,10 @@ use grid_batch_submitter::{SubmitterOptions, SubmitterWaker};
 
 use crate::support::*;
 
-/// A queue that others can put something into, and that says how often it was asked in vain.
+/// A queue that a test can add to, and that counts the polls that found it empty.
 #[derive(Clone, Default)]
 struct SharedQueue {
-    waiting: Arc<Mutex<VecDeque<Submission<GlobalScopeId>>>>,
+    submissions: Arc<Mutex<VecDeque<Submission<GlobalScopeId>>>>,
     empty_polls: Arc<Watched<usize>>,
 }
 
@@ -22,7 +22,7 @@ impl Iterator for SharedQueue {
     type Item = Submission<GlobalScopeId>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let next = self.waiting.lock().unwrap().pop_front();
+        let next = self.submissions.lock().unwrap().pop_front();
         if next.is_none() {
             self.empty_polls.change(|count| *count += 1);
         }
@@ -31,24 +31,24 @@ impl Iterator for SharedQueue {
 }
 
 #[test]
-fn an_idle_submitter_polls_at_once_when_it_is_woken() {
+fn wake_up_ends_the_wait_of_an_idle_submitter() {
     let (queue, waker) = (SharedQueue::default(), SubmitterWaker::new());
     let gate = Gate::closed();
-    gate.let_through(1);
+    gate.allow(1);
     let recorder = Arc::new(Recorder::default());
     let builder = builder(0, gate.sender(), &recorder).with_queue(queue.clone());
     // The poll interval is an hour.
     let running = run(builder.with_waker(waker.clone()));
     queue.empty_polls.wait_until(|count| *count == 1);
 
-    queue.waiting.lock().unwrap().extend(submissions(0..1));
+    queue.submissions.lock().unwrap().extend(submissions(0..1));
     waker.wake();
     recorder.wait_for(1);
     running.wait_for_shutdown().unwrap();
 }
 
 #[test]
-fn an_idle_submitter_polls_again_after_the_poll_interval() {
+fn idle_submitter_polls_after_the_poll_interval() {
     let queue = SharedQueue::default();
     let recorder = Arc::new(Recorder::default());
     let short = SubmitterOptions { poll_interval: Duration::from_millis(1), ..options() };
@@ -59,11 +59,11 @@ fn an_idle_submitter_polls_again_after_the_poll_interval() {
 }
 
 #[test]
-fn a_wake_up_is_not_lost_when_the_submitter_is_busy() {
+fn wake_up_of_a_busy_submitter_is_not_lost() {
     let (queue, waker) = (SharedQueue::default(), SubmitterWaker::new());
     let recorder = Arc::new(Recorder::default());
     let builder = builder(0, Gate::closed().sender(), &recorder).with_queue(queue.clone());
-    // Woken before it runs: it polls, and once more.
+    // Woken before it runs, it polls twice.
     waker.wake();
     let running = run(builder.with_waker(waker));
     queue.empty_polls.wait_until(|count| *count == 2);

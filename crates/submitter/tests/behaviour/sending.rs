@@ -1,4 +1,4 @@
-//! How often, and how many at once.
+//! Attempts, concurrency and the builder.
 
 use std::sync::{
     Arc,
@@ -15,25 +15,25 @@ use grid_batch_submitter::{
 use crate::support::*;
 
 #[test]
-fn a_vec_is_a_queue() {
+fn vec_is_a_queue() {
     let gate = Gate::closed();
-    gate.let_through(10);
+    gate.allow(10);
     let recorder = Arc::new(Recorder::default());
     let running = run(builder(10, gate.sender(), &recorder));
     recorder.wait_for(10);
     let stats = running.stats();
-    assert_eq!((stats.taken, stats.accepted, stats.under_way()), (10, 10, 0));
+    assert_eq!((stats.taken, stats.accepted, stats.in_flight()), (10, 10, 0));
     running.wait_for_shutdown().unwrap();
     recorder.assert_each_once(10);
 }
 
 #[test]
-fn a_batch_whose_outcome_is_unknown_is_not_sent_again() {
+fn ambiguous_outcome_is_not_retried() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&calls);
-    let sender = Arc::new(Sender(move |_: &Submission<GlobalScopeId>| {
+    let sender = Arc::new(FnSender(move |_: &Submission<GlobalScopeId>| {
         counted.fetch_add(1, SeqCst);
-        Box::pin(async { answer(Outcome::Ambiguous) }) as Answering
+        Box::pin(async { answer(Outcome::Ambiguous) }) as AnswerFuture
     }));
     let recorder = Arc::new(Recorder::default());
     let running = run(builder(1, sender, &recorder));
@@ -44,9 +44,9 @@ fn a_batch_whose_outcome_is_unknown_is_not_sent_again() {
 }
 
 #[test]
-fn a_batch_that_the_ledger_is_too_busy_for_is_sent_again_and_then_reported() {
-    let sender = Arc::new(Sender(|_: &Submission<GlobalScopeId>| {
-        Box::pin(async { answer(Outcome::Busy) }) as Answering
+fn busy_ledger_is_retried_and_then_reported() {
+    let sender = Arc::new(FnSender(|_: &Submission<GlobalScopeId>| {
+        Box::pin(async { answer(Outcome::Busy) }) as AnswerFuture
     }));
     let recorder = Arc::new(Recorder::default());
     let busy = SubmitterOptions { busy_attempts: 5, ..options() };
@@ -59,22 +59,22 @@ fn a_batch_that_the_ledger_is_too_busy_for_is_sent_again_and_then_reported() {
 }
 
 #[test]
-fn three_thousand_submissions_keep_to_the_limit_and_are_all_reported() {
+fn concurrency_limit_holds_for_3000_submissions() {
     const COUNT: usize = 3_000;
     const LIMIT: usize = 16;
-    let (under_way, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (in_flight, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let sender = {
         let most = Arc::clone(&most);
-        Arc::new(Sender(move |_: &Submission<GlobalScopeId>| {
-            let (under_way, most) = (Arc::clone(&under_way), Arc::clone(&most));
+        Arc::new(FnSender(move |_: &Submission<GlobalScopeId>| {
+            let (in_flight, most) = (Arc::clone(&in_flight), Arc::clone(&most));
             Box::pin(async move {
-                most.fetch_max(under_way.fetch_add(1, SeqCst) + 1, SeqCst);
+                most.fetch_max(in_flight.fetch_add(1, SeqCst) + 1, SeqCst);
                 for _ in 0..20 {
                     tokio::task::yield_now().await;
                 }
-                under_way.fetch_sub(1, SeqCst);
+                in_flight.fetch_sub(1, SeqCst);
                 answer(Outcome::Accepted)
-            }) as Answering
+            }) as AnswerFuture
         }))
     };
     let recorder = Arc::new(Recorder::default());
@@ -87,28 +87,28 @@ fn three_thousand_submissions_keep_to_the_limit_and_are_all_reported() {
 }
 
 #[test]
-fn nothing_is_taken_without_a_place_for_it() {
+fn queue_is_not_polled_without_a_free_slot() {
     let gate = Gate::closed();
     let recorder = Arc::new(Recorder::default());
     let limited = SubmitterOptions { concurrency: 3, ..options() };
     let mut running = run(builder(10, gate.sender(), &recorder).with_options(limited));
     gate.arrived.wait_until(|arrived| *arrived == 3);
     assert_eq!(running.stats().taken, 3);
-    gate.let_through(1);
+    gate.allow(1);
     gate.arrived.wait_until(|arrived| *arrived == 4);
     assert_eq!(running.stats().taken, 4);
     running.signal_shutdown().unwrap();
-    gate.let_through(3);
+    gate.allow(3);
     running.wait_for_shutdown().unwrap();
     recorder.assert_each_once(4);
 }
 
 #[test]
-fn a_node_that_fails_is_passed_over_at_the_next_attempt() {
+fn next_attempt_skips_a_failed_node() {
     struct OneIsDown;
     impl grid_batch_core::SubmissionSender for OneIsDown {
         type Id = GlobalScopeId;
-        fn send<'a>(&'a self, url: &'a str, _: &'a Submission<GlobalScopeId>) -> Answering {
+        fn send<'a>(&'a self, url: &'a str, _: &'a Submission<GlobalScopeId>) -> AnswerFuture {
             let outcome = if url == "http://down" { Outcome::NotSent } else { Outcome::Accepted };
             Box::pin(async move { answer(outcome) })
         }
@@ -117,14 +117,14 @@ fn a_node_that_fails_is_passed_over_at_the_next_attempt() {
     let recorder = Arc::new(Recorder::default());
     let running = run(builder(20, Arc::new(OneIsDown), &recorder).with_nodes(Arc::clone(&nodes)));
     recorder.wait_for(20);
-    assert_eq!(recorder.tally(), [(Outcome::Accepted, 20)].into());
+    assert_eq!(recorder.count_by_outcome(), [(Outcome::Accepted, 20)].into());
     assert_eq!(nodes.node_of("batch-00007").as_deref(), Some("http://up"));
     assert_eq!(nodes.url(&GlobalScopeId), "http://up");
     running.wait_for_shutdown().unwrap();
 }
 
 #[test]
-fn a_submitter_that_could_not_work_is_not_built() {
+fn builder_rejects_missing_parts_and_bad_options() {
     let recorder = Arc::new(Recorder::default());
     let whole = || builder(0, Gate::closed().sender(), &recorder);
     let error = |builder: SubmitterBuilder<GlobalScopeId>| builder.build().unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Nothing is lost, however it ends.
+//! Stops and shutdowns lose nothing.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,8 +9,8 @@ use grid_batch_submitter::{BatchRunningSubmitter, SubmitterOptions};
 
 use crate::support::*;
 
-/// A submitter with 20 sendings under way.
-fn twenty_under_way(
+/// A submitter with 20 attempts in flight.
+fn run_until_20_in_flight(
     count: usize,
     gate: &Gate,
     recorder: &Arc<Recorder>,
@@ -22,23 +22,23 @@ fn twenty_under_way(
 }
 
 #[test]
-fn a_stop_with_twenty_sendings_under_way_delivers_twenty_outcomes() {
+fn stop_delivers_all_outcomes_in_flight() {
     let (gate, recorder) = (Gate::closed(), Arc::new(Recorder::default()));
-    let mut running = twenty_under_way(100, &gate, &recorder);
+    let mut running = run_until_20_in_flight(100, &gate, &recorder);
     running.signal_shutdown().unwrap();
     assert_eq!(recorder.outcomes(), []);
-    gate.let_through(20);
+    gate.allow(20);
     running.stop().unwrap();
     recorder.assert_each_once(20);
-    assert_eq!(recorder.tally(), [(Outcome::Accepted, 20)].into());
+    assert_eq!(recorder.count_by_outcome(), [(Outcome::Accepted, 20)].into());
 }
 
 #[test]
-fn what_a_stop_returns_sends_the_rest_of_the_queue() {
+fn stopped_submitter_runs_again() {
     let (gate, recorder) = (Gate::closed(), Arc::new(Recorder::default()));
-    let mut running = twenty_under_way(100, &gate, &recorder);
+    let mut running = run_until_20_in_flight(100, &gate, &recorder);
     running.signal_shutdown().unwrap();
-    gate.let_through(100);
+    gate.allow(100);
     let stopped = running.stop().unwrap();
     assert!(stopped.undelivered().is_empty());
     recorder.assert_each_once(20);
@@ -51,9 +51,9 @@ fn what_a_stop_returns_sends_the_rest_of_the_queue() {
 }
 
 #[test]
-fn it_can_be_stopped_and_started_many_times() {
+fn submitter_can_be_stopped_and_started_many_times() {
     let (gate, recorder) = (Gate::closed(), Arc::new(Recorder::default()));
-    gate.let_through(1_000);
+    gate.allow(1_000);
     let few = SubmitterOptions { concurrency: 2, ..options() };
     let builder = builder(1_000, gate.sender(), &recorder).with_options(few);
     let mut stopped = builder.build().unwrap();
@@ -67,25 +67,25 @@ fn it_can_be_stopped_and_started_many_times() {
 }
 
 #[test]
-fn a_shutdown_delivers_everything() {
+fn shutdown_delivers_all_outcomes() {
     let (gate, recorder) = (Gate::closed(), Arc::new(Recorder::default()));
-    let mut running = twenty_under_way(100, &gate, &recorder);
+    let mut running = run_until_20_in_flight(100, &gate, &recorder);
     running.signal_shutdown().unwrap();
     running.signal_shutdown().unwrap();
-    gate.let_through(20);
+    gate.allow(20);
     running.wait_for_shutdown().unwrap();
     recorder.assert_each_once(20);
 }
 
 #[test]
-fn a_dropped_handle_delivers_everything() {
+fn dropped_handle_delivers_all_outcomes() {
     let (gate, recorder) = (Gate::closed(), Arc::new(Recorder::default()));
-    let running = twenty_under_way(100, &gate, &recorder);
+    let running = run_until_20_in_flight(100, &gate, &recorder);
     let counters = running.counters();
     drop(running);
-    gate.let_through(100);
+    gate.allow(100);
     recorder.wait_for(20);
-    // The last clone of the recorder but ours goes when all threads have ended.
+    // When all threads have ended, this is the last reference to the recorder.
     while Arc::strong_count(&recorder) > 1 {
         std::thread::yield_now();
     }
@@ -94,44 +94,44 @@ fn a_dropped_handle_delivers_everything() {
 }
 
 #[test]
-fn what_is_still_being_sent_at_the_deadline_is_in_doubt() {
+fn attempt_in_flight_at_the_deadline_is_ambiguous() {
     let (gate, recorder) = (Gate::closed(), Arc::new(Recorder::default()));
     let short = SubmitterOptions { drain_limit: Duration::from_millis(10), ..options() };
     let running = run(builder(5, gate.sender(), &recorder).with_options(short));
     gate.arrived.wait_until(|arrived| *arrived == 5);
     running.stop().unwrap();
     recorder.assert_each_once(5);
-    assert_eq!(recorder.tally(), [(Outcome::Ambiguous, 5)].into());
+    assert_eq!(recorder.count_by_outcome(), [(Outcome::Ambiguous, 5)].into());
 }
 
 #[test]
-fn what_waits_to_be_sent_again_does_not_hold_up_a_stop() {
+fn stop_does_not_wait_for_retry_delays() {
     let called = Arc::new(Watched::<usize>::default());
     let sender = {
         let called = Arc::clone(&called);
-        Arc::new(Sender(move |submission: &Submission<GlobalScopeId>| {
+        Arc::new(FnSender(move |submission: &Submission<GlobalScopeId>| {
             called.change(|count| *count += 1);
             let even = submission.batch_header().ends_with(['0', '2', '4', '6', '8']);
             let mut answer = answer(if even { Outcome::Busy } else { Outcome::NotSent });
             answer.retry_after = Some(Duration::from_secs(500));
-            Box::pin(async { answer }) as Answering
+            Box::pin(async { answer }) as AnswerFuture
         }))
     };
     let recorder = Arc::new(Recorder::default());
     let running = run(builder(10, sender, &recorder));
     called.wait_until(|count| *count == 10);
-    // Both limits are more than the runner of this test would wait for.
+    // Both limits are longer than the time limit of the test runner.
     running.stop().unwrap();
     recorder.assert_each_once(10);
-    assert_eq!(recorder.tally(), [(Outcome::Busy, 5), (Outcome::NotSent, 5)].into());
+    assert_eq!(recorder.count_by_outcome(), [(Outcome::Busy, 5), (Outcome::NotSent, 5)].into());
 }
 
 #[test]
-fn it_can_be_run_and_stopped_from_within_a_runtime() {
+fn submitter_runs_and_stops_inside_a_runtime() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let (gate, recorder) = (Gate::closed(), Arc::new(Recorder::default()));
-        gate.let_through(1);
+        gate.allow(1);
         let running = run(builder(1, gate.sender(), &recorder));
         recorder.wait_for(1);
         running.stop().unwrap();

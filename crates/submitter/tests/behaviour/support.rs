@@ -1,4 +1,4 @@
-//! Senders and observers that tests can hold up, and wait for.
+//! Senders and observers that tests can block and wait for.
 
 use std::{
     collections::BTreeMap,
@@ -16,9 +16,9 @@ use grid_batch_submitter::{
 };
 use tokio::sync::Semaphore;
 
-pub type Answering = Pin<Box<dyn Future<Output = SubmissionAnswer> + Send>>;
+pub type AnswerFuture = Pin<Box<dyn Future<Output = SubmissionAnswer> + Send>>;
 
-/// A value that can be waited for.
+/// A value that a test can wait for.
 pub struct Watched<T>(Mutex<T>, Condvar);
 
 impl<T: Default> Default for Watched<T> {
@@ -34,30 +34,30 @@ impl<T> Watched<T> {
         result
     }
 
-    /// Waits until this holds; fails the test when it does not in a time that is long for anything.
+    /// Waits until `holds` is true. Fails the test after a minute.
     #[track_caller]
     pub fn wait_until(&self, holds: impl Fn(&T) -> bool) {
         let value = self.0.lock().unwrap();
         let waited = self.1.wait_timeout_while(value, Duration::from_secs(60), |v| !holds(v));
-        assert!(!waited.unwrap().1.timed_out(), "what is waited for does not happen");
+        assert!(!waited.unwrap().1.timed_out(), "the condition did not become true in time");
     }
 }
 
-/// A sender that does what a function says.
-pub struct Sender<F>(pub F);
+/// A sender that calls a function.
+pub struct FnSender<F>(pub F);
 
-impl<F> SubmissionSender for Sender<F>
+impl<F> SubmissionSender for FnSender<F>
 where
-    F: Fn(&Submission<GlobalScopeId>) -> Answering + Send + Sync,
+    F: Fn(&Submission<GlobalScopeId>) -> AnswerFuture + Send + Sync,
 {
     type Id = GlobalScopeId;
 
-    fn send<'a>(&'a self, _: &'a str, submission: &'a Submission<GlobalScopeId>) -> Answering {
+    fn send<'a>(&'a self, _: &'a str, submission: &'a Submission<GlobalScopeId>) -> AnswerFuture {
         (self.0)(submission)
     }
 }
 
-/// A sender that accepts everything, but only as many as it is allowed to.
+/// A sender that accepts every batch, but answers only as often as it is allowed to.
 #[derive(Clone)]
 pub struct Gate {
     pub arrived: Arc<Watched<usize>>,
@@ -69,32 +69,32 @@ impl Gate {
         Self { arrived: Arc::default(), open: Arc::new(Semaphore::new(0)) }
     }
 
-    pub fn let_through(&self, count: usize) {
+    pub fn allow(&self, count: usize) {
         self.open.add_permits(count);
     }
 
     pub fn sender(&self) -> Arc<dyn SubmissionSender<Id = GlobalScopeId>> {
         let gate = self.clone();
-        Arc::new(Sender(move |_: &Submission<GlobalScopeId>| {
+        Arc::new(FnSender(move |_: &Submission<GlobalScopeId>| {
             gate.arrived.change(|count| *count += 1);
             let open = Arc::clone(&gate.open);
             Box::pin(async move {
                 open.acquire().await.unwrap().forget();
                 answer(Outcome::Accepted)
-            }) as Answering
+            }) as AnswerFuture
         }))
     }
 }
 
-/// An observer of either kind that writes down what it is told.
+/// An observer of both kinds that records its notifications.
 #[derive(Default)]
 pub struct Recorder {
-    pub notes: Watched<Vec<Note>>,
+    pub notifications: Watched<Vec<Notification>>,
     pub outcomes: Watched<Vec<SubmissionOutcome<GlobalScopeId>>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note {
+pub struct Notification {
     pub batch: String,
     pub status: Option<u16>,
     pub message: Option<String>,
@@ -107,13 +107,13 @@ impl Recorder {
         })
     }
 
-    /// How many have each outcome.
-    pub fn tally(&self) -> BTreeMap<Outcome, usize> {
-        let mut tally = BTreeMap::new();
+    /// The number of batches with each outcome.
+    pub fn count_by_outcome(&self) -> BTreeMap<Outcome, usize> {
+        let mut counts = BTreeMap::new();
         for (_, outcome) in self.outcomes() {
-            *tally.entry(outcome).or_default() += 1;
+            *counts.entry(outcome).or_default() += 1;
         }
-        tally
+        counts
     }
 
     #[track_caller]
@@ -139,7 +139,7 @@ impl SubmitterObserver for Recorder {
         status: Option<u16>,
         message: Option<String>,
     ) {
-        self.notes.change(|notes| notes.push(Note { batch, status, message }));
+        self.notifications.change(|all| all.push(Notification { batch, status, message }));
     }
 }
 
@@ -152,7 +152,7 @@ impl GroupObserver for Recorder {
     }
 }
 
-/// Options that make no test wait.
+/// Options with short delays and long limits.
 pub fn options() -> SubmitterOptions {
     let backoff = Backoff { first: Duration::from_millis(1), longest: Duration::from_millis(4) };
     SubmitterOptions {
@@ -194,7 +194,7 @@ pub fn submission(name: String) -> Submission<GlobalScopeId> {
     Submission::new(name, GlobalScopeId, b"bytes".to_vec())
 }
 
-/// Names that sort in the order of their numbers.
+/// Names whose order is that of their numbers.
 pub fn names(numbers: std::ops::Range<usize>) -> Vec<String> {
     numbers.map(|number| format!("batch-{number:05}")).collect()
 }

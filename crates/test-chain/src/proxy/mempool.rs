@@ -1,78 +1,81 @@
 use serde_json::{Value, json};
 
 use super::{
-    SentTransaction,
-    answer::{refusal, result},
-    waiting_room::{BELOW_THE_BASE_FEE, Place, WaitingRoom, place_of},
+    response::{error_response, result_response},
+    transaction::SentTransaction,
+    underpriced_pool::{BELOW_THE_BASE_FEE, TransactionLocation, UnderpricedPool, locate},
 };
 use crate::endpoint::Endpoint;
 
-/// Anvil's words for a transaction that it has already.
-const IMPORTED: &str = "transaction already imported";
-/// The number of all errors of geth's pool.
-const GETH: i64 = -32000;
+/// Anvil's message for a transaction that it already has.
+const ALREADY_IMPORTED: &str = "transaction already imported";
+/// The code of all errors of geth's transaction pool.
+const GETH_POOL_ERROR: i64 = -32000;
 
-/// Gives transactions to the node; where asked, by rules of geth that anvil does not have.
+/// Forwards transactions to the node, optionally with rules of geth that anvil does not have.
 #[derive(Debug, Default)]
 pub(super) struct Mempool {
-    bump: Option<u32>,
-    waiting_room: Option<WaitingRoom>,
+    required_bump: Option<u32>,
+    underpriced: Option<UnderpricedPool>,
     sent: Vec<SentTransaction>,
 }
 
 impl Mempool {
     pub(super) fn require_bump(&mut self, percent: u32) {
-        self.bump = Some(percent);
+        self.required_bump = Some(percent);
     }
 
     pub(super) fn keep_underpriced(&mut self) {
-        self.waiting_room.get_or_insert_default();
+        self.underpriced.get_or_insert_default();
     }
 
     pub(super) fn sent(&self) -> &[SentTransaction] {
         &self.sent
     }
 
-    /// The node's answer to any call; none where the node is not there.
+    /// The node's response to a call; `None` if the node is unreachable.
     pub(super) fn forward(&mut self, node: &Endpoint, call: &Value) -> Option<Value> {
-        if let Some(room) = &mut self.waiting_room {
-            room.tend(node).ok()?;
+        if let Some(pool) = &mut self.underpriced {
+            pool.update(node).ok()?;
         }
         match call["method"].as_str() {
             Some("eth_sendRawTransaction") => self.send(node, call),
-            Some("eth_getTransactionByHash") => self.find(call).or_else(|| node.answer(call)),
-            _ => node.answer(call),
+            Some("eth_getTransactionByHash") => {
+                self.find_underpriced(call).or_else(|| node.response(call))
+            }
+            _ => node.response(call),
         }
     }
 
     fn send(&mut self, node: &Endpoint, call: &Value) -> Option<Value> {
         let raw = call["params"][0].as_str().unwrap_or_default();
-        let Some(transaction) = SentTransaction::decode(raw) else { return node.answer(call) };
-        if self.bids_too_little(node, &transaction)? {
-            return Some(refusal(call, GETH, "replacement transaction underpriced"));
+        let Some(transaction) = SentTransaction::decode(raw) else { return node.response(call) };
+        if self.is_underpriced_replacement(node, &transaction)? {
+            let message = "replacement transaction underpriced";
+            return Some(error_response(call, GETH_POOL_ERROR, message));
         }
         self.sent.push(transaction.clone());
-        let answer = node.answer(call)?;
-        match (answer["error"]["message"].as_str(), &mut self.waiting_room) {
-            (Some(IMPORTED), _) if self.bump.is_some() => {
-                Some(refusal(call, GETH, "already known"))
+        let response = node.response(call)?;
+        match (response["error"]["message"].as_str(), &mut self.underpriced) {
+            (Some(ALREADY_IMPORTED), _) if self.required_bump.is_some() => {
+                Some(error_response(call, GETH_POOL_ERROR, "already known"))
             }
-            (Some(BELOW_THE_BASE_FEE), Some(room)) => {
+            (Some(BELOW_THE_BASE_FEE), Some(pool)) => {
                 let hash = json!(transaction.hash);
-                room.keep(transaction);
-                Some(result(call, hash))
+                pool.add_underpriced(transaction);
+                Some(result_response(call, hash))
             }
-            (None, Some(room)) => {
-                room.pass(transaction);
-                Some(answer)
+            (None, Some(pool)) => {
+                pool.add_accepted(transaction);
+                Some(response)
             }
-            _ => Some(answer),
+            _ => Some(response),
         }
     }
 
-    fn find(&self, call: &Value) -> Option<Value> {
-        let found = self.waiting_room.as_ref()?.find(call["params"][0].as_str()?)?;
-        let description = json!({
+    fn find_underpriced(&self, call: &Value) -> Option<Value> {
+        let found = self.underpriced.as_ref()?.find(call["params"][0].as_str()?)?;
+        let transaction = json!({
             "hash": found.hash,
             "from": found.sender,
             "nonce": format!("{:#x}", found.nonce),
@@ -82,25 +85,29 @@ impl Mempool {
             "blockNumber": null,
             "transactionIndex": null,
         });
-        Some(result(call, description))
+        Some(result_response(call, transaction))
     }
 
-    /// Whether it is to take the place of one that is to be mined, and raises its fees too little.
-    fn bids_too_little(&self, node: &Endpoint, transaction: &SentTransaction) -> Option<bool> {
-        let Some(percent) = self.bump else { return Some(false) };
-        for other in self.sent.iter().filter(|other| transaction.takes_the_place_of(other)) {
-            if !transaction.raises(other, percent) && self.has(node, other)? {
+    /// Whether it replaces a pending transaction without raising its fees enough.
+    fn is_underpriced_replacement(
+        &self,
+        node: &Endpoint,
+        transaction: &SentTransaction,
+    ) -> Option<bool> {
+        let Some(percent) = self.required_bump else { return Some(false) };
+        for other in self.sent.iter().filter(|other| transaction.replaces(other)) {
+            if !transaction.raises(other, percent) && self.is_pending(node, other)? {
                 return Some(true);
             }
         }
         Some(false)
     }
 
-    fn has(&self, node: &Endpoint, transaction: &SentTransaction) -> Option<bool> {
-        let room = self.waiting_room.as_ref();
-        if room.is_some_and(|room| room.find(&transaction.hash).is_some()) {
+    fn is_pending(&self, node: &Endpoint, transaction: &SentTransaction) -> Option<bool> {
+        let pool = self.underpriced.as_ref();
+        if pool.is_some_and(|pool| pool.find(&transaction.hash).is_some()) {
             return Some(true);
         }
-        Some(place_of(node, transaction).ok()? == Place::Pool)
+        Some(locate(node, transaction).ok()? == TransactionLocation::Pool)
     }
 }

@@ -9,40 +9,40 @@ use tokio::{
     task::{spawn, spawn_blocking},
 };
 
-use super::conduct::{Conduct, Reply};
+use super::request_handler::{Reply, RequestHandler};
 
-/// Has the connection closed without an answer.
+/// Makes hyper close the connection without a response.
 #[derive(Debug, thiserror::Error)]
-#[error("no answer is given")]
-struct NoAnswer;
+#[error("the connection is closed without a response")]
+struct CloseConnection;
 
-pub(super) async fn accept(listener: TcpListener, conduct: Arc<Conduct>) {
+pub(super) async fn accept(listener: TcpListener, handler: Arc<RequestHandler>) {
     while let Ok((stream, _)) = listener.accept().await {
-        spawn(serve_connection(stream, conduct.clone()));
+        spawn(serve_connection(stream, handler.clone()));
     }
 }
 
-async fn serve_connection(stream: TcpStream, conduct: Arc<Conduct>) {
+async fn serve_connection(stream: TcpStream, handler: Arc<RequestHandler>) {
     let _ = stream.set_nodelay(true);
-    let service = service_fn(|request| answer(request, conduct.clone()));
-    // Clients come and go as they like.
+    let service = service_fn(|request| answer(request, handler.clone()));
+    // An error only means that the client has disconnected.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
 async fn answer(
     request: Request<Incoming>,
-    conduct: Arc<Conduct>,
-) -> Result<Response<Full<Bytes>>, NoAnswer> {
-    let body = request.into_body().collect().await.map_err(|_| NoAnswer)?.to_bytes();
-    let reply = spawn_blocking(move || conduct.reply(&body)).await.map_err(|_| NoAnswer)?;
+    handler: Arc<RequestHandler>,
+) -> Result<Response<Full<Bytes>>, CloseConnection> {
+    let body = request.into_body().collect().await.map_err(|_| CloseConnection)?.to_bytes();
+    let reply = spawn_blocking(move || handler.reply(&body)).await.map_err(|_| CloseConnection)?;
     let response = Response::builder().header(header::CONTENT_TYPE, "application/json");
     match reply {
-        Reply::Answer(bytes) => response.body(bytes.into()),
+        Reply::Body(bytes) => response.body(bytes.into()),
         Reply::Status { code, retry_after: None } => response.status(code).body(Full::default()),
-        Reply::Status { code, retry_after: Some(pause) } => {
-            response.status(code).header(header::RETRY_AFTER, pause.as_secs()).body(Full::default())
+        Reply::Status { code, retry_after: Some(delay) } => {
+            response.status(code).header(header::RETRY_AFTER, delay.as_secs()).body(Full::default())
         }
-        Reply::Nothing => return Err(NoAnswer),
+        Reply::ConnectionClosed => return Err(CloseConnection),
     }
-    .map_err(|_| NoAnswer)
+    .map_err(|_| CloseConnection)
 }

@@ -2,25 +2,25 @@ use alloy_consensus::{Transaction, TxEnvelope, transaction::SignerRecoverable};
 use alloy_eips::Decodable2718;
 use alloy_primitives::{Bytes, hex};
 
-/// A transaction that was given to the node.
+/// A transaction that was sent to the node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SentTransaction {
     /// Its hash: `0x` and 64 lower-case hex digits.
     pub hash: String,
-    /// Who signed it: `0x` and 40 lower-case hex digits.
+    /// Its signer: `0x` and 40 lower-case hex digits.
     pub sender: String,
-    /// The sender's number for it.
+    /// The sender's nonce.
     pub nonce: u64,
-    /// The most that it pays for a unit of gas, in wei; its gas price, where it is a legacy one.
+    /// The max fee for a unit of gas, in wei; the gas price of a legacy transaction.
     pub max_fee: u128,
-    /// The tip in it, in wei; its gas price, where it is a legacy one.
+    /// The tip, in wei; the gas price of a legacy transaction.
     pub tip: u128,
-    /// The signed bytes, as they were given.
+    /// The signed bytes, as they were sent.
     pub raw: String,
 }
 
 impl SentTransaction {
-    /// What is in these signed bytes, where it is a transaction.
+    /// Decodes signed bytes; `None` if they are not a transaction.
     pub(super) fn decode(raw: &str) -> Option<Self> {
         let bytes: Bytes = raw.parse().ok()?;
         let envelope = TxEnvelope::decode_2718_exact(&bytes).ok()?;
@@ -35,11 +35,12 @@ impl SentTransaction {
         })
     }
 
-    pub(super) fn takes_the_place_of(&self, other: &Self) -> bool {
+    /// Whether it has the same sender and nonce as another transaction.
+    pub(super) fn replaces(&self, other: &Self) -> bool {
         self.sender == other.sender && self.nonce == other.nonce && self.hash != other.hash
     }
 
-    /// Whether both fees are higher than the other's by so many percent.
+    /// Whether both fees are higher than the other's by this many percent.
     pub(super) fn raises(&self, other: &Self, percent: u32) -> bool {
         let is_raised = |new: u128, old: u128| {
             new > old && new.saturating_mul(100) >= old.saturating_mul(100 + u128::from(percent))
@@ -53,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_fees_are_to_be_raised() {
+    fn both_fees_must_be_raised() {
         let with = |max_fee, tip| SentTransaction {
             hash: String::new(),
             sender: String::new(),
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_transaction_is_none() {
+    fn other_bytes_are_no_transaction() {
         for raw in ["", "0x", "0x02c0", "rubbish"] {
             assert_eq!(SentTransaction::decode(raw), None);
         }

@@ -15,7 +15,7 @@ use crate::{
     wallet::{Proposal, receipt, refusal, send},
 };
 
-/// A chain whose blocks are asked for, and a pool of its first account.
+/// A chain that mines on request, with a pool of its first account.
 fn chain_with_pool() -> (Anvil, Pool) {
     let chain =
         Anvil::start(&AnvilOptions { mining: Mining::Manual, ..Default::default() }).unwrap();
@@ -33,7 +33,7 @@ fn transaction_count(chain: &Anvil, address: &str) -> Value {
 }
 
 #[test]
-fn chains_are_as_they_are_asked_for() {
+fn options_set_up_the_chain() {
     let chain = Anvil::start(&AnvilOptions {
         chain_id: Some(137),
         accounts: Some(3),
@@ -52,7 +52,7 @@ fn chains_are_as_they_are_asked_for() {
 }
 
 #[test]
-fn options_that_anvil_refuses_are_said() {
+fn invalid_options_are_reported() {
     let options = AnvilOptions { accounts: Some(usize::MAX), ..Default::default() };
     let error = Anvil::start(&options).unwrap_err();
     assert_eq!(error.to_string(), "cannot start anvil");
@@ -61,7 +61,7 @@ fn options_that_anvil_refuses_are_said() {
 }
 
 #[test]
-fn the_price_goes_where_it_is_driven_and_stays() {
+fn base_fee_can_be_set() {
     let (chain, _) = chain_with_pool();
     chain.set_base_fee(200).unwrap();
     assert_eq!(gas_price_in_gwei(&chain), 201);
@@ -71,7 +71,7 @@ fn the_price_goes_where_it_is_driven_and_stays() {
 }
 
 #[test]
-fn a_price_sinks_by_itself_with_every_block() {
+fn base_fee_falls_with_every_block() {
     let (chain, _) = chain_with_pool();
     chain.set_base_fee(800).unwrap();
     chain.mine(2).unwrap();
@@ -79,7 +79,7 @@ fn a_price_sinks_by_itself_with_every_block() {
 }
 
 #[test]
-fn a_transaction_that_pays_too_little_is_stuck_until_it_is_replaced() {
+fn underpriced_transaction_is_stuck_until_replaced() {
     let (chain, pool) = chain_with_pool();
     let owner = &chain.accounts()[0];
     let cheap = send(&chain, &Proposal::new(0).at_gwei(3, 1).signed(owner, &pool)).unwrap();
@@ -87,14 +87,14 @@ fn a_transaction_that_pays_too_little_is_stuck_until_it_is_replaced() {
     chain.mine(1).unwrap();
     assert_eq!(receipt(&chain, &cheap), Value::Null);
 
-    let dear = send(&chain, &Proposal::new(0).at_gwei(700, 2).signed(owner, &pool)).unwrap();
+    let replacement = send(&chain, &Proposal::new(0).at_gwei(700, 2).signed(owner, &pool)).unwrap();
     chain.mine(1).unwrap();
-    assert_eq!(receipt(&chain, &dear)["status"], "0x1");
+    assert_eq!(receipt(&chain, &replacement)["status"], "0x1");
     assert_eq!(receipt(&chain, &cheap), Value::Null);
 }
 
 #[test]
-fn a_transaction_that_was_dropped_can_be_sent_again() {
+fn dropped_transaction_can_be_sent_again() {
     let (chain, pool) = chain_with_pool();
     let signed = Proposal::new(0).signed(&chain.accounts()[0], &pool);
     let hash = send(&chain, &signed).unwrap();
@@ -108,7 +108,7 @@ fn a_transaction_that_was_dropped_can_be_sent_again() {
 }
 
 #[test]
-fn a_reorganisation_takes_back_what_blocks_did() {
+fn reorg_undoes_blocks() {
     let (chain, pool) = chain_with_pool();
     let owner = &chain.accounts()[0];
     let signed = Proposal::new(0).signed(owner, &pool);
@@ -127,12 +127,12 @@ fn a_reorganisation_takes_back_what_blocks_did() {
 }
 
 #[test]
-fn a_restart_keeps_the_chain_and_forgets_what_waited() {
+fn restart_keeps_the_chain_and_drops_pending() {
     let (chain, pool) = chain_with_pool();
     let owner = &chain.accounts()[0];
     let mined = send(&chain, &Proposal::new(0).signed(owner, &pool)).unwrap();
     chain.mine(1).unwrap();
-    let waiting = send(&chain, &Proposal::new(1).signed(owner, &pool)).unwrap();
+    let pending = send(&chain, &Proposal::new(1).signed(owner, &pool)).unwrap();
     let before = (chain.url().to_owned(), pool.polls(&chain).unwrap());
 
     chain.restart().unwrap();
@@ -140,7 +140,7 @@ fn a_restart_keeps_the_chain_and_forgets_what_waited() {
     assert_eq!((chain.url().to_owned(), pool.polls(&chain).unwrap()), before);
     assert_eq!(receipt(&chain, &mined)["status"], "0x1");
     chain.mine(1).unwrap();
-    assert_eq!(receipt(&chain, &waiting), Value::Null);
+    assert_eq!(receipt(&chain, &pending), Value::Null);
     assert_eq!(transaction_count(&chain, &owner.address), "0x1");
 
     chain.reorg(2).unwrap();
@@ -148,20 +148,20 @@ fn a_restart_keeps_the_chain_and_forgets_what_waited() {
 }
 
 #[test]
-fn who_has_no_money_is_told_so() {
+fn insufficient_funds_are_refused() {
     let (chain, pool) = chain_with_pool();
     let owner = &chain.accounts()[0];
     let signed = Proposal::new(0).signed(owner, &pool);
     chain.set_balance(&owner.address, 5).unwrap();
-    let (_, words) = refusal(send(&chain, &signed));
-    assert_eq!(words, "Insufficient funds for gas * price + value");
+    let (_, message) = refusal(send(&chain, &signed));
+    assert_eq!(message, "Insufficient funds for gas * price + value");
 
     chain.set_balance(&owner.address, 10u128.pow(18)).unwrap();
     send(&chain, &signed).unwrap();
 }
 
 #[test]
-fn mining_of_any_pace_can_be_stopped() {
+fn mining_can_be_stopped() {
     for mining in [Mining::Automatic, Mining::Every(Duration::from_secs(1))] {
         let chain = Anvil::start(&AnvilOptions { mining, ..Default::default() }).unwrap();
         assert!(chain.is_mining().unwrap());
@@ -171,37 +171,37 @@ fn mining_of_any_pace_can_be_stopped() {
 }
 
 #[test]
-fn what_waits_is_mined_when_mining_is_started() {
+fn pending_transactions_are_mined_when_mining_starts() {
     let (chain, pool) = chain_with_pool();
     send(&chain, &Proposal::new(0).signed(&chain.accounts()[0], &pool)).unwrap();
     chain.start_mining().unwrap();
-    wait_until("it is mined", || pool.polls(&chain).unwrap().len() == 1);
+    wait_until("the transaction is mined", || pool.polls(&chain).unwrap().len() == 1);
 }
 
 #[test]
-fn a_legacy_transaction_is_mined_on_a_legacy_chain() {
+fn legacy_transaction_is_mined_on_a_legacy_chain() {
     let chain = Anvil::start(&AnvilOptions { legacy: true, ..Default::default() }).unwrap();
     let owner = &chain.accounts()[0];
     let pool = Pool::deploy(&chain, owner).unwrap();
     send(&chain, &Proposal::new(0).signed_legacy(owner, &pool)).unwrap();
-    wait_until("it is mined", || pool.polls(&chain).unwrap().len() == 1);
+    wait_until("the transaction is mined", || pool.polls(&chain).unwrap().len() == 1);
 }
 
 #[test]
-fn a_killed_process_leaves_neither_node_nor_directory() {
+fn killed_process_leaves_no_node_and_no_directory() {
     if env::var_os(TO_BE_KILLED).is_some() {
         return wait_to_be_killed();
     }
     let temporary = tempfile::tempdir().unwrap();
     let mut process = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "anvil::a_killed_process_leaves_neither_node_nor_directory"])
+        .args(["--exact", "anvil::killed_process_leaves_no_node_and_no_directory"])
         .arg("--nocapture")
         .env(TO_BE_KILLED, "1")
         .env("TMPDIR", temporary.path())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let address = address_said_by(&mut process);
+    let address = address_printed_by(&mut process);
     let is_empty = || temporary.path().read_dir().unwrap().next().is_none();
     assert!(TcpStream::connect(&address).is_ok());
     assert!(!is_empty());
@@ -209,11 +209,11 @@ fn a_killed_process_leaves_neither_node_nor_directory() {
     process.kill().unwrap();
     process.wait().unwrap();
 
-    wait_until("nobody listens", || TcpStream::connect(&address).is_err());
-    wait_until("the directory is gone", is_empty);
+    wait_until("the port is closed", || TcpStream::connect(&address).is_err());
+    wait_until("the directory is deleted", is_empty);
 }
 
-/// Has this test, run in a process of its own, be the one that is killed.
+/// Set in the process of this test that is killed.
 const TO_BE_KILLED: &str = "GRID_BATCH_TEST_CHAIN_TO_BE_KILLED";
 
 fn wait_to_be_killed() {
@@ -222,7 +222,7 @@ fn wait_to_be_killed() {
     thread::park();
 }
 
-fn address_said_by(process: &mut Child) -> String {
+fn address_printed_by(process: &mut Child) -> String {
     let lines = BufReader::new(process.stdout.take().unwrap()).lines();
     lines
         .map(Result::unwrap)

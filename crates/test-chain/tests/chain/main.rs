@@ -1,5 +1,5 @@
-//! What a test may rely on when it asks for a chain.
-#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
+//! Tests of the chains and of the proxy.
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod anvil;
 mod client;

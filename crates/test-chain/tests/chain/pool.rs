@@ -11,7 +11,7 @@ fn call(chain: &Anvil, pool: &Pool, from: &str, proposal: &Proposal) -> (i64, St
 }
 
 #[test]
-fn what_a_pool_accepted_can_be_reckoned_up() {
+fn accepted_withdrawals_are_listed() {
     let chain =
         Anvil::start(&AnvilOptions { mining: Mining::Manual, ..Default::default() }).unwrap();
     let owner = &chain.accounts()[0];
@@ -40,24 +40,24 @@ fn what_a_pool_accepted_can_be_reckoned_up() {
 }
 
 #[test]
-fn a_pool_says_why_it_refuses() {
+fn refusal_has_a_reason() {
     let chain = Anvil::start(&AnvilOptions::default()).unwrap();
     let [owner, stranger] = [0, 1].map(|at| chain.accounts()[at].clone());
     let pool = Pool::deploy(&chain, &owner).unwrap();
     let proposal = Proposal::new(0);
 
-    let words = call(&chain, &pool, &stranger.address, &proposal);
-    assert_eq!(words, (3, "execution reverted: not the owner".to_owned()));
-    let words = call(&chain, &pool, &owner.address, &Proposal { amount: 0, ..proposal.clone() });
-    assert_eq!(words, (3, "execution reverted: amount is zero".to_owned()));
-    let nobody = Proposal { beneficiary: format!("0x{:040x}", 0), ..proposal };
-    let (code, words) = call(&chain, &pool, &owner.address, &nobody);
+    let error = call(&chain, &pool, &stranger.address, &proposal);
+    assert_eq!(error, (3, "execution reverted: not the owner".to_owned()));
+    let error = call(&chain, &pool, &owner.address, &Proposal { amount: 0, ..proposal.clone() });
+    assert_eq!(error, (3, "execution reverted: amount is zero".to_owned()));
+    let no_beneficiary = Proposal { beneficiary: format!("0x{:040x}", 0), ..proposal };
+    let (code, message) = call(&chain, &pool, &owner.address, &no_beneficiary);
     assert_eq!(code, 3);
-    assert!(words.starts_with("execution reverted: custom error"), "{words}");
+    assert!(message.starts_with("execution reverted: custom error"), "{message}");
 }
 
 #[test]
-fn a_pool_can_be_put_on_any_chain() {
+fn pool_can_be_deployed_on_any_chain() {
     for options in [
         AnvilOptions { mining: Mining::Every(Duration::from_secs(1)), ..Default::default() },
         AnvilOptions { legacy: true, ..Default::default() },

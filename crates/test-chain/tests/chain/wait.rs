@@ -3,13 +3,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Longer than anything takes that comes at all.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// Longer than any wait of these tests takes.
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !holds() {
-        assert!(Instant::now() < deadline, "not in time: {what}");
+        assert!(Instant::now() < deadline, "timeout: {what}");
         thread::sleep(Duration::from_millis(5));
     }
 }

@@ -1,4 +1,4 @@
-//! Signs proposals.
+//! Signs transactions that propose withdrawals.
 
 use alloy_consensus::{
     SignableTransaction, TxEip1559, TxEnvelope, TxLegacy, crypto::secp256k1::sign_message,
@@ -8,7 +8,7 @@ use alloy_primitives::{Bytes, U256, hex};
 use grid_batch_test_chain::{Account, Anvil, ChainError, Pool};
 use serde_json::{Value, json};
 
-/// What is asked of a pool, and for what price.
+/// A call of the pool, with its fees.
 #[derive(Clone)]
 pub struct Proposal {
     pub nonce: u64,
@@ -43,7 +43,7 @@ impl Proposal {
         encode(sign(transaction, owner))
     }
 
-    /// The same, as it was before EIP-1559.
+    /// The same as a legacy transaction, from before EIP-1559.
     pub fn signed_legacy(&self, owner: &Account, pool: &Pool) -> String {
         let transaction = TxLegacy {
             chain_id: Some(31337),
@@ -57,14 +57,14 @@ impl Proposal {
         encode(sign(transaction, owner))
     }
 
-    /// The call, without anything around it.
+    /// The data of the call.
     pub fn input(&self) -> Bytes {
         let beneficiary = self.beneficiary.trim_start_matches("0x");
         format!("0xf0854aac{:064x}{beneficiary:0>64}", U256::from(self.amount)).parse().unwrap()
     }
 }
 
-/// Hands signed bytes to whom listens there, and says the transaction's hash.
+/// Sends signed bytes and returns the transaction's hash.
 pub fn send(chain: &Anvil, signed: &str) -> Result<String, ChainError> {
     let hash = chain.rpc("eth_sendRawTransaction", json!([signed]))?;
     Ok(hash.as_str().unwrap().to_owned())
@@ -74,7 +74,7 @@ pub fn receipt(chain: &Anvil, hash: &str) -> Value {
     chain.rpc("eth_getTransactionReceipt", json!([hash])).unwrap()
 }
 
-/// The node's code and words.
+/// The code and message of the node's error.
 pub fn refusal<T: std::fmt::Debug>(result: Result<T, ChainError>) -> (i64, String) {
     match result.unwrap_err() {
         ChainError::Refused { code, message, .. } => (code, message),

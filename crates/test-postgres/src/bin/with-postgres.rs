@@ -1,4 +1,4 @@
-//! Runs a command with a PostgreSQL server for its tests, and says what it was used for.
+//! Runs a command with a PostgreSQL server for its tests and reports how much the tests used it.
 
 use std::{
     env,
@@ -7,15 +7,17 @@ use std::{
     process::{Command, ExitCode, ExitStatus},
 };
 
-use grid_batch_test_postgres::{Tally, TestServer, URL_VARIABLE};
+use grid_batch_test_postgres::{PostgresServer, URL_VARIABLE, UsageCounter};
 
 const USAGE: &str = "\
 usage: with-postgres -- <command> [<argument>...]
        with-postgres --check
 
-Runs the command with GRID_BATCH_TEST_DATABASE_URL naming a PostgreSQL server: the one it names
-already, else a new one that is thrown away afterwards. With --check, says by its exit code whether
-there is anything to run one with.";
+Runs the command with GRID_BATCH_TEST_DATABASE_URL set to the URL of a PostgreSQL server. If the
+variable is set already, that server is used. Otherwise a new server is started, and it is removed
+when the command has ended.
+
+With --check, runs nothing and exits with 0 if a server can be used or started, else with 1.";
 
 fn main() -> ExitCode {
     let mut arguments = env::args_os().skip(1);
@@ -35,32 +37,32 @@ fn usage() -> ExitCode {
 }
 
 fn check() -> ExitCode {
-    match TestServer::is_available() {
+    match PostgresServer::is_available() {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     }
 }
 
 fn run(program: OsString, arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let server = TestServer::named_or_new();
+    let server = PostgresServer::from_env_or_start();
     eprintln!("with-postgres: {}", server.description());
 
-    let tally = Tally::begin(&server);
+    let usage = UsageCounter::start(&server);
     let status = Command::new(&program).args(arguments).env(URL_VARIABLE, server.url()).status();
     let status = match status {
         Ok(status) => status,
         Err(error) => {
-            eprintln!("with-postgres: {} does not run: {error}", program.display());
+            eprintln!("with-postgres: cannot run {}: {error}", program.display());
             return ExitCode::from(127);
         }
     };
 
-    let (databases, tests) = tally.databases_and_tests();
-    eprintln!("with-postgres: {databases} databases were made on it for {tests} tests");
+    let (databases, tests) = usage.databases_and_tests();
+    eprintln!("with-postgres: created {databases} databases for {tests} tests");
     exit_code(status)
 }
 
-/// The command's own, or what a shell makes of the signal that ended it.
+/// The command's exit code. For a command that a signal ended, what a shell reports.
 fn exit_code(status: ExitStatus) -> ExitCode {
     let code = status.code().or(status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)

@@ -84,7 +84,7 @@ impl TestServer {
 
     /// Takes the next withdrawal of `ADMIN` for submission.
     pub fn take(&self) -> TakenBatch {
-        self.store.take_round(&[service(ADMIN)]).unwrap().remove(0)
+        self.take_batch_of(service(ADMIN))
     }
 
     pub fn record(&self, taken: &TakenBatch, event: Event, change: impl FnOnce(&mut Change)) {
@@ -116,7 +116,7 @@ impl TestServer {
                 bytes: vec![1],
                 max_fee: 30_500_000_000,
                 tip: 1,
-                cancels: false,
+                is_filler: false,
             })
         };
         let signed = self.store.assign_nonce(&batch_attempt, 0, &mut sign).unwrap();

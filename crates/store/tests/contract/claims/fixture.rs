@@ -16,7 +16,7 @@ impl Database {
     /// Beside other instances, which live on; but not an earlier run of the same name.
     pub fn instance_with(&self, options: ClaimOptions) -> ClaimStore {
         if self.is_postgres() {
-            return ClaimStore::register(self.open(), options).unwrap();
+            return ClaimStore::register(self.open().into_store(), options).unwrap();
         }
         drop(self.open());
         self.forget_lock();
@@ -25,7 +25,7 @@ impl Database {
              insert into kept select * from instances where name is null",
         )
         .unwrap();
-        let instance = ClaimStore::register(self.open(), options).unwrap();
+        let instance = ClaimStore::register(self.open().into_store(), options).unwrap();
         self.execute(
             "update instances set expiry_1 = k.expiry_1, expiry_2 = k.expiry_2
              from kept k where k.instance_id = instances.instance_id;

@@ -18,7 +18,7 @@ on_both! {
 }
 
 fn monitor(instance: &ClaimStore) -> MonitorStore {
-    MonitorStore::of_claims(instance.clone(), |_, _| ())
+    MonitorStore::new(instance.clone(), |_, _| ())
 }
 
 fn report(number: u64, status: LedgerStatus) -> [StatusReport; 1] {

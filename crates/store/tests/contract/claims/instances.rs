@@ -85,7 +85,7 @@ fn what_a_lapsed_run_of_the_same_name_claimed_is_taken_at_once(db: &Database) {
 fn a_name_that_a_live_instance_has_is_refused_with_the_holder_and_its_expiry() {
     let db = Database::postgres();
     let holder = db.instance_with(named());
-    let error = ClaimStore::register(db.open(), named()).unwrap_err();
+    let error = ClaimStore::register(db.open().into_store(), named()).unwrap_err();
     let StoreError::Claims(ClaimError::NameInUse { name, holder: id, until }) = &error else {
         panic!("{error}")
     };
@@ -95,7 +95,7 @@ fn a_name_that_a_live_instance_has_is_refused_with_the_holder_and_its_expiry() {
     assert!(holder.renew().unwrap());
 
     holder.release().unwrap();
-    ClaimStore::register(db.open(), named()).unwrap();
+    ClaimStore::register(db.open().into_store(), named()).unwrap();
 }
 
 #[test]
@@ -103,8 +103,9 @@ fn of_several_that_start_at_once_under_one_name_one_runs() {
     let db = Database::postgres();
     drop(db.open());
     let started = thread::scope(|scope| {
-        let starts: Vec<_> =
-            (0..4).map(|_| scope.spawn(|| ClaimStore::register(db.open(), named()))).collect();
+        let starts: Vec<_> = (0..4)
+            .map(|_| scope.spawn(|| ClaimStore::register(db.open().into_store(), named())))
+            .collect();
         starts.into_iter().map(|start| start.join().unwrap()).collect::<Vec<_>>()
     });
     assert_eq!(started.iter().filter(|started| started.is_ok()).count(), 1);
@@ -115,7 +116,7 @@ fn options_by_which_an_instance_could_be_overtaken_are_refused(db: &Database) {
     let store = db.open();
     let longest_submission = Duration::from_secs(151);
     let options = ClaimOptions { longest_submission, ..ClaimOptions::default() };
-    let error = ClaimStore::register(store, options).unwrap_err();
+    let error = ClaimStore::register(store.into_store(), options).unwrap_err();
     assert!(matches!(error, StoreError::Claims(ClaimError::Overtaking { .. })), "{error}");
     assert_eq!(db.number("select count(*) as number from instances"), 0);
 }

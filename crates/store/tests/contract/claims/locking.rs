@@ -14,7 +14,7 @@ use super::fixture::ClaimExt;
 use crate::fixture::{Database, StoreExt, batch};
 
 fn register(db: &Database) -> Result<ClaimStore, StoreError> {
-    ClaimStore::register(db.open(), ClaimOptions::default())
+    ClaimStore::register(db.open().into_store(), ClaimOptions::default())
 }
 
 fn is_in_use(tried: Result<ClaimStore, StoreError>) -> bool {
@@ -76,7 +76,7 @@ fn a_directory_that_takes_no_file_beside_is_an_error_that_names_it() {
     let db = Database::sqlite();
     let store = db.open();
     std::fs::create_dir(db.file().with_extension("db.lock")).unwrap();
-    let error = ClaimStore::register(store, ClaimOptions::default()).unwrap_err();
+    let error = ClaimStore::register(store.into_store(), ClaimOptions::default()).unwrap_err();
     assert!(matches!(error, StoreError::Unavailable { .. }));
     assert!(error.to_string().contains("batches.db.lock"), "{error}");
 }

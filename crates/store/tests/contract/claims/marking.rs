@@ -102,7 +102,7 @@ fn a_service_does_not_change_hands_while_a_batch_of_it_is_being_marked() {
     watcher.batch_execute("select pg_advisory_lock(hashtext(current_schema))").unwrap();
     thread::scope(|scope| {
         let marking = scope.spawn(|| one.mark("a::1"));
-        wait_until_blocked(&mut watcher, "take_claimed_round");
+        wait_until_blocked(&mut watcher, "take_round");
         db.let_die(&one);
         assert_eq!(other.take_all(), ["a::2"]);
         watcher.batch_execute("select pg_advisory_unlock(hashtext(current_schema))").unwrap();

@@ -77,7 +77,7 @@ fn once_marked_another_has_it_past_the_second_expiry_and_asks_first(db: &Databas
     assert_eq!(other.take(9).unwrap().in_doubt, [(service("a::b"), id(1))]);
     assert!(other.marks_nothing_of("a::b"));
     // It wakes before it has sent, and gives back what it has: too late.
-    late.store().give_back(std::slice::from_ref(&taken)).unwrap();
+    late.give_back(std::slice::from_ref(&taken)).unwrap();
     assert_eq!(db.state("a::b", 1), BatchState::InDoubt);
 }
 

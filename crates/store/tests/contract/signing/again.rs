@@ -18,7 +18,7 @@ fn another_transaction_with_the_same_nonce_is_kept_after_the_first(db: &Database
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
-    let cancel = NewSignedTransaction { cancels: true, ..signed(nonce, 300) };
+    let cancel = NewSignedTransaction { is_filler: true, ..signed(nonce, 300) };
     for another in [signed(nonce, 200), cancel.clone()] {
         let kept = store.replace_transaction(&turn(&taken), another.clone()).unwrap().unwrap();
         assert_eq!((kept.signed, kept.signed_at), (another, db.now()));

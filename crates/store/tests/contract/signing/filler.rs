@@ -1,11 +1,10 @@
 use grid_batch_core::{AttemptId, BatchResult, LedgerStatus, TakenBatch};
-use grid_batch_store::Store;
 use grid_batch_withdrawals::{
     BatchAttempt, NewSignedTransaction, NonceOutcome, SignedTransaction, SigningStore,
 };
 
 use crate::{
-    fixture::{Database, StoreExt, on_both, service},
+    fixture::{Database, TestStore, on_both, service},
     withdrawals::fixture::{ACCOUNT, WithdrawalsExt, signed, turn, withdrawal},
 };
 
@@ -22,22 +21,22 @@ on_both! {
 }
 
 fn filler(nonce: u64, max_fee: u128) -> NewSignedTransaction {
-    NewSignedTransaction { cancels: true, ..signed(nonce, max_fee) }
+    NewSignedTransaction { is_filler: true, ..signed(nonce, max_fee) }
 }
 
-fn fill(store: &Store, taken: &TakenBatch, nonce: u64) -> Option<SignedTransaction> {
+fn fill(store: &TestStore, taken: &TakenBatch, nonce: u64) -> Option<SignedTransaction> {
     store.fill_nonce(&turn(taken), nonce, &mut |nonce| Ok(filler(nonce, 9))).unwrap()
 }
 
-fn from(store: &Store, nonce: u64) -> Vec<NewSignedTransaction> {
+fn from(store: &TestStore, nonce: u64) -> Vec<NewSignedTransaction> {
     store.transactions_from(&service(ACCOUNT), nonce).unwrap()
 }
 
 /// Two withdrawals, of which the first ended as `end` says, and the second waits.
 fn after_one_that(
     db: &Database,
-    end: impl FnOnce(&Store, &TakenBatch, u64),
-) -> (Store, TakenBatch) {
+    end: impl FnOnce(&TestStore, &TakenBatch, u64),
+) -> (TestStore, TakenBatch) {
     let store = db.open();
     store.schedule_all(&[1, 2].map(|number| withdrawal(ACCOUNT, number)));
     let (first, nonce) = store.take_and_sign(ACCOUNT);
@@ -47,7 +46,7 @@ fn after_one_that(
 }
 
 /// A withdrawal that waits with this nonce, the first of its account.
-fn waiting_with(store: &Store, nonce: u64) -> TakenBatch {
+fn waiting_with(store: &TestStore, nonce: u64) -> TakenBatch {
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let taken = store.take_one(ACCOUNT);
     store.sign(&taken, nonce).unwrap();
@@ -76,7 +75,7 @@ fn a_nonce_that_came_to_nothing_is_filled(db: &Database) {
         fill(&store, &second, 0).unwrap();
         assert_eq!(from(&store, 0), [filler(0, 9), signed(1, 100)]);
         let first = store.told(1).nonce.unwrap();
-        assert_eq!((first.transactions.len(), first.spent), (2, Some(spent)));
+        assert_eq!((first.transactions.len(), first.outcome), (2, Some(spent)));
     }
 }
 

@@ -2,7 +2,6 @@ use std::thread;
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
 use grid_batch_core::{AttemptId, BatchError, BatchResult, LedgerStatus, Outcome};
-use grid_batch_store::{ClaimOptions, ClaimStore};
 use grid_batch_withdrawals::{BatchAttempt, NewSignedTransaction, NonceOutcome, SigningStore};
 
 use crate::{
@@ -38,7 +37,7 @@ fn a_nonce_and_what_is_signed_with_it_are_kept_together(db: &Database) {
     let kept = store.sign(&taken, 5).unwrap();
     assert_eq!((&kept.signed, kept.signed_at), (&signed(5, 100), db.now()));
     assert_eq!((kept.sent_at, &kept.last_error), (None, &None));
-    let open = db.open().payment(&taken.service_id, &taken.batch_id).unwrap().unwrap().open;
+    let open = db.open().payment(&taken.service_id, &taken.batch_id).unwrap().unwrap().nonce;
     assert_eq!(open.unwrap().transactions, [kept]);
 }
 
@@ -127,8 +126,8 @@ fn nothing_is_signed_by_an_owner_before(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let taken = store.take_one(ACCOUNT);
-    let claims = ClaimStore::register(store.clone(), ClaimOptions::default()).unwrap();
-    claims.take(9).unwrap();
+    db.let_die(store.worker());
+    assert_eq!(db.instance().take(9).unwrap().claims.len(), 1);
     assert_eq!(store.sign(&taken, 0), None);
     assert_eq!(nonces_kept(db), [0, 0]);
 }

@@ -1,9 +1,8 @@
 use grid_batch_core::LedgerStatus;
-use grid_batch_store::Store;
 use grid_batch_withdrawals::{NewSignedTransaction, NonceOutcome, SigningStore};
 
 use crate::{
-    fixture::{Database, on_both, service},
+    fixture::{Database, TestStore, on_both, service},
     withdrawals::fixture::{ACCOUNT, WithdrawalsExt, signed, turn, withdrawal, withdrawal_id},
 };
 
@@ -17,12 +16,12 @@ on_both! {
     an_account_is_told_its_own,
 }
 
-fn from(store: &Store, nonce: u64) -> Vec<NewSignedTransaction> {
+fn from(store: &TestStore, nonce: u64) -> Vec<NewSignedTransaction> {
     store.transactions_from(&service(ACCOUNT), nonce).unwrap()
 }
 
 /// Signs for as many withdrawals, each of which then commits, from the nonce 0.
-fn sign_and_commit(store: &Store, numbers: impl IntoIterator<Item = u128>) {
+fn sign_and_commit(store: &TestStore, numbers: impl IntoIterator<Item = u128>) {
     for number in numbers {
         store.schedule_all(&[withdrawal(ACCOUNT, number)]);
         let (taken, _) = store.take_and_sign(ACCOUNT);
@@ -55,7 +54,7 @@ fn what_cancels_is_told_however_little_it_pays(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
-    let cancel = NewSignedTransaction { cancels: true, ..signed(nonce, 50) };
+    let cancel = NewSignedTransaction { is_filler: true, ..signed(nonce, 50) };
     for another in [cancel.clone(), signed(nonce, 200)] {
         store.replace_transaction(&turn(&taken), another).unwrap().unwrap();
     }
@@ -90,7 +89,7 @@ fn a_payment_that_came_to_nothing_is_not_told_but_what_cancelled_it_is(db: &Data
         store.refuse(&taken, "it came to nothing");
     }
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
-    let cancel = NewSignedTransaction { cancels: true, ..signed(nonce, 200) };
+    let cancel = NewSignedTransaction { is_filler: true, ..signed(nonce, 200) };
     store.replace_transaction(&turn(&taken), cancel.clone()).unwrap().unwrap();
     store.spend_as(ACCOUNT, nonce, NonceOutcome::Cancelled);
     assert_eq!(from(&store, 0), [cancel]);

@@ -1,7 +1,7 @@
 use grid_batch_withdrawals::{NonceOutcome, Payment, SigningStore};
 
 use crate::{
-    fixture::{Database, StoreExt, on_both, service},
+    fixture::{Database, on_both, service},
     withdrawals::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id},
 };
 
@@ -21,8 +21,8 @@ fn a_payment_is_what_the_withdrawal_says(db: &Database) {
         pool: "0xpool".to_owned(),
         beneficiary: "0xmember1".to_owned(),
         amount: "1001".to_owned(),
-        cancelled: false,
-        open: None,
+        cancel_requested: false,
+        nonce: None,
     };
     assert_eq!(store.payment(&service(ACCOUNT), &batch_id), Ok(Some(expected)));
     assert_eq!(store.payment(&service("other"), &batch_id), Ok(None));
@@ -40,7 +40,7 @@ fn what_became_of_a_nonce_is_told_within_its_generation(db: &Database) {
         let (taken, nonce) = store.take_and_sign(ACCOUNT);
         store.spend_as(ACCOUNT, nonce, spent.clone());
         let payment = store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap();
-        assert_eq!(payment.open.unwrap().spent, Some(spent));
+        assert_eq!(payment.nonce.unwrap().outcome, Some(spent));
     }
 }
 

@@ -67,15 +67,15 @@ fn who_used_a_nonce_is_kept_until_it_is_spent(db: &Database) {
     let store = db.open();
     store.schedule_all(&[1, 2].map(|number| withdrawal(ACCOUNT, number)));
     let (turn, nonce) = store.take_and_sign(ACCOUNT);
-    let open = || store.payment(&turn.service_id, &turn.batch_id).unwrap().unwrap().open.unwrap();
-    assert_eq!(open().used_by, None);
+    let open = || store.payment(&turn.service_id, &turn.batch_id).unwrap().unwrap().nonce.unwrap();
+    assert_eq!(open().foreign_hash, None);
     for hash in [[0xab; 32], [0xcd; 32], [0xcd; 32]] {
         store.record_foreign_use(&service(ACCOUNT), nonce, &hash).unwrap();
-        assert_eq!(open().used_by, Some(hash));
+        assert_eq!(open().foreign_hash, Some(hash));
     }
     // Nobody has taken that one.
     store.record_foreign_use(&service(ACCOUNT), nonce + 1, &[1; 32]).unwrap();
     store.close_nonce(&service(ACCOUNT), nonce, &NonceOutcome::UsedElsewhere).unwrap();
     store.record_foreign_use(&service(ACCOUNT), nonce, &[1; 32]).unwrap();
-    assert_eq!(open().used_by, Some([0xcd; 32]));
+    assert_eq!(open().foreign_hash, Some([0xcd; 32]));
 }

@@ -33,7 +33,7 @@ fn what_became_of_a_nonce_is_written_once_and_for_good(db: &Database) {
         for second in &all {
             let done = store.close_nonce(&service(ACCOUNT), nonce, second);
             assert_eq!(done.is_ok(), first == second, "{first:?}, then {second:?}");
-            assert_eq!(store.told(1).nonce.unwrap().spent.as_ref(), Some(first));
+            assert_eq!(store.told(1).nonce.unwrap().outcome.as_ref(), Some(first));
         }
     }
     let store = db.open();
@@ -44,8 +44,8 @@ fn what_became_of_a_nonce_is_written_once_and_for_good(db: &Database) {
         .close_nonce(&service(ACCOUNT), nonce, &NonceOutcome::Reverted)
         .unwrap_err()
         .to_string();
-    let expected = "the nonce 0 of eip155:1:0x0a was spent on the pool's withdrawal 7 for good, \
-                    and cannot be spent in vain";
+    let expected = "nonce 0 of eip155:1:0x0a is stored as withdrawn with the pool's id 7; it \
+                    cannot be changed to reverted";
     assert_eq!(error, expected);
 }
 

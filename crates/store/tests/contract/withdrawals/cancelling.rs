@@ -3,7 +3,7 @@ use grid_batch_withdrawals::CancelOutcome;
 use grid_batch_withdrawals::SigningStore;
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
-use crate::fixture::{Database, StoreExt, on_both};
+use crate::fixture::{Database, on_both};
 
 on_both! {
     the_wish_to_cancel_is_noted_once,
@@ -31,7 +31,7 @@ fn for_what_is_cancelled_before_nothing_is_signed_first(db: &Database) {
     let cancelled = store.cancel_withdrawal(&withdrawal_id(1)).unwrap();
     assert_eq!(cancelled, CancelOutcome::Requested { state: BatchState::Submitting });
     let payment = store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap();
-    assert!(payment.cancelled);
+    assert!(payment.cancel_requested);
     assert_eq!(store.sign(&taken, 0), None);
 }
 

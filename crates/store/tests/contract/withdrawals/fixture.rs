@@ -3,13 +3,12 @@
 use grid_batch_core::{
     AddOutcome, AttemptId, Change, ChangeOutcome, Event, LedgerStatus, Outcome, Receipt, TakenBatch,
 };
-use grid_batch_store::Store;
 use grid_batch_withdrawals::{
     BatchAttempt, NewSignedTransaction, NonceOutcome, SignedTransaction, SigningStore, Withdrawal,
     WithdrawalDetails, WithdrawalId, WithdrawalKind,
 };
 
-use crate::fixture::{StoreExt, happened, service};
+use crate::fixture::{StoreExt, TestStore, happened, service};
 
 /// The account that orders the withdrawals of most tests.
 pub const ACCOUNT: &str = "eip155:1:0x0a";
@@ -37,7 +36,7 @@ pub fn signed(nonce: u64, max_fee: u128) -> NewSignedTransaction {
     hash[..8].copy_from_slice(&nonce.to_be_bytes());
     hash[8..24].copy_from_slice(&max_fee.to_be_bytes());
     let bytes = format!("signed with {nonce} for {max_fee}").into_bytes();
-    NewSignedTransaction { nonce, hash, bytes, max_fee, tip: 1, cancels: false }
+    NewSignedTransaction { nonce, hash, bytes, max_fee, tip: 1, is_filler: false }
 }
 
 /// Whose turn it is while this batch is with its submitter.
@@ -60,7 +59,7 @@ pub trait WithdrawalsExt {
     fn accept_and(&self, taken: &TakenBatch, status: LedgerStatus);
 }
 
-impl WithdrawalsExt for Store {
+impl WithdrawalsExt for TestStore {
     /// Schedules withdrawals, none of which may be there before.
     fn schedule_all(&self, withdrawals: &[Withdrawal]) {
         let answers = self.schedule(withdrawals).unwrap();

@@ -1,10 +1,9 @@
-use grid_batch_store::Store;
 use grid_batch_withdrawals::{
     NonceOutcome, Reward, RewardId, Withdrawal, WithdrawalFilter, WithdrawalId, WithdrawalKind,
 };
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
-use crate::fixture::{Database, StoreExt, on_both, service};
+use crate::fixture::{Database, TestStore, on_both, service};
 
 on_both! {
     the_newest_come_first_page_by_page,
@@ -13,7 +12,7 @@ on_both! {
     what_has_ended_is_told_from_what_has_not,
 }
 
-fn listed(store: &Store, filter: &WithdrawalFilter) -> Vec<WithdrawalId> {
+fn listed(store: &TestStore, filter: &WithdrawalFilter) -> Vec<WithdrawalId> {
     let page = store.withdrawals(filter, None, 100).unwrap();
     page.into_iter().map(|story| story.withdrawal.id).collect()
 }

@@ -90,12 +90,12 @@ fn a_nonce_that_came_to_nothing_is_open_no_more(db: &Database) {
 
     let taken = store.take_one(ACCOUNT);
     let payment = store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap();
-    assert_eq!((payment.generation, payment.open), (2, None));
+    assert_eq!((payment.generation, payment.nonce), (2, None));
     // Its story still tells of it, until it has another.
     assert_eq!(store.told(1).nonce.unwrap().generation, 1);
     assert_eq!(store.sign(&taken, 0).unwrap().signed.nonce, nonce + 1);
     let open = store.told(1).nonce.unwrap();
-    assert_eq!((open.nonce, open.generation, open.spent), (nonce + 1, 2, None));
+    assert_eq!((open.nonce, open.generation, open.outcome), (nonce + 1, 2, None));
 }
 
 fn a_nonce_that_may_still_be_paid_stays(db: &Database) {
@@ -108,8 +108,8 @@ fn a_nonce_that_may_still_be_paid_stays(db: &Database) {
     store.retry_withdrawal(&withdrawal_id(1)).unwrap();
 
     let taken = store.take_one(ACCOUNT);
-    let open = store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap().open.unwrap();
-    assert_eq!((open.nonce, open.generation, open.spent), (nonce, 1, None));
+    let open = store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap().nonce.unwrap();
+    assert_eq!((open.nonce, open.generation, open.outcome), (nonce, 1, None));
     assert_eq!(store.sign(&taken, 0), None);
     store.spend_as(ACCOUNT, nonce, NonceOutcome::Withdrawn { withdrawal_id: "1".to_owned() });
     assert_eq!(store.sign(&taken, 0), None);

@@ -2,11 +2,13 @@ use std::thread;
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
 use grid_batch_core::{AddOutcome, BatchState, Progress};
-use grid_batch_store::{Store, StoreError};
+use grid_batch_store::StoreError;
 use grid_batch_withdrawals::{Reward, RewardId, Withdrawal, WithdrawalKind};
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
-use crate::fixture::{Database, StoreExt, batch, id, on_both, service, wait_until_blocked};
+use crate::fixture::{
+    Database, StoreExt, TestStore, batch, id, on_both, service, wait_until_blocked,
+};
 
 on_both! {
     a_withdrawal_is_scheduled_with_its_batch,
@@ -134,7 +136,7 @@ fn withdrawals_and_batches_are_queued_in_one_order(db: &Database) {
 }
 
 /// What many callers at once are answered, who each ask for one of these.
-fn ask_at_once(store: &Store, asked: &[Withdrawal]) -> Vec<AddOutcome> {
+fn ask_at_once(store: &TestStore, asked: &[Withdrawal]) -> Vec<AddOutcome> {
     thread::scope(|scope| {
         let callers: Vec<_> = asked
             .iter()

@@ -22,7 +22,7 @@ fn a_withdrawal_that_was_made_has_the_pools_id(db: &Database) {
 
     let told = store.told(1);
     assert_eq!(told.batch.progress.state, BatchState::Committed);
-    assert_eq!((told.nonce.unwrap().spent, told.fail_reason), (Some(made), None));
+    assert_eq!((told.nonce.unwrap().outcome, told.fail_reason), (Some(made), None));
     assert_eq!(told.ahead, Some(0));
 }
 
@@ -46,8 +46,8 @@ fn a_withdrawal_under_way_tells_all_that_was_signed(db: &Database) {
     store.note(&service(ACCOUNT), nonce, Some("mined in block 5")).unwrap();
 
     let open = store.told(1).nonce.unwrap();
-    assert_eq!((open.nonce, open.generation, open.taken_at), (nonce, 1, signed_at));
-    assert_eq!((open.note.as_deref(), open.spent), (Some("mined in block 5"), None));
+    assert_eq!((open.nonce, open.generation, open.assigned_at), (nonce, 1, signed_at));
+    assert_eq!((open.note.as_deref(), open.outcome), (Some("mined in block 5"), None));
     let [first, second] = open.transactions.try_into().unwrap();
     assert_eq!((first.signed, first.sent_at), (signed(nonce, 100), None));
     assert_eq!((second.signed, second.sent_at), (signed(nonce, 200), Some(sent_at)));
@@ -64,7 +64,7 @@ fn a_withdrawal_that_a_person_says_was_made_has_neither_id_nor_reason(db: &Datab
 
     let told = store.told(1);
     assert_eq!(told.batch.progress.state, BatchState::Committed);
-    assert_eq!((told.nonce.unwrap().spent, told.fail_reason), (None, None));
+    assert_eq!((told.nonce.unwrap().outcome, told.fail_reason), (None, None));
 }
 
 fn a_withdrawal_tells_how_many_are_before_it(db: &Database) {

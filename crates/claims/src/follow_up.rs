@@ -1,0 +1,247 @@
+use std::{fmt, sync::Arc};
+
+use grid_batch_core::{
+    BatchState, Change, ChangeOutcome, Clock, Event, EventSubscriptions, PollTriggers, ServiceId,
+    SystemClock, Takeover, Timestamp, WakeUps,
+};
+use log::warn;
+
+use crate::{ChangeCounts, counts::ChangeCounters};
+
+/// Does what follows a recorded change: wakes the queue, triggers the poller, subscribes to events,
+/// and counts. Clones share their counts.
+///
+/// Give it to every writer of changes: to the submitter's observer, to the poller's store, and to
+/// the [`ClaimMaintainer`](crate::ClaimMaintainer).
+#[derive(Clone)]
+pub struct ChangeFollowUp {
+    wake_ups: Arc<dyn WakeUps>,
+    triggers: Arc<dyn PollTriggers>,
+    events: Option<Arc<dyn EventSubscriptions>>,
+    clock: Arc<dyn Clock>,
+    counters: Arc<ChangeCounters>,
+}
+
+impl ChangeFollowUp {
+    /// Sends hints to this queue and this poller.
+    pub fn new(wake_ups: impl WakeUps + 'static, triggers: impl PollTriggers + 'static) -> Self {
+        Self {
+            wake_ups: Arc::new(wake_ups),
+            triggers: Arc::new(triggers),
+            events: None,
+            clock: Arc::new(SystemClock),
+            counters: Arc::default(),
+        }
+    }
+
+    /// Subscribes to the events of services that have batches under way.
+    #[must_use]
+    pub fn with_events(mut self, events: impl EventSubscriptions + 'static) -> Self {
+        self.events = Some(Arc::new(events));
+        self
+    }
+
+    /// Uses this clock instead of the system's.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// How often each kind of change was recorded.
+    pub fn counts(&self) -> ChangeCounts {
+        self.counters.read()
+    }
+
+    /// A change was recorded with this outcome.
+    pub fn recorded(&self, change: &Change, outcome: ChangeOutcome) {
+        let ChangeOutcome::Applied { state, next_waits } = outcome else { return };
+        self.counters.count(change, state);
+        if let Some(reason) = &change.hold {
+            warn!(service:% = change.service_id, batch_id:% = change.batch_id, reason = reason.as_str();
+                "batch held: its service waits for an operator's decision");
+        }
+        let service_id = &change.service_id;
+        let from_submission =
+            matches!(change.event, Event::Outcome { .. } | Event::OwnerLost { .. });
+        match state {
+            _ if next_waits => self.wake_ups.wake(service_id),
+            BatchState::Absent => self.wake_ups.wake(service_id),
+            BatchState::Delayed => self.wake_at(service_id, change.retry_at),
+            BatchState::Pending if from_submission => self.triggers.submitted(service_id),
+            BatchState::InDoubt if from_submission => self.triggers.trigger(service_id),
+            _ => {}
+        }
+    }
+
+    /// Batches of these services were stored.
+    pub fn stored(&self, services: &[ServiceId]) {
+        for service_id in services {
+            self.follow_events(service_id);
+            self.wake_ups.wake(service_id);
+        }
+    }
+
+    /// Services were taken over.
+    pub(crate) fn taken_over(&self, takeover: &Takeover) {
+        for claim in &takeover.claims {
+            self.wake_ups.wake(&claim.service_id);
+        }
+        for (service_id, _) in &takeover.in_doubt {
+            self.follow_events(service_id);
+            self.triggers.trigger(service_id);
+        }
+    }
+
+    /// Subscribes to the events of a service, before its next batch is submitted.
+    pub fn follow_events(&self, service_id: &ServiceId) {
+        if let Some(events) = &self.events {
+            events.follow(service_id);
+        }
+    }
+
+    fn wake_at(&self, service_id: &ServiceId, retry_at: Option<Timestamp>) {
+        let delay = retry_at.map(|time| time.since(self.clock.now())).unwrap_or_default();
+        self.wake_ups.wake_after(service_id, delay);
+    }
+}
+
+impl fmt::Debug for ChangeFollowUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChangeFollowUp").field("counts", &self.counts()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use grid_batch_core::{
+        Claim, Evidence, HeaderId, ManualClock, Outcome,
+        mocks::{MockEventSubscriptions, MockPollTriggers, MockWakeUps},
+    };
+
+    use super::*;
+
+    fn service() -> ServiceId {
+        "circuit::service".parse().unwrap()
+    }
+
+    fn change(event: Event) -> Change {
+        Change::new(service(), HeaderId::from_bytes([1; 64]), event)
+    }
+
+    fn outcome(outcome: Outcome) -> Event {
+        Event::Outcome { attempt: 1, outcome }
+    }
+
+    fn applied(state: BatchState) -> ChangeOutcome {
+        ChangeOutcome::Applied { state, next_waits: false }
+    }
+
+    /// Mocks fail the test at any call that it does not expect.
+    #[derive(Default)]
+    struct Expected {
+        wake_ups: MockWakeUps,
+        triggers: MockPollTriggers,
+    }
+
+    impl Expected {
+        fn follow_up(self) -> ChangeFollowUp {
+            ChangeFollowUp::new(self.wake_ups, self.triggers)
+        }
+    }
+
+    #[test]
+    fn service_with_a_next_batch_is_woken() {
+        let mut expected = Expected::default();
+        expected.wake_ups.expect_wake().once().withf(|id| *id == service()).return_const(());
+        let event = Event::Evidence { attempt: 1, evidence: Evidence::Committed };
+        let outcome = ChangeOutcome::Applied { state: BatchState::Committed, next_waits: true };
+        let follow_up = expected.follow_up();
+        follow_up.recorded(&change(event), outcome);
+        assert_eq!(follow_up.counts(), ChangeCounts { committed: 1, ..ChangeCounts::default() });
+    }
+
+    #[test]
+    fn absent_batch_wakes_its_service() {
+        let mut expected = Expected::default();
+        expected.wake_ups.expect_wake().once().return_const(());
+        let event = Event::Evidence { attempt: 1, evidence: Evidence::Absent };
+        expected.follow_up().recorded(&change(event), applied(BatchState::Absent));
+    }
+
+    #[test]
+    fn delayed_batch_wakes_its_service_when_it_is_due() {
+        let mut expected = Expected::default();
+        let delay = Duration::from_secs(5);
+        expected
+            .wake_ups
+            .expect_wake_after()
+            .once()
+            .withf(move |id, wait| *id == service() && *wait == delay)
+            .return_const(());
+        let now = Timestamp::from_micros(7);
+        let follow_up = expected.follow_up().with_clock(Arc::new(ManualClock::at(now)));
+        let retry_at = Some(now.plus(delay));
+        let change = Change { retry_at, ..change(outcome(Outcome::NotSent)) };
+        follow_up.recorded(&change, applied(BatchState::Delayed));
+        assert_eq!(follow_up.counts().delayed, 1);
+    }
+
+    #[test]
+    fn accepted_batch_is_announced_to_the_poller() {
+        let mut expected = Expected::default();
+        expected.triggers.expect_submitted().once().return_const(());
+        let accepted = change(outcome(Outcome::Accepted));
+        expected.follow_up().recorded(&accepted, applied(BatchState::Pending));
+    }
+
+    #[test]
+    fn batch_in_doubt_after_an_attempt_is_polled_now() {
+        for event in [outcome(Outcome::Ambiguous), Event::OwnerLost { attempt: 1 }] {
+            let mut expected = Expected::default();
+            expected.triggers.expect_trigger().once().return_const(());
+            let follow_up = expected.follow_up();
+            follow_up.recorded(&change(event), applied(BatchState::InDoubt));
+            assert_eq!(follow_up.counts().in_doubt, 1);
+        }
+    }
+
+    #[test]
+    fn hold_is_counted_and_sends_no_hint() {
+        let follow_up = Expected::default().follow_up();
+        let event = Event::Evidence { attempt: 1, evidence: Evidence::Inconclusive };
+        let hold = Some("no evidence".to_owned());
+        follow_up.recorded(&Change { hold, ..change(event) }, applied(BatchState::InDoubt));
+        assert_eq!(follow_up.counts(), ChangeCounts { held: 1, ..ChangeCounts::default() });
+    }
+
+    #[test]
+    fn change_that_was_not_applied_has_no_effect() {
+        let follow_up = Expected::default().follow_up();
+        follow_up.recorded(&change(outcome(Outcome::Accepted)), ChangeOutcome::NotFound);
+        assert_eq!(follow_up.counts(), ChangeCounts::default());
+    }
+
+    #[test]
+    fn stored_batches_subscribe_and_wake() {
+        let mut expected = Expected::default();
+        expected.wake_ups.expect_wake().once().return_const(());
+        let mut events = MockEventSubscriptions::new();
+        events.expect_follow().once().withf(|id| *id == service()).return_const(());
+        expected.follow_up().with_events(events).stored(&[service()]);
+    }
+
+    #[test]
+    fn takeover_wakes_services_and_polls_what_is_in_doubt() {
+        let mut expected = Expected::default();
+        expected.wake_ups.expect_wake().times(2).return_const(());
+        expected.triggers.expect_trigger().once().return_const(());
+        let claim = |name: &str| Claim { service_id: name.parse().unwrap(), epoch: 1 };
+        expected.follow_up().taken_over(&Takeover {
+            claims: vec![claim("circuit::service"), claim("circuit::other")],
+            in_doubt: vec![(service(), HeaderId::from_bytes([1; 64]))],
+        });
+    }
+}

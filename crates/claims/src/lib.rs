@@ -1,0 +1,15 @@
+#![doc = include_str!("../README.md")]
+
+mod counts;
+mod follow_up;
+mod health;
+mod maintainer;
+mod recovery;
+mod requests;
+
+pub use counts::ChangeCounts;
+pub use follow_up::ChangeFollowUp;
+pub use health::ClaimHealth;
+pub use maintainer::{ClaimMaintainer, ClaimMaintainerOptions};
+pub use recovery::OrphanRecovery;
+pub use requests::ClaimRequests;

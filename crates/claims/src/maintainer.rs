@@ -1,0 +1,320 @@
+use std::{
+    sync::mpsc::{Receiver, channel},
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use grid_batch_core::{BatchResult, ClaimKeeper, InternalError, Takeover};
+use grid_batch_support::spawn_thread;
+use log::{info, warn};
+
+use crate::{
+    ChangeFollowUp, ClaimHealth, ClaimRequests,
+    requests::{Request, RequestBatch},
+};
+
+/// How a [`ClaimMaintainer`] works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClaimMaintainerOptions {
+    /// How often the lease is renewed and free services are looked for. Several intervals must fit
+    /// into the lease's idle expiry.
+    pub renewal_interval: Duration,
+    /// How many services are taken between two renewals, so that a long takeover does not delay
+    /// the renewal.
+    pub takeover_limit: usize,
+}
+
+impl Default for ClaimMaintainerOptions {
+    fn default() -> Self {
+        Self { renewal_interval: Duration::from_millis(500), takeover_limit: 2_000 }
+    }
+}
+
+impl ClaimMaintainerOptions {
+    /// The default, with at least four renewals in this idle expiry.
+    pub fn for_idle_expiry(idle_expiry: Duration) -> Self {
+        let usual = Self::default();
+        Self { renewal_interval: usual.renewal_interval.min(idle_expiry / 4), ..usual }
+    }
+}
+
+/// A thread that maintains the claims of one instance: it renews the lease and takes services that
+/// no live instance owns.
+///
+/// Dropping it releases the claims and ends the thread. Stop the submitter first: services with a
+/// batch that is being submitted are not released and wait for the lease to expire.
+#[derive(Debug)]
+pub struct ClaimMaintainer {
+    requests: ClaimRequests,
+    health: ClaimHealth,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ClaimMaintainer {
+    /// Starts the thread. It renews the lease at once.
+    pub fn start(
+        claims: impl ClaimKeeper + 'static,
+        options: ClaimMaintainerOptions,
+        follow_up: ChangeFollowUp,
+    ) -> Result<Self, InternalError> {
+        let (sender, requests) = channel();
+        let health = ClaimHealth::default();
+        let worker = MaintainerWorker::new(claims, options, follow_up, health.clone());
+        let thread = spawn_thread("claims", move || worker.run(&requests))?;
+        Ok(Self { requests: ClaimRequests(sender), health, thread: Some(thread) })
+    }
+
+    /// Where to ask for services to be claimed.
+    pub fn requests(&self) -> ClaimRequests {
+        self.requests.clone()
+    }
+
+    /// Whether the claims can be maintained.
+    pub fn health(&self) -> ClaimHealth {
+        self.health.clone()
+    }
+
+    /// Takes no more services but keeps renewing the lease, while a shutdown drains what is being
+    /// submitted.
+    pub fn stop_taking(&self) {
+        self.requests.send(Request::StopTaking);
+    }
+}
+
+impl Drop for ClaimMaintainer {
+    fn drop(&mut self) {
+        self.requests.send(Request::End);
+        if let Some(thread) = self.thread.take() {
+            // The panic hook has printed a panic already.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the maintainer's thread works with.
+struct MaintainerWorker<K> {
+    claims: K,
+    options: ClaimMaintainerOptions,
+    follow_up: ChangeFollowUp,
+    health: ClaimHealth,
+    next_renewal: Instant,
+    takes: bool,
+}
+
+impl<K: ClaimKeeper> MaintainerWorker<K> {
+    fn new(
+        claims: K,
+        options: ClaimMaintainerOptions,
+        follow_up: ChangeFollowUp,
+        health: ClaimHealth,
+    ) -> Self {
+        Self { claims, options, follow_up, health, next_renewal: Instant::now(), takes: true }
+    }
+
+    fn run(mut self, requests: &Receiver<Request>) {
+        loop {
+            let timeout = self.next_renewal.saturating_duration_since(Instant::now());
+            let batch = RequestBatch::receive(requests, timeout);
+            if batch.end {
+                break;
+            }
+            self.handle(&batch);
+        }
+        match self.claims.release() {
+            Ok(services) => info!(services = services; "claims released"),
+            Err(error) => warn!(error:% = error; "cannot release claims; they will expire"),
+        }
+    }
+
+    /// Handles requests, and renews if that is due, however many requests there are.
+    fn handle(&mut self, batch: &RequestBatch) {
+        self.takes &= !batch.stop_taking;
+        if self.takes && !batch.services.is_empty() {
+            self.take(|claims| claims.take_services(&batch.services));
+        }
+        if Instant::now() >= self.next_renewal {
+            let takeover_is_complete = self.renew_and_take();
+            let pause = match takeover_is_complete {
+                true => self.options.renewal_interval,
+                false => Duration::ZERO,
+            };
+            self.next_renewal = Instant::now() + pause;
+        }
+    }
+
+    /// Returns `false` if there may be more services to take.
+    fn renew_and_take(&self) -> bool {
+        if self.health.update(self.renew()).is_none() || !self.takes {
+            return true;
+        }
+        let limit = self.options.takeover_limit;
+        self.take(|claims| claims.take(limit)) < limit
+    }
+
+    fn renew(&self) -> BatchResult<()> {
+        if self.claims.renew()? {
+            return Ok(());
+        }
+        warn!("the lease expired before it was renewed; registering as a new instance");
+        self.claims.register_again()
+    }
+
+    /// Takes services and returns how many.
+    fn take(&self, take: impl FnOnce(&K) -> BatchResult<Takeover>) -> usize {
+        let Some(takeover) = self.health.update(take(&self.claims)) else { return 0 };
+        let Takeover { claims, in_doubt } = &takeover;
+        if !claims.is_empty() {
+            info!(services = claims.len(); "services claimed");
+        }
+        if !in_doubt.is_empty() {
+            warn!(batches = in_doubt.len();
+                "the previous owner was submitting batches when it lost its claims; they are in doubt");
+        }
+        self.follow_up.taken_over(&takeover);
+        claims.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use grid_batch_core::{
+        BatchError, Claim, HeaderId, ServiceId,
+        mocks::{MockClaimKeeper, MockPollTriggers, MockWakeUps},
+    };
+
+    use super::*;
+
+    fn service() -> ServiceId {
+        "circuit::service".parse().unwrap()
+    }
+
+    fn takeover(count: usize) -> Takeover {
+        let claim = |number| Claim { service_id: format!("s{number}").parse().unwrap(), epoch: 1 };
+        Takeover { claims: (0..count).map(claim).collect(), in_doubt: Vec::new() }
+    }
+
+    /// A worker whose queue is woken this many times.
+    fn worker(claims: MockClaimKeeper, wake_ups: usize) -> MaintainerWorker<MockClaimKeeper> {
+        let mut queue = MockWakeUps::new();
+        queue.expect_wake().times(wake_ups).return_const(());
+        let follow_up = ChangeFollowUp::new(queue, MockPollTriggers::new());
+        let options = ClaimMaintainerOptions {
+            renewal_interval: Duration::from_secs(3_600),
+            takeover_limit: 2,
+        };
+        MaintainerWorker::new(claims, options, follow_up, ClaimHealth::default())
+    }
+
+    fn request() -> RequestBatch {
+        RequestBatch { services: vec![service()], ..RequestBatch::default() }
+    }
+
+    #[test]
+    fn requested_services_are_taken_before_the_next_renewal() {
+        let mut claims = MockClaimKeeper::new();
+        claims
+            .expect_take_services()
+            .once()
+            .withf(|services| services == [service()])
+            .returning(|_| Ok(takeover(1)));
+        let mut worker = worker(claims, 1);
+        worker.next_renewal = Instant::now() + worker.options.renewal_interval;
+        worker.handle(&request());
+    }
+
+    #[test]
+    fn requests_do_not_delay_the_renewal() {
+        let mut claims = MockClaimKeeper::new();
+        claims.expect_take_services().returning(|_| Ok(takeover(1)));
+        claims.expect_renew().once().returning(|| Ok(true));
+        claims.expect_take().once().returning(|_| Ok(takeover(0)));
+        let mut worker = worker(claims, 1);
+        let started = Instant::now();
+        worker.handle(&request());
+        assert!(worker.next_renewal > started + Duration::from_secs(3_000));
+    }
+
+    #[test]
+    fn worker_that_stops_taking_still_renews() {
+        let mut claims = MockClaimKeeper::new();
+        claims.expect_renew().times(2).returning(|| Ok(true));
+        let mut worker = worker(claims, 0);
+        worker.handle(&RequestBatch { stop_taking: true, ..request() });
+        worker.next_renewal = Instant::now();
+        worker.handle(&request());
+    }
+
+    #[test]
+    fn full_takeover_is_continued_at_once() {
+        let mut claims = MockClaimKeeper::new();
+        claims.expect_renew().once().returning(|| Ok(true));
+        claims.expect_take().once().withf(|limit| *limit == 2).returning(|_| Ok(takeover(2)));
+        let mut worker = worker(claims, 2);
+        worker.handle(&RequestBatch::default());
+        assert!(worker.next_renewal <= Instant::now());
+    }
+
+    #[test]
+    fn expired_lease_registers_a_new_instance() {
+        let mut claims = MockClaimKeeper::new();
+        claims.expect_renew().once().returning(|| Ok(false));
+        claims.expect_register_again().once().returning(|| Ok(()));
+        claims.expect_take().once().returning(|_| Ok(takeover(1)));
+        worker(claims, 1).handle(&RequestBatch::default());
+    }
+
+    #[test]
+    fn failed_renewal_takes_nothing_and_is_unhealthy() {
+        let mut claims = MockClaimKeeper::new();
+        let error = BatchError::Unavailable("no connection".to_owned());
+        let returned = error.clone();
+        claims.expect_renew().once().returning(move || Err(returned.clone()));
+        let mut worker = worker(claims, 0);
+        worker.handle(&RequestBatch::default());
+        assert_eq!(worker.health.error(), Some(error));
+        assert!(worker.next_renewal > Instant::now(), "it does not retry without a pause");
+    }
+
+    #[test]
+    fn batches_in_doubt_are_polled() {
+        let mut claims = MockClaimKeeper::new();
+        claims.expect_take_services().returning(|_| {
+            let in_doubt = vec![(service(), HeaderId::from_bytes([1; 64]))];
+            Ok(Takeover { in_doubt, ..takeover(1) })
+        });
+        let mut triggers = MockPollTriggers::new();
+        triggers.expect_trigger().once().withf(|id| *id == service()).return_const(());
+        let mut worker = worker(claims, 0);
+        let mut queue = MockWakeUps::new();
+        queue.expect_wake().once().return_const(());
+        worker.follow_up = ChangeFollowUp::new(queue, triggers);
+        worker.next_renewal = Instant::now() + worker.options.renewal_interval;
+        worker.handle(&request());
+    }
+
+    #[test]
+    fn request_to_end_is_found_among_others() {
+        let mut claims = MockClaimKeeper::new();
+        claims.expect_release().once().returning(|| Ok(0));
+        let (sender, requests) = channel();
+        for request in [Request::Claim(vec![service()]), Request::End, Request::StopTaking] {
+            sender.send(request).unwrap();
+        }
+        // It would block for ever otherwise: the sender still exists.
+        worker(claims, 0).run(&requests);
+    }
+
+    #[test]
+    fn dropped_maintainer_releases_its_claims() {
+        let mut claims = MockClaimKeeper::new();
+        claims.expect_renew().returning(|| Ok(true));
+        claims.expect_take().returning(|_| Ok(takeover(0)));
+        claims.expect_release().once().returning(|| Ok(0));
+        let follow_up = ChangeFollowUp::new(MockWakeUps::new(), MockPollTriggers::new());
+        let maintainer =
+            ClaimMaintainer::start(claims, ClaimMaintainerOptions::default(), follow_up).unwrap();
+        let requests = maintainer.requests();
+        drop(maintainer);
+        requests.claim(&[service()]);
+    }
+}

@@ -1,0 +1,94 @@
+use std::{
+    sync::mpsc::{Receiver, RecvTimeoutError, Sender},
+    time::Duration,
+};
+
+use grid_batch_core::ServiceId;
+
+/// Asks a [`ClaimMaintainer`](crate::ClaimMaintainer) to claim services. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct ClaimRequests(pub(crate) Sender<Request>);
+
+impl ClaimRequests {
+    /// Claims those of these services that no live instance owns, without waiting for the next
+    /// renewal. Call it for services whose batches were just stored.
+    ///
+    /// After the maintainer has stopped this does nothing.
+    pub fn claim(&self, services: &[ServiceId]) {
+        self.send(Request::Claim(services.to_vec()));
+    }
+
+    pub(crate) fn send(&self, request: Request) {
+        // An error means that the maintainer's thread has ended.
+        let _ = self.0.send(request);
+    }
+}
+
+/// A message to the maintainer's thread.
+#[derive(Debug)]
+pub(crate) enum Request {
+    Claim(Vec<ServiceId>),
+    StopTaking,
+    End,
+}
+
+/// Requests that are handled together.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct RequestBatch {
+    pub(crate) services: Vec<ServiceId>,
+    pub(crate) stop_taking: bool,
+    pub(crate) end: bool,
+}
+
+impl RequestBatch {
+    /// Waits up to `timeout` for a request, and takes all that have arrived then.
+    pub(crate) fn receive(requests: &Receiver<Request>, timeout: Duration) -> Self {
+        let first = match requests.recv_timeout(timeout) {
+            Ok(request) => Some(request),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Request::End),
+        };
+        let mut batch = Self::default();
+        for request in first.into_iter().chain(requests.try_iter()) {
+            match request {
+                Request::Claim(services) => batch.services.extend(services),
+                Request::StopTaking => batch.stop_taking = true,
+                Request::End => batch.end = true,
+            }
+        }
+        batch.services.sort_unstable();
+        batch.services.dedup();
+        batch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    fn service(name: &str) -> ServiceId {
+        name.parse().unwrap()
+    }
+
+    #[test]
+    fn requests_are_merged() {
+        let (sender, requests) = channel();
+        let claim = |names: &[&str]| Request::Claim(names.iter().map(|n| service(n)).collect());
+        for request in [claim(&["b", "a"]), Request::End, claim(&["a"])] {
+            sender.send(request).unwrap();
+        }
+        let batch = RequestBatch::receive(&requests, Duration::ZERO);
+        let services = vec![service("a"), service("b")];
+        assert_eq!(batch, RequestBatch { services, stop_taking: false, end: true });
+    }
+
+    #[test]
+    fn dropped_sender_is_a_request_to_end() {
+        let (sender, requests) = channel();
+        assert_eq!(RequestBatch::receive(&requests, Duration::ZERO), RequestBatch::default());
+        drop(sender);
+        assert!(RequestBatch::receive(&requests, Duration::from_secs(60)).end);
+    }
+}

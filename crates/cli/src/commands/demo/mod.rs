@@ -1,0 +1,171 @@
+//! `demo`: the demonstrations of `grid-batch-demo`.
+
+#[cfg(feature = "evm")]
+mod withdrawals;
+
+use std::{
+    io::{IsTerminal, Write},
+    path::PathBuf,
+    process::ExitCode,
+};
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use grid_batch_demo::{DemoOptions, DemoProgress, FaultLevel, SimulatedLedger, demonstrate};
+use grid_batch_store::DatabaseUrl;
+
+use crate::commands::{
+    failure::Failure,
+    logging,
+    print::{print_stderr, print_stdout},
+};
+
+pub(crate) fn command() -> Command {
+    let count = || value_parser!(u32).range(1..);
+    Command::new("demo")
+        .about("Runs everything on this machine over a simulated ledger, and audits the result")
+        .arg(
+            Arg::new("ledger")
+                .long("ledger")
+                .value_parser(["sawtooth", "scabbard", "evm"])
+                .default_value("scabbard")
+                .help("Simulated ledger; evm is a chain of anvil, which must be installed"),
+        )
+        .arg(
+            Arg::new("services")
+                .long("services")
+                .value_parser(count())
+                .help("Number of services [default: 50; sawtooth has one]"),
+        )
+        .arg(
+            Arg::new("batches")
+                .long("batches")
+                .value_parser(count())
+                .help("Number of batches [default: 1000; with sawtooth 300, with evm 24]"),
+        )
+        .arg(
+            Arg::new("faults")
+                .long("faults")
+                .value_parser(["none", "some", "harsh"])
+                .default_value("none")
+                .help("Faults of the ledger"),
+        )
+        .arg(
+            Arg::new("database")
+                .long("database")
+                .value_name("URL")
+                .help("Database [default: an SQLite file that is removed afterwards]"),
+        )
+        .arg(Arg::new("keep").long("keep").value_name("DIR").help(
+            "Directory for the database and the ledger's record; if they exist, the \
+             demonstration continues from them",
+        ))
+        .arg(
+            Arg::new("seed")
+                .long("seed")
+                .value_parser(value_parser!(u64))
+                .help("Seed of the faults, to repeat a run as far as threads allow"),
+        )
+        .arg(
+            Arg::new("json")
+                .long("json")
+                .action(ArgAction::SetTrue)
+                .help("Prints the audit as JSON, and no progress"),
+        )
+        .arg(
+            Arg::new("log")
+                .long("log")
+                .default_value("off")
+                .help("Log level: off, error, warn, info or debug"),
+        )
+}
+
+pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    if text(matches, "ledger") == "evm" {
+        return run_withdrawals(matches);
+    }
+    logging::start(text(matches, "log"));
+    let options = options(matches)?;
+    let json = matches.get_flag("json");
+    if !json {
+        print_introduction(&options);
+    }
+    let rewrite = std::io::stderr().is_terminal() && text(matches, "log") == "off";
+    let report = demonstrate(&options, |progress| {
+        if !json {
+            print_progress(progress, rewrite);
+        }
+    });
+    if !json && rewrite {
+        print_stderr("");
+    }
+    let report = report?;
+    if json {
+        print_stdout(serde_json::to_string(&report)?);
+    } else {
+        print_stdout(format_args!("\n{report}"));
+    }
+    Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+#[cfg(feature = "evm")]
+fn run_withdrawals(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    withdrawals::run(matches)
+}
+
+#[cfg(not(feature = "evm"))]
+fn run_withdrawals(_: &ArgMatches) -> Result<ExitCode, Failure> {
+    Err(grid_batch_service::StartError::NotBuilt { kind: "evm" }.into())
+}
+
+fn text<'a>(matches: &'a ArgMatches, name: &str) -> &'a str {
+    matches.get_one::<String>(name).map_or("", String::as_str)
+}
+
+fn options(matches: &ArgMatches) -> Result<DemoOptions, Failure> {
+    let count = |name: &str| matches.get_one::<u32>(name).map(|count| *count as usize);
+    let ledger = match text(matches, "ledger") {
+        "sawtooth" => SimulatedLedger::Sawtooth,
+        _ => SimulatedLedger::Scabbard,
+    };
+    let defaults = DemoOptions::new(ledger);
+    Ok(DemoOptions {
+        services: count("services").unwrap_or(defaults.services),
+        batches: count("batches").unwrap_or(defaults.batches),
+        faults: match text(matches, "faults") {
+            "some" => FaultLevel::Some,
+            "harsh" => FaultLevel::Harsh,
+            _ => FaultLevel::None,
+        },
+        database: matches
+            .get_one::<String>("database")
+            .map(|url| url.parse::<DatabaseUrl>())
+            .transpose()?,
+        keep: matches.get_one::<String>("keep").map(PathBuf::from),
+        seed: matches.get_one::<u64>("seed").copied(),
+        ..defaults
+    })
+}
+
+fn print_introduction(options: &DemoOptions) {
+    let DemoOptions { ledger, services, batches, faults, .. } = options;
+    let plural = if *services == 1 { "service" } else { "services" };
+    let database = match &options.database {
+        Some(url) => url.to_string(),
+        None => "an SQLite file".to_owned(),
+    };
+    print_stderr(format_args!(
+        "{batches} batches for {services} {plural} of a simulated {} ledger, faults: {}, stored in \
+         {database}.",
+        ledger.as_str(),
+        faults.as_str(),
+    ));
+}
+
+fn print_progress(progress: &DemoProgress, rewrite: bool) {
+    if rewrite {
+        // A closed output does not stop the demonstration.
+        let _ = write!(std::io::stderr(), "\r{progress}");
+    } else {
+        print_stderr(progress);
+    }
+}

@@ -1,0 +1,50 @@
+//! Every setting as a flag, and the configuration in force.
+
+use std::{env, path::PathBuf};
+
+use clap::{Arg, ArgMatches};
+use grid_batch_service::{Config, Form, SETTINGS, Setting};
+
+use crate::commands::failure::Failure;
+
+/// The flag that names the configuration file, and one flag for each setting.
+pub(crate) fn settings() -> Vec<Arg> {
+    let file = Arg::new("config")
+        .long("config")
+        .value_name("FILE")
+        .help(format!("Configuration file [default: {}, if it exists]", Config::FILE));
+    let flags = SETTINGS.iter().map(|setting| {
+        let help = match setting.default {
+            "" => setting.help.to_owned(),
+            default => format!("{} [default: {default}]", setting.help),
+        };
+        let flag = Arg::new(setting.name).long(setting.flag()).help(help);
+        match setting.form {
+            Form::Number => flag.value_name("NUMBER"),
+            Form::Bool => flag.value_name("true|false"),
+            Form::List => flag.value_name("LIST"),
+            Form::Text | Form::Secret => flag.value_name("TEXT"),
+        }
+    });
+    std::iter::once(file).chain(flags).collect()
+}
+
+/// Reads the configuration from its file, the environment and the flags.
+pub(crate) fn load(matches: &ArgMatches) -> Result<Config, Failure> {
+    let file = matches.get_one::<String>("config").map(PathBuf::from);
+    let file = file.or_else(|| env::var_os(Config::FILE_VARIABLE).map(PathBuf::from));
+    let given = |setting: &'static Setting| {
+        matches.get_one::<String>(setting.name).map(|text| (setting, text.clone()))
+    };
+    let flags = SETTINGS.iter().filter_map(given).collect();
+    let mut variables = Vec::new();
+    for (name, text) in env::vars_os() {
+        let Ok(name) = name.into_string() else { continue };
+        match text.into_string() {
+            Ok(text) => variables.push((name, text)),
+            Err(_) if !name.starts_with("GRID_BATCH_") => {}
+            Err(_) => return Err(Failure::new(format!("the variable {name} is not UTF-8"))),
+        }
+    }
+    Ok(Config::load(file.as_deref(), variables.into_iter(), flags)?)
+}

@@ -1,0 +1,78 @@
+//! The command line: each command is a file.
+
+mod config;
+#[cfg(feature = "demo")]
+mod demo;
+mod failure;
+mod flags;
+mod hold;
+#[cfg(feature = "demo")]
+mod ledger_sim;
+mod logging;
+mod print;
+mod serve;
+mod signals;
+
+use std::{ffi::OsString, process::ExitCode};
+
+use clap::{ArgMatches, Command};
+
+use failure::Failure;
+
+/// Parses the command line and runs its command.
+pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let matches = match program().try_get_matches_from(arguments) {
+        Ok(matches) => matches,
+        Err(error) => {
+            // There is no other place to report that the text could not be printed.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    match dispatch(&matches) {
+        Ok(code) => code,
+        Err(failure) => {
+            print::print_stderr(format_args!("grid-batch: {failure}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn program() -> Command {
+    let program = Command::new("grid-batch")
+        .about("Stores batches, submits them to a distributed ledger in order, and follows each to its end")
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(serve::command())
+        .subcommand(config::command())
+        .subcommand(hold::held_command())
+        .subcommand(hold::decide_command());
+    #[cfg(feature = "demo")]
+    let program = program.subcommand(demo::command()).subcommand(ledger_sim::command());
+    program
+}
+
+fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    match matches.subcommand() {
+        Some(("serve", matches)) => serve::run(matches),
+        Some(("config", matches)) => config::run(matches),
+        Some(("held", matches)) => hold::list(matches),
+        Some(("decide", matches)) => hold::decide(matches),
+        #[cfg(feature = "demo")]
+        Some(("demo", matches)) => demo::run(matches),
+        #[cfg(feature = "demo")]
+        Some(("ledger-sim", matches)) => ledger_sim::run(matches),
+        _ => Err(Failure::new("there is no such command; see grid-batch --help")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_line_definition_is_valid() {
+        program().debug_assert();
+    }
+}

@@ -1,0 +1,35 @@
+use std::sync::mpsc::{Receiver, channel};
+
+use grid_batch_support::spawn_thread;
+use log::{info, warn};
+use signal_hook::{
+    consts::{SIGINT, SIGTERM},
+    iterator::Signals,
+    low_level::signal_name,
+};
+
+use crate::commands::failure::Failure;
+
+/// Receives a message at the first SIGINT or SIGTERM. The second one exits the process at once:
+/// everything that must survive is in the database.
+pub(crate) fn shutdown_receiver() -> Result<Receiver<()>, Failure> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let (sender, receiver) = channel();
+    spawn_thread("signals", move || {
+        let mut pending = signals.forever();
+        if let Some(signal) = pending.next() {
+            info!(signal = name(signal); "shutting down; send the signal again to exit at once");
+            // The command may have ended already.
+            let _ = sender.send(());
+        }
+        if let Some(signal) = pending.next() {
+            warn!(signal = name(signal); "exiting at once");
+            std::process::exit(128 + signal);
+        }
+    })?;
+    Ok(receiver)
+}
+
+fn name(signal: i32) -> &'static str {
+    signal_name(signal).unwrap_or("unknown")
+}

@@ -1,0 +1,114 @@
+//! Compares what was promised with the ledger's record and with the store.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use grid_batch_core::{BatchFilter, BatchState, Clock, SystemClock};
+use grid_batch_ledger_sim::{Audit, ExecutionResult};
+use grid_batch_store::{Store, StoreOptions};
+
+use crate::{
+    clients::Promise, downtime::downtimes, harness::ChaosHarness, operator::ledger_results,
+};
+
+/// Longer than a hold takes, with the batches that wait behind the held one.
+const LIMIT: Duration = Duration::from_secs(60);
+
+pub fn open_store(harness: &ChaosHarness) -> Store {
+    Store::open(&harness.postgres.url().parse().unwrap(), StoreOptions::default()).unwrap()
+}
+
+/// Waits until every promised batch has ended. Panics if one does not, and lists those that wait.
+pub fn wait_until_all_ended(store: &Store, promised: usize) {
+    let started = Instant::now();
+    while count_ended(store) < promised as u64 {
+        assert!(started.elapsed() < LIMIT, "some batches do not end:\n{}", describe_open(store));
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn count_ended(store: &Store) -> u64 {
+    let count = |state| store.count(&BatchFilter { state: Some(state), ..BatchFilter::default() });
+    count(BatchState::Committed).unwrap() + count(BatchState::Invalid).unwrap()
+}
+
+fn describe_open(store: &Store) -> String {
+    let depths = store.depths(None, 20).unwrap();
+    let lines = depths.iter().map(|depth| {
+        let first = store.open_batches(&depth.service_id, 1).unwrap();
+        format!("{} has {} open, the first: {:?}\n", depth.service_id, depth.open, first.first())
+    });
+    lines.collect()
+}
+
+/// Describes the batches whose state in the store differs from the ledger's record.
+pub fn find_misreported(
+    harness: &ChaosHarness,
+    store: &Store,
+    promises: &[Promise],
+) -> Vec<String> {
+    let results = ledger_results(harness);
+    let mut misreported = Vec::new();
+    for Promise { batch, .. } in promises {
+        let found = store.find(&batch.batch_id).unwrap();
+        let state = found.first().map(|batch| batch.progress.state);
+        let result = results.get(&batch.batch_id);
+        let is_right = matches!(
+            (state, result),
+            (Some(BatchState::Committed), Some(ExecutionResult::Applied))
+                | (Some(BatchState::Invalid), Some(ExecutionResult::Invalid))
+        );
+        if !is_right {
+            misreported.push(format!(
+                "{} is {state:?} in the store and {result:?} at the ledger",
+                batch.batch_id
+            ));
+        }
+    }
+    misreported
+}
+
+pub fn print_summary(
+    harness: &ChaosHarness,
+    promises: &[Promise],
+    audit: &Audit,
+    misreported: usize,
+) {
+    for (event, count) in harness.events.counts() {
+        println!("{count:>8}  {event}");
+    }
+    let Audit { applied, invalid, lost, duplicated, out_of_order, .. } = audit;
+    println!("{:>8}  batches promised", promises.len());
+    println!("{applied:>8}  committed\n{:>8}  invalid", invalid.len());
+    print_longest_downtimes(harness, promises);
+    println!(
+        "lost {}, duplicated {}, out of order {}, misreported {misreported}",
+        lost.len(),
+        duplicated.len(),
+        out_of_order.len(),
+    );
+}
+
+/// Prints the longest downtime with and without a wait for the operator. Outages do not count.
+fn print_longest_downtimes(harness: &ChaosHarness, promises: &[Promise]) {
+    let outages = harness.events.outages();
+    let start = promises.iter().map(|promise| promise.since).min().unwrap_or(SystemClock.now());
+    let downtimes = downtimes(promises, &harness.ledger.record()).into_iter().map(|downtime| {
+        let waits = harness.events.operator_waits(&downtime.service);
+        let waited = waits.iter().any(|wait| downtime.overlaps(*wait));
+        (waited, downtime.duration_outside(&outages), downtime)
+    });
+    let (with_wait, without): (Vec<_>, Vec<_>) = downtimes.partition(|(waited, ..)| *waited);
+    for (suffix, downtimes) in [("", without), (" with a wait for the operator", with_wait)] {
+        let longest = downtimes.into_iter().max_by_key(|(_, duration, _)| *duration);
+        if let Some((_, duration, downtime)) = longest {
+            let at = downtime.span.0.since(start);
+            println!(
+                "{duration:>8.1?}  longest downtime{suffix}: {} after {at:.1?}",
+                downtime.service
+            );
+        }
+    }
+}

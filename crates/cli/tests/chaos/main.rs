@@ -1,0 +1,144 @@
+//! Several server instances over one PostgreSQL and one ledger, while everything fails that can.
+//!
+//! Clients post batches; each answer 202 is a promise. Meanwhile instances are killed, stopped, and
+//! paused past both expiries; the database restarts, refuses connections, and runs out of them; the
+//! ledger is busy, closes connections, freezes, and forgets batches. After the run time all faults
+//! end. Then every promised batch must end, and the ledger's record is compared with what was
+//! promised and with what the store reports.
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `GRID_BATCH_TEST_CHAOS_SECONDS` | the run time |
+//! | `GRID_BATCH_TEST_CHAOS_SEED` | the seed of all random numbers; printed |
+//! | `GRID_BATCH_TEST_CHAOS_INSTANCES` | the number of instances |
+//! | `GRID_BATCH_TEST_CHAOS_SERVICES` | the number of Scabbard services |
+//!
+//! # Assumptions
+//!
+//! - An instance that was paused may send a batch when it continues, although its services have
+//!   another owner by then. Scabbard applies a batch again that it receives again, so only proof
+//!   protects: the new owner never proves absence, and the operator decides. The operator of this
+//!   test decides "absent" only when no process can send the batch any more: no instance is paused,
+//!   and the time of a whole submission has passed since the batch was taken and since the last
+//!   pause.
+//! - A batch that the ledger refuses is refused each time. If a batch were refused at random, an
+//!   instance that continues after a pause could send it again, and it could be applied.
+//! - Committed data is on the database's disk and survives its restarts.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod audit;
+mod clients;
+mod downtime;
+mod event_log;
+mod faults;
+mod harness;
+mod operator;
+mod parameters;
+mod seeded_random;
+mod settings;
+mod stop_signal;
+
+use std::{
+    panic::resume_unwind,
+    thread::{Scope, ScopedJoinHandle, scope},
+};
+
+use grid_batch_test_support::{instance::Instance, process::Binary, wait::wait_until};
+
+use clients::{CLIENTS, Promise};
+use harness::ChaosHarness;
+use parameters::Parameters;
+use seeded_random::SeededRandom;
+use stop_signal::RequestOnDrop;
+
+const GRID_BATCH: Binary = Binary(env!("CARGO_BIN_EXE_grid-batch"));
+
+#[test]
+fn no_promise_is_broken_under_chaos_on_scabbard() {
+    let parameters = Parameters::from_env();
+    let harness =
+        ChaosHarness::scabbard(parameters.services, parameters.instances, parameters.seed);
+    run_chaos(&harness, parameters);
+}
+
+#[test]
+fn no_promise_is_broken_under_chaos_on_sawtooth() {
+    let parameters = Parameters::from_env();
+    run_chaos(&ChaosHarness::sawtooth(parameters.instances, parameters.seed), parameters);
+}
+
+fn run_chaos(harness: &ChaosHarness, parameters: Parameters) {
+    println!("{parameters:?}, logs in {}", harness.path().display());
+    let (promises, instances) = scope(|scope| {
+        let _end_operator = RequestOnDrop(&harness.stop_operator);
+        scope.spawn(|| operator::decide_held_batches(harness));
+        let (promises, instances) = run_faults(harness, parameters);
+        audit::wait_until_all_ended(&audit::open_store(harness), promises.len());
+        (promises, instances)
+    });
+    for (slot, instance) in instances.into_iter().enumerate() {
+        faults::instances::stop(harness, slot, instance);
+    }
+    assert_promises_kept(harness, &promises, parameters);
+}
+
+/// Runs clients and faults for the run time. Returns what was promised, and instances that serve.
+fn run_faults(harness: &ChaosHarness, parameters: Parameters) -> (Vec<Promise>, Vec<Instance>) {
+    let random = |stream| SeededRandom::new(parameters.seed, stream);
+    scope(|scope| {
+        let _end_faults = RequestOnDrop(&harness.stop_faults);
+        let instances = spawn_each(scope, harness.slots.len(), |slot| {
+            faults::instances::run(harness, slot, random(100 + slot as u64))
+        });
+        wait_for_first_instance(harness);
+        let clients = spawn_each(scope, CLIENTS, |client| {
+            clients::submit(harness, client, random(200 + client as u64))
+        });
+        let others = [
+            scope.spawn(|| faults::database::run(harness, random(1))),
+            scope.spawn(|| faults::ledger::run(harness, random(2))),
+        ];
+        harness.stop_faults.sleep(parameters.run_time);
+        harness.stop_faults.request();
+        others.into_iter().for_each(join);
+        let instances = instances.into_iter().map(join).collect();
+        (clients.into_iter().flat_map(join).collect(), instances)
+    })
+}
+
+fn spawn_each<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    count: usize,
+    work: impl Fn(usize) -> T + Send + Clone + 'scope,
+) -> Vec<ScopedJoinHandle<'scope, T>> {
+    let spawn = |number| {
+        let work = work.clone();
+        scope.spawn(move || work(number))
+    };
+    (0..count).map(spawn).collect()
+}
+
+fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// The first instance creates the tables, which the database faults need.
+fn wait_for_first_instance(harness: &ChaosHarness) {
+    let is_serving = || harness.addresses.lock().unwrap().iter().any(Option::is_some);
+    wait_until("an instance serves", is_serving);
+}
+
+fn assert_promises_kept(harness: &ChaosHarness, promises: &[Promise], parameters: Parameters) {
+    let promised: Vec<_> = promises
+        .iter()
+        .map(|Promise { batch, .. }| (batch.service_id.clone(), batch.batch_id))
+        .collect();
+    let audit = harness.ledger.audit(&promised);
+    let misreported = audit::find_misreported(harness, &audit::open_store(harness), promises);
+    audit::print_summary(harness, promises, &audit, misreported.len());
+    assert!(audit.is_clean(), "{audit:?} ({parameters:?})");
+    assert!(misreported.is_empty(), "{misreported:#?} ({parameters:?})");
+    for (slot, log) in harness.logs() {
+        assert!(!log.contains("panicked"), "{} panicked ({parameters:?})", slot.name);
+    }
+}

@@ -1,0 +1,81 @@
+//! The operator, who reads the ledger's record and decides about held batches.
+
+use std::{collections::HashMap, time::Duration};
+
+use grid_batch_core::{
+    ChangeOutcome, Clock, Decision, HeaderId, StoredBatch, SystemClock, Timestamp,
+};
+use grid_batch_ledger_sim::ExecutionResult;
+use grid_batch_store::{Store, StoreError, StoreOptions};
+
+use crate::{harness::ChaosHarness, settings::TOTAL_LIMIT};
+
+/// Longer than a submission and the ledger's processing of it.
+const SAFETY_MARGIN: Duration = TOTAL_LIMIT.saturating_mul(3);
+
+/// Decides about held batches at intervals, until told to stop.
+pub fn decide_held_batches(harness: &ChaosHarness) {
+    let mut store = None;
+    while harness.stop_operator.sleep(Duration::from_millis(100)) {
+        // The database may be unavailable; the next iteration tries again.
+        if store.is_none() {
+            store = Store::open(&harness.postgres.url().parse().unwrap(), store_options()).ok();
+        }
+        if let Some(store) = &store {
+            let _ = decide_once(harness, store);
+        }
+    }
+}
+
+fn store_options() -> StoreOptions {
+    StoreOptions { connections: 2, patience: Duration::from_secs(1), ..StoreOptions::default() }
+}
+
+fn decide_once(harness: &ChaosHarness, store: &Store) -> Result<(), StoreError> {
+    // The times are read before the record: a batch that was sent before them is in the record.
+    let (now, since_pause) = (SystemClock.now(), harness.events.time_since_last_pause());
+    let held = store.held_batches(None, 1_000)?;
+    if held.is_empty() {
+        return Ok(());
+    }
+    let results = ledger_results(harness);
+    for batch in held {
+        let (decision, event) = match results.get(&batch.batch_id) {
+            Some(ExecutionResult::Applied) => (Decision::Committed, "held, decided: committed"),
+            Some(ExecutionResult::Invalid) => (Decision::Invalid, "held, decided: invalid"),
+            None if cannot_be_sent(&batch, now, since_pause) => {
+                (Decision::Absent, "held, decided: absent")
+            }
+            None => continue,
+        };
+        if let ChangeOutcome::Applied { .. } =
+            store.decide(&batch.service_id, &batch.batch_id, decision)?
+        {
+            harness.events.count(event);
+            harness.events.waited_for_operator(&batch.service_id, taken_at(&batch));
+        }
+    }
+    Ok(())
+}
+
+/// Whether no process can send the batch any more: each one that took it has ended, or the time of
+/// a whole submission has passed since it was taken and since the last pause.
+fn cannot_be_sent(batch: &StoredBatch, now: Timestamp, since_pause: Duration) -> bool {
+    now.since(taken_at(batch)) >= SAFETY_MARGIN && since_pause >= SAFETY_MARGIN
+}
+
+fn taken_at(batch: &StoredBatch) -> Timestamp {
+    batch.submitted_at.unwrap_or(batch.created_at)
+}
+
+/// What the ledger's record says about each batch: applied, if it says both.
+pub fn ledger_results(harness: &ChaosHarness) -> HashMap<HeaderId, ExecutionResult> {
+    let mut results = HashMap::new();
+    for entry in harness.ledger.record() {
+        let result = results.entry(entry.batch_id).or_insert(entry.result);
+        if entry.result == ExecutionResult::Applied {
+            *result = ExecutionResult::Applied;
+        }
+    }
+    results
+}

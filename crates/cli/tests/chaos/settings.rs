@@ -1,0 +1,46 @@
+//! Settings of a ledger that is a hundred times as fast as a real one, and of its instances.
+
+use std::time::Duration;
+
+pub const PENDING_FOR: Duration = Duration::from_millis(10);
+pub const VALID_FOR: Duration = Duration::from_millis(10);
+pub const COORDINATOR_TIMEOUT: Duration = Duration::from_millis(300);
+/// Longer than the instances' timeout for a request to the ledger.
+pub const LATE: Duration = Duration::from_millis(500);
+/// An instance that is not paused has ended a submission after this time.
+pub const TOTAL_LIMIT: Duration = Duration::from_secs(1);
+pub const EXPIRY_2: Duration = Duration::from_secs(4);
+/// The most connections to the database that an instance has.
+pub const CONNECTIONS: usize = 10;
+
+/// The settings of an instance, by their environment variables without `GRID_BATCH_`.
+pub const SETTINGS: &[(&str, &str)] = &[
+    ("LISTEN", "127.0.0.1:0"),
+    ("STORE_CONNECTIONS", "6"),
+    ("STORE_LOCK_TIMEOUT", "2s"),
+    ("CLAIMS_IDLE_EXPIRY", "2s"),
+    ("CLAIMS_FULL_EXPIRY", "4s"),
+    ("LEDGER_CONNECT_LIMIT", "300ms"),
+    ("LEDGER_REQUEST_LIMIT", "400ms"),
+    ("LEDGER_SOCKET_SILENCE", "600ms"),
+    ("LEDGER_RECONNECT_FIRST", "10ms"),
+    ("LEDGER_RECONNECT_LONGEST", "200ms"),
+    ("LEDGER_ABSENT_AFTER", "700ms"),
+    ("LEDGER_DROPPED_AFTER", "800ms"),
+    ("QUEUE_POLL_INTERVAL", "200ms"),
+    ("QUEUE_DELAY", "150ms"),
+    ("SUBMIT_SENDING_LIMIT", "500ms"),
+    ("SUBMIT_TOTAL_LIMIT", "1s"),
+    ("SUBMIT_DRAIN_LIMIT", "2s"),
+    ("SUBMIT_BUSY_ATTEMPTS", "4"),
+    ("SUBMIT_RETRY_FIRST", "10ms"),
+    ("SUBMIT_RETRY_LONGEST", "100ms"),
+    ("POLL_INTERVAL", "50ms"),
+    ("POLL_INTERVAL_WITH_EVENTS", "500ms"),
+    ("POLL_LONGEST_INTERVAL", "1s"),
+    ("POLL_QUIET_AFTER", "1s"),
+    ("POLL_ACCEPT_ABSENCE_AFTER", "800ms"),
+    ("POLL_HOLD_AFTER", "2s"),
+    ("POLL_GIVE_UP_AFTER", "5s"),
+    ("POLL_MAX_ATTEMPTS", "20"),
+];

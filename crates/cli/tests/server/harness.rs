@@ -1,0 +1,239 @@
+use std::{
+    collections::BTreeMap,
+    fs::{self, Permissions},
+    io,
+    net::SocketAddr,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use grid_batch_core::{BatchFilter, BatchState, Decision, ServiceScopeId};
+use grid_batch_ledger_sim::{LedgerSim, LedgerSimBuilder};
+use grid_batch_store::{Store, StoreOptions};
+use grid_batch_test_support::{
+    batches::{SignedBatch, batch_ids, encode_batch_list},
+    http::{Response, request, send},
+    instance::{LISTENING_PREFIX, LISTENING_SUFFIX},
+    process::{ProcessOutput, TestProcess},
+    wait::{wait_for, wait_until},
+};
+use tempfile::TempDir;
+
+use crate::GRID_BATCH;
+
+/// What servers of a test need, and what stays when they end: a simulated ledger, a database, and a
+/// configuration file.
+pub struct BatchHarness {
+    pub ledger: LedgerSim,
+    pub services: Vec<String>,
+    database: String,
+    directory: TempDir,
+}
+
+/// A running server that takes batches.
+pub struct BatchServer {
+    pub process: TestProcess,
+    pub address: SocketAddr,
+}
+
+/// Settings for a ledger that is much faster than a real one.
+const FAST_CONFIG: &str = r#"
+listen = "127.0.0.1:0"
+[ledger]
+connect_limit = "500ms"
+request_limit = "1s"
+socket_silence = "1500ms"
+reconnect_first = "10ms"
+reconnect_longest = "200ms"
+absent_after = "2s"
+dropped_after = "2s"
+[queue]
+poll_interval = "200ms"
+delay = "150ms"
+[submit]
+sending_limit = "1200ms"
+total_limit = "2s"
+drain_limit = "2s"
+retry_first = "10ms"
+retry_longest = "100ms"
+[poll]
+interval = "50ms"
+interval_with_events = "500ms"
+longest_interval = "1s"
+quiet_after = "1s"
+accept_absence_after = "1500ms"
+hold_after = "2s"
+"#;
+
+/// Flags for a server that waits much longer for the ledger's answers.
+pub const LONG_LEDGER_TIMEOUTS: &[(&str, &str)] = &[
+    ("--ledger-request-limit", "20s"),
+    ("--submit-sending-limit", "21s"),
+    ("--submit-total-limit", "22s"),
+    ("--submit-drain-limit", "22s"),
+    ("--poll-accept-absence-after", "22s"),
+];
+
+impl BatchHarness {
+    /// A Scabbard ledger with this many services.
+    pub fn scabbard(services: usize) -> Self {
+        Self::scabbard_with(services, |ledger| ledger)
+    }
+
+    pub fn scabbard_with(
+        services: usize,
+        configure: impl FnOnce(LedgerSimBuilder) -> LedgerSimBuilder,
+    ) -> Self {
+        let services: Vec<String> = (0..services).map(|n| format!("test-00000::s{n:04}")).collect();
+        let scopes = services.iter().map(|service| service.parse::<ServiceScopeId>().unwrap());
+        Self::new(services.clone(), configure(LedgerSim::scabbard(scopes)))
+    }
+
+    pub fn sawtooth() -> Self {
+        Self::new(vec!["global".to_owned()], LedgerSim::sawtooth())
+    }
+
+    fn new(services: Vec<String>, ledger: LedgerSimBuilder) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let step = Duration::from_millis(5);
+        let ledger = ledger.pending_for(step).valid_for(step).start().unwrap();
+        fs::write(directory.path().join("fast.toml"), FAST_CONFIG).unwrap();
+        let key = directory.path().join("key");
+        fs::write(&key, "07".repeat(32)).unwrap();
+        fs::set_permissions(key, Permissions::from_mode(0o600)).unwrap();
+        let database = format!("sqlite://{}", directory.path().join("batches.db").display());
+        Self { ledger, services, database, directory }
+    }
+
+    /// The same, with the database of this URL.
+    #[must_use]
+    pub fn with_database(self, url: &str) -> Self {
+        Self { database: url.to_owned(), ..self }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    pub fn database_file(&self) -> PathBuf {
+        self.path().join("batches.db")
+    }
+
+    /// The command `serve` with these flags. They override the harness's settings.
+    pub fn command(&self, flags: &[(&str, &str)]) -> Command {
+        let mut command = GRID_BATCH.command(["serve"]);
+        command.envs(self.variables()).args(flags.iter().flat_map(|(flag, value)| [flag, value]));
+        command
+    }
+
+    fn variables(&self) -> [(&str, String); 5] {
+        let kind = if self.services == ["global"] { "sawtooth" } else { "scabbard" };
+        let file = |name| self.path().join(name).display().to_string();
+        [
+            ("GRID_BATCH_CONFIG", file("fast.toml")),
+            ("GRID_BATCH_DATABASE", self.database.clone()),
+            ("GRID_BATCH_LEDGER_KIND", kind.to_owned()),
+            ("GRID_BATCH_LEDGER_URLS", self.ledger.url()),
+            ("GRID_BATCH_LEDGER_KEY_FILE", file("key")),
+        ]
+    }
+
+    pub fn serve(&self) -> BatchServer {
+        self.serve_with(&[])
+    }
+
+    pub fn serve_with(&self, flags: &[(&str, &str)]) -> BatchServer {
+        BatchServer::start(self.command(flags))
+    }
+
+    /// The servers' store, opened by the test.
+    pub fn store(&self) -> Store {
+        Store::open(&self.database.parse().unwrap(), StoreOptions::default()).unwrap()
+    }
+
+    /// Waits until exactly these batches are committed, and audits the ledger's record.
+    pub fn wait_until_all_committed(&self, batches: &[SignedBatch]) {
+        let store = self.store();
+        wait_until("all batches are committed", || {
+            self.decide_held_batches(&store);
+            count_in_state(&store, BatchState::Committed) == batches.len()
+        });
+        let audit = self.ledger.audit(&batch_ids(batches));
+        assert!(audit.is_clean() && audit.applied == batches.len(), "{audit}");
+    }
+
+    /// Decides about held batches as an operator does who reads the ledger's record.
+    pub fn decide_held_batches(&self, store: &Store) {
+        for held in store.held_batches(None, 100).unwrap() {
+            let record = self.ledger.record();
+            let is_applied = record.iter().any(|entry| entry.batch_id == held.batch_id);
+            let decision = if is_applied { Decision::Committed } else { Decision::Absent };
+            store.decide(&held.service_id, &held.batch_id, decision).unwrap();
+        }
+    }
+}
+
+/// How many batches are in this state.
+pub fn count_in_state(store: &Store, state: BatchState) -> usize {
+    count(store, &BatchFilter { state: Some(state), ..BatchFilter::default() })
+}
+
+/// How many batches are stored, in any state. One statement counts them, because batches change
+/// their state meanwhile.
+pub fn count_all(store: &Store) -> usize {
+    count(store, &BatchFilter::default())
+}
+
+fn count(store: &Store, filter: &BatchFilter) -> usize {
+    usize::try_from(store.count(filter).unwrap()).unwrap()
+}
+
+impl BatchServer {
+    /// Starts a server and waits until it listens.
+    pub fn start(command: Command) -> Self {
+        let mut process = TestProcess::spawn(command);
+        let url = process.wait_for_stdout(LISTENING_PREFIX);
+        let address = url.strip_suffix(LISTENING_SUFFIX).unwrap().parse().unwrap();
+        Self { process, address }
+    }
+
+    /// Posts one list with batches of one service.
+    pub fn post(&self, batches: &[SignedBatch]) -> io::Result<Response> {
+        let path = format!("/batches?service_id={}", batches[0].service_id);
+        let headers = ["content-type: application/octet-stream"];
+        send(self.address, &request("POST", &path, &headers, &encode_batch_list(batches)))
+    }
+
+    /// Posts batches, one list for each service, and repeats each request until it is accepted.
+    pub fn submit(&self, batches: &[SignedBatch]) {
+        let mut lists: BTreeMap<_, Vec<SignedBatch>> = BTreeMap::new();
+        for batch in batches {
+            lists.entry(&batch.service_id).or_default().push(batch.clone());
+        }
+        lists.values().for_each(|list| self.submit_list(list));
+    }
+
+    fn submit_list(&self, batches: &[SignedBatch]) {
+        let rejection = wait_for("the batches are accepted", || match self.post(batches) {
+            Ok(response) if response.status == 202 => Some(None),
+            Ok(response) if matches!(response.status, 429 | 503) => None,
+            Ok(response) => Some(Some(response)),
+            Err(_) => None,
+        });
+        assert!(rejection.is_none(), "{rejection:?}");
+    }
+
+    /// Sends a signal that stops the server, `TERM` or `INT`, and waits until it has ended.
+    pub fn stop_with(self, signal: &str) -> ProcessOutput {
+        self.process.signal(signal);
+        self.process.wait()
+    }
+
+    #[track_caller]
+    pub fn stop(self) {
+        let output = self.stop_with("TERM");
+        assert_eq!(output.exit_code, Some(0), "{output:?}");
+    }
+}

@@ -1,0 +1,10 @@
+//! Several server instances over one database: which instance claims which services, and what
+//! happens when an instance ends, pauses, or continues.
+
+mod database_outages;
+mod group;
+mod handover;
+mod names;
+mod paused;
+mod sharing;
+mod sqlite;

@@ -1,0 +1,54 @@
+use grid_batch_core::{BatchFilter, StoredBatch};
+use grid_batch_test_support::wait::wait_until;
+
+use super::group::InstanceGroup;
+
+const SERVICES: usize = 10;
+
+fn stored_batches(group: &InstanceGroup) -> Vec<StoredBatch> {
+    group.harness.store().list(&BatchFilter::default(), None, 1_000).unwrap()
+}
+
+#[test]
+fn paused_instance_changes_no_service_of_its_successor() {
+    let group = InstanceGroup::new(SERVICES);
+    let first = group.start("first");
+    let second = group.start("second");
+    first.submit(&group.batches(0));
+    group.harness.wait_until_all_committed(&group.batches(0));
+    wait_until("every service is claimed", || {
+        group.claims().iter().all(|claim| claim.claimant.is_some())
+    });
+    let owner_is_first = group.claimed_by("first") == SERVICES;
+    let (paused, successor, paused_name, successor_name) = match owner_is_first {
+        true => (first, second, "first", "second"),
+        false => (second, first, "second", "first"),
+    };
+    assert_eq!(group.claimed_by(paused_name), SERVICES);
+    let run_before = group.active_runs(paused_name).remove(0).instance_id;
+
+    group.submit_to_frozen_ledger(&paused, &group.batches(1));
+    paused.process.signal("STOP");
+    group.wait_until_claimed_by(successor_name, SERVICES);
+    group.harness.ledger.thaw();
+    successor.submit(&group.batches(2));
+    let mut all = [group.batches(0), group.batches(1), group.batches(2)].concat();
+    group.harness.wait_until_all_committed(&all);
+    let (batches, claims) = (stored_batches(&group), group.claims());
+
+    paused.process.signal("CONT");
+    wait_until("the paused instance has a new run", || {
+        group.active_runs(paused_name).iter().any(|run| run.instance_id != run_before)
+    });
+    assert_eq!(stored_batches(&group), batches);
+    assert_eq!(group.claims(), claims);
+    let is_received_once = |id| group.harness.ledger.times_received(id) == 1;
+    assert!(all.iter().all(|batch| is_received_once(&batch.batch_id)));
+
+    successor.stop();
+    group.wait_until_claimed_by(paused_name, SERVICES);
+    paused.submit(&group.batches(3));
+    all.extend(group.batches(3));
+    group.harness.wait_until_all_committed(&all);
+    paused.stop();
+}

@@ -1,0 +1,129 @@
+//! Invalid configuration: the server prints one line that says what to do, and does not start.
+
+use std::{fs, net::TcpListener, path::Path};
+
+use grid_batch_test_support::process::run;
+
+use crate::{GRID_BATCH, harness::BatchHarness};
+
+/// Asserts that `serve` with this file fails with a message that contains the text.
+#[track_caller]
+fn assert_config_error(file: &Path, expected: &str) {
+    let mut command = GRID_BATCH.command(["serve", "--config"]);
+    command.arg(file);
+    let output = run(command);
+    let message = output.error_message();
+    assert!(message.contains(expected), "{expected:?} is not in: {message}");
+}
+
+#[test]
+fn unreadable_file_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("c.toml");
+    assert_config_error(
+        &file,
+        &format!("the configuration {} cannot be read: No such", file.display()),
+    );
+    assert_config_error(directory.path(), "cannot be read: Is a directory");
+    fs::write(&file, b"listen = \"\xff\"").unwrap();
+    assert_config_error(&file, "cannot be read: stream did not contain valid UTF-8");
+}
+
+#[test]
+fn error_in_a_file_is_reported_with_its_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("c.toml");
+    for (text, expected) in [
+        ("\n[poll]\ninterval = ", "line 3 of "),
+        ("\n\nlisten", "not valid TOML"),
+        ("[poll]\nintervall = \"1s\"", "line 2 of "),
+        ("[poll]\nintervall = \"1s\"", "did you mean poll.interval?"),
+        ("[pol]\ninterval = \"1s\"", "there is no setting pol"),
+        ("\nlisten = 80", "line 2 of "),
+        ("listen = \"localhost\"", "such as \"127.0.0.1:8080\""),
+        ("listen = \"0.0.0.0:80\"", "put a proxy in front that does"),
+        ("database = \"mysql://h/d\"", "postgres:// or postgresql://"),
+        ("database = \"sqlite://:memory:\"", "name a file"),
+        ("[ledger]\nkind = \"fabric\"", "it must be \"sawtooth\", \"scabbard\" or \"evm\""),
+        ("[queue]\nround = 0", "it must be a number from 1"),
+        ("[queue]\nround = 1\nround = 2", "line 3 of "),
+    ] {
+        fs::write(&file, text).unwrap();
+        assert_config_error(&file, expected);
+    }
+}
+
+#[test]
+fn error_in_the_environment_is_reported() {
+    for (name, value, expected) in [
+        ("GRID_BATCH_LISTN", "127.0.0.1:0", "did you mean GRID_BATCH_LISTEN?"),
+        ("GRID_BATCH_POLL_INTERVAL", "often", "the variable GRID_BATCH_POLL_INTERVAL: "),
+        ("GRID_BATCH_CONFIG", "/nowhere.toml", "the configuration /nowhere.toml cannot be read"),
+    ] {
+        let mut command = GRID_BATCH.command(["serve"]);
+        command.env(name, value);
+        let output = run(command);
+        let message = output.error_message();
+        assert!(message.contains(expected), "{name}: {message}");
+    }
+}
+
+#[test]
+fn flag_with_an_invalid_value_is_named() {
+    let output = run(GRID_BATCH.command(["serve", "--queue-round", "many"]));
+    let message = output.error_message();
+    assert_eq!(
+        message,
+        "the flag --queue-round: queue.round is \"many\"; it must be a number from 1 to \
+         18446744073709551615"
+    );
+}
+
+#[test]
+fn missing_setting_is_named() {
+    for (arguments, expected) in [
+        (
+            &["serve"][..],
+            "ledger.kind is not set; it must be \"sawtooth\", \"scabbard\" or \"evm\"",
+        ),
+        (&["serve", "--ledger-kind", "sawtooth"], "ledger.urls is not set"),
+        (
+            &["serve", "--ledger-kind", "scabbard", "--ledger-urls", "http://a"],
+            "ledger.key_file is not set",
+        ),
+    ] {
+        let output = run(GRID_BATCH.command(arguments));
+        let message = output.error_message();
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+#[test]
+fn unusable_key_file_is_named_without_its_contents() {
+    let harness = BatchHarness::scabbard(1);
+    let key = harness.path().join("other-key");
+    let path = key.display().to_string();
+    let error_message = |key: &str| {
+        let flags = [("--log", "error"), ("--ledger-key-file", key)];
+        run(harness.command(&flags)).error_message().to_owned()
+    };
+    assert!(error_message(&path).contains(&format!("the key file {path} cannot be used: No such")));
+    for text in ["", "hidden", &"zz".repeat(32), &"00".repeat(32), &"07".repeat(33)] {
+        fs::write(&key, text).unwrap();
+        let message = error_message(&path);
+        assert!(message.starts_with(&format!("the key file {path} cannot be used: ")), "{message}");
+        assert!(text.is_empty() || !message.contains(text), "{message}");
+    }
+    assert!(!harness.database_file().exists(), "a server that did not start created a database");
+}
+
+#[test]
+fn port_in_use_is_named_and_no_database_is_created() {
+    let harness = BatchHarness::scabbard(1);
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap().to_string();
+    let output = run(harness.command(&[("--log", "error"), ("--listen", &address)]));
+    let message = output.error_message();
+    assert!(message.contains(&format!("cannot listen on {address}: Address already in use")));
+    assert!(!harness.database_file().exists());
+}

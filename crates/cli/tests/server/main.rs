@@ -1,0 +1,19 @@
+//! The `grid-batch` binary as a process, against simulated ledgers.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use grid_batch_test_support::process::Binary;
+
+mod harness;
+
+mod command_line;
+mod demo_faults;
+mod demo_restarts;
+mod file_descriptors;
+mod instances;
+mod invalid_configuration;
+mod invalid_requests;
+mod operator_decisions;
+mod restarts_and_outages;
+mod unusable_database;
+
+const GRID_BATCH: Binary = Binary(env!("CARGO_BIN_EXE_grid-batch"));

@@ -1,0 +1,82 @@
+//! The commands `held` and `decide`.
+
+use grid_batch_core::{BatchState, Change, Event, Evidence, NewBatch, Outcome};
+use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
+use grid_batch_test_support::process::{ProcessOutput, run};
+use tempfile::TempDir;
+
+use crate::{GRID_BATCH, harness::count_in_state};
+
+const SERVICE: &str = "abc::d";
+
+/// A database with one held batch.
+struct HeldBatch {
+    _directory: TempDir,
+    database: String,
+    store: Store,
+    batch_id: String,
+}
+
+impl HeldBatch {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let database = format!("sqlite://{}", directory.path().join("batches.db").display());
+        let store = Store::open(&database.parse().unwrap(), StoreOptions::default()).unwrap();
+        let batch_id = "5a".repeat(64);
+        let batch = NewBatch {
+            service_id: SERVICE.parse().unwrap(),
+            batch_id: batch_id.parse().unwrap(),
+            transaction_ids: vec![batch_id.parse().unwrap()],
+            serialized_batch: vec![1],
+        };
+        store.add(&[&[batch]]).unwrap().remove(0).unwrap();
+        let claims = ClaimStore::register(store.clone(), ClaimOptions::default()).unwrap();
+        claims.take(1).unwrap();
+        let taken = claims.take_round(&[SERVICE.parse().unwrap()]).unwrap().remove(0);
+        let change = |event| Change::new(taken.service_id.clone(), taken.batch_id, event);
+        let ambiguous = change(Event::Outcome { attempt: 1, outcome: Outcome::Ambiguous });
+        let inconclusive = change(Event::Evidence { attempt: 1, evidence: Evidence::Inconclusive });
+        let hold = Change { hold: Some("no evidence found".to_owned()), ..inconclusive };
+        store.record(&[ambiguous, hold]).unwrap();
+        Self { _directory: directory, database, store, batch_id }
+    }
+
+    fn run_command(&self, arguments: &[&str]) -> ProcessOutput {
+        let database = ["--database", &self.database];
+        run(GRID_BATCH.command(arguments.iter().chain(&database)))
+    }
+}
+
+#[test]
+fn held_batch_is_listed_with_its_reason() {
+    let held = HeldBatch::new();
+    let output = held.run_command(&["held"]);
+    assert_eq!(output.stdout, format!("{SERVICE} {} no evidence found\n", held.batch_id));
+}
+
+#[test]
+fn operator_can_decide_once() {
+    for (decision, expected, state) in [
+        ("committed", "the batch is committed\n", BatchState::Committed),
+        ("invalid", "the batch is invalid\n", BatchState::Invalid),
+        ("absent", "the batch is absent\n", BatchState::Absent),
+    ] {
+        let held = HeldBatch::new();
+        let decide = ["decide", SERVICE, &held.batch_id, decision];
+        assert_eq!(held.run_command(&decide).stdout, expected);
+        assert_eq!(count_in_state(&held.store, state), 1);
+        assert_eq!(held.run_command(&["held"]).stdout, "");
+        let second = held.run_command(&decide);
+        assert_eq!(second.exit_code, Some(1), "{second:?}");
+        assert!(second.error_message().contains("nothing changed: "), "{second:?}");
+    }
+}
+
+#[test]
+fn decision_about_a_missing_batch_fails() {
+    let held = HeldBatch::new();
+    let other = "5b".repeat(64);
+    let output = held.run_command(&["decide", SERVICE, &other, "absent"]);
+    assert!(output.error_message().contains("the service has no such batch"), "{output:?}");
+    assert_eq!(count_in_state(&held.store, BatchState::InDoubt), 1);
+}

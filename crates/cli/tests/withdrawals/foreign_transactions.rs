@@ -1,0 +1,92 @@
+//! Another program uses a gas admin's key, or seems to.
+
+use grid_batch_test_chain::Fault;
+use grid_batch_test_support::{process::run, wait::wait_until};
+use serde_json::{Value, json};
+
+use crate::harness::{WithdrawalHarness, WithdrawalServer};
+
+/// Sends a transaction with the first nonce and a higher fee, as another program with the key would.
+fn use_the_first_nonce(harness: &WithdrawalHarness) {
+    let admin = &harness.anvil.accounts()[0].address;
+    let foreign = json!({
+        "from": admin, "to": admin, "value": "0x1", "nonce": "0x0", "gas": "0x5208",
+        "maxFeePerGas": "0x2540be400", "maxPriorityFeePerGas": "0x2540be400",
+    });
+    harness.anvil.rpc("eth_sendTransaction", json!([foreign])).unwrap();
+    harness.anvil.mine(1).unwrap();
+}
+
+/// Decides, as the operator, that a held withdrawal is invalid.
+fn decide_invalid(harness: &WithdrawalHarness, server: &WithdrawalServer, held: &Value) {
+    let (id, service) = (held["id"].as_str().unwrap(), held["gas_admin"].as_str().unwrap());
+    let listed = run(harness.command_with(&["held"]));
+    let batch = listed.stdout.split_whitespace().find(|word| word.starts_with(id)).unwrap();
+    assert!(listed.stdout.contains(service), "{listed:?}");
+    let decided = run(harness.command_with(&["decide", service, batch, "invalid"]));
+    assert_eq!(decided.exit_code, Some(0), "{decided:?}");
+    assert!(server.wait_for_state(id, "failed")["fail_reason"].is_string());
+}
+
+fn retry(server: &WithdrawalServer, id: &str) {
+    assert_eq!(server.post(&format!("/withdrawals/{id}/retry"), &json!({})).status, 200);
+}
+
+/// A server whose first withdrawal is sent and not mined.
+fn start_with_pending_withdrawal() -> (WithdrawalHarness, WithdrawalServer, String) {
+    let harness = WithdrawalHarness::new(1);
+    harness.anvil.stop_mining().unwrap();
+    let server = harness.serve();
+    let id = server.schedule(&harness.withdrawal_request(0, 1));
+    server.wait_for_state(&id, "pending");
+    (harness, server, id)
+}
+
+#[test]
+fn withdrawal_is_held_when_its_nonce_is_used_elsewhere() {
+    let (harness, server, id) = start_with_pending_withdrawal();
+    use_the_first_nonce(&harness);
+    let withdrawal = server.wait_for_state(&id, "held");
+    assert!(withdrawal["waits_for"].as_str().unwrap().contains("nonce 0"), "{withdrawal}");
+    assert!(
+        withdrawal["fail_reason"].is_null() && withdrawal["withdrawal_id"].is_null(),
+        "{withdrawal}"
+    );
+    assert_eq!((harness.paid(0), harness.nonce(0)), (vec![], 1));
+
+    decide_invalid(&harness, &server, &withdrawal);
+    retry(&server, &id);
+    harness.anvil.start_mining().unwrap();
+    server.wait_until_withdrawn(&[id]);
+    assert_eq!((harness.paid(0), harness.nonce(0)), (vec![1], 2));
+}
+
+#[test]
+fn late_receipts_are_no_evidence_of_absence() {
+    let (harness, server, id) = start_with_pending_withdrawal();
+    let late = ["eth_getTransactionReceipt", "eth_getTransactionByHash"];
+    late.iter().for_each(|method| harness.proxy.set(method, Fault::Null));
+    harness.anvil.mine(1).unwrap();
+    wait_until("the withdrawal is searched in blocks", || {
+        harness.proxy.calls("eth_getBlockByNumber") > 0 || server.withdrawal(&id)["state"] == "held"
+    });
+    harness.proxy.clear();
+    harness.anvil.start_mining().unwrap();
+    server.wait_until_withdrawn(&[id]);
+    assert_eq!((harness.paid(0), harness.nonce(0)), (vec![1], 1));
+}
+
+#[test]
+fn decided_withdrawal_stays_failed_after_a_reorg() {
+    let (harness, server, id) = start_with_pending_withdrawal();
+    use_the_first_nonce(&harness);
+    decide_invalid(&harness, &server, &server.wait_for_state(&id, "held"));
+    assert_eq!(harness.paid(0), [0; 0]);
+
+    harness.anvil.reorg(1).unwrap();
+    harness.anvil.start_mining().unwrap();
+    let next = server.schedule(&harness.withdrawal_request(0, 2));
+    server.wait_until_withdrawn(&[next]);
+    assert_eq!(harness.paid(0), [2]);
+    assert_eq!(server.withdrawal(&id)["state"], "failed");
+}

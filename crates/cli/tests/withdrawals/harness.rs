@@ -1,0 +1,236 @@
+use std::{collections::BTreeMap, fs, net::SocketAddr, path::Path, process::Command};
+
+use grid_batch_test_chain::{Account, Anvil, AnvilOptions, FaultProxy, Poll, Pool};
+use grid_batch_test_postgres::TestDatabase;
+use grid_batch_test_support::{
+    http::{Response, request, send},
+    process::TestProcess,
+    wait::wait_for,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::GRID_BATCH;
+
+/// Settings for a chain that is much faster than a real one.
+const FAST_CONFIG: &str = r#"
+listen = "127.0.0.1:0"
+log = "debug"
+[ledger]
+kind = "evm"
+connect_limit = "1s"
+request_limit = "2s"
+[evm]
+chain_id = 31337
+maximum_gas_price = "200"
+gate_interval = "200ms"
+confirmations = 1
+resend_after = "500ms"
+[claims]
+idle_expiry = "2s"
+full_expiry = "16s"
+[queue]
+poll_interval = "200ms"
+delay = "150ms"
+[submit]
+sending_limit = "4s"
+total_limit = "6s"
+drain_limit = "4s"
+retry_first = "10ms"
+retry_longest = "100ms"
+[poll]
+interval = "30ms"
+longest_interval = "500ms"
+quiet_after = "300ms"
+accept_absence_after = "5s"
+hold_after = "2s"
+"#;
+
+/// What servers of a test need, and what stays when they end: a chain with a pool for each gas admin,
+/// a database, and a configuration file.
+pub struct WithdrawalHarness {
+    pub anvil: Anvil,
+    pub proxy: FaultProxy,
+    pub pools: Vec<Pool>,
+    directory: TempDir,
+    database: String,
+    _postgres: Option<TestDatabase>,
+}
+
+/// What a server that takes withdrawals prints once it listens: this, and its address.
+const LISTENING_PREFIX: &str = "Withdrawals are taken at http://";
+/// What follows the address.
+const LISTENING_SUFFIX: &str = "/withdrawals";
+
+/// A running server that takes withdrawals.
+pub struct WithdrawalServer {
+    pub process: TestProcess,
+    address: SocketAddr,
+}
+
+impl WithdrawalHarness {
+    /// This many pools, each with a gas admin of its own, and a SQLite database.
+    pub fn new(pools: usize) -> Self {
+        Self::with_database(pools, None)
+    }
+
+    /// The same with a PostgreSQL database.
+    pub fn on_postgres(pools: usize) -> Self {
+        Self::with_database(pools, Some(TestDatabase::create()))
+    }
+
+    fn with_database(pools: usize, postgres: Option<TestDatabase>) -> Self {
+        let anvil = Anvil::start(&AnvilOptions::default()).unwrap();
+        let deploy = |owner: &Account| Pool::deploy(&anvil, owner).unwrap();
+        let pools: Vec<Pool> = anvil.accounts()[..pools].iter().map(deploy).collect();
+        // A reorganization must not remove the pools.
+        anvil.mine(3).unwrap();
+        let proxy = FaultProxy::start(anvil.url()).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let file = format!("sqlite://{}", directory.path().join("withdrawals.db").display());
+        let database = postgres.as_ref().map_or(file, |database| database.url().to_owned());
+        let harness = Self { anvil, proxy, pools, directory, database, _postgres: postgres };
+        fs::write(harness.config_file(), FAST_CONFIG).unwrap();
+        harness
+    }
+
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn config_file(&self) -> std::path::PathBuf {
+        self.path().join("grid-batch.toml")
+    }
+
+    /// The command `serve` with these flags. They override the harness's settings.
+    pub fn command(&self, flags: &[(&str, &str)]) -> Command {
+        let mut command = self.command_with(&["serve"]);
+        for (flag, value) in flags {
+            command.args([flag, value]);
+        }
+        command
+    }
+
+    /// A command with these arguments, the configuration file, and addresses and keys in its
+    /// environment.
+    pub fn command_with(&self, arguments: &[&str]) -> Command {
+        let mut command = GRID_BATCH.command(arguments);
+        let numbered = |name: &str, index: usize| format!("{name}{index}");
+        let admins = (0..self.pools.len())
+            .map(|index| format!("{}=env:{}", numbered("admin", index), numbered("KEY", index)));
+        let pools = self.pools.iter().enumerate();
+        let pools = pools.map(|(index, pool)| format!("{}=admin{index}", pool.address()));
+        command
+            .arg("--config")
+            .arg(self.config_file())
+            .env("GRID_BATCH_DATABASE", &self.database)
+            .env("GRID_BATCH_LEDGER_URLS", self.proxy.url())
+            .env("GRID_BATCH_EVM_GAS_ADMINS", admins.collect::<Vec<_>>().join(","))
+            .env("GRID_BATCH_EVM_POOLS", pools.collect::<Vec<_>>().join(","));
+        for (index, account) in self.anvil.accounts()[..self.pools.len()].iter().enumerate() {
+            command.env(numbered("KEY", index), &account.secret_key);
+        }
+        command
+    }
+
+    pub fn serve(&self) -> WithdrawalServer {
+        self.serve_with(&[])
+    }
+
+    pub fn serve_with(&self, flags: &[(&str, &str)]) -> WithdrawalServer {
+        WithdrawalServer::start(self.command(flags))
+    }
+
+    /// The payments that a pool has made.
+    pub fn polls(&self, pool: usize) -> Vec<Poll> {
+        self.pools[pool].polls(&self.anvil).unwrap()
+    }
+
+    /// The amounts that a pool has paid, in order.
+    pub fn paid(&self, pool: usize) -> Vec<u64> {
+        self.polls(pool).iter().map(|poll| poll.amount.parse().unwrap()).collect()
+    }
+
+    /// How many transactions of a gas admin are mined.
+    pub fn nonce(&self, admin: usize) -> u64 {
+        let address = &self.anvil.accounts()[admin].address;
+        let count = self.anvil.rpc("eth_getTransactionCount", json!([address, "latest"])).unwrap();
+        u64::from_str_radix(count.as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
+    }
+
+    pub fn withdrawal_request(&self, pool: usize, amount: u64) -> Value {
+        json!({
+            "pool": self.pools[pool].address(),
+            "beneficiary": format!("0x{:040x}", 0xbeef_0000_u64 + amount),
+            "amount": amount.to_string(),
+        })
+    }
+}
+
+impl WithdrawalServer {
+    pub fn start(command: Command) -> Self {
+        let mut process = TestProcess::spawn(command);
+        let url = process.wait_for_stdout(LISTENING_PREFIX);
+        let address = url.trim_end_matches(LISTENING_SUFFIX).parse().unwrap();
+        Self { process, address }
+    }
+
+    pub fn get(&self, path: &str) -> Response {
+        send(self.address, &request("GET", path, &[], &[])).unwrap()
+    }
+
+    pub fn post(&self, path: &str, body: &Value) -> Response {
+        let body = body.to_string();
+        let headers = ["content-type: application/json"];
+        send(self.address, &request("POST", path, &headers, body.as_bytes())).unwrap()
+    }
+
+    /// Schedules a withdrawal and returns its id.
+    #[track_caller]
+    pub fn schedule(&self, withdrawal: &Value) -> String {
+        let response = self.post("/withdrawals", withdrawal);
+        assert_eq!(response.status, 201, "{response:?}");
+        response.json()["id"].as_str().unwrap().to_owned()
+    }
+
+    pub fn withdrawal(&self, id: &str) -> Value {
+        self.get(&format!("/withdrawals/{id}")).json()
+    }
+
+    /// Waits until the withdrawal is in this state, and returns it. With the environment variable
+    /// `GRID_BATCH_TEST_PRINT_WITHDRAWALS`, prints it each time it changes.
+    pub fn wait_for_state(&self, id: &str, state: &str) -> Value {
+        let mut last = Value::Null;
+        wait_for(&format!("{id} is {state}"), || {
+            let now = self.withdrawal(id);
+            if now != last && std::env::var_os("GRID_BATCH_TEST_PRINT_WITHDRAWALS").is_some() {
+                eprintln!("{now}");
+            }
+            last = now.clone();
+            (now["state"] == state).then_some(now)
+        })
+    }
+
+    /// Waits until the withdrawals are paid, and returns them. Asserts that each has the pool's id and
+    /// no reason for a failure.
+    pub fn wait_until_withdrawn(&self, ids: &[String]) -> Vec<Value> {
+        let withdrawn: Vec<Value> =
+            ids.iter().map(|id| self.wait_for_state(id, "withdrawn")).collect();
+        for withdrawal in &withdrawn {
+            assert!(
+                withdrawal["withdrawal_id"].is_string() && withdrawal["fail_reason"].is_null(),
+                "{withdrawal}"
+            );
+        }
+        withdrawn
+    }
+}
+
+/// How often each value occurs.
+pub fn count_values<T: Ord>(values: impl IntoIterator<Item = T>) -> BTreeMap<T, usize> {
+    let mut counts = BTreeMap::new();
+    for value in values {
+        *counts.entry(value).or_default() += 1;
+    }
+    counts
+}

@@ -1,0 +1,34 @@
+//! Where hints go after a change was recorded. A lost hint only costs time: queue and poller look
+//! at every service periodically.
+
+use std::time::Duration;
+
+use crate::ServiceId;
+
+/// Receives wake-ups: hints that a service has a batch to submit.
+pub trait WakeUps: Send + Sync {
+    /// The service has a batch that can be submitted now.
+    fn wake(&self, service_id: &ServiceId);
+
+    /// The service has a batch that can be submitted after this delay.
+    fn wake_after(&self, service_id: &ServiceId, delay: Duration);
+}
+
+/// Receives triggers: hints that a service's batches should be polled now.
+pub trait PollTriggers: Send + Sync {
+    /// Polls the service now.
+    fn trigger(&self, service_id: &ServiceId);
+
+    /// A ledger has accepted a batch of the service, and the store has recorded that.
+    ///
+    /// An event about the batch may have arrived earlier, when there was nothing to poll. Then the
+    /// service is polled now.
+    fn submitted(&self, service_id: &ServiceId);
+}
+
+/// Receives the services whose ledger events are wanted.
+pub trait EventSubscriptions: Send + Sync {
+    /// Subscribes to the events of the service, if it is not subscribed to. Call it whenever a batch
+    /// of the service is on its way.
+    fn follow(&self, service_id: &ServiceId);
+}

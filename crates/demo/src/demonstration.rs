@@ -1,0 +1,232 @@
+use std::{
+    sync::{Arc, atomic::Ordering::Relaxed, mpsc::channel},
+    thread,
+    time::{Duration, Instant},
+};
+
+use grid_batch_core::{BatchFilter, BatchState};
+use grid_batch_ledger_sim::LedgerSim;
+use grid_batch_service::{Config, RunningServer, Server, Setting};
+use grid_batch_store::Store;
+
+use crate::{
+    DemoError, DemoOptions, DemoProgress, DemoReport, FaultLevel, SimulatedLedger,
+    batches::DemoBatches,
+    clients::{ClientCounts, run_clients},
+    directory::{DemoDirectory, DemoPlan},
+    faults::{fault_probabilities, restart_until},
+    operator::decide_held_batches,
+    report::DemoCounts,
+    settings,
+};
+
+/// Sends batches to a server over a simulated ledger, waits until every batch has ended, and
+/// compares the result with the ledger's own record.
+///
+/// Calls `watch` about twice a second.
+pub fn demonstrate(
+    options: &DemoOptions,
+    mut watch: impl FnMut(&DemoProgress),
+) -> Result<DemoReport, DemoError> {
+    options.check()?;
+    let directory = DemoDirectory::open(options.keep.as_deref())?;
+    let seed = options.seed.unwrap_or_else(time_as_seed);
+    let mut plan = directory.plan(options, seed)?;
+    let batches = Arc::new(DemoBatches::new(options.ledger, plan.services, plan.seed)?);
+
+    let ledger = start_ledger(options, &plan, &directory, &batches)?;
+    let server = Server::start(&config(options, &plan, &directory, &ledger)?)?;
+    refuse_foreign_batches(server.store(), &batches)?;
+
+    let counts = run(options, &plan, &batches, &ledger, &server, &mut watch)?;
+    let store = server.store().clone();
+    server.stop()?;
+    let promised = batches.ids(plan.batches)?;
+    let report = DemoReport::new(&store, &ledger.record(), &promised, counts, plan.seed)?;
+    plan.done = true;
+    directory.write(&plan)?;
+    Ok(report)
+}
+
+/// Runs clients, operator and restarts until every batch has ended.
+fn run(
+    options: &DemoOptions,
+    plan: &DemoPlan,
+    batches: &Arc<DemoBatches>,
+    ledger: &LedgerSim,
+    server: &RunningServer,
+    watch: &mut impl FnMut(&DemoProgress),
+) -> Result<DemoCounts, DemoError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(DemoError::internal)?;
+    let client_counts = Arc::new(ClientCounts::default());
+    let clients = runtime.spawn(run_clients(
+        server.url(),
+        Arc::clone(batches),
+        plan.batches,
+        Arc::clone(&client_counts),
+    ));
+    let (end_restarts, restarts_ended) = channel();
+    thread::scope(|scope| {
+        let restarts = (options.faults == FaultLevel::Harsh)
+            .then(|| scope.spawn(move || restart_until(ledger, &restarts_ended)));
+        let started = Instant::now();
+        let watcher = Watcher { plan, ledger, server, client_counts: &client_counts, started };
+        let counts = watcher.wait_until_all_ended(|| clients.is_finished(), watch);
+        client_counts.stop.store(true, Relaxed);
+        let clients_result = runtime.block_on(clients).map_err(DemoError::internal)?;
+        drop(end_restarts);
+        let ledger_restarts = restarts.map_or(0, |thread| thread.join().unwrap_or_default());
+        clients_result?;
+        Ok(DemoCounts { ledger_restarts, ..counts? })
+    })
+}
+
+/// Reports the progress, and plays the operator.
+struct Watcher<'a> {
+    plan: &'a DemoPlan,
+    ledger: &'a LedgerSim,
+    server: &'a RunningServer,
+    client_counts: &'a ClientCounts,
+    started: Instant,
+}
+
+impl Watcher<'_> {
+    const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+    const REPORT_INTERVAL: Duration = Duration::from_millis(500);
+
+    fn wait_until_all_ended(
+        &self,
+        clients_are_done: impl Fn() -> bool,
+        watch: &mut impl FnMut(&DemoProgress),
+    ) -> Result<DemoCounts, DemoError> {
+        let ended_before = self.ended()?;
+        let mut last = DemoProgress { ended: ended_before, ..DemoProgress::default() };
+        let mut decided_by_operator = 0;
+        loop {
+            let all_sent = clients_are_done();
+            decided_by_operator += decide_held_batches(self.server.store(), self.ledger)?;
+            let done = all_sent && self.no_batch_is_open()?;
+            if done || self.started.elapsed() >= last.time + Self::REPORT_INTERVAL {
+                last = self.progress(&last)?;
+                watch(&last);
+            }
+            if done {
+                let counts = self.server.counts();
+                return Ok(DemoCounts {
+                    retried: counts.sent_again,
+                    in_doubt: counts.in_doubt,
+                    decided_by_operator,
+                    ledger_restarts: 0,
+                    ended: last.ended.saturating_sub(ended_before),
+                    time: self.started.elapsed(),
+                });
+            }
+            thread::sleep(Self::CHECK_INTERVAL);
+        }
+    }
+
+    fn progress(&self, last: &DemoProgress) -> Result<DemoProgress, DemoError> {
+        let time = self.started.elapsed();
+        let counts = self.server.counts();
+        let store = self.server.store();
+        let in_doubt = BatchFilter { state: Some(BatchState::InDoubt), ..BatchFilter::default() };
+        let ended = self.ended()?;
+        let seconds = (time - last.time).as_secs_f64().max(0.001);
+        Ok(DemoProgress {
+            time,
+            total: self.plan.batches as u64,
+            accepted: self.client_counts.accepted.load(Relaxed),
+            submitted: counts.submitted,
+            ended,
+            retried: counts.sent_again,
+            in_doubt: store.count(&in_doubt)?,
+            held: store.held_batches(None, 1_000)?.len() as u64,
+            per_second: ended.saturating_sub(last.ended) as f64 / seconds,
+        })
+    }
+
+    fn ended(&self) -> Result<u64, DemoError> {
+        let store = self.server.store();
+        let count =
+            |state| store.count(&BatchFilter { state: Some(state), ..BatchFilter::default() });
+        Ok(count(BatchState::Committed)? + count(BatchState::Invalid)?)
+    }
+
+    fn no_batch_is_open(&self) -> Result<bool, DemoError> {
+        Ok(self.server.store().depths(None, 1)?.is_empty())
+    }
+}
+
+/// Batches of other services could never end: the simulated ledger does not have their services.
+fn refuse_foreign_batches(store: &Store, batches: &DemoBatches) -> Result<(), DemoError> {
+    let mut after = None;
+    loop {
+        let depths = store.depths(after.as_ref(), 1_000)?;
+        let Some(last) = depths.last() else { return Ok(()) };
+        if let Some(other) = depths.iter().find(|d| !batches.services().contains(&d.service_id)) {
+            return Err(DemoError::ForeignBatches { service_id: other.service_id.clone() });
+        }
+        after = Some(last.service_id.clone());
+    }
+}
+
+fn start_ledger(
+    options: &DemoOptions,
+    plan: &DemoPlan,
+    directory: &DemoDirectory,
+    batches: &DemoBatches,
+) -> Result<LedgerSim, DemoError> {
+    let ledger = match options.ledger {
+        SimulatedLedger::Sawtooth => LedgerSim::sawtooth(),
+        SimulatedLedger::Scabbard => LedgerSim::scabbard(batches.scopes()?),
+    };
+    let ledger = ledger
+        .seed(plan.seed)
+        .pending_for(settings::PENDING_FOR)
+        .valid_for(settings::VALID_FOR)
+        .coordinator_timeout(settings::COORDINATOR_TIMEOUT)
+        .record_to(directory.record());
+    let faults = fault_probabilities(&options.faults, options.ledger);
+    let ledger = faults.into_iter().fold(ledger, |ledger, (fault, when)| ledger.fault(fault, when));
+    Ok(ledger.start()?)
+}
+
+/// The server's configuration. It ignores the environment and the configuration file, which are
+/// about a real ledger.
+fn config(
+    options: &DemoOptions,
+    plan: &DemoPlan,
+    directory: &DemoDirectory,
+    ledger: &LedgerSim,
+) -> Result<Config, DemoError> {
+    let database = match &options.database {
+        Some(url) => url.clone(),
+        None => {
+            let url = format!("sqlite://{}", directory.database().display());
+            url.parse().map_err(DemoError::internal)?
+        }
+    };
+    let variable = [
+        ("listen", "127.0.0.1:0".to_owned()),
+        ("ledger.kind", options.ledger.as_str().to_owned()),
+        ("ledger.urls", ledger.url()),
+        ("ledger.key_file", directory.write_key(plan.seed)?.display().to_string()),
+        ("ledger.event_sockets", options.services.to_string()),
+    ];
+    let fixed = settings::SETTINGS.iter().map(|(name, text)| (*name, (*text).to_owned()));
+    let flags = variable.into_iter().chain(fixed).map(|(name, text)| {
+        let setting = Setting::named(name).ok_or_else(|| DemoError::no_setting(name))?;
+        Ok((setting, text))
+    });
+    let mut config = Config::from_flags(flags.collect::<Result<_, DemoError>>()?)?;
+    config.database = database;
+    Ok(config)
+}
+
+fn time_as_seed() -> u64 {
+    std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_micros() as u64)
+}

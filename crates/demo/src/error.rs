@@ -1,0 +1,88 @@
+use std::{
+    fmt::Display,
+    path::{Path, PathBuf},
+};
+
+use grid_batch_core::ServiceId;
+use grid_batch_ledger_sim::StartError as LedgerError;
+use grid_batch_service::{ConfigError, StartError};
+use grid_batch_store::StoreError;
+use thiserror::Error;
+
+/// Why a demonstration failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum DemoError {
+    /// The options contradict each other.
+    #[error("{0}")]
+    Options(String),
+    /// A file or directory cannot be used.
+    #[error("cannot use {}: {message}", path.display())]
+    File {
+        /// The file or directory.
+        path: PathBuf,
+        /// The reason.
+        message: String,
+    },
+    /// The directory was kept by a demonstration with other options.
+    #[error(
+        "the kept demonstration has another {option}: {kept}; continue with that, or keep this one \
+         in another directory"
+    )]
+    OtherOptions {
+        /// The option that differs.
+        option: &'static str,
+        /// Its value in the kept demonstration.
+        kept: String,
+    },
+    /// The database has open batches of services that the simulated ledger does not have.
+    #[error(
+        "the database has open batches of {service_id}, which is not a service of this \
+         demonstration; use an empty database, or --keep with the directory that belongs to it"
+    )]
+    ForeignBatches {
+        /// One of the services.
+        service_id: ServiceId,
+    },
+    /// The server gave an unexpected answer.
+    #[error("the server answered with HTTP status {status}: {text}")]
+    UnexpectedAnswer {
+        /// The HTTP status.
+        status: u16,
+        /// The body.
+        text: String,
+    },
+    /// The simulated ledger cannot start.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The chain cannot be used.
+    #[cfg(feature = "evm")]
+    #[error(transparent)]
+    Chain(#[from] grid_batch_test_chain::ChainError),
+    /// The server cannot start or stop.
+    #[error(transparent)]
+    Server(#[from] StartError),
+    /// The server's configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The database cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Any other error.
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl DemoError {
+    pub(crate) fn internal(error: impl Display) -> Self {
+        Self::Internal(error.to_string())
+    }
+
+    pub(crate) fn no_setting(name: &str) -> Self {
+        Self::Internal(format!("there is no setting {name}"))
+    }
+
+    pub(crate) fn file(path: &Path, error: &dyn Display) -> Self {
+        Self::File { path: path.to_owned(), message: error.to_string() }
+    }
+}

@@ -1,0 +1,26 @@
+#![doc = include_str!("../README.md")]
+
+mod batches;
+mod clients;
+mod demonstration;
+mod directory;
+mod error;
+mod faults;
+mod ledger_results;
+mod operator;
+mod options;
+mod progress;
+mod report;
+mod settings;
+#[cfg(feature = "evm")]
+mod withdrawals;
+
+pub use demonstration::demonstrate;
+pub use error::DemoError;
+pub use options::{DemoOptions, FaultLevel, SimulatedLedger};
+pub use progress::DemoProgress;
+pub use report::DemoReport;
+#[cfg(feature = "evm")]
+pub use withdrawals::{
+    WithdrawalDemoOptions, WithdrawalProgress, WithdrawalReport, demonstrate_withdrawals,
+};

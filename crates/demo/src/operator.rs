@@ -1,0 +1,36 @@
+//! The simulated operator, who looks held batches up in the ledger's record.
+
+use grid_batch_core::{ChangeOutcome, Decision, StoredBatch};
+use grid_batch_ledger_sim::{ExecutionResult, LedgerSim};
+use grid_batch_store::{Store, StoreError};
+use log::info;
+
+use crate::ledger_results::ledger_results;
+
+/// Decides about every held batch as the ledger's record says, and returns how many decisions were
+/// recorded.
+pub(crate) fn decide_held_batches(store: &Store, ledger: &LedgerSim) -> Result<u64, StoreError> {
+    let held = store.held_batches(None, 1_000)?;
+    if held.is_empty() {
+        return Ok(0);
+    }
+    let results = ledger_results(&ledger.record());
+    let mut decided = 0;
+    for batch in held {
+        let decision = match results.get(&batch.batch_id) {
+            Some(ExecutionResult::Applied) => Decision::Committed,
+            Some(ExecutionResult::Invalid) => Decision::Invalid,
+            None => Decision::Absent,
+        };
+        decided += u64::from(decide(store, &batch, decision)?);
+    }
+    Ok(decided)
+}
+
+fn decide(store: &Store, batch: &StoredBatch, decision: Decision) -> Result<bool, StoreError> {
+    let outcome = store.decide(&batch.service_id, &batch.batch_id, decision)?;
+    info!(service:% = batch.service_id, batch_id:% = batch.batch_id, decision:? = decision,
+        reason = batch.held.as_ref().map_or("", |hold| hold.reason.as_str());
+        "the operator decided about a held batch");
+    Ok(matches!(outcome, ChangeOutcome::Applied { .. }))
+}

@@ -1,0 +1,137 @@
+use std::{fmt, time::Duration};
+
+use grid_batch_core::{BatchState, HeaderId, ServiceId};
+use grid_batch_ledger_sim::{Audit, Entry, ExecutionResult, audit};
+use grid_batch_store::{Store, StoreError};
+use serde::Serialize;
+
+use crate::ledger_results::ledger_results;
+
+/// The result of a demonstration: the batches that the server accepted, compared with the ledger's
+/// record.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DemoReport {
+    /// Batches that the server accepted, over all runs.
+    pub accepted: usize,
+    /// Batches that the ledger applied.
+    pub committed: usize,
+    /// Batches that the ledger found invalid.
+    pub invalid: usize,
+    /// Batches that are not in the ledger's record: must be 0.
+    pub lost: usize,
+    /// Batches that the ledger applied more than once: must be 0.
+    pub duplicated: usize,
+    /// Batches that the ledger applied after a later batch of their service: must be 0.
+    pub out_of_order: usize,
+    /// Batches whose state in the store contradicts the ledger's record: must be 0.
+    pub misreported: usize,
+    /// How often a batch was sent again.
+    pub retried: u64,
+    /// How often a batch was in doubt.
+    pub in_doubt: u64,
+    /// How many held batches the operator decided about.
+    pub decided_by_operator: u64,
+    /// How often the ledger was restarted.
+    pub ledger_restarts: u64,
+    /// The duration of this run.
+    pub seconds: f64,
+    /// Batches that ended per second in this run.
+    pub per_second: f64,
+    /// The seed of the faults.
+    pub seed: u64,
+}
+
+/// What was counted during the run.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct DemoCounts {
+    pub(crate) retried: u64,
+    pub(crate) in_doubt: u64,
+    pub(crate) decided_by_operator: u64,
+    pub(crate) ledger_restarts: u64,
+    pub(crate) ended: u64,
+    pub(crate) time: Duration,
+}
+
+impl DemoReport {
+    /// Whether no batch was lost, duplicated, out of order, or misreported.
+    pub fn is_clean(&self) -> bool {
+        [self.lost, self.duplicated, self.out_of_order, self.misreported] == [0; 4]
+    }
+
+    pub(crate) fn new(
+        store: &Store,
+        record: &[Entry],
+        promised: &[(ServiceId, HeaderId)],
+        counts: DemoCounts,
+        seed: u64,
+    ) -> Result<Self, StoreError> {
+        let Audit { applied, invalid, lost, duplicated, out_of_order, unpromised, .. } =
+            audit(record, promised);
+        let seconds = counts.time.as_secs_f64();
+        Ok(Self {
+            accepted: promised.len(),
+            committed: applied,
+            invalid: invalid.len(),
+            lost: lost.len(),
+            duplicated: duplicated.len(),
+            out_of_order: out_of_order.len(),
+            misreported: misreported(store, record, promised)? + unpromised.len(),
+            retried: counts.retried,
+            in_doubt: counts.in_doubt,
+            decided_by_operator: counts.decided_by_operator,
+            ledger_restarts: counts.ledger_restarts,
+            seconds: (seconds * 1_000.0).round() / 1_000.0,
+            per_second: (counts.ended as f64 / seconds.max(0.001)).round(),
+            seed,
+        })
+    }
+}
+
+/// How many batches have a state in the store that contradicts the ledger's record.
+fn misreported(
+    store: &Store,
+    record: &[Entry],
+    promised: &[(ServiceId, HeaderId)],
+) -> Result<usize, StoreError> {
+    let results = ledger_results(record);
+    let mut wrong = 0;
+    for (service_id, batch_id) in promised {
+        let stored = store.find(batch_id)?;
+        let stored = stored.iter().find(|batch| batch.service_id == *service_id);
+        let matches = match stored.map(|batch| batch.progress.state) {
+            Some(BatchState::Committed) => results.get(batch_id) == Some(&ExecutionResult::Applied),
+            Some(BatchState::Invalid) => results.get(batch_id) == Some(&ExecutionResult::Invalid),
+            _ => false,
+        };
+        wrong += usize::from(!matches);
+    }
+    Ok(wrong)
+}
+
+impl fmt::Display for DemoReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "Audit: the batches that the server accepted, compared with the ledger's record"
+        )?;
+        let rows: [(&str, &dyn fmt::Display); 11] = [
+            ("accepted", &self.accepted),
+            ("committed", &self.committed),
+            ("invalid", &self.invalid),
+            ("lost", &self.lost),
+            ("duplicated", &self.duplicated),
+            ("out of order", &self.out_of_order),
+            ("misreported", &self.misreported),
+            ("sent again", &self.retried),
+            ("in doubt", &self.in_doubt),
+            ("decided by operator", &self.decided_by_operator),
+            ("ledger restarts", &self.ledger_restarts),
+        ];
+        for (name, number) in rows {
+            writeln!(f, "{name:>22}  {number}")?;
+        }
+        writeln!(f, "{:>22}  {:.1} s, {:.0} a second", "time", self.seconds, self.per_second)?;
+        let result = if self.is_clean() { "clean" } else { "NOT CLEAN" };
+        write!(f, "{:>22}  {result} (seed {})", "result", self.seed)
+    }
+}

@@ -1,0 +1,43 @@
+//! A simulated ledger a hundred times as fast as a real one, and the server's settings for it.
+
+use std::time::Duration;
+
+/// How long a batch is pending.
+pub(crate) const PENDING_FOR: Duration = Duration::from_millis(10);
+/// How long a batch is valid before it is committed.
+pub(crate) const VALID_FOR: Duration = Duration::from_millis(10);
+/// The ledger's timeout for its own nodes.
+pub(crate) const COORDINATOR_TIMEOUT: Duration = Duration::from_millis(300);
+/// The server's timeout for a request, as in [`SETTINGS`].
+pub(crate) const REQUEST_LIMIT: Duration = Duration::from_millis(400);
+/// The time between two restarts of the ledger.
+pub(crate) const RESTART_INTERVAL: Duration = Duration::from_secs(3);
+
+/// The server's settings.
+pub(crate) const SETTINGS: &[(&str, &str)] = &[
+    ("ledger.connect_limit", "300ms"),
+    ("ledger.request_limit", "400ms"),
+    ("ledger.socket_silence", "600ms"),
+    ("ledger.reconnect_first", "10ms"),
+    ("ledger.reconnect_longest", "200ms"),
+    ("ledger.absent_after", "700ms"),
+    ("ledger.dropped_after", "800ms"),
+    ("claims.idle_expiry", "1s"),
+    ("claims.full_expiry", "5s"),
+    ("queue.delay", "150ms"),
+    ("submit.sending_limit", "500ms"),
+    ("submit.total_limit", "2s"),
+    ("submit.drain_limit", "1s"),
+    ("submit.busy_attempts", "4"),
+    ("submit.retry_first", "10ms"),
+    ("submit.retry_longest", "100ms"),
+    ("poll.interval", "50ms"),
+    ("poll.interval_with_events", "500ms"),
+    ("poll.longest_interval", "1s"),
+    ("poll.trigger_gap", "5ms"),
+    ("poll.quiet_after", "1s"),
+    ("poll.accept_absence_after", "800ms"),
+    ("poll.hold_after", "2s"),
+    ("poll.give_up_after", "5s"),
+    ("poll.max_attempts", "20"),
+];

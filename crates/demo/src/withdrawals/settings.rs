@@ -1,0 +1,23 @@
+//! The server's settings for a chain with a block each second.
+
+/// The gas price from which on withdrawals are parked.
+pub(super) const MAXIMUM_GAS_PRICE_GWEI: u64 = 200;
+
+/// The server's settings.
+pub(super) const SETTINGS: &[(&str, &str)] = &[
+    ("listen", "127.0.0.1:0"),
+    ("ledger.kind", "evm"),
+    ("ledger.connect_limit", "1s"),
+    ("ledger.request_limit", "2s"),
+    ("evm.gate_interval", "1s"),
+    ("evm.confirmations", "2"),
+    ("evm.resend_after", "2s"),
+    ("claims.idle_expiry", "2s"),
+    ("claims.full_expiry", "30s"),
+    ("queue.delay", "500ms"),
+    ("submit.sending_limit", "5s"),
+    ("submit.total_limit", "10s"),
+    ("poll.interval", "100ms"),
+    ("poll.longest_interval", "1s"),
+    ("poll.quiet_after", "1s"),
+];

@@ -1,0 +1,80 @@
+use std::sync::atomic::Ordering;
+
+use alloy_primitives::{Bytes, hex};
+use grid_batch_http::HttpResponse;
+use grid_batch_support::one_line;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{client::NodeClient, error::NodeError};
+
+const HEADERS: &[(&str, &str)] = &[("content-type", "application/json")];
+const LIMIT_EXCEEDED: i64 = -32_005;
+
+impl NodeClient {
+    /// Calls a method of the node.
+    pub(super) async fn request<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: Value,
+    ) -> Result<T, NodeError> {
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        let response = self.http.post(&self.url, HEADERS, request.to_string()).await?;
+        let result = read_result(id, &response)?;
+        serde_json::from_value(result).map_err(|error| {
+            NodeError::InvalidResponse(format!("{method}: {}", one_line(error.to_string())))
+        })
+    }
+}
+
+/// The result in the response to the request with this id.
+fn read_result(id: u64, response: &HttpResponse) -> Result<Value, NodeError> {
+    let status = response.status;
+    if matches!(status, 429 | 503) {
+        return Err(busy(response, response.text()));
+    }
+    let body = response.body.as_ref().map_err(|error| NodeError::from(error.clone()))?;
+    let mut json: Value = serde_json::from_slice(body).unwrap_or_default();
+    // A node that cannot read a request answers it without an id.
+    let has_our_id = json["id"] == id || json["id"].is_null();
+    if let Some(error) = json.get("error").filter(|error| has_our_id && !error.is_null()) {
+        return Err(rpc_error(response, error));
+    }
+    if !(200..300).contains(&status) {
+        return Err(NodeError::Status { status, text: response.text() });
+    }
+    if json["id"] != id {
+        let text = format!("expected JSON with the id {id}: {}", response.text());
+        return Err(NodeError::InvalidResponse(text));
+    }
+    let result = json.get_mut("result").map(Value::take);
+    result.ok_or_else(|| {
+        NodeError::InvalidResponse("it has neither a result nor an error".to_owned())
+    })
+}
+
+fn rpc_error(response: &HttpResponse, error: &Value) -> NodeError {
+    let code = error["code"].as_i64().unwrap_or_default();
+    let message = error["message"].as_str().map_or_else(|| one_line(error.to_string()), one_line);
+    match code {
+        LIMIT_EXCEEDED => busy(response, message),
+        _ => NodeError::Rpc { code, message, data: error_data(&error["data"]) },
+    }
+}
+
+/// The bytes that come with an error. Nodes wrap them in several ways.
+fn error_data(value: &Value) -> Option<Bytes> {
+    match value {
+        Value::Object(fields) => error_data(fields.get("data")?),
+        Value::String(text) => {
+            let (_, digits) = text.split_once("0x")?;
+            hex::decode(digits).ok().map(Bytes::from)
+        }
+        _ => None,
+    }
+}
+
+fn busy(response: &HttpResponse, text: String) -> NodeError {
+    NodeError::Busy { status: response.status, retry_after: response.retry_after, text }
+}

@@ -1,0 +1,11 @@
+//! What nodes show about a nonce: whether it was used, by which transaction, and whether that is
+//! final. Sending, status reading and evidence all decide on it.
+
+mod finality;
+mod foreign_use;
+mod nodes;
+mod observation;
+
+pub(crate) use foreign_use::{find_nonce_user, is_foreign_use_final};
+pub(crate) use nodes::{BestObservation, observe_nonce};
+pub(crate) use observation::{MinedTransaction, NonceObservation};

@@ -1,0 +1,80 @@
+use alloy_primitives::{Address, Bytes, U256};
+use alloy_sol_types::{SolCall, SolEvent, sol};
+
+use crate::node::EventLog;
+
+sol! {
+    function proposeWithdraw(uint256 amount, address beneficiary);
+
+    event WithdrawPollCreated(uint256 id, uint256 indexed member);
+}
+
+/// The data of the call that makes a withdrawal.
+pub(super) fn propose_withdraw(amount: U256, beneficiary: Address) -> Bytes {
+    proposeWithdrawCall { amount, beneficiary }.abi_encode().into()
+}
+
+/// The id that the pool gave the withdrawal. Events of other contracts are ignored.
+pub(crate) fn withdrawal_id(pool: Address, logs: &[EventLog]) -> Option<U256> {
+    logs.iter().filter(|log| log.address == pool).find_map(id_in)
+}
+
+fn id_in(log: &EventLog) -> Option<U256> {
+    let event = WithdrawPollCreated::decode_raw_log(log.topics.iter().copied(), &log.data);
+    event.ok().map(|event| event.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloy_primitives::{B256, address, b256, hex};
+
+    const POOL: Address = address!("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed");
+    const TOPIC: B256 = b256!("0x91aa418bfd26049fe46510fca1b7593f8348efbf8e8e29a3844bb16584ff1448");
+
+    fn number(n: u64) -> B256 {
+        B256::from(U256::from(n))
+    }
+
+    fn log() -> EventLog {
+        EventLog {
+            address: POOL,
+            topics: vec![TOPIC, number(4)],
+            data: Bytes::copy_from_slice(number(17).as_slice()),
+        }
+    }
+
+    #[test]
+    fn call_is_encoded_as_the_pool_expects() {
+        let data = propose_withdraw(U256::from(258), POOL);
+        let expected = hex!(
+            "f0854aac"
+            "0000000000000000000000000000000000000000000000000000000000000102"
+            "0000000000000000000000005aaeb6053f3e94c9b9a09f33669435e7ef1beaed"
+        );
+        assert_eq!(data[..], expected);
+    }
+
+    #[test]
+    fn id_is_read_from_the_event() {
+        assert_eq!(WithdrawPollCreated::SIGNATURE_HASH, TOPIC);
+        let other = EventLog { topics: vec![number(1)], ..log() };
+        assert_eq!(withdrawal_id(POOL, &[other, log()]), Some(U256::from(17)));
+    }
+
+    #[test]
+    fn other_events_are_ignored() {
+        let ignored = [
+            EventLog { address: Address::ZERO, ..log() },
+            EventLog { topics: vec![number(1), number(4)], ..log() },
+            EventLog { topics: vec![TOPIC], ..log() },
+            EventLog { topics: vec![TOPIC, number(4), number(4)], ..log() },
+            EventLog { topics: vec![], ..log() },
+            EventLog { data: Bytes::new(), ..log() },
+            EventLog { data: Bytes::from(vec![0; 31]), ..log() },
+        ];
+        for log in ignored {
+            assert_eq!(withdrawal_id(POOL, std::slice::from_ref(&log)), None, "{log:?}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+use alloy_primitives::{Address, U256, utils::format_ether};
+use thiserror::Error;
+
+use super::{
+    bid::Bid,
+    quote::{GasQuote, QuoteSource},
+};
+use crate::values::GasPrice;
+
+/// Why nothing is signed now. The withdrawal is parked until the gate is open.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub(crate) enum ClosedGate {
+    /// The gas price is too high.
+    #[error("the gas price is {price}, not below the cap of {cap} (source: {source_name})")]
+    Price { price: GasPrice, cap: GasPrice, source_name: QuoteSource },
+    /// The account cannot pay for the gas.
+    #[error(
+        "{account} has {} coins of the chain; the gas may cost {}",
+        coins(*balance),
+        coins(*needed)
+    )]
+    Funds { account: Address, balance: U256, needed: U256 },
+}
+
+/// Wei as a number of the chain's coins, with up to 18 decimal places.
+fn coins(wei: U256) -> String {
+    format_ether(wei).trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// The bid at this price, if it is below the cap.
+pub(crate) fn price_gate(quote: &GasQuote, cap: GasPrice) -> Result<Bid, ClosedGate> {
+    let price = GasPrice::from_wei(quote.price);
+    if price >= cap {
+        return Err(ClosedGate::Price { price, cap, source_name: quote.source });
+    }
+    Ok(Bid::new(quote, cap))
+}
+
+/// Checks that an account with this balance can pay the highest cost of the gas.
+pub(crate) fn funds_gate(
+    account: Address,
+    balance: U256,
+    gas_limit: u64,
+    bid: &Bid,
+) -> Result<(), ClosedGate> {
+    // Cannot overflow: 64 and 128 bits have a product of at most 192 bits.
+    let needed = U256::from(gas_limit) * U256::from(bid.max_fee);
+    if balance < needed {
+        return Err(ClosedGate::Funds { account, balance, needed });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::address;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::price::{bid::covers_price, quote::tests::quotes};
+
+    const GWEI: u128 = 1_000_000_000;
+
+    proptest! {
+        #[test]
+        fn bid_is_between_the_price_and_the_cap(quote in quotes(), cap in any::<u128>()) {
+            let cap = GasPrice::from_wei(cap);
+            if let Ok(bid) = price_gate(&quote, cap) {
+                prop_assert!(bid.tip <= bid.max_fee && bid.max_fee <= cap.wei());
+                prop_assert!(covers_price(bid.max_fee, &quote));
+            }
+        }
+    }
+
+    #[test]
+    fn price_gate_is_open_only_below_the_cap() {
+        let cap: GasPrice = "200".parse().unwrap();
+        let at = |wei: u128| price_gate(&GasQuote::with_base_fee(wei - GWEI, GWEI), cap);
+        assert_eq!(at(200 * GWEI - 1).unwrap().max_fee, 200 * GWEI);
+        for price in [200 * GWEI, 200 * GWEI + 1] {
+            let closed = ClosedGate::Price {
+                price: GasPrice::from_wei(price),
+                cap,
+                source_name: QuoteSource::Node,
+            };
+            assert_eq!(at(price), Err(closed));
+        }
+    }
+
+    #[test]
+    fn closed_gate_reports_the_price_and_the_cap() {
+        let cap: GasPrice = "200".parse().unwrap();
+        let closed = price_gate(&GasQuote::with_base_fee(200 * GWEI, GWEI), cap).unwrap_err();
+        assert_eq!(
+            closed.to_string(),
+            "the gas price is 201 gwei, not below the cap of 200 gwei (source: node)"
+        );
+        let closed = price_gate(&GasQuote::oracle_only(300 * GWEI), cap).unwrap_err();
+        assert!(
+            closed
+                .to_string()
+                .ends_with("300 gwei, not below the cap of 200 gwei (source: oracle)")
+        );
+    }
+
+    #[test]
+    fn funds_gate_requires_the_highest_cost() {
+        let account = address!("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed");
+        let bid = Bid { max_fee: 60 * GWEI, tip: GWEI, is_legacy: false };
+        let needed = U256::from(6_000_000 * GWEI);
+        assert_eq!(funds_gate(account, needed, 100_000, &bid), Ok(()));
+        let closed = funds_gate(account, needed - U256::ONE, 100_000, &bid).unwrap_err();
+        assert_eq!(
+            closed.to_string(),
+            "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed has 0.005999999999999999 coins of \
+             the chain; the gas may cost 0.006"
+        );
+        let highest = Bid { max_fee: u128::MAX, tip: 0, is_legacy: false };
+        assert!(funds_gate(account, U256::ZERO, u64::MAX, &highest).is_err());
+    }
+}

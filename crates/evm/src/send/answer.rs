@@ -1,0 +1,59 @@
+use std::{fmt::Display, time::Duration};
+
+use grid_batch_core::{BatchError, Outcome, SubmissionAnswer};
+
+use crate::node::NodeError;
+
+/// The result of one step of an attempt. `Err` ends the attempt with this answer.
+pub(super) type Step<T> = Result<T, SubmissionAnswer>;
+
+pub(super) fn accepted() -> SubmissionAnswer {
+    SubmissionAnswer { outcome: Outcome::Accepted, status: None, message: None, retry_after: None }
+}
+
+pub(super) fn rejected(reason: impl Display) -> SubmissionAnswer {
+    with_reason(Outcome::Rejected, reason)
+}
+
+pub(super) fn refused(reason: impl Display) -> SubmissionAnswer {
+    with_reason(Outcome::Refused, reason)
+}
+
+pub(super) fn ambiguous(reason: impl Display) -> SubmissionAnswer {
+    with_reason(Outcome::Ambiguous, reason)
+}
+
+pub(super) fn parked(reason: impl Display, retry_after: Duration) -> SubmissionAnswer {
+    SubmissionAnswer { retry_after: Some(retry_after), ..with_reason(Outcome::Parked, reason) }
+}
+
+/// The store failed before anything was sent.
+pub(super) fn store_failed(error: BatchError) -> SubmissionAnswer {
+    with_reason(Outcome::NotSent, format_args!("the signing store failed: {error}"))
+}
+
+/// A request to the node failed before anything was sent.
+pub(super) fn node_failed(error: NodeError) -> SubmissionAnswer {
+    match error {
+        NodeError::Busy { .. } => node_answer(Outcome::Busy, &error),
+        NodeError::InvalidUrl(_) | NodeError::Status { status: 300..500, .. } => {
+            node_answer(Outcome::Refused, &error)
+        }
+        _ => node_answer(Outcome::NotSent, &error),
+    }
+}
+
+/// This outcome, with the details of the node's error.
+pub(super) fn node_answer(outcome: Outcome, error: &NodeError) -> SubmissionAnswer {
+    let (status, retry_after) = match error {
+        NodeError::Busy { status, retry_after, .. } => (Some(*status), *retry_after),
+        NodeError::Status { status, .. } => (Some(*status), None),
+        _ => (None, None),
+    };
+    SubmissionAnswer { status, retry_after, ..with_reason(outcome, error) }
+}
+
+fn with_reason(outcome: Outcome, reason: impl Display) -> SubmissionAnswer {
+    let message = Some(reason.to_string());
+    SubmissionAnswer { outcome, status: None, message, retry_after: None }
+}

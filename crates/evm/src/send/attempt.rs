@@ -1,0 +1,111 @@
+use std::fmt::Display;
+
+use alloy_primitives::{Address, B256};
+use grid_batch_core::{BatchResult, HeaderId, ScopeId, ServiceId, Submission, SubmissionAnswer};
+use grid_batch_withdrawals::{BatchAttempt, NewSignedTransaction, Payment, SignedTransaction};
+use log::info;
+
+use super::answer::{self, Step};
+use crate::{
+    context::EvmContext,
+    key::GasAdminKey,
+    node::{BlockTag, NodeClient},
+    pool::PoolCall,
+    scope::AccountScopeId,
+    values::GasPrice,
+};
+
+/// One attempt to send the withdrawal of one batch to one node.
+pub(super) struct SendAttempt<'a> {
+    pub(super) context: &'a EvmContext,
+    pub(super) node: NodeClient,
+    pub(super) batch: BatchAttempt,
+    pub(super) admin: Address,
+    pub(super) payment: Payment,
+}
+
+impl<'a> SendAttempt<'a> {
+    /// Loads the withdrawal of a batch that is to be sent to the node at `url`.
+    pub(super) async fn load(
+        context: &'a EvmContext,
+        url: &str,
+        submission: &Submission<AccountScopeId>,
+    ) -> Step<Self> {
+        let scope = submission.scope_id();
+        let batch = batch_attempt(submission)?;
+        let payment = context.store.payment(&batch.service_id, batch.batch_id).await;
+        let payment = payment
+            .map_err(answer::store_failed)?
+            .ok_or_else(|| answer::rejected("no withdrawal belongs to this batch"))?;
+        let node = NodeClient::new(context.send_http.clone(), url);
+        Ok(Self { context, node, batch, admin: scope.address(), payment })
+    }
+
+    /// Checks that the account and the node are on the configured chain.
+    pub(super) async fn check_chain(&self, scope: &AccountScopeId) -> Step<()> {
+        let expected = self.context.chain_id;
+        if scope.chain_id() != expected {
+            return Err(answer::refused(format_args!("{scope} is not on chain {expected}")));
+        }
+        match self.node.chain_id().await.map_err(answer::node_failed)? {
+            actual if actual == expected => Ok(()),
+            actual => Err(answer::refused(format_args!(
+                "the node is on chain {actual}, expected chain {expected}"
+            ))),
+        }
+    }
+
+    pub(super) fn service_id(&self) -> &ServiceId {
+        &self.batch.service_id
+    }
+
+    /// The key of the gas admin.
+    pub(super) fn key(&self) -> Step<&'a GasAdminKey> {
+        let admin = self.admin;
+        let no_key =
+            || answer::refused(format_args!("no key is configured for the gas admin {admin}"));
+        self.context.keys.get(&admin).ok_or_else(no_key)
+    }
+
+    pub(super) fn pool_call(&self) -> Step<PoolCall> {
+        PoolCall::for_payment(&self.payment).map_err(answer::rejected)
+    }
+
+    /// How many transactions of the account are in blocks.
+    pub(super) async fn transaction_count(&self) -> Step<u64> {
+        let count = self.node.transaction_count(self.admin, BlockTag::Latest).await;
+        count.map_err(answer::node_failed)
+    }
+
+    /// Parks the withdrawal until the gates are checked again.
+    pub(super) fn parked(&self, reason: impl Display) -> SubmissionAnswer {
+        answer::parked(reason, self.context.gate_interval)
+    }
+
+    /// The transaction that the store has stored. It stores none if the attempt is no longer
+    /// current; then it must not be sent either.
+    pub(super) fn stored(
+        &self,
+        result: BatchResult<Option<SignedTransaction>>,
+    ) -> Step<NewSignedTransaction> {
+        let Some(SignedTransaction { signed, .. }) = result.map_err(answer::store_failed)? else {
+            return Err(answer::ambiguous("this attempt is no longer current; nothing was signed"));
+        };
+        info!(
+            service:% = self.service_id(), withdrawal:% = self.payment.withdrawal_id,
+            nonce = signed.nonce, hash:% = B256::from(signed.hash),
+            max_fee:% = GasPrice::from_wei(signed.max_fee), filler = signed.is_filler;
+            "transaction signed"
+        );
+        Ok(signed)
+    }
+}
+
+fn batch_attempt(submission: &Submission<AccountScopeId>) -> Step<BatchAttempt> {
+    let batch_id: HeaderId = submission.batch_header().parse().map_err(answer::rejected)?;
+    let Some(attempt_id) = submission.attempt_id() else {
+        return Err(answer::refused("the batch has no attempt_id; nothing is signed without one"));
+    };
+    let service_id = submission.scope_id().service_id().clone();
+    Ok(BatchAttempt { service_id, batch_id, attempt_id })
+}

@@ -1,0 +1,73 @@
+use grid_batch_withdrawals::NewSignedTransaction;
+use log::{debug, warn};
+
+use super::{
+    answer::{self, Step},
+    attempt::SendAttempt,
+    transaction::sign_filler,
+};
+use crate::price::{Bid, covers_price, price_gate, raise_bid};
+
+/// How many nonces below the withdrawal's own are looked after. Reorganisations are not deeper, and
+/// a node that lags further behind catches up by itself.
+const MAX_LOWER_NONCES: u64 = 64;
+
+impl SendAttempt<'_> {
+    /// Sends the transactions with lower nonces that are not in a block of the node, which has
+    /// `count` transactions: the chain may have dropped a block, or the node a pending transaction.
+    /// A nonce without a transaction that may be sent is filled.
+    pub(super) async fn send_lower_nonces(&self, count: u64, nonce: u64) -> Step<()> {
+        let first = count.max(nonce.saturating_sub(MAX_LOWER_NONCES));
+        if first >= nonce {
+            return Ok(());
+        }
+        let stored = self.context.store.transactions_from(self.service_id(), first).await;
+        let stored = stored.map_err(answer::store_failed)?;
+        for nonce in first..nonce {
+            let stored = stored.iter().find(|signed| signed.nonce == nonce);
+            let filler = self.fill_nonce(nonce, stored).await?;
+            let Some(signed) = filler.as_ref().or(stored) else { continue };
+            let outcome = self.broadcast(signed).await.outcome;
+            debug!(service:% = self.service_id(), nonce, outcome:%; "sent a transaction with a lower nonce");
+        }
+        Ok(())
+    }
+
+    /// Signs and stores a new filler, if the nonce has no transaction that may be sent, or only a
+    /// filler whose fee is too low. `None`: not needed, or not possible now.
+    async fn fill_nonce(
+        &self,
+        nonce: u64,
+        stored: Option<&NewSignedTransaction>,
+    ) -> Step<Option<NewSignedTransaction>> {
+        if stored.is_some_and(|signed| !signed.is_filler) {
+            return Ok(None);
+        }
+        let Ok(key) = self.key().cloned() else { return Ok(None) };
+        let Some(bid) = self.filler_bid(stored).await? else { return Ok(None) };
+        let Ok(gas_limit) = self.node.estimate_gas(self.admin, self.admin, &[].into()).await else {
+            return Ok(None);
+        };
+        let chain_id = self.context.chain_id;
+        let sign = move |nonce| Ok(sign_filler(&key, chain_id, nonce, gas_limit, &bid));
+        let filler = self.context.store.fill_nonce(&self.batch, nonce, sign).await;
+        let filler = filler.map_err(answer::store_failed)?.map(|filler| filler.signed);
+        if filler.is_some() {
+            warn!(
+                service:% = self.service_id(), nonce;
+                "no payment may use this nonce any more; it is filled with an empty transfer"
+            );
+        }
+        Ok(filler)
+    }
+
+    async fn filler_bid(&self, stored: Option<&NewSignedTransaction>) -> Step<Option<Bid>> {
+        let cap = self.cap(self.pool_call()?.pool);
+        let Ok(quote) = self.quote().await else { return Ok(None) };
+        Ok(match stored {
+            None => price_gate(&quote, cap).ok(),
+            Some(signed) if covers_price(signed.max_fee, &quote) => None,
+            Some(signed) => raise_bid((signed.max_fee, signed.tip), &quote, cap),
+        })
+    }
+}

@@ -1,0 +1,79 @@
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use grid_batch_core::{Outcome, ScopeId, ServiceId, SubmissionAnswer};
+use log::info;
+
+use crate::scope::AccountScopeId;
+
+/// Logs why services are parked: each reason once, not at every attempt.
+#[derive(Debug, Default)]
+pub(super) struct ParkedLog(Mutex<HashMap<ServiceId, String>>);
+
+impl ParkedLog {
+    /// How many services are remembered. Beyond that, all are forgotten and logged once more.
+    const CAPACITY: usize = 1_000;
+
+    pub(super) fn record(&self, scope: &AccountScopeId, answer: &SubmissionAnswer) {
+        let reason = answer.message.as_deref().unwrap_or_default();
+        if self.is_new(scope.service_id(), answer.outcome, reason) {
+            info!(service:% = scope, reason = reason; "withdrawals are parked");
+        }
+    }
+
+    fn is_new(&self, service_id: &ServiceId, outcome: Outcome, reason: &str) -> bool {
+        let mut parked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if outcome != Outcome::Parked {
+            parked.remove(service_id);
+            return false;
+        }
+        if parked.len() >= Self::CAPACITY && !parked.contains_key(service_id) {
+            parked.clear();
+        }
+        let reason = without_numbers(reason);
+        parked.insert(service_id.clone(), reason.clone()) != Some(reason)
+    }
+}
+
+/// The reason without its numbers: a gas price that changes is the same reason.
+fn without_numbers(reason: &str) -> String {
+    reason.chars().filter(|c| !c.is_ascii_digit() && *c != '.').collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reason_is_logged_once_whatever_its_numbers() {
+        let parked = ParkedLog::default();
+        let service: ServiceId = "eip155:1:0xaa".parse().unwrap();
+        let is_new = |reason: &str| parked.is_new(&service, Outcome::Parked, reason);
+        assert!(is_new("the gas price is 201.5 gwei"));
+        assert!(!is_new("the gas price is 320 gwei"));
+        assert!(is_new("the account has too little"));
+        assert!(is_new("the gas price is 201.5 gwei"));
+    }
+
+    #[test]
+    fn reason_is_logged_again_after_another_outcome() {
+        let parked = ParkedLog::default();
+        let service: ServiceId = "eip155:1:0xaa".parse().unwrap();
+        for _ in 0..2 {
+            assert!(parked.is_new(&service, Outcome::Parked, "the gas price"));
+            assert!(!parked.is_new(&service, Outcome::Accepted, ""));
+        }
+    }
+
+    #[test]
+    fn number_of_remembered_services_is_limited() {
+        let parked = ParkedLog::default();
+        for number in 0..=ParkedLog::CAPACITY {
+            let service: ServiceId = format!("eip155:1:{number}").parse().unwrap();
+            assert!(parked.is_new(&service, Outcome::Parked, "the gas price"));
+            assert!(parked.0.lock().unwrap().len() <= ParkedLog::CAPACITY);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+use grid_batch_core::SubmissionAnswer;
+use grid_batch_withdrawals::{AssignedNonce, NonceOutcome, Payment};
+
+use super::answer;
+
+/// What an attempt has to do for a withdrawal.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum SendPlan<'a> {
+    /// Assign a nonce, sign and send.
+    AssignNonce,
+    /// Send again with the nonce that it has.
+    Resend(&'a AssignedNonce),
+    /// Nothing: this is the answer.
+    Finished(SubmissionAnswer),
+}
+
+impl<'a> SendPlan<'a> {
+    pub(super) fn for_payment(payment: &'a Payment) -> Self {
+        let Some(assigned) = &payment.nonce else { return Self::without_nonce(payment) };
+        match assigned.outcome {
+            None => Self::Resend(assigned),
+            Some(NonceOutcome::UsedElsewhere) => Self::without_nonce(payment),
+            // The status reader reports that it is committed.
+            Some(NonceOutcome::Withdrawn { .. }) => Self::Finished(answer::accepted()),
+            Some(NonceOutcome::Reverted) => Self::rejected("the pool refused the withdrawal"),
+            Some(NonceOutcome::Cancelled) => Self::rejected("the withdrawal was cancelled"),
+        }
+    }
+
+    fn without_nonce(payment: &Payment) -> Self {
+        if payment.cancel_requested {
+            return Self::rejected("cancelled before anything was signed");
+        }
+        Self::AssignNonce
+    }
+
+    fn rejected(reason: &str) -> Self {
+        Self::Finished(answer::rejected(reason))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use grid_batch_core::{Outcome, Timestamp};
+    use grid_batch_withdrawals::WithdrawalId;
+
+    use super::*;
+
+    fn payment(cancel_requested: bool, nonce: Option<Option<NonceOutcome>>) -> Payment {
+        Payment {
+            withdrawal_id: WithdrawalId::from_bytes([1; 16]),
+            generation: 1,
+            pool: String::new(),
+            beneficiary: String::new(),
+            amount: String::new(),
+            cancel_requested,
+            nonce: nonce.map(|outcome| AssignedNonce {
+                nonce: 7,
+                generation: 1,
+                assigned_at: Timestamp::default(),
+                note: None,
+                foreign_hash: None,
+                outcome,
+                transactions: Vec::new(),
+            }),
+        }
+    }
+
+    #[test]
+    fn nonce_is_assigned_if_none_is_usable() {
+        assert_eq!(SendPlan::for_payment(&payment(false, None)), SendPlan::AssignNonce);
+        assert_eq!(
+            SendPlan::for_payment(&payment(false, Some(Some(NonceOutcome::UsedElsewhere)))),
+            SendPlan::AssignNonce
+        );
+    }
+
+    #[test]
+    fn cancelled_without_a_nonce_is_rejected() {
+        for nonce in [None, Some(Some(NonceOutcome::UsedElsewhere))] {
+            let payment = payment(true, nonce);
+            let SendPlan::Finished(answer) = SendPlan::for_payment(&payment) else {
+                panic!("{payment:?}")
+            };
+            assert_eq!(answer.outcome, Outcome::Rejected, "{payment:?}");
+        }
+    }
+
+    #[test]
+    fn open_nonce_is_used_again() {
+        for cancel_requested in [false, true] {
+            let payment = payment(cancel_requested, Some(None));
+            assert!(
+                matches!(SendPlan::for_payment(&payment), SendPlan::Resend(assigned) if assigned.nonce == 7)
+            );
+        }
+    }
+
+    #[test]
+    fn finished_withdrawal_is_not_sent() {
+        let withdrawn = NonceOutcome::Withdrawn { withdrawal_id: "1".to_owned() };
+        for (cancel_requested, nonce, outcome) in [
+            (false, Some(Some(NonceOutcome::Reverted)), Outcome::Rejected),
+            (true, Some(Some(NonceOutcome::Cancelled)), Outcome::Rejected),
+            (true, Some(Some(withdrawn)), Outcome::Accepted),
+        ] {
+            let payment = payment(cancel_requested, nonce);
+            let SendPlan::Finished(answer) = SendPlan::for_payment(&payment) else {
+                panic!("{payment:?}")
+            };
+            assert_eq!(answer.outcome, outcome, "{payment:?}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+use grid_batch_withdrawals::{AssignedNonce, NewSignedTransaction, SignedTransaction};
+
+use super::{
+    answer::{self, Step},
+    attempt::SendAttempt,
+    transaction::{gas_limit, sign_cancellation, sign_replacement},
+};
+use crate::{
+    node::Refusal,
+    price::{Bid, GasQuote, covers_price, price_gate, raise_bid},
+    values::GasPrice,
+};
+
+/// Which transaction is sent with a nonce that has transactions already.
+impl SendAttempt<'_> {
+    /// The same bytes, unless the withdrawal is to be cancelled or has to pay more.
+    pub(super) async fn transaction_to_send(
+        &self,
+        assigned: &AssignedNonce,
+    ) -> Step<NewSignedTransaction> {
+        let Some(best) = best_transaction(assigned) else {
+            let nonce = assigned.nonce;
+            let reason = format_args!("no transaction is stored for nonce {nonce}");
+            return Err(answer::ambiguous(reason));
+        };
+        if self.payment.cancel_requested && !best.signed.is_filler {
+            return self.cancellation(assigned, best).await;
+        }
+        let cap = self.cap(self.pool_call()?.pool);
+        // Without a price, the stored transaction is sent.
+        let Ok(quote) = self.quote().await else { return Ok(best.signed.clone()) };
+        if let Some(replacement) = self.replacement(assigned, best, &quote, cap).await? {
+            return self.store_replacement(replacement).await;
+        }
+        match price_gate(&quote, cap) {
+            // The cap was lowered: the transaction could be mined at a price above it.
+            Err(closed) if best.signed.max_fee > cap.wei() => Err(self.parked(closed)),
+            _ => Ok(best.signed.clone()),
+        }
+    }
+
+    /// A filler with the same nonce. If the cap forbids outbidding the payment, the filler bids the
+    /// cap: a node that has dropped the payment accepts it.
+    async fn cancellation(
+        &self,
+        assigned: &AssignedNonce,
+        best: &SignedTransaction,
+    ) -> Step<NewSignedTransaction> {
+        let cap = self.cap(self.pool_call()?.pool);
+        let quote = self.quote().await?;
+        let bid = raise_bid(highest_fees(assigned), &quote, cap)
+            .unwrap_or_else(|| Bid { max_fee: cap.wei(), ..Bid::new(&quote, cap) });
+        let filler = sign_cancellation(self.key()?, &best.signed, &bid).map_err(answer::refused)?;
+        self.store_replacement(filler).await
+    }
+
+    /// The same transaction with higher fees, if it needs them and they are possible: there is a
+    /// key, the cap allows them, and the account can pay.
+    async fn replacement(
+        &self,
+        assigned: &AssignedNonce,
+        best: &SignedTransaction,
+        quote: &GasQuote,
+        cap: GasPrice,
+    ) -> Step<Option<NewSignedTransaction>> {
+        let needs_higher_fees = is_too_low(best, quote)
+            || (self.is_pending_too_long(best) && bids_less(&best.signed, &Bid::new(quote, cap)));
+        if !needs_higher_fees {
+            return Ok(None);
+        }
+        let bid = raise_bid(highest_fees(assigned), quote, cap);
+        let (Some(bid), Ok(key)) = (bid, self.key()) else { return Ok(None) };
+        let gas_limit = gas_limit(&best.signed).map_err(answer::refused)?;
+        if self.pass_funds_gate(gas_limit, &bid).await.is_err() {
+            return Ok(None);
+        }
+        sign_replacement(key, &best.signed, &bid).map(Some).map_err(answer::refused)
+    }
+
+    fn is_pending_too_long(&self, best: &SignedTransaction) -> bool {
+        let now = self.context.clock.now();
+        best.sent_at.is_some_and(|sent_at| now.since(sent_at) > self.context.resend_after)
+    }
+
+    async fn store_replacement(&self, signed: NewSignedTransaction) -> Step<NewSignedTransaction> {
+        self.stored(self.context.store.replace_transaction(&self.batch, signed).await)
+    }
+}
+
+/// The filler, if there is one, or else the payment; of several the one with the highest fee.
+fn best_transaction(assigned: &AssignedNonce) -> Option<&SignedTransaction> {
+    assigned.transactions.iter().max_by_key(|it| (it.signed.is_filler, it.signed.max_fee))
+}
+
+/// The highest max fee and the highest tip. A replacement must outbid both.
+fn highest_fees(assigned: &AssignedNonce) -> (u128, u128) {
+    let signed = assigned.transactions.iter().map(|transaction| &transaction.signed);
+    signed.fold((0, 0), |(fee, tip), it| (fee.max(it.max_fee), tip.max(it.tip)))
+}
+
+/// Whether the current bid is higher. While the price stays the same, fees are not raised.
+fn bids_less(signed: &NewSignedTransaction, current: &Bid) -> bool {
+    signed.max_fee < current.max_fee || signed.tip < current.tip
+}
+
+fn is_too_low(best: &SignedTransaction, quote: &GasQuote) -> bool {
+    let refusal = best.last_error.as_deref().map(Refusal::from_message);
+    refusal == Some(Refusal::FeeTooLow) || !covers_price(best.signed.max_fee, quote)
+}

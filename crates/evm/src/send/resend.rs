@@ -1,0 +1,47 @@
+use grid_batch_core::SubmissionAnswer;
+use grid_batch_withdrawals::{AssignedNonce, NonceOutcome};
+
+use super::{
+    answer::{self, Step},
+    attempt::SendAttempt,
+};
+use crate::nonce::{NonceObservation, is_foreign_use_final};
+
+impl SendAttempt<'_> {
+    /// Sends the withdrawal again with the nonce that it has.
+    pub(super) async fn resend(&self, assigned: &AssignedNonce) -> Step<SubmissionAnswer> {
+        let observation = NonceObservation::read(&self.node, self.admin, assigned).await;
+        match observation.map_err(answer::node_failed)? {
+            NonceObservation::Mined(_) => return Ok(answer::accepted()),
+            NonceObservation::UsedElsewhere => return self.replace_used_nonce(assigned).await,
+            NonceObservation::Pending | NonceObservation::NotFound => {}
+        }
+        let signed = self.transaction_to_send(assigned).await?;
+        self.send_lower_nonces(self.transaction_count().await?, assigned.nonce).await?;
+        Ok(self.broadcast(&signed).await)
+    }
+
+    /// Assigns another nonce, but only after an operator's retry, and only if the use of the first
+    /// nonce by another program is final.
+    async fn replace_used_nonce(&self, assigned: &AssignedNonce) -> Step<SubmissionAnswer> {
+        let is_retry = assigned.generation < self.payment.generation;
+        if !is_retry || !self.is_foreign_use_final(assigned).await? {
+            return Err(answer::ambiguous(format_args!(
+                "nonce {} was used by a transaction that was not signed by this server",
+                assigned.nonce
+            )));
+        }
+        let (store, outcome) = (&self.context.store, NonceOutcome::UsedElsewhere);
+        let closed = store.close_nonce(self.service_id(), assigned.nonce, outcome).await;
+        closed.map_err(answer::store_failed)?;
+        self.send_with_new_nonce().await
+    }
+
+    async fn is_foreign_use_final(&self, assigned: &AssignedNonce) -> Step<bool> {
+        let context = self.context;
+        let nodes = context.nodes_for(&context.send_http, self.service_id(), &self.batch.batch_id);
+        let nodes = nodes.map_err(answer::store_failed)?;
+        let is_final = is_foreign_use_final(&nodes, context, self.admin, assigned).await;
+        is_final.map_err(answer::node_failed)
+    }
+}

@@ -1,0 +1,58 @@
+use std::{fmt, sync::Arc};
+
+use futures_core::future::BoxFuture;
+use grid_batch_core::{Submission, SubmissionAnswer, SubmissionSender};
+
+use super::{answer::Step, attempt::SendAttempt, parked_log::ParkedLog, plan::SendPlan};
+use crate::{context::EvmContext, scope::AccountScopeId};
+
+/// Sends withdrawals to pools: it signs a transaction, stores it, and only then sends it.
+pub struct EvmSender {
+    context: Arc<EvmContext>,
+    parked_log: ParkedLog,
+}
+
+impl EvmSender {
+    pub(crate) fn new(context: Arc<EvmContext>) -> Self {
+        Self { context, parked_log: ParkedLog::default() }
+    }
+
+    async fn attempt(
+        &self,
+        url: &str,
+        submission: &Submission<AccountScopeId>,
+    ) -> Step<SubmissionAnswer> {
+        let attempt = SendAttempt::load(&self.context, url, submission).await?;
+        let plan = SendPlan::for_payment(&attempt.payment);
+        if let SendPlan::Finished(answer) = plan {
+            return Ok(answer);
+        }
+        attempt.check_chain(submission.scope_id()).await?;
+        match plan {
+            SendPlan::Resend(assigned) => attempt.resend(assigned).await,
+            _ => attempt.send_with_new_nonce().await,
+        }
+    }
+}
+
+impl SubmissionSender for EvmSender {
+    type Id = AccountScopeId;
+
+    fn send<'a>(
+        &'a self,
+        url: &'a str,
+        submission: &'a Submission<AccountScopeId>,
+    ) -> BoxFuture<'a, SubmissionAnswer> {
+        Box::pin(async move {
+            let answer = self.attempt(url, submission).await.unwrap_or_else(|answer| answer);
+            self.parked_log.record(submission.scope_id(), &answer);
+            answer
+        })
+    }
+}
+
+impl fmt::Debug for EvmSender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EvmSender").finish_non_exhaustive()
+    }
+}

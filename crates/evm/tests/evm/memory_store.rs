@@ -1,0 +1,308 @@
+//! A signing store in memory, with the same rules as the real one.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+use grid_batch_core::{AttemptId, BatchError, BatchResult, Clock, HeaderId, ServiceId};
+use grid_batch_withdrawals::{
+    AssignedNonce, BatchAttempt, NewSignedTransaction, NonceOutcome, Payment, SignFn,
+    SignedTransaction, SigningStore, WithdrawalId,
+};
+
+#[derive(Debug)]
+pub struct MemoryStore {
+    clock: Arc<dyn Clock>,
+    state: Mutex<StoreState>,
+    failing_method: Mutex<Option<&'static str>>,
+}
+
+#[derive(Debug, Default)]
+struct StoreState {
+    withdrawals: HashMap<WithdrawalId, (ServiceId, Payment)>,
+    /// A nonce without a withdrawal was only filled.
+    nonces: Vec<(ServiceId, Option<WithdrawalId>, AssignedNonce)>,
+    failed: HashSet<HeaderId>,
+    attempts: HashMap<HeaderId, AttemptId>,
+}
+
+impl MemoryStore {
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, state: Mutex::default(), failing_method: Mutex::default() }
+    }
+
+    /// Makes this method fail from now on; `None`: no method.
+    pub fn fail_method(&self, method: impl Into<Option<&'static str>>) {
+        *self.failing_method.lock().unwrap() = method.into();
+    }
+
+    fn check(&self, method: &str) -> BatchResult<()> {
+        let is_broken = *self.failing_method.lock().unwrap() == Some(method);
+        if is_broken { Err(error("the method fails")) } else { Ok(()) }
+    }
+
+    pub fn schedule(&self, service_id: &ServiceId, payment: Payment) {
+        let state = (service_id.clone(), payment);
+        self.state().withdrawals.insert(state.1.withdrawal_id, state);
+    }
+
+    /// Starts the next attempt of the withdrawal's batch.
+    pub fn start_attempt(&self, id: WithdrawalId) -> (HeaderId, AttemptId) {
+        let mut state = self.state();
+        let batch_id = id.batch_id(state.withdrawals[&id].1.generation);
+        let attempt = state.attempts.get(&batch_id).map_or(1, |attempt_id| attempt_id.attempt + 1);
+        let attempt_id = AttemptId { attempt, epoch: 1 };
+        state.attempts.insert(batch_id, attempt_id);
+        (batch_id, attempt_id)
+    }
+
+    pub fn change(&self, id: WithdrawalId, change: impl FnOnce(&mut Payment)) {
+        change(&mut self.state().withdrawals.get_mut(&id).unwrap().1);
+    }
+
+    pub fn generation(&self, id: WithdrawalId) -> u32 {
+        self.state().withdrawals[&id].1.generation
+    }
+
+    /// All nonces that were assigned to a withdrawal, the oldest first.
+    pub fn nonces(&self, id: WithdrawalId) -> Vec<AssignedNonce> {
+        let state = self.state();
+        state
+            .nonces
+            .iter()
+            .filter(|(_, of, _)| *of == Some(id))
+            .map(|(_, _, it)| it.clone())
+            .collect()
+    }
+
+    /// An operator decides that the withdrawal is invalid.
+    pub fn decide_invalid(&self, id: WithdrawalId) {
+        let mut state = self.state();
+        let batch_id = id.batch_id(state.withdrawals[&id].1.generation);
+        state.failed.insert(batch_id);
+    }
+
+    /// The fillers of nonces without a withdrawal, in order.
+    pub fn fillers(&self) -> Vec<NewSignedTransaction> {
+        let state = self.state();
+        let fillers = state.nonces.iter().filter(|(_, of, _)| of.is_none());
+        fillers.flat_map(|(_, _, it)| &it.transactions).map(|it| it.signed.clone()).collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, StoreState> {
+        self.state.lock().unwrap()
+    }
+}
+
+impl StoreState {
+    fn payment(&self, service_id: &ServiceId, batch_id: &HeaderId) -> Option<Payment> {
+        let is_current =
+            |payment: &Payment| payment.withdrawal_id.batch_id(payment.generation) == *batch_id;
+        let found =
+            self.withdrawals.values().find(|(of, it)| of == service_id && is_current(it))?;
+        Some(Payment { nonce: self.nonce_of(&found.1), ..found.1.clone() })
+    }
+
+    fn nonce_of(&self, payment: &Payment) -> Option<AssignedNonce> {
+        let mut nonces = self.nonces.iter().rev();
+        let (_, _, last) = nonces.find(|(_, of, _)| *of == Some(payment.withdrawal_id))?;
+        let did_not_pay = !matches!(last.outcome, None | Some(NonceOutcome::Withdrawn { .. }));
+        let is_past = did_not_pay && last.generation < payment.generation;
+        (!is_past).then(|| last.clone())
+    }
+
+    fn nonce(&mut self, service_id: &ServiceId, nonce: u64) -> BatchResult<&mut AssignedNonce> {
+        let mut nonces = self.nonces.iter_mut();
+        let found = nonces.find(|(of, _, it)| of == service_id && it.nonce == nonce);
+        found.map(|(_, _, it)| it).ok_or_else(|| error("the nonce is not stored"))
+    }
+
+    /// Whether a payment with this nonce was, or may still be, made.
+    fn may_pay(&self, withdrawal: Option<WithdrawalId>, assigned: &AssignedNonce) -> bool {
+        let has_failed = |id: WithdrawalId| {
+            self.failed.contains(&id.batch_id(self.withdrawals[&id].1.generation))
+        };
+        match assigned.outcome {
+            None => withdrawal.is_some_and(|id| !has_failed(id)),
+            Some(NonceOutcome::Withdrawn { .. }) => true,
+            Some(_) => false,
+        }
+    }
+
+    fn next_nonce(&self, service_id: &ServiceId) -> Option<u64> {
+        let of_service = self.nonces.iter().filter(|(of, _, _)| of == service_id);
+        of_service.map(|(_, _, it)| it.nonce + 1).max()
+    }
+
+    /// The withdrawal, if the attempt is current.
+    fn current_payment(&self, attempt: &BatchAttempt) -> Option<Payment> {
+        let is_present = self.attempts.get(&attempt.batch_id) == Some(&attempt.attempt_id);
+        is_present.then(|| self.payment(&attempt.service_id, &attempt.batch_id))?
+    }
+}
+
+impl SigningStore for MemoryStore {
+    fn payment(&self, service_id: &ServiceId, batch_id: &HeaderId) -> BatchResult<Option<Payment>> {
+        self.check("payment")?;
+        Ok(self.state().payment(service_id, batch_id))
+    }
+
+    fn assign_nonce(
+        &self,
+        attempt: &BatchAttempt,
+        at_least: u64,
+        sign: &mut SignFn<'_>,
+    ) -> BatchResult<Option<SignedTransaction>> {
+        self.check("assign_nonce")?;
+        let mut state = self.state();
+        let Some(payment) = state.current_payment(attempt) else { return Ok(None) };
+        let blocks = |outcome: &Option<NonceOutcome>| {
+            matches!(outcome, None | Some(NonceOutcome::Withdrawn { .. }))
+        };
+        let id = payment.withdrawal_id;
+        if state.nonces.iter().any(|(_, of, it)| *of == Some(id) && blocks(&it.outcome)) {
+            return Ok(None);
+        }
+        let nonce = state.next_nonce(&attempt.service_id).unwrap_or_default().max(at_least);
+        let signed = new_transaction(sign(nonce)?, &*self.clock);
+        let assigned = new_nonce(payment.generation, &signed);
+        state.nonces.push((attempt.service_id.clone(), Some(id), assigned));
+        Ok(Some(signed))
+    }
+
+    fn replace_transaction(
+        &self,
+        attempt: &BatchAttempt,
+        signed: NewSignedTransaction,
+    ) -> BatchResult<Option<SignedTransaction>> {
+        self.check("replace_transaction")?;
+        let mut state = self.state();
+        let assigned = state.current_payment(attempt).and_then(|payment| payment.nonce);
+        if !assigned
+            .is_some_and(|assigned| assigned.nonce == signed.nonce && assigned.outcome.is_none())
+        {
+            return Ok(None);
+        }
+        let signed = new_transaction(signed, &*self.clock);
+        state.nonce(&attempt.service_id, signed.signed.nonce)?.transactions.push(signed.clone());
+        Ok(Some(signed))
+    }
+
+    fn fill_nonce(
+        &self,
+        attempt: &BatchAttempt,
+        nonce: u64,
+        sign: &mut SignFn<'_>,
+    ) -> BatchResult<Option<SignedTransaction>> {
+        self.check("fill_nonce")?;
+        let mut state = self.state();
+        let assigned = state.current_payment(attempt).and_then(|payment| payment.nonce);
+        if assigned.is_none_or(|assigned| assigned.nonce <= nonce) {
+            return Ok(None);
+        }
+        let mut of_service = state.nonces.iter().filter(|(of, _, _)| *of == attempt.service_id);
+        let found = of_service.find(|(_, _, it)| it.nonce == nonce);
+        if found.is_some_and(|(_, withdrawal, assigned)| state.may_pay(*withdrawal, assigned)) {
+            return Ok(None);
+        }
+        let signed = new_transaction(sign(nonce)?, &*self.clock);
+        match state.nonce(&attempt.service_id, nonce) {
+            Ok(assigned) => assigned.transactions.push(signed.clone()),
+            Err(_) => state.nonces.push((attempt.service_id.clone(), None, new_nonce(0, &signed))),
+        }
+        Ok(Some(signed))
+    }
+
+    fn next_nonce(&self, service_id: &ServiceId) -> BatchResult<Option<u64>> {
+        self.check("next_nonce")?;
+        Ok(self.state().next_nonce(service_id))
+    }
+
+    fn transactions_from(
+        &self,
+        service_id: &ServiceId,
+        nonce: u64,
+    ) -> BatchResult<Vec<NewSignedTransaction>> {
+        self.check("transactions_from")?;
+        let state = self.state();
+        let to_send = |(of, withdrawal, assigned): &(ServiceId, _, AssignedNonce)| {
+            let may_pay = state.may_pay(*withdrawal, assigned);
+            let signed = assigned.transactions.iter().map(|it| &it.signed);
+            let best = signed.max_by_key(|it| (it.is_filler, it.max_fee))?;
+            let is_selected = of == service_id && assigned.nonce >= nonce;
+            (is_selected && (best.is_filler || may_pay)).then(|| best.clone())
+        };
+        let mut signed: Vec<_> = state.nonces.iter().filter_map(to_send).collect();
+        signed.sort_by_key(|it| it.nonce);
+        Ok(signed)
+    }
+
+    fn mark_sent(&self, hash: &[u8; 32], error: Option<&str>) -> BatchResult<()> {
+        self.check("mark_sent")?;
+        let now = self.clock.now();
+        for (_, _, assigned) in &mut self.state().nonces {
+            for transaction in assigned.transactions.iter_mut().filter(|it| it.signed.hash == *hash)
+            {
+                transaction.sent_at = Some(now);
+                transaction.last_error = error.map(ToOwned::to_owned);
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&self, service_id: &ServiceId, nonce: u64, note: Option<&str>) -> BatchResult<()> {
+        self.check("note")?;
+        self.state().nonce(service_id, nonce)?.note = note.map(ToOwned::to_owned);
+        Ok(())
+    }
+
+    fn record_foreign_use(
+        &self,
+        service_id: &ServiceId,
+        nonce: u64,
+        hash: &[u8; 32],
+    ) -> BatchResult<()> {
+        self.check("record_foreign_use")?;
+        self.state().nonce(service_id, nonce)?.foreign_hash = Some(*hash);
+        Ok(())
+    }
+
+    fn close_nonce(
+        &self,
+        service_id: &ServiceId,
+        nonce: u64,
+        outcome: &NonceOutcome,
+    ) -> BatchResult<()> {
+        self.check("close_nonce")?;
+        let mut state = self.state();
+        let assigned = state.nonce(service_id, nonce)?;
+        match &assigned.outcome {
+            Some(other) if other != outcome => Err(error("another outcome is stored")),
+            _ => {
+                assigned.outcome = Some(outcome.clone());
+                Ok(())
+            }
+        }
+    }
+}
+
+fn new_transaction(signed: NewSignedTransaction, clock: &dyn Clock) -> SignedTransaction {
+    SignedTransaction { signed, signed_at: clock.now(), sent_at: None, last_error: None }
+}
+
+fn new_nonce(generation: u32, signed: &SignedTransaction) -> AssignedNonce {
+    AssignedNonce {
+        nonce: signed.signed.nonce,
+        generation,
+        assigned_at: signed.signed_at,
+        note: None,
+        foreign_hash: None,
+        outcome: None,
+        transactions: vec![signed.clone()],
+    }
+}
+
+fn error(reason: &str) -> BatchError {
+    BatchError::InternalError(reason.to_owned())
+}

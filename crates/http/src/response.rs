@@ -1,0 +1,56 @@
+use std::time::{Duration, SystemTime};
+
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+
+use grid_batch_support::one_line;
+
+use crate::HttpError;
+
+/// The response to a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpResponse {
+    /// The HTTP status. It is valid even if the body did not arrive.
+    pub status: u16,
+    /// The pause that the server asked for with `Retry-After`.
+    pub retry_after: Option<Duration>,
+    /// The body, or why it did not arrive completely.
+    pub body: Result<Vec<u8>, HttpError>,
+}
+
+impl HttpResponse {
+    /// The beginning of the body as one line, for messages. Without a body, the error.
+    pub fn text(&self) -> String {
+        match &self.body {
+            Ok(body) => one_line(body),
+            Err(error) => error.to_string(),
+        }
+    }
+}
+
+/// The value of `Retry-After`: a number of seconds or a date.
+pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = httpdate::parse_http_date(text).ok()?;
+    Some(date.duration_since(now).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        let read = |text: &str| {
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, text.parse().unwrap())]);
+            retry_after(&headers, SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_770))
+        };
+        assert_eq!(read("7"), Some(Duration::from_secs(7)));
+        assert_eq!(read("Sun, 06 Nov 1994 08:49:37 GMT"), Some(Duration::from_secs(7)));
+        assert_eq!(read("Sun, 06 Nov 1994 08:49:00 GMT"), Some(Duration::ZERO));
+        assert_eq!(read("soon"), None);
+        assert_eq!(retry_after(&HeaderMap::new(), SystemTime::UNIX_EPOCH), None);
+    }
+}

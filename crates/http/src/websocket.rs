@@ -1,0 +1,189 @@
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_util::{
+    SinkExt, Stream, StreamExt,
+    stream::{BoxStream, unfold},
+};
+use reqwest::Url;
+use tokio::{net::TcpStream, time::timeout};
+use tokio_tungstenite::{
+    MaybeTlsStream, WebSocketStream, client_async_tls_with_config,
+    tungstenite::{
+        Error as TungsteniteError, Message,
+        client::IntoClientRequest,
+        error::ProtocolError::{HandshakeIncomplete, ResetWithoutClosingHandshake},
+        handshake::client::Request,
+        protocol::{CloseFrame, WebSocketConfig},
+    },
+};
+
+use crate::{HttpError, target::Target, tls::install_crypto_provider, url::WEBSOCKET_SCHEMES};
+
+/// Timeouts and limits of websockets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebSocketOptions {
+    /// The maximum duration of opening a websocket.
+    pub open_timeout: Duration,
+    /// A websocket that receives nothing for this long counts as broken. A ping is sent at half of
+    /// it.
+    pub silence_timeout: Duration,
+    /// The maximum length of one text.
+    pub max_text_bytes: usize,
+}
+
+impl Default for WebSocketOptions {
+    fn default() -> Self {
+        Self {
+            open_timeout: Duration::from_secs(10),
+            silence_timeout: Duration::from_secs(75),
+            max_text_bytes: 16 * 1024 * 1024,
+        }
+    }
+}
+
+/// The texts that a websocket receives. The stream ends after the first error.
+pub struct TextFrames(BoxStream<'static, Result<String, HttpError>>);
+
+impl Stream for TextFrames {
+    type Item = Result<String, HttpError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.as_mut().poll_next(context)
+    }
+}
+
+type ClientWebSocket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// Opens a websocket at an `http`, `https`, `ws` or `wss` URL and sends these texts.
+pub async fn open_websocket(
+    url: &str,
+    headers: &[(&str, &str)],
+    texts: &[&str],
+    options: &WebSocketOptions,
+) -> Result<TextFrames, HttpError> {
+    let target = Target::new(url, WEBSOCKET_SCHEMES, headers)?;
+    let WebSocketOptions { open_timeout, silence_timeout, max_text_bytes } = *options;
+    let opening = open(target, texts, max_text_bytes);
+    let socket = timeout(open_timeout, opening).await.map_err(|_| {
+        HttpError::NoResponse(format!("the websocket did not open within {open_timeout:?}"))
+    })??;
+    Ok(TextFrames(received_texts(socket, silence_timeout).boxed()))
+}
+
+async fn open(target: Target, texts: &[&str], limit: usize) -> Result<ClientWebSocket, HttpError> {
+    install_crypto_provider();
+    let stream = connect(&target.url).await?;
+    let config =
+        WebSocketConfig::default().max_message_size(Some(limit)).max_frame_size(Some(limit));
+    let (mut socket, _) =
+        client_async_tls_with_config(handshake_request(target)?, stream, Some(config), None)
+            .await
+            .map_err(from_tungstenite)?;
+    for text in texts {
+        socket.send(Message::text(*text)).await.map_err(from_tungstenite)?;
+    }
+    Ok(socket)
+}
+
+async fn connect(url: &Url) -> Result<TcpStream, HttpError> {
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port_or_known_default().unwrap_or_default();
+    let stream = TcpStream::connect(format!("{host}:{port}"))
+        .await
+        .map_err(|error| HttpError::NotSent(error.to_string()))?;
+    stream.set_nodelay(true).map_err(|error| HttpError::NotSent(error.to_string()))?;
+    Ok(stream)
+}
+
+fn handshake_request(target: Target) -> Result<Request, HttpError> {
+    let url = target.url.as_str();
+    let url = url.strip_prefix("http").map_or_else(|| url.to_owned(), |rest| format!("ws{rest}"));
+    let mut request = url.into_client_request().map_err(from_tungstenite)?;
+    request.headers_mut().extend(target.headers);
+    Ok(request)
+}
+
+/// The texts until the websocket breaks.
+fn received_texts(
+    socket: ClientWebSocket,
+    silence_timeout: Duration,
+) -> impl Stream<Item = Result<String, HttpError>> + Send {
+    unfold(Some(socket), move |socket| async move {
+        let mut socket = socket?;
+        match next_text(&mut socket, silence_timeout).await {
+            Ok(text) => Some((Ok(text), Some(socket))),
+            Err(error) => Some((Err(error), None)),
+        }
+    })
+}
+
+async fn next_text(
+    socket: &mut ClientWebSocket,
+    silence_timeout: Duration,
+) -> Result<String, HttpError> {
+    loop {
+        match next_message(socket, silence_timeout).await? {
+            Message::Text(text) => return Ok(text.as_str().to_owned()),
+            // The next read answers a ping.
+            Message::Ping(_) | Message::Pong(_) => {}
+            Message::Close(frame) => return Err(closed(frame)),
+            Message::Binary(_) | Message::Frame(_) => {
+                let reason = "the server sent a binary message; only text is expected";
+                return Err(HttpError::InvalidData(reason.to_owned()));
+            }
+        }
+    }
+}
+
+/// The next message. Sends a ping after half of the timeout, since not every ledger sends pings.
+async fn next_message(
+    socket: &mut ClientWebSocket,
+    silence_timeout: Duration,
+) -> Result<Message, HttpError> {
+    if let Ok(message) = timeout(silence_timeout / 2, receive(socket)).await {
+        return message;
+    }
+    let receive_after_ping = async {
+        socket.send(Message::Ping(Bytes::new())).await.map_err(from_tungstenite)?;
+        receive(socket).await
+    };
+    match timeout(silence_timeout / 2, receive_after_ping).await {
+        Ok(message) => message,
+        Err(_) => Err(HttpError::NoResponse(format!("nothing received for {silence_timeout:?}"))),
+    }
+}
+
+async fn receive(socket: &mut ClientWebSocket) -> Result<Message, HttpError> {
+    match socket.next().await {
+        Some(message) => message.map_err(from_tungstenite),
+        None => Err(HttpError::NoResponse("the websocket ended".to_owned())),
+    }
+}
+
+fn closed(frame: Option<CloseFrame>) -> HttpError {
+    let reason = frame.map_or_else(|| "no reason".to_owned(), |frame| frame.to_string());
+    HttpError::NoResponse(format!("the server closed the websocket: {reason}"))
+}
+
+fn from_tungstenite(error: TungsteniteError) -> HttpError {
+    match error {
+        TungsteniteError::Http(response) => {
+            HttpError::Refused { status: response.status().as_u16() }
+        }
+        TungsteniteError::Url(_) | TungsteniteError::HttpFormat(_) => {
+            HttpError::InvalidRequest(error.to_string())
+        }
+        TungsteniteError::Protocol(HandshakeIncomplete | ResetWithoutClosingHandshake) => {
+            HttpError::NoResponse(error.to_string())
+        }
+        TungsteniteError::Protocol(_)
+        | TungsteniteError::Capacity(_)
+        | TungsteniteError::Utf8(_) => HttpError::InvalidData(error.to_string()),
+        error => HttpError::NoResponse(error.to_string()),
+    }
+}

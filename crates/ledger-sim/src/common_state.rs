@@ -1,0 +1,105 @@
+use std::{collections::HashMap, fmt, io, sync::Arc, time::Duration};
+
+use grid_batch_core::{HeaderId, ServiceId, Timestamp};
+use grid_batch_protocol::{
+    Batch, BatchList, Limits, ListError, Message, VerifiedBatch, list_of_one, verify_list,
+};
+
+use crate::{
+    Entry, ExecutionResult, Fault, SentTwice, events::Events, faults::Faults, random::Random,
+    record::Record,
+};
+
+/// Returns the reason why an executed batch is invalid, or `None`.
+pub(crate) type InvalidityRule = Arc<dyn Fn(&VerifiedBatch) -> Option<String> + Send + Sync>;
+
+/// The state that every kind of ledger has.
+pub(crate) struct CommonState {
+    pub(crate) settings: LedgerSettings,
+    pub(crate) faults: Faults,
+    pub(crate) record: Record,
+    pub(crate) events: Events,
+    /// Shuffles what has no order. It is separate from the numbers for faults, so that status
+    /// requests do not change these.
+    pub(crate) shuffle_random: Random,
+    pub(crate) rule: Option<InvalidityRule>,
+    received: HashMap<HeaderId, usize>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct LedgerSettings {
+    pub(crate) pending_for: Duration,
+    pub(crate) valid_for: Duration,
+    pub(crate) coordinator_timeout: Duration,
+    pub(crate) block_size: usize,
+    pub(crate) back_pressure: bool,
+    pub(crate) sent_twice: SentTwice,
+}
+
+impl CommonState {
+    pub(crate) fn new(
+        settings: LedgerSettings,
+        faults: Faults,
+        record: Record,
+        rule: Option<InvalidityRule>,
+        seed: u64,
+    ) -> Self {
+        let shuffle_random = Random::from_seed(!seed);
+        let events = Events::from_record(&record);
+        Self { settings, faults, record, events, shuffle_random, rule, received: HashMap::new() }
+    }
+
+    /// Counts the batches of a request, whatever its response is.
+    pub(crate) fn count_received(&mut self, list: &BatchList) {
+        let ids = list.batches.iter().filter_map(|batch| batch.header_signature.parse().ok());
+        for id in ids {
+            *self.received.entry(id).or_default() += 1;
+        }
+    }
+
+    pub(crate) fn times_received(&self, batch_id: &HeaderId) -> usize {
+        self.received.get(batch_id).copied().unwrap_or(0)
+    }
+
+    /// Executes a batch. Returns the reason if it is invalid.
+    pub(crate) fn execute(&mut self, batch: &VerifiedBatch) -> Option<String> {
+        if let Some(reason) = self.rule.as_ref().and_then(|rule| rule(batch)) {
+            return Some(reason);
+        }
+        let is_invalid = self.faults.occurs(Fault::Invalid);
+        is_invalid.then(|| "The simulated ledger finds this transaction invalid".to_owned())
+    }
+
+    pub(crate) fn record_result(
+        &mut self,
+        result: ExecutionResult,
+        service_id: &ServiceId,
+        batch: &VerifiedBatch,
+        time: Timestamp,
+        bytes: Option<Arc<[u8]>>,
+    ) -> io::Result<()> {
+        self.record.append(Entry {
+            position: 0,
+            service_id: service_id.clone(),
+            batch_id: batch.id(),
+            transaction_ids: batch.transactions().iter().map(|t| t.id()).collect(),
+            time,
+            result,
+            batch: bytes,
+        })
+    }
+}
+
+impl fmt::Debug for CommonState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CommonState").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// Verifies each batch by itself, because ledgers accept a list that contains a batch twice.
+pub(crate) fn verify(list: &BatchList) -> Result<Vec<VerifiedBatch>, ListError> {
+    let limits = Limits { batches: 1, transactions: usize::MAX };
+    let verify = |batch: &Batch| verify_list(&list_of_one(&batch.encode_to_vec()), &limits);
+    let verified: Vec<_> = list.batches.iter().map(verify).collect::<Result<_, _>>()?;
+    Ok(verified.into_iter().flatten().collect())
+}

@@ -1,0 +1,89 @@
+//! Handles requests to any kind of ledger, with the faults that are switched on.
+
+use std::time::Duration;
+
+use hyper::StatusCode;
+
+use crate::{
+    Fault,
+    corruption::corrupt_statuses,
+    ledger::RequestKind,
+    request::SimRequest,
+    response::{LedgerReply, SimResponse},
+    sim_context::{ConnectionReset, SimContext},
+};
+
+pub(crate) async fn handle(
+    context: &SimContext,
+    boot: u64,
+    request: &SimRequest,
+) -> Result<SimResponse, ConnectionReset> {
+    context.wait_until_thawed(boot).await?;
+    let kind = context.state().ledger.kind_of(request);
+    match kind {
+        RequestKind::Submission => handle_submission(context, boot, request).await,
+        RequestKind::Statuses => handle_statuses(context, boot, request).await,
+        RequestKind::Other => respond(context, boot, request).await,
+    }
+}
+
+async fn handle_submission(
+    context: &SimContext,
+    boot: u64,
+    request: &SimRequest,
+) -> Result<SimResponse, ConnectionReset> {
+    if context.occurs(Fault::ResetBefore) {
+        return Err(ConnectionReset);
+    }
+    let mut response = respond(context, boot, request).await?;
+    if response.status != StatusCode::ACCEPTED {
+        return Ok(response);
+    }
+    let delay = context.delay(Fault::LateAnswer(Duration::ZERO));
+    context.sleep(boot, delay).await?;
+    if context.occurs(Fault::ResetAfter) {
+        return Err(ConnectionReset);
+    }
+    let mut state = context.state();
+    if let Some(timed_out) = state.ledger.timed_out()
+        && state.common.faults.occurs(Fault::TimedOut)
+    {
+        response = timed_out;
+    }
+    Ok(response)
+}
+
+async fn handle_statuses(
+    context: &SimContext,
+    boot: u64,
+    request: &SimRequest,
+) -> Result<SimResponse, ConnectionReset> {
+    if context.occurs(Fault::StatusesReset) {
+        return Err(ConnectionReset);
+    }
+    let response = if context.occurs(Fault::StatusesFail) {
+        context.state().ledger.statuses_error()
+    } else {
+        respond(context, boot, request).await?
+    };
+    let delay = context.delay(Fault::LateStatuses(Duration::ZERO));
+    context.sleep(boot, delay).await?;
+    let mut state = context.state();
+    let wrong_typed = state.ledger.wrong_typed_statuses();
+    Ok(corrupt_statuses(response, wrong_typed, &mut state.common))
+}
+
+/// Calls the ledger until it responds. A waiting client occupies a worker in that time.
+async fn respond(
+    context: &SimContext,
+    boot: u64,
+    request: &SimRequest,
+) -> Result<SimResponse, ConnectionReset> {
+    let _worker = context.workers.acquire().await.map_err(|_| ConnectionReset)?;
+    loop {
+        match context.respond(boot, request)? {
+            LedgerReply::Response(response) => return Ok(response),
+            LedgerReply::Wait => context.poll_clock().await,
+        }
+    }
+}

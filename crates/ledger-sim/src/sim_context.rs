@@ -1,0 +1,176 @@
+use std::{
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use grid_batch_core::{Clock, Timestamp};
+use tokio::{
+    sync::{Notify, Semaphore, watch},
+    time::sleep,
+};
+
+use crate::{
+    Fault, common_state::CommonState, ledger::Ledger, request::SimRequest, response::LedgerReply,
+};
+
+/// How often the clock is read while something waits for it: a test may advance it.
+const CLOCK_POLL_INTERVAL: Duration = Duration::from_millis(2);
+
+/// The state that the handle and the server share.
+pub(crate) struct SimContext {
+    state: Mutex<LedgerState>,
+    clock: Arc<dyn Clock>,
+    frozen: watch::Sender<bool>,
+    /// The number of restarts. Requests and connections belong to one boot.
+    boot: watch::Sender<u64>,
+    has_work: Notify,
+    pub(crate) workers: Semaphore,
+    pub(crate) max_body_bytes: usize,
+    pub(crate) has_title_case_headers: bool,
+}
+
+pub(crate) struct LedgerState {
+    pub(crate) ledger: Box<dyn Ledger>,
+    pub(crate) common: CommonState,
+}
+
+/// The connection must be reset.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("the simulated ledger resets the connection")]
+pub(crate) struct ConnectionReset;
+
+impl SimContext {
+    pub(crate) fn new(ledger: Box<dyn Ledger>, common: CommonState, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            clock,
+            frozen: watch::Sender::new(false),
+            boot: watch::Sender::new(0),
+            has_work: Notify::new(),
+            workers: Semaphore::new(ledger.workers()),
+            max_body_bytes: ledger.max_body_bytes(),
+            has_title_case_headers: ledger.has_title_case_headers(),
+            state: Mutex::new(LedgerState { ledger, common }),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// The ledger, without doing the work that is due.
+    pub(crate) fn state(&self) -> MutexGuard<'_, LedgerState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The ledger, after doing all work that is due.
+    pub(crate) fn advanced_state(&self) -> MutexGuard<'_, LedgerState> {
+        let mut state = self.state();
+        if let Err(error) = state.advance(self.now()) {
+            log::error!("the simulated ledger cannot write its record: {error}");
+        }
+        state
+    }
+
+    pub(crate) fn occurs(&self, fault: Fault) -> bool {
+        self.state().common.faults.occurs(fault)
+    }
+
+    pub(crate) fn delay(&self, kind: Fault) -> Duration {
+        self.state().common.faults.delay(kind)
+    }
+
+    pub(crate) fn respond(
+        &self,
+        boot: u64,
+        request: &SimRequest,
+    ) -> Result<LedgerReply, ConnectionReset> {
+        let now = self.now();
+        let mut state = self.state();
+        self.check_boot(boot)?;
+        let reply = state.respond(request, now);
+        if !state.ledger.is_idle() {
+            self.has_work.notify_one();
+        }
+        Ok(reply)
+    }
+
+    pub(crate) fn set_frozen(&self, frozen: bool) {
+        self.frozen.send_replace(frozen);
+    }
+
+    pub(crate) fn restart(&self) {
+        let now = self.now();
+        let mut state = self.advanced_state();
+        state.ledger.restart(now);
+        // Still under the lock, so that no request of the old boot is answered after the restart.
+        self.boot.send_modify(|boot| *boot += 1);
+    }
+
+    /// The current boot. Requests of an earlier boot are not answered.
+    pub(crate) fn boot(&self) -> u64 {
+        *self.boot.borrow()
+    }
+
+    /// Waits until the ledger restarts.
+    pub(crate) async fn wait_for_restart(&self, boot: u64) -> ConnectionReset {
+        // An error would mean that the sender is dropped, and it lives as long as `self`.
+        let _ = self.boot.subscribe().wait_for(|current| *current != boot).await;
+        ConnectionReset
+    }
+
+    /// Waits while the ledger is frozen.
+    pub(crate) async fn wait_until_thawed(&self, boot: u64) -> Result<(), ConnectionReset> {
+        let mut frozen = self.frozen.subscribe();
+        frozen.wait_for(|frozen| !frozen).await.map_err(|_| ConnectionReset)?;
+        self.check_boot(boot)
+    }
+
+    /// Waits for a duration of the ledger's clock.
+    pub(crate) async fn sleep(&self, boot: u64, duration: Duration) -> Result<(), ConnectionReset> {
+        let until = self.now().plus(duration);
+        while self.now() < until {
+            self.poll_clock().await;
+            self.check_boot(boot)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn poll_clock(&self) {
+        sleep(CLOCK_POLL_INTERVAL).await;
+    }
+
+    fn check_boot(&self, boot: u64) -> Result<(), ConnectionReset> {
+        if self.boot() == boot { Ok(()) } else { Err(ConnectionReset) }
+    }
+
+    /// Does work that becomes due without a request. Sleeps while the ledger is idle.
+    pub(crate) async fn run_background_work(&self) {
+        loop {
+            self.has_work.notified().await;
+            while !self.advanced_state().ledger.is_idle() {
+                self.poll_clock().await;
+            }
+        }
+    }
+}
+
+impl LedgerState {
+    /// Does all work that is due. The record is synced before any response shows the work.
+    fn advance(&mut self, now: Timestamp) -> io::Result<()> {
+        let result = self.ledger.advance(&mut self.common, now);
+        self.common.record.sync()?;
+        result
+    }
+
+    fn respond(&mut self, request: &SimRequest, now: Timestamp) -> LedgerReply {
+        if self.advance(now).is_err() {
+            return self.ledger.internal_error().into();
+        }
+        let reply = self.ledger.respond(request, &mut self.common, now);
+        match self.advance(now) {
+            Ok(()) => reply,
+            Err(_) => self.ledger.internal_error().into(),
+        }
+    }
+}

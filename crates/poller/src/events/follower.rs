@@ -1,0 +1,222 @@
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use grid_batch_core::{EventSubscriptions, ServiceId};
+use log::debug;
+use tokio::{sync::Notify, time::Instant};
+
+use crate::{EventOptions, instant::after};
+
+/// Selects the services that an event monitor listens to, and reports whether their streams are live.
+///
+/// It can be used before the monitor runs. Clones share the selection.
+#[derive(Debug, Clone)]
+pub struct EventFollower(Arc<FollowerState>);
+
+#[derive(Debug)]
+struct FollowerState {
+    services: Mutex<FollowedServices>,
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct FollowedServices {
+    streams: HashMap<String, ServiceStream>,
+    max_streams: usize,
+    /// The number of calls of `follow`, which orders them.
+    follow_count: u64,
+    distrust_after_eviction: Duration,
+    distrusted_until: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct ServiceStream {
+    /// The call of `follow` that added the service. It differs when a service was evicted and
+    /// followed again.
+    number: u64,
+    /// The last call of `follow` for this service.
+    last_followed: u64,
+    is_live: bool,
+}
+
+/// A service that is followed, from the call of `follow` that added it until it is evicted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct FollowedService {
+    pub(crate) service_id: String,
+    number: u64,
+}
+
+impl FollowedService {
+    /// A number that no other followed service has.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl EventSubscriptions for EventFollower {
+    fn follow(&self, service_id: &ServiceId) {
+        Self::follow(self, service_id.as_str());
+    }
+}
+
+impl EventFollower {
+    pub(crate) fn new(options: &EventOptions) -> Self {
+        Self(Arc::new(FollowerState {
+            services: Mutex::new(FollowedServices {
+                streams: HashMap::new(),
+                max_streams: options.sockets,
+                follow_count: 0,
+                distrust_after_eviction: options.distrust_after_eviction,
+                distrusted_until: None,
+            }),
+            changed: Notify::new(),
+        }))
+    }
+
+    /// Listens to the events of this service.
+    ///
+    /// Call it whenever a batch of the service is submitted. If all sockets are in use, the service
+    /// whose last call was longest ago is evicted.
+    pub fn follow(&self, service_id: &str) {
+        if self.services().follow(service_id) {
+            self.0.changed.notify_one();
+        }
+    }
+
+    /// Whether the stream of this service is connected.
+    pub fn is_live(&self, service_id: &str) -> bool {
+        self.services().streams.get(service_id).is_some_and(|stream| stream.is_live)
+    }
+
+    /// Whether events can be relied on: at least one service is followed, the streams of all followed
+    /// services are connected, and no service was evicted recently.
+    pub fn all_live(&self) -> bool {
+        let services = self.services();
+        let is_distrusted = services.distrusted_until.is_some_and(|until| Instant::now() < until);
+        !is_distrusted
+            && !services.streams.is_empty()
+            && services.streams.values().all(|stream| stream.is_live)
+    }
+
+    /// Waits until other services are followed.
+    pub(crate) async fn changed(&self) {
+        self.0.changed.notified().await;
+    }
+
+    pub(crate) fn followed_services(&self) -> Vec<FollowedService> {
+        let followed = |(service_id, stream): (&String, &ServiceStream)| FollowedService {
+            service_id: service_id.clone(),
+            number: stream.number,
+        };
+        self.services().streams.iter().map(followed).collect()
+    }
+
+    pub(crate) fn set_live(&self, service: &FollowedService, is_live: bool) {
+        if let Some(stream) = self.services().streams.get_mut(&service.service_id)
+            && stream.number == service.number
+        {
+            stream.is_live = is_live;
+        }
+    }
+
+    /// Records that the monitor has ended.
+    pub(crate) fn set_none_live(&self) {
+        self.services().streams.values_mut().for_each(|stream| stream.is_live = false);
+    }
+
+    fn services(&self) -> MutexGuard<'_, FollowedServices> {
+        self.0.services.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl FollowedServices {
+    /// Returns whether the set of services changed.
+    fn follow(&mut self, service_id: &str) -> bool {
+        self.follow_count += 1;
+        let number = self.follow_count;
+        if let Some(stream) = self.streams.get_mut(service_id) {
+            stream.last_followed = number;
+            return false;
+        }
+        if self.streams.len() >= self.max_streams {
+            self.evict_one();
+        }
+        let stream = ServiceStream { number, last_followed: number, is_live: false };
+        self.streams.insert(service_id.to_owned(), stream);
+        true
+    }
+
+    fn evict_one(&mut self) {
+        let longest_ago = self.streams.iter().min_by_key(|(_, stream)| stream.last_followed);
+        let Some(service_id) = longest_ago.map(|(service_id, _)| service_id.clone()) else {
+            return;
+        };
+        debug!(
+            service = service_id.as_str(), sockets = self.max_streams;
+            "all event sockets are in use; stopped following a service"
+        );
+        self.streams.remove(&service_id);
+        self.distrusted_until = Some(after(Instant::now(), self.distrust_after_eviction));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn follower(sockets: usize) -> EventFollower {
+        EventFollower::new(&EventOptions { sockets, ..EventOptions::default() })
+    }
+
+    fn services(follower: &EventFollower) -> Vec<String> {
+        let mut services: Vec<_> =
+            follower.followed_services().into_iter().map(|service| service.service_id).collect();
+        services.sort();
+        services
+    }
+
+    fn connect_all(follower: &EventFollower) {
+        follower.followed_services().iter().for_each(|service| follower.set_live(service, true));
+    }
+
+    #[test]
+    fn all_live_needs_every_followed_stream_connected() {
+        let follower = follower(2);
+        assert!(!follower.all_live(), "no service is followed");
+        follower.follow("a");
+        assert!(!follower.all_live());
+        connect_all(&follower);
+        assert!(follower.all_live() && follower.is_live("a"));
+        follower.follow("a");
+        assert!(follower.all_live(), "it was followed already");
+        follower.follow("b");
+        assert!(!follower.all_live() && !follower.is_live("b"));
+        connect_all(&follower);
+        follower.set_none_live();
+        assert!(!follower.is_live("a"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn eviction_makes_events_distrusted_for_a_while() {
+        let follower = follower(2);
+        ["a", "b", "a", "c"].into_iter().for_each(|service| follower.follow(service));
+        assert_eq!(services(&follower), ["a", "c"]);
+        connect_all(&follower);
+        assert!(!follower.all_live(), "b was evicted");
+        tokio::time::advance(EventOptions::default().distrust_after_eviction).await;
+        assert!(follower.all_live());
+    }
+
+    #[test]
+    fn state_of_an_evicted_stream_is_ignored() {
+        let follower = follower(1);
+        follower.follow("a");
+        let evicted = follower.followed_services().remove(0);
+        ["b", "a"].into_iter().for_each(|service| follower.follow(service));
+        follower.set_live(&evicted, true);
+        assert!(!follower.is_live("a"));
+    }
+}

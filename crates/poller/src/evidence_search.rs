@@ -1,0 +1,191 @@
+use std::{mem::take, sync::Arc, time::Duration};
+
+use grid_batch_core::{
+    BatchResult, Clock, Evidence, PollPace, Resolution, ServiceId, Timestamp, UnresolvedBatch,
+};
+use grid_batch_support::catch_panic;
+use log::{info, warn};
+use tokio::time::Instant;
+
+use crate::{
+    InconclusivePolicy, MonitorCounters, MonitorOptions,
+    evidence_schedule::EvidenceSchedule,
+    failure_log::FailureLog,
+    per_service_queue::{PerServiceQueue, ServiceJob},
+    resolution::{absence_trusted_from, evidence_due_from, resolve},
+};
+
+/// Returns the policy of a service.
+pub(crate) type InconclusivePolicyFn = Arc<dyn Fn(&ServiceId) -> InconclusivePolicy + Send + Sync>;
+
+/// Decides about which batches and when to look for evidence, and what the evidence comes to.
+pub(crate) struct EvidenceSearch {
+    /// Unresolved batches to look for evidence about.
+    queue: PerServiceQueue<UnresolvedBatch>,
+    /// Batches by service that may be unresolved. They are read once their statuses are written.
+    candidates: Vec<(String, Vec<String>)>,
+    schedule: EvidenceSchedule,
+    request_failures: FailureLog,
+    read_failures: FailureLog,
+    policy: InconclusivePolicyFn,
+    options: MonitorOptions,
+    clock: Arc<dyn Clock>,
+    counters: MonitorCounters,
+}
+
+impl EvidenceSearch {
+    pub(crate) fn new(
+        policy: InconclusivePolicyFn,
+        options: MonitorOptions,
+        clock: Arc<dyn Clock>,
+        counters: MonitorCounters,
+    ) -> Self {
+        let pause = options.quiet_after / PollPace::PART;
+        Self {
+            queue: PerServiceQueue::new(Duration::ZERO),
+            candidates: Vec::new(),
+            schedule: EvidenceSchedule::new(pause, options.longest_interval),
+            request_failures: FailureLog::of("evidence requests"),
+            read_failures: FailureLog::of("reads of unresolved batches"),
+            policy,
+            options,
+            clock,
+            counters,
+        }
+    }
+
+    /// Adds the candidates of a ledger's answer.
+    pub(crate) fn add_candidates(
+        &mut self,
+        service_id: &str,
+        not_reported: &[String],
+        reported: impl Iterator<Item = String>,
+    ) {
+        let now = self.clock.now();
+        let candidates = self.schedule.candidates(service_id, not_reported, reported, now);
+        if !candidates.is_empty() {
+            self.candidates.push((service_id.to_owned(), candidates));
+        }
+    }
+
+    /// Reads the candidates from the store, and queues those that evidence is due for.
+    pub(crate) fn read_candidates(
+        &mut self,
+        pace: PollPace,
+        read: impl Fn(&str, &[String]) -> BatchResult<Vec<UnresolvedBatch>>,
+    ) {
+        let now = self.clock.now();
+        self.candidates.append(&mut self.schedule.take_scheduled(now));
+        for (service_id, batch_ids) in take(&mut self.candidates) {
+            match read(&service_id, &batch_ids) {
+                Ok(batches) => {
+                    self.read_failures.succeeded(&service_id);
+                    batches.into_iter().for_each(|batch| self.queue_if_due(batch, pace, now));
+                }
+                Err(error) => self.read_failures.failed(&service_id, &error),
+            }
+        }
+    }
+
+    fn queue_if_due(&mut self, batch: UnresolvedBatch, pace: PollPace, now: Timestamp) {
+        let Some(due_from) = evidence_due_from(&batch, &self.options) else { return };
+        if now < due_from {
+            return self.schedule.defer(&batch, due_from, now);
+        }
+        let next = pace.next_check(batch.submitted_at, Some(now));
+        self.schedule.defer(&batch, next, now);
+        if !self.queue.waiting().any(|other| other.batch_id == batch.batch_id) {
+            self.queue.push(batch);
+        }
+    }
+
+    /// Starts the next evidence request, if one may start now.
+    pub(crate) fn start_next(&mut self) -> Option<UnresolvedBatch> {
+        self.queue.start_next(Instant::now())
+    }
+
+    /// Ends an evidence request, and returns what its evidence comes to.
+    pub(crate) fn ended(
+        &mut self,
+        batch: UnresolvedBatch,
+        evidence: BatchResult<Evidence>,
+    ) -> Option<(UnresolvedBatch, Resolution)> {
+        self.queue.ended(batch.service());
+        match evidence {
+            Ok(evidence) => {
+                self.request_failures.succeeded(batch.service());
+                let resolution = self.resolve(&batch, evidence);
+                Some((batch, resolution))
+            }
+            Err(error) => {
+                self.counters.count(|stats| stats.evidence_failures += 1);
+                self.request_failures.failed(batch.service(), &error);
+                None
+            }
+        }
+    }
+
+    fn resolve(&mut self, batch: &UnresolvedBatch, evidence: Evidence) -> Resolution {
+        let now = self.clock.now();
+        let trusted_from = absence_trusted_from(batch, &self.options);
+        if evidence == Evidence::Absent && now < trusted_from {
+            self.schedule.schedule(batch, trusted_from);
+        }
+        let resolution = resolve(batch, evidence, now, &self.options, self.policy(batch));
+        self.log_and_count(batch, &resolution);
+        resolution
+    }
+
+    fn policy(&self, batch: &UnresolvedBatch) -> InconclusivePolicy {
+        let policy = catch_panic(|| Ok((self.policy)(&batch.service_id)));
+        self.counters.count_panic(policy).unwrap_or_else(|error| {
+            let UnresolvedBatch { service_id, batch_id, .. } = batch;
+            warn!(
+                service:% = service_id, batch:% = batch_id, error:% = error;
+                "the inconclusive policy failed; the batch is held if its evidence is inconclusive"
+            );
+            InconclusivePolicy::Hold
+        })
+    }
+
+    fn log_and_count(&self, batch: &UnresolvedBatch, resolution: &Resolution) {
+        let UnresolvedBatch { service_id, batch_id, state, .. } = batch;
+        let attempt = batch.attempt_id.attempt;
+        match resolution {
+            Resolution::Hold(reason) => {
+                self.counters.count(|stats| stats.held += 1);
+                warn!(
+                    service:% = service_id, batch:% = batch_id, attempt = attempt,
+                    reason = reason.as_str(); "batch held"
+                );
+            }
+            Resolution::Evidence(
+                evidence @ (Evidence::Committed | Evidence::Absent | Evidence::Repeatable),
+            ) => {
+                self.counters.count(|stats| match evidence {
+                    Evidence::Committed => stats.committed += 1,
+                    _ => stats.absent += 1,
+                });
+                info!(
+                    service:% = service_id, batch:% = batch_id, attempt = attempt,
+                    state:% = state, evidence:? = evidence; "batch resolved by evidence"
+                );
+            }
+            Resolution::Evidence(_) => {}
+        }
+    }
+
+    /// The time until the next scheduled look at a batch.
+    pub(crate) fn next_scheduled(&self) -> Option<Duration> {
+        self.schedule.next_scheduled().map(|at| at.since(self.clock.now()))
+    }
+
+    pub(crate) fn in_flight(&self) -> usize {
+        self.queue.in_flight()
+    }
+
+    /// Removes the requests that have not started.
+    pub(crate) fn clear(&mut self) {
+        self.queue.clear();
+    }
+}

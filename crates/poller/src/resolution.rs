@@ -1,0 +1,222 @@
+use std::time::Duration;
+
+use grid_batch_core::{BatchState, Evidence, Resolution, Timestamp, UnresolvedBatch};
+
+use crate::{InconclusivePolicy, MonitorOptions};
+
+/// From when on evidence is looked for. `None`: not in this state.
+pub(crate) fn evidence_due_from(
+    batch: &UnresolvedBatch,
+    options: &MonitorOptions,
+) -> Option<Timestamp> {
+    match batch.state {
+        BatchState::InDoubt => Some(batch.since),
+        BatchState::Pending | BatchState::Valid => Some(batch.since.plus(options.quiet_after)),
+        _ => None,
+    }
+}
+
+/// From when on evidence of absence is trusted.
+pub(crate) fn absence_trusted_from(batch: &UnresolvedBatch, options: &MonitorOptions) -> Timestamp {
+    batch.since.plus(options.believe_absence_after)
+}
+
+/// What this evidence comes to.
+pub(crate) fn resolve(
+    batch: &UnresolvedBatch,
+    evidence: Evidence,
+    now: Timestamp,
+    options: &MonitorOptions,
+    policy: InconclusivePolicy,
+) -> Resolution {
+    let age = now.since(batch.submitted_at);
+    let time_in_state = now.since(batch.since);
+    match evidence {
+        Evidence::Committed => Resolution::Evidence(Evidence::Committed),
+        Evidence::Present if age >= options.give_up_after => {
+            hold(batch, age, "the ledger has the batch but does not apply it")
+        }
+        Evidence::Present => Resolution::Evidence(Evidence::Present),
+        Evidence::Repeatable => Resolution::Evidence(Evidence::Repeatable),
+        Evidence::Absent if now < absence_trusted_from(batch, options) => no_change(),
+        Evidence::Absent => resubmit(batch, age, options),
+        Evidence::Inconclusive if time_in_state < options.hold_after => no_change(),
+        Evidence::Inconclusive => match policy {
+            InconclusivePolicy::Resubmit => resubmit(batch, time_in_state, options),
+            InconclusivePolicy::Hold => {
+                hold(batch, time_in_state, "no evidence shows whether the ledger has the batch")
+            }
+        },
+    }
+}
+
+fn resubmit(batch: &UnresolvedBatch, age: Duration, options: &MonitorOptions) -> Resolution {
+    let attempts = batch.attempt_id.attempt;
+    if attempts >= options.max_attempts {
+        let reason = format!("the ledger does not have the batch after attempt {attempts}");
+        return hold(batch, age, &reason);
+    }
+    Resolution::Evidence(Evidence::Absent)
+}
+
+/// Holds the batch, unless it is held already.
+fn hold(batch: &UnresolvedBatch, age: Duration, reason: &str) -> Resolution {
+    if batch.held {
+        return no_change();
+    }
+    let (state, age) = (batch.state, whole_units(age));
+    Resolution::Hold(format!("{state} for {age}: {reason}; an operator must decide"))
+}
+
+fn no_change() -> Resolution {
+    Resolution::Evidence(Evidence::Inconclusive)
+}
+
+/// The duration in whole seconds, minutes or hours.
+fn whole_units(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3600 => format!("{} min", seconds / 60),
+        seconds => format!("{} h", seconds / 3600),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use grid_batch_core::{AttemptId, HeaderId};
+
+    use super::*;
+
+    const S: u64 = 1;
+    const MIN: u64 = 60 * S;
+    const H: u64 = 60 * MIN;
+
+    const COMMITTED: Resolution = Resolution::Evidence(Evidence::Committed);
+    const PRESENT: Resolution = Resolution::Evidence(Evidence::Present);
+    const ABSENT: Resolution = Resolution::Evidence(Evidence::Absent);
+    const REPEATABLE: Resolution = Resolution::Evidence(Evidence::Repeatable);
+    const NO_CHANGE: Resolution = Resolution::Evidence(Evidence::Inconclusive);
+
+    fn unresolved(state: BatchState) -> UnresolvedBatch {
+        UnresolvedBatch {
+            service_id: "service".parse().unwrap(),
+            batch_id: HeaderId::from_bytes([1; 64]),
+            transaction_ids: Vec::new(),
+            attempt_id: AttemptId { attempt: 1, epoch: 1 },
+            state,
+            submitted_at: Timestamp::default(),
+            since: Timestamp::default(),
+            held: false,
+        }
+    }
+
+    fn after(seconds: u64) -> Timestamp {
+        Timestamp::default().plus(Duration::from_secs(seconds))
+    }
+
+    fn held(reason: &str) -> Resolution {
+        Resolution::Hold(reason.to_owned())
+    }
+
+    #[test]
+    fn evidence_is_due_at_once_only_when_in_doubt() {
+        let options = MonitorOptions::default();
+        let from =
+            BatchState::ALL.map(|state| (state, evidence_due_from(&unresolved(state), &options)));
+        let due: Vec<_> =
+            from.into_iter().filter_map(|(state, from)| Some((state, from?))).collect();
+        let expected = [
+            (BatchState::InDoubt, after(0)),
+            (BatchState::Pending, after(MIN)),
+            (BatchState::Valid, after(MIN)),
+        ];
+        assert_eq!(due, expected);
+    }
+
+    #[test]
+    fn evidence_resolves_as_documented() {
+        use Evidence::{Absent, Committed, Inconclusive, Present, Repeatable};
+        let not_applied = held(
+            "in doubt for 1 h: the ledger has the batch but does not apply it; an operator must decide",
+        );
+        let no_evidence = held(
+            "in doubt for 2 min: no evidence shows whether the ledger has the batch; \
+             an operator must decide",
+        );
+        let table = [
+            (Committed, 0, COMMITTED),
+            (Committed, 9 * H, COMMITTED),
+            (Present, 0, PRESENT),
+            (Present, H - 1, PRESENT),
+            (Present, H, not_applied),
+            (Repeatable, 0, REPEATABLE),
+            (Repeatable, 9 * H, REPEATABLE),
+            (Absent, 0, NO_CHANGE),
+            (Absent, 30 * S - 1, NO_CHANGE),
+            (Absent, 30 * S, ABSENT),
+            (Absent, 9 * H, ABSENT),
+            (Inconclusive, 0, NO_CHANGE),
+            (Inconclusive, 2 * MIN - 1, NO_CHANGE),
+            (Inconclusive, 2 * MIN, no_evidence),
+        ];
+        let options = MonitorOptions::default();
+        for (evidence, age, expected) in table {
+            let batch = unresolved(BatchState::InDoubt);
+            let resolution =
+                resolve(&batch, evidence, after(age), &options, InconclusivePolicy::Hold);
+            assert_eq!(resolution, expected, "{evidence:?} after {age} s");
+        }
+    }
+
+    #[test]
+    fn policy_resubmits_inconclusive_batches_after_hold_after() {
+        let options = MonitorOptions::default();
+        for (age, expected) in [(2 * MIN - 1, NO_CHANGE), (2 * MIN, ABSENT)] {
+            let batch = unresolved(BatchState::Pending);
+            let inconclusive = Evidence::Inconclusive;
+            let resolution =
+                resolve(&batch, inconclusive, after(age), &options, InconclusivePolicy::Resubmit);
+            assert_eq!(resolution, expected, "after {age} s");
+        }
+    }
+
+    #[test]
+    fn batch_absent_after_the_last_attempt_is_held() {
+        let options = MonitorOptions::default();
+        for (attempt, held) in [(9, false), (10, true), (11, true)] {
+            let attempt_id = AttemptId { attempt, epoch: 1 };
+            let batch = UnresolvedBatch { attempt_id, ..unresolved(BatchState::InDoubt) };
+            for (evidence, policy) in [
+                (Evidence::Absent, InconclusivePolicy::Hold),
+                (Evidence::Inconclusive, InconclusivePolicy::Resubmit),
+            ] {
+                let resolution = resolve(&batch, evidence, after(5 * MIN), &options, policy);
+                assert_eq!(
+                    matches!(resolution, Resolution::Hold(_)),
+                    held,
+                    "{attempt}: {resolution:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn held_batch_is_not_held_again_and_is_still_resolved() {
+        let options = MonitorOptions::default();
+        let held = UnresolvedBatch { held: true, ..unresolved(BatchState::InDoubt) };
+        for (evidence, expected) in [
+            (Evidence::Committed, COMMITTED),
+            (Evidence::Present, NO_CHANGE),
+            (Evidence::Absent, ABSENT),
+            (Evidence::Inconclusive, NO_CHANGE),
+        ] {
+            let resolution =
+                resolve(&held, evidence, after(9 * H), &options, InconclusivePolicy::Hold);
+            assert_eq!(resolution, expected, "{evidence:?}");
+        }
+        let last = UnresolvedBatch { attempt_id: AttemptId { attempt: 10, epoch: 1 }, ..held };
+        let absent =
+            resolve(&last, Evidence::Absent, after(9 * H), &options, InconclusivePolicy::Hold);
+        assert_eq!(absent, NO_CHANGE, "there is no eleventh attempt");
+    }
+}

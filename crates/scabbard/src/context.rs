@@ -1,0 +1,87 @@
+use std::{sync::Arc, time::Duration};
+
+use grid_batch_core::{
+    BatchError, BatchResult, Clock, HeaderId, ScopeId, ServiceScopeId, StatusUrlResolver,
+};
+use grid_batch_http::{HttpError, origin};
+use grid_batch_protocol::CylinderToken;
+
+use crate::{
+    ScabbardOptions, applied_transactions::AppliedTransactions, batch_history::BatchHistory,
+    node_client::NodeClient, subscriptions::Subscriptions,
+};
+
+/// What the four parts of one adapter share.
+pub(crate) struct ScabbardContext {
+    pub(crate) client: NodeClient,
+    pub(crate) nodes: Arc<dyn StatusUrlResolver>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) connections: usize,
+    pub(crate) absent_after: Duration,
+    pub(crate) dropped_after: Duration,
+    pub(crate) applied: AppliedTransactions,
+    pub(crate) subscriptions: Arc<Subscriptions>,
+    pub(crate) history: BatchHistory,
+}
+
+impl ScabbardContext {
+    pub(crate) fn new(
+        token: &CylinderToken,
+        nodes: Arc<dyn StatusUrlResolver>,
+        options: ScabbardOptions,
+    ) -> Result<Self, HttpError> {
+        Ok(Self {
+            client: NodeClient::new(token, &options.http, options.websocket)?,
+            nodes,
+            clock: options.clock,
+            connections: options.connections,
+            absent_after: options.absent_after,
+            dropped_after: options.dropped_after,
+            applied: AppliedTransactions::new(),
+            subscriptions: Arc::default(),
+            history: BatchHistory::new(),
+        })
+    }
+
+    /// The nodes to query about a batch: at least one, each once, the preferred one first.
+    pub(crate) fn nodes_of_batch(
+        &self,
+        scope: &ServiceScopeId,
+        batch_id: &str,
+    ) -> BatchResult<Vec<String>> {
+        let mut nodes: Vec<String> = Vec::new();
+        for url in self.nodes.status_urls(scope.service_id().as_str(), batch_id) {
+            if !nodes.contains(&url) {
+                nodes.push(url);
+            }
+        }
+        if nodes.is_empty() {
+            let reason = format!("no node is configured for service {scope}");
+            return Err(BatchError::InternalError(reason));
+        }
+        Ok(nodes)
+    }
+}
+
+pub(crate) fn parse_scope(service_id: &str) -> BatchResult<ServiceScopeId> {
+    service_id.parse().map_err(internal_error)
+}
+
+pub(crate) fn parse_batch_id(text: &str) -> BatchResult<HeaderId> {
+    text.parse().map_err(internal_error)
+}
+
+fn internal_error(error: impl std::error::Error) -> BatchError {
+    BatchError::InternalError(error.to_string())
+}
+
+/// Adds the node to the message of an error.
+pub(crate) fn with_node(node: &str, error: BatchError) -> BatchError {
+    let prefixed = |text| format!("{}: {text}", origin(node));
+    match error {
+        BatchError::InternalError(text) => BatchError::InternalError(prefixed(text)),
+        BatchError::Unavailable(text) => BatchError::Unavailable(prefixed(text)),
+        BatchError::InvalidAnswer(text) => BatchError::InvalidAnswer(prefixed(text)),
+        error => error,
+    }
+}

@@ -1,0 +1,74 @@
+use grid_batch_core::{HeaderId, ServiceScopeId};
+use grid_batch_http::{
+    HttpClient, HttpError, HttpOptions, HttpResponse, TextFrames, WebSocketOptions, join,
+    open_websocket,
+};
+use grid_batch_protocol::CylinderToken;
+
+/// Sends requests to services on nodes, authorized by a token.
+///
+/// It has no `Debug`, because it holds the token.
+pub(crate) struct NodeClient {
+    /// Has its own connections. A connection ends with the runtime that opened it, and the end of
+    /// the poller's runtime must not leave a submission in doubt.
+    submit_client: HttpClient,
+    query_client: HttpClient,
+    websocket: WebSocketOptions,
+    authorization: String,
+}
+
+impl NodeClient {
+    pub(crate) fn new(
+        token: &CylinderToken,
+        http: &HttpOptions,
+        websocket: WebSocketOptions,
+    ) -> Result<Self, HttpError> {
+        let authorization = format!("Bearer Cylinder:{}", token.as_str());
+        let [submit_client, query_client] = [HttpClient::new(http)?, HttpClient::new(http)?];
+        Ok(Self { submit_client, query_client, websocket, authorization })
+    }
+
+    pub(crate) async fn submit(
+        &self,
+        node: &str,
+        scope: &ServiceScopeId,
+        list: Vec<u8>,
+    ) -> Result<HttpResponse, HttpError> {
+        let url = service_url(node, scope, "batches")?;
+        self.submit_client.post(&url, &self.headers(), list).await
+    }
+
+    /// Requests statuses without `wait`, which would occupy a thread of the node.
+    pub(crate) async fn get_statuses(
+        &self,
+        node: &str,
+        scope: &ServiceScopeId,
+        ids: &[&str],
+    ) -> Result<HttpResponse, HttpError> {
+        let path = format!("batch_statuses?ids={}", ids.join(","));
+        let url = service_url(node, scope, &path)?;
+        self.query_client.get(&url, &self.headers()).await
+    }
+
+    pub(crate) async fn subscribe(
+        &self,
+        node: &str,
+        scope: &ServiceScopeId,
+        last_event: Option<HeaderId>,
+    ) -> Result<TextFrames, HttpError> {
+        let path = match last_event {
+            Some(id) => format!("ws/subscribe?last_seen_event={id}"),
+            None => "ws/subscribe".to_owned(),
+        };
+        let url = service_url(node, scope, &path)?;
+        open_websocket(&url, &self.headers(), &[], &self.websocket).await
+    }
+
+    fn headers(&self) -> [(&str, &str); 1] {
+        [("authorization", &self.authorization)]
+    }
+}
+
+fn service_url(node: &str, scope: &ServiceScopeId, path: &str) -> Result<String, HttpError> {
+    join(node, &format!("scabbard/{}/{}/{path}", scope.circuit(), scope.service()))
+}

@@ -1,0 +1,51 @@
+//! Status requests to one node.
+
+use grid_batch_core::{BatchError, BatchResult, LedgerStatus, ScopeId, ServiceScopeId};
+use grid_batch_http::HttpResponse;
+
+use crate::{
+    context::{ScabbardContext, with_node},
+    message::response_message,
+    status_response::{BatchReport, parse_statuses},
+};
+
+impl ScabbardContext {
+    /// Requests the statuses of these batches from one node, and remembers the transactions that it
+    /// reports as applied.
+    ///
+    /// After [`BatchError::Unavailable`] the caller may query another node.
+    pub(crate) async fn query_statuses(
+        &self,
+        node: &str,
+        scope: &ServiceScopeId,
+        ids: &[&str],
+    ) -> BatchResult<Vec<BatchReport>> {
+        let reports = match self.client.get_statuses(node, scope, ids).await {
+            Ok(response) => parse_response(&response, ids),
+            Err(error) => Err(error.into()),
+        };
+        let reports = reports.map_err(|error| with_node(node, error))?;
+        for batch in &reports {
+            if batch.report.status == LedgerStatus::Committed {
+                batch.applied.iter().for_each(|id| self.applied.add(scope.service_id(), *id));
+            }
+        }
+        Ok(reports)
+    }
+}
+
+fn parse_response(response: &HttpResponse, ids: &[&str]) -> BatchResult<Vec<BatchReport>> {
+    let status = response.status;
+    match (status, &response.body) {
+        (200, Ok(body)) => parse_statuses(body, ids),
+        (200, Err(error)) => Err(error.clone().into()),
+        (404 | 408 | 429 | 500..=599, _) => Err(BatchError::Unavailable(format!(
+            "HTTP status {status}: {}",
+            response_message(response)
+        ))),
+        _ => Err(BatchError::InternalError(format!(
+            "HTTP status {status}: {}; check the configuration of the ledger",
+            response_message(response)
+        ))),
+    }
+}

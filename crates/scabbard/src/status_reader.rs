@@ -1,0 +1,109 @@
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use futures_core::future::BoxFuture;
+use grid_batch_core::{
+    BatchError, BatchResult, BatchStatusReader, LedgerStatus, ScopeId, ServiceScopeId, StatusReport,
+};
+
+use crate::{
+    batch_history::StalledStatus,
+    context::{ScabbardContext, parse_batch_id, parse_scope},
+    status_response::BatchReport,
+};
+
+/// Reads the statuses of batches from Scabbard services.
+///
+/// The node that accepted a batch is queried first. The next one is queried if that cannot be
+/// reached, does not have the service, or reports a failure of its own.
+pub struct ScabbardStatusReader(pub(crate) Arc<ScabbardContext>);
+
+impl ScabbardStatusReader {
+    /// The number of batches of a service that a node remembers.
+    const MAX_IDS_PER_REQUEST: usize = 100;
+
+    async fn read(&self, service_id: &str, ids: &[String]) -> BatchResult<Vec<StatusReport>> {
+        let scope = parse_scope(service_id)?;
+        let mut reports = Vec::with_capacity(ids.len());
+        for (nodes, ids) in self.group_by_nodes(&scope, ids)? {
+            for ids in ids.chunks(Self::MAX_IDS_PER_REQUEST) {
+                let batches = self.query_nodes(&nodes, &scope, ids).await?;
+                reports.extend(batches.into_iter().map(|batch| batch.report));
+            }
+        }
+        self.record(&scope, &reports);
+        Ok(reports)
+    }
+
+    /// The ids, each once, by the list of nodes to query about them.
+    fn group_by_nodes<'a>(
+        &self,
+        scope: &ServiceScopeId,
+        ids: &'a [String],
+    ) -> BatchResult<BTreeMap<Vec<String>, Vec<&'a str>>> {
+        let mut ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let mut groups = BTreeMap::<_, Vec<&str>>::new();
+        for id in ids {
+            parse_batch_id(id)?;
+            groups.entry(self.0.nodes_of_batch(scope, id)?).or_default().push(id);
+        }
+        Ok(groups)
+    }
+
+    /// The response of the first node that is available; without one, the first error.
+    async fn query_nodes(
+        &self,
+        nodes: &[String],
+        scope: &ServiceScopeId,
+        ids: &[&str],
+    ) -> BatchResult<Vec<BatchReport>> {
+        let mut failure = None;
+        for node in nodes {
+            match self.0.query_statuses(node, scope, ids).await {
+                Err(error @ BatchError::Unavailable(_)) => drop(failure.get_or_insert(error)),
+                result => return result,
+            }
+        }
+        Err(failure.unwrap_or_else(|| BatchError::Unavailable("no node was queried".to_owned())))
+    }
+
+    /// Records the statuses for the evidence reader. Unknown is not recorded, because it is the
+    /// status at one node only.
+    fn record(&self, scope: &ServiceScopeId, reports: &[StatusReport]) {
+        let now = self.0.clock.now();
+        for report in reports {
+            let Ok(id) = report.batch_id.parse() else { continue };
+            let batch = (scope.service_id().clone(), id);
+            match report.status {
+                LedgerStatus::NotReported => {}
+                LedgerStatus::Valid => {
+                    self.0.history.record_stall(&batch, StalledStatus::Valid, now);
+                }
+                _ => self.0.history.clear_stall(&batch),
+            }
+        }
+    }
+}
+
+impl BatchStatusReader for ScabbardStatusReader {
+    type Status = StatusReport;
+
+    fn get_batch_statuses<'a>(
+        &'a self,
+        service_id: &'a str,
+        batch_ids: &'a [String],
+    ) -> BoxFuture<'a, BatchResult<Vec<StatusReport>>> {
+        Box::pin(self.read(service_id, batch_ids))
+    }
+
+    fn available_connections(&self) -> usize {
+        self.0.connections
+    }
+}
+
+impl fmt::Debug for ScabbardStatusReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScabbardStatusReader").field("nodes", &self.0.nodes).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,148 @@
+//! A simulated ledger and an adapter for it, with one clock.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use futures_util::{FutureExt, StreamExt};
+use grid_batch_core::{
+    AttemptId, BatchResult, BatchState, BatchStatusReader, Evidence, EvidenceReader,
+    LedgerEventStream, LedgerEvents, LedgerStatus, ManualClock, Outcome, StatusReport,
+    SubmissionSender, Timestamp, UnresolvedBatch,
+};
+use grid_batch_http::HttpOptions;
+use grid_batch_ledger_sim::{ExecutionResult, Fault, LedgerSim, LedgerSimBuilder, When};
+use grid_batch_scabbard::{Scabbard, ScabbardOptions};
+
+use crate::{
+    batches::{SERVICE, id, scope, submission, token, transaction_id},
+    nodes::Nodes,
+};
+
+pub struct TestLedger {
+    pub sim: LedgerSim,
+    pub scabbard: Scabbard,
+    clock: Arc<ManualClock>,
+    /// The last attempt at each batch.
+    attempts: Mutex<HashMap<u32, u32>>,
+}
+
+impl TestLedger {
+    pub fn new() -> Self {
+        Self::with(|ledger| ledger, [])
+    }
+
+    /// A ledger with this configuration; the adapter also queries the `others` as its nodes.
+    pub fn with(
+        configure: impl FnOnce(LedgerSimBuilder) -> LedgerSimBuilder,
+        others: impl IntoIterator<Item = String>,
+    ) -> Self {
+        let clock = Arc::new(ManualClock::at(Timestamp::from_micros(1_700_000_000_000_000)));
+        let builder = LedgerSim::scabbard([scope()]).clock(clock.clone()).seed(1);
+        let sim = configure(builder).start().unwrap();
+        let urls = [sim.url()].into_iter().chain(others);
+        let http = HttpOptions {
+            request_timeout: Duration::from_millis(500),
+            max_response_bytes: 1_000_000,
+            ..HttpOptions::default()
+        };
+        let options = ScabbardOptions { http, clock: clock.clone(), ..ScabbardOptions::default() };
+        let scabbard = Scabbard::new(&token(), Nodes::at(urls), options).unwrap();
+        Self { sim, scabbard, clock, attempts: Mutex::default() }
+    }
+
+    /// Sends a batch for the first time.
+    pub async fn send(&self, number: u32) -> Outcome {
+        self.send_again(number, 1).await
+    }
+
+    pub async fn send_again(&self, number: u32, attempt: u32) -> Outcome {
+        self.attempts.lock().unwrap().insert(number, attempt);
+        let sender = self.scabbard.sender();
+        sender.send(&self.sim.url(), &submission(number, attempt)).await.outcome
+    }
+
+    /// Sends a batch with this fault.
+    pub async fn send_with_fault(&self, fault: Fault, number: u32) -> Outcome {
+        self.sim.inject(fault, When::Next(1));
+        self.send(number).await
+    }
+
+    pub async fn statuses(
+        &self,
+        numbers: impl IntoIterator<Item = u32>,
+    ) -> BatchResult<Vec<StatusReport>> {
+        let ids: Vec<_> = numbers.into_iter().map(id).collect();
+        self.scabbard.status_reader().get_batch_statuses(SERVICE, &ids).await
+    }
+
+    pub async fn status(&self, number: u32) -> LedgerStatus {
+        self.statuses([number]).await.unwrap().remove(0).status
+    }
+
+    pub async fn evidence(&self, number: u32) -> Evidence {
+        self.scabbard.evidence_reader().find_evidence(&self.unresolved(number)).await.unwrap()
+    }
+
+    /// The unresolved batch at its last attempt.
+    pub fn unresolved(&self, number: u32) -> UnresolvedBatch {
+        let attempt = self.attempts.lock().unwrap().get(&number).copied().unwrap_or(1);
+        UnresolvedBatch {
+            service_id: SERVICE.parse().unwrap(),
+            batch_id: id(number).parse().unwrap(),
+            transaction_ids: vec![transaction_id(number).parse().unwrap()],
+            attempt_id: AttemptId { attempt, epoch: 1 },
+            state: BatchState::InDoubt,
+            submitted_at: Timestamp::default(),
+            since: Timestamp::default(),
+            held: false,
+        }
+    }
+
+    /// Looks for evidence twice, this many seconds apart; returns the second result.
+    pub async fn evidence_after(&self, number: u32, seconds: u64) -> Evidence {
+        self.evidence(number).await;
+        self.advance(seconds);
+        self.evidence(number).await
+    }
+
+    pub async fn subscribe(&self) -> LedgerEventStream {
+        self.scabbard.events().subscribe(SERVICE).await.unwrap()
+    }
+
+    /// Restarts the ledger, and uses up the connections that the restart has reset.
+    pub async fn restart(&self) {
+        self.sim.restart();
+        while self.statuses([0]).await.is_err() {}
+    }
+
+    pub fn advance(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+
+    /// The number of times that batches were applied.
+    pub fn applied_count(&self) -> usize {
+        let record = self.sim.record();
+        record.iter().filter(|entry| entry.result == ExecutionResult::Applied).count()
+    }
+}
+
+/// The transaction of the next event.
+pub async fn next(events: &mut LedgerEventStream) -> String {
+    events.next().await.unwrap().unwrap().transaction_id.unwrap()
+}
+
+/// Processes all received events, without waiting for more.
+pub fn catch_up(events: &mut LedgerEventStream) {
+    while let Some(event) = events.next().now_or_never() {
+        event.unwrap().unwrap();
+    }
+}
+
+/// Waits until the stream has ended with an error.
+pub async fn wait_until_broken(events: &mut LedgerEventStream) {
+    while events.next().await.is_some_and(|event| event.is_ok()) {}
+    assert!(events.next().await.is_none());
+}

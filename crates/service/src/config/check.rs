@@ -1,0 +1,78 @@
+//! Rules about several settings together.
+
+use std::time::Duration;
+
+use super::{Config, ConfigError, LedgerKind, Origin};
+
+/// Pairs of settings of which the first must be less than the second.
+const ASCENDING: [(&str, &str); 7] = [
+    ("ledger.connect_limit", "ledger.request_limit"),
+    ("ledger.request_limit", "submit.sending_limit"),
+    ("submit.sending_limit", "submit.total_limit"),
+    ("submit.sending_limit", "poll.accept_absence_after"),
+    ("ledger.socket_silence", "ledger.absent_after"),
+    ("ledger.socket_silence", "ledger.dropped_after"),
+    ("poll.interval", "poll.longest_interval"),
+];
+
+impl Config {
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        self.check_listen()?;
+        for (shorter, longer) in ASCENDING {
+            self.check_ascending(shorter, longer)?;
+        }
+        self.check_expiries()?;
+        self.evm.check(&self.layers)?;
+        self.check_services()
+    }
+
+    fn check_listen(&self) -> Result<(), ConfigError> {
+        if self.listen.ip().is_loopback() {
+            return Ok(());
+        }
+        let rule = format!(
+            "{} is not a loopback address; the HTTP interface does not authenticate its clients, \
+             so listen on 127.0.0.1 and put a proxy in front that does",
+            self.listen
+        );
+        Err(self.layers.conflict("listen", rule))
+    }
+
+    fn check_ascending(&self, shorter: &str, longer: &str) -> Result<(), ConfigError> {
+        let short: Duration = self.layers.get(shorter)?;
+        let long: Duration = self.layers.get(longer)?;
+        if short < long {
+            return Ok(());
+        }
+        let rule = format!("{shorter} is {short:?}; it must be less than {longer}, {long:?}");
+        let changed = match self.layers.given(shorter).origin {
+            Origin::Default => longer,
+            _ => shorter,
+        };
+        Err(self.layers.conflict(changed, rule))
+    }
+
+    fn check_expiries(&self) -> Result<(), ConfigError> {
+        let minimum = self.claims.idle_expiry + self.longest_submission();
+        if self.claims.full_expiry >= minimum {
+            return Ok(());
+        }
+        let rule = format!(
+            "claims.full_expiry is {:?}; it must be at least claims.idle_expiry and twice \
+             submit.total_limit, together {minimum:?}, or a service could be taken over while its \
+             batch is being submitted",
+            self.claims.full_expiry,
+        );
+        Err(self.layers.conflict("claims.full_expiry", rule))
+    }
+
+    fn check_services(&self) -> Result<(), ConfigError> {
+        match self.ledger.kind {
+            Some(LedgerKind::Sawtooth) if !self.ledger.services.is_empty() => {
+                let rule = "ledger.services is for scabbard; a sawtooth ledger has no services";
+                Err(self.layers.conflict("ledger.services", rule.to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+use std::{path::PathBuf, time::Duration};
+
+use grid_batch_core::ServiceScopeId;
+use grid_batch_http::{HttpOptions, WebSocketOptions};
+use grid_batch_poller::Backoff;
+
+use super::{
+    ConfigError,
+    layers::Layers,
+    optional,
+    value::{NodeUrl, ServiceUrl},
+};
+
+/// A kind of ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LedgerKind {
+    /// Hyperledger Sawtooth.
+    Sawtooth,
+    /// Scabbard services of Splinter circuits.
+    Scabbard,
+    /// Pools on an EVM chain.
+    Evm,
+}
+
+/// The ledger, and how requests to it are made.
+#[derive(Debug, Clone)]
+pub struct LedgerConfig {
+    /// The kind of ledger, if it is set.
+    pub kind: Option<LedgerKind>,
+    /// The URLs of its nodes.
+    pub urls: Vec<String>,
+    /// Services on nodes of their own, with the nodes' URLs.
+    pub services: Vec<(ServiceScopeId, String)>,
+    /// The file with the secret key that authenticates the server to the ledger.
+    pub key_file: Option<PathBuf>,
+    /// How requests are made.
+    pub http: HttpOptions,
+    /// How many event sockets may be open; 0 if events are not used.
+    pub event_sockets: usize,
+    /// How event sockets are used.
+    pub socket: WebSocketOptions,
+    /// The pauses before a broken event socket is opened again.
+    pub reconnect_backoff: Backoff,
+    /// How long after its submission a batch that no node knows is absent.
+    pub absent_after: Duration,
+    /// How long a batch may stay Valid before it counts as dropped.
+    pub dropped_after: Duration,
+}
+
+impl LedgerConfig {
+    pub(super) fn from_layers(layers: &Layers) -> Result<Self, ConfigError> {
+        let uses_events: bool = layers.get("ledger.events")?;
+        let urls: Vec<NodeUrl> = layers.get("ledger.urls")?;
+        let services: Vec<ServiceUrl> = layers.get("ledger.services")?;
+        Ok(Self {
+            kind: layers.get("ledger.kind")?,
+            urls: urls.into_iter().map(|NodeUrl(url)| url).collect(),
+            services: services.into_iter().map(|ServiceUrl(id, url)| (id, url)).collect(),
+            key_file: optional(layers.get("ledger.key_file")?),
+            http: HttpOptions {
+                connect_timeout: layers.get("ledger.connect_limit")?,
+                request_timeout: layers.get("ledger.request_limit")?,
+                ..HttpOptions::default()
+            },
+            event_sockets: match uses_events {
+                true => layers.get_size("ledger.event_sockets")?,
+                false => 0,
+            },
+            socket: WebSocketOptions {
+                silence_timeout: layers.get("ledger.socket_silence")?,
+                ..WebSocketOptions::default()
+            },
+            reconnect_backoff: Backoff {
+                first: layers.get("ledger.reconnect_first")?,
+                longest: layers.get("ledger.reconnect_longest")?,
+            },
+            absent_after: layers.get("ledger.absent_after")?,
+            dropped_after: layers.get("ledger.dropped_after")?,
+        })
+    }
+}

@@ -1,0 +1,50 @@
+use std::{num::NonZero, time::Duration};
+
+use grid_batch_core::ServiceId;
+
+use super::{ConfigError, layers::Layers};
+
+/// How the ledger is polled.
+#[derive(Debug, Clone)]
+pub struct PollConfig {
+    /// The interval between two polls of a batch, without events.
+    pub interval: Duration,
+    /// The interval between two polls of a batch, with events.
+    pub interval_with_events: Duration,
+    /// The longest interval between two polls of a batch that makes no progress.
+    pub longest_interval: Duration,
+    /// The shortest interval between two polls of a service that events trigger.
+    pub trigger_gap: Duration,
+    /// How many requests to the ledger may be in flight.
+    pub connections: usize,
+    /// How long an accepted batch may have no final status before evidence is searched for.
+    pub quiet_after: Duration,
+    /// How long after a submission evidence of absence is accepted.
+    pub accept_absence_after: Duration,
+    /// How long evidence is searched for before the batch is held.
+    pub hold_after: Duration,
+    /// How long a batch may have no final status before it is held.
+    pub give_up_after: Duration,
+    /// How many attempts a batch has before it is held.
+    pub max_attempts: u32,
+    /// Services whose batches are resubmitted instead of held.
+    pub resubmit_undecided: Vec<ServiceId>,
+}
+
+impl PollConfig {
+    pub(super) fn from_layers(layers: &Layers) -> Result<Self, ConfigError> {
+        Ok(Self {
+            interval: layers.get("poll.interval")?,
+            interval_with_events: layers.get("poll.interval_with_events")?,
+            longest_interval: layers.get("poll.longest_interval")?,
+            trigger_gap: layers.get("poll.trigger_gap")?,
+            connections: layers.get_size("poll.connections")?,
+            quiet_after: layers.get("poll.quiet_after")?,
+            accept_absence_after: layers.get("poll.accept_absence_after")?,
+            hold_after: layers.get("poll.hold_after")?,
+            give_up_after: layers.get("poll.give_up_after")?,
+            max_attempts: layers.get::<NonZero<u32>>("poll.max_attempts")?.get(),
+            resubmit_undecided: layers.get("poll.resubmit_undecided")?,
+        })
+    }
+}

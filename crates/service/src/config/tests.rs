@@ -1,0 +1,184 @@
+use super::*;
+
+fn load_file(text: &str) -> Result<Config, String> {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("c.toml");
+    std::fs::write(&file, text).unwrap();
+    Config::load(Some(&file), std::iter::empty(), Vec::new())
+        .map_err(|error| error.to_string().replace(&format!("{}/", dir.path().display()), ""))
+}
+
+fn load_variable(name: &str, text: &str) -> Result<Config, String> {
+    let variables = [(name.to_owned(), text.to_owned())];
+    Config::load(None, variables.into_iter(), Vec::new()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn defaults_are_valid() {
+    let config = Config::from_layers(Layers::defaults()).unwrap();
+    assert_eq!(config.submit, SubmitterOptions::default());
+    assert_eq!(config.ledger.kind, None);
+    assert_eq!(config.ledger.event_sockets, 100);
+}
+
+#[test]
+fn every_setting_can_be_given_in_every_source() {
+    for setting in SETTINGS {
+        let (text, written) = match (setting.name, setting.form) {
+            ("ledger.kind", _) => ("scabbard", "\"scabbard\""),
+            ("ledger.urls", _) => ("http://a,http://b", "[\"http://a\", \"http://b\"]"),
+            ("ledger.services", _) => ("a::b=http://c", "[\"a::b=http://c\"]"),
+            ("evm.pools" | "evm.pool_maximum_gas_price", _) => ("", "[]"),
+            ("evm.gas_admins", _) => ("a=b", "[\"a=b\"]"),
+            (_, Form::List) => ("a::b", "[\"a::b\"]"),
+            (_, Form::Number | Form::Bool) => (setting.default, setting.default),
+            _ => (setting.default, &*format!("{:?}", setting.default).leak()),
+        };
+        let file = match setting.name.split_once('.') {
+            Some((section, key)) => format!("[{section}]\n{key} = {written}\n"),
+            None => format!("{} = {written}\n", setting.name),
+        };
+        let by_file = load_file(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
+        assert_eq!(by_file.layers.given(setting.name).text, text);
+        load_variable(&setting.variable(), text).unwrap();
+        let flags = vec![(setting, text.to_owned())];
+        let by_flag = Config::load(None, std::iter::empty(), flags).unwrap();
+        assert_eq!(by_flag.layers.given(setting.name).origin, Origin::Flag(setting.flag()));
+    }
+}
+
+#[test]
+fn flags_override_variables_and_variables_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("c.toml");
+    std::fs::write(&file, "[queue]\nround = 1\ndelay = \"1s\"\npoll_interval = \"1s\"").unwrap();
+    let variable = |name: &str| (format!("GRID_BATCH_QUEUE_{name}"), "2s".to_owned());
+    let variables = [variable("DELAY"), variable("POLL_INTERVAL")];
+    let flags = vec![(Setting::named("queue.delay").unwrap(), "3s".to_owned())];
+    let config = Config::load(Some(&file), variables.into_iter(), flags).unwrap();
+    assert_eq!(config.queue.round, 1);
+    assert_eq!(config.queue.poll_interval.as_secs(), 2);
+    assert_eq!(config.delay.as_secs(), 3);
+}
+
+#[test]
+fn errors_name_the_line_and_the_rule() {
+    let cases = [
+        (
+            "\n[poll]\nintervall = \"1s\"",
+            "line 3 of c.toml: there is no setting poll.intervall; did you mean poll.interval?",
+        ),
+        ("colour = 1", "line 1 of c.toml: there is no setting colour"),
+        (
+            "[poll]\ninterval = \"soon\"",
+            "line 2 of c.toml: poll.interval is \"soon\"; it must be a number with a unit, and not \
+             zero, such as \"500ms\", \"2s\" or \"1h\"",
+        ),
+        (
+            "[poll]\ninterval = \"0s\"",
+            "line 2 of c.toml: poll.interval is \"0s\"; it must be a number with a unit, and not",
+        ),
+        (
+            "[poll]\ninterval = 5",
+            "line 2 of c.toml: poll.interval is 5; it must be a text in quotes",
+        ),
+        (
+            "[queue]\nround = 0",
+            "line 2 of c.toml: queue.round is \"0\"; it must be a number from 1 to",
+        ),
+        ("[queue]\nround = -1", "line 2 of c.toml: queue.round is \"-1\"; it must be a number"),
+        ("database = 7", "line 1 of c.toml: database is not shown; it must be a text in quotes"),
+        ("\n\nlisten = ", "line 3 of c.toml: not valid TOML: "),
+        ("listen = \"0.0.0.0:1\"", "line 1 of c.toml: 0.0.0.0:1 is not a loopback address; "),
+        (
+            "[ledger]\nurls = [\n \"ftp://x\"]",
+            "line 2 of c.toml: ledger.urls is [\"ftp://x\"]; a URL must begin with http://",
+        ),
+        (
+            "[submit]\ntotal_limit = \"15s\"",
+            "line 2 of c.toml: submit.sending_limit is 15s; it must be less than \
+             submit.total_limit, 15s",
+        ),
+        (
+            "[claims]\nfull_expiry = \"80s\"",
+            "line 2 of c.toml: claims.full_expiry is 80s; it must be at least claims.idle_expiry \
+             and twice submit.total_limit, together 150s, ",
+        ),
+        (
+            "[evm]\npools = [\"0x1=a\"]",
+            "line 2 of c.toml: the pool 0x1 has the gas admin a, which evm.gas_admins lacks",
+        ),
+        (
+            "[evm]\ngas_admins = [\"a\"]",
+            "line 2 of c.toml: evm.gas_admins is [\"a\"]; each item must be two texts with = \
+             between them",
+        ),
+        (
+            "[evm]\ngas_admins = [\"a=k\", \"a=l\"]",
+            "line 2 of c.toml: the gas admin a is listed twice",
+        ),
+        (
+            "[ledger]\nkind = \"sawtooth\"\nservices = [\"a::b=http://c\"]",
+            "line 3 of c.toml: ledger.services is for scabbard; ",
+        ),
+        ("poll = 3", "line 1 of c.toml: there is no setting poll"),
+    ];
+    for (text, expected) in cases {
+        let error = load_file(text).expect_err(text);
+        assert!(error.starts_with(expected), "{text:?}: {error}");
+    }
+}
+
+#[test]
+fn key_given_instead_of_its_location_is_not_shown() {
+    let key = "5eC2e7".repeat(11)[..64].to_owned();
+    for text in [format!("a={key}"), format!("a=0x{key}"), format!("a=env:{key}"), key.clone()] {
+        let error = load_variable("GRID_BATCH_EVM_GAS_ADMINS", &text).unwrap_err();
+        assert!(!error.contains(&key[..8]), "{error}");
+    }
+}
+
+#[test]
+fn alias_is_overridden_by_the_prefixed_variable() {
+    let alias = ("MAXIMUM_GAS_PRICE".to_owned(), "150".to_owned());
+    let prefixed = ("GRID_BATCH_EVM_MAXIMUM_GAS_PRICE".to_owned(), "99".to_owned());
+    let price = |variables: Vec<(String, String)>| {
+        let config = Config::load(None, variables.into_iter(), Vec::new()).unwrap();
+        config.evm.maximum_gas_price
+    };
+    assert_eq!(price(vec![alias.clone()]), "150");
+    assert_eq!(price(vec![prefixed, alias]), "99");
+}
+
+#[test]
+fn unknown_variable_with_our_prefix_is_an_error() {
+    let error = load_variable("GRID_BATCH_POLL_INTERVALL", "1s").unwrap_err();
+    assert_eq!(
+        error,
+        "the variable GRID_BATCH_POLL_INTERVALL: there is no setting GRID_BATCH_POLL_INTERVALL; \
+         did you mean GRID_BATCH_POLL_INTERVAL?"
+    );
+    for name in ["PATH", "GRID_BATCH_CONFIG", "GRID_BATCH_TEST_ANYTHING"] {
+        load_variable(name, "x").unwrap();
+    }
+}
+
+#[test]
+fn named_file_must_exist() {
+    let file = Path::new("/nowhere/c.toml");
+    let error = Config::load(Some(file), std::iter::empty(), Vec::new()).unwrap_err();
+    let text = error.to_string();
+    assert!(text.starts_with("the configuration /nowhere/c.toml cannot be read: "), "{text}");
+}
+
+#[test]
+fn errors_have_no_password() {
+    for (name, text) in [
+        ("GRID_BATCH_DATABASE", "mysql://u:secret@h/d"),
+        ("GRID_BATCH_LEDGER_URLS", "ftp://u:secret@h"),
+        ("GRID_BATCH_LEDGER_SERVICES", "a::b=ftp://u:secret@h"),
+    ] {
+        let error = load_variable(name, text).unwrap_err();
+        assert!(!error.contains("secret"), "{error}");
+    }
+}

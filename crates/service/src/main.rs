@@ -1,9 +1,0 @@
-//! The program `grid-batch`.
-
-mod commands;
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    commands::run(std::env::args_os())
-}

@@ -1,0 +1,229 @@
+//! Which part is connected to which.
+
+use std::{net::TcpListener, sync::Arc};
+
+use grid_batch_api::{ApiBuilder, ApiOptions, RunningApi};
+use grid_batch_claims::{ChangeFollowUp, ClaimMaintainer, ClaimMaintainerOptions, OrphanRecovery};
+use grid_batch_core::{RunnableSubmitter, ScopeId, ServiceId, StatusReport, SystemClock};
+use grid_batch_poller::{
+    EventFollower, EventMonitor, EventOptions, InconclusivePolicy, MonitorOptions, PollTrigger,
+    PollingMonitorBuilder, RunningEventMonitor, RunningPollingMonitor,
+};
+use grid_batch_queuer::{BatchQueue, WakeUp};
+use grid_batch_store::{
+    ClaimOptions, ClaimStore, MonitorStore, PendingBatch, Store, StoreObserver,
+};
+use grid_batch_submitter::{SubmitterBuilder, SubmitterCounters, SubmitterWaker};
+use log::info;
+
+use super::{
+    RunningServer, StartError, StoppableSubmitter, event_observer::EventObserver, ledger::Ledger,
+    registration::register,
+};
+use crate::{Config, LedgerKind};
+
+/// Starts all parts.
+pub(super) fn compose<S: ScopeId>(
+    config: &Config,
+    ledger: impl FnOnce(&Store) -> Result<Ledger<S>, StartError>,
+) -> Result<RunningServer, StartError> {
+    let listener = listen(config)?;
+    let claim_store = open_store(config)?;
+    let store = claim_store.store().clone();
+    let ledger = ledger(&store)?;
+
+    let waker = SubmitterWaker::new();
+    let wake_submitter = waker.clone();
+    let wake_up = WakeUp::new(move || wake_submitter.wake())?;
+    let trigger = PollTrigger::new();
+    let events = start_event_monitor(config, &ledger, &trigger)?;
+    let follower = events.as_ref().map(RunningEventMonitor::follower);
+    let mut follow_up = ChangeFollowUp::new(wake_up.clone(), trigger.clone());
+    if let Some(follower) = &follower {
+        follow_up = follow_up.with_events(follower.clone());
+    }
+    follow_open_services(&store, &follow_up, config.ledger.event_sockets)?;
+
+    let poller = start_poller(config, &ledger, &claim_store, &follow_up, trigger, follower)?;
+    let queue = BatchQueue::new(claim_store.clone(), wake_up, config.queue.clone());
+    let (submitter, submitter_counters) =
+        start_submitter(config, &ledger, queue, &store, &follow_up, waker)?;
+    let recovery = OrphanRecovery::start(
+        claim_store.clone(),
+        config.longest_submission(),
+        Arc::new(SystemClock),
+    )?;
+    let options = ClaimMaintainerOptions::for_idle_expiry(config.claims.idle_expiry);
+    let claims = ClaimMaintainer::start(claim_store, options, follow_up.clone())?;
+    let api = start_api(config, &ledger, &store, &follow_up, &claims, listener)?;
+    info!(address:% = api.local_addr(), database:% = config.database; "server started");
+    Ok(RunningServer {
+        api,
+        events,
+        submitter,
+        submitter_counters,
+        poller,
+        recovery,
+        claims,
+        follow_up,
+        store,
+    })
+}
+
+fn listen(config: &Config) -> Result<TcpListener, StartError> {
+    let address = config.listen;
+    TcpListener::bind(address).map_err(|source| StartError::Listen { address, source })
+}
+
+/// Opens the store and registers this process as an instance.
+fn open_store(config: &Config) -> Result<ClaimStore, StartError> {
+    let failed = |source| StartError::Store { database: config.database.to_string(), source };
+    let store = Store::open(&config.database, config.store.clone()).map_err(failed)?;
+    let options = ClaimOptions {
+        name: config.claims.name.clone(),
+        expiry_1: config.claims.idle_expiry,
+        expiry_2: config.claims.full_expiry,
+        longest_submission: config.longest_submission(),
+        even_out: config.claims.share,
+        ..ClaimOptions::default()
+    };
+    register(&store, &options).map_err(failed)
+}
+
+fn start_event_monitor<S: ScopeId>(
+    config: &Config,
+    ledger: &Ledger<S>,
+    trigger: &PollTrigger,
+) -> Result<Option<RunningEventMonitor>, StartError> {
+    let Some(source) = ledger.events.as_ref().filter(|_| config.ledger.event_sockets > 0) else {
+        return Ok(None);
+    };
+    let options = EventOptions {
+        sockets: config.ledger.event_sockets,
+        reconnect_backoff: config.ledger.reconnect_backoff,
+        ..EventOptions::default()
+    };
+    let monitor = EventMonitor::new(Arc::clone(source), trigger.clone(), options);
+    Ok(Some(monitor.map_err(StartError::part)?.run()?))
+}
+
+/// Subscribes to the events of services with open batches before any of them is submitted.
+fn follow_open_services(
+    store: &Store,
+    follow_up: &ChangeFollowUp,
+    limit: usize,
+) -> Result<(), StartError> {
+    let depths = store.depths(None, limit).map_err(StartError::part)?;
+    depths.iter().for_each(|depth| follow_up.follow_events(&depth.service_id));
+    Ok(())
+}
+
+fn start_poller<S: ScopeId>(
+    config: &Config,
+    ledger: &Ledger<S>,
+    claims: &ClaimStore,
+    follow_up: &ChangeFollowUp,
+    trigger: PollTrigger,
+    follower: Option<EventFollower>,
+) -> Result<RunningPollingMonitor<PendingBatch, StatusReport>, StartError> {
+    let follow_up = follow_up.clone();
+    let store = MonitorStore::new(claims.clone(), move |change, outcome| {
+        follow_up.recorded(change, outcome);
+    });
+    let resubmitted = config.poll.resubmit_undecided.clone();
+    let policy = move |service: &ServiceId| match resubmitted.contains(service) {
+        true => InconclusivePolicy::Resubmit,
+        false => InconclusivePolicy::Hold,
+    };
+    let mut monitor = PollingMonitorBuilder::new()
+        .with_store(store.clone())
+        .with_updater(store.clone())
+        .with_evidence(store, Arc::clone(&ledger.evidence))
+        .with_reader(Arc::clone(&ledger.reader))
+        .with_inconclusive_policy(policy)
+        .with_trigger(trigger)
+        .with_options(monitor_options(config));
+    if let Some(follower) = follower {
+        monitor = monitor.with_events(follower);
+    }
+    Ok(monitor.build().map_err(StartError::part)?.run()?)
+}
+
+fn monitor_options(config: &Config) -> MonitorOptions {
+    let poll = &config.poll;
+    let quiet_after = match config.ledger.kind {
+        // The search for evidence is also what resends a transaction that is not mined.
+        Some(LedgerKind::Evm) => poll.quiet_after.min(config.evm.resend_after),
+        _ => poll.quiet_after,
+    };
+    MonitorOptions {
+        poll_interval: poll.interval,
+        poll_interval_with_events: poll.interval_with_events,
+        longest_interval: poll.longest_interval,
+        trigger_gap: poll.trigger_gap,
+        quiet_after,
+        believe_absence_after: poll.accept_absence_after,
+        hold_after: poll.hold_after,
+        give_up_after: poll.give_up_after,
+        max_attempts: poll.max_attempts,
+        ..MonitorOptions::default()
+    }
+}
+
+fn start_submitter<S: ScopeId>(
+    config: &Config,
+    ledger: &Ledger<S>,
+    queue: BatchQueue<S, ClaimStore>,
+    store: &Store,
+    follow_up: &ChangeFollowUp,
+    waker: SubmitterWaker,
+) -> Result<(Box<dyn StoppableSubmitter>, SubmitterCounters), StartError> {
+    let recorded = follow_up.clone();
+    let observer = StoreObserver::new(store.clone(), config.delay, move |change, outcome| {
+        recorded.recorded(change, outcome);
+    });
+    let submitter = SubmitterBuilder::new()
+        .with_queue(queue)
+        .with_waker(waker)
+        .with_sender(Arc::clone(&ledger.sender))
+        .with_observer(Arc::new(EventObserver::new(follow_up.clone())))
+        .with_group_observer(Arc::new(observer))
+        .with_options(config.submit.clone());
+    let submitter = ledger.nodes.set_resolver(submitter).build().map_err(StartError::part)?;
+    let running = submitter.run()?;
+    let counters = running.counters();
+    Ok((Box::new(running), counters))
+}
+
+fn start_api<S: ScopeId>(
+    config: &Config,
+    ledger: &Ledger<S>,
+    store: &Store,
+    follow_up: &ChangeFollowUp,
+    claims: &ClaimMaintainer,
+    listener: TcpListener,
+) -> Result<RunningApi, StartError> {
+    let options = ApiOptions {
+        body_limit: config.body_limit,
+        memory_limit: config.body_limit.max(ApiOptions::default().memory_limit),
+        ..ApiOptions::default()
+    };
+    let (follow_up, requests, health) = (follow_up.clone(), claims.requests(), claims.health());
+    let store = Arc::new(store.clone());
+    let mut api = ApiBuilder::new(store.clone(), store.clone())
+        .with_options(options)
+        .with_service_rule(|service| {
+            S::from_service_id(service).map(drop).map_err(|error| error.to_string())
+        })
+        .with_stored_callback(move |services| {
+            follow_up.stored(services);
+            requests.claim(services);
+        })
+        .with_health_check(move || {
+            health.error().map(|error| error.to_string()).into_iter().collect()
+        });
+    if let Some(rules) = &ledger.withdrawals {
+        api = api.with_withdrawals(store, Arc::clone(rules));
+    }
+    Ok(api.build().map_err(StartError::part)?.serve(listener)?)
+}

@@ -1,0 +1,73 @@
+use std::{io, net::SocketAddr};
+
+use grid_batch_core::InternalError;
+use grid_batch_http::HttpError;
+use grid_batch_store::StoreError;
+use thiserror::Error;
+
+/// Why the server cannot start, or did not stop cleanly.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// A setting without a default is not set.
+    #[error("{name} is not set; {rule}")]
+    Missing {
+        /// The setting.
+        name: &'static str,
+        /// What it must be.
+        rule: &'static str,
+    },
+    /// A secret key cannot be used.
+    #[error("the {location} cannot be used: {message}")]
+    Key {
+        /// Where the key is kept.
+        location: String,
+        /// The reason.
+        message: String,
+    },
+    /// The ledger's adapter cannot use a setting's value.
+    #[error("{name}: {message}")]
+    Setting {
+        /// The setting.
+        name: &'static str,
+        /// What is wrong with the value.
+        message: String,
+    },
+    /// The ledger's adapter was not compiled in.
+    #[error("this build has no adapter for {kind}; build it with --features {kind}")]
+    NotBuilt {
+        /// The kind of ledger.
+        kind: &'static str,
+    },
+    /// The address of the HTTP interface cannot be used.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// The database cannot be used.
+    #[error("cannot use the database {database}")]
+    Store {
+        /// The database's URL without its password.
+        database: String,
+        /// The store's error.
+        source: StoreError,
+    },
+    /// The HTTP client for the ledger cannot be created.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    /// A part cannot be built.
+    #[error("{0}")]
+    Part(String),
+    /// A part did not start or stop.
+    #[error(transparent)]
+    Internal(#[from] InternalError),
+}
+
+impl StartError {
+    pub(super) fn part(error: impl std::fmt::Display) -> Self {
+        Self::Part(error.to_string())
+    }
+}

@@ -1,0 +1,96 @@
+//! The configured ledger: its adapter and its nodes.
+
+#[cfg(feature = "evm")]
+mod evm;
+mod key_file;
+mod nodes;
+
+use std::{path::Path, sync::Arc};
+
+use grid_batch_core::{
+    BatchStatusReader, EvidenceReader, GlobalScopeId, LedgerEvents, ScopeId, ServiceScopeId,
+    StatusReport, SubmissionSender,
+};
+use grid_batch_protocol::{CylinderToken, SigningKey};
+use grid_batch_sawtooth::{Sawtooth, SawtoothOptions};
+use grid_batch_scabbard::{Scabbard, ScabbardOptions};
+use grid_batch_withdrawals::WithdrawalRules;
+
+use crate::{LedgerConfig, PollConfig, StartError};
+
+#[cfg(feature = "evm")]
+pub(super) use evm::evm;
+pub(super) use nodes::LedgerNodes;
+
+/// A ledger's adapter, in the parts that the server needs.
+pub(super) struct Ledger<S: ScopeId> {
+    pub(super) sender: Arc<dyn SubmissionSender<Id = S>>,
+    pub(super) reader: Arc<dyn BatchStatusReader<Status = StatusReport> + Sync>,
+    pub(super) evidence: Arc<dyn EvidenceReader + Sync>,
+    /// `None` if the ledger has no events.
+    pub(super) events: Option<Arc<dyn LedgerEvents>>,
+    pub(super) nodes: LedgerNodes<S>,
+    /// The rules of withdrawals, if the ledger has pools. It accepts no other batches then.
+    pub(super) withdrawals: Option<Arc<dyn WithdrawalRules>>,
+}
+
+pub(super) fn sawtooth(
+    config: &LedgerConfig,
+    poll: &PollConfig,
+) -> Result<Ledger<GlobalScopeId>, StartError> {
+    let nodes = LedgerNodes::new(config, Vec::new())?;
+    let options = SawtoothOptions {
+        http: config.http.clone(),
+        websocket: config.socket.clone(),
+        connections: poll.connections,
+        ..SawtoothOptions::default()
+    };
+    let sawtooth = Sawtooth::new(options)?;
+    Ok(Ledger {
+        sender: Arc::new(sawtooth.sender()),
+        reader: Arc::new(sawtooth.status_reader(nodes.status_resolver())),
+        evidence: Arc::new(sawtooth.evidence_reader(nodes.status_resolver())),
+        events: Some(Arc::new(sawtooth.events(config.urls.iter().cloned()))),
+        nodes,
+        withdrawals: None,
+    })
+}
+
+pub(super) fn scabbard(
+    config: &LedgerConfig,
+    poll: &PollConfig,
+) -> Result<Ledger<ServiceScopeId>, StartError> {
+    let nodes = LedgerNodes::new(config, config.services.clone())?;
+    let options = ScabbardOptions {
+        http: config.http.clone(),
+        websocket: config.socket.clone(),
+        connections: poll.connections,
+        absent_after: config.absent_after,
+        dropped_after: config.dropped_after,
+        ..ScabbardOptions::default()
+    };
+    let token = CylinderToken::new(&signing_key(config.key_file.as_deref())?);
+    let scabbard =
+        Scabbard::new(&token, nodes.status_resolver(), options).map_err(StartError::part)?;
+    Ok(Ledger {
+        sender: Arc::new(scabbard.sender()),
+        reader: Arc::new(scabbard.status_reader()),
+        evidence: Arc::new(scabbard.evidence_reader()),
+        events: Some(Arc::new(scabbard.events())),
+        nodes,
+        withdrawals: None,
+    })
+}
+
+/// The key that authenticates the server to the ledger.
+fn signing_key(file: Option<&Path>) -> Result<SigningKey, StartError> {
+    let Some(file) = file else {
+        return Err(StartError::Missing {
+            name: "ledger.key_file",
+            rule: "scabbard authenticates its clients: it must be a file with a secret key of 64 \
+                   hex digits",
+        });
+    };
+    let text = key_file::read(file)?;
+    text.trim().parse().map_err(|error| key_file::unusable(file, error))
+}

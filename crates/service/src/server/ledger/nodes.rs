@@ -1,0 +1,70 @@
+use std::sync::Arc;
+
+use grid_batch_core::{ScopeId, StatusUrlResolver};
+use grid_batch_submitter::{
+    FixedUrlResolver, NodeUrlResolver, PerServiceUrlResolver, SubmitterBuilder,
+};
+
+use crate::{LedgerConfig, StartError};
+
+/// The URLs of a ledger's nodes.
+pub(in crate::server) enum LedgerNodes<S: ScopeId> {
+    /// One node.
+    Single(Arc<FixedUrlResolver<S>>),
+    /// Several nodes of one ledger.
+    Cluster(Arc<NodeUrlResolver<S>>),
+    /// Some services have a node of their own.
+    PerService(Arc<PerServiceUrlResolver<S>>),
+}
+
+impl<S: ScopeId> LedgerNodes<S> {
+    pub(super) fn new(
+        config: &LedgerConfig,
+        services: Vec<(S, String)>,
+    ) -> Result<Self, StartError> {
+        match (&config.urls[..], services.is_empty()) {
+            ([], true) => Err(StartError::Missing {
+                name: "ledger.urls",
+                rule: "it must be the URLs of the ledger's nodes, such as [\"http://127.0.0.1:8008\"]",
+            }),
+            ([url], true) => Ok(Self::Single(Arc::new(FixedUrlResolver::new(url.clone())))),
+            (urls, true) => {
+                let resolver = NodeUrlResolver::new(urls.iter().cloned());
+                Ok(Self::Cluster(Arc::new(resolver.map_err(StartError::part)?)))
+            }
+            (urls, false) => {
+                let resolver = PerServiceUrlResolver::new(services);
+                let resolver = match urls {
+                    [] => resolver,
+                    [url, ..] => resolver.with_default(url.clone()),
+                };
+                Ok(Self::PerService(Arc::new(resolver)))
+            }
+        }
+    }
+
+    /// The nodes to ask for a batch's status.
+    pub(super) fn status_resolver(&self) -> Arc<dyn StatusUrlResolver> {
+        match self {
+            Self::Single(resolver) => Arc::<FixedUrlResolver<S>>::clone(resolver),
+            Self::Cluster(resolver) => Arc::<NodeUrlResolver<S>>::clone(resolver),
+            Self::PerService(resolver) => Arc::<PerServiceUrlResolver<S>>::clone(resolver),
+        }
+    }
+
+    /// Makes a submitter send to these nodes.
+    pub(in crate::server) fn set_resolver(
+        &self,
+        submitter: SubmitterBuilder<S>,
+    ) -> SubmitterBuilder<S> {
+        match self {
+            Self::Single(resolver) => {
+                submitter.with_url_resolver(Arc::<FixedUrlResolver<S>>::clone(resolver))
+            }
+            Self::Cluster(resolver) => submitter.with_nodes(Arc::clone(resolver)),
+            Self::PerService(resolver) => {
+                submitter.with_url_resolver(Arc::<PerServiceUrlResolver<S>>::clone(resolver))
+            }
+        }
+    }
+}

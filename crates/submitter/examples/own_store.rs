@@ -1,0 +1,146 @@
+//! A submitter over an importer's own store.
+//!
+//! The store is a list in memory. The queue is an iterator over it, and the group observer writes
+//! the outcomes back. Run it with `cargo run -p grid-batch-submitter --example own_store`.
+
+use std::{
+    error::Error,
+    future::{Future, ready},
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use grid_batch_core::{
+    BatchResult, GlobalScopeId, GroupObserver, Outcome, RunnableSubmitter, ShutdownHandle,
+    Submission, SubmissionAnswer, SubmissionOutcome, SubmissionSender,
+};
+use grid_batch_submitter::{FixedUrlResolver, SubmitterBuilder, SubmitterOptions, SubmitterWaker};
+
+const BATCHES: usize = 10;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    New,
+    Submitted,
+    Ended(Outcome),
+}
+
+#[derive(Debug)]
+struct Row {
+    batch_header: String,
+    bytes: Vec<u8>,
+    state: State,
+}
+
+/// The store. Clones share the rows.
+#[derive(Debug, Clone)]
+struct OwnStore {
+    rows: Arc<Mutex<Vec<Row>>>,
+    /// Makes the submitter poll the queue when a row has become ready.
+    waker: SubmitterWaker,
+}
+
+impl OwnStore {
+    fn new(waker: SubmitterWaker) -> Self {
+        let row = |number: usize| Row {
+            batch_header: format!("batch-{number}"),
+            bytes: format!("the bytes of batch {number}").into_bytes(),
+            state: State::New,
+        };
+        Self { rows: Arc::new(Mutex::new((0..BATCHES).map(row).collect())), waker }
+    }
+
+    fn rows(&self) -> MutexGuard<'_, Vec<Row>> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_open_batches(&self) -> bool {
+        self.rows().iter().any(|row| !matches!(row.state, State::Ended(_)))
+    }
+}
+
+/// The queue: it marks each batch as submitted before it hands it out.
+impl Iterator for OwnStore {
+    type Item = Submission<GlobalScopeId>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut rows = self.rows();
+        let row = rows.iter_mut().find(|row| row.state == State::New)?;
+        row.state = State::Submitted;
+        Some(Submission::new(row.batch_header.clone(), GlobalScopeId, row.bytes.clone()))
+    }
+}
+
+/// The observer: it writes the outcomes of a whole group at a time.
+impl GroupObserver for OwnStore {
+    type Id = GlobalScopeId;
+
+    fn notify_group(&self, outcomes: &[SubmissionOutcome<GlobalScopeId>]) -> BatchResult<()> {
+        let mut rows = self.rows();
+        for outcome in outcomes {
+            if let Some(row) = rows.iter_mut().find(|row| row.batch_header == outcome.batch_header)
+            {
+                row.state = match outcome.answer.outcome {
+                    // The ledger certainly does not have the batch: it goes back into the queue.
+                    Outcome::Busy | Outcome::NotSent => State::New,
+                    outcome => State::Ended(outcome),
+                };
+            }
+        }
+        self.waker.wake();
+        Ok(())
+    }
+}
+
+/// The adapter: a ledger in this process. It is too busy for every third batch it is sent.
+#[derive(Debug, Default)]
+struct BusyLedger {
+    sent: Mutex<usize>,
+}
+
+impl SubmissionSender for BusyLedger {
+    type Id = GlobalScopeId;
+
+    fn send<'a>(
+        &'a self,
+        url: &'a str,
+        submission: &'a Submission<GlobalScopeId>,
+    ) -> Pin<Box<dyn Future<Output = SubmissionAnswer> + Send + 'a>> {
+        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        *sent += 1;
+        let (outcome, status) =
+            if *sent % 3 == 0 { (Outcome::Busy, 503) } else { (Outcome::Accepted, 202) };
+        println!("{} to {url}: {outcome}", submission.batch_header());
+        Box::pin(ready(SubmissionAnswer {
+            outcome,
+            status: Some(status),
+            message: None,
+            retry_after: None,
+        }))
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let waker = SubmitterWaker::new();
+    let store = OwnStore::new(waker.clone());
+    let running = SubmitterBuilder::new()
+        .with_queue(store.clone())
+        .with_waker(waker)
+        .with_sender(Arc::new(BusyLedger::default()))
+        .with_url_resolver(Arc::new(FixedUrlResolver::new("http://localhost:8008")))
+        .with_group_observer(Arc::new(store.clone()))
+        // Busy is reported after one attempt, so that the store decides when to try again.
+        .with_options(SubmitterOptions { busy_attempts: 1, ..SubmitterOptions::default() })
+        .build()?
+        .run()?;
+
+    while store.has_open_batches() {
+        thread::sleep(Duration::from_millis(10));
+    }
+    let stats = running.stats();
+    running.wait_for_shutdown()?;
+    println!("{} submissions, {} accepted", stats.taken, stats.accepted);
+    Ok(())
+}

@@ -1,0 +1,8 @@
+#![doc = include_str!("../README.md")]
+#![expect(clippy::unwrap_used, reason = "these helpers panic when something unexpected happens")]
+
+pub mod batches;
+pub mod http;
+pub mod instance;
+pub mod process;
+pub mod wait;

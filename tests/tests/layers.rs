@@ -1,0 +1,168 @@
+//! Crates depend only on crates of lower layers, and core has few dependencies.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    process::Command,
+};
+
+/// The crates of the workspace that each crate may depend on directly. A new crate needs a row.
+const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
+    ("grid-batch-core", &[]),
+    ("grid-batch-support", &["grid-batch-core"]),
+    ("grid-batch-protocol", &["grid-batch-core"]),
+    ("grid-batch-withdrawals", &["grid-batch-core"]),
+    ("grid-batch-store", &["grid-batch-core", "grid-batch-support", "grid-batch-withdrawals"]),
+    ("grid-batch-queuer", &["grid-batch-core", "grid-batch-support"]),
+    ("grid-batch-submitter", &["grid-batch-core", "grid-batch-support"]),
+    ("grid-batch-poller", &["grid-batch-core", "grid-batch-support"]),
+    ("grid-batch-claims", &["grid-batch-core", "grid-batch-support"]),
+    ("grid-batch-http", &["grid-batch-core", "grid-batch-support"]),
+    (
+        "grid-batch-sawtooth",
+        &["grid-batch-core", "grid-batch-http", "grid-batch-protocol", "grid-batch-support"],
+    ),
+    (
+        "grid-batch-scabbard",
+        &["grid-batch-core", "grid-batch-http", "grid-batch-protocol", "grid-batch-support"],
+    ),
+    (
+        "grid-batch-evm",
+        &["grid-batch-core", "grid-batch-http", "grid-batch-support", "grid-batch-withdrawals"],
+    ),
+    (
+        "grid-batch-api",
+        &["grid-batch-core", "grid-batch-protocol", "grid-batch-support", "grid-batch-withdrawals"],
+    ),
+    ("grid-batch-ledger-sim", &["grid-batch-core", "grid-batch-protocol", "grid-batch-support"]),
+    (
+        "grid-batch-service",
+        &[
+            "grid-batch-api",
+            "grid-batch-claims",
+            "grid-batch-core",
+            "grid-batch-evm",
+            "grid-batch-http",
+            "grid-batch-poller",
+            "grid-batch-protocol",
+            "grid-batch-queuer",
+            "grid-batch-sawtooth",
+            "grid-batch-scabbard",
+            "grid-batch-store",
+            "grid-batch-submitter",
+            "grid-batch-support",
+            "grid-batch-withdrawals",
+        ],
+    ),
+    (
+        "grid-batch-demo",
+        &[
+            "grid-batch-core",
+            "grid-batch-evm",
+            "grid-batch-http",
+            "grid-batch-ledger-sim",
+            "grid-batch-protocol",
+            "grid-batch-service",
+            "grid-batch-store",
+            "grid-batch-support",
+            "grid-batch-test-chain",
+            "grid-batch-withdrawals",
+        ],
+    ),
+    (
+        "grid-batch",
+        &[
+            "grid-batch-core",
+            "grid-batch-demo",
+            "grid-batch-ledger-sim",
+            "grid-batch-protocol",
+            "grid-batch-service",
+            "grid-batch-store",
+            "grid-batch-support",
+            "grid-batch-withdrawals",
+        ],
+    ),
+    ("grid-batch-test-chain", &["grid-batch-support"]),
+    ("grid-batch-test-postgres", &[]),
+    (
+        "grid-batch-test-support",
+        &[
+            "grid-batch-core",
+            "grid-batch-ledger-sim",
+            "grid-batch-protocol",
+            "grid-batch-store",
+            "grid-batch-test-postgres",
+        ],
+    ),
+    ("grid-batch-tests", &["grid-batch-core", "grid-batch-store"]),
+];
+
+/// All that core may depend on, directly or not: nothing that runs, connects or stores.
+const CORE_DEPENDENCIES: &[&str] = &[
+    "futures-core",
+    "proc-macro2",
+    "quote",
+    "syn",
+    "thiserror",
+    "thiserror-impl",
+    "unicode-ident",
+];
+
+#[test]
+fn crates_depend_only_on_lower_layers() {
+    let allowed: BTreeMap<&str, &[&str]> = ALLOWED_DEPENDENCIES.iter().copied().collect();
+    for package in workspace_packages() {
+        let allowed = allowed
+            .get(package.as_str())
+            .unwrap_or_else(|| panic!("{package} has no row in ALLOWED_DEPENDENCIES; add one"));
+        for dependency in dependencies(&package, "1") {
+            assert!(
+                !dependency.starts_with("grid-batch") || allowed.contains(&dependency.as_str()),
+                "{package} must not depend on {dependency}"
+            );
+        }
+    }
+}
+
+#[test]
+fn core_depends_only_on_allowed_packages() {
+    let dependencies = dependencies("grid-batch-core", "99");
+    let allowed: BTreeSet<String> = CORE_DEPENDENCIES.iter().map(ToString::to_string).collect();
+    let unexpected: Vec<_> = dependencies.difference(&allowed).collect();
+    assert!(unexpected.is_empty(), "core must not depend on {unexpected:?}");
+}
+
+#[test]
+fn release_package_links_no_demo_and_no_simulator() {
+    let arguments = ["tree", "-p", "grid-batch", "--no-default-features", "-e", "normal"];
+    let linked = cargo(&[&arguments[..], &["--prefix", "none"]].concat());
+    for package in ["grid-batch-demo", "grid-batch-ledger-sim", "grid-batch-test-chain"] {
+        assert!(!linked.contains(package), "a release package must not link {package}");
+    }
+}
+
+fn workspace_packages() -> BTreeSet<String> {
+    cargo(&["tree", "--workspace", "--depth", "0", "--prefix", "none"])
+}
+
+/// The names of a package's normal dependencies, down to this depth.
+fn dependencies(package: &str, depth: &str) -> BTreeSet<String> {
+    let mut names =
+        cargo(&["tree", "-p", package, "-e", "normal", "--depth", depth, "--prefix", "none"]);
+    names.remove(package);
+    names
+}
+
+/// The first word of each line of cargo's output.
+fn cargo(arguments: &[&str]) -> BTreeSet<String> {
+    let output = Command::new(env!("CARGO"))
+        .args(arguments)
+        .args(["--offline", "--locked"])
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .map(ToOwned::to_owned)
+        .collect()
+}

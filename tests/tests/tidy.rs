@@ -1,0 +1,213 @@
+//! What the compiler and the linter do not check: words, names of tests, and documents that name
+//! code.
+#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+#[test]
+fn words_that_were_given_up_do_not_come_back() {
+    let given_up = given_up_words();
+    let mut found = Vec::new();
+    for file in files(&["rs", "md", "sql", "toml", "sh"]) {
+        // These two name the words.
+        if file.ends_with("docs/glossary.md") || file.ends_with("tests/tests/tidy.rs") {
+            continue;
+        }
+        for (number, line) in (1..).zip(read(&file).lines()) {
+            for word in words(line).into_iter().filter(|word| given_up.contains(word)) {
+                found.push(format!("{}:{number}: {word}", file.display()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "see docs/glossary.md for other words:\n{}", found.join("\n"));
+}
+
+#[test]
+fn test_names_are_short() {
+    const LONGEST: usize = 59;
+    let mut found = Vec::new();
+    for file in files(&["rs"]) {
+        for name in test_names(&read(&file)).iter().filter(|name| name.len() > LONGEST) {
+            found.push(format!("{}: {name} has {} characters", file.display(), name.len()));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn test_helpers_are_not_included_by_path() {
+    let included: Vec<PathBuf> = files(&["rs"])
+        .into_iter()
+        .filter(|file| !file.ends_with("tests/tests/tidy.rs"))
+        // A fuzz target is outside of the workspace and shares its checks with the tests.
+        .filter(|file| !file.components().any(|part| part.as_os_str() == "fuzz"))
+        .filter(|file| read(file).contains("#[path"))
+        .collect();
+    assert!(included.is_empty(), "use grid-batch-test-support: {included:?}");
+}
+
+#[test]
+fn every_decision_is_in_the_index() {
+    let directory = root().join("docs/decisions");
+    let index = read(&directory.join("README.md"));
+    for entry in fs::read_dir(&directory).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if name == "README.md" {
+            continue;
+        }
+        let title = read(&path).lines().next().unwrap().trim_start_matches("# ").to_owned();
+        let (number, title) = title.split_once(". ").unwrap();
+        let line = format!("{number}. [{title}]({name})");
+        assert!(index.contains(&line), "docs/decisions/README.md has no line {line:?}");
+    }
+}
+
+#[test]
+fn every_crate_is_in_the_readme() {
+    let readme = read(&root().join("README.md"));
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let directory = entry.unwrap().file_name();
+        let link = format!("](crates/{})", directory.to_str().unwrap());
+        assert!(readme.contains(&link), "README.md has no link to crates/{directory:?}");
+    }
+}
+
+/// A walk in docs/architecture.md names a function and its file: `` `function` in `file` ``.
+#[test]
+fn functions_of_the_walks_exist() {
+    let document = read(&root().join("docs/architecture.md"));
+    let mut steps = 0;
+    for (name, file) in document.lines().filter_map(step_of_a_walk) {
+        let path = root().join(file);
+        assert!(path.is_file(), "docs/architecture.md names {file}, which does not exist");
+        let function = name.rsplit("::").next().unwrap();
+        let source = read(&path);
+        let is_there = ["fn ", "struct ", "trait "]
+            .iter()
+            .flat_map(|kind| ["(", "<", " ", ";"].map(|end| format!("{kind}{function}{end}")))
+            .any(|definition| source.contains(&definition))
+            || source.contains(&format!("-- {function}"));
+        assert!(is_there, "docs/architecture.md names {name}, which is not in {file}");
+        steps += 1;
+    }
+    assert!(steps >= 20, "docs/architecture.md has only {steps} steps");
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let mut broken = Vec::new();
+    for file in files(&["md"]) {
+        let text = read(&file);
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let path = target.split('#').next().unwrap();
+            if path.is_empty() || path.contains("://") || path.starts_with("crate::") {
+                continue;
+            }
+            if path.contains("::") || !file.parent().unwrap().join(path).exists() {
+                let is_rustdoc = path.contains("::") || !path.contains(['/', '.']);
+                if !is_rustdoc {
+                    broken.push(format!("{}: {target}", file.display()));
+                }
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+/// The first column of the table "Words that were given up" in the glossary.
+fn given_up_words() -> BTreeSet<String> {
+    let glossary = read(&root().join("docs/glossary.md"));
+    let (_, table) = glossary.split_once("## Words that were given up").unwrap();
+    let words: BTreeSet<String> = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("| ")?.split(" | ").next())
+        .flat_map(|cell| cell.split(", "))
+        .map(|word| word.trim_matches('`').to_owned())
+        .filter(|word| word != "word" && !word.starts_with('-'))
+        .collect();
+    assert!(words.len() >= 20, "the glossary has only {words:?}");
+    words
+}
+
+/// The words of a line in lower case; identifiers are split where their words meet.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut after_lower = false;
+    for character in line.chars() {
+        if !character.is_ascii_alphabetic() || (character.is_ascii_uppercase() && after_lower) {
+            words.push(std::mem::take(&mut word));
+        }
+        if character.is_ascii_alphabetic() {
+            word.push(character.to_ascii_lowercase());
+        }
+        after_lower = character.is_ascii_lowercase();
+    }
+    words.push(word);
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// The names of the functions that follow a test attribute.
+fn test_names(source: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut is_test = false;
+    for line in source.lines().map(str::trim_start) {
+        if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
+            is_test = true;
+        } else if is_test && let Some((_, rest)) = line.split_once("fn ") {
+            let name = rest.split(['(', '<']).next().unwrap();
+            names.push(name.to_owned());
+            is_test = false;
+        }
+    }
+    names
+}
+
+/// `` `function` in `file` ``, wherever it stands in a line.
+fn step_of_a_walk(line: &str) -> Option<(&str, &str)> {
+    let (before, after) = line.split_once("` in `")?;
+    Some((before.rsplit('`').next()?, after.split('`').next()?))
+}
+
+/// Every file of the repository with one of these endings, and the scripts, which have none.
+fn files(endings: &[&str]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    collect(&root(), endings, &mut found);
+    found
+}
+
+fn collect(directory: &Path, endings: &[&str], found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if path.is_symlink() || matches!(name, "target" | ".git" | "node_modules") {
+            continue;
+        }
+        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("sh");
+        if path.is_dir() {
+            collect(&path, endings, found);
+        } else if endings.contains(&ending) {
+            found.push(path);
+        }
+    }
+}
+
+fn read(file: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(file).unwrap()).into_owned()
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+#[test]
+fn identifiers_are_split_into_words() {
+    assert_eq!(words("let EvidenceSearch = a_b1;"), ["let", "evidence", "search", "a", "b"]);
+    assert_eq!(words("HTTPError"), ["httperror"]);
+}
