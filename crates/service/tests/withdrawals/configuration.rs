@@ -25,7 +25,7 @@ fn a_setting_that_cannot_be_is_named_and_no_database_is_made() {
         (&[("--evm-maximum-gas-price", "much")], "evm.maximum_gas_price: "),
         (&[("--evm-maximum-gas-price", "0")], "evm.maximum_gas_price: nothing is below 0 gwei"),
         (&[("--evm-pools", &twice)], "stands there twice"),
-        (&[("--evm-pool-maximum-gas-price", &other)], "is not served here"),
+        (&[("--evm-pool-maximum-gas-price", &other)], "is not configured"),
         (&[("--evm-maximum-gas-price", "1e3")], "evm.maximum_gas_price: "),
         (&[("--evm-pool-maximum-gas-price", "0x12=5")], "evm.pool_maximum_gas_price: "),
         (

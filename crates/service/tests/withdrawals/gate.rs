@@ -106,7 +106,7 @@ fn a_node_that_is_away_parks_or_delays_and_fails_nothing() {
     let serving = world.serve();
     let id = serving.schedule(&world.order(0, 1));
     let told = serving.until(&id, "parked");
-    assert!(told["waits_for"].as_str().unwrap().contains("no price"), "{told}");
+    assert!(told["waits_for"].as_str().unwrap().contains("gas price is unavailable"), "{told}");
     assert_untouched(&told);
     world.proxy.clear();
     serving.until_withdrawn(&[id]);
