@@ -18,10 +18,10 @@ pub(crate) enum NodeError {
     #[error("no complete response from the node: {0}")]
     NoResponse(String),
     /// The node is overloaded, or received too many requests.
-    #[error("the node is busy (HTTP status {status}): {text}")]
+    #[error("the node is busy (HTTP status {status}){}", detail(text))]
     Busy { status: u16, retry_after: Option<Duration>, text: String },
     /// An HTTP status other than success, for example from a reverse proxy.
-    #[error("the node answered with HTTP status {status}: {text}")]
+    #[error("the node answered with HTTP status {status}{}", detail(text))]
     Status { status: u16, text: String },
     /// The node answered with a JSON-RPC error.
     #[error("the node returned an error: {message} (code {code})")]
@@ -29,6 +29,11 @@ pub(crate) enum NodeError {
     /// The response does not answer the request.
     #[error("invalid response from the node: {0}")]
     InvalidResponse(String),
+}
+
+/// The text of a response, after the message; nothing if the response is empty.
+fn detail(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(": {text}") }
 }
 
 impl NodeError {
