@@ -165,7 +165,7 @@ async fn a_node_that_is_too_slow_was_sent_nothing() {
     world.proxy.set("eth_getBalance", Fault::Slow(Duration::from_secs(600)));
     let id = world.schedule("500");
     let answer = world.send(id).await;
-    assert_ended(&world, id, &answer, Outcome::NotSent, "no complete response");
+    assert_ended(&world, id, &answer, Outcome::NotSent, "no whole answer");
 }
 
 #[tokio::test]
