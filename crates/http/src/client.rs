@@ -9,8 +9,8 @@ use reqwest::{Client, Method, Request, Response, redirect::Policy};
 use grid_batch_support::ErrorChain;
 
 use crate::{
-    HttpError, HttpResponse, response::retry_after, target::Target, tls::install_crypto_provider,
-    url::HTTP_SCHEMES,
+    HttpError, HttpResponse, request_target::RequestTarget, response::retry_after,
+    tls::install_crypto_provider, url::HTTP_SCHEMES,
 };
 
 /// Timeouts and limits of requests.
@@ -105,7 +105,7 @@ impl HttpClient {
 }
 
 fn new_request(method: Method, url: &str, headers: &[(&str, &str)]) -> Result<Request, HttpError> {
-    let target = Target::new(url, HTTP_SCHEMES, headers)?;
+    let target = RequestTarget::new(url, HTTP_SCHEMES, headers)?;
     let mut request = Request::new(method, target.url);
     *request.headers_mut() = target.headers;
     Ok(request)

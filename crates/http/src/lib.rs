@@ -2,8 +2,8 @@
 
 mod client;
 mod error;
+mod request_target;
 mod response;
-mod target;
 mod tls;
 mod url;
 mod websocket;

@@ -22,7 +22,9 @@ use tokio_tungstenite::{
     },
 };
 
-use crate::{HttpError, target::Target, tls::install_crypto_provider, url::WEBSOCKET_SCHEMES};
+use crate::{
+    HttpError, request_target::RequestTarget, tls::install_crypto_provider, url::WEBSOCKET_SCHEMES,
+};
 
 /// Timeouts and limits of websockets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +68,7 @@ pub async fn open_websocket(
     texts: &[&str],
     options: &WebSocketOptions,
 ) -> Result<TextFrames, HttpError> {
-    let target = Target::new(url, WEBSOCKET_SCHEMES, headers)?;
+    let target = RequestTarget::new(url, WEBSOCKET_SCHEMES, headers)?;
     let WebSocketOptions { open_timeout, silence_timeout, max_text_bytes } = *options;
     let opening = open(target, texts, max_text_bytes);
     let socket = timeout(open_timeout, opening).await.map_err(|_| {
@@ -75,7 +77,11 @@ pub async fn open_websocket(
     Ok(TextFrames(received_texts(socket, silence_timeout).boxed()))
 }
 
-async fn open(target: Target, texts: &[&str], limit: usize) -> Result<ClientWebSocket, HttpError> {
+async fn open(
+    target: RequestTarget,
+    texts: &[&str],
+    limit: usize,
+) -> Result<ClientWebSocket, HttpError> {
     install_crypto_provider();
     let stream = connect(&target.url).await?;
     let config =
@@ -100,7 +106,7 @@ async fn connect(url: &Url) -> Result<TcpStream, HttpError> {
     Ok(stream)
 }
 
-fn handshake_request(target: Target) -> Result<Request, HttpError> {
+fn handshake_request(target: RequestTarget) -> Result<Request, HttpError> {
     let url = target.url.as_str();
     let url = url.strip_prefix("http").map_or_else(|| url.to_owned(), |rest| format!("ws{rest}"));
     let mut request = url.into_client_request().map_err(from_tungstenite)?;

@@ -7,7 +7,7 @@ use crate::{
     },
     protocol::{
         AbsenceRule, Fence,
-        Ledger::{AppliesAgain, AppliesOnce},
+        LedgerKind::{AppliesAgain, AppliesOnce},
         MarkRule, Protocol, RecoveryRule, TakeoverRule, WaitRule,
     },
 };

@@ -7,7 +7,7 @@ use crate::{
     properties::NOT_SENT_TOO_EARLY,
     protocol::{
         Fence,
-        Ledger::{self, AppliesAgain, AppliesOnce},
+        LedgerKind::{self, AppliesAgain, AppliesOnce},
         Protocol, TakeoverRule, WaitRule,
     },
 };
@@ -22,14 +22,14 @@ fn assert_holds_except_sent_too_early(name: &str, protocol: Protocol) {
 }
 
 /// Three instances, two services, and three batches.
-fn assert_holds_at_full_size(ledger: Ledger) {
+fn assert_holds_at_full_size(ledger: LedgerKind) {
     let full_size = Protocol::new(ledger).with_size(3, &[2, 1]);
     assert_holds("full size, faults of instances", full_size.clone().with_faults(2, 0));
     assert_holds("full size, all faults", full_size.with_faults(1, 1));
 }
 
 /// Two batches of one service, and more faults.
-fn assert_holds_for_one_service(ledger: Ledger) {
+fn assert_holds_for_one_service(ledger: LedgerKind) {
     assert_holds(
         "one service, 3 instances",
         Protocol::new(ledger).with_size(3, &[2]).with_faults(2, 1),

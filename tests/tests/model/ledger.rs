@@ -7,7 +7,7 @@ use crate::{
         Action, BatchAt,
         LedgerStep::{self, Apply, DelayedPostArrives, DelayedPostIsLost, FindInvalid, Restart},
     },
-    protocol::{Ledger, Protocol},
+    protocol::{LedgerKind, Protocol},
     state::{Batch, State},
 };
 
@@ -70,10 +70,10 @@ pub fn apply_step(protocol: &Protocol, state: &mut State, step: LedgerStep) {
 pub fn accept(protocol: &Protocol, batch: &mut Batch) {
     let ledger = &mut batch.ledger;
     let is_present = ledger.accepted > 0 || ledger.applied > 0;
-    let is_known = protocol.environment.ledger == Ledger::AppliesOnce && is_present;
-    let is_refused_again = protocol.environment.invalid_is_final && ledger.is_invalid;
+    let is_known = protocol.environment.ledger == LedgerKind::AppliesOnce && is_present;
+    let is_invalid_again = protocol.environment.invalid_is_final && ledger.is_invalid;
     ledger.known = true;
-    if !is_known && !is_refused_again {
+    if !is_known && !is_invalid_again {
         ledger.accepted += 1;
         ledger.is_invalid = false;
     }
@@ -93,7 +93,7 @@ fn apply(state: &mut State, at: BatchAt) {
 
 fn forget(protocol: &Protocol, batch: &mut Batch) {
     let ledger = &mut batch.ledger;
-    let remembers_applied = protocol.environment.ledger == Ledger::AppliesOnce;
+    let remembers_applied = protocol.environment.ledger == LedgerKind::AppliesOnce;
     ledger.accepted = 0;
     ledger.is_invalid &= protocol.environment.invalid_is_final;
     ledger.known &= remembers_applied && ledger.applied > 0;

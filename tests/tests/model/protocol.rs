@@ -16,7 +16,7 @@ pub struct Protocol {
     pub instances: usize,
     /// The number of batches of each service.
     pub services: Vec<usize>,
-    pub faults_left: FaultBudget,
+    pub faults: FaultBudget,
     pub environment: Environment,
     pub rules: Rules,
 }
@@ -25,7 +25,7 @@ pub struct Protocol {
 #[derive(Debug, Clone, Copy)]
 pub struct Environment {
     /// How the ledger handles a batch that it receives twice.
-    pub ledger: Ledger,
+    pub ledger: LedgerKind,
     /// Instances may pause at any point for any time, so none of their time limits holds.
     pub instances_pause: bool,
     /// The ledger finds a batch that was invalid once invalid whenever it receives it again.
@@ -33,7 +33,7 @@ pub struct Environment {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ledger {
+pub enum LedgerKind {
     /// Applies a batch at most once, and never forgets that: Sawtooth.
     AppliesOnce,
     /// Applies every batch that it receives, and forgets all at a restart: Scabbard.
@@ -117,15 +117,15 @@ pub enum WaitRule {
 
 impl Protocol {
     /// The intended protocol for this ledger, with instances that do not pause.
-    pub fn new(ledger: Ledger) -> Self {
+    pub fn new(ledger: LedgerKind) -> Self {
         let absence = match ledger {
-            Ledger::AppliesOnce => AbsenceRule::Reported,
-            Ledger::AppliesAgain => AbsenceRule::ObservedBySender,
+            LedgerKind::AppliesOnce => AbsenceRule::Reported,
+            LedgerKind::AppliesAgain => AbsenceRule::ObservedBySender,
         };
         Self {
             instances: 2,
             services: vec![2],
-            faults_left: FaultBudget { instances: 2, ledger: 1 },
+            faults: FaultBudget { instances: 2, ledger: 1 },
             environment: Environment { ledger, instances_pause: false, invalid_is_final: false },
             rules: Rules {
                 takeover: TakeoverRule::TwoPhases,
@@ -158,7 +158,7 @@ impl Protocol {
 
     /// The same with these numbers of faults.
     pub fn with_faults(self, instances: u8, ledger: u8) -> Self {
-        Self { faults_left: FaultBudget { instances, ledger }, ..self }
+        Self { faults: FaultBudget { instances, ledger }, ..self }
     }
 
     /// The same with changed rules.
@@ -178,7 +178,7 @@ impl Model for Protocol {
     type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
-        vec![State::initial(self.instances, &self.services, self.faults_left)]
+        vec![State::initial(self.instances, &self.services, self.faults)]
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {

@@ -8,12 +8,12 @@ use reqwest::{
 use crate::{HttpError, url::parse};
 
 /// The URL and the headers of a request.
-pub(crate) struct Target {
+pub(crate) struct RequestTarget {
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
 }
 
-impl Target {
+impl RequestTarget {
     /// A target whose URL has one of these schemes. A user name and a password in the URL become
     /// an `Authorization` header, unless the headers have one.
     pub(crate) fn new(
@@ -64,7 +64,7 @@ mod tests {
     use crate::url::HTTP_SCHEMES;
 
     fn authorization(url: &str, headers: &[(&str, &str)]) -> Option<String> {
-        let target = Target::new(url, HTTP_SCHEMES, headers).unwrap();
+        let target = RequestTarget::new(url, HTTP_SCHEMES, headers).unwrap();
         assert_eq!(target.url.as_str(), "http://h/");
         let value = target.headers.get(AUTHORIZATION)?;
         assert!(!format!("{:?}", target.headers).contains("Basic"));
@@ -93,7 +93,8 @@ mod tests {
         for (name, value) in
             [("a b", "secret"), ("", "secret"), ("authorization", "secret\r\nx: y")]
         {
-            let error = Target::new("http://h", HTTP_SCHEMES, &[(name, value)]).err().unwrap();
+            let error =
+                RequestTarget::new("http://h", HTTP_SCHEMES, &[(name, value)]).err().unwrap();
             assert!(matches!(error, HttpError::InvalidRequest(_)), "{error}");
             assert!(!error.to_string().contains("secret"), "{error}");
         }
