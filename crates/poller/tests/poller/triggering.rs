@@ -40,12 +40,12 @@ fn failed_request_is_retried_before_the_batch_is_due() {
     // The clock stands still, so a batch that was checked is never due.
     let store = Store::new();
     store.add("a", 0, Pending, Duration::ZERO);
-    let mut asked = 0;
-    let asked = std::sync::Mutex::new(move || {
-        asked += 1;
-        asked
+    let mut requests = 0;
+    let requests = std::sync::Mutex::new(move || {
+        requests += 1;
+        requests
     });
-    let ledger = Arc::new(Ledger::new(move |_, ids| match asked.lock().unwrap()() {
+    let ledger = Arc::new(Ledger::new(move |_, ids| match requests.lock().unwrap()() {
         ..4 => Box::pin(std::future::ready(Err(unavailable()))),
         _ => answer(all(ids, LedgerStatus::Committed)),
     }));
