@@ -63,6 +63,8 @@ impl RequestHistory {
     pub(crate) fn turn(&self, batch: &impl BatchId, now: Timestamp, pace: PollPace) -> Turn {
         match self.requests.get(&self.key(batch.get_service_id(), batch.get_id())) {
             None => Turn::Due,
+            // The clock was set back: the last request says nothing about the pace.
+            Some(times) if now < times.last => Turn::Due,
             Some(times) if now < pace.next_check(times.first, Some(times.last)) => Turn::TooEarly,
             Some(times) if times.pass == self.pass => Turn::NextPass,
             Some(_) => Turn::Due,
@@ -161,6 +163,15 @@ mod tests {
         assert_eq!((turn(&history, 49), turn(&history, 50)), (Turn::TooEarly, Turn::Due));
         history.forget("service", "1");
         assert_eq!(turn(&history, 41), Turn::Due);
+    }
+
+    #[test]
+    fn clock_that_is_set_back_does_not_block_a_batch() {
+        let mut history = RequestHistory::new(PACE.longest);
+        history.record(&batch(1), at(1_000));
+        assert_eq!(turn(&history, 10), Turn::Due);
+        history.record(&batch(1), at(10));
+        assert_eq!(turn(&history, 10), Turn::TooEarly);
     }
 
     #[test]

@@ -58,7 +58,7 @@ struct ServiceScan {
 }
 
 impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
-    /// A queue over this store, which `wake_up` tells about ready services.
+    /// A queue over this store, woken for ready services by `wake_up`.
     pub fn new(store: R, wake_up: WakeUp, options: QueueOptions) -> Self {
         let (round, taken_at) = (VecDeque::new(), options.clock.now());
         let (scan, scope) = (ServiceScan::default(), PhantomData);

@@ -11,7 +11,7 @@ use std::{
 use grid_batch_core::{InternalError, ServiceId, WakeUps};
 use grid_batch_support::spawn_thread;
 
-/// Tells a queue which services have a batch to submit.
+/// Reports to a queue which services have a batch to submit.
 ///
 /// A lost wake-up only delays a batch, because the queue also scans all services. Clones wake the
 /// same queue.

@@ -111,7 +111,7 @@ impl SubmissionSender for BusyLedger {
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
         *sent += 1;
         let (outcome, status) =
-            if *sent % 3 == 0 { (Outcome::Busy, 503) } else { (Outcome::Accepted, 202) };
+            if sent.is_multiple_of(3) { (Outcome::Busy, 503) } else { (Outcome::Accepted, 202) };
         println!("{} to {url}: {outcome}", submission.batch_header());
         Box::pin(ready(SubmissionAnswer {
             outcome,

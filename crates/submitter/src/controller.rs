@@ -217,13 +217,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn retry_after_of_the_ledger_is_honored() {
-        let asked = [10 * SECOND, 20 * SECOND];
-        let busy = asked.map(|pause| answer(Outcome::Busy, Some(pause)));
+        let requested = [10 * SECOND, 20 * SECOND];
+        let busy = requested.map(|delay| answer(Outcome::Busy, Some(delay)));
         let (sender, calls) = scripted(busy.into_iter().chain([answer(Outcome::Accepted, None)]));
         let ended = controller(sender, options()).run().await;
         assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::Accepted, 3));
-        for (pause, asked) in pauses(&calls).into_iter().zip(asked) {
-            assert!(asked <= pause && pause < asked + SECOND / 10, "{pause:?} for {asked:?}");
+        for (delay, requested) in pauses(&calls).into_iter().zip(requested) {
+            assert!(
+                requested <= delay && delay < requested + SECOND / 10,
+                "{delay:?} for {requested:?}"
+            );
         }
     }
 

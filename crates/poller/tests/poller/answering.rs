@@ -86,7 +86,7 @@ fn failing_service_does_not_stop_others() {
 fn answers_that_arrive_together_are_written_together() {
     let store = Store::with(&["a", "b", "c"]);
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
-    let ledger = Arc::new(Ledger::behind(&gate, LedgerStatus::Committed));
+    let ledger = Arc::new(Ledger::gated(&gate, LedgerStatus::Committed));
     // While the store blocks the leader, all answers arrive.
     let (arrived, opened) = (Arc::clone(&ledger), Arc::clone(&gate));
     let mut reads = 0;

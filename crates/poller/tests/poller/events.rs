@@ -84,7 +84,7 @@ fn listen(
 fn run_only_triggered(trigger: &PollTrigger) -> (Arc<Ledger>, Running) {
     let store = Store::with(&["a"]);
     store.rows.change(|rows| rows[0].checked_at = Some(rows[0].submitted_at));
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::Pending));
+    let ledger = Arc::new(Ledger::reporting(LedgerStatus::Pending));
     let hourly = builder(&store, &ledger).with_options(hourly()).with_trigger(trigger.clone());
     (ledger, run(hourly))
 }
@@ -111,7 +111,7 @@ fn connection_and_each_event_trigger_a_poll() {
 fn event_ends_a_batch_before_the_poll_interval() {
     let store = Store::with(&["a"]);
     store.rows.change(|rows| rows[0].checked_at = Some(rows[0].submitted_at));
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
+    let ledger = Arc::new(Ledger::reporting(LedgerStatus::Committed));
     let trigger = PollTrigger::new();
     let streams = Arc::new(TestStreams::default());
     let listening = listen(streams, &trigger, event_options());
@@ -203,7 +203,7 @@ fn service_followed_longest_ago_is_evicted() {
 #[test]
 fn polling_is_slow_only_while_all_events_are_live() {
     let store = Store::new();
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::Pending));
+    let ledger = Arc::new(Ledger::reporting(LedgerStatus::Pending));
     let trigger = PollTrigger::new();
     let streams = Arc::new(TestStreams::default());
     let slow = EventOptions {

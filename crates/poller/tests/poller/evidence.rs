@@ -23,7 +23,7 @@ fn evidence_reader(evidence: Evidence) -> Arc<MockEvidenceReader> {
 fn one_batch(state: BatchState, age: Duration, reported: LedgerStatus) -> (Store, Arc<Ledger>) {
     let store = Store::new();
     store.add("a", 0, state, age);
-    (store, Arc::new(Ledger::saying(reported)))
+    (store, Arc::new(Ledger::reporting(reported)))
 }
 
 fn builder_with(store: &Store, ledger: &Arc<Ledger>, evidence: Evidence) -> Builder {
@@ -161,7 +161,7 @@ fn inconclusive_policy_of_a_service_is_applied() {
     for (number, service) in ["held", "resubmitted", "broken"].into_iter().enumerate() {
         store.add(service, number, InDoubt, SECOND * 120);
     }
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::NotReported));
+    let ledger = Arc::new(Ledger::reporting(LedgerStatus::NotReported));
     let policy = |service: &grid_batch_core::ServiceId| match service.as_str() {
         "resubmitted" => InconclusivePolicy::Resubmit,
         "broken" => panic!("injected by the test"),
@@ -203,7 +203,7 @@ fn evidence_and_status_requests_share_connections() {
     for number in 0..10 {
         store.add(&format!("service-{number}"), number, InDoubt, SECOND * 40);
     }
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::NotReported).with_connections(2));
+    let ledger = Arc::new(Ledger::reporting(LedgerStatus::NotReported).with_connections(2));
     let gate = Arc::new(Semaphore::new(0));
     let (counted, closed) = (Arc::clone(&ledger), Arc::clone(&gate));
     let mut reader = MockEvidenceReader::new();

@@ -53,7 +53,7 @@ fn failed_store_call_is_retried() {
 fn unwritten_answer_is_kept_and_written_later() {
     let store = Store::with(&["a"]);
     fail_first(&store, "groups", 5, unavailable);
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
+    let ledger = Arc::new(Ledger::reporting(LedgerStatus::Committed));
     let running = run(builder(&store, &ledger));
     store.wait_for_state(0, Committed);
     assert_eq!(running.stats().store_failures, 5);
@@ -68,7 +68,7 @@ fn refused_statuses_do_not_block_others() {
         "groups" | "update bad" => Err(internal_error()),
         _ => Ok(()),
     });
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
+    let ledger = Arc::new(Ledger::reporting(LedgerStatus::Committed));
     let running = run(builder(&store, &ledger));
     store.wait_for_state(1, Committed);
     store.wait_for_calls(|calls| calls.contains(&Call::Checked(vec![batch(0)])));
@@ -146,7 +146,7 @@ fn panic_of_available_connections_is_survived() {
     }
 
     let store = Store::with(&["a"]);
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::NotReported));
+    let ledger = Arc::new(Ledger::reporting(LedgerStatus::NotReported));
     let running = run(builder(&store, &ledger).with_reader(Arc::new(PanicsAtFirst(0.into()))));
     store.wait_for_state(0, Committed);
     assert_eq!(running.stats().panics, 3);
@@ -157,7 +157,7 @@ fn panic_of_available_connections_is_survived() {
 fn failed_evidence_request_is_retried() {
     let store = Store::new();
     store.add("a", 0, InDoubt, SECOND * 60);
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::NotReported));
+    let ledger = Arc::new(Ledger::reporting(LedgerStatus::NotReported));
     let mut reader = MockEvidenceReader::new();
     let mut times = 0;
     reader.expect_find_evidence().returning(move |_| {

@@ -16,7 +16,7 @@ fn builder_rejects_a_missing_part() {
 
 #[test]
 fn options_of_zero_are_rejected() {
-    let (store, ledger) = (Store::new(), Arc::new(Ledger::saying(LedgerStatus::NotReported)));
+    let (store, ledger) = (Store::new(), Arc::new(Ledger::reporting(LedgerStatus::NotReported)));
     let build = |options| builder(&store, &ledger).with_options(options).build().map(drop);
     let zero = Duration::ZERO;
     let error = build(MonitorOptions { poll_interval: zero, ..options() }).unwrap_err();

@@ -78,7 +78,7 @@ fn requests_per_service(ledger: &Ledger) -> (usize, usize, usize) {
 #[test]
 fn every_service_is_requested_once_an_interval() {
     let store = MinimalStore::new(Duration::ZERO);
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::Pending));
+    let ledger = Arc::new(Ledger::reporting(LedgerStatus::Pending));
     let running = store.run(&ledger);
     for round in 1..=3 {
         // The clock stands still within a round, so nothing is due twice.
@@ -93,7 +93,7 @@ fn every_service_is_requested_once_an_interval() {
 #[test]
 fn batches_without_news_are_requested_less_often() {
     let store = MinimalStore::new(Duration::ZERO);
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::NotReported));
+    let ledger = Arc::new(Ledger::reporting(LedgerStatus::NotReported));
     let running = store.run(&ledger);
     ledger.wait_for(SERVICES);
     store.clock.advance(SECOND * 40);
@@ -112,7 +112,7 @@ fn batches_without_news_are_requested_less_often() {
 fn all_services_take_turns_when_all_are_always_due() {
     let store = MinimalStore::new(HOUR);
     let gate = Arc::new(Semaphore::new(0));
-    let ledger = Arc::new(Ledger::behind(&gate, LedgerStatus::Pending).with_connections(50));
+    let ledger = Arc::new(Ledger::gated(&gate, LedgerStatus::Pending).with_connections(50));
     let running = store.run(&ledger);
     for answered in (0..SERVICES * 3).step_by(50) {
         ledger.wait_for(answered + 50);

@@ -14,7 +14,7 @@ use crate::support::*;
 #[test]
 fn requests_and_writes_are_grouped_by_service() {
     let store = Store::with(&["a", "b", "a", "b", "a"]);
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
+    let ledger = Arc::new(Ledger::reporting(LedgerStatus::Committed));
     let running = run(builder(&store, &ledger));
     (0..5).for_each(|number| store.wait_for_state(number, Committed));
     running.wait_for_shutdown().unwrap();
@@ -43,7 +43,7 @@ fn least_recently_checked_comes_first() {
         rows[2].checked_at = Some(rows[2].submitted_at.plus(SECOND * 2));
         rows[3].checked_at = Some(rows[3].submitted_at.plus(SECOND));
     });
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed).with_connections(1));
+    let ledger = Arc::new(Ledger::reporting(LedgerStatus::Committed).with_connections(1));
     let running = run(builder(&store, &ledger));
     (0..4).for_each(|number| store.wait_for_state(number, Committed));
     running.wait_for_shutdown().unwrap();
@@ -57,7 +57,7 @@ fn all_connections_are_used_and_not_exceeded() {
     let names: Vec<String> = (0..20).map(|number| format!("service-{number}")).collect();
     let store = Store::with(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let gate = Arc::new(Semaphore::new(0));
-    let ledger = Arc::new(Ledger::behind(&gate, LedgerStatus::Committed).with_connections(3));
+    let ledger = Arc::new(Ledger::gated(&gate, LedgerStatus::Committed).with_connections(3));
     let running = run(builder(&store, &ledger));
     for answered in 0..17 {
         ledger.in_flight.wait_until(|(now, _)| *now == 3);
@@ -76,7 +76,7 @@ fn due_batches_are_requested_without_waiting() {
     let services = ["a", "b", "a", "c", "b", "a", "a", "a"];
     let store = Store::with(&services);
     store.clock.advance(HOUR * 2);
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
+    let ledger = Arc::new(Ledger::reporting(LedgerStatus::Committed));
     // The next read at the interval would be in an hour.
     let one_at_a_time = MonitorOptions { batch_limit: 1, ..hourly() };
     let running = run(builder(&store, &ledger).with_options(one_at_a_time));
@@ -115,7 +115,7 @@ fn slow_service_does_not_delay_others() {
 #[test]
 fn new_batch_is_found_at_the_poll_interval() {
     let store = Store::new();
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
+    let ledger = Arc::new(Ledger::reporting(LedgerStatus::Committed));
     let running = run(builder(&store, &ledger));
     store.reads_at.wait_until(|paces| paces.len() >= 3);
     store.add("a", 0, Pending, SECOND * 60);
@@ -127,7 +127,7 @@ fn new_batch_is_found_at_the_poll_interval() {
 fn stuck_batch_is_requested_less_and_less_often() {
     let store = Store::new();
     store.add("a", 0, BatchState::Pending, Duration::ZERO);
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::Pending));
+    let ledger = Arc::new(Ledger::reporting(LedgerStatus::Pending));
     let pace = MonitorOptions {
         poll_interval: Duration::from_millis(1),
         longest_interval: SECOND * 60,

@@ -14,7 +14,7 @@ use crate::support::*;
 /// A monitor with two requests in flight and a third one waiting.
 fn run_with_two_in_flight(gate: &Arc<Semaphore>) -> (Store, Arc<Ledger>, Running) {
     let store = Store::with(&["a", "b", "c"]);
-    let ledger = Arc::new(Ledger::behind(gate, LedgerStatus::Committed).with_connections(2));
+    let ledger = Arc::new(Ledger::gated(gate, LedgerStatus::Committed).with_connections(2));
     let running = run(builder(&store, &ledger));
     ledger.in_flight.wait_until(|(now, _)| *now == 2);
     (store, ledger, running)
@@ -61,7 +61,7 @@ fn dropped_handle_writes_what_is_in_flight() {
 #[test]
 fn shutdown_waits_no_longer_than_the_drain_limit() {
     let store = Store::with(&["a"]);
-    let ledger = Arc::new(Ledger::behind(&closed(), LedgerStatus::Committed));
+    let ledger = Arc::new(Ledger::gated(&closed(), LedgerStatus::Committed));
     let short = MonitorOptions { drain_limit: Duration::from_millis(10), ..options() };
     let running = run(builder(&store, &ledger).with_options(short));
     ledger.wait_for(1);
@@ -85,7 +85,7 @@ fn shutdown_waits_for_a_failing_store() {
         }
         _ => Ok(()),
     });
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
+    let ledger = Arc::new(Ledger::reporting(LedgerStatus::Committed));
     let running = run(builder(&store, &ledger));
     failing.wait_until(|times| *times > 0);
     running.wait_for_shutdown().unwrap();
@@ -105,7 +105,7 @@ fn monitor_runs_and_stops_inside_a_runtime() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let store = Store::with(&["a"]);
-        let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
+        let ledger = Arc::new(Ledger::reporting(LedgerStatus::Committed));
         let running = run(builder(&store, &ledger));
         store.wait_for_state(0, Committed);
         running.stop().unwrap();
@@ -115,7 +115,7 @@ fn monitor_runs_and_stops_inside_a_runtime() {
 #[test]
 fn monitor_can_be_stopped_and_started_many_times() {
     let store = Store::with(&["a"; 20]);
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
+    let ledger = Arc::new(Ledger::reporting(LedgerStatus::Committed));
     let mut stopped = builder(&store, &ledger).build().unwrap();
     for _ in 0..20 {
         stopped = stopped.run().unwrap().stop().unwrap();

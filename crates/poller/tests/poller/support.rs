@@ -360,12 +360,12 @@ impl Ledger {
     }
 
     /// A ledger that reports this status for every batch.
-    pub fn saying(status: LedgerStatus) -> Self {
+    pub fn reporting(status: LedgerStatus) -> Self {
         Self::new(move |_, ids| answer(all(ids, status)))
     }
 
     /// The same, but each answer waits for a permit of the gate.
-    pub fn behind(gate: &Arc<Semaphore>, status: LedgerStatus) -> Self {
+    pub fn gated(gate: &Arc<Semaphore>, status: LedgerStatus) -> Self {
         let gate = Arc::clone(gate);
         Self::new(move |_, ids| {
             let (gate, reports) = (Arc::clone(&gate), all(ids, status));

@@ -26,7 +26,7 @@ fn not_due(services: &[&str]) -> Store {
 #[test]
 fn trigger_polls_one_service_at_once() {
     let store = not_due(&["a", "b"]);
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
+    let ledger = Arc::new(Ledger::reporting(LedgerStatus::Committed));
     let running = run(builder(&store, &ledger).with_options(hourly()));
     running.trigger().trigger("a");
     store.wait_for_state(0, Committed);
@@ -40,12 +40,12 @@ fn failed_request_is_retried_before_the_batch_is_due() {
     // The clock stands still, so a batch that was checked is never due.
     let store = Store::new();
     store.add("a", 0, Pending, Duration::ZERO);
-    let mut asked = 0;
-    let asked = std::sync::Mutex::new(move || {
-        asked += 1;
-        asked
+    let mut requests = 0;
+    let requests = std::sync::Mutex::new(move || {
+        requests += 1;
+        requests
     });
-    let ledger = Arc::new(Ledger::new(move |_, ids| match asked.lock().unwrap()() {
+    let ledger = Arc::new(Ledger::new(move |_, ids| match requests.lock().unwrap()() {
         ..4 => Box::pin(std::future::ready(Err(unavailable()))),
         _ => answer(all(ids, LedgerStatus::Committed)),
     }));
@@ -59,7 +59,7 @@ fn failed_request_is_retried_before_the_batch_is_due() {
 #[test]
 fn trigger_before_the_run_is_kept() {
     let store = not_due(&["a"]);
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
+    let ledger = Arc::new(Ledger::reporting(LedgerStatus::Committed));
     let trigger = PollTrigger::new();
     trigger.trigger("a");
     let running =
@@ -78,7 +78,7 @@ fn trigger_before_the_run_is_kept() {
 fn polls_of_a_service_start_a_gap_apart() {
     const GAP: Duration = Duration::from_millis(30);
     let store = not_due(&["a"]);
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::Pending));
+    let ledger = Arc::new(Ledger::reporting(LedgerStatus::Pending));
     let gap = MonitorOptions { trigger_gap: GAP, ..hourly() };
     let running = run(builder(&store, &ledger).with_options(gap));
     let started = Instant::now();
@@ -97,7 +97,7 @@ fn polls_of_a_service_start_a_gap_apart() {
 fn triggers_during_a_request_are_one_more_poll() {
     let store = not_due(&["a"]);
     let gate = Arc::new(Semaphore::new(0));
-    let ledger = Arc::new(Ledger::behind(&gate, LedgerStatus::Pending));
+    let ledger = Arc::new(Ledger::gated(&gate, LedgerStatus::Pending));
     let running = run(builder(&store, &ledger).with_options(hourly()));
     running.trigger().trigger("a");
     ledger.wait_for(1);
@@ -117,7 +117,7 @@ fn event_before_the_submission_answer_is_not_lost() {
     store.rows.change(|rows| {
         rows[0].progress = first_attempt(Submitting);
     });
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
+    let ledger = Arc::new(Ledger::reporting(LedgerStatus::Committed));
     let running = run(builder(&store, &ledger).with_options(hourly()));
     running.trigger().trigger("a");
     // Read with it or after it: when this is done, the first trigger found nothing.
@@ -136,7 +136,7 @@ fn event_before_the_submission_answer_is_not_lost() {
 #[test]
 fn submission_without_an_event_waits_until_due() {
     let store = not_due(&["a", "marker"]);
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
+    let ledger = Arc::new(Ledger::reporting(LedgerStatus::Committed));
     let running = run(builder(&store, &ledger).with_options(hourly()));
     running.trigger().submitted("a");
     running.trigger().trigger("marker");
@@ -149,7 +149,7 @@ fn submission_without_an_event_waits_until_due() {
 fn more_triggers_than_the_batch_limit_are_all_polled() {
     let names: Vec<String> = (0..20).map(|number| format!("service-{number}")).collect();
     let store = not_due(&names.iter().map(String::as_str).collect::<Vec<_>>());
-    let ledger = Arc::new(Ledger::saying(LedgerStatus::Committed));
+    let ledger = Arc::new(Ledger::reporting(LedgerStatus::Committed));
     let trigger = PollTrigger::new();
     names.iter().for_each(|name| trigger.trigger(name));
     let few = MonitorOptions { batch_limit: 3, ..hourly() };
