@@ -111,7 +111,10 @@ fn directory_of_another_demo_is_not_changed() {
         let output = run(command);
         let message = output.error_message();
         assert!(message.contains(expected), "{message}");
-        assert!(message.contains("continue with that, or keep this one in another directory"), "{message}");
+        assert!(
+            message.contains("continue with that, or keep this one in another directory"),
+            "{message}"
+        );
     }
     assert_eq!(files_with_contents(&kept.directory()), before);
 }

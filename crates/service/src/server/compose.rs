@@ -219,7 +219,9 @@ fn start_api<S: ScopeId>(
             follow_up.stored(services);
             requests.claim(services);
         })
-        .with_health_check(move || health.error().map(|error| error.to_string()).into_iter().collect());
+        .with_health_check(move || {
+            health.error().map(|error| error.to_string()).into_iter().collect()
+        });
     if let Some(rules) = &ledger.withdrawals {
         api = api.with_withdrawals(store, Arc::clone(rules));
     }
