@@ -1,6 +1,6 @@
-//! A batch's way through the foundation: signed by a client, verified, stored, handed out, sent,
-//! and led to its end, on both databases.
-#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
+//! The path of a batch through protocol, store and core: it is signed by a client, verified, stored,
+//! taken, submitted and committed, on both databases.
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use grid_batch_core::{
     AddOutcome, BatchState, Change, ChangeOutcome, Event, LedgerStatus, NewBatch, Outcome, ScopeId,
@@ -14,30 +14,30 @@ use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
 use grid_batch_test_postgres::TestDatabase;
 
 #[test]
-fn on_postgres_what_clients_signed_arrives_in_order() {
+fn signed_batches_arrive_in_order_on_postgres() {
     let database = TestDatabase::create();
-    what_clients_signed_arrives_in_order(database.url());
+    check_signed_batches_arrive_in_order(database.url());
 }
 
 #[test]
-fn on_sqlite_what_clients_signed_arrives_in_order() {
+fn signed_batches_arrive_in_order_on_sqlite() {
     let dir = tempfile::tempdir().unwrap();
-    what_clients_signed_arrives_in_order(&format!("sqlite://{}/f.db", dir.path().display()));
+    check_signed_batches_arrive_in_order(&format!("sqlite://{}/f.db", dir.path().display()));
 }
 
-fn what_clients_signed_arrives_in_order(url: &str) {
+fn check_signed_batches_arrive_in_order(url: &str) {
     let store = Store::open(&url.parse().unwrap(), StoreOptions::default()).unwrap();
     let claims = ClaimStore::register(store.clone(), ClaimOptions::default()).unwrap();
     let scope: ServiceScopeId = "abcDE-F0123::gsAA".parse().unwrap();
     let requests: Vec<Vec<u8>> = (0..3).map(request).collect();
 
     for request in &requests {
-        let answers = store.add(&[&accept(request, &scope)]).unwrap();
-        assert_eq!(answers, [Ok(vec![AddOutcome::Stored; 2])]);
+        let results = store.add(&[&accept(request, &scope)]).unwrap();
+        assert_eq!(results, [Ok(vec![AddOutcome::Stored; 2])]);
     }
-    // A client that repeats itself changes nothing.
-    let answers = store.add(&[&accept(&requests[0], &scope)]).unwrap();
-    assert_eq!(answers, [Ok(vec![AddOutcome::AlreadyStored; 2])]);
+    // A repeated request changes nothing.
+    let results = store.add(&[&accept(&requests[0], &scope)]).unwrap();
+    assert_eq!(results, [Ok(vec![AddOutcome::AlreadyStored; 2])]);
 
     claims.take(10).unwrap();
     let mut ledger: Vec<Vec<u8>> = Vec::new();
@@ -45,27 +45,28 @@ fn what_clients_signed_arrives_in_order(url: &str) {
         let ready = claims.ready_services(None, 10).unwrap();
         let Some(taken) = claims.take_round(&ready).unwrap().pop() else { break };
         let submission = submit(&taken);
-        // A ledger that checks it as we did finds nothing wrong.
+        // The ledger can verify the submission.
         let received = verify_list(submission.serialized_batch(), &Limits::default()).unwrap();
         assert_eq!(received[0].id().to_string(), submission.batch_header());
         ledger.push(submission.into_parts().2);
         commit(&store, &taken);
     }
 
-    let sent: Vec<Vec<u8>> = requests.iter().flat_map(|request| one_by_one(request)).collect();
-    assert_eq!(ledger, sent);
+    let expected: Vec<Vec<u8>> =
+        requests.iter().flat_map(|request| lists_of_one(request)).collect();
+    assert_eq!(ledger, expected);
     assert_eq!(store.depth(scope.service_id()).unwrap(), 0);
 }
 
-/// What a client sends: two signed batches of two transactions.
+/// The body of a request: two signed batches of two transactions.
 fn request(number: u64) -> Vec<u8> {
     let key = SigningKey::from_seed(number);
-    let batch = |at: u64| {
+    let batch = |index: u64| {
         let transaction = |payload: String| {
             TransactionBuilder::new("intkey", "1.0")
                 .inputs(["1cf126"])
                 .outputs(["1cf126"])
-                .nonce(format!("{number} {at} {payload}"))
+                .nonce(format!("{number} {index} {payload}"))
                 .payload(payload.as_bytes())
                 .sign(&key, &key.public_key())
         };
@@ -95,8 +96,8 @@ fn commit(store: &Store, taken: &TakenBatch) {
     assert!(matches!(recorded[1], ChangeOutcome::Applied { state: BatchState::Committed, .. }));
 }
 
-/// The batches of a request, each as a list of its own.
-fn one_by_one(request: &[u8]) -> Vec<Vec<u8>> {
+/// The batches of a request, each in a list of its own.
+fn lists_of_one(request: &[u8]) -> Vec<Vec<u8>> {
     let list = BatchList::decode(request).unwrap();
     list.batches
         .into_iter()

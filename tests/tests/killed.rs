@@ -1,5 +1,5 @@
-//! A process that is killed at any moment loses nothing that it was told is safe.
-#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
+//! A process that is killed at any time loses no change that the store has acknowledged.
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,50 +16,49 @@ use grid_batch_store::{ClaimError, ClaimOptions, ClaimStore, Store, StoreError, 
 use grid_batch_test_postgres::TestDatabase;
 
 #[test]
-fn on_postgres_what_was_acknowledged_outlives_being_killed() {
+fn acknowledged_changes_survive_a_kill_on_postgres() {
     let database = TestDatabase::create();
-    what_was_acknowledged_outlives_being_killed(database.url());
+    check_acknowledged_changes_survive_a_kill(database.url());
 }
 
 #[test]
-fn on_sqlite_what_was_acknowledged_outlives_being_killed() {
+fn acknowledged_changes_survive_a_kill_on_sqlite() {
     let dir = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}/k.db", dir.path().display());
-    what_was_acknowledged_outlives_being_killed(&url);
+    check_acknowledged_changes_survive_a_kill(&url);
 }
 
-/// Killed three times, at another place each time, on the same database.
-fn what_was_acknowledged_outlives_being_killed(url: &str) {
-    let mut said = BTreeMap::from([("added".to_owned(), BTreeSet::new())]);
+/// Kills the process three times, at different points, with the same database.
+fn check_acknowledged_changes_survive_a_kill(url: &str) {
+    let mut acknowledged = BTreeMap::from([("added".to_owned(), BTreeSet::new())]);
     for lines in [40, 161, 402] {
-        feed_and_kill(url, lines, &mut said);
+        feed_and_kill(url, lines, &mut acknowledged);
         let store = Store::open(&url.parse().unwrap(), StoreOptions::default()).unwrap();
         let states = states(&store);
-        for number in &said["added"] {
-            assert!(states.contains_key(number), "{number} was acknowledged, and is lost");
+        for number in &acknowledged["added"] {
+            assert!(states.contains_key(number), "batch {number} was acknowledged, but is lost");
         }
-        for number in said.get("committed").into_iter().flatten() {
+        for number in acknowledged.get("committed").into_iter().flatten() {
             assert_eq!(states[number], BatchState::Committed, "{number}");
         }
-        settle(&store);
+        finish_all_batches(&store);
     }
     let store = Store::open(&url.parse().unwrap(), StoreOptions::default()).unwrap();
     assert!(store.depths(None, 9).unwrap().is_empty());
 }
 
-/// Runs the feeder until it has said so many lines, and kills it; notes whatever it said.
-fn feed_and_kill(url: &str, lines: usize, said: &mut BTreeMap<String, BTreeSet<u64>>) {
+fn feed_and_kill(url: &str, lines: usize, acknowledged: &mut BTreeMap<String, BTreeSet<u64>>) {
     let mut feeder =
         Command::new(env!("CARGO_BIN_EXE_feed")).arg(url).stdout(Stdio::piped()).spawn().unwrap();
     let mut output = BufReader::new(feeder.stdout.take().unwrap()).lines();
-    let mut note = |line: String| {
+    let mut collect_line = |line: String| {
         let (what, number) = line.split_once(' ').unwrap();
-        said.entry(what.to_owned()).or_default().insert(number.parse().unwrap());
+        acknowledged.entry(what.to_owned()).or_default().insert(number.parse().unwrap());
     };
-    output.by_ref().take(lines).for_each(|line| note(line.unwrap()));
+    output.by_ref().take(lines).for_each(|line| collect_line(line.unwrap()));
     feeder.kill().unwrap();
-    // What it had said before it was killed counts too.
-    output.map_while(Result::ok).for_each(note);
+    // The lines that it printed before the kill took effect count, too.
+    output.map_while(Result::ok).for_each(collect_line);
     feeder.wait().unwrap();
 }
 
@@ -78,9 +77,10 @@ fn number(id: &HeaderId) -> u64 {
     u64::from_be_bytes(id.as_bytes()[..8].try_into().unwrap())
 }
 
-/// Leads everything to its end, in order, as the next owner does.
-fn settle(store: &Store) {
-    // Once the first expiry of the killed feeder is past, a new run of its name takes all it had.
+/// Takes the services over and commits all batches in order, as the next owner does.
+fn finish_all_batches(store: &Store) {
+    // When the lease of the killed process has passed its idle expiry, a new run with its name takes
+    // its services.
     let options = ClaimOptions { name: Some("feeder".to_owned()), ..ClaimOptions::default() };
     let claims = loop {
         match ClaimStore::register(store.clone(), options.clone()) {

@@ -1,6 +1,6 @@
-//! The queue and the store together: what the store takes is what the strategy chooses, and the
-//! queue over a real store gives everything in order.
-#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
+//! Queue and store together: the store takes the batches that the strategy chooses, and the queue
+//! over a real store returns all batches in order.
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -13,18 +13,18 @@ use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
 use grid_batch_test_postgres::TestDatabase;
 use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
 
-/// Runs a test on a store of each kind, with a clock of its own.
-fn on_postgres(test: impl Fn(&ClaimStore, &ManualClock)) {
+/// Runs a test on a store on PostgreSQL, with a manual clock.
+fn with_postgres(test: impl Fn(&ClaimStore, &ManualClock)) {
     let database = TestDatabase::create();
-    on(database.url(), test);
+    with_store(database.url(), test);
 }
 
-fn on_sqlite(test: impl Fn(&ClaimStore, &ManualClock)) {
+fn with_sqlite(test: impl Fn(&ClaimStore, &ManualClock)) {
     let dir = tempfile::tempdir().unwrap();
-    on(&format!("sqlite://{}/q.db", dir.path().display()), test);
+    with_store(&format!("sqlite://{}/q.db", dir.path().display()), test);
 }
 
-fn on(url: &str, test: impl Fn(&ClaimStore, &ManualClock)) {
+fn with_store(url: &str, test: impl Fn(&ClaimStore, &ManualClock)) {
     let clock = Arc::new(ManualClock::at(Timestamp::from_micros(1)));
     let options = StoreOptions { clock: clock.clone(), ..StoreOptions::default() };
     let store = Store::open(&url.parse().unwrap(), options).unwrap();
@@ -49,20 +49,20 @@ fn batch(service_number: usize, number: u32) -> NewBatch {
 }
 
 #[test]
-fn on_postgres_the_store_takes_what_the_strategy_chooses() {
-    on_postgres(the_store_takes_what_the_strategy_chooses);
+fn store_takes_what_the_strategy_chooses_on_postgres() {
+    with_postgres(check_store_takes_what_the_strategy_chooses);
 }
 
 #[test]
-fn on_sqlite_the_store_takes_what_the_strategy_chooses() {
-    on_sqlite(the_store_takes_what_the_strategy_chooses);
+fn store_takes_what_the_strategy_chooses_on_sqlite() {
+    with_sqlite(check_store_takes_what_the_strategy_chooses);
 }
 
-fn the_store_takes_what_the_strategy_chooses(claims: &ClaimStore, clock: &ManualClock) {
+fn check_store_takes_what_the_strategy_chooses(claims: &ClaimStore, clock: &ManualClock) {
     let store = claims.store();
     const SERVICES: usize = 4;
     let next_number = std::cell::Cell::new(0);
-    // Each step adds to a service, tells something of what is under way, and takes a round.
+    // Each step adds batches to a service, records an event of an open batch, and takes a round.
     let step = (0..SERVICES, 0..3u32, 0..SERVICES, 0..7usize, 0..12u64);
     let config = ProptestConfig { cases: 20, failure_persistence: None, ..Default::default() };
     TestRunner::new(config)
@@ -72,7 +72,7 @@ fn the_store_takes_what_the_strategy_chooses(claims: &ClaimStore, clock: &Manual
                 let new: Vec<_> = (first..first + more).map(|n| batch(to, n)).collect();
                 store.add(&[&new]).unwrap();
                 claims.take(SERVICES).unwrap();
-                tell(store, clock, &service(of), kind);
+                record_event(store, clock, &service(of), kind);
                 clock.advance(Duration::from_secs(seconds));
 
                 let services: Vec<ServiceId> = (0..SERVICES).map(service).collect();
@@ -96,8 +96,8 @@ fn the_store_takes_what_the_strategy_chooses(claims: &ClaimStore, clock: &Manual
         .unwrap();
 }
 
-/// Something happens to the oldest open batch of a service, if it can.
-fn tell(store: &Store, clock: &ManualClock, service: &ServiceId, kind: usize) {
+/// Records an event of the oldest open batch of a service, if the event is possible.
+fn record_event(store: &Store, clock: &ManualClock, service: &ServiceId, kind: usize) {
     let Some(oldest) = store.open_batches(service, 1).unwrap().pop() else { return };
     let attempt = oldest.progress.attempts;
     let event = match kind {
@@ -115,27 +115,27 @@ fn tell(store: &Store, clock: &ManualClock, service: &ServiceId, kind: usize) {
 }
 
 #[test]
-fn on_postgres_the_queue_gives_everything_in_order() {
-    on_postgres(the_queue_gives_everything_in_order);
+fn queue_returns_batches_in_order_on_postgres() {
+    with_postgres(check_queue_returns_batches_in_order);
 }
 
 #[test]
-fn on_sqlite_the_queue_gives_everything_in_order() {
-    on_sqlite(the_queue_gives_everything_in_order);
+fn queue_returns_batches_in_order_on_sqlite() {
+    with_sqlite(check_queue_returns_batches_in_order);
 }
 
-fn the_queue_gives_everything_in_order(claims: &ClaimStore, _: &ManualClock) {
+fn check_queue_returns_batches_in_order(claims: &ClaimStore, _: &ManualClock) {
     let store = claims.store();
     const SERVICES: usize = 7;
     let all: Vec<NewBatch> = (0..210).map(|n| batch(n as usize % SERVICES, n)).collect();
     store.add(&[&all]).unwrap();
     claims.take(SERVICES).unwrap();
     let wake_up = WakeUp::new(|| ()).unwrap();
-    let options = QueueOptions { round: 5, ..QueueOptions::default() };
+    let options = QueueOptions { round_size: 5, ..QueueOptions::default() };
     let queue: BatchQueue<ServiceScopeId, ClaimStore> =
         BatchQueue::new(claims.clone(), wake_up.clone(), options);
 
-    let mut given: BTreeMap<ServiceId, Vec<String>> = BTreeMap::new();
+    let mut returned: BTreeMap<ServiceId, Vec<String>> = BTreeMap::new();
     for submission in queue {
         let (batch_header, scope, _) = submission.into_parts();
         let batch_id = batch_header.parse().unwrap();
@@ -146,10 +146,10 @@ fn the_queue_gives_everything_in_order(claims: &ClaimStore, _: &ManualClock) {
         if let ChangeOutcome::Applied { next_waits: true, .. } = recorded[1] {
             wake_up.wake(scope.service_id().clone());
         }
-        given.entry(scope.service_id().clone()).or_default().push(batch_header);
+        returned.entry(scope.service_id().clone()).or_default().push(batch_header);
     }
 
-    for (number, ids) in given.values().enumerate() {
+    for (number, ids) in returned.values().enumerate() {
         let in_order: Vec<String> = all
             .iter()
             .filter(|batch| batch.service_id == service(number))
@@ -157,5 +157,5 @@ fn the_queue_gives_everything_in_order(claims: &ClaimStore, _: &ManualClock) {
             .collect();
         assert_eq!(*ids, in_order);
     }
-    assert_eq!(given.len(), SERVICES);
+    assert_eq!(returned.len(), SERVICES);
 }

@@ -1,6 +1,6 @@
-//! The queue, the submitter and the store together: what is stored is sent, each service in order
-//! and one batch at a time, and every outcome is recorded and hurries the next batch.
-#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
+//! Queue, submitter and store together: stored batches are submitted one at a time and in order for
+//! each service, and every recorded outcome wakes the submitter for the next batch.
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,16 +20,16 @@ use grid_batch_submitter::{FixedUrlResolver, SubmitterBuilder, SubmitterOptions,
 use grid_batch_test_postgres::TestDatabase;
 
 const SERVICES: u64 = 5;
-const EACH: u64 = 12;
+const BATCHES_PER_SERVICE: u64 = 12;
 
-/// A ledger that says it is busy the first time it is sent a batch, and takes it the second time.
+/// A ledger that is busy when it receives a batch the first time, and accepts it the second time.
 #[derive(Default)]
-struct BusyAtFirst {
-    seen: Mutex<BTreeSet<String>>,
-    taken: Mutex<BTreeMap<String, Vec<String>>>,
+struct LedgerBusyAtFirst {
+    received: Mutex<BTreeSet<String>>,
+    accepted: Mutex<BTreeMap<String, Vec<String>>>,
 }
 
-impl SubmissionSender for BusyAtFirst {
+impl SubmissionSender for LedgerBusyAtFirst {
     type Id = ServiceScopeId;
 
     fn send<'a>(
@@ -38,14 +38,14 @@ impl SubmissionSender for BusyAtFirst {
         submission: &'a Submission<ServiceScopeId>,
     ) -> BoxFuture<'a, SubmissionAnswer> {
         let batch = submission.batch_header().to_owned();
-        let first = self.seen.lock().unwrap().insert(batch.clone());
-        if !first {
+        let is_first = self.received.lock().unwrap().insert(batch.clone());
+        if !is_first {
             let service = submission.scope_id().to_string();
-            self.taken.lock().unwrap().entry(service).or_default().push(batch);
+            self.accepted.lock().unwrap().entry(service).or_default().push(batch);
         }
         Box::pin(ready(SubmissionAnswer {
-            outcome: if first { Outcome::Busy } else { Outcome::Accepted },
-            status: Some(if first { 429 } else { 202 }),
+            outcome: if is_first { Outcome::Busy } else { Outcome::Accepted },
+            status: Some(if is_first { 429 } else { 202 }),
             message: None,
             retry_after: None,
         }))
@@ -53,40 +53,40 @@ impl SubmissionSender for BusyAtFirst {
 }
 
 #[test]
-fn on_postgres_what_is_stored_is_sent_in_order() {
+fn stored_batches_are_submitted_in_order_on_postgres() {
     let database = TestDatabase::create();
-    what_is_stored_is_sent_in_order(database.url());
+    check_stored_batches_are_submitted_in_order(database.url());
 }
 
 #[test]
-fn on_sqlite_what_is_stored_is_sent_in_order() {
+fn stored_batches_are_submitted_in_order_on_sqlite() {
     let dir = tempfile::tempdir().unwrap();
-    what_is_stored_is_sent_in_order(&format!("sqlite://{}/s.db", dir.path().display()));
+    check_stored_batches_are_submitted_in_order(&format!("sqlite://{}/s.db", dir.path().display()));
 }
 
-fn what_is_stored_is_sent_in_order(url: &str) {
+fn check_stored_batches_are_submitted_in_order(url: &str) {
     let store = Store::open(&url.parse().unwrap(), StoreOptions::default()).unwrap();
-    let all: Vec<NewBatch> = (0..SERVICES * EACH).map(batch).collect();
+    let all: Vec<NewBatch> = (0..SERVICES * BATCHES_PER_SERVICE).map(batch).collect();
     store.add(&[&all]).unwrap().remove(0).unwrap();
 
     let claims = ClaimStore::register(store.clone(), ClaimOptions::default()).unwrap();
     claims.take(SERVICES as usize).unwrap();
     let waker = SubmitterWaker::new();
-    let poke = waker.clone();
-    let wake_up = WakeUp::new(move || poke.wake()).unwrap();
-    // Nothing is found by looking: what is sent after the first round was woken.
+    let wake_submitter = waker.clone();
+    let wake_up = WakeUp::new(move || wake_submitter.wake()).unwrap();
+    // Without polling, every batch after the first round is submitted because of a wake-up.
     let never = Duration::from_secs(3_600);
     let options = QueueOptions { poll_interval: never, ..QueueOptions::default() };
     let queue = BatchQueue::<ServiceScopeId, ClaimStore>::new(claims, wake_up.clone(), options);
 
-    let ledger = Arc::new(BusyAtFirst::default());
+    let ledger = Arc::new(LedgerBusyAtFirst::default());
     let submitter = SubmitterBuilder::new()
         .with_queue(queue)
         .with_waker(waker)
         .with_sender(ledger.clone())
         .with_url_resolver(Arc::new(FixedUrlResolver::new("http://ledger")))
         .with_group_observer(Arc::new(observer(&store, wake_up)))
-        // Busy is reported at once, so that the store has to hand each batch out twice.
+        // The submitter reports Busy at once, so the store has to hand out each batch twice.
         .with_options(SubmitterOptions {
             busy_attempts: 1,
             poll_interval: never,
@@ -103,24 +103,24 @@ fn what_is_stored_is_sent_in_order(url: &str) {
     }
     submitter.stop().unwrap();
 
-    let taken = ledger.taken.lock().unwrap();
-    for (service, ids) in taken.iter() {
+    let accepted = ledger.accepted.lock().unwrap();
+    for (service, ids) in accepted.iter() {
         let of_service = all.iter().filter(|batch| batch.service_id.as_str() == service);
         let expected: Vec<String> = of_service.map(|batch| batch.batch_id.to_string()).collect();
         assert_eq!(*ids, expected, "{service}");
     }
-    assert_eq!(taken.len() as u64, SERVICES);
+    assert_eq!(accepted.len() as u64, SERVICES);
 }
 
-/// Records outcomes; a batch that is accepted is committed at once, and one that is delayed is due.
+/// Records outcomes without a delay, and commits an accepted batch at once.
 fn observer(store: &Store, wake_up: WakeUp) -> StoreObserver<ServiceScopeId> {
-    let committing = store.clone();
+    let commit_store = store.clone();
     StoreObserver::new(store.clone(), Duration::ZERO, move |change: &Change, recorded| {
         assert!(matches!(recorded, ChangeOutcome::Applied { .. }), "{recorded:?}");
         if let Event::Outcome { outcome: Outcome::Accepted, .. } = change.event {
             let event = Event::status(LedgerStatus::Committed);
             let committed = Change { event, ..change.clone() };
-            committing.record(&[committed]).unwrap();
+            commit_store.record(&[committed]).unwrap();
         }
         wake_up.wake(change.service_id.clone());
     })

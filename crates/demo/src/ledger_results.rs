@@ -1,15 +1,15 @@
 use std::collections::HashMap;
 
 use grid_batch_core::HeaderId;
-use grid_batch_ledger_sim::{Entry, Verdict};
+use grid_batch_ledger_sim::{Entry, ExecutionResult};
 
 /// The result of each batch in a ledger's record: applied, if any of its entries says so.
-pub(crate) fn ledger_results(record: &[Entry]) -> HashMap<HeaderId, Verdict> {
+pub(crate) fn ledger_results(record: &[Entry]) -> HashMap<HeaderId, ExecutionResult> {
     let mut results = HashMap::new();
     for entry in record {
-        let result = results.entry(entry.batch_id).or_insert(entry.verdict);
-        if entry.verdict == Verdict::Applied {
-            *result = Verdict::Applied;
+        let result = results.entry(entry.batch_id).or_insert(entry.result);
+        if entry.result == ExecutionResult::Applied {
+            *result = ExecutionResult::Applied;
         }
     }
     results

@@ -1,7 +1,7 @@
 //! The simulated operator, who looks held batches up in the ledger's record.
 
 use grid_batch_core::{ChangeOutcome, Decision, StoredBatch};
-use grid_batch_ledger_sim::{LedgerSim, Verdict};
+use grid_batch_ledger_sim::{ExecutionResult, LedgerSim};
 use grid_batch_store::{Store, StoreError};
 use log::info;
 
@@ -18,8 +18,8 @@ pub(crate) fn decide_held_batches(store: &Store, ledger: &LedgerSim) -> Result<u
     let mut decided = 0;
     for batch in held {
         let decision = match results.get(&batch.batch_id) {
-            Some(Verdict::Applied) => Decision::Committed,
-            Some(Verdict::Invalid) => Decision::Invalid,
+            Some(ExecutionResult::Applied) => Decision::Committed,
+            Some(ExecutionResult::Invalid) => Decision::Invalid,
             None => Decision::Absent,
         };
         decided += u64::from(decide(store, &batch, decision)?);

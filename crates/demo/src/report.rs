@@ -1,7 +1,7 @@
 use std::{fmt, time::Duration};
 
 use grid_batch_core::{BatchState, HeaderId, ServiceId};
-use grid_batch_ledger_sim::{Audit, Entry, Verdict, audit};
+use grid_batch_ledger_sim::{Audit, Entry, ExecutionResult, audit};
 use grid_batch_store::{Store, StoreError};
 use serde::Serialize;
 
@@ -99,8 +99,8 @@ fn misreported(
         let stored = store.find(batch_id)?;
         let stored = stored.iter().find(|batch| batch.service_id == *service_id);
         let matches = match stored.map(|batch| batch.progress.state) {
-            Some(BatchState::Committed) => results.get(batch_id) == Some(&Verdict::Applied),
-            Some(BatchState::Invalid) => results.get(batch_id) == Some(&Verdict::Invalid),
+            Some(BatchState::Committed) => results.get(batch_id) == Some(&ExecutionResult::Applied),
+            Some(BatchState::Invalid) => results.get(batch_id) == Some(&ExecutionResult::Invalid),
             _ => false,
         };
         wrong += usize::from(!matches);

@@ -5,29 +5,30 @@ use std::{
 
 use grid_batch_core::{HeaderId, ServiceId};
 
-use crate::{Entry, Verdict};
+use crate::{Entry, ExecutionResult};
 
-/// How a ledger's record compares with what was promised.
+/// The differences between a ledger's record and the promised batches.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Audit {
-    /// How many batches were promised.
+    /// The number of promised batches.
     pub promised: usize,
-    /// How many of them were applied, at least once.
+    /// The number of promised batches that were applied at least once.
     pub applied: usize,
-    /// Those that were never applied, because the ledger found them invalid.
+    /// Promised batches that were only found invalid.
     pub invalid: Vec<HeaderId>,
-    /// Those of which the ledger did nothing.
+    /// Promised batches that were never executed.
     pub lost: Vec<HeaderId>,
-    /// Those that were applied more than once.
+    /// Promised batches that were applied more than once.
     pub duplicated: Vec<HeaderId>,
-    /// Those that were applied, the first time, after one of their service that was promised later.
+    /// Batches whose first application came after that of a later batch of the same service.
     pub out_of_order: Vec<HeaderId>,
-    /// Those that were applied and never promised.
+    /// Batches that were applied but not promised.
     pub unpromised: Vec<HeaderId>,
 }
 
 impl Audit {
-    /// Whether every batch was applied once and in order, or found invalid.
+    /// Whether every promised batch was applied once and in order, or found invalid, and no other
+    /// batch was applied.
     pub fn is_clean(&self) -> bool {
         [&self.lost, &self.duplicated, &self.out_of_order, &self.unpromised]
             .iter()
@@ -52,10 +53,11 @@ impl fmt::Display for Audit {
     }
 }
 
-/// Compares a ledger's record with what was promised, in the order in which it was.
+/// Compares a ledger's record with the promised batches: those that it should have executed, in the
+/// order in which they were promised.
 ///
-/// Order counts within a service only. What the ledger rejected and later applied, or applied and
-/// later rejected, counts as applied.
+/// The order matters only within a service. A batch that was both applied and found invalid counts
+/// as applied.
 ///
 /// ```
 /// use grid_batch_core::HeaderId;
@@ -73,9 +75,9 @@ pub fn audit(record: &[Entry], promised: &[(ServiceId, HeaderId)]) -> Audit {
     let mut invalid = HashSet::new();
     for entry in record {
         let key = (&entry.service_id, entry.batch_id);
-        match entry.verdict {
-            Verdict::Applied => *applied.entry(key).or_default() += 1,
-            Verdict::Invalid => drop(invalid.insert(key)),
+        match entry.result {
+            ExecutionResult::Applied => *applied.entry(key).or_default() += 1,
+            ExecutionResult::Invalid => drop(invalid.insert(key)),
         }
     }
     for (service_id, batch_id) in promised {
@@ -96,27 +98,27 @@ pub fn audit(record: &[Entry], promised: &[(ServiceId, HeaderId)]) -> Audit {
 }
 
 fn compare_order(record: &[Entry], promised: &[(ServiceId, HeaderId)], audit: &mut Audit) {
-    let places: HashMap<_, _> = promised
+    let positions: HashMap<_, _> = promised
         .iter()
         .enumerate()
-        .map(|(place, (service_id, batch_id))| ((service_id, *batch_id), place))
+        .map(|(position, (service_id, batch_id))| ((service_id, *batch_id), position))
         .collect();
-    let mut furthest: HashMap<&ServiceId, usize> = HashMap::new();
+    let mut last_position: HashMap<&ServiceId, usize> = HashMap::new();
     let mut seen = HashSet::new();
-    for entry in record.iter().filter(|entry| entry.verdict == Verdict::Applied) {
+    for entry in record.iter().filter(|entry| entry.result == ExecutionResult::Applied) {
         let key = (&entry.service_id, entry.batch_id);
         if !seen.insert(key) {
             continue;
         }
-        let Some(&place) = places.get(&key) else {
+        let Some(&position) = positions.get(&key) else {
             audit.unpromised.push(entry.batch_id);
             continue;
         };
-        let furthest = furthest.entry(&entry.service_id).or_default();
-        if place < *furthest {
+        let last_position = last_position.entry(&entry.service_id).or_default();
+        if position < *last_position {
             audit.out_of_order.push(entry.batch_id);
         }
-        *furthest = place.max(*furthest);
+        *last_position = position.max(*last_position);
     }
 }
 
@@ -133,24 +135,24 @@ mod tests {
         name.parse().unwrap()
     }
 
-    fn entry(name: &str, number: u8, verdict: Verdict) -> Entry {
+    fn entry(name: &str, number: u8, result: ExecutionResult) -> Entry {
         Entry {
             position: 0,
             service_id: service(name),
             batch_id: id(number),
             transaction_ids: Vec::new(),
             time: Timestamp::default(),
-            verdict,
+            result,
             batch: None,
         }
     }
 
     fn applied(number: u8) -> Entry {
-        entry("a", number, Verdict::Applied)
+        entry("a", number, ExecutionResult::Applied)
     }
 
     fn invalid(number: u8) -> Entry {
-        entry("a", number, Verdict::Invalid)
+        entry("a", number, ExecutionResult::Invalid)
     }
 
     fn promise(numbers: &[u8]) -> Vec<(ServiceId, HeaderId)> {
@@ -158,14 +160,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_applied_as_promised_is_clean() {
+    fn batches_applied_as_promised_are_clean() {
         let audit = audit(&[applied(1), invalid(2), applied(3)], &promise(&[1, 2, 3]));
         assert!(audit.is_clean(), "{audit}");
         assert_eq!((audit.applied, audit.invalid), (2, vec![id(2)]));
     }
 
     #[test]
-    fn each_deviation_is_found() {
+    fn every_difference_is_found() {
         let record = [applied(2), applied(1), applied(2), applied(9)];
         let audit = audit(&record, &promise(&[1, 2, 3]));
         assert_eq!(audit.lost, [id(3)]);
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_that_was_applied_is_not_invalid() {
+    fn applied_batch_is_not_invalid() {
         for record in [[applied(1), invalid(1)], [invalid(1), applied(1)]] {
             let audit = audit(&record, &promise(&[1]));
             assert!(audit.is_clean() && audit.invalid.is_empty(), "{audit}");
@@ -187,9 +189,9 @@ mod tests {
     }
 
     #[test]
-    fn services_have_no_mutual_order() {
+    fn order_between_services_does_not_matter() {
         let promised = [(service("a"), id(1)), (service("b"), id(2))];
-        let record = [entry("b", 2, Verdict::Applied), applied(1)];
+        let record = [entry("b", 2, ExecutionResult::Applied), applied(1)];
         assert!(audit(&record, &promised).is_clean());
     }
 }

@@ -14,62 +14,62 @@ use tokio::sync::oneshot;
 
 use crate::{
     Fault, LedgerSim, RecordError, When,
-    common::{Common, Rule, Settings},
+    common_state::{CommonState, InvalidityRule, LedgerSettings},
     faults::Faults,
     ledger::Ledger,
     record::Record,
     sawtooth::Sawtooth,
-    scabbard::{Keys, Scabbard},
+    scabbard::{AllowedKeys, Scabbard},
     server,
-    shared::Shared,
+    sim_context::SimContext,
 };
 
-/// What a simulated ledger is to be like, before it is started.
+/// The configuration of a simulated ledger.
 #[must_use]
 pub struct LedgerSimBuilder {
-    kind: Kind,
+    kind: LedgerKind,
     port: u16,
     clock: Arc<dyn Clock>,
     seed: Option<u64>,
     record: Option<PathBuf>,
     faults: Vec<(Fault, When)>,
-    rule: Option<Rule>,
-    keys: Keys,
-    settings: Settings,
+    rule: Option<InvalidityRule>,
+    keys: AllowedKeys,
+    settings: LedgerSettings,
 }
 
-enum Kind {
+enum LedgerKind {
     Sawtooth,
     Scabbard(Vec<ServiceScopeId>),
 }
 
-/// What a Scabbard service makes of a batch that is executed again though it was committed.
+/// What a Scabbard service does with a committed batch that is sent again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SentTwice {
-    /// It is invalid now, because what it changes is changed already.
+    /// The batch becomes invalid, because the state is changed already.
     #[default]
     Invalid,
-    /// It is executed, **which applies it a second time**; its commit then fails on the receipts,
-    /// it stays Valid for ever, and its service stands still until the coordinator gives up.
+    /// The batch is executed, **which applies it a second time**. Its commit fails because its
+    /// receipts exist. It stays Valid, and blocks its service until the coordinator gives up.
     StuckValid,
 }
 
 /// Why a simulated ledger does not start.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// The port is taken, or not allowed.
+    /// The port is in use or not permitted.
     #[error("cannot listen on {address}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The record cannot be read, or not be gone on with.
+    /// The record cannot be opened.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The thread that serves could not be started.
-    #[error("cannot start the thread that serves")]
+    /// The server thread or its runtime cannot be started.
+    #[error("cannot start the server thread")]
     Thread(#[source] io::Error),
 }
 
@@ -78,14 +78,14 @@ impl LedgerSimBuilder {
     const BLOCK_SIZE: usize = 100;
 
     pub(crate) fn sawtooth() -> Self {
-        Self::new(Kind::Sawtooth)
+        Self::new(LedgerKind::Sawtooth)
     }
 
     pub(crate) fn scabbard(services: Vec<ServiceScopeId>) -> Self {
-        Self::new(Kind::Scabbard(services))
+        Self::new(LedgerKind::Scabbard(services))
     }
 
-    fn new(kind: Kind) -> Self {
+    fn new(kind: LedgerKind) -> Self {
         Self {
             kind,
             port: 0,
@@ -94,8 +94,8 @@ impl LedgerSimBuilder {
             record: None,
             faults: Vec::new(),
             rule: None,
-            keys: Keys::Any,
-            settings: Settings {
+            keys: AllowedKeys::Any,
+            settings: LedgerSettings {
                 pending_for: Duration::ZERO,
                 valid_for: Duration::ZERO,
                 coordinator_timeout: Self::COORDINATOR_TIMEOUT,
@@ -106,82 +106,82 @@ impl LedgerSimBuilder {
         }
     }
 
-    /// The port on the loopback interface. Without it, or with 0, one that is free.
+    /// Sets the port on the loopback interface. The default, 0, selects a free port.
     pub fn port(mut self, port: u16) -> Self {
         self.port = port;
         self
     }
 
-    /// Where the time comes from. Without it, from the machine.
+    /// Sets the clock. The default is the system's clock.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// What decides where chance decides. Without it, the time of the start does.
+    /// Sets the seed of random numbers. The default is the time of the start.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// How long a batch is pending before it is executed: by default no time at all.
+    /// Sets how long a batch is pending before it is executed. The default is zero.
     pub fn pending_for(mut self, duration: Duration) -> Self {
         self.settings.pending_for = duration;
         self
     }
 
-    /// How long a batch is Valid before it is committed: by default no time at all. Sawtooth shows
-    /// it as PENDING all the while.
+    /// Sets how long a batch is Valid before it is committed. The default is zero. Sawtooth reports
+    /// it as PENDING in that time.
     pub fn valid_for(mut self, duration: Duration) -> Self {
         self.settings.valid_for = duration;
         self
     }
 
-    /// How long a Scabbard service stands still for a batch that it drops: by default 30 seconds.
+    /// Sets how long a dropped batch blocks its Scabbard service. The default is 30 seconds.
     pub fn coordinator_timeout(mut self, duration: Duration) -> Self {
         self.settings.coordinator_timeout = duration;
         self
     }
 
-    /// How many batches one block of Sawtooth holds, at least one: by default 100. Its queue's
-    /// limit follows the size of blocks.
+    /// Sets the maximum number of batches in a block of Sawtooth, at least one. The default is 100.
+    /// The limit of its queue depends on the size of blocks.
     pub fn block_size(mut self, batches: usize) -> Self {
         self.settings.block_size = batches.max(1);
         self
     }
 
-    /// Takes any number of batches, as a Scabbard service of version 1 does. Without this, one that
-    /// has too many waiting answers 429.
+    /// Accepts any number of batches, as a Scabbard service of version 1 does. By default, a ledger
+    /// with a full queue answers 429.
     pub fn without_back_pressure(mut self) -> Self {
         self.settings.back_pressure = false;
         self
     }
 
-    /// What a Scabbard service makes of a batch that it has committed before.
+    /// Sets what a Scabbard service does with a committed batch that is sent again.
     pub fn sent_twice(mut self, sent_twice: SentTwice) -> Self {
         self.settings.sent_twice = sent_twice;
         self
     }
 
-    /// Lets only the holders of these keys use Scabbard. Without this, whoever has a key may.
+    /// Allows only these keys to use Scabbard. By default, any key may.
     pub fn allow_keys(mut self, keys: impl IntoIterator<Item = PublicKey>) -> Self {
-        self.keys = Keys::Allowed(keys.into_iter().collect());
+        self.keys = AllowedKeys::Only(keys.into_iter().collect());
         self
     }
 
-    /// Writes the record to this file, and goes on from what is in it.
+    /// Writes the record to this file, and continues from its entries.
     pub fn record_to(mut self, path: impl Into<PathBuf>) -> Self {
         self.record = Some(path.into());
         self
     }
 
-    /// Switches a fault on from the start, as [`LedgerSim::inject`] does later.
+    /// Switches a fault on from the start.
     pub fn fault(mut self, fault: Fault, when: When) -> Self {
         self.faults.push((fault, when));
         self
     }
 
-    /// Finds a batch invalid, with this message, whenever `rule` gives one.
+    /// Makes a batch invalid if `rule` returns a message for it.
     pub fn refuse(
         mut self,
         rule: impl Fn(&VerifiedBatch) -> Option<String> + Send + Sync + 'static,
@@ -198,31 +198,33 @@ impl LedgerSimBuilder {
         };
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
         let (listener, address) = listen(address)?;
-        let seed = self.seed.unwrap_or_else(seed_of_the_moment);
-        let shared = Arc::new(self.shared(record, seed));
+        let seed = self.seed.unwrap_or_else(seed_from_time);
+        let context = Arc::new(self.into_context(record, seed));
         let (stop, stopped) = oneshot::channel();
         let runtime = server::runtime().map_err(StartError::Thread)?;
-        let serving = shared.clone();
+        let server_context = context.clone();
         let thread = thread::Builder::new()
             .name("ledger-sim".to_owned())
             .spawn(move || {
-                if let Err(error) = runtime.block_on(server::serve(listener, serving, stopped)) {
+                if let Err(error) =
+                    runtime.block_on(server::serve(listener, server_context, stopped))
+                {
                     log::error!("the simulated ledger at {address} cannot serve: {error}");
                 }
             })
             .map_err(StartError::Thread)?;
-        log::info!(seed, address:%; "a simulated ledger serves");
-        Ok(LedgerSim::new(shared, address, seed, stop, thread))
+        log::info!(seed, address:%; "simulated ledger started");
+        Ok(LedgerSim::new(context, address, seed, stop, thread))
     }
 
-    fn shared(self, record: Record, seed: u64) -> Shared {
+    fn into_context(self, record: Record, seed: u64) -> SimContext {
         let ledger: Box<dyn Ledger> = match self.kind {
-            Kind::Sawtooth => Box::new(Sawtooth::new(&record)),
-            Kind::Scabbard(services) => Box::new(Scabbard::new(services, self.keys, &record)),
+            LedgerKind::Sawtooth => Box::new(Sawtooth::new(&record)),
+            LedgerKind::Scabbard(services) => Box::new(Scabbard::new(services, self.keys, &record)),
         };
         let faults = Faults::new(self.faults, seed);
-        let common = Common::new(self.settings, faults, record, self.rule, seed);
-        Shared::new(ledger, common, self.clock)
+        let common = CommonState::new(self.settings, faults, record, self.rule, seed);
+        SimContext::new(ledger, common, self.clock)
     }
 }
 
@@ -234,7 +236,7 @@ fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> 
     Ok((listener, address))
 }
 
-fn seed_of_the_moment() -> u64 {
+fn seed_from_time() -> u64 {
     SystemClock.now().as_micros().unsigned_abs()
 }
 
@@ -251,7 +253,7 @@ impl fmt::Debug for LedgerSimBuilder {
     }
 }
 
-impl fmt::Debug for Kind {
+impl fmt::Debug for LedgerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sawtooth => f.write_str("Sawtooth"),

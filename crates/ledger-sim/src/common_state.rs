@@ -6,27 +6,28 @@ use grid_batch_protocol::{
 };
 
 use crate::{
-    Entry, Fault, SentTwice, Verdict, chance::Chance, events::Events, faults::Faults,
+    Entry, ExecutionResult, Fault, SentTwice, events::Events, faults::Faults, random::Random,
     record::Record,
 };
 
-/// Says of a batch that is executed why it is invalid, if it is.
-pub(crate) type Rule = Arc<dyn Fn(&VerifiedBatch) -> Option<String> + Send + Sync>;
+/// Returns the reason why an executed batch is invalid, or `None`.
+pub(crate) type InvalidityRule = Arc<dyn Fn(&VerifiedBatch) -> Option<String> + Send + Sync>;
 
-/// What does not depend on the kind of ledger.
-pub(crate) struct Common {
-    pub(crate) settings: Settings,
+/// The state that every kind of ledger has.
+pub(crate) struct CommonState {
+    pub(crate) settings: LedgerSettings,
     pub(crate) faults: Faults,
     pub(crate) record: Record,
     pub(crate) events: Events,
-    /// For what has no order, apart from the faults, so that polling does not change these.
-    pub(crate) disorder: Chance,
-    pub(crate) rule: Option<Rule>,
+    /// Shuffles what has no order. It is separate from the numbers for faults, so that status
+    /// requests do not change these.
+    pub(crate) shuffle_random: Random,
+    pub(crate) rule: Option<InvalidityRule>,
     received: HashMap<HeaderId, usize>,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Settings {
+pub(crate) struct LedgerSettings {
     pub(crate) pending_for: Duration,
     pub(crate) valid_for: Duration,
     pub(crate) coordinator_timeout: Duration,
@@ -35,21 +36,21 @@ pub(crate) struct Settings {
     pub(crate) sent_twice: SentTwice,
 }
 
-impl Common {
+impl CommonState {
     pub(crate) fn new(
-        settings: Settings,
+        settings: LedgerSettings,
         faults: Faults,
         record: Record,
-        rule: Option<Rule>,
+        rule: Option<InvalidityRule>,
         seed: u64,
     ) -> Self {
-        let disorder = Chance::from_seed(!seed);
+        let shuffle_random = Random::from_seed(!seed);
         let events = Events::from_record(&record);
-        Self { settings, faults, record, events, disorder, rule, received: HashMap::new() }
+        Self { settings, faults, record, events, shuffle_random, rule, received: HashMap::new() }
     }
 
-    /// Counts what was sent, whatever becomes of it.
-    pub(crate) fn note_received(&mut self, list: &BatchList) {
+    /// Counts the batches of a request, whatever its response is.
+    pub(crate) fn count_received(&mut self, list: &BatchList) {
         let ids = list.batches.iter().filter_map(|batch| batch.header_signature.parse().ok());
         for id in ids {
             *self.received.entry(id).or_default() += 1;
@@ -60,18 +61,18 @@ impl Common {
         self.received.get(batch_id).copied().unwrap_or(0)
     }
 
-    /// Executes a batch: why it is invalid, if it is.
+    /// Executes a batch. Returns the reason if it is invalid.
     pub(crate) fn execute(&mut self, batch: &VerifiedBatch) -> Option<String> {
         if let Some(reason) = self.rule.as_ref().and_then(|rule| rule(batch)) {
             return Some(reason);
         }
-        let refused = self.faults.strikes(Fault::Invalid);
-        refused.then(|| "The simulated ledger finds this transaction invalid".to_owned())
+        let is_invalid = self.faults.occurs(Fault::Invalid);
+        is_invalid.then(|| "The simulated ledger finds this transaction invalid".to_owned())
     }
 
-    pub(crate) fn note(
+    pub(crate) fn record_result(
         &mut self,
-        verdict: Verdict,
+        result: ExecutionResult,
         service_id: &ServiceId,
         batch: &VerifiedBatch,
         time: Timestamp,
@@ -83,19 +84,19 @@ impl Common {
             batch_id: batch.id(),
             transaction_ids: batch.transactions().iter().map(|t| t.id()).collect(),
             time,
-            verdict,
+            result,
             batch: bytes,
         })
     }
 }
 
-impl fmt::Debug for Common {
+impl fmt::Debug for CommonState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Common").field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("CommonState").field("settings", &self.settings).finish_non_exhaustive()
     }
 }
 
-/// Checks each batch by itself, because ledgers take a list that has the same batch twice.
+/// Verifies each batch by itself, because ledgers accept a list that contains a batch twice.
 pub(crate) fn verify(list: &BatchList) -> Result<Vec<VerifiedBatch>, ListError> {
     let limits = Limits { batches: 1, transactions: usize::MAX };
     let verify = |batch: &Batch| verify_list(&list_of_one(&batch.encode_to_vec()), &limits);

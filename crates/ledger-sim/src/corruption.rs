@@ -1,9 +1,9 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use hyper::StatusCode;
 
-use crate::{Fault, answer::Answer, common::Common};
+use crate::{Fault, common_state::CommonState, response::SimResponse};
 
-const KINDS: [Fault; 6] = [
+const STATUS_FAULTS: [Fault; 6] = [
     Fault::StatusesBroken,
     Fault::StatusesTruncated,
     Fault::StatusesNotJson,
@@ -12,34 +12,38 @@ const KINDS: [Fault; 6] = [
     Fault::StatusesOfOthers,
 ];
 
-/// Spoils an answer with statuses in the first way that strikes.
-pub(crate) fn spoil(answer: Answer, wrong_typed: &'static str, common: &mut Common) -> Answer {
-    if answer.status != StatusCode::OK {
-        return answer;
+/// Corrupts a response with statuses if a fault occurs.
+pub(crate) fn corrupt_statuses(
+    response: SimResponse,
+    wrong_typed: &'static str,
+    common: &mut CommonState,
+) -> SimResponse {
+    if response.status != StatusCode::OK {
+        return response;
     }
-    match KINDS.into_iter().find(|kind| common.faults.strikes(*kind)) {
-        Some(kind) => spoil_with(kind, answer, wrong_typed),
-        None => answer,
+    match STATUS_FAULTS.into_iter().find(|kind| common.faults.occurs(*kind)) {
+        Some(kind) => corrupt(kind, response, wrong_typed),
+        None => response,
     }
 }
 
-fn spoil_with(kind: Fault, mut answer: Answer, wrong_typed: &'static str) -> Answer {
+fn corrupt(kind: Fault, mut response: SimResponse, wrong_typed: &'static str) -> SimResponse {
     match kind {
-        Fault::StatusesBroken => answer.breaks = true,
-        Fault::StatusesTruncated => answer.body.truncate(answer.body.len() / 2),
+        Fault::StatusesBroken => response.breaks = true,
+        Fault::StatusesTruncated => response.body.truncate(response.body.len() / 2),
         Fault::StatusesNotJson => {
-            answer.content_type = Some("text/html");
-            answer.body = Bytes::from_static(b"<html><body>Welcome to the proxy</body></html>\n");
+            response.content_type = Some("text/html");
+            response.body = Bytes::from_static(b"<html><body>Welcome to the proxy</body></html>\n");
         }
-        Fault::StatusesWrongTyped => answer.body = Bytes::from_static(wrong_typed.as_bytes()),
-        Fault::StatusesHuge => answer.body = pad(&answer.body),
-        Fault::StatusesOfOthers => answer.body = change_ids(&answer.body),
+        Fault::StatusesWrongTyped => response.body = Bytes::from_static(wrong_typed.as_bytes()),
+        Fault::StatusesHuge => response.body = pad(&response.body),
+        Fault::StatusesOfOthers => response.body = change_ids(&response.body),
         _ => {}
     }
-    answer
+    response
 }
 
-/// JSON may end in any number of spaces.
+/// Appends spaces, which JSON allows.
 fn pad(body: &[u8]) -> Bytes {
     let mut padded = BytesMut::with_capacity(Fault::HUGE);
     padded.put_slice(body);
@@ -47,7 +51,7 @@ fn pad(body: &[u8]) -> Bytes {
     padded.freeze()
 }
 
-/// Turns every id into another one.
+/// Replaces every id by another one.
 fn change_ids(body: &[u8]) -> Bytes {
     const ID_LENGTH: usize = 128;
     let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');

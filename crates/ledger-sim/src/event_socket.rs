@@ -1,4 +1,4 @@
-//! Event sockets, whatever they tell.
+//! Event websockets of any kind of ledger.
 
 use std::time::Duration;
 
@@ -22,143 +22,144 @@ use tokio_tungstenite::{
 
 use crate::{
     Fault,
-    answer::Answer,
-    ask::Ask,
-    events::{Feed, Subscription},
-    shared::{Reset, Shared},
-    wire::Fate,
+    events::{EventFeed, Subscription},
+    request::SimRequest,
+    resettable_stream::ResetFlag,
+    response::SimResponse,
+    sim_context::{ConnectionReset, SimContext},
 };
 
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 
-type Socket = WebSocketStream<TokioIo<Upgraded>>;
+type ServerWebSocket = WebSocketStream<TokioIo<Upgraded>>;
 
-/// The answer that opens a socket, if that is what the client asks for.
-pub(crate) fn handshake(ask: &Ask, subscription: Subscription) -> Option<Answer> {
-    let upgrade = ask.header("upgrade").filter(|to| to.eq_ignore_ascii_case("websocket"));
-    let key = ask.header("sec-websocket-key");
+/// The response that opens a websocket, if the client requests one.
+pub(crate) fn handshake(request: &SimRequest, subscription: Subscription) -> Option<SimResponse> {
+    let upgrade = request.header("upgrade").filter(|to| to.eq_ignore_ascii_case("websocket"));
+    let key = request.header("sec-websocket-key");
     let (_, key) = upgrade.zip(key)?;
     let accept = HeaderValue::from_str(&derive_accept_key(key.as_bytes())).ok()?;
-    let mut answer = Answer::empty(StatusCode::SWITCHING_PROTOCOLS)
+    let mut response = SimResponse::empty(StatusCode::SWITCHING_PROTOCOLS)
         .with_header(CONNECTION, "Upgrade")
         .with_header(UPGRADE, "websocket")
         .with_value(SEC_WEBSOCKET_ACCEPT, accept);
-    answer.subscription = Some(Box::new(subscription));
-    Some(answer)
+    response.subscription = Some(Box::new(subscription));
+    Some(response)
 }
 
-/// Why a socket ends.
-enum End {
-    /// The client is gone.
-    Gone,
+/// Why a websocket ends.
+enum WebSocketEnd {
+    /// The client has disconnected.
+    Disconnected,
+    /// The connection must be reset.
     Reset,
 }
 
-impl From<Reset> for End {
-    fn from(_: Reset) -> Self {
+impl From<ConnectionReset> for WebSocketEnd {
+    fn from(_: ConnectionReset) -> Self {
         Self::Reset
     }
 }
 
-/// Tells a client of events until one of the two is gone.
+/// Sends events until the client disconnects or the connection is reset.
 pub(crate) async fn run(
-    shared: &Shared,
-    life: u64,
+    context: &SimContext,
+    boot: u64,
     upgrade: OnUpgrade,
-    fate: Fate,
+    reset_flag: ResetFlag,
     subscription: Subscription,
 ) {
     let Ok(upgraded) = upgrade.await else { return };
     let io = TokioIo::new(upgraded);
     let socket = WebSocketStream::from_raw_socket(io, Role::Server, None).await;
-    let mut client = Client {
+    let mut client = EventClient {
         socket,
-        count: shared.world().common.events.count(),
+        count: context.state().common.events.count(),
         next: subscription.next,
         feed: subscription.feed,
-        shared,
-        life,
+        context,
+        boot,
     };
-    if let Err(End::Reset) = client.tell(subscription.backlog).await {
-        fate.reset();
+    if let Err(WebSocketEnd::Reset) = client.run(subscription.backlog).await {
+        reset_flag.set();
     }
 }
 
-/// A client that listens.
-struct Client<'a> {
-    shared: &'a Shared,
-    life: u64,
-    socket: Socket,
+/// A client of an event websocket.
+struct EventClient<'a> {
+    context: &'a SimContext,
+    boot: u64,
+    socket: ServerWebSocket,
     count: watch::Receiver<usize>,
     next: usize,
-    feed: Box<dyn Feed>,
+    feed: Box<dyn EventFeed>,
 }
 
-/// What comes next.
-enum Turn {
-    Ping,
-    Said(Message),
-    Event,
+/// The next thing to do.
+enum Activity {
+    SendPing,
+    Receive(Message),
+    SendEvent,
 }
 
-impl Client<'_> {
-    async fn tell(&mut self, backlog: Vec<String>) -> Result<(), End> {
+impl EventClient<'_> {
+    async fn run(&mut self, backlog: Vec<String>) -> Result<(), WebSocketEnd> {
         let mut ping = interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
         self.send(backlog).await?;
         loop {
-            match self.turn(&mut ping).await? {
-                Turn::Ping => self.send_message(Message::Ping(Bytes::new())).await?,
-                Turn::Said(message) => self.hear(message).await?,
-                Turn::Event => self.tell_next().await?,
+            match self.next_activity(&mut ping).await? {
+                Activity::SendPing => self.send_message(Message::Ping(Bytes::new())).await?,
+                Activity::Receive(message) => self.receive(message).await?,
+                Activity::SendEvent => self.send_next_event().await?,
             }
         }
     }
 
-    async fn turn(&mut self, ping: &mut Interval) -> Result<Turn, End> {
+    async fn next_activity(&mut self, ping: &mut Interval) -> Result<Activity, WebSocketEnd> {
         let next = self.next;
         select! {
-            reset = self.shared.end_of(self.life) => Err(reset.into()),
-            _ = ping.tick() => Ok(Turn::Ping),
-            said = self.socket.next() => match said {
-                Some(Ok(message)) => Ok(Turn::Said(message)),
-                Some(Err(_)) | None => Err(End::Gone),
+            reset = self.context.wait_for_restart(self.boot) => Err(reset.into()),
+            _ = ping.tick() => Ok(Activity::SendPing),
+            received = self.socket.next() => match received {
+                Some(Ok(message)) => Ok(Activity::Receive(message)),
+                Some(Err(_)) | None => Err(WebSocketEnd::Disconnected),
             },
             count = self.count.wait_for(|count| *count > next) => match count {
-                Ok(_) => Ok(Turn::Event),
-                Err(_) => Err(End::Gone),
+                Ok(_) => Ok(Activity::SendEvent),
+                Err(_) => Err(WebSocketEnd::Disconnected),
             },
         }
     }
 
-    async fn hear(&mut self, message: Message) -> Result<(), End> {
+    async fn receive(&mut self, message: Message) -> Result<(), WebSocketEnd> {
         let Message::Text(text) = message else { return Ok(()) };
-        let frames = self.feed.hear(&text, &self.shared.world().common.events);
+        let frames = self.feed.receive(&text, &self.context.state().common.events);
         self.send(frames).await
     }
 
-    async fn tell_next(&mut self) -> Result<(), End> {
-        let event = self.shared.world().common.events.all().get(self.next).cloned();
+    async fn send_next_event(&mut self) -> Result<(), WebSocketEnd> {
+        let event = self.context.state().common.events.all().get(self.next).cloned();
         let frames = event.map_or(Vec::new(), |event| self.feed.frames(self.next, &event));
         self.next += 1;
         if frames.is_empty() {
             return Ok(());
         }
-        let delay = self.shared.delay(Fault::LateEvents(Duration::ZERO));
-        self.shared.pause(self.life, delay).await?;
-        if self.shared.strikes(Fault::EventsBroken) {
-            return Err(End::Reset);
+        let delay = self.context.delay(Fault::LateEvents(Duration::ZERO));
+        self.context.sleep(self.boot, delay).await?;
+        if self.context.occurs(Fault::EventsBroken) {
+            return Err(WebSocketEnd::Reset);
         }
         self.send(frames).await
     }
 
-    async fn send(&mut self, frames: Vec<String>) -> Result<(), End> {
+    async fn send(&mut self, frames: Vec<String>) -> Result<(), WebSocketEnd> {
         for frame in frames {
             self.send_message(Message::text(frame)).await?;
         }
         Ok(())
     }
 
-    async fn send_message(&mut self, message: Message) -> Result<(), End> {
-        self.socket.send(message).await.map_err(|_| End::Gone)
+    async fn send_message(&mut self, message: Message) -> Result<(), WebSocketEnd> {
+        self.socket.send(message).await.map_err(|_| WebSocketEnd::Disconnected)
     }
 }

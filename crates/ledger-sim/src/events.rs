@@ -3,17 +3,16 @@ use std::{collections::HashSet, fmt};
 use grid_batch_core::{HeaderId, ServiceId};
 use tokio::sync::watch;
 
-use crate::{Record, Verdict};
+use crate::{ExecutionResult, Record};
 
-/// What event sockets tell of: what was committed together. One batch on Scabbard, a block of them
-/// on Sawtooth.
+/// Transactions that were committed together: a batch on Scabbard, a block on Sawtooth.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) service_id: ServiceId,
     pub(crate) transaction_ids: Vec<HeaderId>,
 }
 
-/// All events since the beginning of the record.
+/// All events since the start of the record.
 #[derive(Debug)]
 pub(crate) struct Events {
     all: Vec<Event>,
@@ -21,10 +20,11 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// What was applied a second time was no event.
+    /// Restores the events. A batch that was applied twice is only one event.
     pub(crate) fn from_record(record: &Record) -> Self {
         let mut seen = HashSet::new();
-        let applied = record.entries().iter().filter(|entry| entry.verdict == Verdict::Applied);
+        let applied =
+            record.entries().iter().filter(|entry| entry.result == ExecutionResult::Applied);
         let all: Vec<_> = applied
             .filter(|entry| seen.insert((&entry.service_id, entry.batch_id)))
             .map(|entry| Event {
@@ -44,26 +44,26 @@ impl Events {
         &self.all
     }
 
-    /// How many there are, and will be.
+    /// The number of events, which can be watched.
     pub(crate) fn count(&self) -> watch::Receiver<usize> {
         self.count.subscribe()
     }
 }
 
-/// What one client of an event socket is told.
-pub(crate) trait Feed: fmt::Debug + Send {
-    /// The frames for an event that has this place among all.
-    fn frames(&mut self, place: usize, event: &Event) -> Vec<String>;
+/// The frames that one client of an event websocket receives.
+pub(crate) trait EventFeed: fmt::Debug + Send {
+    /// The frames for the event at this position.
+    fn frames(&mut self, position: usize, event: &Event) -> Vec<String>;
 
-    /// The frames that answer what the client says.
-    fn hear(&mut self, text: &str, events: &Events) -> Vec<String>;
+    /// The frames that answer a text of the client.
+    fn receive(&mut self, text: &str, events: &Events) -> Vec<String>;
 }
 
-/// A client of an event socket: what it is told first, and what then.
+/// A subscription: the frames to send first, and the source of later frames.
 #[derive(Debug)]
 pub(crate) struct Subscription {
     pub(crate) backlog: Vec<String>,
-    /// The place of the first event that is not in the backlog.
+    /// The position of the first event that is not in the backlog.
     pub(crate) next: usize,
-    pub(crate) feed: Box<dyn Feed>,
+    pub(crate) feed: Box<dyn EventFeed>,
 }

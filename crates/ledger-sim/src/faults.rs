@@ -1,70 +1,68 @@
 use std::{mem::discriminant, time::Duration};
 
-use crate::chance::Chance;
+use crate::random::Random;
 
-/// Something that goes wrong at a ledger.
-///
-/// How often is said with [`When`], for each fault by itself.
+/// A fault of a ledger. [`When`] sets how often it occurs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// A submission is answered 429, and nothing of it is accepted.
+    /// A submission is answered 429 and not accepted.
     Busy,
-    /// A submission is accepted, and answered 503 with code 17: "may or may not have been
-    /// processed". Sawtooth only; Scabbard has no such answer.
+    /// A submission is accepted and answered 503 with code 17: "may or may not have been
+    /// processed". Sawtooth only; Scabbard has no such response.
     TimedOut,
-    /// A submission is accepted, and answered so much later.
+    /// A submission is accepted and answered with this delay.
     LateAnswer(Duration),
-    /// The connection is reset when a submission has been read, and nothing of it is looked at.
+    /// The connection is reset after a submission was read. The submission is not accepted.
     ResetBefore,
-    /// A submission is accepted, and the connection is reset instead of an answer.
+    /// A submission is accepted, and the connection is reset instead of a response.
     ResetAfter,
-    /// A batch turns out invalid when it is executed.
+    /// A batch is invalid when it is executed.
     Invalid,
-    /// A batch becomes Valid and stays so for ever: its proposal times out, is rejected and
-    /// forgotten, and the next batch of the service goes on. Scabbard only.
+    /// A batch becomes Valid and stays Valid: its proposal times out and is dropped, and the service
+    /// continues with the next batch. Scabbard only.
     DroppedValid,
-    /// A request is answered 401, whatever its key may do. Scabbard only; Sawtooth asks nobody.
+    /// A request is answered 401. Scabbard only; Sawtooth has no authorization.
     Unauthorized,
-    /// A question for statuses is answered with the ledger's error for "try again": 503 with
-    /// code 17 on Sawtooth, 500 on Scabbard.
+    /// A status request is answered with a temporary error: 503 with code 17 on Sawtooth, 500 on
+    /// Scabbard.
     StatusesFail,
-    /// A question for statuses is answered so much later.
+    /// A status request is answered with this delay.
     LateStatuses(Duration),
-    /// The connection is reset instead of an answer with statuses.
+    /// The connection is reset instead of a response with statuses.
     StatusesReset,
-    /// The connection breaks in the middle of an answer with statuses.
+    /// The connection breaks in the middle of a response with statuses.
     StatusesBroken,
-    /// An answer with statuses has only half of its JSON, in well-formed HTTP.
+    /// A response with statuses has only half of its JSON, in well-formed HTTP.
     StatusesTruncated,
-    /// An answer with statuses is a page of HTML, with 200.
+    /// A response with statuses is an HTML page with status 200.
     StatusesNotJson,
-    /// An answer with statuses is JSON of another shape.
+    /// A response with statuses is JSON of another structure.
     StatusesWrongTyped,
-    /// An answer with statuses has [`Fault::HUGE`] bytes, most of them spaces.
+    /// A response with statuses has [`Fault::HUGE`] bytes, most of them spaces.
     StatusesHuge,
-    /// An answer is about other batches than those that were asked for.
+    /// A response contains other batches than the requested ones.
     StatusesOfOthers,
-    /// An event socket is closed without a word when the next event would be sent.
+    /// An event websocket is reset instead of sending the next event.
     EventsBroken,
-    /// An event is sent so much later, and those after it wait.
+    /// An event is sent with this delay. Later events wait for it.
     LateEvents(Duration),
 }
 
 impl Fault {
-    /// How long a huge answer is, in bytes.
+    /// The length of a huge response in bytes.
     pub const HUGE: usize = 32 << 20;
 }
 
-/// How often a fault strikes, of the times that it could.
+/// How often a fault occurs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum When {
-    /// Not at all.
+    /// Never.
     Never,
-    /// The next so many times, then no more.
+    /// The next times that it can, up to this number.
     Next(u32),
-    /// Every time, until told otherwise.
+    /// Every time.
     Always,
-    /// With this probability each time, from 0 to 1.
+    /// Each time with this probability, from 0 to 1.
     Sometimes(f64),
 }
 
@@ -72,12 +70,12 @@ pub enum When {
 #[derive(Debug)]
 pub(crate) struct Faults {
     switches: Vec<(Fault, When)>,
-    chance: Chance,
+    random: Random,
 }
 
 impl Faults {
     pub(crate) fn new(switches: Vec<(Fault, When)>, seed: u64) -> Self {
-        let mut faults = Self { switches: Vec::new(), chance: Chance::from_seed(seed) };
+        let mut faults = Self { switches: Vec::new(), random: Random::from_seed(seed) };
         for (fault, when) in switches {
             faults.set(fault, when);
         }
@@ -93,11 +91,11 @@ impl Faults {
         self.switches.clear();
     }
 
-    pub(crate) fn strikes(&mut self, fault: Fault) -> bool {
+    pub(crate) fn occurs(&mut self, fault: Fault) -> bool {
         self.draw(fault).is_some()
     }
 
-    /// The duration of a fault of this kind, if it strikes; the one in `kind` does not matter.
+    /// The delay of a fault of this kind, if it occurs. The duration in `kind` is ignored.
     pub(crate) fn delay(&mut self, kind: Fault) -> Duration {
         match self.draw(kind) {
             Some(Fault::LateAnswer(by) | Fault::LateStatuses(by) | Fault::LateEvents(by)) => by,
@@ -108,16 +106,16 @@ impl Faults {
     fn draw(&mut self, kind: Fault) -> Option<Fault> {
         let same = |(fault, _): &&mut (Fault, When)| discriminant(fault) == discriminant(&kind);
         let (fault, when) = self.switches.iter_mut().find(same)?;
-        let strikes = match when {
+        let occurs = match when {
             When::Never | When::Next(0) => false,
             When::Next(times) => {
                 *times -= 1;
                 true
             }
             When::Always => true,
-            When::Sometimes(probability) => self.chance.happens(*probability),
+            When::Sometimes(probability) => self.random.next_bool(*probability),
         };
-        strikes.then_some(*fault)
+        occurs.then_some(*fault)
     }
 }
 
@@ -126,18 +124,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_strikes_as_often_as_it_is_told() {
+    fn fault_occurs_as_often_as_set() {
         let mut faults = Faults::new(vec![(Fault::Busy, When::Next(2))], 1);
-        let strikes = [(); 4].map(|()| faults.strikes(Fault::Busy));
-        assert_eq!(strikes, [true, true, false, false]);
+        let occurs = [(); 4].map(|()| faults.occurs(Fault::Busy));
+        assert_eq!(occurs, [true, true, false, false]);
         faults.set(Fault::Busy, When::Always);
-        assert!(faults.strikes(Fault::Busy) && !faults.strikes(Fault::Invalid));
+        assert!(faults.occurs(Fault::Busy) && !faults.occurs(Fault::Invalid));
         faults.clear();
-        assert!(!faults.strikes(Fault::Busy));
+        assert!(!faults.occurs(Fault::Busy));
     }
 
     #[test]
-    fn a_delay_is_that_of_the_last_setting() {
+    fn delay_is_that_of_the_last_setting() {
         let mut faults = Faults::new(Vec::new(), 1);
         for seconds in [1, 2] {
             faults.set(Fault::LateAnswer(Duration::from_secs(seconds)), When::Next(1));

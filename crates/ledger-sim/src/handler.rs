@@ -1,4 +1,4 @@
-//! How a request is treated, faults included, whatever the kind of ledger.
+//! Handles requests to any kind of ledger, with the faults that are switched on.
 
 use std::time::Duration;
 
@@ -6,68 +6,84 @@ use hyper::StatusCode;
 
 use crate::{
     Fault,
-    answer::{Answer, Reply},
-    ask::Ask,
-    ledger::Question,
-    shared::{Reset, Shared},
-    spoil::spoil,
+    corruption::corrupt_statuses,
+    ledger::RequestKind,
+    request::SimRequest,
+    response::{LedgerReply, SimResponse},
+    sim_context::{ConnectionReset, SimContext},
 };
 
-pub(crate) async fn answer(shared: &Shared, life: u64, ask: &Ask) -> Result<Answer, Reset> {
-    shared.thawed(life).await?;
-    let question = shared.world().ledger.question(ask);
-    match question {
-        Question::Submission => answer_submission(shared, life, ask).await,
-        Question::Statuses => answer_statuses(shared, life, ask).await,
-        Question::Other => respond(shared, life, ask).await,
+pub(crate) async fn handle(
+    context: &SimContext,
+    boot: u64,
+    request: &SimRequest,
+) -> Result<SimResponse, ConnectionReset> {
+    context.wait_until_thawed(boot).await?;
+    let kind = context.state().ledger.kind_of(request);
+    match kind {
+        RequestKind::Submission => handle_submission(context, boot, request).await,
+        RequestKind::Statuses => handle_statuses(context, boot, request).await,
+        RequestKind::Other => respond(context, boot, request).await,
     }
 }
 
-async fn answer_submission(shared: &Shared, life: u64, ask: &Ask) -> Result<Answer, Reset> {
-    if shared.strikes(Fault::ResetBefore) {
-        return Err(Reset);
+async fn handle_submission(
+    context: &SimContext,
+    boot: u64,
+    request: &SimRequest,
+) -> Result<SimResponse, ConnectionReset> {
+    if context.occurs(Fault::ResetBefore) {
+        return Err(ConnectionReset);
     }
-    let mut answer = respond(shared, life, ask).await?;
-    if answer.status != StatusCode::ACCEPTED {
-        return Ok(answer);
+    let mut response = respond(context, boot, request).await?;
+    if response.status != StatusCode::ACCEPTED {
+        return Ok(response);
     }
-    let delay = shared.delay(Fault::LateAnswer(Duration::ZERO));
-    shared.pause(life, delay).await?;
-    if shared.strikes(Fault::ResetAfter) {
-        return Err(Reset);
+    let delay = context.delay(Fault::LateAnswer(Duration::ZERO));
+    context.sleep(boot, delay).await?;
+    if context.occurs(Fault::ResetAfter) {
+        return Err(ConnectionReset);
     }
-    let mut world = shared.world();
-    if let Some(timed_out) = world.ledger.timed_out()
-        && world.common.faults.strikes(Fault::TimedOut)
+    let mut state = context.state();
+    if let Some(timed_out) = state.ledger.timed_out()
+        && state.common.faults.occurs(Fault::TimedOut)
     {
-        answer = timed_out;
+        response = timed_out;
     }
-    Ok(answer)
+    Ok(response)
 }
 
-async fn answer_statuses(shared: &Shared, life: u64, ask: &Ask) -> Result<Answer, Reset> {
-    if shared.strikes(Fault::StatusesReset) {
-        return Err(Reset);
+async fn handle_statuses(
+    context: &SimContext,
+    boot: u64,
+    request: &SimRequest,
+) -> Result<SimResponse, ConnectionReset> {
+    if context.occurs(Fault::StatusesReset) {
+        return Err(ConnectionReset);
     }
-    let answer = if shared.strikes(Fault::StatusesFail) {
-        shared.world().ledger.unavailable()
+    let response = if context.occurs(Fault::StatusesFail) {
+        context.state().ledger.statuses_error()
     } else {
-        respond(shared, life, ask).await?
+        respond(context, boot, request).await?
     };
-    let delay = shared.delay(Fault::LateStatuses(Duration::ZERO));
-    shared.pause(life, delay).await?;
-    let mut world = shared.world();
-    let wrong_typed = world.ledger.wrong_typed();
-    Ok(spoil(answer, wrong_typed, &mut world.common))
+    let delay = context.delay(Fault::LateStatuses(Duration::ZERO));
+    context.sleep(boot, delay).await?;
+    let mut state = context.state();
+    let wrong_typed = state.ledger.wrong_typed_statuses();
+    Ok(corrupt_statuses(response, wrong_typed, &mut state.common))
 }
 
-/// Asks the ledger until it has an answer. A client that waits keeps a worker all the while.
-async fn respond(shared: &Shared, life: u64, ask: &Ask) -> Result<Answer, Reset> {
-    let _worker = shared.workers.acquire().await.map_err(|_| Reset)?;
+/// Calls the ledger until it responds. A waiting client occupies a worker in that time.
+async fn respond(
+    context: &SimContext,
+    boot: u64,
+    request: &SimRequest,
+) -> Result<SimResponse, ConnectionReset> {
+    let _worker = context.workers.acquire().await.map_err(|_| ConnectionReset)?;
     loop {
-        match shared.respond(life, ask)? {
-            Reply::Answer(answer) => return Ok(answer),
-            Reply::Wait => shared.look_again().await,
+        match context.respond(boot, request)? {
+            LedgerReply::Response(response) => return Ok(response),
+            LedgerReply::Wait => context.poll_clock().await,
         }
     }
 }

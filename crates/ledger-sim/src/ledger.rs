@@ -3,57 +3,62 @@ use std::io;
 use grid_batch_core::Timestamp;
 
 use crate::{
-    answer::{Answer, Reply},
-    ask::Ask,
-    common::Common,
+    common_state::CommonState,
+    request::SimRequest,
+    response::{LedgerReply, SimResponse},
 };
 
-/// What a request wants, as far as faults are concerned.
+/// The kind of a request, which decides the faults that apply to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Question {
+pub(crate) enum RequestKind {
     Submission,
     Statuses,
     Other,
 }
 
-/// One kind of ledger: its state and its words.
+/// The behaviour of one kind of ledger.
 ///
-/// Time passes only in [`advance`](Self::advance), which is called before every request, and every
-/// few milliseconds while something is under way.
+/// Its state changes with time only in [`advance`](Self::advance), which is called before and after
+/// every request, and every few milliseconds while the ledger is not idle.
 pub(crate) trait Ledger: Send {
-    /// What a request wants.
-    fn question(&self, ask: &Ask) -> Question;
+    /// The kind of a request.
+    fn kind_of(&self, request: &SimRequest) -> RequestKind;
 
-    /// Answers a request. One whose client waits is asked again later.
-    fn respond(&mut self, ask: &Ask, common: &mut Common, now: Timestamp) -> Reply;
+    /// Handles a request. After [`LedgerReply::Wait`] it is called again later.
+    fn respond(
+        &mut self,
+        request: &SimRequest,
+        common: &mut CommonState,
+        now: Timestamp,
+    ) -> LedgerReply;
 
-    /// Does all that is due.
-    fn advance(&mut self, common: &mut Common, now: Timestamp) -> io::Result<()>;
+    /// Does all work that is due.
+    fn advance(&mut self, common: &mut CommonState, now: Timestamp) -> io::Result<()>;
 
-    /// Whether nothing is under way.
+    /// Whether no batch is waiting or being executed.
     fn is_idle(&self) -> bool;
 
-    /// Loses what a restart loses.
-    fn forget(&mut self, now: Timestamp);
+    /// Clears the state that a restart loses.
+    fn restart(&mut self, now: Timestamp);
 
-    /// The answer when the ledger itself is broken.
-    fn broken(&self) -> Answer;
+    /// The response when the record cannot be written.
+    fn internal_error(&self) -> SimResponse;
 
-    /// The answer to a submission that was accepted all the same, if there is one.
-    fn timed_out(&self) -> Option<Answer>;
+    /// The response to an accepted submission that reports a timeout, if the ledger has one.
+    fn timed_out(&self) -> Option<SimResponse>;
 
-    /// The answer to a question for statuses that is to be asked again.
-    fn unavailable(&self) -> Answer;
+    /// The response to a status request that reports a temporary error.
+    fn statuses_error(&self) -> SimResponse;
 
-    /// An answer with statuses that is JSON, and nothing that a client can read.
-    fn wrong_typed(&self) -> &'static str;
+    /// The body of a response with statuses: valid JSON of another structure.
+    fn wrong_typed_statuses(&self) -> &'static str;
 
-    /// The longest body that is read.
-    fn body_limit(&self) -> usize;
+    /// The maximum length of a body.
+    fn max_body_bytes(&self) -> usize;
 
-    /// How many requests are handled at a time, those of waiting clients included.
+    /// The maximum number of concurrent requests, including waiting ones.
     fn workers(&self) -> usize;
 
-    /// Whether the names of headers are written with capitals.
-    fn has_capital_headers(&self) -> bool;
+    /// Whether header names are written in title case.
+    fn has_title_case_headers(&self) -> bool;
 }

@@ -4,14 +4,14 @@ use grid_batch_core::{HeaderId, ServiceId, ServiceScopeId};
 use grid_batch_protocol::VerifiedBatch;
 use tokio::sync::oneshot;
 
-use crate::{Audit, Entry, Fault, LedgerSimBuilder, When, audit, shared::Shared};
+use crate::{Audit, Entry, Fault, LedgerSimBuilder, When, audit, sim_context::SimContext};
 
-/// A simulated ledger that serves on a port of this machine until it is dropped.
+/// A simulated ledger that serves on a loopback port until it is dropped.
 ///
-/// It has a thread of its own, so it can be used from anywhere, and all its methods are done when
-/// they return. What was due before a call is not changed by it.
+/// It runs on its own thread. Its methods take effect before they return, and first do all work that
+/// is due.
 pub struct LedgerSim {
-    shared: Arc<Shared>,
+    context: Arc<SimContext>,
     address: SocketAddr,
     seed: u64,
     stop: Option<oneshot::Sender<()>>,
@@ -19,7 +19,7 @@ pub struct LedgerSim {
 }
 
 impl LedgerSim {
-    /// A Sawtooth validator behind its REST API.
+    /// A Sawtooth validator with its REST API.
     pub fn sawtooth() -> LedgerSimBuilder {
         LedgerSimBuilder::sawtooth()
     }
@@ -30,16 +30,16 @@ impl LedgerSim {
     }
 
     pub(crate) fn new(
-        shared: Arc<Shared>,
+        context: Arc<SimContext>,
         address: SocketAddr,
         seed: u64,
         stop: oneshot::Sender<()>,
         thread: JoinHandle<()>,
     ) -> Self {
-        Self { shared, address, seed, stop: Some(stop), thread: Some(thread) }
+        Self { context, address, seed, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -49,59 +49,58 @@ impl LedgerSim {
         format!("http://{}", self.address)
     }
 
-    /// The seed of all that chance decides here.
+    /// The seed of its random numbers.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// Switches a fault on, or with [`When::Never`] off. The last word counts.
+    /// Switches a fault on, or off with [`When::Never`]. It replaces an earlier setting.
     pub fn inject(&self, fault: Fault, when: When) {
-        self.shared.world_now().common.faults.set(fault, when);
+        self.context.advanced_state().common.faults.set(fault, when);
     }
 
-    /// Switches all faults off, those of the builder included. What is frozen stays frozen.
+    /// Switches all faults off, including those of the builder. A frozen ledger stays frozen.
     pub fn heal(&self) {
-        self.shared.world_now().common.faults.clear();
+        self.context.advanced_state().common.faults.clear();
     }
 
-    /// Finds a batch invalid, with this message, whenever `rule` gives one. It takes the place of
-    /// the rule before.
+    /// Makes a batch invalid if `rule` returns a message for it. It replaces an earlier rule.
     pub fn refuse(&self, rule: impl Fn(&VerifiedBatch) -> Option<String> + Send + Sync + 'static) {
-        self.shared.world_now().common.rule = Some(Arc::new(rule));
+        self.context.advanced_state().common.rule = Some(Arc::new(rule));
     }
 
-    /// From now on connections are accepted and requests read, and nothing is answered. Batches
-    /// that were accepted before are committed all the same.
+    /// Stops answering. The ledger still accepts connections, reads requests, and commits the
+    /// batches that it has accepted.
     pub fn freeze(&self) {
-        self.shared.set_frozen(true);
+        self.context.set_frozen(true);
     }
 
-    /// Answers again, and first deals with what was read meanwhile, whether or not its sender still
-    /// waits.
+    /// Answers again. Requests that were read in the meantime are handled first, even if their
+    /// clients have disconnected.
     pub fn thaw(&self) {
-        self.shared.set_frozen(false);
+        self.context.set_frozen(false);
     }
 
-    /// Restarts the ledger: connections are reset, and what it had only in memory is lost. On
-    /// Sawtooth that is all that is not committed; on Scabbard also what it knew of committed ones.
+    /// Restarts the ledger: connections are reset, and what it had only in memory is lost. Sawtooth
+    /// loses all that is not committed; Scabbard also loses the statuses of committed batches.
     pub fn restart(&self) {
-        self.shared.restart();
+        self.context.restart();
     }
 
-    /// All that the ledger has done until now, in order.
+    /// All executions until now, in order.
     pub fn record(&self) -> Vec<Entry> {
-        self.shared.world_now().common.record.entries().to_vec()
+        self.context.advanced_state().common.record.entries().to_vec()
     }
 
-    /// Compares the record with what was promised, as [`audit()`] does.
+    /// Compares the record with the promised batches, as [`audit()`] does.
     pub fn audit(&self, promised: &[(ServiceId, HeaderId)]) -> Audit {
-        audit(self.shared.world_now().common.record.entries(), promised)
+        audit(self.context.advanced_state().common.record.entries(), promised)
     }
 
-    /// How often a batch was sent here since the start, whatever was answered. What was reset before
-    /// it was accepted does not count.
+    /// How often a batch was received since the start, with any response. Requests that were reset
+    /// before they were handled do not count.
     pub fn times_received(&self, batch_id: &HeaderId) -> usize {
-        self.shared.world().common.times_received(batch_id)
+        self.context.state().common.times_received(batch_id)
     }
 }
 
@@ -109,7 +108,7 @@ impl Drop for LedgerSim {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic has been printed already; there is nobody to tell here.
+            // The panic hook has printed a panic already.
             let _ = thread.join();
         }
     }

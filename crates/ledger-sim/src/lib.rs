@@ -1,29 +1,29 @@
 #![doc = include_str!("../README.md")]
 
-mod answer;
-mod ask;
 mod audit;
 mod builder;
-mod chance;
-mod common;
-mod conduct;
+mod common_state;
+mod corruption;
+mod event_socket;
 mod events;
 mod faults;
+mod handler;
 mod ledger;
 mod ledger_sim;
+mod random;
 mod record;
+mod request;
+mod resettable_stream;
+mod response;
 mod sawtooth;
 mod scabbard;
 mod server;
-mod shared;
-mod socket;
-mod spoil;
-mod wire;
+mod sim_context;
 
 pub use audit::{Audit, audit};
 pub use builder::{LedgerSimBuilder, SentTwice, StartError};
 pub use faults::{Fault, When};
 pub use ledger_sim::LedgerSim;
-pub use record::{Entry, RecordError, Verdict, read_record};
+pub use record::{Entry, ExecutionResult, RecordError, read_record};
 
 use record::Record;

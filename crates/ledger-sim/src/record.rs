@@ -10,10 +10,10 @@ use grid_batch_core::{HeaderId, ServiceId, Timestamp};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// What a ledger did with one batch, once.
+/// One execution of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its place among all that the ledger did, counted from 0.
+    /// Its position in the record, counted from 0.
     pub position: u64,
     /// The service that the batch was sent to; `global` on Sawtooth.
     pub service_id: ServiceId,
@@ -21,43 +21,43 @@ pub struct Entry {
     pub batch_id: HeaderId,
     /// Its transactions, in order.
     pub transaction_ids: Vec<HeaderId>,
-    /// When.
+    /// The time of the execution.
     pub time: Timestamp,
-    /// What.
-    pub verdict: Verdict,
-    /// The bytes of the batch, where the ledger gives batches back: those Sawtooth committed.
+    /// The result of the execution.
+    pub result: ExecutionResult,
+    /// The bytes of a batch that Sawtooth committed, which it returns on request.
     pub batch: Option<Arc<[u8]>>,
 }
 
-/// How an execution ended.
+/// The result of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum ExecutionResult {
     /// The state was changed.
     Applied,
-    /// The state was left alone.
+    /// The state was not changed.
     Invalid,
 }
 
 /// Why a record cannot be read or written.
 #[derive(Debug, Error)]
 pub enum RecordError {
-    /// The file system said no.
-    #[error("cannot use the record {path}")]
+    /// The file cannot be read or written.
+    #[error("cannot read or write the record {path}")]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the file system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A line that was written whole is not an entry.
+    /// A complete line is not an entry.
     #[error("line {line} of the record {path} is not an entry: {reason}")]
     Line {
         /// The file.
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// Another ledger writes to the file.
@@ -68,29 +68,29 @@ pub enum RecordError {
     },
 }
 
-/// Reads the record that a ledger wrote to this file, also while the ledger runs.
+/// Reads the record in a file. The ledger may be running.
 ///
-/// A last line without an end was being written when the ledger was killed. Nobody was told of it,
-/// and it is left out.
+/// An incomplete last line is ignored: the ledger was killed while it wrote the line, before any
+/// response depended on it.
 pub fn read_record(path: impl AsRef<Path>) -> Result<Vec<Entry>, RecordError> {
     let path = path.as_ref();
     let bytes = std::fs::read(path).map_err(|source| io_error(path, source))?;
     parse_lines(path, &bytes).map(|(entries, _)| entries)
 }
 
-/// All that a ledger did, in memory and, if there is a path, in a file.
+/// The executions of a ledger, in memory and optionally in a file.
 #[derive(Debug)]
 pub(crate) struct Record {
     entries: Vec<Entry>,
-    file: Option<Journal>,
+    file: Option<RecordFile>,
 }
 
-/// The file, and how much of it is certain.
 #[derive(Debug)]
-struct Journal {
+struct RecordFile {
     file: File,
+    /// The length of the complete lines.
     length: u64,
-    unsynced: bool,
+    is_synced: bool,
 }
 
 impl Record {
@@ -98,7 +98,7 @@ impl Record {
         Self { entries: Vec::new(), file: None }
     }
 
-    /// Goes on from what is in the file.
+    /// Opens or creates the file and continues from its entries.
     pub(crate) fn open(path: &Path) -> Result<Self, RecordError> {
         let error = |source| io_error(path, source);
         let mut file = OpenOptions::new()
@@ -117,29 +117,29 @@ impl Record {
         let (entries, length) = parse_lines(path, &bytes)?;
         file.set_len(length).map_err(error)?;
         file.seek(SeekFrom::End(0)).map_err(error)?;
-        Ok(Self { entries, file: Some(Journal { file, length, unsynced: false }) })
+        Ok(Self { entries, file: Some(RecordFile { file, length, is_synced: true }) })
     }
 
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Adds an entry, whose position is given here. It is certain after [`Self::sync`].
+    /// Appends an entry and sets its position. The entry is durable after [`Self::sync`].
     pub(crate) fn append(&mut self, mut entry: Entry) -> io::Result<()> {
         entry.position = self.entries.len() as u64;
-        if let Some(journal) = &mut self.file {
-            journal.write(&entry)?;
+        if let Some(file) = &mut self.file {
+            file.write(&entry)?;
         }
         self.entries.push(entry);
         Ok(())
     }
 
-    /// Waits until everything is on the disk.
+    /// Makes all entries durable.
     pub(crate) fn sync(&mut self) -> io::Result<()> {
         match &mut self.file {
-            Some(journal) if journal.unsynced => {
-                journal.file.sync_data()?;
-                journal.unsynced = false;
+            Some(file) if !file.is_synced => {
+                file.file.sync_data()?;
+                file.is_synced = true;
                 Ok(())
             }
             _ => Ok(()),
@@ -147,23 +147,23 @@ impl Record {
     }
 }
 
-impl Journal {
+impl RecordFile {
     fn write(&mut self, entry: &Entry) -> io::Result<()> {
         let mut line = serde_json::to_vec(&Line::from(entry))?;
         line.push(b'\n');
         if let Err(error) = self.file.write_all(&line) {
-            // Half a line would spoil the one that is written next.
+            // Remove the incomplete line, so that the next one starts on a line of its own.
             self.file.set_len(self.length)?;
             self.file.seek(SeekFrom::End(0))?;
             return Err(error);
         }
         self.length += line.len() as u64;
-        self.unsynced = true;
+        self.is_synced = false;
         Ok(())
     }
 }
 
-/// An entry as it is written.
+/// The format of an entry in the file.
 #[derive(Serialize, Deserialize)]
 struct Line {
     position: u64,
@@ -171,7 +171,8 @@ struct Line {
     batch: String,
     transactions: Vec<String>,
     time: i64,
-    verdict: Verdict,
+    #[serde(rename = "verdict")]
+    result: ExecutionResult,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     bytes: Option<String>,
 }
@@ -184,7 +185,7 @@ impl From<&Entry> for Line {
             batch: entry.batch_id.to_string(),
             transactions: entry.transaction_ids.iter().map(ToString::to_string).collect(),
             time: entry.time.as_micros(),
-            verdict: entry.verdict,
+            result: entry.result,
             bytes: entry.batch.as_ref().map(|batch| BASE64_STANDARD.encode(batch)),
         }
     }
@@ -203,13 +204,13 @@ impl Line {
             batch_id: parse(&self.batch)?,
             transaction_ids: self.transactions.iter().map(parse).collect::<Result<_, _>>()?,
             time: Timestamp::from_micros(self.time),
-            verdict: self.verdict,
+            result: self.result,
             batch: self.bytes.map(decode).transpose().map_err(|error| error.to_string())?,
         })
     }
 }
 
-/// The entries, and how many bytes they take: a last line without an end is not counted.
+/// The entries, and the length of their lines. An incomplete last line does not count.
 fn parse_lines(path: &Path, bytes: &[u8]) -> Result<(Vec<Entry>, u64), RecordError> {
     let length = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
     let parse = |(position, line): (usize, &[u8])| {
@@ -242,7 +243,7 @@ mod tests {
             batch_id: HeaderId::from_bytes([number; 64]),
             transaction_ids: vec![HeaderId::from_bytes([!number; 64])],
             time: Timestamp::from_micros(5),
-            verdict: Verdict::Applied,
+            result: ExecutionResult::Applied,
             batch: number.is_multiple_of(2).then(|| vec![number].into()),
         }
     }
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_goes_on_where_it_was_left() {
+    fn reopened_record_is_continued() {
         let (_directory, path) = path();
         for number in 0..3 {
             let mut record = Record::open(&path).unwrap();
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_line_at_the_end_is_cut_off() {
+    fn incomplete_last_line_is_removed() {
         let (_directory, path) = path();
         let mut record = Record::open(&path).unwrap();
         record.append(entry(0)).unwrap();
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_line_that_is_no_entry_is_an_error_that_names_it() {
+    fn invalid_line_is_an_error_that_names_it() {
         let (_directory, path) = path();
         let mut record = Record::open(&path).unwrap();
         record.append(entry(0)).unwrap();
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn two_ledgers_do_not_write_to_one_file() {
+    fn record_in_use_cannot_be_opened() {
         let (_directory, path) = path();
         let _first = Record::open(&path).unwrap();
         let error = Record::open(&path).unwrap_err();

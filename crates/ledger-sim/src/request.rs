@@ -2,31 +2,31 @@ use bytes::Bytes;
 use grid_batch_core::Timestamp;
 use hyper::{HeaderMap, Method, http::request::Parts};
 
-/// A request that was read to its end.
+/// A request that was read completely.
 #[derive(Debug)]
-pub(crate) struct Ask {
+pub(crate) struct SimRequest {
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) query: Query,
-    /// How long path and query are on the wire, in bytes.
+    /// The length of the encoded path and query in bytes.
     pub(crate) target_length: usize,
     pub(crate) headers: HeaderMap,
-    pub(crate) body: Body,
-    pub(crate) arrived: Timestamp,
+    pub(crate) body: RequestBody,
+    pub(crate) received_at: Timestamp,
 }
 
 #[derive(Debug)]
-pub(crate) enum Body {
-    Whole(Bytes),
-    /// More than the ledger takes.
+pub(crate) enum RequestBody {
+    Complete(Bytes),
+    /// The body exceeds the limit of the ledger.
     TooLong {
-        /// How much had been read when that was noticed.
+        /// The number of bytes read when the limit was exceeded.
         read: usize,
     },
 }
 
-impl Ask {
-    pub(crate) fn new(parts: Parts, body: Body, arrived: Timestamp) -> Self {
+impl SimRequest {
+    pub(crate) fn new(parts: Parts, body: RequestBody, received_at: Timestamp) -> Self {
         let target = parts.uri.path_and_query();
         Self {
             method: parts.method,
@@ -35,11 +35,11 @@ impl Ask {
             target_length: target.map_or(0, |target| target.as_str().len()),
             headers: parts.headers,
             body,
-            arrived,
+            received_at,
         }
     }
 
-    /// A header, where it is there and text.
+    /// The value of a header, if it is text.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
@@ -49,7 +49,7 @@ impl Ask {
     }
 }
 
-/// What stands behind the question mark, decoded.
+/// The decoded query of a URL.
 #[derive(Debug, Default)]
 pub(crate) struct Query(Vec<(String, String)>);
 
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_is_decoded() {
+    fn query_is_decoded() {
         let query = Query::parse("id=a%2Cb&wait=5&flag&x=%zz+1");
         assert_eq!(query.get("id"), Some("a,b"));
         assert_eq!(query.get("wait"), Some("5"));

@@ -13,40 +13,40 @@ use tokio::{
     net::TcpStream,
 };
 
-/// A connection that can be told to end with a reset instead of politely.
+/// A connection that is reset when it is dropped, if its flag is set.
 #[derive(Debug)]
-pub(crate) struct Wire {
+pub(crate) struct ResettableStream {
     stream: TcpStream,
-    fate: Fate,
+    reset_flag: ResetFlag,
 }
 
-/// How a [`Wire`] ends, said by whoever knows.
+/// Set to reset the connection of a [`ResettableStream`] when it ends. Clones share one flag.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Fate(Arc<AtomicBool>);
+pub(crate) struct ResetFlag(Arc<AtomicBool>);
 
-impl Fate {
-    pub(crate) fn reset(&self) {
+impl ResetFlag {
+    pub(crate) fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-impl Wire {
-    pub(crate) fn new(stream: TcpStream, fate: Fate) -> Self {
-        Self { stream, fate }
+impl ResettableStream {
+    pub(crate) fn new(stream: TcpStream, reset_flag: ResetFlag) -> Self {
+        Self { stream, reset_flag }
     }
 }
 
-impl Drop for Wire {
+impl Drop for ResettableStream {
     fn drop(&mut self) {
-        // A socket that does not linger is reset when it is closed. Where that cannot be set, the
-        // connection ends without an answer, which is as good.
-        if self.fate.0.load(Ordering::Relaxed) {
+        // Closing a socket with a linger time of zero resets the connection. If that cannot be set,
+        // the connection ends without a response, which has the same effect.
+        if self.reset_flag.0.load(Ordering::Relaxed) {
             let _ = self.stream.set_zero_linger();
         }
     }
 }
 
-impl AsyncRead for Wire {
+impl AsyncRead for ResettableStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -56,7 +56,7 @@ impl AsyncRead for Wire {
     }
 }
 
-impl AsyncWrite for Wire {
+impl AsyncWrite for ResettableStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -14,36 +14,36 @@ use thiserror::Error;
 
 use crate::events::Subscription;
 
-/// What a request is answered.
+/// The response to a request.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct SimResponse {
     pub(crate) status: StatusCode,
     pub(crate) content_type: Option<&'static str>,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     pub(crate) body: Bytes,
-    /// What stands behind the status, where it is not the usual.
+    /// The reason phrase, if it is not the standard one of the status.
     reason: Option<&'static str>,
     /// Whether the connection breaks in the middle of the body.
     pub(crate) breaks: bool,
-    /// What follows where the answer opens an event socket.
+    /// The subscription, if the response opens a websocket.
     pub(crate) subscription: Option<Box<Subscription>>,
 }
 
-/// What a ledger makes of a request.
+/// The result of a request.
 #[derive(Debug)]
-pub(crate) enum Reply {
-    Answer(Answer),
-    /// Nothing yet: the client waits for a change.
+pub(crate) enum LedgerReply {
+    Response(SimResponse),
+    /// No response yet: the client waits for a change.
     Wait,
 }
 
-impl From<Answer> for Reply {
-    fn from(answer: Answer) -> Self {
-        Self::Answer(answer)
+impl From<SimResponse> for LedgerReply {
+    fn from(response: SimResponse) -> Self {
+        Self::Response(response)
     }
 }
 
-impl Answer {
+impl SimResponse {
     pub(crate) fn new(
         status: StatusCode,
         content_type: &'static str,
@@ -77,14 +77,15 @@ impl Answer {
         Self { reason: Some(reason), ..self }
     }
 
-    /// The ledger hangs up after this answer.
+    /// The ledger closes the connection after this response.
     pub(crate) fn closing(self) -> Self {
         self.with_header(CONNECTION, "close")
     }
 
-    pub(crate) fn into_response(self) -> Response<Sending> {
-        let sending = Sending { length: self.body.len(), stage: Stage::of(self.body, self.breaks) };
-        let mut response = Response::new(sending);
+    pub(crate) fn into_response(self) -> Response<ResponseBody> {
+        let body =
+            ResponseBody { length: self.body.len(), stage: BodyStage::new(self.body, self.breaks) };
+        let mut response = Response::new(body);
         *response.status_mut() = self.status;
         if let Some(reason) = self.reason {
             response.extensions_mut().insert(ReasonPhrase::from_static(reason.as_bytes()));
@@ -100,65 +101,65 @@ impl Answer {
     }
 }
 
-/// A body on its way, all of it or the half that comes before the connection breaks.
+/// A body being sent: all of it, or the half that is sent before the connection breaks.
 #[derive(Debug)]
-pub(crate) struct Sending {
+pub(crate) struct ResponseBody {
     length: usize,
-    stage: Stage,
+    stage: BodyStage,
 }
 
 #[derive(Debug)]
-enum Stage {
-    Whole(Bytes),
+enum BodyStage {
+    Complete(Bytes),
     Half(Bytes),
-    /// What was written is sent before the connection breaks.
+    /// Lets hyper send the first half before the connection breaks.
     Flush,
     Break,
     Done,
 }
 
 #[derive(Debug, Error)]
-#[error("the answer breaks off, as it was told to")]
-pub(crate) struct BrokenOff;
+#[error("the simulated ledger breaks the connection")]
+pub(crate) struct ConnectionBroken;
 
-impl Stage {
-    fn of(body: Bytes, breaks: bool) -> Self {
+impl BodyStage {
+    fn new(body: Bytes, breaks: bool) -> Self {
         if breaks {
             Self::Half(body.slice(..body.len() / 2))
         } else if body.is_empty() {
             Self::Done
         } else {
-            Self::Whole(body)
+            Self::Complete(body)
         }
     }
 }
 
-impl Body for Sending {
+impl Body for ResponseBody {
     type Data = Bytes;
-    type Error = BrokenOff;
+    type Error = ConnectionBroken;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
-        match std::mem::replace(&mut self.stage, Stage::Done) {
-            Stage::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
-            Stage::Half(bytes) => {
-                self.stage = Stage::Flush;
+    ) -> Poll<Option<Result<Frame<Bytes>, ConnectionBroken>>> {
+        match std::mem::replace(&mut self.stage, BodyStage::Done) {
+            BodyStage::Complete(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+            BodyStage::Half(bytes) => {
+                self.stage = BodyStage::Flush;
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
-            Stage::Flush => {
-                self.stage = Stage::Break;
+            BodyStage::Flush => {
+                self.stage = BodyStage::Break;
                 context.waker().wake_by_ref();
                 Poll::Pending
             }
-            Stage::Break => Poll::Ready(Some(Err(BrokenOff))),
-            Stage::Done => Poll::Ready(None),
+            BodyStage::Break => Poll::Ready(Some(Err(ConnectionBroken))),
+            BodyStage::Done => Poll::Ready(None),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.stage, Stage::Done)
+        matches!(self.stage, BodyStage::Done)
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -1,10 +1,10 @@
-//! Scabbard's REST API on a Splinter node: paths, checks and their order.
+//! Scabbard's REST API on a Splinter node: paths, and checks in their order.
 
 mod access;
-mod answers;
 mod feed;
 mod history;
 mod json;
+mod responses;
 mod service;
 
 use std::{collections::HashSet, io, time::Duration};
@@ -14,37 +14,36 @@ use grid_batch_protocol::{BatchList, Message};
 use hyper::{Method, StatusCode};
 
 use self::{
-    answers::{
+    json::{Accepted, StatusData},
+    responses::{
         INVALID_BODY, NO_IDS, NO_LAST_EVENT, NO_VALID_BATCHES, SERVER_ERROR, json,
         no_such_endpoint, no_such_service,
     },
-    json::{Accepted, StatusData},
-    service::Service,
+    service::ScabbardService,
 };
 use crate::{
     Fault, Record,
-    answer::{Answer, Reply},
-    ask::{Ask, Body},
-    common::{Common, verify},
-    ledger::{Ledger, Question},
-    socket::handshake,
+    common_state::{CommonState, verify},
+    event_socket::handshake,
+    ledger::{Ledger, RequestKind},
+    request::{RequestBody, SimRequest},
+    response::{LedgerReply, SimResponse},
 };
 
-pub(crate) use access::Keys;
+pub(crate) use access::AllowedKeys;
 
-/// How long a client waits whose `wait` is not a number.
-const USUAL_WAIT: Duration = Duration::from_secs(300);
-/// The node's threads for requests, waiting ones included: one for each core of a small machine.
+/// The duration of a `wait` that is not a number.
+const DEFAULT_WAIT: Duration = Duration::from_secs(300);
+/// The node's threads for requests, including waiting ones: one for each core of a small machine.
 const WORKERS: usize = 2;
 
 /// A Splinter node with its Scabbard services.
 #[derive(Debug)]
 pub(crate) struct Scabbard {
-    services: Vec<Service>,
-    keys: Keys,
+    services: Vec<ScabbardService>,
+    keys: AllowedKeys,
 }
 
-/// What a path leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Endpoint {
     Batches,
@@ -52,7 +51,7 @@ enum Endpoint {
     Events,
 }
 
-/// A path, taken apart.
+/// A parsed path.
 struct Route<'a> {
     circuit: &'a str,
     service: &'a str,
@@ -60,34 +59,40 @@ struct Route<'a> {
 }
 
 impl Scabbard {
-    /// Remembers nothing of what was before but what was committed.
-    pub(crate) fn new(services: Vec<ServiceScopeId>, keys: Keys, record: &Record) -> Self {
-        let services = services.into_iter().map(|id| Service::from_record(id, record)).collect();
+    /// Restores the committed batches of a record.
+    pub(crate) fn new(services: Vec<ServiceScopeId>, keys: AllowedKeys, record: &Record) -> Self {
+        let services =
+            services.into_iter().map(|id| ScabbardService::from_record(id, record)).collect();
         Self { services, keys }
     }
 
-    fn answer(&mut self, ask: &Ask, common: &mut Common, now: Timestamp) -> Result<Reply, Answer> {
-        let route = route(ask).ok_or_else(no_such_endpoint)?;
-        if common.faults.strikes(Fault::Unauthorized) {
+    fn respond_or_error(
+        &mut self,
+        request: &SimRequest,
+        common: &mut CommonState,
+        now: Timestamp,
+    ) -> Result<LedgerReply, SimResponse> {
+        let route = route(request).ok_or_else(no_such_endpoint)?;
+        if common.faults.occurs(Fault::Unauthorized) {
             return Err(access::unauthorized());
         }
-        self.keys.check(ask)?;
-        access::check_version(ask)?;
+        self.keys.check(request)?;
+        access::check_version(request)?;
         let service = self
             .services
             .iter_mut()
             .find(|service| service.is(route.circuit, route.service))
             .ok_or_else(|| no_such_service(route.circuit, route.service))?;
         match route.endpoint {
-            Endpoint::Batches => submit(service, ask, common, now).map(Reply::Answer),
-            Endpoint::Statuses => statuses(service, ask, common, now),
-            Endpoint::Events => subscribe(service, ask, common).map(Reply::Answer),
+            Endpoint::Batches => submit(service, request, common, now).map(LedgerReply::Response),
+            Endpoint::Statuses => statuses(service, request, common, now),
+            Endpoint::Events => subscribe(service, request, common).map(LedgerReply::Response),
         }
     }
 }
 
-fn route(ask: &Ask) -> Option<Route<'_>> {
-    let (endpoint, circuit, service) = match (&ask.method, &ask.segments()[..]) {
+fn route(request: &SimRequest) -> Option<Route<'_>> {
+    let (endpoint, circuit, service) = match (&request.method, &request.segments()[..]) {
         (&Method::POST, ["scabbard", circuit, service, "batches"]) => {
             (Endpoint::Batches, *circuit, *service)
         }
@@ -103,18 +108,18 @@ fn route(ask: &Ask) -> Option<Route<'_>> {
 }
 
 fn submit(
-    service: &mut Service,
-    ask: &Ask,
-    common: &mut Common,
+    service: &mut ScabbardService,
+    request: &SimRequest,
+    common: &mut CommonState,
     now: Timestamp,
-) -> Result<Answer, Answer> {
-    let Body::Whole(body) = &ask.body else { return Err(SERVER_ERROR.answer()) };
-    let list = BatchList::decode(body.clone()).map_err(|_| INVALID_BODY.answer())?;
-    common.note_received(&list);
-    if common.faults.strikes(Fault::Busy) || !service.is_accepting(&common.settings) {
-        return Err(answers::busy());
+) -> Result<SimResponse, SimResponse> {
+    let RequestBody::Complete(body) = &request.body else { return Err(SERVER_ERROR.response()) };
+    let list = BatchList::decode(body.clone()).map_err(|_| INVALID_BODY.response())?;
+    common.count_received(&list);
+    if common.faults.occurs(Fault::Busy) || !service.is_accepting(&common.settings) {
+        return Err(responses::busy());
     }
-    let batches = verify(&list).map_err(|_| refuse(&list))?;
+    let batches = verify(&list).map_err(|_| invalid_list_error(&list))?;
     let link = json::link(service.id(), batches.iter().map(|batch| batch.id()));
     for batch in batches {
         service.accept(batch, now);
@@ -122,102 +127,111 @@ fn submit(
     Ok(json(StatusCode::ACCEPTED, &Accepted { link }))
 }
 
-/// The error for a list that is not verified. A batch's id that is not even hex trips the node up.
-fn refuse(list: &BatchList) -> Answer {
+/// The error for an invalid list. A batch id that is not hex causes an internal error of the node.
+fn invalid_list_error(list: &BatchList) -> SimResponse {
     let is_hex =
         |id: &str| id.len().is_multiple_of(2) && id.bytes().all(|digit| digit.is_ascii_hexdigit());
     if list.batches.iter().all(|batch| is_hex(&batch.header_signature)) {
-        NO_VALID_BATCHES.answer()
+        NO_VALID_BATCHES.response()
     } else {
-        SERVER_ERROR.answer()
+        SERVER_ERROR.response()
     }
 }
 
 fn statuses(
-    service: &Service,
-    ask: &Ask,
-    common: &mut Common,
+    service: &ScabbardService,
+    request: &SimRequest,
+    common: &mut CommonState,
     now: Timestamp,
-) -> Result<Reply, Answer> {
-    let ids = ask.query.get("ids").ok_or_else(|| NO_IDS.answer())?;
+) -> Result<LedgerReply, SimResponse> {
+    let ids = request.query.get("ids").ok_or_else(|| NO_IDS.response())?;
     let ids: HashSet<&str> = ids.split(',').collect();
     let status = |id: &str| {
         let known = id.parse::<HeaderId>().ok().and_then(|id| service.status(&id));
         StatusData::new(id, known, now)
     };
     let mut statuses: Vec<_> = ids.into_iter().map(status).collect();
-    let wait = wait(ask);
+    let wait = wait(request);
     let is_complete = statuses.iter().all(StatusData::is_final);
-    if !is_complete && wait.is_some_and(|wait| now.since(ask.arrived) < wait) {
-        return Ok(Reply::Wait);
+    if !is_complete && wait.is_some_and(|wait| now.since(request.received_at) < wait) {
+        return Ok(LedgerReply::Wait);
     }
-    common.disorder.shuffle(&mut statuses);
+    common.shuffle_random.shuffle(&mut statuses);
     if wait.is_some() {
         statuses.sort_by_key(|status| !status.is_final());
     }
     Ok(json(StatusCode::OK, &statuses).into())
 }
 
-fn subscribe(service: &Service, ask: &Ask, common: &Common) -> Result<Answer, Answer> {
-    let last_seen = ask.query.get("last_seen_event");
+fn subscribe(
+    service: &ScabbardService,
+    request: &SimRequest,
+    common: &CommonState,
+) -> Result<SimResponse, SimResponse> {
+    let last_seen = request.query.get("last_seen_event");
     if last_seen == Some("") {
-        return Err(NO_LAST_EVENT.answer());
+        return Err(NO_LAST_EVENT.response());
     }
     feed::subscribe(service.id().service_id(), last_seen, &common.events)
-        .and_then(|subscription| handshake(ask, subscription))
-        .ok_or_else(|| SERVER_ERROR.answer())
+        .and_then(|subscription| handshake(request, subscription))
+        .ok_or_else(|| SERVER_ERROR.response())
 }
 
-/// How long the client waits, if it does.
-fn wait(ask: &Ask) -> Option<Duration> {
-    match ask.query.get("wait")? {
+/// How long the client waits for final statuses, if it does.
+fn wait(request: &SimRequest) -> Option<Duration> {
+    match request.query.get("wait")? {
         "false" => None,
-        wait => Some(wait.parse().map_or(USUAL_WAIT, Duration::from_secs)),
+        wait => Some(wait.parse().map_or(DEFAULT_WAIT, Duration::from_secs)),
     }
 }
 
 impl Ledger for Scabbard {
-    fn question(&self, ask: &Ask) -> Question {
-        match route(ask).map(|route| route.endpoint) {
-            Some(Endpoint::Batches) => Question::Submission,
-            Some(Endpoint::Statuses) => Question::Statuses,
-            Some(Endpoint::Events) | None => Question::Other,
+    fn kind_of(&self, request: &SimRequest) -> RequestKind {
+        match route(request).map(|route| route.endpoint) {
+            Some(Endpoint::Batches) => RequestKind::Submission,
+            Some(Endpoint::Statuses) => RequestKind::Statuses,
+            Some(Endpoint::Events) | None => RequestKind::Other,
         }
     }
 
-    fn respond(&mut self, ask: &Ask, common: &mut Common, now: Timestamp) -> Reply {
-        self.answer(ask, common, now).unwrap_or_else(Reply::Answer)
+    fn respond(
+        &mut self,
+        request: &SimRequest,
+        common: &mut CommonState,
+        now: Timestamp,
+    ) -> LedgerReply {
+        self.respond_or_error(request, common, now).unwrap_or_else(LedgerReply::Response)
     }
 
-    fn advance(&mut self, common: &mut Common, now: Timestamp) -> io::Result<()> {
+    fn advance(&mut self, common: &mut CommonState, now: Timestamp) -> io::Result<()> {
         self.services.iter_mut().try_for_each(|service| service.advance(common, now))
     }
 
     fn is_idle(&self) -> bool {
-        self.services.iter().all(Service::is_idle)
+        self.services.iter().all(ScabbardService::is_idle)
     }
 
-    fn forget(&mut self, now: Timestamp) {
-        self.services.iter_mut().for_each(|service| service.forget(now));
+    fn restart(&mut self, now: Timestamp) {
+        self.services.iter_mut().for_each(|service| service.restart(now));
     }
 
-    fn broken(&self) -> Answer {
-        SERVER_ERROR.answer()
+    fn internal_error(&self) -> SimResponse {
+        SERVER_ERROR.response()
     }
 
-    fn timed_out(&self) -> Option<Answer> {
+    fn timed_out(&self) -> Option<SimResponse> {
         None
     }
 
-    fn unavailable(&self) -> Answer {
-        SERVER_ERROR.answer()
+    fn statuses_error(&self) -> SimResponse {
+        SERVER_ERROR.response()
     }
 
-    fn wrong_typed(&self) -> &'static str {
+    fn wrong_typed_statuses(&self) -> &'static str {
         r#"[{"id":7,"status":"Committed","timestamp":"now"}]"#
     }
 
-    fn body_limit(&self) -> usize {
+    fn max_body_bytes(&self) -> usize {
         usize::MAX
     }
 
@@ -225,7 +239,7 @@ impl Ledger for Scabbard {
         WORKERS
     }
 
-    fn has_capital_headers(&self) -> bool {
+    fn has_title_case_headers(&self) -> bool {
         false
     }
 }

@@ -13,108 +13,109 @@ use tokio::{
 };
 
 use crate::{
-    answer::Sending,
-    ask::{Ask, Body},
-    conduct,
-    shared::{Reset, Shared},
-    socket,
-    wire::{Fate, Wire},
+    event_socket, handler,
+    request::{RequestBody, SimRequest},
+    resettable_stream::{ResetFlag, ResettableStream},
+    response::ResponseBody,
+    sim_context::{ConnectionReset, SimContext},
 };
 
-/// How long accepting rests when there are no file descriptors left.
-const REST: Duration = Duration::from_millis(10);
+/// The pause after a failed accept, for example without free file descriptors.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(10);
 
 pub(crate) fn runtime() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
-/// Serves until told to stop. All connections end with it.
+/// Serves until `stop` is sent or dropped. All connections end with it.
 pub(crate) async fn serve(
     listener: net::TcpListener,
-    shared: Arc<Shared>,
+    context: Arc<SimContext>,
     stop: oneshot::Receiver<()>,
 ) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
     select! {
-        () = accept(&listener, &shared) => {}
-        () = shared.keep_going() => {}
+        () = accept(&listener, &context) => {}
+        () = context.run_background_work() => {}
         _ = stop => {}
     }
     Ok(())
 }
 
-async fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+async fn accept(listener: &TcpListener, context: &Arc<SimContext>) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => drop(tokio::spawn(serve_connection(stream, shared.clone()))),
-            Err(_) => sleep(REST).await,
+            Ok((stream, _)) => drop(tokio::spawn(serve_connection(stream, context.clone()))),
+            Err(_) => sleep(ACCEPT_RETRY_DELAY).await,
         }
     }
 }
 
-async fn serve_connection(stream: TcpStream, shared: Arc<Shared>) {
+async fn serve_connection(stream: TcpStream, context: Arc<SimContext>) {
     let _ = stream.set_nodelay(true);
-    let life = shared.life();
-    let fate = Fate::default();
-    let wire = TokioIo::new(Wire::new(stream, fate.clone()));
-    let capitals = shared.has_capital_headers;
-    let service = service_fn(|request| serve_request(shared.clone(), life, fate.clone(), request));
+    let boot = context.boot();
+    let reset_flag = ResetFlag::default();
+    let stream = TokioIo::new(ResettableStream::new(stream, reset_flag.clone()));
+    let title_case = context.has_title_case_headers;
+    let service =
+        service_fn(|request| serve_request(context.clone(), boot, reset_flag.clone(), request));
     let connection =
-        http1::Builder::new().title_case_headers(capitals).serve_connection(wire, service);
+        http1::Builder::new().title_case_headers(title_case).serve_connection(stream, service);
     let connection = connection.with_upgrades();
     let mut connection = pin!(connection);
     select! {
-        // Clients come and go as they like.
+        // An error means that the client has disconnected.
         _ = &mut connection => {}
-        Reset = shared.end_of(life) => fate.reset(),
+        ConnectionReset = context.wait_for_restart(boot) => reset_flag.set(),
     }
 }
 
 async fn serve_request(
-    shared: Arc<Shared>,
-    life: u64,
-    fate: Fate,
+    context: Arc<SimContext>,
+    boot: u64,
+    reset_flag: ResetFlag,
     mut request: Request<Incoming>,
-) -> Result<Response<Sending>, Reset> {
+) -> Result<Response<ResponseBody>, ConnectionReset> {
     let upgrade = hyper::upgrade::on(&mut request);
     let (parts, incoming) = request.into_parts();
-    let body = read_body(incoming, shared.body_limit).await.map_err(|_| Reset)?;
-    let ask = Ask::new(parts, body, shared.now());
-    // In a task of its own: what was read whole is dealt with though the client has hung up.
-    let serving = shared.clone();
-    let answer = tokio::spawn(async move { conduct::answer(&serving, life, &ask).await });
-    match answer.await {
-        Ok(Ok(mut answer)) => {
-            if answer.breaks {
-                fate.reset();
+    let body = read_body(incoming, context.max_body_bytes).await.map_err(|_| ConnectionReset)?;
+    let request = SimRequest::new(parts, body, context.now());
+    // A task of its own handles the request even if the client has disconnected.
+    let task_context = context.clone();
+    let response =
+        tokio::spawn(async move { handler::handle(&task_context, boot, &request).await });
+    match response.await {
+        Ok(Ok(mut response)) => {
+            if response.breaks {
+                reset_flag.set();
             }
-            if let Some(subscription) = answer.subscription.take() {
+            if let Some(subscription) = response.subscription.take() {
                 tokio::spawn(async move {
-                    socket::run(&shared, life, upgrade, fate, *subscription).await;
+                    event_socket::run(&context, boot, upgrade, reset_flag, *subscription).await;
                 });
             }
-            Ok(answer.into_response())
+            Ok(response.into_response())
         }
-        Ok(Err(Reset)) | Err(_) => {
-            fate.reset();
-            Err(Reset)
+        Ok(Err(ConnectionReset)) | Err(_) => {
+            reset_flag.set();
+            Err(ConnectionReset)
         }
     }
 }
 
-/// What is too long is read to its end all the same, so that the client gets to read the answer.
-async fn read_body(mut incoming: Incoming, limit: usize) -> Result<Body, hyper::Error> {
-    let mut whole = BytesMut::new();
+/// Reads a body that is too long to its end, too, so that the client reads the response.
+async fn read_body(mut incoming: Incoming, limit: usize) -> Result<RequestBody, hyper::Error> {
+    let mut body = BytesMut::new();
     let mut too_long = None;
     while let Some(frame) = incoming.frame().await {
         let Ok(data) = frame?.into_data() else { continue };
         if too_long.is_none() {
-            whole.extend_from_slice(&data);
-            too_long = (whole.len() > limit).then_some(whole.len());
+            body.extend_from_slice(&data);
+            too_long = (body.len() > limit).then_some(body.len());
         }
     }
     Ok(match too_long {
-        Some(read) => Body::TooLong { read },
-        None => Body::Whole(whole.freeze()),
+        Some(read) => RequestBody::TooLong { read },
+        None => RequestBody::Complete(body.freeze()),
     })
 }

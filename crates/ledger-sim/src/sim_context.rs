@@ -10,45 +10,47 @@ use tokio::{
     time::sleep,
 };
 
-use crate::{Fault, answer::Reply, ask::Ask, common::Common, ledger::Ledger};
+use crate::{
+    Fault, common_state::CommonState, ledger::Ledger, request::SimRequest, response::LedgerReply,
+};
 
-/// How often a clock that may be driven by a test is looked at.
-const LOOK_AGAIN: Duration = Duration::from_millis(2);
+/// How often the clock is read while something waits for it: a test may advance it.
+const CLOCK_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// What the handle and the server both hold.
-pub(crate) struct Shared {
-    world: Mutex<World>,
+/// The state that the handle and the server share.
+pub(crate) struct SimContext {
+    state: Mutex<LedgerState>,
     clock: Arc<dyn Clock>,
     frozen: watch::Sender<bool>,
-    /// Counts the restarts.
-    life: watch::Sender<u64>,
-    busy: Notify,
+    /// The number of restarts. Requests and connections belong to one boot.
+    boot: watch::Sender<u64>,
+    has_work: Notify,
     pub(crate) workers: Semaphore,
-    pub(crate) body_limit: usize,
-    pub(crate) has_capital_headers: bool,
+    pub(crate) max_body_bytes: usize,
+    pub(crate) has_title_case_headers: bool,
 }
 
-pub(crate) struct World {
+pub(crate) struct LedgerState {
     pub(crate) ledger: Box<dyn Ledger>,
-    pub(crate) common: Common,
+    pub(crate) common: CommonState,
 }
 
-/// The connection is to be reset.
+/// The connection must be reset.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
-#[error("the connection is reset, as it was told to")]
-pub(crate) struct Reset;
+#[error("the simulated ledger resets the connection")]
+pub(crate) struct ConnectionReset;
 
-impl Shared {
-    pub(crate) fn new(ledger: Box<dyn Ledger>, common: Common, clock: Arc<dyn Clock>) -> Self {
+impl SimContext {
+    pub(crate) fn new(ledger: Box<dyn Ledger>, common: CommonState, clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
             frozen: watch::Sender::new(false),
-            life: watch::Sender::new(0),
-            busy: Notify::new(),
+            boot: watch::Sender::new(0),
+            has_work: Notify::new(),
             workers: Semaphore::new(ledger.workers()),
-            body_limit: ledger.body_limit(),
-            has_capital_headers: ledger.has_capital_headers(),
-            world: Mutex::new(World { ledger, common }),
+            max_body_bytes: ledger.max_body_bytes(),
+            has_title_case_headers: ledger.has_title_case_headers(),
+            state: Mutex::new(LedgerState { ledger, common }),
         }
     }
 
@@ -56,35 +58,39 @@ impl Shared {
         self.clock.now()
     }
 
-    /// The ledger as it was left, without doing what is due.
-    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
-        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The ledger, without doing the work that is due.
+    pub(crate) fn state(&self) -> MutexGuard<'_, LedgerState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The ledger after all that is due.
-    pub(crate) fn world_now(&self) -> MutexGuard<'_, World> {
-        let mut world = self.world();
-        if let Err(error) = world.advance(self.now()) {
+    /// The ledger, after doing all work that is due.
+    pub(crate) fn advanced_state(&self) -> MutexGuard<'_, LedgerState> {
+        let mut state = self.state();
+        if let Err(error) = state.advance(self.now()) {
             log::error!("the simulated ledger cannot write its record: {error}");
         }
-        world
+        state
     }
 
-    pub(crate) fn strikes(&self, fault: Fault) -> bool {
-        self.world().common.faults.strikes(fault)
+    pub(crate) fn occurs(&self, fault: Fault) -> bool {
+        self.state().common.faults.occurs(fault)
     }
 
     pub(crate) fn delay(&self, kind: Fault) -> Duration {
-        self.world().common.faults.delay(kind)
+        self.state().common.faults.delay(kind)
     }
 
-    pub(crate) fn respond(&self, life: u64, ask: &Ask) -> Result<Reply, Reset> {
+    pub(crate) fn respond(
+        &self,
+        boot: u64,
+        request: &SimRequest,
+    ) -> Result<LedgerReply, ConnectionReset> {
         let now = self.now();
-        let mut world = self.world();
-        self.same(life)?;
-        let reply = world.respond(ask, now);
-        if !world.ledger.is_idle() {
-            self.busy.notify_one();
+        let mut state = self.state();
+        self.check_boot(boot)?;
+        let reply = state.respond(request, now);
+        if !state.ledger.is_idle() {
+            self.has_work.notify_one();
         }
         Ok(reply)
     }
@@ -95,76 +101,76 @@ impl Shared {
 
     pub(crate) fn restart(&self) {
         let now = self.now();
-        let mut world = self.world_now();
-        world.ledger.forget(now);
-        // Under the lock, so that nothing of the old life is answered from the new one.
-        self.life.send_modify(|life| *life += 1);
+        let mut state = self.advanced_state();
+        state.ledger.restart(now);
+        // Still under the lock, so that no request of the old boot is answered after the restart.
+        self.boot.send_modify(|boot| *boot += 1);
     }
 
-    /// Which life the ledger is in. What belongs to an earlier one is not answered.
-    pub(crate) fn life(&self) -> u64 {
-        *self.life.borrow()
+    /// The current boot. Requests of an earlier boot are not answered.
+    pub(crate) fn boot(&self) -> u64 {
+        *self.boot.borrow()
     }
 
-    /// Waits until this life is over.
-    pub(crate) async fn end_of(&self, life: u64) -> Reset {
-        // The sender is as old as `self`, so that there is always an end to wait for.
-        let _ = self.life.subscribe().wait_for(|now| *now != life).await;
-        Reset
+    /// Waits until the ledger restarts.
+    pub(crate) async fn wait_for_restart(&self, boot: u64) -> ConnectionReset {
+        // An error would mean that the sender is dropped, and it lives as long as `self`.
+        let _ = self.boot.subscribe().wait_for(|current| *current != boot).await;
+        ConnectionReset
     }
 
-    /// Goes on when the ledger is not frozen, and still in this life.
-    pub(crate) async fn thawed(&self, life: u64) -> Result<(), Reset> {
+    /// Waits while the ledger is frozen.
+    pub(crate) async fn wait_until_thawed(&self, boot: u64) -> Result<(), ConnectionReset> {
         let mut frozen = self.frozen.subscribe();
-        frozen.wait_for(|frozen| !frozen).await.map_err(|_| Reset)?;
-        self.same(life)
+        frozen.wait_for(|frozen| !frozen).await.map_err(|_| ConnectionReset)?;
+        self.check_boot(boot)
     }
 
-    /// Waits by the ledger's clock.
-    pub(crate) async fn pause(&self, life: u64, duration: Duration) -> Result<(), Reset> {
+    /// Waits for a duration of the ledger's clock.
+    pub(crate) async fn sleep(&self, boot: u64, duration: Duration) -> Result<(), ConnectionReset> {
         let until = self.now().plus(duration);
         while self.now() < until {
-            self.look_again().await;
-            self.same(life)?;
+            self.poll_clock().await;
+            self.check_boot(boot)?;
         }
         Ok(())
     }
 
-    pub(crate) async fn look_again(&self) {
-        sleep(LOOK_AGAIN).await;
+    pub(crate) async fn poll_clock(&self) {
+        sleep(CLOCK_POLL_INTERVAL).await;
     }
 
-    fn same(&self, life: u64) -> Result<(), Reset> {
-        if self.life() == life { Ok(()) } else { Err(Reset) }
+    fn check_boot(&self, boot: u64) -> Result<(), ConnectionReset> {
+        if self.boot() == boot { Ok(()) } else { Err(ConnectionReset) }
     }
 
-    /// Does what becomes due though nobody asks. Costs nothing while nothing is under way.
-    pub(crate) async fn keep_going(&self) {
+    /// Does work that becomes due without a request. Sleeps while the ledger is idle.
+    pub(crate) async fn run_background_work(&self) {
         loop {
-            self.busy.notified().await;
-            while !self.world_now().ledger.is_idle() {
-                self.look_again().await;
+            self.has_work.notified().await;
+            while !self.advanced_state().ledger.is_idle() {
+                self.poll_clock().await;
             }
         }
     }
 }
 
-impl World {
-    /// Nothing that is done here is seen by anyone before it is on the disk.
+impl LedgerState {
+    /// Does all work that is due. The record is synced before any response shows the work.
     fn advance(&mut self, now: Timestamp) -> io::Result<()> {
-        let done = self.ledger.advance(&mut self.common, now);
+        let result = self.ledger.advance(&mut self.common, now);
         self.common.record.sync()?;
-        done
+        result
     }
 
-    fn respond(&mut self, ask: &Ask, now: Timestamp) -> Reply {
+    fn respond(&mut self, request: &SimRequest, now: Timestamp) -> LedgerReply {
         if self.advance(now).is_err() {
-            return self.ledger.broken().into();
+            return self.ledger.internal_error().into();
         }
-        let reply = self.ledger.respond(ask, &mut self.common, now);
+        let reply = self.ledger.respond(request, &mut self.common, now);
         match self.advance(now) {
             Ok(()) => reply,
-            Err(_) => self.ledger.broken().into(),
+            Err(_) => self.ledger.internal_error().into(),
         }
     }
 }

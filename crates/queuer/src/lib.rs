@@ -2,8 +2,10 @@
 
 mod queue;
 mod serial;
+mod strategy_round_store;
 mod wake_up;
 
 pub use queue::{BatchQueue, QueueOptions};
-pub use serial::{Choice, Reason, choose};
+pub use serial::{Choice, WaitReason, choose};
+pub use strategy_round_store::{OpenBatchStore, StrategyRoundStore};
 pub use wake_up::WakeUp;

@@ -8,26 +8,26 @@ use log::{error, warn};
 
 use crate::WakeUp;
 
-/// How a queue takes its rounds.
+/// The options of a queue.
 #[derive(Debug, Clone)]
 pub struct QueueOptions {
-    /// At most so many batches, and so many services, in one round.
-    pub round: usize,
-    /// How often to look through the services for what nobody woke the queue for.
+    /// The greatest number of batches, and of services, in one round.
+    pub round_size: usize,
+    /// How often to scan the services for ready ones that the queue was not woken for.
     pub poll_interval: Duration,
-    /// What was taken so long ago and not yet given is not given any more, but given back: whoever
-    /// asks so seldom must not find that its batches are another's by now.
-    pub hold_limit: Duration,
-    /// What time it is.
+    /// A batch that was taken this long ago and not yet polled is given back to the store. After a
+    /// longer time, another instance might have taken over its service.
+    pub give_back_after: Duration,
+    /// The clock.
     pub clock: Arc<dyn Clock>,
 }
 
 impl Default for QueueOptions {
     fn default() -> Self {
         Self {
-            round: 100,
+            round_size: 100,
             poll_interval: Duration::from_secs(1),
-            hold_limit: Duration::from_secs(60),
+            give_back_after: Duration::from_secs(60),
             clock: Arc::new(SystemClock),
         }
     }
@@ -35,102 +35,106 @@ impl Default for QueueOptions {
 
 /// The queue that a submitter polls.
 ///
-/// `next` gives `None` when there is nothing to be sent now; there may be later. What it has given
-/// is marked in the store as being with a submitter; so is the rest of the round that it holds,
-/// and [`held`](Self::held) says how much that is. A queue that is dropped gives that back.
+/// `next` returns `None` when nothing can be submitted now; it may return more later. The queue takes
+/// a whole round from the store at a time: its batches are marked as being with a submitter.
+/// [`buffered`](Self::buffered) is the number of those that were not polled yet. Dropping the queue
+/// gives them back.
 pub struct BatchQueue<S: ScopeId, R: RoundStore> {
     store: R,
     wake_up: WakeUp,
     options: QueueOptions,
     round: VecDeque<TakenBatch>,
     taken_at: Timestamp,
-    search: Search,
+    scan: ServiceScan,
     scope: PhantomData<fn() -> S>,
 }
 
-/// How far the queue is with looking through the services in turn.
+/// The position of the scan for ready services.
 #[derive(Debug, Default)]
-struct Search {
+struct ServiceScan {
     after: Option<ServiceId>,
-    /// When to begin; `None`: go on at once.
+    /// When the next scan starts. `None`: a scan is in progress.
     next: Option<Timestamp>,
 }
 
 impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
-    /// A queue of what `store` has ready, hurried by `wake_up`.
+    /// A queue over this store, which `wake_up` tells about ready services.
     pub fn new(store: R, wake_up: WakeUp, options: QueueOptions) -> Self {
         let (round, taken_at) = (VecDeque::new(), options.clock.now());
-        let (search, scope) = (Search::default(), PhantomData);
-        Self { store, wake_up, options, round, taken_at, search, scope }
+        let (scan, scope) = (ServiceScan::default(), PhantomData);
+        Self { store, wake_up, options, round, taken_at, scan, scope }
     }
 
-    /// How many batches were taken from the store and not yet given.
-    pub fn held(&self) -> usize {
+    /// The number of batches that were taken from the store and not polled yet.
+    pub fn buffered(&self) -> usize {
         self.round.len()
     }
 
-    /// Takes the next round. Should the store fail, the next call tries again.
+    /// Takes the next round. If the store fails, the next call tries again.
     ///
-    /// However many were woken, a part of the round is kept for those that were not.
+    /// While a scan is due, a quarter of the round is kept for services that were not woken.
     fn refill(&mut self) {
         let now = self.options.clock.now();
-        let searched = if self.search.is_due(now) { self.options.round.div_ceil(4) } else { 0 };
-        let woken = self.wake_up.take(self.options.round.saturating_sub(searched));
+        let round_size = self.options.round_size;
+        let scanned = if self.scan.is_due(now) { round_size.div_ceil(4) } else { 0 };
+        let woken = self.wake_up.take(round_size.saturating_sub(scanned));
         match self.take_round(&woken, now) {
             Ok(round) => {
                 self.round.extend(round);
                 self.taken_at = now;
             }
             Err(error) => {
-                warn!(error:% = error; "the next round could not be taken");
-                self.wake_up.give_back(woken);
+                warn!(error:% = error; "cannot take a round from the store; it is tried again");
+                self.wake_up.put_back(woken);
             }
         }
     }
 
-    /// Gives back what it holds.
+    /// Gives the buffered batches back to the store.
     fn give_back(&mut self) {
-        let held = self.round.make_contiguous();
-        if held.is_empty() {
+        let batches = self.round.make_contiguous();
+        if batches.is_empty() {
             return;
         }
-        if let Err(error) = self.store.give_back(held) {
-            // They are found with a submitter that is gone, and are in doubt until there is evidence.
-            error!(batches = held.len(), error:% = error; "batches could not be given back");
+        if let Err(error) = self.store.give_back(batches) {
+            error!(
+                batches = batches.len(), error:% = error;
+                "cannot give batches back to the store; they are in doubt until there is evidence"
+            );
         }
         self.round.clear();
     }
 
     fn take_round(&mut self, woken: &[ServiceId], now: Timestamp) -> BatchResult<Vec<TakenBatch>> {
         let mut services = woken.to_vec();
-        services.extend(self.search(self.options.round.saturating_sub(woken.len()), now)?);
+        services.extend(self.scan(self.options.round_size.saturating_sub(woken.len()), now)?);
         services.sort_unstable();
         services.dedup();
-        services.retain(|service| is_of_this_ledger::<S>(service));
+        services.retain(|service| is_scope::<S>(service));
         if services.is_empty() {
             return Ok(Vec::new());
         }
         self.store.take_round(&services)
     }
 
-    /// Up to `limit` services that are ready, where it is time to look for them.
-    fn search(&mut self, limit: usize, now: Timestamp) -> BatchResult<Vec<ServiceId>> {
-        if limit == 0 || !self.search.is_due(now) {
+    /// Up to `limit` ready services, if a scan is due.
+    fn scan(&mut self, limit: usize, now: Timestamp) -> BatchResult<Vec<ServiceId>> {
+        if limit == 0 || !self.scan.is_due(now) {
             return Ok(Vec::new());
         }
-        let found = self.store.ready_services(self.search.after.as_ref(), limit)?;
-        let is_the_end = found.len() < limit;
-        self.search = match found.last() {
-            Some(last) if !is_the_end => Search { after: Some(last.clone()), next: None },
-            // The end of a turn that began in the middle: the beginning is still to be looked at.
-            _ if self.search.after.is_some() => Search::default(),
-            _ => Search { after: None, next: Some(now.plus(self.options.poll_interval)) },
+        let found = self.store.ready_services(self.scan.after.as_ref(), limit)?;
+        let is_end = found.len() < limit;
+        self.scan = match found.last() {
+            Some(last) if !is_end => ServiceScan { after: Some(last.clone()), next: None },
+            // The scan started in the middle, so it continues at the beginning.
+            _ if self.scan.after.is_some() => ServiceScan::default(),
+            _ => ServiceScan { after: None, next: Some(now.plus(self.options.poll_interval)) },
         };
         Ok(found)
     }
 }
 
-impl Search {
+impl ServiceScan {
     fn is_due(&self, now: Timestamp) -> bool {
         self.next.is_none_or(|next| next <= now)
     }
@@ -140,7 +144,7 @@ impl<S: ScopeId, R: RoundStore> Iterator for BatchQueue<S, R> {
     type Item = Submission<S>;
 
     fn next(&mut self) -> Option<Submission<S>> {
-        if self.options.clock.now().since(self.taken_at) >= self.options.hold_limit {
+        if self.options.clock.now().since(self.taken_at) >= self.options.give_back_after {
             self.give_back();
         }
         if self.round.is_empty() {
@@ -159,19 +163,23 @@ impl<S: ScopeId, R: RoundStore> Drop for BatchQueue<S, R> {
 impl<S: ScopeId, R: RoundStore> fmt::Debug for BatchQueue<S, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BatchQueue")
-            .field("held", &self.round.len())
+            .field("buffered", &self.round.len())
             .field("wake_up", &self.wake_up)
-            .field("search", &self.search)
+            .field("scan", &self.scan)
             .finish_non_exhaustive()
     }
 }
 
-/// Asked before its batch is marked: what cannot be sent must not look as if it were on its way.
-fn is_of_this_ledger<S: ScopeId>(service: &ServiceId) -> bool {
+/// Whether the ledger can have this service. A batch that cannot be sent must not be marked as being
+/// with a submitter.
+fn is_scope<S: ScopeId>(service: &ServiceId) -> bool {
     match S::from_service_id(service) {
         Ok(_) => true,
         Err(error) => {
-            error!(service:% = service, error:% = error; "the service's batches cannot be sent");
+            error!(
+                service:% = service, error:% = error;
+                "the ledger cannot have this service; its batches are not sent"
+            );
             false
         }
     }

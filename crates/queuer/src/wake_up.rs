@@ -5,76 +5,74 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
-    thread,
     time::{Duration, Instant},
 };
 
 use grid_batch_core::{InternalError, ServiceId, WakeUps};
+use grid_batch_support::spawn_thread;
 
-/// Tells a queue which services to look at now, and whoever polls the queue that it is worth it.
+/// Tells a queue which services have a batch to submit.
 ///
-/// Losing one does no harm: the queue looks through all services in turn anyway. Cheap to clone.
+/// A lost wake-up only delays a batch, because the queue also scans all services. Clones wake the
+/// same queue.
 #[derive(Clone)]
 pub struct WakeUp {
-    shared: Arc<Shared>,
+    state: Arc<WakeUpState>,
     delays: Sender<(Instant, ServiceId)>,
 }
 
-struct Shared {
-    due: Mutex<Due>,
-    poke: Box<dyn Fn() + Send + Sync>,
+struct WakeUpState {
+    woken: Mutex<WokenServices>,
+    notify: Box<dyn Fn() + Send + Sync>,
 }
 
 /// Services in the order in which they were woken, each once.
 #[derive(Default)]
-struct Due {
+struct WokenServices {
     order: VecDeque<ServiceId>,
-    known: HashSet<ServiceId>,
+    set: HashSet<ServiceId>,
 }
 
 impl WakeUp {
-    /// A wake-up that calls `poke` when there is something to look at: whoever wakes the queue calls
-    /// it, so it must be quick.
+    /// A wake-up that calls `notify` each time a service is woken, so that the queue is polled. It
+    /// must return quickly.
     ///
-    /// It has a thread, which waits for delays to be over and ends with the last clone.
-    pub fn new(poke: impl Fn() + Send + Sync + 'static) -> Result<Self, InternalError> {
-        let shared = Arc::new(Shared { due: Mutex::default(), poke: Box::new(poke) });
+    /// It starts a thread for delayed wake-ups, which ends with the last clone.
+    pub fn new(notify: impl Fn() + Send + Sync + 'static) -> Result<Self, InternalError> {
+        let state = Arc::new(WakeUpState { woken: Mutex::default(), notify: Box::new(notify) });
         let (delays, delayed) = channel();
-        let woken = Arc::clone(&shared);
-        thread::Builder::new()
-            .name("queue-delays".to_owned())
-            .spawn(move || wait_for_delays(&delayed, &woken))
-            .map_err(|error| InternalError::from_source("no thread for delays", error))?;
-        Ok(Self { shared, delays })
+        let thread_state = Arc::clone(&state);
+        spawn_thread("queue-delays", move || wake_delayed(&delayed, &thread_state))?;
+        Ok(Self { state, delays })
     }
 
-    /// The service has a batch that may be tried now: one was added, or the service is free.
+    /// The service has a batch that may be submitted now: one was added, or the last one ended.
     pub fn wake(&self, service: ServiceId) {
-        self.shared.wake([service]);
+        self.state.wake([service]);
     }
 
-    /// The service has a batch that may be tried after this delay.
+    /// The service has a batch that may be submitted after this delay.
     pub fn wake_after(&self, service: ServiceId, delay: Duration) {
-        if let Some(then) = Instant::now().checked_add(delay) {
-            // Only a thread that panicked receives no more; the queue looks by itself then.
-            let _ = self.delays.send((then, service));
+        if let Some(at) = Instant::now().checked_add(delay) {
+            // It fails only if the thread panicked. Then the scan finds the service.
+            let _ = self.delays.send((at, service));
         }
     }
 
-    /// Up to `limit` services to look at, the first woken first.
+    /// Takes up to `limit` services, in the order in which they were woken.
     pub(crate) fn take(&self, limit: usize) -> Vec<ServiceId> {
-        let mut due = self.shared.lock();
-        let count = limit.min(due.order.len());
-        let services: Vec<ServiceId> = due.order.drain(..count).collect();
+        let mut woken = self.state.lock();
+        let count = limit.min(woken.order.len());
+        let services: Vec<ServiceId> = woken.order.drain(..count).collect();
         for service in &services {
-            due.known.remove(service);
+            woken.set.remove(service);
         }
         services
     }
 
-    /// Puts services back that could not be looked at.
-    pub(crate) fn give_back(&self, services: impl IntoIterator<Item = ServiceId>) {
-        self.shared.lock().extend(services);
+    /// Puts back services whose batches could not be taken.
+    pub(crate) fn put_back(&self, services: impl IntoIterator<Item = ServiceId>) {
+        self.state.lock().extend(services);
     }
 }
 
@@ -90,44 +88,44 @@ impl WakeUps for WakeUp {
 
 impl fmt::Debug for WakeUp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WakeUp").field("due", &self.shared.lock().order.len()).finish()
+        f.debug_struct("WakeUp").field("woken", &self.state.lock().order.len()).finish()
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Due> {
-        self.due.lock().unwrap_or_else(PoisonError::into_inner)
+impl WakeUpState {
+    fn lock(&self) -> MutexGuard<'_, WokenServices> {
+        self.woken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn wake(&self, services: impl IntoIterator<Item = ServiceId>) {
         self.lock().extend(services);
-        (self.poke)();
+        (self.notify)();
     }
 }
 
-impl Extend<ServiceId> for Due {
+impl Extend<ServiceId> for WokenServices {
     fn extend<I: IntoIterator<Item = ServiceId>>(&mut self, services: I) {
         for service in services {
-            if self.known.insert(service.clone()) {
+            if self.set.insert(service.clone()) {
                 self.order.push_back(service);
             }
         }
     }
 }
 
-/// Sleeps until the next delay is over, or there is a new one, or nobody is left to give one.
-fn wait_for_delays(delayed: &Receiver<(Instant, ServiceId)>, shared: &Shared) {
+/// Wakes services when their delays end, until every sender of delays is gone.
+fn wake_delayed(delayed: &Receiver<(Instant, ServiceId)>, state: &WakeUpState) {
     let mut waiting: BTreeMap<Instant, Vec<ServiceId>> = BTreeMap::new();
     loop {
         let next = match waiting.first_key_value() {
-            Some((then, _)) => delayed.recv_timeout(then.saturating_duration_since(Instant::now())),
+            Some((at, _)) => delayed.recv_timeout(at.saturating_duration_since(Instant::now())),
             None => delayed.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match next {
-            Ok((then, service)) => waiting.entry(then).or_default().push(service),
+            Ok((at, service)) => waiting.entry(at).or_default().push(service),
             Err(RecvTimeoutError::Timeout) => {
                 if let Some((_, services)) = waiting.pop_first() {
-                    shared.wake(services);
+                    state.wake(services);
                 }
             }
             Err(RecvTimeoutError::Disconnected) => return,
@@ -143,21 +141,21 @@ mod tests {
         name.parse().unwrap()
     }
 
-    /// A wake-up, and a channel that says when it pokes.
+    /// A wake-up, and a channel that receives its notifications.
     fn wake_up() -> (WakeUp, Receiver<()>) {
-        let (poke, poked) = channel();
-        let poke = Mutex::new(poke);
-        let wake_up = WakeUp::new(move || poke.lock().unwrap().send(()).unwrap_or(())).unwrap();
-        (wake_up, poked)
+        let (notify, notified) = channel();
+        let notify = Mutex::new(notify);
+        let wake_up = WakeUp::new(move || notify.lock().unwrap().send(()).unwrap_or(())).unwrap();
+        (wake_up, notified)
     }
 
     #[test]
-    fn services_are_given_once_in_the_order_in_which_they_were_woken() {
-        let (wake_up, poked) = wake_up();
+    fn woken_services_are_taken_once_in_order() {
+        let (wake_up, notified) = wake_up();
         for name in ["b", "a", "b", "c"] {
             wake_up.wake(service(name));
         }
-        assert_eq!(poked.try_iter().count(), 4);
+        assert_eq!(notified.try_iter().count(), 4);
         assert_eq!(wake_up.take(2), ["b", "a"].map(service));
         assert_eq!(wake_up.take(9), ["c"].map(service));
         assert!(wake_up.take(9).is_empty());
@@ -166,33 +164,33 @@ mod tests {
     }
 
     #[test]
-    fn the_shorter_delay_is_over_first() {
-        let (wake_up, poked) = wake_up();
+    fn shorter_delay_ends_first() {
+        let (wake_up, notified) = wake_up();
         wake_up.wake_after(service("long"), Duration::from_millis(40));
         wake_up.wake_after(service("short"), Duration::from_millis(1));
-        let patience = Duration::from_secs(30);
-        poked.recv_timeout(patience).unwrap();
-        poked.recv_timeout(patience).unwrap();
+        let timeout = Duration::from_secs(30);
+        notified.recv_timeout(timeout).unwrap();
+        notified.recv_timeout(timeout).unwrap();
         assert_eq!(wake_up.take(9), ["short", "long"].map(service));
     }
 
     #[test]
-    fn a_delay_without_end_does_no_harm() {
-        let (wake_up, _poked) = wake_up();
+    fn longest_delay_does_not_overflow() {
+        let (wake_up, _notified) = wake_up();
         wake_up.wake_after(service("never"), Duration::MAX);
         assert!(wake_up.take(9).is_empty());
     }
 
     #[test]
-    fn the_thread_ends_with_the_last_clone() {
-        let (wake_up, poked) = wake_up();
+    fn thread_ends_with_the_last_clone() {
+        let (wake_up, notified) = wake_up();
         let clone = wake_up.clone();
         wake_up.wake_after(service("late"), Duration::from_secs(3_600));
         drop(wake_up);
         drop(clone);
-        // The thread holds the last `poke`: its end closes the channel.
+        // The thread holds the last `notify`, so its end closes the channel.
         assert_eq!(
-            poked.recv_timeout(Duration::from_secs(30)),
+            notified.recv_timeout(Duration::from_secs(30)),
             Err(RecvTimeoutError::Disconnected)
         );
     }

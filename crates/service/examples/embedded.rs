@@ -1,77 +1,70 @@
-//! The server inside of another program: it submits one batch to a simulated ledger.
+//! The whole server inside a program: configured in code, started, used and stopped.
 //!
-//! `cargo run -p grid-batch-service --example embedded`
+//! The ledger is simulated and the database is a temporary SQLite file. Run it with
+//! `cargo run -p grid-batch-service --example embedded`.
 
-use std::{
-    error::Error,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{error::Error, thread, time::Duration};
 
-use grid_batch_http::{HttpClient, HttpOptions};
+use grid_batch_core::{BatchState, GlobalScopeId, IntakeStore, ScopeId};
 use grid_batch_ledger_sim::LedgerSim;
-use grid_batch_protocol::{BatchBuilder, BatchList, Message, SigningKey, TransactionBuilder};
+use grid_batch_protocol::{
+    BatchBuilder, BatchList, Limits, Message, SigningKey, TransactionBuilder, verify_list,
+};
 use grid_batch_service::{Config, RunningServer, Server, Setting};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let ledger = LedgerSim::sawtooth().start()?;
     let directory = tempfile::tempdir()?;
+    let ledger = LedgerSim::sawtooth()
+        .pending_for(Duration::from_millis(5))
+        .valid_for(Duration::from_millis(5))
+        .start()?;
     let database = format!("sqlite://{}", directory.path().join("batches.db").display());
-    let server = Server::start(&config(&[
-        ("database", &database),
-        ("listen", "127.0.0.1:0"),
-        ("ledger.kind", "sawtooth"),
-        ("ledger.urls", &ledger.url()),
-    ])?)?;
-    println!("POST batches to {}/batches", server.url());
+    let server = Server::start(&config(&ledger.url(), &database)?)?;
+    println!("The server is at {}", server.url());
 
-    post_batch(&server.url())?;
-    wait_until_committed(&server)?;
-    println!("the ledger has committed {} batch", server.counts().committed);
-
+    submit_batch(&server)?;
+    let counts = server.counts();
+    println!("{} submitted, {} committed", counts.submitted, counts.committed);
     server.stop()?;
     Ok(())
 }
 
-/// Settings that are not given have their defaults. [`Config::load`] reads a file and the
-/// environment too.
-fn config(settings: &[(&str, &str)]) -> Result<Config, Box<dyn Error>> {
-    let mut flags = Vec::new();
-    for (name, value) in settings {
-        let setting = Setting::named(name).ok_or_else(|| format!("there is no setting {name}"))?;
-        flags.push((setting, (*value).to_owned()));
-    }
-    Ok(Config::from_flags(flags)?)
+/// The settings as flags would give them. A file and the environment could be added.
+fn config(ledger: &str, database: &str) -> Result<Config, Box<dyn Error>> {
+    let settings = [
+        ("ledger.kind", "sawtooth"),
+        ("ledger.urls", ledger),
+        ("database", database),
+        ("listen", "127.0.0.1:0"),
+    ];
+    let flag = |(name, value): (&str, &str)| Some((Setting::named(name)?, value.to_owned()));
+    Ok(Config::from_flags(settings.into_iter().filter_map(flag).collect())?)
 }
 
-fn post_batch(url: &str) -> Result<(), Box<dyn Error>> {
-    let key = SigningKey::from_seed(1);
-    let transaction = TransactionBuilder::new("example", "1.0")
-        .inputs(["ab"])
-        .outputs(["ab"])
-        .payload("set a to b")
-        .sign(&key, &key.public_key());
-    let batch = BatchBuilder::new().transaction(transaction).sign(&key);
-    let body = BatchList { batches: vec![batch] }.encode_to_vec();
-
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let http = HttpClient::new(&HttpOptions::default())?;
-    let headers = [("content-type", "application/octet-stream")];
-    let response = runtime.block_on(http.post(&format!("{url}/batches"), &headers, body))?;
-    match response.status {
-        202 => Ok(()),
-        status => Err(format!("HTTP status {status}: {}", response.text()).into()),
-    }
-}
-
-fn wait_until_committed(server: &RunningServer) -> Result<(), Box<dyn Error>> {
-    const TIMEOUT: Duration = Duration::from_secs(60);
-    let started = Instant::now();
-    while server.counts().committed == 0 {
-        if started.elapsed() > TIMEOUT {
-            return Err("the batch was not committed in time".into());
+/// Adds one signed batch without HTTP, as a program with its own interface would, and waits for its
+/// end.
+fn submit_batch(server: &RunningServer) -> Result<(), Box<dyn Error>> {
+    let service = GlobalScopeId.service_id().clone();
+    for batch in verify_list(&signed_list(), &Limits::default())? {
+        let batch = batch.into_new_batch(service.clone());
+        let batch_id = batch.batch_id;
+        IntakeStore::add(server.store(), &[&[batch]])?.remove(0)?;
+        while server.store().find(&batch_id)?[0].progress.state != BatchState::Committed {
+            thread::sleep(Duration::from_millis(10));
         }
-        thread::sleep(Duration::from_millis(10));
+        println!("{batch_id} is committed");
     }
     Ok(())
+}
+
+fn signed_list() -> Vec<u8> {
+    let key = SigningKey::from_seed(7);
+    let transaction = TransactionBuilder::new("intkey", "1.0")
+        .inputs(["1cf126"])
+        .outputs(["1cf126"])
+        .nonce("1")
+        .payload(b"inc a 1")
+        .sign(&key, &key.public_key());
+    let batch = BatchBuilder::new().transaction(transaction).sign(&key);
+    BatchList { batches: vec![batch] }.encode_to_vec()
 }

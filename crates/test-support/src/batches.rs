@@ -5,7 +5,7 @@ use grid_batch_protocol::{
     Batch, BatchBuilder, BatchList, Message, SigningKey, TransactionBuilder,
 };
 
-/// A signed batch with one transaction, and the service it is for.
+/// A signed batch and the service that it is for.
 #[derive(Clone)]
 pub struct SignedBatch {
     /// The service that orders the batch.
@@ -15,17 +15,16 @@ pub struct SignedBatch {
     batch: Batch,
 }
 
+/// A batch of one transaction, for tests that need no service. The same number always gives the same
+/// batch.
+pub fn numbered_batch(number: usize) -> Batch {
+    sign_batch(&number.to_string(), &format!("set a to {number}"))
+}
+
 /// The batch with this number for a service. The same arguments always give the same batch.
 pub fn signed_batch(service: &str, number: usize) -> SignedBatch {
-    let key = SigningKey::from_seed(7);
-    let transaction = TransactionBuilder::new("test", "1.0")
-        .inputs(["7e57"])
-        .outputs(["7e57"])
-        .nonce(format!("{service}/{number}"))
-        .payload(format!("set {service} to {number}"))
-        .sign(&key, &key.public_key());
-    let batch = BatchBuilder::new().transaction(transaction).sign(&key);
-    let batch_id = batch.header_signature.parse().unwrap();
+    let batch = sign_batch(&format!("{service}/{number}"), &format!("set {service} to {number}"));
+    let batch_id = batch_id(&batch);
     SignedBatch { service_id: service.parse().unwrap(), batch_id, batch }
 }
 
@@ -42,7 +41,50 @@ pub fn encode_batch_list(batches: &[SignedBatch]) -> Vec<u8> {
     BatchList { batches }.encode_to_vec()
 }
 
+/// The id of a batch: its header signature.
+pub fn batch_id(batch: &Batch) -> HeaderId {
+    batch.header_signature.parse().unwrap()
+}
+
 /// The ids of these batches with their services, as a ledger's audit takes them.
 pub fn batch_ids(batches: &[SignedBatch]) -> Vec<(ServiceId, HeaderId)> {
     batches.iter().map(|signed| (signed.service_id.clone(), signed.batch_id)).collect()
+}
+
+fn sign_batch(nonce: &str, payload: &str) -> Batch {
+    let key = SigningKey::from_seed(7);
+    let transaction = TransactionBuilder::new("test", "1.0")
+        .inputs(["7e57"])
+        .outputs(["7e57"])
+        .nonce(nonce)
+        .payload(payload)
+        .sign(&key, &key.public_key());
+    BatchBuilder::new().transaction(transaction).sign(&key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_alternate_between_services() {
+        let services = ["gsAA::a", "gsAA::b"].map(str::to_owned);
+        let expected = [("a", 0), ("b", 0), ("a", 1), ("b", 1)]
+            .map(|(service, number)| signed_batch(&format!("gsAA::{service}"), number));
+        assert_eq!(batch_ids(&signed_batches(&services, 2)), batch_ids(&expected));
+    }
+
+    #[test]
+    fn numbers_and_services_give_different_batches() {
+        let ids = [
+            batch_id(&numbered_batch(1)),
+            batch_id(&numbered_batch(2)),
+            signed_batch("gsAA::a", 1).batch_id,
+            signed_batch("gsAA::b", 1).batch_id,
+        ];
+        for (index, id) in ids.iter().enumerate() {
+            assert!(!ids[..index].contains(id));
+        }
+        assert_eq!(numbered_batch(1), numbered_batch(1));
+    }
 }

@@ -72,3 +72,34 @@ impl Response {
         serde_json::from_str(&self.body).unwrap()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{net::TcpListener, thread};
+
+    use super::*;
+
+    #[test]
+    fn request_is_sent_and_response_is_parsed() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let expected = request("POST", "/path", &["content-type: text/plain"], b"body");
+        let length = expected.len();
+        let server = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut received = vec![0; length];
+            stream.read_exact(&mut received).unwrap();
+            stream.write_all(b"HTTP/1.1 202 Accepted\r\nx: y\r\n\r\n{\"a\": 1}").unwrap();
+            received
+        });
+        let response = send(address, &expected).unwrap();
+        assert_eq!(server.join().unwrap(), expected);
+        assert_eq!((response.status, &response.json()["a"]), (202, &1.into()));
+    }
+
+    #[test]
+    fn incomplete_response_head_is_an_error() {
+        assert!(parse_response(b"HTTP/1.1 202 Accepted\r\n").is_err());
+        assert!(parse_response(b"not HTTP\r\n\r\n").is_err());
+    }
+}

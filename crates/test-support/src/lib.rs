@@ -6,3 +6,4 @@ pub mod http;
 pub mod instance;
 pub mod process;
 pub mod wait;
+pub mod watched;

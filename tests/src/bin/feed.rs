@@ -1,5 +1,5 @@
-//! Feeds a store until it is killed, and says what was acknowledged: one line for each batch that
-//! was added or committed, written after the store has answered.
+//! Adds batches to a store and commits some of them until it is killed. It prints one line for each
+//! batch that was added or committed, after the store has returned.
 
 use std::{env, error::Error, io::Write, time::Duration};
 
@@ -21,11 +21,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     for first in (0..).step_by(6) {
         let list: Vec<NewBatch> =
             (first..first + 6).map(|number| batch(number, &services)).collect();
-        for answer in store.add(&[&list])? {
-            answer?;
+        for result in store.add(&[&list])? {
+            result?;
         }
         for number in first..first + 6 {
-            say("added", number)?;
+            print_line("added", number)?;
         }
         claims.renew()?;
         claims.take_services(&services)?;
@@ -45,7 +45,7 @@ fn batch(number: u64, services: &[ServiceId]) -> NewBatch {
     }
 }
 
-/// Leads one batch of each service to its end, so that less is committed than is added.
+/// Commits one batch of each service, so that fewer batches are committed than added.
 fn commit_some(claims: &ClaimStore, services: &[ServiceId]) -> Result<(), Box<dyn Error>> {
     for taken in claims.take_round(services)? {
         let accepted = Event::Outcome { attempt: taken.attempt, outcome: Outcome::Accepted };
@@ -58,12 +58,12 @@ fn commit_some(claims: &ClaimStore, services: &[ServiceId]) -> Result<(), Box<dy
         }
         let mut number = [0; 8];
         number.copy_from_slice(&taken.batch_id.as_bytes()[..8]);
-        say("committed", u64::from_be_bytes(number))?;
+        print_line("committed", u64::from_be_bytes(number))?;
     }
     Ok(())
 }
 
-fn say(what: &str, number: u64) -> std::io::Result<()> {
+fn print_line(what: &str, number: u64) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{what} {number}")?;
     out.flush()

@@ -1,17 +1,17 @@
-//! Everything that can happen, one step at a time. Between any two steps there may be any delay.
+//! The steps of the model. Any delay may pass between two steps.
 
 use std::fmt;
 
-/// A step: whose, and which.
+/// A step and its subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// An instance and its claims.
+    /// A step of an instance and its claims.
     Claims(ClaimStep, usize),
-    /// A batch's way from the store to the ledger.
-    Submission(SubmissionStep, Desk),
-    /// The way back: what became of a batch, from the ledger to the store.
-    Answer(AnswerStep, Desk),
-    /// The ledger by itself.
+    /// A step of a batch from the store to the ledger.
+    Submission(SubmissionStep, WorkerId),
+    /// A step that brings a batch's result from the ledger to the store.
+    Result(ResultStep, WorkerId),
+    /// A step of the ledger.
     Ledger(LedgerStep),
 }
 
@@ -19,21 +19,21 @@ impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Claims(step, instance) => write!(f, "instance {instance}: {step:?}"),
-            Self::Submission(step, desk) => write!(f, "{desk}: {step:?}"),
-            Self::Answer(step, desk) => write!(f, "{desk}: {step:?}"),
+            Self::Submission(step, worker) => write!(f, "{worker}: {step:?}"),
+            Self::Result(step, worker) => write!(f, "{worker}: {step:?}"),
             Self::Ledger(step) => write!(f, "ledger: {step:?}"),
         }
     }
 }
 
-/// Where an instance does the work of one service.
+/// The worker of one instance for one service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Desk {
+pub struct WorkerId {
     pub instance: usize,
     pub service: usize,
 }
 
-impl fmt::Display for Desk {
+impl fmt::Display for WorkerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "instance {}, service {}", self.instance, self.service)
     }
@@ -41,61 +41,61 @@ impl fmt::Display for Desk {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimStep {
-    /// The row's expiries are set anew.
+    /// The instance renews its lease.
     Renew,
-    /// The first expiry passes.
-    FirstExpiry,
-    /// The second expiry passes.
-    SecondExpiry,
-    /// Somebody removes the row; the instance learns of it, and begins anew under another name.
-    BeginAnew,
-    /// A service is taken.
-    Take(usize),
-    /// A graceful stop: all claims are given up.
+    /// The idle expiry of the lease passes.
+    IdleExpiry,
+    /// The full expiry of the lease passes.
+    FullExpiry,
+    /// Another instance removes the lease. The instance notices it, and registers under a new name.
+    Reregister,
+    /// The instance claims a service.
+    Claim(usize),
+    /// The instance stops gracefully and releases all claims.
     Release,
-    /// The process is gone, and its memory with it.
+    /// The process ends without releasing its claims.
     Crash,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubmissionStep {
-    /// The next batch is marked as with a submitter, and handed to it.
+    /// The next batch is marked as submitting and passed to the submitter.
     Mark,
-    /// The POST certainly never leaves.
+    /// The POST certainly is not sent.
     NotSent,
-    /// The POST arrives, and its answer comes back.
+    /// The POST arrives, and its response comes back.
     Arrive,
-    /// The POST arrives, and its answer is an error or never comes.
+    /// The POST arrives, and its response is an error or is lost.
     ArriveUnanswered,
-    /// The submitter gives up, and the POST is still on its way.
+    /// The submitter times out while the POST is delayed in the network.
     GiveUp,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AnswerStep {
-    /// The new owner finds a batch with a submitter that is gone.
+pub enum ResultStep {
+    /// The new owner recovers a batch that an earlier owner was submitting.
     Recover,
-    /// The ledger is asked what became of a batch.
-    Ask,
-    /// What the instance learned is written to the store.
+    /// The ledger is queried about a batch.
+    Query,
+    /// The result is recorded in the store.
     Record,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LedgerStep {
-    /// A POST that was given up arrives.
-    StrayArrives(BatchAt),
-    /// A POST that was given up never arrives.
-    StrayIsLost(BatchAt),
+    /// A delayed POST arrives.
+    DelayedPostArrives(BatchAt),
+    /// A delayed POST is lost.
+    DelayedPostIsLost(BatchAt),
     /// An accepted batch is applied.
     Apply(BatchAt),
     /// An accepted batch is found to be invalid.
-    Refuse(BatchAt),
-    /// The ledger restarts, and forgets what it only had in memory.
+    FindInvalid(BatchAt),
+    /// The ledger restarts and loses what it had only in memory.
     Restart,
 }
 
-/// Which batch, of which service.
+/// A batch of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchAt {
     pub service: usize,

@@ -1,4 +1,4 @@
-//! How a configuration is looked through.
+//! Runs the checker on a configuration.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -9,14 +9,14 @@ use stateright::{Checker, Model};
 
 use crate::{protocol::Protocol, state::State};
 
-/// No harm takes longer to come about.
+/// The maximum number of steps to a violation.
 const LONGEST_PATH: usize = 25;
 
-/// Looks at every state, and answers which properties do not hold.
-pub fn broken(name: &str, protocol: Protocol) -> BTreeSet<&'static str> {
-    let began = Instant::now();
+/// Checks every state, and returns the properties that do not hold.
+pub fn violated_properties(name: &str, protocol: Protocol) -> BTreeSet<&'static str> {
+    let started = Instant::now();
     let checker = protocol.checker().threads(2).symmetry().spawn_dfs().join();
-    println!("{name}: {} states in {:.1?}", checker.unique_state_count(), began.elapsed());
+    println!("{name}: {} states in {:.1?}", checker.unique_state_count(), started.elapsed());
     let properties = checker.model().properties();
     let discovered = checker.discoveries();
     properties
@@ -28,41 +28,41 @@ pub fn broken(name: &str, protocol: Protocol) -> BTreeSet<&'static str> {
         .collect()
 }
 
-/// Finds a shortest way to a state in which this property does not hold, and prints it.
+/// Finds a shortest path to a state that violates this property, and prints it.
 pub fn shortest_path_to(property: &'static str, protocol: &Protocol) {
     let within = |depth| {
         protocol.clone().checker().target_max_depth(depth).spawn_bfs().join().discovery(property)
     };
     let Some(path) = (1..=LONGEST_PATH).find_map(within) else {
-        panic!("it holds that {property}, in {LONGEST_PATH} steps at least");
+        panic!("no violation within {LONGEST_PATH} steps: {property}");
     };
-    println!("not so: {property}");
+    println!("violated: {property}");
     for action in path.into_actions() {
         println!("    {action}");
     }
 }
 
-/// Whether no state can be come back to. Then every path ends, since there are only so many states;
-/// and that it ends well is a property of every state.
+/// Checks that no path returns to an earlier state. Since the number of states is finite, every
+/// path ends; a property of every state checks that it ends well.
 pub fn every_path_ends(protocol: &Protocol) {
     let mut is_on_path: HashMap<State, bool> = HashMap::new();
     let mut path: Vec<(State, Vec<State>)> = Vec::new();
-    let mut ahead = protocol.init_states();
+    let mut successors = protocol.init_states();
     loop {
-        match ahead.pop() {
+        match successors.pop() {
             Some(state) => match is_on_path.get(&state) {
-                Some(true) => panic!("a path comes back to {state:?}"),
+                Some(true) => panic!("a path returns to {state:?}"),
                 Some(false) => {}
                 None => {
                     is_on_path.insert(state.clone(), true);
                     let after = protocol.next_steps(&state).into_iter().map(|(_, next)| next);
-                    path.push((state, std::mem::replace(&mut ahead, after.collect())));
+                    path.push((state, std::mem::replace(&mut successors, after.collect())));
                 }
             },
             None => match path.pop() {
                 Some((state, before)) => {
                     is_on_path.insert(state, false);
-                    ahead = before;
+                    successors = before;
                 }
                 None => break,
             },

@@ -1,16 +1,16 @@
-//! Instances and their claims: renewing, expiring, taking, releasing.
+//! Instances and their claims: renewal, expiry, claiming and release.
 
 use crate::{
     action::{
         Action,
-        ClaimStep::{self, BeginAnew, Crash, FirstExpiry, Release, Renew, SecondExpiry, Take},
-        Desk,
+        ClaimStep::{self, Claim, Crash, FullExpiry, IdleExpiry, Release, Renew, Reregister},
+        WorkerId,
     },
-    protocol::{Expiry, Protocol},
-    state::{Row, State, Work},
+    protocol::{Protocol, TakeoverRule},
+    state::{Lease, State, WorkerMemory},
 };
 
-pub fn offer(protocol: &Protocol, state: &State, actions: &mut Vec<Action>) {
+pub fn add_actions(protocol: &Protocol, state: &State, actions: &mut Vec<Action>) {
     for instance in 0..state.instances.len() {
         let steps = possible(protocol, state, instance);
         actions.extend(steps.into_iter().map(|step| Action::Claims(step, instance)));
@@ -18,139 +18,144 @@ pub fn offer(protocol: &Protocol, state: &State, actions: &mut Vec<Action>) {
 }
 
 fn possible(protocol: &Protocol, state: &State, instance: usize) -> Vec<ClaimStep> {
-    let mut steps = match state.instances[instance].row {
-        Row::Live if first_expiry_passes(protocol, state, instance) => vec![FirstExpiry],
-        Row::Late if keeps_its_time(protocol, state, instance) => vec![SecondExpiry],
+    let mut steps = match state.instances[instance].lease {
+        Lease::Valid if idle_expiry_may_pass(protocol, state, instance) => vec![IdleExpiry],
+        Lease::IdleExpired if full_expiry_may_pass(protocol, state, instance) => vec![FullExpiry],
         _ => vec![],
     };
-    if state.instances[instance].runs {
+    if state.instances[instance].is_running {
         steps.extend(own_steps(protocol, state, instance));
     }
     steps
 }
 
 fn own_steps(protocol: &Protocol, state: &State, instance: usize) -> Vec<ClaimStep> {
-    let mut steps = match state.instances[instance].row {
-        Row::Live => free_services(protocol, state).map(Take).collect(),
-        Row::Late => vec![Renew],
-        Row::Over => vec![Renew, BeginAnew],
-        Row::Gone => vec![],
+    let mut steps = match state.instances[instance].lease {
+        Lease::Valid => claimable_services(protocol, state).map(Claim).collect(),
+        Lease::IdleExpired => vec![Renew],
+        Lease::FullyExpired => vec![Renew, Reregister],
+        Lease::Removed => vec![],
     };
-    let may_end = state.troubles.instances > 0 && state.another_runs(instance);
-    if may_end && is_at_work(state, instance) {
+    let may_end = state.faults_left.instances > 0 && state.another_is_running(instance);
+    if may_end && has_work(state, instance) {
         steps.push(Crash);
-        if !has_anything_in_hand(state, instance) {
+        if !has_task(state, instance) {
             steps.push(Release);
         }
     }
     steps
 }
 
-/// That an instance expires which claims nothing changes nothing.
-fn first_expiry_passes(protocol: &Protocol, state: &State, instance: usize) -> bool {
-    let may_happen = state.troubles.instances > 0 || !state.instances[instance].runs;
+/// The expiry of an instance without open batches changes nothing, and is left out.
+fn idle_expiry_may_pass(protocol: &Protocol, state: &State, instance: usize) -> bool {
+    let may_happen = state.faults_left.instances > 0 || !state.instances[instance].is_running;
     may_happen
-        && claims_work(state, instance)
-        && (protocol.rules.expiry != Expiry::OnePhase || keeps_its_time(protocol, state, instance))
+        && owns_open_batches(state, instance)
+        && (protocol.rules.takeover != TakeoverRule::OnePhase
+            || full_expiry_may_pass(protocol, state, instance))
 }
 
-/// A submission begins before the first expiry and is over before the last: its whole time limit
-/// is shorter than what lies between. A process that is gone sends nothing, and one that pauses
-/// keeps no time.
-fn keeps_its_time(protocol: &Protocol, state: &State, instance: usize) -> bool {
+/// Without pauses, a submission ends before the full expiry: it starts before the idle expiry, and
+/// its timeout is shorter than the time between the two. A process that has ended sends nothing.
+fn full_expiry_may_pass(protocol: &Protocol, state: &State, instance: usize) -> bool {
     let instance = &state.instances[instance];
-    protocol.world.pauses || !instance.runs || !instance.is_sending_in_time()
+    protocol.environment.instances_pause
+        || !instance.is_running
+        || !instance.has_timely_submission()
 }
 
-fn free_services(protocol: &Protocol, state: &State) -> impl Iterator<Item = usize> {
-    (0..state.services.len()).filter(|&service| is_free(protocol, state, service))
+fn claimable_services(protocol: &Protocol, state: &State) -> impl Iterator<Item = usize> {
+    (0..state.services.len()).filter(|&service| is_claimable(protocol, state, service))
 }
 
-/// Whether a service may be taken.
-fn is_free(protocol: &Protocol, state: &State, service: usize) -> bool {
+/// Whether a service may be claimed.
+fn is_claimable(protocol: &Protocol, state: &State, service: usize) -> bool {
     let service = &state.services[service];
     if service.has_ended() {
         return false;
     }
-    let Some(claimant) = service.claimant else { return true };
-    match state.instances[claimant].row {
-        Row::Live => false,
-        Row::Late => protocol.rules.expiry == Expiry::Hasty || !service.is_submitting(),
-        Row::Over | Row::Gone => true,
+    let Some(owner) = service.owner else { return true };
+    match state.instances[owner].lease {
+        Lease::Valid => false,
+        Lease::IdleExpired => {
+            protocol.rules.takeover == TakeoverRule::AfterIdleExpiry || !service.is_submitting()
+        }
+        Lease::FullyExpired | Lease::Removed => true,
     }
 }
 
-fn claims_work(state: &State, instance: usize) -> bool {
+fn owns_open_batches(state: &State, instance: usize) -> bool {
     let mut services = state.services.iter();
-    services.any(|service| service.claimant == Some(instance) && !service.has_ended())
+    services.any(|service| service.owner == Some(instance) && !service.has_ended())
 }
 
-/// The end of an instance with nothing to do changes nothing.
-fn is_at_work(state: &State, instance: usize) -> bool {
-    claims_work(state, instance) || has_anything_in_hand(state, instance)
+/// The end of an instance without work changes nothing, and is left out.
+fn has_work(state: &State, instance: usize) -> bool {
+    owns_open_batches(state, instance) || has_task(state, instance)
 }
 
-fn has_anything_in_hand(state: &State, instance: usize) -> bool {
-    state.instances[instance].desks.iter().any(|work| work.hand.is_some())
+fn has_task(state: &State, instance: usize) -> bool {
+    state.instances[instance].workers.iter().any(|memory| memory.task.is_some())
 }
 
-pub fn go(protocol: &Protocol, state: &mut State, step: ClaimStep, instance: usize) {
+pub fn apply_step(protocol: &Protocol, state: &mut State, step: ClaimStep, instance: usize) {
     match step {
-        Renew => state.instances[instance].row = Row::Live,
-        FirstExpiry => {
-            if state.instances[instance].runs {
-                state.troubles.instances -= 1;
+        Renew => state.instances[instance].lease = Lease::Valid,
+        IdleExpiry => {
+            if state.instances[instance].is_running {
+                state.faults_left.instances -= 1;
             }
-            let one_phase = protocol.rules.expiry == Expiry::OnePhase;
-            state.instances[instance].row = if one_phase { Row::Over } else { Row::Late };
+            let one_phase = protocol.rules.takeover == TakeoverRule::OnePhase;
+            state.instances[instance].lease =
+                if one_phase { Lease::FullyExpired } else { Lease::IdleExpired };
         }
-        SecondExpiry => state.instances[instance].row = Row::Over,
-        BeginAnew => {
-            bury(state, instance, Row::Live);
-            state.instances[instance].desks.iter_mut().for_each(|work| work.epoch = 0);
+        FullExpiry => state.instances[instance].lease = Lease::FullyExpired,
+        Reregister => {
+            remove_lease(state, instance, Lease::Valid);
+            state.instances[instance].workers.iter_mut().for_each(|memory| memory.epoch = 0);
         }
-        Take(service) => take(protocol, state, Desk { instance, service }),
+        Claim(service) => claim(protocol, state, WorkerId { instance, service }),
         Release => {
-            state.troubles.instances -= 1;
-            end(state, instance);
-            bury(state, instance, Row::Gone);
+            state.faults_left.instances -= 1;
+            stop_instance(state, instance);
+            remove_lease(state, instance, Lease::Removed);
         }
         Crash => {
-            state.troubles.instances -= 1;
-            leave_on_its_way(state, instance);
-            end(state, instance);
+            state.faults_left.instances -= 1;
+            delay_posts_in_progress(state, instance);
+            stop_instance(state, instance);
         }
     }
 }
 
-/// A claim lives as long as its claimant's row does.
-fn bury(state: &mut State, instance: usize, row_after: Row) {
-    state.instances[instance].row = row_after;
+/// Removes the lease of an instance, and its claims with it.
+fn remove_lease(state: &mut State, instance: usize, lease_after: Lease) {
+    state.instances[instance].lease = lease_after;
     for service in &mut state.services {
-        service.claimant = service.claimant.filter(|&claimant| claimant != instance);
+        service.owner = service.owner.filter(|&owner| owner != instance);
     }
 }
 
-fn take(protocol: &Protocol, state: &mut State, desk: Desk) {
-    let service = &mut state.services[desk.service];
-    service.claimant = Some(desk.instance);
-    if protocol.rules.taking_raises_epoch || service.epoch == 0 {
+fn claim(protocol: &Protocol, state: &mut State, worker: WorkerId) {
+    let service = &mut state.services[worker.service];
+    service.owner = Some(worker.instance);
+    if protocol.rules.claim_raises_epoch || service.epoch == 0 {
         service.epoch += 1;
     }
-    state.work_mut(desk).epoch = state.services[desk.service].epoch;
+    state.memory_mut(worker).epoch = state.services[worker.service].epoch;
 }
 
-/// What a process was sending when it ended may have left it: the network has it, and may lose it.
-fn leave_on_its_way(state: &mut State, instance: usize) {
-    for (service, work) in state.services.iter_mut().zip(&state.instances[instance].desks) {
-        if let Some(hand) = work.hand.filter(|_| work.is_sending()) {
-            service.batches[hand.batch].strays += 1;
+/// The POSTs that a process was sending when it ended may still arrive.
+fn delay_posts_in_progress(state: &mut State, instance: usize) {
+    for (service, memory) in state.services.iter_mut().zip(&state.instances[instance].workers) {
+        if let Some(task) = memory.task.filter(|_| memory.is_sending()) {
+            service.batches[task.batch].delayed_posts += 1;
         }
     }
 }
 
-fn end(state: &mut State, instance: usize) {
+fn stop_instance(state: &mut State, instance: usize) {
     let instance = &mut state.instances[instance];
-    instance.runs = false;
-    instance.desks.fill(Work::default());
+    instance.is_running = false;
+    instance.workers.fill(WorkerMemory::default());
 }

@@ -1,39 +1,39 @@
-//! The ledger: what it does with what it is sent, and what it says of it.
+//! The ledger: how it handles batches, and which statuses it reports.
 
 use grid_batch_core::{BatchState, LedgerStatus};
 
 use crate::{
     action::{
         Action, BatchAt,
-        LedgerStep::{self, Apply, Refuse, Restart, StrayArrives, StrayIsLost},
+        LedgerStep::{self, Apply, DelayedPostArrives, DelayedPostIsLost, FindInvalid, Restart},
     },
     protocol::{Ledger, Protocol},
     state::{Batch, State},
 };
 
-pub fn offer(protocol: &Protocol, state: &State, actions: &mut Vec<Action>) {
-    let mut offer = |step| actions.push(Action::Ledger(step));
+pub fn add_actions(protocol: &Protocol, state: &State, actions: &mut Vec<Action>) {
+    let mut add = |step| actions.push(Action::Ledger(step));
     for (service, of) in state.services.iter().enumerate() {
         for (number, batch) in of.batches.iter().enumerate() {
             let at = BatchAt { service, batch: number };
-            if batch.strays > 0 {
-                offer(StrayArrives(at));
-                offer(StrayIsLost(at));
+            if batch.delayed_posts > 0 {
+                add(DelayedPostArrives(at));
+                add(DelayedPostIsLost(at));
             }
             if batch.ledger.accepted > 0 {
-                offer(Apply(at));
-                if state.troubles.ledger > 0 {
-                    offer(Refuse(at));
+                add(Apply(at));
+                if state.faults_left.ledger > 0 {
+                    add(FindInvalid(at));
                 }
             }
         }
     }
-    if state.troubles.ledger > 0 && forgets_anything(protocol, state) {
-        offer(Restart);
+    if state.faults_left.ledger > 0 && forgets_anything(protocol, state) {
+        add(Restart);
     }
 }
 
-/// A restart after which the ledger is as before changes nothing.
+/// A restart that forgets nothing is left out.
 fn forgets_anything(protocol: &Protocol, state: &State) -> bool {
     let mut batches = state.services.iter().flat_map(|service| &service.batches);
     batches.any(|batch| {
@@ -43,39 +43,39 @@ fn forgets_anything(protocol: &Protocol, state: &State) -> bool {
     })
 }
 
-pub fn go(protocol: &Protocol, state: &mut State, step: LedgerStep) {
+pub fn apply_step(protocol: &Protocol, state: &mut State, step: LedgerStep) {
     match step {
-        StrayArrives(at) => {
+        DelayedPostArrives(at) => {
             let batch = state.batch_mut(at);
-            batch.strays -= 1;
+            batch.delayed_posts -= 1;
             accept(protocol, batch);
         }
-        StrayIsLost(at) => state.batch_mut(at).strays -= 1,
+        DelayedPostIsLost(at) => state.batch_mut(at).delayed_posts -= 1,
         Apply(at) => apply(state, at),
-        Refuse(at) => {
-            state.troubles.ledger -= 1;
+        FindInvalid(at) => {
+            state.faults_left.ledger -= 1;
             let ledger = &mut state.batch_mut(at).ledger;
             ledger.accepted -= 1;
-            ledger.refused = true;
+            ledger.is_invalid = true;
         }
         Restart => {
-            state.troubles.ledger -= 1;
+            state.faults_left.ledger -= 1;
             let batches = state.services.iter_mut().flat_map(|service| &mut service.batches);
             batches.for_each(|batch| forget(protocol, batch));
         }
     }
 }
 
-/// A POST arrives.
+/// The ledger receives a POST.
 pub fn accept(protocol: &Protocol, batch: &mut Batch) {
     let ledger = &mut batch.ledger;
-    let is_there = ledger.accepted > 0 || ledger.applied > 0;
-    let is_known = protocol.world.ledger == Ledger::AppliesOnce && is_there;
-    let is_refused_again = protocol.world.refusals_last && ledger.refused;
+    let is_present = ledger.accepted > 0 || ledger.applied > 0;
+    let is_known = protocol.environment.ledger == Ledger::AppliesOnce && is_present;
+    let is_refused_again = protocol.environment.invalid_is_final && ledger.is_invalid;
     ledger.known = true;
     if !is_known && !is_refused_again {
         ledger.accepted += 1;
-        ledger.refused = false;
+        ledger.is_invalid = false;
     }
 }
 
@@ -85,7 +85,7 @@ fn apply(state: &mut State, at: BatchAt) {
         .iter()
         .any(|batch| batch.ledger.applied == 0 && batch.progress.state != BatchState::Invalid);
     let not_after = later[1..].iter().any(|batch| batch.ledger.applied > 0);
-    state.seen.out_of_order |= not_before || not_after;
+    state.violations.out_of_order |= not_before || not_after;
     let ledger = &mut state.batch_mut(at).ledger;
     ledger.accepted -= 1;
     ledger.applied += 1;
@@ -93,20 +93,20 @@ fn apply(state: &mut State, at: BatchAt) {
 
 fn forget(protocol: &Protocol, batch: &mut Batch) {
     let ledger = &mut batch.ledger;
-    let remembers_applied = protocol.world.ledger == Ledger::AppliesOnce;
+    let remembers_applied = protocol.environment.ledger == Ledger::AppliesOnce;
     ledger.accepted = 0;
-    ledger.refused &= protocol.world.refusals_last;
+    ledger.is_invalid &= protocol.environment.invalid_is_final;
     ledger.known &= remembers_applied && ledger.applied > 0;
-    ledger.watched = false;
+    ledger.observed = false;
 }
 
-/// What the ledger says of a batch.
+/// The status that the ledger reports.
 pub fn status(batch: &Batch) -> LedgerStatus {
     let ledger = batch.ledger;
     match ledger {
         _ if !ledger.known => LedgerStatus::NotReported,
         _ if ledger.applied > 0 => LedgerStatus::Committed,
-        _ if ledger.refused => LedgerStatus::Invalid,
+        _ if ledger.is_invalid => LedgerStatus::Invalid,
         _ => LedgerStatus::Pending,
     }
 }

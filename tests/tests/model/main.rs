@@ -1,72 +1,72 @@
-//! The claims of several instances on the services of one database, as a model of which every
-//! state is looked at.
+//! Model of the claim protocol: several instances and the services of one database. The checker
+//! visits every state.
 //!
-//! An instance takes a service, which raises the service's epoch; marks the next batch; sends it;
-//! learns what became of it; records that; and renews its claims before they expire. It can stop,
-//! crash, or be late with any of this; and so can the network, and the ledger. `action` names the
-//! steps; `claims`, `submissions`, `answers` and `ledger` say when each can be and what it does;
-//! `state` is what there is; `protocol` is what can be chosen. How a batch moves is not modelled:
-//! that is core's `transition` itself.
+//! An instance claims a service, which raises the service's epoch. It marks the next batch, sends
+//! it, learns the result, records it, and renews its lease before it expires. It can stop, crash or
+//! be late with any step; so can the network and the ledger. `action` has the steps; `claims`,
+//! `submissions`, `results` and `ledger` define when each is possible and what it does; `state` is
+//! the state; `protocol` is the configuration. The states of a batch are not modelled again: the
+//! model calls core's `transition`.
 //!
-//! # What holds, and what it rests on
+//! # Properties and their reasons
 //!
-//! | it holds that | because | and if instances pause |
+//! | property | reason | if instances pause |
 //! |---|---|---|
-//! | an epoch has one owner | the taking raises it, in one transaction | the same |
-//! | one batch of a service is under way | it is marked in its lane, by the owner | the same |
-//! | nothing is sent again blindly | `transition` asks for evidence, and a attempt id keeps late news out | the same |
-//! | nothing is sent again too early | the second expiry outlasts a submission, and absence is believed only when nothing of the submission is on its way | not where the ledger's word is enough for absence |
-//! | applied once, in order, recorded truly | all of the above | the ledger applies a batch once and refuses it for good; or absence is watched |
-//! | nothing waits for ever but for a person | a new owner puts what it finds in doubt, and asks | the same |
+//! | an epoch has one owner | a claim raises it, in one transaction | the same |
+//! | one batch of a service is in progress | the owner marks it in the lane | the same |
+//! | no batch is sent again blindly | `transition` requires evidence, and the attempt id fences late results | the same |
+//! | no batch is sent again too early | the full expiry is longer than a submission, and absence counts only after the time in which the submission may still arrive | not if the ledger's report is enough for absence |
+//! | applied once, in order, with a true record | all of the above | if the ledger applies a batch once and an invalid batch stays invalid, or if absence is observed |
+//! | no batch waits forever, except for an operator | a new owner marks recovered batches as in doubt, and looks for evidence | the same |
 //!
-//! **The second expiry** outlasts a submission if a batch is marked only before the *first* expiry,
-//! and a whole submission takes less time than lies between the two. So a healthy owner is not
-//! overtaken while it sends: one that is overtaken is no better than one that pauses. A single expiry
-//! does as well, if a batch is marked early enough before it; then a service that is not sending
+//! **The full expiry** is longer than a submission if a batch is marked only before the *idle*
+//! expiry, and a submission takes less time than the time between the two. So a healthy owner is
+//! not taken over while it sends; an owner that is taken over is one that pauses. A single expiry
+//! works, too, if batches are marked early enough before it; then a service that is not sending
 //! waits longer for its next owner.
 //!
-//! **An instance that pauses** can send when its service has long had another owner, and no lock
-//! in a database prevents that. Two ledgers:
+//! **An instance that pauses** can send a long time after its service has another owner, and no
+//! lock in a database prevents that. There are two kinds of ledgers:
 //!
-//! - One that *applies once* (Sawtooth) takes no harm: what was applied is not applied again. Its
-//!   word that it does not know a batch is then evidence enough. Yet a batch that it refused, and
-//!   whose refusal it forgot, may be applied when it comes late: a pause is harmless only for
-//!   batches that are refused whenever they come.
-//! - One that *applies again* (Scabbard) must be watched: absence counts only for the owner who sent
-//!   the batch, in the epoch in which it did, if it has heard all that was applied since before the
-//!   sending, and has waited since the *end* of its submission for what may still arrive. A new
-//!   owner can prove that a batch was applied, and never that it was not: then a person decides.
+//! - A ledger that *applies once* (Sawtooth) is safe: it does not apply a batch again, so its
+//!   report that it does not know a batch is enough evidence. But a batch that was invalid, and
+//!   whose invalidity the ledger forgot, may be applied when it arrives late. So pauses are safe
+//!   only for batches that stay invalid.
+//! - A ledger that *applies again* (Scabbard) must be observed. Absence counts only for the owner
+//!   that sent the batch, in the epoch of the submission, if it has received all events since
+//!   before the submission, and has waited since the *end* of the submission for a POST that may
+//!   still arrive. A new owner can prove that a batch was applied, but never that it was not; then
+//!   an operator decides.
 //!
-//! **The attempt id** is fence enough with its attempt alone, for what is recorded. The epoch is needed
-//! where a batch is marked: what is marked by one who does not own the service, and then ends, is
-//! found by nobody.
+//! **The attempt id** fences records with its attempt alone. The epoch is needed for the mark: a
+//! batch that is marked by an instance without a claim, which then ends, is never recovered.
 //!
-//! Each rule is left out in `breaks`, which prints the shortest way to the harm.
+//! `broken_rules` leaves out each rule, and prints a shortest path to a violation.
 //!
-//! # What is looked at
+//! # What is checked
 //!
-//! All orders of all steps, among up to three instances, two services and three batches, in which a
-//! given number of things go wrong: with instances (an expiry, a crash, a stop) and with the ledger
-//! (a POST that is lost, comes late, or is not answered; a refusal; a restart). So every path comes to
-//! an end, which is checked too; and where it ends, all batches have ended, or wait for a person.
+//! All orders of all steps of up to three instances, two services and three batches, with a limited
+//! number of faults of instances (an expiry, a crash, a stop) and of the ledger (a POST that is
+//! lost, late or not answered; an invalid batch; a restart). So every path ends, which is checked,
+//! too; and at its end, all batches have ended or wait for an operator.
 //!
-//! Delays need no steps: a step that can be taken can always be taken later. A pause is no step
-//! either: where instances pause, no time limit of theirs holds at any time. Restarted instances
-//! have new names, so that an instance that crashes is not seen again.
+//! Delays need no steps, because a possible step stays possible. Pauses are not steps either: if
+//! instances pause, none of their time limits holds. A restarted instance has a new name, so a
+//! crashed instance does not return.
 //!
-//! Left out: a ledger that is busy, which is like a POST that never left; the status *valid*; what a
-//! person decides; and a transaction that is committed while its answer is lost. For each service,
-//! an instance has one thing in hand.
+//! Left out are: a busy ledger, which is like a POST that is not sent; the status *valid*;
+//! decisions of operators; and a transaction that is committed while its confirmation is lost. An
+//! instance has one task per service.
 
 mod action;
-mod answers;
-mod breaks;
+mod broken_rules;
 mod check;
 mod claims;
-mod holds;
+mod intended_protocol;
 mod ledger;
-mod likeness;
 mod properties;
 mod protocol;
+mod results;
 mod state;
 mod submissions;
+mod symmetry;

@@ -1,175 +1,175 @@
-//! What is checked: how many take part, what the world may do, and by which rules the service goes.
+//! The configuration of a check: the sizes, the environment, and the rules of the protocol.
 
 use stateright::{Model, Property};
 
 use crate::{
     action::Action,
-    answers, claims, ledger, properties,
-    state::{Batch, State, Troubles},
+    claims, ledger, properties, results,
+    state::{Batch, FaultBudget, State},
     submissions,
 };
 
 /// One configuration of the protocol.
 #[derive(Debug, Clone)]
 pub struct Protocol {
-    /// How many instances there are. One that crashes is not seen again: a restart has a new name.
+    /// The number of instances. A crashed one does not return: a restarted instance has a new name.
     pub instances: usize,
-    /// The services, by the number of their batches.
+    /// The number of batches of each service.
     pub services: Vec<usize>,
-    pub troubles: Troubles,
-    pub world: World,
+    pub faults_left: FaultBudget,
+    pub environment: Environment,
     pub rules: Rules,
 }
 
-/// What the service cannot choose.
+/// The conditions that the protocol cannot choose.
 #[derive(Debug, Clone, Copy)]
-pub struct World {
-    /// What the ledger does with a batch that it is sent twice.
+pub struct Environment {
+    /// How the ledger handles a batch that it receives twice.
     pub ledger: Ledger,
-    /// Instances may stand still anywhere, for any time: no time limit of theirs holds.
-    pub pauses: bool,
-    /// A batch that the ledger refused, it refuses whenever it comes again.
-    pub refusals_last: bool,
+    /// Instances may pause at any point for any time, so none of their time limits holds.
+    pub instances_pause: bool,
+    /// The ledger finds a batch that was invalid once invalid whenever it receives it again.
+    pub invalid_is_final: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ledger {
-    /// Applies a batch at most once, and never forgets that it did: Sawtooth.
+    /// Applies a batch at most once, and never forgets that: Sawtooth.
     AppliesOnce,
-    /// Applies whatever comes, and forgets it all when it restarts: Scabbard.
+    /// Applies every batch that it receives, and forgets all at a restart: Scabbard.
     AppliesAgain,
 }
 
-/// What the service does. Every rule can be broken, to see what it is for.
+/// The rules of the protocol. Each can be changed to show why it is needed.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
-    pub expiry: Expiry,
-    /// Each taking of a service raises its epoch.
-    pub taking_raises_epoch: bool,
-    pub marking: Marking,
+    pub takeover: TakeoverRule,
+    /// Each claim of a service raises its epoch.
+    pub claim_raises_epoch: bool,
+    pub mark: MarkRule,
     pub fence: Fence,
-    pub found: Found,
-    pub absence: Absence,
-    pub wait: Wait,
+    pub recovery: RecoveryRule,
+    pub absence: AbsenceRule,
+    pub wait: WaitRule,
 }
 
-/// When a service may be taken from an instance that does not renew.
+/// When a service may be taken over from an instance that does not renew its lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expiry {
-    /// After the first expiry if no batch is with a submitter, after the second in any case.
+pub enum TakeoverRule {
+    /// After the idle expiry if no batch is with a submitter, after the full expiry in any case.
     TwoPhases,
-    /// After the one expiry, which outlasts every submission.
+    /// After the only expiry, which is longer than every submission.
     OnePhase,
-    /// After the first expiry in any case.
-    Hasty,
+    /// After the idle expiry in any case.
+    AfterIdleExpiry,
 }
 
-/// Who may mark a batch as with a submitter.
+/// Who may mark a batch as submitting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Marking {
-    /// The owner, before the first expiry.
-    OwnerInTime,
-    /// The owner, before the second expiry.
-    OwnerLate,
-    /// Whoever was the owner once.
+pub enum MarkRule {
+    /// The owner, before the idle expiry.
+    OwnerBeforeIdleExpiry,
+    /// The owner, before the full expiry.
+    OwnerBeforeFullExpiry,
+    /// Any instance that has been the owner.
     FormerOwner,
 }
 
-/// What must still be so for something that an instance brings to be recorded.
+/// What must be unchanged for a result to be recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fence {
     /// The attempt and the epoch.
     AttemptId,
     /// The attempt.
     Attempt,
-    /// Nothing: it is written to the batch as it stands.
-    Nothing,
+    /// Nothing: the result is applied to the batch in any state.
+    None,
 }
 
-/// What a new owner does with a batch that it finds with a submitter.
+/// What a new owner does with a batch that an earlier owner was submitting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
-    /// It is in doubt: evidence first.
-    InDoubt,
-    /// It is sent again.
-    SentAgain,
+pub enum RecoveryRule {
+    /// The batch is in doubt, and needs evidence.
+    MarkInDoubt,
+    /// The batch is sent again.
+    SendAgain,
 }
 
-/// What counts as evidence that the ledger does not have a batch.
+/// What is evidence that the ledger does not have a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Absence {
-    /// The ledger says that it does not know it.
-    Said,
-    /// The ledger says so, and has been watched without a break since before it was sent.
-    Watched,
-    /// The same, and the one who watched is the owner who sent it.
-    WatchedBySender,
+pub enum AbsenceRule {
+    /// The ledger reports that it does not know the batch.
+    Reported,
+    /// The same, and all events since before the submission were observed.
+    Observed,
+    /// The same, and the observer is the owner that sent the batch.
+    ObservedBySender,
 }
 
-/// From when on the time is counted in which what was given up may still arrive.
+/// The start of the time in which a timed-out POST may still arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
-    /// From the marking. Who pauses before the sending has waited for nothing.
-    FromMarking,
-    /// From the end of the submission; a new owner counts from its taking.
-    FromEnding,
+pub enum WaitRule {
+    /// The mark of the batch. For an instance that pauses before it sends, this wait is worthless.
+    FromMark,
+    /// The end of the submission; for a new owner, its claim.
+    FromEnd,
 }
 
 impl Protocol {
-    /// The protocol as it is meant, for this ledger, among instances that keep their time.
+    /// The intended protocol for this ledger, with instances that do not pause.
     pub fn new(ledger: Ledger) -> Self {
         let absence = match ledger {
-            Ledger::AppliesOnce => Absence::Said,
-            Ledger::AppliesAgain => Absence::WatchedBySender,
+            Ledger::AppliesOnce => AbsenceRule::Reported,
+            Ledger::AppliesAgain => AbsenceRule::ObservedBySender,
         };
         Self {
             instances: 2,
             services: vec![2],
-            troubles: Troubles { instances: 2, ledger: 1 },
-            world: World { ledger, pauses: false, refusals_last: false },
+            faults_left: FaultBudget { instances: 2, ledger: 1 },
+            environment: Environment { ledger, instances_pause: false, invalid_is_final: false },
             rules: Rules {
-                expiry: Expiry::TwoPhases,
-                taking_raises_epoch: true,
-                marking: Marking::OwnerInTime,
+                takeover: TakeoverRule::TwoPhases,
+                claim_raises_epoch: true,
+                mark: MarkRule::OwnerBeforeIdleExpiry,
                 fence: Fence::AttemptId,
-                found: Found::InDoubt,
+                recovery: RecoveryRule::MarkInDoubt,
                 absence,
-                wait: Wait::FromEnding,
+                wait: WaitRule::FromEnd,
             },
         }
     }
 
-    /// The same in a world where instances pause.
+    /// The same with instances that pause.
     pub fn with_pauses(mut self) -> Self {
-        self.world.pauses = true;
+        self.environment.instances_pause = true;
         self
     }
 
-    /// The same in a world where refusals last.
-    pub fn with_lasting_refusals(mut self) -> Self {
-        self.world.refusals_last = true;
+    /// The same with batches that stay invalid.
+    pub fn with_final_invalidity(mut self) -> Self {
+        self.environment.invalid_is_final = true;
         self
     }
 
-    /// The same with other numbers.
-    pub fn sized(self, instances: usize, services: &[usize]) -> Self {
+    /// The same with these numbers of instances and batches.
+    pub fn with_size(self, instances: usize, services: &[usize]) -> Self {
         Self { instances, services: services.to_vec(), ..self }
     }
 
-    /// The same with so many things that go wrong.
-    pub fn troubled(self, instances: u8, ledger: u8) -> Self {
-        Self { troubles: Troubles { instances, ledger }, ..self }
+    /// The same with these numbers of faults.
+    pub fn with_faults(self, instances: u8, ledger: u8) -> Self {
+        Self { faults_left: FaultBudget { instances, ledger }, ..self }
     }
 
-    /// The same with rules changed.
-    pub fn but(mut self, change: impl FnOnce(&mut Rules)) -> Self {
+    /// The same with changed rules.
+    pub fn with_rules(mut self, change: impl FnOnce(&mut Rules)) -> Self {
         change(&mut self.rules);
         self
     }
 
-    /// Nothing is wrong in a batch that waits for a person where nothing can be proved.
-    pub fn may_wait_for_a_person(&self, batch: &Batch) -> bool {
-        self.rules.absence != Absence::Said && batch.progress.state.awaits_poller()
+    /// Whether the batch may end up held, because nothing can be proved about it.
+    pub fn may_be_held(&self, batch: &Batch) -> bool {
+        self.rules.absence != AbsenceRule::Reported && batch.progress.state.awaits_poller()
     }
 }
 
@@ -178,27 +178,29 @@ impl Model for Protocol {
     type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
-        vec![State::at_the_beginning(self.instances, &self.services, self.troubles)]
+        vec![State::initial(self.instances, &self.services, self.faults_left)]
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        if let Some(only) = answers::comes_too_late(self, state) {
+        if let Some(only) = results::stale_result(self, state) {
             actions.push(only);
             return;
         }
-        claims::offer(self, state, actions);
-        submissions::offer(self, state, actions);
-        answers::offer(self, state, actions);
-        ledger::offer(self, state, actions);
+        claims::add_actions(self, state, actions);
+        submissions::add_actions(self, state, actions);
+        results::add_actions(self, state, actions);
+        ledger::add_actions(self, state, actions);
     }
 
     fn next_state(&self, before: &State, action: Action) -> Option<State> {
         let mut state = before.clone();
         match action {
-            Action::Claims(step, instance) => claims::go(self, &mut state, step, instance),
-            Action::Submission(step, desk) => submissions::go(self, &mut state, step, desk),
-            Action::Answer(step, desk) => answers::go(self, &mut state, step, desk),
-            Action::Ledger(step) => ledger::go(self, &mut state, step),
+            Action::Claims(step, instance) => claims::apply_step(self, &mut state, step, instance),
+            Action::Submission(step, worker) => {
+                submissions::apply_step(self, &mut state, step, worker)
+            }
+            Action::Result(step, worker) => results::apply_step(self, &mut state, step, worker),
+            Action::Ledger(step) => ledger::apply_step(self, &mut state, step),
         }
         Some(state)
     }

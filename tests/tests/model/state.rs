@@ -1,194 +1,195 @@
-//! All that there is at one moment: instances, the database, the ledger.
+//! The state of the model: instances, the database and the ledger.
 
 use grid_batch_core::{AttemptId, BatchState, Event, Progress};
 
-use crate::action::{BatchAt, Desk};
+use crate::action::{BatchAt, WorkerId};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct State {
     pub instances: Vec<Instance>,
     pub services: Vec<Service>,
-    /// What may still go wrong.
-    pub troubles: Troubles,
-    pub seen: Seen,
+    /// The faults that may still occur.
+    pub faults_left: FaultBudget,
+    pub violations: Violations,
 }
 
-/// How many things may go wrong; any, and at any time.
+/// The number of faults that may occur, of any kind and at any time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Troubles {
-    /// With instances: a first expiry, a crash, a stop.
+pub struct FaultBudget {
+    /// Faults of instances: an idle expiry, a crash, a stop.
     pub instances: u8,
-    /// With a ledger: a POST that fails or is not answered, a refusal, a restart.
+    /// Faults of the ledger: a POST that fails or is not answered, an invalid batch, a restart.
     pub ledger: u8,
 }
 
-/// A process, and its row in the database.
+/// A process and its lease in the database.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Instance {
-    pub runs: bool,
-    pub row: Row,
-    /// What it does for each service.
-    pub desks: Vec<Work>,
+    pub is_running: bool,
+    pub lease: Lease,
+    /// One worker for each service.
+    pub workers: Vec<WorkerMemory>,
 }
 
-/// How an instance's row stands, by the database's clock.
+/// The state of an instance's lease, by the database's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Row {
-    /// Before the first expiry.
-    Live,
-    /// Between the expiries.
-    Late,
-    /// Past the second expiry.
-    Over,
-    /// There is none, and will be none: the instance was stopped.
-    Gone,
+pub enum Lease {
+    /// Before the idle expiry.
+    Valid,
+    /// Between the idle expiry and the full expiry.
+    IdleExpired,
+    /// After the full expiry.
+    FullyExpired,
+    /// The lease is removed, because the instance was stopped.
+    Removed,
 }
 
-/// An instance's memory of one service. It may be out of date.
+/// What an instance knows about one service. It may be out of date.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct Work {
-    /// The epoch of the claim that it believes to have; 0: none.
+pub struct WorkerMemory {
+    /// The epoch of the last claim that the instance made; 0 for none.
     pub epoch: u64,
-    pub hand: Option<Hand>,
+    pub task: Option<Task>,
 }
 
-/// What an instance has in hand: a batch being sent, or something learned and not yet recorded.
+/// A batch that an instance is submitting, or a result that it has not recorded yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Hand {
+pub struct Task {
     pub batch: usize,
     pub attempt_id: AttemptId,
-    /// It was marked before the first expiry, or was only asked for.
-    pub in_time: bool,
-    /// `None`: it is being sent, and nobody knows whether it has left.
-    pub learned: Option<Event>,
+    /// The batch was marked before the idle expiry, or was only queried.
+    pub started_in_time: bool,
+    /// The result; `None` while the batch is being submitted.
+    pub result: Option<Event>,
 }
 
-/// A service's row of claims, its lane and its batches, in order.
+/// A service's claim, and its batches in order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Service {
-    pub claimant: Option<usize>,
+    pub owner: Option<usize>,
     pub epoch: u64,
     pub batches: Vec<Batch>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Batch {
-    /// As the store has it.
+    /// The progress in the store.
     pub progress: Progress,
-    /// The epoch in which it was last handed to a submitter.
+    /// The epoch in which the batch was last passed to a submitter.
     pub taken_in: u64,
-    /// The last attempt that is recorded to have come to nothing. No part of the protocol.
-    pub cleared: u32,
-    /// POSTs that were given up and are still on their way.
-    pub strays: u8,
-    pub ledger: AtLedger,
+    /// The last attempt that certainly failed, by a recorded result. Only properties use it.
+    pub last_failed_attempt: u32,
+    /// The number of POSTs that timed out and may still arrive.
+    pub delayed_posts: u8,
+    pub ledger: LedgerBatch,
 }
 
-/// A batch as the ledger has it.
+/// The state of a batch at the ledger.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct AtLedger {
-    /// How often it stands among what was accepted.
+pub struct LedgerBatch {
+    /// How often the batch is accepted and not yet executed.
     pub accepted: u8,
-    /// How often it was applied.
+    /// How often the batch was applied.
     pub applied: u8,
-    pub refused: bool,
-    /// The ledger has something to say when it is asked.
+    pub is_invalid: bool,
+    /// The ledger reports a status of the batch.
     pub known: bool,
-    /// The ledger has been watched without a break since the present attempt began.
-    pub watched: bool,
+    /// All events of the ledger were observed since the present attempt started.
+    pub observed: bool,
 }
 
-/// What was seen on the way here that must never be. No part of the protocol.
+/// Violations of properties on the path to this state. The protocol does not use them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Seen {
+pub struct Violations {
     /// A batch was applied before an earlier one, or after a later one.
     pub out_of_order: bool,
-    /// A batch was sent again, and nothing had shown that the attempt before came to nothing.
+    /// A batch was sent again without a proof that the previous attempt had failed.
     pub sent_blindly: bool,
-    /// A batch was sent again while the attempt before could still come to something.
+    /// A batch was sent again while the previous attempt could still succeed.
     pub sent_too_early: bool,
 }
 
 impl State {
-    pub fn at_the_beginning(instances: usize, services: &[usize], troubles: Troubles) -> Self {
-        let desks = vec![Work::default(); services.len()];
+    pub fn initial(instances: usize, services: &[usize], faults_left: FaultBudget) -> Self {
+        let workers = vec![WorkerMemory::default(); services.len()];
         let batch = Batch {
             progress: Progress::NEW,
             taken_in: 0,
-            cleared: 0,
-            strays: 0,
-            ledger: AtLedger::default(),
+            last_failed_attempt: 0,
+            delayed_posts: 0,
+            ledger: LedgerBatch::default(),
         };
         let service = |&batches: &usize| Service {
-            claimant: None,
+            owner: None,
             epoch: 0,
             batches: vec![batch.clone(); batches],
         };
         Self {
-            instances: vec![Instance { runs: true, row: Row::Live, desks }; instances],
+            instances: vec![Instance { is_running: true, lease: Lease::Valid, workers }; instances],
             services: services.iter().map(service).collect(),
-            troubles,
-            seen: Seen::default(),
+            faults_left,
+            violations: Violations::default(),
         }
     }
 
-    pub fn work(&self, desk: Desk) -> &Work {
-        &self.instances[desk.instance].desks[desk.service]
+    pub fn memory(&self, worker: WorkerId) -> &WorkerMemory {
+        &self.instances[worker.instance].workers[worker.service]
     }
 
-    pub fn work_mut(&mut self, desk: Desk) -> &mut Work {
-        &mut self.instances[desk.instance].desks[desk.service]
+    pub fn memory_mut(&mut self, worker: WorkerId) -> &mut WorkerMemory {
+        &mut self.instances[worker.instance].workers[worker.service]
     }
 
-    pub fn row(&self, desk: Desk) -> Row {
-        self.instances[desk.instance].row
+    pub fn lease(&self, worker: WorkerId) -> Lease {
+        self.instances[worker.instance].lease
     }
 
     pub fn batch_mut(&mut self, at: BatchAt) -> &mut Batch {
         &mut self.services[at.service].batches[at.batch]
     }
 
-    /// Whether the claim that the instance believes to have is its own, as the database has it.
-    pub fn owns(&self, desk: Desk) -> bool {
-        let service = &self.services[desk.service];
-        service.claimant == Some(desk.instance) && service.epoch == self.work(desk).epoch
+    /// Whether the database has the worker's claim with this epoch.
+    pub fn owns(&self, worker: WorkerId) -> bool {
+        let service = &self.services[worker.service];
+        service.owner == Some(worker.instance) && service.epoch == self.memory(worker).epoch
     }
 
-    /// Every desk of an instance that runs.
-    pub fn desks(&self) -> impl Iterator<Item = Desk> {
-        let running = (0..self.instances.len()).filter(|&instance| self.instances[instance].runs);
+    /// The workers of all running instances.
+    pub fn running_workers(&self) -> impl Iterator<Item = WorkerId> {
+        let running =
+            (0..self.instances.len()).filter(|&instance| self.instances[instance].is_running);
         running.flat_map(|instance| {
-            (0..self.services.len()).map(move |service| Desk { instance, service })
+            (0..self.services.len()).map(move |service| WorkerId { instance, service })
         })
     }
 
-    /// Whether another instance runs: the last one does not go away.
-    pub fn another_runs(&self, instance: usize) -> bool {
-        (0..self.instances.len()).any(|other| other != instance && self.instances[other].runs)
+    /// Whether another instance is running. The last one does not stop.
+    pub fn another_is_running(&self, instance: usize) -> bool {
+        (0..self.instances.len()).any(|other| other != instance && self.instances[other].is_running)
     }
 }
 
 impl Instance {
-    /// Whether it sends something that is over before the last expiry.
-    pub fn is_sending_in_time(&self) -> bool {
-        self.desks
-            .iter()
-            .any(|work| work.is_sending() && work.hand.is_some_and(|hand| hand.in_time))
+    /// Whether it has a submission that ends before the full expiry.
+    pub fn has_timely_submission(&self) -> bool {
+        self.workers.iter().any(|memory| {
+            memory.is_sending() && memory.task.is_some_and(|task| task.started_in_time)
+        })
     }
 }
 
-impl Work {
+impl WorkerMemory {
     pub fn is_sending(&self) -> bool {
-        self.hand.is_some_and(|hand| hand.learned.is_none())
+        self.task.is_some_and(|task| task.result.is_none())
     }
 
     pub fn is_sending_batch(&self, batch: usize) -> bool {
-        self.hand.is_some_and(|hand| hand.learned.is_none() && hand.batch == batch)
+        self.task.is_some_and(|task| task.result.is_none() && task.batch == batch)
     }
 }
 
 impl Service {
-    /// The oldest open batch: the one in the lane.
+    /// The oldest open batch, which is in the lane.
     pub fn head(&self) -> Option<usize> {
         self.batches.iter().position(|batch| !batch.progress.state.is_terminal())
     }

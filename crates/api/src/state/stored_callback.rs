@@ -4,9 +4,11 @@ use grid_batch_core::ServiceId;
 use grid_batch_support::catch_panic;
 use log::error;
 
+type CallbackFn = dyn Fn(&[ServiceId]) + Send + Sync;
+
 /// A function that is called after each commit with the services that have new batches.
 #[derive(Clone)]
-pub(crate) struct StoredCallback(Arc<dyn Fn(&[ServiceId]) + Send + Sync>);
+pub(crate) struct StoredCallback(Arc<CallbackFn>);
 
 impl StoredCallback {
     pub(crate) fn new(callback: impl Fn(&[ServiceId]) + Send + Sync + 'static) -> Self {

@@ -74,7 +74,8 @@ impl TestServer {
     /// Takes the next batch of a service, as an instance that claims it.
     pub fn take_batch_of(&self, service: ServiceId) -> TakenBatch {
         let services = [service];
-        let claims = ClaimStore::register(self.store.clone(), ClaimOptions::default()).unwrap();
+        let claims =
+            ClaimStore::register(Store::clone(&self.store), ClaimOptions::default()).unwrap();
         claims.take_services(&services).unwrap();
         claims.take_round(&services).unwrap().remove(0)
     }

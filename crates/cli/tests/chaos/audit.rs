@@ -6,7 +6,7 @@ use std::{
 };
 
 use grid_batch_core::{BatchFilter, BatchState, Clock, SystemClock};
-use grid_batch_ledger_sim::{Audit, Verdict};
+use grid_batch_ledger_sim::{Audit, ExecutionResult};
 use grid_batch_store::{Store, StoreOptions};
 
 use crate::{
@@ -57,8 +57,8 @@ pub fn find_misreported(
         let result = results.get(&batch.batch_id);
         let is_right = matches!(
             (state, result),
-            (Some(BatchState::Committed), Some(Verdict::Applied))
-                | (Some(BatchState::Invalid), Some(Verdict::Invalid))
+            (Some(BatchState::Committed), Some(ExecutionResult::Applied))
+                | (Some(BatchState::Invalid), Some(ExecutionResult::Invalid))
         );
         if !is_right {
             misreported.push(format!(

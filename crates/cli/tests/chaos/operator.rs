@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use grid_batch_core::{
     ChangeOutcome, Clock, Decision, HeaderId, StoredBatch, SystemClock, Timestamp,
 };
-use grid_batch_ledger_sim::Verdict;
+use grid_batch_ledger_sim::ExecutionResult;
 use grid_batch_store::{Store, StoreError, StoreOptions};
 
 use crate::{harness::ChaosHarness, settings::TOTAL_LIMIT};
@@ -13,7 +13,7 @@ use crate::{harness::ChaosHarness, settings::TOTAL_LIMIT};
 /// Longer than a submission and the ledger's processing of it.
 const SAFETY_MARGIN: Duration = TOTAL_LIMIT.saturating_mul(3);
 
-/// Decides about held batches at intervals, until told to stop.
+/// Decides about held batches at intervals, until the stop is requested.
 pub fn decide_held_batches(harness: &ChaosHarness) {
     let mut store = None;
     while harness.stop_operator.sleep(Duration::from_millis(100)) {
@@ -41,8 +41,8 @@ fn decide_once(harness: &ChaosHarness, store: &Store) -> Result<(), StoreError> 
     let results = ledger_results(harness);
     for batch in held {
         let (decision, event) = match results.get(&batch.batch_id) {
-            Some(Verdict::Applied) => (Decision::Committed, "held, decided: committed"),
-            Some(Verdict::Invalid) => (Decision::Invalid, "held, decided: invalid"),
+            Some(ExecutionResult::Applied) => (Decision::Committed, "held, decided: committed"),
+            Some(ExecutionResult::Invalid) => (Decision::Invalid, "held, decided: invalid"),
             None if cannot_be_sent(&batch, now, since_pause) => {
                 (Decision::Absent, "held, decided: absent")
             }
@@ -69,12 +69,12 @@ fn taken_at(batch: &StoredBatch) -> Timestamp {
 }
 
 /// What the ledger's record says about each batch: applied, if it says both.
-pub fn ledger_results(harness: &ChaosHarness) -> HashMap<HeaderId, Verdict> {
+pub fn ledger_results(harness: &ChaosHarness) -> HashMap<HeaderId, ExecutionResult> {
     let mut results = HashMap::new();
     for entry in harness.ledger.record() {
-        let result = results.entry(entry.batch_id).or_insert(entry.verdict);
-        if entry.verdict == Verdict::Applied {
-            *result = Verdict::Applied;
+        let result = results.entry(entry.batch_id).or_insert(entry.result);
+        if entry.result == ExecutionResult::Applied {
+            *result = ExecutionResult::Applied;
         }
     }
     results

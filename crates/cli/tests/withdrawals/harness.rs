@@ -141,7 +141,7 @@ impl WithdrawalHarness {
         WithdrawalServer::start(self.command(flags))
     }
 
-    /// The payments that a pool has made.
+    /// The payments of a pool.
     pub fn polls(&self, pool: usize) -> Vec<Poll> {
         self.pools[pool].polls(&self.anvil).unwrap()
     }

@@ -99,8 +99,8 @@ fn killed_after_scheduling() {
 #[test]
 fn killed_between_mining_and_finality() {
     let harness = WithdrawalHarness::new(1);
-    let deep = [("--evm-confirmations", "3")];
-    let before = harness.serve_with(&deep);
+    let confirmations = [("--evm-confirmations", "3")];
+    let before = harness.serve_with(&confirmations);
     let id = before.schedule(&harness.withdrawal_request(0, 1));
     let withdrawal = before.wait_for_state(&id, "mined");
     assert!(
@@ -109,7 +109,7 @@ fn killed_between_mining_and_finality() {
     );
     before.process.kill();
 
-    let after = harness.serve_with(&deep);
+    let after = harness.serve_with(&confirmations);
     assert_eq!(after.wait_for_state(&id, "mined")["transactions"], withdrawal["transactions"]);
     harness.anvil.mine(2).unwrap();
     after.wait_until_withdrawn(&[id]);
@@ -120,17 +120,17 @@ fn killed_between_mining_and_finality() {
 fn withdrawals_are_paid_once_after_repeated_kills() {
     let harness = WithdrawalHarness::new(2);
     let mut ids = Vec::new();
-    for round in 0..6 {
+    for iteration in 0..6 {
         let server = harness.serve();
         for pool in 0..2 {
-            ids.push(server.schedule(&harness.withdrawal_request(pool, 1 + round)));
+            ids.push(server.schedule(&harness.withdrawal_request(pool, 1 + iteration)));
         }
         let (method, nth) = [
             ("eth_sendRawTransaction", 1),
             ("eth_getTransactionReceipt", 2),
             ("eth_sendRawTransaction", 2),
-        ][round as usize % 3];
-        let stop = match round % 2 {
+        ][iteration as usize % 3];
+        let stop = match iteration % 2 {
             0 => harness.proxy.stop_after(method, nth),
             _ => harness.proxy.stop_before(method, nth),
         };

@@ -9,7 +9,7 @@ use crate::harness::{WithdrawalHarness, WithdrawalServer};
 
 const POOLS: usize = 3;
 const WITHDRAWALS_PER_POOL: u64 = 8;
-const ROUNDS: usize = 160;
+const ITERATIONS: usize = 160;
 const KILLS: usize = 5;
 
 /// The calls that the server makes for a withdrawal.
@@ -69,7 +69,7 @@ fn withdrawals_are_paid_once_under_random_faults() {
         );
     }
 
-    for round in 0..ROUNDS {
+    for iteration in 0..ITERATIONS {
         match random.u8(0..10) {
             0..6 => {
                 let method = METHODS[random.usize(..METHODS.len())];
@@ -79,7 +79,7 @@ fn withdrawals_are_paid_once_under_random_faults() {
             8 => reorganize(&harness),
             _ => harness.proxy.clear(),
         }
-        if round % (ROUNDS / KILLS) == ROUNDS / KILLS - 1 {
+        if iteration % (ITERATIONS / KILLS) == ITERATIONS / KILLS - 1 {
             server.process.kill();
             server = serve(&harness);
         }

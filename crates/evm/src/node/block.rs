@@ -1,7 +1,7 @@
 use alloy_primitives::B256;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{error::NodeError, quantity::Quantity, transaction::ChainTransaction};
+use super::{error::NodeError, quantity::Quantity};
 
 /// The block whose state a request reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,13 +60,8 @@ impl<T> BlockJson<T> {
         let Self { number: Quantity(number), hash, parent_hash, .. } = block;
         Ok(Block { id: BlockId { number, hash }, parent_hash })
     }
-}
 
-impl BlockJson<ChainTransaction> {
-    pub(super) fn into_transactions(
-        self,
-        expected: u64,
-    ) -> Result<Vec<ChainTransaction>, NodeError> {
+    pub(super) fn into_transactions(self, expected: u64) -> Result<Vec<T>, NodeError> {
         Ok(self.check_number(expected)?.transactions)
     }
 }

@@ -10,45 +10,45 @@ use grid_batch_protocol::VerifiedBatch;
 
 use super::queue_limit::QueueLimit;
 use crate::{
-    Record, Verdict,
-    common::{Common, Settings},
+    ExecutionResult, Record,
+    common_state::{CommonState, LedgerSettings},
     events::Event,
 };
 
-/// How long the validator remembers that a batch is invalid.
+/// How long the validator remembers an invalid batch.
 const INVALID_KEPT_FOR: Duration = Duration::from_secs(600);
-/// How long a batch waits for what it depends on.
+/// How long a batch waits for its dependencies.
 const INCOMPLETE_KEPT_FOR: Duration = Duration::from_secs(20 * 60);
-/// How often an invalid transaction is named: each attempt to put it into a block adds it again.
-const INVALID_NAMED: usize = 3;
+/// How often an invalid transaction is listed: each attempt to put it into a block adds it again.
+const INVALID_REPETITIONS: usize = 3;
 
-/// The validator: what is committed, what waits, and what was found invalid.
+/// The validator's committed, waiting and invalid batches.
 #[derive(Debug)]
 pub(super) struct Chain {
     committed: HashMap<HeaderId, Arc<[u8]>>,
-    /// The transactions that are committed: what others may depend on.
+    /// The committed transactions, which others may depend on.
     applied: HashSet<HeaderId>,
-    pool: VecDeque<Pooled>,
+    pool: VecDeque<PooledBatch>,
     limit: QueueLimit,
-    incomplete: Vec<Incomplete>,
-    invalid: HashMap<HeaderId, Invalid>,
+    incomplete: Vec<IncompleteBatch>,
+    invalid: HashMap<HeaderId, InvalidBatch>,
 }
 
 #[derive(Debug)]
-struct Pooled {
+struct PooledBatch {
     batch: VerifiedBatch,
     due: Timestamp,
 }
 
-/// A batch that depends on transactions that nobody has sent.
+/// A batch that depends on transactions that were not received.
 #[derive(Debug)]
-struct Incomplete {
+struct IncompleteBatch {
     batch: VerifiedBatch,
     since: Timestamp,
 }
 
 #[derive(Debug)]
-struct Invalid {
+struct InvalidBatch {
     transactions: Vec<InvalidTransaction>,
     since: Timestamp,
 }
@@ -61,7 +61,7 @@ pub(super) struct InvalidTransaction {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Status {
+pub(super) enum BatchStatus {
     Committed,
     Invalid(Vec<InvalidTransaction>),
     Pending,
@@ -69,9 +69,9 @@ pub(super) enum Status {
 }
 
 impl Chain {
-    /// The block store survives everything, and it alone.
+    /// Restores the block store. Nothing else survives a restart.
     pub(super) fn from_record(record: &Record) -> Self {
-        let applied = || record.entries().iter().filter(|e| e.verdict == Verdict::Applied);
+        let applied = || record.entries().iter().filter(|e| e.result == ExecutionResult::Applied);
         Self {
             committed: applied()
                 .filter_map(|entry| Some((entry.batch_id, entry.batch.clone()?)))
@@ -84,7 +84,7 @@ impl Chain {
         }
     }
 
-    pub(super) fn forget(&mut self) {
+    pub(super) fn restart(&mut self) {
         self.pool.clear();
         self.limit = QueueLimit::new();
         self.incomplete.clear();
@@ -95,45 +95,50 @@ impl Chain {
         self.pool.is_empty()
     }
 
-    /// The bytes of a batch that is in a block.
+    /// The bytes of a committed batch.
     pub(super) fn committed(&self, id: &HeaderId) -> Option<&[u8]> {
         self.committed.get(id).map(AsRef::as_ref)
     }
 
-    /// What is known of a batch, in the order in which the validator looks.
-    pub(super) fn status(&self, id: &HeaderId) -> Status {
+    /// The status of a batch, in the order in which the validator checks.
+    pub(super) fn status(&self, id: &HeaderId) -> BatchStatus {
         if self.committed.contains_key(id) {
-            Status::Committed
+            BatchStatus::Committed
         } else if let Some(invalid) = self.invalid.get(id) {
-            Status::Invalid(invalid.transactions.clone())
+            BatchStatus::Invalid(invalid.transactions.clone())
         } else if self.is_pooled(id) {
-            Status::Pending
+            BatchStatus::Pending
         } else {
-            Status::Unknown
+            BatchStatus::Unknown
         }
     }
 
-    pub(super) fn is_full(&self, settings: &Settings) -> bool {
+    pub(super) fn is_full(&self, settings: &LedgerSettings) -> bool {
         settings.back_pressure && self.pool.len() >= self.limit.get()
     }
 
-    /// Takes a batch, unless it is there already or waits for others.
-    pub(super) fn accept(&mut self, batch: VerifiedBatch, settings: &Settings, now: Timestamp) {
+    /// Accepts a batch. Does nothing if it is committed or waiting already.
+    pub(super) fn accept(
+        &mut self,
+        batch: VerifiedBatch,
+        settings: &LedgerSettings,
+        now: Timestamp,
+    ) {
         let id = batch.id();
         let is_incomplete = self.incomplete.iter().any(|other| other.batch.id() == id);
         if self.committed.contains_key(&id) || self.is_pooled(&id) || is_incomplete {
             return;
         }
-        self.incomplete.push(Incomplete { batch, since: now });
+        self.incomplete.push(IncompleteBatch { batch, since: now });
         while let Some(ready) = self.incomplete.iter().position(|i| self.is_complete(&i.batch)) {
             let batch = self.incomplete.remove(ready).batch;
             let due = now.plus(settings.pending_for).plus(settings.valid_for);
-            self.pool.push_back(Pooled { batch, due });
+            self.pool.push_back(PooledBatch { batch, due });
         }
     }
 
     /// Publishes the blocks that are due.
-    pub(super) fn advance(&mut self, common: &mut Common, now: Timestamp) -> io::Result<()> {
+    pub(super) fn advance(&mut self, common: &mut CommonState, now: Timestamp) -> io::Result<()> {
         self.invalid.retain(|_, invalid| now.since(invalid.since) < INVALID_KEPT_FOR);
         self.incomplete.retain(|incomplete| now.since(incomplete.since) < INCOMPLETE_KEPT_FOR);
         while self.pool.front().is_some_and(|first| first.due <= now) {
@@ -142,7 +147,7 @@ impl Chain {
         Ok(())
     }
 
-    fn publish_block(&mut self, common: &mut Common, now: Timestamp) -> io::Result<()> {
+    fn publish_block(&mut self, common: &mut CommonState, now: Timestamp) -> io::Result<()> {
         let waiting = self.pool.len();
         let mut consumed = 0;
         let mut block = Vec::new();
@@ -165,20 +170,27 @@ impl Chain {
         Ok(())
     }
 
-    /// Executes a batch: whether it is committed.
-    fn execute(&mut self, pooled: &Pooled, common: &mut Common) -> io::Result<bool> {
-        let Pooled { batch, due } = pooled;
+    /// Executes a batch. Returns whether it is committed.
+    fn execute(&mut self, pooled: &PooledBatch, common: &mut CommonState) -> io::Result<bool> {
+        let PooledBatch { batch, due } = pooled;
         let service_id = GlobalScopeId.service_id();
-        let orphaned = || !self.depends_only_on(batch, |id| self.applied.contains(id));
-        let refused = if orphaned() { Some(String::new()) } else { common.execute(batch) };
-        let Some(message) = refused else {
+        let dependencies_applied = self.depends_only_on(batch, |id| self.applied.contains(id));
+        let invalid_reason =
+            if dependencies_applied { common.execute(batch) } else { Some(String::new()) };
+        let Some(message) = invalid_reason else {
             let bytes: Arc<[u8]> = batch.bytes().into();
-            common.note(Verdict::Applied, service_id, batch, *due, Some(bytes.clone()))?;
+            common.record_result(
+                ExecutionResult::Applied,
+                service_id,
+                batch,
+                *due,
+                Some(bytes.clone()),
+            )?;
             self.applied.extend(ids_of(batch));
             self.committed.insert(batch.id(), bytes);
             return Ok(true);
         };
-        common.note(Verdict::Invalid, service_id, batch, *due, None)?;
+        common.record_result(ExecutionResult::Invalid, service_id, batch, *due, None)?;
         self.remember_invalid(batch, &message, *due);
         Ok(false)
     }
@@ -187,12 +199,12 @@ impl Chain {
         let invalid = self
             .invalid
             .entry(batch.id())
-            .or_insert_with(|| Invalid { transactions: Vec::new(), since });
-        let named = batch.transactions().iter().take(1).map(|transaction| InvalidTransaction {
+            .or_insert_with(|| InvalidBatch { transactions: Vec::new(), since });
+        let first = batch.transactions().iter().take(1).map(|transaction| InvalidTransaction {
             id: transaction.id(),
             message: message.to_owned(),
         });
-        invalid.transactions.extend(named.cycle().take(INVALID_NAMED));
+        invalid.transactions.extend(first.cycle().take(INVALID_REPETITIONS));
     }
 
     fn is_pooled(&self, id: &HeaderId) -> bool {
@@ -206,14 +218,18 @@ impl Chain {
         self.depends_only_on(batch, |id| self.applied.contains(id) || pooled(id))
     }
 
-    /// Whether all that a batch depends on is in the batch itself, or is of this kind.
-    fn depends_only_on(&self, batch: &VerifiedBatch, is_there: impl Fn(&HeaderId) -> bool) -> bool {
+    /// Whether each dependency of a batch is available or an earlier transaction of the batch.
+    fn depends_only_on(
+        &self,
+        batch: &VerifiedBatch,
+        is_available: impl Fn(&HeaderId) -> bool,
+    ) -> bool {
         let mut own = HashSet::new();
         batch.transactions().iter().all(|transaction| {
-            let met = |id: &HeaderId| own.contains(id) || is_there(id);
-            let all_met = transaction.dependencies().iter().all(met);
+            let is_met = |id: &HeaderId| own.contains(id) || is_available(id);
+            let all_are_met = transaction.dependencies().iter().all(is_met);
             own.insert(transaction.id());
-            all_met
+            all_are_met
         })
     }
 }
@@ -222,8 +238,8 @@ fn ids_of(batch: &VerifiedBatch) -> impl Iterator<Item = HeaderId> {
     batch.transactions().iter().map(|transaction| transaction.id())
 }
 
-/// Tells of a block, unless nothing is in it.
-fn publish(transaction_ids: Vec<HeaderId>, common: &mut Common) {
+/// Publishes the event of a block, unless it is empty.
+fn publish(transaction_ids: Vec<HeaderId>, common: &mut CommonState) {
     if !transaction_ids.is_empty() {
         let service_id = GlobalScopeId.service_id().clone();
         common.events.publish(Event { service_id, transaction_ids });

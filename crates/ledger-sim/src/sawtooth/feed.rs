@@ -1,16 +1,16 @@
-//! What Sawtooth's event socket tells: blocks, without a word about batches.
+//! The frames of Sawtooth's event websocket: blocks, without batch ids.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_core::HeaderId;
 use serde::{Deserialize, Serialize};
 
-use crate::events::{Event, Events, Feed, Subscription};
+use crate::events::{Event, EventFeed, Events, Subscription};
 
-/// What the first block names as its previous one.
+/// The previous block of the first block.
 const NO_BLOCK: &str = "0000000000000000";
 const ADDRESS_LENGTH: usize = 70;
 
-/// A client that is told of blocks once it has subscribed.
+/// The blocks for one client, after it has subscribed.
 #[derive(Debug, Default)]
 struct BlockFeed {
     prefixes: Option<Vec<String>>,
@@ -33,14 +33,14 @@ struct Command {
     address_prefixes: Vec<String>,
 }
 
-impl Feed for BlockFeed {
-    fn frames(&mut self, place: usize, event: &Event) -> Vec<String> {
+impl EventFeed for BlockFeed {
+    fn frames(&mut self, position: usize, event: &Event) -> Vec<String> {
         let previous = self.last_block.replace(block_id(event));
-        let frame = |prefixes: &Vec<String>| frame(place, event, previous.as_deref(), prefixes);
+        let frame = |prefixes: &Vec<String>| frame(position, event, previous.as_deref(), prefixes);
         self.prefixes.as_ref().map(frame).into_iter().collect()
     }
 
-    fn hear(&mut self, text: &str, events: &Events) -> Vec<String> {
+    fn receive(&mut self, text: &str, events: &Events) -> Vec<String> {
         let Ok(command) = serde_json::from_str::<Command>(text) else {
             return vec![error("Invalid input")];
         };
@@ -59,7 +59,7 @@ impl Feed for BlockFeed {
     }
 }
 
-/// The block that is the head when a client subscribes.
+/// The newest block when a client subscribes.
 fn latest(events: &Events, prefixes: &[String]) -> Option<String> {
     let (last, before) = events.all().split_last()?;
     let previous = before.last().map(block_id);
@@ -87,14 +87,14 @@ struct ErrorFrame<'a> {
     error: &'a str,
 }
 
-fn frame(place: usize, event: &Event, previous: Option<&str>, prefixes: &[String]) -> String {
-    let is_wanted = |address: &String| {
+fn frame(position: usize, event: &Event, previous: Option<&str>, prefixes: &[String]) -> String {
+    let is_subscribed = |address: &String| {
         prefixes.is_empty() || prefixes.iter().any(|prefix| address.starts_with(prefix))
     };
-    let changes = event.transaction_ids.iter().map(address).filter(is_wanted);
+    let changes = event.transaction_ids.iter().map(address).filter(is_subscribed);
     let frame = Frame {
         block_id: block_id(event),
-        block_num: place.to_string(),
+        block_num: position.to_string(),
         previous_block_id: previous.unwrap_or(NO_BLOCK),
         state_changes: changes.map(StateChange::at).collect(),
     };
@@ -111,12 +111,12 @@ impl StateChange {
     }
 }
 
-/// An address that a transaction has to itself. What it truly writes, its family would know.
+/// A fictitious address that belongs to one transaction.
 fn address(id: &HeaderId) -> String {
     id.to_string()[..ADDRESS_LENGTH].to_owned()
 }
 
-/// An id that is nobody else's: that of the first transaction with every bit turned.
+/// A unique id: that of the first transaction with every bit inverted.
 fn block_id(event: &Event) -> String {
     let first = event.transaction_ids.first().copied();
     let bytes = first.map_or([0; HeaderId::BYTES], |id| id.as_bytes().map(|byte| !byte));

@@ -1,4 +1,4 @@
-//! What Sawtooth's REST API writes. All keys are in the order of the alphabet, as it sorts them.
+//! JSON of Sawtooth's REST API, which sorts keys alphabetically.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_core::HeaderId;
@@ -7,7 +7,7 @@ use grid_batch_protocol::{
 };
 use serde::Serialize;
 
-use super::chain::{InvalidTransaction, Status};
+use super::chain::{BatchStatus, InvalidTransaction};
 
 #[derive(Serialize)]
 pub(super) struct LinkOnly {
@@ -37,13 +37,13 @@ struct StatusData {
 #[derive(Serialize)]
 struct InvalidData {
     id: String,
-    /// Empty ones are left out.
+    /// The ledger omits an empty message.
     #[serde(skip_serializing_if = "String::is_empty")]
     message: String,
 }
 
 impl Statuses {
-    pub(super) fn new(statuses: &[(HeaderId, Status)], link: Option<String>) -> Self {
+    pub(super) fn new(statuses: &[(HeaderId, BatchStatus)], link: Option<String>) -> Self {
         Self {
             data: statuses.iter().map(|(id, status)| StatusData::new(id, status)).collect(),
             link,
@@ -52,19 +52,19 @@ impl Statuses {
 }
 
 impl StatusData {
-    fn new(id: &HeaderId, status: &Status) -> Self {
+    fn new(id: &HeaderId, status: &BatchStatus) -> Self {
         let invalid = match status {
-            Status::Invalid(transactions) => &transactions[..],
+            BatchStatus::Invalid(transactions) => &transactions[..],
             _ => &[],
         };
         Self {
             id: id.to_string(),
             invalid_transactions: invalid.iter().map(InvalidData::from).collect(),
             status: match status {
-                Status::Committed => "COMMITTED",
-                Status::Invalid(_) => "INVALID",
-                Status::Pending => "PENDING",
-                Status::Unknown => "UNKNOWN",
+                BatchStatus::Committed => "COMMITTED",
+                BatchStatus::Invalid(_) => "INVALID",
+                BatchStatus::Pending => "PENDING",
+                BatchStatus::Unknown => "UNKNOWN",
             },
         }
     }
@@ -76,7 +76,7 @@ impl From<&InvalidTransaction> for InvalidData {
     }
 }
 
-/// A batch of a block, with its headers read.
+/// A batch of a block, with decoded headers.
 #[derive(Serialize)]
 pub(super) struct BatchData {
     header: BatchHeaderData,

@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-/// How many batches may wait: ten times the average of what the last blocks had.
+/// The maximum number of waiting batches: ten times the average size of the last blocks.
 #[derive(Debug)]
 pub(super) struct QueueLimit {
     samples: VecDeque<usize>,
@@ -19,8 +19,8 @@ impl QueueLimit {
         Self::MULTIPLIER * self.average()
     }
 
-    /// Takes note of a block. Small ones count only while a queue remains, so that a ledger with
-    /// little to do stays open.
+    /// Records the size of a block. Small blocks count only while a queue remains, so that a ledger
+    /// with little load keeps its limit.
     pub(super) fn update(&mut self, waiting: usize, consumed: usize) {
         let remainder = waiting.saturating_sub(consumed);
         let average = self.average();
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_starts_at_300_and_shrinks_with_small_blocks() {
+    fn limit_starts_at_300_and_shrinks_with_small_blocks() {
         let mut limit = QueueLimit::new();
         assert_eq!(limit.get(), 300);
         for _ in 0..5 {

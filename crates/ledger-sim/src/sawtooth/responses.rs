@@ -1,14 +1,14 @@
 use hyper::{StatusCode, header};
 use serde::Serialize;
 
-use super::print;
-use crate::answer::Answer;
+use super::to_pretty_json;
+use crate::response::SimResponse;
 
 const JSON: &str = "application/json; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 const SERVER: &str = "Python/3.7 aiohttp/3.7.4.post0";
 
-/// An error that the REST API has a code for.
+/// An error with a code of the REST API.
 #[derive(Debug)]
 pub(super) struct ApiError {
     status: StatusCode,
@@ -41,7 +41,7 @@ pub(super) const QUEUE_FULL: ApiError = ApiError {
     status: StatusCode::TOO_MANY_REQUESTS,
     code: 31,
     title: "Unable to Accept Batches",
-    // The two spaces are the ledger's.
+    // Two spaces, as in the real message.
     message: "The validator cannot currently accept more batches, due to a full queue.  \
               Please submit your request again.",
 };
@@ -100,7 +100,7 @@ pub(super) const BATCH_NOT_FOUND: ApiError = ApiError {
     message: "There is no batch with the id specified in the blockchain.",
 };
 
-/// In the order of the alphabet, as the REST API sorts its keys.
+/// The REST API sorts the keys alphabetically.
 #[derive(Serialize)]
 struct Envelope {
     error: Content,
@@ -114,53 +114,53 @@ struct Content {
 }
 
 impl ApiError {
-    pub(super) fn answer(&self) -> Answer {
-        self.about("")
+    pub(super) fn response(&self) -> SimResponse {
+        self.response_with_value("")
     }
 
-    /// With the value that is wrong at the end of the message.
-    pub(super) fn about(&self, value: &str) -> Answer {
+    /// A response whose message ends with the invalid value.
+    pub(super) fn response_with_value(&self, value: &str) -> SimResponse {
         let Self { status, code, title, message } = *self;
         let content = Content { code, message: format!("{message}{value}"), title };
         json(status, &Envelope { error: content })
     }
 }
 
-pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Answer {
-    Answer::new(status, JSON, print(value)).with_header(header::SERVER, SERVER)
+pub(super) fn json(status: StatusCode, value: &impl Serialize) -> SimResponse {
+    SimResponse::new(status, JSON, to_pretty_json(value)).with_header(header::SERVER, SERVER)
 }
 
-fn text(status: StatusCode, text: impl Into<String>) -> Answer {
-    Answer::new(status, TEXT, text.into()).with_header(header::SERVER, SERVER)
+fn text(status: StatusCode, text: impl Into<String>) -> SimResponse {
+    SimResponse::new(status, TEXT, text.into()).with_header(header::SERVER, SERVER)
 }
 
-/// What aiohttp answers for an exception that nobody caught.
-pub(super) fn server_error() -> Answer {
+/// The response of aiohttp for an uncaught exception.
+pub(super) fn server_error() -> SimResponse {
     let body = "500 Internal Server Error\n\nServer got itself in trouble";
     text(StatusCode::INTERNAL_SERVER_ERROR, body).closing()
 }
 
-pub(super) fn too_long(limit: usize, read: usize) -> Answer {
+pub(super) fn too_long(limit: usize, read: usize) -> SimResponse {
     let body = format!("Maximum request body size {limit} exceeded, actual body size {read}");
     text(StatusCode::PAYLOAD_TOO_LARGE, body).with_reason("Request Entity Too Large")
 }
 
-pub(super) fn line_too_long(limit: usize, length: usize) -> Answer {
+pub(super) fn line_too_long(limit: usize, length: usize) -> SimResponse {
     let body =
         format!("Got more than {limit} bytes ({length}) when reading Status line is too long.");
     text(StatusCode::BAD_REQUEST, body).closing()
 }
 
-pub(super) fn no_upgrade() -> Answer {
+pub(super) fn no_upgrade() -> SimResponse {
     let body = "No WebSocket UPGRADE hdr: None\n Can \"Upgrade\" only to \"WebSocket\".";
     text(StatusCode::BAD_REQUEST, body)
 }
 
-pub(super) fn not_found() -> Answer {
+pub(super) fn not_found() -> SimResponse {
     text(StatusCode::NOT_FOUND, "404: Not Found")
 }
 
-pub(super) fn method_not_allowed(allowed: &'static str) -> Answer {
+pub(super) fn method_not_allowed(allowed: &'static str) -> SimResponse {
     text(StatusCode::METHOD_NOT_ALLOWED, "405: Method Not Allowed")
         .with_header(header::ALLOW, allowed)
 }

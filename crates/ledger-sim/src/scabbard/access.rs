@@ -4,45 +4,45 @@ use grid_batch_protocol::{CylinderToken, PublicKey};
 use hyper::StatusCode;
 use serde_json::json;
 
-use super::answers::{self, UNAUTHORIZED, bad_header};
-use crate::{answer::Answer, ask::Ask};
+use super::responses::{self, UNAUTHORIZED, bad_header};
+use crate::{request::SimRequest, response::SimResponse};
 
 const PROTOCOL: u32 = 1;
 const LIBRARY: &str = "0.7.1";
 const PROTOCOL_HEADER: &str = "splinterprotocolversion";
 
-/// Who may submit and ask.
+/// The keys that may use the services.
 #[derive(Debug, Clone)]
-pub(crate) enum Keys {
-    /// Whoever has a key.
+pub(crate) enum AllowedKeys {
+    /// Any key.
     Any,
-    /// The holders of these keys.
-    Allowed(HashSet<PublicKey>),
+    /// Only these keys.
+    Only(HashSet<PublicKey>),
 }
 
-impl Keys {
-    /// Checks the request's Cylinder token. A missing one, a wrong one and one of a key that may
-    /// not are answered alike.
-    pub(super) fn check(&self, ask: &Ask) -> Result<(), Answer> {
-        let Some(header) = ask.headers.get("authorization") else { return Err(unauthorized()) };
+impl AllowedKeys {
+    /// Checks the Cylinder token of a request. The response is the same for a missing token, an
+    /// invalid one, and one of a key that is not allowed.
+    pub(super) fn check(&self, request: &SimRequest) -> Result<(), SimResponse> {
+        let Some(header) = request.headers.get("authorization") else { return Err(unauthorized()) };
         let header = header.to_str().map_err(|_| bad_header())?;
         let token = header.strip_prefix("Bearer Cylinder:").ok_or_else(unauthorized)?;
         let key = CylinderToken::verify(token.trim()).map_err(|_| unauthorized())?;
         match self {
-            Self::Allowed(keys) if !keys.contains(&key) => Err(unauthorized()),
+            Self::Only(keys) if !keys.contains(&key) => Err(unauthorized()),
             _ => Ok(()),
         }
     }
 }
 
-/// The answer to whoever may not. It comes from before the part that adds headers.
-pub(super) fn unauthorized() -> Answer {
-    UNAUTHORIZED.bare_answer()
+/// The response without a valid token. The node adds no headers to it.
+pub(super) fn unauthorized() -> SimResponse {
+    UNAUTHORIZED.bare_response()
 }
 
-/// Checks the protocol version, where the client names one.
-pub(super) fn check_version(ask: &Ask) -> Result<(), Answer> {
-    let Some(header) = ask.headers.get(PROTOCOL_HEADER) else { return Ok(()) };
+/// Checks the protocol version if the request names one.
+pub(super) fn check_version(request: &SimRequest) -> Result<(), SimResponse> {
+    let Some(header) = request.headers.get(PROTOCOL_HEADER) else { return Ok(()) };
     let version: Option<u32> = header.to_str().ok().and_then(|version| version.parse().ok());
     let message = match version {
         Some(PROTOCOL) => return Ok(()),
@@ -62,5 +62,5 @@ pub(super) fn check_version(ask: &Ask) -> Result<(), Answer> {
     if let Some(version) = version {
         body["requested_protocol"] = version.into();
     }
-    Err(answers::json(StatusCode::BAD_REQUEST, &body))
+    Err(responses::json(StatusCode::BAD_REQUEST, &body))
 }

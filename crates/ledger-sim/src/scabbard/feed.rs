@@ -1,19 +1,19 @@
-//! What Scabbard's event socket tells, and how it replays.
+//! The frames of Scabbard's event websocket, and its replay.
 
 use grid_batch_core::{HeaderId, ServiceId};
 use serde::Serialize;
 
-use crate::events::{Event, Events, Feed, Subscription};
+use crate::events::{Event, EventFeed, Events, Subscription};
 
-/// How many events the node reads of its store at a time.
+/// The number of events that the node reads from its store at a time.
 const PAGE: usize = 64;
 const ADDRESS_LENGTH: usize = 70;
 
-/// One service's events, as they come.
+/// The events of one service.
 #[derive(Debug)]
 struct ServiceFeed(ServiceId);
 
-impl Feed for ServiceFeed {
+impl EventFeed for ServiceFeed {
     fn frames(&mut self, _place: usize, event: &Event) -> Vec<String> {
         if event.service_id == self.0 {
             event.transaction_ids.iter().map(|id| frame(&id.to_string())).collect()
@@ -22,12 +22,13 @@ impl Feed for ServiceFeed {
         }
     }
 
-    fn hear(&mut self, _text: &str, _events: &Events) -> Vec<String> {
+    fn receive(&mut self, _text: &str, _events: &Events) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// A client that has seen this transaction last, or none; nothing where there is no such one.
+/// A subscription that continues after this transaction, or starts at the first one. `None` if the
+/// service has no such transaction.
 pub(super) fn subscribe(
     service_id: &ServiceId,
     last_seen: Option<&str>,
@@ -49,9 +50,9 @@ pub(super) fn subscribe(
     })
 }
 
-/// The transactions that are replayed, with the genuine mistake: the store looks for ids that come
-/// later in the alphabet than the last one, instead of later in time, at every page. So some are
-/// missing and others repeated as soon as there is more than one page.
+/// The replayed transactions, with the bug of real nodes: for each page, the store selects ids that
+/// are greater than the last one, instead of later ones. So with more than one page, some are
+/// missing and others are repeated.
 fn replay<'a>(ids: &'a [String], last_seen: Option<&'a str>) -> Vec<&'a str> {
     let mut replayed = Vec::new();
     let mut last = last_seen;
@@ -77,7 +78,7 @@ enum StateChange<'a> {
     Set { key: &'a str, value: [u8; 1] },
 }
 
-/// One transaction. Its change is made up, at an address of its own.
+/// The frame of a transaction, with a fictitious change at an address of its own.
 fn frame(id: &str) -> String {
     let key = &id[..ADDRESS_LENGTH];
     let frame = Frame { id, state_changes: [StateChange::Set { key, value: [1] }] };
@@ -88,20 +89,20 @@ fn frame(id: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Ids that are in no order.
+    /// Ids in no alphabetical order.
     fn ids(count: u32) -> Vec<String> {
         (0..count).map(|n| format!("{:08x}", n.wrapping_mul(0x9e37_79b1))).collect()
     }
 
     #[test]
-    fn one_page_is_replayed_whole_and_once() {
+    fn one_page_is_replayed_completely_and_once() {
         let ids = ids(63);
         let replayed = replay(&ids, None);
         assert_eq!(replayed[..63], ids);
     }
 
     #[test]
-    fn of_more_than_a_page_some_are_missing_and_some_repeated() {
+    fn more_pages_have_missing_and_repeated_transactions() {
         let ids = ids(150);
         let replayed = replay(&ids, None);
         assert_eq!(replayed[..64], ids[..64]);

@@ -2,23 +2,23 @@ use std::collections::{HashMap, VecDeque};
 
 use grid_batch_core::{HeaderId, Timestamp};
 
-/// What a node remembers of a service's batches: the last hundred, and none after a restart.
+/// The statuses of a service's last hundred batches. They are lost at a restart.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    infos: HashMap<HeaderId, Info>,
+    infos: HashMap<HeaderId, BatchInfo>,
     /// The oldest first.
     order: VecDeque<HeaderId>,
 }
 
 #[derive(Debug)]
-pub(super) struct Info {
-    pub(super) status: Status,
-    /// When the batch was first seen. A new status does not change it.
+pub(super) struct BatchInfo {
+    pub(super) status: BatchStatus,
+    /// When the node first saw the batch. A new status does not change it.
     pub(super) since: Timestamp,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Status {
+pub(super) enum BatchStatus {
     Pending,
     Valid(Vec<HeaderId>),
     Committed(Vec<HeaderId>),
@@ -34,17 +34,17 @@ pub(super) struct InvalidTransaction {
 impl History {
     const SIZE: usize = 100;
 
-    pub(super) fn get(&self, id: &HeaderId) -> Option<&Info> {
+    pub(super) fn get(&self, id: &HeaderId) -> Option<&BatchInfo> {
         self.infos.get(id)
     }
 
-    /// Says where a batch stands now, whatever was said of it before.
-    pub(super) fn set(&mut self, id: HeaderId, status: Status, now: Timestamp) {
+    /// Sets the status of a batch.
+    pub(super) fn set(&mut self, id: HeaderId, status: BatchStatus, now: Timestamp) {
         if let Some(info) = self.infos.get_mut(&id) {
             info.status = status;
             return;
         }
-        self.infos.insert(id, Info { status, since: now });
+        self.infos.insert(id, BatchInfo { status, since: now });
         self.order.push_back(id);
         if self.order.len() > Self::SIZE
             && let Some(oldest) = self.order.pop_front()
@@ -53,12 +53,12 @@ impl History {
         }
     }
 
-    /// Only what is Valid becomes Committed, and nothing that is forgotten.
+    /// Changes Valid to Committed. Does nothing for a batch that is forgotten.
     pub(super) fn commit(&mut self, id: &HeaderId) {
         if let Some(info) = self.infos.get_mut(id)
-            && let Status::Valid(transactions) = &mut info.status
+            && let BatchStatus::Valid(transactions) = &mut info.status
         {
-            info.status = Status::Committed(std::mem::take(transactions));
+            info.status = BatchStatus::Committed(std::mem::take(transactions));
         }
     }
 }

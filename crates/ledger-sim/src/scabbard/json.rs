@@ -1,16 +1,16 @@
-//! What Scabbard writes. Keys are in the order in which it writes them.
+//! Scabbard's JSON. The fields have the order of a real node.
 
 use grid_batch_core::{HeaderId, ServiceScopeId, Timestamp};
 use serde::Serialize;
 
-use super::history::{Info, InvalidTransaction, Status};
+use super::history::{BatchInfo, BatchStatus, InvalidTransaction};
 
 #[derive(Serialize)]
 pub(super) struct Accepted {
     pub(super) link: String,
 }
 
-/// A path, not a URL. Without batches it ends in the middle.
+/// A path, not a URL. Without batches it ends after `ids`, as on a real node.
 pub(super) fn link(service: &ServiceScopeId, ids: impl Iterator<Item = HeaderId>) -> String {
     let ids: Vec<_> = ids.map(|id| id.to_string()).collect();
     let equals = if ids.is_empty() { "" } else { "=" };
@@ -21,13 +21,13 @@ pub(super) fn link(service: &ServiceScopeId, ids: impl Iterator<Item = HeaderId>
 #[derive(Serialize)]
 pub(super) struct StatusData {
     id: String,
-    status: StatusOfBatch,
+    status: StatusContent,
     timestamp: Time,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "statusType", content = "message")]
-enum StatusOfBatch {
+enum StatusContent {
     Unknown([(); 0]),
     Pending([(); 0]),
     Valid(Vec<ValidData>),
@@ -55,27 +55,27 @@ struct Time {
 }
 
 impl StatusData {
-    /// What is known of a batch; for one that is not known, the time is that of the question.
-    pub(super) fn new(id: &str, info: Option<&Info>, now: Timestamp) -> Self {
+    /// The status of a batch. An unknown batch has the time of the request.
+    pub(super) fn new(id: &str, info: Option<&BatchInfo>, now: Timestamp) -> Self {
         Self {
             id: id.to_owned(),
-            status: info.map_or(StatusOfBatch::Unknown([]), StatusOfBatch::from),
+            status: info.map_or(StatusContent::Unknown([]), StatusContent::from),
             timestamp: Time::from(info.map_or(now, |info| info.since)),
         }
     }
 
     pub(super) fn is_final(&self) -> bool {
-        matches!(self.status, StatusOfBatch::Committed(_) | StatusOfBatch::Invalid(_))
+        matches!(self.status, StatusContent::Committed(_) | StatusContent::Invalid(_))
     }
 }
 
-impl From<&Info> for StatusOfBatch {
-    fn from(info: &Info) -> Self {
+impl From<&BatchInfo> for StatusContent {
+    fn from(info: &BatchInfo) -> Self {
         match &info.status {
-            Status::Pending => Self::Pending([]),
-            Status::Valid(ids) => Self::Valid(valid(ids)),
-            Status::Committed(ids) => Self::Committed(valid(ids)),
-            Status::Invalid(invalid) => Self::Invalid(vec![InvalidData::from(invalid)]),
+            BatchStatus::Pending => Self::Pending([]),
+            BatchStatus::Valid(ids) => Self::Valid(valid(ids)),
+            BatchStatus::Committed(ids) => Self::Committed(valid(ids)),
+            BatchStatus::Invalid(invalid) => Self::Invalid(vec![InvalidData::from(invalid)]),
         }
     }
 }

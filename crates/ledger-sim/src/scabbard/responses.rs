@@ -5,12 +5,12 @@ use hyper::{
 use serde::Serialize;
 use serde_json::json as value;
 
-use crate::answer::Answer;
+use crate::response::SimResponse;
 
 const JSON: &str = "application/json";
 const CREDENTIALS: (HeaderName, &str) = (ACCESS_CONTROL_ALLOW_CREDENTIALS, "true");
 
-/// An error with a code, which is the status once more.
+/// An error with a code, which is equal to the status.
 #[derive(Debug)]
 pub(super) struct ApiError {
     status: StatusCode,
@@ -41,43 +41,43 @@ struct Content {
 }
 
 impl ApiError {
-    pub(super) fn answer(&self) -> Answer {
+    pub(super) fn response(&self) -> SimResponse {
         let (name, value) = CREDENTIALS;
-        self.bare_answer().with_header(name, value)
+        self.bare_response().with_header(name, value)
     }
 
-    /// Without the header that is added after authorization.
-    pub(super) fn bare_answer(&self) -> Answer {
+    /// The response without the header that is added after authorization.
+    pub(super) fn bare_response(&self) -> SimResponse {
         let code = self.status.as_str().to_owned();
         bare_json(self.status, &Content { code, message: self.message })
     }
 }
 
-pub(super) fn json(status: StatusCode, body: &impl Serialize) -> Answer {
+pub(super) fn json(status: StatusCode, body: &impl Serialize) -> SimResponse {
     let (name, value) = CREDENTIALS;
     bare_json(status, body).with_header(name, value)
 }
 
-fn bare_json(status: StatusCode, body: &impl Serialize) -> Answer {
-    Answer::new(status, JSON, serde_json::to_vec(body).unwrap_or_default())
+fn bare_json(status: StatusCode, body: &impl Serialize) -> SimResponse {
+    SimResponse::new(status, JSON, serde_json::to_vec(body).unwrap_or_default())
 }
 
-/// Not a word about when to come back.
-pub(super) fn busy() -> Answer {
+/// Without `Retry-After`, as from a real node.
+pub(super) fn busy() -> SimResponse {
     let (name, value) = CREDENTIALS;
-    Answer::empty(StatusCode::TOO_MANY_REQUESTS).with_header(name, value)
+    SimResponse::empty(StatusCode::TOO_MANY_REQUESTS).with_header(name, value)
 }
 
-pub(super) fn no_such_endpoint() -> Answer {
-    ApiError { status: StatusCode::NOT_FOUND, message: "endpoint not found" }.bare_answer()
+pub(super) fn no_such_endpoint() -> SimResponse {
+    ApiError { status: StatusCode::NOT_FOUND, message: "endpoint not found" }.bare_response()
 }
 
-pub(super) fn bad_header() -> Answer {
+pub(super) fn bad_header() -> SimResponse {
     let message = "Authorization header must contain only visible ASCII characters";
-    ApiError { status: StatusCode::BAD_REQUEST, message }.bare_answer()
+    ApiError { status: StatusCode::BAD_REQUEST, message }.bare_response()
 }
 
-pub(super) fn no_such_service(circuit: &str, service: &str) -> Answer {
+pub(super) fn no_such_service(circuit: &str, service: &str) -> SimResponse {
     let message = format!("scabbard service {service} on circuit {circuit} not found");
     json(StatusCode::NOT_FOUND, &value!({ "message": message }))
 }

@@ -6,61 +6,61 @@ use std::{
 use grid_batch_core::{HeaderId, ScopeId, ServiceScopeId, Timestamp};
 use grid_batch_protocol::VerifiedBatch;
 
-use super::history::{History, Info, InvalidTransaction, Status};
+use super::history::{BatchInfo, BatchStatus, History, InvalidTransaction};
 use crate::{
-    Fault, Record, SentTwice, Verdict,
-    common::{Common, Settings},
+    ExecutionResult, Fault, Record, SentTwice,
+    common_state::{CommonState, LedgerSettings},
     events::Event,
 };
 
-/// One Scabbard service: a queue whose batches are executed and committed one after the other.
+/// A Scabbard service: a queue whose batches are executed and committed one after the other.
 #[derive(Debug)]
-pub(super) struct Service {
+pub(super) struct ScabbardService {
     id: ServiceScopeId,
     history: History,
-    queue: VecDeque<Queued>,
-    head: Option<Head>,
-    /// When the last batch was done with.
+    queue: VecDeque<QueuedBatch>,
+    head: Option<HeadBatch>,
+    /// When the last batch was finished.
     free_since: Timestamp,
     is_open: bool,
-    /// The transactions that have receipts: executing one again is an error.
+    /// The transactions that have receipts. Committing one again is an error.
     receipts: HashSet<HeaderId>,
 }
 
 #[derive(Debug)]
-struct Queued {
+struct QueuedBatch {
     batch: VerifiedBatch,
     since: Timestamp,
 }
 
 /// The batch that is executed or voted on.
 #[derive(Debug)]
-struct Head {
+struct HeadBatch {
     batch: VerifiedBatch,
     until: Timestamp,
-    stage: Stage,
+    stage: HeadStage,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// To be executed.
+enum HeadStage {
+    /// Waits for its execution.
     Pending,
-    /// To be committed.
+    /// Waits for its commit.
     Valid,
-    /// Its proposal is never agreed on, or its commit fails: it stays Valid.
+    /// Its proposal is dropped or its commit fails, and it stays Valid.
     Stuck,
 }
 
-impl Service {
-    /// The queue is closed when it has so many, and open again when it has half of them.
+impl ScabbardService {
+    /// The queue closes at this length, and opens again at half of it.
     const QUEUE_LIMIT: usize = 30;
 
-    /// The state survives a restart, and so do the receipts; the history does not.
+    /// Restores the receipts. The statuses are not in the record.
     pub(super) fn from_record(id: ServiceScopeId, record: &Record) -> Self {
         let receipts = record
             .entries()
             .iter()
-            .filter(|e| e.verdict == Verdict::Applied && e.service_id == *id.service_id())
+            .filter(|e| e.result == ExecutionResult::Applied && e.service_id == *id.service_id())
             .flat_map(|entry| entry.transaction_ids.iter().copied())
             .collect();
         Self {
@@ -82,11 +82,11 @@ impl Service {
         self.id.circuit() == circuit && self.id.service() == service
     }
 
-    pub(super) fn status(&self, id: &HeaderId) -> Option<&Info> {
+    pub(super) fn status(&self, id: &HeaderId) -> Option<&BatchInfo> {
         self.history.get(id)
     }
 
-    pub(super) fn is_accepting(&self, settings: &Settings) -> bool {
+    pub(super) fn is_accepting(&self, settings: &LedgerSettings) -> bool {
         self.is_open || !settings.back_pressure
     }
 
@@ -94,7 +94,7 @@ impl Service {
         self.head.is_none() && self.queue.is_empty()
     }
 
-    pub(super) fn forget(&mut self, now: Timestamp) {
+    pub(super) fn restart(&mut self, now: Timestamp) {
         self.history = History::default();
         self.queue.clear();
         self.head = None;
@@ -102,13 +102,13 @@ impl Service {
         self.is_open = true;
     }
 
-    /// Queues a batch. Nobody looks whether it was here before.
+    /// Queues a batch, even if it was committed before.
     pub(super) fn accept(&mut self, batch: VerifiedBatch, now: Timestamp) {
-        self.history.set(batch.id(), Status::Pending, now);
-        self.queue.push_back(Queued { batch, since: now });
+        self.history.set(batch.id(), BatchStatus::Pending, now);
+        self.queue.push_back(QueuedBatch { batch, since: now });
     }
 
-    pub(super) fn advance(&mut self, common: &mut Common, now: Timestamp) -> io::Result<()> {
+    pub(super) fn advance(&mut self, common: &mut CommonState, now: Timestamp) -> io::Result<()> {
         while self.start_next(&common.settings)
             && let Some(head) = self.head.take_if(|head| head.until <= now)
         {
@@ -120,13 +120,13 @@ impl Service {
         Ok(())
     }
 
-    /// Whether there is a batch at the head now.
-    fn start_next(&mut self, settings: &Settings) -> bool {
+    /// Moves the next batch to the head if there is none. Returns whether there is one.
+    fn start_next(&mut self, settings: &LedgerSettings) -> bool {
         if self.head.is_none()
-            && let Some(Queued { batch, since }) = self.queue.pop_front()
+            && let Some(QueuedBatch { batch, since }) = self.queue.pop_front()
         {
             let until = since.max(self.free_since).plus(settings.pending_for);
-            self.head = Some(Head { batch, until, stage: Stage::Pending });
+            self.head = Some(HeadBatch { batch, until, stage: HeadStage::Pending });
             if self.queue.len() < Self::QUEUE_LIMIT / 2 {
                 self.is_open = true;
             }
@@ -134,15 +134,15 @@ impl Service {
         self.head.is_some()
     }
 
-    /// Takes the head one step further, or puts it back when the step cannot be written down.
-    fn finish_stage(&mut self, head: Head, common: &mut Common) -> io::Result<()> {
-        let done = match head.stage {
-            Stage::Pending => self.execute(&head, common),
-            Stage::Valid => self.commit(&head, common).map(|()| None),
-            Stage::Stuck => Ok(None),
+    /// Advances the head by one stage. Puts it back if the record cannot be written.
+    fn finish_stage(&mut self, head: HeadBatch, common: &mut CommonState) -> io::Result<()> {
+        let result = match head.stage {
+            HeadStage::Pending => self.execute(&head, common),
+            HeadStage::Valid => self.commit(&head, common).map(|()| None),
+            HeadStage::Stuck => Ok(None),
         };
-        match done {
-            Ok(Some((stage, until))) => self.head = Some(Head { stage, until, ..head }),
+        match result {
+            Ok(Some((stage, until))) => self.head = Some(HeadBatch { stage, until, ..head }),
             Ok(None) => self.free_since = head.until,
             Err(error) => {
                 self.head = Some(head);
@@ -152,56 +152,68 @@ impl Service {
         Ok(())
     }
 
-    /// Executes a batch: the stage that follows and its end, unless the batch is invalid.
+    /// Executes a batch. Returns its next stage and the end of that, or `None` if it is invalid.
     fn execute(
         &mut self,
-        head: &Head,
-        common: &mut Common,
-    ) -> io::Result<Option<(Stage, Timestamp)>> {
+        head: &HeadBatch,
+        common: &mut CommonState,
+    ) -> io::Result<Option<(HeadStage, Timestamp)>> {
         let (batch, now) = (&head.batch, head.until);
-        let is_again = batch.transactions().iter().any(|t| self.receipts.contains(&t.id()));
-        let refused = match common.settings.sent_twice {
-            SentTwice::Invalid if is_again => {
+        let is_repeated = batch.transactions().iter().any(|t| self.receipts.contains(&t.id()));
+        let invalid_reason = match common.settings.sent_twice {
+            SentTwice::Invalid if is_repeated => {
                 Some("The change that this transaction makes was made already".to_owned())
             }
             _ => common.execute(batch),
         };
-        if let Some(message) = refused {
-            self.refuse(batch, message, now, common)?;
+        if let Some(message) = invalid_reason {
+            self.mark_invalid(batch, message, now, common)?;
             return Ok(None);
         }
-        if is_again {
-            // The state is written before the receipts are found to be there already.
-            common.note(Verdict::Applied, self.id.service_id(), batch, now, None)?;
+        if is_repeated {
+            // The node writes the state before it finds that the receipts exist.
+            common.record_result(
+                ExecutionResult::Applied,
+                self.id.service_id(),
+                batch,
+                now,
+                None,
+            )?;
         }
         let ids = batch.transactions().iter().map(|t| t.id()).collect();
-        self.history.set(batch.id(), Status::Valid(ids), now);
-        let is_stuck = is_again || common.faults.strikes(Fault::DroppedValid);
+        self.history.set(batch.id(), BatchStatus::Valid(ids), now);
+        let is_stuck = is_repeated || common.faults.occurs(Fault::DroppedValid);
         Ok(Some(if is_stuck {
-            (Stage::Stuck, now.plus(common.settings.coordinator_timeout))
+            (HeadStage::Stuck, now.plus(common.settings.coordinator_timeout))
         } else {
-            (Stage::Valid, now.plus(common.settings.valid_for))
+            (HeadStage::Valid, now.plus(common.settings.valid_for))
         }))
     }
 
-    fn refuse(
+    fn mark_invalid(
         &mut self,
         batch: &VerifiedBatch,
         message: String,
         now: Timestamp,
-        common: &mut Common,
+        common: &mut CommonState,
     ) -> io::Result<()> {
-        common.note(Verdict::Invalid, self.id.service_id(), batch, now, None)?;
+        common.record_result(ExecutionResult::Invalid, self.id.service_id(), batch, now, None)?;
         if let Some(first) = batch.transactions().first() {
             let invalid = InvalidTransaction { id: first.id(), message };
-            self.history.set(batch.id(), Status::Invalid(invalid), now);
+            self.history.set(batch.id(), BatchStatus::Invalid(invalid), now);
         }
         Ok(())
     }
 
-    fn commit(&mut self, head: &Head, common: &mut Common) -> io::Result<()> {
+    fn commit(&mut self, head: &HeadBatch, common: &mut CommonState) -> io::Result<()> {
         let batch = &head.batch;
-        common.note(Verdict::Applied, self.id.service_id(), batch, head.until, None)?;
+        common.record_result(
+            ExecutionResult::Applied,
+            self.id.service_id(),
+            batch,
+            head.until,
+            None,
+        )?;
         self.receipts.extend(batch.transactions().iter().map(|t| t.id()));
         self.history.commit(&batch.id());
         common.events.publish(Event {

@@ -3,7 +3,7 @@ use grid_batch_protocol::{
     Batch, BatchBuilder, BatchList, Message, SigningKey, TransactionBuilder,
 };
 
-/// A batch of one transaction, unlike those of other numbers.
+/// A batch of one transaction; each number makes another batch.
 pub fn batch(number: u32) -> Batch {
     depending_on(number, [])
 }
@@ -36,12 +36,12 @@ pub fn transaction_id(batch: &Batch) -> HeaderId {
     batch.transactions[0].header_signature.parse().unwrap()
 }
 
-/// The id of a batch that nobody has sent.
+/// The id of a batch that was never sent.
 pub fn unknown() -> HeaderId {
     HeaderId::from_bytes([0xee; 64])
 }
 
-/// Batches that are wrong in one way each.
+/// Batches that are invalid in different ways.
 pub fn corrupt() -> [Batch; 3] {
     let [mut signature, mut payload, mut transaction] = [0; 3].map(batch);
     signature.header_signature = batch(1).header_signature;

@@ -1,4 +1,4 @@
-//! A client that sees every byte: no library mends what a ledger breaks.
+//! A plain TCP client, so that no HTTP library hides what the ledger sends.
 
 use std::{
     io::{self, BufRead, BufReader, Write},
@@ -7,8 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Longer than anything takes on the busiest machine.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// Longer than any response takes, even under load.
+pub const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone)]
 pub struct Request {
@@ -16,11 +16,11 @@ pub struct Request {
     path: String,
     headers: Vec<(String, Vec<u8>)>,
     body: Vec<u8>,
-    patience: Duration,
+    timeout: Duration,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct Response {
     pub status_line: String,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
@@ -41,7 +41,7 @@ impl Request {
             path: path.into(),
             headers: Vec::new(),
             body: Vec::new(),
-            patience: PATIENCE,
+            timeout: READ_TIMEOUT,
         }
     }
 
@@ -55,16 +55,16 @@ impl Request {
         self
     }
 
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
         self
     }
 
-    pub fn send(&self, address: SocketAddr) -> io::Result<Answer> {
+    pub fn send(&self, address: SocketAddr) -> io::Result<Response> {
         let mut stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(self.patience))?;
+        stream.set_read_timeout(Some(self.timeout))?;
         stream.write_all(&self.bytes(address))?;
-        read_answer(&mut BufReader::new(stream))
+        read_response(&mut BufReader::new(stream))
     }
 
     fn bytes(&self, address: SocketAddr) -> Vec<u8> {
@@ -86,7 +86,7 @@ impl Request {
     }
 }
 
-impl Answer {
+impl Response {
     pub fn status(&self) -> u16 {
         self.status_line.split(' ').nth(1).unwrap().parse().unwrap()
     }
@@ -100,7 +100,7 @@ impl Answer {
     }
 }
 
-fn read_answer(stream: &mut impl BufRead) -> io::Result<Answer> {
+fn read_response(stream: &mut impl BufRead) -> io::Result<Response> {
     let status_line = read_line(stream)?;
     let mut headers = Vec::new();
     loop {
@@ -111,10 +111,10 @@ fn read_answer(stream: &mut impl BufRead) -> io::Result<Answer> {
         }
     }
     let length = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
-    let length: usize = length.expect("every answer says how long it is").1.parse().unwrap();
+    let length: usize = length.expect("every response has a content length").1.parse().unwrap();
     let mut body = vec![0; length];
     stream.read_exact(&mut body)?;
-    Ok(Answer { status_line, headers, body })
+    Ok(Response { status_line, headers, body })
 }
 
 fn read_line(stream: &mut impl BufRead) -> io::Result<String> {
@@ -125,11 +125,11 @@ fn read_line(stream: &mut impl BufRead) -> io::Result<String> {
     }
 }
 
-/// Waits until something is so.
-pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "not in time: {what}");
+/// Waits until the condition holds.
+pub fn eventually(condition: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + READ_TIMEOUT;
+    while !holds() {
+        assert!(Instant::now() < deadline, "timed out: {condition}");
         thread::sleep(Duration::from_millis(1));
     }
 }

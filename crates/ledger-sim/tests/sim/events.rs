@@ -10,14 +10,14 @@ use tokio_tungstenite::tungstenite::{
 
 use crate::{
     batches::{batch, key, list, transaction_id, unknown},
-    client::{PATIENCE, Request},
+    client::{READ_TIMEOUT, Request},
     ledgers::{Ledger, OTHER_SERVICE, SERVICE, authorized, sawtooth, scabbard, service_path},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn scabbard_tells_of_every_transaction_as_it_is_committed() {
+fn scabbard_sends_every_committed_transaction() {
     let ledger = scabbard(|b| b.pending_for(SECOND));
     let mut socket = subscribe(&ledger, "");
     ledger.submit(&[batch(1), batch(2)]);
@@ -35,7 +35,7 @@ fn scabbard_tells_of_every_transaction_as_it_is_committed() {
 }
 
 #[test]
-fn scabbard_says_nothing_of_invalid_batches_and_other_services() {
+fn scabbard_omits_invalid_batches_and_other_services() {
     let ledger = scabbard(|b| b.fault(Fault::Invalid, When::Next(1)));
     let mut socket = subscribe(&ledger, "");
     ledger.submit(&[batch(1)]);
@@ -46,7 +46,7 @@ fn scabbard_says_nothing_of_invalid_batches_and_other_services() {
 }
 
 #[test]
-fn scabbard_says_nothing_of_what_it_applies_a_second_time() {
+fn scabbard_sends_no_event_for_a_second_application() {
     let ledger = scabbard(|b| b.sent_twice(SentTwice::StuckValid));
     ledger.submit(&[batch(1)]);
     let mut socket = subscribe(&ledger, &format!("?last_seen_event={}", id_of(&batch(1))));
@@ -57,7 +57,7 @@ fn scabbard_says_nothing_of_what_it_applies_a_second_time() {
 }
 
 #[test]
-fn scabbard_replays_what_was_before_and_goes_on() {
+fn scabbard_replays_earlier_events_and_continues() {
     let ledger = scabbard(|b| b);
     ledger.submit(&[batch(1)]);
     let mut socket = subscribe(&ledger, "");
@@ -66,20 +66,20 @@ fn scabbard_replays_what_was_before_and_goes_on() {
 }
 
 #[test]
-fn scabbard_replays_what_is_later_in_the_alphabet_instead_of_later() {
+fn scabbard_replays_greater_ids_instead_of_later_ones() {
     let ledger = scabbard(|b| b);
     let mut batches: Vec<_> = (0..10).map(batch).collect();
     batches.sort_by_key(id_of);
     batches.reverse();
     ledger.submit(&batches);
-    // All that came after the first one of these is earlier in the alphabet.
+    // The ids of all later events are smaller than that of the first one.
     let mut socket = subscribe(&ledger, &format!("?last_seen_event={}", id_of(&batches[0])));
     ledger.submit(&[batch(99)]);
     assert_eq!(next_id(&mut socket), id_of(&batch(99)));
 }
 
 #[test]
-fn scabbard_refuses_a_socket_as_it_refuses_a_request() {
+fn scabbard_refuses_invalid_subscriptions() {
     let ledger = scabbard(|b| b);
     let refused = |query: &str| try_subscribe(&ledger, query).unwrap_err();
     assert_eq!(refused("?last_seen_event="), 400);
@@ -90,7 +90,7 @@ fn scabbard_refuses_a_socket_as_it_refuses_a_request() {
 }
 
 #[test]
-fn a_socket_can_break_instead_of_telling() {
+fn broken_event_fault_resets_the_websocket() {
     let ledger = scabbard(|b| b.fault(Fault::EventsBroken, When::Next(1)));
     let mut socket = subscribe(&ledger, "");
     ledger.submit(&[batch(1)]);
@@ -100,19 +100,19 @@ fn a_socket_can_break_instead_of_telling() {
 }
 
 #[test]
-fn an_event_can_be_late() {
+fn late_event_fault_delays_events() {
     let ledger = scabbard(|b| b.fault(Fault::LateEvents(60 * SECOND), When::Next(1)));
     let mut socket = subscribe(&ledger, "");
     ledger.submit(&[batch(1), batch(2)]);
     socket.get_ref().set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     assert!(socket.read().is_err());
-    socket.get_ref().set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.get_ref().set_read_timeout(Some(READ_TIMEOUT)).unwrap();
     ledger.advance(60);
     assert_eq!([(); 2].map(|()| next_id(&mut socket)), [1, 2].map(|n| id_of(&batch(n))));
 }
 
 #[test]
-fn a_restart_resets_the_sockets_and_keeps_the_events() {
+fn restart_resets_websockets_and_keeps_events() {
     for ledger in [sawtooth(|b| b), scabbard(|b| b)] {
         ledger.submit(&[batch(1)]);
         let mut socket = subscribe(&ledger, "");
@@ -128,7 +128,7 @@ fn a_restart_resets_the_sockets_and_keeps_the_events() {
 }
 
 #[test]
-fn events_go_on_from_the_record() {
+fn events_continue_from_the_record() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("record");
     scabbard(|b| b.record_to(&path)).submit(&[batch(1)]);
@@ -137,13 +137,13 @@ fn events_go_on_from_the_record() {
 }
 
 #[test]
-fn sawtooth_tells_of_blocks_to_whoever_subscribes() {
+fn sawtooth_sends_blocks_after_a_subscription() {
     let ledger = sawtooth(|b| b.pending_for(SECOND));
     ledger.submit(&[batch(1)]);
     ledger.advance(1);
     ledger.record();
     let mut socket = subscribe(&ledger, "");
-    say(&mut socket, &json!({ "action": "subscribe", "address_prefixes": [] }));
+    send_json(&mut socket, &json!({ "action": "subscribe", "address_prefixes": [] }));
     let first = next(&mut socket);
     assert_eq!(first["block_num"], "0");
     assert_eq!(first["previous_block_id"], "0000000000000000");
@@ -161,24 +161,24 @@ fn sawtooth_tells_of_blocks_to_whoever_subscribes() {
 }
 
 #[test]
-fn sawtooth_tells_only_of_addresses_that_are_asked_for() {
+fn sawtooth_sends_only_subscribed_addresses() {
     let ledger = sawtooth(|b| b);
     ledger.submit(&[batch(1)]);
     let mut socket = subscribe(&ledger, "");
-    say(&mut socket, &json!({ "action": "subscribe", "address_prefixes": ["no address"] }));
+    send_json(&mut socket, &json!({ "action": "subscribe", "address_prefixes": ["no address"] }));
     assert_eq!(next(&mut socket)["state_changes"], json!([]));
 }
 
 #[test]
-fn sawtooth_says_nothing_more_to_whoever_unsubscribes() {
+fn sawtooth_sends_nothing_after_unsubscribing() {
     let ledger = sawtooth(|b| b);
     let mut socket = subscribe(&ledger, "");
-    say(&mut socket, &json!({ "action": "subscribe" }));
-    say(&mut socket, &json!({ "action": "unsubscribe" }));
-    say(&mut socket, &json!({ "action": "dance" }));
+    send_json(&mut socket, &json!({ "action": "subscribe" }));
+    send_json(&mut socket, &json!({ "action": "unsubscribe" }));
+    send_json(&mut socket, &json!({ "action": "dance" }));
     assert_eq!(next(&mut socket), json!({ "error": "Unknown action \"dance\"" }));
     ledger.submit(&[batch(1)]);
-    say(&mut socket, &json!(7));
+    send_json(&mut socket, &json!(7));
     assert_eq!(next(&mut socket), json!({ "error": "Invalid input" }));
     assert_eq!(ledger.send(&Request::get("/subscriptions")).status(), 400);
 }
@@ -189,7 +189,7 @@ fn subscribe(ledger: &Ledger, query: &str) -> Socket {
     try_subscribe(ledger, query).unwrap()
 }
 
-/// A socket, or the status that is answered instead.
+/// A websocket, or the status of the refusal.
 fn try_subscribe(ledger: &Ledger, query: &str) -> Result<Socket, u16> {
     let path = ledger.event_path();
     let url = format!("ws://{}{path}{query}", ledger.address());
@@ -197,15 +197,15 @@ fn try_subscribe(ledger: &Ledger, query: &str) -> Result<Socket, u16> {
     let token = format!("Bearer Cylinder:{}", CylinderToken::new(&key()).as_str());
     request.headers_mut().insert("Authorization", HeaderValue::from_str(&token).unwrap());
     let stream = TcpStream::connect(ledger.address()).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(READ_TIMEOUT)).unwrap();
     match client(request, stream) {
         Ok((socket, _)) => Ok(socket),
-        Err(HandshakeError::Failure(Error::Http(answer))) => Err(answer.status().as_u16()),
+        Err(HandshakeError::Failure(Error::Http(response))) => Err(response.status().as_u16()),
         Err(error) => panic!("{error}"),
     }
 }
 
-fn say(socket: &mut Socket, json: &Value) {
+fn send_json(socket: &mut Socket, json: &Value) {
     socket.send(Message::text(json.to_string())).unwrap();
 }
 
@@ -227,7 +227,7 @@ fn id_of(batch: &Batch) -> String {
 fn assert_reset(socket: &mut Socket) {
     match socket.read().unwrap_err() {
         Error::Io(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset),
-        // What tungstenite makes of a connection that ends without a closing frame.
+        // The error of tungstenite for a connection that ends without a closing frame.
         Error::Protocol(_) => {}
         other => panic!("{other}"),
     }

@@ -1,4 +1,4 @@
-//! Each fault alone.
+//! Each fault by itself.
 
 use std::{
     io::{self, ErrorKind},
@@ -11,7 +11,7 @@ use grid_batch_protocol::Batch;
 
 use crate::{
     batches::{batch, id, list},
-    client::{Answer, Request, eventually},
+    client::{Request, Response, eventually},
     fixtures::check,
     ledgers::{Ledger, both, sawtooth, scabbard},
 };
@@ -19,7 +19,7 @@ use crate::{
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn a_busy_ledger_accepts_nothing_until_it_is_not() {
+fn busy_ledger_accepts_nothing() {
     for ledger in both(|b| b.fault(Fault::Busy, When::Next(2))) {
         for _ in 0..2 {
             assert_eq!(ledger.submit(&[batch(1)]).status(), 429);
@@ -35,14 +35,14 @@ fn a_busy_ledger_accepts_nothing_until_it_is_not() {
 }
 
 #[test]
-fn busy_is_said_in_each_ledgers_own_words() {
+fn busy_response_is_that_of_the_real_ledger() {
     let [sawtooth, scabbard] = both(|b| b.fault(Fault::Busy, When::Always));
     check("sawtooth/queue_full_31.http", &sawtooth.submit(&[batch(1)]), &[]);
     check("scabbard/busy_429.http", &scabbard.submit(&[batch(1)]), &[]);
 }
 
 #[test]
-fn a_submission_that_timed_out_was_accepted() {
+fn timed_out_submission_is_accepted() {
     let ledger = sawtooth(|b| b.fault(Fault::TimedOut, When::Next(1)));
     check("sawtooth/timed_out_17.http", &ledger.submit(&[batch(1)]), &[]);
     assert_eq!(ledger.status(&batch(1)), "COMMITTED");
@@ -51,9 +51,9 @@ fn a_submission_that_timed_out_was_accepted() {
 }
 
 #[test]
-fn a_late_answer_comes_when_its_time_has_come_and_the_batch_is_there_before() {
+fn late_response_comes_after_the_commit() {
     for ledger in both(|b| b.fault(Fault::LateAnswer(60 * SECOND), When::Next(1))) {
-        let client = send_aside(&ledger, ledger.post(list(&[batch(1)])));
+        let client = send_in_background(&ledger, ledger.post(list(&[batch(1)])));
         eventually("the batch is committed", || ledger.status(&batch(1)) == "COMMITTED");
         ledger.advance(59);
         assert_eq!(ledger.submit(&[batch(2)]).status(), 202);
@@ -64,16 +64,16 @@ fn a_late_answer_comes_when_its_time_has_come_and_the_batch_is_there_before() {
 }
 
 #[test]
-fn a_batch_whose_sender_has_given_up_is_accepted_all_the_same() {
+fn batch_is_accepted_after_its_client_disconnected() {
     for ledger in both(|b| b.fault(Fault::LateAnswer(60 * SECOND), When::Next(1))) {
-        let impatient = ledger.post(list(&[batch(1)])).patience(Duration::from_millis(20));
-        assert!(impatient.send(ledger.address()).is_err());
+        let request = ledger.post(list(&[batch(1)])).timeout(Duration::from_millis(20));
+        assert!(request.send(ledger.address()).is_err());
         eventually("the batch is committed", || ledger.status(&batch(1)) == "COMMITTED");
     }
 }
 
 #[test]
-fn a_reset_before_accepting_accepts_nothing() {
+fn reset_before_accepting_accepts_nothing() {
     for ledger in both(|b| b.fault(Fault::ResetBefore, When::Next(1))) {
         assert_reset(ledger.post(list(&[batch(1)])).send(ledger.address()));
         assert_eq!(ledger.status(&batch(1)), "UNKNOWN");
@@ -83,7 +83,7 @@ fn a_reset_before_accepting_accepts_nothing() {
 }
 
 #[test]
-fn a_reset_after_accepting_accepts_the_batch() {
+fn reset_after_accepting_accepts_the_batch() {
     for ledger in both(|b| b.fault(Fault::ResetAfter, When::Next(1))) {
         assert_reset(ledger.post(list(&[batch(1)])).send(ledger.address()));
         assert_eq!(ledger.status(&batch(1)), "COMMITTED");
@@ -91,7 +91,7 @@ fn a_reset_after_accepting_accepts_the_batch() {
 }
 
 #[test]
-fn batches_turn_out_invalid_as_often_as_they_are_told() {
+fn batches_are_invalid_as_often_as_set() {
     for ledger in both(|b| b.fault(Fault::Invalid, When::Next(2))) {
         ledger.submit(&[1, 2, 3].map(batch));
         let statuses = [1, 2, 3].map(|number| ledger.status(&batch(number)));
@@ -100,7 +100,7 @@ fn batches_turn_out_invalid_as_often_as_they_are_told() {
 }
 
 #[test]
-fn chance_decides_the_same_for_the_same_seed() {
+fn same_seed_makes_the_same_faults() {
     let invalid = |ledger: Ledger| -> Vec<_> {
         let batches: Vec<_> = (0..60).map(batch).collect();
         ledger.submit(&batches);
@@ -116,100 +116,104 @@ fn chance_decides_the_same_for_the_same_seed() {
 }
 
 #[test]
-fn the_seed_is_told() {
+fn seed_is_readable() {
     let ledger = sawtooth(|b| b.seed(77));
     assert_eq!(ledger.seed(), 77);
     assert!(format!("{:?}", ledger.sim).contains("77"));
 }
 
 #[test]
-fn authorization_can_be_refused() {
+fn unauthorized_fault_refuses_requests() {
     let ledger = scabbard(|b| b.fault(Fault::Unauthorized, When::Next(2)));
     check("scabbard/unauthorized_401.http", &ledger.submit(&[batch(1)]), &[]);
-    let ask = ledger.ask(&[id(&batch(1))]);
-    check("scabbard/unauthorized_401.http", &ledger.send(&ask), &[]);
+    let status_request = ledger.status_request(&[id(&batch(1))]);
+    check("scabbard/unauthorized_401.http", &ledger.send(&status_request), &[]);
     assert_eq!(ledger.status(&batch(1)), "UNKNOWN");
 }
 
 #[test]
-fn statuses_that_fail_say_to_try_again() {
+fn failed_statuses_report_a_temporary_error() {
     let [sawtooth, scabbard] = both(|b| b.fault(Fault::StatusesFail, When::Next(1)));
-    let ask = |ledger: &Ledger| ledger.send(&ledger.ask(&[id(&batch(1))]));
-    check("sawtooth/timed_out_17.http", &ask(&sawtooth), &[]);
-    check("scabbard/signature_not_hex_500.http", &ask(&scabbard), &[]);
-    assert_eq!([ask(&sawtooth).status(), ask(&scabbard).status()], [200, 200]);
+    let status_request = |ledger: &Ledger| ledger.send(&ledger.status_request(&[id(&batch(1))]));
+    check("sawtooth/timed_out_17.http", &status_request(&sawtooth), &[]);
+    check("scabbard/signature_not_hex_500.http", &status_request(&scabbard), &[]);
+    assert_eq!(
+        [status_request(&sawtooth).status(), status_request(&scabbard).status()],
+        [200, 200]
+    );
 }
 
 #[test]
-fn late_statuses_come_when_their_time_has_come() {
+fn late_statuses_are_delayed() {
     for ledger in both(|b| b.fault(Fault::LateStatuses(9 * SECOND), When::Next(1))) {
-        let (answer, took) = ledger.send_and_wait(ledger.ask(&[id(&batch(1))]));
-        assert_eq!(answer.status(), 200);
+        let (response, took) = ledger.send_and_wait(ledger.status_request(&[id(&batch(1))]));
+        assert_eq!(response.status(), 200);
         assert!(took >= 9 * SECOND, "{took:?}");
     }
 }
 
 #[test]
-fn a_question_for_statuses_can_be_reset() {
+fn statuses_reset_resets_the_connection() {
     for ledger in both(|b| b.fault(Fault::StatusesReset, When::Next(1))) {
-        assert_reset(ledger.ask(&[id(&batch(1))]).send(ledger.address()));
+        assert_reset(ledger.status_request(&[id(&batch(1))]).send(ledger.address()));
         assert_eq!(ledger.status(&batch(1)), "UNKNOWN");
     }
 }
 
 #[test]
-fn an_answer_can_break_off_in_the_middle() {
+fn statuses_broken_breaks_the_body() {
     for ledger in both(|b| b.fault(Fault::StatusesBroken, When::Next(1))) {
-        assert_reset(ledger.ask(&[id(&batch(1))]).send(ledger.address()));
+        assert_reset(ledger.status_request(&[id(&batch(1))]).send(ledger.address()));
         assert_eq!(ledger.status(&batch(1)), "UNKNOWN");
     }
 }
 
 #[test]
-fn half_of_an_answer_is_no_json() {
-    for (answer, whole) in spoilt(Fault::StatusesTruncated) {
-        assert_eq!(answer.status(), 200);
-        assert_eq!(answer.body, whole.body[..whole.body.len() / 2]);
-        assert!(serde_json::from_slice::<serde_json::Value>(&answer.body).is_err());
+fn statuses_truncated_is_half_of_the_json() {
+    for (response, intact) in corrupted(Fault::StatusesTruncated) {
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.body, intact.body[..intact.body.len() / 2]);
+        assert!(serde_json::from_slice::<serde_json::Value>(&response.body).is_err());
     }
 }
 
 #[test]
-fn an_answer_can_be_a_page_of_html() {
-    for (answer, _) in spoilt(Fault::StatusesNotJson) {
-        assert_eq!(answer.status(), 200);
-        assert!(answer.text().starts_with("<html>"));
+fn statuses_not_json_is_an_html_page() {
+    for (response, _) in corrupted(Fault::StatusesNotJson) {
+        assert_eq!(response.status(), 200);
+        assert!(response.text().starts_with("<html>"));
     }
 }
 
 #[test]
-fn an_answer_can_be_json_of_another_shape() {
-    let [sawtooth, scabbard] = spoilt(Fault::StatusesWrongTyped).map(|(answer, _)| answer.json());
+fn statuses_wrong_typed_is_other_json() {
+    let [sawtooth, scabbard] =
+        corrupted(Fault::StatusesWrongTyped).map(|(response, _)| response.json());
     assert!(sawtooth["data"].is_object());
     assert!(scabbard[0]["status"].is_string());
 }
 
 #[test]
-fn an_answer_can_be_huge() {
-    for (answer, whole) in spoilt(Fault::StatusesHuge) {
-        assert_eq!(answer.body.len(), Fault::HUGE);
-        assert_eq!(answer.text().trim_end(), whole.text());
+fn statuses_huge_is_a_huge_body() {
+    for (response, intact) in corrupted(Fault::StatusesHuge) {
+        assert_eq!(response.body.len(), Fault::HUGE);
+        assert_eq!(response.text().trim_end(), intact.text());
     }
 }
 
 #[test]
-fn an_answer_can_be_about_other_batches() {
-    for (answer, whole) in spoilt(Fault::StatusesOfOthers) {
-        assert_eq!(answer.body.len(), whole.body.len());
-        assert!(!answer.text().contains(&batch(1).header_signature));
-        assert!(answer.json().is_array() || answer.json()["data"].is_array());
+fn statuses_of_others_has_other_ids() {
+    for (response, intact) in corrupted(Fault::StatusesOfOthers) {
+        assert_eq!(response.body.len(), intact.body.len());
+        assert!(!response.text().contains(&batch(1).header_signature));
+        assert!(response.json().is_array() || response.json()["data"].is_array());
     }
 }
 
 #[test]
-fn a_restart_resets_the_connections_that_are_open() {
+fn restart_resets_open_connections() {
     for ledger in both(|b| b.fault(Fault::LateAnswer(60 * SECOND), When::Always)) {
-        let client = send_aside(&ledger, ledger.post(list(&[batch(1)])));
+        let client = send_in_background(&ledger, ledger.post(list(&[batch(1)])));
         eventually("it is received", || ledger.times_received(&id(&batch(1))) == 1);
         ledger.restart();
         assert_reset(client.join().unwrap());
@@ -219,11 +223,11 @@ fn a_restart_resets_the_connections_that_are_open() {
 }
 
 #[test]
-fn a_frozen_ledger_answers_nothing_and_deals_with_it_later() {
+fn frozen_ledger_responds_after_thawing() {
     for ledger in both(|b| b) {
         ledger.freeze();
-        let impatient = ledger.post(list(&[batch(1)])).patience(Duration::from_millis(20));
-        let error = impatient.send(ledger.address()).unwrap_err();
+        let request = ledger.post(list(&[batch(1)])).timeout(Duration::from_millis(20));
+        let error = request.send(ledger.address()).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}");
         assert!(ledger.record().is_empty());
         ledger.thaw();
@@ -233,10 +237,10 @@ fn a_frozen_ledger_answers_nothing_and_deals_with_it_later() {
 }
 
 #[test]
-fn a_restart_loses_what_a_frozen_ledger_has_read() {
+fn restart_loses_requests_of_a_frozen_ledger() {
     for ledger in both(|b| b) {
         ledger.freeze();
-        let client = send_aside(&ledger, ledger.post(list(&[batch(1)])));
+        let client = send_in_background(&ledger, ledger.post(list(&[batch(1)])));
         eventually("it connects, and is reset", || {
             ledger.restart();
             client.is_finished()
@@ -248,7 +252,7 @@ fn a_restart_loses_what_a_frozen_ledger_has_read() {
 }
 
 #[test]
-fn healing_ends_every_fault() {
+fn heal_ends_every_fault() {
     let busy = |b: grid_batch_ledger_sim::LedgerSimBuilder| {
         b.fault(Fault::Busy, When::Always).fault(Fault::StatusesReset, When::Always)
     };
@@ -259,21 +263,21 @@ fn healing_ends_every_fault() {
     }
 }
 
-fn send_aside(ledger: &Ledger, request: Request) -> JoinHandle<io::Result<Answer>> {
+fn send_in_background(ledger: &Ledger, request: Request) -> JoinHandle<io::Result<Response>> {
     let address = ledger.address();
     thread::spawn(move || request.send(address))
 }
 
-fn assert_reset(answer: io::Result<Answer>) {
-    let error = answer.unwrap_err();
+fn assert_reset(response: io::Result<Response>) {
+    let error = response.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
 }
 
-/// An answer with this fault and one without, for the same question to each ledger.
-fn spoilt(fault: Fault) -> [(Answer, Answer); 2] {
+/// For each ledger, a status response with this fault and one without.
+fn corrupted(fault: Fault) -> [(Response, Response); 2] {
     both(|b| b.fault(fault, When::Next(1))).map(|ledger| {
         ledger.submit(&[batch(1)]);
-        let ask = || ledger.send(&ledger.ask(&[id(&batch(1))]));
-        (ask(), ask())
+        let status_request = || ledger.send(&ledger.status_request(&[id(&batch(1))]));
+        (status_request(), status_request())
     })
 }

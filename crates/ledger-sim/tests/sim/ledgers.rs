@@ -1,14 +1,14 @@
-//! Ledgers whose time the tests drive, and the requests that are sent to them.
+//! Ledgers with a manual clock, and requests to them.
 
 use std::{ops::Deref, sync::Arc, thread, time::Duration};
 
 use grid_batch_core::{HeaderId, ManualClock, ServiceScopeId, Timestamp};
-use grid_batch_ledger_sim::{LedgerSim, LedgerSimBuilder, Verdict};
+use grid_batch_ledger_sim::{ExecutionResult, LedgerSim, LedgerSimBuilder};
 use grid_batch_protocol::{Batch, CylinderToken};
 
 use crate::{
     batches::{id, key, list},
-    client::{Answer, Request},
+    client::{Request, Response},
 };
 
 pub const CIRCUIT: &str = "abcDE-F0123";
@@ -29,26 +29,26 @@ impl Deref for Ledger {
     }
 }
 
-pub fn sawtooth(set: impl FnOnce(LedgerSimBuilder) -> LedgerSimBuilder) -> Ledger {
-    start(LedgerSim::sawtooth(), set, true)
+pub fn sawtooth(configure: impl FnOnce(LedgerSimBuilder) -> LedgerSimBuilder) -> Ledger {
+    start(LedgerSim::sawtooth(), configure, true)
 }
 
-pub fn scabbard(set: impl FnOnce(LedgerSimBuilder) -> LedgerSimBuilder) -> Ledger {
-    start(LedgerSim::scabbard([scope(SERVICE), scope(OTHER_SERVICE)]), set, false)
+pub fn scabbard(configure: impl FnOnce(LedgerSimBuilder) -> LedgerSimBuilder) -> Ledger {
+    start(LedgerSim::scabbard([scope(SERVICE), scope(OTHER_SERVICE)]), configure, false)
 }
 
-/// Both, for what is the same on both.
-pub fn both(set: impl Fn(LedgerSimBuilder) -> LedgerSimBuilder) -> [Ledger; 2] {
-    [sawtooth(&set), scabbard(&set)]
+/// Both ledgers, for behaviour that they have in common.
+pub fn both(configure: impl Fn(LedgerSimBuilder) -> LedgerSimBuilder) -> [Ledger; 2] {
+    [sawtooth(&configure), scabbard(&configure)]
 }
 
 fn start(
     builder: LedgerSimBuilder,
-    set: impl FnOnce(LedgerSimBuilder) -> LedgerSimBuilder,
+    configure: impl FnOnce(LedgerSimBuilder) -> LedgerSimBuilder,
     is_sawtooth: bool,
 ) -> Ledger {
     let clock = Arc::new(ManualClock::at(Timestamp::from_micros(1_700_000_000_250_000)));
-    let sim = set(builder.clock(clock.clone()).seed(1)).start().unwrap();
+    let sim = configure(builder.clock(clock.clone()).seed(1)).start().unwrap();
     Ledger { sim, clock, is_sawtooth }
 }
 
@@ -57,7 +57,7 @@ pub fn scope(service: &str) -> ServiceScopeId {
 }
 
 impl Ledger {
-    pub fn send(&self, request: &Request) -> Answer {
+    pub fn send(&self, request: &Request) -> Response {
         request.send(self.address()).unwrap()
     }
 
@@ -70,7 +70,7 @@ impl Ledger {
         }
     }
 
-    pub fn ask(&self, ids: &[HeaderId]) -> Request {
+    pub fn status_request(&self, ids: &[HeaderId]) -> Request {
         let ids: Vec<_> = ids.iter().map(ToString::to_string).collect();
         let name = if self.is_sawtooth { "id" } else { "ids" };
         let request =
@@ -78,21 +78,21 @@ impl Ledger {
         if self.is_sawtooth { request } else { authorized(request) }
     }
 
-    pub fn submit(&self, batches: &[Batch]) -> Answer {
+    pub fn submit(&self, batches: &[Batch]) -> Response {
         self.send(&self.post(list(batches)))
     }
 
-    pub fn submit_one(&self, batch: &Batch) -> Answer {
+    pub fn submit_one(&self, batch: &Batch) -> Response {
         self.submit(std::slice::from_ref(batch))
     }
 
-    /// A batch's status, in capitals as Sawtooth writes it.
+    /// The status of a batch in upper case, as Sawtooth writes it.
     pub fn status(&self, batch: &Batch) -> String {
-        let answer = self.send(&self.ask(&[id(batch)])).json();
+        let response = self.send(&self.status_request(&[id(batch)])).json();
         let status = if self.is_sawtooth {
-            &answer["data"][0]["status"]
+            &response["data"][0]["status"]
         } else {
-            &answer[0]["status"]["statusType"]
+            &response[0]["status"]["statusType"]
         };
         status.as_str().unwrap().to_uppercase()
     }
@@ -119,20 +119,23 @@ impl Ledger {
 
     pub fn applied(&self) -> Vec<HeaderId> {
         let record = self.record().into_iter();
-        record.filter(|e| e.verdict == Verdict::Applied).map(|entry| entry.batch_id).collect()
+        record
+            .filter(|e| e.result == ExecutionResult::Applied)
+            .map(|entry| entry.batch_id)
+            .collect()
     }
 
-    /// Sends a request that takes time, and lets the time pass until it is answered: the answer,
-    /// and how long it took by the ledger's clock.
-    pub fn send_and_wait(&self, request: Request) -> (Answer, Duration) {
-        let began = self.sim_now();
+    /// Sends a request and advances the clock until the response arrives. Returns the response and
+    /// its duration by the ledger's clock.
+    pub fn send_and_wait(&self, request: Request) -> (Response, Duration) {
+        let started = self.sim_now();
         let address = self.address();
         let client = thread::spawn(move || request.send(address));
         while !client.is_finished() {
             self.clock.advance(Duration::from_secs(1));
             thread::sleep(Duration::from_millis(1));
         }
-        (client.join().unwrap().unwrap(), self.sim_now().since(began))
+        (client.join().unwrap().unwrap(), self.sim_now().since(started))
     }
 
     fn sim_now(&self) -> Timestamp {

@@ -1,5 +1,5 @@
-//! The simulated ledgers over real HTTP.
-#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
+//! The simulated ledgers, over HTTP.
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod batches;
 mod client;

@@ -7,7 +7,7 @@ use std::{
 
 use grid_batch_core::{Clock, ServiceId};
 use grid_batch_ledger_sim::{
-    LedgerSim, LedgerSimBuilder, RecordError, StartError, Verdict, read_record,
+    ExecutionResult, LedgerSim, LedgerSimBuilder, RecordError, StartError, read_record,
 };
 
 use crate::{
@@ -16,12 +16,12 @@ use crate::{
     ledgers::{CIRCUIT, SERVICE, authorized, both, sawtooth, scabbard, scope, service_path},
 };
 
-/// Where the process that is to be killed keeps its things, and which ledger it is.
+/// Environment variables of the killed process: its directory and its kind of ledger.
 const DIRECTORY: &str = "GRID_BATCH_LEDGER_SIM_DIRECTORY";
 const KIND: &str = "GRID_BATCH_LEDGER_SIM_KIND";
 
 #[test]
-fn the_record_says_what_was_applied_in_which_order_and_when() {
+fn record_has_results_in_order_with_times() {
     for ledger in both(|b| b) {
         ledger.submit(&[batch(1)]);
         ledger.advance(1);
@@ -31,14 +31,17 @@ fn the_record_says_what_was_applied_in_which_order_and_when() {
         assert_eq!((first.position, second.position), (0, 1));
         assert_eq!((first.batch_id, second.batch_id), (id(&batch(1)), id(&batch(2))));
         assert_eq!(first.transaction_ids, [transaction_id(&batch(1))]);
-        assert_eq!((first.verdict, second.verdict), (Verdict::Applied, Verdict::Invalid));
+        assert_eq!(
+            (first.result, second.result),
+            (ExecutionResult::Applied, ExecutionResult::Invalid)
+        );
         assert_eq!(second.time, ledger.clock.now());
         assert_eq!(second.time.since(first.time).as_secs(), 1);
     }
 }
 
 #[test]
-fn a_record_names_the_service() {
+fn record_names_the_service() {
     let [sawtooth, scabbard] = both(|b| b).map(|ledger| {
         ledger.submit(&[batch(1)]);
         ledger.record()[0].service_id.to_string()
@@ -48,7 +51,7 @@ fn a_record_names_the_service() {
 }
 
 #[test]
-fn the_record_is_in_the_file_before_the_status_is_known() {
+fn record_is_in_the_file_before_the_status_is_reported() {
     for (number, start) in starts().into_iter().enumerate() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(number.to_string());
@@ -60,7 +63,7 @@ fn the_record_is_in_the_file_before_the_status_is_known() {
 }
 
 #[test]
-fn a_ledger_goes_on_from_its_record() {
+fn ledger_continues_from_its_record() {
     let statuses = starts().map(|start| {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("record");
@@ -69,7 +72,7 @@ fn a_ledger_goes_on_from_its_record() {
         let status = ledger.status(&batch(1));
         ledger.submit(&[batch(1), batch(2)]);
         assert_eq!(ledger.applied(), [id(&batch(1)), id(&batch(2))]);
-        assert!(ledger.audit(&promises(&[1, 2], &ledger.record()[0].service_id)).is_clean());
+        assert!(ledger.audit(&promised(&[1, 2], &ledger.record()[0].service_id)).is_clean());
         (status, ledger.status(&batch(1)))
     });
     let [sawtooth, scabbard] = statuses;
@@ -78,7 +81,7 @@ fn a_ledger_goes_on_from_its_record() {
 }
 
 #[test]
-fn sawtooth_gives_back_batches_of_its_record() {
+fn sawtooth_returns_batches_of_its_record() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("record");
     let get = || Request::get(format!("/batches/{}", batch(1).header_signature));
@@ -92,10 +95,10 @@ fn sawtooth_gives_back_batches_of_its_record() {
 }
 
 #[test]
-fn the_record_survives_kill_9() {
+fn record_survives_kill_9() {
     for kind in ["sawtooth", "scabbard"] {
         let directory = tempfile::tempdir().unwrap();
-        let mut child = Process::start(directory.path(), kind);
+        let mut child = LedgerProcess::start(directory.path(), kind);
         let address = child.address(directory.path());
         for number in 0..20 {
             let (path, content_type) = match kind {
@@ -103,23 +106,23 @@ fn the_record_survives_kill_9() {
                 _ => (service_path(SERVICE, "batches"), "anything"),
             };
             let post = Request::post(path).header("Content-Type", content_type);
-            let answer = authorized(post).body(list(&[batch(number)])).send(address).unwrap();
-            assert_eq!(answer.status(), 202);
+            let response = authorized(post).body(list(&[batch(number)])).send(address).unwrap();
+            assert_eq!(response.status(), 202);
         }
         child.kill();
         let record = read_record(directory.path().join("record")).unwrap();
         let service_id = record[0].service_id.clone();
         let numbers: Vec<_> = (0..20).collect();
-        let audit = grid_batch_ledger_sim::audit(&record, &promises(&numbers, &service_id));
+        let audit = grid_batch_ledger_sim::audit(&record, &promised(&numbers, &service_id));
         assert!(audit.is_clean() && audit.applied == 20, "{audit}");
         let ledger = builder(kind).record_to(directory.path().join("record")).start().unwrap();
         assert_eq!(ledger.record(), record);
     }
 }
 
-/// Not a test by itself: the ledger that the test above kills.
+/// The process that the test above kills. Without the environment variables it does nothing.
 #[test]
-fn a_ledger_that_is_to_be_killed() {
+fn killed_process() {
     let (Ok(directory), Ok(kind)) = (env::var(DIRECTORY), env::var(KIND)) else { return };
     let directory = Path::new(&directory);
     let ledger = builder(&kind).record_to(directory.join("record")).start().unwrap();
@@ -131,7 +134,7 @@ fn a_ledger_that_is_to_be_killed() {
 }
 
 #[test]
-fn a_record_that_cannot_be_read_is_an_error_that_names_it() {
+fn unreadable_record_is_an_error_that_names_it() {
     let directory = tempfile::tempdir().unwrap();
     let error = LedgerSim::sawtooth().record_to(directory.path()).start().unwrap_err();
     let StartError::Record(RecordError::Io { path, .. }) = error else { panic!("{error}") };
@@ -139,14 +142,14 @@ fn a_record_that_cannot_be_read_is_an_error_that_names_it() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_an_error_that_names_it() {
+fn port_in_use_is_an_error_that_names_it() {
     let first = LedgerSim::sawtooth().start().unwrap();
     let error = LedgerSim::sawtooth().port(first.address().port()).start().unwrap_err();
     assert!(error.to_string().contains(&first.address().to_string()), "{error}");
 }
 
 #[test]
-fn a_ledger_that_is_dropped_leaves_its_port_and_its_record() {
+fn dropped_ledger_releases_port_and_record() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("record");
     let first = LedgerSim::sawtooth().record_to(&path).start().unwrap();
@@ -155,12 +158,12 @@ fn a_ledger_that_is_dropped_leaves_its_port_and_its_record() {
     LedgerSim::sawtooth().record_to(&path).port(port).start().unwrap();
 }
 
-struct Process(Child);
+struct LedgerProcess(Child);
 
-impl Process {
+impl LedgerProcess {
     fn start(directory: &Path, kind: &str) -> Self {
         let child = Command::new(env::current_exe().unwrap())
-            .args(["record::a_ledger_that_is_to_be_killed", "--exact"])
+            .args(["record::killed_process", "--exact"])
             .env(DIRECTORY, directory)
             .env(KIND, kind)
             .stdout(Stdio::null())
@@ -180,9 +183,9 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for LedgerProcess {
     fn drop(&mut self) {
-        // It is gone already, unless the test has failed.
+        // The process has ended already, unless the test has failed.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -195,14 +198,14 @@ fn builder(kind: &str) -> LedgerSimBuilder {
     }
 }
 
-type Start = fn(&Path) -> crate::ledgers::Ledger;
+type StartLedger = fn(&Path) -> crate::ledgers::Ledger;
 
-/// How to start each ledger with its record in a file.
-fn starts() -> [Start; 2] {
+/// Functions that start each kind of ledger with its record in a file.
+fn starts() -> [StartLedger; 2] {
     [|path| sawtooth(|b| b.record_to(path)), |path| scabbard(|b| b.record_to(path))]
 }
 
-fn promises(
+fn promised(
     numbers: &[u32],
     service_id: &ServiceId,
 ) -> Vec<(ServiceId, grid_batch_core::HeaderId)> {

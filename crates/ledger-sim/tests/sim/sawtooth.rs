@@ -14,19 +14,19 @@ use crate::{
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn a_submission_is_answered_with_a_link_to_its_statuses() {
+fn submission_response_has_a_link_to_the_statuses() {
     let ledger = sawtooth(|b| b);
     let [one, two] = [1, 2].map(batch);
-    let answer = ledger.submit_one(&one);
+    let response = ledger.submit_one(&one);
     let values = [("HOST", &*ledger.host()), ("BATCH", &one.header_signature)];
-    check("sawtooth/submitted_202.http", &answer, &values);
+    check("sawtooth/submitted_202.http", &response, &values);
     let both = format!("{},{}", one.header_signature, two.header_signature);
-    let answer = ledger.submit(&[one.clone(), two]);
-    check("sawtooth/submitted_202.http", &answer, &[values[0], ("BATCH", &both)]);
+    let response = ledger.submit(&[one.clone(), two]);
+    check("sawtooth/submitted_202.http", &response, &[values[0], ("BATCH", &both)]);
 }
 
 #[test]
-fn a_link_is_what_a_proxy_says_of_the_request() {
+fn link_uses_the_headers_of_a_proxy() {
     let ledger = sawtooth(|b| b);
     let request = ledger.post(list(&[batch(1)]));
     let link = |request: Request| ledger.send(&request).json()["link"].as_str().unwrap().to_owned();
@@ -38,15 +38,15 @@ fn a_link_is_what_a_proxy_says_of_the_request() {
 }
 
 #[test]
-fn an_empty_list_is_accepted_and_an_empty_body_is_not() {
+fn empty_list_is_accepted_but_not_an_empty_body() {
     let ledger = sawtooth(|b| b);
-    let answer = ledger.send(&ledger.post([0x12, 0]));
-    check("sawtooth/empty_202.http", &answer, &[("HOST", &ledger.host())]);
+    let response = ledger.send(&ledger.post([0x12, 0]));
+    check("sawtooth/empty_202.http", &response, &[("HOST", &ledger.host())]);
     check("sawtooth/empty_34.http", &ledger.send(&ledger.post([])), &[]);
 }
 
 #[test]
-fn every_wrong_submission_has_its_error() {
+fn invalid_submission_has_its_error() {
     let ledger = sawtooth(|b| b);
     let post = || Request::post("/batches").body("x");
     let with_type = |content_type: &str| ledger.send(&post().header("Content-Type", content_type));
@@ -61,80 +61,80 @@ fn every_wrong_submission_has_its_error() {
 }
 
 #[test]
-fn a_list_with_one_bad_batch_is_refused_as_a_whole() {
+fn list_with_one_invalid_batch_is_refused() {
     let ledger = sawtooth(|b| b);
     for bad in corrupt() {
-        let answer = ledger.submit(&[batch(5), bad]);
-        check("sawtooth/bad_signature_30.http", &answer, &[]);
+        let response = ledger.submit(&[batch(5), bad]);
+        check("sawtooth/bad_signature_30.http", &response, &[]);
     }
     assert_eq!(ledger.status(&batch(5)), "UNKNOWN");
 }
 
 #[test]
-fn a_body_above_ten_mebibytes_is_too_long() {
+fn body_above_ten_mebibytes_is_too_long() {
     let ledger = sawtooth(|b| b);
-    let answer = ledger.send(&ledger.post(vec![0; 10 * 1024 * 1024 + 1]));
-    let read = answer.text().rsplit(' ').next().unwrap().to_owned();
-    check("sawtooth/too_long_413.http", &answer, &[("READ", &read)]);
-    let answer = ledger.send(&ledger.post(vec![0; 10 * 1024 * 1024]));
-    check("sawtooth/undecodable_35.http", &answer, &[]);
+    let response = ledger.send(&ledger.post(vec![0; 10 * 1024 * 1024 + 1]));
+    let read = response.text().rsplit(' ').next().unwrap().to_owned();
+    check("sawtooth/too_long_413.http", &response, &[("READ", &read)]);
+    let response = ledger.send(&ledger.post(vec![0; 10 * 1024 * 1024]));
+    check("sawtooth/undecodable_35.http", &response, &[]);
 }
 
 #[test]
-fn a_batch_is_unknown_then_pending_then_committed() {
+fn batch_is_unknown_then_pending_then_committed() {
     let ledger = sawtooth(|b| b.pending_for(2 * SECOND).valid_for(3 * SECOND));
     let batch = batch(1);
-    let ask = || ledger.send(&ledger.ask(&[id(&batch)]));
+    let status_request = || ledger.send(&ledger.status_request(&[id(&batch)]));
     let host = ledger.host();
     let values = [
         ("HOST", &*host),
         ("BATCH", &batch.header_signature),
         ("UNKNOWN", &batch.header_signature),
     ];
-    check("sawtooth/unknown.http", &ask(), &values);
+    check("sawtooth/unknown.http", &status_request(), &values);
     ledger.submit_one(&batch);
-    check("sawtooth/pending.http", &ask(), &values);
+    check("sawtooth/pending.http", &status_request(), &values);
     ledger.advance(4);
-    check("sawtooth/pending.http", &ask(), &values);
+    check("sawtooth/pending.http", &status_request(), &values);
     ledger.advance(1);
-    check("sawtooth/committed.http", &ask(), &values);
+    check("sawtooth/committed.http", &status_request(), &values);
 }
 
 #[test]
-fn without_a_commit_time_a_batch_is_committed_at_once() {
+fn batch_is_committed_at_once_by_default() {
     let ledger = sawtooth(|b| b);
     ledger.submit(&[batch(1)]);
     assert_eq!(ledger.status(&batch(1)), "COMMITTED");
 }
 
 #[test]
-fn an_invalid_transaction_is_named_three_times() {
+fn invalid_transaction_is_listed_three_times() {
     let ledger = sawtooth(|b| b.refuse(|_| Some("it is \"bad\"".to_owned())));
     let batch = batch(1);
     ledger.submit_one(&batch);
-    let answer = ledger.send(&ledger.ask(&[id(&batch)]));
+    let response = ledger.send(&ledger.status_request(&[id(&batch)]));
     let values = [
         ("HOST", &*ledger.host()),
         ("BATCH", &batch.header_signature),
         ("TRANSACTION", &batch.transactions[0].header_signature),
         ("MESSAGE", "it is \\\"bad\\\""),
     ];
-    check("sawtooth/invalid.http", &answer, &values);
+    check("sawtooth/invalid.http", &response, &values);
 }
 
 #[test]
-fn an_empty_message_is_left_out() {
+fn empty_message_is_omitted() {
     let ledger = sawtooth(|b| b.refuse(|_| Some(String::new())));
     ledger.submit(&[batch(1)]);
-    let answer = ledger.send(&ledger.ask(&[id(&batch(1))])).json();
+    let response = ledger.send(&ledger.status_request(&[id(&batch(1))])).json();
     assert_eq!(
-        answer["data"][0]["invalid_transactions"][0],
+        response["data"][0]["invalid_transactions"][0],
         serde_json::json!({ "id": transaction_id(&batch(1)).to_string() })
     );
 }
 
 #[test]
-fn an_invalid_batch_is_remembered_for_600_seconds() {
+fn invalid_batch_is_remembered_for_600_seconds() {
     let ledger = sawtooth(|b| b.refuse(|_| Some(String::new())));
     ledger.submit(&[batch(1)]);
     ledger.advance(599);
@@ -144,7 +144,7 @@ fn an_invalid_batch_is_remembered_for_600_seconds() {
 }
 
 #[test]
-fn an_invalid_batch_that_is_sent_again_is_invalid_until_it_is_committed() {
+fn invalid_batch_sent_again_stays_invalid_until_committed() {
     let ledger = sawtooth(|b| b.pending_for(SECOND).refuse(|_| Some(String::new())));
     ledger.submit(&[batch(1)]);
     ledger.advance(1);
@@ -156,7 +156,7 @@ fn an_invalid_batch_that_is_sent_again_is_invalid_until_it_is_committed() {
 }
 
 #[test]
-fn a_batch_that_is_sent_again_is_accepted_and_applied_once() {
+fn repeated_batch_is_accepted_and_applied_once() {
     let ledger = sawtooth(|b| b.pending_for(SECOND));
     for _ in 0..3 {
         assert_eq!(ledger.submit(&[batch(1), batch(1)]).status(), 202);
@@ -168,7 +168,7 @@ fn a_batch_that_is_sent_again_is_accepted_and_applied_once() {
 }
 
 #[test]
-fn a_restart_forgets_all_but_what_is_committed() {
+fn restart_keeps_only_committed_batches() {
     let ledger = sawtooth(|b| {
         b.pending_for(SECOND)
             .refuse(|batch| (batch.transactions()[0].header().nonce == "2").then(String::new))
@@ -185,32 +185,32 @@ fn a_restart_forgets_all_but_what_is_committed() {
 }
 
 #[test]
-fn statuses_can_be_asked_for_by_post_and_come_in_the_order_asked() {
+fn post_returns_statuses_in_requested_order() {
     let ledger = sawtooth(|b| b);
     let batch = batch(1);
     ledger.submit_one(&batch);
     let ids = serde_json::to_string(&[id(&batch), unknown()].map(|id| id.to_string())).unwrap();
-    let answer = ledger.send(&post_statuses(&ids));
+    let response = ledger.send(&post_statuses(&ids));
     let unknown = unknown().to_string();
     let values = [("BATCH", &*batch.header_signature), ("UNKNOWN", &unknown)];
-    check("sawtooth/statuses_by_post.http", &answer, &values);
+    check("sawtooth/statuses_by_post.http", &response, &values);
 }
 
 #[test]
-fn a_thousand_ids_are_taken_by_post_and_64_not_by_get() {
+fn post_accepts_1000_ids_and_get_not_64() {
     let ledger = sawtooth(|b| b);
     let ids = |count: u8| -> Vec<_> { (0..count).map(|n| HeaderId::from_bytes([n; 64])).collect() };
-    assert_eq!(ledger.send(&ledger.ask(&ids(63))).status(), 200);
-    let answer = ledger.send(&ledger.ask(&ids(64)));
+    assert_eq!(ledger.send(&ledger.status_request(&ids(63))).status(), 200);
+    let response = ledger.send(&ledger.status_request(&ids(64)));
     let read = (19 + 64 * 129 - 1).to_string();
-    check("sawtooth/line_too_long_400.http", &answer, &[("READ", &read)]);
+    check("sawtooth/line_too_long_400.http", &response, &[("READ", &read)]);
     let thousand = serde_json::to_string(&vec![unknown().to_string(); 1_000]).unwrap();
-    let answer = ledger.send(&post_statuses(&thousand)).json();
-    assert_eq!(answer["data"].as_array().unwrap().len(), 1_000);
+    let response = ledger.send(&post_statuses(&thousand)).json();
+    assert_eq!(response["data"].as_array().unwrap().len(), 1_000);
 }
 
 #[test]
-fn every_wrong_question_for_statuses_has_its_error() {
+fn invalid_status_request_has_its_error() {
     let ledger = sawtooth(|b| b);
     let get = |query: &str| ledger.send(&Request::get(format!("/batch_statuses{query}")));
     check("sawtooth/no_id_query_66.http", &get(""), &[]);
@@ -229,29 +229,29 @@ fn every_wrong_question_for_statuses_has_its_error() {
 }
 
 #[test]
-fn a_client_that_waits_is_answered_when_nothing_is_pending() {
+fn waiting_client_is_answered_when_nothing_is_pending() {
     let ledger = sawtooth(|b| b.pending_for(5 * SECOND));
     let batch = batch(1);
     ledger.submit_one(&batch);
     let path = format!("/batch_statuses?id={}&wait=10", batch.header_signature);
-    let (answer, took) = ledger.send_and_wait(Request::get(path));
+    let (response, took) = ledger.send_and_wait(Request::get(path));
     let values = [("HOST", &*ledger.host()), ("BATCH", &batch.header_signature)];
-    check("sawtooth/committed_after_wait.http", &answer, &values);
+    check("sawtooth/committed_after_wait.http", &response, &values);
     assert!(took >= 5 * SECOND, "{took:?}");
 }
 
 #[test]
-fn a_client_that_waits_too_short_is_told_that_its_batch_is_pending() {
+fn too_short_wait_returns_pending() {
     let ledger = sawtooth(|b| b.pending_for(1_000 * SECOND));
     ledger.submit(&[batch(1)]);
     let status = |wait: &str| {
         let path = format!("/batch_statuses?id={}&wait={wait}", batch(1).header_signature);
-        let (answer, took) = ledger.send_and_wait(Request::get(path));
-        (answer.json()["data"][0]["status"].clone(), took)
+        let (response, took) = ledger.send_and_wait(Request::get(path));
+        (response.json()["data"][0]["status"].clone(), took)
     };
     let path = format!("/batch_statuses?id={}&wait=false", batch(1).header_signature);
-    let answer = ledger.send(&Request::get(path));
-    assert_eq!(answer.json()["data"][0]["status"], "PENDING");
+    let response = ledger.send(&Request::get(path));
+    assert_eq!(response.json()["data"][0]["status"], "PENDING");
     let (pending, took) = status("3");
     assert_eq!(pending, "PENDING");
     assert!(took >= 3 * SECOND, "{took:?}");
@@ -261,24 +261,24 @@ fn a_client_that_waits_too_short_is_told_that_its_batch_is_pending() {
 }
 
 #[test]
-fn whoever_waits_longer_than_the_rest_api_is_told_that_it_timed_out() {
+fn wait_longer_than_the_rest_timeout_times_out() {
     let ledger = sawtooth(|b| b.pending_for(1_000 * SECOND));
     ledger.submit(&[batch(1)]);
     let path = format!("/batch_statuses?id={}&wait=400", batch(1).header_signature);
-    let (answer, took) = ledger.send_and_wait(Request::get(path));
-    check("sawtooth/timed_out_17.http", &answer, &[]);
+    let (response, took) = ledger.send_and_wait(Request::get(path));
+    check("sawtooth/timed_out_17.http", &response, &[]);
     assert!(took >= 300 * SECOND, "{took:?}");
 }
 
 #[test]
-fn whoever_waits_for_an_unknown_batch_is_answered_at_once() {
+fn waiting_for_an_unknown_batch_returns_at_once() {
     let ledger = sawtooth(|b| b);
-    let answer = ledger.send(&Request::get(format!("/batch_statuses?id={}&wait", unknown())));
-    assert_eq!(answer.json()["data"][0]["status"], "UNKNOWN");
+    let response = ledger.send(&Request::get(format!("/batch_statuses?id={}&wait", unknown())));
+    assert_eq!(response.json()["data"][0]["status"], "UNKNOWN");
 }
 
 #[test]
-fn a_batch_that_depends_on_another_is_unknown_until_that_one_is_sent() {
+fn dependent_batch_is_unknown_until_its_dependency_is_sent() {
     let ledger = sawtooth(|b| b.pending_for(SECOND));
     let [first, second] = [batch(1), depending_on(2, [transaction_id(&batch(1))])];
     assert_eq!(ledger.submit_one(&second).status(), 202);
@@ -291,7 +291,7 @@ fn a_batch_that_depends_on_another_is_unknown_until_that_one_is_sent() {
 }
 
 #[test]
-fn a_batch_that_depends_on_an_invalid_one_is_invalid() {
+fn batch_with_an_invalid_dependency_is_invalid() {
     let ledger = sawtooth(|b| {
         b.pending_for(SECOND)
             .refuse(|batch| (batch.transactions()[0].header().nonce == "1").then(String::new))
@@ -303,7 +303,7 @@ fn a_batch_that_depends_on_an_invalid_one_is_invalid() {
 }
 
 #[test]
-fn a_batch_whose_dependency_never_comes_is_dropped() {
+fn batch_without_its_dependency_is_dropped() {
     let ledger = sawtooth(|b| b);
     let second = depending_on(2, [transaction_id(&batch(1))]);
     ledger.submit_one(&second);
@@ -313,21 +313,21 @@ fn a_batch_whose_dependency_never_comes_is_dropped() {
 }
 
 #[test]
-fn a_full_queue_takes_no_list_and_an_almost_full_one_takes_any() {
+fn full_queue_accepts_no_list_and_almost_full_any() {
     let ledger = sawtooth(|b| b.pending_for(SECOND));
     let batches: Vec<_> = (0..310).map(batch).collect();
     assert_eq!(ledger.submit(&batches[..299]).status(), 202);
     assert_eq!(ledger.submit(&batches[299..]).status(), 202);
-    let answer = ledger.submit(&[batch(999)]);
-    check("sawtooth/queue_full_31.http", &answer, &[]);
-    // Signatures come later.
+    let response = ledger.submit(&[batch(999)]);
+    check("sawtooth/queue_full_31.http", &response, &[]);
+    // The queue is checked before the signatures.
     check("sawtooth/queue_full_31.http", &ledger.submit(&corrupt()), &[]);
     ledger.advance(1);
     assert_eq!(ledger.submit(&[batch(999)]).status(), 202);
 }
 
 #[test]
-fn small_blocks_make_the_queue_shorter() {
+fn small_blocks_lower_the_queue_limit() {
     let ledger = sawtooth(|b| b.pending_for(SECOND).block_size(3));
     let batches: Vec<_> = (0..102).map(batch).collect();
     ledger.submit(&batches);
@@ -339,7 +339,7 @@ fn small_blocks_make_the_queue_shorter() {
 }
 
 #[test]
-fn a_batch_is_given_back_once_it_is_in_a_block() {
+fn batch_in_a_block_is_returned() {
     let ledger = sawtooth(|b| b.pending_for(SECOND));
     let batch = batch(1);
     ledger.submit_one(&batch);

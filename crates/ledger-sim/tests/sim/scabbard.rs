@@ -1,12 +1,12 @@
 use std::time::Duration;
 
 use grid_batch_core::HeaderId;
-use grid_batch_ledger_sim::{Fault, LedgerSim, SentTwice, Verdict, When};
+use grid_batch_ledger_sim::{ExecutionResult, Fault, LedgerSim, SentTwice, When};
 use grid_batch_protocol::{CylinderToken, SigningKey};
 
 use crate::{
     batches::{batch, corrupt, id, key, list, unknown},
-    client::{Answer, Request},
+    client::{Request, Response},
     fixtures::check,
     ledgers::{CIRCUIT, Ledger, OTHER_SERVICE, SERVICE, authorized, scabbard, scope, service_path},
 };
@@ -14,16 +14,16 @@ use crate::{
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn a_submission_is_answered_with_a_path_to_its_statuses() {
+fn submission_response_has_a_path_to_the_statuses() {
     let ledger = scabbard(|b| b);
     let batch = batch(1);
-    let answer = ledger.submit_one(&batch);
+    let response = ledger.submit_one(&batch);
     let values = [("CIRCUIT", CIRCUIT), ("SERVICE", SERVICE), ("BATCH", &batch.header_signature)];
-    check("scabbard/submitted_202.http", &answer, &values);
+    check("scabbard/submitted_202.http", &response, &values);
 }
 
 #[test]
-fn an_empty_body_is_accepted() {
+fn empty_body_is_accepted() {
     let ledger = scabbard(|b| b);
     let values = [("CIRCUIT", CIRCUIT), ("SERVICE", SERVICE)];
     check("scabbard/empty_202.http", &ledger.send(&ledger.post([])), &values);
@@ -31,7 +31,7 @@ fn an_empty_body_is_accepted() {
 }
 
 #[test]
-fn every_wrong_submission_has_its_error() {
+fn invalid_submission_has_its_error() {
     let ledger = scabbard(|b| b);
     check("scabbard/undecodable_400.http", &ledger.send(&ledger.post("garbage!!")), &[]);
     for bad in corrupt() {
@@ -51,34 +51,34 @@ fn every_wrong_submission_has_its_error() {
 }
 
 #[test]
-fn a_service_that_is_not_there_is_not_found() {
+fn unknown_service_is_not_found() {
     let ledger = scabbard(|b| b);
     for end in ["batches", "batch_statuses"] {
         let method = if end == "batches" { "POST" } else { "GET" };
-        let answer = ledger.send(&authorized(Request::new(method, service_path("gsZZ", end))));
+        let response = ledger.send(&authorized(Request::new(method, service_path("gsZZ", end))));
         let values = [("CIRCUIT", CIRCUIT), ("SERVICE", "gsZZ")];
-        check("scabbard/no_such_service_404.http", &answer, &values);
+        check("scabbard/no_such_service_404.http", &response, &values);
     }
 }
 
 #[test]
-fn only_a_cylinder_token_that_counts_is_let_in() {
+fn valid_cylinder_token_is_required() {
     let ledger = scabbard(|b| b);
     let token = CylinderToken::new(&key()).as_str().to_owned();
-    let ask = Request::get(ledger.path("batch_statuses?ids=a"));
+    let status_request = Request::get(ledger.path("batch_statuses?ids=a"));
     let forged = token.replacen('.', "x.", 1);
-    check("scabbard/unauthorized_401.http", &ledger.send(&ask), &[]);
+    check("scabbard/unauthorized_401.http", &ledger.send(&status_request), &[]);
     for header in [&token, &format!("Bearer {token}"), &format!("Bearer Cylinder:{forged}")] {
-        let answer = ledger.send(&ask.clone().header("Authorization", header));
-        check("scabbard/unauthorized_401.http", &answer, &[]);
+        let response = ledger.send(&status_request.clone().header("Authorization", header));
+        check("scabbard/unauthorized_401.http", &response, &[]);
     }
-    let answer = ledger.send(&ask.clone().header("Authorization", b"Bearer \xc3\xa9"));
-    check("scabbard/bad_header_400.http", &answer, &[]);
-    assert_eq!(ledger.send(&authorized(ask)).status(), 200);
+    let response = ledger.send(&status_request.clone().header("Authorization", b"Bearer \xc3\xa9"));
+    check("scabbard/bad_header_400.http", &response, &[]);
+    assert_eq!(ledger.send(&authorized(status_request)).status(), 200);
 }
 
 #[test]
-fn where_keys_are_named_no_other_key_is_let_in() {
+fn other_keys_than_the_allowed_ones_are_refused() {
     let other = SigningKey::from_seed(2).public_key();
     let ledger = scabbard(|b| b.allow_keys([other]));
     check("scabbard/unauthorized_401.http", &ledger.submit(&[batch(1)]), &[]);
@@ -87,20 +87,20 @@ fn where_keys_are_named_no_other_key_is_let_in() {
 }
 
 #[test]
-fn a_protocol_version_is_checked_where_it_is_named() {
+fn protocol_version_is_checked_if_named() {
     let ledger = scabbard(|b| b);
-    let ask = |version: &str| {
+    let status_request = |version: &str| {
         let path = service_path(SERVICE, "batch_statuses?ids=a");
         ledger.send(&authorized(Request::get(path)).header("SplinterProtocolVersion", version))
     };
-    assert_eq!(ask("1").status(), 200);
-    check("scabbard/newer_protocol_400.http", &ask("2"), &[]);
-    check("scabbard/bad_protocol_400.http", &ask("x"), &[]);
-    assert_eq!(ask("0").status(), 400);
+    assert_eq!(status_request("1").status(), 200);
+    check("scabbard/newer_protocol_400.http", &status_request("2"), &[]);
+    check("scabbard/bad_protocol_400.http", &status_request("x"), &[]);
+    assert_eq!(status_request("0").status(), 400);
 }
 
 #[test]
-fn checks_come_in_the_order_of_the_genuine_ones() {
+fn checks_have_the_order_of_a_real_node() {
     let ledger = scabbard(|b| b.fault(Fault::Busy, When::Always));
     let nowhere = Request::post("/scabbard/a/b/nowhere").header("SplinterProtocolVersion", "2");
     assert_eq!(ledger.send(&nowhere).status(), 404);
@@ -119,10 +119,10 @@ fn checks_come_in_the_order_of_the_genuine_ones() {
 }
 
 #[test]
-fn a_batch_is_unknown_then_pending_then_valid_then_committed() {
+fn batch_is_unknown_pending_valid_then_committed() {
     let ledger = scabbard(|b| b.pending_for(2 * SECOND).valid_for(3 * SECOND));
     let batch = batch(1);
-    let ask = || ledger.send(&ledger.ask(&[id(&batch)]));
+    let status_request = || ledger.send(&ledger.status_request(&[id(&batch)]));
     let values = [
         ("BATCH", &*batch.header_signature),
         ("UNKNOWN", &batch.header_signature),
@@ -130,19 +130,19 @@ fn a_batch_is_unknown_then_pending_then_valid_then_committed() {
         ("SECONDS", "1700000000"),
         ("NANOSECONDS", "250000000"),
     ];
-    check("scabbard/unknown.http", &ask(), &values);
+    check("scabbard/unknown.http", &status_request(), &values);
     ledger.submit_one(&batch);
-    check("scabbard/pending.http", &ask(), &values);
+    check("scabbard/pending.http", &status_request(), &values);
     ledger.advance(2);
-    check("scabbard/valid.http", &ask(), &values);
+    check("scabbard/valid.http", &status_request(), &values);
     ledger.advance(2);
-    check("scabbard/valid.http", &ask(), &values);
+    check("scabbard/valid.http", &status_request(), &values);
     ledger.advance(1);
-    check("scabbard/committed.http", &ask(), &values);
+    check("scabbard/committed.http", &status_request(), &values);
 }
 
 #[test]
-fn an_invalid_batch_says_why() {
+fn invalid_batch_has_a_reason() {
     let ledger = scabbard(|b| b.refuse(|_| Some("no such contract".to_owned())));
     let batch = batch(1);
     ledger.submit_one(&batch);
@@ -153,13 +153,13 @@ fn an_invalid_batch_says_why() {
         ("SECONDS", "1700000000"),
         ("NANOSECONDS", "250000000"),
     ];
-    check("scabbard/invalid.http", &ledger.send(&ledger.ask(&[id(&batch)])), &values);
+    check("scabbard/invalid.http", &ledger.send(&ledger.status_request(&[id(&batch)])), &values);
     assert!(ledger.applied().is_empty());
-    assert_eq!(ledger.record()[0].verdict, Verdict::Invalid);
+    assert_eq!(ledger.record()[0].result, ExecutionResult::Invalid);
 }
 
 #[test]
-fn a_service_commits_one_batch_after_the_other_and_services_do_not_wait_for_each_other() {
+fn services_commit_batches_one_by_one_and_independently() {
     let ledger = scabbard(|b| b.pending_for(SECOND).valid_for(SECOND));
     ledger.submit(&[batch(1), batch(2)]);
     let path = service_path(OTHER_SERVICE, "batches");
@@ -174,33 +174,36 @@ fn a_service_commits_one_batch_after_the_other_and_services_do_not_wait_for_each
 }
 
 #[test]
-fn each_service_knows_its_own_batches() {
+fn each_service_has_its_own_batches() {
     let ledger = scabbard(|b| b);
     ledger.submit(&[batch(1)]);
     let path = service_path(OTHER_SERVICE, "batch_statuses");
     let path = format!("{path}?ids={}", batch(1).header_signature);
-    let answer = ledger.send(&authorized(Request::get(path)));
-    assert_eq!(answer.json()[0]["status"]["statusType"], "Unknown");
+    let response = ledger.send(&authorized(Request::get(path)));
+    assert_eq!(response.json()[0]["status"]["statusType"], "Unknown");
 }
 
 #[test]
-fn any_text_is_unknown_and_duplicates_collapse() {
+fn any_text_is_unknown_and_duplicates_are_removed() {
     let ledger = scabbard(|b| b);
-    let ask = |ids: &str| {
+    let status_request = |ids: &str| {
         let path = service_path(SERVICE, &format!("batch_statuses{ids}"));
         ledger.send(&authorized(Request::get(path)))
     };
-    check("scabbard/no_ids_400.http", &ask(""), &[]);
-    assert_eq!(ids_of(&ask("?ids=")), [""]);
-    assert_eq!(ids_of(&ask("?ids=zz,zz,zz")), ["zz"]);
-    assert_eq!(ids_of(&ask(&format!("?ids={}", unknown().to_string().to_uppercase()))).len(), 1);
+    check("scabbard/no_ids_400.http", &status_request(""), &[]);
+    assert_eq!(ids_of(&status_request("?ids=")), [""]);
+    assert_eq!(ids_of(&status_request("?ids=zz,zz,zz")), ["zz"]);
+    assert_eq!(
+        ids_of(&status_request(&format!("?ids={}", unknown().to_string().to_uppercase()))).len(),
+        1
+    );
 }
 
 #[test]
-fn statuses_come_in_any_order_but_all_of_them() {
+fn statuses_are_complete_in_any_order() {
     let ledger = scabbard(|b| b);
     let ids: Vec<_> = (0..200).map(|n| HeaderId::from_bytes([n; 64])).collect();
-    let answered = ids_of(&ledger.send(&ledger.ask(&ids)));
+    let answered = ids_of(&ledger.send(&ledger.status_request(&ids)));
     let asked: Vec<_> = ids.iter().map(ToString::to_string).collect();
     assert_ne!(answered, asked);
     let mut sorted = answered;
@@ -209,14 +212,14 @@ fn statuses_come_in_any_order_but_all_of_them() {
 }
 
 #[test]
-fn four_hundred_ids_are_taken_by_get() {
+fn get_accepts_400_ids() {
     let ledger = scabbard(|b| b);
     let ids: Vec<_> = (0..400).map(|n| id(&batch(n))).collect();
-    assert_eq!(ids_of(&ledger.send(&ledger.ask(&ids))).len(), 400);
+    assert_eq!(ids_of(&ledger.send(&ledger.status_request(&ids))).len(), 400);
 }
 
 #[test]
-fn a_service_remembers_its_last_hundred_batches() {
+fn service_remembers_its_last_hundred_batches() {
     let ledger = scabbard(|b| b);
     for number in 0..101 {
         ledger.submit(&[batch(number)]);
@@ -228,7 +231,7 @@ fn a_service_remembers_its_last_hundred_batches() {
 }
 
 #[test]
-fn a_restart_forgets_every_status_and_every_batch_that_waits() {
+fn restart_loses_all_statuses_and_waiting_batches() {
     let ledger = scabbard(|b| b.pending_for(SECOND));
     ledger.submit(&[batch(1), batch(2), batch(3)]);
     ledger.advance(1);
@@ -241,7 +244,7 @@ fn a_restart_forgets_every_status_and_every_batch_that_waits() {
 }
 
 #[test]
-fn a_committed_batch_that_is_sent_again_becomes_invalid() {
+fn committed_batch_sent_again_becomes_invalid() {
     let ledger = scabbard(|b| b.pending_for(SECOND));
     ledger.submit(&[batch(1)]);
     ledger.advance(1);
@@ -254,7 +257,7 @@ fn a_committed_batch_that_is_sent_again_becomes_invalid() {
 }
 
 #[test]
-fn a_committed_batch_that_is_executed_again_is_applied_twice_and_holds_its_service_up() {
+fn stuck_batch_is_applied_twice_and_blocks_its_service() {
     let ledger = scabbard(|b| b.valid_for(SECOND).sent_twice(SentTwice::StuckValid));
     ledger.submit(&[batch(1)]);
     ledger.advance(1);
@@ -268,7 +271,7 @@ fn a_committed_batch_that_is_executed_again_is_applied_twice_and_holds_its_servi
 }
 
 #[test]
-fn a_dropped_batch_stays_valid_and_the_next_overtakes_it() {
+fn dropped_batch_stays_valid_and_the_next_is_committed() {
     let ledger = scabbard(|b| b.valid_for(SECOND));
     ledger.inject(Fault::DroppedValid, When::Next(1));
     ledger.submit(&[batch(1), batch(2)]);
@@ -285,7 +288,7 @@ fn a_dropped_batch_stays_valid_and_the_next_overtakes_it() {
 }
 
 #[test]
-fn a_full_queue_is_closed_until_half_of_it_is_gone() {
+fn full_queue_is_closed_until_it_is_half_empty() {
     let ledger = scabbard(|b| b.pending_for(SECOND));
     let submit = |number| ledger.submit(&[batch(number)]).status();
     for number in 0..31 {
@@ -299,7 +302,7 @@ fn a_full_queue_is_closed_until_half_of_it_is_gone() {
 }
 
 #[test]
-fn a_list_of_any_length_is_taken_by_an_open_queue() {
+fn open_queue_accepts_a_list_of_any_length() {
     let ledger = scabbard(|b| b.pending_for(SECOND));
     let batches: Vec<_> = (0..110).map(batch).collect();
     assert_eq!(ledger.submit(&batches).status(), 202);
@@ -307,7 +310,7 @@ fn a_list_of_any_length_is_taken_by_an_open_queue() {
 }
 
 #[test]
-fn a_service_without_back_pressure_takes_everything() {
+fn service_without_back_pressure_accepts_everything() {
     let ledger = scabbard(|b| b.pending_for(SECOND).without_back_pressure());
     for number in 0..40 {
         assert_eq!(ledger.submit(&[batch(number)]).status(), 202);
@@ -315,31 +318,31 @@ fn a_service_without_back_pressure_takes_everything() {
 }
 
 #[test]
-fn a_client_that_waits_is_answered_when_all_is_final_and_that_comes_first() {
+fn waiting_client_gets_final_statuses_first() {
     let ledger = scabbard(|b| b.pending_for(5 * SECOND));
     ledger.submit(&[batch(1)]);
-    let (answer, took) = wait(&ledger, &[id(&batch(1))], "10");
-    assert_eq!(answer.json()[0]["status"]["statusType"], "Committed");
+    let (response, took) = wait(&ledger, &[id(&batch(1))], "10");
+    assert_eq!(response.json()[0]["status"]["statusType"], "Committed");
     assert!(took >= 5 * SECOND, "{took:?}");
-    let (answer, took) = wait(&ledger, &[unknown(), id(&batch(1))], "3");
-    assert_eq!(answer.json()[0]["status"]["statusType"], "Committed");
-    assert_eq!(answer.json()[1]["status"]["statusType"], "Unknown");
+    let (response, took) = wait(&ledger, &[unknown(), id(&batch(1))], "3");
+    assert_eq!(response.json()[0]["status"]["statusType"], "Committed");
+    assert_eq!(response.json()[1]["status"]["statusType"], "Unknown");
     assert!(took >= 3 * SECOND, "{took:?}");
 }
 
 #[test]
-fn a_wait_of_false_or_zero_is_none_and_one_that_is_no_number_is_300_seconds() {
+fn wait_is_parsed_like_a_real_node() {
     let ledger = scabbard(|b| b);
     for now in ["0", "false"] {
         assert_eq!(wait(&ledger, &[unknown()], now).0.status(), 200);
     }
-    let (answer, took) = wait(&ledger, &[unknown()], "true");
-    assert_eq!(answer.status(), 200);
+    let (response, took) = wait(&ledger, &[unknown()], "true");
+    assert_eq!(response.status(), 200);
     assert!(took >= 300 * SECOND, "{took:?}");
 }
 
 #[test]
-fn clients_that_wait_keep_others_waiting() {
+fn waiting_clients_occupy_all_workers() {
     let ledger = scabbard(|b| b);
     let address = ledger.address();
     let path = format!("{}?ids={}&wait=20", ledger.path("batch_statuses"), unknown());
@@ -348,8 +351,8 @@ fn clients_that_wait_keep_others_waiting() {
         std::thread::spawn(move || request.send(address).unwrap().status())
     });
     crate::client::eventually("both workers are taken", || {
-        let patience = Duration::from_millis(20);
-        ledger.ask(&[unknown()]).patience(patience).send(address).is_err()
+        let timeout = Duration::from_millis(20);
+        ledger.status_request(&[unknown()]).timeout(timeout).send(address).is_err()
     });
     ledger.advance(20);
     assert_eq!(waiting.map(|client| client.join().unwrap()), [200; 2]);
@@ -357,7 +360,7 @@ fn clients_that_wait_keep_others_waiting() {
 }
 
 #[test]
-fn a_ledger_on_the_machines_clock_commits_though_nobody_asks() {
+fn ledger_with_system_clock_commits_without_requests() {
     let builder = LedgerSim::scabbard([scope(SERVICE)]);
     let sim = builder.pending_for(Duration::from_millis(5)).start().unwrap();
     let request = authorized(Request::post(service_path(SERVICE, "batches")));
@@ -367,15 +370,15 @@ fn a_ledger_on_the_machines_clock_commits_though_nobody_asks() {
 
 const SERVICE_ID: &str = "abcDE-F0123::gsAA";
 
-fn wait(ledger: &Ledger, ids: &[HeaderId], wait: &str) -> (Answer, Duration) {
+fn wait(ledger: &Ledger, ids: &[HeaderId], wait: &str) -> (Response, Duration) {
     let ids: Vec<_> = ids.iter().map(ToString::to_string).collect();
     let path = ledger.path("batch_statuses");
     let path = format!("{path}?ids={}&wait={wait}", ids.join(","));
     ledger.send_and_wait(authorized(Request::get(path)))
 }
 
-fn ids_of(answer: &Answer) -> Vec<String> {
-    let json = answer.json();
+fn ids_of(response: &Response) -> Vec<String> {
+    let json = response.json();
     let statuses = json.as_array().unwrap();
     statuses.iter().map(|status| status["id"].as_str().unwrap().to_owned()).collect()
 }

@@ -13,7 +13,7 @@ use grid_batch_core::{
     SubmissionSender, Timestamp, UnresolvedBatch,
 };
 use grid_batch_http::HttpOptions;
-use grid_batch_ledger_sim::{Fault, LedgerSim, LedgerSimBuilder, Verdict, When};
+use grid_batch_ledger_sim::{ExecutionResult, Fault, LedgerSim, LedgerSimBuilder, When};
 use grid_batch_scabbard::{Scabbard, ScabbardOptions};
 
 use crate::{
@@ -125,7 +125,7 @@ impl TestLedger {
     /// The number of times that batches were applied.
     pub fn applied_count(&self) -> usize {
         let record = self.sim.record();
-        record.iter().filter(|entry| entry.verdict == Verdict::Applied).count()
+        record.iter().filter(|entry| entry.result == ExecutionResult::Applied).count()
     }
 }
 

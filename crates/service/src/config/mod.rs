@@ -140,9 +140,9 @@ fn store_options(layers: &Layers) -> Result<StoreOptions, ConfigError> {
 
 fn queue_options(layers: &Layers) -> Result<QueueOptions, ConfigError> {
     Ok(QueueOptions {
-        round: layers.get_size("queue.round")?,
+        round_size: layers.get_size("queue.round")?,
         poll_interval: layers.get("queue.poll_interval")?,
-        hold_limit: layers.get("submit.total_limit")?,
+        give_back_after: layers.get("submit.total_limit")?,
         ..QueueOptions::default()
     })
 }

@@ -56,7 +56,7 @@ fn flags_override_variables_and_variables_the_file() {
     let variables = [variable("DELAY"), variable("POLL_INTERVAL")];
     let flags = vec![(Setting::named("queue.delay").unwrap(), "3s".to_owned())];
     let config = Config::load(Some(&file), variables.into_iter(), flags).unwrap();
-    assert_eq!(config.queue.round, 1);
+    assert_eq!(config.queue.round_size, 1);
     assert_eq!(config.queue.poll_interval.as_secs(), 2);
     assert_eq!(config.delay.as_secs(), 3);
 }

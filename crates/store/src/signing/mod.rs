@@ -2,17 +2,17 @@
 //! nonces that could both be mined. Signing locks the row of the service, so that only one caller
 //! signs for an account at a time.
 
-mod assign_nonce;
-mod close_nonce;
+mod again;
+mod best_paid;
 mod error;
-mod fill_nonce;
-mod lock;
+mod filler;
+mod first;
+mod notes;
 mod payment;
-mod records;
-mod replace_transaction;
 pub(crate) mod rows;
-pub(crate) mod transactions;
-mod transactions_from;
+pub(crate) mod signed;
+mod spend;
+mod turn;
 
 pub use error::SigningError;
 

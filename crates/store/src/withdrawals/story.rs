@@ -11,7 +11,7 @@ use crate::{
     rows::{BATCH_COLUMNS, BatchRow, WITH_LANE},
     signing::{
         rows::{NONCE_COLUMNS, NonceRow, WITH_NONCE},
-        transactions::AccountNonce,
+        signed::AccountNonce,
     },
     statement::Statement,
 };

@@ -5,14 +5,14 @@ use grid_batch_core::ServiceId;
 use grid_batch_withdrawals::{WithdrawalId, WithdrawalRules};
 use serde_json::json;
 
-use super::test_pools::{server_with_pools, server_with_pools_and, with_pools, withdrawal_request};
+use super::test_pools::{server_with_pools, server_with_pools_and, with_pools};
 use crate::test_server::TestServer;
 
 #[test]
 fn failed_write_is_reported_with_the_id() {
     let server = TestServer::with_lock_timeout(Duration::from_millis(100), with_pools);
     let key = ["idempotency-key: k"];
-    let schedule = || server.post_json("/withdrawals", &key, &withdrawal_request("pool1", "5"));
+    let schedule = || server.post_withdrawal(&key, "pool1", "5");
     let lock = server.lock_database();
     let response = schedule();
     assert_eq!(response.error(), (503, 1012));
@@ -67,7 +67,7 @@ fn panicking_callbacks_fail_at_most_one_request() {
     let server = TestServer::with(|builder, store| {
         builder.with_withdrawals(store.clone(), Arc::new(PanickingRules))
     });
-    let response = server.post_json("/withdrawals", &[], &withdrawal_request("pool1", "5"));
+    let response = server.post_withdrawal(&[], "pool1", "5");
     assert_eq!(response.error(), (500, 1000));
     assert_eq!(server.get("/health").status, 200);
 }

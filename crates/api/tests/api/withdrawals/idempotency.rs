@@ -15,11 +15,10 @@ fn with_key(mut body: Value, key: &str) -> Value {
 fn same_request_returns_the_stored_withdrawal() {
     let server = server_with_pools();
     let header = ["Idempotency-Key: order 17"];
-    let first =
-        server.post_json("/withdrawals", &header, &withdrawal_request("pool1", "5")).scheduled_id();
+    let first = server.post_withdrawal(&header, "pool1", "5").scheduled_id();
     server.commit_next("9");
 
-    let again = server.post_json("/withdrawals", &header, &withdrawal_request("POOL1", "005"));
+    let again = server.post_withdrawal(&header, "POOL1", "005");
     assert_eq!(again.scheduled_id(), first);
     assert_eq!(again.json()["state"], "withdrawn");
     let in_body = with_key(withdrawal_request("pool1", "5"), "order 17");
@@ -31,9 +30,8 @@ fn same_request_returns_the_stored_withdrawal() {
 fn same_key_with_other_contents_is_a_conflict() {
     let server = server_with_pools();
     let header = ["idempotency-key: k"];
-    let first =
-        server.post_json("/withdrawals", &header, &withdrawal_request("pool1", "5")).scheduled_id();
-    let other = server.post_json("/withdrawals", &header, &withdrawal_request("pool1", "6"));
+    let first = server.post_withdrawal(&header, "pool1", "5").scheduled_id();
+    let other = server.post_withdrawal(&header, "pool1", "6");
     assert_eq!(other.error(), (409, 1026));
     let message = other.message();
     for part in ["5", "pool1", "member1", &first.to_string()] {
@@ -65,11 +63,7 @@ fn withdrawal_and_reward_may_have_the_same_key() {
     let server = server_with_pools();
     let reward = json!({ "pool": "pool1", "amount": "5", "idempotency_key": "k" });
     let reward = server.post_json("/rewards", &[], &reward).json()["id"].clone();
-    let first = server.post_json(
-        "/withdrawals",
-        &["idempotency-key: k"],
-        &withdrawal_request("pool1", "5"),
-    );
+    let first = server.post_withdrawal(&["idempotency-key: k"], "pool1", "5");
     assert_ne!(first.json()["id"], reward);
 }
 
@@ -87,7 +81,7 @@ fn invalid_keys_are_refused() {
         &["idempotency-key:"],
         &[&format!("idempotency-key: {long}")],
     ] {
-        let response = server.post_json("/withdrawals", headers, &withdrawal_request("pool1", "5"));
+        let response = server.post_withdrawal(headers, "pool1", "5");
         assert_eq!(response.error(), (400, 1024), "{headers:?}");
     }
     let both = with_key(withdrawal_request("pool1", "5"), "a");
@@ -103,9 +97,7 @@ fn invalid_keys_are_refused() {
 fn concurrent_requests_with_one_key_get_one_withdrawal() {
     let server = server_with_pools();
     let schedule = || -> WithdrawalId {
-        server
-            .post_json("/withdrawals", &["idempotency-key: k"], &withdrawal_request("pool1", "5"))
-            .scheduled_id()
+        server.post_withdrawal(&["idempotency-key: k"], "pool1", "5").scheduled_id()
     };
     let ids: HashSet<WithdrawalId> = thread::scope(|scope| {
         let threads: Vec<_> = (0..24).map(|_| scope.spawn(schedule)).collect();

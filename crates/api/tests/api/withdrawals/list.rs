@@ -49,7 +49,7 @@ fn last_page_may_be_full() {
 fn filters_select_withdrawals() {
     let server = server_with_pools();
     server.withdraw("1");
-    server.post_json("/withdrawals", &[], &withdrawal_request("pool2", "2")).scheduled_id();
+    server.post_withdrawal(&[], "pool2", "2").scheduled_id();
     let mut other = withdrawal_request("pool1", "3");
     other["beneficiary"] = "member2".into();
     server.post_json("/withdrawals", &[], &other).scheduled_id();

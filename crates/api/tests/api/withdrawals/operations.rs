@@ -73,10 +73,10 @@ fn cancellation_may_be_requested_repeatedly() {
 #[test]
 fn ended_withdrawal_is_not_cancelled() {
     let server = server_with_pools();
-    let [made, failed] = ["1", "2"].map(|amount| server.withdraw(amount));
+    let [withdrawn, failed] = ["1", "2"].map(|amount| server.withdraw(amount));
     server.commit_next("7");
     server.fail_next("NOT_OWNER");
-    for (id, state) in [(made, "withdrawn"), (failed, "failed")] {
+    for (id, state) in [(withdrawn, "withdrawn"), (failed, "failed")] {
         let response = post_operation(&server, &id, "cancel");
         assert_eq!(response.error(), (409, 1028));
         assert!(response.message().contains(state), "{}", response.message());
@@ -95,8 +95,8 @@ fn operations_need_a_withdrawal_and_no_body() {
         assert_eq!(post(b"invalid").error(), (400, 1022));
         assert_eq!(post(b"{\"force\":true}").error(), (400, 1022));
         assert!([202, 409].contains(&post(b"{}").status));
-        let bad =
+        let invalid_id =
             server.client().request("POST", &format!("/withdrawals/zz/{operation}"), &[], b"");
-        assert_eq!(bad.error(), (400, 60));
+        assert_eq!(invalid_id.error(), (400, 60));
     }
 }

@@ -7,12 +7,18 @@ use super::test_pools::{ADMIN, server_with_pools};
 use crate::{client::Response, test_server::TestServer};
 
 fn create_reward(server: &TestServer, once_per_member: bool) -> String {
-    let asked = json!({ "pool": "Pool1", "amount": "05", "once_per_member": once_per_member });
-    server.post_json("/rewards", &[], &asked).json()["id"].as_str().unwrap().to_owned()
+    let request = json!({ "pool": "Pool1", "amount": "05", "once_per_member": once_per_member });
+    server.post_json("/rewards", &[], &request).json()["id"].as_str().unwrap().to_owned()
 }
 
-fn pay(server: &TestServer, reward: &str, how: &str, member: &str, headers: &[&str]) -> Response {
-    let path = format!("/rewards/{reward}/{how}");
+fn pay(
+    server: &TestServer,
+    reward: &str,
+    operation: &str,
+    member: &str,
+    headers: &[&str],
+) -> Response {
+    let path = format!("/rewards/{reward}/{operation}");
     server.post_json(&path, headers, &json!({ "beneficiary": member }))
 }
 
@@ -55,13 +61,13 @@ fn reward_with_a_key_is_created_once() {
 fn claim_and_give_schedule_a_withdrawal() {
     let server = server_with_pools();
     let reward = create_reward(&server, true);
-    for (how, member) in [("claim", "member1"), ("give", "member2")] {
-        let response = pay(&server, &reward, how, &member.to_uppercase(), &[]);
+    for (operation, member) in [("claim", "member1"), ("give", "member2")] {
+        let response = pay(&server, &reward, operation, &member.to_uppercase(), &[]);
         let id = response.scheduled_id();
         let json = server.withdrawal(&id);
-        let parts = ["kind", "pool", "beneficiary", "amount", "gas_admin", "reward_id"];
-        let expected = [how, "pool1", member, "5", ADMIN, &reward];
-        assert_eq!(parts.map(|part| &json[part]), expected.map(Value::from).each_ref());
+        let fields = ["kind", "pool", "beneficiary", "amount", "gas_admin", "reward_id"];
+        let expected = [operation, "pool1", member, "5", ADMIN, &reward];
+        assert_eq!(fields.map(|field| &json[field]), expected.map(Value::from).each_ref());
     }
 }
 
@@ -70,9 +76,9 @@ fn member_is_paid_once_by_claim_or_give() {
     let server = server_with_pools();
     let reward = create_reward(&server, true);
     let first = pay(&server, &reward, "claim", "member1", &[]).scheduled_id();
-    for (how, headers) in [("claim", &[][..]), ("give", &[]), ("give", KEY)] {
-        let response = pay(&server, &reward, how, "Member1", headers);
-        assert_eq!(response.error(), (409, 1027), "{how}");
+    for (operation, headers) in [("claim", &[][..]), ("give", &[]), ("give", KEY)] {
+        let response = pay(&server, &reward, operation, "Member1", headers);
+        assert_eq!(response.error(), (409, 1027), "{operation}");
         let link = format!("http://grid.test/withdrawals/{first}");
         assert_eq!(response.json()["error"]["link"], link);
         assert!(response.message().contains(&link), "{}", response.message());
@@ -98,7 +104,7 @@ fn concurrent_claims_pay_a_member_once() {
     let responses: Vec<Response> = thread::scope(|scope| {
         let threads: Vec<_> = (0..32)
             .map(|n| ["claim", "give"][n % 2])
-            .map(|how| scope.spawn(|| pay(&server, &reward, how, "member1", &[])))
+            .map(|operation| scope.spawn(|| pay(&server, &reward, operation, "member1", &[])))
             .collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
@@ -142,9 +148,9 @@ fn failed_payment_is_retried_and_not_claimed_again() {
 fn unknown_reward_cannot_be_paid() {
     let server = server_with_pools();
     let nothing = "0".repeat(32);
-    for how in ["claim", "give"] {
-        assert_eq!(pay(&server, &nothing, how, "member1", &[]).error(), (404, 1025));
-        assert_eq!(pay(&server, "zz", how, "member1", &[]).error(), (400, 60));
+    for operation in ["claim", "give"] {
+        assert_eq!(pay(&server, &nothing, operation, "member1", &[]).error(), (404, 1025));
+        assert_eq!(pay(&server, "zz", operation, "member1", &[]).error(), (400, 60));
     }
     assert_eq!(server.get(&format!("/rewards/{nothing}")).error(), (404, 1025));
     assert_eq!(server.get("/rewards/zz").error(), (400, 60));

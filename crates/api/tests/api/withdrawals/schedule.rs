@@ -3,9 +3,7 @@ use std::sync::mpsc;
 use grid_batch_core::BatchState;
 use serde_json::json;
 
-use super::test_pools::{
-    ADMIN, OTHER_ADMIN, server_with_pools, server_with_pools_and, withdrawal_request,
-};
+use super::test_pools::{ADMIN, OTHER_ADMIN, server_with_pools, server_with_pools_and};
 use crate::test_server::service;
 
 #[test]
@@ -54,9 +52,7 @@ fn callback_has_the_gas_admin_of_a_new_withdrawal() {
         builder.with_stored_callback(move |services| sender.send(services.to_vec()).unwrap())
     });
     let key = ["idempotency-key: one"];
-    let schedule = |pool| {
-        server.post_json("/withdrawals", &key, &withdrawal_request(pool, "5")).scheduled_id()
-    };
+    let schedule = |pool| server.post_withdrawal(&key, pool, "5").scheduled_id();
     let first = schedule("pool1");
     assert_eq!(notified.try_recv().unwrap(), [service(ADMIN)]);
     assert_eq!(schedule("pool1"), first);

@@ -82,7 +82,7 @@ fn each_state_shows_what_it_waits_for() {
 }
 
 #[test]
-fn withdrawn_one_has_the_id_of_the_pool() {
+fn paid_withdrawal_has_the_id_of_the_pool() {
     let server = server_with_pools();
     let id = server.withdraw("5");
     server.commit_next("340282366920938463463374607431768211456");
@@ -110,7 +110,7 @@ fn id_of_the_pool_is_shown_when_it_is_final() {
 }
 
 #[test]
-fn failed_one_has_a_reason() {
+fn failed_withdrawal_has_a_reason() {
     let server = server_with_pools();
     let id = server.withdraw("5");
     server.fail_next("NOT_OWNER");

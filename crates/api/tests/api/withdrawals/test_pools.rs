@@ -67,9 +67,13 @@ impl TestServer {
         self.client().request("POST", path, &headers, body.to_string().as_bytes())
     }
 
+    pub fn post_withdrawal(&self, headers: &[&str], pool: &str, amount: &str) -> Response {
+        self.post_json("/withdrawals", headers, &withdrawal_request(pool, amount))
+    }
+
     /// Schedules a withdrawal from `pool1`, without an idempotency key.
     pub fn withdraw(&self, amount: &str) -> WithdrawalId {
-        self.post_json("/withdrawals", &[], &withdrawal_request("pool1", amount)).scheduled_id()
+        self.post_withdrawal(&[], "pool1", amount).scheduled_id()
     }
 
     pub fn withdrawal(&self, id: &WithdrawalId) -> Value {

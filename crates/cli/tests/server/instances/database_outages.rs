@@ -133,11 +133,11 @@ fn serialization_failures_are_retried() {
     postgres.execute("alter database grid set default_transaction_isolation = 'serializable'");
     let group = InstanceGroup::with_database(postgres.url(), SERVICES);
     let instances = ["first", "second"].map(|name| group.start(name));
-    let rounds: Vec<_> = (0..4).map(|number| group.batches(number)).collect();
-    for (number, round) in rounds.iter().enumerate() {
-        submit_with_retries(&instances[number % 2], round);
+    let lists: Vec<_> = (0..4).map(|number| group.batches(number)).collect();
+    for (number, list) in lists.iter().enumerate() {
+        submit_with_retries(&instances[number % 2], list);
     }
-    group.harness.wait_until_all_committed(&rounds.concat());
+    group.harness.wait_until_all_committed(&lists.concat());
     instances.into_iter().for_each(BatchServer::stop);
 }
 

@@ -7,10 +7,7 @@ use diesel::{
 use grid_batch_core::{ServiceId, Timestamp};
 use grid_batch_withdrawals::{NewSignedTransaction, SignedTransaction};
 
-use super::{
-    error::to_stored,
-    rows::{hash, to_u64},
-};
+use super::error::to_stored;
 use crate::{Store, StoreError, connection::Connection, rows::time, statement::Rows};
 
 /// The columns of a [`TransactionRow`], from `signed_transactions k`.
@@ -127,4 +124,13 @@ impl TransactionRow {
             last_error: self.last_error,
         })
     }
+}
+
+pub(super) fn hash(bytes: Vec<u8>) -> Result<[u8; 32], StoreError> {
+    let not_a_hash = |bytes: Vec<u8>| StoreError::corrupt(format!("hash of {} bytes", bytes.len()));
+    bytes.try_into().map_err(not_a_hash)
+}
+
+pub(super) fn to_u64(number: i64) -> Result<u64, StoreError> {
+    u64::try_from(number).map_err(StoreError::corrupt)
 }

@@ -3,7 +3,7 @@ use grid_batch_withdrawals::NewSignedTransaction;
 
 use super::{
     error::to_stored,
-    transactions::{TRANSACTION_COLUMNS, TransactionRow},
+    signed::{TRANSACTION_COLUMNS, TransactionRow},
 };
 use crate::{Store, StoreError};
 

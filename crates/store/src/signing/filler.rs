@@ -5,14 +5,14 @@ use grid_batch_core::{BatchResult, ServiceId};
 use grid_batch_withdrawals::{BatchAttempt, SignFn, SignedTransaction};
 
 use super::{
-    assign_nonce::sign_with,
+    best_paid::{MAY_PAY, WITH_CURRENT_BATCH},
     error::{SigningError, to_stored},
-    transactions_from::{MAY_PAY, WITH_CURRENT_BATCH},
+    first::sign_with,
 };
 use crate::{Store, StoreError, connection::Connection};
 
 impl Store {
-    /// Stores a filler for a nonce below the withdrawal's own, which cannot be mined before it.
+    /// Stores a filler for a lower nonce: the withdrawal's own nonce cannot be mined before it.
     pub(super) fn fill_nonce(
         &self,
         attempt: &BatchAttempt,

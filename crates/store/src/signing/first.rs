@@ -8,7 +8,7 @@ use grid_batch_withdrawals::{BatchAttempt, NewSignedTransaction, SignFn, SignedT
 use super::{
     error::{SigningError, to_stored},
     payment::{PaymentWithSeq, has_paid_or_may_pay},
-    rows::to_u64,
+    signed::to_u64,
 };
 use crate::{Store, StoreError, connection::Connection, statement::Rows};
 
@@ -57,7 +57,7 @@ impl Store {
         Ok(highest.map(to_u64).transpose()?.map(|highest| highest + 1))
     }
 
-    /// Stores a nonce for this withdrawal; one that is only filled has none.
+    /// Stores a nonce of this withdrawal. `None`: it is only filled and belongs to no withdrawal.
     pub(super) fn insert_nonce(
         &self,
         connection: &mut Connection,

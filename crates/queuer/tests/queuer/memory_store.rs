@@ -1,0 +1,126 @@
+//! Open batches in memory, changed by core's `transition`.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use grid_batch_core::{
+    BatchResult, BatchState, Clock, Event, HeaderId, ManualClock, Outcome, Progress, ServiceId,
+    ServiceScopeId, StoredBatch, Submission, TakenBatch, Timestamp, transition,
+};
+use grid_batch_queuer::{OpenBatchStore, StrategyRoundStore};
+
+/// The store. Clones share the batches.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryStore {
+    batches: Arc<Mutex<BTreeMap<ServiceId, Vec<StoredBatch>>>>,
+    pub clock: Arc<ManualClock>,
+}
+
+impl MemoryStore {
+    /// Adds a batch whose id has this number.
+    pub fn add(&self, service: &str, number: u32) {
+        let service_id: ServiceId = service.parse().unwrap();
+        let mut batches = self.batches();
+        let of_service = batches.entry(service_id.clone()).or_default();
+        of_service.push(StoredBatch {
+            service_id,
+            batch_id: id(number),
+            created_at: Timestamp::from_micros(of_service.len() as i64),
+            progress: Progress::NEW,
+            submitted_at: None,
+            checked_at: None,
+            next_try_at: None,
+            last_error: None,
+            held: None,
+            ended_at: None,
+        });
+    }
+
+    /// Applies an event to the batch of a submission.
+    pub fn record(&self, submission: &Submission<ServiceScopeId>, event: fn(u32) -> Event) {
+        let delay = Duration::from_secs(15);
+        for batch in self.batches().values_mut().flatten() {
+            if batch.batch_id.to_string() == submission.batch_header() {
+                let event = event(batch.progress.attempts);
+                batch.progress = transition(batch.progress, event).unwrap();
+                let is_delayed = batch.progress.state == BatchState::Delayed;
+                batch.next_try_at = is_delayed.then(|| self.clock.now().plus(delay));
+            }
+        }
+    }
+
+    /// The state of every batch, by service and age.
+    pub fn states(&self) -> Vec<BatchState> {
+        self.batches().values().flatten().map(|batch| batch.progress.state).collect()
+    }
+
+    /// The store as the queue needs it.
+    pub fn round_store(&self) -> StrategyRoundStore<Self> {
+        StrategyRoundStore::new(self.clone()).with_clock(self.clock.clone())
+    }
+
+    fn batches(&self) -> MutexGuard<'_, BTreeMap<ServiceId, Vec<StoredBatch>>> {
+        self.batches.lock().unwrap()
+    }
+}
+
+impl OpenBatchStore for MemoryStore {
+    fn services(&self, after: Option<&ServiceId>, limit: usize) -> BatchResult<Vec<ServiceId>> {
+        let batches = self.batches();
+        let open = batches.iter().filter(|(_, batches)| batches.iter().any(is_open));
+        let open = open.map(|(service, _)| service).filter(|id| after.is_none_or(|a| *id > a));
+        Ok(open.take(limit).cloned().collect())
+    }
+
+    fn open_batches(&self, service_id: &ServiceId, limit: usize) -> BatchResult<Vec<StoredBatch>> {
+        let batches = self.batches();
+        let of_service = batches.get(service_id).map_or(&[][..], Vec::as_slice);
+        let is_new = |batch: &&StoredBatch| batch.progress.state == BatchState::New;
+        let tried = of_service.iter().filter(|batch| is_open(batch) && !is_new(batch));
+        let new = of_service.iter().filter(is_new);
+        Ok(tried.chain(new).take(limit).cloned().collect())
+    }
+
+    fn mark_submitted(&self, batch: &StoredBatch) -> BatchResult<Option<TakenBatch>> {
+        let mut batches = self.batches();
+        let of_service = batches.get_mut(&batch.service_id).unwrap();
+        let stored =
+            of_service.iter_mut().find(|stored| stored.batch_id == batch.batch_id).unwrap();
+        if stored.progress != batch.progress {
+            return Ok(None);
+        }
+        stored.progress = transition(stored.progress, Event::Taken).unwrap();
+        Ok(Some(TakenBatch {
+            service_id: batch.service_id.clone(),
+            batch_id: batch.batch_id,
+            attempt: stored.progress.attempts,
+            epoch: 0,
+            serialized_batch: vec![1],
+        }))
+    }
+
+    fn unmark(&self, taken: &[TakenBatch]) -> BatchResult<()> {
+        let mut batches = self.batches();
+        for taken in taken {
+            let of_service = batches.get_mut(&taken.service_id).unwrap();
+            let batch = of_service.iter_mut().find(|b| b.batch_id == taken.batch_id).unwrap();
+            let event = Event::Outcome { attempt: taken.attempt, outcome: Outcome::NotSent };
+            batch.progress = transition(batch.progress, event).unwrap();
+        }
+        Ok(())
+    }
+}
+
+fn is_open(batch: &StoredBatch) -> bool {
+    !batch.progress.state.is_terminal()
+}
+
+/// The id of a batch. The order of ids is that of their numbers.
+pub fn id(number: u32) -> HeaderId {
+    let mut bytes = [0; 64];
+    bytes[..4].copy_from_slice(&number.to_be_bytes());
+    HeaderId::from_bytes(bytes)
+}

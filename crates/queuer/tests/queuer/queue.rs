@@ -1,0 +1,250 @@
+//! The queue over a store.
+
+use std::{sync::Arc, time::Duration};
+
+use grid_batch_core::{
+    BatchError, BatchState, Event, GlobalScopeId, LedgerStatus, ManualClock, Outcome, ServiceId,
+    ServiceScopeId, Submission, TakenBatch, Timestamp, mocks::MockRoundStore,
+};
+use grid_batch_queuer::{BatchQueue, QueueOptions, StrategyRoundStore, WakeUp};
+
+use crate::memory_store::{MemoryStore, id};
+
+fn number(submission: &Submission<ServiceScopeId>) -> u32 {
+    u32::from_str_radix(&submission.batch_header()[..8], 16).unwrap()
+}
+
+fn wake_up() -> WakeUp {
+    WakeUp::new(|| ()).unwrap()
+}
+
+fn queue(
+    store: &MemoryStore,
+    wake_up: WakeUp,
+) -> BatchQueue<ServiceScopeId, StrategyRoundStore<MemoryStore>> {
+    let options = QueueOptions { clock: store.clock.clone(), ..QueueOptions::default() };
+    BatchQueue::new(store.round_store(), wake_up, options)
+}
+
+fn accepted(attempt: u32) -> Event {
+    Event::Outcome { attempt, outcome: Outcome::Accepted }
+}
+
+fn busy(attempt: u32) -> Event {
+    Event::Outcome { attempt, outcome: Outcome::Busy }
+}
+
+fn committed(_attempt: u32) -> Event {
+    Event::status(LedgerStatus::Committed)
+}
+
+#[test]
+fn long_backlog_does_not_delay_other_services() {
+    let store = MemoryStore::default();
+    for number in 0..100_000 {
+        store.add("busy::one", number);
+    }
+    for number in 0..99 {
+        store.add(&format!("s::{number}"), 200_000 + number);
+    }
+    let first_round: Vec<u32> =
+        queue(&store, wake_up()).take(100).map(|submission| number(&submission)).collect();
+    let single = first_round.iter().filter(|number| **number >= 200_000).count();
+    assert_eq!((single, first_round.contains(&0)), (99, true));
+}
+
+#[test]
+fn round_has_one_batch_of_a_service() {
+    let store = MemoryStore::default();
+    for number in 0..10 {
+        store.add("a::b", number);
+    }
+    let mut queue = queue(&store, wake_up());
+    assert_eq!(queue.next().map(|submission| number(&submission)), Some(0));
+    assert!(queue.next().is_none());
+    assert_eq!(queue.buffered(), 0);
+}
+
+#[test]
+fn more_services_than_a_round_take_turns() {
+    let store = MemoryStore::default();
+    for number in 0..250 {
+        store.add(&format!("s::{number:03}"), number);
+        store.add(&format!("s::{number:03}"), 1_000 + number);
+    }
+    let mut queue = queue(&store, wake_up());
+    // Each batch is committed at once, so the first services are soon ready again.
+    let mut order = Vec::new();
+    while order.len() < 500 {
+        let submission = queue.next().unwrap();
+        store.record(&submission, accepted);
+        store.record(&submission, committed);
+        order.push(number(&submission));
+    }
+    let first_turn: Vec<u32> = order[..250].iter().map(|number| number % 1_000).collect();
+    let mut services = first_turn.clone();
+    services.sort_unstable();
+    services.dedup();
+    assert_eq!(services.len(), 250, "{first_turn:?}");
+}
+
+#[test]
+fn woken_service_is_taken_before_the_next_scan() {
+    let store = MemoryStore::default();
+    let wake_up = wake_up();
+    let mut queue = queue(&store, wake_up.clone());
+    assert!(queue.next().is_none());
+    store.add("a::b", 1);
+    assert!(queue.next().is_none(), "it was not woken, and no scan is due");
+    wake_up.wake("a::b".parse().unwrap());
+    assert_eq!(queue.next().map(|submission| number(&submission)), Some(1));
+}
+
+#[test]
+fn service_that_was_not_woken_is_found_by_a_scan() {
+    let store = MemoryStore::default();
+    let mut queue = queue(&store, wake_up());
+    assert!(queue.next().is_none());
+    store.add("a::b", 1);
+    store.clock.advance(Duration::from_secs(1));
+    assert_eq!(queue.next().map(|submission| number(&submission)), Some(1));
+}
+
+#[test]
+fn delayed_batch_comes_again_after_its_delay() {
+    let store = MemoryStore::default();
+    store.add("a::b", 1);
+    store.add("a::b", 2);
+    let mut queue = queue(&store, wake_up());
+    store.record(&queue.next().unwrap(), busy);
+    store.clock.advance(Duration::from_secs(14));
+    assert!(queue.next().is_none());
+    store.clock.advance(Duration::from_secs(1));
+    assert_eq!(queue.next().map(|submission| number(&submission)), Some(1));
+}
+
+#[test]
+fn free_service_continues_with_its_next_batch() {
+    let store = MemoryStore::default();
+    let wake_up = wake_up();
+    for number in 0..50 {
+        store.add("a::b", number);
+    }
+    let mut queue = queue(&store, wake_up.clone());
+    for expected in 0..50 {
+        let submission = queue.next().unwrap();
+        assert_eq!(number(&submission), expected);
+        store.record(&submission, accepted);
+        store.record(&submission, committed);
+        wake_up.wake("a::b".parse().unwrap());
+    }
+}
+
+#[test]
+fn woken_services_do_not_delay_others() {
+    let store = MemoryStore::default();
+    let wake_up = wake_up();
+    for number in 0..100 {
+        for again in 0..20 {
+            store.add(&format!("woken::{number}"), 1_000 * again + number);
+        }
+    }
+    store.add("zzz::quiet", 77_777);
+    let mut queue = queue(&store, wake_up.clone());
+    let mut polled = 0;
+    loop {
+        for number in 0..100 {
+            wake_up.wake(format!("woken::{number}").parse().unwrap());
+        }
+        let submission = queue.next().unwrap();
+        polled += 1;
+        if number(&submission) == 77_777 {
+            break;
+        }
+        store.record(&submission, accepted);
+        store.record(&submission, committed);
+    }
+    assert!(polled < 1_000, "{polled} batches came first");
+}
+
+#[test]
+fn service_of_another_ledger_is_never_marked() {
+    let mut store = MockRoundStore::new();
+    let named: ServiceId = "a::b".parse().unwrap();
+    store.expect_ready_services().returning(move |_, _| Ok(vec![named.clone()]));
+    store.expect_take_round().never();
+    let mut queue: BatchQueue<GlobalScopeId, _> =
+        BatchQueue::new(store, wake_up(), QueueOptions::default());
+    assert!(queue.next().is_none());
+}
+
+#[test]
+fn wake_up_is_kept_when_the_store_fails() {
+    let mut store = MockRoundStore::new();
+    store.expect_ready_services().returning(|_, _| Ok(Vec::new()));
+    let mut calls = 0;
+    store.expect_take_round().times(2).returning(move |services| {
+        calls += 1;
+        assert_eq!(services, ["a::b".parse().unwrap()]);
+        match calls {
+            1 => Err(BatchError::Unavailable("injected by the test".to_owned())),
+            _ => Ok(vec![TakenBatch {
+                service_id: services[0].clone(),
+                batch_id: id(7),
+                attempt: 1,
+                epoch: 0,
+                serialized_batch: vec![],
+            }]),
+        }
+    });
+    let wake_up = wake_up();
+    wake_up.wake("a::b".parse().unwrap());
+    let mut queue: BatchQueue<ServiceScopeId, _> =
+        BatchQueue::new(store, wake_up, QueueOptions::default());
+    assert!(queue.next().is_none());
+    assert_eq!(queue.next().map(|submission| number(&submission)), Some(7));
+}
+
+#[test]
+fn idle_queue_scans_once_an_interval() {
+    let clock = Arc::new(ManualClock::at(Timestamp::default()));
+    let mut store = MockRoundStore::new();
+    store.expect_ready_services().times(2).returning(|_, _| Ok(Vec::new()));
+    store.expect_take_round().never();
+    let options = QueueOptions { clock: clock.clone(), ..QueueOptions::default() };
+    let mut queue: BatchQueue<ServiceScopeId, _> = BatchQueue::new(store, wake_up(), options);
+    for _ in 0..100 {
+        assert!(queue.next().is_none());
+    }
+    clock.advance(Duration::from_secs(1));
+    for _ in 0..100 {
+        assert!(queue.next().is_none());
+    }
+}
+
+#[test]
+fn dropped_queue_gives_back_its_buffer() {
+    let store = MemoryStore::default();
+    for (number, service) in (1..).zip(["a::a", "a::b", "a::c"]) {
+        store.add(service, number);
+    }
+    let mut queue = queue(&store, wake_up());
+    assert_eq!(number(&queue.next().unwrap()), 1);
+    assert_eq!(queue.buffered(), 2);
+    drop(queue);
+
+    assert_eq!(store.states(), [BatchState::Submitting, BatchState::Delayed, BatchState::Delayed]);
+}
+
+#[test]
+fn batch_that_is_polled_too_late_is_taken_again() {
+    let store = MemoryStore::default();
+    for (number, service) in (1..).zip(["a::a", "a::b"]) {
+        store.add(service, number);
+    }
+    let mut queue = queue(&store, wake_up());
+    assert_eq!(number(&queue.next().unwrap()), 1);
+    store.clock.advance(QueueOptions::default().give_back_after);
+    let second = queue.next().unwrap();
+    assert_eq!((number(&second), second.attempt_id().unwrap().attempt), (2, 2));
+}

@@ -1,0 +1,161 @@
+//! The path of a result: the ledger is queried, and the result is recorded in the store.
+
+use grid_batch_core::{AttemptId, BatchState, Event, Evidence, LedgerStatus, Outcome, transition};
+
+use crate::{
+    action::{
+        Action, BatchAt,
+        ResultStep::{self, Query, Record, Recover},
+        WorkerId,
+    },
+    ledger,
+    protocol::{AbsenceRule, Fence, Protocol, RecoveryRule, WaitRule},
+    state::{Batch, State, Task},
+    submissions,
+};
+
+pub fn add_actions(protocol: &Protocol, state: &State, actions: &mut Vec<Action>) {
+    for worker in state.running_workers() {
+        let mut add = |step| actions.push(Action::Result(step, worker));
+        if state.memory(worker).task.is_some_and(|task| task.result.is_some()) {
+            add(Record);
+        }
+        if finds_lost_batch(state, worker) {
+            add(Recover);
+        }
+        if query_result(protocol, state, worker).is_some() {
+            add(Query);
+        }
+    }
+}
+
+pub fn apply_step(protocol: &Protocol, state: &mut State, step: ResultStep, worker: WorkerId) {
+    match step {
+        Recover => recover(protocol, state, worker),
+        Query => state.memory_mut(worker).task = query_result(protocol, state, worker),
+        Record => {
+            if let Some(task) = state.memory_mut(worker).task.take() {
+                record(protocol, state, worker.service, task);
+            }
+        }
+    }
+}
+
+/// A result that the fence will refuse. Discarding it first makes no difference, and reduces the
+/// number of states.
+pub fn stale_result(protocol: &Protocol, state: &State) -> Option<Action> {
+    if protocol.rules.fence != Fence::AttemptId {
+        return None;
+    }
+    let is_stale = |worker: &WorkerId| {
+        let epoch = state.services[worker.service].epoch;
+        let task = state.memory(*worker).task;
+        task.is_some_and(|task| task.result.is_some() && task.attempt_id.epoch != epoch)
+    };
+    state.running_workers().find(is_stale).map(|worker| Action::Result(Record, worker))
+}
+
+/// Whether the lane has a batch that was passed to a submitter in an earlier epoch.
+fn finds_lost_batch(state: &State, worker: WorkerId) -> bool {
+    let service = &state.services[worker.service];
+    let is_lost = |head: usize| {
+        let batch = &service.batches[head];
+        batch.progress.state == BatchState::Submitting && batch.taken_in < service.epoch
+    };
+    state.owns(worker) && state.memory(worker).task.is_none() && service.head().is_some_and(is_lost)
+}
+
+fn recover(protocol: &Protocol, state: &mut State, worker: WorkerId) {
+    let service = &mut state.services[worker.service];
+    let Some(head) = service.head() else { return };
+    let progress = &mut service.batches[head].progress;
+    match protocol.rules.recovery {
+        RecoveryRule::MarkInDoubt => {
+            let lost = Event::OwnerLost { attempt: progress.attempts };
+            *progress = transition(*progress, lost).unwrap_or(*progress);
+        }
+        RecoveryRule::SendAgain => {
+            progress.attempts += 1;
+            submissions::begin(protocol, state, worker, head);
+        }
+    }
+}
+
+/// The ledger's answer about the batch in the lane, if it changes anything.
+fn query_result(protocol: &Protocol, state: &State, worker: WorkerId) -> Option<Task> {
+    let service = &state.services[worker.service];
+    let head = service.head()?;
+    let batch = &service.batches[head];
+    let may_query = state.owns(worker)
+        && state.memory(worker).task.is_none()
+        && batch.progress.state.awaits_poller();
+    if !may_query {
+        return None;
+    }
+    let attempt = batch.progress.attempts;
+    let result = match ledger::status(batch) {
+        LedgerStatus::NotReported if is_absent(protocol, state, worker, batch) => {
+            Event::Evidence { attempt, evidence: Evidence::Absent }
+        }
+        status => Event::Status { attempt: Some(attempt), status },
+    };
+    let changes_anything = transition(batch.progress, result) != Ok(batch.progress);
+    let attempt_id = AttemptId { attempt, epoch: service.epoch };
+    changes_anything.then_some(Task {
+        batch: head,
+        attempt_id,
+        started_in_time: true,
+        result: Some(result),
+    })
+}
+
+/// Whether a batch that the ledger does not report counts as absent.
+fn is_absent(protocol: &Protocol, state: &State, worker: WorkerId, batch: &Batch) -> bool {
+    let has_waited = match protocol.rules.wait {
+        WaitRule::FromMark if protocol.environment.instances_pause => true,
+        WaitRule::FromMark | WaitRule::FromEnd => batch.delayed_posts == 0,
+    };
+    let was_sent_by_owner = batch.taken_in == state.memory(worker).epoch;
+    has_waited
+        && match protocol.rules.absence {
+            AbsenceRule::Reported => true,
+            AbsenceRule::Observed => batch.ledger.observed,
+            AbsenceRule::ObservedBySender => batch.ledger.observed && was_sent_by_owner,
+        }
+}
+
+/// Records a result if the fence permits it and core's `transition` accepts it.
+fn record(protocol: &Protocol, state: &mut State, service: usize, task: Task) {
+    let Task { batch, attempt_id, result: Some(event), .. } = task else { return };
+    if protocol.rules.fence == Fence::AttemptId && attempt_id.epoch != state.services[service].epoch
+    {
+        return;
+    }
+    let batch = state.batch_mut(BatchAt { service, batch });
+    if proves_failure(event) {
+        batch.last_failed_attempt = batch.last_failed_attempt.max(attempt_id.attempt);
+    }
+    let event = match protocol.rules.fence {
+        Fence::None => for_attempt(event, batch.progress.attempts),
+        Fence::AttemptId | Fence::Attempt => event,
+    };
+    batch.progress = transition(batch.progress, event).unwrap_or(batch.progress);
+}
+
+fn proves_failure(event: Event) -> bool {
+    matches!(
+        event,
+        Event::Outcome { outcome: Outcome::NotSent, .. }
+            | Event::Evidence { evidence: Evidence::Absent, .. }
+    )
+}
+
+/// The same event for another attempt.
+fn for_attempt(event: Event, attempt: u32) -> Event {
+    match event {
+        Event::Outcome { outcome, .. } => Event::Outcome { attempt, outcome },
+        Event::Evidence { evidence, .. } => Event::Evidence { attempt, evidence },
+        Event::Status { status, .. } => Event::Status { attempt: Some(attempt), status },
+        Event::Taken | Event::OwnerLost { .. } => event,
+    }
+}
