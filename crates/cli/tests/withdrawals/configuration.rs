@@ -24,7 +24,7 @@ fn invalid_setting_is_named_and_no_database_is_created() {
         (&[("--evm-maximum-gas-price", "much")], "evm.maximum_gas_price: "),
         (&[("--evm-maximum-gas-price", "0")], "evm.maximum_gas_price: it must be more than 0 gwei"),
         (&[("--evm-pools", &twice)], "is listed twice"),
-        (&[("--evm-pool-maximum-gas-price", &other)], "is not served here"),
+        (&[("--evm-pool-maximum-gas-price", &other)], "is not configured"),
         (&[("--evm-maximum-gas-price", "1e3")], "evm.maximum_gas_price: "),
         (&[("--evm-pool-maximum-gas-price", "0x12=5")], "evm.pool_maximum_gas_price: "),
         (
