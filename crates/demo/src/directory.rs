@@ -34,13 +34,13 @@ impl DemoDirectory {
     pub(crate) fn open(keep: Option<&Path>) -> Result<Self, DemoError> {
         match keep {
             Some(path) => {
-                fs::create_dir_all(path).map_err(|error| DemoError::file(path, &error))?;
+                fs::create_dir_all(path).map_err(|error| DemoError::file(path, error))?;
                 Ok(Self { path: path.to_owned(), _temporary: None })
             }
             None => {
                 let directory = tempfile::Builder::new().prefix("grid-batch-demo-").tempdir();
                 let directory =
-                    directory.map_err(|error| DemoError::file(&std::env::temp_dir(), &error))?;
+                    directory.map_err(|error| DemoError::file(&std::env::temp_dir(), error))?;
                 Ok(Self { path: directory.path().to_owned(), _temporary: Some(directory) })
             }
         }
@@ -70,7 +70,7 @@ impl DemoDirectory {
             .and_then(|mut file| {
                 io::Write::write_all(&mut file, format!("{:064x}", seed | 1).as_bytes())
             })
-            .map_err(|error| DemoError::file(&path, &error))?;
+            .map_err(|error| DemoError::file(&path, error))?;
         Ok(path)
     }
 
@@ -96,9 +96,9 @@ impl DemoDirectory {
         match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes)
                 .map(Some)
-                .map_err(|error| DemoError::file(&path, &error)),
+                .map_err(|error| DemoError::file(&path, error)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(DemoError::file(&path, &error)),
+            Err(error) => Err(DemoError::file(&path, error)),
         }
     }
 
@@ -109,7 +109,7 @@ impl DemoDirectory {
         let json = serde_json::to_vec(plan).map_err(DemoError::internal)?;
         fs::write(&new, json)
             .and_then(|()| fs::rename(&new, &path))
-            .map_err(|error| DemoError::file(&path, &error))
+            .map_err(|error| DemoError::file(&path, error))
     }
 }
 

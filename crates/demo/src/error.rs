@@ -1,5 +1,5 @@
 use std::{
-    fmt::Display,
+    error::Error,
     path::{Path, PathBuf},
 };
 
@@ -7,22 +7,21 @@ use grid_batch_core::ServiceId;
 use grid_batch_ledger_sim::StartError as LedgerError;
 use grid_batch_service::{ConfigError, StartError};
 use grid_batch_store::StoreError;
-use thiserror::Error;
 
 /// Why a demonstration failed.
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DemoError {
     /// The options contradict each other.
     #[error("{0}")]
     Options(String),
     /// A file or directory cannot be used.
-    #[error("cannot use {}: {message}", path.display())]
+    #[error("cannot use {}", path.display())]
     File {
         /// The file or directory.
         path: PathBuf,
         /// The reason.
-        message: String,
+        source: Box<dyn Error + Send + Sync>,
     },
     /// The directory was kept by a demonstration with other options.
     #[error(
@@ -69,20 +68,20 @@ pub enum DemoError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Any other error.
-    #[error("{0}")]
-    Internal(String),
+    #[error(transparent)]
+    Internal(Box<dyn Error + Send + Sync>),
 }
 
 impl DemoError {
-    pub(crate) fn internal(error: impl Display) -> Self {
-        Self::Internal(error.to_string())
+    pub(crate) fn internal(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Internal(error.into())
     }
 
     pub(crate) fn no_setting(name: &str) -> Self {
-        Self::Internal(format!("there is no setting {name}"))
+        Self::internal(format!("there is no setting {name}"))
     }
 
-    pub(crate) fn file(path: &Path, error: &dyn Display) -> Self {
-        Self::File { path: path.to_owned(), message: error.to_string() }
+    pub(crate) fn file(path: &Path, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::File { path: path.to_owned(), source: source.into() }
     }
 }

@@ -15,7 +15,7 @@ pub(crate) fn fault_probabilities(
     if let FaultLevel::These(faults) = level {
         return faults.clone();
     }
-    let late = settings::REQUEST_LIMIT + settings::REQUEST_LIMIT / 4;
+    let late = settings::REQUEST_TIMEOUT + settings::REQUEST_TIMEOUT / 4;
     // Each fault with its probabilities at the levels `Some` and `Harsh`.
     let common = [
         (Fault::Busy, 0.03, 0.15),

@@ -9,15 +9,15 @@ pub(crate) const VALID_FOR: Duration = Duration::from_millis(10);
 /// The ledger's timeout for its own nodes.
 pub(crate) const COORDINATOR_TIMEOUT: Duration = Duration::from_millis(300);
 /// The server's timeout for a request, as in [`SETTINGS`].
-pub(crate) const REQUEST_LIMIT: Duration = Duration::from_millis(400);
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_millis(400);
 /// The time between two restarts of the ledger.
 pub(crate) const RESTART_INTERVAL: Duration = Duration::from_secs(3);
 
 /// The server's settings.
 pub(crate) const SETTINGS: &[(&str, &str)] = &[
-    ("ledger.connect_limit", "300ms"),
-    ("ledger.request_limit", "400ms"),
-    ("ledger.socket_silence", "600ms"),
+    ("ledger.connect_timeout", "300ms"),
+    ("ledger.request_timeout", "400ms"),
+    ("ledger.silence_timeout", "600ms"),
     ("ledger.reconnect_first", "10ms"),
     ("ledger.reconnect_longest", "200ms"),
     ("ledger.absent_after", "700ms"),

@@ -42,9 +42,9 @@ pub struct BatchServer {
 const FAST_CONFIG: &str = r#"
 listen = "127.0.0.1:0"
 [ledger]
-connect_limit = "500ms"
-request_limit = "1s"
-socket_silence = "1500ms"
+connect_timeout = "500ms"
+request_timeout = "1s"
+silence_timeout = "1500ms"
 reconnect_first = "10ms"
 reconnect_longest = "200ms"
 absent_after = "2s"
@@ -69,7 +69,7 @@ hold_after = "2s"
 
 /// Flags for a server that waits much longer for the ledger's answers.
 pub const LONG_LEDGER_TIMEOUTS: &[(&str, &str)] = &[
-    ("--ledger-request-limit", "20s"),
+    ("--ledger-request-timeout", "20s"),
     ("--submit-sending-limit", "21s"),
     ("--submit-total-limit", "22s"),
     ("--submit-drain-limit", "22s"),

@@ -45,8 +45,8 @@ fn error_in_a_file_is_reported_with_its_line() {
         ("database = \"mysql://h/d\"", "postgres:// or postgresql://"),
         ("database = \"sqlite://:memory:\"", "name a file"),
         ("[ledger]\nkind = \"fabric\"", "it must be \"sawtooth\", \"scabbard\" or \"evm\""),
-        ("[queue]\nround = 0", "it must be a number from 1"),
-        ("[queue]\nround = 1\nround = 2", "line 3 of "),
+        ("[queue]\nround_size = 0", "it must be a number from 1"),
+        ("[queue]\nround_size = 1\nround_size = 2", "line 3 of "),
     ] {
         fs::write(&file, text).unwrap();
         assert_config_error(&file, expected);
@@ -70,11 +70,11 @@ fn error_in_the_environment_is_reported() {
 
 #[test]
 fn flag_with_an_invalid_value_is_named() {
-    let output = run(GRID_BATCH.command(["serve", "--queue-round", "many"]));
+    let output = run(GRID_BATCH.command(["serve", "--queue-round-size", "many"]));
     let message = output.error_message();
     assert_eq!(
         message,
-        "the flag --queue-round: queue.round is \"many\"; it must be a number from 1 to \
+        "the flag --queue-round-size: queue.round_size is \"many\"; it must be a number from 1 to \
          18446744073709551615"
     );
 }

@@ -18,8 +18,8 @@ listen = "127.0.0.1:0"
 log = "debug"
 [ledger]
 kind = "evm"
-connect_limit = "1s"
-request_limit = "2s"
+connect_timeout = "1s"
+request_timeout = "2s"
 [evm]
 chain_id = 31337
 maximum_gas_price = "200"

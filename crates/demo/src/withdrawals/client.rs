@@ -1,8 +1,8 @@
 //! The client, who requests withdrawals and claims a reward.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use grid_batch_http::{HttpClient, HttpError, HttpOptions, HttpResponse, join};
+use grid_batch_http::{HttpClient, HttpOptions, HttpResponse, join};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -47,7 +47,7 @@ impl WithdrawalClient {
     pub(super) fn schedule(&self, requests: &[WithdrawalRequest]) -> Result<(), DemoError> {
         for request in requests {
             let answer = self.post("withdrawals", &request.body())?;
-            self.remember(&expect_status(answer, 201)?)?;
+            self.remember(&expect_status(answer, 201)?);
         }
         Ok(())
     }
@@ -59,7 +59,7 @@ impl WithdrawalClient {
         let mut refused = 0;
         for member in plan.members() {
             let claim = serde_json::json!({ "beneficiary": member });
-            self.remember(&expect_status(self.post(&path, &claim)?, 201)?)?;
+            self.remember(&expect_status(self.post(&path, &claim)?, 201)?);
             expect_status(self.post(&path, &claim)?, 409)?;
             refused += 1;
         }
@@ -68,7 +68,7 @@ impl WithdrawalClient {
 
     /// All accepted withdrawals as they are now, in the order in which they were requested.
     pub(super) fn withdrawals(&self) -> Result<Vec<WithdrawalView>, DemoError> {
-        let ids = self.accepted.lock().map_err(DemoError::internal)?.clone();
+        let ids = self.accepted().clone();
         ids.iter().map(|id| self.withdrawal(id)).collect()
     }
 
@@ -79,21 +79,22 @@ impl WithdrawalClient {
         serde_json::from_value(body).map_err(DemoError::internal)
     }
 
-    fn remember(&self, withdrawal: &Value) -> Result<(), DemoError> {
+    fn remember(&self, withdrawal: &Value) {
         let id = withdrawal["id"].as_str().unwrap_or_default().to_owned();
-        let mut accepted = self.accepted.lock().map_err(DemoError::internal)?;
+        let mut accepted = self.accepted();
         if !accepted.contains(&id) {
             accepted.push(id);
         }
-        Ok(())
+    }
+
+    fn accepted(&self) -> MutexGuard<'_, Vec<String>> {
+        self.accepted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn post(&self, path: &str, body: &Value) -> Result<HttpResponse, DemoError> {
         let headers = [("content-type", "application/json")];
         let (url, body) = (self.endpoint(path)?, body.to_string());
-        self.runtime
-            .block_on(self.http.post(&url, &headers, body))
-            .map_err(|error: HttpError| DemoError::internal(error))
+        self.runtime.block_on(self.http.post(&url, &headers, body)).map_err(DemoError::internal)
     }
 
     fn endpoint(&self, path: &str) -> Result<String, DemoError> {

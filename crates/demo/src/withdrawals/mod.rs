@@ -165,7 +165,7 @@ impl<'a> WithdrawalDemo<'a> {
                 return Ok(());
             }
             if reported.is_some_and(|last| progress.time > last.time + Self::PROGRESS_TIMEOUT) {
-                return Err(DemoError::Internal(format!(
+                return Err(DemoError::internal(format!(
                     "no progress for {:?}: {progress}",
                     Self::PROGRESS_TIMEOUT
                 )));

@@ -100,7 +100,7 @@ impl ServerDirectory {
                 fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file);
             written
                 .and_then(|mut key| key.write_all(account.secret_key.as_bytes()))
-                .map_err(|error| DemoError::file(&file, &error))?;
+                .map_err(|error| DemoError::file(&file, error))?;
         }
         Ok(directory)
     }

@@ -6,12 +6,12 @@ use super::{Config, ConfigError, LedgerKind, Origin};
 
 /// Pairs of settings of which the first must be less than the second.
 const ASCENDING: [(&str, &str); 7] = [
-    ("ledger.connect_limit", "ledger.request_limit"),
-    ("ledger.request_limit", "submit.sending_limit"),
+    ("ledger.connect_timeout", "ledger.request_timeout"),
+    ("ledger.request_timeout", "submit.sending_limit"),
     ("submit.sending_limit", "submit.total_limit"),
     ("submit.sending_limit", "poll.accept_absence_after"),
-    ("ledger.socket_silence", "ledger.absent_after"),
-    ("ledger.socket_silence", "ledger.dropped_after"),
+    ("ledger.silence_timeout", "ledger.absent_after"),
+    ("ledger.silence_timeout", "ledger.dropped_after"),
     ("poll.interval", "poll.longest_interval"),
 ];
 

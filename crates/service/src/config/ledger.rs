@@ -58,8 +58,8 @@ impl LedgerConfig {
             services: services.into_iter().map(|ServiceUrl(id, url)| (id, url)).collect(),
             key_file: optional(layers.get("ledger.key_file")?),
             http: HttpOptions {
-                connect_timeout: layers.get("ledger.connect_limit")?,
-                request_timeout: layers.get("ledger.request_limit")?,
+                connect_timeout: layers.get("ledger.connect_timeout")?,
+                request_timeout: layers.get("ledger.request_timeout")?,
                 ..HttpOptions::default()
             },
             event_sockets: match uses_events {
@@ -67,7 +67,7 @@ impl LedgerConfig {
                 false => 0,
             },
             socket: WebSocketOptions {
-                silence_timeout: layers.get("ledger.socket_silence")?,
+                silence_timeout: layers.get("ledger.silence_timeout")?,
                 ..WebSocketOptions::default()
             },
             reconnect_backoff: Backoff {

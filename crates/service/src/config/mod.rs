@@ -140,7 +140,7 @@ fn store_options(layers: &Layers) -> Result<StoreOptions, ConfigError> {
 
 fn queue_options(layers: &Layers) -> Result<QueueOptions, ConfigError> {
     Ok(QueueOptions {
-        round_size: layers.get_size("queue.round")?,
+        round_size: layers.get_size("queue.round_size")?,
         poll_interval: layers.get("queue.poll_interval")?,
         give_back_after: layers.get("submit.total_limit")?,
         ..QueueOptions::default()

@@ -28,7 +28,7 @@ pub struct PollConfig {
     /// How many attempts a batch has before it is held.
     pub max_attempts: u32,
     /// Services whose batches are resubmitted instead of held.
-    pub resubmit_undecided: Vec<ServiceId>,
+    pub resubmit_inconclusive: Vec<ServiceId>,
 }
 
 impl PollConfig {
@@ -44,7 +44,7 @@ impl PollConfig {
             hold_after: layers.get("poll.hold_after")?,
             give_up_after: layers.get("poll.give_up_after")?,
             max_attempts: layers.get::<NonZero<u32>>("poll.max_attempts")?.get(),
-            resubmit_undecided: layers.get("poll.resubmit_undecided")?,
+            resubmit_inconclusive: layers.get("poll.resubmit_inconclusive")?,
         })
     }
 }

@@ -96,12 +96,12 @@ pub static SETTINGS: &[Setting] = &[
         "",
         "File with the secret key that authenticates the server to the ledger (scabbard)",
     ),
-    text("ledger.connect_limit", "5s", "Timeout for connecting to a node"),
-    text("ledger.request_limit", "12s", "Timeout for a request to a node, connecting included"),
+    text("ledger.connect_timeout", "5s", "Timeout for connecting to a node"),
+    text("ledger.request_timeout", "12s", "Timeout for a request to a node, connecting included"),
     switch("ledger.events", "true", "Subscribe to the ledger's events"),
     number("ledger.event_sockets", "100", "Maximum number of open event sockets"),
     text(
-        "ledger.socket_silence",
+        "ledger.silence_timeout",
         "45s",
         "An event socket that receives nothing for this long is broken and is opened again",
     ),
@@ -192,7 +192,7 @@ pub static SETTINGS: &[Setting] = &[
         "Claim no more than an equal share of the services, and release what exceeds it",
     ),
     number("intake.body_limit", "10485760", "Maximum size of a request body in bytes"),
-    number("queue.round", "100", "Maximum number of batches that are taken in one round"),
+    number("queue.round_size", "100", "Maximum number of batches that are taken in one round"),
     text(
         "queue.poll_interval",
         "1s",
@@ -259,7 +259,7 @@ pub static SETTINGS: &[Setting] = &[
         "Maximum number of attempts for a batch that the ledger loses, before it is held",
     ),
     list(
-        "poll.resubmit_undecided",
+        "poll.resubmit_inconclusive",
         "Services whose batches are submitted again instead of held; they may be applied twice",
     ),
 ];

@@ -51,7 +51,8 @@ fn every_setting_can_be_given_in_every_source() {
 fn flags_override_variables_and_variables_the_file() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("c.toml");
-    std::fs::write(&file, "[queue]\nround = 1\ndelay = \"1s\"\npoll_interval = \"1s\"").unwrap();
+    std::fs::write(&file, "[queue]\nround_size = 1\ndelay = \"1s\"\npoll_interval = \"1s\"")
+        .unwrap();
     let variable = |name: &str| (format!("GRID_BATCH_QUEUE_{name}"), "2s".to_owned());
     let variables = [variable("DELAY"), variable("POLL_INTERVAL")];
     let flags = vec![(Setting::named("queue.delay").unwrap(), "3s".to_owned())];
@@ -83,10 +84,13 @@ fn errors_name_the_line_and_the_rule() {
             "line 2 of c.toml: poll.interval is 5; it must be a text in quotes",
         ),
         (
-            "[queue]\nround = 0",
-            "line 2 of c.toml: queue.round is \"0\"; it must be a number from 1 to",
+            "[queue]\nround_size = 0",
+            "line 2 of c.toml: queue.round_size is \"0\"; it must be a number from 1 to",
         ),
-        ("[queue]\nround = -1", "line 2 of c.toml: queue.round is \"-1\"; it must be a number"),
+        (
+            "[queue]\nround_size = -1",
+            "line 2 of c.toml: queue.round_size is \"-1\"; it must be a number",
+        ),
         ("database = 7", "line 1 of c.toml: database is not shown; it must be a text in quotes"),
         ("\n\nlisten = ", "line 3 of c.toml: not valid TOML: "),
         ("listen = \"0.0.0.0:1\"", "line 1 of c.toml: 0.0.0.0:1 is not a loopback address; "),

@@ -130,7 +130,7 @@ fn start_poller<S: ScopeId>(
     let store = MonitorStore::new(claims.clone(), move |change, outcome| {
         follow_up.recorded(change, outcome);
     });
-    let resubmitted = config.poll.resubmit_undecided.clone();
+    let resubmitted = config.poll.resubmit_inconclusive.clone();
     let policy = move |service: &ServiceId| match resubmitted.contains(service) {
         true => InconclusivePolicy::Resubmit,
         false => InconclusivePolicy::Hold,

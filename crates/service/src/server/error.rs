@@ -1,12 +1,11 @@
-use std::{io, net::SocketAddr};
+use std::{error::Error, io, net::SocketAddr};
 
 use grid_batch_core::InternalError;
 use grid_batch_http::HttpError;
 use grid_batch_store::StoreError;
-use thiserror::Error;
 
 /// Why the server cannot start, or did not stop cleanly.
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
     /// A setting without a default is not set.
@@ -59,15 +58,15 @@ pub enum StartError {
     #[error(transparent)]
     Http(#[from] HttpError),
     /// A part cannot be built.
-    #[error("{0}")]
-    Part(String),
+    #[error(transparent)]
+    Part(Box<dyn Error + Send + Sync>),
     /// A part did not start or stop.
     #[error(transparent)]
     Internal(#[from] InternalError),
 }
 
 impl StartError {
-    pub(super) fn part(error: impl std::fmt::Display) -> Self {
-        Self::Part(error.to_string())
+    pub(super) fn part(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Part(error.into())
     }
 }

@@ -21,7 +21,7 @@ pub const SCHEDULING_SLACK: Duration = Duration::from_secs(1);
 /// A submission times out late enough for a test to see it, and before the second expiry.
 const FLAGS: &[(&str, &str)] = &[
     ("--store-lock-timeout", "1s"),
-    ("--ledger-request-limit", "1800ms"),
+    ("--ledger-request-timeout", "1800ms"),
     ("--submit-sending-limit", "1900ms"),
     ("--submit-total-limit", "2s"),
     ("--submit-drain-limit", "2s"),

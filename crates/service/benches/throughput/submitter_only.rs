@@ -1,4 +1,4 @@
-//! The submitter by itself: a queue that is a list, observers that only count, and a ledger.
+//! The submitter alone: its queue is a list, and its observer counts.
 
 use std::{
     sync::{
@@ -21,15 +21,15 @@ use grid_batch_submitter::{FixedUrlResolver, SubmitterBuilder, SubmitterOptions}
 
 use crate::batches::{batch, service};
 
-const AT_ONCE: u32 = 100;
+const CONCURRENCY: u32 = 100;
 const SERVICES: usize = 100;
 
-/// Batches per second by the submitter, and by the plain loop.
+/// The batches per second of the submitter, and of the plain loop.
 pub fn measure(count: usize) -> (f64, f64) {
     let submissions = (0..count).map(submission).collect();
-    let submitter = by_the_submitter(&ledger(), submissions);
-    let plain = by_a_plain_loop(&ledger(), (0..count).map(submission).collect());
-    (count as f64 / submitter, count as f64 / plain)
+    let submitter_seconds = run_submitter(&ledger(), submissions);
+    let plain_seconds = run_plain_loop(&ledger(), (0..count).map(submission).collect());
+    (count as f64 / submitter_seconds, count as f64 / plain_seconds)
 }
 
 fn ledger() -> LedgerSim {
@@ -43,11 +43,11 @@ fn submission(number: usize) -> Submission<ServiceScopeId> {
     Submission::new(batch.header_signature.clone(), scope, batch.encode_to_vec())
 }
 
-/// Counts what was accepted.
+/// Counts accepted batches.
 #[derive(Default)]
-struct Count(AtomicUsize);
+struct AcceptedCounter(AtomicUsize);
 
-impl GroupObserver for Count {
+impl GroupObserver for AcceptedCounter {
     type Id = ServiceScopeId;
 
     fn notify_group(&self, outcomes: &[SubmissionOutcome<ServiceScopeId>]) -> BatchResult<()> {
@@ -57,33 +57,33 @@ impl GroupObserver for Count {
     }
 }
 
-fn by_the_submitter(ledger: &LedgerSim, submissions: Vec<Submission<ServiceScopeId>>) -> f64 {
+fn run_submitter(ledger: &LedgerSim, submissions: Vec<Submission<ServiceScopeId>>) -> f64 {
     let count = submissions.len();
     let nodes = Arc::new(FixedUrlResolver::new(ledger.url()));
     let token = CylinderToken::new(&SigningKey::from_seed(1));
     let resolver = Arc::<FixedUrlResolver<ServiceScopeId>>::clone(&nodes);
     let scabbard = Scabbard::new(&token, resolver, ScabbardOptions::default()).unwrap();
-    let accepted = Arc::new(Count::default());
+    let accepted = Arc::new(AcceptedCounter::default());
     let runnable = SubmitterBuilder::new()
         .with_queue(submissions)
         .with_sender(Arc::new(scabbard.sender()))
         .with_url_resolver(nodes)
         .with_group_observer(accepted.clone())
-        .with_options(SubmitterOptions { concurrency: AT_ONCE, ..SubmitterOptions::default() })
+        .with_options(SubmitterOptions { concurrency: CONCURRENCY, ..SubmitterOptions::default() })
         .build()
         .unwrap();
-    let begun = Instant::now();
+    let started = Instant::now();
     let running = runnable.run().unwrap();
     while accepted.0.load(SeqCst) < count {
         thread::sleep(Duration::from_millis(1));
     }
-    let time = begun.elapsed().as_secs_f64();
+    let seconds = started.elapsed().as_secs_f64();
     running.stop().unwrap();
-    time
+    seconds
 }
 
-/// As many tasks as the submitter has at once, each posting one batch after the other.
-fn by_a_plain_loop(ledger: &LedgerSim, submissions: Vec<Submission<ServiceScopeId>>) -> f64 {
+/// As many tasks as the submitter has submissions in flight. Each posts one batch after the other.
+fn run_plain_loop(ledger: &LedgerSim, submissions: Vec<Submission<ServiceScopeId>>) -> f64 {
     let token = CylinderToken::new(&SigningKey::from_seed(1));
     let authorization = format!("Bearer Cylinder:{}", token.as_str());
     let http = HttpClient::new(&HttpOptions::default()).unwrap();
@@ -94,8 +94,8 @@ fn by_a_plain_loop(ledger: &LedgerSim, submissions: Vec<Submission<ServiceScopeI
         .unwrap();
     let submissions = Arc::new(submissions);
     let next = Arc::new(AtomicUsize::new(0));
-    let begun = Instant::now();
-    let tasks: Vec<_> = (0..AT_ONCE)
+    let started = Instant::now();
+    let tasks: Vec<_> = (0..CONCURRENCY)
         .map(|_| {
             let (http, next) = (http.clone(), Arc::clone(&next));
             let (submissions, url) = (Arc::clone(&submissions), ledger.url());
@@ -116,5 +116,5 @@ fn by_a_plain_loop(ledger: &LedgerSim, submissions: Vec<Submission<ServiceScopeI
     for task in tasks {
         runtime.block_on(task).unwrap();
     }
-    begun.elapsed().as_secs_f64()
+    started.elapsed().as_secs_f64()
 }

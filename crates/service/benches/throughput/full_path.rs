@@ -1,4 +1,4 @@
-//! Everything together: clients, intake, store, queue, submitter, ledger, poller, and again.
+//! The whole server: HTTP clients, store, queue, submitter, ledger and poller.
 
 use std::{
     collections::HashMap,
@@ -15,17 +15,19 @@ use grid_batch_service::{Config, RunningServer, Server, Setting};
 
 use crate::batches::{batch, service};
 
-/// What came of it.
-pub struct Measured {
+/// The result of a measurement.
+pub struct FullPathResult {
+    /// Batches per second.
     pub per_second: f64,
-    /// From a commit to the arrival of the service's next POST, by the ledger's own record.
+    /// The median time, in ms, from a commit to the next POST of the service, by the ledger's record.
     pub gap_median: f64,
+    /// The 99th percentile of that time.
     pub gap_99: f64,
 }
 
 const CLIENTS: usize = 32;
 
-pub fn measure(database: &str, services: usize, batches: usize) -> Measured {
+pub fn measure(database: &str, services: usize, batches: usize) -> FullPathResult {
     let scopes = (0..services).map(|number| service(number).parse().unwrap());
     let ledger = LedgerSim::scabbard(scopes).without_back_pressure().start().unwrap();
     let key = tempfile::NamedTempFile::new().unwrap();
@@ -33,19 +35,19 @@ pub fn measure(database: &str, services: usize, batches: usize) -> Measured {
     let running = Server::start(&config(database, &ledger, key.path(), services)).unwrap();
     let bodies: Vec<(usize, Vec<u8>)> = (0..batches).map(|n| (n % services, body(n))).collect();
 
-    let begun = Instant::now();
-    hand_in(&running.url(), services, &Arc::new(bodies));
-    until_all_are_committed(&running, batches);
-    let time = begun.elapsed();
+    let started = Instant::now();
+    send_all(&running.url(), services, &Arc::new(bodies));
+    wait_until_committed(&running, batches);
+    let time = started.elapsed();
     running.stop().unwrap();
 
     let mut gaps = gaps(&ledger);
     gaps.sort_by(f64::total_cmp);
-    let at = |part: f64| gaps[((gaps.len() - 1) as f64 * part) as usize];
-    Measured {
+    let percentile = |part: f64| gaps[((gaps.len() - 1) as f64 * part) as usize];
+    FullPathResult {
         per_second: batches as f64 / time.as_secs_f64(),
-        gap_median: at(0.5),
-        gap_99: at(0.99),
+        gap_median: percentile(0.5),
+        gap_99: percentile(0.99),
     }
 }
 
@@ -66,8 +68,8 @@ fn body(number: usize) -> Vec<u8> {
     BatchList { batches: vec![batch(number)] }.encode_to_vec()
 }
 
-/// Each client cares for some services, and hands their batches in one after the other.
-fn hand_in(url: &str, services: usize, bodies: &Arc<Vec<(usize, Vec<u8>)>>) {
+/// Each client has some of the services, and sends their batches one after the other.
+fn send_all(url: &str, services: usize, bodies: &Arc<Vec<(usize, Vec<u8>)>>) {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let http = HttpClient::new(&HttpOptions::default()).unwrap();
@@ -89,16 +91,16 @@ fn hand_in(url: &str, services: usize, bodies: &Arc<Vec<(usize, Vec<u8>)>>) {
     }
 }
 
-fn until_all_are_committed(running: &RunningServer, batches: usize) {
-    let begun = Instant::now();
+fn wait_until_committed(running: &RunningServer, batches: usize) {
+    let started = Instant::now();
     while running.counts().committed < batches as u64 {
-        assert!(begun.elapsed() < Duration::from_secs(300), "{:?}", running.counts());
+        assert!(started.elapsed() < Duration::from_secs(300), "{:?}", running.counts());
         thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Milliseconds from each commit to the next of the same service. The ledger commits what arrives
-/// at once, so that a commit is the arrival of its POST.
+/// The milliseconds from each commit to the next one of the same service. The ledger commits a batch
+/// when its POST arrives.
 fn gaps(ledger: &LedgerSim) -> Vec<f64> {
     let mut last: HashMap<ServiceId, Timestamp> = HashMap::new();
     let mut gaps = Vec::new();

@@ -1,6 +1,6 @@
 use grid_batch_protocol::{Batch, BatchBuilder, SigningKey, TransactionBuilder};
 
-/// A batch of one small transaction, different from all others of its number.
+/// A batch of one small transaction. Each number makes another batch.
 pub fn batch(number: usize) -> Batch {
     let key = SigningKey::from_seed(1);
     let transaction = TransactionBuilder::new("bench", "1.0")
@@ -12,7 +12,7 @@ pub fn batch(number: usize) -> Batch {
     BatchBuilder::new().transaction(transaction).sign(&key)
 }
 
-/// The service of a number.
+/// The service id with this number.
 pub fn service(number: usize) -> String {
     format!("bench-{:05}::s{number:03}", 0)
 }
