@@ -1,15 +1,13 @@
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Bool, Text},
-};
+use diesel::prelude::*;
 use grid_batch_core::{AddOutcome, Timestamp};
 use grid_batch_withdrawals::{Reward, RewardConflict, RewardId};
 
 use super::rows::reward_id;
-use crate::{Store, StoreError, connection::Connection, statement::Rows};
+use crate::{Store, StoreError, connection::Connection, schema::rewards, statement::Rows};
 
 impl Store {
-    /// Stores a reward. The same one again changes nothing, whenever it is said to have been made.
+    /// Stores a reward. A reward with the same id and terms is not stored again, even when its
+    /// `created_at` differs.
     pub fn add_reward(
         &self,
         reward: &Reward,
@@ -18,8 +16,7 @@ impl Store {
             if self.insert_reward(connection, reward)? {
                 return Ok(Ok(AddOutcome::Stored));
             }
-            let stored = self
-                .find_reward(connection, &reward.id)?
+            let stored = find_reward(connection, &reward.id)?
                 .ok_or_else(|| StoreError::corrupt("a reward that cannot be found"))?;
             if stored.has_same_terms_as(reward) {
                 return Ok(Ok(AddOutcome::AlreadyStored));
@@ -28,17 +25,18 @@ impl Store {
         })
     }
 
-    /// The reward of this id.
+    /// The reward with this id.
     pub fn reward(&self, id: &RewardId) -> Result<Option<Reward>, StoreError> {
-        self.find_reward(&mut *self.pools.read()?, id)
+        find_reward(&mut *self.pools.read()?, id)
     }
 
-    /// Whether it was not there before.
+    /// Returns whether the reward is new.
     fn insert_reward(
         &self,
         connection: &mut Connection,
         reward: &Reward,
     ) -> Result<bool, StoreError> {
+        // By hand: Diesel has no `on conflict` for connections that may be to either database.
         let statement = self
             .statement(
                 "-- insert_reward
@@ -56,39 +54,25 @@ impl Store {
             );
         Ok(connection.execute(&statement)? > 0)
     }
-
-    fn find_reward(
-        &self,
-        connection: &mut Connection,
-        id: &RewardId,
-    ) -> Result<Option<Reward>, StoreError> {
-        let statement = self
-            .statement(
-                "-- reward
-                 select reward_id, pool, amount, once_per_member, created_at
-                 from rewards where reward_id = ?",
-            )
-            .bytes(id.as_bytes());
-        let rows: Vec<RewardRow> = connection.load(&statement)?;
-        rows.into_iter().next().map(RewardRow::into_reward).transpose()
-    }
 }
 
-#[derive(QueryableByName)]
-struct RewardRow {
-    #[diesel(sql_type = Binary)]
+fn find_reward(connection: &mut Connection, id: &RewardId) -> Result<Option<Reward>, StoreError> {
+    let query = rewards::table.find(&id.as_bytes()[..]).select(RewardRecord::as_select());
+    let records = connection.load_query("reward", query)?;
+    records.into_iter().next().map(RewardRecord::into_reward).transpose()
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = rewards)]
+struct RewardRecord {
     reward_id: Vec<u8>,
-    #[diesel(sql_type = Text)]
     pool: String,
-    #[diesel(sql_type = Text)]
     amount: String,
-    #[diesel(sql_type = Bool)]
     once_per_member: bool,
-    #[diesel(sql_type = BigInt)]
     created_at: i64,
 }
 
-impl RewardRow {
+impl RewardRecord {
     fn into_reward(self) -> Result<Reward, StoreError> {
         Ok(Reward {
             id: reward_id(&self.reward_id)?,

@@ -159,7 +159,7 @@ fn a_person_decides_that_a_batch_is_invalid(db: &Database) {
     assert_eq!(decided, ChangeOutcome::Applied { state: BatchState::Invalid, next_waits: true });
     assert_eq!(outcomes(&store, 1), ["outcome unknown, then invalid, as a person decided"]);
     let receipts = store.details(&service("a::b"), &id(1)).unwrap().unwrap().receipts;
-    assert_eq!(receipts[0].error_message, "a person found that the ledger refused it");
+    assert_eq!(receipts[0].error_message, "an operator decided that the ledger rejected it");
     assert_eq!(store.take_one("a::b").batch_id, id(2));
 }
 
@@ -180,7 +180,10 @@ fn a_decision_about_a_batch_that_is_not_held_changes_nothing(db: &Database) {
     store.status(&taken, LedgerStatus::Committed);
     let too_late = decide("a::b", 1, Decision::Absent).unwrap();
     let ChangeOutcome::Stale(stale) = too_late else { panic!("{too_late:?}") };
-    assert_eq!(stale.to_string(), "the batch is committed, and not held: no person is to decide");
+    assert_eq!(
+        stale.to_string(),
+        "the batch is committed and not held: there is nothing to decide"
+    );
 }
 
 fn of_two_people_who_decide_at_once_one_is_heard(db: &Database) {
