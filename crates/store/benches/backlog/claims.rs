@@ -1,4 +1,4 @@
-//! Ten instances and 100,000 services on one PostgreSQL.
+//! Measures claims: ten instances and 100,000 services on one PostgreSQL server.
 
 use std::{
     thread,
@@ -18,23 +18,23 @@ const INSTANCES: usize = 10;
 const ROUND: usize = 100;
 const STEP: usize = 500;
 
-/// What claims cost, in milliseconds.
+/// The cost of claims, in milliseconds.
 pub struct Claims {
     pub services: usize,
-    /// Until all services are claimed, by all instances at once.
+    /// The time until all instances together have claimed all services.
     pub all: f64,
-    /// A step of it.
+    /// One step of claiming.
     pub step: f64,
-    /// Transactions that failed.
+    /// The number of failed transactions.
     pub failed: usize,
-    /// A renewal, while nothing else goes on, and while others take.
+    /// A renewal: on an idle database, and while other instances take services.
     pub renewal: f64,
     pub renewal_beside: f64,
-    /// Taking what a dead instance has: how much, in how many steps, and what a step takes.
+    /// Taking over an expired instance: services, steps, and the time of a step.
     pub taken_over: usize,
     pub steps: usize,
     pub takeover_step: f64,
-    /// Taking a round with the claims checked and without.
+    /// Taking a round with and without checking claims.
     pub round: f64,
     pub plain_round: f64,
 }
@@ -80,7 +80,7 @@ pub fn claims(target: &Target, services: usize) -> Claims {
     }
 }
 
-/// What an instance did until nothing was left to take.
+/// What an instance did until no service was left to take.
 #[derive(Default)]
 struct Takings {
     services: usize,
@@ -95,7 +95,7 @@ fn take_all(instance: &ClaimStore) -> Takings {
         done.renewals.push(time(|| renew(instance)).1);
         match time(|| instance.take(STEP)) {
             (Ok(takeover), took) => {
-                // Others may have the last ones locked just now, and take them.
+                // Other instances may have locked the last services, and take them.
                 if takeover.claims.is_empty() {
                     return done;
                 }
@@ -111,19 +111,19 @@ fn take_all(instance: &ClaimStore) -> Takings {
 }
 
 fn renew(instance: &ClaimStore) {
-    assert!(instance.renew().expect("a renewal"), "the instance lives");
+    assert!(instance.renew().expect("a renewal"), "the lease is valid");
 }
 
-/// The last instance dies, and the others take what it had, in turns.
+/// The last instance expires, and the others take over its services in turn.
 fn take_over(place: &Place, instances: &[ClaimStore]) -> (Vec<Duration>, usize) {
     let (dead, others) = instances.split_last().expect("instances");
     let die = format!(
         "update instances set expiry_1 = 1, expiry_2 = 1 where instance_id = '{}'",
         dead.instance()
     );
-    let Place::Postgres(database) = place else { panic!("claims are measured on a server") };
+    let Place::Postgres(database) = place else { panic!("claims are measured on PostgreSQL only") };
     let mut connection = PgConnection::establish(database.url()).expect("a connection");
-    connection.batch_execute(&die).expect("the end of an instance");
+    connection.batch_execute(&die).expect("expiring an instance");
     let (mut steps, mut taken_over) = (Vec::new(), 0);
     for other in others.iter().cycle() {
         let (takeover, took) = time(|| other.take(STEP).expect("a step"));
@@ -136,7 +136,7 @@ fn take_over(place: &Place, instances: &[ClaimStore]) -> (Vec<Duration>, usize) 
     (steps, taken_over)
 }
 
-/// Rounds of the same services, in turns with the claims checked and without.
+/// Rounds of the same services, alternately with and without checking claims.
 fn rounds(instance: &ClaimStore) -> (f64, f64) {
     const TIMED: usize = 100;
     let own = instance.ready_services(None, 2_000).expect("services");
@@ -153,7 +153,7 @@ fn rounds(instance: &ClaimStore) -> (f64, f64) {
         if at >= 2 * TIMED {
             if at % 2 == 0 { &mut checked } else { &mut plain }.push(took);
         }
-        // So that they can be taken once more.
+        // Makes them ready again.
         record(instance.store(), &taken, |attempt| grid_batch_core::Event::Outcome {
             attempt,
             outcome: grid_batch_core::Outcome::Ambiguous,

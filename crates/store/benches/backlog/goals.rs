@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-/// What was to be reached, and what was.
+/// A goal, and the measured value.
 #[derive(Default)]
 pub struct Goals {
     lines: Vec<(bool, String)>,

@@ -1,9 +1,9 @@
-//! Does a round cost the same however much waits? What does adding cost beside plain inserts, and
-//! what do claims cost?
+//! Checks that the cost of a round does not grow with the backlog, and measures the cost of adding
+//! compared with plain inserts, and of claims.
 //!
 //! `cargo bench -p grid-batch-store` measures 1,000, 100,000 and 1,000,000 open batches over 10,000
-//! services on both databases, and ten instances that claim 100,000 services; `-- --quick` much less
-//! of it, and `-- claims` the claims alone. It fails where a goal is missed.
+//! services on both databases, and ten instances that claim 100,000 services; `-- --quick` measures
+//! much less, and `-- claims` the claims only. It fails if a goal is missed.
 
 mod claims;
 mod goals;
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     goals.verdict()
 }
 
-/// Ten instances claim all services at once, renew, and take over what one of them leaves behind.
+/// Ten instances claim all services concurrently, renew, and take over the services of one.
 fn claims(target: &Target, scale: usize, goals: &mut Goals) {
     let services = 100_000 / scale.min(20);
     let done = claims::claims(target, services);
@@ -54,7 +54,7 @@ fn claims(target: &Target, scale: usize, goals: &mut Goals) {
     goals.at_most("claims: a round, over one without claims", done.round / done.plain_round, 1.3);
 }
 
-/// Adds groups of batches through the store, and plainly, in turns.
+/// Adds groups of batches alternately through the store and by plain inserts.
 fn adding(target: &Target, scale: usize, goals: &mut Goals) {
     println!("adding 600-byte batches of one transaction, in turns with plain multi-row inserts");
     println!("{:>10} {:>14} {:>14} {:>8}", "group", "store, 1/s", "plain, 1/s", "ratio");
@@ -66,7 +66,7 @@ fn adding(target: &Target, scale: usize, goals: &mut Goals) {
     println!();
 }
 
-/// Takes and records rounds of 100 with more and more batches waiting behind them.
+/// Takes and records rounds of 100 with a growing backlog.
 fn rounds(target: &Target, scale: usize, goals: &mut Goals) {
     println!("rounds of 100 (median milliseconds; {} in one)", target.unit_read());
     println!(

@@ -14,7 +14,7 @@ use crate::{plain::Plain, target::Target};
 const ROUND: usize = 100;
 const SERVICES: usize = 10_000;
 
-/// Batches added a second.
+/// Batches added per second.
 pub struct Rates {
     pub store: f64,
     pub plain: f64,
@@ -26,7 +26,7 @@ impl Rates {
     }
 }
 
-/// What rounds cost with so many batches open.
+/// The cost of rounds with `open` open batches.
 pub struct Rounds {
     pub open: usize,
     pub take: f64,
@@ -36,9 +36,9 @@ pub struct Rounds {
     pub take_reads: u64,
     pub accept_reads: u64,
     pub commit_reads: u64,
-    /// Batches led from waiting to committed a second, over one connection,
+    /// Batches taken and committed per second, over one connection,
     pub cycles: f64,
-    /// and over four, each with services of its own.
+    /// and over four, each with its own services.
     pub cycles_of_four: f64,
 }
 
@@ -77,12 +77,12 @@ pub fn rounds(target: &Target, open: usize) -> Rounds {
     let pace = PollPace { interval: Duration::ZERO, longest: Duration::ZERO };
     let (mut take, mut accept, mut commit, mut pending) = (vec![], vec![], vec![], vec![]);
     for timed in 0..2 * TIMED {
-        // The first half only warms the caches.
+        // The first half warms the caches.
         let warm = timed >= TIMED;
         let (taken, took) = time(|| take_round(&store, next()));
         let (_, accepted) = time(|| record(&store, &taken, accepted));
         let (_, listed) = time(|| store.due(ever, pace, ROUND).expect("a list"));
-        // So that it can be taken once more.
+        // Makes the batches ready again.
         record(&store, &taken, absent);
         if warm {
             take.push(took);
@@ -124,8 +124,8 @@ pub fn rounds(target: &Target, open: usize) -> Rounds {
     }
 }
 
-/// Leads batches to their end, half of those that wait and no more than some thousands: round after
-/// round of these services. (Where a service had one batch, it gives no more.)
+/// Takes and commits batches in rounds of these services: half of the waiting ones, at most 20,000.
+/// A service that had one batch yields no more.
 fn lead(
     store: &Store,
     rounds: &[&[ServiceId]],
@@ -142,7 +142,7 @@ fn lead(
     ended
 }
 
-/// What is measured is batches of services that have been there for a while: each has had one.
+/// Creates the services by committing one batch of each, because new services cost more.
 fn make_services(store: &Store) {
     for first in (0..SERVICES).step_by(1_000) {
         let earlier =
@@ -156,7 +156,7 @@ fn make_services(store: &Store) {
     }
 }
 
-/// Neighbours in number are none in name.
+/// Services with adjacent numbers have names far apart.
 fn service(number: usize) -> ServiceId {
     let name = number * 7_919 % SERVICES;
     format!("{name:05}-abcde::{:04}", name % 97).parse().expect("a service id")
@@ -171,7 +171,7 @@ fn batch(number: usize) -> NewBatch {
     }
 }
 
-/// Ids are signatures: they come in no order. (The steps of splitmix64.)
+/// Ids in random order, as signatures are (by splitmix64).
 pub fn scattered_id(number: u64) -> HeaderId {
     let mut bytes = [0; 64];
     for (at, part) in (1..).zip(bytes.chunks_exact_mut(8)) {
@@ -225,7 +225,7 @@ pub fn time<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     (done, started.elapsed())
 }
 
-/// In milliseconds.
+/// The median in milliseconds.
 pub fn median(mut times: Vec<Duration>) -> f64 {
     times.sort();
     times[times.len() / 2].as_secs_f64() * 1_000.0

@@ -7,20 +7,20 @@ use diesel::{
 use grid_batch_store::{DatabaseUrl, Store, StoreOptions};
 use grid_batch_test_postgres::{TestDatabase, TestServer};
 
-/// A kind of database to measure on.
+/// A kind of database to measure.
 pub enum Target {
     Postgres(TestServer),
     Sqlite,
 }
 
-/// One database of that kind, empty at first.
+/// One database of that kind, initially empty.
 pub enum Place {
     Postgres(TestDatabase),
     Sqlite(tempfile::TempDir),
 }
 
 impl Target {
-    /// One that commits to disk as in production.
+    /// A server that commits to disk, as in production.
     pub fn postgres() -> Self {
         Self::Postgres(TestServer::durable())
     }
@@ -36,7 +36,7 @@ impl Target {
         }
     }
 
-    /// What is counted as read: PostgreSQL counts rows, SQLite pages.
+    /// The unit of reads: PostgreSQL counts rows, SQLite pages.
     pub fn unit_read(&self) -> &'static str {
         match self {
             Self::Postgres(_) => "rows read",
@@ -65,7 +65,7 @@ impl Place {
 
     pub fn file(&self) -> PathBuf {
         match self {
-            Self::Postgres(_) => panic!("a server's data is not one file"),
+            Self::Postgres(_) => panic!("a PostgreSQL database is not one file"),
             Self::Sqlite(dir) => dir.path().join("batches.db"),
         }
     }
@@ -75,8 +75,7 @@ impl Place {
         Store::open(&self.url(), options).expect("a database to measure on")
     }
 
-    /// Does what the database would do by itself after a while: write out what was loaded, and look
-    /// at its tables.
+    /// Does what the database would do later by itself: checkpoint, vacuum and analyze.
     pub fn settle(&self) {
         match self {
             Self::Postgres(database) => {
@@ -96,7 +95,7 @@ impl Place {
         }
     }
 
-    /// How much `work` reads, done by a store that has just been opened.
+    /// How much `work` reads, with a store that has just been opened.
     pub fn count_reads<T>(&self, work: impl FnOnce(&Store) -> T) -> (T, u64) {
         let store = self.open(1);
         let before = self.read_so_far();
@@ -104,7 +103,7 @@ impl Place {
         if let Self::Sqlite(_) = self {
             return (done, self.read_so_far() - before);
         }
-        // A server process adds to the counts when it ends.
+        // A server process updates the counts when it ends.
         drop(store);
         self.wait_until_alone();
         (done, self.read_so_far() - before)
@@ -134,7 +133,7 @@ impl Place {
     }
 
     fn ask(&self, sql: &str) -> u64 {
-        let Self::Postgres(database) = self else { panic!("only a server is asked") };
+        let Self::Postgres(database) = self else { panic!("only PostgreSQL can be queried") };
         let mut connection = PgConnection::establish(database.url()).expect("a connection");
         let row: Answer = sql_query(sql).get_result(&mut connection).expect("an answer");
         row.answer.unsigned_abs()

@@ -50,6 +50,9 @@ impl Store {
         connection: &mut Connection,
         records: Vec<WithdrawalRecord>,
     ) -> Result<Vec<WithdrawalDetails>, StoreError> {
+        if records.is_empty() {
+            return Ok(Vec::new());
+        }
         let mut nonces = load_latest_nonces(connection, &records)?;
         let mut fail_reasons = load_fail_reasons(connection, &records)?;
         let keys: Vec<AccountNonce> = nonces.values().filter_map(NonceRow::key).collect();

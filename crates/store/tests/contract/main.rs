@@ -1,5 +1,5 @@
-//! What every database must do, tested on both.
-#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
+//! The contract of the store, tested on both databases.
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod fixture;
 

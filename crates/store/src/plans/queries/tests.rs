@@ -1,6 +1,6 @@
 use grid_batch_core::{BatchFilter, BatchState, PageCursor, ServiceId, Timestamp};
 use grid_batch_test_postgres::TestDatabase;
-use grid_batch_withdrawals::{RewardId, WithdrawalFilter, WithdrawalId};
+use grid_batch_withdrawals::{RewardId, WithdrawalFilter};
 
 use super::{QueryPlan, plans_of};
 use crate::{
@@ -39,7 +39,8 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
             }));
         };
     let (service_id, batch_id) = (&batch.service_id, &batch.batch_id);
-    let id = WithdrawalId::from_bytes([0; 16]);
+    let newest = store.withdrawals(&WithdrawalFilter::default(), None, 1).unwrap().remove(0);
+    let id = newest.withdrawal.id;
     let page = |filter: WithdrawalFilter| {
         store.withdrawals(&filter, Some(&id), 10).unwrap();
     };
