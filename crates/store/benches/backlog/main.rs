@@ -17,17 +17,18 @@ use goals::Goals;
 use target::Target;
 
 fn main() -> ExitCode {
-    let asked_for = |name: &str| env::args().any(|argument| argument == name);
-    let scale = if asked_for("--quick") { 100 } else { 1 };
+    let has_argument = |name: &str| env::args().any(|argument| argument == name);
+    let scale = if has_argument("--quick") { 100 } else { 1 };
     let mut goals = Goals::default();
-    let backlogs = [Target::postgres, Target::sqlite].into_iter().filter(|_| !asked_for("claims"));
+    let backlogs =
+        [Target::postgres, Target::sqlite].into_iter().filter(|_| !has_argument("claims"));
     for target in backlogs.map(|target| target()) {
         println!("\n{target}\n");
         adding(&target, scale, &mut goals);
         rounds(&target, scale, &mut goals);
     }
     claims(&Target::postgres(), scale, &mut goals);
-    goals.verdict()
+    goals.exit_code()
 }
 
 /// Ten instances claim all services concurrently, renew, and take over the services of one.
@@ -39,36 +40,46 @@ fn claims(target: &Target, scale: usize, goals: &mut Goals) {
         done.services
     );
     println!(
-        "{:>10.0} until all are claimed, by all at once, in steps of {:.1}",
+        "{:>10.0} until all are claimed by all instances concurrently; {:.1} a step",
         done.all, done.step
     );
     println!("{:>10.2} a renewal; {:.2} while all take", done.renewal, done.renewal_beside);
     println!(
-        "{:>10.1} a step of taking over {} services of a dead instance, of {} steps",
+        "{:>10.1} a step of taking over {} services of an expired instance, in {} steps",
         done.takeover_step, done.taken_over, done.steps
     );
     println!("{:>10.2} a round of 100; {:.2} without claims", done.round, done.plain_round);
     goals.at_most("claims: transactions that failed", done.failed as f64, 0.0);
     goals.at_most("claims: milliseconds of a renewal", done.renewal, 1.0);
     goals.at_most("claims: milliseconds of a step of taking over", done.takeover_step, 100.0);
-    goals.at_most("claims: a round, over one without claims", done.round / done.plain_round, 1.3);
+    goals.at_most(
+        "claims: a round compared with one without claims",
+        done.round / done.plain_round,
+        1.3,
+    );
 }
 
 /// Adds groups of batches alternately through the store and by plain inserts.
 fn adding(target: &Target, scale: usize, goals: &mut Goals) {
-    println!("adding 600-byte batches of one transaction, in turns with plain multi-row inserts");
+    println!(
+        "adding 600-byte batches of one transaction, alternating with plain multi-row inserts"
+    );
     println!("{:>10} {:>14} {:>14} {:>8}", "group", "store, 1/s", "plain, 1/s", "ratio");
     for group in [100, 1_000] {
         let rates = measure::adding(target, group, 40_000 / scale);
         println!("{group:>10} {:>14.0} {:>14.0} {:>8.2}", rates.store, rates.plain, rates.ratio());
-        goals.at_least(&format!("{target}: adding in groups of {group}"), rates.ratio(), 0.5);
+        goals.at_least(
+            &format!("{target}: adding in groups of {group}, compared with plain inserts"),
+            rates.ratio(),
+            0.5,
+        );
     }
     println!();
 }
 
 /// Takes and records rounds of 100 with a growing backlog.
 fn rounds(target: &Target, scale: usize, goals: &mut Goals) {
-    println!("rounds of 100 (median milliseconds; {} in one)", target.unit_read());
+    println!("rounds of 100 (median milliseconds; {} in one round)", target.unit_read());
     println!(
         "{:>10} {:>8} {:>8} {:>8} {:>8} {:>10} {:>10} {:>10} {:>12} {:>12}",
         "open",
@@ -102,7 +113,7 @@ fn rounds(target: &Target, scale: usize, goals: &mut Goals) {
     }
     let growth = takes[takes.len() - 1] / takes[0];
     goals.at_most(
-        &format!("{target}: taking a round with the most waiting, over the least"),
+        &format!("{target}: taking a round: largest backlog compared with the smallest"),
         growth,
         1.5,
     );

@@ -43,7 +43,7 @@ pub struct Rounds {
 }
 
 pub fn adding(target: &Target, group: usize, total: usize) -> Rates {
-    let (ours, theirs) = (target.place(), target.place());
+    let (ours, theirs) = (target.create_database(), target.create_database());
     let (store, other) = (ours.open(1), theirs.open(1));
     for store in [&store, &other] {
         make_services(store);
@@ -62,17 +62,17 @@ pub fn adding(target: &Target, group: usize, total: usize) -> Rates {
 
 pub fn rounds(target: &Target, open: usize) -> Rounds {
     const TIMED: usize = 60;
-    let place = target.place();
-    let store = place.open(1);
+    let db = target.create_database();
+    let store = db.open(1);
     make_services(&store);
     for first in (0..open).step_by(1_000) {
         add(&store, &(first..open.min(first + 1_000)).map(batch).collect::<Vec<_>>());
     }
-    place.settle();
+    db.settle();
 
     let names: Vec<ServiceId> = (0..open.min(SERVICES)).map(service).collect();
-    let mut turn = names.chunks_exact(ROUND).cycle();
-    let mut next = || turn.next().expect("a round of services");
+    let mut rounds = names.chunks_exact(ROUND).cycle();
+    let mut next = || rounds.next().expect("a round of services");
     let ever = Timestamp::from_micros(i64::MAX);
     let pace = PollPace { interval: Duration::ZERO, longest: Duration::ZERO };
     let (mut take, mut accept, mut commit, mut pending) = (vec![], vec![], vec![], vec![]);
@@ -93,21 +93,22 @@ pub fn rounds(target: &Target, open: usize) -> Rounds {
     drop(store);
 
     let round = next();
-    let (taken, take_reads) = place.count_reads(|store| take_round(store, round));
-    let (_, accept_reads) = place.count_reads(|store| record(store, &taken, accepted));
-    let (_, commit_reads) = place.count_reads(|store| record(store, &taken, committed));
+    let (taken, take_reads) = db.count_reads(|store| take_round(store, round));
+    let (_, accept_reads) = db.count_reads(|store| record(store, &taken, accepted));
+    let (_, commit_reads) = db.count_reads(|store| record(store, &taken, committed));
 
-    let store = place.open(4);
+    let store = db.open(4);
     let rounds: Vec<&[ServiceId]> = names.chunks_exact(ROUND).collect();
     let started = Instant::now();
-    let ended = lead(&store, &rounds, open, &mut commit);
+    let ended = run_rounds(&store, &rounds, open, &mut commit);
     let cycles = ended as f64 / started.elapsed().as_secs_f64();
     let started = Instant::now();
     let ended: usize = thread::scope(|scope| {
         let store = &store;
-        let lead = |rounds| scope.spawn(move || lead(store, rounds, open / 4, &mut Vec::new()));
-        let leaders: Vec<_> = rounds.chunks(rounds.len().div_ceil(4)).map(lead).collect();
-        leaders.into_iter().map(|leader| leader.join().expect("rounds")).sum()
+        let spawn =
+            |rounds| scope.spawn(move || run_rounds(store, rounds, open / 4, &mut Vec::new()));
+        let workers: Vec<_> = rounds.chunks(rounds.len().div_ceil(4)).map(spawn).collect();
+        workers.into_iter().map(|worker| worker.join().expect("rounds")).sum()
     });
     let cycles_of_four = ended as f64 / started.elapsed().as_secs_f64();
     Rounds {
@@ -126,7 +127,7 @@ pub fn rounds(target: &Target, open: usize) -> Rounds {
 
 /// Takes and commits batches in rounds of these services: half of the waiting ones, at most 20,000.
 /// A service that had one batch yields no more.
-fn lead(
+fn run_rounds(
     store: &Store,
     rounds: &[&[ServiceId]],
     waiting: usize,

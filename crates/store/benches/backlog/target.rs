@@ -14,7 +14,7 @@ pub enum Target {
 }
 
 /// One database of that kind, initially empty.
-pub enum Place {
+pub enum MeasuredDatabase {
     Postgres(TestDatabase),
     Sqlite(tempfile::TempDir),
 }
@@ -29,10 +29,12 @@ impl Target {
         Self::Sqlite
     }
 
-    pub fn place(&self) -> Place {
+    pub fn create_database(&self) -> MeasuredDatabase {
         match self {
-            Self::Postgres(server) => Place::Postgres(TestDatabase::create_on(server)),
-            Self::Sqlite => Place::Sqlite(tempfile::tempdir().expect("a temporary directory")),
+            Self::Postgres(server) => MeasuredDatabase::Postgres(TestDatabase::create_on(server)),
+            Self::Sqlite => {
+                MeasuredDatabase::Sqlite(tempfile::tempdir().expect("a temporary directory"))
+            }
         }
     }
 
@@ -54,7 +56,7 @@ impl fmt::Display for Target {
     }
 }
 
-impl Place {
+impl MeasuredDatabase {
     pub fn url(&self) -> DatabaseUrl {
         match self {
             Self::Postgres(database) => database.url().parse(),

@@ -57,13 +57,13 @@ fn due_batches_are_ordered_by_last_check(db: &Database) {
 
 fn only_batches_the_ledger_may_have_are_pending(db: &Database) {
     let store = db.open();
-    let all = ["new", "with-submitter", "delayed", "doubt", "accepted", "valid", "ended"];
+    let all = ["new", "with-submitter", "delayed", "in-doubt", "accepted", "valid", "ended"];
     for (number, name) in (0..).zip(all) {
         store.add_all(&[batch(name, number)]);
     }
     store.take(&["with-submitter"]);
     store.outcome(&store.take_one("delayed"), Outcome::Busy);
-    store.outcome(&store.take_one("doubt"), Outcome::Ambiguous);
+    store.outcome(&store.take_one("in-doubt"), Outcome::Ambiguous);
     store.outcome(&store.take_one("accepted"), Outcome::Accepted);
     let valid = store.take_one("valid");
     store.outcome(&valid, Outcome::Accepted);
@@ -71,7 +71,7 @@ fn only_batches_the_ledger_may_have_are_pending(db: &Database) {
     store.commit_next("ended");
 
     let due = store.due(EVER, PACE, 99).unwrap();
-    assert_eq!(names(&due), ["accepted", "doubt", "valid"]);
+    assert_eq!(names(&due), ["accepted", "in-doubt", "valid"]);
     assert_eq!(store.pending_of(&all.map(service), 99).unwrap(), due);
 }
 
@@ -90,10 +90,10 @@ fn recently_checked_batch_is_not_due(db: &Database) {
 }
 
 /// A batch at the ledger: when it was submitted and last checked, and whether it is held.
-type Standing = (i64, Option<i64>, bool);
+type BatchTimes = (i64, Option<i64>, bool);
 
 /// The rule of core. A held batch is polled at the longest interval of the pace.
-fn is_due((submitted_at, checked_at, held): Standing, pace: PollPace, now: Timestamp) -> bool {
+fn is_due((submitted_at, checked_at, held): BatchTimes, pace: PollPace, now: Timestamp) -> bool {
     let time = Timestamp::from_micros;
     let seldom = PollPace { interval: pace.longest.max(pace.interval), ..pace };
     let pace = if held { seldom } else { pace };
@@ -108,7 +108,7 @@ fn due_batches_match_the_poll_pace(db: &Database) {
         store.add_all(&[batch(&name, number)]);
         store.outcome(&store.take_one(&name), Outcome::Accepted);
     }
-    let standing = (0..400i64, option::of(0..1_200i64), any::<bool>());
+    let times = (0..400i64, option::of(0..1_200i64), any::<bool>());
     let micros = prop_oneof![
         (0..100u64).prop_map(Duration::from_micros),
         (0..300u64).prop_map(|nanos| Duration::from_nanos(nanos * 777)),
@@ -117,9 +117,9 @@ fn due_batches_match_the_poll_pace(db: &Database) {
     // Not the largest timestamp: only there does core consider an endless interval to be over.
     let now = prop_oneof![9 => 0..1_600i64, 1 => Just(i64::MIN), 1 => Just(i64::MAX - 1)];
     cases(100)
-        .run(&(vec(standing, SERVICES), micros.clone(), micros, now), |(all, a, b, now)| {
+        .run(&(vec(times, SERVICES), micros.clone(), micros, now), |(all, a, b, now)| {
             let (now, pace) = (Timestamp::from_micros(now), PollPace { interval: a, longest: b });
-            place(db, &all);
+            write_times(db, &all);
             let mut expected: Vec<_> = (0..SERVICES)
                 .filter(|number| is_due(all[*number], pace, now))
                 .map(|number| (all[number].1, all[number].0, format!("s::{number:02}")))
@@ -134,9 +134,9 @@ fn due_batches_match_the_poll_pace(db: &Database) {
 }
 
 /// Writes the state of the batches directly into the database.
-fn place(db: &Database, all: &[Standing]) {
+fn write_times(db: &Database, all: &[BatchTimes]) {
     let or_null = |value: Option<String>| value.unwrap_or_else(|| "null".to_owned());
-    let update = |(number, (submitted_at, checked_at, held)): (usize, &Standing)| {
+    let update = |(number, (submitted_at, checked_at, held)): (usize, &BatchTimes)| {
         let checked_at = or_null(checked_at.map(|at| at.to_string()));
         let (held_at, reason) = if *held { ("0", "'why'") } else { ("null", "null") };
         format!(
@@ -158,20 +158,22 @@ fn pending_of_named_services_ignores_the_pace(db: &Database) {
 
 fn checked_batches_without_status_do_not_block_others(db: &Database) {
     let store = db.open();
-    store.add_all(&[batch("dead::1", 1), batch("dead::2", 2), batch("live::1", 3)]);
-    let taken: Vec<_> =
-        ["dead::1", "dead::2", "live::1"].map(|name| store.take_one(name)).into_iter().collect();
+    store.add_all(&[batch("silent::1", 1), batch("silent::2", 2), batch("talking::1", 3)]);
+    let taken: Vec<_> = ["silent::1", "silent::2", "talking::1"]
+        .map(|name| store.take_one(name))
+        .into_iter()
+        .collect();
     for taken in &taken {
         store.outcome(taken, Outcome::Accepted);
     }
     let asked = store.due(EVER, PACE, 2).unwrap();
     db.later(1);
     store.mark_checked(&asked).unwrap();
-    assert_eq!(names(&store.due(EVER, PACE, 1).unwrap()), ["live::1"]);
+    assert_eq!(names(&store.due(EVER, PACE, 1).unwrap()), ["talking::1"]);
     // A batch that has ended is not marked as checked.
     store.status(&taken[0], LedgerStatus::Committed);
-    let before = store.one("dead::1", 1);
+    let before = store.one("silent::1", 1);
     db.later(1);
     store.mark_checked(&asked).unwrap();
-    assert_eq!(store.one("dead::1", 1), before);
+    assert_eq!(store.one("silent::1", 1), before);
 }

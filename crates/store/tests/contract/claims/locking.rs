@@ -97,8 +97,8 @@ fn killed_process_leaves_no_lock() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let said = BufReader::new(other.stdout.take().unwrap()).lines();
-    assert!(said.map_while(Result::ok).any(|line| line.contains("held")));
+    let output = BufReader::new(other.stdout.take().unwrap()).lines();
+    assert!(output.map_while(Result::ok).any(|line| line.contains("held")));
 
     assert!(is_in_use(register(&db)));
     other.kill().unwrap();

@@ -24,10 +24,10 @@ fn only_claimed_services_are_ready_and_taken(db: &Database) {
 
     assert_eq!(one.ready_services(None, 9).unwrap(), names[..3]);
     assert_eq!(one.ready_services(Some(&names[0]), 1).unwrap(), names[1..2]);
-    let mut marked = RoundStore::take_round(&one, &names).unwrap();
-    marked.sort_by_key(|taken| taken.batch_id);
-    assert_eq!(marked.iter().map(|taken| taken.batch_id).collect::<Vec<_>>(), [1, 2, 3].map(id));
-    assert_eq!(marked[0].serialized_batch, b"the bytes of 1");
+    let mut taken = RoundStore::take_round(&one, &names).unwrap();
+    taken.sort_by_key(|batch| batch.batch_id);
+    assert_eq!(taken.iter().map(|batch| batch.batch_id).collect::<Vec<_>>(), [1, 2, 3].map(id));
+    assert_eq!(taken[0].serialized_batch, b"the bytes of 1");
     assert!(one.ready_services(None, 9).unwrap().is_empty());
     assert_eq!(RoundStore::ready_services(&other, None, 9).unwrap(), names[3..]);
 }
@@ -100,12 +100,12 @@ fn service_is_not_taken_over_while_its_batch_is_taken() {
     let mut watcher = PgConnection::establish(&db.postgres_url()).unwrap();
     watcher.batch_execute("select pg_advisory_lock(hashtext(current_schema))").unwrap();
     thread::scope(|scope| {
-        let marking = scope.spawn(|| one.take_batch("a::1"));
+        let taking = scope.spawn(|| one.take_batch("a::1"));
         wait_until_blocked(&mut watcher, "take_claimed_round");
         db.pass_full_expiry(&one);
         assert_eq!(other.take_all(), ["a::2"]);
         watcher.batch_execute("select pg_advisory_unlock(hashtext(current_schema))").unwrap();
-        let taken = marking.join().unwrap();
+        let taken = taking.join().unwrap();
         // The batch was taken before the takeover, so it is in doubt.
         let takeover = other.take(9).unwrap();
         assert_eq!(takeover.in_doubt, [(service("a::1"), id(1))]);

@@ -33,7 +33,7 @@ fn claimed(db: &Database) -> [ClaimStore; 2] {
 }
 
 /// The same; the first instance has also taken the first batch.
-fn marked(db: &Database) -> ([ClaimStore; 2], TakenBatch) {
+fn with_batch_taken(db: &Database) -> ([ClaimStore; 2], TakenBatch) {
     let instances = claimed(db);
     let taken = instances[0].take_batch("a::b");
     (instances, taken)
@@ -70,7 +70,7 @@ fn failure_before_taking_batch_sends_nothing(db: &Database) {
 }
 
 fn failure_after_taking_batch_is_in_doubt_past_full_expiry(db: &Database) {
-    let ([late, other], taken) = marked(db);
+    let ([late, other], taken) = with_batch_taken(db);
     db.pass_idle_expiry(&late);
     assert!(other.take_all().is_empty(), "the owner may still be sending");
     db.pass_full_expiry(&late);
@@ -82,7 +82,7 @@ fn failure_after_taking_batch_is_in_doubt_past_full_expiry(db: &Database) {
 }
 
 fn submission_that_arrived_is_found_by_next_owner(db: &Database) {
-    let ([late, other], taken) = marked(db);
+    let ([late, other], taken) = with_batch_taken(db);
     db.pass_full_expiry(&late);
     let epoch = other.take(9).unwrap().claims[0].epoch;
     let present = TakenBatch { epoch, ..taken.clone() };
@@ -94,7 +94,7 @@ fn submission_that_arrived_is_found_by_next_owner(db: &Database) {
 }
 
 fn submission_never_sent_is_retried_only_with_evidence(db: &Database) {
-    let ([late, other], taken) = marked(db);
+    let ([late, other], taken) = with_batch_taken(db);
     db.pass_full_expiry(&late);
     let epoch = other.take(9).unwrap().claims[0].epoch;
     // Only the former owner knows that the batch was never sent, and its word no longer counts.
@@ -106,7 +106,7 @@ fn submission_never_sent_is_retried_only_with_evidence(db: &Database) {
 }
 
 fn unrecorded_status_is_queried_again(db: &Database) {
-    let ([late, other], taken) = marked(db);
+    let ([late, other], taken) = with_batch_taken(db);
     db.pass_full_expiry(&late);
     let epoch = other.take(9).unwrap().claims[0].epoch;
     for outcome in [Outcome::Accepted, Outcome::Busy, Outcome::Rejected] {
@@ -117,7 +117,7 @@ fn unrecorded_status_is_queried_again(db: &Database) {
 }
 
 fn failure_after_outcome_is_taken_over_past_idle_expiry(db: &Database) {
-    let ([late, other], taken) = marked(db);
+    let ([late, other], taken) = with_batch_taken(db);
     late.store().outcome(&taken, Outcome::Accepted);
     db.pass_idle_expiry(&late);
     let takeover = other.take(9).unwrap();
@@ -136,7 +136,7 @@ fn failure_after_outcome_is_taken_over_past_idle_expiry(db: &Database) {
 }
 
 fn late_results_of_former_owner_count_only_as_proof(db: &Database) {
-    let ([late, other], taken) = marked(db);
+    let ([late, other], taken) = with_batch_taken(db);
     late.store().outcome(&taken, Outcome::Accepted);
     db.pass_idle_expiry(&late);
     other.take_all();
@@ -150,7 +150,7 @@ fn late_results_of_former_owner_count_only_as_proof(db: &Database) {
 }
 
 fn late_renewal_keeps_what_was_not_taken_over(db: &Database) {
-    let ([late, other], taken) = marked(db);
+    let ([late, other], taken) = with_batch_taken(db);
     late.store().add_all(&[batch("c::d", 3)]);
     late.take_all();
     db.pass_idle_expiry(&late);
@@ -163,7 +163,7 @@ fn late_renewal_keeps_what_was_not_taken_over(db: &Database) {
 }
 
 fn renewal_past_full_expiry_keeps_nothing(db: &Database) {
-    let ([late, other], _) = marked(db);
+    let ([late, other], _) = with_batch_taken(db);
     db.pass_full_expiry(&late);
     other.take_all();
     assert!(!late.renew().unwrap());

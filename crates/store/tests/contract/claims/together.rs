@@ -114,11 +114,11 @@ fn order_is_kept_under_concurrent_takeovers() {
         for (number, instance) in instances.iter().enumerate() {
             let (db, work, committed) = (&db, &work, &committed);
             scope.spawn(move || {
-                let mut turn = number;
+                let mut step = number;
                 while committed.load(Ordering::Acquire) < SERVICES * EACH {
                     work(instance);
-                    turn += 1;
-                    match turn % 5 {
+                    step += 1;
+                    match step % 5 {
                         0 => db.pass_full_expiry(instance),
                         2 => db.pass_idle_expiry(instance),
                         _ => {}

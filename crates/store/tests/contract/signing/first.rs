@@ -81,8 +81,9 @@ fn failed_signing_assigns_no_nonce(db: &Database) {
 fn signing_with_another_nonce_is_an_error(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
-    let turn = attempt_of(&store.take_one(ACCOUNT));
-    let error = store.assign_nonce(&turn, 5, &mut |_| Ok(signed(6, 100))).unwrap_err().to_string();
+    let attempt = attempt_of(&store.take_one(ACCOUNT));
+    let error =
+        store.assign_nonce(&attempt, 5, &mut |_| Ok(signed(6, 100))).unwrap_err().to_string();
     assert!(error.contains("nonce 6") && error.contains('5'), "{error}");
     assert_eq!(nonces_kept(db), [0, 0]);
 }
@@ -162,16 +163,16 @@ fn batch_without_withdrawal_is_not_signed(db: &Database) {
 fn numbers_out_of_range_assign_no_nonce(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
-    let turn = attempt_of(&store.take_one(ACCOUNT));
+    let attempt = attempt_of(&store.take_one(ACCOUNT));
     let most = i64::MAX as u128;
     let mut too_dear = |nonce| Ok(signed(nonce, most + 1));
-    let error = store.assign_nonce(&turn, 0, &mut too_dear).unwrap_err().to_string();
+    let error = store.assign_nonce(&attempt, 0, &mut too_dear).unwrap_err().to_string();
     assert!(error.contains("9223372036854775808"), "{error}");
     let mut fits = |nonce| Ok(signed(nonce, most));
-    let error = store.assign_nonce(&turn, u64::MAX, &mut fits).unwrap_err().to_string();
+    let error = store.assign_nonce(&attempt, u64::MAX, &mut fits).unwrap_err().to_string();
     assert!(error.contains("18446744073709551615"), "{error}");
     assert_eq!(nonces_kept(db), [0, 0]);
-    let kept = store.assign_nonce(&turn, 0, &mut fits).unwrap().unwrap();
+    let kept = store.assign_nonce(&attempt, 0, &mut fits).unwrap().unwrap();
     assert_eq!(kept.signed.max_fee, most);
 }
 

@@ -66,8 +66,8 @@ fn unchanged_note_is_not_written(db: &Database) {
 fn foreign_use_is_stored_until_the_nonce_is_closed(db: &Database) {
     let store = db.open();
     store.schedule_all(&[1, 2].map(|number| withdrawal(ACCOUNT, number)));
-    let (turn, nonce) = store.take_and_sign(ACCOUNT);
-    let open = || store.payment(&turn.service_id, &turn.batch_id).unwrap().unwrap().open.unwrap();
+    let (taken, nonce) = store.take_and_sign(ACCOUNT);
+    let open = || store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap().open.unwrap();
     assert_eq!(open().used_by, None);
     for hash in [[0xab; 32], [0xcd; 32], [0xcd; 32]] {
         store.record_foreign_use(&service(ACCOUNT), nonce, &hash).unwrap();

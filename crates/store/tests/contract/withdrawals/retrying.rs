@@ -64,9 +64,10 @@ fn concurrent_retries_start_one_generation(db: &Database) {
             .collect();
         callers.into_iter().map(|caller| caller.join().unwrap()).collect()
     });
-    let begun = answers.iter().filter(|a| **a == RetryOutcome::Scheduled { generation: 2 }).count();
-    let left = RetryOutcome::NotFailed { state: BatchState::New };
-    assert_eq!((begun, answers.iter().filter(|a| **a == left).count()), (1, 7));
+    let started =
+        answers.iter().filter(|a| **a == RetryOutcome::Scheduled { generation: 2 }).count();
+    let refused = RetryOutcome::NotFailed { state: BatchState::New };
+    assert_eq!((started, answers.iter().filter(|a| **a == refused).count()), (1, 7));
     assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 1);
 }
 

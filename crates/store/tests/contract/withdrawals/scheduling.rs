@@ -25,37 +25,37 @@ on_both! {
 
 fn withdrawal_is_scheduled_with_its_batch(db: &Database) {
     let store = db.open();
-    let asked = withdrawal(ACCOUNT, 1);
-    store.schedule_all(std::slice::from_ref(&asked));
+    let requested = withdrawal(ACCOUNT, 1);
+    store.schedule_all(std::slice::from_ref(&requested));
 
     let details = store.details_of(1);
-    assert_eq!((details.withdrawal, details.created_at), (asked.clone(), db.now()));
+    assert_eq!((details.withdrawal, details.created_at), (requested.clone(), db.now()));
     assert_eq!((details.generation, details.cancelled_at, details.nonce), (1, None, None));
     assert_eq!((details.ahead, details.fail_reason), (Some(0), None));
     assert_eq!(
         (details.batch.service_id, details.batch.batch_id),
-        (service(ACCOUNT), asked.id.batch_id(1))
+        (service(ACCOUNT), requested.id.batch_id(1))
     );
     assert_eq!(details.batch.progress, Progress::NEW);
 
     let taken = store.take_one(ACCOUNT);
-    assert_eq!(taken.batch_id, asked.id.batch_id(1));
+    assert_eq!(taken.batch_id, requested.id.batch_id(1));
     assert_eq!(taken.serialized_batch, b"0xpool 0xmember1 1001");
     assert_eq!(store.withdrawal(&withdrawal_id(2)).unwrap(), None);
 }
 
 fn same_withdrawal_again_is_scheduled_once(db: &Database) {
     let store = db.open();
-    let asked = [withdrawal(ACCOUNT, 1)];
-    store.schedule_all(&asked);
+    let requested = [withdrawal(ACCOUNT, 1)];
+    store.schedule_all(&requested);
     let before = store.details_of(1);
     db.later(1);
-    assert_eq!(store.schedule(&asked).unwrap(), [Ok(AddOutcome::AlreadyStored)]);
+    assert_eq!(store.schedule(&requested).unwrap(), [Ok(AddOutcome::AlreadyStored)]);
     assert_eq!(store.details_of(1), before);
     assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 1);
 
     store.commit_next(ACCOUNT);
-    assert_eq!(store.schedule(&asked).unwrap(), [Ok(AddOutcome::AlreadyStored)]);
+    assert_eq!(store.schedule(&requested).unwrap(), [Ok(AddOutcome::AlreadyStored)]);
     assert!(store.take(&[ACCOUNT]).is_empty());
 }
 
@@ -110,9 +110,9 @@ fn conflict_does_not_block_other_withdrawals(db: &Database) {
 
 fn duplicate_within_one_call_is_scheduled_once(db: &Database) {
     let store = db.open();
-    let asked = withdrawal(ACCOUNT, 1);
-    let other = Withdrawal { amount: "7".to_owned(), ..asked.clone() };
-    let answers = store.schedule(&[asked.clone(), asked, other]).unwrap();
+    let requested = withdrawal(ACCOUNT, 1);
+    let other = Withdrawal { amount: "7".to_owned(), ..requested.clone() };
+    let answers = store.schedule(&[requested.clone(), requested, other]).unwrap();
     assert_eq!(answers[..2], [Ok(AddOutcome::Stored), Ok(AddOutcome::AlreadyStored)]);
     assert!(answers[2].is_err());
     assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 1);
@@ -134,11 +134,13 @@ fn withdrawals_and_batches_share_one_order(db: &Database) {
 }
 
 /// Schedules each of these from its own thread; returns the answers.
-fn ask_at_once(store: &Store, asked: &[Withdrawal]) -> Vec<AddOutcome> {
+fn schedule_concurrently(store: &Store, requested: &[Withdrawal]) -> Vec<AddOutcome> {
     thread::scope(|scope| {
-        let callers: Vec<_> = asked
+        let callers: Vec<_> = requested
             .iter()
-            .map(|asked| scope.spawn(|| store.schedule(std::slice::from_ref(asked)).unwrap()))
+            .map(|requested| {
+                scope.spawn(|| store.schedule(std::slice::from_ref(requested)).unwrap())
+            })
             .collect();
         callers.into_iter().flat_map(|caller| caller.join().unwrap()).flatten().collect()
     })
@@ -147,7 +149,8 @@ fn ask_at_once(store: &Store, asked: &[Withdrawal]) -> Vec<AddOutcome> {
 fn concurrent_schedules_of_one_id_store_one(db: &Database) {
     let store = db.open();
     for number in 0..5 {
-        let answers = ask_at_once(&store, &[(); 12].map(|()| withdrawal(ACCOUNT, number)));
+        let answers =
+            schedule_concurrently(&store, &[(); 12].map(|()| withdrawal(ACCOUNT, number)));
         let stored = answers.iter().filter(|answer| **answer == AddOutcome::Stored).count();
         assert_eq!((stored, answers.len()), (1, 12));
     }
@@ -158,9 +161,9 @@ fn concurrent_schedules_for_two_accounts_store_one(db: &Database) {
     let store = db.open();
     for number in 0..10 {
         let accounts = ["a", "b", "c", "d"];
-        let asked: Vec<_> =
+        let requested: Vec<_> =
             (0..12).map(|caller| withdrawal(accounts[caller % 4], number)).collect();
-        let answers = ask_at_once(&store, &asked);
+        let answers = schedule_concurrently(&store, &requested);
         let stored = answers.iter().filter(|answer| **answer == AddOutcome::Stored).count();
         assert_eq!((stored, answers.len()), (1, 12));
     }
