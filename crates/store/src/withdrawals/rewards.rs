@@ -1,9 +1,13 @@
-use diesel::prelude::*;
+use diesel::{insert_into, prelude::*};
 use grid_batch_core::{AddOutcome, Timestamp};
 use grid_batch_withdrawals::{Reward, RewardConflict, RewardId};
 
 use super::rows::reward_id;
-use crate::{Store, StoreError, connection::Connection, schema::rewards, statement::Rows};
+use crate::{
+    Store, StoreError,
+    connection::{Connection, on_either},
+    schema::rewards,
+};
 
 impl Store {
     /// Stores a reward. A reward with the same id and terms is not stored again, even when its
@@ -13,7 +17,7 @@ impl Store {
         reward: &Reward,
     ) -> Result<Result<AddOutcome, RewardConflict>, StoreError> {
         self.pools.write()?.transaction(|connection| {
-            if self.insert_reward(connection, reward)? {
+            if insert_reward(connection, reward)? {
                 return Ok(Ok(AddOutcome::Stored));
             }
             let stored = find_reward(connection, &reward.id)?
@@ -29,31 +33,17 @@ impl Store {
     pub fn reward(&self, id: &RewardId) -> Result<Option<Reward>, StoreError> {
         find_reward(&mut *self.pools.read()?, id)
     }
+}
 
-    /// Returns whether the reward is new.
-    fn insert_reward(
-        &self,
-        connection: &mut Connection,
-        reward: &Reward,
-    ) -> Result<bool, StoreError> {
-        // By hand: Diesel has no `on conflict` for connections that may be to either database.
-        let statement = self
-            .statement(
-                "-- insert_reward
-                 insert into rewards (reward_id, pool, amount, once_per_member, created_at)
-                 select reward_id, pool, amount, once_per_member, created_at from {x} where true
-                 on conflict do nothing",
-            )
-            .rows(
-                Rows::default()
-                    .bytes("reward_id", [&reward.id.as_bytes()[..]])
-                    .text("pool", [reward.pool.as_str()])
-                    .text("amount", [reward.amount.as_str()])
-                    .bool("once_per_member", [reward.once_per_member])
-                    .long("created_at", [reward.created_at.as_micros()]),
-            );
-        Ok(connection.execute(&statement)? > 0)
-    }
+/// Returns whether the reward is new.
+fn insert_reward(connection: &mut Connection, reward: &Reward) -> Result<bool, StoreError> {
+    let record = RewardRecord::from(reward);
+    // Diesel's `MultiConnection` has no `on conflict`; either connection by itself has.
+    let inserted = on_either!(connection, inner => insert_into(rewards::table)
+        .values(&record)
+        .on_conflict_do_nothing()
+        .execute(inner))?;
+    Ok(inserted > 0)
 }
 
 fn find_reward(connection: &mut Connection, id: &RewardId) -> Result<Option<Reward>, StoreError> {
@@ -62,7 +52,7 @@ fn find_reward(connection: &mut Connection, id: &RewardId) -> Result<Option<Rewa
     records.into_iter().next().map(RewardRecord::into_reward).transpose()
 }
 
-#[derive(Queryable, Selectable)]
+#[derive(Queryable, Selectable, Insertable)]
 #[diesel(table_name = rewards)]
 struct RewardRecord {
     reward_id: Vec<u8>,
@@ -70,6 +60,18 @@ struct RewardRecord {
     amount: String,
     once_per_member: bool,
     created_at: i64,
+}
+
+impl From<&Reward> for RewardRecord {
+    fn from(reward: &Reward) -> Self {
+        Self {
+            reward_id: reward.id.as_bytes().to_vec(),
+            pool: reward.pool.clone(),
+            amount: reward.amount.clone(),
+            once_per_member: reward.once_per_member,
+            created_at: reward.created_at.as_micros(),
+        }
+    }
 }
 
 impl RewardRecord {

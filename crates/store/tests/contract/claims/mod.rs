@@ -3,13 +3,13 @@
 
 mod fixture;
 
-mod following;
+mod concurrency;
+mod even_out;
+mod failures;
 mod instances;
 mod known_bugs;
 mod locking;
-mod marking;
-mod paths;
+mod polling;
 mod releasing;
-mod sharing;
+mod rounds;
 mod taking;
-mod together;
