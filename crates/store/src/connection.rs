@@ -15,20 +15,13 @@ use diesel::{
 };
 use log::warn;
 
+pub(crate) use crate::any_connection::AnyConnection as Connection;
 use crate::{
     DatabaseUrl, StoreError,
     dialect::{self, Dialect},
     statement::Statement,
     url::Kind,
 };
-
-/// A connection to either database.
-pub(crate) enum Connection {
-    #[cfg(feature = "postgres")]
-    Postgres(PgConnection),
-    #[cfg(feature = "sqlite")]
-    Sqlite(SqliteConnection),
-}
 
 /// Runs the same expression on whichever connection it is.
 macro_rules! on_either {

@@ -1,3 +1,4 @@
+use diesel::prelude::*;
 use grid_batch_core::{
     Change, ChangeOutcome, Decision, HeaderId, Progress, ServiceId, Stale, StoredBatch,
 };
@@ -5,35 +6,35 @@ use grid_batch_core::{
 use crate::{
     Store, StoreError,
     notes::Notes,
-    rows::{BATCH_COLUMNS, BatchRow, limit},
+    query::{BatchRecord, into_batches, lane_holds_batch},
+    rows::limit,
+    schema::{batches, lanes},
+    story::find_one,
 };
 
 impl Store {
-    /// Up to `limit` batches that wait for a person, in the order of their services' names, from
-    /// the service after `after`.
+    /// Up to `count` held batches, ordered by the names of their services, from the service after
+    /// `after`.
     pub fn held_batches(
         &self,
         after: Option<&ServiceId>,
         count: usize,
     ) -> Result<Vec<StoredBatch>, StoreError> {
-        let statement = self
-            .statement(format!(
-                "-- held
-                 select {BATCH_COLUMNS}
-                 from batch_statuses s join batches b on b.seq = s.batch_seq
-                 where s.busy and s.held_at is not null and s.service_id > ?
-                 order by s.service_id, s.lane limit ?"
-            ))
-            .text(after.map_or("", ServiceId::as_str))
-            .long(limit(count));
-        let rows: Vec<BatchRow> = self.pools.read()?.load(&statement)?;
-        rows.into_iter().map(BatchRow::into_batch).collect()
+        let query = lanes::table
+            .inner_join(batches::table.on(lane_holds_batch()))
+            .filter(lanes::busy)
+            .filter(lanes::held_at.is_not_null())
+            .filter(lanes::service_id.gt(after.map_or("", ServiceId::as_str)))
+            .order_by((lanes::service_id, lanes::lane))
+            .limit(limit(count))
+            .select(BatchRecord::as_select());
+        into_batches(self.pools.read()?.load_query("held_batches", query)?)
     }
 
-    /// Records what a person decided about a batch that is held, and notes it in the batch's story.
+    /// Records what an operator decided about a held batch, also among its failed attempts.
     ///
-    /// A batch that is not held is left alone, and the answer says where it stands: evidence or the
-    /// ledger may have been faster than the person.
+    /// A batch that is not held is not changed, and the outcome says which state it is in: evidence
+    /// or the ledger may have resolved it before the operator did.
     pub fn decide(
         &self,
         service_id: &ServiceId,
@@ -42,10 +43,10 @@ impl Store {
     ) -> Result<ChangeOutcome, StoreError> {
         self.pools.write()?.transaction(|connection| {
             self.lock_services(connection, [service_id])?;
-            let Some(row) = self.find_one(connection, service_id, batch_id)? else {
+            let Some(record) = find_one(connection, service_id, batch_id)? else {
                 return Ok(ChangeOutcome::NotFound);
             };
-            let batch = row.into_batch()?;
+            let batch = record.into_batch()?;
             let Progress { state, attempts: attempt, .. } = batch.progress;
             if batch.held.is_none() {
                 return Ok(ChangeOutcome::Stale(Stale::NotHeld { state }));
@@ -53,7 +54,7 @@ impl Store {
             let event = decision.event(attempt);
             let mut change = Change::new(batch.service_id, batch.batch_id, event);
             if decision == Decision::Invalid {
-                change.error = Some("a person found that the ledger refused it".to_owned());
+                change.error = Some("an operator decided that the ledger rejected it".to_owned());
             }
             let recorded = self.record_locked(connection, &[change], Notes::by_person())?;
             recorded.first().copied().ok_or_else(|| StoreError::corrupt("no answer to a change"))

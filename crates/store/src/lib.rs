@@ -8,6 +8,7 @@
 compile_error!("a store needs a database: enable the feature \"postgres\", \"sqlite\", or both");
 
 mod add;
+mod any_connection;
 mod asked;
 mod claims;
 mod connection;
@@ -26,6 +27,7 @@ mod observer;
 mod pending;
 #[cfg(test)]
 mod plans;
+mod query;
 mod record;
 mod recover;
 mod retention;

@@ -1,31 +1,28 @@
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Nullable},
-};
+use diesel::prelude::*;
 use grid_batch_core::Timestamp;
 
-use crate::{Store, StoreError, rows::limit, statement::Rows};
+use crate::{Store, StoreError, rows::limit, schema::batches, statement::Rows};
 
-/// What one step of retention did.
+/// The result of one step of retention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Removed {
     /// How many batches were removed.
     pub batches: usize,
-    /// Where the next step goes on; `None`: all batches were looked at.
+    /// Where the next step continues; `None` after the last step.
     pub next: Option<RetentionCursor>,
 }
 
-/// How far retention has come.
+/// The last batch that retention examined.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RetentionCursor(i64);
 
 impl Store {
-    /// Removes batches that ended before `before`, with their bytes and all that is known of them.
+    /// Removes batches that ended before `before`, with their bytes and everything that is stored
+    /// about them.
     ///
-    /// One step looks at no more than `limit` batches, the oldest first, and is one commit. Open
-    /// batches are never touched, and neither is the one that tried a withdrawal last. A batch that is
-    /// removed is forgotten: handed in again, it counts as new, so nobody should still repeat a
-    /// request that is older than `before`.
+    /// One step examines at most `count` batches, the oldest first, in one commit. It never removes
+    /// an open batch, nor the latest batch of a withdrawal. A removed batch that is added again
+    /// counts as new, so clients must not repeat requests that are older than `before`.
     pub fn remove_ended(
         &self,
         before: Timestamp,
@@ -37,16 +34,16 @@ impl Store {
         let lock = self.pools.dialect().locking("for update of b skip locked");
         let mut connection = self.pools.write()?;
         connection.transaction(|connection| {
-            let look = self
-                .statement(
-                    "-- retention_window
-                     select seq, ended_at from batches where seq > ?
-                     order by seq limit ?",
-                )
-                .long(from.unwrap_or_default().0)
-                .long(limit(count));
-            let window: Vec<WindowRow> = connection.load(&look)?;
-            let removable = window.iter().filter(|row| row.ended_at.is_some_and(|at| at < before));
+            let window = batches::table
+                .filter(batches::seq.gt(from.unwrap_or_default().0))
+                .order_by(batches::seq)
+                .limit(limit(count))
+                .select((batches::seq, batches::ended_at));
+            let examined: Vec<(i64, Option<i64>)> =
+                connection.load_query("retention_window", window)?;
+            let removable =
+                examined.iter().filter(|(_, ended_at)| ended_at.is_some_and(|at| at < before));
+            // By hand: Diesel has no `skip locked` for both databases, and no delete with it.
             let remove = self
                 .statement(format!(
                     "-- remove_ended
@@ -56,19 +53,10 @@ impl Store {
                              select count(*) from withdrawals w where w.batch_seq = b.seq) = 0
                          order by b.seq {lock})"
                 ))
-                .rows(Rows::default().long("seq", removable.map(|row| row.seq)));
+                .rows(Rows::default().long("seq", removable.map(|(seq, _)| *seq)));
             let batches = connection.execute(&remove)?;
-            let more = window.last().filter(|_| window.len() >= count);
-            let next = more.map(|row| RetentionCursor(row.seq));
-            Ok(Removed { batches, next })
+            let last = examined.last().filter(|_| examined.len() >= count);
+            Ok(Removed { batches, next: last.map(|(seq, _)| RetentionCursor(*seq)) })
         })
     }
-}
-
-#[derive(QueryableByName)]
-struct WindowRow {
-    #[diesel(sql_type = BigInt)]
-    seq: i64,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    ended_at: Option<i64>,
 }

@@ -11,7 +11,7 @@ use grid_batch_core::{
 use crate::{StoreError, statement::Rows};
 
 /// The columns of a [`BatchRow`], from `batches b` and, where it has one, its lane `s`.
-pub(crate) const BATCH_COLUMNS: &str = "b.seq, b.service_id, b.batch_id, b.created_at, b.ended_at,
+pub(crate) const BATCH_COLUMNS: &str = "b.service_id, b.batch_id, b.created_at, b.ended_at,
     case when s.batch_seq is null then b.ended_at is not null else s.submitted end as submitted,
     coalesce(s.dlt_status, b.dlt_status) as dlt_status,
     coalesce(s.commit_proven, false) as commit_proven,
@@ -32,8 +32,6 @@ pub(crate) const STANDING_COLUMNS: &str = "s.submitted, s.dlt_status, s.commit_p
 /// One batch, as [`BATCH_COLUMNS`] reads it.
 #[derive(QueryableByName)]
 pub(crate) struct BatchRow {
-    #[diesel(sql_type = BigInt)]
-    pub(crate) seq: i64,
     #[diesel(sql_type = Text)]
     service_id: String,
     #[diesel(sql_type = Binary)]
@@ -90,23 +88,32 @@ pub(crate) struct StandingRow {
 
 impl StandingRow {
     pub(crate) fn progress(&self) -> Result<Progress, StoreError> {
-        let status: Option<DltStatus> =
-            self.dlt_status.as_deref().map(str::parse).transpose().map_err(StoreError::corrupt)?;
-        let state = BatchState::of(self.submitted, status).map_err(StoreError::corrupt)?;
-        let attempts = self.attempts;
-        let attempts = u32::try_from(attempts)
-            .map_err(|_| StoreError::corrupt(format!("{attempts} attempts")))?;
-        Ok(Progress { state, attempts, commit_proven: self.commit_proven })
+        progress(self.submitted, self.dlt_status.as_deref(), self.attempts, self.commit_proven)
     }
+}
+
+/// The progress of a batch, from the columns that hold it.
+pub(crate) fn progress(
+    submitted: bool,
+    dlt_status: Option<&str>,
+    attempts: i32,
+    commit_proven: bool,
+) -> Result<Progress, StoreError> {
+    let status: Option<DltStatus> =
+        dlt_status.map(str::parse).transpose().map_err(StoreError::corrupt)?;
+    let state = BatchState::of(submitted, status).map_err(StoreError::corrupt)?;
+    let attempts =
+        u32::try_from(attempts).map_err(|_| StoreError::corrupt(format!("{attempts} attempts")))?;
+    Ok(Progress { state, attempts, commit_proven })
 }
 
 /// Whether a batch waits for a person.
 #[derive(QueryableByName)]
 pub(crate) struct HeldRow {
     #[diesel(sql_type = Nullable<BigInt>)]
-    held_at: Option<i64>,
+    pub(crate) held_at: Option<i64>,
     #[diesel(sql_type = Nullable<Text>)]
-    held_reason: Option<String>,
+    pub(crate) held_reason: Option<String>,
 }
 
 impl HeldRow {

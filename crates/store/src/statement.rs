@@ -140,12 +140,6 @@ impl<'a> Statement<'a> {
         self.value(Value::Long(value))
     }
 
-    /// Goes on with this text.
-    pub(crate) fn and(mut self, sql: &str) -> Self {
-        self.sql.push_str(sql);
-        self
-    }
-
     /// `{x}` is this group of rows.
     pub(crate) fn rows(mut self, rows: Rows<'a>) -> Self {
         self.rows = Some(rows);

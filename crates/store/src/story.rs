@@ -1,6 +1,7 @@
 use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Integer, Nullable, Text},
+    alias,
+    dsl::{count_star, min},
+    prelude::*,
 };
 use grid_batch_core::{
     BatchDetails, FailedAttempt, HeaderId, Receipt, ServiceId, StoredBatch, Timestamp,
@@ -9,210 +10,161 @@ use grid_batch_core::{
 use crate::{
     Store, StoreError,
     connection::Connection,
-    rows::{BATCH_COLUMNS, BatchRow, WITH_LANE, batch_id, time},
+    query::{BatchRecord, batches_with_lane, into_batches, single_count},
+    rows::{batch_id as header_id, limit, time},
+    schema::{
+        batch_payloads, batches, lanes, submission_attempts, transaction_receipts, transactions,
+    },
 };
 
+alias!(lanes as heads: Heads);
+
 impl Store {
-    /// The batches of this id: one for each service that it was handed in for.
+    /// The batches with this id: at most one for each service.
     pub fn find(&self, batch_id: &HeaderId) -> Result<Vec<StoredBatch>, StoreError> {
-        let statement = self
-            .statement(format!(
-                "-- find
-                 select {BATCH_COLUMNS} from batches b {WITH_LANE}
-                 where b.batch_id = ? order by b.service_id"
-            ))
-            .bytes(batch_id.as_bytes());
-        let rows: Vec<BatchRow> = self.pools.read()?.load(&statement)?;
-        rows.into_iter().map(BatchRow::into_batch).collect()
+        let query = batches_with_lane()
+            .filter(batches::batch_id.eq(&batch_id.as_bytes()[..]))
+            .order_by(batches::service_id)
+            .select(BatchRecord::as_select());
+        into_batches(self.pools.read()?.load_query("find", query)?)
     }
 
-    /// All that is known of a batch.
+    /// Everything that is stored about one batch.
     pub fn details(
         &self,
         service_id: &ServiceId,
         batch_id: &HeaderId,
     ) -> Result<Option<BatchDetails>, StoreError> {
         self.pools.read()?.snapshot(|connection| {
-            let Some(row) = self.find_one(connection, service_id, batch_id)? else {
+            let Some(record) = find_one(connection, service_id, batch_id)? else {
                 return Ok(None);
             };
-            let seq = row.seq;
-            let batch = row.into_batch()?;
+            let seq = record.seq();
+            let batch = record.into_batch()?;
             Ok(Some(BatchDetails {
-                ahead: self.ahead(connection, &batch)?,
-                transaction_ids: self.transaction_ids(connection, seq)?,
-                failed_attempts: self.failed_attempts(connection, seq)?,
-                receipts: self.receipts(connection, seq)?,
+                ahead: count_ahead(connection, &batch)?,
+                transaction_ids: load_transaction_ids(connection, seq)?,
+                failed_attempts: load_failed_attempts(connection, seq)?,
+                receipts: load_receipts(connection, seq)?,
                 batch,
             }))
         })
     }
 
-    pub(crate) fn find_one(
-        &self,
-        connection: &mut Connection,
-        service_id: &ServiceId,
-        batch_id: &HeaderId,
-    ) -> Result<Option<BatchRow>, StoreError> {
-        let statement = self
-            .statement(format!(
-                "-- find_one
-                 select {BATCH_COLUMNS} from batches b {WITH_LANE}
-                 where b.batch_id = ? and b.service_id = ?"
-            ))
-            .bytes(batch_id.as_bytes())
-            .text(service_id.as_str());
-        let rows: Vec<BatchRow> = connection.load(&statement)?;
-        Ok(rows.into_iter().next())
-    }
-
-    /// The bytes of a batch, exactly as they were handed in.
+    /// The bytes of a batch, exactly as they were added.
     pub fn serialized_batch(
         &self,
         service_id: &ServiceId,
         batch_id: &HeaderId,
     ) -> Result<Option<Vec<u8>>, StoreError> {
-        let statement = self
-            .statement(
-                "-- serialized_batch
-                 select p.serialized_batch from batches b
-                 join batch_payloads p on p.batch_seq = b.seq
-                 where b.batch_id = ? and b.service_id = ?",
-            )
-            .bytes(batch_id.as_bytes())
-            .text(service_id.as_str());
-        let rows: Vec<PayloadRow> = self.pools.read()?.load(&statement)?;
-        Ok(rows.into_iter().next().map(|row| row.serialized_batch))
+        let query = batch_payloads::table
+            .inner_join(batches::table)
+            .filter(batches::batch_id.eq(&batch_id.as_bytes()[..]))
+            .filter(batches::service_id.eq(service_id.as_str()))
+            .select(batch_payloads::serialized_batch);
+        let payloads = self.pools.read()?.load_query("serialized_batch", query)?;
+        Ok(payloads.into_iter().next())
     }
 
-    /// The oldest open batches of a service, in order: what a strategy decides from.
+    /// The oldest open batches of a service, in order: the input of a strategy.
     pub fn open_batches(
         &self,
         service_id: &ServiceId,
-        limit: usize,
+        count: usize,
     ) -> Result<Vec<StoredBatch>, StoreError> {
-        let statement = self
-            .statement(format!(
-                "-- open_batches
-                 select {BATCH_COLUMNS} from batches b {WITH_LANE}
-                 where b.service_id = ? and b.ended_at is null and b.created_at >= (
-                     select min(h.created_at) from batch_statuses h where h.service_id = ?)
-                 order by b.service_id, b.created_at limit ?"
-            ))
-            .text(service_id.as_str())
-            .text(service_id.as_str())
-            .long(crate::rows::limit(limit));
-        let rows: Vec<BatchRow> = self.pools.read()?.load(&statement)?;
-        rows.into_iter().map(BatchRow::into_batch).collect()
-    }
-
-    pub(crate) fn ahead(
-        &self,
-        connection: &mut Connection,
-        batch: &StoredBatch,
-    ) -> Result<u64, StoreError> {
-        if batch.progress.state.is_terminal() {
-            return Ok(0);
-        }
-        let statement = self
-            .statement(
-                "-- ahead
-                 select count(*) as count from batches b
-                 where b.service_id = ? and b.ended_at is null and b.created_at < ?
-                     and b.created_at >= (
-                         select min(h.created_at) from batch_statuses h where h.service_id = ?)",
-            )
-            .text(batch.service_id.as_str())
-            .long(batch.created_at.as_micros())
-            .text(batch.service_id.as_str());
-        one_count(connection.load(&statement)?)
-    }
-
-    fn transaction_ids(
-        &self,
-        connection: &mut Connection,
-        seq: i64,
-    ) -> Result<Vec<HeaderId>, StoreError> {
-        let statement = self
-            .statement(
-                "-- transaction_ids
-                 select transaction_id from transactions where batch_seq = ? order by position",
-            )
-            .long(seq);
-        let rows: Vec<TransactionRow> = connection.load(&statement)?;
-        rows.iter().map(|row| batch_id(&row.transaction_id)).collect()
-    }
-
-    fn failed_attempts(
-        &self,
-        connection: &mut Connection,
-        seq: i64,
-    ) -> Result<Vec<FailedAttempt>, StoreError> {
-        let statement = self
-            .statement(
-                "-- failed_attempts
-                 select attempt, submitted_at, ended_at, outcome, error, next_try_at
-                 from submission_attempts where batch_seq = ? order by attempt",
-            )
-            .long(seq);
-        let rows: Vec<AttemptRow> = connection.load(&statement)?;
-        rows.into_iter().map(AttemptRow::into_attempt).collect()
-    }
-
-    fn receipts(&self, connection: &mut Connection, seq: i64) -> Result<Vec<Receipt>, StoreError> {
-        let statement = self
-            .statement(
-                "-- receipts
-                 select transaction_id, error_message, error_data
-                 from transaction_receipts where batch_seq = ? order by position",
-            )
-            .long(seq);
-        let rows: Vec<ReceiptRow> = connection.load(&statement)?;
-        rows.into_iter().map(ReceiptRow::into_receipt).collect()
+        let oldest_head = heads
+            .filter(heads.field(lanes::service_id).eq(service_id.as_str()))
+            .select(min(heads.field(lanes::created_at)));
+        let query = batches_with_lane()
+            .filter(batches::service_id.eq(service_id.as_str()))
+            .filter(batches::ended_at.is_null())
+            .filter(batches::created_at.nullable().ge(oldest_head.single_value()))
+            .order_by((batches::service_id, batches::created_at))
+            .limit(limit(count))
+            .select(BatchRecord::as_select());
+        into_batches(self.pools.read()?.load_query("open_batches", query)?)
     }
 }
 
-/// The only row of a `count(*)`.
-pub(crate) fn one_count(rows: Vec<CountRow>) -> Result<u64, StoreError> {
-    let row = rows.first().ok_or_else(|| StoreError::corrupt("no answer to a count"))?;
-    u64::try_from(row.count).map_err(StoreError::corrupt)
+pub(crate) fn find_one(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    batch_id: &HeaderId,
+) -> Result<Option<BatchRecord>, StoreError> {
+    let query = batches_with_lane()
+        .filter(batches::batch_id.eq(&batch_id.as_bytes()[..]))
+        .filter(batches::service_id.eq(service_id.as_str()))
+        .select(BatchRecord::as_select());
+    Ok(connection.load_query("find_one", query)?.into_iter().next())
 }
 
-#[derive(QueryableByName)]
-pub(crate) struct CountRow {
-    #[diesel(sql_type = BigInt)]
-    count: i64,
+/// How many open batches of its service come before a batch.
+pub(crate) fn count_ahead(
+    connection: &mut Connection,
+    batch: &StoredBatch,
+) -> Result<u64, StoreError> {
+    if batch.progress.state.is_terminal() {
+        return Ok(0);
+    }
+    let service_id = batch.service_id.as_str();
+    let oldest_head = heads
+        .filter(heads.field(lanes::service_id).eq(service_id))
+        .select(min(heads.field(lanes::created_at)));
+    let query = batches::table
+        .filter(batches::service_id.eq(service_id))
+        .filter(batches::ended_at.is_null())
+        .filter(batches::created_at.lt(batch.created_at.as_micros()))
+        .filter(batches::created_at.nullable().ge(oldest_head.single_value()))
+        .select(count_star());
+    let counts: Vec<i64> = connection.load_query("count_ahead", query)?;
+    single_count(&counts)
 }
 
-#[derive(QueryableByName)]
-struct PayloadRow {
-    #[diesel(sql_type = Binary)]
-    serialized_batch: Vec<u8>,
+fn load_transaction_ids(
+    connection: &mut Connection,
+    seq: i64,
+) -> Result<Vec<HeaderId>, StoreError> {
+    let query = transactions::table
+        .filter(transactions::batch_seq.eq(seq))
+        .order_by(transactions::position)
+        .select(transactions::transaction_id);
+    let ids: Vec<Vec<u8>> = connection.load_query("transaction_ids", query)?;
+    ids.iter().map(|id| header_id(id)).collect()
 }
 
-#[derive(QueryableByName)]
-struct TransactionRow {
-    #[diesel(sql_type = Binary)]
-    transaction_id: Vec<u8>,
+fn load_failed_attempts(
+    connection: &mut Connection,
+    seq: i64,
+) -> Result<Vec<FailedAttempt>, StoreError> {
+    let query = submission_attempts::table
+        .filter(submission_attempts::batch_seq.eq(seq))
+        .order_by(submission_attempts::attempt)
+        .select(AttemptRecord::as_select());
+    let records = connection.load_query("failed_attempts", query)?;
+    records.into_iter().map(AttemptRecord::into_attempt).collect()
 }
 
-#[derive(QueryableByName)]
-struct AttemptRow {
-    #[diesel(sql_type = Integer)]
+fn load_receipts(connection: &mut Connection, seq: i64) -> Result<Vec<Receipt>, StoreError> {
+    let query = transaction_receipts::table
+        .filter(transaction_receipts::batch_seq.eq(seq))
+        .order_by(transaction_receipts::position)
+        .select(ReceiptRecord::as_select());
+    let records = connection.load_query("receipts", query)?;
+    records.into_iter().map(ReceiptRecord::into_receipt).collect()
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = submission_attempts)]
+struct AttemptRecord {
     attempt: i32,
-    #[diesel(sql_type = Nullable<BigInt>)]
     submitted_at: Option<i64>,
-    #[diesel(sql_type = BigInt)]
     ended_at: i64,
-    #[diesel(sql_type = Text)]
     outcome: String,
-    #[diesel(sql_type = Nullable<Text>)]
     error: Option<String>,
-    #[diesel(sql_type = Nullable<BigInt>)]
     next_try_at: Option<i64>,
 }
 
-impl AttemptRow {
+impl AttemptRecord {
     fn into_attempt(self) -> Result<FailedAttempt, StoreError> {
         Ok(FailedAttempt {
             attempt: u32::try_from(self.attempt).map_err(StoreError::corrupt)?,
@@ -225,20 +177,18 @@ impl AttemptRow {
     }
 }
 
-#[derive(QueryableByName)]
-struct ReceiptRow {
-    #[diesel(sql_type = Nullable<Binary>)]
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = transaction_receipts)]
+struct ReceiptRecord {
     transaction_id: Option<Vec<u8>>,
-    #[diesel(sql_type = Text)]
     error_message: String,
-    #[diesel(sql_type = Binary)]
     error_data: Vec<u8>,
 }
 
-impl ReceiptRow {
+impl ReceiptRecord {
     fn into_receipt(self) -> Result<Receipt, StoreError> {
         Ok(Receipt {
-            transaction_id: self.transaction_id.as_deref().map(batch_id).transpose()?,
+            transaction_id: self.transaction_id.as_deref().map(header_id).transpose()?,
             error_message: self.error_message,
             error_data: self.error_data,
         })

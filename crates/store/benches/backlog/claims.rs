@@ -1,4 +1,4 @@
-//! Ten instances and 100,000 services on one PostgreSQL.
+//! Measures claims: ten instances and 100,000 services on one PostgreSQL server.
 
 use std::{
     thread,
@@ -11,26 +11,26 @@ use grid_batch_store::{ClaimOptions, ClaimStore};
 
 use crate::{
     measure::{absent, add, median, record, scattered_id, time},
-    target::{Place, Target},
+    target::{MeasuredDatabase, Target},
 };
 
 const INSTANCES: usize = 10;
 const ROUND: usize = 100;
 const STEP: usize = 500;
 
-/// What claims cost, in milliseconds.
+/// The cost of claims, in milliseconds.
 pub struct Claims {
     pub services: usize,
-    /// Until all services are claimed, by all instances at once.
+    /// The time until all instances together have claimed all services.
     pub all: f64,
-    /// A step of it.
+    /// One step of claiming.
     pub step: f64,
-    /// Transactions that failed.
+    /// The number of failed transactions.
     pub failed: usize,
-    /// A renewal, while nothing else goes on, and while others take.
+    /// A renewal: on an idle database, and while other instances take services.
     pub renewal: f64,
     pub renewal_beside: f64,
-    /// Taking what a dead instance has: how much, in how many steps, and what a step takes.
+    /// Taking over an expired instance: services, steps, and the time of a step.
     pub taken_over: usize,
     pub steps: usize,
     pub takeover_step: f64,
@@ -39,15 +39,15 @@ pub struct Claims {
 }
 
 pub fn claims(target: &Target, services: usize) -> Claims {
-    let place = target.place();
-    let store = place.open(4);
+    let db = target.create_database();
+    let store = db.open(4);
     let all: Vec<NewBatch> = (0..services).map(batch).collect();
     all.chunks(1_000).for_each(|group| add(&store, group));
-    place.settle();
+    db.settle();
 
-    let instances: Vec<ClaimStore> = (0..INSTANCES).map(|_| register(&place)).collect();
+    let instances: Vec<ClaimStore> = (0..INSTANCES).map(|_| register(&db)).collect();
     let started = Instant::now();
-    let done: Vec<Takings> = thread::scope(|scope| {
+    let done: Vec<InstanceResult> = thread::scope(|scope| {
         let takers: Vec<_> =
             instances.iter().map(|instance| scope.spawn(|| take_all(instance))).collect();
         takers.into_iter().map(|taker| taker.join().expect("a taker")).collect()
@@ -56,13 +56,13 @@ pub fn claims(target: &Target, services: usize) -> Claims {
     let taken: usize = done.iter().map(|done| done.services).sum();
     assert_eq!(taken, services, "every service has one owner");
     let failed = done.iter().map(|done| done.failed).sum();
-    let collect = |part: fn(&Takings) -> &Vec<Duration>| -> Vec<Duration> {
+    let collect = |part: fn(&InstanceResult) -> &Vec<Duration>| -> Vec<Duration> {
         done.iter().flat_map(|done| part(done).iter().copied()).collect()
     };
     let renewals = (0..200).map(|at| time(|| renew(&instances[at % INSTANCES])).1).collect();
-    place.settle();
+    db.settle();
 
-    let (steps, taken_over) = take_over(&place, &instances);
+    let (steps, taken_over) = take_over(&db, &instances);
     let round = rounds(&instances[0]);
     Claims {
         services,
@@ -78,22 +78,22 @@ pub fn claims(target: &Target, services: usize) -> Claims {
     }
 }
 
-/// What an instance did until nothing was left to take.
+/// What an instance did until no service was left to take.
 #[derive(Default)]
-struct Takings {
+struct InstanceResult {
     services: usize,
     failed: usize,
     steps: Vec<Duration>,
     renewals: Vec<Duration>,
 }
 
-fn take_all(instance: &ClaimStore) -> Takings {
-    let mut done = Takings::default();
+fn take_all(instance: &ClaimStore) -> InstanceResult {
+    let mut done = InstanceResult::default();
     loop {
         done.renewals.push(time(|| renew(instance)).1);
         match time(|| instance.take(STEP)) {
             (Ok(takeover), took) => {
-                // Others may have the last ones locked just now, and take them.
+                // Other instances may have locked the last services, and take them.
                 if takeover.claims.is_empty() {
                     return done;
                 }
@@ -109,19 +109,21 @@ fn take_all(instance: &ClaimStore) -> Takings {
 }
 
 fn renew(instance: &ClaimStore) {
-    assert!(instance.renew().expect("a renewal"), "the instance lives");
+    assert!(instance.renew().expect("a renewal"), "the lease is valid");
 }
 
-/// The last instance dies, and the others take what it had, in turns.
-fn take_over(place: &Place, instances: &[ClaimStore]) -> (Vec<Duration>, usize) {
-    let (dead, others) = instances.split_last().expect("instances");
-    let die = format!(
+/// The last instance expires, and the others take over its services in turn.
+fn take_over(db: &MeasuredDatabase, instances: &[ClaimStore]) -> (Vec<Duration>, usize) {
+    let (expired, others) = instances.split_last().expect("instances");
+    let expire = format!(
         "update instances set expiry_1 = 1, expiry_2 = 1 where instance_id = '{}'",
-        dead.instance()
+        expired.instance()
     );
-    let Place::Postgres(database) = place else { panic!("claims are measured on a server") };
+    let MeasuredDatabase::Postgres(database) = db else {
+        panic!("claims are measured on PostgreSQL only")
+    };
     let mut connection = PgConnection::establish(database.url()).expect("a connection");
-    connection.batch_execute(&die).expect("the end of an instance");
+    connection.batch_execute(&expire).expect("expiring an instance");
     let (mut steps, mut taken_over) = (Vec::new(), 0);
     for other in others.iter().cycle() {
         let (takeover, took) = time(|| other.take(STEP).expect("a step"));
@@ -149,7 +151,7 @@ fn rounds(instance: &ClaimStore) -> f64 {
         if at >= TIMED {
             times.push(took);
         }
-        // So that they can be taken once more.
+        // Makes them ready again.
         record(instance.store(), &taken, |attempt| grid_batch_core::Event::Outcome {
             attempt,
             outcome: grid_batch_core::Outcome::Ambiguous,
@@ -160,9 +162,9 @@ fn rounds(instance: &ClaimStore) -> f64 {
     median(times)
 }
 
-fn register(place: &Place) -> ClaimStore {
+fn register(db: &MeasuredDatabase) -> ClaimStore {
     let options = ClaimOptions { step: STEP, ..ClaimOptions::default() };
-    ClaimStore::register(place.open(1), options).expect("an instance")
+    ClaimStore::register(db.open(1), options).expect("an instance")
 }
 
 /// One batch of each service.

@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-/// What was to be reached, and what was.
+/// A goal, and the measured value.
 #[derive(Default)]
 pub struct Goals {
     lines: Vec<(bool, String)>,
@@ -15,7 +15,7 @@ impl Goals {
         self.lines.push((reached <= goal, format!("{what}: {reached:.2}, at most {goal:.2}")));
     }
 
-    pub fn verdict(self) -> ExitCode {
+    pub fn exit_code(self) -> ExitCode {
         println!();
         for (reached, line) in &self.lines {
             println!("{} {line}", if *reached { "reached" } else { "MISSED " });

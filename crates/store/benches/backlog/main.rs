@@ -1,9 +1,9 @@
-//! Does a round cost the same however much waits? What does adding cost beside plain inserts, and
-//! what do claims cost?
+//! Checks that the cost of a round does not grow with the backlog, and measures the cost of adding
+//! compared with plain inserts, and of claims.
 //!
 //! `cargo bench -p grid-batch-store` measures 1,000, 100,000 and 1,000,000 open batches over 10,000
-//! services on both databases, and ten instances that claim 100,000 services; `-- --quick` much less
-//! of it, and `-- claims` the claims alone. It fails where a goal is missed.
+//! services on both databases, and ten instances that claim 100,000 services; `-- --quick` measures
+//! much less, and `-- claims` the claims only. It fails if a goal is missed.
 
 mod claims;
 mod goals;
@@ -17,20 +17,21 @@ use goals::Goals;
 use target::Target;
 
 fn main() -> ExitCode {
-    let asked_for = |name: &str| env::args().any(|argument| argument == name);
-    let scale = if asked_for("--quick") { 100 } else { 1 };
+    let has_argument = |name: &str| env::args().any(|argument| argument == name);
+    let scale = if has_argument("--quick") { 100 } else { 1 };
     let mut goals = Goals::default();
-    let backlogs = [Target::postgres, Target::sqlite].into_iter().filter(|_| !asked_for("claims"));
+    let backlogs =
+        [Target::postgres, Target::sqlite].into_iter().filter(|_| !has_argument("claims"));
     for target in backlogs.map(|target| target()) {
         println!("\n{target}\n");
         adding(&target, scale, &mut goals);
         rounds(&target, scale, &mut goals);
     }
     claims(&Target::postgres(), scale, &mut goals);
-    goals.verdict()
+    goals.exit_code()
 }
 
-/// Ten instances claim all services at once, renew, and take over what one of them leaves behind.
+/// Ten instances claim all services concurrently, renew, and take over the services of one.
 fn claims(target: &Target, scale: usize, goals: &mut Goals) {
     let services = 100_000 / scale.min(20);
     let done = claims::claims(target, services);
@@ -39,12 +40,12 @@ fn claims(target: &Target, scale: usize, goals: &mut Goals) {
         done.services
     );
     println!(
-        "{:>10.0} until all are claimed, by all at once, in steps of {:.1}",
+        "{:>10.0} until all are claimed by all instances concurrently; {:.1} a step",
         done.all, done.step
     );
     println!("{:>10.2} a renewal; {:.2} while all take", done.renewal, done.renewal_beside);
     println!(
-        "{:>10.1} a step of taking over {} services of a dead instance, of {} steps",
+        "{:>10.1} a step of taking over {} services of an expired instance, in {} steps",
         done.takeover_step, done.taken_over, done.steps
     );
     println!("{:>10.2} a round of 100", done.round);
@@ -53,21 +54,27 @@ fn claims(target: &Target, scale: usize, goals: &mut Goals) {
     goals.at_most("claims: milliseconds of a step of taking over", done.takeover_step, 100.0);
 }
 
-/// Adds groups of batches through the store, and plainly, in turns.
+/// Adds groups of batches alternately through the store and by plain inserts.
 fn adding(target: &Target, scale: usize, goals: &mut Goals) {
-    println!("adding 600-byte batches of one transaction, in turns with plain multi-row inserts");
+    println!(
+        "adding 600-byte batches of one transaction, alternating with plain multi-row inserts"
+    );
     println!("{:>10} {:>14} {:>14} {:>8}", "group", "store, 1/s", "plain, 1/s", "ratio");
     for group in [100, 1_000] {
         let rates = measure::adding(target, group, 40_000 / scale);
         println!("{group:>10} {:>14.0} {:>14.0} {:>8.2}", rates.store, rates.plain, rates.ratio());
-        goals.at_least(&format!("{target}: adding in groups of {group}"), rates.ratio(), 0.5);
+        goals.at_least(
+            &format!("{target}: adding in groups of {group}, compared with plain inserts"),
+            rates.ratio(),
+            0.5,
+        );
     }
     println!();
 }
 
-/// Takes and records rounds of 100 with more and more batches waiting behind them.
+/// Takes and records rounds of 100 with a growing backlog.
 fn rounds(target: &Target, scale: usize, goals: &mut Goals) {
-    println!("rounds of 100 (median milliseconds; {} in one)", target.unit_read());
+    println!("rounds of 100 (median milliseconds; {} in one round)", target.unit_read());
     println!(
         "{:>10} {:>8} {:>8} {:>8} {:>8} {:>10} {:>10} {:>10} {:>12} {:>12}",
         "open",
@@ -101,7 +108,7 @@ fn rounds(target: &Target, scale: usize, goals: &mut Goals) {
     }
     let growth = takes[takes.len() - 1] / takes[0];
     goals.at_most(
-        &format!("{target}: taking a round with the most waiting, over the least"),
+        &format!("{target}: taking a round: largest backlog compared with the smallest"),
         growth,
         1.5,
     );

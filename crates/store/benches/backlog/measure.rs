@@ -14,7 +14,7 @@ use crate::{plain::Plain, target::Target};
 const ROUND: usize = 100;
 const SERVICES: usize = 10_000;
 
-/// Batches added a second.
+/// Batches added per second.
 pub struct Rates {
     pub store: f64,
     pub plain: f64,
@@ -26,7 +26,7 @@ impl Rates {
     }
 }
 
-/// What rounds cost with so many batches open.
+/// The cost of rounds with `open` open batches.
 pub struct Rounds {
     pub open: usize,
     pub take: f64,
@@ -36,17 +36,17 @@ pub struct Rounds {
     pub take_reads: u64,
     pub accept_reads: u64,
     pub commit_reads: u64,
-    /// Batches led from waiting to committed a second, over one connection,
+    /// Batches taken and committed per second, over one connection,
     pub cycles: f64,
-    /// and over four, each with services of its own.
+    /// and over four, each with its own services.
     pub cycles_of_four: f64,
 }
 
 pub fn adding(target: &Target, group: usize, total: usize) -> Rates {
-    let (ours, theirs) = (target.place(), target.place());
+    let (ours, theirs) = (target.create_database(), target.create_database());
     let claims = ours.claim_all(1);
-    make_services(&claims);
-    make_services(&theirs.claim_all(1));
+    create_services(&claims);
+    create_services(&theirs.claim_all(1));
     let mut plain = Plain::connect(&theirs);
     let (mut in_store, mut in_plain) = (Duration::ZERO, Duration::ZERO);
     for first in (0..total).step_by(group) {
@@ -60,28 +60,28 @@ pub fn adding(target: &Target, group: usize, total: usize) -> Rates {
 
 pub fn rounds(target: &Target, open: usize) -> Rounds {
     const TIMED: usize = 60;
-    let place = target.place();
-    let claims = place.claim_all(1);
-    make_services(&claims);
+    let db = target.create_database();
+    let claims = db.claim_all(1);
+    create_services(&claims);
     for first in (0..open).step_by(1_000) {
         add(claims.store(), &(first..open.min(first + 1_000)).map(batch).collect::<Vec<_>>());
     }
-    place.settle();
+    db.settle();
 
     let monitor = MonitorStore::new(claims.clone(), |_, _| ());
     let names: Vec<ServiceId> = (0..open.min(SERVICES)).map(service).collect();
-    let mut turn = names.chunks_exact(ROUND).cycle();
-    let mut next = || turn.next().expect("a round of services");
+    let mut rounds = names.chunks_exact(ROUND).cycle();
+    let mut next = || rounds.next().expect("a round of services");
     let ever = Timestamp::from_micros(i64::MAX);
     let pace = PollPace { interval: Duration::ZERO, longest: Duration::ZERO };
     let (mut take, mut accept, mut commit, mut pending) = (vec![], vec![], vec![], vec![]);
     for timed in 0..2 * TIMED {
-        // The first half only warms the caches.
+        // The first half warms the caches.
         let warm = timed >= TIMED;
         let (taken, took) = time(|| take_round(&claims, next()));
         let (_, accepted) = time(|| record(claims.store(), &taken, accepted));
         let (_, listed) = time(|| monitor.get_due_batch_ids(ever, pace, ROUND).expect("a list"));
-        // So that it can be taken once more.
+        // Makes the batches ready again.
         record(claims.store(), &taken, absent);
         if warm {
             take.push(took);
@@ -92,21 +92,22 @@ pub fn rounds(target: &Target, open: usize) -> Rounds {
     drop((claims, monitor));
 
     let round = next();
-    let (taken, take_reads) = place.count_reads(|claims| take_round(claims, round));
-    let (_, accept_reads) = place.count_reads(|claims| record(claims.store(), &taken, accepted));
-    let (_, commit_reads) = place.count_reads(|claims| record(claims.store(), &taken, committed));
+    let (taken, take_reads) = db.count_reads(|claims| take_round(claims, round));
+    let (_, accept_reads) = db.count_reads(|claims| record(claims.store(), &taken, accepted));
+    let (_, commit_reads) = db.count_reads(|claims| record(claims.store(), &taken, committed));
 
-    let claims = place.claim_all(4);
+    let claims = db.claim_all(4);
     let rounds: Vec<&[ServiceId]> = names.chunks_exact(ROUND).collect();
     let started = Instant::now();
-    let ended = lead(&claims, &rounds, open, &mut commit);
+    let ended = run_rounds(&claims, &rounds, open, &mut commit);
     let cycles = ended as f64 / started.elapsed().as_secs_f64();
     let started = Instant::now();
     let ended: usize = thread::scope(|scope| {
         let claims = &claims;
-        let lead = |rounds| scope.spawn(move || lead(claims, rounds, open / 4, &mut Vec::new()));
-        let leaders: Vec<_> = rounds.chunks(rounds.len().div_ceil(4)).map(lead).collect();
-        leaders.into_iter().map(|leader| leader.join().expect("rounds")).sum()
+        let spawn =
+            |rounds| scope.spawn(move || run_rounds(claims, rounds, open / 4, &mut Vec::new()));
+        let workers: Vec<_> = rounds.chunks(rounds.len().div_ceil(4)).map(spawn).collect();
+        workers.into_iter().map(|worker| worker.join().expect("rounds")).sum()
     });
     let cycles_of_four = ended as f64 / started.elapsed().as_secs_f64();
     Rounds {
@@ -123,9 +124,9 @@ pub fn rounds(target: &Target, open: usize) -> Rounds {
     }
 }
 
-/// Leads batches to their end, half of those that wait and no more than some thousands: round after
-/// round of these services. (Where a service had one batch, it gives no more.)
-fn lead(
+/// Takes and commits batches in rounds of these services: half of the waiting ones, at most 20,000.
+/// A service that had one batch yields no more.
+fn run_rounds(
     claims: &ClaimStore,
     rounds: &[&[ServiceId]],
     waiting: usize,
@@ -141,8 +142,8 @@ fn lead(
     ended
 }
 
-/// What is measured is batches of services that have been there for a while: each has had one.
-fn make_services(claims: &ClaimStore) {
+/// Creates the services by committing one batch of each, because new services cost more.
+fn create_services(claims: &ClaimStore) {
     let store = claims.store();
     for first in (0..SERVICES).step_by(1_000) {
         let earlier =
@@ -157,7 +158,7 @@ fn make_services(claims: &ClaimStore) {
     }
 }
 
-/// Neighbours in number are none in name.
+/// Services with adjacent numbers have names far apart.
 fn service(number: usize) -> ServiceId {
     let name = number * 7_919 % SERVICES;
     format!("{name:05}-abcde::{:04}", name % 97).parse().expect("a service id")
@@ -172,7 +173,7 @@ fn batch(number: usize) -> NewBatch {
     }
 }
 
-/// Ids are signatures: they come in no order. (The steps of splitmix64.)
+/// Ids in random order, as signatures are (by splitmix64).
 pub fn scattered_id(number: u64) -> HeaderId {
     let mut bytes = [0; 64];
     for (at, part) in (1..).zip(bytes.chunks_exact_mut(8)) {
@@ -226,7 +227,7 @@ pub fn time<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     (done, started.elapsed())
 }
 
-/// In milliseconds.
+/// The median in milliseconds.
 pub fn median(mut times: Vec<Duration>) -> f64 {
     times.sort();
     times[times.len() / 2].as_secs_f64() * 1_000.0

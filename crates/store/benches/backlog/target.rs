@@ -7,20 +7,20 @@ use diesel::{
 use grid_batch_store::{ClaimOptions, ClaimStore, DatabaseUrl, Store, StoreOptions};
 use grid_batch_test_postgres::{PostgresServer, TestDatabase};
 
-/// A kind of database to measure on.
+/// A kind of database to measure.
 pub enum Target {
     Postgres(PostgresServer),
     Sqlite,
 }
 
-/// One database of that kind, empty at first.
-pub enum Place {
+/// One database of that kind, initially empty.
+pub enum MeasuredDatabase {
     Postgres(TestDatabase),
     Sqlite(tempfile::TempDir),
 }
 
 impl Target {
-    /// One that commits to disk as in production.
+    /// A server that commits to disk, as in production.
     pub fn postgres() -> Self {
         Self::Postgres(PostgresServer::start_durable())
     }
@@ -29,14 +29,16 @@ impl Target {
         Self::Sqlite
     }
 
-    pub fn place(&self) -> Place {
+    pub fn create_database(&self) -> MeasuredDatabase {
         match self {
-            Self::Postgres(server) => Place::Postgres(TestDatabase::create_on(server)),
-            Self::Sqlite => Place::Sqlite(tempfile::tempdir().expect("a temporary directory")),
+            Self::Postgres(server) => MeasuredDatabase::Postgres(TestDatabase::create_on(server)),
+            Self::Sqlite => {
+                MeasuredDatabase::Sqlite(tempfile::tempdir().expect("a temporary directory"))
+            }
         }
     }
 
-    /// What is counted as read: PostgreSQL counts rows, SQLite pages.
+    /// The unit of reads: PostgreSQL counts rows, SQLite pages.
     pub fn unit_read(&self) -> &'static str {
         match self {
             Self::Postgres(_) => "rows read",
@@ -54,7 +56,7 @@ impl fmt::Display for Target {
     }
 }
 
-impl Place {
+impl MeasuredDatabase {
     pub fn url(&self) -> DatabaseUrl {
         match self {
             Self::Postgres(database) => database.url().parse(),
@@ -65,7 +67,7 @@ impl Place {
 
     pub fn file(&self) -> PathBuf {
         match self {
-            Self::Postgres(_) => panic!("a server's data is not one file"),
+            Self::Postgres(_) => panic!("a PostgreSQL database is not one file"),
             Self::Sqlite(dir) => dir.path().join("batches.db"),
         }
     }
@@ -75,12 +77,12 @@ impl Place {
         Store::open(&self.url(), options).expect("a database to measure on")
     }
 
-    /// Registers an instance that outlives the benchmark, and gives it every claim there is.
+    /// Registers an instance that claims all services for longer than the benchmark takes.
     pub fn claim_all(&self, connections: u32) -> ClaimStore {
         let day = Duration::from_secs(24 * 60 * 60);
         let options = ClaimOptions { expiry_1: day, expiry_2: 2 * day, ..ClaimOptions::default() };
         let claims = ClaimStore::register(self.open(connections), options).expect("an instance");
-        // Over another connection: the caches of the store's own stay empty.
+        // On another connection, so that the caches of the store's own stay empty.
         let give = format!("update service_id_claims set claimant = '{}'", claims.instance());
         match self {
             Self::Postgres(database) => {
@@ -97,8 +99,7 @@ impl Place {
         claims
     }
 
-    /// Does what the database would do by itself after a while: write out what was loaded, and look
-    /// at its tables.
+    /// Does what the database would do later by itself: checkpoint, vacuum and analyze.
     pub fn settle(&self) {
         match self {
             Self::Postgres(database) => {
@@ -118,7 +119,7 @@ impl Place {
         }
     }
 
-    /// How much `work` reads, done by a store that has just been opened.
+    /// How much `work` reads, with a store that has just been opened.
     pub fn count_reads<T>(&self, work: impl FnOnce(&ClaimStore) -> T) -> (T, u64) {
         let claims = self.claim_all(1);
         let before = self.read_so_far();
@@ -126,7 +127,7 @@ impl Place {
         if let Self::Sqlite(_) = self {
             return (done, self.read_so_far() - before);
         }
-        // A server process adds to the counts when it ends.
+        // A server process updates the counts when it ends.
         drop(claims);
         self.wait_until_alone();
         (done, self.read_so_far() - before)
@@ -156,7 +157,7 @@ impl Place {
     }
 
     fn ask(&self, sql: &str) -> u64 {
-        let Self::Postgres(database) = self else { panic!("only a server is asked") };
+        let Self::Postgres(database) = self else { panic!("only PostgreSQL can be queried") };
         let mut connection = PgConnection::establish(database.url()).expect("a connection");
         let row: Answer = sql_query(sql).get_result(&mut connection).expect("an answer");
         row.answer.unsigned_abs()

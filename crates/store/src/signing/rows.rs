@@ -1,11 +1,11 @@
 use diesel::{
-    QueryableByName,
+    NullableExpressionMethods, Queryable, QueryableByName, Selectable,
     sql_types::{BigInt, Binary, Integer, Nullable, Text},
 };
 use grid_batch_withdrawals::{AssignedNonce, NonceOutcome};
 
 use super::signed::{AccountNonce, TransactionsByNonce, hash, to_u64};
-use crate::{StoreError, rows::time};
+use crate::{StoreError, rows::time, schema::account_nonces};
 
 /// The columns of a [`NonceRow`], from `account_nonces n`.
 pub(crate) const NONCE_COLUMNS: &str = "n.service_id as account, n.nonce,
@@ -17,15 +17,16 @@ pub(crate) const WITH_NONCE: &str =
          select max(m.nonce) from account_nonces m where m.withdrawal_seq = w.seq)";
 
 /// An assigned nonce; all columns are null if there is none.
-#[derive(QueryableByName)]
+#[derive(QueryableByName, Queryable, Selectable)]
+#[diesel(table_name = account_nonces)]
 pub(crate) struct NonceRow {
-    #[diesel(sql_type = Nullable<Text>)]
+    #[diesel(sql_type = Nullable<Text>, select_expression = account_nonces::service_id.nullable())]
     account: Option<String>,
-    #[diesel(sql_type = Nullable<BigInt>)]
+    #[diesel(sql_type = Nullable<BigInt>, select_expression = account_nonces::nonce.nullable())]
     nonce: Option<i64>,
-    #[diesel(sql_type = Nullable<Integer>)]
+    #[diesel(sql_type = Nullable<Integer>, select_expression = account_nonces::generation)]
     nonce_generation: Option<i32>,
-    #[diesel(sql_type = Nullable<BigInt>)]
+    #[diesel(sql_type = Nullable<BigInt>, select_expression = account_nonces::taken_at.nullable())]
     taken_at: Option<i64>,
     #[diesel(sql_type = Nullable<Text>)]
     note: Option<String>,
@@ -62,7 +63,8 @@ impl NonceRow {
 }
 
 /// The final outcome of a nonce.
-#[derive(QueryableByName)]
+#[derive(QueryableByName, Queryable, Selectable)]
+#[diesel(table_name = account_nonces)]
 pub(crate) struct OutcomeRow {
     #[diesel(sql_type = Nullable<Text>)]
     spent: Option<String>,

@@ -1,54 +1,72 @@
-use grid_batch_core::ServiceId;
+use diesel::{alias, prelude::*};
 use grid_batch_withdrawals::{WithdrawalDetails, WithdrawalFilter, WithdrawalId};
 
-use super::story::stories;
-use crate::{Store, StoreError, rows::limit, statement::Statement};
+use super::{
+    rows::WithdrawalRow,
+    story::{WithdrawalRecord, withdrawals_with_batch},
+};
+use crate::{
+    Store, StoreError,
+    connection::Connection,
+    query::BatchRecord,
+    rows::limit,
+    schema::{batches, withdrawals},
+};
+
+alias!(withdrawals as cursor: WithdrawalCursor);
 
 impl Store {
-    /// One page of withdrawals, the newest first: from the one before `before`. An id that is not
-    /// there has nothing before it.
+    /// One page of withdrawals, the newest first: those that are older than `before`. No withdrawal
+    /// is older than one that is not stored.
     ///
-    /// A page costs what it shows, and what it passes over where more is asked for than one pool,
-    /// service, reward or beneficiary.
+    /// The cost of a page grows with the number of withdrawals that it shows, and, where the filter
+    /// names more than one of pool, service, reward and beneficiary, with the number that it skips.
     pub fn withdrawals(
         &self,
         filter: &WithdrawalFilter,
         before: Option<&WithdrawalId>,
         count: usize,
     ) -> Result<Vec<WithdrawalDetails>, StoreError> {
-        let statement = self.page(filter, before, count);
-        self.pools.read()?.snapshot(|connection| self.read_stories(connection, &statement))
+        self.pools.read()?.snapshot(|connection| {
+            let records = load_page(connection, filter, before, count)?;
+            self.add_details(connection, records)
+        })
     }
+}
 
-    fn page<'a>(
-        &self,
-        filter: &'a WithdrawalFilter,
-        before: Option<&'a WithdrawalId>,
-        count: usize,
-    ) -> Statement<'a> {
-        let ended = match filter.ended {
-            None => "",
-            Some(true) => " and b.ended_at is not null",
-            Some(false) => " and b.ended_at is null",
-        };
-        let mut statement = self.statement(stories("withdrawals")).and(" where true").and(ended);
-        let texts = [
-            ("pool", filter.pool.as_deref()),
-            ("beneficiary", filter.beneficiary.as_deref()),
-            ("service_id", filter.service_id.as_ref().map(ServiceId::as_str)),
-        ];
-        for (column, text) in texts {
-            if let Some(text) = text {
-                statement = statement.and(&format!(" and w.{column} = ?")).text(text);
-            }
-        }
-        if let Some(reward) = &filter.reward_id {
-            statement = statement.and(" and w.reward_id = ?").bytes(reward.as_bytes());
-        }
-        if let Some(before) = before {
-            let older = " and w.seq < (select o.seq from withdrawals o where o.withdrawal_id = ?)";
-            statement = statement.and(older).bytes(before.as_bytes());
-        }
-        statement.and(" order by w.seq desc limit ?").long(limit(count))
+fn load_page(
+    connection: &mut Connection,
+    filter: &WithdrawalFilter,
+    before: Option<&WithdrawalId>,
+    count: usize,
+) -> Result<Vec<WithdrawalRecord>, StoreError> {
+    let mut page = withdrawals_with_batch()
+        .select(<(WithdrawalRow, BatchRecord)>::as_select())
+        .order_by(withdrawals::seq.desc())
+        .limit(limit(count))
+        .into_boxed();
+    match filter.ended {
+        None => {}
+        Some(true) => page = page.filter(batches::ended_at.is_not_null()),
+        Some(false) => page = page.filter(batches::ended_at.is_null()),
     }
+    if let Some(pool) = &filter.pool {
+        page = page.filter(withdrawals::pool.eq(pool));
+    }
+    if let Some(beneficiary) = &filter.beneficiary {
+        page = page.filter(withdrawals::beneficiary.eq(beneficiary));
+    }
+    if let Some(service_id) = &filter.service_id {
+        page = page.filter(withdrawals::service_id.eq(service_id.as_str()));
+    }
+    if let Some(reward_id) = &filter.reward_id {
+        page = page.filter(withdrawals::reward_id.eq(&reward_id.as_bytes()[..]));
+    }
+    if let Some(before) = before {
+        let seq = cursor
+            .filter(cursor.field(withdrawals::withdrawal_id).eq(&before.as_bytes()[..]))
+            .select(cursor.field(withdrawals::seq));
+        page = page.filter(withdrawals::seq.nullable().lt(seq.single_value()));
+    }
+    connection.load_query("withdrawals", page)
 }

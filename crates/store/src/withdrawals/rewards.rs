@@ -1,25 +1,26 @@
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Bool, Text},
-};
+use diesel::{insert_into, prelude::*};
 use grid_batch_core::{AddOutcome, Timestamp};
 use grid_batch_withdrawals::{Reward, RewardConflict, RewardId};
 
 use super::rows::reward_id;
-use crate::{Store, StoreError, connection::Connection, statement::Rows};
+use crate::{
+    Store, StoreError,
+    connection::{Connection, on_either},
+    schema::rewards,
+};
 
 impl Store {
-    /// Stores a reward. The same one again changes nothing, whenever it is said to have been made.
+    /// Stores a reward. A reward with the same id and terms is not stored again, even when its
+    /// `created_at` differs.
     pub fn add_reward(
         &self,
         reward: &Reward,
     ) -> Result<Result<AddOutcome, RewardConflict>, StoreError> {
         self.pools.write()?.transaction(|connection| {
-            if self.insert_reward(connection, reward)? {
+            if insert_reward(connection, reward)? {
                 return Ok(Ok(AddOutcome::Stored));
             }
-            let stored = self
-                .find_reward(connection, &reward.id)?
+            let stored = find_reward(connection, &reward.id)?
                 .ok_or_else(|| StoreError::corrupt("a reward that cannot be found"))?;
             if stored.has_same_terms_as(reward) {
                 return Ok(Ok(AddOutcome::AlreadyStored));
@@ -28,67 +29,52 @@ impl Store {
         })
     }
 
-    /// The reward of this id.
+    /// The reward with this id.
     pub fn reward(&self, id: &RewardId) -> Result<Option<Reward>, StoreError> {
-        self.find_reward(&mut *self.pools.read()?, id)
-    }
-
-    /// Whether it was not there before.
-    fn insert_reward(
-        &self,
-        connection: &mut Connection,
-        reward: &Reward,
-    ) -> Result<bool, StoreError> {
-        let statement = self
-            .statement(
-                "-- insert_reward
-                 insert into rewards (reward_id, pool, amount, once_per_member, created_at)
-                 select reward_id, pool, amount, once_per_member, created_at from {x} where true
-                 on conflict do nothing",
-            )
-            .rows(
-                Rows::default()
-                    .bytes("reward_id", [&reward.id.as_bytes()[..]])
-                    .text("pool", [reward.pool.as_str()])
-                    .text("amount", [reward.amount.as_str()])
-                    .bool("once_per_member", [reward.once_per_member])
-                    .long("created_at", [reward.created_at.as_micros()]),
-            );
-        Ok(connection.execute(&statement)? > 0)
-    }
-
-    fn find_reward(
-        &self,
-        connection: &mut Connection,
-        id: &RewardId,
-    ) -> Result<Option<Reward>, StoreError> {
-        let statement = self
-            .statement(
-                "-- reward
-                 select reward_id, pool, amount, once_per_member, created_at
-                 from rewards where reward_id = ?",
-            )
-            .bytes(id.as_bytes());
-        let rows: Vec<RewardRow> = connection.load(&statement)?;
-        rows.into_iter().next().map(RewardRow::into_reward).transpose()
+        find_reward(&mut *self.pools.read()?, id)
     }
 }
 
-#[derive(QueryableByName)]
-struct RewardRow {
-    #[diesel(sql_type = Binary)]
+/// Returns whether the reward is new.
+fn insert_reward(connection: &mut Connection, reward: &Reward) -> Result<bool, StoreError> {
+    let record = RewardRecord::from(reward);
+    // Diesel's `MultiConnection` has no `on conflict`; either connection by itself has.
+    let inserted = on_either!(connection, inner => insert_into(rewards::table)
+        .values(&record)
+        .on_conflict_do_nothing()
+        .execute(inner))?;
+    Ok(inserted > 0)
+}
+
+fn find_reward(connection: &mut Connection, id: &RewardId) -> Result<Option<Reward>, StoreError> {
+    let query = rewards::table.find(&id.as_bytes()[..]).select(RewardRecord::as_select());
+    let records = connection.load_query("reward", query)?;
+    records.into_iter().next().map(RewardRecord::into_reward).transpose()
+}
+
+#[derive(Queryable, Selectable, Insertable)]
+#[diesel(table_name = rewards)]
+struct RewardRecord {
     reward_id: Vec<u8>,
-    #[diesel(sql_type = Text)]
     pool: String,
-    #[diesel(sql_type = Text)]
     amount: String,
-    #[diesel(sql_type = Bool)]
     once_per_member: bool,
-    #[diesel(sql_type = BigInt)]
     created_at: i64,
 }
 
-impl RewardRow {
+impl From<&Reward> for RewardRecord {
+    fn from(reward: &Reward) -> Self {
+        Self {
+            reward_id: reward.id.as_bytes().to_vec(),
+            pool: reward.pool.clone(),
+            amount: reward.amount.clone(),
+            once_per_member: reward.once_per_member,
+            created_at: reward.created_at.as_micros(),
+        }
+    }
+}
+
+impl RewardRecord {
     fn into_reward(self) -> Result<Reward, StoreError> {
         Ok(Reward {
             id: reward_id(&self.reward_id)?,

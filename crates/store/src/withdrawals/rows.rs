@@ -1,5 +1,5 @@
 use diesel::{
-    QueryableByName,
+    Queryable, QueryableByName, Selectable,
     sql_types::{BigInt, Binary, Integer, Nullable, Text},
 };
 use grid_batch_core::Timestamp;
@@ -8,6 +8,7 @@ use grid_batch_withdrawals::{RewardId, Withdrawal, WithdrawalId};
 use crate::{
     StoreError,
     rows::{service_id, time},
+    schema::withdrawals,
 };
 
 /// The columns of a [`WithdrawalRow`], from `withdrawals w`. None has the name of a batch's column.
@@ -16,13 +17,14 @@ pub(crate) const WITHDRAWAL_COLUMNS: &str = "w.seq as withdrawal_seq, w.withdraw
     w.created_at as scheduled_at, w.cancelled_at";
 
 /// A withdrawal, without its batch.
-#[derive(QueryableByName)]
+#[derive(QueryableByName, Queryable, Selectable)]
+#[diesel(table_name = withdrawals)]
 pub(crate) struct WithdrawalRow {
-    #[diesel(sql_type = BigInt)]
+    #[diesel(sql_type = BigInt, select_expression = withdrawals::seq)]
     pub(crate) withdrawal_seq: i64,
     #[diesel(sql_type = Binary)]
     withdrawal_id: Vec<u8>,
-    #[diesel(sql_type = Text)]
+    #[diesel(sql_type = Text, select_expression = withdrawals::service_id)]
     gas_admin: String,
     #[diesel(sql_type = Text)]
     kind: String,
@@ -36,7 +38,7 @@ pub(crate) struct WithdrawalRow {
     amount: String,
     #[diesel(sql_type = Integer)]
     generation: i32,
-    #[diesel(sql_type = BigInt)]
+    #[diesel(sql_type = BigInt, select_expression = withdrawals::created_at)]
     scheduled_at: i64,
     #[diesel(sql_type = Nullable<BigInt>)]
     cancelled_at: Option<i64>,

@@ -3,22 +3,22 @@ use grid_batch_core::{AddOutcome, BatchConflict, BatchState, NewBatch, Progress}
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
 
 on_both! {
-    a_batch_is_stored_byte_by_byte,
-    the_same_batch_again_changes_nothing,
-    the_same_id_with_other_bytes_is_a_conflict,
-    a_list_with_a_conflict_is_left_out_and_the_others_are_stored,
-    a_batch_twice_in_one_list_is_stored_once,
-    a_conflict_within_one_call_is_seen,
-    what_a_refused_list_would_have_stored_can_be_stored_by_another,
-    one_batch_may_belong_to_two_services,
-    many_batches_are_one_commit,
-    nothing_is_a_fine_list,
-    a_batch_of_one_megabyte_comes_back_whole,
-    names_and_bytes_of_any_alphabet_come_back,
-    a_batch_without_transactions_is_stored,
+    batch_bytes_are_stored_unchanged,
+    adding_a_batch_again_changes_nothing,
+    same_id_with_other_bytes_is_a_conflict,
+    list_with_conflict_is_not_stored_but_others_are,
+    duplicate_within_one_list_is_stored_once,
+    conflict_within_one_call_is_detected,
+    batch_of_a_refused_list_can_be_added_by_another_list,
+    one_batch_id_can_be_added_to_two_services,
+    one_call_to_add_is_one_commit,
+    empty_lists_are_accepted,
+    one_megabyte_batch_is_stored_unchanged,
+    service_names_in_any_script_are_stored_unchanged,
+    batch_without_transactions_is_stored,
 }
 
-fn a_batch_is_stored_byte_by_byte(db: &Database) {
+fn batch_bytes_are_stored_unchanged(db: &Database) {
     let store = db.open();
     let every_byte: Vec<u8> = (0..=255).collect();
     let new = NewBatch { serialized_batch: every_byte.clone(), ..batch("a::b", 1) };
@@ -32,7 +32,7 @@ fn a_batch_is_stored_byte_by_byte(db: &Database) {
     assert_eq!((stored.submitted_at, stored.ended_at, stored.last_error), (None, None, None));
 }
 
-fn the_same_batch_again_changes_nothing(db: &Database) {
+fn adding_a_batch_again_changes_nothing(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     let before = store.one("a::b", 1);
@@ -47,7 +47,7 @@ fn the_same_batch_again_changes_nothing(db: &Database) {
     assert!(store.take(&["a::b"]).is_empty());
 }
 
-fn the_same_id_with_other_bytes_is_a_conflict(db: &Database) {
+fn same_id_with_other_bytes_is_a_conflict(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     let other = NewBatch { serialized_batch: b"other".to_vec(), ..batch("a::b", 1) };
@@ -59,7 +59,7 @@ fn the_same_id_with_other_bytes_is_a_conflict(db: &Database) {
     assert_eq!(bytes, batch("a::b", 1).serialized_batch);
 }
 
-fn a_list_with_a_conflict_is_left_out_and_the_others_are_stored(db: &Database) {
+fn list_with_conflict_is_not_stored_but_others_are(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     let other = NewBatch { serialized_batch: b"other".to_vec(), ..batch("a::b", 1) };
@@ -77,18 +77,18 @@ fn a_list_with_a_conflict_is_left_out_and_the_others_are_stored(db: &Database) {
     assert_eq!(store.take_one("new::one").batch_id, id(3));
 }
 
-fn a_batch_twice_in_one_list_is_stored_once(db: &Database) {
+fn duplicate_within_one_list_is_stored_once(db: &Database) {
     let store = db.open();
     let answers = store.add(&[&[batch("a::b", 1), batch("a::b", 1)]]).unwrap();
     assert_eq!(answers, [Ok(vec![AddOutcome::Stored, AddOutcome::AlreadyStored])]);
     assert_eq!(store.depth(&service("a::b")).unwrap(), 1);
-    // Its lane is there although the service was counted too many.
+    // The service has a lane although one reserved timestamp was given back.
     assert_eq!(store.commit_next("a::b"), id(1));
     store.add_all(&[batch("a::b", 2)]);
     assert_eq!(store.commit_next("a::b"), id(2));
 }
 
-fn a_conflict_within_one_call_is_seen(db: &Database) {
+fn conflict_within_one_call_is_detected(db: &Database) {
     let store = db.open();
     let other = NewBatch { serialized_batch: b"other".to_vec(), ..batch("a::b", 1) };
     let answers = store.add(&[&[batch("a::b", 1)], &[other]]).unwrap();
@@ -96,7 +96,7 @@ fn a_conflict_within_one_call_is_seen(db: &Database) {
     assert!(answers[1].is_err());
 }
 
-fn what_a_refused_list_would_have_stored_can_be_stored_by_another(db: &Database) {
+fn batch_of_a_refused_list_can_be_added_by_another_list(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     let other = NewBatch { serialized_batch: b"other".to_vec(), ..batch("a::b", 1) };
@@ -106,7 +106,7 @@ fn what_a_refused_list_would_have_stored_can_be_stored_by_another(db: &Database)
     assert_eq!(store.depth(&service("a::b")).unwrap(), 2);
 }
 
-fn one_batch_may_belong_to_two_services(db: &Database) {
+fn one_batch_id_can_be_added_to_two_services(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1), batch("c::d", 1)]);
     let services: Vec<_> =
@@ -116,10 +116,10 @@ fn one_batch_may_belong_to_two_services(db: &Database) {
     assert_eq!(store.one("c::d", 1).progress.state, BatchState::New);
 }
 
-fn many_batches_are_one_commit(db: &Database) {
+fn one_call_to_add_is_one_commit(db: &Database) {
     let store = db.open();
-    // The last one breaks a rule of the table: none may be stored.
-    let long_service: Vec<NewBatch> =
+    // One batch violates a check constraint, so none may be stored.
+    let batches: Vec<NewBatch> =
         (0..500).map(|number| batch(&format!("s::{}", number % 7), number)).collect();
     db.execute("create table witness (batch_seq bigint not null check (batch_seq < 400))").unwrap();
     let trigger = if db.is_postgres() {
@@ -132,7 +132,7 @@ fn many_batches_are_one_commit(db: &Database) {
              begin insert into witness values (new.seq); end;"
     };
     db.execute(trigger).unwrap();
-    assert!(store.add(&[&long_service]).is_err());
+    assert!(store.add(&[&batches]).is_err());
     assert!(store.list(&Default::default(), None, 10).unwrap().is_empty());
     assert!(store.depths(None, 10).unwrap().is_empty());
 
@@ -142,11 +142,11 @@ fn many_batches_are_one_commit(db: &Database) {
         "drop trigger witness"
     })
     .unwrap();
-    store.add_all(&long_service);
+    store.add_all(&batches);
     assert_eq!(store.count(&Default::default()).unwrap(), 500);
 }
 
-fn nothing_is_a_fine_list(db: &Database) {
+fn empty_lists_are_accepted(db: &Database) {
     let store = db.open();
     assert_eq!(store.add(&[]).unwrap(), []);
     assert_eq!(store.add(&[&[], &[]]).unwrap(), [Ok(vec![]), Ok(vec![])]);
@@ -154,7 +154,7 @@ fn nothing_is_a_fine_list(db: &Database) {
     assert_eq!(store.take_round(&[]).unwrap(), []);
 }
 
-fn a_batch_of_one_megabyte_comes_back_whole(db: &Database) {
+fn one_megabyte_batch_is_stored_unchanged(db: &Database) {
     let store = db.open();
     let large: Vec<u8> =
         (0..1_048_576_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
@@ -164,7 +164,7 @@ fn a_batch_of_one_megabyte_comes_back_whole(db: &Database) {
     assert!(store.take_one("a::b").serialized_batch == large);
 }
 
-fn names_and_bytes_of_any_alphabet_come_back(db: &Database) {
+fn service_names_in_any_script_are_stored_unchanged(db: &Database) {
     let store = db.open();
     for (number, name) in (1..).zip(["ümläut::ß", "дом::кот", "環::境", "🦀", "o'quote\\%_;--"])
     {
@@ -174,9 +174,9 @@ fn names_and_bytes_of_any_alphabet_come_back(db: &Database) {
     }
 }
 
-fn a_batch_without_transactions_is_stored(db: &Database) {
+fn batch_without_transactions_is_stored(db: &Database) {
     let store = db.open();
     store.add_all(&[NewBatch { transaction_ids: Vec::new(), ..batch("a::b", 1) }]);
-    let story = store.details(&service("a::b"), &id(1)).unwrap().unwrap();
-    assert!(story.transaction_ids.is_empty());
+    let details = store.details(&service("a::b"), &id(1)).unwrap().unwrap();
+    assert!(details.transaction_ids.is_empty());
 }

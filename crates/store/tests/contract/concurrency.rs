@@ -18,13 +18,13 @@ use crate::fixture::{
 };
 
 on_both! {
-    many_writers_lose_nothing_and_no_reader_sees_an_older_batch_appear,
-    the_same_batch_from_many_writers_is_stored_once,
-    no_batch_is_taken_twice,
-    takers_enders_and_writers_together_keep_the_order,
+    readers_see_batches_of_writers_only_appended,
+    concurrent_adds_of_one_batch_store_it_once,
+    concurrent_rounds_take_each_batch_once,
+    order_is_kept_under_concurrent_adds_and_rounds,
 }
 
-fn many_writers_lose_nothing_and_no_reader_sees_an_older_batch_appear(db: &Database) {
+fn readers_see_batches_of_writers_only_appended(db: &Database) {
     const WRITERS: u64 = 4;
     const EACH: u64 = 40;
     let store = db.open();
@@ -64,7 +64,7 @@ fn many_writers_lose_nothing_and_no_reader_sees_an_older_batch_appear(db: &Datab
         .into_iter()
         .map(|b| b.batch_id)
         .collect();
-    // Each request's batches stand together, and each writer's in its order.
+    // The batches of one call are adjacent, and those of one writer in order.
     for pair in all.chunks(2) {
         assert_eq!(u64::from_be_bytes(pair[0].as_bytes()[..8].try_into().unwrap()) % 2, 0);
     }
@@ -73,7 +73,7 @@ fn many_writers_lose_nothing_and_no_reader_sees_an_older_batch_appear(db: &Datab
     assert_eq!(store.depth(&service("c::d")).unwrap(), WRITERS * EACH / 2);
 }
 
-fn the_same_batch_from_many_writers_is_stored_once(db: &Database) {
+fn concurrent_adds_of_one_batch_store_it_once(db: &Database) {
     let store = db.open();
     let answers: Vec<AddOutcome> = thread::scope(|scope| {
         let writers: Vec<_> = (0..6)
@@ -90,7 +90,7 @@ fn the_same_batch_from_many_writers_is_stored_once(db: &Database) {
     assert_eq!(store.depth(&service("a::b")).unwrap(), 1);
 }
 
-fn no_batch_is_taken_twice(db: &Database) {
+fn concurrent_rounds_take_each_batch_once(db: &Database) {
     let store = db.open();
     let names: Vec<ServiceId> = (0..40).map(|number| service(&format!("s::{number}"))).collect();
     let all: Vec<_> = (0..).zip(&names).map(|(n, name)| batch(name.as_str(), n)).collect();
@@ -100,13 +100,13 @@ fn no_batch_is_taken_twice(db: &Database) {
             (0..4).map(|_| scope.spawn(|| store.take_round(&names).unwrap())).collect();
         takers.into_iter().flat_map(|taker| taker.join().unwrap()).map(|t| t.batch_id).collect()
     });
-    // A taker may leave out what another one holds, and the next round finds it.
+    // A round skips services that another one has locked; the next round finds them.
     taken.extend(store.take_round(&names).unwrap().into_iter().map(|taken| taken.batch_id));
     taken.sort();
     assert_eq!(taken, (0..40).map(id).collect::<Vec<_>>());
 }
 
-fn takers_enders_and_writers_together_keep_the_order(db: &Database) {
+fn order_is_kept_under_concurrent_adds_and_rounds(db: &Database) {
     const SERVICES: u64 = 5;
     const EACH: u64 = 30;
     let store = db.open();
@@ -131,7 +131,7 @@ fn takers_enders_and_writers_together_keep_the_order(db: &Database) {
                     for taken in store.take_round(&ready).unwrap() {
                         let accepted = Event::Outcome { attempt: 1, outcome: Outcome::Accepted };
                         store.record_one(happened(&taken, accepted));
-                        // Nothing else of the service is under way until this one has ended.
+                        // No other batch of the service is under way until this one has ended.
                         let service = taken.service_id.clone();
                         committed.lock().unwrap().entry(service).or_default().push(taken.batch_id);
                         let done = store.status(&taken, LedgerStatus::Committed);
@@ -147,10 +147,10 @@ fn takers_enders_and_writers_together_keep_the_order(db: &Database) {
     assert!(store.depths(None, 9).unwrap().is_empty());
 }
 
-/// The slow writer has its place already when the fast one comes, and is held up in the middle of
-/// its transaction by a trigger that waits for a lock of ours.
+/// The slow writer has reserved its timestamp when the fast one starts; a trigger blocks its
+/// transaction.
 #[test]
-fn a_slow_writer_that_started_first_is_neither_overtaken_nor_seen_too_late() {
+fn slow_writer_keeps_its_place_in_the_order() {
     let db = Database::postgres();
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
@@ -180,9 +180,9 @@ fn a_slow_writer_that_started_first_is_neither_overtaken_nor_seen_too_late() {
     assert_eq!([(); 2].map(|()| store.commit_next("a::b")), [id(2), id(3)]);
 }
 
-/// A batch that is added while the last one ends must become the head, whoever commits first.
+/// A batch that is added while the last one ends must become the head, whichever commits first.
 #[test]
-fn a_batch_that_is_added_while_the_last_one_ends_is_not_forgotten() {
+fn batch_added_while_the_last_one_ends_becomes_head() {
     let db = Database::postgres();
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
@@ -211,13 +211,13 @@ fn a_batch_that_is_added_while_the_last_one_ends_is_not_forgotten() {
 }
 
 #[test]
-fn a_decision_waits_for_what_is_being_recorded_and_finds_the_batch_held_no_more() {
+fn decision_waits_for_a_concurrent_change() {
     let db = Database::postgres();
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     let taken = store.take_one("a::b");
     store.outcome(&taken, Outcome::Ambiguous);
-    store.hold(&taken, "nobody knows");
+    store.hold(&taken, "no evidence");
 
     let mut recorder = watcher(&db);
     recorder

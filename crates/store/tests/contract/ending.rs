@@ -3,15 +3,15 @@ use grid_batch_core::{BatchState, ChangeOutcome, Event, Evidence, LedgerStatus, 
 use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};
 
 on_both! {
-    the_end_of_a_batch_installs_the_next,
-    the_last_batch_leaves_the_service_idle_and_the_next_one_starts_it_again,
-    a_committed_batch_is_never_left,
-    an_invalid_batch_is_never_tried_again,
-    many_services_end_their_batches_in_one_group,
-    a_batch_proved_committed_while_it_is_sent_keeps_its_service_until_it_was_sent,
+    ended_batch_is_replaced_by_the_next,
+    service_is_idle_after_last_batch_until_next_add,
+    committed_state_is_final,
+    invalid_batch_is_never_retried,
+    one_group_ends_batches_of_many_services,
+    commit_proven_while_sending_ends_with_the_outcome,
 }
 
-fn the_end_of_a_batch_installs_the_next(db: &Database) {
+fn ended_batch_is_replaced_by_the_next(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
     let taken = store.take_one("a::b");
@@ -24,7 +24,7 @@ fn the_end_of_a_batch_installs_the_next(db: &Database) {
     assert_eq!(store.take_one("a::b").batch_id, id(2));
 }
 
-fn the_last_batch_leaves_the_service_idle_and_the_next_one_starts_it_again(db: &Database) {
+fn service_is_idle_after_last_batch_until_next_add(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     let taken = store.take_one("a::b");
@@ -37,13 +37,13 @@ fn the_last_batch_leaves_the_service_idle_and_the_next_one_starts_it_again(db: &
     assert_eq!(store.commit_next("a::b"), id(2));
 }
 
-fn a_committed_batch_is_never_left(db: &Database) {
+fn committed_state_is_final(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     let taken = store.take_one("a::b");
     store.outcome(&taken, Outcome::Ambiguous);
     store.status(&taken, LedgerStatus::Committed);
-    let story = store.details(&service("a::b"), &id(1)).unwrap();
+    let details = store.details(&service("a::b"), &id(1)).unwrap();
     let absent = Event::Evidence { attempt: 1, evidence: Evidence::Absent };
     for event in [
         Event::status(LedgerStatus::Invalid),
@@ -54,10 +54,10 @@ fn a_committed_batch_is_never_left(db: &Database) {
     ] {
         assert!(matches!(store.record_one(happened(&taken, event)), ChangeOutcome::Stale(_)));
     }
-    assert_eq!(store.details(&service("a::b"), &id(1)).unwrap(), story);
+    assert_eq!(store.details(&service("a::b"), &id(1)).unwrap(), details);
 }
 
-fn an_invalid_batch_is_never_tried_again(db: &Database) {
+fn invalid_batch_is_never_retried(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     let taken = store.take_one("a::b");
@@ -70,7 +70,7 @@ fn an_invalid_batch_is_never_tried_again(db: &Database) {
     assert!(store.ready_services(None, 9).unwrap().is_empty());
 }
 
-fn many_services_end_their_batches_in_one_group(db: &Database) {
+fn one_group_ends_batches_of_many_services(db: &Database) {
     let store = db.open();
     let names: Vec<String> = (0..150).map(|number| format!("s::{number:03}")).collect();
     let all: Vec<_> = (0..300).map(|n| batch(&names[n as usize % 150], n)).collect();
@@ -94,7 +94,7 @@ fn many_services_end_their_batches_in_one_group(db: &Database) {
     assert!(store.depths(None, 9).unwrap().is_empty());
 }
 
-fn a_batch_proved_committed_while_it_is_sent_keeps_its_service_until_it_was_sent(db: &Database) {
+fn commit_proven_while_sending_ends_with_the_outcome(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
     let taken = store.take_one("a::b");

@@ -12,16 +12,16 @@ use grid_batch_store::{Store, StoreError, StoreOptions};
 
 use crate::fixture::{Database, StoreExt, TestStore, batch, id, service, wait_until_blocked};
 
-/// A store that does not wait long.
-fn impatient(db: &Database) -> TestStore {
+/// A store with a short lock timeout.
+fn open_with_short_timeout(db: &Database) -> TestStore {
     let options = StoreOptions { patience: Duration::from_secs(1), ..db.options() };
     db.open_with(options)
 }
 
 #[test]
-fn a_file_that_another_keeps_locked_is_an_error_and_then_no_more() {
+fn locked_file_is_an_error_until_it_is_unlocked() {
     let db = Database::sqlite();
-    let store = impatient(&db);
+    let store = open_with_short_timeout(&db);
     let mut other = SqliteConnection::establish(db.file().to_str().unwrap()).unwrap();
     other.batch_execute("begin immediate").unwrap();
     let error = store.add(&[&[batch("a::b", 1)]]).unwrap_err();
@@ -32,9 +32,9 @@ fn a_file_that_another_keeps_locked_is_an_error_and_then_no_more() {
 }
 
 #[test]
-fn a_service_that_another_keeps_locked_is_an_error_and_then_no_more() {
+fn locked_service_is_an_error_until_it_is_unlocked() {
     let db = Database::postgres();
-    let store = impatient(&db);
+    let store = open_with_short_timeout(&db);
     store.add_all(&[batch("a::b", 1)]);
     store.worker().take(1).unwrap();
     let mut other = PgConnection::establish(&db.postgres_url()).unwrap();
@@ -42,14 +42,14 @@ fn a_service_that_another_keeps_locked_is_an_error_and_then_no_more() {
     let error = store.add(&[&[batch("c::d", 2), batch("a::b", 3)]]).unwrap_err();
     assert!(matches!(error, StoreError::Locked { .. }), "{error}");
     assert!(store.find(&id(2)).unwrap().is_empty());
-    // What takes no part in it goes on.
+    // Work that does not need the lock continues.
     assert_eq!(store.take_one("a::b").batch_id, id(1));
     other.batch_execute("rollback").unwrap();
     store.add_all(&[batch("a::b", 3)]);
 }
 
 #[test]
-fn a_server_that_takes_no_writes_is_an_error() {
+fn read_only_database_is_an_error() {
     let db = Database::postgres();
     drop(db.open());
     let read_only = "options=-cdefault_transaction_read_only%3Don%20";
@@ -59,7 +59,7 @@ fn a_server_that_takes_no_writes_is_an_error() {
 }
 
 #[test]
-fn a_connection_that_broke_while_idle_is_replaced() {
+fn broken_idle_connection_is_replaced() {
     let db = Database::postgres();
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
@@ -69,7 +69,7 @@ fn a_connection_that_broke_while_idle_is_replaced() {
 }
 
 #[test]
-fn a_connection_that_breaks_in_the_middle_stores_nothing() {
+fn connection_lost_during_add_stores_nothing() {
     let db = Database::postgres();
     let store = db.open();
     db.execute(
@@ -84,7 +84,7 @@ fn a_connection_that_breaks_in_the_middle_stores_nothing() {
     thread::scope(|scope| {
         let adder = scope.spawn(|| store.add(&[&[batch("a::b", 1)]]).unwrap_err());
         wait_until_blocked(&mut watcher, "insert_payloads");
-        cut_connections_but(&mut watcher);
+        cut_other_connections(&mut watcher);
         let error = adder.join().unwrap();
         assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
     });
@@ -96,7 +96,7 @@ fn a_connection_that_breaks_in_the_middle_stores_nothing() {
 }
 
 #[test]
-fn a_store_without_its_tables_says_so_through_the_monitors_traits_too() {
+fn missing_table_is_reported_through_polling_traits() {
     let db = Database::sqlite();
     let store = db.open().monitor();
     db.execute("drop table batch_statuses").unwrap();
@@ -106,7 +106,7 @@ fn a_store_without_its_tables_says_so_through_the_monitors_traits_too() {
 }
 
 #[test]
-fn rows_that_are_never_written_so_are_told() {
+fn corrupt_rows_are_reported() {
     let db = Database::sqlite();
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
@@ -116,12 +116,12 @@ fn rows_that_are_never_written_so_are_told() {
     assert!(error.to_string().contains("-1 attempts"), "{error}");
 }
 
-/// Ends every connection of the database but one of our own.
+/// Terminates all connections of this test to the database, except the one it uses itself.
 fn cut_connections(db: &Database) {
-    cut_connections_but(&mut PgConnection::establish(&db.postgres_url()).unwrap());
+    cut_other_connections(&mut PgConnection::establish(&db.postgres_url()).unwrap());
 }
 
-fn cut_connections_but(own: &mut PgConnection) {
+fn cut_other_connections(own: &mut PgConnection) {
     #[derive(QueryableByName)]
     struct Cut {
         #[diesel(sql_type = diesel::sql_types::BigInt)]
@@ -136,7 +136,10 @@ fn cut_connections_but(own: &mut PgConnection) {
     assert!(sql_query(cut).get_result::<Cut>(own).unwrap().count > 0);
     let started = Instant::now();
     while sql_query(left).get_result::<Cut>(own).unwrap().count > 0 {
-        assert!(started.elapsed() < Duration::from_secs(30), "a connection does not end");
+        assert!(
+            started.elapsed() < Duration::from_secs(30),
+            "a terminated connection is still open"
+        );
         thread::yield_now();
     }
 }

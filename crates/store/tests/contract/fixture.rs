@@ -1,4 +1,4 @@
-//! Databases to test on, and batches to put into them.
+//! Test databases and batches, and helpers that most tests use.
 
 use std::{
     hash::{BuildHasher, Hasher, RandomState},
@@ -29,7 +29,7 @@ use grid_batch_store::{
 use grid_batch_test_postgres::TestDatabase;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 
-/// A database of one of the two kinds, empty and of our own.
+/// An empty database of one of the two kinds, for one test.
 pub struct Database {
     kind: Kind,
     name: String,
@@ -51,7 +51,7 @@ impl Database {
         Self::of(Kind::Sqlite(tempfile::tempdir().unwrap()))
     }
 
-    /// One more of the same kind.
+    /// Another database of the same kind.
     pub fn another(&self) -> Self {
         match self.kind {
             Kind::Postgres(_) => Self::postgres(),
@@ -77,26 +77,26 @@ impl Database {
         matches!(self.kind, Kind::Postgres(_))
     }
 
-    /// The URL for a connection past the store. All of ours have one application name, which no
-    /// other test has.
+    /// The URL for a connection that bypasses the store. All connections of this test have the same
+    /// application name, and no other test has it.
     pub fn postgres_url(&self) -> String {
         match &self.kind {
             Kind::Postgres(database) => {
                 format!("{}&application_name={}", database.url(), self.name)
             }
-            Kind::Sqlite(_) => panic!("the test is for PostgreSQL alone"),
+            Kind::Sqlite(_) => panic!("this test runs on PostgreSQL only"),
         }
     }
 
-    /// The file for a connection past the store.
+    /// The file for a connection that bypasses the store.
     pub fn file(&self) -> PathBuf {
         match &self.kind {
-            Kind::Postgres(_) => panic!("the test is for SQLite alone"),
+            Kind::Postgres(_) => panic!("this test runs on SQLite only"),
             Kind::Sqlite(dir) => dir.path().join("batches.db"),
         }
     }
 
-    /// Opens the store, as a process that starts does.
+    /// Opens the store, as a starting process does.
     pub fn open(&self) -> TestStore {
         self.open_with(self.options())
     }
@@ -114,7 +114,7 @@ impl Database {
         }
     }
 
-    /// Runs SQL past the store.
+    /// Runs SQL on a connection that bypasses the store.
     pub fn execute(&self, sql: &str) -> diesel::QueryResult<()> {
         match &self.kind {
             Kind::Postgres(_) => {
@@ -129,7 +129,7 @@ impl Database {
         }
     }
 
-    /// The one number that a query past the store answers, named `number`.
+    /// Runs a query that returns one row with one column named `number`.
     pub fn number(&self, sql: &str) -> i64 {
         #[derive(QueryableByName)]
         struct Answer {
@@ -163,14 +163,14 @@ pub fn service(name: &str) -> ServiceId {
     name.parse().unwrap()
 }
 
-/// The id that begins with `number` and goes on with zeros.
+/// The id that starts with `number` and is otherwise zero.
 pub fn id(number: u64) -> HeaderId {
     let mut bytes = [0; 64];
     bytes[..8].copy_from_slice(&number.to_be_bytes());
     HeaderId::from_bytes(bytes)
 }
 
-/// A batch with two transactions and some bytes of its own.
+/// A batch with two transactions and unique bytes.
 pub fn batch(service_name: &str, number: u64) -> NewBatch {
     NewBatch {
         service_id: service(service_name),
@@ -290,7 +290,7 @@ impl TestStore {
     }
 }
 
-/// What most tests do with a store.
+/// Shortcuts for what most tests do with a store.
 pub trait StoreExt {
     fn add_all(&self, batches: &[NewBatch]);
     fn one(&self, service: &str, number: u64) -> StoredBatch;
@@ -303,7 +303,7 @@ pub trait StoreExt {
 }
 
 impl StoreExt for Store {
-    /// Adds batches, none of which may be there before.
+    /// Adds batches that are not stored yet.
     fn add_all(&self, batches: &[NewBatch]) {
         let answers = self.add(&[batches]).unwrap();
         assert_eq!(answers, [Ok(vec![AddOutcome::Stored; batches.len()])]);
@@ -329,13 +329,13 @@ impl StoreExt for Store {
         self.record_one(happened(taken, Event::Evidence { attempt: taken.attempt, evidence }))
     }
 
-    /// Holds a batch of which nothing could be proved.
+    /// Holds a batch for which the evidence was inconclusive.
     fn hold(&self, taken: &TakenBatch, reason: &str) -> ChangeOutcome {
         let nothing = Event::Evidence { attempt: taken.attempt, evidence: Evidence::Inconclusive };
         self.record_one(Change { hold: Some(reason.to_owned()), ..happened(taken, nothing) })
     }
 
-    /// Removes in steps until nothing older is left.
+    /// Removes ended batches step by step until all were examined.
     fn remove_all_ended(&self, before: Timestamp, step: usize) -> usize {
         let mut removed = 0;
         let mut from: Option<RetentionCursor> = None;
@@ -358,7 +358,7 @@ pub fn happened(taken: &TakenBatch, event: Event) -> Change {
     }
 }
 
-/// Runs so many cases of a property, and prints the seed that runs the same ones again.
+/// Runs `count` cases of a property, and prints the seed that repeats them.
 pub fn cases(count: u32) -> TestRunner {
     let seed = match Config::default().rng_seed {
         RngSeed::Fixed(seed) => seed,
@@ -373,7 +373,7 @@ pub fn cases(count: u32) -> TestRunner {
     })
 }
 
-/// Waits until a statement of that name is held up by a lock.
+/// Waits until a statement of that name is blocked by a lock.
 pub fn wait_until_blocked(watcher: &mut PgConnection, statement: &str) {
     #[derive(QueryableByName)]
     struct Blocked {
@@ -387,12 +387,12 @@ pub fn wait_until_blocked(watcher: &mut PgConnection, statement: &str) {
     );
     let started = Instant::now();
     while sql_query(&sql).get_result::<Blocked>(watcher).unwrap().count == 0 {
-        assert!(started.elapsed().as_secs() < 30, "{statement} was never held up");
+        assert!(started.elapsed().as_secs() < 30, "{statement} was never blocked");
         thread::yield_now();
     }
 }
 
-/// Names of tests, each of which is run on both databases.
+/// Runs each of these tests on both databases.
 macro_rules! on_both {
     ($($test:ident),* $(,)?) => {
         mod postgres {

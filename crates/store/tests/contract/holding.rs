@@ -8,19 +8,19 @@ use grid_batch_core::{
 use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, on_both, service};
 
 on_both! {
-    a_held_batch_keeps_its_state_and_says_since_when_and_why,
-    a_hold_stays_as_it_began_while_the_batch_stays,
-    a_hold_ends_when_the_batch_moves,
-    only_a_batch_that_the_ledger_is_asked_for_is_held,
-    held_batches_are_listed_in_the_order_of_service,
-    a_person_decides_that_a_batch_was_committed,
-    a_person_decides_that_a_batch_is_absent,
-    a_person_decides_that_a_batch_is_invalid,
-    a_decision_about_a_batch_that_is_not_held_changes_nothing,
-    of_two_people_who_decide_at_once_one_is_heard,
+    held_batch_keeps_its_state_and_has_time_and_reason,
+    second_hold_keeps_time_and_reason_of_the_first,
+    hold_ends_when_the_state_changes,
+    only_polled_batches_can_be_held,
+    held_batches_are_listed_by_service,
+    operator_decides_that_a_batch_was_committed,
+    operator_decides_that_a_batch_is_absent,
+    operator_decides_that_a_batch_is_invalid,
+    decision_about_a_batch_not_held_changes_nothing,
+    one_of_two_concurrent_decisions_applies,
 }
 
-/// A batch of which nobody knows whether the ledger has it, and one more behind it.
+/// A batch in doubt, and another behind it.
 fn in_doubt(store: &TestStore) -> TakenBatch {
     store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
     let taken = store.take_one("a::b");
@@ -32,31 +32,31 @@ fn held(db: &Database, reason: &str) -> Option<Hold> {
     Some(Hold { since: db.now(), reason: reason.to_owned() })
 }
 
-fn a_held_batch_keeps_its_state_and_says_since_when_and_why(db: &Database) {
+fn held_batch_keeps_its_state_and_has_time_and_reason(db: &Database) {
     let store = db.open();
-    let ways = [
+    let cases = [
         (BatchState::InDoubt, Outcome::Ambiguous, LedgerStatus::NotReported),
         (BatchState::Pending, Outcome::Accepted, LedgerStatus::Pending),
         (BatchState::Valid, Outcome::Accepted, LedgerStatus::Valid),
     ];
-    for (number, (state, outcome, status)) in (1..).zip(ways) {
+    for (number, (state, outcome, status)) in (1..).zip(cases) {
         let name = format!("s::{number}");
         store.add_all(&[batch(&name, number)]);
         let taken = store.take_one(&name);
         store.outcome(&taken, outcome);
         store.status(&taken, status);
         db.later(1);
-        let recorded = store.hold(&taken, "nobody knows \0");
+        let recorded = store.hold(&taken, "no evidence \0");
         assert_eq!(recorded, ChangeOutcome::Applied { state, next_waits: false });
         let stored = store.one(&name, number);
         assert_eq!(stored.progress.state, state);
-        assert_eq!(stored.held, held(db, "nobody knows \u{fffd}"));
+        assert_eq!(stored.held, held(db, "no evidence \u{fffd}"));
         assert_eq!(stored.checked_at, Some(db.now()));
         assert!(store.take(&[&name]).is_empty());
     }
 }
 
-fn a_hold_stays_as_it_began_while_the_batch_stays(db: &Database) {
+fn second_hold_keeps_time_and_reason_of_the_first(db: &Database) {
     let store = db.open();
     let taken = in_doubt(&store);
     store.hold(&taken, "first");
@@ -69,10 +69,10 @@ fn a_hold_stays_as_it_began_while_the_batch_stays(db: &Database) {
     assert_eq!(db.open().one("a::b", 1).held, first);
 }
 
-fn a_hold_ends_when_the_batch_moves(db: &Database) {
+fn hold_ends_when_the_state_changes(db: &Database) {
     let store = db.open();
     let taken = in_doubt(&store);
-    store.hold(&taken, "nobody knows");
+    store.hold(&taken, "no evidence");
     store.evidence(&taken, Evidence::Present);
     assert_eq!(store.one("a::b", 1).held, None);
     store.hold(&taken, "it does not move");
@@ -89,7 +89,7 @@ fn a_hold_ends_when_the_batch_moves(db: &Database) {
     assert!(store.held_batches(None, 9).unwrap().is_empty());
 }
 
-fn only_a_batch_that_the_ledger_is_asked_for_is_held(db: &Database) {
+fn only_polled_batches_can_be_held(db: &Database) {
     let store = db.open();
     store.add_all(&[1, 2, 3].map(|number| batch(&format!("s::{number}"), number)));
     store.worker().take(3).unwrap();
@@ -106,7 +106,7 @@ fn only_a_batch_that_the_ledger_is_asked_for_is_held(db: &Database) {
     assert!(store.held_batches(None, 9).unwrap().is_empty());
 }
 
-fn held_batches_are_listed_in_the_order_of_service(db: &Database) {
+fn held_batches_are_listed_by_service(db: &Database) {
     let store = db.open();
     for (number, name) in [(1, "c"), (2, "a"), (3, "d"), (4, "b")] {
         store.add_all(&[batch(name, number)]);
@@ -126,24 +126,24 @@ fn held_batches_are_listed_in_the_order_of_service(db: &Database) {
 }
 
 fn outcomes(store: &TestStore, number: u64) -> Vec<String> {
-    let story = store.details(&service("a::b"), &id(number)).unwrap().unwrap();
-    story.failed_attempts.into_iter().map(|attempt| attempt.outcome).collect()
+    let details = store.details(&service("a::b"), &id(number)).unwrap().unwrap();
+    details.failed_attempts.into_iter().map(|attempt| attempt.outcome).collect()
 }
 
-fn a_person_decides_that_a_batch_was_committed(db: &Database) {
+fn operator_decides_that_a_batch_was_committed(db: &Database) {
     let store = db.open();
     let taken = in_doubt(&store);
-    store.hold(&taken, "nobody knows");
+    store.hold(&taken, "no evidence");
     let decided = store.decide(&taken.service_id, &taken.batch_id, Decision::Committed).unwrap();
     assert_eq!(decided, ChangeOutcome::Applied { state: BatchState::Committed, next_waits: true });
     assert_eq!(outcomes(&store, 1), ["outcome unknown, then committed, as a person decided"]);
     assert_eq!(store.take_one("a::b").batch_id, id(2));
 }
 
-fn a_person_decides_that_a_batch_is_absent(db: &Database) {
+fn operator_decides_that_a_batch_is_absent(db: &Database) {
     let store = db.open();
     let taken = in_doubt(&store);
-    store.hold(&taken, "nobody knows");
+    store.hold(&taken, "no evidence");
     let decided = store.decide(&taken.service_id, &taken.batch_id, Decision::Absent).unwrap();
     assert_eq!(decided, ChangeOutcome::Applied { state: BatchState::Absent, next_waits: false });
     assert_eq!(outcomes(&store, 1), ["outcome unknown, then absent, as a person decided"]);
@@ -151,19 +151,19 @@ fn a_person_decides_that_a_batch_is_absent(db: &Database) {
     assert_eq!((again.batch_id, again.attempt), (id(1), 2));
 }
 
-fn a_person_decides_that_a_batch_is_invalid(db: &Database) {
+fn operator_decides_that_a_batch_is_invalid(db: &Database) {
     let store = db.open();
     let taken = in_doubt(&store);
-    store.hold(&taken, "nobody knows");
+    store.hold(&taken, "no evidence");
     let decided = store.decide(&taken.service_id, &taken.batch_id, Decision::Invalid).unwrap();
     assert_eq!(decided, ChangeOutcome::Applied { state: BatchState::Invalid, next_waits: true });
     assert_eq!(outcomes(&store, 1), ["outcome unknown, then invalid, as a person decided"]);
     let receipts = store.details(&service("a::b"), &id(1)).unwrap().unwrap().receipts;
-    assert_eq!(receipts[0].error_message, "a person found that the ledger refused it");
+    assert_eq!(receipts[0].error_message, "an operator decided that the ledger rejected it");
     assert_eq!(store.take_one("a::b").batch_id, id(2));
 }
 
-fn a_decision_about_a_batch_that_is_not_held_changes_nothing(db: &Database) {
+fn decision_about_a_batch_not_held_changes_nothing(db: &Database) {
     let store = db.open();
     let taken = in_doubt(&store);
     let decide = |name, number, decision| store.decide(&service(name), &id(number), decision);
@@ -176,7 +176,7 @@ fn a_decision_about_a_batch_that_is_not_held_changes_nothing(db: &Database) {
         assert_eq!(decide("c::d", 1, decision).unwrap(), ChangeOutcome::NotFound);
         assert_eq!(store.details(&service("a::b"), &id(1)).unwrap(), before);
     }
-    store.hold(&taken, "nobody knows");
+    store.hold(&taken, "no evidence");
     store.status(&taken, LedgerStatus::Committed);
     let too_late = decide("a::b", 1, Decision::Absent).unwrap();
     let ChangeOutcome::Stale(stale) = too_late else { panic!("{too_late:?}") };
@@ -186,10 +186,10 @@ fn a_decision_about_a_batch_that_is_not_held_changes_nothing(db: &Database) {
     );
 }
 
-fn of_two_people_who_decide_at_once_one_is_heard(db: &Database) {
+fn one_of_two_concurrent_decisions_applies(db: &Database) {
     let store = db.open();
     let taken = in_doubt(&store);
-    store.hold(&taken, "nobody knows");
+    store.hold(&taken, "no evidence");
     let decided = thread::scope(|scope| {
         let both = [Decision::Committed, Decision::Absent].map(|decision| {
             let (store, taken) = (&store, &taken);
@@ -197,7 +197,7 @@ fn of_two_people_who_decide_at_once_one_is_heard(db: &Database) {
         });
         both.map(|thread| thread.join().unwrap())
     });
-    let heard = |decided: &&ChangeOutcome| matches!(decided, ChangeOutcome::Applied { .. });
-    assert_eq!(decided.iter().filter(heard).count(), 1, "{decided:?}");
+    let applied = |decided: &&ChangeOutcome| matches!(decided, ChangeOutcome::Applied { .. });
+    assert_eq!(decided.iter().filter(applied).count(), 1, "{decided:?}");
     assert_eq!(outcomes(&store, 1).len(), 1);
 }

@@ -5,10 +5,10 @@ use grid_batch_core::{
 use crate::fixture::{Database, StoreExt, TestStore, batch, id, on_both, service};
 
 on_both! {
-    pages_go_service_by_service_and_miss_nothing,
-    a_filter_shows_one_service,
-    every_state_can_be_listed_and_counted,
-    a_state_of_one_service_can_be_listed_in_pages,
+    pages_are_ordered_by_service_and_complete,
+    filter_selects_one_service,
+    batches_are_listed_and_counted_by_state,
+    one_state_of_one_service_is_listed_in_pages,
     depths_are_counted_per_service,
 }
 
@@ -23,7 +23,7 @@ fn listed(store: &TestStore, filter: &BatchFilter, page: usize) -> Vec<HeaderId>
     }
 }
 
-fn pages_go_service_by_service_and_miss_nothing(db: &Database) {
+fn pages_are_ordered_by_service_and_complete(db: &Database) {
     let store = db.open();
     store.add_all(&[4, 2, 9].map(|number| batch("b", number)));
     store.add_all(&[7, 1].map(|number| batch("a", number)));
@@ -34,7 +34,7 @@ fn pages_go_service_by_service_and_miss_nothing(db: &Database) {
     assert_eq!(store.count(&BatchFilter::default()).unwrap(), 5);
 }
 
-fn a_filter_shows_one_service(db: &Database) {
+fn filter_selects_one_service(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a", 1), batch("b", 2), batch("a", 3)]);
     let filter = BatchFilter { service_id: Some(service("a")), state: None };
@@ -44,7 +44,7 @@ fn a_filter_shows_one_service(db: &Database) {
     assert_eq!((listed(&store, &filter, 1), store.count(&filter).unwrap()), (vec![], 0));
 }
 
-fn every_state_can_be_listed_and_counted(db: &Database) {
+fn batches_are_listed_and_counted_by_state(db: &Database) {
     let store = db.open();
     let states = BatchState::ALL;
     for (number, state) in (0..).zip(states) {
@@ -84,7 +84,7 @@ fn every_state_can_be_listed_and_counted(db: &Database) {
     }
 }
 
-fn a_state_of_one_service_can_be_listed_in_pages(db: &Database) {
+fn one_state_of_one_service_is_listed_in_pages(db: &Database) {
     let store = db.open();
     for name in ["a", "b"] {
         store.add_all(&[1, 2, 3, 4, 5].map(|number| batch(name, number)));

@@ -1,14 +1,15 @@
-//! What every database must do, tested on both.
-#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
+//! The contract of the store, tested on both databases.
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod fixture;
 
 mod adding;
 mod claims;
 mod concurrency;
+mod details;
+mod due;
 mod ending;
 mod faults;
-mod following;
 mod holding;
 mod listing;
 mod model;
@@ -18,8 +19,7 @@ mod opening;
 mod order;
 mod recording;
 mod recovery;
-mod removing;
+mod retention;
 mod rounds;
 mod signing;
-mod story;
 mod withdrawals;

@@ -1,4 +1,4 @@
-//! The store does what a list in memory would do, whatever happens in whatever order.
+//! Compares the store with a model in memory over random sequences of steps.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -10,7 +10,7 @@ use proptest::{collection::vec, prelude::*};
 
 use crate::fixture::{Database, TestStore, batch, cases, id, on_both, service};
 
-on_both! { a_store_and_a_list_in_memory_agree }
+on_both! { store_agrees_with_in_memory_model }
 
 const SERVICES: [&str; 2] = ["s::1", "s::2"];
 
@@ -18,9 +18,9 @@ const SERVICES: [&str; 2] = ["s::1", "s::2"];
 enum Step {
     Add(Vec<(usize, u64)>),
     Take(Vec<usize>),
-    /// What happened to batches; without a number, to the oldest open one of the service.
+    /// Records changes; without a number, of the oldest open batch of the service.
     Record(Vec<(usize, Option<u64>, Event, bool)>),
-    /// A person decides about a batch.
+    /// An operator decides about a batch.
     Decide(usize, Option<u64>, Decision),
     Wait(u64),
     Restart,
@@ -46,7 +46,7 @@ fn decision() -> impl Strategy<Value = Decision> {
     prop_oneof![Just(Decision::Committed), Just(Decision::Invalid), Just(Decision::Absent)]
 }
 
-/// Events whose attempt stands for how far it is from the present one: 0 means that very one.
+/// Events whose attempt is relative to the current one: 0 means the current attempt.
 fn event() -> impl Strategy<Value = Event> {
     let attempt = prop_oneof![8 => Just(0u32), 1 => Just(1u32)];
     (attempt, 0..18usize).prop_map(|(attempt, kind)| match kind {
@@ -66,13 +66,13 @@ fn event() -> impl Strategy<Value = Event> {
     })
 }
 
-/// A batch is held whenever nothing could be proved.
+/// Inconclusive evidence holds the batch.
 fn hold(event: Event) -> Option<String> {
     let nothing = matches!(event, Event::Evidence { evidence: Evidence::Inconclusive, .. });
-    nothing.then(|| "nobody knows".to_owned())
+    nothing.then(|| "no evidence".to_owned())
 }
 
-/// The same event, about an attempt that is counted as the store counts.
+/// The same event with the absolute number of the attempt.
 fn about(event: Event, present: u32) -> Event {
     match event {
         Event::Outcome { attempt, outcome } => {
@@ -94,7 +94,7 @@ struct Entry {
     held: Option<Hold>,
 }
 
-/// For each service all its batches, in order.
+/// All batches of each service, in order.
 #[derive(Default)]
 struct Model(BTreeMap<usize, Vec<Entry>>);
 
@@ -192,7 +192,7 @@ impl Model {
     }
 }
 
-fn a_store_and_a_list_in_memory_agree(db: &Database) {
+fn store_agrees_with_in_memory_model(db: &Database) {
     cases(24)
         .run(&vec(step(), 1..100), |steps| {
             walk(&db.another(), steps);
@@ -209,7 +209,7 @@ fn walk(db: &Database, steps: Vec<Step>) {
             Step::Add(batches) => add(&store, &mut model, &batches),
             Step::Take(services) => take(&store, &mut model, &services, db.now()),
             Step::Record(changes) => {
-                // One group for all, each judged after the ones before it.
+                // The changes are one group; each applies after those before it.
                 let mut expected = Vec::new();
                 let mut group = Vec::new();
                 for (at, number, event, delayed) in changes {

@@ -13,40 +13,40 @@ use grid_batch_store::{MonitorStore, PendingBatch};
 use crate::fixture::{Database, StoreExt, TestStore, batch, id, on_both, service};
 
 on_both! {
-    all_that_is_pending_is_given_or_what_is_due_or_what_is_of_some_services,
-    statuses_are_written_with_their_reasons,
-    an_answer_that_names_no_batch_is_an_error_that_changes_nothing,
-    groups_are_one_commit,
-    verdicts_are_one_commit,
-    what_comes_too_late_changes_nothing_and_is_no_error,
-    an_answer_about_an_earlier_attempt_changes_nothing,
-    an_answer_that_an_earlier_attempt_was_committed_counts,
-    an_answer_without_a_question_only_proves_a_commit,
-    a_question_that_was_given_up_does_not_hinder_the_next,
-    a_doubt_tells_what_evidence_needs,
-    a_doubt_tells_since_when_the_batch_stands_where_it_does,
-    doubts_are_only_of_batches_still_to_be_followed,
-    verdicts_are_recorded_each_for_itself,
-    proof_of_a_commit_counts_in_whatever_epoch_and_other_evidence_in_its_own,
-    holds_are_told_of,
+    pending_batches_are_selected_by_pace_and_service,
+    statuses_are_stored_with_receipts,
+    report_with_malformed_id_changes_nothing,
+    status_groups_are_one_commit,
+    resolutions_are_one_commit,
+    late_status_changes_nothing_and_is_no_error,
+    status_of_an_earlier_attempt_changes_nothing,
+    commit_of_an_earlier_attempt_counts,
+    unqueried_status_only_proves_a_commit,
+    abandoned_query_does_not_affect_the_next,
+    unresolved_batch_has_what_evidence_search_needs,
+    unresolved_batch_has_the_time_of_its_state,
+    only_polled_batches_are_unresolved,
+    resolutions_are_recorded_independently,
+    only_proof_of_commit_counts_in_another_epoch,
+    holds_are_reported_to_the_listener,
 }
 
-type Heard = Arc<Mutex<Vec<(Change, ChangeOutcome)>>>;
+type ReportedChanges = Arc<Mutex<Vec<(Change, ChangeOutcome)>>>;
 
-fn monitor(store: &TestStore) -> (MonitorStore, Heard) {
-    let heard = Heard::default();
-    let hear = Arc::clone(&heard);
+fn monitor(store: &TestStore) -> (MonitorStore, ReportedChanges) {
+    let reported = ReportedChanges::default();
+    let sink = Arc::clone(&reported);
     let monitor = MonitorStore::new(store.worker().clone(), move |change, recorded| {
-        hear.lock().unwrap().push((change.clone(), recorded));
+        sink.lock().unwrap().push((change.clone(), recorded));
     });
-    (monitor, heard)
+    (monitor, reported)
 }
 
-fn recorded(heard: &Heard) -> Vec<ChangeOutcome> {
-    heard.lock().unwrap().drain(..).map(|(_, recorded)| recorded).collect()
+fn recorded(reported: &ReportedChanges) -> Vec<ChangeOutcome> {
+    reported.lock().unwrap().drain(..).map(|(_, recorded)| recorded).collect()
 }
 
-/// Services `s::1`, `s::2`, ... with a batch of that number each, accepted.
+/// Services `s::1`, `s::2`, ..., each with an accepted batch of its number.
 fn accepted(store: &TestStore, count: u64) -> Vec<TakenBatch> {
     (1..=count)
         .map(|number| {
@@ -67,14 +67,14 @@ fn state(store: &TestStore, number: u64) -> BatchState {
     store.one(&format!("s::{number}"), number).progress.state
 }
 
-fn doubt(monitor: &MonitorStore, number: u64) -> UnresolvedBatch {
+fn unresolved(monitor: &MonitorStore, number: u64) -> UnresolvedBatch {
     let ids = [id(number).to_string()];
-    let [doubt] =
+    let [unresolved] =
         monitor.get_unresolved_batches(&format!("s::{number}"), &ids).unwrap().try_into().unwrap();
-    doubt
+    unresolved
 }
 
-/// The batch is sent once more, and accepted.
+/// Takes the batch again after an absent attempt; the new attempt is accepted.
 fn send_again(store: &TestStore, taken: &TakenBatch) -> TakenBatch {
     store.evidence(taken, Evidence::Absent);
     let again = store.take_one(taken.service_id.as_str());
@@ -86,12 +86,12 @@ fn done(state: BatchState) -> ChangeOutcome {
     ChangeOutcome::Applied { state, next_waits: false }
 }
 
-fn all_that_is_pending_is_given_or_what_is_due_or_what_is_of_some_services(db: &Database) {
+fn pending_batches_are_selected_by_pace_and_service(db: &Database) {
     let store = db.open();
     let taken = accepted(&store, 3);
     db.later(1);
     store.status(&taken[0], LedgerStatus::Pending);
-    let (monitor, heard) = monitor(&store);
+    let (monitor, reported) = monitor(&store);
     let numbers = |pending: Vec<PendingBatch>| -> Vec<_> {
         pending.into_iter().map(|batch| batch.batch_id).collect()
     };
@@ -107,15 +107,15 @@ fn all_that_is_pending_is_given_or_what_is_due_or_what_is_of_some_services(db: &
     db.later(1);
     monitor.mark_checked(&due).unwrap();
     assert_eq!(numbers(monitor.get_pending_batch_ids(9).unwrap()), [1, 2, 3].map(id));
-    assert!(recorded(&heard).is_empty());
+    assert!(recorded(&reported).is_empty());
     let error = monitor.get_pending_batch_ids_of(&["no service".to_owned()], 9).unwrap_err();
     assert!(matches!(error, BatchError::InvalidAnswer(_)), "{error}");
 }
 
-fn statuses_are_written_with_their_reasons(db: &Database) {
+fn statuses_are_stored_with_receipts(db: &Database) {
     let store = db.open();
     accepted(&store, 2);
-    let (monitor, heard) = monitor(&store);
+    let (monitor, reported) = monitor(&store);
     monitor.get_pending_batch_ids(9).unwrap();
     let receipt = Receipt {
         transaction_id: Some(id(7)),
@@ -125,20 +125,20 @@ fn statuses_are_written_with_their_reasons(db: &Database) {
     let receipts = vec![receipt.clone()];
     let invalid = StatusReport { receipts, ..report(1, LedgerStatus::Invalid) };
     monitor.update_batch_statuses("s::1", &[invalid]).unwrap();
-    // A batch of another service is not touched.
+    // A batch of another service does not change.
     monitor.update_batch_statuses("s::1", &[report(2, LedgerStatus::Committed)]).unwrap();
 
-    let story = store.details(&service("s::1"), &id(1)).unwrap().unwrap();
-    assert_eq!(story.batch.progress.state, BatchState::Invalid);
-    assert_eq!(story.receipts, [receipt]);
+    let details = store.details(&service("s::1"), &id(1)).unwrap().unwrap();
+    assert_eq!(details.batch.progress.state, BatchState::Invalid);
+    assert_eq!(details.receipts, [receipt]);
     assert_eq!(state(&store, 2), BatchState::Pending);
-    assert_eq!(recorded(&heard), [done(BatchState::Invalid), ChangeOutcome::NotFound]);
+    assert_eq!(recorded(&reported), [done(BatchState::Invalid), ChangeOutcome::NotFound]);
 }
 
-fn an_answer_that_names_no_batch_is_an_error_that_changes_nothing(db: &Database) {
+fn report_with_malformed_id_changes_nothing(db: &Database) {
     let store = db.open();
     accepted(&store, 1);
-    let (monitor, heard) = monitor(&store);
+    let (monitor, reported) = monitor(&store);
     let good = report(1, LedgerStatus::Committed);
     let bad = StatusReport { batch_id: "zz".to_owned(), ..good.clone() };
     let error = monitor.update_batch_statuses("s::1", &[good.clone(), bad]).unwrap_err();
@@ -146,10 +146,10 @@ fn an_answer_that_names_no_batch_is_an_error_that_changes_nothing(db: &Database)
     assert!(monitor.update_batch_statuses("no service", &[good]).is_err());
     assert!(monitor.get_unresolved_batches("s::1", &["zz".to_owned()]).is_err());
     assert_eq!(state(&store, 1), BatchState::Pending);
-    assert!(recorded(&heard).is_empty());
+    assert!(recorded(&reported).is_empty());
 }
 
-/// From now on nothing of this service can be written.
+/// Makes every later write to the lane of this service fail.
 fn forbid(db: &Database, service: &str) {
     let sql = if db.is_postgres() {
         format!(
@@ -168,42 +168,42 @@ fn forbid(db: &Database, service: &str) {
     db.execute(&sql).unwrap();
 }
 
-fn groups_are_one_commit(db: &Database) {
+fn status_groups_are_one_commit(db: &Database) {
     let store = db.open();
     accepted(&store, 3);
-    let (monitor, heard) = monitor(&store);
+    let (monitor, reported) = monitor(&store);
     monitor.get_pending_batch_ids(9).unwrap();
     let group = |number, status| (format!("s::{number}"), vec![report(number, status)]);
     monitor
         .update_groups(&[group(1, LedgerStatus::Committed), group(2, LedgerStatus::Valid)])
         .unwrap();
-    assert_eq!(recorded(&heard), [done(BatchState::Committed), done(BatchState::Valid)]);
+    assert_eq!(recorded(&reported), [done(BatchState::Committed), done(BatchState::Valid)]);
 
     forbid(db, "s::3");
     let groups = [group(2, LedgerStatus::Committed), group(3, LedgerStatus::Valid)];
     let error = monitor.update_groups(&groups).unwrap_err();
     assert!(error.to_string().contains("forbidden"), "{error}");
     assert_eq!(state(&store, 2), BatchState::Valid);
-    assert!(recorded(&heard).is_empty());
+    assert!(recorded(&reported).is_empty());
 }
 
-fn verdicts_are_one_commit(db: &Database) {
+fn resolutions_are_one_commit(db: &Database) {
     let store = db.open();
     accepted(&store, 2);
-    let (monitor, heard) = monitor(&store);
-    let resolutions =
-        [1, 2].map(|number| (doubt(&monitor, number), Resolution::Hold("nobody knows".to_owned())));
+    let (monitor, reported) = monitor(&store);
+    let resolutions = [1, 2]
+        .map(|number| (unresolved(&monitor, number), Resolution::Hold("no evidence".to_owned())));
     forbid(db, "s::2");
     assert!(monitor.resolve(&resolutions).is_err());
     assert!(store.held_batches(None, 9).unwrap().is_empty());
-    assert!(recorded(&heard).is_empty());
+    assert!(recorded(&reported).is_empty());
 }
 
-fn what_comes_too_late_changes_nothing_and_is_no_error(db: &Database) {
+fn late_status_changes_nothing_and_is_no_error(db: &Database) {
     let store = db.open();
     let taken = accepted(&store, 2);
-    let (monitor, heard) = monitor(&store);
-    let doubts = [1, 2].map(|number| doubt(&monitor, number));
+    let (monitor, reported) = monitor(&store);
+    let unresolved_batches = [1, 2].map(|number| unresolved(&monitor, number));
     store.status(&taken[0], LedgerStatus::Committed);
     send_again(&store, &taken[1]);
     let before = [1, 2].map(|number| store.one(&format!("s::{number}"), number));
@@ -212,23 +212,23 @@ fn what_comes_too_late_changes_nothing_and_is_no_error(db: &Database) {
     let resolutions = [
         Resolution::Evidence(Evidence::Absent),
         Resolution::Evidence(Evidence::Present),
-        Resolution::Hold("nobody knows".to_owned()),
+        Resolution::Hold("no evidence".to_owned()),
     ];
     for resolution in resolutions {
-        let late = doubts.clone().map(|doubt| (doubt, resolution.clone()));
+        let late = unresolved_batches.clone().map(|unresolved| (unresolved, resolution.clone()));
         monitor.resolve(&late).unwrap();
     }
     assert_eq!([1, 2].map(|number| store.one(&format!("s::{number}"), number)), before);
-    assert!(recorded(&heard).iter().all(|recorded| matches!(recorded, ChangeOutcome::Stale(_))));
+    assert!(recorded(&reported).iter().all(|recorded| matches!(recorded, ChangeOutcome::Stale(_))));
 }
 
-fn an_answer_about_an_earlier_attempt_changes_nothing(db: &Database) {
+fn status_of_an_earlier_attempt_changes_nothing(db: &Database) {
     let store = db.open();
     let first = accepted(&store, 1).remove(0);
     let (monitor, _) = monitor(&store);
     monitor.get_pending_batch_ids(9).unwrap();
-    // While the question is under way, a person has the batch sent again.
-    store.hold(&first, "nobody knows");
+    // While the query is in flight, an operator has the batch sent again.
+    store.hold(&first, "no evidence");
     store.decide(&first.service_id, &first.batch_id, Decision::Absent).unwrap();
     store.outcome(&store.take_one("s::1"), Outcome::Accepted);
     monitor.get_pending_batch_ids(9).unwrap();
@@ -242,7 +242,7 @@ fn an_answer_about_an_earlier_attempt_changes_nothing(db: &Database) {
     assert_eq!(state(&store, 1), BatchState::Invalid);
 }
 
-fn an_answer_that_an_earlier_attempt_was_committed_counts(db: &Database) {
+fn commit_of_an_earlier_attempt_counts(db: &Database) {
     let store = db.open();
     let first = accepted(&store, 1).remove(0);
     let (monitor, _) = monitor(&store);
@@ -252,7 +252,7 @@ fn an_answer_that_an_earlier_attempt_was_committed_counts(db: &Database) {
     assert_eq!(state(&store, 1), BatchState::Committed);
 }
 
-fn an_answer_without_a_question_only_proves_a_commit(db: &Database) {
+fn unqueried_status_only_proves_a_commit(db: &Database) {
     let store = db.open();
     send_again(&store, &accepted(&store, 1)[0]);
     let (monitor, _) = monitor(&store);
@@ -262,7 +262,7 @@ fn an_answer_without_a_question_only_proves_a_commit(db: &Database) {
     assert_eq!(state(&store, 1), BatchState::Committed);
 }
 
-fn a_question_that_was_given_up_does_not_hinder_the_next(db: &Database) {
+fn abandoned_query_does_not_affect_the_next(db: &Database) {
     let store = db.open();
     let first = accepted(&store, 1).remove(0);
     let (monitor, _) = monitor(&store);
@@ -274,7 +274,7 @@ fn a_question_that_was_given_up_does_not_hinder_the_next(db: &Database) {
     assert_eq!(state(&store, 1), BatchState::Valid);
 }
 
-fn a_doubt_tells_what_evidence_needs(db: &Database) {
+fn unresolved_batch_has_what_evidence_search_needs(db: &Database) {
     let store = db.open();
     db.later(5);
     let taken = send_again(&store, &accepted(&store, 1)[0]);
@@ -290,12 +290,12 @@ fn a_doubt_tells_what_evidence_needs(db: &Database) {
         since: db.now(),
         held: false,
     };
-    assert_eq!(doubt(&monitor, 1), expected);
-    store.hold(&TakenBatch { epoch: 7, ..taken }, "nobody knows");
-    assert_eq!(doubt(&monitor, 1), UnresolvedBatch { held: true, ..expected });
+    assert_eq!(unresolved(&monitor, 1), expected);
+    store.hold(&TakenBatch { epoch: 7, ..taken }, "no evidence");
+    assert_eq!(unresolved(&monitor, 1), UnresolvedBatch { held: true, ..expected });
 }
 
-fn a_doubt_tells_since_when_the_batch_stands_where_it_does(db: &Database) {
+fn unresolved_batch_has_the_time_of_its_state(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("s::1", 1)]);
     let taken = store.take_one("s::1");
@@ -303,19 +303,19 @@ fn a_doubt_tells_since_when_the_batch_stands_where_it_does(db: &Database) {
     let (monitor, _) = monitor(&store);
     let in_doubt_since = db.later(5);
     store.outcome(&taken, Outcome::Ambiguous);
-    // That nothing new is heard of it changes nothing.
+    // A report without news and a hold do not change the time.
     db.later(5);
     store.status(&taken, LedgerStatus::NotReported);
-    store.hold(&taken, "nobody knows");
-    let told = doubt(&monitor, 1);
-    assert_eq!((told.submitted_at, told.since), (submitted_at, in_doubt_since));
+    store.hold(&taken, "no evidence");
+    let batch = unresolved(&monitor, 1);
+    assert_eq!((batch.submitted_at, batch.since), (submitted_at, in_doubt_since));
 
     let pending_since = db.later(5);
     store.evidence(&taken, Evidence::Present);
-    assert_eq!(doubt(&monitor, 1).since, pending_since);
+    assert_eq!(unresolved(&monitor, 1).since, pending_since);
 }
 
-fn doubts_are_only_of_batches_still_to_be_followed(db: &Database) {
+fn only_polled_batches_are_unresolved(db: &Database) {
     let store = db.open();
     let (monitor, _) = monitor(&store);
     store.add_all(&[1, 2, 3].map(|number| batch("a::b", number)));
@@ -323,46 +323,46 @@ fn doubts_are_only_of_batches_still_to_be_followed(db: &Database) {
     let ids = [1, 2, 3, 9].map(|number| id(number).to_string());
     assert!(monitor.get_unresolved_batches("a::b", &ids).unwrap().is_empty());
     store.outcome(&store.take_one("a::b"), Outcome::Ambiguous);
-    let doubts = monitor.get_unresolved_batches("a::b", &ids).unwrap();
-    assert_eq!(doubts.iter().map(|doubt| doubt.batch_id).collect::<Vec<_>>(), [id(2)]);
+    let unresolved_batches = monitor.get_unresolved_batches("a::b", &ids).unwrap();
+    assert_eq!(unresolved_batches.iter().map(|batch| batch.batch_id).collect::<Vec<_>>(), [id(2)]);
     assert!(monitor.get_unresolved_batches("c::d", &ids).unwrap().is_empty());
     assert!(monitor.get_unresolved_batches("a::b", &[]).unwrap().is_empty());
 }
 
-fn verdicts_are_recorded_each_for_itself(db: &Database) {
+fn resolutions_are_recorded_independently(db: &Database) {
     let store = db.open();
     let taken = accepted(&store, 4);
     store.add_all(&[batch("s::1", 11)]);
-    let (monitor, heard) = monitor(&store);
+    let (monitor, reported) = monitor(&store);
     let resolutions = [
         Resolution::Evidence(Evidence::Committed),
         Resolution::Evidence(Evidence::Absent),
         Resolution::Evidence(Evidence::Inconclusive),
-        Resolution::Hold("nobody knows".to_owned()),
+        Resolution::Hold("no evidence".to_owned()),
     ];
-    let settled: Vec<_> = (1..)
+    let resolutions: Vec<_> = (1..)
         .zip(resolutions)
-        .map(|(number, resolution)| (doubt(&monitor, number), resolution))
+        .map(|(number, resolution)| (unresolved(&monitor, number), resolution))
         .collect();
-    let settled_at = db.later(1);
-    monitor.resolve(&settled).unwrap();
+    let resolved_at = db.later(1);
+    monitor.resolve(&resolutions).unwrap();
     let committed = ChangeOutcome::Applied { state: BatchState::Committed, next_waits: true };
     let pending = done(BatchState::Pending);
-    assert_eq!(recorded(&heard), [committed, done(BatchState::Absent), pending, pending]);
+    assert_eq!(recorded(&reported), [committed, done(BatchState::Absent), pending, pending]);
     for number in [3, 4] {
         let stored = store.one(&format!("s::{number}"), number);
-        assert_eq!(stored.checked_at, Some(settled_at));
+        assert_eq!(stored.checked_at, Some(resolved_at));
         assert_eq!(stored.held.is_some(), number == 4);
     }
-    let story = store.details(&taken[1].service_id, &id(2)).unwrap().unwrap();
-    assert_eq!(story.failed_attempts[0].outcome, "absent");
+    let details = store.details(&taken[1].service_id, &id(2)).unwrap().unwrap();
+    assert_eq!(details.failed_attempts[0].outcome, "absent");
 }
 
-fn proof_of_a_commit_counts_in_whatever_epoch_and_other_evidence_in_its_own(db: &Database) {
+fn only_proof_of_commit_counts_in_another_epoch(db: &Database) {
     let store = db.open();
     accepted(&store, 2);
     let (monitor, _) = monitor(&store);
-    let [absent, committed] = [1, 2].map(|number| doubt(&monitor, number));
+    let [absent, committed] = [1, 2].map(|number| unresolved(&monitor, number));
     db.execute("update batch_statuses set epoch = epoch + 1").unwrap();
     let resolutions = [
         (absent, Resolution::Evidence(Evidence::Absent)),
@@ -373,13 +373,15 @@ fn proof_of_a_commit_counts_in_whatever_epoch_and_other_evidence_in_its_own(db: 
     assert_eq!(state(&store, 2), BatchState::Committed);
 }
 
-fn holds_are_told_of(db: &Database) {
+fn holds_are_reported_to_the_listener(db: &Database) {
     let store = db.open();
     accepted(&store, 1);
-    let (monitor, heard) = monitor(&store);
-    monitor.resolve(&[(doubt(&monitor, 1), Resolution::Hold("nobody knows".to_owned()))]).unwrap();
-    let [(change, recorded)] = heard.lock().unwrap().clone().try_into().unwrap();
-    assert_eq!(change.hold.as_deref(), Some("nobody knows"));
+    let (monitor, reported) = monitor(&store);
+    monitor
+        .resolve(&[(unresolved(&monitor, 1), Resolution::Hold("no evidence".to_owned()))])
+        .unwrap();
+    let [(change, recorded)] = reported.lock().unwrap().clone().try_into().unwrap();
+    assert_eq!(change.hold.as_deref(), Some("no evidence"));
     assert_eq!((change.service_id, change.batch_id), (service("s::1"), id(1)));
     assert_eq!(recorded, done(BatchState::Pending));
 }

@@ -12,10 +12,10 @@ use grid_batch_store::StoreObserver;
 use crate::fixture::{Database, StoreExt, batch, on_both};
 
 on_both! {
-    each_outcome_moves_its_batch,
-    a_delay_is_the_longer_of_ours_and_the_ledgers,
-    a_late_outcome_is_told_and_changes_nothing,
-    an_outcome_of_nothing_that_is_known_holds_up_no_other,
+    each_outcome_changes_the_state,
+    delay_is_the_longer_of_ours_and_the_ledgers,
+    late_outcome_is_reported_and_changes_nothing,
+    malformed_outcomes_do_not_block_others,
 }
 
 const DELAY: Duration = Duration::from_secs(15);
@@ -29,13 +29,13 @@ fn outcome(taken: &TakenBatch, outcome: Outcome) -> SubmissionOutcome<ServiceSco
         answer: SubmissionAnswer {
             outcome,
             status: None,
-            message: Some("so it was".to_owned()),
+            message: Some("the answer".to_owned()),
             retry_after: None,
         },
     }
 }
 
-fn each_outcome_moves_its_batch(db: &Database) {
+fn each_outcome_changes_the_state(db: &Database) {
     let store = db.open();
     let cases = [
         (Outcome::Accepted, BatchState::Pending),
@@ -51,31 +51,31 @@ fn each_outcome_moves_its_batch(db: &Database) {
         store.add_all(&[batch(name, number), batch(name, 100 + number)]);
     }
     let taken = store.take(&names.iter().map(String::as_str).collect::<Vec<_>>());
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let tell = Arc::clone(&told);
+    let reported = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&reported);
     let observer =
         StoreObserver::new(store.clone().into_store(), DELAY, move |change, recorded| {
-            tell.lock().unwrap().push((change.service_id.clone(), recorded));
+            sink.lock().unwrap().push((change.service_id.clone(), recorded));
         });
     let group: Vec<_> = taken.iter().zip(cases).map(|(t, (o, _))| outcome(t, o)).collect();
     observer.notify_group(&group).unwrap();
 
-    let told = told.lock().unwrap();
+    let reported = reported.lock().unwrap();
     for (number, (outcome, state)) in (0..).zip(cases) {
         let name = &names[number as usize];
         let stored = store.one(name, number);
         assert_eq!(stored.progress.state, state, "{outcome}");
-        let error = (outcome != Outcome::Accepted).then_some("so it was");
+        let error = (outcome != Outcome::Accepted).then_some("the answer");
         assert_eq!(stored.last_error.as_deref(), error, "{outcome}");
         let until = (state == BatchState::Delayed).then(|| db.now().plus(DELAY));
         assert_eq!(stored.next_try_at, until, "{outcome}");
         let next_waits = state.is_terminal();
         let expected = (stored.service_id, ChangeOutcome::Applied { state, next_waits });
-        assert_eq!(told[number as usize], expected);
+        assert_eq!(reported[number as usize], expected);
     }
 }
 
-fn a_delay_is_the_longer_of_ours_and_the_ledgers(db: &Database) {
+fn delay_is_the_longer_of_ours_and_the_ledgers(db: &Database) {
     let store = db.open();
     let observer = StoreObserver::new(store.clone().into_store(), DELAY, |_, _| ());
     for (number, asked, delay) in [(1, 5, 15), (2, 60, 60)] {
@@ -89,32 +89,32 @@ fn a_delay_is_the_longer_of_ours_and_the_ledgers(db: &Database) {
     }
 }
 
-fn a_late_outcome_is_told_and_changes_nothing(db: &Database) {
+fn late_outcome_is_reported_and_changes_nothing(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     let first = store.take_one("a::b");
     store.outcome(&first, Outcome::NotSent);
     let second = store.take_one("a::b");
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let tell = Arc::clone(&told);
+    let reported = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&reported);
     let observer = StoreObserver::new(store.clone().into_store(), DELAY, move |_, recorded| {
-        tell.lock().unwrap().push(recorded);
+        sink.lock().unwrap().push(recorded);
     });
     observer.notify_group(&[outcome(&first, Outcome::Rejected)]).unwrap();
-    assert!(matches!(told.lock().unwrap()[..], [ChangeOutcome::Stale(_)]));
+    assert!(matches!(reported.lock().unwrap()[..], [ChangeOutcome::Stale(_)]));
     observer.notify_group(&[outcome(&second, Outcome::Accepted)]).unwrap();
     store.status(&second, LedgerStatus::Committed);
     assert_eq!(store.one("a::b", 1).progress.state, BatchState::Committed);
 }
 
-fn an_outcome_of_nothing_that_is_known_holds_up_no_other(db: &Database) {
+fn malformed_outcomes_do_not_block_others(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     let taken = store.take_one("a::b");
     let good = outcome(&taken, Outcome::Accepted);
     let no_id = SubmissionOutcome { batch_header: "zz".to_owned(), ..good.clone() };
-    let no_ticket = SubmissionOutcome { attempt_id: None, ..good.clone() };
+    let no_attempt_id = SubmissionOutcome { attempt_id: None, ..good.clone() };
     let observer = StoreObserver::new(store.clone().into_store(), DELAY, |_, _| ());
-    observer.notify_group(&[no_id, no_ticket, good]).unwrap();
+    observer.notify_group(&[no_id, no_attempt_id, good]).unwrap();
     assert_eq!(store.one("a::b", 1).progress.state, BatchState::Pending);
 }

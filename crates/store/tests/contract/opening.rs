@@ -5,18 +5,18 @@ use grid_batch_store::{Store, StoreError};
 use crate::fixture::{Database, StoreExt, batch, id, on_both};
 
 on_both! {
-    a_store_is_opened_again_as_it_was,
-    a_newer_schema_is_refused_and_left_alone,
-    several_that_start_at_once_migrate_once,
-    a_foreign_table_in_the_way_is_an_error_that_changes_nothing,
+    reopened_store_has_its_batches,
+    newer_schema_is_refused,
+    concurrent_opens_migrate_once,
+    failed_migration_changes_nothing,
 }
 
-fn a_store_is_opened_again_as_it_was(db: &Database) {
+fn reopened_store_has_its_batches(db: &Database) {
     db.open().add_all(&[batch("a::b", 1)]);
     assert_eq!(db.open().take_one("a::b").batch_id, id(1));
 }
 
-fn a_newer_schema_is_refused_and_left_alone(db: &Database) {
+fn newer_schema_is_refused(db: &Database) {
     drop(db.open());
     db.execute("insert into __diesel_schema_migrations (version) values ('29991231000000')")
         .unwrap();
@@ -26,7 +26,7 @@ fn a_newer_schema_is_refused_and_left_alone(db: &Database) {
     assert!(message.contains("29991231000000") && message.contains("20261121000002"), "{message}");
 }
 
-fn several_that_start_at_once_migrate_once(db: &Database) {
+fn concurrent_opens_migrate_once(db: &Database) {
     thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| db.open().ready_services(None, 1).unwrap());
@@ -34,17 +34,17 @@ fn several_that_start_at_once_migrate_once(db: &Database) {
     });
 }
 
-fn a_foreign_table_in_the_way_is_an_error_that_changes_nothing(db: &Database) {
+fn failed_migration_changes_nothing(db: &Database) {
     db.execute("create table batches (id integer)").unwrap();
     let error = Store::open(&db.url(), db.options()).unwrap_err();
     assert!(error.to_string().contains("batches"), "{error}");
-    // Nothing of ours was left beside it.
+    // None of our tables was created.
     db.execute("create table services (id integer)").unwrap();
 }
 
-/// Whatever the language of the server's database, names sort as their bytes do.
+/// Names sort bytewise, whatever the locale of the database.
 #[test]
-fn every_text_that_is_compared_collates_bytewise() {
+fn every_compared_text_column_collates_bytewise() {
     let db = Database::postgres();
     drop(db.open());
     db.execute(
@@ -63,7 +63,7 @@ fn every_text_that_is_compared_collates_bytewise() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_an_error() {
+fn file_that_is_not_a_database_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("text.db");
     std::fs::write(&path, "no database ".repeat(1_000)).unwrap();
@@ -73,7 +73,7 @@ fn a_file_that_is_no_database_is_an_error() {
 }
 
 #[test]
-fn a_file_in_no_directory_is_an_error_that_names_it() {
+fn missing_directory_error_names_the_file() {
     let url = "sqlite:///nowhere/at/all/batches.db".parse().unwrap();
     let error = Store::open(&url, Default::default()).unwrap_err();
     assert!(matches!(error, StoreError::Unavailable { .. }));
@@ -81,7 +81,7 @@ fn a_file_in_no_directory_is_an_error_that_names_it() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_an_error_without_secrets() {
+fn unreachable_server_error_has_no_secrets() {
     let url = "postgres://user:hidden@127.0.0.1:1/db".parse().unwrap();
     let error = Store::open(&url, Default::default()).unwrap_err();
     assert!(matches!(error, StoreError::Unavailable { .. }));

@@ -5,14 +5,14 @@ use grid_batch_core::Timestamp;
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
 
 on_both! {
-    batches_are_taken_in_the_order_in_which_they_were_added,
-    a_clock_that_stands_still_gives_increasing_stamps,
-    a_clock_that_goes_back_does_not_change_the_order,
-    ids_have_no_say_in_the_order,
-    the_order_outlives_a_restart,
+    batches_are_taken_in_the_order_they_were_added,
+    stopped_clock_gives_increasing_created_at,
+    clock_going_back_does_not_change_the_order,
+    order_does_not_depend_on_ids,
+    order_is_kept_across_restarts,
 }
 
-fn batches_are_taken_in_the_order_in_which_they_were_added(db: &Database) {
+fn batches_are_taken_in_the_order_they_were_added(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 5), batch("a::b", 3)]);
     db.later(1);
@@ -23,7 +23,7 @@ fn batches_are_taken_in_the_order_in_which_they_were_added(db: &Database) {
     assert_eq!(store.commit_next("c::d"), id(9));
 }
 
-fn a_clock_that_stands_still_gives_increasing_stamps(db: &Database) {
+fn stopped_clock_gives_increasing_created_at(db: &Database) {
     let store = db.open();
     for first in [10, 20, 30] {
         store.add_all(&[batch("a::b", first), batch("a::b", first + 1)]);
@@ -39,7 +39,7 @@ fn a_clock_that_stands_still_gives_increasing_stamps(db: &Database) {
     assert_eq!(stamps, expected);
 }
 
-fn a_clock_that_goes_back_does_not_change_the_order(db: &Database) {
+fn clock_going_back_does_not_change_the_order(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 2)]);
     db.clock.set(Timestamp::from_micros(5));
@@ -49,14 +49,14 @@ fn a_clock_that_goes_back_does_not_change_the_order(db: &Database) {
     assert_eq!(store.commit_next("a::b"), id(1));
 }
 
-fn ids_have_no_say_in_the_order(db: &Database) {
+fn order_does_not_depend_on_ids(db: &Database) {
     let store = db.open();
     let numbers = [u64::MAX, 0, 1 << 63, 255, 256];
     store.add_all(&numbers.map(|number| batch("a::b", number)));
     assert_eq!(numbers.map(|_| store.commit_next("a::b")), numbers.map(id));
 }
 
-fn the_order_outlives_a_restart(db: &Database) {
+fn order_is_kept_across_restarts(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 3), batch("a::b", 2)]);
     drop(store);

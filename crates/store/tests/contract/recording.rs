@@ -8,20 +8,20 @@ use grid_batch_core::{
 use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, on_both, service};
 
 on_both! {
-    every_transition_is_recorded_as_core_draws_it,
-    a_late_outcome_changes_nothing,
-    a_change_from_another_epoch_changes_nothing,
-    a_batch_that_waits_its_turn_cannot_be_changed,
-    a_batch_that_is_not_there_is_not_found,
-    that_a_batch_was_taken_cannot_be_recorded,
-    a_group_is_recorded_each_for_itself,
-    several_changes_of_one_batch_follow_one_another,
-    errors_and_times_are_kept,
-    a_ledgers_words_are_kept_as_far_as_they_can_be,
-    the_tables_refuse_what_the_design_does_not_draw,
+    every_transition_is_recorded_as_core_defines_it,
+    outcome_of_an_earlier_attempt_changes_nothing,
+    change_with_another_epoch_changes_nothing,
+    batch_behind_the_head_cannot_be_changed,
+    unknown_batch_is_not_found,
+    taken_event_cannot_be_recorded,
+    changes_of_a_group_are_recorded_independently,
+    changes_of_one_batch_are_applied_in_order,
+    errors_and_times_are_stored,
+    ledger_messages_are_sanitized_and_truncated,
+    check_constraints_refuse_impossible_rows,
 }
 
-/// Every event, about the present attempt and about another.
+/// Every event, for the current attempt and for another.
 fn events() -> Vec<Event> {
     let mut events = vec![Event::Taken];
     for status in [
@@ -54,15 +54,15 @@ fn events() -> Vec<Event> {
     events
 }
 
-/// Leads a fresh batch of the service to a state, at its first attempt.
-fn lead_to(store: &TestStore, name: &str, state: BatchState) -> Option<TakenBatch> {
+/// Brings the new batch of the service into a state, in its first attempt.
+fn bring_to(store: &TestStore, name: &str, state: BatchState) -> Option<TakenBatch> {
     if state == BatchState::New {
         return None;
     }
     let taken = store.take_one(name);
     let outcome = |outcome| Event::Outcome { attempt: 1, outcome };
     let absent = Event::Evidence { attempt: 1, evidence: Evidence::Absent };
-    let way = match state {
+    let events = match state {
         BatchState::New | BatchState::Submitting => vec![],
         BatchState::Delayed => vec![outcome(Outcome::NotSent)],
         BatchState::InDoubt => vec![outcome(Outcome::Ambiguous)],
@@ -74,13 +74,13 @@ fn lead_to(store: &TestStore, name: &str, state: BatchState) -> Option<TakenBatc
             vec![outcome(Outcome::Ambiguous), Event::status(LedgerStatus::Committed)]
         }
     };
-    for event in way {
+    for event in events {
         store.record_one(happened(&taken, event));
     }
     Some(taken)
 }
 
-fn every_transition_is_recorded_as_core_draws_it(db: &Database) {
+fn every_transition_is_recorded_as_core_defines_it(db: &Database) {
     let store = db.open();
     let cases: Vec<(BatchState, Event)> = BatchState::ALL
         .into_iter()
@@ -92,7 +92,7 @@ fn every_transition_is_recorded_as_core_draws_it(db: &Database) {
 
     for (number, (state, event)) in (0..).zip(cases) {
         let name = format!("s::{number}");
-        lead_to(&store, &name, state);
+        bring_to(&store, &name, state);
         let before = store.one(&name, number).progress;
         let attempts = u32::from(state != BatchState::New);
         assert_eq!(before, Progress { state, attempts, commit_proven: false }, "{state:?}");
@@ -112,7 +112,7 @@ fn every_transition_is_recorded_as_core_draws_it(db: &Database) {
     }
 }
 
-fn a_late_outcome_changes_nothing(db: &Database) {
+fn outcome_of_an_earlier_attempt_changes_nothing(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     let first = store.take_one("a::b");
@@ -123,7 +123,7 @@ fn a_late_outcome_changes_nothing(db: &Database) {
     assert!(matches!(store.outcome(&second, Outcome::Accepted), ChangeOutcome::Applied { .. }));
 }
 
-fn a_change_from_another_epoch_changes_nothing(db: &Database) {
+fn change_with_another_epoch_changes_nothing(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     let taken = store.take_one("a::b");
@@ -135,7 +135,7 @@ fn a_change_from_another_epoch_changes_nothing(db: &Database) {
     assert!(matches!(store.outcome(&in_time, Outcome::Accepted), ChangeOutcome::Applied { .. }));
 }
 
-fn a_batch_that_waits_its_turn_cannot_be_changed(db: &Database) {
+fn batch_behind_the_head_cannot_be_changed(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
     for event in events() {
@@ -145,7 +145,7 @@ fn a_batch_that_waits_its_turn_cannot_be_changed(db: &Database) {
     assert_eq!(store.one("a::b", 2).progress, Progress::NEW);
 }
 
-fn a_batch_that_is_not_there_is_not_found(db: &Database) {
+fn unknown_batch_is_not_found(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     let event = Event::status(LedgerStatus::Committed);
@@ -155,7 +155,7 @@ fn a_batch_that_is_not_there_is_not_found(db: &Database) {
     }
 }
 
-fn that_a_batch_was_taken_cannot_be_recorded(db: &Database) {
+fn taken_event_cannot_be_recorded(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     let recorded = store.record_one(Change::new(service("a::b"), id(1), Event::Taken));
@@ -163,7 +163,7 @@ fn that_a_batch_was_taken_cannot_be_recorded(db: &Database) {
     assert_eq!(store.one("a::b", 1).progress, Progress::NEW);
 }
 
-fn a_group_is_recorded_each_for_itself(db: &Database) {
+fn changes_of_a_group_are_recorded_independently(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::1", 1), batch("a::2", 2), batch("a::2", 3), batch("a::3", 4)]);
     let taken = store.take(&["a::1", "a::2", "a::3"]);
@@ -192,7 +192,7 @@ fn a_group_is_recorded_each_for_itself(db: &Database) {
     assert!(matches!(recorded[3], ChangeOutcome::Stale(_)));
 }
 
-fn several_changes_of_one_batch_follow_one_another(db: &Database) {
+fn changes_of_one_batch_are_applied_in_order(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
     let taken = store.take_one("a::b");
@@ -217,7 +217,7 @@ fn several_changes_of_one_batch_follow_one_another(db: &Database) {
     assert_eq!(store.take_one("a::b").batch_id, id(2));
 }
 
-fn errors_and_times_are_kept(db: &Database) {
+fn errors_and_times_are_stored(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     let taken = store.take_one("a::b");
@@ -250,7 +250,7 @@ fn errors_and_times_are_kept(db: &Database) {
     assert_eq!(stored.last_error.as_deref(), Some("429: the queue is full"));
 }
 
-fn a_ledgers_words_are_kept_as_far_as_they_can_be(db: &Database) {
+fn ledger_messages_are_sanitized_and_truncated(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     let taken = store.take_one("a::b");
@@ -265,14 +265,14 @@ fn a_ledgers_words_are_kept_as_far_as_they_can_be(db: &Database) {
         receipts: vec![receipt],
         ..happened(&taken, rejected)
     });
-    let story = store.details(&service("a::b"), &id(1)).unwrap().unwrap();
-    assert_eq!(story.batch.last_error.as_deref(), Some("\u{fffd}"));
-    assert!(story.receipts[0].error_message.starts_with("nul \u{fffd} and ü, ßßß"));
-    assert!(story.receipts[0].error_message.len() <= 4_100);
-    assert_eq!(story.receipts[0].error_data, [0, 255, 0]);
+    let details = store.details(&service("a::b"), &id(1)).unwrap().unwrap();
+    assert_eq!(details.batch.last_error.as_deref(), Some("\u{fffd}"));
+    assert!(details.receipts[0].error_message.starts_with("nul \u{fffd} and ü, ßßß"));
+    assert!(details.receipts[0].error_message.len() <= 4_100);
+    assert_eq!(details.receipts[0].error_data, [0, 255, 0]);
 }
 
-fn the_tables_refuse_what_the_design_does_not_draw(db: &Database) {
+fn check_constraints_refuse_impossible_rows(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     for (submitted, status) in [
@@ -291,7 +291,7 @@ fn the_tables_refuse_what_the_design_does_not_draw(db: &Database) {
         "update batches set ended_at = 5",
         "update batches set ended_at = 5, dlt_status = 'PENDING'",
         "update batch_statuses set batch_seq = null",
-        "update batch_statuses set held_at = 5, held_reason = 'not at the ledger'",
+        "update batch_statuses set held_at = 5, held_reason = 'not polled'",
         "update batch_statuses set submitted = true, dlt_status = 'PENDING', held_at = 5",
         "insert into transactions select 999, 0, transaction_id from transactions limit 1",
         "insert into batch_payloads select 999, serialized_batch from batch_payloads",

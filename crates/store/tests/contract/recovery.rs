@@ -3,14 +3,14 @@ use grid_batch_core::{BatchState, ChangeOutcome, Outcome};
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
 
 on_both! {
-    what_was_with_a_submitter_at_a_crash_is_in_doubt_after_it,
-    a_restart_in_the_middle_loses_nothing,
+    orphaned_batch_is_in_doubt_after_restart,
+    restarts_between_batches_lose_nothing,
     many_orphans_are_recovered_in_steps,
-    an_orphan_behind_many_others_is_found,
-    what_was_handed_out_lately_is_left_alone,
+    orphan_behind_many_other_services_is_found,
+    recently_taken_batch_is_not_recovered,
 }
 
-fn what_was_with_a_submitter_at_a_crash_is_in_doubt_after_it(db: &Database) {
+fn orphaned_batch_is_in_doubt_after_restart(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1), batch("c::d", 2), batch("a::b", 3)]);
     let orphan = store.take_one("a::b");
@@ -23,13 +23,13 @@ fn what_was_with_a_submitter_at_a_crash_is_in_doubt_after_it(db: &Database) {
     assert!(store.take(&["a::b"]).is_empty());
     assert_eq!(store.recover(db.now()).unwrap(), 0);
 
-    // The outcome that comes in after all is too late.
+    // The outcome arrives too late.
     assert!(matches!(store.outcome(&orphan, Outcome::NotSent), ChangeOutcome::Stale(_)));
-    let story = store.details(&service("a::b"), &id(1)).unwrap().unwrap();
-    assert_eq!(story.failed_attempts[0].outcome, "owner lost");
+    let details = store.details(&service("a::b"), &id(1)).unwrap().unwrap();
+    assert_eq!(details.failed_attempts[0].outcome, "owner lost");
 }
 
-fn a_restart_in_the_middle_loses_nothing(db: &Database) {
+fn restarts_between_batches_lose_nothing(db: &Database) {
     let numbers: Vec<u64> = (0..6).collect();
     db.open().add_all(&numbers.iter().map(|n| batch("a::b", *n)).collect::<Vec<_>>());
     let mut committed = Vec::new();
@@ -50,7 +50,7 @@ fn many_orphans_are_recovered_in_steps(db: &Database) {
     assert_eq!(store.recover(db.now()).unwrap(), some.len());
 }
 
-fn an_orphan_behind_many_others_is_found(db: &Database) {
+fn orphan_behind_many_other_services_is_found(db: &Database) {
     let store = db.open();
     let all: Vec<_> = (0..1_100).map(|n| batch(&format!("s::{n:04}"), n)).collect();
     store.add_all(&all);
@@ -59,7 +59,7 @@ fn an_orphan_behind_many_others_is_found(db: &Database) {
     assert_eq!(store.one("s::1099", 1_099).progress.state, BatchState::InDoubt);
 }
 
-fn what_was_handed_out_lately_is_left_alone(db: &Database) {
+fn recently_taken_batch_is_not_recovered(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1), batch("c::d", 2)]);
     store.take_one("a::b");

@@ -5,22 +5,22 @@ use grid_batch_core::{BatchState, Change, Event, Evidence, Outcome};
 use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};
 
 on_both! {
-    a_round_takes_the_oldest_of_each_service,
-    a_service_gives_nothing_while_its_batch_is_under_way,
-    foreign_and_empty_services_give_nothing,
-    a_service_named_twice_gives_one_batch,
-    what_is_taken_is_marked_before_it_is_handed_out,
-    a_delayed_batch_is_taken_when_its_delay_is_over,
-    an_absent_batch_is_taken_at_once,
-    ready_services_are_those_that_a_round_would_take,
-    going_through_ready_services_gives_each_its_turn,
-    a_busy_service_keeps_no_other_waiting,
-    what_is_given_back_can_be_taken_again_at_once,
-    what_is_given_back_says_so_in_its_story,
-    what_has_moved_on_cannot_be_given_back,
+    round_takes_the_oldest_batch_of_each_service,
+    service_with_batch_under_way_is_skipped,
+    unknown_and_empty_services_are_skipped,
+    service_named_twice_yields_one_batch,
+    taken_batch_is_marked_before_it_is_returned,
+    delayed_batch_is_taken_after_its_delay,
+    absent_batch_is_taken_at_once,
+    ready_services_are_those_a_round_would_take,
+    paging_ready_services_visits_each,
+    busy_service_does_not_block_others,
+    given_back_batch_can_be_taken_again_at_once,
+    giving_back_is_recorded_as_a_failed_attempt,
+    give_back_after_a_change_does_nothing,
 }
 
-fn a_round_takes_the_oldest_of_each_service(db: &Database) {
+fn round_takes_the_oldest_batch_of_each_service(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::1", 1), batch("a::2", 2), batch("a::1", 3), batch("a::3", 4)]);
     let taken = store.take(&["a::1", "a::2"]);
@@ -31,7 +31,7 @@ fn a_round_takes_the_oldest_of_each_service(db: &Database) {
     assert_eq!(store.one("a::3", 4).progress.state, BatchState::New);
 }
 
-fn a_service_gives_nothing_while_its_batch_is_under_way(db: &Database) {
+fn service_with_batch_under_way_is_skipped(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
     let first = store.take_one("a::b");
@@ -40,7 +40,7 @@ fn a_service_gives_nothing_while_its_batch_is_under_way(db: &Database) {
     assert!(store.take(&["a::b"]).is_empty());
 }
 
-fn foreign_and_empty_services_give_nothing(db: &Database) {
+fn unknown_and_empty_services_are_skipped(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     assert!(store.take(&["never::seen", "a::", "A::B", "a::bb"]).is_empty());
@@ -48,13 +48,13 @@ fn foreign_and_empty_services_give_nothing(db: &Database) {
     assert!(store.take(&["a::b"]).is_empty());
 }
 
-fn a_service_named_twice_gives_one_batch(db: &Database) {
+fn service_named_twice_yields_one_batch(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
     assert_eq!(store.take(&["a::b", "a::b"]).len(), 1);
 }
 
-fn what_is_taken_is_marked_before_it_is_handed_out(db: &Database) {
+fn taken_batch_is_marked_before_it_is_returned(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     db.later(3);
@@ -65,7 +65,7 @@ fn what_is_taken_is_marked_before_it_is_handed_out(db: &Database) {
     assert_eq!(seen_by_another.submitted_at, Some(db.now()));
 }
 
-fn a_delayed_batch_is_taken_when_its_delay_is_over(db: &Database) {
+fn delayed_batch_is_taken_after_its_delay(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
     let taken = store.take_one("a::b");
@@ -82,7 +82,7 @@ fn a_delayed_batch_is_taken_when_its_delay_is_over(db: &Database) {
     assert_eq!((again.batch_id, again.attempt), (id(1), 2));
 }
 
-fn an_absent_batch_is_taken_at_once(db: &Database) {
+fn absent_batch_is_taken_at_once(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
     let taken = store.take_one("a::b");
@@ -94,7 +94,7 @@ fn an_absent_batch_is_taken_at_once(db: &Database) {
     assert_eq!((again.batch_id, again.attempt), (id(1), 2));
 }
 
-fn ready_services_are_those_that_a_round_would_take(db: &Database) {
+fn ready_services_are_those_a_round_would_take(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::1", 1), batch("a::2", 2), batch("a::3", 3), batch("a::4", 4)]);
     store.commit_next("a::1");
@@ -105,7 +105,7 @@ fn ready_services_are_those_that_a_round_would_take(db: &Database) {
     assert!(store.ready_services(None, 9).unwrap().is_empty());
 }
 
-fn going_through_ready_services_gives_each_its_turn(db: &Database) {
+fn paging_ready_services_visits_each(db: &Database) {
     let store = db.open();
     let names: Vec<String> = (0..10).map(|number| format!("s::{number}")).collect();
     for (number, name) in (0..).zip(&names) {
@@ -121,7 +121,7 @@ fn going_through_ready_services_gives_each_its_turn(db: &Database) {
     assert_eq!(seen, names.into_iter().collect());
 }
 
-fn a_busy_service_keeps_no_other_waiting(db: &Database) {
+fn busy_service_does_not_block_others(db: &Database) {
     let store = db.open();
     let many: Vec<_> = (0..300).map(|number| batch("busy::one", number)).collect();
     store.add_all(&many);
@@ -131,7 +131,7 @@ fn a_busy_service_keeps_no_other_waiting(db: &Database) {
     assert_eq!(store.take_round(&ready).unwrap().len(), 10);
 }
 
-fn what_is_given_back_can_be_taken_again_at_once(db: &Database) {
+fn given_back_batch_can_be_taken_again_at_once(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::1", 1), batch("a::1", 2), batch("a::2", 3)]);
     let taken = store.take(&["a::1", "a::2"]);
@@ -142,18 +142,18 @@ fn what_is_given_back_can_be_taken_again_at_once(db: &Database) {
     assert_eq!(ids, [(id(1), 2), (id(3), 2)]);
 }
 
-fn what_is_given_back_says_so_in_its_story(db: &Database) {
+fn giving_back_is_recorded_as_a_failed_attempt(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     store.give_back(&[store.take_one("a::b")]).unwrap();
-    let story = store.details(&service("a::b"), &id(1)).unwrap().unwrap();
-    assert_eq!(story.batch.progress.attempts, 1);
-    let [told] = story.failed_attempts.try_into().unwrap();
-    assert_eq!((told.attempt, told.outcome.as_str()), (1, "not sent"));
-    assert_eq!(told.error.as_deref(), Some("given back before it was sent"));
+    let details = store.details(&service("a::b"), &id(1)).unwrap().unwrap();
+    assert_eq!(details.batch.progress.attempts, 1);
+    let [attempt] = details.failed_attempts.try_into().unwrap();
+    assert_eq!((attempt.attempt, attempt.outcome.as_str()), (1, "not sent"));
+    assert_eq!(attempt.error.as_deref(), Some("given back before it was sent"));
 }
 
-fn what_has_moved_on_cannot_be_given_back(db: &Database) {
+fn give_back_after_a_change_does_nothing(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::1", 1), batch("a::2", 2), batch("a::3", 3), batch("a::4", 4)]);
     let taken = store.take(&["a::1", "a::2", "a::3", "a::4"]);

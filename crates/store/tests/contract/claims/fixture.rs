@@ -1,4 +1,5 @@
-//! Instances, and the time that passes for them: by the database's clock, which no test can move.
+//! Instances, and their leases. Leases follow the database's clock, which tests cannot set, so the
+//! fixture writes expiries.
 
 use std::fs;
 
@@ -8,12 +9,13 @@ use grid_batch_store::{ClaimOptions, ClaimStore};
 use crate::fixture::{Database, StoreExt, service};
 
 impl Database {
-    /// One more instance, as if each were a process of its own.
+    /// Registers an instance, as another process would.
     pub fn instance(&self) -> ClaimStore {
         self.instance_with(ClaimOptions::default())
     }
 
-    /// Beside other instances, which live on; but not an earlier run of the same name.
+    /// Registers an instance without ending the others, as SQLite otherwise does; only an earlier
+    /// run of the same name ends.
     pub fn instance_with(&self, options: ClaimOptions) -> ClaimStore {
         if self.is_postgres() {
             return ClaimStore::register(self.open().into_store(), options).unwrap();
@@ -35,27 +37,27 @@ impl Database {
         instance
     }
 
-    /// As if the process that has the lock of the file had never been.
+    /// Removes the lock file, so that another instance can register.
     pub fn forget_lock(&self) {
         let _ = fs::remove_file(self.file().with_extension("db.lock"));
     }
 
-    /// The instance lives.
-    pub fn let_live(&self, instance: &ClaimStore) {
+    /// Renews the instance's lease.
+    pub fn renew_lease(&self, instance: &ClaimStore) {
         self.expire_in(instance, 1_000, 2_000);
     }
 
-    /// The first expiry of the instance has passed, and the second has not.
-    pub fn let_lapse(&self, instance: &ClaimStore) {
+    /// Puts the instance between its idle and its full expiry.
+    pub fn pass_idle_expiry(&self, instance: &ClaimStore) {
         self.expire_in(instance, -1, 1_000);
     }
 
-    /// Both expiries of the instance have passed.
-    pub fn let_die(&self, instance: &ClaimStore) {
+    /// Puts the instance past its full expiry.
+    pub fn pass_full_expiry(&self, instance: &ClaimStore) {
         self.expire_in(instance, -2, -1);
     }
 
-    /// The expiries of an instance are so many seconds from now.
+    /// Sets the expiries of an instance to so many seconds from now.
     pub fn expire_in(&self, instance: &ClaimStore, first: i64, second: i64) {
         let now = match self.is_postgres() {
             true => "(extract(epoch from clock_timestamp()) * 1000000)::bigint",
@@ -70,7 +72,7 @@ impl Database {
         .unwrap();
     }
 
-    /// How many services the instance claims.
+    /// The number of services that the instance claims.
     pub fn claimed_by(&self, instance: &ClaimStore) -> usize {
         let sql = "select count(*) as number from service_id_claims where claimant";
         self.number(&format!("{sql} = '{}'", instance.instance())) as usize
@@ -82,7 +84,7 @@ impl Database {
             self.number(&sql) as u64
         };
         let epoch = of("service_id_claims");
-        assert_eq!(of("batch_statuses"), epoch, "a lane is in the epoch of its service's claim");
+        assert_eq!(of("batch_statuses"), epoch, "a lane has the epoch of its service's claim");
         epoch
     }
 
@@ -91,31 +93,31 @@ impl Database {
     }
 }
 
-/// What most tests do with an instance.
+/// Shortcuts for what most tests do with an instance.
 pub trait ClaimExt {
     fn take_all(&self) -> Vec<String>;
-    fn mark(&self, name: &str) -> grid_batch_core::TakenBatch;
-    fn marks_nothing_of(&self, name: &str) -> bool;
+    fn take_batch(&self, name: &str) -> grid_batch_core::TakenBatch;
+    fn takes_nothing_of(&self, name: &str) -> bool;
 }
 
 impl ClaimExt for ClaimStore {
-    /// Takes what can be taken, and answers the names.
+    /// Takes all services that can be taken, and returns their names.
     fn take_all(&self) -> Vec<String> {
         sorted(self.take(1_000).unwrap().claims)
     }
 
-    /// Marks the next batch of a service.
-    fn mark(&self, name: &str) -> grid_batch_core::TakenBatch {
+    /// Takes the next batch of a service.
+    fn take_batch(&self, name: &str) -> grid_batch_core::TakenBatch {
         let [taken] = self.take_round(&[service(name)]).unwrap().try_into().unwrap();
         taken
     }
 
-    fn marks_nothing_of(&self, name: &str) -> bool {
+    fn takes_nothing_of(&self, name: &str) -> bool {
         self.take_round(&[service(name)]).unwrap().is_empty()
     }
 }
 
-/// The names of what was claimed.
+/// The names of the claimed services, sorted.
 pub fn sorted(claims: Vec<Claim>) -> Vec<String> {
     let mut names: Vec<String> =
         claims.into_iter().map(|claim| claim.service_id.to_string()).collect();

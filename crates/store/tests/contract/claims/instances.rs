@@ -7,20 +7,20 @@ use super::fixture::ClaimExt;
 use crate::fixture::{Database, StoreExt, batch, on_both};
 
 on_both! {
-    every_start_has_an_id_of_its_own,
-    an_instance_that_renews_lives_again,
-    only_the_databases_clock_counts,
-    an_instance_whose_row_is_gone_is_told_so_and_begins_anew,
-    what_a_lapsed_run_of_the_same_name_claimed_is_taken_at_once,
-    options_by_which_an_instance_could_be_overtaken_are_refused,
-    a_step_of_nothing_is_a_step_of_one,
+    each_registration_has_its_own_instance_id,
+    expired_instance_can_renew,
+    expiry_uses_the_database_clock_only,
+    deleted_instance_must_register_again,
+    expired_run_of_same_name_is_taken_over_at_once,
+    options_that_allow_overtaking_are_refused,
+    step_of_zero_counts_as_one,
 }
 
 fn named() -> ClaimOptions {
     ClaimOptions { name: Some("north".to_owned()), ..ClaimOptions::default() }
 }
 
-fn every_start_has_an_id_of_its_own(db: &Database) {
+fn each_registration_has_its_own_instance_id(db: &Database) {
     let [one, other] = [db.instance(), db.instance()].map(|instance| instance.instance());
     assert_ne!(one, other);
     let named = db.instance_with(named());
@@ -28,10 +28,10 @@ fn every_start_has_an_id_of_its_own(db: &Database) {
     assert_eq!(named.instance(), named.clone().instance());
 }
 
-fn an_instance_that_renews_lives_again(db: &Database) {
+fn expired_instance_can_renew(db: &Database) {
     let instance = db.instance();
     instance.store().add_all(&[batch("a::b", 1)]);
-    for pass in [Database::let_lapse, Database::let_die] {
+    for pass in [Database::pass_idle_expiry, Database::pass_full_expiry] {
         pass(db, &instance);
         assert!(instance.take_all().is_empty());
         assert!(ClaimKeeper::renew(&instance).unwrap());
@@ -39,42 +39,42 @@ fn an_instance_that_renews_lives_again(db: &Database) {
     assert_eq!(instance.take_all(), ["a::b"]);
 }
 
-fn only_the_databases_clock_counts(db: &Database) {
+fn expiry_uses_the_database_clock_only(db: &Database) {
     let [one, other] = [db.instance(), db.instance()];
     one.store().add_all(&[batch("a::b", 1)]);
     assert_eq!(one.take_all(), ["a::b"]);
     db.clock.set(Timestamp::from_micros(i64::MAX / 2));
     assert!(other.take_all().is_empty());
-    assert_eq!(one.mark("a::b").attempt, 1);
+    assert_eq!(one.take_batch("a::b").attempt, 1);
 }
 
-fn an_instance_whose_row_is_gone_is_told_so_and_begins_anew(db: &Database) {
+fn deleted_instance_must_register_again(db: &Database) {
     let instance = db.instance();
     instance.store().add_all(&[batch("a::b", 1)]);
     assert_eq!(instance.take_all(), ["a::b"]);
     db.execute("delete from instances").unwrap();
     assert!(!instance.renew().unwrap());
     assert!(instance.take_all().is_empty());
-    assert!(instance.marks_nothing_of("a::b"));
+    assert!(instance.takes_nothing_of("a::b"));
 
     let (before, clone) = (instance.instance(), instance.clone());
     instance.register_again().unwrap();
     assert_ne!(clone.instance(), before);
     assert!(clone.renew().unwrap());
     assert_eq!(clone.take_all(), ["a::b"]);
-    assert_eq!(clone.mark("a::b").epoch, 2);
+    assert_eq!(clone.take_batch("a::b").epoch, 2);
 }
 
-fn what_a_lapsed_run_of_the_same_name_claimed_is_taken_at_once(db: &Database) {
+fn expired_run_of_same_name_is_taken_over_at_once(db: &Database) {
     let before = db.instance_with(named());
     before.store().add_all(&[batch("a::1", 1), batch("a::2", 2)]);
     before.take_all();
-    let sent = before.mark("a::1");
-    db.let_lapse(&before);
+    let sent = before.take_batch("a::1");
+    db.pass_idle_expiry(&before);
 
     let after = db.instance_with(named());
-    assert!(!before.renew().unwrap(), "two must not run under one name");
-    assert!(before.marks_nothing_of("a::2"));
+    assert!(!before.renew().unwrap(), "two instances must not run under one name");
+    assert!(before.takes_nothing_of("a::2"));
     assert_eq!(after.take_all(), ["a::1", "a::2"]);
     assert_eq!(db.state("a::1", 1), BatchState::InDoubt);
     let late = before.store().outcome(&sent, Outcome::NotSent);
@@ -82,7 +82,7 @@ fn what_a_lapsed_run_of_the_same_name_claimed_is_taken_at_once(db: &Database) {
 }
 
 #[test]
-fn a_name_that_a_live_instance_has_is_refused_with_the_holder_and_its_expiry() {
+fn name_in_use_error_names_holder_and_expiry() {
     let db = Database::postgres();
     let holder = db.instance_with(named());
     let error = ClaimStore::register(db.open().into_store(), named()).unwrap_err();
@@ -99,7 +99,7 @@ fn a_name_that_a_live_instance_has_is_refused_with_the_holder_and_its_expiry() {
 }
 
 #[test]
-fn of_several_that_start_at_once_under_one_name_one_runs() {
+fn one_of_concurrent_starts_with_same_name_registers() {
     let db = Database::postgres();
     drop(db.open());
     let started = thread::scope(|scope| {
@@ -112,7 +112,7 @@ fn of_several_that_start_at_once_under_one_name_one_runs() {
     assert_eq!(db.number("select count(*) as number from instances"), 1);
 }
 
-fn options_by_which_an_instance_could_be_overtaken_are_refused(db: &Database) {
+fn options_that_allow_overtaking_are_refused(db: &Database) {
     let store = db.open();
     let longest_submission = Duration::from_secs(151);
     let options = ClaimOptions { longest_submission, ..ClaimOptions::default() };
@@ -121,7 +121,7 @@ fn options_by_which_an_instance_could_be_overtaken_are_refused(db: &Database) {
     assert_eq!(db.number("select count(*) as number from instances"), 0);
 }
 
-fn a_step_of_nothing_is_a_step_of_one(db: &Database) {
+fn step_of_zero_counts_as_one(db: &Database) {
     let instance = db.instance_with(ClaimOptions { step: 0, ..ClaimOptions::default() });
     instance.store().add_all(&[batch("a::1", 1), batch("a::2", 2)]);
     assert_eq!(instance.take_all(), ["a::1", "a::2"]);

@@ -1,4 +1,4 @@
-//! What others who run work from a database have learned the hard way.
+//! Bugs that other job queues on databases have had.
 
 use std::thread;
 
@@ -9,52 +9,52 @@ use super::fixture::{ClaimExt, sorted};
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service, wait_until_blocked};
 
 on_both! {
-    a_rescuer_leaves_alone_what_ended_in_time,
-    a_paused_owner_that_wakes_releases_nothing_of_anothers,
-    a_paused_owner_that_wakes_finishes_nothing_a_second_time,
-    no_service_is_given_twice_in_one_round,
-    a_submission_that_is_slow_is_not_sent_again_because_time_has_passed,
-    a_batch_that_waits_for_ever_keeps_no_other_service_waiting,
+    takeover_does_not_change_a_batch_that_ended,
+    former_owner_cannot_release_the_new_owners_claims,
+    former_owner_cannot_record_outcomes_after_takeover,
+    duplicate_service_ids_are_taken_once,
+    slow_submission_is_not_recovered_while_lease_is_renewed,
+    held_batch_does_not_block_other_services,
 }
 
-fn a_rescuer_leaves_alone_what_ended_in_time(db: &Database) {
-    let [owner, rescuer] = [db.instance(), db.instance()];
+fn takeover_does_not_change_a_batch_that_ended(db: &Database) {
+    let [owner, new_owner] = [db.instance(), db.instance()];
     owner.store().add_all(&[batch("a::1", 1), batch("a::2", 2)]);
     owner.take_all();
-    let [first, _] = ["a::1", "a::2"].map(|name| owner.mark(name));
-    db.let_die(&owner);
+    let [first, _] = ["a::1", "a::2"].map(|name| owner.take_batch(name));
+    db.pass_full_expiry(&owner);
     owner.store().outcome(&first, Outcome::Accepted);
     owner.store().status(&first, LedgerStatus::Committed);
-    assert_eq!(rescuer.take(9).unwrap().in_doubt, [(service("a::2"), id(2))]);
+    assert_eq!(new_owner.take(9).unwrap().in_doubt, [(service("a::2"), id(2))]);
     assert_eq!(db.state("a::1", 1), BatchState::Committed);
 }
 
-fn a_paused_owner_that_wakes_releases_nothing_of_anothers(db: &Database) {
+fn former_owner_cannot_release_the_new_owners_claims(db: &Database) {
     let [paused, other] = [db.instance(), db.instance()];
     paused.store().add_all(&[batch("a::b", 1)]);
     paused.take_all();
-    db.let_lapse(&paused);
+    db.pass_idle_expiry(&paused);
     other.take_all();
     assert_eq!(paused.release_some(&[service("a::b")]).unwrap(), 0);
     assert_eq!(paused.release().unwrap(), 0);
     assert_eq!(db.claimed_by(&other), 1);
-    assert_eq!(other.mark("a::b").epoch, 2);
+    assert_eq!(other.take_batch("a::b").epoch, 2);
 }
 
-fn a_paused_owner_that_wakes_finishes_nothing_a_second_time(db: &Database) {
+fn former_owner_cannot_record_outcomes_after_takeover(db: &Database) {
     let [paused, other] = [db.instance(), db.instance()];
     paused.store().add_all(&[batch("a::b", 1), batch("a::b", 2), batch("a::b", 3)]);
     paused.take_all();
-    let first = paused.mark("a::b");
-    db.let_die(&paused);
+    let first = paused.take_batch("a::b");
+    db.pass_full_expiry(&paused);
     other.take_all();
     let found = TakenBatch { epoch: 2, ..first.clone() };
     other.store().evidence(&found, Evidence::Committed);
-    let second = other.mark("a::b");
+    let second = other.take_batch("a::b");
     for late in [
         paused.store().outcome(&first, Outcome::Accepted),
         paused.store().status(&first, LedgerStatus::Committed),
-        // Not even with the batch that is next.
+        // Nor for the batch that is next.
         paused.store().outcome(&TakenBatch { epoch: 1, ..second.clone() }, Outcome::Rejected),
     ] {
         assert!(matches!(late, ChangeOutcome::Stale(_)), "{late:?}");
@@ -63,7 +63,7 @@ fn a_paused_owner_that_wakes_finishes_nothing_a_second_time(db: &Database) {
     assert_eq!(other.store().depth(&service("a::b")).unwrap(), 2);
 }
 
-fn no_service_is_given_twice_in_one_round(db: &Database) {
+fn duplicate_service_ids_are_taken_once(db: &Database) {
     let owner = db.instance();
     owner.store().add_all(&[batch("a::b", 1), batch("a::b", 2)]);
     let twice = ["a::b", "a::b"].map(service);
@@ -73,11 +73,11 @@ fn no_service_is_given_twice_in_one_round(db: &Database) {
     assert_eq!(db.epoch("a::b"), 1);
 }
 
-fn a_submission_that_is_slow_is_not_sent_again_because_time_has_passed(db: &Database) {
+fn slow_submission_is_not_recovered_while_lease_is_renewed(db: &Database) {
     let [owner, other] = [db.instance(), db.instance()];
     owner.store().add_all(&[batch("a::b", 1)]);
     owner.take_all();
-    let slow = owner.mark("a::b");
+    let slow = owner.take_batch("a::b");
     db.later(7 * 24 * 60 * 60);
     assert!(owner.renew().unwrap());
     assert!(other.take_all().is_empty());
@@ -87,31 +87,31 @@ fn a_submission_that_is_slow_is_not_sent_again_because_time_has_passed(db: &Data
     assert_eq!(db.state("a::b", 1), BatchState::Pending);
 }
 
-fn a_batch_that_waits_for_ever_keeps_no_other_service_waiting(db: &Database) {
+fn held_batch_does_not_block_other_services(db: &Database) {
     let [owner, other] = [db.instance(), db.instance()];
     owner.store().add_all(&[1, 2, 3].map(|n| batch(&format!("a::{n}"), n)));
     owner.take_all();
-    let held = owner.mark("a::1");
+    let held = owner.take_batch("a::1");
     owner.store().outcome(&held, Outcome::Ambiguous);
-    owner.store().hold(&held, "nobody knows");
-    owner.mark("a::2");
-    db.let_lapse(&owner);
-    // One is with a submitter, and the other two are taken all the same, one at a time.
+    owner.store().hold(&held, "no evidence");
+    owner.take_batch("a::2");
+    db.pass_idle_expiry(&owner);
+    // One batch is with a submitter; the other two services are taken one at a time.
     assert_eq!(other.take(1).unwrap().claims.len(), 1);
     assert_eq!(other.take(1).unwrap().claims.len(), 1);
     assert_eq!(db.claimed_by(&owner), 1);
     assert_eq!(other.ready_services(None, 9).unwrap(), [service("a::3")]);
 }
 
-/// A transaction that somebody has forgotten keeps rows of one service locked.
+/// An abandoned transaction keeps rows of one service locked.
 #[test]
-fn a_service_that_somebody_keeps_locked_starves_no_other() {
+fn locked_service_does_not_block_takeover_of_others() {
     for rows in ["services", "service_id_claims"] {
         let db = Database::postgres();
         let [owner, other] = [db.instance(), db.instance()];
         owner.store().add_all(&[1, 2, 3].map(|n| batch(&format!("a::{n}"), n)));
         owner.take_all();
-        db.let_die(&owner);
+        db.pass_full_expiry(&owner);
         let mut forgotten = PgConnection::establish(&db.postgres_url()).unwrap();
         let lock = format!("begin; select * from {rows} where service_id = 'a::1' for update");
         forgotten.batch_execute(&lock).unwrap();
@@ -123,14 +123,14 @@ fn a_service_that_somebody_keeps_locked_starves_no_other() {
     }
 }
 
-/// The rescuer comes while the outcome is being written: it neither waits nor overwrites.
+/// A takeover while the outcome is being written neither waits nor overwrites it.
 #[test]
-fn a_rescuer_does_not_overwrite_what_is_being_recorded() {
+fn takeover_does_not_overwrite_a_concurrent_outcome() {
     let db = Database::postgres();
-    let [owner, rescuer] = [db.instance(), db.instance()];
+    let [owner, new_owner] = [db.instance(), db.instance()];
     owner.store().add_all(&[batch("a::b", 1)]);
     owner.take_all();
-    let taken = owner.mark("a::b");
+    let taken = owner.take_batch("a::b");
     db.execute(
         "create function hold_up() returns trigger language plpgsql as
              'begin perform pg_advisory_xact_lock(hashtext(current_schema)); return new; end';
@@ -140,28 +140,28 @@ fn a_rescuer_does_not_overwrite_what_is_being_recorded() {
     .unwrap();
     let mut watcher = PgConnection::establish(&db.postgres_url()).unwrap();
     watcher.batch_execute("select pg_advisory_lock(hashtext(current_schema))").unwrap();
-    db.let_die(&owner);
+    db.pass_full_expiry(&owner);
     thread::scope(|scope| {
         let recording = scope.spawn(|| owner.store().outcome(&taken, Outcome::Accepted));
         wait_until_blocked(&mut watcher, "write_lanes");
-        assert!(rescuer.take_all().is_empty());
+        assert!(new_owner.take_all().is_empty());
         watcher.batch_execute("select pg_advisory_unlock(hashtext(current_schema))").unwrap();
         recording.join().unwrap();
     });
-    assert!(rescuer.take(9).unwrap().in_doubt.is_empty());
+    assert!(new_owner.take(9).unwrap().in_doubt.is_empty());
     assert_eq!(db.state("a::b", 1), BatchState::Pending);
-    assert_eq!(db.claimed_by(&rescuer), 1);
+    assert_eq!(db.claimed_by(&new_owner), 1);
 }
 
-/// An owner that renews while it is being robbed either keeps all, or loses what it is not sending.
+/// An owner that renews during a takeover keeps everything, or loses only its idle services.
 #[test]
-fn a_renewal_that_comes_while_it_is_being_robbed_waits() {
+fn renewal_waits_for_a_concurrent_takeover() {
     let db = Database::postgres();
-    let [owner, robber] = [db.instance(), db.instance()];
+    let [owner, other] = [db.instance(), db.instance()];
     owner.store().add_all(&[batch("a::1", 1), batch("a::2", 2)]);
     owner.take_all();
-    owner.mark("a::1");
-    db.let_lapse(&owner);
+    owner.take_batch("a::1");
+    db.pass_idle_expiry(&owner);
     db.execute(
         "create function hold_up() returns trigger language plpgsql as
              'begin perform pg_advisory_xact_lock(hashtext(current_schema)); return new; end';
@@ -172,14 +172,14 @@ fn a_renewal_that_comes_while_it_is_being_robbed_waits() {
     let mut watcher = PgConnection::establish(&db.postgres_url()).unwrap();
     watcher.batch_execute("select pg_advisory_lock(hashtext(current_schema))").unwrap();
     thread::scope(|scope| {
-        let robbing = scope.spawn(|| robber.take_all());
+        let takeover = scope.spawn(|| other.take_all());
         wait_until_blocked(&mut watcher, "change_claimant");
         let renewal = scope.spawn(|| owner.renew().unwrap());
         wait_until_blocked(&mut watcher, "renew");
         watcher.batch_execute("select pg_advisory_unlock(hashtext(current_schema))").unwrap();
-        assert_eq!(robbing.join().unwrap(), ["a::2"]);
+        assert_eq!(takeover.join().unwrap(), ["a::2"]);
         assert!(renewal.join().unwrap());
     });
-    assert!(robber.take_all().is_empty());
-    assert_eq!((db.claimed_by(&owner), db.claimed_by(&robber)), (1, 1));
+    assert!(other.take_all().is_empty());
+    assert_eq!((db.claimed_by(&owner), db.claimed_by(&other)), (1, 1));
 }

@@ -1,4 +1,4 @@
-//! An SQLite file is for one process.
+//! Only one process at a time may claim services in an SQLite file.
 
 use std::{
     env,
@@ -22,20 +22,20 @@ fn is_in_use(tried: Result<ClaimStore, StoreError>) -> bool {
 }
 
 #[test]
-fn a_second_instance_on_one_file_is_refused_with_the_files_name() {
+fn second_instance_on_a_file_is_refused_naming_the_file() {
     let db = Database::sqlite();
     let first = register(&db).unwrap();
     let clone = first.clone();
     drop(first);
     let error = register(&db).unwrap_err().to_string();
     assert!(error.contains("batches.db") && error.contains("another process"), "{error}");
-    assert!(clone.renew().unwrap(), "the one that is refused does no harm");
+    assert!(clone.renew().unwrap(), "a refused registration does not affect the first instance");
     drop(clone);
     register(&db).unwrap();
 }
 
 #[test]
-fn another_path_to_the_file_leads_to_the_same_lock() {
+fn symlink_to_the_file_uses_the_same_lock() {
     let db = Database::sqlite();
     let _first = register(&db).unwrap();
     let link = db.file().with_file_name("link.db");
@@ -46,7 +46,7 @@ fn another_path_to_the_file_leads_to_the_same_lock() {
 }
 
 #[test]
-fn who_only_looks_or_adds_needs_no_lock() {
+fn reading_and_adding_need_no_lock() {
     let db = Database::sqlite();
     let instance = register(&db).unwrap();
     db.open().add_all(&[batch("a::b", 1)]);
@@ -55,12 +55,12 @@ fn who_only_looks_or_adds_needs_no_lock() {
 }
 
 #[test]
-fn after_a_restart_all_is_taken_at_once() {
+fn restart_takes_over_all_services_at_once() {
     let db = Database::sqlite();
     let before = register(&db).unwrap();
     before.store().add_all(&[batch("a::1", 1), batch("a::2", 2)]);
     before.take_all();
-    let sent = before.mark("a::1");
+    let sent = before.take_batch("a::1");
     let store = before.store().clone();
     drop(before);
 
@@ -72,7 +72,7 @@ fn after_a_restart_all_is_taken_at_once() {
 }
 
 #[test]
-fn a_directory_that_takes_no_file_beside_is_an_error_that_names_it() {
+fn unusable_lock_file_error_names_the_file() {
     let db = Database::sqlite();
     let store = db.open();
     std::fs::create_dir(db.file().with_extension("db.lock")).unwrap();
@@ -84,21 +84,21 @@ fn a_directory_that_takes_no_file_beside_is_an_error_that_names_it() {
 const HELD_FILE: &str = "GRID_BATCH_TEST_HELD_FILE";
 
 #[test]
-fn a_killed_process_leaves_no_lock() {
+fn killed_process_leaves_no_lock() {
     if let Some(file) = env::var_os(HELD_FILE) {
         hold(&file.into_string().unwrap());
     }
     let db = Database::sqlite();
     drop(db.open());
     let mut other = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "claims::locking::a_killed_process_leaves_no_lock", "--nocapture"])
+        .args(["--exact", "claims::locking::killed_process_leaves_no_lock", "--nocapture"])
         .env(HELD_FILE, db.file())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let said = BufReader::new(other.stdout.take().unwrap()).lines();
-    assert!(said.map_while(Result::ok).any(|line| line.contains("held")));
+    let output = BufReader::new(other.stdout.take().unwrap()).lines();
+    assert!(output.map_while(Result::ok).any(|line| line.contains("held")));
 
     assert!(is_in_use(register(&db)));
     other.kill().unwrap();
@@ -106,7 +106,7 @@ fn a_killed_process_leaves_no_lock() {
     register(&db).unwrap();
 }
 
-/// What the other process does: it holds the file until it is killed, or nobody is there any more.
+/// Runs in the other process: holds the file until the process is killed or its parent ends.
 fn hold(file: &str) -> ! {
     let store = Store::open(&format!("sqlite://{file}").parse().unwrap(), Default::default());
     let _instance = ClaimStore::register(store.unwrap(), ClaimOptions::default()).unwrap();

@@ -1,15 +1,15 @@
-//! Several instances on one database. On SQLite there is only one at a time; what the statements say
-//! of others is tested there too, past the lock that keeps them away.
+//! Several instances on one database. An SQLite file allows one at a time; its statements are tested
+//! with several too, by removing the lock file.
 
 mod fixture;
 
-mod following;
+mod concurrency;
+mod even_out;
+mod failures;
 mod instances;
 mod known_bugs;
 mod locking;
-mod marking;
-mod paths;
+mod polling;
 mod releasing;
-mod sharing;
+mod rounds;
 mod taking;
-mod together;

@@ -5,51 +5,51 @@ use super::fixture::ClaimExt;
 use crate::fixture::{Database, StoreExt, batch, on_both, service};
 
 on_both! {
-    what_is_released_a_standby_has_at_once,
-    what_is_being_sent_is_not_released,
-    named_services_are_released_alone,
-    a_service_that_is_given_up_can_be_taken_back,
+    released_services_are_taken_by_a_standby_at_once,
+    service_with_batch_being_sent_is_not_released,
+    only_named_services_are_released,
+    released_service_can_be_claimed_again,
 }
 
-fn what_is_released_a_standby_has_at_once(db: &Database) {
+fn released_services_are_taken_by_a_standby_at_once(db: &Database) {
     let options = ClaimOptions { step: 2, ..ClaimOptions::default() };
     let [one, standby] = [db.instance_with(options.clone()), db.instance_with(options)];
     let all: Vec<_> = (0..5).map(|number| batch(&format!("a::{number}"), number)).collect();
     one.store().add_all(&all);
     one.take_all();
-    one.store().outcome(&one.mark("a::1"), Outcome::Accepted);
+    one.store().outcome(&one.take_batch("a::1"), Outcome::Accepted);
     assert!(standby.take_all().is_empty());
 
     assert_eq!(ClaimKeeper::release(&one).unwrap(), 5);
     assert_eq!(db.number("select count(*) as number from instances"), 1);
     assert_eq!(standby.take_all().len(), 5);
     assert_eq!(db.epoch("a::0"), 2);
-    // It is over for the one that released.
+    // A released instance can do nothing more.
     assert!(!one.renew().unwrap());
     assert!(one.take_all().is_empty());
     assert_eq!(one.release().unwrap(), 0);
 }
 
-fn what_is_being_sent_is_not_released(db: &Database) {
+fn service_with_batch_being_sent_is_not_released(db: &Database) {
     let [one, other] = [db.instance(), db.instance()];
     one.store().add_all(&[batch("a::1", 1), batch("a::2", 2)]);
     one.take_all();
-    let sent = one.mark("a::1");
+    let sent = one.take_batch("a::1");
     assert_eq!(one.release().unwrap(), 1);
     assert_eq!(other.take_all(), ["a::2"]);
-    // What was sent comes home, or is taken when it certainly has been sent.
+    // The owner can still record the outcome; afterwards the service can be taken over.
     one.store().outcome(&sent, Outcome::Accepted);
     assert_eq!(db.state("a::1", 1), BatchState::Pending);
-    db.let_lapse(&one);
+    db.pass_idle_expiry(&one);
     assert_eq!(other.take_all(), ["a::1"]);
 }
 
-fn named_services_are_released_alone(db: &Database) {
+fn only_named_services_are_released(db: &Database) {
     let [one, other] = [db.instance(), db.instance()];
     one.store().add_all(&[1, 2, 3].map(|n| batch(&format!("a::{n}"), n)));
     one.take_services(&["a::1", "a::2"].map(service)).unwrap();
     other.take_services(&[service("a::3")]).unwrap();
-    one.mark("a::1");
+    one.take_batch("a::1");
     let named = ["a::1", "a::2", "a::2", "a::3", "never::seen"].map(service);
     assert_eq!(one.release_some(&named).unwrap(), 1);
     assert_eq!((db.claimed_by(&one), db.claimed_by(&other)), (1, 1));
@@ -57,14 +57,14 @@ fn named_services_are_released_alone(db: &Database) {
     assert!(one.renew().unwrap());
 }
 
-fn a_service_that_is_given_up_can_be_taken_back(db: &Database) {
+fn released_service_can_be_claimed_again(db: &Database) {
     let instance = db.instance();
     instance.store().add_all(&[batch("a::b", 1)]);
     instance.take_all();
-    let taken = instance.mark("a::b");
+    let taken = instance.take_batch("a::b");
     instance.store().outcome(&taken, Outcome::Accepted);
     instance.release_some(&[service("a::b")]).unwrap();
-    // Nobody has taken it: what its owner learns still counts.
+    // No instance has taken the service over, so its former owner's report still counts.
     instance.store().status(&taken, LedgerStatus::Valid);
     assert_eq!(db.state("a::b", 1), BatchState::Valid);
     assert_eq!(instance.take_all(), ["a::b"]);

@@ -1,7 +1,7 @@
-mod again;
+mod assign_nonce;
+mod close_nonce;
 mod filler;
-mod first;
-mod from;
+mod mark_sent;
 mod payment;
-mod sent;
-mod spent;
+mod replace;
+mod transactions_from;

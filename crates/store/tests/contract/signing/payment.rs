@@ -6,12 +6,12 @@ use crate::{
 };
 
 on_both! {
-    a_payment_is_what_the_withdrawal_says,
-    what_became_of_a_nonce_is_told_within_its_generation,
-    a_batch_that_was_retried_is_of_no_withdrawal_any_more,
+    payment_matches_the_withdrawal,
+    nonce_outcome_is_returned_within_its_generation,
+    superseded_batch_has_no_payment,
 }
 
-fn a_payment_is_what_the_withdrawal_says(db: &Database) {
+fn payment_matches_the_withdrawal(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let batch_id = withdrawal_id(1).batch_id(1);
@@ -28,8 +28,8 @@ fn a_payment_is_what_the_withdrawal_says(db: &Database) {
     assert_eq!(store.payment(&service("other"), &batch_id), Ok(None));
 }
 
-/// A crash may come between what became of a nonce and what becomes of its batch.
-fn what_became_of_a_nonce_is_told_within_its_generation(db: &Database) {
+/// A crash may happen after the outcome of a nonce is stored and before its batch ends.
+fn nonce_outcome_is_returned_within_its_generation(db: &Database) {
     let withdrawn = NonceOutcome::Withdrawn { withdrawal_id: "1".to_owned() };
     for spent in
         [NonceOutcome::Reverted, NonceOutcome::Cancelled, NonceOutcome::UsedElsewhere, withdrawn]
@@ -38,17 +38,17 @@ fn what_became_of_a_nonce_is_told_within_its_generation(db: &Database) {
         let store = db.open();
         store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
         let (taken, nonce) = store.take_and_sign(ACCOUNT);
-        store.spend_as(ACCOUNT, nonce, spent.clone());
+        store.close_as(ACCOUNT, nonce, spent.clone());
         let payment = store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap();
         assert_eq!(payment.nonce.unwrap().outcome, Some(spent));
     }
 }
 
-fn a_batch_that_was_retried_is_of_no_withdrawal_any_more(db: &Database) {
+fn superseded_batch_has_no_payment(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let taken = store.take_one(ACCOUNT);
-    store.refuse(&taken, "no");
+    store.reject(&taken, "no");
     assert!(store.payment(&taken.service_id, &taken.batch_id).unwrap().is_some());
     store.retry_withdrawal(&withdrawal_id(1)).unwrap();
     assert_eq!(store.payment(&taken.service_id, &taken.batch_id), Ok(None));

@@ -6,25 +6,25 @@ use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
 use crate::fixture::{Database, on_both};
 
 on_both! {
-    the_wish_to_cancel_is_noted_once,
-    for_what_is_cancelled_before_nothing_is_signed_first,
-    what_has_ended_is_not_cancelled,
+    cancellation_request_is_stored_once,
+    nothing_is_signed_after_cancellation,
+    ended_withdrawal_is_not_cancelled,
 }
 
-fn the_wish_to_cancel_is_noted_once(db: &Database) {
+fn cancellation_request_is_stored_once(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let noted_at = db.now();
     for _ in 0..2 {
         let cancelled = store.cancel_withdrawal(&withdrawal_id(1)).unwrap();
         assert_eq!(cancelled, CancelOutcome::Requested { state: BatchState::New });
-        assert_eq!(store.told(1).cancelled_at, Some(noted_at));
+        assert_eq!(store.details_of(1).cancelled_at, Some(noted_at));
         db.later(1);
     }
     assert_eq!(store.cancel_withdrawal(&withdrawal_id(2)).unwrap(), CancelOutcome::NotFound);
 }
 
-fn for_what_is_cancelled_before_nothing_is_signed_first(db: &Database) {
+fn nothing_is_signed_after_cancellation(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let taken = store.take_one(ACCOUNT);
@@ -35,14 +35,14 @@ fn for_what_is_cancelled_before_nothing_is_signed_first(db: &Database) {
     assert_eq!(store.sign(&taken, 0), None);
 }
 
-fn what_has_ended_is_not_cancelled(db: &Database) {
+fn ended_withdrawal_is_not_cancelled(db: &Database) {
     let store = db.open();
     store.schedule_all(&[1, 2].map(|number| withdrawal(ACCOUNT, number)));
     store.accept_and(&store.take_one(ACCOUNT), LedgerStatus::Committed);
-    store.refuse(&store.take_one(ACCOUNT), "no");
+    store.reject(&store.take_one(ACCOUNT), "no");
     for (number, state) in [(1, BatchState::Committed), (2, BatchState::Invalid)] {
         let cancelled = store.cancel_withdrawal(&withdrawal_id(number)).unwrap();
         assert_eq!(cancelled, CancelOutcome::AlreadyEnded { state });
-        assert_eq!(store.told(number).cancelled_at, None);
+        assert_eq!(store.details_of(number).cancelled_at, None);
     }
 }

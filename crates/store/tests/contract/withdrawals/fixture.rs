@@ -1,4 +1,4 @@
-//! Withdrawals to schedule, and ways to their ends.
+//! Test withdrawals, and helpers that take them to an end.
 
 use grid_batch_core::{
     AddOutcome, AttemptId, Change, ChangeOutcome, Event, LedgerStatus, Outcome, Receipt, TakenBatch,
@@ -10,14 +10,14 @@ use grid_batch_withdrawals::{
 
 use crate::fixture::{StoreExt, TestStore, happened, service};
 
-/// The account that orders the withdrawals of most tests.
+/// The gas admin of the withdrawals in most tests.
 pub const ACCOUNT: &str = "eip155:1:0x0a";
 
 pub fn withdrawal_id(number: u128) -> WithdrawalId {
     WithdrawalId::from_bytes(number.to_be_bytes())
 }
 
-/// A withdrawal that this account orders.
+/// A withdrawal with this gas admin.
 pub fn withdrawal(account: &str, number: u128) -> Withdrawal {
     Withdrawal {
         id: withdrawal_id(number),
@@ -30,7 +30,7 @@ pub fn withdrawal(account: &str, number: u128) -> Withdrawal {
     }
 }
 
-/// The transaction with this nonce that pays at most so much.
+/// A transaction with this nonce and maximum fee.
 pub fn signed(nonce: u64, max_fee: u128) -> NewSignedTransaction {
     let mut hash = [7; 32];
     hash[..8].copy_from_slice(&nonce.to_be_bytes());
@@ -39,8 +39,8 @@ pub fn signed(nonce: u64, max_fee: u128) -> NewSignedTransaction {
     NewSignedTransaction { nonce, hash, bytes, max_fee, tip: 1, is_filler: false }
 }
 
-/// Whose turn it is while this batch is with its submitter.
-pub fn turn(taken: &TakenBatch) -> BatchAttempt {
+/// The current attempt of a taken batch.
+pub fn attempt_of(taken: &TakenBatch) -> BatchAttempt {
     BatchAttempt {
         service_id: taken.service_id.clone(),
         batch_id: taken.batch_id,
@@ -48,46 +48,47 @@ pub fn turn(taken: &TakenBatch) -> BatchAttempt {
     }
 }
 
-/// What most tests do with withdrawals.
+/// Shortcuts for what most tests do with withdrawals.
 pub trait WithdrawalsExt {
     fn schedule_all(&self, withdrawals: &[Withdrawal]);
-    fn told(&self, number: u128) -> WithdrawalDetails;
+    fn details_of(&self, number: u128) -> WithdrawalDetails;
     fn sign(&self, taken: &TakenBatch, at_least: u64) -> Option<SignedTransaction>;
     fn take_and_sign(&self, account: &str) -> (TakenBatch, u64);
-    fn spend_as(&self, account: &str, nonce: u64, spent: NonceOutcome);
-    fn refuse(&self, taken: &TakenBatch, reason: &str);
+    fn close_as(&self, account: &str, nonce: u64, spent: NonceOutcome);
+    fn reject(&self, taken: &TakenBatch, reason: &str);
     fn accept_and(&self, taken: &TakenBatch, status: LedgerStatus);
 }
 
 impl WithdrawalsExt for TestStore {
-    /// Schedules withdrawals, none of which may be there before.
+    /// Schedules withdrawals that are not stored yet.
     fn schedule_all(&self, withdrawals: &[Withdrawal]) {
         let answers = self.schedule(withdrawals).unwrap();
         assert_eq!(answers, vec![Ok(AddOutcome::Stored); withdrawals.len()]);
     }
 
-    fn told(&self, number: u128) -> WithdrawalDetails {
+    fn details_of(&self, number: u128) -> WithdrawalDetails {
         self.withdrawal(&withdrawal_id(number)).unwrap().unwrap()
     }
 
-    /// Signs first for a batch, with a fee of 100.
+    /// Assigns a nonce and signs with a fee of 100.
     fn sign(&self, taken: &TakenBatch, at_least: u64) -> Option<SignedTransaction> {
-        self.assign_nonce(&turn(taken), at_least, &mut |nonce| Ok(signed(nonce, 100))).unwrap()
+        self.assign_nonce(&attempt_of(taken), at_least, &mut |nonce| Ok(signed(nonce, 100)))
+            .unwrap()
     }
 
-    /// Takes the account's next batch, signs for it, and answers the nonce.
+    /// Takes the account's next batch, signs for it, and returns the nonce.
     fn take_and_sign(&self, account: &str) -> (TakenBatch, u64) {
         let taken = self.take_one(account);
         let nonce = self.sign(&taken, 0).unwrap().signed.nonce;
         (taken, nonce)
     }
 
-    fn spend_as(&self, account: &str, nonce: u64, spent: NonceOutcome) {
+    fn close_as(&self, account: &str, nonce: u64, spent: NonceOutcome) {
         self.close_nonce(&service(account), nonce, &spent).unwrap();
     }
 
-    /// The batch comes to nothing, for this reason.
-    fn refuse(&self, taken: &TakenBatch, reason: &str) {
+    /// Has the ledger reject the batch for this reason.
+    fn reject(&self, taken: &TakenBatch, reason: &str) {
         let attempt = taken.attempt;
         let event = Event::Outcome { attempt, outcome: Outcome::Rejected };
         let reason =
@@ -96,7 +97,7 @@ impl WithdrawalsExt for TestStore {
         assert!(matches!(self.record_one(change), ChangeOutcome::Applied { .. }));
     }
 
-    /// The batch is accepted, and then stands so.
+    /// Has the ledger accept the batch and then report this status.
     fn accept_and(&self, taken: &TakenBatch, status: LedgerStatus) {
         self.outcome(taken, Outcome::Accepted);
         assert!(matches!(self.status(taken, status), ChangeOutcome::Applied { .. }));

@@ -6,20 +6,20 @@ use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
 use crate::fixture::{Database, TestStore, on_both, service};
 
 on_both! {
-    the_newest_come_first_page_by_page,
-    a_list_tells_what_each_story_tells,
-    lists_are_filtered_by_anything_and_by_all_of_it,
-    what_has_ended_is_told_from_what_has_not,
+    pages_start_with_the_newest,
+    list_entries_match_the_details,
+    filters_can_be_combined,
+    filter_by_ended,
 }
 
 fn listed(store: &TestStore, filter: &WithdrawalFilter) -> Vec<WithdrawalId> {
     let page = store.withdrawals(filter, None, 100).unwrap();
-    page.into_iter().map(|story| story.withdrawal.id).collect()
+    page.into_iter().map(|details| details.withdrawal.id).collect()
 }
 
-fn the_newest_come_first_page_by_page(db: &Database) {
+fn pages_start_with_the_newest(db: &Database) {
     let store = db.open();
-    // Neither the ids nor the accounts are in the order in which they are scheduled.
+    // The order of scheduling differs from the order of ids and of accounts.
     for (number, account) in [(4, "b"), (2, "a"), (5, "c"), (1, "a"), (3, "b")] {
         store.schedule_all(&[withdrawal(account, number)]);
     }
@@ -30,8 +30,8 @@ fn the_newest_come_first_page_by_page(db: &Database) {
         if page.is_empty() {
             break;
         }
-        pages.push(page.into_iter().map(|story| story.withdrawal.id).collect());
-        // What is scheduled meanwhile moves no page.
+        pages.push(page.into_iter().map(|details| details.withdrawal.id).collect());
+        // Withdrawals scheduled between pages do not shift them.
         store.schedule_all(&[withdrawal("a", 100 + pages.len() as u128)]);
     }
     let expected = [vec![3, 1], vec![5, 2], vec![4]];
@@ -40,21 +40,21 @@ fn the_newest_come_first_page_by_page(db: &Database) {
     assert!(store.withdrawals(&Default::default(), Some(&unknown), 9).unwrap().is_empty());
 }
 
-fn a_list_tells_what_each_story_tells(db: &Database) {
+fn list_entries_match_the_details(db: &Database) {
     let store = db.open();
     store.schedule_all(&[1, 2, 3].map(|number| withdrawal(ACCOUNT, number)));
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
-    store.spend_as(ACCOUNT, nonce, NonceOutcome::Reverted);
-    store.refuse(&taken, "the pool is empty");
+    store.close_as(ACCOUNT, nonce, NonceOutcome::Reverted);
+    store.reject(&taken, "the pool is empty");
     store.take_and_sign(ACCOUNT);
 
-    let mut expected = [3, 2, 1].map(|number| store.told(number));
-    expected.iter_mut().for_each(|story| story.ahead = None);
-    assert!(expected[1..].iter().all(|story| story.nonce.is_some()));
+    let mut expected = [3, 2, 1].map(|number| store.details_of(number));
+    expected.iter_mut().for_each(|details| details.ahead = None);
+    assert!(expected[1..].iter().all(|details| details.nonce.is_some()));
     assert_eq!(store.withdrawals(&Default::default(), None, 9).unwrap(), expected);
 }
 
-fn lists_are_filtered_by_anything_and_by_all_of_it(db: &Database) {
+fn filters_can_be_combined(db: &Database) {
     let store = db.open();
     let reward_id = RewardId::from_bytes([1; 16]);
     let (pool, amount) = ("0xother".to_owned(), "1".to_owned());
@@ -92,11 +92,11 @@ fn lists_are_filtered_by_anything_and_by_all_of_it(db: &Database) {
     assert!(numbers(&all).is_empty());
 }
 
-fn what_has_ended_is_told_from_what_has_not(db: &Database) {
+fn filter_by_ended(db: &Database) {
     let store = db.open();
     store.schedule_all(&[1, 2, 3].map(|number| withdrawal(ACCOUNT, number)));
     store.commit_next(ACCOUNT);
-    store.refuse(&store.take_one(ACCOUNT), "no");
+    store.reject(&store.take_one(ACCOUNT), "no");
     let ended = |ended| WithdrawalFilter { ended: Some(ended), ..Default::default() };
     assert_eq!(listed(&store, &ended(true)), [2, 1].map(withdrawal_id));
     assert_eq!(listed(&store, &ended(false)), [3].map(withdrawal_id));

@@ -1,7 +1,7 @@
 mod cancelling;
+mod details;
 pub mod fixture;
 mod listing;
 mod retrying;
 mod rewards;
 mod scheduling;
-mod story;

@@ -4,8 +4,8 @@ use grid_batch_withdrawals::{Reward, RewardId};
 use crate::fixture::{Database, on_both};
 
 on_both! {
-    a_reward_comes_back_as_it_was_made,
-    the_same_reward_again_changes_nothing_and_another_is_a_conflict,
+    reward_is_stored_unchanged,
+    same_reward_is_stored_once_and_other_terms_conflict,
 }
 
 fn reward(db: &Database) -> Reward {
@@ -18,7 +18,7 @@ fn reward(db: &Database) -> Reward {
     }
 }
 
-fn a_reward_comes_back_as_it_was_made(db: &Database) {
+fn reward_is_stored_unchanged(db: &Database) {
     let store = db.open();
     assert_eq!(store.reward(&reward(db).id).unwrap(), None);
     for reward in [
@@ -30,7 +30,7 @@ fn a_reward_comes_back_as_it_was_made(db: &Database) {
     }
 }
 
-fn the_same_reward_again_changes_nothing_and_another_is_a_conflict(db: &Database) {
+fn same_reward_is_stored_once_and_other_terms_conflict(db: &Database) {
     let store = db.open();
     let first = reward(db);
     store.add_reward(&first).unwrap().unwrap();

@@ -11,57 +11,57 @@ use crate::fixture::{
 };
 
 on_both! {
-    a_withdrawal_is_scheduled_with_its_batch,
-    the_same_withdrawal_again_is_paid_once,
-    another_withdrawal_of_the_same_id_is_a_conflict_that_says_what_is_stored,
-    the_same_withdrawal_after_its_pool_has_another_account_stays_with_the_first,
-    one_that_conflicts_keeps_the_others_from_nothing,
-    the_same_withdrawal_twice_in_one_call_is_scheduled_once,
-    no_withdrawals_are_a_fine_list,
-    withdrawals_and_batches_are_queued_in_one_order,
-    the_same_id_from_many_at_once_is_scheduled_once,
-    the_same_id_for_two_accounts_at_once_is_scheduled_for_one,
-    a_withdrawal_of_a_reward_that_is_not_there_is_refused_with_its_batch,
-    a_withdrawal_is_never_forgotten_while_what_was_retried_is,
+    withdrawal_is_scheduled_with_its_batch,
+    same_withdrawal_again_is_scheduled_once,
+    conflict_returns_the_stored_withdrawal,
+    same_withdrawal_of_another_account_stays_with_first,
+    conflict_does_not_block_other_withdrawals,
+    duplicate_within_one_call_is_scheduled_once,
+    empty_schedule_is_accepted,
+    withdrawals_and_batches_share_one_order,
+    concurrent_schedules_of_one_id_store_one,
+    concurrent_schedules_for_two_accounts_store_one,
+    withdrawal_of_an_unknown_reward_is_refused,
+    retention_keeps_withdrawals_and_latest_batches,
 }
 
-fn a_withdrawal_is_scheduled_with_its_batch(db: &Database) {
+fn withdrawal_is_scheduled_with_its_batch(db: &Database) {
     let store = db.open();
-    let asked = withdrawal(ACCOUNT, 1);
-    store.schedule_all(std::slice::from_ref(&asked));
+    let requested = withdrawal(ACCOUNT, 1);
+    store.schedule_all(std::slice::from_ref(&requested));
 
-    let told = store.told(1);
-    assert_eq!((told.withdrawal, told.created_at), (asked.clone(), db.now()));
-    assert_eq!((told.generation, told.cancelled_at, told.nonce), (1, None, None));
-    assert_eq!((told.ahead, told.fail_reason), (Some(0), None));
+    let details = store.details_of(1);
+    assert_eq!((details.withdrawal, details.created_at), (requested.clone(), db.now()));
+    assert_eq!((details.generation, details.cancelled_at, details.nonce), (1, None, None));
+    assert_eq!((details.ahead, details.fail_reason), (Some(0), None));
     assert_eq!(
-        (told.batch.service_id, told.batch.batch_id),
-        (service(ACCOUNT), asked.id.batch_id(1))
+        (details.batch.service_id, details.batch.batch_id),
+        (service(ACCOUNT), requested.id.batch_id(1))
     );
-    assert_eq!(told.batch.progress, Progress::NEW);
+    assert_eq!(details.batch.progress, Progress::NEW);
 
     let taken = store.take_one(ACCOUNT);
-    assert_eq!(taken.batch_id, asked.id.batch_id(1));
+    assert_eq!(taken.batch_id, requested.id.batch_id(1));
     assert_eq!(taken.serialized_batch, b"0xpool 0xmember1 1001");
     assert_eq!(store.withdrawal(&withdrawal_id(2)).unwrap(), None);
 }
 
-fn the_same_withdrawal_again_is_paid_once(db: &Database) {
+fn same_withdrawal_again_is_scheduled_once(db: &Database) {
     let store = db.open();
-    let asked = [withdrawal(ACCOUNT, 1)];
-    store.schedule_all(&asked);
-    let before = store.told(1);
+    let requested = [withdrawal(ACCOUNT, 1)];
+    store.schedule_all(&requested);
+    let before = store.details_of(1);
     db.later(1);
-    assert_eq!(store.schedule(&asked).unwrap(), [Ok(AddOutcome::AlreadyStored)]);
-    assert_eq!(store.told(1), before);
+    assert_eq!(store.schedule(&requested).unwrap(), [Ok(AddOutcome::AlreadyStored)]);
+    assert_eq!(store.details_of(1), before);
     assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 1);
 
     store.commit_next(ACCOUNT);
-    assert_eq!(store.schedule(&asked).unwrap(), [Ok(AddOutcome::AlreadyStored)]);
+    assert_eq!(store.schedule(&requested).unwrap(), [Ok(AddOutcome::AlreadyStored)]);
     assert!(store.take(&[ACCOUNT]).is_empty());
 }
 
-fn another_withdrawal_of_the_same_id_is_a_conflict_that_says_what_is_stored(db: &Database) {
+fn conflict_returns_the_stored_withdrawal(db: &Database) {
     let store = db.open();
     let first = withdrawal(ACCOUNT, 1);
     store.schedule_all(std::slice::from_ref(&first));
@@ -88,7 +88,7 @@ fn another_withdrawal_of_the_same_id_is_a_conflict_that_says_what_is_stored(db: 
     assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 1);
 }
 
-fn the_same_withdrawal_after_its_pool_has_another_account_stays_with_the_first(db: &Database) {
+fn same_withdrawal_of_another_account_stays_with_first(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let moved = withdrawal("eip155:1:0x0b", 1);
@@ -97,7 +97,7 @@ fn the_same_withdrawal_after_its_pool_has_another_account_stays_with_the_first(d
     assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 1);
 }
 
-fn one_that_conflicts_keeps_the_others_from_nothing(db: &Database) {
+fn conflict_does_not_block_other_withdrawals(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let other = Withdrawal { amount: "7".to_owned(), ..withdrawal(ACCOUNT, 1) };
@@ -110,59 +110,62 @@ fn one_that_conflicts_keeps_the_others_from_nothing(db: &Database) {
     assert_eq!(depths, [2, 1]);
 }
 
-fn the_same_withdrawal_twice_in_one_call_is_scheduled_once(db: &Database) {
+fn duplicate_within_one_call_is_scheduled_once(db: &Database) {
     let store = db.open();
-    let asked = withdrawal(ACCOUNT, 1);
-    let other = Withdrawal { amount: "7".to_owned(), ..asked.clone() };
-    let answers = store.schedule(&[asked.clone(), asked, other]).unwrap();
+    let requested = withdrawal(ACCOUNT, 1);
+    let other = Withdrawal { amount: "7".to_owned(), ..requested.clone() };
+    let answers = store.schedule(&[requested.clone(), requested, other]).unwrap();
     assert_eq!(answers[..2], [Ok(AddOutcome::Stored), Ok(AddOutcome::AlreadyStored)]);
     assert!(answers[2].is_err());
     assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 1);
 }
 
-fn no_withdrawals_are_a_fine_list(db: &Database) {
+fn empty_schedule_is_accepted(db: &Database) {
     assert!(db.open().schedule(&[]).unwrap().is_empty());
 }
 
-fn withdrawals_and_batches_are_queued_in_one_order(db: &Database) {
+fn withdrawals_and_batches_share_one_order(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 2), withdrawal(ACCOUNT, 1)]);
     store.add_all(&[batch(ACCOUNT, 9)]);
     store.schedule_all(&[withdrawal(ACCOUNT, 3)]);
-    assert_eq!(store.told(3).ahead, Some(3));
+    assert_eq!(store.details_of(3).ahead, Some(3));
     let order = [(); 4].map(|()| store.commit_next(ACCOUNT));
     let tries = |number: u128| withdrawal_id(number).batch_id(1);
     assert_eq!(order, [tries(2), tries(1), id(9), tries(3)]);
 }
 
-/// What many callers at once are answered, who each ask for one of these.
-fn ask_at_once(store: &TestStore, asked: &[Withdrawal]) -> Vec<AddOutcome> {
+/// Schedules each of these from its own thread; returns the answers.
+fn schedule_concurrently(store: &TestStore, requested: &[Withdrawal]) -> Vec<AddOutcome> {
     thread::scope(|scope| {
-        let callers: Vec<_> = asked
+        let callers: Vec<_> = requested
             .iter()
-            .map(|asked| scope.spawn(|| store.schedule(std::slice::from_ref(asked)).unwrap()))
+            .map(|requested| {
+                scope.spawn(|| store.schedule(std::slice::from_ref(requested)).unwrap())
+            })
             .collect();
         callers.into_iter().flat_map(|caller| caller.join().unwrap()).flatten().collect()
     })
 }
 
-fn the_same_id_from_many_at_once_is_scheduled_once(db: &Database) {
+fn concurrent_schedules_of_one_id_store_one(db: &Database) {
     let store = db.open();
     for number in 0..5 {
-        let answers = ask_at_once(&store, &[(); 12].map(|()| withdrawal(ACCOUNT, number)));
+        let answers =
+            schedule_concurrently(&store, &[(); 12].map(|()| withdrawal(ACCOUNT, number)));
         let stored = answers.iter().filter(|answer| **answer == AddOutcome::Stored).count();
         assert_eq!((stored, answers.len()), (1, 12));
     }
     assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 5);
 }
 
-fn the_same_id_for_two_accounts_at_once_is_scheduled_for_one(db: &Database) {
+fn concurrent_schedules_for_two_accounts_store_one(db: &Database) {
     let store = db.open();
     for number in 0..10 {
         let accounts = ["a", "b", "c", "d"];
-        let asked: Vec<_> =
+        let requested: Vec<_> =
             (0..12).map(|caller| withdrawal(accounts[caller % 4], number)).collect();
-        let answers = ask_at_once(&store, &asked);
+        let answers = schedule_concurrently(&store, &requested);
         let stored = answers.iter().filter(|answer| **answer == AddOutcome::Stored).count();
         assert_eq!((stored, answers.len()), (1, 12));
     }
@@ -170,7 +173,7 @@ fn the_same_id_for_two_accounts_at_once_is_scheduled_for_one(db: &Database) {
     assert_eq!(open, 10);
 }
 
-fn a_withdrawal_of_a_reward_that_is_not_there_is_refused_with_its_batch(db: &Database) {
+fn withdrawal_of_an_unknown_reward_is_refused(db: &Database) {
     let store = db.open();
     let reward_id = RewardId::from_bytes([1; 16]);
     let claimed = Withdrawal {
@@ -190,33 +193,33 @@ fn a_withdrawal_of_a_reward_that_is_not_there_is_refused_with_its_batch(db: &Dat
     };
     store.add_reward(&reward).unwrap().unwrap();
     store.schedule_all(std::slice::from_ref(&claimed));
-    assert_eq!(store.told(1).withdrawal, claimed);
+    assert_eq!(store.details_of(1).withdrawal, claimed);
 }
 
-fn a_withdrawal_is_never_forgotten_while_what_was_retried_is(db: &Database) {
+fn retention_keeps_withdrawals_and_latest_batches(db: &Database) {
     let store = db.open();
     store.schedule_all(&[1, 2].map(|number| withdrawal(ACCOUNT, number)));
     store.add_all(&[batch(ACCOUNT, 9)]);
     let refused = store.take_one(ACCOUNT);
-    store.refuse(&refused, "no");
+    store.reject(&refused, "no");
     store.commit_next(ACCOUNT);
     store.commit_next(ACCOUNT);
     store.retry_withdrawal(&withdrawal_id(1)).unwrap();
     store.commit_next(ACCOUNT);
 
-    // The batch of no withdrawal, and the one that tried the first withdrawal in vain.
+    // A batch without withdrawal, and the failed batch of the first withdrawal.
     assert_eq!(store.remove_all_ended(db.later(1), 2), 2);
     assert!(store.find(&refused.batch_id).unwrap().is_empty());
     for number in [1, 2] {
-        assert_eq!(store.told(number).batch.progress.state, BatchState::Committed);
+        assert_eq!(store.details_of(number).batch.progress.state, BatchState::Committed);
         let again = store.schedule(&[withdrawal(ACCOUNT, number)]).unwrap();
         assert_eq!(again, [Ok(AddOutcome::AlreadyStored)]);
     }
 }
 
-/// The one who is second at the index of the ids waits for the first, and then finds it.
+/// The second insert waits at the unique index for the first, and then conflicts with it.
 #[test]
-fn the_same_id_for_another_account_waits_for_the_first_and_conflicts_with_it() {
+fn concurrent_schedule_for_another_account_waits() {
     let db = Database::postgres();
     let store = db.open();
     let mut first = PgConnection::establish(&db.postgres_url()).unwrap();

@@ -1,4 +1,4 @@
-//! Many instances at once, on PostgreSQL.
+//! Many concurrent instances, on PostgreSQL.
 
 use std::{
     collections::BTreeMap,
@@ -24,7 +24,7 @@ fn instances(db: &Database, options: &ClaimOptions) -> Vec<ClaimStore> {
 }
 
 #[test]
-fn many_that_take_at_once_share_out_every_service_once() {
+fn concurrent_takes_claim_each_service_once() {
     const SERVICES: u64 = 3_000;
     let db = Database::postgres();
     let store = db.open();
@@ -51,7 +51,7 @@ fn many_that_take_at_once_share_out_every_service_once() {
             .collect();
         takers.into_iter().flat_map(|taker| taker.join().unwrap()).collect()
     });
-    // What another had locked just then is left out, and found the next time.
+    // A step skips services that another instance has locked; the next one finds them.
     let rest = instances[0].take(5_000).unwrap().claims;
     let owners: BTreeMap<ServiceId, u64> =
         taken.iter().chain(&rest).map(|claim| (claim.service_id.clone(), claim.epoch)).collect();
@@ -60,10 +60,10 @@ fn many_that_take_at_once_share_out_every_service_once() {
     assert!(owners.values().all(|epoch| *epoch == 1));
 }
 
-/// Each takes, marks, records, renews and gives up, and its expiries pass now and then. The database
-/// itself watches over epochs and order; a transaction that fails fails the test.
+/// Each instance takes services and batches, records, renews, and expires now and then. Triggers
+/// check epochs and order; a failed transaction fails the test.
 #[test]
-fn many_that_work_and_lapse_and_rob_one_another_keep_the_order() {
+fn order_is_kept_under_concurrent_takeovers() {
     const SERVICES: u64 = 40;
     const EACH: u64 = 5;
     let db = Database::postgres();
@@ -114,19 +114,19 @@ fn many_that_work_and_lapse_and_rob_one_another_keep_the_order() {
         for (number, instance) in instances.iter().enumerate() {
             let (db, work, committed) = (&db, &work, &committed);
             scope.spawn(move || {
-                let mut turn = number;
+                let mut step = number;
                 while committed.load(Ordering::Acquire) < SERVICES * EACH {
                     work(instance);
-                    turn += 1;
-                    match turn % 5 {
-                        0 => db.let_die(instance),
-                        2 => db.let_lapse(instance),
+                    step += 1;
+                    match step % 5 {
+                        0 => db.pass_full_expiry(instance),
+                        2 => db.pass_idle_expiry(instance),
                         _ => {}
                     }
                 }
             });
         }
     });
-    assert_eq!(committed.into_inner(), SERVICES * EACH, "each was sent once, or found");
+    assert_eq!(committed.into_inner(), SERVICES * EACH, "each batch is committed once");
     assert!(store.depths(None, 9).unwrap().is_empty());
 }

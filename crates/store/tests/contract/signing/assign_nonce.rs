@@ -6,23 +6,23 @@ use grid_batch_withdrawals::{BatchAttempt, NewSignedTransaction, NonceOutcome, S
 
 use crate::{
     fixture::{Database, StoreExt, batch, id, on_both, service, wait_until_blocked},
-    withdrawals::fixture::{ACCOUNT, WithdrawalsExt, signed, turn, withdrawal},
+    withdrawals::fixture::{ACCOUNT, WithdrawalsExt, attempt_of, signed, withdrawal},
 };
 
 on_both! {
-    a_nonce_and_what_is_signed_with_it_are_kept_together,
-    nonces_follow_each_other_and_skip_what_the_chain_has_used,
-    each_account_counts_its_own_nonces,
-    what_cannot_be_signed_takes_no_nonce,
-    nothing_is_signed_with_another_nonce_than_the_one_that_was_taken,
-    nothing_is_signed_for_a_batch_that_is_not_with_this_submitter,
-    nothing_is_signed_for_a_batch_that_is_proved_to_be_committed,
-    nothing_is_signed_by_an_owner_before,
-    nothing_is_signed_twice_while_the_first_may_be_paid,
-    what_came_to_nothing_lets_another_nonce_be_taken,
-    a_batch_of_no_withdrawal_is_not_signed_for,
-    numbers_that_cannot_be_stored_are_errors_and_take_no_nonce,
-    of_many_at_once_one_signs,
+    nonce_and_signed_transaction_are_stored_together,
+    nonces_are_consecutive_from_the_chains_next,
+    each_account_has_its_own_nonces,
+    failed_signing_assigns_no_nonce,
+    signing_with_another_nonce_is_an_error,
+    signing_needs_the_current_attempt,
+    nothing_is_signed_for_a_batch_proved_committed,
+    former_owner_cannot_sign,
+    no_second_nonce_while_the_first_may_pay,
+    failed_nonce_allows_another,
+    batch_without_withdrawal_is_not_signed,
+    numbers_out_of_range_assign_no_nonce,
+    one_of_concurrent_signers_signs,
 }
 
 fn nonces_kept(db: &Database) -> [i64; 2] {
@@ -30,7 +30,7 @@ fn nonces_kept(db: &Database) -> [i64; 2] {
         .map(|table| db.number(&format!("select count(*) as number from {table}")))
 }
 
-fn a_nonce_and_what_is_signed_with_it_are_kept_together(db: &Database) {
+fn nonce_and_signed_transaction_are_stored_together(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let taken = store.take_one(ACCOUNT);
@@ -41,7 +41,7 @@ fn a_nonce_and_what_is_signed_with_it_are_kept_together(db: &Database) {
     assert_eq!(open.unwrap().transactions, [kept]);
 }
 
-fn nonces_follow_each_other_and_skip_what_the_chain_has_used(db: &Database) {
+fn nonces_are_consecutive_from_the_chains_next(db: &Database) {
     let store = db.open();
     store.schedule_all(&[1, 2, 3, 4].map(|number| withdrawal(ACCOUNT, number)));
     let nonces = [0, 0, 7, 3].map(|at_least| {
@@ -53,7 +53,7 @@ fn nonces_follow_each_other_and_skip_what_the_chain_has_used(db: &Database) {
     assert_eq!(nonces, [0, 1, 7, 8]);
 }
 
-fn each_account_counts_its_own_nonces(db: &Database) {
+fn each_account_has_its_own_nonces(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal("a", 1), withdrawal("b", 2)]);
     let nonces = ["a", "b"].map(|account| {
@@ -61,60 +61,61 @@ fn each_account_counts_its_own_nonces(db: &Database) {
         let mut other = |nonce| {
             Ok(NewSignedTransaction { hash: [account.as_bytes()[0]; 32], ..signed(nonce, 1) })
         };
-        store.assign_nonce(&turn(&taken), 4, &mut other).unwrap().unwrap().signed.nonce
+        store.assign_nonce(&attempt_of(&taken), 4, &mut other).unwrap().unwrap().signed.nonce
     });
     assert_eq!(nonces, [4, 4]);
 }
 
-fn what_cannot_be_signed_takes_no_nonce(db: &Database) {
+fn failed_signing_assigns_no_nonce(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let taken = store.take_one(ACCOUNT);
     let no_key = BatchError::InvalidAnswer("there is no key".to_owned());
     let mut refuse = |_| -> BatchResult<NewSignedTransaction> { Err(no_key.clone()) };
-    assert_eq!(store.assign_nonce(&turn(&taken), 5, &mut refuse), Err(no_key.clone()));
+    assert_eq!(store.assign_nonce(&attempt_of(&taken), 5, &mut refuse), Err(no_key.clone()));
     assert_eq!(nonces_kept(db), [0, 0]);
     assert_eq!(store.sign(&taken, 5).unwrap().signed.nonce, 5);
 }
 
-fn nothing_is_signed_with_another_nonce_than_the_one_that_was_taken(db: &Database) {
+fn signing_with_another_nonce_is_an_error(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
-    let turn = turn(&store.take_one(ACCOUNT));
-    let error = store.assign_nonce(&turn, 5, &mut |_| Ok(signed(6, 100))).unwrap_err().to_string();
+    let attempt = attempt_of(&store.take_one(ACCOUNT));
+    let error =
+        store.assign_nonce(&attempt, 5, &mut |_| Ok(signed(6, 100))).unwrap_err().to_string();
     assert!(error.contains("nonce 6") && error.contains('5'), "{error}");
     assert_eq!(nonces_kept(db), [0, 0]);
 }
 
-fn nothing_is_signed_for_a_batch_that_is_not_with_this_submitter(db: &Database) {
+fn signing_needs_the_current_attempt(db: &Database) {
     let store = db.open();
     store.schedule_all(&[1, 2].map(|number| withdrawal(ACCOUNT, number)));
     let first = store.take_one(ACCOUNT);
-    let BatchAttempt { attempt_id, .. } = turn(&first);
-    let never = &mut |_| -> BatchResult<NewSignedTransaction> { panic!("it is nobody's turn") };
+    let BatchAttempt { attempt_id, .. } = attempt_of(&first);
+    let never = &mut |_| -> BatchResult<NewSignedTransaction> { panic!("no attempt may sign") };
     for other in [
-        BatchAttempt { batch_id: withdrawal(ACCOUNT, 2).id.batch_id(1), ..turn(&first) },
-        BatchAttempt { batch_id: withdrawal(ACCOUNT, 3).id.batch_id(1), ..turn(&first) },
-        BatchAttempt { service_id: service("other"), ..turn(&first) },
+        BatchAttempt { batch_id: withdrawal(ACCOUNT, 2).id.batch_id(1), ..attempt_of(&first) },
+        BatchAttempt { batch_id: withdrawal(ACCOUNT, 3).id.batch_id(1), ..attempt_of(&first) },
+        BatchAttempt { service_id: service("other"), ..attempt_of(&first) },
         BatchAttempt {
             attempt_id: AttemptId { attempt: attempt_id.attempt + 1, ..attempt_id },
-            ..turn(&first)
+            ..attempt_of(&first)
         },
         BatchAttempt {
             attempt_id: AttemptId { epoch: attempt_id.epoch + 1, ..attempt_id },
-            ..turn(&first)
+            ..attempt_of(&first)
         },
     ] {
         assert_eq!(store.assign_nonce(&other, 0, never), Ok(None), "{other:?}");
     }
     store.outcome(&first, Outcome::NotSent);
-    assert_eq!(store.assign_nonce(&turn(&first), 0, never), Ok(None));
+    assert_eq!(store.assign_nonce(&attempt_of(&first), 0, never), Ok(None));
     let second = store.take_one(ACCOUNT);
-    assert_eq!(store.assign_nonce(&turn(&first), 0, never), Ok(None));
+    assert_eq!(store.assign_nonce(&attempt_of(&first), 0, never), Ok(None));
     assert!(store.sign(&second, 0).is_some());
 }
 
-fn nothing_is_signed_for_a_batch_that_is_proved_to_be_committed(db: &Database) {
+fn nothing_is_signed_for_a_batch_proved_committed(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let taken = store.take_one(ACCOUNT);
@@ -122,35 +123,35 @@ fn nothing_is_signed_for_a_batch_that_is_proved_to_be_committed(db: &Database) {
     assert_eq!(store.sign(&taken, 0), None);
 }
 
-fn nothing_is_signed_by_an_owner_before(db: &Database) {
+fn former_owner_cannot_sign(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let taken = store.take_one(ACCOUNT);
-    db.let_die(store.worker());
+    db.pass_full_expiry(store.worker());
     assert_eq!(db.instance().take(9).unwrap().claims.len(), 1);
     assert_eq!(store.sign(&taken, 0), None);
     assert_eq!(nonces_kept(db), [0, 0]);
 }
 
-fn nothing_is_signed_twice_while_the_first_may_be_paid(db: &Database) {
+fn no_second_nonce_while_the_first_may_pay(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
     assert_eq!(store.sign(&taken, 9), None);
-    store.spend_as(ACCOUNT, nonce, NonceOutcome::Withdrawn { withdrawal_id: "1".to_owned() });
+    store.close_as(ACCOUNT, nonce, NonceOutcome::Withdrawn { withdrawal_id: "1".to_owned() });
     assert_eq!(store.sign(&taken, 9), None);
     assert_eq!(nonces_kept(db), [1, 1]);
 }
 
-fn what_came_to_nothing_lets_another_nonce_be_taken(db: &Database) {
+fn failed_nonce_allows_another(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
-    store.spend_as(ACCOUNT, nonce, NonceOutcome::UsedElsewhere);
+    store.close_as(ACCOUNT, nonce, NonceOutcome::UsedElsewhere);
     assert_eq!(store.sign(&taken, 0).unwrap().signed.nonce, nonce + 1);
 }
 
-fn a_batch_of_no_withdrawal_is_not_signed_for(db: &Database) {
+fn batch_without_withdrawal_is_not_signed(db: &Database) {
     let store = db.open();
     store.add_all(&[batch(ACCOUNT, 1)]);
     let taken = store.take_one(ACCOUNT);
@@ -158,23 +159,23 @@ fn a_batch_of_no_withdrawal_is_not_signed_for(db: &Database) {
     assert_eq!(store.payment(&service(ACCOUNT), &id(1)), Ok(None));
 }
 
-fn numbers_that_cannot_be_stored_are_errors_and_take_no_nonce(db: &Database) {
+fn numbers_out_of_range_assign_no_nonce(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
-    let turn = turn(&store.take_one(ACCOUNT));
+    let attempt = attempt_of(&store.take_one(ACCOUNT));
     let most = i64::MAX as u128;
     let mut too_dear = |nonce| Ok(signed(nonce, most + 1));
-    let error = store.assign_nonce(&turn, 0, &mut too_dear).unwrap_err().to_string();
+    let error = store.assign_nonce(&attempt, 0, &mut too_dear).unwrap_err().to_string();
     assert!(error.contains("9223372036854775808"), "{error}");
     let mut fits = |nonce| Ok(signed(nonce, most));
-    let error = store.assign_nonce(&turn, u64::MAX, &mut fits).unwrap_err().to_string();
+    let error = store.assign_nonce(&attempt, u64::MAX, &mut fits).unwrap_err().to_string();
     assert!(error.contains("18446744073709551615"), "{error}");
     assert_eq!(nonces_kept(db), [0, 0]);
-    let kept = store.assign_nonce(&turn, 0, &mut fits).unwrap().unwrap();
+    let kept = store.assign_nonce(&attempt, 0, &mut fits).unwrap().unwrap();
     assert_eq!(kept.signed.max_fee, most);
 }
 
-fn of_many_at_once_one_signs(db: &Database) {
+fn one_of_concurrent_signers_signs(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let taken = store.take_one(ACCOUNT);
@@ -185,9 +186,9 @@ fn of_many_at_once_one_signs(db: &Database) {
     assert_eq!((kept.len(), nonces_kept(db)), (1, [1, 1]));
 }
 
-/// Signing waits for whoever records or claims, and then sees that its turn is over.
+/// Signing waits for a concurrent change of the lane, and then sees that its attempt is over.
 #[test]
-fn a_turn_that_ends_meanwhile_is_seen() {
+fn takeover_during_signing_is_detected() {
     let db = Database::postgres();
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
@@ -204,9 +205,9 @@ fn a_turn_that_ends_meanwhile_is_seen() {
     assert_eq!((kept, nonces_kept(&db)), (None, [0, 0]));
 }
 
-/// A nonce without bytes would never be filled, and bytes without a nonce might be sent.
+/// A nonce without a transaction would block the account; a transaction without a nonce might be sent.
 #[test]
-fn a_connection_that_breaks_while_signing_keeps_neither_nonce_nor_bytes() {
+fn connection_lost_while_signing_stores_nothing() {
     let db = Database::postgres();
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
@@ -218,7 +219,7 @@ fn a_connection_that_breaks_while_signing_keeps_neither_nonce_nor_bytes() {
         db.execute(others).unwrap();
         Ok(signed(nonce, 100))
     };
-    let error = store.assign_nonce(&turn(&taken), 5, &mut cut).unwrap_err();
+    let error = store.assign_nonce(&attempt_of(&taken), 5, &mut cut).unwrap_err();
     assert!(matches!(error, BatchError::Unavailable(_)), "{error}");
     assert_eq!(nonces_kept(&db), [0, 0]);
     assert_eq!(store.sign(&taken, 5).unwrap().signed.nonce, 5);

@@ -7,12 +7,12 @@ use proptest::{collection::vec, option, prelude::*};
 use crate::fixture::{Database, StoreExt, TestStore, batch, cases, id, on_both, service};
 
 on_both! {
-    the_least_recently_checked_come_first_then_the_order_of_submission,
-    only_what_the_ledger_may_have_is_pending,
-    a_batch_that_was_just_checked_is_not_due,
-    what_is_due_is_what_the_pace_says,
-    services_can_be_asked_for_whether_they_are_due_or_not,
-    a_ledger_that_does_not_answer_keeps_no_other_waiting,
+    due_batches_are_ordered_by_last_check,
+    only_batches_the_ledger_may_have_are_pending,
+    recently_checked_batch_is_not_due,
+    due_batches_match_the_poll_pace,
+    pending_of_named_services_ignores_the_pace,
+    checked_batches_without_status_do_not_block_others,
 }
 
 const EVER: Timestamp = Timestamp::from_micros(i64::MAX);
@@ -23,7 +23,7 @@ fn names(pending: &[PendingBatch]) -> Vec<&str> {
     pending.iter().map(PendingBatch::get_service_id).collect()
 }
 
-/// Four services, submitted in the order 4, 3, 2, 1; then 4 was checked, and after it 1.
+/// Four services, submitted in the order 4, 3, 2, 1; then 4 is checked, and after it 1.
 fn four_services(db: &Database) -> TestStore {
     let store = db.open();
     let names = ["s::1", "s::2", "s::3", "s::4"];
@@ -43,7 +43,7 @@ fn four_services(db: &Database) -> TestStore {
     store
 }
 
-fn the_least_recently_checked_come_first_then_the_order_of_submission(db: &Database) {
+fn due_batches_are_ordered_by_last_check(db: &Database) {
     let store = four_services(db);
     let order = ["s::3", "s::2", "s::4", "s::1"];
     for limit in [0, 2, 9] {
@@ -55,15 +55,15 @@ fn the_least_recently_checked_come_first_then_the_order_of_submission(db: &Datab
     }
 }
 
-fn only_what_the_ledger_may_have_is_pending(db: &Database) {
+fn only_batches_the_ledger_may_have_are_pending(db: &Database) {
     let store = db.open();
-    let all = ["new", "with-submitter", "delayed", "doubt", "accepted", "valid", "ended"];
+    let all = ["new", "with-submitter", "delayed", "in-doubt", "accepted", "valid", "ended"];
     for (number, name) in (0..).zip(all) {
         store.add_all(&[batch(name, number)]);
     }
     store.take(&["with-submitter"]);
     store.outcome(&store.take_one("delayed"), Outcome::Busy);
-    store.outcome(&store.take_one("doubt"), Outcome::Ambiguous);
+    store.outcome(&store.take_one("in-doubt"), Outcome::Ambiguous);
     store.outcome(&store.take_one("accepted"), Outcome::Accepted);
     let valid = store.take_one("valid");
     store.outcome(&valid, Outcome::Accepted);
@@ -71,11 +71,11 @@ fn only_what_the_ledger_may_have_is_pending(db: &Database) {
     store.commit_next("ended");
 
     let due = store.due(EVER, PACE, 99).unwrap();
-    assert_eq!(names(&due), ["accepted", "doubt", "valid"]);
+    assert_eq!(names(&due), ["accepted", "in-doubt", "valid"]);
     assert_eq!(store.pending_of(&all.map(service), 99).unwrap(), due);
 }
 
-fn a_batch_that_was_just_checked_is_not_due(db: &Database) {
+fn recently_checked_batch_is_not_due(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     let taken = store.take_one("a::b");
@@ -90,17 +90,17 @@ fn a_batch_that_was_just_checked_is_not_due(db: &Database) {
 }
 
 /// A batch at the ledger: when it was submitted and last checked, and whether it is held.
-type Standing = (i64, Option<i64>, bool);
+type BatchTimes = (i64, Option<i64>, bool);
 
-/// As core says it; what is held is asked for as seldom as the pace allows.
-fn is_due((submitted_at, checked_at, held): Standing, pace: PollPace, now: Timestamp) -> bool {
+/// The rule of core. A held batch is polled at the longest interval of the pace.
+fn is_due((submitted_at, checked_at, held): BatchTimes, pace: PollPace, now: Timestamp) -> bool {
     let time = Timestamp::from_micros;
     let seldom = PollPace { interval: pace.longest.max(pace.interval), ..pace };
     let pace = if held { seldom } else { pace };
     pace.next_check(time(submitted_at), checked_at.map(time)) <= now
 }
 
-fn what_is_due_is_what_the_pace_says(db: &Database) {
+fn due_batches_match_the_poll_pace(db: &Database) {
     const SERVICES: usize = 12;
     let store = db.open();
     for number in 0..SERVICES as u64 {
@@ -108,18 +108,18 @@ fn what_is_due_is_what_the_pace_says(db: &Database) {
         store.add_all(&[batch(&name, number)]);
         store.outcome(&store.take_one(&name), Outcome::Accepted);
     }
-    let standing = (0..400i64, option::of(0..1_200i64), any::<bool>());
+    let times = (0..400i64, option::of(0..1_200i64), any::<bool>());
     let micros = prop_oneof![
         (0..100u64).prop_map(Duration::from_micros),
         (0..300u64).prop_map(|nanos| Duration::from_nanos(nanos * 777)),
         Just(Duration::MAX),
     ];
-    // Not the last moment there is: there, and there alone, a pause without end is over for core.
+    // Not the largest timestamp: only there does core consider an endless interval to be over.
     let now = prop_oneof![9 => 0..1_600i64, 1 => Just(i64::MIN), 1 => Just(i64::MAX - 1)];
     cases(100)
-        .run(&(vec(standing, SERVICES), micros.clone(), micros, now), |(all, a, b, now)| {
+        .run(&(vec(times, SERVICES), micros.clone(), micros, now), |(all, a, b, now)| {
             let (now, pace) = (Timestamp::from_micros(now), PollPace { interval: a, longest: b });
-            place(db, &all);
+            write_times(db, &all);
             let mut expected: Vec<_> = (0..SERVICES)
                 .filter(|number| is_due(all[*number], pace, now))
                 .map(|number| (all[number].1, all[number].0, format!("s::{number:02}")))
@@ -133,10 +133,10 @@ fn what_is_due_is_what_the_pace_says(db: &Database) {
         .unwrap();
 }
 
-/// Writes where the batches stand, past the store.
-fn place(db: &Database, all: &[Standing]) {
+/// Writes the state of the batches directly into the database.
+fn write_times(db: &Database, all: &[BatchTimes]) {
     let or_null = |value: Option<String>| value.unwrap_or_else(|| "null".to_owned());
-    let update = |(number, (submitted_at, checked_at, held)): (usize, &Standing)| {
+    let update = |(number, (submitted_at, checked_at, held)): (usize, &BatchTimes)| {
         let checked_at = or_null(checked_at.map(|at| at.to_string()));
         let (held_at, reason) = if *held { ("0", "'why'") } else { ("null", "null") };
         format!(
@@ -148,7 +148,7 @@ fn place(db: &Database, all: &[Standing]) {
     db.execute(&format!("begin; {updates} commit")).unwrap();
 }
 
-fn services_can_be_asked_for_whether_they_are_due_or_not(db: &Database) {
+fn pending_of_named_services_ignores_the_pace(db: &Database) {
     let store = four_services(db);
     assert!(store.due(Timestamp::from_micros(0), PACE, 9).unwrap().is_empty());
     let some = ["s::1", "never::seen", "s::3", "s::1"].map(service);
@@ -156,22 +156,24 @@ fn services_can_be_asked_for_whether_they_are_due_or_not(db: &Database) {
     assert!(store.pending_of(&[], 9).unwrap().is_empty());
 }
 
-fn a_ledger_that_does_not_answer_keeps_no_other_waiting(db: &Database) {
+fn checked_batches_without_status_do_not_block_others(db: &Database) {
     let store = db.open();
-    store.add_all(&[batch("dead::1", 1), batch("dead::2", 2), batch("live::1", 3)]);
-    let taken: Vec<_> =
-        ["dead::1", "dead::2", "live::1"].map(|name| store.take_one(name)).into_iter().collect();
+    store.add_all(&[batch("silent::1", 1), batch("silent::2", 2), batch("talking::1", 3)]);
+    let taken: Vec<_> = ["silent::1", "silent::2", "talking::1"]
+        .map(|name| store.take_one(name))
+        .into_iter()
+        .collect();
     for taken in &taken {
         store.outcome(taken, Outcome::Accepted);
     }
     let asked = store.due(EVER, PACE, 2).unwrap();
     db.later(1);
     store.mark_checked(&asked).unwrap();
-    assert_eq!(names(&store.due(EVER, PACE, 1).unwrap()), ["live::1"]);
-    // Of a batch that has ended meanwhile nothing is noted.
+    assert_eq!(names(&store.due(EVER, PACE, 1).unwrap()), ["talking::1"]);
+    // A batch that has ended is not marked as checked.
     store.status(&taken[0], LedgerStatus::Committed);
-    let before = store.one("dead::1", 1);
+    let before = store.one("silent::1", 1);
     db.later(1);
     store.mark_checked(&asked).unwrap();
-    assert_eq!(store.one("dead::1", 1), before);
+    assert_eq!(store.one("silent::1", 1), before);
 }

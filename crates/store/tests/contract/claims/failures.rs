@@ -1,6 +1,6 @@
-//! An instance that fails or is late between any two steps of its way: from claiming a service over
-//! marking, sending and recording to renewing. Another takes over, and what the first still writes
-//! changes nothing, unless it proves a commit.
+//! An instance fails or is late between any two steps: claiming a service, taking a batch, sending,
+//! recording, renewing. Another instance takes over, and late writes of the first change nothing
+//! unless they prove a commit.
 
 use grid_batch_core::{
     BatchState, ChangeOutcome, Evidence, LedgerStatus, Outcome, Stale, TakenBatch,
@@ -11,20 +11,20 @@ use super::fixture::ClaimExt;
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
 
 on_both! {
-    before_the_claim_another_has_it,
-    after_the_claim_another_has_it_past_the_first_expiry,
-    with_a_queue_that_was_read_and_nothing_marked_nothing_is_sent,
-    once_marked_another_has_it_past_the_second_expiry_and_asks_first,
-    a_post_that_arrived_is_found_by_the_next_owner,
-    a_post_that_never_left_is_sent_again_only_with_evidence,
-    an_answer_that_was_not_recorded_is_found_out_again,
-    once_recorded_another_follows_the_batch_past_the_first_expiry,
-    what_the_late_owner_learns_counts_only_as_proof,
-    a_renewal_that_is_late_finds_what_was_not_taken,
-    a_renewal_that_is_too_late_finds_nothing,
+    failure_before_claim_lets_another_instance_claim,
+    failure_after_claim_is_taken_over_past_idle_expiry,
+    failure_before_taking_batch_sends_nothing,
+    failure_after_taking_batch_is_in_doubt_past_full_expiry,
+    submission_that_arrived_is_found_by_next_owner,
+    submission_never_sent_is_retried_only_with_evidence,
+    unrecorded_status_is_queried_again,
+    failure_after_outcome_is_taken_over_past_idle_expiry,
+    late_results_of_former_owner_count_only_as_proof,
+    late_renewal_keeps_what_was_not_taken_over,
+    renewal_past_full_expiry_keeps_nothing,
 }
 
-/// The service `a::b` with two batches, which the first instance claims.
+/// The first instance claims the service `a::b`, which has two batches.
 fn claimed(db: &Database) -> [ClaimStore; 2] {
     let instances = [db.instance(), db.instance()];
     instances[0].store().add_all(&[batch("a::b", 1), batch("a::b", 2)]);
@@ -32,10 +32,10 @@ fn claimed(db: &Database) -> [ClaimStore; 2] {
     instances
 }
 
-/// The same, and the first batch is with a submitter of the first.
-fn marked(db: &Database) -> ([ClaimStore; 2], TakenBatch) {
+/// The same; the first instance has also taken the first batch.
+fn with_batch_taken(db: &Database) -> ([ClaimStore; 2], TakenBatch) {
     let instances = claimed(db);
-    let taken = instances[0].mark("a::b");
+    let taken = instances[0].take_batch("a::b");
     (instances, taken)
 }
 
@@ -43,71 +43,71 @@ fn is_stale(recorded: ChangeOutcome) -> bool {
     matches!(recorded, ChangeOutcome::Stale(Stale::Epoch { .. }))
 }
 
-fn before_the_claim_another_has_it(db: &Database) {
+fn failure_before_claim_lets_another_instance_claim(db: &Database) {
     let [late, other] = [db.instance(), db.instance()];
     late.store().add_all(&[batch("a::b", 1)]);
     assert_eq!(other.take_all(), ["a::b"]);
     assert!(late.take_all().is_empty());
-    assert!(late.marks_nothing_of("a::b"));
+    assert!(late.takes_nothing_of("a::b"));
 }
 
-fn after_the_claim_another_has_it_past_the_first_expiry(db: &Database) {
+fn failure_after_claim_is_taken_over_past_idle_expiry(db: &Database) {
     let [late, other] = claimed(db);
     assert!(other.take_all().is_empty());
-    db.let_lapse(&late);
+    db.pass_idle_expiry(&late);
     assert_eq!(other.take_all(), ["a::b"]);
     assert!(late.ready_services(None, 9).unwrap().is_empty());
 }
 
-fn with_a_queue_that_was_read_and_nothing_marked_nothing_is_sent(db: &Database) {
+fn failure_before_taking_batch_sends_nothing(db: &Database) {
     let [late, other] = claimed(db);
     let queue = late.ready_services(None, 9).unwrap();
-    db.let_lapse(&late);
+    db.pass_idle_expiry(&late);
     other.take_all();
-    db.let_live(&late);
+    db.renew_lease(&late);
     assert!(late.take_round(&queue).unwrap().is_empty());
-    assert_eq!(other.mark("a::b").batch_id, id(1));
+    assert_eq!(other.take_batch("a::b").batch_id, id(1));
 }
 
-fn once_marked_another_has_it_past_the_second_expiry_and_asks_first(db: &Database) {
-    let ([late, other], taken) = marked(db);
-    db.let_lapse(&late);
-    assert!(other.take_all().is_empty(), "it may be sending");
-    db.let_die(&late);
+fn failure_after_taking_batch_is_in_doubt_past_full_expiry(db: &Database) {
+    let ([late, other], taken) = with_batch_taken(db);
+    db.pass_idle_expiry(&late);
+    assert!(other.take_all().is_empty(), "the owner may still be sending");
+    db.pass_full_expiry(&late);
     assert_eq!(other.take(9).unwrap().in_doubt, [(service("a::b"), id(1))]);
-    assert!(other.marks_nothing_of("a::b"));
-    // It wakes before it has sent, and gives back what it has: too late.
+    assert!(other.takes_nothing_of("a::b"));
+    // The former owner continues before it sent, and gives the batch back too late.
     late.give_back(std::slice::from_ref(&taken)).unwrap();
     assert_eq!(db.state("a::b", 1), BatchState::InDoubt);
 }
 
-fn a_post_that_arrived_is_found_by_the_next_owner(db: &Database) {
-    let ([late, other], taken) = marked(db);
-    db.let_die(&late);
+fn submission_that_arrived_is_found_by_next_owner(db: &Database) {
+    let ([late, other], taken) = with_batch_taken(db);
+    db.pass_full_expiry(&late);
     let epoch = other.take(9).unwrap().claims[0].epoch;
     let present = TakenBatch { epoch, ..taken.clone() };
     other.store().evidence(&present, Evidence::Present);
     other.store().status(&present, LedgerStatus::Committed);
     assert!(matches!(late.store().outcome(&taken, Outcome::Ambiguous), ChangeOutcome::Stale(_)));
     assert_eq!(db.state("a::b", 1), BatchState::Committed);
-    assert_eq!(other.mark("a::b").batch_id, id(2));
+    assert_eq!(other.take_batch("a::b").batch_id, id(2));
 }
 
-fn a_post_that_never_left_is_sent_again_only_with_evidence(db: &Database) {
-    let ([late, other], taken) = marked(db);
-    db.let_die(&late);
+fn submission_never_sent_is_retried_only_with_evidence(db: &Database) {
+    let ([late, other], taken) = with_batch_taken(db);
+    db.pass_full_expiry(&late);
     let epoch = other.take(9).unwrap().claims[0].epoch;
-    // That it was never sent, only its sender knows; and that one is not believed any more.
+    // Only the former owner knows that the batch was never sent, and its word no longer counts.
     assert!(is_stale(late.store().outcome(&taken, Outcome::NotSent)));
-    assert!(other.marks_nothing_of("a::b"));
+    assert!(other.takes_nothing_of("a::b"));
     other.store().evidence(&TakenBatch { epoch, ..taken }, Evidence::Absent);
-    let again = other.mark("a::b");
+    let again = other.take_batch("a::b");
     assert_eq!((again.batch_id, again.attempt), (id(1), 2));
 }
 
-fn an_answer_that_was_not_recorded_is_found_out_again(db: &Database) {
-    let ([late, other], taken) = marked(db);
-    db.let_die(&late);
+fn unrecorded_status_is_queried_again(db: &Database) {
+    let ([late, other], taken) = with_batch_taken(db);
+    db.pass_full_expiry(&late);
     let epoch = other.take(9).unwrap().claims[0].epoch;
     for outcome in [Outcome::Accepted, Outcome::Busy, Outcome::Rejected] {
         assert!(is_stale(late.store().outcome(&taken, outcome)));
@@ -116,14 +116,14 @@ fn an_answer_that_was_not_recorded_is_found_out_again(db: &Database) {
     assert_eq!(db.state("a::b", 1), BatchState::Pending);
 }
 
-fn once_recorded_another_follows_the_batch_past_the_first_expiry(db: &Database) {
-    let ([late, other], taken) = marked(db);
+fn failure_after_outcome_is_taken_over_past_idle_expiry(db: &Database) {
+    let ([late, other], taken) = with_batch_taken(db);
     late.store().outcome(&taken, Outcome::Accepted);
-    db.let_lapse(&late);
+    db.pass_idle_expiry(&late);
     let takeover = other.take(9).unwrap();
     assert!(takeover.in_doubt.is_empty());
     assert_eq!(db.state("a::b", 1), BatchState::Pending);
-    // The outcome once more, and the commit twice: the second time nothing changes.
+    // The outcome arrives again, and the commit twice; the second commit changes nothing.
     assert!(is_stale(late.store().outcome(&taken, Outcome::Accepted)));
     let done =
         other.store().status(&TakenBatch { epoch: 2, ..taken.clone() }, LedgerStatus::Committed);
@@ -135,10 +135,10 @@ fn once_recorded_another_follows_the_batch_past_the_first_expiry(db: &Database) 
     assert_eq!(db.state("a::b", 2), BatchState::New);
 }
 
-fn what_the_late_owner_learns_counts_only_as_proof(db: &Database) {
-    let ([late, other], taken) = marked(db);
+fn late_results_of_former_owner_count_only_as_proof(db: &Database) {
+    let ([late, other], taken) = with_batch_taken(db);
     late.store().outcome(&taken, Outcome::Accepted);
-    db.let_lapse(&late);
+    db.pass_idle_expiry(&late);
     other.take_all();
     for status in [LedgerStatus::Invalid, LedgerStatus::Valid, LedgerStatus::NotReported] {
         assert!(is_stale(late.store().status(&taken, status)));
@@ -149,22 +149,22 @@ fn what_the_late_owner_learns_counts_only_as_proof(db: &Database) {
     assert_eq!(done, ChangeOutcome::Applied { state: BatchState::Committed, next_waits: true });
 }
 
-fn a_renewal_that_is_late_finds_what_was_not_taken(db: &Database) {
-    let ([late, other], taken) = marked(db);
+fn late_renewal_keeps_what_was_not_taken_over(db: &Database) {
+    let ([late, other], taken) = with_batch_taken(db);
     late.store().add_all(&[batch("c::d", 3)]);
     late.take_all();
-    db.let_lapse(&late);
+    db.pass_idle_expiry(&late);
     assert_eq!(other.take_all(), ["c::d"]);
     assert!(late.renew().unwrap());
     assert!(other.take_all().is_empty());
     late.store().outcome(&taken, Outcome::Accepted);
     assert_eq!(db.state("a::b", 1), BatchState::Pending);
-    assert!(late.marks_nothing_of("c::d"));
+    assert!(late.takes_nothing_of("c::d"));
 }
 
-fn a_renewal_that_is_too_late_finds_nothing(db: &Database) {
-    let ([late, other], _) = marked(db);
-    db.let_die(&late);
+fn renewal_past_full_expiry_keeps_nothing(db: &Database) {
+    let ([late, other], _) = with_batch_taken(db);
+    db.pass_full_expiry(&late);
     other.take_all();
     assert!(!late.renew().unwrap());
     assert!(late.ready_services(None, 9).unwrap().is_empty());

@@ -6,44 +6,44 @@ use crate::{
 };
 
 on_both! {
-    what_the_node_said_last_is_kept,
-    a_transaction_that_was_never_stored_was_never_sent,
-    what_was_seen_of_a_nonce_is_noted,
-    a_note_that_says_the_same_is_not_written,
-    who_used_a_nonce_is_kept_until_it_is_spent,
+    last_answer_of_the_node_is_stored,
+    marking_an_unknown_transaction_as_sent_is_an_error,
+    note_of_a_nonce_is_stored,
+    unchanged_note_is_not_written,
+    foreign_use_is_stored_until_the_nonce_is_closed,
 }
 
-fn what_the_node_said_last_is_kept(db: &Database) {
+fn last_answer_of_the_node_is_stored(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let (_, nonce) = store.take_and_sign(ACCOUNT);
     for error in [None, Some("nonce too low"), Some("a\0b"), None] {
         let now = db.later(1);
         store.mark_sent(&signed(nonce, 100).hash, error).unwrap();
-        let sent = store.told(1).nonce.unwrap().transactions.remove(0);
+        let sent = store.details_of(1).nonce.unwrap().transactions.remove(0);
         let kept = error.map(|error| error.replace('\0', "\u{fffd}"));
         assert_eq!((sent.sent_at, sent.last_error), (Some(now), kept));
     }
 }
 
-fn a_transaction_that_was_never_stored_was_never_sent(db: &Database) {
+fn marking_an_unknown_transaction_as_sent_is_an_error(db: &Database) {
     let error = db.open().mark_sent(&[0xab; 32], None).unwrap_err().to_string();
     assert!(error.contains(&format!("0x{}", "ab".repeat(32))), "{error}");
 }
 
-fn what_was_seen_of_a_nonce_is_noted(db: &Database) {
+fn note_of_a_nonce_is_stored(db: &Database) {
     let store = db.open();
     store.schedule_all(&[1, 2].map(|number| withdrawal(ACCOUNT, number)));
     let (_, nonce) = store.take_and_sign(ACCOUNT);
     for note in [None, Some("mined in block 5"), Some("mined in block 6"), None] {
         store.note(&service(ACCOUNT), nonce, note).unwrap();
-        assert_eq!(store.told(1).nonce.unwrap().note.as_deref(), note);
+        assert_eq!(store.details_of(1).nonce.unwrap().note.as_deref(), note);
     }
-    // Nobody has taken that one.
+    // That nonce is not assigned.
     store.note(&service(ACCOUNT), nonce + 1, Some("seen")).unwrap();
 }
 
-fn a_note_that_says_the_same_is_not_written(db: &Database) {
+fn unchanged_note_is_not_written(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let (_, nonce) = store.take_and_sign(ACCOUNT);
@@ -63,17 +63,18 @@ fn a_note_that_says_the_same_is_not_written(db: &Database) {
     assert!(error.to_string().contains("written"), "{error}");
 }
 
-fn who_used_a_nonce_is_kept_until_it_is_spent(db: &Database) {
+fn foreign_use_is_stored_until_the_nonce_is_closed(db: &Database) {
     let store = db.open();
     store.schedule_all(&[1, 2].map(|number| withdrawal(ACCOUNT, number)));
-    let (turn, nonce) = store.take_and_sign(ACCOUNT);
-    let open = || store.payment(&turn.service_id, &turn.batch_id).unwrap().unwrap().nonce.unwrap();
+    let (taken, nonce) = store.take_and_sign(ACCOUNT);
+    let open =
+        || store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap().nonce.unwrap();
     assert_eq!(open().foreign_hash, None);
     for hash in [[0xab; 32], [0xcd; 32], [0xcd; 32]] {
         store.record_foreign_use(&service(ACCOUNT), nonce, &hash).unwrap();
         assert_eq!(open().foreign_hash, Some(hash));
     }
-    // Nobody has taken that one.
+    // That nonce is not assigned.
     store.record_foreign_use(&service(ACCOUNT), nonce + 1, &[1; 32]).unwrap();
     store.close_nonce(&service(ACCOUNT), nonce, &NonceOutcome::UsedElsewhere).unwrap();
     store.record_foreign_use(&service(ACCOUNT), nonce, &[1; 32]).unwrap();

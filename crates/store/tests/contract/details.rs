@@ -5,16 +5,16 @@ use grid_batch_core::{BatchState, Change, Event, Evidence, Outcome, Receipt};
 use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};
 
 on_both! {
-    a_story_tells_everything_from_the_beginning_to_the_end,
-    a_batch_that_waits_knows_how_many_are_ahead,
-    an_invalid_batch_always_has_a_reason,
-    of_very_many_attempts_the_latest_are_told,
-    what_was_never_stored_has_no_story,
+    details_include_attempts_and_receipts,
+    details_count_the_batches_ahead,
+    invalid_batch_always_has_a_receipt,
+    only_the_latest_attempts_are_kept,
+    unknown_batch_has_no_details,
     open_batches_are_read_in_order,
-    a_batch_that_was_lost_and_sent_again_says_so,
+    absent_attempts_are_recorded,
 }
 
-fn a_story_tells_everything_from_the_beginning_to_the_end(db: &Database) {
+fn details_include_attempts_and_receipts(db: &Database) {
     let store = db.open();
     let new = batch("a::b", 1);
     store.add_all(std::slice::from_ref(&new));
@@ -41,20 +41,26 @@ fn a_story_tells_everything_from_the_beginning_to_the_end(db: &Database) {
         ..happened(&second, rejected)
     });
 
-    let story = store.details(&service("a::b"), &id(1)).unwrap().unwrap();
-    assert_eq!(story.batch.progress.state, BatchState::Invalid);
-    assert_eq!(story.transaction_ids, new.transaction_ids);
-    assert_eq!(story.receipts, [receipt(1), receipt(0), receipt(1)]);
+    let details = store.details(&service("a::b"), &id(1)).unwrap().unwrap();
+    assert_eq!(details.batch.progress.state, BatchState::Invalid);
+    assert_eq!(details.transaction_ids, new.transaction_ids);
+    assert_eq!(details.receipts, [receipt(1), receipt(0), receipt(1)]);
     let attempts: Vec<_> =
-        story.failed_attempts.iter().map(|a| (a.attempt, a.outcome.as_str())).collect();
+        details.failed_attempts.iter().map(|a| (a.attempt, a.outcome.as_str())).collect();
     assert_eq!(attempts, [(1, "busy"), (2, "rejected")]);
-    let told = &story.failed_attempts[0];
-    assert_eq!((told.submitted_at, told.ended_at), (Some(submitted_at), ended_at));
-    assert_eq!((told.error.as_deref(), told.next_try_at), (Some("429"), Some(retry_at)));
-    assert_eq!(story.ahead, 0);
+    let first_attempt = &details.failed_attempts[0];
+    assert_eq!(
+        (first_attempt.submitted_at, first_attempt.ended_at),
+        (Some(submitted_at), ended_at)
+    );
+    assert_eq!(
+        (first_attempt.error.as_deref(), first_attempt.next_try_at),
+        (Some("429"), Some(retry_at))
+    );
+    assert_eq!(details.ahead, 0);
 }
 
-fn a_batch_that_waits_knows_how_many_are_ahead(db: &Database) {
+fn details_count_the_batches_ahead(db: &Database) {
     let store = db.open();
     store.add_all(&[1, 2, 3, 4].map(|number| batch("a::b", number)));
     let ahead = |number| store.details(&service("a::b"), &id(number)).unwrap().unwrap().ahead;
@@ -63,7 +69,7 @@ fn a_batch_that_waits_knows_how_many_are_ahead(db: &Database) {
     assert_eq!([1, 2, 3, 4].map(ahead), [0, 0, 1, 2]);
 }
 
-fn an_invalid_batch_always_has_a_reason(db: &Database) {
+fn invalid_batch_always_has_a_receipt(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
     store.outcome(&store.take_one("a::b"), Outcome::Rejected);
@@ -71,26 +77,26 @@ fn an_invalid_batch_always_has_a_reason(db: &Database) {
     let rejected = Event::Outcome { attempt: 1, outcome: Outcome::Rejected };
     store.record_one(Change { error: Some("400: no".to_owned()), ..happened(&taken, rejected) });
     let reason = |number| {
-        let story = store.details(&service("a::b"), &id(number)).unwrap().unwrap();
-        story.receipts.into_iter().map(|receipt| receipt.error_message).collect::<Vec<_>>()
+        let details = store.details(&service("a::b"), &id(number)).unwrap().unwrap();
+        details.receipts.into_iter().map(|receipt| receipt.error_message).collect::<Vec<_>>()
     };
     assert_eq!(reason(1), ["the ledger gave no reason"]);
     assert_eq!(reason(2), ["400: no"]);
 }
 
-fn of_very_many_attempts_the_latest_are_told(db: &Database) {
+fn only_the_latest_attempts_are_kept(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     for _ in 0..130 {
         store.outcome(&store.take_one("a::b"), Outcome::NotSent);
     }
-    let story = store.details(&service("a::b"), &id(1)).unwrap().unwrap();
-    assert_eq!(story.batch.progress.attempts, 130);
-    let attempts: Vec<u32> = story.failed_attempts.iter().map(|a| a.attempt).collect();
+    let details = store.details(&service("a::b"), &id(1)).unwrap().unwrap();
+    assert_eq!(details.batch.progress.attempts, 130);
+    let attempts: Vec<u32> = details.failed_attempts.iter().map(|a| a.attempt).collect();
     assert_eq!(attempts, (31..=130).collect::<Vec<u32>>());
 }
 
-fn what_was_never_stored_has_no_story(db: &Database) {
+fn unknown_batch_has_no_details(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     assert_eq!(store.details(&service("a::b"), &id(2)).unwrap(), None);
@@ -114,7 +120,7 @@ fn open_batches_are_read_in_order(db: &Database) {
     assert_eq!(open(2), expected[..2]);
 }
 
-fn a_batch_that_was_lost_and_sent_again_says_so(db: &Database) {
+fn absent_attempts_are_recorded(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     for first_outcome in [Outcome::Accepted, Outcome::Ambiguous] {
@@ -124,17 +130,17 @@ fn a_batch_that_was_lost_and_sent_again_says_so(db: &Database) {
         store.record_one(happened(&taken, absent));
     }
     store.commit_next("a::b");
-    // Told in one go, it is the same story.
+    // Two changes of one group are recorded the same way.
     store.add_all(&[batch("a::b", 2)]);
     let taken = store.take_one("a::b");
     let unknown = Event::Outcome { attempt: 1, outcome: Outcome::Ambiguous };
     let absent = Event::Evidence { attempt: 1, evidence: Evidence::Absent };
     store.record(&[unknown, absent].map(|event| happened(&taken, event))).unwrap();
 
-    let told = |number| -> Vec<String> {
-        let story = store.details(&service("a::b"), &id(number)).unwrap().unwrap();
-        story.failed_attempts.into_iter().map(|attempt| attempt.outcome).collect()
+    let outcomes = |number| -> Vec<String> {
+        let details = store.details(&service("a::b"), &id(number)).unwrap().unwrap();
+        details.failed_attempts.into_iter().map(|attempt| attempt.outcome).collect()
     };
-    assert_eq!(told(1), ["absent", "outcome unknown, then absent"]);
-    assert_eq!(told(2), ["outcome unknown, then absent"]);
+    assert_eq!(outcomes(1), ["absent", "outcome unknown, then absent"]);
+    assert_eq!(outcomes(2), ["outcome unknown, then absent"]);
 }

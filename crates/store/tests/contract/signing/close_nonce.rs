@@ -6,17 +6,17 @@ use crate::{
 };
 
 on_both! {
-    what_became_of_a_nonce_is_written_once_and_for_good,
-    a_nonce_that_was_never_taken_is_not_spent,
-    nothing_is_noted_of_a_nonce_that_is_spent,
-    the_database_keeps_a_withdrawal_to_one_nonce_that_counts,
+    nonce_outcome_is_final,
+    closing_an_unassigned_nonce_is_an_error,
+    closed_nonce_takes_no_notes,
+    unique_index_allows_one_paying_nonce_per_withdrawal,
 }
 
 fn withdrawn(id: &str) -> NonceOutcome {
     NonceOutcome::Withdrawn { withdrawal_id: id.to_owned() }
 }
 
-fn what_became_of_a_nonce_is_written_once_and_for_good(db: &Database) {
+fn nonce_outcome_is_final(db: &Database) {
     let all = [
         withdrawn("7"),
         withdrawn("8"),
@@ -29,17 +29,17 @@ fn what_became_of_a_nonce_is_written_once_and_for_good(db: &Database) {
         let store = db.open();
         store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
         let (_, nonce) = store.take_and_sign(ACCOUNT);
-        store.spend_as(ACCOUNT, nonce, first.clone());
+        store.close_as(ACCOUNT, nonce, first.clone());
         for second in &all {
             let done = store.close_nonce(&service(ACCOUNT), nonce, second);
             assert_eq!(done.is_ok(), first == second, "{first:?}, then {second:?}");
-            assert_eq!(store.told(1).nonce.unwrap().outcome.as_ref(), Some(first));
+            assert_eq!(store.details_of(1).nonce.unwrap().outcome.as_ref(), Some(first));
         }
     }
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let (_, nonce) = store.take_and_sign(ACCOUNT);
-    store.spend_as(ACCOUNT, nonce, withdrawn("7"));
+    store.close_as(ACCOUNT, nonce, withdrawn("7"));
     let error = store
         .close_nonce(&service(ACCOUNT), nonce, &NonceOutcome::Reverted)
         .unwrap_err()
@@ -49,7 +49,7 @@ fn what_became_of_a_nonce_is_written_once_and_for_good(db: &Database) {
     assert_eq!(error, expected);
 }
 
-fn a_nonce_that_was_never_taken_is_not_spent(db: &Database) {
+fn closing_an_unassigned_nonce_is_an_error(db: &Database) {
     let error = db
         .open()
         .close_nonce(&service(ACCOUNT), 3, &NonceOutcome::Reverted)
@@ -58,17 +58,17 @@ fn a_nonce_that_was_never_taken_is_not_spent(db: &Database) {
     assert!(error.contains("nonce 3") && error.contains(ACCOUNT), "{error}");
 }
 
-fn nothing_is_noted_of_a_nonce_that_is_spent(db: &Database) {
+fn closed_nonce_takes_no_notes(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let (_, nonce) = store.take_and_sign(ACCOUNT);
-    store.spend_as(ACCOUNT, nonce, NonceOutcome::Reverted);
+    store.close_as(ACCOUNT, nonce, NonceOutcome::Reverted);
     store.note(&service(ACCOUNT), nonce, Some("late")).unwrap();
-    assert_eq!(store.told(1).nonce.unwrap().note, None);
+    assert_eq!(store.details_of(1).nonce.unwrap().note, None);
 }
 
-/// Whatever a program does, that no withdrawal is paid twice does not rest on it alone.
-fn the_database_keeps_a_withdrawal_to_one_nonce_that_counts(db: &Database) {
+/// The database refuses a second payment even if the program asks for it.
+fn unique_index_allows_one_paying_nonce_per_withdrawal(db: &Database) {
     let store = db.open();
     store.schedule_all(&[1, 2].map(|number| withdrawal(ACCOUNT, number)));
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
@@ -79,9 +79,9 @@ fn the_database_keeps_a_withdrawal_to_one_nonce_that_counts(db: &Database) {
         ))
     };
     assert!(another(nonce + 1).unwrap_err().to_string().to_lowercase().contains("unique"));
-    store.spend_as(ACCOUNT, nonce, NonceOutcome::Reverted);
+    store.close_as(ACCOUNT, nonce, NonceOutcome::Reverted);
     another(nonce + 1).unwrap();
-    store.spend_as(ACCOUNT, nonce + 1, withdrawn("1"));
+    store.close_as(ACCOUNT, nonce + 1, withdrawn("1"));
     assert!(another(nonce + 2).unwrap_err().to_string().to_lowercase().contains("unique"));
     assert_eq!(store.sign(&taken, 0), None);
 }

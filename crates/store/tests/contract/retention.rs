@@ -3,15 +3,15 @@ use grid_batch_core::{AddOutcome, BatchState, Outcome};
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
 
 on_both! {
-    only_what_ended_long_ago_is_removed,
-    everything_about_a_batch_goes_with_it,
-    a_step_is_bounded_and_the_next_goes_on,
-    an_old_open_batch_keeps_no_younger_one_from_being_removed,
-    the_queue_goes_on_after_a_removal,
-    a_clock_that_was_ahead_hides_nothing,
+    only_batches_ended_before_the_limit_are_removed,
+    removal_deletes_all_rows_of_a_batch,
+    step_is_bounded_and_the_next_continues,
+    old_open_batch_does_not_block_removal,
+    queue_continues_after_removal,
+    removal_works_after_clock_was_ahead,
 }
 
-fn only_what_ended_long_ago_is_removed(db: &Database) {
+fn only_batches_ended_before_the_limit_are_removed(db: &Database) {
     let store = db.open();
     store.add_all(&[1, 2, 3, 4].map(|number| batch("a::b", number)));
     store.commit_next("a::b");
@@ -25,7 +25,7 @@ fn only_what_ended_long_ago_is_removed(db: &Database) {
     assert_eq!(left, expected);
 }
 
-fn everything_about_a_batch_goes_with_it(db: &Database) {
+fn removal_deletes_all_rows_of_a_batch(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     store.outcome(&store.take_one("a::b"), Outcome::NotSent);
@@ -34,7 +34,7 @@ fn everything_about_a_batch_goes_with_it(db: &Database) {
     for table in
         ["batches", "batch_payloads", "transactions", "transaction_receipts", "submission_attempts"]
     {
-        // Fails if a row is left: its column has no room for it.
+        // These statements succeed only if a row is left.
         let sql =
             format!("create table none_of_{table} as select 1 / count(*) as one from {table}");
         if db.is_postgres() {
@@ -50,7 +50,7 @@ fn everything_about_a_batch_goes_with_it(db: &Database) {
     assert_eq!(store.add(&[&[batch("a::b", 1)]]).unwrap(), [Ok(vec![AddOutcome::Stored])]);
 }
 
-fn a_step_is_bounded_and_the_next_goes_on(db: &Database) {
+fn step_is_bounded_and_the_next_continues(db: &Database) {
     let store = db.open();
     store
         .add_all(&(0..10).map(|number| batch(&format!("s::{number}"), number)).collect::<Vec<_>>());
@@ -66,7 +66,7 @@ fn a_step_is_bounded_and_the_next_goes_on(db: &Database) {
     assert_eq!((last.batches, last.next), (2, None));
 }
 
-fn an_old_open_batch_keeps_no_younger_one_from_being_removed(db: &Database) {
+fn old_open_batch_does_not_block_removal(db: &Database) {
     let store = db.open();
     store.add_all(&[0, 1, 2, 3].map(|number| batch("stuck::one", number)));
     store.add_all(&[batch("a::b", 4)]);
@@ -75,7 +75,7 @@ fn an_old_open_batch_keeps_no_younger_one_from_being_removed(db: &Database) {
     assert_eq!(store.depth(&service("stuck::one")).unwrap(), 4);
 }
 
-fn the_queue_goes_on_after_a_removal(db: &Database) {
+fn queue_continues_after_removal(db: &Database) {
     let store = db.open();
     store.add_all(&[1, 2, 3].map(|number| batch("a::b", number)));
     store.commit_next("a::b");
@@ -86,7 +86,7 @@ fn the_queue_goes_on_after_a_removal(db: &Database) {
     assert_eq!(store.depth(&service("a::b")).unwrap(), 0);
 }
 
-fn a_clock_that_was_ahead_hides_nothing(db: &Database) {
+fn removal_works_after_clock_was_ahead(db: &Database) {
     let store = db.open();
     let start = db.now();
     db.later(1_000_000);

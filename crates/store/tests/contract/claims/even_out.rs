@@ -5,10 +5,10 @@ use super::fixture::ClaimExt;
 use crate::fixture::{Database, StoreExt, batch, on_both};
 
 on_both! {
-    without_a_limit_the_first_takes_all,
-    three_instances_even_out_and_again_when_one_leaves_or_joins,
-    what_the_ledger_has_is_no_surplus,
-    the_dead_have_no_share,
+    without_even_out_the_first_instance_takes_all,
+    instances_even_out_when_one_joins_or_leaves,
+    services_with_submitted_batches_are_not_evened_out,
+    expired_instances_do_not_count_for_the_share,
 }
 
 fn even() -> ClaimOptions {
@@ -20,7 +20,7 @@ fn add_services(instance: &ClaimStore, count: u64) {
     instance.store().add_all(&all);
 }
 
-/// Rounds of taking by each in turn, until nothing changes, and how many each then has.
+/// Lets each instance take in turn until nothing changes; returns how many services each claims.
 fn rounds(db: &Database, instances: &[&ClaimStore]) -> Vec<usize> {
     const FEW: usize = 8;
     for _ in 0..FEW {
@@ -31,13 +31,13 @@ fn rounds(db: &Database, instances: &[&ClaimStore]) -> Vec<usize> {
     instances.iter().map(|instance| db.claimed_by(instance)).collect()
 }
 
-fn without_a_limit_the_first_takes_all(db: &Database) {
+fn without_even_out_the_first_instance_takes_all(db: &Database) {
     let [one, other] = [db.instance(), db.instance()];
     add_services(&one, 30);
     assert_eq!(rounds(db, &[&one, &other]), [30, 0]);
 }
 
-fn three_instances_even_out_and_again_when_one_leaves_or_joins(db: &Database) {
+fn instances_even_out_when_one_joins_or_leaves(db: &Database) {
     let is_even = |counts: Vec<usize>, share: usize| {
         assert_eq!(counts.iter().sum::<usize>(), 300, "{counts:?}");
         let near = |count: &usize| count.abs_diff(share) * 10 <= share;
@@ -55,12 +55,12 @@ fn three_instances_even_out_and_again_when_one_leaves_or_joins(db: &Database) {
     is_even(rounds(db, &[&one, &three, &four]), 100);
 }
 
-fn what_the_ledger_has_is_no_surplus(db: &Database) {
+fn services_with_submitted_batches_are_not_evened_out(db: &Database) {
     let one = db.instance_with(even());
     add_services(&one, 10);
     one.take_all();
     for number in 0..8 {
-        let taken = one.mark(&format!("s::{number}"));
+        let taken = one.take_batch(&format!("s::{number}"));
         if number % 2 == 0 {
             one.store().outcome(&taken, Outcome::Accepted);
         }
@@ -69,10 +69,10 @@ fn what_the_ledger_has_is_no_surplus(db: &Database) {
     assert_eq!(rounds(db, &[&one, &two]), [8, 2]);
 }
 
-fn the_dead_have_no_share(db: &Database) {
+fn expired_instances_do_not_count_for_the_share(db: &Database) {
     let [one, two] = [db.instance_with(even()), db.instance_with(even())];
     add_services(&one, 40);
     assert_eq!(rounds(db, &[&one, &two]), [20, 20]);
-    db.let_lapse(&one);
+    db.pass_idle_expiry(&one);
     assert_eq!(rounds(db, &[&two]), [40]);
 }

@@ -1,0 +1,161 @@
+use grid_batch_core::{BatchFilter, BatchState, PageCursor, ServiceId, Timestamp};
+use grid_batch_test_postgres::TestDatabase;
+use grid_batch_withdrawals::{RewardId, WithdrawalFilter};
+
+use super::{QueryPlan, plans_of};
+use crate::{
+    Store, StoreOptions,
+    plans::{crowd, load, scans, withdrawals::load_withdrawals, worker},
+};
+
+/// A query that ran: what was asked for, what its plan may scan, and its plan.
+struct PlannedQuery {
+    asked: String,
+    may_scan: &'static [&'static str],
+    plan: Vec<String>,
+}
+
+/// Batches in lanes: their number does not grow with the number of waiting batches.
+const BUSY_LANES: &[&str] = &["batch_statuses_busy"];
+/// The receipts of invalid batches.
+const RECEIPTS: &[&str] = &["transaction_receipts"];
+/// A page that reads batches in order until it is full.
+const BATCHES_IN_ORDER: &[&str] =
+    &["batches_service_id_created_at_key", "sqlite_autoindex_batches_2"];
+/// A page that reads withdrawals from the newest until it is full.
+const WITHDRAWALS_IN_ORDER: &[&str] = &["withdrawals_pkey", "withdrawals"];
+/// A number that only a look at every batch can give.
+const ALL_BATCHES: &[&str] = &["batches"];
+const NOTHING: &[&str] = &[];
+
+/// Runs what operators run, on a database with many ended batches and some in each state.
+fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
+    let batch = store.open_batches(&services[0], 1).unwrap().remove(0);
+    let mut queries = planned_lists(store, &services[0]);
+    let mut run =
+        |asked: &str, may_scan, query: &dyn Fn()| {
+            queries.extend(plans_of(query).into_iter().map(|(name, plan): QueryPlan| {
+                PlannedQuery { asked: format!("{asked}: {name}"), may_scan, plan }
+            }));
+        };
+    let (service_id, batch_id) = (&batch.service_id, &batch.batch_id);
+    let newest = store.withdrawals(&WithdrawalFilter::default(), None, 1).unwrap().remove(0);
+    let id = newest.withdrawal.id;
+    let page = |filter: WithdrawalFilter| {
+        store.withdrawals(&filter, Some(&id), 10).unwrap();
+    };
+    let all = WithdrawalFilter::default;
+    run("batch", NOTHING, &|| {
+        assert_eq!(store.find(batch_id).unwrap().len(), 1);
+        store.details(service_id, batch_id).unwrap().unwrap();
+        store.serialized_batch(service_id, batch_id).unwrap().unwrap();
+        store.open_batches(service_id, 10).unwrap();
+    });
+    run("queue", NOTHING, &|| {
+        store.depth(service_id).unwrap();
+    });
+    run("queues after one", BUSY_LANES, &|| {
+        store.depths(Some(service_id), 10).unwrap();
+        store.held_batches(Some(service_id), 10).unwrap();
+    });
+    run("retention", NOTHING, &|| {
+        store.remove_ended(Timestamp::from_micros(0), None, 10).unwrap();
+    });
+    run("reward", NOTHING, &|| {
+        store.reward(&RewardId::from_bytes([1; 16])).unwrap();
+    });
+    run("withdrawal", NOTHING, &|| {
+        store.withdrawal(&id).unwrap().unwrap();
+    });
+    run("withdrawals", WITHDRAWALS_IN_ORDER, &|| page(all()));
+    run("withdrawals of a pool", NOTHING, &|| {
+        page(WithdrawalFilter { pool: Some("pool 1".to_owned()), ..all() });
+    });
+    run("withdrawals of a beneficiary", NOTHING, &|| {
+        page(WithdrawalFilter { beneficiary: Some("member 1".to_owned()), ..all() });
+    });
+    run("withdrawals of a reward", NOTHING, &|| {
+        page(WithdrawalFilter { reward_id: Some(RewardId::from_bytes([1; 16])), ..all() });
+    });
+    run("withdrawals of a service", NOTHING, &|| {
+        page(WithdrawalFilter { service_id: Some("account::01".parse().unwrap()), ..all() });
+    });
+    queries
+}
+
+/// Lists and counts in every state: of one service, of all from a cursor on, and of all.
+fn planned_lists(store: &Store, service_id: &ServiceId) -> Vec<PlannedQuery> {
+    let cursor =
+        PageCursor { service_id: service_id.clone(), created_at: Timestamp::from_micros(0) };
+    let mut queries = Vec::new();
+    for state in BatchState::ALL.map(Some).into_iter().chain([None]) {
+        let (list_may_scan, count_may_scan) = match state {
+            None | Some(BatchState::Committed) => (BATCHES_IN_ORDER, ALL_BATCHES),
+            Some(BatchState::Invalid) => (RECEIPTS, RECEIPTS),
+            Some(_) => (BUSY_LANES, BUSY_LANES),
+        };
+        let of_one_may_scan = if state == Some(BatchState::Invalid) { RECEIPTS } else { NOTHING };
+        let of_all = BatchFilter { service_id: None, state };
+        let of_one = BatchFilter { service_id: Some(service_id.clone()), state };
+        let mut run = |asked: &str, may_scan, query: &dyn Fn()| {
+            queries.extend(plans_of(query).into_iter().map(|(_, plan)| PlannedQuery {
+                asked: format!("{asked} in {state:?}"),
+                may_scan,
+                plan,
+            }));
+        };
+        run("list", list_may_scan, &|| drop(store.list(&of_all, None, 10).unwrap()));
+        run("list from a cursor", list_may_scan, &|| {
+            drop(store.list(&of_all, Some(&cursor), 10).unwrap());
+        });
+        run("list of a service", of_one_may_scan, &|| drop(store.list(&of_one, None, 10).unwrap()));
+        run("count", count_may_scan, &|| assert!(store.count(&of_all).is_ok()));
+        run("count of a service", of_one_may_scan, &|| assert!(store.count(&of_one).is_ok()));
+    }
+    queries
+}
+
+/// Puts some batches into states that `load` does not make.
+const MORE_STATES: &str = "
+    update batches set dlt_status = 'INVALID' where seq <= 50;
+    insert into transaction_receipts (batch_seq, position, error_message, error_data)
+        select seq, 0, 'refused', batch_id from batches where seq <= 50;
+    update batch_statuses set submitted = true, dlt_status = 'PENDING'
+        where busy and service_id > 'busy::0400'";
+
+fn fill(store: &Store) -> Vec<ServiceId> {
+    let worker = worker(store);
+    let services = load(&worker);
+    crowd(store);
+    load_withdrawals(&worker);
+    store.pools.write().unwrap().batch_execute(MORE_STATES).unwrap();
+    services
+}
+
+#[test]
+fn operator_queries_do_not_scan_on_postgres() {
+    let database = TestDatabase::create();
+    let store = Store::open(&database.url().parse().unwrap(), StoreOptions::default()).unwrap();
+    let services = fill(&store);
+    store.pools.write().unwrap().batch_execute("vacuum analyze").unwrap();
+    for PlannedQuery { asked, may_scan, plan } in planned_queries(&store, &services) {
+        for line in scans(&plan) {
+            let allowed = may_scan.iter().any(|name| line.contains(name));
+            assert!(allowed, "{asked} scans:\n{}", plan.join("\n"));
+        }
+    }
+}
+
+#[test]
+fn operator_queries_do_not_scan_on_sqlite() {
+    let dir = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}/plans.db", dir.path().display()).parse().unwrap();
+    let store = Store::open(&url, StoreOptions::default()).unwrap();
+    let services = fill(&store);
+    for PlannedQuery { asked, may_scan, plan } in planned_queries(&store, &services) {
+        for line in plan.iter().filter(|line| line.starts_with("SCAN ")) {
+            let allowed = may_scan.iter().any(|name| line.contains(name));
+            assert!(allowed, "{asked} scans:\n{}", plan.join("\n"));
+        }
+    }
+}
