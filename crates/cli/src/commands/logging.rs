@@ -14,7 +14,7 @@ pub(crate) fn start(filter: &str) {
 }
 
 fn format_record(out: &mut Formatter, record: &Record<'_>) -> std::io::Result<()> {
-    let mut pairs = Pairs(String::new());
+    let mut pairs = FormattedPairs(String::new());
     // The visitor never fails.
     let _ = record.key_values().visit(&mut pairs);
     let time = out.timestamp_millis();
@@ -22,9 +22,9 @@ fn format_record(out: &mut Formatter, record: &Record<'_>) -> std::io::Result<()
 }
 
 /// ` key=value` for each pair.
-struct Pairs(String);
+struct FormattedPairs(String);
 
-impl<'kvs> VisitSource<'kvs> for Pairs {
+impl<'kvs> VisitSource<'kvs> for FormattedPairs {
     fn visit_pair(&mut self, key: Key<'kvs>, value: Value<'kvs>) -> Result<(), Error> {
         let text = value.to_string();
         let is_plain = !text.is_empty()

@@ -125,21 +125,21 @@ fn file_without_write_permission_is_named() {
 /// The same command, run by an unprivileged user if the current user is root, because root may write
 /// to read-only files.
 fn as_unprivileged_user(harness: &BatchHarness, command: Command) -> Command {
-    const NOBODY: u32 = 65_534;
+    const UNPRIVILEGED_UID: u32 = 65_534;
     if fs::metadata(harness.path()).unwrap().uid() != 0 {
         return command;
     }
     let program = harness.path().join("program");
     fs::copy(command.get_program(), &program).unwrap();
     for path in [harness.path().to_owned(), harness.path().join("key")] {
-        chown(path, Some(NOBODY), None).unwrap();
+        chown(path, Some(UNPRIVILEGED_UID), None).unwrap();
     }
     let mut unprivileged = Command::new(program);
     unprivileged
         .args(command.get_args())
         .env_clear()
         .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))))
-        .uid(NOBODY);
+        .uid(UNPRIVILEGED_UID);
     unprivileged
 }
 
