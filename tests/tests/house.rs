@@ -11,7 +11,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("grid-batch-protocol", &["grid-batch-core"]),
     ("grid-batch-support", &["grid-batch-core"]),
     ("grid-batch-withdrawals", &["grid-batch-core"]),
-    ("grid-batch-store", &["grid-batch-core", "grid-batch-withdrawals"]),
+    ("grid-batch-store", &["grid-batch-core", "grid-batch-support", "grid-batch-withdrawals"]),
     ("grid-batch-queuer", &["grid-batch-core"]),
     ("grid-batch-submitter", &["grid-batch-core"]),
     ("grid-batch-http", &["grid-batch-core"]),

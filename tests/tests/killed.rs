@@ -80,7 +80,7 @@ fn number(id: &HeaderId) -> u64 {
 
 /// Leads everything to its end, in order, as the next owner does.
 fn settle(store: &Store) {
-    // Once the first expiry of the killed feeder is past, a new run of its name takes all it had.
+    // Once the idle expiry of the killed feeder is past, a new run of its name takes all it had.
     let options = ClaimOptions { name: Some("feeder".to_owned()), ..ClaimOptions::default() };
     let claims = loop {
         match ClaimStore::register(store.clone(), options.clone()) {

@@ -194,7 +194,7 @@ mod tests {
             let mut calls = calls.lock().unwrap();
             *calls += 1;
             match *calls {
-                1 => Err(StoreError::Locked { message: "by another".to_owned() }),
+                1 => Err(StoreError::Locked { source: "by another".into() }),
                 2 => {
                     drop(calls);
                     panic!("as it was told to")

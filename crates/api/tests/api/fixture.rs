@@ -44,7 +44,7 @@ impl Served {
         change: impl FnOnce(ApiBuilder) -> ApiBuilder,
     ) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let options = StoreOptions { patience, ..StoreOptions::default() };
+        let options = StoreOptions { lock_timeout: patience, ..StoreOptions::default() };
         let store = Store::open(&url(&directory), options).unwrap();
         let api = change(ApiBuilder::new(store.clone())).build().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -181,7 +181,7 @@ impl Config {
             evm: EvmConfig::of(&layers)?,
             store: StoreOptions {
                 connections: layers.read::<NonZero<u32>>("store.connections")?.get(),
-                patience: layers.read("store.patience")?,
+                lock_timeout: layers.read("store.patience")?,
                 ..StoreOptions::default()
             },
             claims: claims(&layers)?,

@@ -194,10 +194,10 @@ fn open(config: &Config) -> Result<ClaimStore, StartError> {
     let store = Store::open(&config.database, config.store.clone()).map_err(failed)?;
     let options = ClaimOptions {
         name: config.claims.name.clone(),
-        expiry_1: config.claims.expiry_1,
-        expiry_2: config.claims.expiry_2,
+        idle_expiry: config.claims.expiry_1,
+        full_expiry: config.claims.expiry_2,
         longest_submission: config.longest_submission(),
-        even_out: config.claims.share,
+        fair_share: config.claims.share,
         ..ClaimOptions::default()
     };
     registration::register(&store, &options).map_err(failed)

@@ -28,7 +28,7 @@ pub fn decide(bench: &Bench) {
 }
 
 fn patient() -> StoreOptions {
-    StoreOptions { connections: 2, patience: Duration::from_secs(1), ..StoreOptions::default() }
+    StoreOptions { connections: 2, lock_timeout: Duration::from_secs(1), ..StoreOptions::default() }
 }
 
 fn look(bench: &Bench, store: &Store) -> Result<(), StoreError> {

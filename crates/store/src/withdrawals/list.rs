@@ -1,8 +1,8 @@
 use grid_batch_core::ServiceId;
 use grid_batch_withdrawals::{WithdrawalDetails, WithdrawalFilter, WithdrawalId};
 
-use super::story::stories;
-use crate::{Store, StoreError, rows::limit, statement::Statement};
+use super::details::stories;
+use crate::sql::{Statement, Store, StoreError, rows::limit};
 
 impl Store {
     /// One page of withdrawals, the newest first: from the one before `before`. An id that is not
@@ -31,7 +31,7 @@ impl Store {
             Some(true) => " and b.ended_at is not null",
             Some(false) => " and b.ended_at is null",
         };
-        let mut statement = self.statement(stories("withdrawals")).and(" where true").and(ended);
+        let mut statement = self.statement(stories("-- withdrawals")).and(" where true").and(ended);
         let texts = [
             ("pool", filter.pool.as_deref()),
             ("beneficiary", filter.beneficiary.as_deref()),

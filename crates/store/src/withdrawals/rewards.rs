@@ -6,7 +6,7 @@ use grid_batch_core::{AddOutcome, Timestamp};
 use grid_batch_withdrawals::{Reward, RewardConflict, RewardId};
 
 use super::rows::reward_id;
-use crate::{Store, StoreError, connection::Connection, statement::Rows};
+use crate::sql::{Connection, Rows, Store, StoreError};
 
 impl Store {
     /// Stores a reward. The same one again changes nothing, whenever it is said to have been made.

@@ -5,17 +5,18 @@ use diesel::{
 use grid_batch_core::Timestamp;
 use grid_batch_withdrawals::{RewardId, Withdrawal, WithdrawalId};
 
-use crate::{
+use crate::sql::{
     StoreError,
     rows::{service_id, time},
 };
 
-/// The columns of a [`WithdrawalRow`], from `withdrawals w`. None has the name of a batch's column.
+/// The columns of a [`WithdrawalRow`], from `withdrawals w`, with names that differ from those of
+/// `batches`.
 pub(crate) const WITHDRAWAL_COLUMNS: &str = "w.seq as withdrawal_seq, w.withdrawal_id,
     w.service_id as gas_admin, w.kind, w.reward_id, w.pool, w.beneficiary, w.amount, w.generation,
     w.created_at as scheduled_at, w.cancelled_at";
 
-/// A withdrawal, without its batch.
+/// A withdrawal without its batch.
 #[derive(QueryableByName)]
 pub(crate) struct WithdrawalRow {
     #[diesel(sql_type = BigInt)]

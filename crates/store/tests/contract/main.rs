@@ -21,5 +21,6 @@ mod recovery;
 mod removing;
 mod rounds;
 mod signing;
+mod status_view;
 mod story;
 mod withdrawals;

@@ -40,7 +40,7 @@ fn a_ticket_has_the_epoch_of_the_claim(db: &Database) {
         let taken = owner.mark("a::b");
         assert_eq!((taken.epoch, u64::from(taken.attempt)), (epoch, epoch));
         RoundStore::give_back(owner, &[taken]).unwrap();
-        owner.release_some(&[service("a::b")]).unwrap();
+        owner.release_services(&[service("a::b")]).unwrap();
         assert!(owner.marks_nothing_of("a::b"));
         assert!(next.marks_nothing_of("a::b"));
     }
@@ -59,8 +59,8 @@ fn past_its_first_expiry_an_instance_marks_nothing(db: &Database) {
 fn of_one_phase_nothing_is_marked_that_could_outlast_it(db: &Database) {
     let lease = Duration::from_secs(100);
     let instance = db.instance_with(ClaimOptions {
-        expiry_1: lease,
-        expiry_2: lease,
+        idle_expiry: lease,
+        full_expiry: lease,
         longest_submission: Duration::from_secs(60),
         ..ClaimOptions::default()
     });
@@ -94,7 +94,7 @@ fn a_service_does_not_change_hands_while_a_batch_of_it_is_being_marked() {
     db.execute(
         "create function hold_up() returns trigger language plpgsql as
              'begin perform pg_advisory_xact_lock(hashtext(current_schema)); return new; end';
-         create trigger hold_up before update on batch_statuses for each row
+         create trigger hold_up before update on lanes for each row
              when (new.service_id = 'a::1' and new.submitted) execute function hold_up();",
     )
     .unwrap();

@@ -44,8 +44,8 @@ fn what_became_of_a_nonce_is_written_once_and_for_good(db: &Database) {
         .close_nonce(&service(ACCOUNT), nonce, &NonceOutcome::Reverted)
         .unwrap_err()
         .to_string();
-    let expected = "the nonce 0 of eip155:1:0x0a was spent on the pool's withdrawal 7 for good, \
-                    and cannot be spent in vain";
+    let expected = "the nonce 0 of eip155:1:0x0a was used for the pool's withdrawal 7 and cannot become \
+                    reverted";
     assert_eq!(error, expected);
 }
 
@@ -74,7 +74,7 @@ fn the_database_keeps_a_withdrawal_to_one_nonce_that_counts(db: &Database) {
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
     let another = |nonce: u64| {
         db.execute(&format!(
-            "insert into account_nonces (service_id, nonce, withdrawal_seq, generation, taken_at)
+            "insert into account_nonces (service_id, nonce, withdrawal_seq, generation, assigned_at)
              select service_id, {nonce}, seq, 1, 0 from withdrawals where batch_seq = 1"
         ))
     };
