@@ -114,7 +114,10 @@ fn unavailable_node_parks_and_fails_nothing() {
     let server = harness.serve();
     let id = server.schedule(&harness.withdrawal_request(0, 1));
     let withdrawal = server.wait_for_state(&id, "parked");
-    assert!(withdrawal["waits_for"].as_str().unwrap().contains("gas price is unavailable"), "{withdrawal}");
+    assert!(
+        withdrawal["waits_for"].as_str().unwrap().contains("gas price is unavailable"),
+        "{withdrawal}"
+    );
     assert_not_started(&withdrawal);
     harness.proxy.clear();
     server.wait_until_withdrawn(&[id]);

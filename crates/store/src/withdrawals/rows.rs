@@ -5,7 +5,7 @@ use diesel::{
 use grid_batch_core::Timestamp;
 use grid_batch_withdrawals::{RewardId, Withdrawal, WithdrawalId};
 
-use crate::{
+use crate::sql::{
     StoreError,
     rows::{service_id, time},
     schema::withdrawals,
