@@ -139,8 +139,10 @@ fn migrated(url: &str) -> Schema {
         Connection::Postgres(inner) => sql_query(
             "select table_name::text, column_name::text, data_type::text,
                  is_nullable = 'YES' as nullable
-             from information_schema.columns
-             where table_schema = current_schema() and table_name <> '__diesel_schema_migrations'
+             from information_schema.columns join information_schema.tables
+                 using (table_schema, table_name)
+             where table_schema = current_schema() and table_type = 'BASE TABLE'
+                 and table_name <> '__diesel_schema_migrations'
              order by table_name, ordinal_position",
         )
         .load(inner)
@@ -150,7 +152,7 @@ fn migrated(url: &str) -> Schema {
             "select t.name as table_name, c.name as column_name, c.type as data_type,
                  c.\"notnull\" = 0 and c.pk = 0 as nullable
              from pragma_table_list t join pragma_table_xinfo(t.name) c
-             where t.schema = 'main' and t.name not like 'sqlite\\_%' escape '\\'
+             where t.schema = 'main' and t.type = 'table' and t.name not like 'sqlite\\_%' escape '\\'
                  and t.name <> '__diesel_schema_migrations'
              order by t.name, c.cid",
         )
