@@ -4,7 +4,10 @@ use diesel::{
 };
 use grid_batch_withdrawals::{AssignedNonce, NonceOutcome};
 
-use super::transactions::{AccountNonce, TransactionsByNonce};
+use super::{
+    rows::{hash, whole},
+    transactions::{AccountNonce, TransactionsByNonce},
+};
 use crate::sql::{StoreError, rows::time, schema::account_nonces};
 
 /// The columns of a [`NonceRow`], from `account_nonces n`.
@@ -98,14 +101,4 @@ pub(super) fn outcome_columns(outcome: &NonceOutcome) -> (&'static str, Option<&
         NonceOutcome::Cancelled => ("CANCELLED", None),
         NonceOutcome::UsedElsewhere => ("USED_ELSEWHERE", None),
     }
-}
-
-pub(super) fn hash(bytes: Vec<u8>) -> Result<[u8; 32], StoreError> {
-    let not_a_hash =
-        |bytes: Vec<u8>| StoreError::corrupt(format!("a hash of {} bytes", bytes.len()));
-    bytes.try_into().map_err(not_a_hash)
-}
-
-pub(super) fn whole(number: i64) -> Result<u64, StoreError> {
-    u64::try_from(number).map_err(StoreError::corrupt)
 }

@@ -6,8 +6,9 @@ use grid_batch_core::{Hex, ServiceId, Timestamp};
 use grid_batch_withdrawals::NonceOutcome;
 
 use super::{
-    nonce_row::{OutcomeRow, outcome_columns, whole},
+    nonce_row::{OutcomeRow, outcome_columns},
     payment::StoredPayment,
+    rows::whole,
     to_stored,
 };
 use crate::sql::{

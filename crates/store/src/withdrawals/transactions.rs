@@ -8,7 +8,7 @@ use grid_batch_core::{ServiceId, Timestamp};
 use grid_batch_withdrawals::{NewSignedTransaction, SignedTransaction};
 
 use super::{
-    nonce_row::{hash, whole},
+    rows::{hash, whole},
     to_stored,
 };
 use crate::sql::{Connection, Rows, Statement, Store, StoreError, rows::time};
