@@ -1,5 +1,5 @@
-//! A migration that is added must be built in.
+//! Rebuilds the crate when a migration is added.
 
 fn main() {
-    println!("cargo::rerun-if-changed=../../migrations");
+    println!("cargo::rerun-if-changed=migrations");
 }

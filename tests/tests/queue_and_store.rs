@@ -29,7 +29,8 @@ fn with_store(url: &str, test: impl Fn(&ClaimStore, &ManualClock)) {
     let options = StoreOptions { clock: clock.clone(), ..StoreOptions::default() };
     let store = Store::open(&url.parse().unwrap(), options).unwrap();
     let day = Duration::from_secs(24 * 60 * 60);
-    let options = ClaimOptions { expiry_1: day, expiry_2: 2 * day, ..ClaimOptions::default() };
+    let options =
+        ClaimOptions { idle_expiry: day, full_expiry: 2 * day, ..ClaimOptions::default() };
     test(&ClaimStore::register(store, options).unwrap(), &clock);
 }
 

@@ -1,10 +1,17 @@
-//! What the databases make of the statements on a batch's way: each is looked at while a batch is
-//! led from its beginning to its end, in a database that is large enough to punish a scan.
+//! Tests of the text and the plan of every statement: each runs on both databases while batches go
+//! from intake to their end, on tables that are large enough for a scan to show.
 
 pub(crate) mod queries;
 mod withdrawals;
 
-use std::{cell::RefCell, collections::BTreeMap, fmt::Write as _};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    fs,
+    path::Path,
+    time::Duration,
+};
 
 use diesel::{
     QueryResult, QueryableByName, RunQueryDsl,
@@ -19,34 +26,43 @@ use grid_batch_test_postgres::TestDatabase;
 
 use crate::{
     ClaimOptions, ClaimStore, MonitorStore, Store, StoreError, StoreOptions,
-    connection::Connection,
-    statement::{ForOneRow, Statement},
+    sql::{Connection, Statement, statement::ForOneRow},
 };
 
-/// A statement as it was run: its text, and the lines of its plan.
+/// The text of a statement that ran, and the lines of its plan.
 #[derive(Clone)]
-struct Seen {
+struct RecordedStatement {
     sql: String,
     plan: Vec<String>,
 }
 
+/// The recorded statements by their names.
+type Recording = BTreeMap<String, RecordedStatement>;
+
 thread_local! {
-    static SEEN: RefCell<Option<BTreeMap<String, Seen>>> = const { RefCell::new(None) };
+    static RECORDING: RefCell<Option<Recording>> = const { RefCell::new(None) };
 }
 
-/// Notes what the database makes of a statement that is about to run, where a test asked for it.
-pub(crate) fn note(
+/// Runs `work` and records its statements.
+fn recording(work: impl FnOnce()) -> Recording {
+    RECORDING.set(Some(Recording::new()));
+    work();
+    RECORDING.take().unwrap()
+}
+
+/// Records a statement that is about to run, if a test records.
+pub(crate) fn record(
     connection: &mut Connection,
     statement: &Statement<'_>,
 ) -> Result<(), StoreError> {
-    if SEEN.with_borrow(Option::is_none) {
+    let sql = statement.sql();
+    let name = sql.lines().next().and_then(statement_name);
+    let name = name.unwrap_or_else(|| panic!("a statement without a name: {sql}")).to_owned();
+    if RECORDING.with_borrow(Option::is_none) {
         return Ok(());
     }
     let plan: Vec<PlanRow> = match connection {
-        Connection::Postgres(inner) if statement.is_for_no_rows() => {
-            let _ = inner;
-            return Ok(());
-        }
+        Connection::Postgres(_) if statement.has_no_rows() => return Ok(()),
         Connection::Postgres(inner) => RunQueryDsl::load(Explain(statement), inner)?,
         Connection::Sqlite(inner) => match statement.for_each_row().next() {
             Some(one) => RunQueryDsl::load::<SqlitePlanRow>(ExplainOne(one), inner)?
@@ -56,15 +72,20 @@ pub(crate) fn note(
             None => return Ok(()),
         },
     };
-    let sql = statement.sql();
-    let name = sql.lines().next().unwrap_or_default().trim_start_matches("-- ").to_owned();
     let plan = plan.into_iter().map(|row| row.line).collect();
-    SEEN.with_borrow_mut(|seen| {
-        if let Some(seen) = seen {
-            seen.insert(name, Seen { sql, plan });
+    RECORDING.with_borrow_mut(|recording| {
+        if let Some(recording) = recording {
+            recording.insert(name, RecordedStatement { sql, plan });
         }
     });
     Ok(())
+}
+
+/// The name in a comment such as `-- take_round`.
+fn statement_name(line: &str) -> Option<&str> {
+    let name = line.strip_prefix("-- ")?;
+    let end = name.find(|c: char| !(c.is_ascii_lowercase() || c == '_')).unwrap_or(name.len());
+    (end > 0).then(|| &name[..end])
 }
 
 struct Explain<'s, 'a>(&'s Statement<'a>);
@@ -112,14 +133,15 @@ struct SqlitePlanRow {
     detail: String,
 }
 
-/// An instance that outlives the test.
-fn worker(store: &Store) -> ClaimStore {
-    let day = std::time::Duration::from_secs(24 * 60 * 60);
-    let options = ClaimOptions { expiry_1: day, expiry_2: 2 * day, ..ClaimOptions::default() };
+/// An instance whose lease outlasts the test.
+fn register_worker(store: &Store) -> ClaimStore {
+    let day = Duration::from_secs(24 * 60 * 60);
+    let options =
+        ClaimOptions { idle_expiry: day, full_expiry: 2 * day, ..ClaimOptions::default() };
     ClaimStore::register(store.clone(), options).unwrap()
 }
 
-/// 3,000 services that have been idle for long, and 500 with 20 open batches each.
+/// Adds 3,000 services without open batches, and 500 with 20 open batches each.
 fn load(claims: &ClaimStore) -> Vec<ServiceId> {
     let store = claims.store();
     let service = |kind: &str, number: u64| format!("{kind}::{number:04}").parse().unwrap();
@@ -131,13 +153,9 @@ fn load(claims: &ClaimStore) -> Vec<ServiceId> {
         add(store, group);
         claims.take(1_000).unwrap();
         let ready = claims.ready_services(None, 1_000).unwrap();
-        for event in [
-            Event::Outcome { attempt: 1, outcome: Outcome::Accepted },
-            Event::status(LedgerStatus::Committed),
-        ] {
-            if event != Event::status(LedgerStatus::Committed) {
-                claims.take_round(&ready).unwrap();
-            }
+        claims.take_round(&ready).unwrap();
+        let accepted = Event::Outcome { attempt: 1, outcome: Outcome::Accepted };
+        for event in [accepted, Event::status(LedgerStatus::Committed)] {
             let changes: Vec<Change> = group
                 .iter()
                 .map(|batch| Change::new(batch.service_id.clone(), batch.batch_id, event))
@@ -155,7 +173,7 @@ fn load(claims: &ClaimStore) -> Vec<ServiceId> {
 fn new_batch(service_id: ServiceId, number: u64) -> NewBatch {
     let id = |number: u64| {
         let mut bytes = [0; 64];
-        // Spread, as signatures are.
+        // Spread over the index, as signatures are.
         bytes[..8].copy_from_slice(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
         HeaderId::from_bytes(bytes)
     };
@@ -171,13 +189,9 @@ fn add(store: &Store, batches: &[NewBatch]) {
     store.add(&[batches]).unwrap().remove(0).unwrap();
 }
 
-/// Leads 100 batches from their beginning to their end, and tells what was run on the way.
-fn look_at_the_way_of_a_batch(
-    claims: &ClaimStore,
-    services: &[ServiceId],
-) -> BTreeMap<String, Seen> {
+/// Takes 100 batches from intake to their end.
+fn process_batches(claims: &ClaimStore, services: &[ServiceId]) {
     let store = claims.store();
-    SEEN.set(Some(BTreeMap::new()));
     let new: Vec<NewBatch> =
         (0..).zip(services).map(|(n, service)| new_batch(service.clone(), 90_000 + n)).collect();
     add(store, &new);
@@ -199,16 +213,15 @@ fn look_at_the_way_of_a_batch(
     record(Event::status(LedgerStatus::Committed));
     record(Event::status(LedgerStatus::Committed));
     add(store, &new);
-    what_goes_wrong(claims, services);
+    add(store, &[new_batch("new::0000".parse().unwrap(), 95_000)]);
+    process_failures(claims, services);
     store.remove_ended(Timestamp::from_micros(i64::MAX), None, 100).unwrap();
-    SEEN.take().unwrap()
 }
 
-/// The side roads: a batch that was tried very often, one that is refused, one whose owner is gone,
-/// and one that a person decides about.
-fn what_goes_wrong(claims: &ClaimStore, services: &[ServiceId]) {
+/// Processes a batch with many attempts, a rejected one, and a lost one that an operator decides.
+fn process_failures(claims: &ClaimStore, services: &[ServiceId]) {
     let store = claims.store();
-    store.pools.write().unwrap().batch_execute("update batch_statuses set attempts = 200").unwrap();
+    execute(store, "update lanes set attempts = 200");
     let taken = claims.take_round(&services[..3]).unwrap();
     for (taken, outcome) in taken.iter().zip([Outcome::Busy, Outcome::Rejected]) {
         let event = Event::Outcome { attempt: taken.attempt, outcome };
@@ -220,37 +233,49 @@ fn what_goes_wrong(claims: &ClaimStore, services: &[ServiceId]) {
     let lost = &taken[2];
     let monitor = MonitorStore::new(claims.clone(), |_, _| ());
     let ids = [lost.batch_id.to_string()];
-    let doubt = monitor.get_unresolved_batches(lost.service_id.as_str(), &ids).unwrap().remove(0);
-    monitor.resolve(&[(doubt, Resolution::Hold("nobody knows".to_owned()))]).unwrap();
+    let batch = monitor.get_unresolved_batches(lost.service_id.as_str(), &ids).unwrap().remove(0);
+    monitor.resolve(&[(batch, Resolution::Hold("no evidence".to_owned()))]).unwrap();
     assert_eq!(store.held_batches(None, 9).unwrap().len(), 1);
     store.decide(&lost.service_id, &lost.batch_id, Decision::Absent).unwrap();
 }
 
-/// 100,000 services that an instance claims which lives.
-fn crowd(store: &Store) {
-    let of_all = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 100000)
-                  select 'crowd::' || i";
-    let sql = format!(
-        "insert into instances values ('crowd', null, {FAR}, {FAR});
-         insert into services {of_all}, 0, 0 from n;
-         insert into batch_statuses (service_id, lane) {of_all}, 0 from n;
-         insert into service_id_claims {of_all}, 'crowd', 1 from n"
+/// An expiry that is never past.
+const NEVER: i64 = i64::MAX;
+
+/// Adds 100,000 services that a running instance claims.
+fn load_claimed_services(store: &Store) {
+    let ids = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 100000)
+               select 'crowd::' || i";
+    execute(
+        store,
+        &format!(
+            "insert into instances values ('crowd', null, {NEVER}, {NEVER});
+             insert into services {ids}, 0, 0 from n;
+             insert into lanes (service_id, lane) {ids}, 0 from n;
+             insert into service_id_claims {ids}, 'crowd', 1 from n"
+        ),
     );
-    store.pools.write().unwrap().batch_execute(&sql).unwrap();
 }
 
-/// Services are claimed, worked on, lost, robbed and released, and what was run for it is told.
-fn look_at_claims(store: &Store, services: &[ServiceId]) -> BTreeMap<String, Seen> {
-    SEEN.set(Some(BTreeMap::new()));
-    let past_the_store = |sql: &str| store.pools.write().unwrap().batch_execute(sql).unwrap();
+/// Runs SQL that is not recorded.
+fn execute(store: &Store, sql: &str) {
+    store.pools.write().unwrap().batch_execute(sql).unwrap();
+}
+
+/// Claims services, works on them, loses them to another instance, and releases them.
+fn process_claims(store: &Store, services: &[ServiceId]) {
     let register = |name: Option<&str>| {
         let name = name.map(str::to_owned);
-        let options = ClaimOptions { name, even_out: true, ..ClaimOptions::default() };
+        let options = ClaimOptions { name, fair_share: true, ..ClaimOptions::default() };
         let registered = ClaimStore::register(store.clone(), options);
-        // Where the file is ours, all others were ended.
-        past_the_store(&format!(
-            "update instances set expiry_1 = {FAR}, expiry_2 = {FAR} where instance_id = 'crowd'"
-        ));
+        // Registering with an SQLite file has expired it.
+        execute(
+            store,
+            &format!(
+                "update instances set expiry_1 = {NEVER}, expiry_2 = {NEVER}
+                 where instance_id = 'crowd'"
+            ),
+        );
         registered
     };
     let one = register(Some("north")).unwrap();
@@ -259,42 +284,56 @@ fn look_at_claims(store: &Store, services: &[ServiceId]) -> BTreeMap<String, See
     one.take_services(services).unwrap();
     one.take(300).unwrap();
     one.ready_services(None, 100).unwrap();
-    let marked = one.take_round(services).unwrap();
-    assert!(marked.len() > services.len() / 2, "{} batches", marked.len());
-
-    let monitor = MonitorStore::new(one.clone(), |_, _| ());
-    monitor.get_pending_batch_ids(100).unwrap();
-    monitor.get_pending_batch_ids_of(&[services[0].to_string()], 100).unwrap();
-    monitor
-        .get_unresolved_batches(services[0].as_str(), &[marked[0].batch_id.to_string()])
-        .unwrap();
+    let taken = one.take_round(services).unwrap();
+    assert!(taken.len() > services.len() / 2, "{} batches", taken.len());
     one.recover(Timestamp::from_micros(0)).unwrap();
-    one.release_some(&services[..3]).unwrap();
+    one.release_services(&services[..3]).unwrap();
 
-    // A file's lock ends with its holder.
-    drop((monitor, one));
-    past_the_store("update instances set expiry_1 = 1, expiry_2 = 1 where instance_id <> 'crowd'");
+    // Dropping the store releases the lock of an SQLite file.
+    drop(one);
+    execute(store, "update instances set expiry_1 = 1, expiry_2 = 1 where instance_id <> 'crowd'");
     let other = register(None).unwrap();
-    let in_doubt = [other.take_services(services).unwrap(), other.take(9_999).unwrap()];
-    assert_eq!(in_doubt.map(|taken| taken.in_doubt.len()).iter().sum::<usize>(), marked.len());
-    // Among so many it has more than its share.
-    past_the_store(&format!(
-        "insert into instances
-         with recursive n(i) as (select 1 union all select i + 1 from n where i < 300)
-         select 'guest ' || i, null, {FAR}, {FAR} from n"
-    ));
+    expire_idle_instance(store);
+    let idle: ServiceId = "idle::0001".parse().unwrap();
+    let taken_over =
+        [other.take_services(&[services, &[idle]].concat()).unwrap(), other.take(9_999).unwrap()];
+    assert_eq!(
+        taken_over.map(|takeover| takeover.in_doubt.len()).iter().sum::<usize>(),
+        taken.len()
+    );
+    exceed_share(store);
     assert!(other.take(9).unwrap().claims.is_empty());
     other.release().unwrap();
-    SEEN.take().unwrap()
 }
 
-/// A time that never comes.
-const FAR: i64 = i64::MAX;
+/// Gives 100 services to an instance past its idle expiry.
+fn expire_idle_instance(store: &Store) {
+    execute(
+        store,
+        &format!(
+            "insert into instances values ('idle', null, 1, {NEVER});
+             update service_id_claims set claimant = 'idle'
+             where service_id between 'idle::0000' and 'idle::0099'"
+        ),
+    );
+}
 
-/// The texts, one after the other.
-fn texts(seen: &BTreeMap<String, Seen>) -> String {
+/// Adds so many instances that every other one has more than its share.
+fn exceed_share(store: &Store) {
+    execute(
+        store,
+        &format!(
+            "insert into instances
+             with recursive n(i) as (select 1 union all select i + 1 from n where i < 300)
+             select 'guest ' || i, null, {NEVER}, {NEVER} from n"
+        ),
+    );
+}
+
+/// The texts of the statements, one after the other.
+fn texts(recording: &Recording) -> String {
     let mut all = String::new();
-    for statement in seen.values() {
+    for statement in recording.values() {
         for line in statement.sql.lines() {
             writeln!(all, "{}", line.trim()).unwrap();
         }
@@ -303,7 +342,7 @@ fn texts(seen: &BTreeMap<String, Seen>) -> String {
     all
 }
 
-/// The lines of a plan that read a whole table, or a whole index: without a condition on it.
+/// The lines of a PostgreSQL plan that read a whole table or a whole index.
 fn scans(plan: &[String]) -> Vec<&String> {
     let reads = |line: &str| line.contains("Scan using ") || line.contains("Index Scan on ");
     let is_node = |line: &str| line.contains("(cost=");
@@ -318,68 +357,113 @@ fn scans(plan: &[String]) -> Vec<&String> {
         .collect()
 }
 
-/// These read every lane that is busy, and sort them or pass over some: a number that does not
-/// grow with what waits.
-const READ_BUSY_LANES: [&str; 3] = ["due", "orphans", "ready_services"];
+/// These read every busy lane: as many as there are services with open batches, however long their
+/// queues are.
+const READ_BUSY_LANES: [&str; 3] = ["due_batches", "find_orphans", "ready_services"];
 
-/// Whether a statement may read all that a line of its plan is about. Instances are few; and a fair
-/// share is a share of all services, counted as seldom as an instance takes some.
+/// Whether a statement may read everything that a line of its plan names. There are few instances;
+/// and claims are counted at most once for each take.
 fn may_scan(statement: &str, line: &str) -> bool {
     line.contains("instances")
-        || (line.contains("batch_statuses_busy") && READ_BUSY_LANES.contains(&statement))
-        || (line.contains("service_id_claims") && statement == "share")
+        || (line.contains("lanes_busy") && READ_BUSY_LANES.contains(&statement))
+        || (line.contains("service_id_claims") && statement == "count_claims")
 }
 
-/// Nothing is read that a statement may not read, as PostgreSQL plans them.
-fn expect_no_scans_on_postgres(seen: impl IntoIterator<Item = (String, Seen)>) {
-    for (name, statement) in seen {
+fn expect_no_scans_on_postgres(recording: &Recording) {
+    for (name, statement) in recording {
         for line in scans(&statement.plan) {
-            assert!(may_scan(&name, line), "{name} scans:\n{}", statement.plan.join("\n"));
+            assert!(may_scan(name, line), "{name} scans:\n{}", statement.plan.join("\n"));
         }
     }
 }
 
-/// The same, as SQLite plans them.
-fn expect_no_scans_on_sqlite(seen: impl IntoIterator<Item = (String, Seen)>) {
+fn expect_no_scans_on_sqlite(recording: &Recording) {
     const SMALL: [&str; 5] = ["CONSTANT ROW", "x", "r", "t", "i"];
-    for (name, statement) in seen {
+    for (name, statement) in recording {
         let scans = statement.plan.iter().filter_map(|line| line.strip_prefix("SCAN "));
         for scanned in scans.filter(|scanned| !SMALL.contains(scanned)) {
-            assert!(may_scan(&name, scanned), "{name}:\n{}", statement.plan.join("\n"));
+            assert!(may_scan(name, scanned), "{name} scans:\n{}", statement.plan.join("\n"));
         }
     }
 }
 
-#[test]
-fn on_postgres_nothing_is_scanned() {
-    let database = TestDatabase::create();
-    let store = Store::open(&database.url().parse().unwrap(), StoreOptions::default()).unwrap();
-    let worker = worker(&store);
-    let services = load(&worker);
-    crowd(&store);
-    store.pools.write().unwrap().batch_execute("vacuum analyze").unwrap();
-    let seen = look_at_the_way_of_a_batch(&worker, &services);
-    worker.release().unwrap();
-    drop(worker);
-    insta::assert_snapshot!("postgres", texts(&seen));
-    let claims = look_at_claims(&store, &services[3..]);
-    insta::assert_snapshot!("postgres_claims", texts(&claims));
-    expect_no_scans_on_postgres(seen.into_iter().chain(claims));
+/// Statements that only operators and tests run, or that run once for a connection.
+const WITHOUT_PLAN_TEST: [&str; 5] =
+    ["count", "depths", "journal_mode", "list", "serialized_batch"];
+
+/// SQLite has one instance at a time: registering expires all others, and names do not matter.
+const ONLY_ON_POSTGRES: [&str; 1] = ["find_instance_by_name"];
+const ONLY_ON_SQLITE: [&str; 1] = ["expire_all_instances"];
+
+/// Every statement in the source has a text snapshot and a plan test.
+fn expect_all_statements(recordings: &[&Recording], not_here: &[&str]) {
+    let recorded: BTreeSet<&str> =
+        recordings.iter().flat_map(|recording| recording.keys()).map(String::as_str).collect();
+    let mut missing = statements_in_source();
+    missing.retain(|name| {
+        ![WITHOUT_PLAN_TEST.as_slice(), not_here].concat().contains(&name.as_str())
+            && !recorded.contains(name.as_str())
+    });
+    assert!(missing.is_empty(), "statements without a plan test: {missing:?}");
+}
+
+/// The names of all statements in the source of this crate.
+fn statements_in_source() -> BTreeSet<String> {
+    fn add_names(folder: &Path, names: &mut BTreeSet<String>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                add_names(&path, names);
+            } else if !path.ends_with("plans.rs") {
+                let source = fs::read_to_string(&path).unwrap_or_default();
+                let comments = source.match_indices("\"-- ").map(|(at, _)| &source[at + 1..]);
+                names.extend(comments.filter_map(statement_name).map(str::to_owned));
+            }
+        }
+    }
+    let mut names = BTreeSet::new();
+    add_names(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut names);
+    names
 }
 
 #[test]
-fn on_sqlite_nothing_is_scanned() {
+fn statements_have_good_plans_on_postgres() {
+    let database = TestDatabase::create();
+    let store = Store::open(&database.url().parse().unwrap(), StoreOptions::default()).unwrap();
+    let worker = register_worker(&store);
+    let services = load(&worker);
+    load_claimed_services(&store);
+    execute(&store, "vacuum analyze");
+    let batches = recording(|| process_batches(&worker, &services));
+    worker.release().unwrap();
+    drop(worker);
+    let claims = recording(|| process_claims(&store, &services[3..]));
+    let withdrawals = withdrawals::record_on_postgres();
+    insta::assert_snapshot!("postgres", texts(&batches));
+    insta::assert_snapshot!("postgres_claims", texts(&claims));
+    for recording in [&batches, &claims, &withdrawals] {
+        expect_no_scans_on_postgres(recording);
+    }
+    expect_all_statements(&[&batches, &claims, &withdrawals], &ONLY_ON_SQLITE);
+}
+
+#[test]
+fn statements_have_good_plans_on_sqlite() {
     let dir = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}/plans.db", dir.path().display()).parse().unwrap();
     let store = Store::open(&url, StoreOptions::default()).unwrap();
-    let worker = worker(&store);
+    let worker = register_worker(&store);
     let services = load(&worker);
-    crowd(&store);
-    let seen = look_at_the_way_of_a_batch(&worker, &services);
+    load_claimed_services(&store);
+    let batches = recording(|| process_batches(&worker, &services));
     worker.release().unwrap();
     drop(worker);
-    insta::assert_snapshot!("sqlite", texts(&seen));
-    let claims = look_at_claims(&store, &services[3..]);
+    let claims = recording(|| process_claims(&store, &services[3..]));
+    let withdrawals = withdrawals::record_on_sqlite();
+    insta::assert_snapshot!("sqlite", texts(&batches));
     insta::assert_snapshot!("sqlite_claims", texts(&claims));
-    expect_no_scans_on_sqlite(seen.into_iter().chain(claims));
+    for recording in [&batches, &claims, &withdrawals] {
+        expect_no_scans_on_sqlite(recording);
+    }
+    expect_all_statements(&[&batches, &claims, &withdrawals], &ONLY_ON_POSTGRES);
 }

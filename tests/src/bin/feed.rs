@@ -12,9 +12,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let url = env::args().nth(1).ok_or("usage: feed <database URL>")?;
     let store = Store::open(&url.parse()?, StoreOptions::default())?;
     // Short, so that a new run of the name can take over soon after this one was killed.
-    let expiry_1 = Duration::from_millis(500);
+    let idle_expiry = Duration::from_millis(500);
     let name = Some("feeder".to_owned());
-    let options = ClaimOptions { name, expiry_1, ..ClaimOptions::default() };
+    let options = ClaimOptions { name, idle_expiry, ..ClaimOptions::default() };
     let claims = ClaimStore::register(store.clone(), options)?;
     let services: Vec<ServiceId> =
         (0..3).map(|n| format!("feed::{n}").parse()).collect::<Result<_, _>>()?;

@@ -44,7 +44,7 @@ impl TestServer {
         configure: impl FnOnce(ApiBuilder, &Arc<Store>) -> ApiBuilder,
     ) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let options = StoreOptions { patience: timeout, ..StoreOptions::default() };
+        let options = StoreOptions { lock_timeout: timeout, ..StoreOptions::default() };
         let store = Arc::new(Store::open(&url(&directory), options).unwrap());
         let builder = ApiBuilder::new(store.clone(), store.clone());
         let (api, address) = serve(configure(builder, &store));

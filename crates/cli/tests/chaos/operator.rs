@@ -28,7 +28,7 @@ pub fn decide_held_batches(harness: &ChaosHarness) {
 }
 
 fn store_options() -> StoreOptions {
-    StoreOptions { connections: 2, patience: Duration::from_secs(1), ..StoreOptions::default() }
+    StoreOptions { connections: 2, lock_timeout: Duration::from_secs(1), ..StoreOptions::default() }
 }
 
 fn decide_once(harness: &ChaosHarness, store: &Store) -> Result<(), StoreError> {

@@ -133,7 +133,7 @@ fn given_by_flag((setting, text): (&'static Setting, String)) -> GivenValue {
 fn store_options(layers: &Layers) -> Result<StoreOptions, ConfigError> {
     Ok(StoreOptions {
         connections: layers.get::<NonZero<u32>>("store.connections")?.get(),
-        patience: layers.get("store.lock_timeout")?,
+        lock_timeout: layers.get("store.lock_timeout")?,
         ..StoreOptions::default()
     })
 }

@@ -81,10 +81,10 @@ fn open_store(config: &Config) -> Result<ClaimStore, StartError> {
     let store = Store::open(&config.database, config.store.clone()).map_err(failed)?;
     let options = ClaimOptions {
         name: config.claims.name.clone(),
-        expiry_1: config.claims.idle_expiry,
-        expiry_2: config.claims.full_expiry,
+        idle_expiry: config.claims.idle_expiry,
+        full_expiry: config.claims.full_expiry,
         longest_submission: config.longest_submission(),
-        even_out: config.claims.share,
+        fair_share: config.claims.share,
         ..ClaimOptions::default()
     };
     register(&store, &options).map_err(failed)

@@ -80,7 +80,8 @@ impl MeasuredDatabase {
     /// Registers an instance that claims all services for longer than the benchmark takes.
     pub fn claim_all(&self, connections: u32) -> ClaimStore {
         let day = Duration::from_secs(24 * 60 * 60);
-        let options = ClaimOptions { expiry_1: day, expiry_2: 2 * day, ..ClaimOptions::default() };
+        let options =
+            ClaimOptions { idle_expiry: day, full_expiry: 2 * day, ..ClaimOptions::default() };
         let claims = ClaimStore::register(self.open(connections), options).expect("an instance");
         // On another connection, so that the caches of the store's own stay empty.
         let give = format!("update service_id_claims set claimant = '{}'", claims.instance());

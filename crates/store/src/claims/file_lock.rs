@@ -3,42 +3,47 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{ClaimError, DatabaseUrl, StoreError, url::Kind};
+use crate::sql::{
+    StoreError,
+    error::ClaimError,
+    url::{DatabaseUrl, Kind},
+};
 
-/// Keeps other processes from claiming services in the same SQLite file: a lock of the operating
-/// system on a file beside it, which ends with the process, however that ends.
+/// Excludes other processes from claiming services in the same SQLite file: a lock of the operating
+/// system on a file beside it, which ends with the process.
 #[derive(Debug)]
-pub(super) struct FileLock {
+pub(crate) struct FileLock {
     _locked: File,
 }
 
 impl FileLock {
-    /// The lock of the database; none, where it is a server's.
-    pub(super) fn of(url: &DatabaseUrl) -> Result<Option<Self>, StoreError> {
+    /// Locks an SQLite database. PostgreSQL needs no such lock.
+    pub(crate) fn acquire(url: &DatabaseUrl) -> Result<Option<Self>, StoreError> {
         match url.kind() {
             #[cfg(feature = "postgres")]
             Kind::Postgres(_) => Ok(None),
             #[cfg(feature = "sqlite")]
-            Kind::Sqlite(file) => Self::beside(file).map(Some),
+            Kind::Sqlite(file) => Self::lock_beside(file).map(Some),
         }
     }
 
     #[cfg(feature = "sqlite")]
-    fn beside(file: &Path) -> Result<Self, StoreError> {
-        let unavailable = |file: &Path, error: &dyn std::fmt::Display| StoreError::Unavailable {
-            message: format!("{}: {error}", file.display()),
+    fn lock_beside(file: &Path) -> Result<Self, StoreError> {
+        let failed = |file: &Path| {
+            let file = file.to_owned();
+            |source| StoreError::LockFile { file, source }
         };
-        // One file has one lock, by whichever path it was opened.
-        let file = file.canonicalize().map_err(|error| unavailable(file, &error))?;
+        // All paths to the same file lead to the same lock.
+        let file = file.canonicalize().map_err(failed(file))?;
         let mut path = file.clone().into_os_string();
         path.push(".lock");
         let path = PathBuf::from(path);
         let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
-        let lock = opened.map_err(|error| unavailable(&path, &error))?;
+        let lock = opened.map_err(failed(&path))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { _locked: lock }),
             Err(TryLockError::WouldBlock) => Err(ClaimError::FileInUse { file }.into()),
-            Err(TryLockError::Error(error)) => Err(unavailable(&path, &error)),
+            Err(TryLockError::Error(error)) => Err(failed(&path)(error)),
         }
     }
 }

@@ -1,112 +1,126 @@
 use grid_batch_core::{InstanceId, ServiceId};
 use log::{info, warn};
 
-use super::{ClaimStore, which::Claims};
-use crate::{
-    StoreError,
-    recover::{no_lane, with_submitter},
-    rows::{ServiceRow, limit, names},
-    statement::Statement,
+use super::{ClaimOptions, instances::unregister, scope::Scope};
+use crate::sql::{
+    Connection, Dialect, Statement, Store, StoreError,
+    rows::{ServiceRow, limit, no_lane, service_rows, with_submitter},
 };
 
-/// Which of its own services an instance gives up.
+/// Which of its services an instance releases, of those that have no batch with a submitter.
 #[derive(Clone, Copy)]
-pub(super) enum Part<'a> {
-    /// Those of which it is sending nothing.
+pub(super) enum ReleaseScope<'a> {
     All,
-    /// The same of these.
-    Of(&'a [ServiceId]),
-    /// Those of which neither a submitter nor the ledger has anything. What the ledger has is better
-    /// followed by who sent it: some evidence nobody else can give.
+    /// These.
+    Named(&'a [ServiceId]),
+    /// Only services that have no batch at the ledger either: the instance that sent a batch can
+    /// follow it best, because some evidence only exists there.
     Surplus,
 }
 
-impl ClaimStore {
-    /// Gives all claims up and removes the instance, at its end: others take the services at once.
-    /// Answers how many those are.
-    ///
-    /// A service of which something is being sent is not given up, and then the instance stays until
-    /// its expiries have passed: so first end the submitter.
-    pub fn release(&self) -> Result<usize, StoreError> {
-        let instance = self.instance();
-        let mut released = 0;
-        loop {
-            let step = self.give_up(&instance, Part::All, self.step())?;
-            released += step;
-            if step == 0 {
-                break;
-            }
+/// Releases all services without a batch with a submitter, then removes the instance if no claim is
+/// left.
+pub(crate) fn release_all(
+    store: &Store,
+    instance: &InstanceId,
+    options: &ClaimOptions,
+) -> Result<usize, StoreError> {
+    let mut released = 0;
+    loop {
+        let step = release_step(store, instance, ReleaseScope::All, options.step())?;
+        released += step;
+        if step == 0 {
+            break;
         }
-        match self.unregister(&instance)? {
-            true => info!(instance:%, services = released; "the instance is released"),
-            false => warn!(instance:%, services = released;
-                "the instance is still sending: the rest of its services waits for its expiries"),
-        }
-        Ok(released)
     }
-
-    /// Gives up those of these services of which nothing is being sent, and says how many.
-    pub fn release_some(&self, services: &[ServiceId]) -> Result<usize, StoreError> {
-        let instance = self.instance();
-        services
-            .chunks(self.step())
-            .map(|services| self.give_up(&instance, Part::Of(services), services.len()))
-            .sum()
+    match unregister(store, instance)? {
+        true => info!(instance:%, services = released; "released all claims of the instance"),
+        false => warn!(instance:%, services = released;
+            "some services have batches with a submitter and were not released: their claims end \
+             with the full expiry of the instance"),
     }
+    Ok(released)
+}
 
-    /// Gives up to `count` services up, in one commit.
-    pub(super) fn give_up(
-        &self,
-        instance: &InstanceId,
-        part: Part<'_>,
-        count: usize,
-    ) -> Result<usize, StoreError> {
-        self.store.pools.write()?.transaction(|connection| {
-            let rows: Vec<ServiceRow> = connection.load(&self.lock_own(instance, part, count))?;
-            let services = rows.iter().map(ServiceRow::read).collect::<Result<Vec<_>, _>>()?;
-            // Looked at again under the lock: a batch may have been marked before.
-            let not_sending = no_lane("x", &with_submitter("s"));
-            let give_up = self
-                .store
-                .statement(format!(
-                    "-- give_up
-                     update service_id_claims set claimant = null
-                     from {{x}}
-                     where service_id_claims.service_id = x.service_id and {not_sending}"
-                ))
-                .rows(names(&services));
-            connection.execute(&give_up)
+/// Releases those of these services that have no batch with a submitter.
+pub(crate) fn release_services(
+    store: &Store,
+    instance: &InstanceId,
+    options: &ClaimOptions,
+    services: &[ServiceId],
+) -> Result<usize, StoreError> {
+    services
+        .chunks(options.step())
+        .map(|services| {
+            release_step(store, instance, ReleaseScope::Named(services), services.len())
         })
-    }
+        .sum()
+}
 
-    fn lock_own<'a>(
-        &self,
-        instance: &'a InstanceId,
-        part: Part<'a>,
-        count: usize,
-    ) -> Statement<'a> {
-        let with_submitter = with_submitter("s");
-        let (suffix, claims, kept) = match part {
-            Part::All => ("", Claims::All, with_submitter.as_str()),
-            Part::Of(_) => ("_of", Claims::Named, with_submitter.as_str()),
-            Part::Surplus => ("_surplus", Claims::All, "s.submitted"),
-        };
-        let claims = claims.locked(self.store.pools.dialect(), "= ?");
-        let not_kept = no_lane("f", kept);
-        let statement = self
-            .store
-            .statement(format!(
-                "-- lock_own{suffix}
-                 select f.service_id
-                 from ({claims}) as f
-                 where {not_kept}
-                 limit ?"
-            ))
-            .text(instance.as_str())
-            .long(limit(count));
-        match part {
-            Part::Of(services) => statement.rows(names(services)),
-            Part::All | Part::Surplus => statement,
+/// Releases up to `count` services in one commit.
+pub(super) fn release_step(
+    store: &Store,
+    instance: &InstanceId,
+    scope: ReleaseScope<'_>,
+    count: usize,
+) -> Result<usize, StoreError> {
+    store.pools.write()?.transaction(|connection| {
+        let statement = lock_own_claims(connection.dialect(), instance, scope, count);
+        let rows: Vec<ServiceRow> = connection.load(&statement)?;
+        let services = rows.iter().map(ServiceRow::read).collect::<Result<Vec<_>, _>>()?;
+        release_claims(connection, &services)
+    })
+}
+
+fn release_claims(
+    connection: &mut Connection,
+    services: &[ServiceId],
+) -> Result<usize, StoreError> {
+    // Checked again under the lock: a batch may have been taken before it.
+    let not_busy = no_lane("x", &with_submitter("s"));
+    let statement = Statement::new(
+        connection.dialect(),
+        format!(
+            "-- release_claims
+             update service_id_claims set claimant = null
+             from {{x}}
+             where service_id_claims.service_id = x.service_id and {not_busy}"
+        ),
+    )
+    .rows(service_rows(services));
+    connection.execute(&statement)
+}
+
+fn lock_own_claims<'a>(
+    dialect: Dialect,
+    instance: &'a InstanceId,
+    scope: ReleaseScope<'a>,
+    count: usize,
+) -> Statement<'a> {
+    let with_submitter = with_submitter("s");
+    let (name, claims, kept) = match scope {
+        ReleaseScope::All => ("-- lock_own_claims", Scope::All, with_submitter.as_str()),
+        ReleaseScope::Named(services) => {
+            ("-- lock_own_claims_named", Scope::Named(services), with_submitter.as_str())
         }
+        ReleaseScope::Surplus => ("-- lock_surplus_claims", Scope::All, "s.submitted"),
+    };
+    let claims = claims.locked_claims(dialect, "= ?");
+    let not_kept = no_lane("f", kept);
+    let statement = Statement::new(
+        dialect,
+        format!(
+            "{name}
+             select f.service_id
+             from ({claims}) as f
+             where {not_kept}
+             limit ?"
+        ),
+    )
+    .text(/* claimant */ instance.as_str())
+    .long(limit(count));
+    match scope {
+        ReleaseScope::Named(services) => statement.rows(service_rows(services)),
+        ReleaseScope::All | ReleaseScope::Surplus => statement,
     }
 }

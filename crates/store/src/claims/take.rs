@@ -1,61 +1,73 @@
-use grid_batch_core::{ServiceId, Takeover};
+use grid_batch_core::{InstanceId, ServiceId, Takeover};
 
-use super::ClaimStore;
-use crate::StoreError;
+use super::{
+    ClaimOptions,
+    balance::balance,
+    instances::{lock_live_instance, remove_expired_instances},
+    scope::Scope,
+    takeable::{find_takeable, lock_takeable},
+    takeover::take_over,
+};
+use crate::sql::{Store, StoreError};
 
-impl ClaimStore {
-    /// Takes up to `count` services that nobody works on: that nobody claims, or an instance that
-    /// has let its second expiry pass, or its first where it is sending nothing of the service.
-    ///
-    /// A step is one commit; where a later one fails, the earlier ones stand. What was with a
-    /// submitter is in doubt when its service is taken. An instance that has let its own first
-    /// expiry pass takes nothing.
-    pub fn take(&self, count: usize) -> Result<Takeover, StoreError> {
-        let mut left = if self.options.even_out { self.even_out(count)? } else { count };
-        let mut takeover = Takeover::default();
-        while left > 0 {
-            let step = left.min(self.step());
-            let taken = self.take_step(None, step)?;
-            let was_last = taken.claims.len() < step;
-            left -= taken.claims.len();
-            takeover.extend(taken);
-            if was_last {
-                break;
-            }
+/// Takes up to `count` services, one step in a commit.
+pub(crate) fn take(
+    store: &Store,
+    instance: &InstanceId,
+    options: &ClaimOptions,
+    count: usize,
+) -> Result<Takeover, StoreError> {
+    let mut left = match options.fair_share {
+        true => balance(store, instance, options, count)?,
+        false => count,
+    };
+    let mut takeover = Takeover::default();
+    while left > 0 {
+        let step = left.min(options.step());
+        let taken = take_step(store, instance, Scope::All, step)?;
+        let was_last = taken.claims.len() < step;
+        left -= taken.claims.len();
+        takeover.extend(taken);
+        if was_last {
+            break;
+        }
+    }
+    Ok(takeover)
+}
+
+/// Takes those of these services that may be taken.
+pub(crate) fn take_services(
+    store: &Store,
+    instance: &InstanceId,
+    options: &ClaimOptions,
+    services: &[ServiceId],
+) -> Result<Takeover, StoreError> {
+    let mut takeover = Takeover::default();
+    for services in services.chunks(options.step()) {
+        let takeable = find_takeable(store, services)?;
+        if !takeable.is_empty() {
+            let count = takeable.len();
+            takeover.extend(take_step(store, instance, Scope::Named(&takeable), count)?);
+        }
+    }
+    Ok(takeover)
+}
+
+fn take_step(
+    store: &Store,
+    instance: &InstanceId,
+    scope: Scope<'_>,
+    count: usize,
+) -> Result<Takeover, StoreError> {
+    store.pools.write()?.transaction(|connection| {
+        if !lock_live_instance(connection, instance)? {
+            return Ok(Takeover::default());
+        }
+        let takeable = lock_takeable(connection, scope, count)?;
+        let takeover = take_over(connection, takeable, instance, store.now())?;
+        if matches!(scope, Scope::All) && takeover.claims.len() < count {
+            remove_expired_instances(connection)?;
         }
         Ok(takeover)
-    }
-
-    /// Takes those of these services that nobody works on: a batch was just handed in, and need not
-    /// wait until its service's turn comes. No fair share is looked at.
-    pub fn take_services(&self, services: &[ServiceId]) -> Result<Takeover, StoreError> {
-        let mut takeover = Takeover::default();
-        for services in services.chunks(self.step()) {
-            let free = self.perhaps_free(services)?;
-            if !free.is_empty() {
-                takeover.extend(self.take_step(Some(&free), free.len())?);
-            }
-        }
-        Ok(takeover)
-    }
-
-    /// How many services change hands in one commit.
-    pub(super) fn step(&self) -> usize {
-        self.options.step.max(1)
-    }
-
-    fn take_step(&self, among: Option<&[ServiceId]>, count: usize) -> Result<Takeover, StoreError> {
-        let instance = self.instance();
-        self.store.pools.write()?.transaction(|connection| {
-            if !self.lives(connection, &instance)? {
-                return Ok(Takeover::default());
-            }
-            let found = self.lock_free(connection, among, count)?;
-            let takeover = self.hand_over(connection, found, &instance)?;
-            if among.is_none() && takeover.claims.len() < count {
-                self.forget_dead(connection)?;
-            }
-            Ok(takeover)
-        })
-    }
+    })
 }

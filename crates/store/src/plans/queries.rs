@@ -11,7 +11,7 @@ use diesel::{
 };
 
 use super::{PlanRow, SqlitePlanRow};
-use crate::{StoreError, any_connection::MultiBackend, connection::Connection};
+use crate::sql::{Connection, StoreError, any_connection::MultiBackend};
 
 /// The name of a query, and the lines of its plan.
 type QueryPlan = (&'static str, Vec<String>);

@@ -1,37 +1,39 @@
 use grid_batch_withdrawals::{CancelOutcome, WithdrawalId};
 
-use crate::{Store, StoreError, connection::Connection};
+use super::retry::lock_withdrawal;
+use crate::sql::{Connection, Statement, Store, StoreError};
 
-impl Store {
-    /// Notes that a person wants a withdrawal undone, if that can still be. Its end says whether it
-    /// could.
-    pub fn cancel_withdrawal(&self, id: &WithdrawalId) -> Result<CancelOutcome, StoreError> {
-        self.pools.write()?.transaction(|connection| {
-            let Some(story) = self.lock_withdrawal(connection, id)? else {
-                return Ok(CancelOutcome::NotFound);
-            };
-            let state = story.batch.progress.state;
-            if state.is_terminal() {
-                return Ok(CancelOutcome::AlreadyEnded { state });
-            }
-            self.note_cancelled(connection, id)?;
-            Ok(CancelOutcome::Requested { state })
-        })
-    }
+/// Records that a withdrawal is to be cancelled if that is still possible. The end of its batch
+/// shows whether it was.
+pub(crate) fn cancel_withdrawal(
+    store: &Store,
+    id: &WithdrawalId,
+) -> Result<CancelOutcome, StoreError> {
+    store.pools.write()?.transaction(|connection| {
+        let Some(details) = lock_withdrawal(store, connection, id)? else {
+            return Ok(CancelOutcome::NotFound);
+        };
+        let state = details.batch.progress.state;
+        if state.is_terminal() {
+            return Ok(CancelOutcome::AlreadyEnded { state });
+        }
+        mark_cancelled(store, connection, id)?;
+        Ok(CancelOutcome::Requested { state })
+    })
+}
 
-    fn note_cancelled(
-        &self,
-        connection: &mut Connection,
-        id: &WithdrawalId,
-    ) -> Result<(), StoreError> {
-        let statement = self
-            .statement(
-                "-- note_cancelled
-                 update withdrawals set cancelled_at = ?
-                 where withdrawal_id = ? and cancelled_at is null",
-            )
-            .long(self.now().as_micros())
-            .bytes(id.as_bytes());
-        connection.execute(&statement).map(drop)
-    }
+fn mark_cancelled(
+    store: &Store,
+    connection: &mut Connection,
+    id: &WithdrawalId,
+) -> Result<(), StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- cancel_withdrawal
+         update withdrawals set cancelled_at = ?
+         where withdrawal_id = ? and cancelled_at is null",
+    )
+    .long(store.now().as_micros())
+    .bytes(id.as_bytes());
+    connection.execute(&statement).map(drop)
 }

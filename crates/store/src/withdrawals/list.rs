@@ -2,12 +2,11 @@ use diesel::{alias, prelude::*};
 use grid_batch_withdrawals::{WithdrawalDetails, WithdrawalFilter, WithdrawalId};
 
 use super::{
+    details::{WithdrawalRecord, withdrawals_with_batch},
     rows::WithdrawalRow,
-    story::{WithdrawalRecord, withdrawals_with_batch},
 };
-use crate::{
-    Store, StoreError,
-    connection::Connection,
+use crate::sql::{
+    Connection, Store, StoreError,
     query::BatchRecord,
     rows::limit,
     schema::{batches, withdrawals},

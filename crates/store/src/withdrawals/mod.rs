@@ -1,18 +1,37 @@
-//! Withdrawals: each is tried by one batch at a time, through the same queue as any other.
+//! Withdrawals, rewards, and what is signed for withdrawals. Each withdrawal is tried by one batch
+//! at a time, which goes through the same queue as any other.
+//!
+//! A transaction is stored before it is sent, so no withdrawal ever has two nonces with which it
+//! could be paid. Signing locks the service, and so the account.
 
 mod cancel;
+mod details;
 mod list;
+mod nonce_row;
+mod nonces;
+mod payment;
 mod retry;
 mod rewards;
-pub(crate) mod rows;
+mod rows;
 mod schedule;
-mod story;
+mod sign;
+mod transactions;
 
 use grid_batch_core::NewBatch;
 use grid_batch_withdrawals::Withdrawal;
 
-/// The batch by which a withdrawal is tried for the `generation`th time. Its bytes say what it is
-/// about; what is sent is signed when it is its turn.
+use crate::sql::error::SigningError;
+
+pub(crate) use cancel::cancel_withdrawal;
+pub(crate) use nonces::{close_nonce, mark_sent, next_nonce, note, record_foreign_use};
+pub(crate) use payment::payment;
+pub(crate) use retry::retry_withdrawal;
+pub(crate) use schedule::schedule;
+pub(crate) use sign::{assign_nonce, fill_nonce, replace_transaction};
+pub(crate) use transactions::transactions_from;
+
+/// The batch that tries a withdrawal in this generation. Its bytes describe the payment; the
+/// transaction is signed when the batch is submitted.
 fn batch_of(withdrawal: &Withdrawal, generation: u32) -> NewBatch {
     let Withdrawal { pool, beneficiary, amount, .. } = withdrawal;
     NewBatch {
@@ -21,4 +40,10 @@ fn batch_of(withdrawal: &Withdrawal, generation: u32) -> NewBatch {
         transaction_ids: Vec::new(),
         serialized_batch: format!("{pool} {beneficiary} {amount}").into_bytes(),
     }
+}
+
+/// A number as the databases store it.
+fn to_stored(what: &'static str, value: impl Into<u128>) -> Result<i64, SigningError> {
+    let value = value.into();
+    i64::try_from(value).map_err(|_| SigningError::TooLarge { what, value })
 }

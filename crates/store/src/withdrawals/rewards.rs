@@ -3,11 +3,7 @@ use grid_batch_core::{AddOutcome, Timestamp};
 use grid_batch_withdrawals::{Reward, RewardConflict, RewardId};
 
 use super::rows::reward_id;
-use crate::{
-    Store, StoreError,
-    connection::{Connection, on_either},
-    schema::rewards,
-};
+use crate::sql::{Connection, Store, StoreError, connection::on_either, schema::rewards};
 
 impl Store {
     /// Stores a reward. A reward with the same id and terms is not stored again, even when its

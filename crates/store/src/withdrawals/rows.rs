@@ -5,7 +5,7 @@ use diesel::{
 use grid_batch_core::Timestamp;
 use grid_batch_withdrawals::{RewardId, Withdrawal, WithdrawalId};
 
-use crate::{
+use crate::sql::{
     StoreError,
     rows::{service_id, time},
     schema::withdrawals,
@@ -76,4 +76,14 @@ fn withdrawal_id(bytes: &[u8]) -> Result<WithdrawalId, StoreError> {
 
 pub(super) fn reward_id(bytes: &[u8]) -> Result<RewardId, StoreError> {
     RewardId::try_from(bytes).map_err(StoreError::corrupt)
+}
+
+pub(super) fn hash(bytes: Vec<u8>) -> Result<[u8; 32], StoreError> {
+    let not_a_hash =
+        |bytes: Vec<u8>| StoreError::corrupt(format!("a hash of {} bytes", bytes.len()));
+    bytes.try_into().map_err(not_a_hash)
+}
+
+pub(super) fn whole(number: i64) -> Result<u64, StoreError> {
+    u64::try_from(number).map_err(StoreError::corrupt)
 }

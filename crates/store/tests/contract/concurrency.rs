@@ -169,7 +169,7 @@ fn slow_writer_keeps_its_place_in_the_order() {
         let slow = scope.spawn(|| store.add_all(&[batch("a::b", 2)]));
         wait_until_blocked(&mut watcher, "insert_payloads");
         let fast = scope.spawn(|| store.add_all(&[batch("a::b", 3)]));
-        wait_until_blocked(&mut watcher, "reserve_stamps");
+        wait_until_blocked(&mut watcher, "reserve_created_at");
         assert!(store.open_batches(&service("a::b"), 9).unwrap().is_empty());
         assert!(store.take(&["a::b"]).is_empty());
 
@@ -223,7 +223,7 @@ fn decision_waits_for_a_concurrent_change() {
     recorder
         .batch_execute(
             "begin; select * from services for update;
-             update batch_statuses set dlt_status = 'PENDING', held_at = null, held_reason = null",
+             update lanes set dlt_status = 'PENDING', held_at = null, held_reason = null",
         )
         .unwrap();
     let decided = thread::scope(|scope| {

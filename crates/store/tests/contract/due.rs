@@ -140,7 +140,7 @@ fn write_times(db: &Database, all: &[BatchTimes]) {
         let checked_at = or_null(checked_at.map(|at| at.to_string()));
         let (held_at, reason) = if *held { ("0", "'why'") } else { ("null", "null") };
         format!(
-            "update batch_statuses set submitted_at = {submitted_at}, checked_at = {checked_at},
+            "update lanes set submitted_at = {submitted_at}, checked_at = {checked_at},
                  held_at = {held_at}, held_reason = {reason} where service_id = 's::{number:02}';"
         )
     };

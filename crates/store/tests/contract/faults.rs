@@ -14,7 +14,7 @@ use crate::fixture::{Database, StoreExt, TestStore, batch, id, service, wait_unt
 
 /// A store with a short lock timeout.
 fn open_with_short_timeout(db: &Database) -> TestStore {
-    let options = StoreOptions { patience: Duration::from_secs(1), ..db.options() };
+    let options = StoreOptions { lock_timeout: Duration::from_secs(1), ..db.options() };
     db.open_with(options)
 }
 
@@ -99,10 +99,10 @@ fn connection_lost_during_add_stores_nothing() {
 fn missing_table_is_reported_through_polling_traits() {
     let db = Database::sqlite();
     let store = db.open().monitor();
-    db.execute("drop table batch_statuses").unwrap();
+    db.execute("drop view batch_statuses; drop table lanes").unwrap();
     let error = store.get_pending_batch_ids(1).unwrap_err();
     assert!(matches!(error, BatchError::InternalError(_)));
-    assert!(error.to_string().contains("batch_statuses"), "{error}");
+    assert!(error.to_string().contains("lanes"), "{error}");
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn corrupt_rows_are_reported() {
     let db = Database::sqlite();
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
-    db.execute("update batch_statuses set attempts = -1").unwrap();
+    db.execute("update lanes set attempts = -1").unwrap();
     let error = store.find(&id(1)).unwrap_err();
     assert!(matches!(error, StoreError::Corrupt { .. }));
     assert!(error.to_string().contains("-1 attempts"), "{error}");

@@ -109,7 +109,7 @@ impl Database {
     pub fn options(&self) -> StoreOptions {
         StoreOptions {
             connections: 4,
-            patience: Duration::from_secs(10),
+            lock_timeout: Duration::from_secs(10),
             clock: self.clock.clone(),
         }
     }
@@ -202,8 +202,8 @@ impl TestStore {
         let hours = |hours: u64| Duration::from_secs(hours * 60 * 60);
         self.worker.get_or_init(|| {
             let options = ClaimOptions {
-                expiry_1: hours(10),
-                expiry_2: hours(20),
+                idle_expiry: hours(10),
+                full_expiry: hours(20),
                 ..ClaimOptions::default()
             };
             ClaimStore::register(self.store.clone(), options).unwrap()

@@ -136,7 +136,7 @@ fn operator_decides_that_a_batch_was_committed(db: &Database) {
     store.hold(&taken, "no evidence");
     let decided = store.decide(&taken.service_id, &taken.batch_id, Decision::Committed).unwrap();
     assert_eq!(decided, ChangeOutcome::Applied { state: BatchState::Committed, next_waits: true });
-    assert_eq!(outcomes(&store, 1), ["outcome unknown, then committed, as a person decided"]);
+    assert_eq!(outcomes(&store, 1), ["outcome unknown, then committed, decided by an operator"]);
     assert_eq!(store.take_one("a::b").batch_id, id(2));
 }
 
@@ -146,7 +146,7 @@ fn operator_decides_that_a_batch_is_absent(db: &Database) {
     store.hold(&taken, "no evidence");
     let decided = store.decide(&taken.service_id, &taken.batch_id, Decision::Absent).unwrap();
     assert_eq!(decided, ChangeOutcome::Applied { state: BatchState::Absent, next_waits: false });
-    assert_eq!(outcomes(&store, 1), ["outcome unknown, then absent, as a person decided"]);
+    assert_eq!(outcomes(&store, 1), ["outcome unknown, then absent, decided by an operator"]);
     let again = store.take_one("a::b");
     assert_eq!((again.batch_id, again.attempt), (id(1), 2));
 }
@@ -157,7 +157,7 @@ fn operator_decides_that_a_batch_is_invalid(db: &Database) {
     store.hold(&taken, "no evidence");
     let decided = store.decide(&taken.service_id, &taken.batch_id, Decision::Invalid).unwrap();
     assert_eq!(decided, ChangeOutcome::Applied { state: BatchState::Invalid, next_waits: true });
-    assert_eq!(outcomes(&store, 1), ["outcome unknown, then invalid, as a person decided"]);
+    assert_eq!(outcomes(&store, 1), ["outcome unknown, then invalid, decided by an operator"]);
     let receipts = store.details(&service("a::b"), &id(1)).unwrap().unwrap().receipts;
     assert_eq!(receipts[0].error_message, "an operator decided that the ledger rejected it");
     assert_eq!(store.take_one("a::b").batch_id, id(2));

@@ -22,4 +22,5 @@ mod recovery;
 mod retention;
 mod rounds;
 mod signing;
+mod status_view;
 mod withdrawals;

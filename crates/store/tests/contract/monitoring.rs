@@ -155,12 +155,12 @@ fn forbid(db: &Database, service: &str) {
         format!(
             "create function forbid() returns trigger language plpgsql as
                  'begin raise exception ''forbidden''; end';
-             create trigger forbid before update on batch_statuses for each row
+             create trigger forbid before update on lanes for each row
                  when (new.service_id = '{service}') execute function forbid();"
         )
     } else {
         format!(
-            "create trigger forbid before update on batch_statuses
+            "create trigger forbid before update on lanes
                  when new.service_id = '{service}'
                  begin select raise(abort, 'forbidden'); end;"
         )
@@ -278,7 +278,7 @@ fn unresolved_batch_has_what_evidence_search_needs(db: &Database) {
     let store = db.open();
     db.later(5);
     let taken = send_again(&store, &accepted(&store, 1)[0]);
-    db.execute("update batch_statuses set epoch = 7").unwrap();
+    db.execute("update lanes set epoch = 7").unwrap();
     let (monitor, _) = monitor(&store);
     let expected = UnresolvedBatch {
         service_id: service("s::1"),
@@ -363,7 +363,7 @@ fn only_proof_of_commit_counts_in_another_epoch(db: &Database) {
     accepted(&store, 2);
     let (monitor, _) = monitor(&store);
     let [absent, committed] = [1, 2].map(|number| unresolved(&monitor, number));
-    db.execute("update batch_statuses set epoch = epoch + 1").unwrap();
+    db.execute("update lanes set epoch = epoch + 1").unwrap();
     let resolutions = [
         (absent, Resolution::Evidence(Evidence::Absent)),
         (committed, Resolution::Evidence(Evidence::Committed)),

@@ -127,7 +127,7 @@ fn change_with_another_epoch_changes_nothing(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     let taken = store.take_one("a::b");
-    db.execute("update batch_statuses set epoch = 7").unwrap();
+    db.execute("update lanes set epoch = 7").unwrap();
     let stale = store.outcome(&taken, Outcome::Accepted);
     assert_eq!(stale, ChangeOutcome::Stale(Stale::Epoch { given: 1, present: 7 }));
     assert_eq!(store.one("a::b", 1).progress.state, BatchState::Submitting);
@@ -282,17 +282,16 @@ fn check_constraints_refuse_impossible_rows(db: &Database) {
         ("true", "COMMITTED"),
         ("true", "LOST"),
     ] {
-        let sql =
-            format!("update batch_statuses set submitted = {submitted}, dlt_status = '{status}'");
+        let sql = format!("update lanes set submitted = {submitted}, dlt_status = '{status}'");
         assert!(db.execute(&sql).is_err(), "{sql}");
     }
     for sql in [
         "update batches set dlt_status = 'COMMITTED'",
         "update batches set ended_at = 5",
         "update batches set ended_at = 5, dlt_status = 'PENDING'",
-        "update batch_statuses set batch_seq = null",
-        "update batch_statuses set held_at = 5, held_reason = 'not polled'",
-        "update batch_statuses set submitted = true, dlt_status = 'PENDING', held_at = 5",
+        "update lanes set batch_seq = null",
+        "update lanes set held_at = 5, held_reason = 'not polled'",
+        "update lanes set submitted = true, dlt_status = 'PENDING', held_at = 5",
         "insert into transactions select 999, 0, transaction_id from transactions limit 1",
         "insert into batch_payloads select 999, serialized_batch from batch_payloads",
         "insert into batches (service_id, batch_id, created_at)

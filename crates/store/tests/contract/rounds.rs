@@ -161,7 +161,7 @@ fn give_back_after_a_change_does_nothing(db: &Database) {
     store.outcome(&taken[1], Outcome::Rejected);
     store.outcome(&taken[2], Outcome::NotSent);
     store.take_one("a::3");
-    db.execute("update batch_statuses set epoch = 2 where service_id = 'a::4'").unwrap();
+    db.execute("update lanes set epoch = 2 where service_id = 'a::4'").unwrap();
     store.give_back(&taken).unwrap();
     let state = |number| store.one(&format!("a::{number}"), number).progress.state;
     let expected =

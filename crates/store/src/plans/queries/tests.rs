@@ -5,7 +5,7 @@ use grid_batch_withdrawals::{RewardId, WithdrawalFilter};
 use super::{QueryPlan, plans_of};
 use crate::{
     Store, StoreOptions,
-    plans::{crowd, load, scans, withdrawals::load_withdrawals, worker},
+    plans::{load, load_claimed_services, register_worker, scans, withdrawals::load_withdrawals},
 };
 
 /// A query that ran: what was asked for, what its plan may scan, and its plan.
@@ -16,7 +16,7 @@ struct PlannedQuery {
 }
 
 /// Batches in lanes: their number does not grow with the number of waiting batches.
-const BUSY_LANES: &[&str] = &["batch_statuses_busy"];
+const BUSY_LANES: &[&str] = &["lanes_busy"];
 /// The receipts of invalid batches.
 const RECEIPTS: &[&str] = &["transaction_receipts"];
 /// A page that reads batches in order until it is full.
@@ -120,13 +120,13 @@ const MORE_STATES: &str = "
     update batches set dlt_status = 'INVALID' where seq <= 50;
     insert into transaction_receipts (batch_seq, position, error_message, error_data)
         select seq, 0, 'refused', batch_id from batches where seq <= 50;
-    update batch_statuses set submitted = true, dlt_status = 'PENDING'
+    update lanes set submitted = true, dlt_status = 'PENDING'
         where busy and service_id > 'busy::0400'";
 
 fn fill(store: &Store) -> Vec<ServiceId> {
-    let worker = worker(store);
+    let worker = register_worker(store);
     let services = load(&worker);
-    crowd(store);
+    load_claimed_services(store);
     load_withdrawals(&worker);
     store.pools.write().unwrap().batch_execute(MORE_STATES).unwrap();
     services

@@ -91,7 +91,7 @@ fn order_is_kept_under_concurrent_takeovers() {
     let batches_of_round = |at: u64| -> Vec<_> {
         (0..).zip(&names).map(|(n, name)| batch(name.as_str(), at * SERVICES + n)).collect()
     };
-    let options = ClaimOptions { step: 7, even_out: true, ..ClaimOptions::default() };
+    let options = ClaimOptions { step: 7, fair_share: true, ..ClaimOptions::default() };
     let instances = instances(&db, &options);
     let committed = AtomicU64::new(0);
     let work = |instance: &ClaimStore| {

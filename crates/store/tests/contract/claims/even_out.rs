@@ -12,7 +12,7 @@ on_both! {
 }
 
 fn even() -> ClaimOptions {
-    ClaimOptions { even_out: true, step: 40, ..ClaimOptions::default() }
+    ClaimOptions { fair_share: true, step: 40, ..ClaimOptions::default() }
 }
 
 fn add_services(instance: &ClaimStore, count: u64) {

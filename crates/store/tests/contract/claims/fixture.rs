@@ -84,7 +84,7 @@ impl Database {
             self.number(&sql) as u64
         };
         let epoch = of("service_id_claims");
-        assert_eq!(of("batch_statuses"), epoch, "a lane has the epoch of its service's claim");
+        assert_eq!(of("lanes"), epoch, "a lane is in the epoch of its service's claim");
         epoch
     }
 

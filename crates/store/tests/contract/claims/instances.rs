@@ -117,7 +117,7 @@ fn options_that_allow_overtaking_are_refused(db: &Database) {
     let longest_submission = Duration::from_secs(151);
     let options = ClaimOptions { longest_submission, ..ClaimOptions::default() };
     let error = ClaimStore::register(store.into_store(), options).unwrap_err();
-    assert!(matches!(error, StoreError::Claims(ClaimError::Overtaking { .. })), "{error}");
+    assert!(matches!(error, StoreError::Claims(ClaimError::SubmissionTooLong { .. })), "{error}");
     assert_eq!(db.number("select count(*) as number from instances"), 0);
 }
 

@@ -35,7 +35,7 @@ fn former_owner_cannot_release_the_new_owners_claims(db: &Database) {
     paused.take_all();
     db.pass_idle_expiry(&paused);
     other.take_all();
-    assert_eq!(paused.release_some(&[service("a::b")]).unwrap(), 0);
+    assert_eq!(paused.release_services(&[service("a::b")]).unwrap(), 0);
     assert_eq!(paused.release().unwrap(), 0);
     assert_eq!(db.claimed_by(&other), 1);
     assert_eq!(other.take_batch("a::b").epoch, 2);
@@ -134,7 +134,7 @@ fn takeover_does_not_overwrite_a_concurrent_outcome() {
     db.execute(
         "create function hold_up() returns trigger language plpgsql as
              'begin perform pg_advisory_xact_lock(hashtext(current_schema)); return new; end';
-         create trigger hold_up before update on batch_statuses for each row
+         create trigger hold_up before update on lanes for each row
              when (new.dlt_status = 'PENDING') execute function hold_up();",
     )
     .unwrap();

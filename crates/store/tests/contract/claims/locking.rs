@@ -77,7 +77,7 @@ fn unusable_lock_file_error_names_the_file() {
     let store = db.open();
     std::fs::create_dir(db.file().with_extension("db.lock")).unwrap();
     let error = ClaimStore::register(store.into_store(), ClaimOptions::default()).unwrap_err();
-    assert!(matches!(error, StoreError::Unavailable { .. }));
+    assert!(matches!(error, StoreError::LockFile { .. }));
     assert!(error.to_string().contains("batches.db.lock"), "{error}");
 }
 

@@ -51,9 +51,9 @@ fn only_named_services_are_released(db: &Database) {
     other.take_services(&[service("a::3")]).unwrap();
     one.take_batch("a::1");
     let named = ["a::1", "a::2", "a::2", "a::3", "never::seen"].map(service);
-    assert_eq!(one.release_some(&named).unwrap(), 1);
+    assert_eq!(one.release_services(&named).unwrap(), 1);
     assert_eq!((db.claimed_by(&one), db.claimed_by(&other)), (1, 1));
-    assert_eq!(one.release_some(&[]).unwrap(), 0);
+    assert_eq!(one.release_services(&[]).unwrap(), 0);
     assert!(one.renew().unwrap());
 }
 
@@ -63,7 +63,7 @@ fn released_service_can_be_claimed_again(db: &Database) {
     instance.take_all();
     let taken = instance.take_batch("a::b");
     instance.store().outcome(&taken, Outcome::Accepted);
-    instance.release_some(&[service("a::b")]).unwrap();
+    instance.release_services(&[service("a::b")]).unwrap();
     // No instance has taken the service over, so its former owner's report still counts.
     instance.store().status(&taken, LedgerStatus::Valid);
     assert_eq!(db.state("a::b", 1), BatchState::Valid);

@@ -40,7 +40,7 @@ fn attempt_id_has_the_epoch_of_the_claim(db: &Database) {
         let taken = owner.take_batch("a::b");
         assert_eq!((taken.epoch, u64::from(taken.attempt)), (epoch, epoch));
         RoundStore::give_back(owner, &[taken]).unwrap();
-        owner.release_some(&[service("a::b")]).unwrap();
+        owner.release_services(&[service("a::b")]).unwrap();
         assert!(owner.takes_nothing_of("a::b"));
         assert!(next.takes_nothing_of("a::b"));
     }
@@ -59,8 +59,8 @@ fn instance_past_idle_expiry_takes_no_batch(db: &Database) {
 fn equal_expiries_leave_time_for_longest_submission(db: &Database) {
     let lease = Duration::from_secs(100);
     let instance = db.instance_with(ClaimOptions {
-        expiry_1: lease,
-        expiry_2: lease,
+        idle_expiry: lease,
+        full_expiry: lease,
         longest_submission: Duration::from_secs(60),
         ..ClaimOptions::default()
     });
@@ -93,7 +93,7 @@ fn service_is_not_taken_over_while_its_batch_is_taken() {
     db.execute(
         "create function hold_up() returns trigger language plpgsql as
              'begin perform pg_advisory_xact_lock(hashtext(current_schema)); return new; end';
-         create trigger hold_up before update on batch_statuses for each row
+         create trigger hold_up before update on lanes for each row
              when (new.service_id = 'a::1' and new.submitted) execute function hold_up();",
     )
     .unwrap();

@@ -82,7 +82,8 @@ fn past_full_expiry_batches_being_sent_are_in_doubt(db: &Database) {
 
 fn equal_expiries_take_over_all_services_at_once(db: &Database) {
     let lease = std::time::Duration::from_secs(300);
-    let options = ClaimOptions { expiry_1: lease, expiry_2: lease, ..ClaimOptions::default() };
+    let options =
+        ClaimOptions { idle_expiry: lease, full_expiry: lease, ..ClaimOptions::default() };
     let [one, other] = [db.instance_with(options.clone()), db.instance_with(options)];
     one.store().add_all(&[batch("a::1", 1), batch("a::2", 2)]);
     one.take_all();

@@ -194,7 +194,7 @@ fn takeover_during_signing_is_detected() {
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let taken = store.take_one(ACCOUNT);
     let mut other = PgConnection::establish(&db.postgres_url()).unwrap();
-    other.batch_execute("begin; update batch_statuses set epoch = epoch + 1").unwrap();
+    other.batch_execute("begin; update lanes set epoch = epoch + 1").unwrap();
     let kept = thread::scope(|scope| {
         let signer = scope.spawn(|| store.sign(&taken, 0));
         let mut watcher = PgConnection::establish(&db.postgres_url()).unwrap();

@@ -74,7 +74,7 @@ fn unique_index_allows_one_paying_nonce_per_withdrawal(db: &Database) {
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
     let another = |nonce: u64| {
         db.execute(&format!(
-            "insert into account_nonces (service_id, nonce, withdrawal_seq, generation, taken_at)
+            "insert into account_nonces (service_id, nonce, withdrawal_seq, generation, assigned_at)
              select service_id, {nonce}, seq, 1, 0 from withdrawals where batch_seq = 1"
         ))
     };

@@ -1,0 +1,182 @@
+use std::borrow::Cow;
+
+use grid_batch_core::{BatchState, Change, Event, Evidence, Outcome, Timestamp};
+
+use super::lane::Lane;
+use crate::sql::{
+    Connection, Dialect, Rows, Statement, StoreError,
+    rows::{attempts, storable},
+};
+
+/// The failed attempts and the receipts of one group of changes.
+#[derive(Default)]
+pub(crate) struct AttemptLog<'a> {
+    attempts: Vec<FailedAttemptRow<'a>>,
+    receipts: Vec<ReceiptRow<'a>>,
+    by_operator: bool,
+}
+
+struct FailedAttemptRow<'a> {
+    batch_seq: i64,
+    attempt: i32,
+    submitted_at: Option<i64>,
+    ended_at: i64,
+    outcome: String,
+    error: Option<Cow<'a, str>>,
+    next_try_at: Option<i64>,
+}
+
+struct ReceiptRow<'a> {
+    batch_seq: i64,
+    position: i32,
+    transaction_id: Option<&'a [u8]>,
+    error_message: Cow<'a, str>,
+    error_data: &'a [u8],
+}
+
+impl<'a> FailedAttemptRow<'a> {
+    fn is_same_attempt(&self, other: &Self) -> bool {
+        (self.batch_seq, self.attempt) == (other.batch_seq, other.attempt)
+    }
+
+    /// Merges a later row of the same attempt, as `insert_attempts` merges it with a stored one.
+    fn merge(&mut self, later: FailedAttemptRow<'a>) {
+        self.ended_at = later.ended_at;
+        self.outcome = format!("{}, then {}", self.outcome, later.outcome);
+        self.error = later.error.or(self.error.take());
+    }
+}
+
+impl<'a> AttemptLog<'a> {
+    /// The number of failed attempts that are kept of one batch, the latest.
+    const ATTEMPTS_KEPT: i32 = 100;
+
+    /// The log of an operator's decision.
+    pub(crate) fn by_operator() -> Self {
+        Self { by_operator: true, ..Self::default() }
+    }
+
+    /// Adds the change that was just applied to a lane.
+    pub(super) fn add(&mut self, lane: &Lane, change: &'a Change, now: Timestamp) {
+        let error = change.error.as_deref().map(storable);
+        if lane.progress.state == BatchState::Invalid {
+            self.add_receipts(lane.batch_seq, change, error.clone());
+        }
+        let outcome = match change.event {
+            _ if self.by_operator => format!("{}, decided by an operator", lane.progress.state),
+            Event::Outcome { outcome: Outcome::Accepted, .. } => return,
+            Event::Outcome { outcome, .. } => outcome.to_string(),
+            Event::OwnerLost { .. } => "owner lost".to_owned(),
+            Event::Evidence { evidence: Evidence::Absent, .. } => "absent".to_owned(),
+            Event::Evidence { evidence: Evidence::Repeatable, .. } => "to be repeated".to_owned(),
+            _ => return,
+        };
+        let row = FailedAttemptRow {
+            batch_seq: lane.batch_seq,
+            attempt: attempts(lane.progress.attempts),
+            submitted_at: lane.submitted_at,
+            ended_at: now.as_micros(),
+            outcome,
+            error,
+            next_try_at: lane.next_try_at,
+        };
+        match self.attempts.iter_mut().find(|earlier| earlier.is_same_attempt(&row)) {
+            Some(earlier) => earlier.merge(row),
+            None => self.attempts.push(row),
+        }
+    }
+
+    /// An invalid batch has at least one receipt.
+    fn add_receipts(&mut self, batch_seq: i64, change: &'a Change, error: Option<Cow<'a, str>>) {
+        if change.receipts.is_empty() {
+            let error_message = error.unwrap_or("the ledger gave no reason".into());
+            self.receipts.push(ReceiptRow {
+                batch_seq,
+                position: 0,
+                transaction_id: None,
+                error_message,
+                error_data: &[],
+            });
+        }
+        let receipts = (0..).zip(&change.receipts).map(|(position, receipt)| ReceiptRow {
+            batch_seq,
+            position,
+            transaction_id: receipt.transaction_id.as_ref().map(|id| &id.as_bytes()[..]),
+            error_message: storable(&receipt.error_message),
+            error_data: &receipt.error_data,
+        });
+        self.receipts.extend(receipts);
+    }
+
+    pub(super) fn write(&self, connection: &mut Connection) -> Result<(), StoreError> {
+        let dialect = connection.dialect();
+        connection.execute(&self.insert_attempts(dialect))?;
+        connection.execute(&self.remove_old_attempts(dialect))?;
+        connection.execute(&self.insert_receipts(dialect))?;
+        Ok(())
+    }
+
+    fn insert_attempts(&self, dialect: Dialect) -> Statement<'_> {
+        Statement::new(
+            dialect,
+            "-- insert_attempts
+             insert into submission_attempts
+                 (batch_seq, attempt, submitted_at, ended_at, outcome, error, next_try_at)
+             select batch_seq, attempt, submitted_at, ended_at, outcome, error, next_try_at
+             from {x} where true
+             on conflict (batch_seq, attempt) do update set
+                 ended_at = excluded.ended_at,
+                 outcome = submission_attempts.outcome || ', then ' || excluded.outcome,
+                 error = coalesce(excluded.error, submission_attempts.error)",
+        )
+        .rows(
+            Rows::default()
+                .long("batch_seq", self.attempts.iter().map(|row| row.batch_seq))
+                .int("attempt", self.attempts.iter().map(|row| row.attempt))
+                .optional_long("submitted_at", self.attempts.iter().map(|row| row.submitted_at))
+                .long("ended_at", self.attempts.iter().map(|row| row.ended_at))
+                .text("outcome", self.attempts.iter().map(|row| row.outcome.as_str()))
+                .optional_text("error", self.attempts.iter().map(|row| row.error.as_deref()))
+                .optional_long("next_try_at", self.attempts.iter().map(|row| row.next_try_at)),
+        )
+    }
+
+    fn remove_old_attempts(&self, dialect: Dialect) -> Statement<'_> {
+        let old = || {
+            let too_many = |row: &&FailedAttemptRow<'_>| row.attempt > Self::ATTEMPTS_KEPT;
+            self.attempts.iter().filter(too_many)
+        };
+        Statement::new(
+            dialect,
+            "-- remove_old_attempts
+             delete from submission_attempts
+             where (batch_seq, attempt) in (select x.batch_seq, x.attempt from {x})",
+        )
+        .rows(
+            Rows::default()
+                .long("batch_seq", old().map(|row| row.batch_seq))
+                .int("attempt", old().map(|row| row.attempt - Self::ATTEMPTS_KEPT)),
+        )
+    }
+
+    fn insert_receipts(&self, dialect: Dialect) -> Statement<'_> {
+        Statement::new(
+            dialect,
+            "-- insert_receipts
+             insert into transaction_receipts
+                 (batch_seq, position, transaction_id, error_message, error_data)
+             select batch_seq, position, transaction_id, error_message, error_data from {x}",
+        )
+        .rows(
+            Rows::default()
+                .long("batch_seq", self.receipts.iter().map(|row| row.batch_seq))
+                .int("position", self.receipts.iter().map(|row| row.position))
+                .optional_bytes(
+                    "transaction_id",
+                    self.receipts.iter().map(|row| row.transaction_id),
+                )
+                .text("error_message", self.receipts.iter().map(|row| row.error_message.as_ref()))
+                .bytes("error_data", self.receipts.iter().map(|row| row.error_data)),
+        )
+    }
+}

@@ -1,0 +1,87 @@
+use std::collections::HashMap;
+
+use grid_batch_core::{
+    AttemptId, BatchState, Change, Event, HeaderId, Hold, Progress, ServiceId, Stale, Timestamp,
+    transition,
+};
+
+use super::BatchKey;
+use crate::sql::rows::storable;
+
+/// The locked lanes of a group of batches.
+pub(crate) type Lanes = HashMap<BatchKey, Lane>;
+
+/// A lane and the batch in it.
+pub(crate) struct Lane {
+    pub(super) service_id: ServiceId,
+    pub(super) lane: i32,
+    pub(super) epoch: u64,
+    pub(super) batch_seq: i64,
+    pub(super) batch_id: HeaderId,
+    pub(super) progress: Progress,
+    pub(super) submitted_at: Option<i64>,
+    pub(super) since: Option<i64>,
+    pub(super) checked_at: Option<i64>,
+    pub(super) next_try_at: Option<i64>,
+    pub(super) last_error: Option<String>,
+    pub(super) held: Option<Hold>,
+    pub(super) changed: bool,
+}
+
+impl Lane {
+    pub(super) fn key(&self) -> BatchKey {
+        (self.service_id.clone(), self.batch_id)
+    }
+
+    /// Whether the batch is with the submitter of this attempt, and not proved to be committed.
+    pub(crate) fn is_with_submitter(&self, AttemptId { attempt, epoch }: AttemptId) -> bool {
+        let Progress { state, attempts, commit_proven } = self.progress;
+        state == BatchState::Submitting
+            && !commit_proven
+            && (attempts, self.epoch) == (attempt, epoch)
+    }
+
+    /// Applies a change, or returns why it is stale.
+    pub(super) fn apply(&mut self, change: &Change, now: Timestamp) -> Result<(), Stale> {
+        if let Some(given) = change.epoch
+            && given != self.epoch
+            && !change.event.is_proof_of_commit()
+        {
+            return Err(Stale::Epoch { given, present: self.epoch });
+        }
+        let before = self.progress.state;
+        self.progress = transition(self.progress, change.event)?;
+        self.changed = true;
+        if self.progress.state != before {
+            self.since = Some(now.as_micros());
+            self.held = None;
+        }
+        if self.progress.state.awaits_poller() && self.held.is_none() {
+            let hold = |reason| Hold { since: now, reason: storable(reason).into_owned() };
+            self.held = change.hold.as_deref().map(hold);
+        }
+        self.next_try_at = match self.progress.state {
+            BatchState::Delayed => change.retry_at.map(Timestamp::as_micros),
+            _ => None,
+        };
+        if let Event::Status { .. } | Event::Evidence { .. } = change.event {
+            self.checked_at = Some(now.as_micros());
+        }
+        if let Some(error) = &change.error {
+            self.last_error = Some(storable(error).into_owned());
+        }
+        Ok(())
+    }
+
+    pub(super) fn dlt_status(&self) -> Option<&'static str> {
+        self.progress.state.dlt_status().map(|status| status.as_str())
+    }
+
+    pub(super) fn held_at(&self) -> Option<i64> {
+        self.held.as_ref().map(|hold| hold.since.as_micros())
+    }
+
+    pub(super) fn held_reason(&self) -> Option<&str> {
+        self.held.as_ref().map(|hold| hold.reason.as_str())
+    }
+}

@@ -1,0 +1,111 @@
+use std::collections::BTreeSet;
+
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Binary, Integer, Text},
+};
+use grid_batch_core::ServiceId;
+
+use super::{
+    BatchKey, key_rows,
+    lane::{Lane, Lanes},
+};
+use crate::sql::{
+    Connection, Dialect, Statement, StoreError,
+    rows::{PROGRESS_COLUMNS, ProgressRow, batch_id, service_id, service_rows},
+};
+
+/// Locks services until the end of the transaction, in the order of their ids.
+///
+/// Intake takes the same lock. A batch may end under it: one that is added meanwhile is either found
+/// as the next head, or finds that the service has none.
+pub(crate) fn lock_services<'a>(
+    connection: &mut Connection,
+    services: impl IntoIterator<Item = &'a ServiceId>,
+) -> Result<(), StoreError> {
+    let dialect = connection.dialect();
+    let lock = dialect.locking("for update of v");
+    let statement = Statement::new(
+        dialect,
+        format!(
+            "-- lock_services
+             select v.service_id from {{x}} join services v on v.service_id = x.service_id
+             order by v.service_id {lock}"
+        ),
+    )
+    .rows(service_rows(services));
+    connection.load::<LockedRow>(&statement).map(drop)
+}
+
+/// Locks the lanes that hold these batches until the end of the transaction.
+pub(crate) fn lock_lanes(
+    connection: &mut Connection,
+    batches: &BTreeSet<BatchKey>,
+) -> Result<Lanes, StoreError> {
+    let statement = lock_lanes_statement(connection.dialect(), batches);
+    let rows: Vec<LaneRow> = connection.load(&statement)?;
+    rows.into_iter()
+        .map(|row| {
+            let lane = row.into_lane()?;
+            Ok((lane.key(), lane))
+        })
+        .collect()
+}
+
+fn lock_lanes_statement(dialect: Dialect, batches: &BTreeSet<BatchKey>) -> Statement<'_> {
+    let lock = dialect.locking("for update of s");
+    Statement::new(
+        dialect,
+        format!(
+            "-- lock_lanes
+             select s.service_id, s.lane, s.epoch, s.batch_seq, s.batch_id, {PROGRESS_COLUMNS}
+             from {{x}} join lanes s on s.service_id = x.service_id
+             where s.batch_id = x.batch_id
+             order by s.service_id, s.lane {lock}"
+        ),
+    )
+    .rows(key_rows(batches))
+}
+
+#[derive(QueryableByName)]
+struct LockedRow {
+    #[diesel(sql_type = Text)]
+    #[expect(dead_code, reason = "the row is read to lock it")]
+    service_id: String,
+}
+
+#[derive(QueryableByName)]
+struct LaneRow {
+    #[diesel(sql_type = Text)]
+    service_id: String,
+    #[diesel(sql_type = Integer)]
+    lane: i32,
+    #[diesel(sql_type = BigInt)]
+    epoch: i64,
+    #[diesel(sql_type = BigInt)]
+    batch_seq: i64,
+    #[diesel(sql_type = Binary)]
+    batch_id: Vec<u8>,
+    #[diesel(embed)]
+    progress: ProgressRow,
+}
+
+impl LaneRow {
+    fn into_lane(self) -> Result<Lane, StoreError> {
+        Ok(Lane {
+            progress: self.progress.progress()?,
+            batch_id: batch_id(&self.batch_id)?,
+            epoch: u64::try_from(self.epoch).map_err(StoreError::corrupt)?,
+            service_id: service_id(&self.service_id)?,
+            lane: self.lane,
+            batch_seq: self.batch_seq,
+            submitted_at: self.progress.submitted_at,
+            since: self.progress.since,
+            checked_at: self.progress.checked_at,
+            next_try_at: self.progress.next_try_at,
+            last_error: self.progress.last_error,
+            held: self.progress.held.into_held(),
+            changed: false,
+        })
+    }
+}

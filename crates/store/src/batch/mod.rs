@@ -1,0 +1,30 @@
+//! Recording a change of a batch: lock its service and lane, apply the transition, write the lane,
+//! and install the next batch of the service when this one ends.
+
+mod attempt_log;
+mod lane;
+mod lock;
+mod record;
+mod write;
+
+use std::collections::BTreeSet;
+
+use grid_batch_core::{Change, ChangeOutcome, HeaderId, ServiceId};
+
+pub(crate) use attempt_log::AttemptLog;
+pub(crate) use lock::{lock_lanes, lock_services};
+pub(crate) use record::{record, record_locked};
+
+use crate::sql::Rows;
+
+/// Names a batch.
+pub(crate) type BatchKey = (ServiceId, HeaderId);
+
+/// Is called with each change and its outcome, after the commit.
+pub(crate) type ChangeListener = dyn Fn(&Change, ChangeOutcome) + Send + Sync;
+
+pub(crate) fn key_rows(keys: &BTreeSet<BatchKey>) -> Rows<'_> {
+    Rows::default()
+        .text("service_id", keys.iter().map(|key| key.0.as_str()))
+        .bytes("batch_id", keys.iter().map(|key| &key.1.as_bytes()[..]))
+}

@@ -1,0 +1,116 @@
+use std::collections::{BTreeSet, HashMap};
+
+use grid_batch_core::{
+    BatchState, Change, ChangeOutcome, Event, Progress, Timestamp, TransitionError, transition,
+};
+
+use super::{
+    AttemptLog, BatchKey, key_rows,
+    lane::{Lane, Lanes},
+    lock_lanes, lock_services,
+    write::write,
+};
+use crate::sql::{
+    Connection, Statement, Store, StoreError,
+    rows::{BATCH_COLUMNS, BatchRow, WITH_LANE},
+};
+
+/// Records changes in one commit.
+pub(crate) fn record(store: &Store, changes: &[Change]) -> Result<Vec<ChangeOutcome>, StoreError> {
+    if changes.is_empty() {
+        return Ok(Vec::new());
+    }
+    store.pools.write()?.transaction(|connection| {
+        lock_services(connection, changes.iter().map(|change| &change.service_id))?;
+        record_locked(connection, changes, AttemptLog::default(), store.now())
+    })
+}
+
+/// Records changes of services that are locked.
+pub(crate) fn record_locked<'a>(
+    connection: &mut Connection,
+    changes: &'a [Change],
+    mut log: AttemptLog<'a>,
+    now: Timestamp,
+) -> Result<Vec<ChangeOutcome>, StoreError> {
+    let batches: BTreeSet<BatchKey> = changes.iter().map(key).collect();
+    let mut lanes = lock_lanes(connection, &batches)?;
+    let elsewhere = find_batches_without_lane(connection, &batches, &lanes)?;
+    let states: Vec<Result<BatchState, ChangeOutcome>> = changes
+        .iter()
+        .map(|change| match lanes.get_mut(&key(change)) {
+            Some(lane) => apply(lane, change, now, &mut log),
+            None => Err(refuse(change, elsewhere.get(&key(change)))),
+        })
+        .collect();
+    let followed = write(connection, &lanes, now)?;
+    log.write(connection)?;
+    let outcome = |(change, state): (&Change, Result<BatchState, ChangeOutcome>)| match state {
+        Ok(state) => ChangeOutcome::Applied {
+            state,
+            next_waits: state.is_terminal() && followed.contains(&key(change)),
+        },
+        Err(refused) => refused,
+    };
+    Ok(changes.iter().zip(states).map(outcome).collect())
+}
+
+/// The progress of the batches that are in no lane: they wait behind their head, or have ended.
+fn find_batches_without_lane(
+    connection: &mut Connection,
+    batches: &BTreeSet<BatchKey>,
+    lanes: &Lanes,
+) -> Result<HashMap<BatchKey, Progress>, StoreError> {
+    let keys: BTreeSet<BatchKey> =
+        batches.iter().filter(|key| !lanes.contains_key(*key)).cloned().collect();
+    let statement = Statement::new(
+        connection.dialect(),
+        format!(
+            "-- find_batches_without_lane
+             select {BATCH_COLUMNS} from {{x}}
+             join batches b on b.batch_id = x.batch_id and b.service_id = x.service_id
+             {WITH_LANE}"
+        ),
+    )
+    .rows(key_rows(&keys));
+    let rows: Vec<BatchRow> = connection.load(&statement)?;
+    rows.into_iter()
+        .map(|row| {
+            let batch = row.into_batch()?;
+            Ok(((batch.service_id, batch.batch_id), batch.progress))
+        })
+        .collect()
+}
+
+fn key(change: &Change) -> BatchKey {
+    (change.service_id.clone(), change.batch_id)
+}
+
+fn apply<'a>(
+    lane: &mut Lane,
+    change: &'a Change,
+    now: Timestamp,
+    log: &mut AttemptLog<'a>,
+) -> Result<BatchState, ChangeOutcome> {
+    // Only taking a round hands out a batch.
+    if change.event == Event::Taken {
+        return Err(refuse(change, Some(&lane.progress)));
+    }
+    lane.apply(change, now).map_err(ChangeOutcome::Stale)?;
+    log.add(lane, change, now);
+    Ok(lane.progress.state)
+}
+
+/// The outcome of a change that is not possible: its batch is in no lane, or its event is `Taken`.
+fn refuse(change: &Change, progress: Option<&Progress>) -> ChangeOutcome {
+    match progress {
+        None => ChangeOutcome::NotFound,
+        Some(progress) => match transition(*progress, change.event) {
+            Err(error) => ChangeOutcome::Stale(error.into()),
+            Ok(_) => {
+                let (state, event) = (progress.state, change.event);
+                ChangeOutcome::Stale(TransitionError::NotPossible { state, event }.into())
+            }
+        },
+    }
+}

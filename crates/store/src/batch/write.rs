@@ -1,0 +1,140 @@
+use std::collections::BTreeSet;
+
+use diesel::{
+    QueryableByName,
+    sql_types::{Bool, Integer, Text},
+};
+use grid_batch_core::Timestamp;
+
+use super::{
+    BatchKey,
+    lane::{Lane, Lanes},
+};
+use crate::sql::{Connection, Dialect, Rows, Statement, StoreError, rows::attempts};
+
+/// Writes the lanes that changed. Where a batch ended, also writes the batch and installs the next
+/// head of its service. Returns the ended batches that were followed by another one.
+pub(super) fn write(
+    connection: &mut Connection,
+    lanes: &Lanes,
+    now: Timestamp,
+) -> Result<BTreeSet<BatchKey>, StoreError> {
+    let dialect = connection.dialect();
+    let (ended, open): (Vec<&Lane>, Vec<&Lane>) = lanes
+        .values()
+        .filter(|lane| lane.changed)
+        .partition(|lane| lane.progress.state.is_terminal());
+    let written = connection.execute(&write_lanes(dialect, &open))?;
+    expect_all(written, open.len())?;
+    let written = connection.execute(&end_batches(dialect, &ended, now))?;
+    expect_all(written, ended.len())?;
+    let heads: Vec<HeadRow> = connection.load(&install_next_heads(dialect, &ended))?;
+    expect_all(heads.len(), ended.len())?;
+    let busy: BTreeSet<(&str, i32)> = heads
+        .iter()
+        .filter(|row| row.busy)
+        .map(|row| (row.service_id.as_str(), row.lane))
+        .collect();
+    let has_next = |lane: &&Lane| busy.contains(&(lane.service_id.as_str(), lane.lane));
+    Ok(ended.into_iter().filter(has_next).map(Lane::key).collect())
+}
+
+/// The rows are locked, so fewer than expected means that the lock does not work.
+fn expect_all(written: usize, expected: usize) -> Result<(), StoreError> {
+    if written == expected {
+        Ok(())
+    } else {
+        Err(StoreError::corrupt(format!("only {written} of {expected} rows that were just locked")))
+    }
+}
+
+fn write_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
+    Statement::new(
+        dialect,
+        "-- write_lanes
+         update lanes as s
+         set submitted = x.submitted, dlt_status = x.dlt_status, commit_proven = x.commit_proven,
+             since = x.since, checked_at = x.checked_at,
+             next_try_at = x.next_try_at, last_error = x.last_error,
+             held_at = x.held_at, held_reason = x.held_reason
+         from {x}
+         where s.service_id = x.service_id and s.lane = x.lane
+             and s.batch_seq = x.batch_seq and s.attempts = x.attempts",
+    )
+    .rows(
+        lane_rows(lanes)
+            .int("attempts", lanes.iter().map(|lane| attempts(lane.progress.attempts)))
+            .bool("submitted", lanes.iter().map(|lane| lane.progress.state.submitted()))
+            .bool("commit_proven", lanes.iter().map(|lane| lane.progress.commit_proven))
+            .optional_text("dlt_status", lanes.iter().map(|lane| lane.dlt_status()))
+            .optional_long("since", lanes.iter().map(|lane| lane.since))
+            .optional_long("checked_at", lanes.iter().map(|lane| lane.checked_at))
+            .optional_long("next_try_at", lanes.iter().map(|lane| lane.next_try_at))
+            .optional_text("last_error", lanes.iter().map(|lane| lane.last_error.as_deref()))
+            .optional_long("held_at", lanes.iter().map(|lane| lane.held_at()))
+            .optional_text("held_reason", lanes.iter().map(|lane| lane.held_reason())),
+    )
+}
+
+fn end_batches<'a>(dialect: Dialect, lanes: &[&'a Lane], now: Timestamp) -> Statement<'a> {
+    Statement::new(
+        dialect,
+        "-- end_batches
+         update batches as b
+         set ended_at = x.ended_at, dlt_status = x.dlt_status, attempts = x.attempts,
+             submitted_at = x.submitted_at, checked_at = x.checked_at, last_error = x.last_error
+         from {x}
+         where b.seq = x.batch_seq and b.ended_at is null",
+    )
+    .rows(
+        Rows::default()
+            .long("batch_seq", lanes.iter().map(|lane| lane.batch_seq))
+            .long("ended_at", lanes.iter().map(|_| now.as_micros()))
+            .optional_text("dlt_status", lanes.iter().map(|lane| lane.dlt_status()))
+            .int("attempts", lanes.iter().map(|lane| attempts(lane.progress.attempts)))
+            .optional_long("submitted_at", lanes.iter().map(|lane| lane.submitted_at))
+            .optional_long("checked_at", lanes.iter().map(|lane| lane.checked_at))
+            .optional_text("last_error", lanes.iter().map(|lane| lane.last_error.as_deref())),
+    )
+}
+
+/// The next head is the first open batch after the one that ended: `created_at` only increases, so
+/// no older batch can be added.
+fn install_next_heads<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
+    Statement::new(
+        dialect,
+        "-- install_next_heads
+         update lanes
+         set (batch_seq, batch_id, created_at) = (
+                 select n.seq, n.batch_id, n.created_at from batches n
+                 where n.service_id = lanes.service_id
+                     and n.created_at > lanes.created_at and n.ended_at is null
+                 order by n.service_id, n.created_at limit 1),
+             submitted = false, dlt_status = null, commit_proven = false, attempts = 0,
+             submitted_at = null, since = null, checked_at = null, next_try_at = null, last_error = null,
+             held_at = null, held_reason = null,
+             ended = lanes.ended + 1
+         from {x}
+         where lanes.service_id = x.service_id and lanes.lane = x.lane
+             and lanes.batch_seq = x.batch_seq
+         returning lanes.service_id, lanes.lane, lanes.busy",
+    )
+    .rows(lane_rows(lanes))
+}
+
+fn lane_rows<'a>(lanes: &[&'a Lane]) -> Rows<'a> {
+    Rows::default()
+        .text("service_id", lanes.iter().map(|lane| lane.service_id.as_str()))
+        .int("lane", lanes.iter().map(|lane| lane.lane))
+        .long("batch_seq", lanes.iter().map(|lane| lane.batch_seq))
+}
+
+#[derive(QueryableByName)]
+struct HeadRow {
+    #[diesel(sql_type = Text)]
+    service_id: String,
+    #[diesel(sql_type = Integer)]
+    lane: i32,
+    #[diesel(sql_type = Bool)]
+    busy: bool,
+}

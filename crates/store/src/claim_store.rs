@@ -1,0 +1,218 @@
+use std::{
+    fmt,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use grid_batch_core::{
+    BatchResult, ClaimKeeper, InstanceId, RoundStore, ServiceId, TakenBatch, Takeover, Timestamp,
+};
+
+use crate::{
+    Store, StoreError,
+    claims::{self, ClaimOptions, FileLock, micros},
+    submission::{self, RoundOwner},
+};
+
+/// The store as one instance sees it: it works on the services that it claims, and on no other.
+///
+/// A claim lasts while the instance renews its lease, by the database's clock. A takeover raises the
+/// epoch of the service, and later writes of the previous owner change nothing. Clones are the same
+/// instance.
+///
+/// ```no_run
+/// use grid_batch_store::{ClaimOptions, ClaimStore, Store};
+///
+/// # fn example(store: Store) -> Result<(), Box<dyn std::error::Error>> {
+/// let claims = ClaimStore::register(store, ClaimOptions::default())?;
+/// // Several times within the idle expiry:
+/// if !claims.renew()? {
+///     claims.register_again()?;
+/// }
+/// let takeover = claims.take(10_000)?;
+/// println!("took {} services, {} batches in doubt", takeover.claims.len(), takeover.in_doubt.len());
+///
+/// for taken in claims.take_round(&claims.ready_services(None, 100)?)? {
+///     // ... POST taken.serialized_batch ...
+/// }
+/// // At the end:
+/// claims.release()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ClaimStore {
+    store: Store,
+    options: Arc<ClaimOptions>,
+    instance: Arc<RwLock<InstanceId>>,
+    file_lock: Arc<Option<FileLock>>,
+}
+
+impl ClaimStore {
+    /// Registers a new instance without claims.
+    ///
+    /// If an earlier run has the same name, its idle expiry must be past; its services can then be
+    /// taken at once.
+    ///
+    /// Only one process can register with an SQLite file, until it drops this value and all its
+    /// clones. All services that were claimed before can be taken at once. Reading from a store and
+    /// adding to it need no registration.
+    pub fn register(store: Store, options: ClaimOptions) -> Result<Self, StoreError> {
+        options.check()?;
+        let file_lock = FileLock::acquire(store.pools.url())?;
+        let instance = claims::register(&store, &options, file_lock.is_some())?;
+        Ok(Self {
+            store,
+            options: Arc::new(options),
+            instance: Arc::new(RwLock::new(instance)),
+            file_lock: Arc::new(file_lock),
+        })
+    }
+
+    /// Registers as a new instance without claims, after [`renew`](Self::renew) has returned
+    /// `false`. The services that were claimed before can be taken again.
+    pub fn register_again(&self) -> Result<(), StoreError> {
+        let instance = claims::register(&self.store, &self.options, self.file_lock.is_some())?;
+        *self.instance.write().unwrap_or_else(PoisonError::into_inner) = instance;
+        Ok(())
+    }
+
+    /// The id of the instance, which is different in each run.
+    pub fn instance(&self) -> InstanceId {
+        self.instance.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The store, with the services of all instances.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Extends the lease of the instance: its claims last for the expiries from now on. `false`: the
+    /// instance was expired by another one, which may have taken its services; call
+    /// [`register_again`](Self::register_again) or shut down.
+    ///
+    /// Renew several times within the idle expiry, because a renewal may fail or be late.
+    pub fn renew(&self) -> Result<bool, StoreError> {
+        claims::renew(&self.store, &self.instance(), &self.options)
+    }
+
+    /// Takes up to `count` services: unclaimed ones, all services of instances past their full
+    /// expiry, and services without a batch with a submitter of instances past their idle expiry.
+    ///
+    /// A step is one commit; if a later step fails, the earlier ones stay. Batches that were with a
+    /// submitter are in doubt afterwards. An instance past its own idle expiry takes nothing.
+    pub fn take(&self, count: usize) -> Result<Takeover, StoreError> {
+        claims::take(&self.store, &self.instance(), &self.options, count)
+    }
+
+    /// Takes those of these services that [`take`](Self::take) could take, for example because a
+    /// batch was just added to them. It ignores the fair share.
+    pub fn take_services(&self, services: &[ServiceId]) -> Result<Takeover, StoreError> {
+        claims::take_services(&self.store, &self.instance(), &self.options, services)
+    }
+
+    /// Releases all claims and removes the instance. Other instances can take the services at once.
+    /// Returns the number of released services.
+    ///
+    /// A service with a batch with a submitter stays claimed, and the instance stays registered
+    /// until its full expiry: stop the submitter first.
+    pub fn release(&self) -> Result<usize, StoreError> {
+        claims::release_all(&self.store, &self.instance(), &self.options)
+    }
+
+    /// Releases those of these services that have no batch with a submitter, and returns how many
+    /// were released.
+    pub fn release_services(&self, services: &[ServiceId]) -> Result<usize, StoreError> {
+        claims::release_services(&self.store, &self.instance(), &self.options, services)
+    }
+
+    /// Up to `limit` claimed services that have a batch to submit, in the order of their ids, from
+    /// the one after `after`.
+    pub fn ready_services(
+        &self,
+        after: Option<&ServiceId>,
+        limit: usize,
+    ) -> Result<Vec<ServiceId>, StoreError> {
+        submission::ready_services(&self.store, self.instance().as_str(), after, limit)
+    }
+
+    /// Takes the next batch of each of these services that is claimed and has one to submit, and
+    /// marks it durably as being with a submitter. Takes nothing if a submission could outlast the
+    /// full expiry.
+    ///
+    /// A service whose batch is under way, delayed or held gives none. A service that is named
+    /// twice gives one.
+    pub fn take_round(&self, services: &[ServiceId]) -> Result<Vec<TakenBatch>, StoreError> {
+        let instance = self.instance();
+        let longest_submission = micros(self.options.longest_submission);
+        let owner = RoundOwner { instance: instance.as_str(), longest_submission };
+        submission::take_round(&self.store, owner, services)
+    }
+
+    /// Returns batches that were taken and certainly not sent. They can be taken again at once.
+    pub fn give_back(&self, batches: &[TakenBatch]) -> Result<(), StoreError> {
+        submission::give_back(&self.store, batches)
+    }
+
+    /// Puts batches of claimed services in doubt that were taken at `taken_by` or before and are
+    /// still recorded as being with a submitter. Returns how many there were.
+    ///
+    /// While a submitter runs, these are batches that were taken longer ago than any submission
+    /// lasts: the answer of the take was lost. Batches of a previous owner are put in doubt by the
+    /// takeover.
+    pub fn recover(&self, taken_by: Timestamp) -> Result<usize, StoreError> {
+        submission::recover(&self.store, self.instance().as_str(), taken_by)
+    }
+}
+
+impl ClaimKeeper for ClaimStore {
+    fn renew(&self) -> BatchResult<bool> {
+        Ok(Self::renew(self)?)
+    }
+
+    fn register_again(&self) -> BatchResult<()> {
+        Ok(Self::register_again(self)?)
+    }
+
+    fn take(&self, limit: usize) -> BatchResult<Takeover> {
+        Ok(Self::take(self, limit)?)
+    }
+
+    fn take_services(&self, services: &[ServiceId]) -> BatchResult<Takeover> {
+        Ok(Self::take_services(self, services)?)
+    }
+
+    fn recover(&self, taken_by: Timestamp) -> BatchResult<usize> {
+        Ok(Self::recover(self, taken_by)?)
+    }
+
+    fn release(&self) -> BatchResult<usize> {
+        Ok(Self::release(self)?)
+    }
+}
+
+impl RoundStore for ClaimStore {
+    fn ready_services(
+        &self,
+        after: Option<&ServiceId>,
+        limit: usize,
+    ) -> BatchResult<Vec<ServiceId>> {
+        Ok(Self::ready_services(self, after, limit)?)
+    }
+
+    fn take_round(&self, services: &[ServiceId]) -> BatchResult<Vec<TakenBatch>> {
+        Ok(Self::take_round(self, services)?)
+    }
+
+    fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()> {
+        Ok(Self::give_back(self, batches)?)
+    }
+}
+
+impl fmt::Debug for ClaimStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClaimStore")
+            .field("instance", &self.instance())
+            .field("store", &self.store)
+            .finish_non_exhaustive()
+    }
+}

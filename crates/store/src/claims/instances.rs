@@ -1,0 +1,201 @@
+//! The row of an instance: inserted at its start, updated by each renewal, removed at its end.
+
+use std::time::Duration;
+
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Text},
+};
+use grid_batch_core::{InstanceId, Timestamp};
+use log::info;
+
+use super::ClaimOptions;
+use crate::sql::{Connection, Dialect, Rows, Statement, Store, StoreError, error::ClaimError};
+
+/// Registers a new instance, and expires instances that certainly do not run: an earlier run of the
+/// same name past its idle expiry, and, on a database that is `exclusive` to this process, all.
+pub(crate) fn register(
+    store: &Store,
+    options: &ClaimOptions,
+    exclusive: bool,
+) -> Result<InstanceId, StoreError> {
+    let instance = InstanceId::new(unique_id(options.name.as_deref()));
+    store.pools.write()?.transaction(|connection| {
+        let dialect = connection.dialect();
+        if let Some(name) = &options.name {
+            connection.execute(&expire_earlier_run(dialect, name))?;
+        }
+        if exclusive {
+            connection.execute(&expire_all_instances(dialect))?;
+        }
+        let inserted = connection.execute(&insert_instance(dialect, &instance, options))?;
+        match &options.name {
+            Some(name) if inserted == 0 => Err(name_in_use(connection, name)?),
+            _ => Ok(()),
+        }
+    })?;
+    info!(instance:% = instance; "registered the instance");
+    Ok(instance)
+}
+
+/// Extends the lease of an instance. `false`: another instance has expired it.
+pub(crate) fn renew(
+    store: &Store,
+    instance: &InstanceId,
+    options: &ClaimOptions,
+) -> Result<bool, StoreError> {
+    let clock = store.dialect().clock();
+    // The clock is read once: with two reads the expiries could be in the wrong order.
+    let statement = store
+        .statement(format!(
+            "-- renew
+             update instances set expiry_1 = t.now + ?, expiry_2 = t.now + ?
+             from (select {clock} as now) as t
+             where instance_id = ? and expiry_2 > 0"
+        ))
+        .long(micros(options.idle_expiry))
+        .long(micros(options.full_expiry))
+        .text(instance.as_str());
+    Ok(store.pools.write()?.execute(&statement)? > 0)
+}
+
+/// Whether the instance may take services: it is not past its idle expiry. Its row cannot be removed
+/// until the end of the transaction.
+pub(super) fn lock_live_instance(
+    connection: &mut Connection,
+    instance: &InstanceId,
+) -> Result<bool, StoreError> {
+    let dialect = connection.dialect();
+    let (clock, lock) = (dialect.clock(), dialect.locking("for key share of i"));
+    let statement = Statement::new(
+        dialect,
+        format!(
+            "-- lock_live_instance
+             select i.instance_id, i.expiry_1 from instances i
+             where i.instance_id = ? and i.expiry_1 > {clock} {lock}"
+        ),
+    )
+    .text(instance.as_str());
+    Ok(!connection.load::<InstanceRow>(&statement)?.is_empty())
+}
+
+/// Removes the rows of instances past their full expiry that have no claims left.
+pub(super) fn remove_expired_instances(connection: &mut Connection) -> Result<(), StoreError> {
+    let dialect = connection.dialect();
+    let (clock, lock) = (dialect.clock(), dialect.locking("for update of i skip locked"));
+    let statement = Statement::new(
+        dialect,
+        format!(
+            "-- remove_expired_instances
+             delete from instances where instance_id in (
+                 select i.instance_id from instances i
+                 where i.expiry_2 <= {clock} and not exists (
+                     select 1 from service_id_claims c where c.claimant = i.instance_id)
+                 {lock})"
+        ),
+    );
+    connection.execute(&statement).map(drop)
+}
+
+/// Removes the row of an instance unless it has claims left.
+pub(super) fn unregister(store: &Store, instance: &InstanceId) -> Result<bool, StoreError> {
+    let statement = store
+        .statement(
+            "-- unregister
+             delete from instances where instance_id = ? and not exists (
+                 select 1 from service_id_claims c where c.claimant = instances.instance_id)",
+        )
+        .text(instance.as_str());
+    Ok(store.pools.write()?.execute(&statement)? > 0)
+}
+
+/// A duration as the databases store it, at most a century, so that no sum overflows.
+pub(crate) fn micros(duration: Duration) -> i64 {
+    const CENTURY: i64 = 100 * 365 * 24 * 60 * 60 * 1_000_000;
+    i64::try_from(duration.as_micros()).unwrap_or(CENTURY).min(CENTURY)
+}
+
+/// An id that no other run of any instance has.
+fn unique_id(name: Option<&str>) -> String {
+    let number = fastrand::u128(..);
+    match name {
+        Some(name) => format!("{name}-{number:032x}"),
+        None => format!("{number:032x}"),
+    }
+}
+
+fn expire_earlier_run(dialect: Dialect, name: &str) -> Statement<'_> {
+    let clock = dialect.clock();
+    Statement::new(
+        dialect,
+        format!(
+            "-- expire_earlier_run
+             update instances set name = null, expiry_1 = 0, expiry_2 = 0
+             where name = ? and expiry_1 <= {clock}"
+        ),
+    )
+    .text(name)
+}
+
+fn expire_all_instances<'a>(dialect: Dialect) -> Statement<'a> {
+    Statement::new(
+        dialect,
+        "-- expire_all_instances
+         update instances set name = null, expiry_1 = 0, expiry_2 = 0",
+    )
+}
+
+fn insert_instance<'a>(
+    dialect: Dialect,
+    instance: &'a InstanceId,
+    options: &'a ClaimOptions,
+) -> Statement<'a> {
+    let clock = dialect.clock();
+    Statement::new(
+        dialect,
+        format!(
+            "-- insert_instance
+             insert into instances (instance_id, name, expiry_1, expiry_2)
+             select x.instance_id, x.name, t.now + x.expiry_1, t.now + x.expiry_2
+             from {{x}} cross join (select {clock} as now) as t where true
+             on conflict (name) do nothing"
+        ),
+    )
+    .rows(
+        Rows::default()
+            .text("instance_id", [instance.as_str()])
+            .optional_text("name", [options.name.as_deref()])
+            .long("expiry_1", [micros(options.idle_expiry)])
+            .long("expiry_2", [micros(options.full_expiry)]),
+    )
+}
+
+fn name_in_use(connection: &mut Connection, name: &str) -> Result<StoreError, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- find_instance_by_name
+         select instance_id, expiry_1 from instances where name = ?",
+    )
+    .text(name);
+    let rows: Vec<InstanceRow> = connection.load(&statement)?;
+    Ok(match rows.first() {
+        Some(row) => ClaimError::NameInUse {
+            name: name.to_owned(),
+            holder: InstanceId::new(&row.instance_id),
+            until: Timestamp::from_micros(row.expiry_1),
+        }
+        .into(),
+        None => {
+            let cause = format!("the instance with the name {name:?} has just been removed");
+            StoreError::Locked { source: cause.into() }
+        }
+    })
+}
+
+#[derive(QueryableByName)]
+struct InstanceRow {
+    #[diesel(sql_type = Text)]
+    instance_id: String,
+    #[diesel(sql_type = BigInt)]
+    expiry_1: i64,
+}

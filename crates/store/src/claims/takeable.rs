@@ -1,0 +1,144 @@
+use diesel::{
+    QueryableByName,
+    sql_types::{Bool, Text},
+};
+use grid_batch_core::ServiceId;
+
+use super::scope::Scope;
+use crate::sql::{
+    Connection, Dialect, Statement, Store, StoreError,
+    rows::{ServiceRow, limit, no_lane, service_rows, with_submitter},
+};
+
+/// The services that may be taken from one claimant.
+enum Source {
+    /// Services that no instance claims.
+    Unclaimed,
+    /// Services of an instance past its idle expiry, without a batch with a submitter.
+    IdleExpired(String),
+    /// All services of an instance past its full expiry.
+    FullyExpired(String),
+}
+
+/// A locked service that may be taken.
+pub(super) struct TakeableService {
+    pub(super) service_id: ServiceId,
+    /// Whether it may be taken with a batch with a submitter.
+    pub(super) even_if_busy: bool,
+}
+
+/// Locks up to `count` services that may be taken, and skips those that are locked.
+pub(super) fn lock_takeable(
+    connection: &mut Connection,
+    scope: Scope<'_>,
+    count: usize,
+) -> Result<Vec<TakeableService>, StoreError> {
+    let mut takeable: Vec<TakeableService> = Vec::new();
+    for source in find_sources(connection)? {
+        let left = count - takeable.len();
+        if left == 0 {
+            break;
+        }
+        let statement = lock_takeable_statement(connection.dialect(), &source, scope, left);
+        let rows: Vec<ServiceRow> = connection.load(&statement)?;
+        for row in rows.iter().take(left) {
+            let even_if_busy = !matches!(source, Source::IdleExpired(_));
+            takeable.push(TakeableService { service_id: row.read()?, even_if_busy });
+        }
+    }
+    Ok(takeable)
+}
+
+/// Finds the claimants whose services may be taken. Expired instances are locked, so that they
+/// cannot renew their lease during the takeover.
+fn find_sources(connection: &mut Connection) -> Result<Vec<Source>, StoreError> {
+    let dialect = connection.dialect();
+    let (clock, lock) = (dialect.clock(), dialect.locking("for share of i skip locked"));
+    let statement = Statement::new(
+        dialect,
+        format!(
+            "-- find_expired_instances
+             select i.instance_id, i.expiry_2 <= {clock} as fully_expired from instances i
+             where i.expiry_1 <= {clock} {lock}"
+        ),
+    );
+    let expired: Vec<ExpiredRow> = connection.load(&statement)?;
+    let source = |row: ExpiredRow| match row.fully_expired {
+        true => Source::FullyExpired(row.instance_id),
+        false => Source::IdleExpired(row.instance_id),
+    };
+    Ok([Source::Unclaimed].into_iter().chain(expired.into_iter().map(source)).collect())
+}
+
+fn lock_takeable_statement<'a>(
+    dialect: Dialect,
+    source: &'a Source,
+    scope: Scope<'a>,
+    count: usize,
+) -> Statement<'a> {
+    let name = match (source, scope) {
+        (Source::Unclaimed, Scope::All) => "-- lock_unclaimed",
+        (Source::Unclaimed, Scope::Named(_)) => "-- lock_unclaimed_named",
+        (Source::IdleExpired(_), Scope::All) => "-- lock_idle_expired",
+        (Source::IdleExpired(_), Scope::Named(_)) => "-- lock_idle_expired_named",
+        (Source::FullyExpired(_), Scope::All) => "-- lock_fully_expired",
+        (Source::FullyExpired(_), Scope::Named(_)) => "-- lock_fully_expired_named",
+    };
+    let claimant = match source {
+        Source::Unclaimed => "is null",
+        Source::IdleExpired(_) | Source::FullyExpired(_) => "= ?",
+    };
+    let claims = scope.locked_claims(dialect, claimant);
+    let condition = match source {
+        Source::IdleExpired(_) => format!("where {}", no_lane("f", &with_submitter("s"))),
+        Source::Unclaimed | Source::FullyExpired(_) => String::new(),
+    };
+    let lock = dialect.locking("for update of v skip locked");
+    let mut statement = Statement::new(
+        dialect,
+        format!(
+            "{name}
+             select f.service_id
+             from ({claims}) as f
+             join services v on v.service_id = f.service_id
+             {condition}
+             limit ? {lock}"
+        ),
+    );
+    if let Source::IdleExpired(claimant) | Source::FullyExpired(claimant) = source {
+        statement = statement.text(claimant);
+    }
+    statement = statement.long(limit(count));
+    match scope {
+        Scope::All => statement,
+        Scope::Named(services) => statement.rows(service_rows(services)),
+    }
+}
+
+/// Those of these services that are unclaimed or belong to an expired instance. Mostly there are
+/// none, and then this read is all that a takeover costs.
+pub(super) fn find_takeable(
+    store: &Store,
+    services: &[ServiceId],
+) -> Result<Vec<ServiceId>, StoreError> {
+    let clock = store.dialect().clock();
+    let statement = store
+        .statement(format!(
+            "-- find_takeable
+             select c.service_id
+             from {{x}} join service_id_claims c on c.service_id = x.service_id
+             left join instances i on i.instance_id = c.claimant
+             where c.claimant is null or i.expiry_1 <= {clock}"
+        ))
+        .rows(service_rows(services));
+    let rows: Vec<ServiceRow> = store.pools.read()?.load(&statement)?;
+    rows.iter().map(ServiceRow::read).collect()
+}
+
+#[derive(QueryableByName)]
+struct ExpiredRow {
+    #[diesel(sql_type = Text)]
+    instance_id: String,
+    #[diesel(sql_type = Bool)]
+    fully_expired: bool,
+}

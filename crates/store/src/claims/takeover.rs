@@ -1,0 +1,130 @@
+use std::collections::HashSet;
+
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Text},
+};
+use grid_batch_core::{
+    BatchState, Change, ChangeOutcome, Claim, HeaderId, InstanceId, ServiceId, Takeover, Timestamp,
+};
+
+use super::takeable::TakeableService;
+use crate::{
+    batch::{AttemptLog, record_locked},
+    sql::{
+        Connection, Rows, Statement, StoreError,
+        rows::{AttemptRow, service_id, service_rows, with_submitter},
+    },
+    submission::owner_lost,
+};
+
+/// Takes services that are locked, and puts their batches with a submitter in doubt. Whether a
+/// service has such a batch is only certain under the lock.
+pub(super) fn take_over(
+    connection: &mut Connection,
+    takeable: Vec<TakeableService>,
+    instance: &InstanceId,
+    now: Timestamp,
+) -> Result<Takeover, StoreError> {
+    let mut lost = find_lost_attempts(connection, &takeable)?;
+    let busy: HashSet<ServiceId> = lost.iter().map(|change| change.service_id.clone()).collect();
+    let services: Vec<ServiceId> = takeable
+        .into_iter()
+        .filter(|service| service.even_if_busy || !busy.contains(&service.service_id))
+        .map(|service| service.service_id)
+        .collect();
+    let claims = change_claimant(connection, &services, instance)?;
+    let taken: HashSet<&ServiceId> = services.iter().collect();
+    lost.retain(|change| taken.contains(&change.service_id));
+    let in_doubt = put_in_doubt(connection, &lost, now)?;
+    Ok(Takeover { claims, in_doubt })
+}
+
+/// The changes for batches with a submitter: the previous owner may have sent them, and its outcomes
+/// will be stale.
+fn find_lost_attempts(
+    connection: &mut Connection,
+    takeable: &[TakeableService],
+) -> Result<Vec<Change>, StoreError> {
+    let with_submitter = with_submitter("s");
+    let services = takeable.iter().map(|service| service.service_id.as_str());
+    let statement = Statement::new(
+        connection.dialect(),
+        format!(
+            "-- find_lost_attempts
+             select s.service_id, s.batch_id, s.attempts, s.epoch
+             from {{x}} join lanes s on s.service_id = x.service_id
+             where {with_submitter}"
+        ),
+    )
+    .rows(Rows::default().text("service_id", services));
+    let rows: Vec<AttemptRow> = connection.load(&statement)?;
+    // The epoch changes in the same transaction, so the change is for any epoch.
+    rows.iter().map(|row| Ok(Change { epoch: None, ..owner_lost(row)? })).collect()
+}
+
+/// The epoch is kept in the claim and in the lanes, so that the row that a write changes also fences
+/// it.
+fn change_claimant(
+    connection: &mut Connection,
+    services: &[ServiceId],
+    instance: &InstanceId,
+) -> Result<Vec<Claim>, StoreError> {
+    let dialect = connection.dialect();
+    let change_claimant = Statement::new(
+        dialect,
+        "-- change_claimant
+         update service_id_claims set claimant = ?, epoch = service_id_claims.epoch + 1
+         from {x} where service_id_claims.service_id = x.service_id
+         returning service_id_claims.service_id, service_id_claims.epoch",
+    )
+    .text(instance.as_str())
+    .rows(service_rows(services));
+    let rows: Vec<ClaimRow> = connection.load(&change_claimant)?;
+    let raise_epochs = Statement::new(
+        dialect,
+        "-- raise_epochs
+         update lanes as s set epoch = x.epoch
+         from {x} where s.service_id = x.service_id",
+    )
+    .rows(
+        Rows::default()
+            .text("service_id", rows.iter().map(|row| row.service_id.as_str()))
+            .long("epoch", rows.iter().map(|row| row.epoch)),
+    );
+    connection.execute(&raise_epochs)?;
+    rows.iter().map(ClaimRow::read).collect()
+}
+
+fn put_in_doubt(
+    connection: &mut Connection,
+    lost: &[Change],
+    now: Timestamp,
+) -> Result<Vec<(ServiceId, HeaderId)>, StoreError> {
+    if lost.is_empty() {
+        return Ok(Vec::new());
+    }
+    let outcomes = record_locked(connection, lost, AttemptLog::default(), now)?;
+    let in_doubt = ChangeOutcome::Applied { state: BatchState::InDoubt, next_waits: false };
+    Ok(lost
+        .iter()
+        .zip(outcomes)
+        .filter(|(_, outcome)| *outcome == in_doubt)
+        .map(|(change, _)| (change.service_id.clone(), change.batch_id))
+        .collect())
+}
+
+#[derive(QueryableByName)]
+struct ClaimRow {
+    #[diesel(sql_type = Text)]
+    service_id: String,
+    #[diesel(sql_type = BigInt)]
+    epoch: i64,
+}
+
+impl ClaimRow {
+    fn read(&self) -> Result<Claim, StoreError> {
+        let epoch = u64::try_from(self.epoch).map_err(StoreError::corrupt)?;
+        Ok(Claim { service_id: service_id(&self.service_id)?, epoch })
+    }
+}

@@ -1,0 +1,123 @@
+use std::collections::{BTreeMap, HashMap};
+
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Text},
+};
+use grid_batch_core::{NewBatch, Timestamp};
+
+use crate::sql::{Connection, Rows, Statement, StoreError};
+
+/// Allocates the `created_at` of new batches, which decides their order in their service.
+///
+/// Values are reserved under the lock of the service, before it is known which of the batches are
+/// stored already.
+pub(crate) struct CreatedAtAllocator<'a> {
+    /// For each service, the next value and how many are left.
+    left: BTreeMap<&'a str, (i64, i64)>,
+}
+
+impl<'a> CreatedAtAllocator<'a> {
+    /// Locks the services of these batches until the end of the transaction, in the order of their
+    /// ids, and counts the batches as added. Values increase even if the clock goes back.
+    pub(crate) fn reserve(
+        connection: &mut Connection,
+        batches: &[&'a NewBatch],
+        now: Timestamp,
+    ) -> Result<Self, StoreError> {
+        let mut counts: BTreeMap<&str, i64> = BTreeMap::new();
+        for batch in batches {
+            *counts.entry(batch.service_id.as_str()).or_default() += 1;
+        }
+        let now = now.as_micros();
+        let reserve = Statement::new(
+            connection.dialect(),
+            "-- reserve_created_at
+             insert into services (service_id, last_created_at, added)
+             select service_id, last_created_at, added from {x} where true order by service_id
+             on conflict (service_id) do update set
+                 last_created_at = case
+                     when services.last_created_at + excluded.added > excluded.last_created_at
+                     then services.last_created_at + excluded.added
+                     else excluded.last_created_at
+                 end,
+                 added = services.added + excluded.added
+             returning service_id, last_created_at, added",
+        )
+        .rows(
+            Rows::default()
+                .text("service_id", counts.keys().copied())
+                .long("last_created_at", counts.values().map(|count| now + count - 1))
+                .long("added", counts.values().copied()),
+        );
+        let rows: Vec<ReservedRow> = connection.load(&reserve)?;
+        let reserved: HashMap<&str, &ReservedRow> =
+            rows.iter().map(|row| (row.service_id.as_str(), row)).collect();
+        let mut left = BTreeMap::new();
+        let mut new_services = Vec::new();
+        for (service, count) in counts {
+            let row = reserved
+                .get(service)
+                .ok_or_else(|| StoreError::corrupt(format!("no row of the service {service}")))?;
+            if row.added == count {
+                new_services.push(service);
+            }
+            left.insert(service, (row.last_created_at - count + 1, count));
+        }
+        insert_services(connection, &new_services)?;
+        Ok(Self { left })
+    }
+
+    /// The next value of a service.
+    pub(super) fn next(&mut self, service: &str) -> Timestamp {
+        let (next, left) =
+            self.left.get_mut(service).expect("values are reserved for the service of every batch");
+        let created_at = Timestamp::from_micros(*next);
+        *next += 1;
+        *left -= 1;
+        created_at
+    }
+
+    /// Subtracts the batches that were counted as added and not stored.
+    pub(crate) fn release_unused(self, connection: &mut Connection) -> Result<(), StoreError> {
+        let left = || self.left.iter().filter(|(_, (_, left))| *left > 0);
+        let statement = Statement::new(
+            connection.dialect(),
+            "-- release_created_at
+             update services as s set added = s.added - x.count
+             from {x} where s.service_id = x.service_id",
+        )
+        .rows(
+            Rows::default()
+                .text("service_id", left().map(|(service, _)| *service))
+                .long("count", left().map(|(_, (_, left))| *left)),
+        );
+        connection.execute(&statement).map(drop)
+    }
+}
+
+/// A new service has an unclaimed claim and an empty lane.
+fn insert_services(connection: &mut Connection, services: &[&str]) -> Result<(), StoreError> {
+    for sql in [
+        "-- insert_claims
+         insert into service_id_claims (service_id) select service_id from {x} where true
+         on conflict do nothing",
+        "-- insert_lanes
+         insert into lanes (service_id, lane) select service_id, 0 from {x} where true
+         on conflict do nothing",
+    ] {
+        let services = Rows::default().text("service_id", services.iter().copied());
+        connection.execute(&Statement::new(connection.dialect(), sql).rows(services))?;
+    }
+    Ok(())
+}
+
+#[derive(QueryableByName)]
+struct ReservedRow {
+    #[diesel(sql_type = Text)]
+    service_id: String,
+    #[diesel(sql_type = BigInt)]
+    last_created_at: i64,
+    #[diesel(sql_type = BigInt)]
+    added: i64,
+}

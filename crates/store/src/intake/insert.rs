@@ -1,0 +1,133 @@
+use std::collections::{BTreeMap, HashMap};
+
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Text},
+};
+use grid_batch_core::{HeaderId, NewBatch, Timestamp};
+
+use super::CreatedAtAllocator;
+use crate::sql::{Connection, Dialect, Rows, Statement, StoreError};
+
+/// Inserts new batches at the end of the queues of their services, and returns their `seq`.
+pub(crate) fn insert(
+    connection: &mut Connection,
+    batches: &[&NewBatch],
+    created_at: &mut CreatedAtAllocator<'_>,
+) -> Result<Vec<i64>, StoreError> {
+    let dialect = connection.dialect();
+    let dated: Vec<(&NewBatch, Timestamp)> =
+        batches.iter().map(|batch| (*batch, created_at.next(batch.service_id.as_str()))).collect();
+    let rows: Vec<InsertedRow> = connection.load(&insert_batches(dialect, &dated))?;
+    let seqs: HashMap<(&str, i64), i64> =
+        rows.iter().map(|row| ((row.service_id.as_str(), row.created_at), row.seq)).collect();
+    let inserted = dated
+        .into_iter()
+        .map(|(batch, created_at)| {
+            let key = (batch.service_id.as_str(), created_at.as_micros());
+            let seq = seqs.get(&key).copied();
+            let seq =
+                seq.ok_or_else(|| StoreError::corrupt("no row of a batch that was just inserted"))?;
+            Ok(InsertedBatch { batch, created_at, seq })
+        })
+        .collect::<Result<Vec<_>, StoreError>>()?;
+    connection.execute(&insert_payloads(dialect, &inserted))?;
+    connection.execute(&insert_transactions(dialect, &inserted))?;
+    connection.execute(&install_first_heads(dialect, &inserted))?;
+    Ok(inserted.iter().map(|batch| batch.seq).collect())
+}
+
+fn insert_batches<'a>(dialect: Dialect, dated: &[(&'a NewBatch, Timestamp)]) -> Statement<'a> {
+    Statement::new(
+        dialect,
+        "-- insert_batches
+         insert into batches (service_id, batch_id, created_at)
+         select service_id, batch_id, created_at from {x} where true
+         order by service_id, created_at
+         returning seq, service_id, created_at",
+    )
+    .rows(
+        new_batch_rows(dated.iter().map(|(batch, _)| *batch))
+            .long("created_at", dated.iter().map(|(_, created_at)| created_at.as_micros())),
+    )
+}
+
+fn insert_payloads<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> Statement<'a> {
+    Statement::new(
+        dialect,
+        "-- insert_payloads
+         insert into batch_payloads (batch_seq, serialized_batch)
+         select batch_seq, serialized_batch from {x}",
+    )
+    .rows(Rows::default().long("batch_seq", inserted.iter().map(|batch| batch.seq)).bytes(
+        "serialized_batch",
+        inserted.iter().map(|inserted| inserted.batch.serialized_batch.as_slice()),
+    ))
+}
+
+fn insert_transactions<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> Statement<'a> {
+    let transactions: Vec<(i64, i32, &'a HeaderId)> = inserted
+        .iter()
+        .flat_map(|inserted| {
+            (0..)
+                .zip(&inserted.batch.transaction_ids)
+                .map(|(position, id)| (inserted.seq, position, id))
+        })
+        .collect();
+    Statement::new(
+        dialect,
+        "-- insert_transactions
+         insert into transactions (batch_seq, position, transaction_id)
+         select batch_seq, position, transaction_id from {x}",
+    )
+    .rows(
+        Rows::default()
+            .long("batch_seq", transactions.iter().map(|row| row.0))
+            .int("position", transactions.iter().map(|row| row.1))
+            .bytes("transaction_id", transactions.iter().map(|row| &row.2.as_bytes()[..])),
+    )
+}
+
+/// The first new batch of a service without an open batch becomes its head.
+fn install_first_heads<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> Statement<'a> {
+    let mut first: BTreeMap<&'a str, &InsertedBatch<'a>> = BTreeMap::new();
+    for batch in inserted {
+        first.entry(batch.batch.service_id.as_str()).or_insert(batch);
+    }
+    let heads = || first.values();
+    Statement::new(
+        dialect,
+        "-- install_first_heads
+         update lanes as s
+         set batch_seq = x.batch_seq, batch_id = x.batch_id, created_at = x.created_at
+         from {x}
+         where s.service_id = x.service_id and s.lane = 0 and s.batch_seq is null",
+    )
+    .rows(
+        new_batch_rows(heads().map(|head| head.batch))
+            .long("batch_seq", heads().map(|head| head.seq))
+            .long("created_at", heads().map(|head| head.created_at.as_micros())),
+    )
+}
+
+pub(super) fn new_batch_rows<'a>(batches: impl Iterator<Item = &'a NewBatch> + Clone) -> Rows<'a> {
+    Rows::default()
+        .text("service_id", batches.clone().map(|batch| batch.service_id.as_str()))
+        .bytes("batch_id", batches.map(|batch| &batch.batch_id.as_bytes()[..]))
+}
+
+struct InsertedBatch<'a> {
+    batch: &'a NewBatch,
+    created_at: Timestamp,
+    seq: i64,
+}
+
+#[derive(QueryableByName)]
+struct InsertedRow {
+    #[diesel(sql_type = BigInt)]
+    seq: i64,
+    #[diesel(sql_type = Text)]
+    service_id: String,
+    #[diesel(sql_type = BigInt)]
+    created_at: i64,
+}

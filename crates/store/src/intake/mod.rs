@@ -1,0 +1,10 @@
+//! Adding batches: each gets its place in the order of its service, and the first of an idle service
+//! becomes its head.
+
+mod add;
+mod created_at;
+mod insert;
+
+pub(crate) use add::add;
+pub(crate) use created_at::CreatedAtAllocator;
+pub(crate) use insert::insert;

@@ -1,0 +1,170 @@
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
+
+use grid_batch_core::{
+    BatchError, BatchResult, BatchUpdater, Change, ChangeOutcome, PendingBatchStore, PollPace,
+    Resolution, ServiceId, StatusReport, Timestamp, UnresolvedBatch, UnresolvedBatchStore,
+};
+
+use crate::{
+    ClaimStore, PendingBatch,
+    batch::{BatchKey, ChangeListener, record},
+    polling::{self, InFlightQueries, pending_key},
+};
+
+/// The store as a monitor sees it: which batches to ask the ledger about, and where to record the
+/// answers.
+///
+/// Each group of answers is one commit. After it, the listener is called with each change and its
+/// outcome: a service may have another batch, or a batch to send again, or a held one. An answer
+/// that comes too late changes nothing and is no error. Clones share their state.
+///
+/// ```no_run
+/// use grid_batch_core::{BatchState, ChangeOutcome};
+/// use grid_batch_store::{ClaimStore, MonitorStore};
+///
+/// # fn example(claims: ClaimStore) {
+/// let store = MonitorStore::new(claims, |change, outcome| match outcome {
+///     ChangeOutcome::Applied { state: BatchState::Absent, .. }
+///     | ChangeOutcome::Applied { next_waits: true, .. } => println!("wake {}", change.service_id),
+///     _ => {}
+/// });
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct MonitorStore {
+    claims: ClaimStore,
+    listener: Arc<ChangeListener>,
+    queries: Arc<InFlightQueries>,
+}
+
+impl MonitorStore {
+    /// The batches of the services that `claims` holds; `listener` is called for each change.
+    ///
+    /// An answer counts for the epoch and attempt of its query. Without a query, it counts only as
+    /// proof of a commit.
+    pub fn new(
+        claims: ClaimStore,
+        listener: impl Fn(&Change, ChangeOutcome) + Send + Sync + 'static,
+    ) -> Self {
+        Self { claims, listener: Arc::new(listener), queries: Arc::default() }
+    }
+
+    fn record(&self, changes: &[Change]) -> BatchResult<()> {
+        let outcomes = record(self.claims.store(), changes)?;
+        for (change, outcome) in changes.iter().zip(outcomes) {
+            (self.listener)(change, outcome);
+        }
+        Ok(())
+    }
+
+    fn update<'a>(
+        &self,
+        groups: impl IntoIterator<Item = (&'a str, &'a [StatusReport])>,
+    ) -> BatchResult<()> {
+        let mut changes = Vec::new();
+        for (service_id, reports) in groups {
+            let service_id: ServiceId = service_id.parse().map_err(invalid_id)?;
+            for report in reports {
+                let batch_id = report.batch_id.parse().map_err(invalid_id)?;
+                let batch: BatchKey = (service_id.clone(), batch_id);
+                let query = self.queries.attempt_id(&batch);
+                changes.extend(polling::status_change(batch, report, query));
+            }
+        }
+        self.record(&changes)?;
+        self.queries.finish(changes.into_iter().map(|change| (change.service_id, change.batch_id)));
+        Ok(())
+    }
+}
+
+impl PendingBatchStore for MonitorStore {
+    type Id = PendingBatch;
+
+    fn get_pending_batch_ids(&self, limit: usize) -> BatchResult<Vec<PendingBatch>> {
+        let always = PollPace { interval: Duration::ZERO, longest: Duration::ZERO };
+        self.get_due_batch_ids(Timestamp::from_micros(i64::MAX), always, limit)
+    }
+
+    fn get_due_batch_ids(
+        &self,
+        now: Timestamp,
+        pace: PollPace,
+        limit: usize,
+    ) -> BatchResult<Vec<PendingBatch>> {
+        let instance = self.claims.instance();
+        let store = self.claims.store();
+        let batches = polling::due_batches(store, instance.as_str(), now, pace, limit)?;
+        self.queries.start(&batches);
+        Ok(batches)
+    }
+
+    fn get_pending_batch_ids_of(
+        &self,
+        service_ids: &[String],
+        limit: usize,
+    ) -> BatchResult<Vec<PendingBatch>> {
+        let services: Vec<ServiceId> = service_ids
+            .iter()
+            .map(|id| id.parse().map_err(invalid_id))
+            .collect::<BatchResult<_>>()?;
+        let instance = self.claims.instance();
+        let store = self.claims.store();
+        let batches = polling::pending_batches(store, instance.as_str(), &services, limit)?;
+        self.queries.start(&batches);
+        Ok(batches)
+    }
+
+    fn mark_checked(&self, batches: &[PendingBatch]) -> BatchResult<()> {
+        let changes: Vec<Change> = batches.iter().map(polling::no_answer).collect();
+        record(self.claims.store(), &changes)?;
+        self.queries.finish(batches.iter().map(pending_key));
+        Ok(())
+    }
+}
+
+impl BatchUpdater for MonitorStore {
+    type Status = StatusReport;
+
+    fn update_batch_statuses(&self, service_id: &str, batches: &[StatusReport]) -> BatchResult<()> {
+        self.update([(service_id, batches)])
+    }
+
+    fn update_groups(&self, groups: &[(String, Vec<StatusReport>)]) -> BatchResult<()> {
+        self.update(groups.iter().map(|(id, reports)| (id.as_str(), reports.as_slice())))
+    }
+}
+
+impl UnresolvedBatchStore for MonitorStore {
+    fn get_unresolved_batches(
+        &self,
+        service_id: &str,
+        batch_ids: &[String],
+    ) -> BatchResult<Vec<UnresolvedBatch>> {
+        let service_id: ServiceId = service_id.parse().map_err(invalid_id)?;
+        let batches: BTreeSet<BatchKey> = batch_ids
+            .iter()
+            .map(|id| Ok((service_id.clone(), id.parse().map_err(invalid_id)?)))
+            .collect::<BatchResult<_>>()?;
+        let instance = self.claims.instance();
+        let store = self.claims.store();
+        Ok(polling::unresolved_batches(store, instance.as_str(), &batches)?)
+    }
+
+    fn resolve(&self, resolutions: &[(UnresolvedBatch, Resolution)]) -> BatchResult<()> {
+        let changes: Vec<Change> = resolutions
+            .iter()
+            .map(|(batch, resolution)| polling::resolution_change(batch, resolution))
+            .collect();
+        self.record(&changes)
+    }
+}
+
+fn invalid_id(error: impl fmt::Display) -> BatchError {
+    BatchError::InvalidAnswer(error.to_string())
+}
+
+impl fmt::Debug for MonitorStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MonitorStore").field("claims", &self.claims).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,195 @@
+use diesel::{
+    alias,
+    dsl::{count_star, min},
+    prelude::*,
+};
+use grid_batch_core::{
+    BatchDetails, FailedAttempt, HeaderId, Receipt, ServiceId, StoredBatch, Timestamp,
+};
+
+use crate::sql::{
+    Connection, Store, StoreError,
+    query::{BatchRecord, batches_with_lane, into_batches, single_count},
+    rows::{batch_id as header_id, limit, time},
+    schema::{
+        batch_payloads, batches, lanes, submission_attempts, transaction_receipts, transactions,
+    },
+};
+
+alias!(lanes as heads: Heads);
+
+impl Store {
+    /// The batches with this id: at most one for each service.
+    pub fn find(&self, batch_id: &HeaderId) -> Result<Vec<StoredBatch>, StoreError> {
+        let query = batches_with_lane()
+            .filter(batches::batch_id.eq(&batch_id.as_bytes()[..]))
+            .order_by(batches::service_id)
+            .select(BatchRecord::as_select());
+        into_batches(self.pools.read()?.load_query("find", query)?)
+    }
+
+    /// Everything that is stored about one batch.
+    pub fn details(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+    ) -> Result<Option<BatchDetails>, StoreError> {
+        self.pools.read()?.snapshot(|connection| {
+            let Some(record) = find_one(connection, service_id, batch_id)? else {
+                return Ok(None);
+            };
+            let seq = record.seq();
+            let batch = record.into_batch()?;
+            Ok(Some(BatchDetails {
+                ahead: count_ahead(connection, &batch)?,
+                transaction_ids: load_transaction_ids(connection, seq)?,
+                failed_attempts: load_failed_attempts(connection, seq)?,
+                receipts: load_receipts(connection, seq)?,
+                batch,
+            }))
+        })
+    }
+
+    /// The bytes of a batch, exactly as they were added.
+    pub fn serialized_batch(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let query = batch_payloads::table
+            .inner_join(batches::table)
+            .filter(batches::batch_id.eq(&batch_id.as_bytes()[..]))
+            .filter(batches::service_id.eq(service_id.as_str()))
+            .select(batch_payloads::serialized_batch);
+        let payloads = self.pools.read()?.load_query("serialized_batch", query)?;
+        Ok(payloads.into_iter().next())
+    }
+
+    /// The oldest open batches of a service, in order: the input of a strategy.
+    pub fn open_batches(
+        &self,
+        service_id: &ServiceId,
+        count: usize,
+    ) -> Result<Vec<StoredBatch>, StoreError> {
+        let oldest_head = heads
+            .filter(heads.field(lanes::service_id).eq(service_id.as_str()))
+            .select(min(heads.field(lanes::created_at)));
+        let query = batches_with_lane()
+            .filter(batches::service_id.eq(service_id.as_str()))
+            .filter(batches::ended_at.is_null())
+            .filter(batches::created_at.nullable().ge(oldest_head.single_value()))
+            .order_by((batches::service_id, batches::created_at))
+            .limit(limit(count))
+            .select(BatchRecord::as_select());
+        into_batches(self.pools.read()?.load_query("open_batches", query)?)
+    }
+}
+
+pub(crate) fn find_one(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    batch_id: &HeaderId,
+) -> Result<Option<BatchRecord>, StoreError> {
+    let query = batches_with_lane()
+        .filter(batches::batch_id.eq(&batch_id.as_bytes()[..]))
+        .filter(batches::service_id.eq(service_id.as_str()))
+        .select(BatchRecord::as_select());
+    Ok(connection.load_query("find_one", query)?.into_iter().next())
+}
+
+/// How many open batches of its service come before a batch.
+pub(crate) fn count_ahead(
+    connection: &mut Connection,
+    batch: &StoredBatch,
+) -> Result<u64, StoreError> {
+    if batch.progress.state.is_terminal() {
+        return Ok(0);
+    }
+    let service_id = batch.service_id.as_str();
+    let oldest_head = heads
+        .filter(heads.field(lanes::service_id).eq(service_id))
+        .select(min(heads.field(lanes::created_at)));
+    let query = batches::table
+        .filter(batches::service_id.eq(service_id))
+        .filter(batches::ended_at.is_null())
+        .filter(batches::created_at.lt(batch.created_at.as_micros()))
+        .filter(batches::created_at.nullable().ge(oldest_head.single_value()))
+        .select(count_star());
+    let counts: Vec<i64> = connection.load_query("count_ahead", query)?;
+    single_count(&counts)
+}
+
+fn load_transaction_ids(
+    connection: &mut Connection,
+    seq: i64,
+) -> Result<Vec<HeaderId>, StoreError> {
+    let query = transactions::table
+        .filter(transactions::batch_seq.eq(seq))
+        .order_by(transactions::position)
+        .select(transactions::transaction_id);
+    let ids: Vec<Vec<u8>> = connection.load_query("transaction_ids", query)?;
+    ids.iter().map(|id| header_id(id)).collect()
+}
+
+fn load_failed_attempts(
+    connection: &mut Connection,
+    seq: i64,
+) -> Result<Vec<FailedAttempt>, StoreError> {
+    let query = submission_attempts::table
+        .filter(submission_attempts::batch_seq.eq(seq))
+        .order_by(submission_attempts::attempt)
+        .select(AttemptRecord::as_select());
+    let records = connection.load_query("failed_attempts", query)?;
+    records.into_iter().map(AttemptRecord::into_attempt).collect()
+}
+
+fn load_receipts(connection: &mut Connection, seq: i64) -> Result<Vec<Receipt>, StoreError> {
+    let query = transaction_receipts::table
+        .filter(transaction_receipts::batch_seq.eq(seq))
+        .order_by(transaction_receipts::position)
+        .select(ReceiptRecord::as_select());
+    let records = connection.load_query("receipts", query)?;
+    records.into_iter().map(ReceiptRecord::into_receipt).collect()
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = submission_attempts)]
+struct AttemptRecord {
+    attempt: i32,
+    submitted_at: Option<i64>,
+    ended_at: i64,
+    outcome: String,
+    error: Option<String>,
+    next_try_at: Option<i64>,
+}
+
+impl AttemptRecord {
+    fn into_attempt(self) -> Result<FailedAttempt, StoreError> {
+        Ok(FailedAttempt {
+            attempt: u32::try_from(self.attempt).map_err(StoreError::corrupt)?,
+            submitted_at: time(self.submitted_at),
+            ended_at: Timestamp::from_micros(self.ended_at),
+            outcome: self.outcome,
+            error: self.error,
+            next_try_at: time(self.next_try_at),
+        })
+    }
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = transaction_receipts)]
+struct ReceiptRecord {
+    transaction_id: Option<Vec<u8>>,
+    error_message: String,
+    error_data: Vec<u8>,
+}
+
+impl ReceiptRecord {
+    fn into_receipt(self) -> Result<Receipt, StoreError> {
+        Ok(Receipt {
+            transaction_id: self.transaction_id.as_deref().map(header_id).transpose()?,
+            error_message: self.error_message,
+            error_data: self.error_data,
+        })
+    }
+}

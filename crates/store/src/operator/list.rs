@@ -1,0 +1,185 @@
+use diesel::{
+    alias,
+    dsl::{count_star, exists, not, sql},
+    prelude::*,
+    sql_types::{BigInt, Bool, Text},
+};
+use grid_batch_core::{
+    BatchFilter, BatchState, DltStatus, PageCursor, QueueDepth, ServiceId, StoredBatch,
+};
+
+use crate::sql::{
+    Store, StoreError,
+    query::{BatchRecord, batches_with_lane, into_batches, lane_holds_batch, single_count},
+    rows::{limit, service_id},
+    schema::{batches, lanes, services, transaction_receipts},
+};
+
+alias!(lanes as heads: Heads, lanes as older_heads: OlderHeads);
+
+/// Binds `$source` to the batches in a state, joined with their lanes, and `$service_id` to the
+/// column that orders the source by service; then evaluates `$then`.
+///
+/// Each state has another source, so that batches in other states are not read; and each source
+/// has a type of its own, so that this is a macro. Where the source starts from lanes, it skips
+/// those of services before `$first_service`.
+macro_rules! with_batches_in_state {
+    ($state:expr, $first_service:expr, |$source:ident, $service_id:ident| $then:expr) => {
+        match $state {
+            None => {
+                let ($source, $service_id) =
+                    (batches_with_lane().into_boxed(), batches::service_id);
+                $then
+            }
+            Some(BatchState::Committed) => {
+                let committed = batches::dlt_status.eq(DltStatus::Committed.as_str());
+                let $source = batches_with_lane().filter(committed).into_boxed();
+                let $service_id = batches::service_id;
+                $then
+            }
+            // Each invalid batch has a receipt at position 0.
+            Some(BatchState::Invalid) => {
+                let with_receipt = transaction_receipts::table
+                    .filter(transaction_receipts::position.eq(0))
+                    .select(transaction_receipts::batch_seq);
+                let $source = batches_with_lane()
+                    .filter(batches::seq.eq_any(with_receipt))
+                    .filter(batches::dlt_status.eq(DltStatus::Invalid.as_str()))
+                    .into_boxed();
+                let $service_id = batches::service_id;
+                $then
+            }
+            // A new batch is the oldest open batch of its service, or follows it.
+            Some(BatchState::New) => {
+                let $service_id = heads.field(lanes::service_id);
+                let older_head = older_heads
+                    .filter(older_heads.field(lanes::busy))
+                    .filter(older_heads.field(lanes::service_id).eq($service_id))
+                    .filter(
+                        older_heads.field(lanes::created_at).lt(heads.field(lanes::created_at)),
+                    );
+                let not_before_head = batches::service_id
+                    .eq($service_id)
+                    .and(batches::created_at.nullable().ge(heads.field(lanes::created_at)));
+                let is_new_head = not(lanes::submitted).and(lanes::dlt_status.is_null());
+                let $source = heads
+                    .inner_join(batches::table.on(not_before_head))
+                    .left_join(lanes::table.on(lane_holds_batch()))
+                    .filter(heads.field(lanes::busy))
+                    .filter($service_id.ge($first_service))
+                    .filter(not(exists(older_head)))
+                    .filter(batches::ended_at.is_null())
+                    .filter(lanes::batch_seq.is_null().or(is_new_head))
+                    .into_boxed();
+                $then
+            }
+            Some(state) => {
+                let in_lanes = lanes::table
+                    .inner_join(batches::table.on(lane_holds_batch()))
+                    .filter(lanes::busy)
+                    .filter(lanes::service_id.ge($first_service))
+                    .filter(lanes::submitted.eq(state.submitted()))
+                    .into_boxed();
+                let $source = match state.dlt_status() {
+                    Some(status) => in_lanes.filter(lanes::dlt_status.eq(status.as_str())),
+                    None => in_lanes.filter(lanes::dlt_status.is_null()),
+                };
+                let $service_id = lanes::service_id;
+                $then
+            }
+        }
+    };
+}
+
+impl Store {
+    /// One page of batches, ordered by service and then by age, the oldest first.
+    ///
+    /// The cost of a page grows with the number of batches that it shows, and with the number that
+    /// the filter skips.
+    pub fn list(
+        &self,
+        filter: &BatchFilter,
+        after: Option<&PageCursor>,
+        count: usize,
+    ) -> Result<Vec<StoredBatch>, StoreError> {
+        let mut connection = self.pools.read()?;
+        let first_service = after.map_or("", |cursor| cursor.service_id.as_str());
+        let records =
+            with_batches_in_state!(filter.state, first_service, |source, service_column| {
+                let mut page = source
+                    .select(BatchRecord::as_select())
+                    .order_by((service_column, batches::created_at))
+                    .limit(limit(count));
+                if let Some(service_id) = &filter.service_id {
+                    page = page.filter(service_column.eq(service_id.as_str()));
+                }
+                if let Some(cursor) = after {
+                    // Diesel has no row comparison; with it, an index leads to where the page starts.
+                    page = page.filter(
+                        sql::<Bool>("(batches.service_id, batches.created_at) > (")
+                            .bind::<Text, _>(cursor.service_id.as_str())
+                            .sql(", ")
+                            .bind::<BigInt, _>(cursor.created_at.as_micros())
+                            .sql(")"),
+                    );
+                }
+                connection.load_query("list", page)?
+            });
+        into_batches(records)
+    }
+
+    /// How many batches the filter selects.
+    pub fn count(&self, filter: &BatchFilter) -> Result<u64, StoreError> {
+        let mut connection = self.pools.read()?;
+        let counts: Vec<i64> =
+            with_batches_in_state!(filter.state, "", |source, service_column| {
+                let mut selected = source.select(count_star());
+                if let Some(service_id) = &filter.service_id {
+                    selected = selected.filter(service_column.eq(service_id.as_str()));
+                }
+                connection.load_query("count", selected)?
+            });
+        single_count(&counts)
+    }
+
+    /// How many open batches a service has. The cost does not depend on their number.
+    pub fn depth(&self, service: &ServiceId) -> Result<u64, StoreError> {
+        let query = services::table
+            .inner_join(lanes::table)
+            .filter(services::service_id.eq(service.as_str()))
+            .select((services::added, lanes::ended));
+        let lanes: Vec<(i64, i64)> = self.pools.read()?.load_query("depth", query)?;
+        let added = lanes.first().map_or(0, |(added, _)| *added);
+        let ended: i64 = lanes.iter().map(|(_, ended)| ended).sum();
+        u64::try_from(added - ended).map_err(StoreError::corrupt)
+    }
+
+    /// Up to `count` services that have open batches, each with their number, ordered by name,
+    /// from the service after `after`.
+    pub fn depths(
+        &self,
+        after: Option<&ServiceId>,
+        count: usize,
+    ) -> Result<Vec<QueueDepth>, StoreError> {
+        let after = after.map_or("", ServiceId::as_str);
+        // The sum of a bigint is a numeric for PostgreSQL, which Diesel does not cast back.
+        let open = sql::<BigInt>("cast(added - sum(ended) as bigint)");
+        let query = services::table
+            .inner_join(lanes::table)
+            .filter(services::service_id.gt(after))
+            .filter(lanes::service_id.gt(after))
+            .group_by((services::service_id, services::added))
+            .having(sql::<Bool>("added > sum(ended)"))
+            .order_by(services::service_id)
+            .limit(limit(count))
+            .select((services::service_id, open));
+        let depths: Vec<(String, i64)> = self.pools.read()?.load_query("depths", query)?;
+        depths
+            .into_iter()
+            .map(|(name, open)| {
+                let open = u64::try_from(open).map_err(StoreError::corrupt)?;
+                Ok(QueueDepth { service_id: service_id(&name)?, open })
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,149 @@
+use std::time::Duration;
+
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Nullable},
+};
+use grid_batch_core::{AttemptId, BatchId, BatchState, HeaderId, PollPace, ServiceId, Timestamp};
+
+use crate::sql::{
+    Dialect, Statement, Store, StoreError,
+    rows::{AttemptRow, claimed_by, in_states, limit, service_rows},
+};
+
+/// A batch that the ledger may be asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingBatch {
+    /// The service that orders it.
+    pub service_id: ServiceId,
+    /// Its id.
+    pub batch_id: HeaderId,
+    /// The current attempt, counted from 1.
+    pub attempt: u32,
+    /// The epoch of the service.
+    pub epoch: u64,
+    id_text: String,
+}
+
+impl PendingBatch {
+    pub(crate) fn new(service_id: ServiceId, batch_id: HeaderId, attempt: u32, epoch: u64) -> Self {
+        Self { service_id, batch_id, attempt, epoch, id_text: batch_id.to_string() }
+    }
+}
+
+impl BatchId for PendingBatch {
+    fn get_id(&self) -> &str {
+        &self.id_text
+    }
+
+    fn get_service_id(&self) -> &str {
+        self.service_id.as_str()
+    }
+}
+
+/// Up to `count` batches of claimed services that are due: the least recently checked first, then in
+/// the order of submission. A held batch is due at the longest interval.
+pub(crate) fn due_batches(
+    store: &Store,
+    instance: &str,
+    now: Timestamp,
+    pace: PollPace,
+    count: usize,
+) -> Result<Vec<PendingBatch>, StoreError> {
+    let statement = due_batches_statement(store.dialect(), instance, now, pace, count);
+    let rows: Vec<PendingRow> = store.pools.read()?.load(&statement)?;
+    rows.iter().map(PendingRow::read).collect()
+}
+
+/// Up to `count` batches of these services, due or not, in the same order.
+pub(crate) fn pending_batches(
+    store: &Store,
+    instance: &str,
+    services: &[ServiceId],
+    count: usize,
+) -> Result<Vec<PendingBatch>, StoreError> {
+    let statement = pending_batches_statement(store.dialect(), instance, services);
+    let mut rows: Vec<PendingRow> = store.pools.read()?.load(&statement)?;
+    rows.sort_by(|one, other| one.order().cmp(&other.order()));
+    rows.iter().take(count).map(PendingRow::read).collect()
+}
+
+const PENDING_COLUMNS: &str =
+    "s.service_id, s.batch_id, s.attempts, s.epoch, s.checked_at, s.submitted_at";
+
+/// Selects by core's [`PollPace::next_check`], rearranged so that no sum overflows: with `part` for
+/// `(last - submitted_at) / PART`, the next check is at `last + max(interval, min(longest, part))`.
+///
+/// It reads all busy lanes and sorts them: as many as there are services with open batches, however
+/// long their queues are. An index in this order would have to change with each check.
+fn due_batches_statement<'a>(
+    dialect: Dialect,
+    instance: &'a str,
+    now: Timestamp,
+    pace: PollPace,
+    count: usize,
+) -> Statement<'a> {
+    let (states, claimed) = (in_states("s", BatchState::awaits_poller), claimed_by("s"));
+    let last = "coalesce(s.checked_at, s.submitted_at)";
+    let part = PollPace::PART;
+    let ago = |interval: Duration| {
+        now.as_micros().saturating_sub(i64::try_from(interval.as_micros()).unwrap_or(i64::MAX))
+    };
+    Statement::new(
+        dialect,
+        format!(
+            "-- due_batches
+             select {PENDING_COLUMNS} from lanes s
+             where s.busy and {states} and {last} <= ? and (
+                 {last} <= ?
+                 or (s.held_at is null and {last} + ({last} - s.submitted_at) / {part} <= ?))
+                 and {claimed}
+             order by s.checked_at nulls first, s.submitted_at, s.service_id limit ?"
+        ),
+    )
+    .long(ago(pace.interval))
+    .long(ago(pace.longest))
+    .long(now.as_micros())
+    .text(/* claimant */ instance)
+    .long(limit(count))
+}
+
+fn pending_batches_statement<'a>(
+    dialect: Dialect,
+    instance: &'a str,
+    services: &'a [ServiceId],
+) -> Statement<'a> {
+    let (states, claimed) = (in_states("s", BatchState::awaits_poller), claimed_by("s"));
+    Statement::new(
+        dialect,
+        format!(
+            "-- pending_batches
+             select {PENDING_COLUMNS}
+             from {{x}} join lanes s on s.service_id = x.service_id
+             where {states} and {claimed}"
+        ),
+    )
+    .rows(service_rows(services))
+    .text(/* claimant */ instance)
+}
+
+#[derive(QueryableByName)]
+struct PendingRow {
+    #[diesel(embed)]
+    attempt: AttemptRow,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    checked_at: Option<i64>,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    submitted_at: Option<i64>,
+}
+
+impl PendingRow {
+    fn order(&self) -> (Option<i64>, Option<i64>, &str) {
+        (self.checked_at, self.submitted_at, &self.attempt.service_id)
+    }
+
+    fn read(&self) -> Result<PendingBatch, StoreError> {
+        let (service_id, batch_id, AttemptId { attempt, epoch }) = self.attempt.read()?;
+        Ok(PendingBatch::new(service_id, batch_id, attempt, epoch))
+    }
+}

@@ -1,0 +1,115 @@
+use std::collections::{BTreeSet, HashMap};
+
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Binary},
+};
+use grid_batch_core::{BatchState, HeaderId, Timestamp, UnresolvedBatch};
+
+use crate::{
+    batch::{BatchKey, key_rows},
+    sql::{
+        Connection, Dialect, Rows, Statement, Store, StoreError,
+        rows::{AttemptRow, PROGRESS_COLUMNS, ProgressRow, batch_id, claimed_by, in_states},
+    },
+};
+
+/// Those of these batches that are unresolved, of claimed services.
+pub(crate) fn unresolved_batches(
+    store: &Store,
+    instance: &str,
+    batches: &BTreeSet<BatchKey>,
+) -> Result<Vec<UnresolvedBatch>, StoreError> {
+    let statement = unresolved_batches_statement(store.dialect(), instance, batches);
+    store.pools.read()?.snapshot(|connection| {
+        let rows: Vec<UnresolvedRow> = connection.load(&statement)?;
+        let mut transactions = transaction_ids(connection, &rows)?;
+        rows.into_iter()
+            .map(|row| {
+                let transaction_ids = transactions.remove(&row.batch_seq).unwrap_or_default();
+                row.into_unresolved(transaction_ids)
+            })
+            .collect()
+    })
+}
+
+fn unresolved_batches_statement<'a>(
+    dialect: Dialect,
+    instance: &'a str,
+    batches: &'a BTreeSet<BatchKey>,
+) -> Statement<'a> {
+    let (states, claimed) = (in_states("s", BatchState::awaits_poller), claimed_by("s"));
+    Statement::new(
+        dialect,
+        format!(
+            "-- unresolved_batches
+             select s.service_id, s.batch_id, s.epoch, s.batch_seq, {PROGRESS_COLUMNS}
+             from {{x}} join lanes s on s.service_id = x.service_id
+             where s.batch_id = x.batch_id and {states} and {claimed}"
+        ),
+    )
+    .rows(key_rows(batches))
+    .text(/* claimant */ instance)
+}
+
+/// The ids of the transactions of each batch, in order.
+fn transaction_ids(
+    connection: &mut Connection,
+    batches: &[UnresolvedRow],
+) -> Result<HashMap<i64, Vec<HeaderId>>, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- unresolved_transaction_ids
+         select t.batch_seq, t.transaction_id
+         from {x} join transactions t on t.batch_seq = x.batch_seq
+         order by t.batch_seq, t.position",
+    )
+    .rows(Rows::default().long("batch_seq", batches.iter().map(|row| row.batch_seq)));
+    let rows: Vec<TransactionRow> = connection.load(&statement)?;
+    let mut transactions: HashMap<i64, Vec<HeaderId>> = HashMap::new();
+    for row in rows {
+        transactions.entry(row.batch_seq).or_default().push(batch_id(&row.transaction_id)?);
+    }
+    Ok(transactions)
+}
+
+#[derive(QueryableByName)]
+struct UnresolvedRow {
+    #[diesel(embed)]
+    attempt: AttemptRow,
+    #[diesel(sql_type = BigInt)]
+    batch_seq: i64,
+    #[diesel(embed)]
+    progress: ProgressRow,
+}
+
+impl UnresolvedRow {
+    fn into_unresolved(
+        self,
+        transaction_ids: Vec<HeaderId>,
+    ) -> Result<UnresolvedBatch, StoreError> {
+        let (service_id, batch_id, attempt_id) = self.attempt.read()?;
+        let time = |time: Option<i64>| {
+            let missing = || StoreError::corrupt("an unresolved batch that was never submitted");
+            time.map(Timestamp::from_micros).ok_or_else(missing)
+        };
+        Ok(UnresolvedBatch {
+            service_id,
+            batch_id,
+            transaction_ids,
+            attempt_id,
+            state: self.progress.progress()?.state,
+            submitted_at: time(self.progress.submitted_at)?,
+            since: time(self.progress.since)?,
+            held: self.progress.held.into_held().is_some(),
+        })
+    }
+}
+
+#[derive(QueryableByName)]
+struct TransactionRow {
+    #[diesel(sql_type = BigInt)]
+    batch_seq: i64,
+    #[diesel(sql_type = Binary)]
+    transaction_id: Vec<u8>,
+}

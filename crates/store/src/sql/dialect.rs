@@ -1,0 +1,201 @@
+//! The differences between the two databases.
+
+use std::time::Duration;
+
+use diesel::result::{DatabaseErrorKind, Error as DieselError};
+
+/// One of the two supported databases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    #[cfg(feature = "postgres")]
+    Postgres,
+    #[cfg(feature = "sqlite")]
+    Sqlite,
+}
+
+impl Dialect {
+    /// The clause at the end of a SELECT that locks rows until the end of the transaction, such as
+    /// `for update of s skip locked`.
+    ///
+    /// SQLite needs none: a writing transaction excludes all others from its start.
+    pub(crate) fn locking(self, clause: &'static str) -> &'static str {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => clause,
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => "",
+        }
+    }
+
+    /// The time by the database's clock, the only clock by which leases expire.
+    ///
+    /// PostgreSQL's `now()` is the start of the transaction; after a wait for a lock it would be too
+    /// early.
+    pub(crate) fn clock(self) -> &'static str {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => "(extract(epoch from clock_timestamp()) * 1000000)::bigint",
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => "cast(unixepoch('subsec') * 1000000 as integer)",
+        }
+    }
+
+    /// The settings of a new connection.
+    pub(crate) fn settings(self, lock_timeout: Duration) -> String {
+        let lock_timeout = lock_timeout.as_millis().clamp(1, 1 << 30);
+        match self {
+            // Every hot statement looks up a few rows by index. With statistics from when a table was
+            // small, the planner would choose a sequential scan and keep it while the table grows. A
+            // bitmap scan collects all matching rows before it returns the first.
+            #[cfg(feature = "postgres")]
+            Self::Postgres => format!(
+                "set client_min_messages = warning; set lock_timeout = {lock_timeout};
+                 set default_transaction_isolation = 'read committed'; set jit = off;
+                 set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off;
+                 set enable_bitmapscan = off"
+            ),
+            // With NORMAL the last commits could be lost in a power failure.
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => format!(
+                "pragma busy_timeout = {lock_timeout}; pragma journal_mode = wal;
+                 pragma synchronous = full; pragma foreign_keys = on; pragma cache_size = -32768"
+            ),
+        }
+    }
+
+    /// A query for the journal mode, and the expected mode.
+    pub(crate) fn journal_mode_query(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => None,
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => {
+                Some(("-- journal_mode\n select journal_mode from pragma_journal_mode", "wal"))
+            }
+        }
+    }
+
+    /// Starts a writing transaction.
+    pub(crate) fn begin(self) -> &'static str {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => "begin",
+            // A transaction that reads first cannot write after another transaction has written.
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => "begin immediate",
+        }
+    }
+
+    /// Starts a transaction that sees the database at one moment.
+    pub(crate) fn begin_snapshot(self) -> &'static str {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => "begin isolation level repeatable read, read only",
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => "begin",
+        }
+    }
+
+    /// Excludes other migrations until the transaction ends.
+    pub(crate) fn lock_schema(self) -> Option<&'static str> {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => Some("select pg_advisory_xact_lock(7310294857201)"),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => None,
+        }
+    }
+
+    /// The number of connections that may write at the same time.
+    pub(crate) fn writers(self, connections: u32) -> u32 {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => connections,
+            // A queue for one connection is fairer than SQLite's retries.
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => 1,
+        }
+    }
+}
+
+/// What a database error means for the caller, where that is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    Locked,
+    ReadOnly,
+    Full,
+    Unavailable,
+}
+
+/// Classifies an error by Diesel's kind, or else by its message.
+///
+/// Diesel maps a few SQLSTATEs to kinds and hides the rest: `DatabaseErrorInformation` has no
+/// SQLSTATE, and SQLite errors have no kind but those of constraints. So lock timeouts (55P03),
+/// deadlocks (40P01), a full disk (53100) and a server that shuts down (57P01) are told apart by
+/// their English messages. A server with other `lc_messages` reports these as `Refused`.
+pub(crate) fn classify(error: &DieselError) -> Option<Failure> {
+    let DieselError::DatabaseError(kind, information) = error else { return None };
+    match kind {
+        DatabaseErrorKind::ClosedConnection | DatabaseErrorKind::UnableToSendCommand => {
+            Some(Failure::Unavailable)
+        }
+        DatabaseErrorKind::SerializationFailure => Some(Failure::Locked),
+        DatabaseErrorKind::ReadOnlyTransaction => Some(Failure::ReadOnly),
+        DatabaseErrorKind::UniqueViolation
+        | DatabaseErrorKind::ForeignKeyViolation
+        | DatabaseErrorKind::NotNullViolation
+        | DatabaseErrorKind::CheckViolation => None,
+        _ => classify_message(information.message()),
+    }
+}
+
+fn classify_message(message: &str) -> Option<Failure> {
+    const MESSAGES: &[(Failure, &[&str])] = &[
+        (
+            Failure::Locked,
+            &[
+                "database is locked",
+                "database table is locked",
+                "deadlock detected",
+                "lock timeout",
+                "statement timeout",
+            ],
+        ),
+        (Failure::ReadOnly, &["readonly database", "read-only transaction"]),
+        (Failure::Full, &["disk is full", "No space left on device", "could not extend file"]),
+        (
+            Failure::Unavailable,
+            &[
+                "server closed the connection",
+                "terminating connection",
+                "connection to server",
+                "the database system is",
+                "disk I/O error",
+                "unable to open database file",
+            ],
+        ),
+    ];
+    let (failure, _) =
+        MESSAGES.iter().find(|(_, texts)| texts.iter().any(|text| message.contains(text)))?;
+    Some(*failure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_classified() {
+        for (message, failure) in [
+            ("database is locked", Some(Failure::Locked)),
+            ("canceling statement due to lock timeout", Some(Failure::Locked)),
+            ("attempt to write a readonly database", Some(Failure::ReadOnly)),
+            ("could not extend file \"base/5/1\": No space left on device", Some(Failure::Full)),
+            ("database or disk is full", Some(Failure::Full)),
+            ("terminating connection due to administrator command", Some(Failure::Unavailable)),
+            ("syntax error at or near", None),
+        ] {
+            assert_eq!(classify_message(message), failure, "{message}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+mod claim;
+mod signing;
+
+use std::{error::Error, path::PathBuf};
+
+use diesel::{
+    ConnectionError,
+    result::{DatabaseErrorKind, Error as DieselError},
+};
+use grid_batch_core::BatchError;
+use grid_batch_support::ErrorChain;
+use thiserror::Error;
+
+use super::{
+    dialect::{Failure, classify},
+    url::UrlError,
+};
+
+pub use claim::ClaimError;
+pub use signing::SigningError;
+
+/// What the database or its client library reported.
+pub(crate) type Cause = Box<dyn Error + Send + Sync>;
+
+/// Why an operation of the store failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The text is not a database URL.
+    #[error(transparent)]
+    Url(#[from] UrlError),
+    /// An instance cannot claim services.
+    #[error(transparent)]
+    Claims(#[from] ClaimError),
+    /// A signed transaction or the outcome of a nonce cannot be stored.
+    #[error(transparent)]
+    Signing(#[from] SigningError),
+    /// No connection to the database could be opened: try again later.
+    #[error("the database cannot be reached: {url}")]
+    Connect {
+        /// The database, without its password.
+        url: String,
+        /// The cause.
+        #[source]
+        source: ConnectionError,
+    },
+    /// The connection broke, or no connection was free in time: try again later. A write that was
+    /// under way may have been committed.
+    #[error("the database is unavailable")]
+    Unavailable {
+        /// The cause.
+        #[source]
+        source: Cause,
+    },
+    /// The file system of an SQLite file cannot keep a write-ahead log: move the file.
+    #[error("the file system of {url} does not support SQLite's write-ahead log; move the file")]
+    NoWriteAheadLog {
+        /// The database.
+        url: String,
+    },
+    /// The file that locks an SQLite database cannot be opened.
+    #[error("the lock file {} cannot be opened", file.display())]
+    LockFile {
+        /// The lock file.
+        file: PathBuf,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Another transaction held a lock for too long: try again.
+    #[error("the database is locked")]
+    Locked {
+        /// The cause.
+        #[source]
+        source: Cause,
+    },
+    /// The database does not accept writes.
+    #[error("the database is read-only")]
+    ReadOnly {
+        /// The cause.
+        #[source]
+        source: Cause,
+    },
+    /// The database has no disk space left.
+    #[error("the database has no space left")]
+    Full {
+        /// The cause.
+        #[source]
+        source: Cause,
+    },
+    /// A newer release has migrated the database: run that release or a newer one.
+    #[error(
+        "the database has the schema {found}; this release supports schemas up to {known}: run the \
+         release that migrated the database"
+    )]
+    SchemaNewer {
+        /// The newest version in the database.
+        found: String,
+        /// The newest version of this release.
+        known: String,
+    },
+    /// A migration failed; the schema is unchanged.
+    #[error("the schema of the database cannot be migrated")]
+    Migration {
+        /// The cause.
+        #[source]
+        source: Cause,
+    },
+    /// The database holds something that this release never writes.
+    #[error("the database holds invalid data: {what}")]
+    Corrupt {
+        /// What was found.
+        what: String,
+    },
+    /// The database refused a statement.
+    #[error("the database refused a statement")]
+    Refused(#[source] DieselError),
+}
+
+impl StoreError {
+    pub(crate) fn corrupt(what: impl std::fmt::Display) -> Self {
+        Self::Corrupt { what: what.to_string() }
+    }
+
+    /// A unique constraint was violated.
+    pub(crate) fn is_duplicate(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused(DieselError::DatabaseError(DatabaseErrorKind::UniqueViolation, _))
+        )
+    }
+}
+
+impl From<DieselError> for StoreError {
+    fn from(error: DieselError) -> Self {
+        match classify(&error) {
+            Some(Failure::Locked) => Self::Locked { source: Box::new(error) },
+            Some(Failure::ReadOnly) => Self::ReadOnly { source: Box::new(error) },
+            Some(Failure::Full) => Self::Full { source: Box::new(error) },
+            Some(Failure::Unavailable) => Self::Unavailable { source: Box::new(error) },
+            None => Self::Refused(error),
+        }
+    }
+}
+
+impl From<StoreError> for BatchError {
+    fn from(error: StoreError) -> Self {
+        let message = ErrorChain(&error).to_string();
+        match error {
+            StoreError::Connect { .. }
+            | StoreError::Unavailable { .. }
+            | StoreError::Locked { .. } => Self::Unavailable(message),
+            _ => Self::InternalError(message),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+use std::collections::BTreeSet;
+
+use diesel::migration::{Migration, MigrationSource};
+use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
+use log::info;
+
+use super::{Connection, StoreError, connection::on_either};
+
+#[cfg(feature = "postgres")]
+const POSTGRES: EmbeddedMigrations = embed_migrations!("migrations/postgres");
+#[cfg(feature = "sqlite")]
+const SQLITE: EmbeddedMigrations = embed_migrations!("migrations/sqlite");
+
+/// Runs the missing migrations in one transaction. Instances that start together wait for each
+/// other.
+pub(crate) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
+    connection.transaction(|connection| {
+        if let Some(lock) = connection.dialect().lock_schema() {
+            connection.batch_execute(lock)?;
+        }
+        let known = known_versions(connection)?;
+        let applied: BTreeSet<String> = on_either!(connection, inner => inner.applied_migrations())
+            .map_err(failed)?
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        if let Some(found) = applied.difference(&known).last() {
+            let known = known.last().cloned().unwrap_or_default();
+            return Err(StoreError::SchemaNewer { found: found.clone(), known });
+        }
+        if applied != known {
+            run_pending(connection)?;
+            info!(from = applied.len(), to = known.len(); "migrated the schema of the database");
+        }
+        Ok(())
+    })
+}
+
+fn known_versions(connection: &Connection) -> Result<BTreeSet<String>, StoreError> {
+    fn of<DB: diesel::backend::Backend>(
+        migrations: Vec<Box<dyn Migration<DB>>>,
+    ) -> BTreeSet<String> {
+        migrations.iter().map(|migration| migration.name().version().to_string()).collect()
+    }
+    Ok(match connection {
+        #[cfg(feature = "postgres")]
+        Connection::Postgres(_) => of::<diesel::pg::Pg>(POSTGRES.migrations().map_err(failed)?),
+        #[cfg(feature = "sqlite")]
+        Connection::Sqlite(_) => of::<diesel::sqlite::Sqlite>(SQLITE.migrations().map_err(failed)?),
+    })
+}
+
+fn run_pending(connection: &mut Connection) -> Result<(), StoreError> {
+    match connection {
+        #[cfg(feature = "postgres")]
+        Connection::Postgres(inner) => inner.run_pending_migrations(POSTGRES).map(drop),
+        #[cfg(feature = "sqlite")]
+        Connection::Sqlite(inner) => inner.run_pending_migrations(SQLITE).map(drop),
+    }
+    .map_err(failed)
+}
+
+fn failed(error: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
+    match error.downcast::<diesel::result::Error>() {
+        Ok(error) => StoreError::from(*error),
+        Err(source) => StoreError::Migration { source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use grid_batch_test_postgres::TestDatabase;
+
+    use super::*;
+
+    fn revert_and_migrate_again(url: &str) {
+        let mut connection =
+            Connection::open(&url.parse().unwrap(), Duration::from_secs(9)).unwrap();
+        migrate(&mut connection).unwrap();
+        let reverted = match &mut connection {
+            Connection::Postgres(inner) => inner.revert_all_migrations(POSTGRES).unwrap().len(),
+            Connection::Sqlite(inner) => inner.revert_all_migrations(SQLITE).unwrap().len(),
+        };
+        assert_eq!(reverted, known_versions(&connection).unwrap().len());
+        migrate(&mut connection).unwrap();
+    }
+
+    #[test]
+    fn all_migrations_revert_on_postgres() {
+        revert_and_migrate_again(TestDatabase::create().url());
+    }
+
+    #[test]
+    fn all_migrations_revert_on_sqlite() {
+        let dir = tempfile::tempdir().unwrap();
+        revert_and_migrate_again(&format!("sqlite://{}/reverted.db", dir.path().display()));
+    }
+}

@@ -1,0 +1,21 @@
+//! The database: connections, dialects, statements, rows and errors. Every other folder builds on
+//! this one.
+
+pub(crate) mod any_connection;
+pub(crate) mod connection;
+pub(crate) mod dialect;
+pub(crate) mod error;
+pub(crate) mod handle;
+pub(crate) mod migrations;
+pub(crate) mod pools;
+pub(crate) mod query;
+pub(crate) mod rows;
+pub(crate) mod schema;
+pub(crate) mod statement;
+pub(crate) mod url;
+
+pub(crate) use connection::Connection;
+pub(crate) use dialect::Dialect;
+pub(crate) use error::StoreError;
+pub(crate) use handle::Store;
+pub(crate) use statement::{Rows, Statement};

@@ -1,0 +1,132 @@
+//! What operators look at is read with Diesel's query builder; hand-written SQL is for the
+//! statements that every batch runs through.
+
+use diesel::{
+    dsl::auto_type, prelude::*, query_builder::QueryFragment, query_dsl::methods::LoadQuery,
+};
+use grid_batch_core::{StoredBatch, Timestamp};
+
+use super::{
+    Connection, StoreError,
+    any_connection::MultiBackend,
+    rows::{HeldRow, batch_id, progress, service_id, time},
+    schema::{batches, lanes},
+};
+
+impl Connection {
+    /// Runs a query and returns its rows. The plan tests know it by its name.
+    #[cfg_attr(not(test), expect(unused_variables, reason = "only the plan tests use the name"))]
+    pub(crate) fn load_query<'query, Q, R>(
+        &mut self,
+        name: &'static str,
+        query: Q,
+    ) -> Result<Vec<R>, StoreError>
+    where
+        Q: QueryFragment<MultiBackend> + LoadQuery<'query, Self, R>,
+    {
+        #[cfg(test)]
+        crate::plans::queries::record_plan(self, name, &query)?;
+        Ok(RunQueryDsl::load(query, self)?)
+    }
+}
+
+/// Whether a lane holds the batch.
+#[auto_type]
+pub(crate) fn lane_holds_batch() -> _ {
+    lanes::service_id.eq(batches::service_id).and(lanes::batch_seq.eq(batches::seq.nullable()))
+}
+
+/// Every batch, with its lane where it is in one.
+#[auto_type]
+pub(crate) fn batches_with_lane() -> _ {
+    batches::table.left_join(lanes::table.on(lane_holds_batch()))
+}
+
+/// A row of [`batches_with_lane`].
+#[derive(Queryable, Selectable)]
+pub(crate) struct BatchRecord {
+    #[diesel(embed)]
+    batch: BatchColumns,
+    #[diesel(embed)]
+    lane: Option<LaneColumns>,
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = batches)]
+pub(crate) struct BatchColumns {
+    seq: i64,
+    service_id: String,
+    batch_id: Vec<u8>,
+    created_at: i64,
+    ended_at: Option<i64>,
+    dlt_status: Option<String>,
+    attempts: i32,
+    submitted_at: Option<i64>,
+    checked_at: Option<i64>,
+    last_error: Option<String>,
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = lanes)]
+pub(crate) struct LaneColumns {
+    submitted: bool,
+    dlt_status: Option<String>,
+    commit_proven: bool,
+    attempts: i32,
+    submitted_at: Option<i64>,
+    checked_at: Option<i64>,
+    next_try_at: Option<i64>,
+    last_error: Option<String>,
+    held_at: Option<i64>,
+    held_reason: Option<String>,
+}
+
+impl BatchRecord {
+    pub(crate) fn seq(&self) -> i64 {
+        self.batch.seq
+    }
+
+    /// A batch in a lane has its progress there; any other has it in its own row.
+    pub(crate) fn into_batch(self) -> Result<StoredBatch, StoreError> {
+        let Self { batch, lane } = self;
+        let lane = lane.unwrap_or_else(|| LaneColumns {
+            submitted: batch.ended_at.is_some(),
+            dlt_status: batch.dlt_status,
+            commit_proven: false,
+            attempts: batch.attempts,
+            submitted_at: batch.submitted_at,
+            checked_at: batch.checked_at,
+            next_try_at: None,
+            last_error: batch.last_error,
+            held_at: None,
+            held_reason: None,
+        });
+        Ok(StoredBatch {
+            progress: progress(
+                lane.submitted,
+                lane.dlt_status.as_deref(),
+                lane.attempts,
+                lane.commit_proven,
+            )?,
+            service_id: service_id(&batch.service_id)?,
+            batch_id: batch_id(&batch.batch_id)?,
+            created_at: Timestamp::from_micros(batch.created_at),
+            submitted_at: time(lane.submitted_at),
+            checked_at: time(lane.checked_at),
+            next_try_at: time(lane.next_try_at),
+            last_error: lane.last_error,
+            held: HeldRow { held_at: lane.held_at, held_reason: lane.held_reason }.into_held(),
+            ended_at: time(batch.ended_at),
+        })
+    }
+}
+
+pub(crate) fn into_batches(records: Vec<BatchRecord>) -> Result<Vec<StoredBatch>, StoreError> {
+    records.into_iter().map(BatchRecord::into_batch).collect()
+}
+
+/// The number that a `count(*)` returned.
+pub(crate) fn single_count(rows: &[i64]) -> Result<u64, StoreError> {
+    let count = rows.first().ok_or_else(|| StoreError::corrupt("no answer to a count"))?;
+    u64::try_from(*count).map_err(StoreError::corrupt)
+}

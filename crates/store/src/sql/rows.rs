@@ -1,0 +1,239 @@
+use std::{borrow::Cow, collections::BTreeSet};
+
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
+};
+use grid_batch_core::{
+    AttemptId, BatchState, DltStatus, HeaderId, Hold, Progress, ServiceId, StoredBatch, Timestamp,
+};
+
+use super::{Rows, StoreError};
+
+/// The columns of a [`BatchRow`], from `batches b` and its lane `s`, if it is in one.
+pub(crate) const BATCH_COLUMNS: &str = "b.service_id, b.batch_id, b.created_at, b.ended_at,
+    case when s.batch_seq is null then b.ended_at is not null else s.submitted end as submitted,
+    coalesce(s.dlt_status, b.dlt_status) as dlt_status,
+    coalesce(s.commit_proven, false) as commit_proven,
+    coalesce(s.attempts, b.attempts) as attempts,
+    coalesce(s.submitted_at, b.submitted_at) as submitted_at,
+    s.since, coalesce(s.checked_at, b.checked_at) as checked_at,
+    s.next_try_at, s.held_at, s.held_reason,
+    coalesce(s.last_error, b.last_error) as last_error";
+
+/// Joins the lane of `batches b`, if it is in one.
+pub(crate) const WITH_LANE: &str =
+    "left join lanes s on s.service_id = b.service_id and s.batch_seq = b.seq";
+
+/// The columns of a [`ProgressRow`], from a lane `s`.
+pub(crate) const PROGRESS_COLUMNS: &str = "s.submitted, s.dlt_status, s.commit_proven, s.attempts,
+    s.submitted_at, s.since, s.checked_at, s.next_try_at, s.last_error, s.held_at, s.held_reason";
+
+/// One batch, as [`BATCH_COLUMNS`] reads it.
+#[derive(QueryableByName)]
+pub(crate) struct BatchRow {
+    #[diesel(sql_type = Text)]
+    service_id: String,
+    #[diesel(sql_type = Binary)]
+    batch_id: Vec<u8>,
+    #[diesel(sql_type = BigInt)]
+    created_at: i64,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    ended_at: Option<i64>,
+    #[diesel(embed)]
+    progress: ProgressRow,
+}
+
+impl BatchRow {
+    pub(crate) fn into_batch(self) -> Result<StoredBatch, StoreError> {
+        Ok(StoredBatch {
+            progress: self.progress.progress()?,
+            service_id: service_id(&self.service_id)?,
+            batch_id: batch_id(&self.batch_id)?,
+            created_at: Timestamp::from_micros(self.created_at),
+            submitted_at: time(self.progress.submitted_at),
+            checked_at: time(self.progress.checked_at),
+            next_try_at: time(self.progress.next_try_at),
+            last_error: self.progress.last_error,
+            held: self.progress.held.into_held(),
+            ended_at: time(self.ended_at),
+        })
+    }
+}
+
+/// The progress of a batch that is in a lane or has ended.
+#[derive(QueryableByName)]
+pub(crate) struct ProgressRow {
+    #[diesel(sql_type = Bool)]
+    submitted: bool,
+    #[diesel(sql_type = Nullable<Text>)]
+    dlt_status: Option<String>,
+    #[diesel(sql_type = Bool)]
+    commit_proven: bool,
+    #[diesel(sql_type = Integer)]
+    attempts: i32,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    pub(crate) submitted_at: Option<i64>,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    pub(crate) since: Option<i64>,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    pub(crate) checked_at: Option<i64>,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    pub(crate) next_try_at: Option<i64>,
+    #[diesel(sql_type = Nullable<Text>)]
+    pub(crate) last_error: Option<String>,
+    #[diesel(embed)]
+    pub(crate) held: HeldRow,
+}
+
+impl ProgressRow {
+    pub(crate) fn progress(&self) -> Result<Progress, StoreError> {
+        progress(self.submitted, self.dlt_status.as_deref(), self.attempts, self.commit_proven)
+    }
+}
+
+/// The progress of a batch, from the columns that hold it.
+pub(crate) fn progress(
+    submitted: bool,
+    dlt_status: Option<&str>,
+    attempts: i32,
+    commit_proven: bool,
+) -> Result<Progress, StoreError> {
+    let status: Option<DltStatus> =
+        dlt_status.map(str::parse).transpose().map_err(StoreError::corrupt)?;
+    let state = BatchState::of(submitted, status).map_err(StoreError::corrupt)?;
+    let attempts =
+        u32::try_from(attempts).map_err(|_| StoreError::corrupt(format!("{attempts} attempts")))?;
+    Ok(Progress { state, attempts, commit_proven })
+}
+
+/// The hold of a batch, if it is held.
+#[derive(QueryableByName)]
+pub(crate) struct HeldRow {
+    #[diesel(sql_type = Nullable<BigInt>)]
+    pub(crate) held_at: Option<i64>,
+    #[diesel(sql_type = Nullable<Text>)]
+    pub(crate) held_reason: Option<String>,
+}
+
+impl HeldRow {
+    pub(crate) fn into_held(self) -> Option<Hold> {
+        Some(Hold { since: Timestamp::from_micros(self.held_at?), reason: self.held_reason? })
+    }
+}
+
+/// A batch with its current attempt and epoch.
+#[derive(QueryableByName)]
+pub(crate) struct AttemptRow {
+    #[diesel(sql_type = Text)]
+    pub(crate) service_id: String,
+    #[diesel(sql_type = Binary)]
+    batch_id: Vec<u8>,
+    #[diesel(sql_type = Integer)]
+    attempts: i32,
+    #[diesel(sql_type = BigInt)]
+    epoch: i64,
+}
+
+impl AttemptRow {
+    pub(crate) fn read(&self) -> Result<(ServiceId, HeaderId, AttemptId), StoreError> {
+        let attempt = u32::try_from(self.attempts).map_err(StoreError::corrupt)?;
+        let epoch = u64::try_from(self.epoch).map_err(StoreError::corrupt)?;
+        let attempt_id = AttemptId { attempt, epoch };
+        Ok((service_id(&self.service_id)?, batch_id(&self.batch_id)?, attempt_id))
+    }
+}
+
+/// The id of a service.
+#[derive(QueryableByName)]
+pub(crate) struct ServiceRow {
+    #[diesel(sql_type = Text)]
+    service_id: String,
+}
+
+impl ServiceRow {
+    pub(crate) fn read(&self) -> Result<ServiceId, StoreError> {
+        service_id(&self.service_id)
+    }
+}
+
+/// The ids of services as a group of rows, sorted and without duplicates.
+pub(crate) fn service_rows<'a>(services: impl IntoIterator<Item = &'a ServiceId>) -> Rows<'a> {
+    let ids: BTreeSet<&str> = services.into_iter().map(ServiceId::as_str).collect();
+    Rows::default().text("service_id", ids)
+}
+
+pub(crate) fn batch_id(bytes: &[u8]) -> Result<HeaderId, StoreError> {
+    HeaderId::try_from(bytes).map_err(StoreError::corrupt)
+}
+
+pub(crate) fn service_id(text: &str) -> Result<ServiceId, StoreError> {
+    text.parse().map_err(StoreError::corrupt)
+}
+
+pub(crate) fn time(micros: Option<i64>) -> Option<Timestamp> {
+    micros.map(Timestamp::from_micros)
+}
+
+/// A number of attempts as the databases store it.
+pub(crate) fn attempts(attempts: u32) -> i32 {
+    i32::try_from(attempts).unwrap_or(i32::MAX)
+}
+
+/// A limit as the databases take it.
+pub(crate) fn limit(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+/// A message as it can be stored: without zero characters, which PostgreSQL refuses, and cut to
+/// 4,096 bytes.
+pub(crate) fn storable(text: &str) -> Cow<'_, str> {
+    const LONGEST: usize = 4096;
+    let cut = &text[..text.floor_char_boundary(LONGEST)];
+    if cut.contains('\0') { cut.replace('\0', "\u{fffd}").into() } else { cut.into() }
+}
+
+/// The condition that the batch of a lane is in one of the states that `wanted` selects.
+///
+/// ```text
+/// ((s.submitted and s.dlt_status = 'PENDING') or (not s.submitted and s.dlt_status is null))
+/// ```
+pub(crate) fn in_states(lane: &str, wanted: impl Fn(BatchState) -> bool) -> String {
+    let states: Vec<String> = BatchState::ALL
+        .into_iter()
+        .filter(|state| wanted(*state))
+        .map(|state| {
+            let not = if state.submitted() { "" } else { "not " };
+            match state.dlt_status() {
+                Some(status) => {
+                    format!("({not}{lane}.submitted and {lane}.dlt_status = '{status}')")
+                }
+                None => format!("({not}{lane}.submitted and {lane}.dlt_status is null)"),
+            }
+        })
+        .collect();
+    format!("({})", states.join(" or "))
+}
+
+/// The condition that the batch of a lane is with a submitter.
+pub(crate) fn with_submitter(lane: &str) -> String {
+    in_states(lane, |state| state == BatchState::Submitting)
+}
+
+/// The condition that no lane `s` of the service of `row` meets `condition`.
+///
+/// It counts, because a planner turns `not exists` into a join that may read all lanes.
+pub(crate) fn no_lane(row: &str, condition: &str) -> String {
+    format!(
+        "(select count(*) from lanes s where s.service_id = {row}.service_id and {condition}) = 0"
+    )
+}
+
+/// The condition that the instance `?` claims the service of a lane.
+pub(crate) fn claimed_by(lane: &str) -> String {
+    // A subquery for each lane: the planner turns `exists` into a join, and may begin with all
+    // services of the claimant.
+    format!(
+        "(select c.claimant from service_id_claims c where c.service_id = {lane}.service_id) = ?"
+    )
+}

@@ -1,0 +1,189 @@
+//! The tables, as Diesel's query builder knows them.
+//!
+//! The migrations define the schema; a test compares these definitions with the migrated databases.
+
+use diesel::{allow_tables_to_appear_in_same_query, joinable, table};
+
+table! {
+    services (service_id) {
+        service_id -> Text,
+        last_created_at -> BigInt,
+        added -> BigInt,
+    }
+}
+
+table! {
+    instances (instance_id) {
+        instance_id -> Text,
+        name -> Nullable<Text>,
+        expiry_1 -> BigInt,
+        expiry_2 -> BigInt,
+    }
+}
+
+table! {
+    service_id_claims (service_id) {
+        service_id -> Text,
+        claimant -> Nullable<Text>,
+        epoch -> BigInt,
+    }
+}
+
+table! {
+    batches (seq) {
+        seq -> BigInt,
+        service_id -> Text,
+        batch_id -> Binary,
+        created_at -> BigInt,
+        ended_at -> Nullable<BigInt>,
+        dlt_status -> Nullable<Text>,
+        attempts -> Integer,
+        submitted_at -> Nullable<BigInt>,
+        checked_at -> Nullable<BigInt>,
+        last_error -> Nullable<Text>,
+    }
+}
+
+table! {
+    batch_payloads (batch_seq) {
+        batch_seq -> BigInt,
+        serialized_batch -> Binary,
+    }
+}
+
+table! {
+    transactions (batch_seq, position) {
+        batch_seq -> BigInt,
+        position -> Integer,
+        transaction_id -> Binary,
+    }
+}
+
+table! {
+    transaction_receipts (batch_seq, position) {
+        batch_seq -> BigInt,
+        position -> Integer,
+        transaction_id -> Nullable<Binary>,
+        error_message -> Text,
+        error_data -> Binary,
+    }
+}
+
+table! {
+    submission_attempts (batch_seq, attempt) {
+        batch_seq -> BigInt,
+        attempt -> Integer,
+        submitted_at -> Nullable<BigInt>,
+        ended_at -> BigInt,
+        outcome -> Text,
+        error -> Nullable<Text>,
+        next_try_at -> Nullable<BigInt>,
+    }
+}
+
+table! {
+    lanes (service_id, lane) {
+        service_id -> Text,
+        lane -> Integer,
+        epoch -> BigInt,
+        ended -> BigInt,
+        batch_seq -> Nullable<BigInt>,
+        batch_id -> Nullable<Binary>,
+        created_at -> Nullable<BigInt>,
+        submitted -> Bool,
+        dlt_status -> Nullable<Text>,
+        commit_proven -> Bool,
+        attempts -> Integer,
+        submitted_at -> Nullable<BigInt>,
+        since -> Nullable<BigInt>,
+        checked_at -> Nullable<BigInt>,
+        next_try_at -> Nullable<BigInt>,
+        last_error -> Nullable<Text>,
+        held_at -> Nullable<BigInt>,
+        held_reason -> Nullable<Text>,
+        busy -> Bool,
+    }
+}
+
+table! {
+    rewards (reward_id) {
+        reward_id -> Binary,
+        pool -> Text,
+        amount -> Text,
+        once_per_member -> Bool,
+        created_at -> BigInt,
+    }
+}
+
+table! {
+    withdrawals (seq) {
+        seq -> BigInt,
+        withdrawal_id -> Binary,
+        service_id -> Text,
+        kind -> Text,
+        reward_id -> Nullable<Binary>,
+        pool -> Text,
+        beneficiary -> Text,
+        amount -> Text,
+        generation -> Integer,
+        batch_seq -> BigInt,
+        created_at -> BigInt,
+        cancelled_at -> Nullable<BigInt>,
+    }
+}
+
+table! {
+    account_nonces (service_id, nonce) {
+        service_id -> Text,
+        nonce -> BigInt,
+        withdrawal_seq -> Nullable<BigInt>,
+        generation -> Nullable<Integer>,
+        assigned_at -> BigInt,
+        note -> Nullable<Text>,
+        foreign_hash -> Nullable<Binary>,
+        outcome -> Nullable<Text>,
+        pool_withdrawal_id -> Nullable<Text>,
+    }
+}
+
+table! {
+    signed_transactions (service_id, nonce, position) {
+        service_id -> Text,
+        nonce -> BigInt,
+        position -> Integer,
+        hash -> Binary,
+        bytes -> Binary,
+        max_fee -> BigInt,
+        tip -> BigInt,
+        is_filler -> Bool,
+        signed_at -> BigInt,
+        sent_at -> Nullable<BigInt>,
+        last_error -> Nullable<Text>,
+    }
+}
+
+joinable!(batch_payloads -> batches (batch_seq));
+joinable!(transactions -> batches (batch_seq));
+joinable!(transaction_receipts -> batches (batch_seq));
+joinable!(submission_attempts -> batches (batch_seq));
+joinable!(lanes -> services (service_id));
+joinable!(withdrawals -> batches (batch_seq));
+
+allow_tables_to_appear_in_same_query!(
+    services,
+    instances,
+    service_id_claims,
+    batches,
+    batch_payloads,
+    transactions,
+    transaction_receipts,
+    submission_attempts,
+    lanes,
+    rewards,
+    withdrawals,
+    account_nonces,
+    signed_transactions,
+);
+
+#[cfg(test)]
+mod tests;

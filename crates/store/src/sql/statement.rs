@@ -1,0 +1,352 @@
+use std::fmt;
+
+#[cfg(feature = "postgres")]
+use diesel::sql_types::Array;
+use diesel::{
+    QueryResult, RunQueryDsl,
+    backend::Backend,
+    query_builder::{AstPass, Query, QueryFragment, QueryId},
+    serialize::ToSql,
+    sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text, Untyped},
+};
+
+use super::Dialect;
+
+/// One SQL statement with its values.
+///
+/// Its text starts with a comment that names it, such as `-- take_round`, by which
+/// `pg_stat_activity`, `pg_stat_statements` and a search of the source find it. The text does not
+/// depend on the values, so the databases prepare it once: `?` is one value, `{x}` a group of rows
+/// as a table named `x`.
+pub(crate) struct Statement<'a> {
+    sql: String,
+    dialect: Dialect,
+    values: Vec<Value<'a>>,
+    rows: Option<Rows<'a>>,
+}
+
+/// One value.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Value<'a> {
+    Text(&'a str),
+    Bytes(&'a [u8]),
+    Long(i64),
+}
+
+/// A group of rows, column by column.
+#[derive(Debug, Default)]
+pub(crate) struct Rows<'a> {
+    columns: Vec<Column<'a>>,
+}
+
+/// One column of a group of rows.
+#[derive(Debug)]
+pub(crate) struct Column<'a> {
+    name: &'static str,
+    values: ColumnValues<'a>,
+}
+
+#[derive(Debug)]
+enum ColumnValues<'a> {
+    Text(Vec<&'a str>),
+    Bytes(Vec<&'a [u8]>),
+    Int(Vec<i32>),
+    Long(Vec<i64>),
+    Bool(Vec<bool>),
+    OptionalText(Vec<Option<&'a str>>),
+    OptionalBytes(Vec<Option<&'a [u8]>>),
+    OptionalLong(Vec<Option<i64>>),
+}
+
+/// Defines a method of [`Rows`] for each column type.
+macro_rules! columns {
+    ($($method:ident: $variant:ident($type:ty)),* $(,)?) => {
+        $(pub(crate) fn $method(
+            mut self,
+            name: &'static str,
+            values: impl IntoIterator<Item = $type>,
+        ) -> Self {
+            let values = ColumnValues::$variant(values.into_iter().collect());
+            self.columns.push(Column { name, values });
+            self
+        })*
+    };
+}
+
+impl<'a> Rows<'a> {
+    columns! {
+        text: Text(&'a str),
+        bytes: Bytes(&'a [u8]),
+        int: Int(i32),
+        long: Long(i64),
+        bool: Bool(bool),
+        optional_text: OptionalText(Option<&'a str>),
+        optional_bytes: OptionalBytes(Option<&'a [u8]>),
+        optional_long: OptionalLong(Option<i64>),
+    }
+
+    /// The rows as a table named `x`.
+    ///
+    /// PostgreSQL gets one array for each column and runs the statement once. SQLite has no arrays
+    /// and no round trips: it runs the statement once for each row.
+    fn as_table(&self, dialect: Dialect) -> String {
+        match dialect {
+            #[cfg(feature = "postgres")]
+            Dialect::Postgres => {
+                let array = |column: &Column<'_>| match column.pg_type() {
+                    // The collation of the tables, not that of the database.
+                    "text" => "?::text[] collate \"C\"".to_owned(),
+                    other => format!("?::{other}[]"),
+                };
+                let arrays: Vec<_> = self.columns.iter().map(array).collect();
+                let names: Vec<_> = self.columns.iter().map(|c| c.name).collect();
+                format!("unnest({}) as x({})", arrays.join(", "), names.join(", "))
+            }
+            #[cfg(feature = "sqlite")]
+            Dialect::Sqlite => {
+                let values: Vec<_> =
+                    self.columns.iter().map(|c| format!("? as {}", c.name)).collect();
+                format!("(select {}) as x", values.join(", "))
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.columns.first().map_or(0, |column| match &column.values {
+            ColumnValues::Text(values) => values.len(),
+            ColumnValues::Bytes(values) => values.len(),
+            ColumnValues::Int(values) => values.len(),
+            ColumnValues::Long(values) => values.len(),
+            ColumnValues::Bool(values) => values.len(),
+            ColumnValues::OptionalText(values) => values.len(),
+            ColumnValues::OptionalBytes(values) => values.len(),
+            ColumnValues::OptionalLong(values) => values.len(),
+        })
+    }
+}
+
+impl Column<'_> {
+    fn pg_type(&self) -> &'static str {
+        match self.values {
+            ColumnValues::Text(_) | ColumnValues::OptionalText(_) => "text",
+            ColumnValues::Bytes(_) | ColumnValues::OptionalBytes(_) => "bytea",
+            ColumnValues::Int(_) => "integer",
+            ColumnValues::Long(_) | ColumnValues::OptionalLong(_) => "bigint",
+            ColumnValues::Bool(_) => "boolean",
+        }
+    }
+}
+
+impl<'a> Statement<'a> {
+    pub(crate) fn new(dialect: Dialect, sql: impl Into<String>) -> Self {
+        Self { sql: sql.into(), dialect, values: Vec::new(), rows: None }
+    }
+
+    /// Binds the next `?`.
+    fn value(mut self, value: Value<'a>) -> Self {
+        self.values.push(value);
+        self
+    }
+
+    pub(crate) fn text(self, value: &'a str) -> Self {
+        self.value(Value::Text(value))
+    }
+
+    pub(crate) fn bytes(self, value: &'a [u8]) -> Self {
+        self.value(Value::Bytes(value))
+    }
+
+    pub(crate) fn long(self, value: i64) -> Self {
+        self.value(Value::Long(value))
+    }
+
+    /// Binds `{x}`.
+    pub(crate) fn rows(mut self, rows: Rows<'a>) -> Self {
+        self.rows = Some(rows);
+        self
+    }
+
+    #[cfg(feature = "postgres")]
+    pub(crate) fn has_no_rows(&self) -> bool {
+        self.rows.as_ref().is_some_and(|rows| rows.len() == 0)
+    }
+
+    /// The statement once for each of its rows, or once where it has none.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn for_each_row(&self) -> impl Iterator<Item = ForOneRow<'_, 'a>> {
+        let times = self.rows.as_ref().map_or(1, Rows::len);
+        (0..times).map(|row| ForOneRow { statement: self, row })
+    }
+
+    /// The text before and after `{x}`.
+    fn around_rows(&self) -> (&str, Option<&str>) {
+        match self.sql.split_once("{x}") {
+            Some((before, after)) => (before, Some(after)),
+            None => (&self.sql, None),
+        }
+    }
+
+    /// The text that the database gets, with `?` for every value.
+    pub(crate) fn sql(&self) -> String {
+        match (self.around_rows(), &self.rows) {
+            ((before, Some(after)), Some(rows)) => {
+                format!("{before}{}{after}", rows.as_table(self.dialect))
+            }
+            _ => self.sql.clone(),
+        }
+    }
+}
+
+impl fmt::Debug for Statement<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sql())
+    }
+}
+
+impl Query for Statement<'_> {
+    type SqlType = Untyped;
+}
+
+// Without a static id, Diesel caches the prepared statement by its text.
+impl QueryId for Statement<'_> {
+    type QueryId = ();
+    const HAS_STATIC_QUERY_ID: bool = false;
+}
+
+impl<C> RunQueryDsl<C> for &Statement<'_> {}
+
+#[cfg(feature = "postgres")]
+impl QueryFragment<diesel::pg::Pg> for Statement<'_> {
+    fn walk_ast<'b>(&'b self, out: AstPass<'_, 'b, diesel::pg::Pg>) -> QueryResult<()> {
+        self.walk(out, push_array)
+    }
+}
+
+/// A statement for one of its rows.
+#[cfg(feature = "sqlite")]
+pub(crate) struct ForOneRow<'s, 'a> {
+    statement: &'s Statement<'a>,
+    row: usize,
+}
+
+#[cfg(feature = "sqlite")]
+impl Query for ForOneRow<'_, '_> {
+    type SqlType = Untyped;
+}
+
+#[cfg(feature = "sqlite")]
+impl QueryId for ForOneRow<'_, '_> {
+    type QueryId = ();
+    const HAS_STATIC_QUERY_ID: bool = false;
+}
+
+#[cfg(feature = "sqlite")]
+impl<C> RunQueryDsl<C> for ForOneRow<'_, '_> {}
+
+#[cfg(feature = "sqlite")]
+impl QueryFragment<diesel::sqlite::Sqlite> for ForOneRow<'_, '_> {
+    fn walk_ast<'b>(&'b self, out: AstPass<'_, 'b, diesel::sqlite::Sqlite>) -> QueryResult<()> {
+        self.statement.walk(out, |column, out| push_element(column, self.row, out))
+    }
+}
+
+impl<'a> Statement<'a> {
+    /// Writes the text and binds the values in their order.
+    fn walk<'b, DB>(
+        &'b self,
+        mut out: AstPass<'_, 'b, DB>,
+        push_column: impl Fn(&'b Column<'a>, &mut AstPass<'_, 'b, DB>) -> QueryResult<()>,
+    ) -> QueryResult<()>
+    where
+        DB: Backend,
+        str: ToSql<Text, DB>,
+        [u8]: ToSql<Binary, DB>,
+        i64: ToSql<BigInt, DB>,
+    {
+        let mut values = self.values.iter();
+        let mut push_value = |out: &mut AstPass<'_, 'b, DB>| match values.next() {
+            Some(Value::Text(value)) => out.push_bind_param::<Text, str>(value),
+            Some(Value::Bytes(value)) => out.push_bind_param::<Binary, [u8]>(value),
+            Some(Value::Long(value)) => out.push_bind_param::<BigInt, i64>(value),
+            None => Err(missing("value")),
+        };
+        let (before, after) = self.around_rows();
+        interleave(before, &mut out, &mut push_value)?;
+        let Some(after) = after else { return Ok(()) };
+
+        let rows = self.rows.as_ref().ok_or_else(|| missing("group of rows"))?;
+        let mut columns = rows.columns.iter();
+        interleave(&rows.as_table(self.dialect), &mut out, &mut |out| {
+            push_column(columns.next().ok_or_else(|| missing("column"))?, out)
+        })?;
+        interleave(after, &mut out, &mut push_value)
+    }
+}
+
+fn missing(what: &str) -> diesel::result::Error {
+    diesel::result::Error::QueryBuilderError(
+        format!("a statement has too few values: no {what} is left").into(),
+    )
+}
+
+/// Writes `sql` with what `push` writes at each `?`.
+fn interleave<'b, DB: Backend>(
+    sql: &str,
+    out: &mut AstPass<'_, 'b, DB>,
+    push: &mut impl FnMut(&mut AstPass<'_, 'b, DB>) -> QueryResult<()>,
+) -> QueryResult<()> {
+    for (index, part) in sql.split('?').enumerate() {
+        if index > 0 {
+            push(out)?;
+        }
+        out.push_sql(part);
+    }
+    Ok(())
+}
+
+#[cfg(feature = "postgres")]
+fn push_array<'b>(
+    column: &'b Column<'_>,
+    out: &mut AstPass<'_, 'b, diesel::pg::Pg>,
+) -> QueryResult<()> {
+    match &column.values {
+        ColumnValues::Text(values) => out.push_bind_param::<Array<Text>, _>(values),
+        ColumnValues::Bytes(values) => out.push_bind_param::<Array<Binary>, _>(values),
+        ColumnValues::Int(values) => out.push_bind_param::<Array<Integer>, _>(values),
+        ColumnValues::Long(values) => out.push_bind_param::<Array<BigInt>, _>(values),
+        ColumnValues::Bool(values) => out.push_bind_param::<Array<Bool>, _>(values),
+        ColumnValues::OptionalText(values) => {
+            out.push_bind_param::<Array<Nullable<Text>>, _>(values)
+        }
+        ColumnValues::OptionalBytes(values) => {
+            out.push_bind_param::<Array<Nullable<Binary>>, _>(values)
+        }
+        ColumnValues::OptionalLong(values) => {
+            out.push_bind_param::<Array<Nullable<BigInt>>, _>(values)
+        }
+    }
+}
+
+#[cfg(feature = "sqlite")]
+fn push_element<'b>(
+    column: &'b Column<'_>,
+    row: usize,
+    out: &mut AstPass<'_, 'b, diesel::sqlite::Sqlite>,
+) -> QueryResult<()> {
+    match &column.values {
+        ColumnValues::Text(values) => out.push_bind_param::<Text, str>(values[row]),
+        ColumnValues::Bytes(values) => out.push_bind_param::<Binary, [u8]>(values[row]),
+        ColumnValues::Int(values) => out.push_bind_param::<Integer, _>(&values[row]),
+        ColumnValues::Long(values) => out.push_bind_param::<BigInt, _>(&values[row]),
+        ColumnValues::Bool(values) => out.push_bind_param::<Bool, _>(&values[row]),
+        ColumnValues::OptionalText(values) => {
+            out.push_bind_param::<Nullable<Text>, _>(&values[row])
+        }
+        ColumnValues::OptionalBytes(values) => {
+            out.push_bind_param::<Nullable<Binary>, _>(&values[row])
+        }
+        ColumnValues::OptionalLong(values) => {
+            out.push_bind_param::<Nullable<BigInt>, _>(&values[row])
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The traits of core and of `grid-batch-withdrawals` for [`Store`].
+
+use grid_batch_core::{
+    AddOutcome, BatchConflict, BatchDetails, BatchFilter, BatchQueryStore, BatchResult, HeaderId,
+    IntakeStore, NewBatch, PageCursor, ServiceId, StoredBatch,
+};
+use grid_batch_withdrawals::{
+    BatchAttempt, CancelOutcome, NewSignedTransaction, NonceOutcome, Payment, RetryOutcome, Reward,
+    RewardConflict, RewardId, SignFn, SignedTransaction, SigningStore, Withdrawal,
+    WithdrawalConflict, WithdrawalDetails, WithdrawalFilter, WithdrawalId, WithdrawalStore,
+};
+
+use crate::{Store, withdrawals};
+
+impl IntakeStore for Store {
+    fn add(
+        &self,
+        lists: &[&[NewBatch]],
+    ) -> BatchResult<Vec<Result<Vec<AddOutcome>, BatchConflict>>> {
+        Ok(Self::add(self, lists)?)
+    }
+}
+
+impl BatchQueryStore for Store {
+    fn find(&self, batch_id: &HeaderId) -> BatchResult<Vec<StoredBatch>> {
+        Ok(Self::find(self, batch_id)?)
+    }
+
+    fn details(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+    ) -> BatchResult<Option<BatchDetails>> {
+        Ok(Self::details(self, service_id, batch_id)?)
+    }
+
+    fn list(
+        &self,
+        filter: &BatchFilter,
+        after: Option<&PageCursor>,
+        limit: usize,
+    ) -> BatchResult<Vec<StoredBatch>> {
+        Ok(Self::list(self, filter, after, limit)?)
+    }
+
+    fn count(&self, filter: &BatchFilter) -> BatchResult<u64> {
+        Ok(Self::count(self, filter)?)
+    }
+}
+
+impl WithdrawalStore for Store {
+    fn schedule(
+        &self,
+        withdrawals: &[Withdrawal],
+    ) -> BatchResult<Vec<Result<AddOutcome, WithdrawalConflict>>> {
+        Ok(Self::schedule(self, withdrawals)?)
+    }
+
+    fn withdrawal(&self, id: &WithdrawalId) -> BatchResult<Option<WithdrawalDetails>> {
+        Ok(Self::withdrawal(self, id)?)
+    }
+
+    fn withdrawals(
+        &self,
+        filter: &WithdrawalFilter,
+        before: Option<&WithdrawalId>,
+        limit: usize,
+    ) -> BatchResult<Vec<WithdrawalDetails>> {
+        Ok(Self::withdrawals(self, filter, before, limit)?)
+    }
+
+    fn cancel_withdrawal(&self, id: &WithdrawalId) -> BatchResult<CancelOutcome> {
+        Ok(Self::cancel_withdrawal(self, id)?)
+    }
+
+    fn retry_withdrawal(&self, id: &WithdrawalId) -> BatchResult<RetryOutcome> {
+        Ok(Self::retry_withdrawal(self, id)?)
+    }
+
+    fn add_reward(&self, reward: &Reward) -> BatchResult<Result<AddOutcome, RewardConflict>> {
+        Ok(Self::add_reward(self, reward)?)
+    }
+
+    fn reward(&self, id: &RewardId) -> BatchResult<Option<Reward>> {
+        Ok(Self::reward(self, id)?)
+    }
+}
+
+impl SigningStore for Store {
+    fn payment(&self, service_id: &ServiceId, batch_id: &HeaderId) -> BatchResult<Option<Payment>> {
+        Ok(withdrawals::payment(self, service_id, batch_id)?)
+    }
+
+    fn assign_nonce(
+        &self,
+        attempt: &BatchAttempt,
+        at_least: u64,
+        sign: &mut SignFn<'_>,
+    ) -> BatchResult<Option<SignedTransaction>> {
+        withdrawals::assign_nonce(self, attempt, at_least, sign)
+    }
+
+    fn replace_transaction(
+        &self,
+        attempt: &BatchAttempt,
+        signed: NewSignedTransaction,
+    ) -> BatchResult<Option<SignedTransaction>> {
+        Ok(withdrawals::replace_transaction(self, attempt, signed)?)
+    }
+
+    fn fill_nonce(
+        &self,
+        attempt: &BatchAttempt,
+        nonce: u64,
+        sign: &mut SignFn<'_>,
+    ) -> BatchResult<Option<SignedTransaction>> {
+        withdrawals::fill_nonce(self, attempt, nonce, sign)
+    }
+
+    fn next_nonce(&self, service_id: &ServiceId) -> BatchResult<Option<u64>> {
+        Ok(withdrawals::next_nonce(self, service_id)?)
+    }
+
+    fn transactions_from(
+        &self,
+        service_id: &ServiceId,
+        nonce: u64,
+    ) -> BatchResult<Vec<NewSignedTransaction>> {
+        Ok(withdrawals::transactions_from(self, service_id, nonce)?)
+    }
+
+    fn mark_sent(&self, hash: &[u8; 32], error: Option<&str>) -> BatchResult<()> {
+        Ok(withdrawals::mark_sent(self, hash, error)?)
+    }
+
+    fn note(&self, service_id: &ServiceId, nonce: u64, note: Option<&str>) -> BatchResult<()> {
+        Ok(withdrawals::note(self, service_id, nonce, note)?)
+    }
+
+    fn record_foreign_use(
+        &self,
+        service_id: &ServiceId,
+        nonce: u64,
+        hash: &[u8; 32],
+    ) -> BatchResult<()> {
+        Ok(withdrawals::record_foreign_use(self, service_id, nonce, hash)?)
+    }
+
+    fn close_nonce(
+        &self,
+        service_id: &ServiceId,
+        nonce: u64,
+        outcome: &NonceOutcome,
+    ) -> BatchResult<()> {
+        Ok(withdrawals::close_nonce(self, service_id, nonce, outcome)?)
+    }
+}

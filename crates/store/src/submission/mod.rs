@@ -1,0 +1,11 @@
+//! Handing batches to submitters: taking rounds, recording outcomes, and recovering batches whose
+//! outcome never came.
+
+mod observer;
+mod recovery;
+mod round;
+
+pub(crate) use recovery::{owner_lost, recover};
+pub(crate) use round::{RoundOwner, give_back, ready_services, take_round};
+
+pub use observer::StoreObserver;

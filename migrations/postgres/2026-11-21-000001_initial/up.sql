@@ -1,0 +1,213 @@
+-- Times are microseconds since 1970 (UTC). Ids are stored as bytes. Names are compared bytewise, as on
+-- SQLite.
+
+-- One row for each service. Adding and ending a batch lock this row until the commit, so batches are
+-- committed in the order of created_at.
+create table services (
+    service_id text collate "C" primary key,
+    last_created_at bigint not null,
+    -- The number of batches ever added. Without those that its lanes have ended: the queue's depth.
+    added bigint not null
+) with (fillfactor = 70);
+
+-- One row for each running instance, with the expiries of its lease. Past expiry_1 (the idle expiry)
+-- other instances may take its services without a batch with a submitter, past expiry_2 (the full
+-- expiry) all. Zero: another instance has expired it, and it cannot be renewed.
+create table instances (
+    instance_id text collate "C" primary key,
+    -- Identifies an instance across restarts.
+    name text collate "C" unique,
+    expiry_1 bigint not null,
+    expiry_2 bigint not null,
+    check (expiry_1 <= expiry_2)
+);
+
+-- The instance that works on a service, and the epoch, which each takeover raises. This row is the
+-- lock of the claim: taking a batch shares it, and a takeover locks it exclusively.
+create table service_id_claims (
+    service_id text collate "C" primary key references services,
+    claimant text collate "C" references instances on delete set null,
+    epoch bigint not null default 0
+);
+create index service_id_claims_by_claimant on service_id_claims (claimant, service_id);
+
+-- One row for each batch, written when it is added and when it ends. No index has a column that
+-- changes at the end, and the pages have free space, so PostgreSQL updates the row in its page.
+create table batches (
+    seq bigint generated always as identity primary key,
+    service_id text collate "C" not null references services,
+    batch_id bytea not null check (octet_length(batch_id) = 64),
+    created_at bigint not null,
+    ended_at bigint,
+    dlt_status text collate "C" check (dlt_status in ('INVALID', 'COMMITTED')),
+    attempts integer not null default 0,
+    submitted_at bigint,
+    checked_at bigint,
+    last_error text,
+    unique (batch_id, service_id),
+    unique (service_id, created_at),
+    check ((ended_at is null) = (dlt_status is null))
+) with (fillfactor = 80);
+
+-- The bytes of each batch, written once and read for each attempt.
+create table batch_payloads (
+    batch_seq bigint primary key references batches on delete cascade,
+    serialized_batch bytea not null
+);
+-- Signatures and hashes do not compress.
+alter table batch_payloads alter column serialized_batch set storage external;
+
+create table transactions (
+    batch_seq bigint not null references batches on delete cascade,
+    position integer not null,
+    transaction_id bytea not null check (octet_length(transaction_id) = 64),
+    primary key (batch_seq, position)
+);
+
+-- Why a batch is invalid: at least one row for each invalid batch.
+create table transaction_receipts (
+    batch_seq bigint not null references batches on delete cascade,
+    position integer not null,
+    transaction_id bytea,
+    error_message text not null,
+    error_data bytea not null,
+    primary key (batch_seq, position)
+);
+
+-- The latest attempts of each batch that the ledger did not accept.
+create table submission_attempts (
+    batch_seq bigint not null references batches on delete cascade,
+    attempt integer not null,
+    submitted_at bigint,
+    ended_at bigint not null,
+    outcome text not null,
+    error text,
+    next_try_at bigint,
+    primary key (batch_seq, attempt)
+);
+
+-- The progress of the batches that are next or under way, in small rows that are updated in place.
+-- In the serial strategy a service has one lane, which holds its oldest open batch. Only columns that
+-- rarely change are indexed. There is no foreign key to batches, which would need an index here.
+create table lanes (
+    service_id text collate "C" not null references services,
+    lane integer not null,
+    -- The epoch of the claim. A change with another epoch is refused.
+    epoch bigint not null default 0,
+    -- The number of batches that ended in this lane.
+    ended bigint not null default 0,
+    batch_seq bigint,
+    batch_id bytea,
+    created_at bigint,
+    submitted boolean not null default false,
+    dlt_status text collate "C",
+    -- Proved to be committed while with a submitter. The batch ends when the submitter reports.
+    commit_proven boolean not null default false,
+    attempts integer not null default 0,
+    submitted_at bigint,
+    -- When the batch entered its state.
+    since bigint,
+    checked_at bigint,
+    next_try_at bigint,
+    last_error text,
+    -- Since when and why the batch waits for an operator.
+    held_at bigint,
+    held_reason text,
+    busy boolean not null generated always as (batch_seq is not null) stored,
+    primary key (service_id, lane),
+    check ((batch_seq is null) = (batch_id is null) and (batch_seq is null) = (created_at is null)),
+    check (
+        dlt_status is null
+        or dlt_status = 'UNKNOWN'
+        or (dlt_status = 'DELAYED' and not submitted)
+        or (dlt_status in ('PENDING', 'VALID') and submitted)
+    ),
+    check (not commit_proven or (submitted and dlt_status is null)),
+    check ((held_at is null) = (held_reason is null)),
+    check (held_at is null or (submitted and dlt_status is not null)),
+    check (batch_seq is not null or (not submitted and dlt_status is null))
+) with (fillfactor = 50);
+create index lanes_busy on lanes (service_id, lane) where busy;
+
+-- The status of each batch.
+create view batch_statuses as
+select b.service_id, b.batch_id,
+    case when s.batch_seq is null then b.dlt_status else s.dlt_status end as dlt_status,
+    greatest(b.created_at, b.ended_at, s.since, s.checked_at) as updated_at
+from batches b left join lanes s on s.service_id = b.service_id and s.batch_seq = b.seq;
+
+-- What a pool pays to its members.
+create table rewards (
+    reward_id bytea primary key check (octet_length(reward_id) = 16),
+    pool text collate "C" not null,
+    amount text collate "C" not null,
+    once_per_member boolean not null,
+    created_at bigint not null
+);
+
+-- One row for each withdrawal. Neither it nor its current batch is ever removed: a withdrawal that was
+-- removed would be paid again when it is requested again.
+create table withdrawals (
+    seq bigint generated always as identity primary key,
+    -- Requests for what may be paid only once have the same id.
+    withdrawal_id bytea not null unique check (octet_length(withdrawal_id) = 16),
+    service_id text collate "C" not null references services,
+    kind text collate "C" not null check (kind in ('propose', 'claim', 'give')),
+    reward_id bytea references rewards,
+    pool text collate "C" not null,
+    beneficiary text collate "C" not null,
+    amount text collate "C" not null,
+    -- How often the withdrawal was started, each time with another batch.
+    generation integer not null default 1 check (generation > 0),
+    batch_seq bigint not null unique references batches,
+    created_at bigint not null,
+    cancelled_at bigint,
+    check ((kind = 'propose') = (reward_id is null))
+);
+create index withdrawals_by_service on withdrawals (service_id, seq);
+create index withdrawals_by_pool on withdrawals (pool, seq);
+create index withdrawals_by_beneficiary on withdrawals (beneficiary, seq);
+create index withdrawals_by_reward on withdrawals (reward_id, seq) where reward_id is not null;
+
+-- The nonces of each account and the withdrawals that they were assigned to. A nonce with only a filler
+-- has no withdrawal. A withdrawal gets no second nonce while it was or may be paid with the first.
+create table account_nonces (
+    service_id text collate "C" not null references services,
+    nonce bigint not null check (nonce >= 0),
+    withdrawal_seq bigint references withdrawals,
+    generation integer,
+    assigned_at bigint not null,
+    note text collate "C",
+    -- The hash of the last transaction with this nonce that the chain showed and that was not signed
+    -- here.
+    foreign_hash bytea check (octet_length(foreign_hash) = 32),
+    -- Final.
+    outcome text collate "C"
+        check (outcome in ('WITHDRAWN', 'REVERTED', 'CANCELLED', 'USED_ELSEWHERE')),
+    pool_withdrawal_id text collate "C",
+    primary key (service_id, nonce),
+    check ((withdrawal_seq is null) = (generation is null)),
+    check ((coalesce(outcome, '') = 'WITHDRAWN') = (pool_withdrawal_id is not null))
+);
+create index account_nonces_by_withdrawal on account_nonces (withdrawal_seq, nonce);
+create unique index account_nonces_one_payable on account_nonces (withdrawal_seq)
+    where outcome is null or outcome = 'WITHDRAWN';
+
+-- The transactions that were signed with each nonce, in order. Stored before they are sent.
+create table signed_transactions (
+    service_id text collate "C" not null,
+    nonce bigint not null,
+    position integer not null,
+    hash bytea not null unique check (octet_length(hash) = 32),
+    bytes bytea not null,
+    max_fee bigint not null,
+    tip bigint not null,
+    -- Pays nothing, and only uses the nonce.
+    is_filler boolean not null,
+    signed_at bigint not null,
+    sent_at bigint,
+    last_error text,
+    primary key (service_id, nonce, position),
+    foreign key (service_id, nonce) references account_nonces,
+    check (tip between 0 and max_fee)
+);

@@ -1,9 +1,0 @@
-drop table batch_statuses;
-drop table submission_attempts;
-drop table transaction_receipts;
-drop table transactions;
-drop table batch_payloads;
-drop table batches;
-drop table service_id_claims;
-drop table instances;
-drop table services;

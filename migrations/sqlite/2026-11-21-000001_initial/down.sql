@@ -1,0 +1,14 @@
+drop view batch_statuses;
+drop table signed_transactions;
+drop table account_nonces;
+drop table withdrawals;
+drop table rewards;
+drop table lanes;
+drop table submission_attempts;
+drop table transaction_receipts;
+drop table transactions;
+drop table batch_payloads;
+drop table batches;
+drop table service_id_claims;
+drop table instances;
+drop table services;

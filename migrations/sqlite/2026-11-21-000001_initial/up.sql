@@ -1,0 +1,176 @@
+-- The same tables as on PostgreSQL; the comments are there.
+
+create table services (
+    service_id text primary key,
+    last_created_at integer not null,
+    added integer not null
+) strict, without rowid;
+
+create table instances (
+    instance_id text primary key,
+    name text unique,
+    expiry_1 integer not null,
+    expiry_2 integer not null,
+    check (expiry_1 <= expiry_2)
+) strict, without rowid;
+
+create table service_id_claims (
+    service_id text primary key references services,
+    claimant text references instances on delete set null,
+    epoch integer not null default 0
+) strict, without rowid;
+create index service_id_claims_by_claimant on service_id_claims (claimant, service_id);
+
+-- autoincrement: the seq of a removed batch is never used again.
+create table batches (
+    seq integer primary key autoincrement,
+    service_id text not null references services,
+    batch_id blob not null check (length(batch_id) = 64),
+    created_at integer not null,
+    ended_at integer,
+    dlt_status text check (dlt_status in ('INVALID', 'COMMITTED')),
+    attempts integer not null default 0,
+    submitted_at integer,
+    checked_at integer,
+    last_error text,
+    unique (batch_id, service_id),
+    unique (service_id, created_at),
+    check ((ended_at is null) = (dlt_status is null))
+) strict;
+
+create table batch_payloads (
+    batch_seq integer primary key references batches on delete cascade,
+    serialized_batch blob not null
+) strict;
+
+create table transactions (
+    batch_seq integer not null references batches on delete cascade,
+    position integer not null,
+    transaction_id blob not null check (length(transaction_id) = 64),
+    primary key (batch_seq, position)
+) strict, without rowid;
+
+create table transaction_receipts (
+    batch_seq integer not null references batches on delete cascade,
+    position integer not null,
+    transaction_id blob,
+    error_message text not null,
+    error_data blob not null,
+    primary key (batch_seq, position)
+) strict, without rowid;
+
+create table submission_attempts (
+    batch_seq integer not null references batches on delete cascade,
+    attempt integer not null,
+    submitted_at integer,
+    ended_at integer not null,
+    outcome text not null,
+    error text,
+    next_try_at integer,
+    primary key (batch_seq, attempt)
+) strict, without rowid;
+
+create table lanes (
+    service_id text not null references services,
+    lane integer not null,
+    epoch integer not null default 0,
+    ended integer not null default 0,
+    batch_seq integer,
+    batch_id blob,
+    created_at integer,
+    submitted integer not null default 0 check (submitted in (0, 1)),
+    dlt_status text,
+    commit_proven integer not null default 0 check (commit_proven in (0, 1)),
+    attempts integer not null default 0,
+    submitted_at integer,
+    since integer,
+    checked_at integer,
+    next_try_at integer,
+    last_error text,
+    held_at integer,
+    held_reason text,
+    busy integer not null generated always as (batch_seq is not null) stored,
+    primary key (service_id, lane),
+    check ((batch_seq is null) = (batch_id is null) and (batch_seq is null) = (created_at is null)),
+    check (
+        dlt_status is null
+        or dlt_status = 'UNKNOWN'
+        or (dlt_status = 'DELAYED' and not submitted)
+        or (dlt_status in ('PENDING', 'VALID') and submitted)
+    ),
+    check (not commit_proven or (submitted and dlt_status is null)),
+    check ((held_at is null) = (held_reason is null)),
+    check (held_at is null or (submitted and dlt_status is not null)),
+    check (batch_seq is not null or (not submitted and dlt_status is null))
+) strict, without rowid;
+create index lanes_busy on lanes (service_id, lane) where busy;
+
+create view batch_statuses as
+select b.service_id, b.batch_id,
+    case when s.batch_seq is null then b.dlt_status else s.dlt_status end as dlt_status,
+    max(b.created_at, coalesce(b.ended_at, 0), coalesce(s.since, 0), coalesce(s.checked_at, 0))
+        as updated_at
+from batches b left join lanes s on s.service_id = b.service_id and s.batch_seq = b.seq;
+
+create table rewards (
+    reward_id blob primary key check (length(reward_id) = 16),
+    pool text not null,
+    amount text not null,
+    once_per_member integer not null check (once_per_member in (0, 1)),
+    created_at integer not null
+) strict, without rowid;
+
+create table withdrawals (
+    seq integer primary key autoincrement,
+    withdrawal_id blob not null unique check (length(withdrawal_id) = 16),
+    service_id text not null references services,
+    kind text not null check (kind in ('propose', 'claim', 'give')),
+    reward_id blob references rewards,
+    pool text not null,
+    beneficiary text not null,
+    amount text not null,
+    generation integer not null default 1 check (generation > 0),
+    batch_seq integer not null unique references batches,
+    created_at integer not null,
+    cancelled_at integer,
+    check ((kind = 'propose') = (reward_id is null))
+) strict;
+create index withdrawals_by_service on withdrawals (service_id, seq);
+create index withdrawals_by_pool on withdrawals (pool, seq);
+create index withdrawals_by_beneficiary on withdrawals (beneficiary, seq);
+create index withdrawals_by_reward on withdrawals (reward_id, seq) where reward_id is not null;
+
+create table account_nonces (
+    service_id text not null references services,
+    nonce integer not null check (nonce >= 0),
+    withdrawal_seq integer references withdrawals,
+    generation integer,
+    assigned_at integer not null,
+    note text,
+    foreign_hash blob check (length(foreign_hash) = 32),
+    outcome text check (outcome in ('WITHDRAWN', 'REVERTED', 'CANCELLED', 'USED_ELSEWHERE')),
+    pool_withdrawal_id text,
+    primary key (service_id, nonce),
+    check ((withdrawal_seq is null) = (generation is null)),
+    check ((coalesce(outcome, '') = 'WITHDRAWN') = (pool_withdrawal_id is not null))
+) strict, without rowid;
+create index account_nonces_by_withdrawal on account_nonces (withdrawal_seq, nonce);
+create unique index account_nonces_one_payable on account_nonces (withdrawal_seq)
+    where outcome is null or outcome = 'WITHDRAWN';
+
+create table signed_transactions (
+    service_id text not null,
+    nonce integer not null,
+    position integer not null,
+    hash blob not null unique check (length(hash) = 32),
+    bytes blob not null,
+    max_fee integer not null,
+    tip integer not null,
+    is_filler integer not null check (is_filler in (0, 1)),
+    signed_at integer not null,
+    sent_at integer,
+    last_error text,
+    primary key (service_id, nonce, position),
+    foreign key (service_id, nonce) references account_nonces,
+    check (tip between 0 and max_fee)
+) strict, without rowid;
