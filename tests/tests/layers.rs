@@ -83,16 +83,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ),
     ("grid-batch-test-chain", &["grid-batch-support"]),
     ("grid-batch-test-postgres", &[]),
-    (
-        "grid-batch-test-support",
-        &[
-            "grid-batch-core",
-            "grid-batch-ledger-sim",
-            "grid-batch-protocol",
-            "grid-batch-store",
-            "grid-batch-test-postgres",
-        ],
-    ),
+    ("grid-batch-test-support", &["grid-batch-core", "grid-batch-protocol"]),
     ("grid-batch-tests", &["grid-batch-core", "grid-batch-store"]),
 ];
 

@@ -25,6 +25,7 @@ pub struct HeaderId([u8; HeaderId::BYTES]);
 
 /// Why a text or a byte sequence is not a [`HeaderId`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum HeaderIdError {
     /// The text is too short or too long.
     #[error("the id {value} has {length} characters; an id has 128 lower-case hex digits")]

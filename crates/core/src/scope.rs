@@ -17,6 +17,7 @@ pub trait ScopeId: Clone + fmt::Debug + fmt::Display + Eq + Hash + Send + Sync +
 
 /// Why a service id is not a scope of this kind of ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ScopeIdError {
     /// The text is not a service id.
     #[error(transparent)]

@@ -23,6 +23,7 @@ pub struct ServiceId(Arc<str>);
 
 /// Why a text is not a [`ServiceId`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ServiceIdError {
     /// The text is empty.
     #[error("the service id is empty; it names the service that orders the batch")]

@@ -92,6 +92,7 @@ pub enum LedgerStatus {
 
 /// Why an event is not possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum TransitionError {
     /// The batch has ended; later events are ignored.
     #[error("the batch is {state} for good")]

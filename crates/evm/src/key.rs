@@ -25,6 +25,7 @@ pub struct GasAdminKey {
 
 /// Why a text is not a [`GasAdminKey`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum GasAdminKeyError {
     /// The text is not 32 bytes in hex.
     #[error("the secret key is not 64 hex digits")]

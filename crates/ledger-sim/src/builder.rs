@@ -56,6 +56,7 @@ pub enum SentTwice {
 
 /// Why a simulated ledger does not start.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum StartError {
     /// The port is in use or not permitted.
     #[error("cannot listen on {address}")]

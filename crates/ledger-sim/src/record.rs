@@ -41,6 +41,7 @@ pub enum ExecutionResult {
 
 /// Why a record cannot be read or written.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum RecordError {
     /// The file cannot be read or written.
     #[error("cannot read or write the record {path}")]
@@ -171,7 +172,6 @@ struct Line {
     batch: String,
     transactions: Vec<String>,
     time: i64,
-    #[serde(rename = "verdict")]
     result: ExecutionResult,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     bytes: Option<String>,

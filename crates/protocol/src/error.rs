@@ -10,6 +10,7 @@ use crate::{PublicKeyError, SignatureError};
 /// The message is complete: it names the batch, the transaction and the rule. There is no `source`
 /// that repeats a part of it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ListError {
     /// The body is not a list of batches.
     #[error("the body is not a list of batches: {0}")]
@@ -161,6 +162,7 @@ pub enum TransactionFault {
 
 /// Why bytes are not a message of the expected type.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum DecodeError {
     /// The bytes are shorter than a length in them.
     #[error("the bytes end in the middle of a field")]

@@ -21,6 +21,7 @@ pub struct PublicKey(pub(crate) secp256k1::PublicKey);
 
 /// Why a text is not a [`PublicKey`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum PublicKeyError {
     /// The text does not have the format of a key.
     #[error("the public key {value} does not have 66 lower-case hex digits")]
@@ -38,6 +39,7 @@ pub enum PublicKeyError {
 
 /// Why a signature is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum SignatureError {
     /// The signature is correct, but has the higher of the two possible values of s.
     #[error(

@@ -21,6 +21,7 @@ pub struct SigningKey(SecretKey);
 
 /// Why a text or bytes are not a [`SigningKey`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum SigningKeyError {
     /// The text is not 32 bytes in hex.
     #[error("the secret key does not have 64 hex digits")]

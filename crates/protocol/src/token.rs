@@ -27,6 +27,7 @@ pub struct CylinderToken {
 
 /// Why a text is not a valid Cylinder token. The message does not contain the text.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum TokenError {
     /// It does not have three parts.
     #[error(

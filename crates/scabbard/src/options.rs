@@ -43,6 +43,7 @@ impl Default for ScabbardOptions {
 
 /// Why an adapter cannot be created.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ScabbardError {
     /// The HTTP client cannot be created.
     #[error(transparent)]

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 /// Why a chain did not start, or did not do what was requested.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ChainError {
     /// Anvil is not installed.
     #[error(

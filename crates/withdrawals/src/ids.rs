@@ -23,6 +23,7 @@ pub struct RewardId([u8; RewardId::BYTES]);
 
 /// Why a text or bytes are not a short id.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ShortIdError {
     /// The text is not 32 lower-case hex digits.
     #[error("the id {value} is not 32 digits of 0-9 and a-f")]

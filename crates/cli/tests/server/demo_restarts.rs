@@ -144,7 +144,7 @@ fn duplicate_last_entry(record: &Path) {
     let lines = fs::read_to_string(record).unwrap();
     let last = lines.lines().last().unwrap();
     let mut entry: Value = serde_json::from_str(last).unwrap();
-    assert_eq!(entry["verdict"], "applied", "{entry}");
+    assert_eq!(entry["result"], "applied", "{entry}");
     entry["position"] = lines.lines().count().into();
     let mut file = OpenOptions::new().append(true).open(record).unwrap();
     writeln!(file, "{entry}").unwrap();

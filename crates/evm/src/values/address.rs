@@ -4,6 +4,7 @@ use thiserror::Error;
 
 /// Why a text is not a valid address.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum AddressError {
     /// The text does not have the form of an address.
     #[error("{value} is not an address; an address is 0x and 40 hex digits")]

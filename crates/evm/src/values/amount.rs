@@ -4,6 +4,7 @@ use thiserror::Error;
 
 /// Why a text is not a valid amount.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum AmountError {
     /// The text is not made of decimal digits.
     #[error(

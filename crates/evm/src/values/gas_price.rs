@@ -22,6 +22,7 @@ pub struct GasPrice(u128);
 
 /// Why a text is not a gas price.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum GasPriceError {
     /// The text is not a decimal number, or not a whole number of wei.
     #[error(

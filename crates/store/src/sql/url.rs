@@ -28,6 +28,7 @@ pub(crate) enum Kind {
 
 /// Why a text is not a database URL.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum UrlError {
     /// The scheme is missing or unknown.
     #[error(

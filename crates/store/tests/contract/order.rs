@@ -28,7 +28,7 @@ fn stopped_clock_gives_increasing_created_at(db: &Database) {
     for first in [10, 20, 30] {
         store.add_all(&[batch("a::b", first), batch("a::b", first + 1)]);
     }
-    let stamps: Vec<Timestamp> = store
+    let times: Vec<Timestamp> = store
         .open_batches(&service("a::b"), 10)
         .unwrap()
         .iter()
@@ -36,7 +36,7 @@ fn stopped_clock_gives_increasing_created_at(db: &Database) {
         .collect();
     let expected: Vec<Timestamp> =
         (0..6).map(|after| db.now().plus(Duration::from_micros(after))).collect();
-    assert_eq!(stamps, expected);
+    assert_eq!(times, expected);
 }
 
 fn clock_going_back_does_not_change_the_order(db: &Database) {
