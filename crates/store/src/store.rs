@@ -1,12 +1,15 @@
-//! The public methods of [`Store`] that write batches and withdrawals. Those that operators read
-//! with are in `operator` and in `withdrawals::{details, list, rewards}`.
+//! The public methods of [`Store`]. Each delegates to the area that implements it.
 
-use grid_batch_core::{AddOutcome, BatchConflict, Change, ChangeOutcome, NewBatch};
+use grid_batch_core::{
+    AddOutcome, BatchConflict, BatchDetails, BatchFilter, Change, ChangeOutcome, Decision,
+    HeaderId, NewBatch, PageCursor, QueueDepth, ServiceId, StoredBatch, Timestamp,
+};
 use grid_batch_withdrawals::{
-    CancelOutcome, RetryOutcome, Withdrawal, WithdrawalConflict, WithdrawalId,
+    CancelOutcome, RetryOutcome, Reward, RewardConflict, RewardId, Withdrawal, WithdrawalConflict,
+    WithdrawalDetails, WithdrawalFilter, WithdrawalId,
 };
 
-use crate::{Store, StoreError, batch, intake, withdrawals};
+use crate::{Removed, RetentionCursor, Store, StoreError, batch, intake, operator, withdrawals};
 
 impl Store {
     /// Stores lists of batches, all in one commit: each list whole or, on a conflict, not at all.
@@ -34,6 +37,109 @@ impl Store {
     /// the next one of its service becomes its head.
     pub fn record(&self, changes: &[Change]) -> Result<Vec<ChangeOutcome>, StoreError> {
         batch::record(self, changes)
+    }
+
+    /// The batches with this id: at most one for each service.
+    pub fn find(&self, batch_id: &HeaderId) -> Result<Vec<StoredBatch>, StoreError> {
+        operator::find(self, batch_id)
+    }
+
+    /// Everything that is stored about one batch.
+    pub fn details(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+    ) -> Result<Option<BatchDetails>, StoreError> {
+        operator::details(self, service_id, batch_id)
+    }
+
+    /// The bytes of a batch, exactly as they were added.
+    pub fn serialized_batch(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        operator::serialized_batch(self, service_id, batch_id)
+    }
+
+    /// The oldest open batches of a service, in order: the input of a strategy.
+    pub fn open_batches(
+        &self,
+        service_id: &ServiceId,
+        count: usize,
+    ) -> Result<Vec<StoredBatch>, StoreError> {
+        operator::open_batches(self, service_id, count)
+    }
+
+    /// Up to `count` held batches, ordered by the names of their services, from the service after
+    /// `after`.
+    pub fn held_batches(
+        &self,
+        after: Option<&ServiceId>,
+        count: usize,
+    ) -> Result<Vec<StoredBatch>, StoreError> {
+        operator::held_batches(self, after, count)
+    }
+
+    /// Records what an operator decided about a held batch, also among its failed attempts.
+    ///
+    /// A batch that is not held is not changed, and the outcome says which state it is in: evidence
+    /// or the ledger may have resolved it before the operator did.
+    pub fn decide(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+        decision: Decision,
+    ) -> Result<ChangeOutcome, StoreError> {
+        operator::decide(self, service_id, batch_id, decision)
+    }
+
+    /// One page of batches, ordered by service and then by age, the oldest first.
+    ///
+    /// The cost of a page grows with the number of batches that it shows, and with the number that
+    /// the filter skips.
+    pub fn list(
+        &self,
+        filter: &BatchFilter,
+        after: Option<&PageCursor>,
+        count: usize,
+    ) -> Result<Vec<StoredBatch>, StoreError> {
+        operator::list(self, filter, after, count)
+    }
+
+    /// How many batches the filter selects.
+    pub fn count(&self, filter: &BatchFilter) -> Result<u64, StoreError> {
+        operator::count(self, filter)
+    }
+
+    /// How many open batches a service has. The cost does not depend on their number.
+    pub fn depth(&self, service: &ServiceId) -> Result<u64, StoreError> {
+        operator::depth(self, service)
+    }
+
+    /// Up to `count` services that have open batches, each with their number, ordered by name,
+    /// from the service after `after`.
+    pub fn depths(
+        &self,
+        after: Option<&ServiceId>,
+        count: usize,
+    ) -> Result<Vec<QueueDepth>, StoreError> {
+        operator::depths(self, after, count)
+    }
+
+    /// Removes batches that ended before `before`, with their bytes and everything that is stored
+    /// about them.
+    ///
+    /// One step examines at most `count` batches, the oldest first, in one commit. It never removes
+    /// an open batch, nor the latest batch of a withdrawal. A removed batch that is added again
+    /// counts as new, so clients must not repeat requests that are older than `before`.
+    pub fn remove_ended(
+        &self,
+        before: Timestamp,
+        from: Option<RetentionCursor>,
+        count: usize,
+    ) -> Result<Removed, StoreError> {
+        operator::remove_ended(self, before, from, count)
     }
 
     /// Stores withdrawals, each with its first batch, all in one commit, except those whose id
@@ -74,5 +180,38 @@ impl Store {
     /// While a transaction of an earlier generation may be paid, no other is signed.
     pub fn retry_withdrawal(&self, id: &WithdrawalId) -> Result<RetryOutcome, StoreError> {
         withdrawals::retry_withdrawal(self, id)
+    }
+
+    /// Everything that is stored about a withdrawal.
+    pub fn withdrawal(&self, id: &WithdrawalId) -> Result<Option<WithdrawalDetails>, StoreError> {
+        withdrawals::withdrawal(self, id)
+    }
+
+    /// One page of withdrawals, the newest first: those that are older than `before`. No withdrawal
+    /// is older than one that is not stored.
+    ///
+    /// The cost of a page grows with the number of withdrawals that it shows, and, where the filter
+    /// names more than one of pool, service, reward and beneficiary, with the number that it skips.
+    pub fn withdrawals(
+        &self,
+        filter: &WithdrawalFilter,
+        before: Option<&WithdrawalId>,
+        count: usize,
+    ) -> Result<Vec<WithdrawalDetails>, StoreError> {
+        withdrawals::withdrawals(self, filter, before, count)
+    }
+
+    /// Stores a reward. A reward with the same id and terms is not stored again, even when its
+    /// `created_at` differs.
+    pub fn add_reward(
+        &self,
+        reward: &Reward,
+    ) -> Result<Result<AddOutcome, RewardConflict>, StoreError> {
+        withdrawals::add_reward(self, reward)
+    }
+
+    /// The reward with this id.
+    pub fn reward(&self, id: &RewardId) -> Result<Option<Reward>, StoreError> {
+        withdrawals::reward(self, id)
     }
 }

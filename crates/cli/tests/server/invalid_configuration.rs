@@ -42,7 +42,7 @@ fn error_in_a_file_is_reported_with_its_line() {
         ("\nlisten = 80", "line 2 of "),
         ("listen = \"localhost\"", "such as \"127.0.0.1:8080\""),
         ("listen = \"0.0.0.0:80\"", "put a proxy in front that does"),
-        ("database = \"mysql://h/d\"", "postgres:// or postgresql://"),
+        ("database = \"mysql://h/d\"", "postgres://... or postgresql://..."),
         ("database = \"sqlite://:memory:\"", "name a file"),
         ("[ledger]\nkind = \"fabric\"", "it must be \"sawtooth\", \"scabbard\" or \"evm\""),
         ("[queue]\nround_size = 0", "it must be a number from 1"),

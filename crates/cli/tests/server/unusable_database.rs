@@ -71,7 +71,7 @@ fn newer_schema_is_rejected() {
         .batch_execute("insert into __diesel_schema_migrations (version) values ('29991231000000')")
         .unwrap();
     let message = start_error(&harness);
-    assert!(message.contains("start the release that brought it"), "{message}");
+    assert!(message.contains("run the release that migrated the database"), "{message}");
 }
 
 #[test]

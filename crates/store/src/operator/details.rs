@@ -18,71 +18,65 @@ use crate::sql::{
 
 alias!(lanes as heads: Heads);
 
-impl Store {
-    /// The batches with this id: at most one for each service.
-    pub fn find(&self, batch_id: &HeaderId) -> Result<Vec<StoredBatch>, StoreError> {
-        let query = batches_with_lane()
-            .filter(batches::batch_id.eq(&batch_id.as_bytes()[..]))
-            .order_by(batches::service_id)
-            .select(BatchRecord::as_select());
-        into_batches(self.pools.read()?.load_query("find", query)?)
-    }
+pub(crate) fn find(store: &Store, batch_id: &HeaderId) -> Result<Vec<StoredBatch>, StoreError> {
+    let query = batches_with_lane()
+        .filter(batches::batch_id.eq(&batch_id.as_bytes()[..]))
+        .order_by(batches::service_id)
+        .select(BatchRecord::as_select());
+    into_batches(store.pools.read()?.load_query("find", query)?)
+}
 
-    /// Everything that is stored about one batch.
-    pub fn details(
-        &self,
-        service_id: &ServiceId,
-        batch_id: &HeaderId,
-    ) -> Result<Option<BatchDetails>, StoreError> {
-        self.pools.read()?.snapshot(|connection| {
-            let Some(record) = find_one(connection, service_id, batch_id)? else {
-                return Ok(None);
-            };
-            let seq = record.seq();
-            let batch = record.into_batch()?;
-            Ok(Some(BatchDetails {
-                ahead: count_ahead(connection, &batch)?,
-                transaction_ids: load_transaction_ids(connection, seq)?,
-                failed_attempts: load_failed_attempts(connection, seq)?,
-                receipts: load_receipts(connection, seq)?,
-                batch,
-            }))
-        })
-    }
+pub(crate) fn details(
+    store: &Store,
+    service_id: &ServiceId,
+    batch_id: &HeaderId,
+) -> Result<Option<BatchDetails>, StoreError> {
+    store.pools.read()?.snapshot(|connection| {
+        let Some(record) = find_one(connection, service_id, batch_id)? else {
+            return Ok(None);
+        };
+        let seq = record.seq();
+        let batch = record.into_batch()?;
+        Ok(Some(BatchDetails {
+            ahead: count_ahead(connection, &batch)?,
+            transaction_ids: load_transaction_ids(connection, seq)?,
+            failed_attempts: load_failed_attempts(connection, seq)?,
+            receipts: load_receipts(connection, seq)?,
+            batch,
+        }))
+    })
+}
 
-    /// The bytes of a batch, exactly as they were added.
-    pub fn serialized_batch(
-        &self,
-        service_id: &ServiceId,
-        batch_id: &HeaderId,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
-        let query = batch_payloads::table
-            .inner_join(batches::table)
-            .filter(batches::batch_id.eq(&batch_id.as_bytes()[..]))
-            .filter(batches::service_id.eq(service_id.as_str()))
-            .select(batch_payloads::serialized_batch);
-        let payloads = self.pools.read()?.load_query("serialized_batch", query)?;
-        Ok(payloads.into_iter().next())
-    }
+pub(crate) fn serialized_batch(
+    store: &Store,
+    service_id: &ServiceId,
+    batch_id: &HeaderId,
+) -> Result<Option<Vec<u8>>, StoreError> {
+    let query = batch_payloads::table
+        .inner_join(batches::table)
+        .filter(batches::batch_id.eq(&batch_id.as_bytes()[..]))
+        .filter(batches::service_id.eq(service_id.as_str()))
+        .select(batch_payloads::serialized_batch);
+    let payloads = store.pools.read()?.load_query("serialized_batch", query)?;
+    Ok(payloads.into_iter().next())
+}
 
-    /// The oldest open batches of a service, in order: the input of a strategy.
-    pub fn open_batches(
-        &self,
-        service_id: &ServiceId,
-        count: usize,
-    ) -> Result<Vec<StoredBatch>, StoreError> {
-        let oldest_head = heads
-            .filter(heads.field(lanes::service_id).eq(service_id.as_str()))
-            .select(min(heads.field(lanes::created_at)));
-        let query = batches_with_lane()
-            .filter(batches::service_id.eq(service_id.as_str()))
-            .filter(batches::ended_at.is_null())
-            .filter(batches::created_at.nullable().ge(oldest_head.single_value()))
-            .order_by((batches::service_id, batches::created_at))
-            .limit(limit(count))
-            .select(BatchRecord::as_select());
-        into_batches(self.pools.read()?.load_query("open_batches", query)?)
-    }
+pub(crate) fn open_batches(
+    store: &Store,
+    service_id: &ServiceId,
+    count: usize,
+) -> Result<Vec<StoredBatch>, StoreError> {
+    let oldest_head = heads
+        .filter(heads.field(lanes::service_id).eq(service_id.as_str()))
+        .select(min(heads.field(lanes::created_at)));
+    let query = batches_with_lane()
+        .filter(batches::service_id.eq(service_id.as_str()))
+        .filter(batches::ended_at.is_null())
+        .filter(batches::created_at.nullable().ge(oldest_head.single_value()))
+        .order_by((batches::service_id, batches::created_at))
+        .limit(limit(count))
+        .select(BatchRecord::as_select());
+    into_batches(store.pools.read()?.load_query("open_batches", query)?)
 }
 
 pub(crate) fn find_one(

@@ -14,53 +14,45 @@ use crate::{
     },
 };
 
-impl Store {
-    /// Up to `count` held batches, ordered by the names of their services, from the service after
-    /// `after`.
-    pub fn held_batches(
-        &self,
-        after: Option<&ServiceId>,
-        count: usize,
-    ) -> Result<Vec<StoredBatch>, StoreError> {
-        let query = lanes::table
-            .inner_join(batches::table.on(lane_holds_batch()))
-            .filter(lanes::busy)
-            .filter(lanes::held_at.is_not_null())
-            .filter(lanes::service_id.gt(after.map_or("", ServiceId::as_str)))
-            .order_by((lanes::service_id, lanes::lane))
-            .limit(limit(count))
-            .select(BatchRecord::as_select());
-        into_batches(self.pools.read()?.load_query("held_batches", query)?)
-    }
+pub(crate) fn held_batches(
+    store: &Store,
+    after: Option<&ServiceId>,
+    count: usize,
+) -> Result<Vec<StoredBatch>, StoreError> {
+    let query = lanes::table
+        .inner_join(batches::table.on(lane_holds_batch()))
+        .filter(lanes::busy)
+        .filter(lanes::held_at.is_not_null())
+        .filter(lanes::service_id.gt(after.map_or("", ServiceId::as_str)))
+        .order_by((lanes::service_id, lanes::lane))
+        .limit(limit(count))
+        .select(BatchRecord::as_select());
+    into_batches(store.pools.read()?.load_query("held_batches", query)?)
+}
 
-    /// Records what an operator decided about a held batch, also among its failed attempts.
-    ///
-    /// A batch that is not held is not changed, and the outcome says which state it is in: evidence
-    /// or the ledger may have resolved it before the operator did.
-    pub fn decide(
-        &self,
-        service_id: &ServiceId,
-        batch_id: &HeaderId,
-        decision: Decision,
-    ) -> Result<ChangeOutcome, StoreError> {
-        self.pools.write()?.transaction(|connection| {
-            lock_services(connection, [service_id])?;
-            let Some(record) = find_one(connection, service_id, batch_id)? else {
-                return Ok(ChangeOutcome::NotFound);
-            };
-            let batch = record.into_batch()?;
-            let Progress { state, attempts: attempt, .. } = batch.progress;
-            if batch.held.is_none() {
-                return Ok(ChangeOutcome::Stale(Stale::NotHeld { state }));
-            }
-            let event = decision.event(attempt);
-            let mut change = Change::new(batch.service_id, batch.batch_id, event);
-            if decision == Decision::Invalid {
-                change.error = Some("an operator decided that the ledger rejected it".to_owned());
-            }
-            let recorded =
-                record_locked(connection, &[change], AttemptLog::by_operator(), self.now())?;
-            recorded.first().copied().ok_or_else(|| StoreError::corrupt("no answer to a change"))
-        })
-    }
+pub(crate) fn decide(
+    store: &Store,
+    service_id: &ServiceId,
+    batch_id: &HeaderId,
+    decision: Decision,
+) -> Result<ChangeOutcome, StoreError> {
+    store.pools.write()?.transaction(|connection| {
+        lock_services(connection, [service_id])?;
+        let Some(record) = find_one(connection, service_id, batch_id)? else {
+            return Ok(ChangeOutcome::NotFound);
+        };
+        let batch = record.into_batch()?;
+        let Progress { state, attempts: attempt, .. } = batch.progress;
+        if batch.held.is_none() {
+            return Ok(ChangeOutcome::Stale(Stale::NotHeld { state }));
+        }
+        let event = decision.event(attempt);
+        let mut change = Change::new(batch.service_id, batch.batch_id, event);
+        if decision == Decision::Invalid {
+            change.error = Some("an operator decided that the ledger rejected it".to_owned());
+        }
+        let recorded =
+            record_locked(connection, &[change], AttemptLog::by_operator(), store.now())?;
+        recorded.first().copied().ok_or_else(|| StoreError::corrupt("no answer to a change"))
+    })
 }

@@ -91,95 +91,83 @@ macro_rules! with_batches_in_state {
     };
 }
 
-impl Store {
-    /// One page of batches, ordered by service and then by age, the oldest first.
-    ///
-    /// The cost of a page grows with the number of batches that it shows, and with the number that
-    /// the filter skips.
-    pub fn list(
-        &self,
-        filter: &BatchFilter,
-        after: Option<&PageCursor>,
-        count: usize,
-    ) -> Result<Vec<StoredBatch>, StoreError> {
-        let mut connection = self.pools.read()?;
-        let first_service = after.map_or("", |cursor| cursor.service_id.as_str());
-        let records =
-            with_batches_in_state!(filter.state, first_service, |source, service_column| {
-                let mut page = source
-                    .select(BatchRecord::as_select())
-                    .order_by((service_column, batches::created_at))
-                    .limit(limit(count));
-                if let Some(service_id) = &filter.service_id {
-                    page = page.filter(service_column.eq(service_id.as_str()));
-                }
-                if let Some(cursor) = after {
-                    // Diesel has no row comparison; with it, an index leads to where the page starts.
-                    page = page.filter(
-                        sql::<Bool>("(batches.service_id, batches.created_at) > (")
-                            .bind::<Text, _>(cursor.service_id.as_str())
-                            .sql(", ")
-                            .bind::<BigInt, _>(cursor.created_at.as_micros())
-                            .sql(")"),
-                    );
-                }
-                connection.load_query("list", page)?
-            });
-        into_batches(records)
-    }
+pub(crate) fn list(
+    store: &Store,
+    filter: &BatchFilter,
+    after: Option<&PageCursor>,
+    count: usize,
+) -> Result<Vec<StoredBatch>, StoreError> {
+    let mut connection = store.pools.read()?;
+    let first_service = after.map_or("", |cursor| cursor.service_id.as_str());
+    let records = with_batches_in_state!(filter.state, first_service, |source, service_column| {
+        let mut page = source
+            .select(BatchRecord::as_select())
+            .order_by((service_column, batches::created_at))
+            .limit(limit(count));
+        if let Some(service_id) = &filter.service_id {
+            page = page.filter(service_column.eq(service_id.as_str()));
+        }
+        if let Some(cursor) = after {
+            // Diesel has no row comparison; with it, an index leads to where the page starts.
+            page = page.filter(
+                sql::<Bool>("(batches.service_id, batches.created_at) > (")
+                    .bind::<Text, _>(cursor.service_id.as_str())
+                    .sql(", ")
+                    .bind::<BigInt, _>(cursor.created_at.as_micros())
+                    .sql(")"),
+            );
+        }
+        connection.load_query("list", page)?
+    });
+    into_batches(records)
+}
 
-    /// How many batches the filter selects.
-    pub fn count(&self, filter: &BatchFilter) -> Result<u64, StoreError> {
-        let mut connection = self.pools.read()?;
-        let counts: Vec<i64> =
-            with_batches_in_state!(filter.state, "", |source, service_column| {
-                let mut selected = source.select(count_star());
-                if let Some(service_id) = &filter.service_id {
-                    selected = selected.filter(service_column.eq(service_id.as_str()));
-                }
-                connection.load_query("count", selected)?
-            });
-        single_count(&counts)
-    }
+pub(crate) fn count(store: &Store, filter: &BatchFilter) -> Result<u64, StoreError> {
+    let mut connection = store.pools.read()?;
+    let counts: Vec<i64> = with_batches_in_state!(filter.state, "", |source, service_column| {
+        let mut selected = source.select(count_star());
+        if let Some(service_id) = &filter.service_id {
+            selected = selected.filter(service_column.eq(service_id.as_str()));
+        }
+        connection.load_query("count", selected)?
+    });
+    single_count(&counts)
+}
 
-    /// How many open batches a service has. The cost does not depend on their number.
-    pub fn depth(&self, service: &ServiceId) -> Result<u64, StoreError> {
-        let query = services::table
-            .inner_join(lanes::table)
-            .filter(services::service_id.eq(service.as_str()))
-            .select((services::added, lanes::ended));
-        let lanes: Vec<(i64, i64)> = self.pools.read()?.load_query("depth", query)?;
-        let added = lanes.first().map_or(0, |(added, _)| *added);
-        let ended: i64 = lanes.iter().map(|(_, ended)| ended).sum();
-        u64::try_from(added - ended).map_err(StoreError::corrupt)
-    }
+pub(crate) fn depth(store: &Store, service: &ServiceId) -> Result<u64, StoreError> {
+    let query = services::table
+        .inner_join(lanes::table)
+        .filter(services::service_id.eq(service.as_str()))
+        .select((services::added, lanes::ended));
+    let lanes: Vec<(i64, i64)> = store.pools.read()?.load_query("depth", query)?;
+    let added = lanes.first().map_or(0, |(added, _)| *added);
+    let ended: i64 = lanes.iter().map(|(_, ended)| ended).sum();
+    u64::try_from(added - ended).map_err(StoreError::corrupt)
+}
 
-    /// Up to `count` services that have open batches, each with their number, ordered by name,
-    /// from the service after `after`.
-    pub fn depths(
-        &self,
-        after: Option<&ServiceId>,
-        count: usize,
-    ) -> Result<Vec<QueueDepth>, StoreError> {
-        let after = after.map_or("", ServiceId::as_str);
-        // The sum of a bigint is a numeric for PostgreSQL, which Diesel does not cast back.
-        let open = sql::<BigInt>("cast(added - sum(ended) as bigint)");
-        let query = services::table
-            .inner_join(lanes::table)
-            .filter(services::service_id.gt(after))
-            .filter(lanes::service_id.gt(after))
-            .group_by((services::service_id, services::added))
-            .having(sql::<Bool>("added > sum(ended)"))
-            .order_by(services::service_id)
-            .limit(limit(count))
-            .select((services::service_id, open));
-        let depths: Vec<(String, i64)> = self.pools.read()?.load_query("depths", query)?;
-        depths
-            .into_iter()
-            .map(|(name, open)| {
-                let open = u64::try_from(open).map_err(StoreError::corrupt)?;
-                Ok(QueueDepth { service_id: service_id(&name)?, open })
-            })
-            .collect()
-    }
+pub(crate) fn depths(
+    store: &Store,
+    after: Option<&ServiceId>,
+    count: usize,
+) -> Result<Vec<QueueDepth>, StoreError> {
+    let after = after.map_or("", ServiceId::as_str);
+    // The sum of a bigint is a numeric for PostgreSQL, which Diesel does not cast back.
+    let open = sql::<BigInt>("cast(added - sum(ended) as bigint)");
+    let query = services::table
+        .inner_join(lanes::table)
+        .filter(services::service_id.gt(after))
+        .filter(lanes::service_id.gt(after))
+        .group_by((services::service_id, services::added))
+        .having(sql::<Bool>("added > sum(ended)"))
+        .order_by(services::service_id)
+        .limit(limit(count))
+        .select((services::service_id, open));
+    let depths: Vec<(String, i64)> = store.pools.read()?.load_query("depths", query)?;
+    depths
+        .into_iter()
+        .map(|(name, open)| {
+            let open = u64::try_from(open).map_err(StoreError::corrupt)?;
+            Ok(QueueDepth { service_id: service_id(&name)?, open })
+        })
+        .collect()
 }

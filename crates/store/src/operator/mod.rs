@@ -5,5 +5,8 @@ mod held;
 mod list;
 mod retention;
 
-pub(crate) use details::count_ahead;
+pub(crate) use details::{count_ahead, details, find, open_batches, serialized_batch};
+pub(crate) use held::{decide, held_batches};
+pub(crate) use list::{count, depth, depths, list};
+pub(crate) use retention::remove_ended;
 pub use retention::{Removed, RetentionCursor};

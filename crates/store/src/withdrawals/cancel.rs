@@ -10,7 +10,7 @@ pub(crate) fn cancel_withdrawal(
     id: &WithdrawalId,
 ) -> Result<CancelOutcome, StoreError> {
     store.pools.write()?.transaction(|connection| {
-        let Some(details) = lock_withdrawal(store, connection, id)? else {
+        let Some(details) = lock_withdrawal(connection, id)? else {
             return Ok(CancelOutcome::NotFound);
         };
         let state = details.batch.progress.state;

@@ -26,61 +26,59 @@ pub(super) fn withdrawals_with_batch() -> _ {
     withdrawals::table.inner_join(batches::table).left_join(lanes::table.on(lane_holds_batch()))
 }
 
-impl Store {
-    /// Everything that is stored about a withdrawal.
-    pub fn withdrawal(&self, id: &WithdrawalId) -> Result<Option<WithdrawalDetails>, StoreError> {
-        self.pools.read()?.snapshot(|connection| {
-            let Some(mut details) = self.find_withdrawal(connection, id)? else { return Ok(None) };
-            details.ahead = Some(count_ahead(connection, &details.batch)?);
-            Ok(Some(details))
-        })
-    }
+pub(crate) fn withdrawal(
+    store: &Store,
+    id: &WithdrawalId,
+) -> Result<Option<WithdrawalDetails>, StoreError> {
+    store.pools.read()?.snapshot(|connection| {
+        let Some(mut details) = find_withdrawal(connection, id)? else { return Ok(None) };
+        details.ahead = Some(count_ahead(connection, &details.batch)?);
+        Ok(Some(details))
+    })
+}
 
-    pub(super) fn find_withdrawal(
-        &self,
-        connection: &mut Connection,
-        id: &WithdrawalId,
-    ) -> Result<Option<WithdrawalDetails>, StoreError> {
-        let query = withdrawals_with_batch()
-            .filter(withdrawals::withdrawal_id.eq(&id.as_bytes()[..]))
-            .select(<(WithdrawalRow, BatchRecord)>::as_select());
-        let records = connection.load_query("withdrawal", query)?;
-        Ok(self.add_details(connection, records)?.into_iter().next())
-    }
+pub(super) fn find_withdrawal(
+    connection: &mut Connection,
+    id: &WithdrawalId,
+) -> Result<Option<WithdrawalDetails>, StoreError> {
+    let query = withdrawals_with_batch()
+        .filter(withdrawals::withdrawal_id.eq(&id.as_bytes()[..]))
+        .select(<(WithdrawalRow, BatchRecord)>::as_select());
+    let records = connection.load_query("withdrawal", query)?;
+    Ok(add_details(connection, records)?.into_iter().next())
+}
 
-    /// Reads what else belongs to these withdrawals: nonces, signed transactions, reasons.
-    pub(super) fn add_details(
-        &self,
-        connection: &mut Connection,
-        records: Vec<WithdrawalRecord>,
-    ) -> Result<Vec<WithdrawalDetails>, StoreError> {
-        if records.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut nonces = load_latest_nonces(connection, &records)?;
-        let mut fail_reasons = load_fail_reasons(connection, &records)?;
-        let keys: Vec<AccountNonce> = nonces.values().filter_map(NonceRow::key).collect();
-        let mut signed = signed_transactions(connection, &keys)?;
-        records
-            .into_iter()
-            .map(|(withdrawal, batch)| {
-                let nonce = match nonces.remove(&withdrawal.withdrawal_seq) {
-                    Some(nonce) => nonce.into_nonce(&mut signed)?,
-                    None => None,
-                };
-                Ok(WithdrawalDetails {
-                    created_at: withdrawal.created_at(),
-                    generation: withdrawal.generation()?,
-                    cancelled_at: withdrawal.cancelled_at(),
-                    ahead: None,
-                    nonce,
-                    withdrawal: withdrawal.into_withdrawal()?,
-                    fail_reason: fail_reasons.remove(&batch.seq()),
-                    batch: batch.into_batch()?,
-                })
+/// Reads what else belongs to these withdrawals: nonces, signed transactions, reasons.
+pub(super) fn add_details(
+    connection: &mut Connection,
+    records: Vec<WithdrawalRecord>,
+) -> Result<Vec<WithdrawalDetails>, StoreError> {
+    if records.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut nonces = load_latest_nonces(connection, &records)?;
+    let mut fail_reasons = load_fail_reasons(connection, &records)?;
+    let keys: Vec<AccountNonce> = nonces.values().filter_map(NonceRow::key).collect();
+    let mut signed = signed_transactions(connection, &keys)?;
+    records
+        .into_iter()
+        .map(|(withdrawal, batch)| {
+            let nonce = match nonces.remove(&withdrawal.withdrawal_seq) {
+                Some(nonce) => nonce.into_nonce(&mut signed)?,
+                None => None,
+            };
+            Ok(WithdrawalDetails {
+                created_at: withdrawal.created_at(),
+                generation: withdrawal.generation()?,
+                cancelled_at: withdrawal.cancelled_at(),
+                ahead: None,
+                nonce,
+                withdrawal: withdrawal.into_withdrawal()?,
+                fail_reason: fail_reasons.remove(&batch.seq()),
+                batch: batch.into_batch()?,
             })
-            .collect()
-    }
+        })
+        .collect()
 }
 
 /// The highest nonce of each withdrawal that has one, by the withdrawal's number.

@@ -2,7 +2,7 @@ use diesel::{alias, prelude::*};
 use grid_batch_withdrawals::{WithdrawalDetails, WithdrawalFilter, WithdrawalId};
 
 use super::{
-    details::{WithdrawalRecord, withdrawals_with_batch},
+    details::{WithdrawalRecord, add_details, withdrawals_with_batch},
     rows::WithdrawalRow,
 };
 use crate::sql::{
@@ -14,23 +14,16 @@ use crate::sql::{
 
 alias!(withdrawals as cursor: WithdrawalCursor);
 
-impl Store {
-    /// One page of withdrawals, the newest first: those that are older than `before`. No withdrawal
-    /// is older than one that is not stored.
-    ///
-    /// The cost of a page grows with the number of withdrawals that it shows, and, where the filter
-    /// names more than one of pool, service, reward and beneficiary, with the number that it skips.
-    pub fn withdrawals(
-        &self,
-        filter: &WithdrawalFilter,
-        before: Option<&WithdrawalId>,
-        count: usize,
-    ) -> Result<Vec<WithdrawalDetails>, StoreError> {
-        self.pools.read()?.snapshot(|connection| {
-            let records = load_page(connection, filter, before, count)?;
-            self.add_details(connection, records)
-        })
-    }
+pub(crate) fn withdrawals(
+    store: &Store,
+    filter: &WithdrawalFilter,
+    before: Option<&WithdrawalId>,
+    count: usize,
+) -> Result<Vec<WithdrawalDetails>, StoreError> {
+    store.pools.read()?.snapshot(|connection| {
+        let records = load_page(connection, filter, before, count)?;
+        add_details(connection, records)
+    })
 }
 
 fn load_page(

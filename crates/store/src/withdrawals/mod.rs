@@ -23,9 +23,12 @@ use grid_batch_withdrawals::Withdrawal;
 use crate::sql::error::SigningError;
 
 pub(crate) use cancel::cancel_withdrawal;
+pub(crate) use details::withdrawal;
+pub(crate) use list::withdrawals;
 pub(crate) use nonces::{close_nonce, mark_sent, next_nonce, note, record_foreign_use};
 pub(crate) use payment::payment;
 pub(crate) use retry::retry_withdrawal;
+pub(crate) use rewards::{add_reward, reward};
 pub(crate) use schedule::schedule;
 pub(crate) use sign::{assign_nonce, fill_nonce, replace_transaction};
 pub(crate) use transactions::transactions_from;

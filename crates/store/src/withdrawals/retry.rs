@@ -1,7 +1,7 @@
 use grid_batch_core::{BatchState, NewBatch};
 use grid_batch_withdrawals::{RetryOutcome, WithdrawalDetails, WithdrawalId};
 
-use super::batch_of;
+use super::{batch_of, details::find_withdrawal};
 use crate::{
     batch::lock_services,
     intake::{CreatedAtAllocator, insert},
@@ -18,7 +18,7 @@ pub(crate) fn retry_withdrawal(
     id: &WithdrawalId,
 ) -> Result<RetryOutcome, StoreError> {
     store.pools.write()?.transaction(|connection| {
-        let Some(details) = lock_withdrawal(store, connection, id)? else {
+        let Some(details) = lock_withdrawal(connection, id)? else {
             return Ok(RetryOutcome::NotFound);
         };
         let state = details.batch.progress.state;
@@ -36,13 +36,12 @@ pub(crate) fn retry_withdrawal(
 /// The details of a withdrawal, with its service locked until the end of the transaction: nothing of
 /// the service is recorded or signed meanwhile.
 pub(super) fn lock_withdrawal(
-    store: &Store,
     connection: &mut Connection,
     id: &WithdrawalId,
 ) -> Result<Option<WithdrawalDetails>, StoreError> {
-    let Some(found) = store.find_withdrawal(connection, id)? else { return Ok(None) };
+    let Some(found) = find_withdrawal(connection, id)? else { return Ok(None) };
     lock_services(connection, [&found.withdrawal.service_id])?;
-    store.find_withdrawal(connection, id)
+    find_withdrawal(connection, id)
 }
 
 /// Adds a batch to the end of its queue, and returns its `seq`.

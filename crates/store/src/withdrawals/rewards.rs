@@ -5,30 +5,25 @@ use grid_batch_withdrawals::{Reward, RewardConflict, RewardId};
 use super::rows::reward_id;
 use crate::sql::{Connection, Store, StoreError, connection::on_either, schema::rewards};
 
-impl Store {
-    /// Stores a reward. A reward with the same id and terms is not stored again, even when its
-    /// `created_at` differs.
-    pub fn add_reward(
-        &self,
-        reward: &Reward,
-    ) -> Result<Result<AddOutcome, RewardConflict>, StoreError> {
-        self.pools.write()?.transaction(|connection| {
-            if insert_reward(connection, reward)? {
-                return Ok(Ok(AddOutcome::Stored));
-            }
-            let stored = find_reward(connection, &reward.id)?
-                .ok_or_else(|| StoreError::corrupt("a reward that cannot be found"))?;
-            if stored.has_same_terms_as(reward) {
-                return Ok(Ok(AddOutcome::AlreadyStored));
-            }
-            Ok(Err(RewardConflict { stored }))
-        })
-    }
+pub(crate) fn add_reward(
+    store: &Store,
+    reward: &Reward,
+) -> Result<Result<AddOutcome, RewardConflict>, StoreError> {
+    store.pools.write()?.transaction(|connection| {
+        if insert_reward(connection, reward)? {
+            return Ok(Ok(AddOutcome::Stored));
+        }
+        let stored = find_reward(connection, &reward.id)?
+            .ok_or_else(|| StoreError::corrupt("a reward that cannot be found"))?;
+        if stored.has_same_terms_as(reward) {
+            return Ok(Ok(AddOutcome::AlreadyStored));
+        }
+        Ok(Err(RewardConflict { stored }))
+    })
+}
 
-    /// The reward with this id.
-    pub fn reward(&self, id: &RewardId) -> Result<Option<Reward>, StoreError> {
-        find_reward(&mut *self.pools.read()?, id)
-    }
+pub(crate) fn reward(store: &Store, id: &RewardId) -> Result<Option<Reward>, StoreError> {
+    find_reward(&mut *store.pools.read()?, id)
 }
 
 /// Returns whether the reward is new.

@@ -54,7 +54,7 @@ fn second_instance_with_the_same_name_is_rejected() {
     let flags = InstanceGroup::flags("first", &[("--log", "error")]);
     let output = run(group.harness.command(&flags));
     let message = output.error_message();
-    assert!(message.contains("has the name \"first\", and lives until"), "{message}");
+    assert!(message.contains("has the name \"first\", at least until"), "{message}");
     assert_eq!(group.claimed_by("first"), SERVICES);
     group.harness.wait_until_all_committed(&group.batches(0));
     first.stop();
