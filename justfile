@@ -1,6 +1,6 @@
 # Names for the commands that are used most. `just --list` shows them.
 
-# Show the whole service with a simulated ledger; arguments go to the demonstration.
+# Run the server with a simulated ledger; arguments go to the demonstration.
 demo *arguments:
     cargo run --release -- demo {{ arguments }}
 
@@ -12,9 +12,9 @@ test *arguments:
 chaos *arguments:
     scripts/chaos {{ arguments }}
 
-# Report what the linter has to say about any target.
+# Run the linter on all targets.
 lint:
-    cargo clippy --workspace --all-targets --features grid-batch-core/mocks --locked -- -D warnings
+    cargo clippy --workspace --all-targets --features grid-batch-core/mocks,grid-batch-withdrawals/mocks,grid-batch/evm --locked -- -D warnings
 
 # Format the code.
 fmt:
@@ -24,6 +24,6 @@ fmt:
 doc:
     cargo doc --workspace --no-deps --locked
 
-# Measure: signatures, the store, and the whole way of a batch.
+# Measure signatures, the store, and the throughput from end to end.
 bench:
     cargo bench --workspace

@@ -1,5 +1,5 @@
 //! Within a crate, too, folders import only from folders below them.
-#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::{fs, path::Path};
 

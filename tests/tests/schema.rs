@@ -1,5 +1,5 @@
 //! docs/schema.md shows the tables of `schema.rs` and the references between them.
-#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::{env, fs, path::Path};
 
@@ -37,12 +37,12 @@ fn tables(source: &str) -> Vec<Table> {
         .split("table! {")
         .skip(1)
         .map(|block| {
-            let mut lines =
-                block.lines().map(str::trim).filter(|line| !line.is_empty() && *line != "}");
+            let mut lines = block.lines().map(str::trim).filter(|line| !line.is_empty());
             let head = lines.next().unwrap();
             let (name, key) = head.split_once(" (").unwrap();
             let (key, _) = key.split_once(')').unwrap();
             let columns = lines
+                .take_while(|line| *line != "}")
                 .map_while(|line| line.trim_end_matches(',').split_once(" -> "))
                 .map(|(name, sql_type)| (name.to_owned(), sql_type.to_owned()))
                 .collect();

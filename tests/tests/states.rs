@@ -1,5 +1,4 @@
 //! docs/states.md shows the edges that core's `transition` has.
-#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
 
 use std::{collections::BTreeMap, env, fs, path::Path};
 

@@ -61,7 +61,7 @@ pub struct Hold {
     pub reason: String,
 }
 
-/// Why a ledger refused a batch: one receipt for each refused transaction, or one for the batch.
+/// Why a ledger rejected a batch: one receipt for each rejected transaction, or one for the batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
     /// The transaction, if the ledger named one.

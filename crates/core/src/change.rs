@@ -89,7 +89,7 @@ pub enum Stale {
 pub enum Decision {
     /// The ledger has applied the batch. The service continues with its next batch.
     Committed,
-    /// The ledger has refused the batch for good. The service continues with its next batch.
+    /// The ledger has rejected the batch. The service continues with its next batch.
     Invalid,
     /// The ledger does not have the batch and will not find it later. The batch is sent again.
     Absent,

@@ -7,12 +7,12 @@ use crate::{HeaderId, ServiceId, Timestamp, monitor::BatchResult};
 pub struct InstanceId(String);
 
 impl InstanceId {
-    /// The instance with this name.
-    pub fn new(name: impl Into<String>) -> Self {
-        Self(name.into())
+    /// The instance with this id.
+    pub fn new(id: impl Into<String>) -> Self {
+        Self(id.into())
     }
 
-    /// The name.
+    /// The id.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -62,7 +62,7 @@ pub enum Resolution {
     Hold(String),
 }
 
-/// Reads the batches that evidence is looked for, and stores what was found.
+/// Reads the batches that need evidence, and stores what was found.
 pub trait UnresolvedBatchStore: Send {
     /// Those of these batches that are still unresolved.
     fn get_unresolved_batches(

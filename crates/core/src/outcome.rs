@@ -15,7 +15,7 @@ pub enum Outcome {
     NotSent,
     /// A gate is closed, such as the one for the gas price. Nothing was sent; this is not a failure.
     Parked,
-    /// The ledger refused the batch for good.
+    /// The ledger rejected the batch; trying again would not help.
     Rejected,
     /// The ledger refused the caller or the address, whatever the batch: check the configuration.
     Refused,
@@ -73,7 +73,7 @@ pub trait SubmissionSender: Send + Sync {
 pub struct SubmissionOutcome<S: ScopeId> {
     /// The batch.
     pub batch_header: String,
-    /// What it applies to.
+    /// The scope of the batch.
     pub scope_id: S,
     /// The submission's attempt id, if it has one.
     pub attempt_id: Option<AttemptId>,

@@ -38,7 +38,7 @@ impl fmt::Debug for TakenBatch {
 
 /// A store from which batches are taken in rounds.
 pub trait RoundStore: Send {
-    /// Up to `limit` services that have a batch to submit now, ordered by name, starting after
+    /// Up to `limit` services that have a batch to submit now, ordered by service id, starting after
     /// `after`.
     fn ready_services(
         &self,

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_global_scope_is_no_named_service() {
+    fn global_scope_rejects_service_ids() {
         let named: ServiceId = "a::b".parse().unwrap();
         assert!(GlobalScopeId::from_service_id(&named).is_err());
         assert_eq!(GlobalScopeId::from_service_id(GlobalScopeId.service_id()), Ok(GlobalScopeId));

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_id_has_128_bytes() {
+    fn longest_id_has_128_bytes() {
         assert!("x".repeat(128).parse::<ServiceId>().is_ok());
         let error = "x".repeat(129).parse::<ServiceId>().unwrap_err();
         assert!(error.to_string().contains("129 bytes; at most 128"), "{error}");

@@ -18,9 +18,9 @@ pub enum DltStatus {
     Pending,
     /// Executed, not committed.
     Valid,
-    /// Refused for good.
+    /// Rejected; final.
     Invalid,
-    /// Applied for good.
+    /// Applied; final.
     Committed,
 }
 
@@ -84,9 +84,9 @@ pub enum BatchState {
     Pending,
     /// Executed by the ledger, not committed.
     Valid,
-    /// Refused by the ledger for good. Terminal.
+    /// Rejected by the ledger. Terminal.
     Invalid,
-    /// Applied by the ledger for good. Terminal.
+    /// Applied by the ledger. Terminal.
     Committed,
 }
 

@@ -64,7 +64,7 @@ impl Event {
         Self::Status { attempt: None, status }
     }
 
-    /// Whether it evidence that the batch was applied. Such an event counts for any attempt and in any
+    /// Whether the event proves that the batch was applied. Such an event counts for any attempt and in any
     /// epoch.
     pub const fn is_proof_of_commit(self) -> bool {
         matches!(
@@ -78,15 +78,15 @@ impl Event {
 /// The status that a ledger reports for a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LedgerStatus {
-    /// The ledger did not report a status for the batch: this evidence nothing.
+    /// The ledger did not report a status for the batch. This proves nothing.
     NotReported,
     /// Accepted.
     Pending,
     /// Executed, not committed.
     Valid,
-    /// Refused for good.
+    /// Rejected; final.
     Invalid,
-    /// Applied for good.
+    /// Applied; final.
     Committed,
 }
 
@@ -95,7 +95,7 @@ pub enum LedgerStatus {
 #[non_exhaustive]
 pub enum TransitionError {
     /// The batch has ended; later events are ignored.
-    #[error("the batch is {state} for good")]
+    #[error("the batch has ended as {state}; this state is final")]
     Ended {
         /// Its final state.
         state: BatchState,
@@ -319,7 +319,7 @@ mod tests {
 
     /// The edges of the state machine, one a line.
     #[test]
-    fn edges_are_these() {
+    fn transitions_match_the_table() {
         let mut edges = Vec::new();
         for state in BatchState::ALL {
             let from = Progress { attempts: 1, ..Progress::at(state) };

@@ -170,7 +170,7 @@ impl<S: ScopeId, R: RoundStore> fmt::Debug for BatchQueue<S, R> {
     }
 }
 
-/// Whether the ledger can have this service. A batch that cannot be sent must not be marked as being
+/// Whether the service id is valid for this ledger. A batch that cannot be sent must not be marked as being
 /// with a submitter.
 fn is_scope<S: ScopeId>(service: &ServiceId) -> bool {
     match S::from_service_id(service) {
@@ -178,7 +178,7 @@ fn is_scope<S: ScopeId>(service: &ServiceId) -> bool {
         Err(error) => {
             error!(
                 service:% = service, error:% = error;
-                "the ledger cannot have this service; its batches are not sent"
+                "the service id is not valid for this ledger; its batches are not sent"
             );
             false
         }

@@ -14,7 +14,7 @@ pub struct SubmitterStats {
     pub accepted: u64,
     /// Submissions that certainly were not accepted: busy, not sent, parked or refused.
     pub delayed: u64,
-    /// Submissions that a ledger rejected for good.
+    /// Submissions that a ledger rejected.
     pub rejected: u64,
     /// Submissions with an ambiguous outcome: the ledger may have accepted them.
     pub in_doubt: u64,

@@ -12,7 +12,7 @@ use std::{
 use crate::process::send_signal;
 
 /// What a server that takes batches prints once it listens: this, and its address.
-pub const LISTENING_PREFIX: &str = "Batches are taken at http://";
+pub const LISTENING_PREFIX: &str = "Accepting batches at http://";
 /// What follows the address.
 pub const LISTENING_SUFFIX: &str = "/batches";
 

@@ -6,7 +6,7 @@ use crate::commands::{failure::Failure, flags, print::print_stdout};
 
 pub(crate) fn command() -> Command {
     Command::new("config")
-        .about("Prints the configuration in force, as a configuration file")
+        .about("Prints the effective configuration, as a configuration file")
         .args(flags::settings())
 }
 

@@ -1,4 +1,4 @@
-//! Every setting as a flag, and the configuration in force.
+//! Every setting as a flag, and the effective configuration.
 
 use std::{env, path::PathBuf};
 

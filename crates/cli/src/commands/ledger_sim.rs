@@ -63,7 +63,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let ledger = builder(matches)?.start()?;
     print_stdout(format_args!("The ledger is at {} (seed {})", ledger.url(), ledger.seed()));
     shutdown.recv()?;
-    print_stdout(format_args!("It has applied or refused {} batches", ledger.record().len()));
+    print_stdout(format_args!("Batches executed: {}", ledger.record().len()));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -17,11 +17,11 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     logging::start(&config.log);
     let shutdown = signals::shutdown_receiver()?;
     let server = Server::start(&config)?;
-    let (content, path) = match config.ledger.kind {
-        Some(LedgerKind::Evm) => ("Withdrawals", "withdrawals"),
-        _ => ("Batches", "batches"),
+    let content = match config.ledger.kind {
+        Some(LedgerKind::Evm) => "withdrawals",
+        _ => "batches",
     };
-    print_stdout(format_args!("{content} are taken at {}/{path}", server.url()));
+    print_stdout(format_args!("Accepting {content} at {}/{content}", server.url()));
     shutdown.recv()?;
     server.stop()?;
     info!("server stopped");

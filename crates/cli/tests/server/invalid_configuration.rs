@@ -43,7 +43,7 @@ fn error_in_a_file_is_reported_with_its_line() {
         ("listen = \"localhost\"", "such as \"127.0.0.1:8080\""),
         ("listen = \"0.0.0.0:80\"", "put a proxy in front that does"),
         ("database = \"mysql://h/d\"", "postgres://... or postgresql://..."),
-        ("database = \"sqlite://:memory:\"", "name a file"),
+        ("database = \"sqlite://:memory:\"", "database in memory"),
         ("[ledger]\nkind = \"fabric\"", "it must be \"sawtooth\", \"scabbard\" or \"evm\""),
         ("[queue]\nround_size = 0", "it must be a number from 1"),
         ("[queue]\nround_size = 1\nround_size = 2", "line 3 of "),

@@ -58,7 +58,7 @@ pub struct WithdrawalHarness {
 }
 
 /// What a server that takes withdrawals prints once it listens: this, and its address.
-const LISTENING_PREFIX: &str = "Withdrawals are taken at http://";
+const LISTENING_PREFIX: &str = "Accepting withdrawals at http://";
 /// What follows the address.
 const LISTENING_SUFFIX: &str = "/withdrawals";
 

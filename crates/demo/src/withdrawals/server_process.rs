@@ -77,7 +77,7 @@ impl Drop for ServerProcess {
 
 /// Reads the URL that the program prints when it is ready.
 fn read_url(stdout: ChildStdout) -> Result<String, DemoError> {
-    const PREFIX: &str = "Withdrawals are taken at ";
+    const PREFIX: &str = "Accepting withdrawals at ";
     for line in BufReader::new(stdout).lines() {
         let line = line.map_err(DemoError::internal)?;
         if let Some(url) = line.strip_prefix(PREFIX) {

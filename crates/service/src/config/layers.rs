@@ -16,7 +16,7 @@ pub(super) struct GivenValue {
     pub(super) text: String,
 }
 
-/// The value in force of each setting.
+/// The effective value of each setting.
 #[derive(Debug, Clone)]
 pub(super) struct Layers(HashMap<&'static str, GivenValue>);
 

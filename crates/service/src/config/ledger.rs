@@ -41,7 +41,7 @@ pub struct LedgerConfig {
     pub socket: WebSocketOptions,
     /// The pauses before a broken event socket is opened again.
     pub reconnect_backoff: Backoff,
-    /// How long after its submission a batch that no node knows is absent.
+    /// How long every node has reported a batch as unknown before it is absent.
     pub absent_after: Duration,
     /// How long a batch may stay Valid before it counts as dropped.
     pub dropped_after: Duration,

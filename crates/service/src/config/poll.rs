@@ -19,7 +19,7 @@ pub struct PollConfig {
     pub connections: usize,
     /// How long an accepted batch may have no final status before evidence is searched for.
     pub quiet_after: Duration,
-    /// How long after a submission evidence of absence is accepted.
+    /// How long a batch has been in its state before evidence of absence is accepted.
     pub accept_absence_after: Duration,
     /// How long evidence is searched for before the batch is held.
     pub hold_after: Duration,

@@ -1,4 +1,4 @@
-//! Prints the configuration in force, in the syntax of its file.
+//! Prints the effective configuration, in the syntax of its file.
 
 use std::fmt;
 

@@ -118,7 +118,7 @@ pub static SETTINGS: &[Setting] = &[
     text(
         "ledger.absent_after",
         "60s",
-        "A batch that no node knows is absent this long after its submission (scabbard)",
+        "A batch is absent after every node has reported it as unknown for this long (scabbard)",
     ),
     text(
         "ledger.dropped_after",
@@ -134,21 +134,21 @@ pub static SETTINGS: &[Setting] = &[
     text(
         "evm.maximum_gas_price",
         "200",
-        "Gas price in gwei from which on withdrawals are parked (also MAXIMUM_GAS_PRICE)",
+        "Withdrawals are parked while the gas price, in gwei, is at or above this (also MAXIMUM_GAS_PRICE)",
     ),
     list(
         "evm.pool_maximum_gas_price",
-        "Gas price from which on withdrawals of single pools are parked, each as ADDRESS=GWEI",
+        "Other maximum gas prices for single pools, each as ADDRESS=GWEI",
     ),
     secret(
         "evm.oracle_url",
         "",
-        "URL of a gas price oracle that is asked if the node cannot tell; it may contain a key",
+        "URL of a gas price oracle, used if the node reports no price; it may contain a key",
     ),
     text(
         "evm.oracle_field",
         "/result/FastGasPrice",
-        "JSON pointer to the gas price, in gwei, in the oracle's answer",
+        "JSON pointer to the gas price, in gwei, in the oracle's response",
     ),
     switch(
         "evm.oracle_first",
@@ -241,7 +241,7 @@ pub static SETTINGS: &[Setting] = &[
     text(
         "poll.accept_absence_after",
         "30s",
-        "Evidence that the ledger does not have a batch is accepted this long after its submission",
+        "Evidence of absence is accepted after a batch has been in its state for this long",
     ),
     text(
         "poll.hold_after",
@@ -251,7 +251,7 @@ pub static SETTINGS: &[Setting] = &[
     text(
         "poll.give_up_after",
         "1h",
-        "A batch is held for an operator if it has no final status after this long",
+        "A batch that the ledger has but has not applied is held this long after its submission",
     ),
     number(
         "poll.max_attempts",

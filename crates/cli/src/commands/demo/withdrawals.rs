@@ -15,8 +15,8 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let json = matches.get_flag("json");
     if !json {
         print_stderr(format_args!(
-            "{} withdrawals and two rewards from five pools with four gas admins, on a chain of one \
-             node. On the way the server is killed, and the gas price rises above the maximum.",
+            "{} withdrawals, and a reward for two members, from five pools with four gas admins, on a \
+             chain of one node. The server is killed once, and the gas price rises above the maximum.",
             options.withdrawals
         ));
     }

@@ -1,7 +1,7 @@
 //! A polling monitor over an importer's own store.
 //!
 //! The store is a list in memory and implements only what is required. The monitor keeps the pace by
-//! itself. Run it with `cargo run -p grid-batch-poller --example own_store`.
+//! itself. Run it with `cargo run -p grid-batch-poller --example poll_own_store`.
 
 use std::{
     error::Error,

@@ -1,7 +1,7 @@
 //! A submitter over an importer's own store.
 //!
 //! The store is a list in memory. The queue is an iterator over it, and the group observer writes
-//! the outcomes back. Run it with `cargo run -p grid-batch-submitter --example own_store`.
+//! the outcomes back. Run it with `cargo run -p grid-batch-submitter --example submit_from_own_store`.
 
 use std::{
     error::Error,

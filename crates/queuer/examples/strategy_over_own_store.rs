@@ -2,7 +2,7 @@
 //!
 //! The store is a map in memory that knows only the open batches of each service. The adapter
 //! `StrategyRoundStore` applies the one-round serial strategy to it. The loop of `main` stands for a
-//! submitter and a poller. Run it with `cargo run -p grid-batch-queuer --example own_store`.
+//! submitter and a poller. Run it with `cargo run -p grid-batch-queuer --example strategy_over_own_store`.
 
 use std::{
     collections::BTreeMap,

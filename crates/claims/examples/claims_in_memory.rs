@@ -1,7 +1,7 @@
 //! Two instances share the services of a store in memory: the second takes over when the first one
 //! stops.
 //!
-//! `cargo run -p grid-batch-claims --example in_memory`
+//! `cargo run -p grid-batch-claims --example claims_in_memory`
 
 use std::{
     collections::BTreeMap,
