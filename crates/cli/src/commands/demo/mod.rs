@@ -22,7 +22,7 @@ use crate::commands::{
 pub(crate) fn command() -> Command {
     let count = || value_parser!(u32).range(1..);
     Command::new("demo")
-        .about("Runs the server, clients and a simulated ledger, and checks that no batch was lost or applied twice")
+        .about("Runs the server over a simulated ledger and audits the result")
         .arg(
             Arg::new("ledger")
                 .long("ledger")
