@@ -27,10 +27,13 @@ pub fn redact_userinfo(text: &str) -> Cow<'_, str> {
 /// assert_eq!(redact_url("http://user:secret@ledger:8008/key?token=1"), "http://ledger:8008");
 /// ```
 pub fn redact_url(url: &str) -> String {
-    let clean = redact_userinfo(url);
-    let start = clean.find("://").map_or(0, |at| at + "://".len());
-    let end = start + authority(&clean[start..]).len();
-    clean[..end].to_owned()
+    let (scheme, address) = match url.find("://") {
+        Some(at) => url.split_at(at + "://".len()),
+        None => ("", url),
+    };
+    let authority = authority(address);
+    let host = authority.rsplit_once('@').map_or(authority, |(_userinfo, host)| host);
+    format!("{scheme}{host}")
 }
 
 /// The URL with `***` for its password, and without its query, which may hold one.
@@ -81,6 +84,7 @@ mod tests {
     fn redacted_url_has_no_path_or_query() {
         assert_eq!(redact_url("https://u:p@node-1:8008/key?token=x"), "https://node-1:8008");
         assert_eq!(redact_url("node-1/key"), "node-1");
+        assert_eq!(redact_url("u:p@node-1/key"), "node-1");
         assert_eq!(redact_url(""), "");
     }
 
