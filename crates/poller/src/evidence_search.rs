@@ -141,7 +141,7 @@ impl EvidenceSearch {
         self.counters.count_panic(policy).unwrap_or_else(|error| {
             let UnresolvedBatch { service_id, batch_id, .. } = batch;
             warn!(
-                service:% = service_id, batch:% = batch_id, error:% = error;
+                service:% = service_id, batch_id:% = batch_id, error:% = error;
                 "the inconclusive policy failed; the batch is held if its evidence is inconclusive"
             );
             InconclusivePolicy::Hold
@@ -155,7 +155,7 @@ impl EvidenceSearch {
             Resolution::Hold(reason) => {
                 self.counters.count(|stats| stats.held += 1);
                 warn!(
-                    service:% = service_id, batch:% = batch_id, attempt = attempt,
+                    service:% = service_id, batch_id:% = batch_id, attempt = attempt,
                     reason = reason.as_str(); "batch held"
                 );
             }
@@ -167,7 +167,7 @@ impl EvidenceSearch {
                     _ => stats.absent += 1,
                 });
                 info!(
-                    service:% = service_id, batch:% = batch_id, attempt = attempt,
+                    service:% = service_id, batch_id:% = batch_id, attempt = attempt,
                     state:% = state, evidence:? = evidence; "batch resolved by evidence"
                 );
             }

@@ -130,7 +130,7 @@ impl<I: BatchId, T: BatchStatus> PendingWrites<I, T> {
                     store.counters.count(|stats| stats.refused += 1);
                     let UnresolvedBatch { service_id, batch_id, .. } = &resolution.0;
                     error!(
-                        service:% = service_id, batch:% = batch_id, error:% = error;
+                        service:% = service_id, batch_id:% = batch_id, error:% = error;
                         "the store refused a resolution; evidence is looked for again later"
                     );
                 }

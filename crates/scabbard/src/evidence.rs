@@ -62,7 +62,7 @@ impl ScabbardEvidenceReader {
         if evidence == Evidence::Absent {
             let status = combined.status;
             info!(
-                batch = batch_id.as_str(), service:% = scope, status:? = status;
+                batch_id = batch_id.as_str(), service:% = scope, status:? = status;
                 "the batch is absent from the ledger"
             );
         }
@@ -85,7 +85,7 @@ impl ScabbardEvidenceReader {
                 Ok(reports) => reports.first().map(|batch| batch.report.status),
                 Err(error) => {
                     debug!(
-                        batch = batch_id, service:% = scope, error:% = error;
+                        batch_id = batch_id, service:% = scope, error:% = error;
                         "cannot read evidence from this node"
                     );
                     None

@@ -112,7 +112,7 @@ impl<S: ScopeId> SubmissionCommand<S> {
 
     fn count_panic(&self, part: &str, panic: &Panic) {
         self.factory.counters.count_panic();
-        error!(batch = self.submission.batch_header(), error = panic.message(); "{part} panicked");
+        error!(batch_id = self.submission.batch_header(), error = panic.message(); "{part} panicked");
     }
 }
 

@@ -47,7 +47,7 @@ impl<S: ScopeId> GroupNotifier<S> {
         self.undelivered.drain(..delivered);
         for outcome in &self.undelivered {
             error!(
-                batch = outcome.batch_header.as_str(), service:% = outcome.scope_id,
+                batch_id = outcome.batch_header.as_str(), service:% = outcome.scope_id,
                 attempts = outcome.attempts, outcome:% = outcome.answer.outcome;
                 "the outcome of a batch was not delivered to the group observer before the shutdown"
             );

@@ -91,7 +91,7 @@ impl<S: ScopeId> Leader<S> {
         // A parked batch is taken again and again, so only its first attempt is logged at info.
         let is_first = submission.attempt_id().is_none_or(|attempt_id| attempt_id.attempt == 1);
         let level = if is_first { Level::Info } else { Level::Debug };
-        log!(level, batch = batch, service:% = service; "batch taken from the queue");
+        log!(level, batch_id = batch, service:% = service; "batch taken from the queue");
         if self.reports_start {
             let (batch_header, scope_id) = (batch.to_owned(), service.clone());
             // If the listener has ended, the outcome reporter logs it.

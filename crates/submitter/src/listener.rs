@@ -85,7 +85,7 @@ impl<S: ScopeId> Listener<S> {
         let message = answer.message.as_deref().map(log_excerpt);
         log!(
             log_level(&ended.outcome),
-            batch = batch_header.as_str(), service:% = scope_id, attempts = *attempts,
+            batch_id = batch_header.as_str(), service:% = scope_id, attempts = *attempts,
             elapsed_ms = u64::try_from(ended.elapsed.as_millis()).unwrap_or(u64::MAX),
             outcome:% = answer.outcome, status = answer.status,
             message = message.as_deref();
@@ -113,7 +113,7 @@ impl<S: ScopeId> Listener<S> {
         if let Err(panic) = catch_panic(|| observer.notify(header, scope, status, message)) {
             self.counters.count_panic();
             self.counters.count_observer_failure();
-            error!(batch = batch.as_str(), error = panic.message(); "the observer panicked");
+            error!(batch_id = batch.as_str(), error = panic.message(); "the observer panicked");
         }
     }
 

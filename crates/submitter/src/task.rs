@@ -85,7 +85,7 @@ impl<S: ScopeId> UnreportedSubmission<S> {
         let ended = EndedSubmission { outcome, elapsed: taken_at.elapsed(), reporting };
         if listener.send(ended.into_message()).is_err() {
             error!(
-                batch = batch_header.as_str();
+                batch_id = batch_header.as_str();
                 "the outcome of a batch is lost: the listener thread has ended"
             );
         }

@@ -90,19 +90,19 @@ fn submissions_are_logged_without_secrets() {
 
     let mut lines = LOG.0.lock().unwrap().clone();
     lines.sort();
-    lines.retain(|line| line.contains("batch=") || line.contains("node="));
+    lines.retain(|line| line.contains("batch_id=") || line.contains("node="));
     assert_eq!(
         lines,
         [
-            "INFO batch taken from the queue batch=bad service=global",
-            "INFO batch taken from the queue batch=good service=global",
-            "INFO batch taken from the queue batch=plain service=global",
-            "INFO submission ended batch=good service=global attempts=1 \
+            "INFO batch taken from the queue batch_id=bad service=global",
+            "INFO batch taken from the queue batch_id=good service=global",
+            "INFO batch taken from the queue batch_id=plain service=global",
+            "INFO submission ended batch_id=good service=global attempts=1 \
              elapsed_ms=.. outcome=accepted status=202 message=None",
-            "INFO submission ended batch=plain service=global attempts=1 \
+            "INFO submission ended batch_id=plain service=global attempts=1 \
              elapsed_ms=.. outcome=accepted status=None message=None",
             "WARN node marked unhealthy node=http://ledger outcome=outcome unknown",
-            "WARN submission ended batch=bad service=global attempts=1 \
+            "WARN submission ended batch_id=bad service=global attempts=1 \
              elapsed_ms=.. outcome=outcome unknown status=None message=time-out\\nat http://ledger",
         ]
     );
