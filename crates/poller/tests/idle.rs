@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests unwrap what must succeed")]
 #![cfg(target_os = "linux")]
 
-use std::{fs, future::ready, sync::Arc, thread, time::Duration};
+use std::{future::ready, sync::Arc, thread, time::Duration};
 
 use futures_util::{StreamExt, stream};
 use grid_batch_core::{
@@ -15,23 +15,7 @@ use grid_batch_core::{
 use grid_batch_poller::{
     EventMonitor, EventOptions, MonitorOptions, PollTrigger, PollingMonitorBuilder,
 };
-
-/// The names of the monitors' threads, and the CPU time that they have used.
-fn monitor_threads() -> (Vec<String>, Duration) {
-    let (mut names, mut used) = (Vec::new(), 0);
-    for thread in fs::read_dir("/proc/self/task").unwrap() {
-        let thread = thread.unwrap().path();
-        let name = fs::read_to_string(thread.join("comm")).unwrap().trim().to_owned();
-        if name.starts_with("poll-") {
-            let times = fs::read_to_string(thread.join("schedstat")).unwrap();
-            let nanoseconds = times.split_whitespace().next().unwrap();
-            used += nanoseconds.parse::<u64>().unwrap();
-            names.push(name);
-        }
-    }
-    names.sort();
-    (names, Duration::from_nanos(used))
-}
+use grid_batch_test_support::cpu_time::threads_and_cpu_time;
 
 #[test]
 fn three_idle_seconds_use_less_than_30_ms_of_cpu() {
@@ -62,10 +46,10 @@ fn three_idle_seconds_use_less_than_30_ms_of_cpu() {
         .run()
         .unwrap();
 
-    let (_, before) = monitor_threads();
+    let (_, before) = threads_and_cpu_time("poll-");
     // The measured interval, not a wait for a condition.
     thread::sleep(Duration::from_secs(3));
-    let (names, after) = monitor_threads();
+    let (names, after) = threads_and_cpu_time("poll-");
     assert_eq!(names, ["poll-events", "poll-leader", "poll-worker"], "all threads have names");
     let used = after - before;
     assert!(used < Duration::from_millis(30), "{used:?}");

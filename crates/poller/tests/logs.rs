@@ -1,49 +1,16 @@
 //! What the polling monitor logs.
 #![expect(clippy::unwrap_used, reason = "tests unwrap what must succeed")]
 
-use std::{
-    future::ready,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{future::ready, sync::Arc, time::Duration};
 
 use grid_batch_core::{
     BatchError, BatchId, LedgerStatus, ShutdownHandle, StatusReport,
     mocks::{MockBatchStatusReader, MockBatchUpdater, MockPendingBatchStore},
 };
 use grid_batch_poller::{MonitorOptions, PollingMonitorBuilder};
-use log::{Level, LevelFilter, Log, Metadata, Record, kv};
+use grid_batch_test_support::log_lines::RecordingLog;
 
-static LOG: RecordingLog = RecordingLog(Mutex::new(Vec::new()));
-
-/// Records every line as `LEVEL text key=value ...`.
-struct RecordingLog(Mutex<Vec<String>>);
-
-impl Log for RecordingLog {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn log(&self, record: &Record<'_>) {
-        if record.level() <= Level::Info {
-            let mut line = format!("{} {}", record.level(), record.args());
-            record.key_values().visit(&mut AppendPairs(&mut line)).unwrap();
-            self.0.lock().unwrap().push(line);
-        }
-    }
-
-    fn flush(&self) {}
-}
-
-/// Appends key-value pairs to a line.
-struct AppendPairs<'a>(&'a mut String);
-
-impl<'kvs> kv::VisitSource<'kvs> for AppendPairs<'_> {
-    fn visit_pair(&mut self, key: kv::Key<'kvs>, value: kv::Value<'kvs>) -> Result<(), kv::Error> {
-        self.0.push_str(&format!(" {key}={value}"));
-        Ok(())
-    }
-}
+static LOG: RecordingLog = RecordingLog::new();
 
 #[derive(Debug, Clone)]
 struct OnlyBatch;
@@ -60,8 +27,7 @@ impl BatchId for OnlyBatch {
 
 #[test]
 fn failure_and_recovery_are_logged_once_each() {
-    log::set_logger(&LOG).unwrap();
-    log::set_max_level(LevelFilter::Info);
+    LOG.install();
     let mut store = MockPendingBatchStore::new();
     store.expect_get_due_batch_ids().returning(|_, _, _| Ok(vec![OnlyBatch]));
     store.expect_get_pending_batch_ids_of().returning(|_, _| Ok(vec![OnlyBatch]));
@@ -109,7 +75,7 @@ fn failure_and_recovery_are_logged_once_each() {
     }
     running.wait_for_shutdown().unwrap();
     assert_eq!(
-        *LOG.0.lock().unwrap(),
+        LOG.lines(),
         [
             "WARN status requests fail service=service error=not available now: down",
             "INFO status requests succeed again service=service failures=3",

@@ -2,30 +2,14 @@
 #![expect(clippy::unwrap_used, reason = "tests unwrap what must succeed")]
 #![cfg(target_os = "linux")]
 
-use std::{fs, future::pending, iter, sync::Arc, thread, time::Duration};
+use std::{future::pending, iter, sync::Arc, thread, time::Duration};
 
 use grid_batch_core::{
     GlobalScopeId, RunnableSubmitter, ShutdownHandle,
     mocks::{MockSubmissionSender, MockSubmitterObserver},
 };
 use grid_batch_submitter::{FixedUrlResolver, SubmitterBuilder, SubmitterOptions};
-
-/// The names of the submitter's threads, and the CPU time that they have used.
-fn submitter_threads() -> (Vec<String>, Duration) {
-    let (mut names, mut used) = (Vec::new(), 0);
-    for thread in fs::read_dir("/proc/self/task").unwrap() {
-        let thread = thread.unwrap().path();
-        let name = fs::read_to_string(thread.join("comm")).unwrap().trim().to_owned();
-        if name.starts_with("submit-") {
-            let times = fs::read_to_string(thread.join("schedstat")).unwrap();
-            let nanoseconds = times.split_whitespace().next().unwrap();
-            used += nanoseconds.parse::<u64>().unwrap();
-            names.push(name);
-        }
-    }
-    names.sort();
-    (names, Duration::from_nanos(used))
-}
+use grid_batch_test_support::cpu_time::threads_and_cpu_time;
 
 #[test]
 fn five_idle_seconds_use_less_than_50_ms_of_cpu() {
@@ -46,10 +30,10 @@ fn five_idle_seconds_use_less_than_50_ms_of_cpu() {
         .run()
         .unwrap();
 
-    let (_, before) = submitter_threads();
+    let (_, before) = threads_and_cpu_time("submit-");
     // The measured interval, not a wait for a condition.
     thread::sleep(Duration::from_secs(5));
-    let (names, after) = submitter_threads();
+    let (names, after) = threads_and_cpu_time("submit-");
     let expected =
         ["submit-leader", "submit-listener", "submit-runtime", "submit-worker", "submit-worker"];
     assert_eq!(names, expected, "all threads have names");

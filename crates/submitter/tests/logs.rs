@@ -1,10 +1,7 @@
 //! What the submitter logs.
 #![expect(clippy::unwrap_used, reason = "tests unwrap what must succeed")]
 
-use std::{
-    future::ready,
-    sync::{Arc, Mutex},
-};
+use std::{future::ready, sync::Arc};
 
 use grid_batch_core::{
     AttemptId, GlobalScopeId, Outcome, RunnableSubmitter, ShutdownHandle, Submission,
@@ -12,44 +9,13 @@ use grid_batch_core::{
     mocks::{MockGroupObserver, MockSubmissionSender},
 };
 use grid_batch_submitter::{NodeUrlResolver, SubmitterBuilder, SubmitterOptions};
-use log::{Level, LevelFilter, Log, Metadata, Record, kv};
+use grid_batch_test_support::log_lines::RecordingLog;
 
-static LOG: RecordingLog = RecordingLog(Mutex::new(Vec::new()));
-
-/// Records every line as `LEVEL text key=value ...`.
-struct RecordingLog(Mutex<Vec<String>>);
-
-impl Log for RecordingLog {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn log(&self, record: &Record<'_>) {
-        if record.level() <= Level::Info {
-            let mut line = format!("{} {}", record.level(), record.args());
-            record.key_values().visit(&mut AppendPairs(&mut line)).unwrap();
-            self.0.lock().unwrap().push(line);
-        }
-    }
-
-    fn flush(&self) {}
-}
-
-/// Appends key-value pairs to a line.
-struct AppendPairs<'a>(&'a mut String);
-
-impl<'kvs> kv::VisitSource<'kvs> for AppendPairs<'_> {
-    fn visit_pair(&mut self, key: kv::Key<'kvs>, value: kv::Value<'kvs>) -> Result<(), kv::Error> {
-        let value = if key.as_str() == "elapsed_ms" { "..".to_owned() } else { value.to_string() };
-        self.0.push_str(&format!(" {key}={value}"));
-        Ok(())
-    }
-}
+static LOG: RecordingLog = RecordingLog::new();
 
 #[test]
 fn submissions_are_logged_without_secrets() {
-    log::set_logger(&LOG).unwrap();
-    log::set_max_level(LevelFilter::Info);
+    LOG.install();
     let mut sender = MockSubmissionSender::<GlobalScopeId>::new();
     sender.expect_send().returning(|url, submission| {
         let (outcome, status, message) = match submission.batch_header() {
@@ -88,7 +54,7 @@ fn submissions_are_logged_without_secrets() {
     }
     running.wait_for_shutdown().unwrap();
 
-    let mut lines = LOG.0.lock().unwrap().clone();
+    let mut lines = LOG.lines();
     lines.sort();
     lines.retain(|line| line.contains("batch_id=") || line.contains("node="));
     assert_eq!(

@@ -2,8 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "these helpers panic when something unexpected happens")]
 
 pub mod batches;
+#[cfg(target_os = "linux")]
+pub mod cpu_time;
 pub mod http;
 pub mod instance;
+pub mod log_lines;
 pub mod process;
 pub mod wait;
 pub mod watched;

@@ -24,7 +24,7 @@ type EventResult = BatchResult<LedgerEvent>;
 /// Event streams that the test sends into.
 #[derive(Default)]
 struct TestStreams {
-    subscribed: Watched<Vec<String>>,
+    subscribed: WatchedValue<Vec<String>>,
     senders: Mutex<HashMap<String, UnboundedSender<EventResult>>>,
 }
 

@@ -19,7 +19,7 @@ const BATCH_LIMIT: usize = 1_000;
 struct MinimalStore {
     clock: Arc<ManualClock>,
     /// The number of reads so far.
-    reads: Arc<Watched<usize>>,
+    reads: Arc<WatchedValue<usize>>,
     /// How far the clock advances at each read.
     time_per_read: Duration,
 }

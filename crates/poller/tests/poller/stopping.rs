@@ -72,7 +72,7 @@ fn shutdown_waits_no_longer_than_the_drain_limit() {
 #[test]
 fn shutdown_waits_for_a_failing_store() {
     let store = Store::with(&["a"]);
-    let failing = Arc::new(Watched::<usize>::default());
+    let failing = Arc::new(WatchedValue::<usize>::default());
     let times = Arc::clone(&failing);
     store.fail(move |call| match call {
         "groups"

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     future::ready,
     pin::Pin,
-    sync::{Arc, Condvar, Mutex},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -14,6 +14,7 @@ use grid_batch_core::{
     StatusReport, Timestamp, UnresolvedBatch, UnresolvedBatchStore, transition,
 };
 use grid_batch_poller::{Backoff, MonitorOptions, PollingMonitorBuilder, RunningPollingMonitor};
+pub use grid_batch_test_support::watched::WatchedValue;
 use tokio::sync::Semaphore;
 
 type Fault = Box<dyn FnMut(&str) -> BatchResult<()> + Send>;
@@ -24,37 +25,6 @@ pub type Running = RunningPollingMonitor<Pending, StatusReport>;
 
 pub const SECOND: Duration = Duration::from_secs(1);
 pub const HOUR: Duration = Duration::from_hours(1);
-
-/// A value that a test can wait for.
-pub struct Watched<T>(Mutex<T>, Condvar);
-
-impl<T: Default> Default for Watched<T> {
-    fn default() -> Self {
-        Self(Mutex::default(), Condvar::new())
-    }
-}
-
-impl<T> Watched<T> {
-    pub fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
-        let result = change(&mut self.0.lock().unwrap());
-        self.1.notify_all();
-        result
-    }
-
-    /// Waits until `holds` is true. Fails the test after 30 s.
-    #[track_caller]
-    pub fn wait_until(&self, holds: impl Fn(&T) -> bool) {
-        let value = self.0.lock().unwrap();
-        let waited = self.1.wait_timeout_while(value, Duration::from_secs(30), |v| !holds(v));
-        assert!(!waited.unwrap().1.timed_out(), "the condition did not become true in time");
-    }
-}
-
-impl<T: Clone> Watched<T> {
-    pub fn get(&self) -> T {
-        self.0.lock().unwrap().clone()
-    }
-}
 
 /// A row of the store.
 #[derive(Debug, Clone)]
@@ -98,10 +68,10 @@ pub struct Store(Arc<StoreState>);
 
 pub struct StoreState {
     pub clock: Arc<ManualClock>,
-    pub rows: Watched<Vec<Row>>,
-    pub calls: Watched<Vec<Call>>,
+    pub rows: WatchedValue<Vec<Row>>,
+    pub calls: WatchedValue<Vec<Call>>,
     /// The pace of each read of due batches.
-    pub reads_at: Watched<Vec<PollPace>>,
+    pub reads_at: WatchedValue<Vec<PollPace>>,
     /// Decides whether a call with this name fails.
     fault: Mutex<Fault>,
 }
@@ -119,9 +89,9 @@ impl Store {
         let now = Timestamp::from_micros(1_000_000_000_000);
         Self(Arc::new(StoreState {
             clock: Arc::new(ManualClock::at(now)),
-            rows: Watched::default(),
-            calls: Watched::default(),
-            reads_at: Watched::default(),
+            rows: WatchedValue::default(),
+            calls: WatchedValue::default(),
+            reads_at: WatchedValue::default(),
             fault: Mutex::new(Box::new(|_| Ok(()))),
         }))
     }
@@ -347,15 +317,15 @@ pub struct Request {
 /// A ledger whose answers are computed by a function.
 pub struct Ledger {
     pub connections: usize,
-    pub requests: Watched<Vec<Request>>,
+    pub requests: WatchedValue<Vec<Request>>,
     /// The requests in flight now, and the most that ever were.
-    pub in_flight: Watched<(usize, usize)>,
+    pub in_flight: WatchedValue<(usize, usize)>,
     answer: Answer,
 }
 
 impl Ledger {
     pub fn new(answer: impl Fn(&str, &[String]) -> AnswerFuture + Send + Sync + 'static) -> Self {
-        let (requests, in_flight) = (Watched::default(), Watched::default());
+        let (requests, in_flight) = (WatchedValue::default(), WatchedValue::default());
         Self { connections: 100, requests, in_flight, answer: Box::new(answer) }
     }
 
@@ -462,7 +432,7 @@ pub fn unavailable() -> BatchError {
     BatchError::Unavailable("injected by the test".to_owned())
 }
 
-/// Waits for a condition that is not `Watched`.
+/// Waits for a condition that is not `WatchedValue`.
 #[track_caller]
 pub fn until(holds: impl Fn() -> bool) {
     let started = Instant::now();

@@ -54,7 +54,7 @@ fn panic_of_an_aborted_attempt_is_ambiguous() {
             panic!("dropped");
         }
     }
-    let arrived = Arc::new(Watched::<usize>::default());
+    let arrived = Arc::new(WatchedValue::<usize>::default());
     let sender = {
         let arrived = Arc::clone(&arrived);
         Arc::new(FnSender(move |_: &Submission<GlobalScopeId>| {

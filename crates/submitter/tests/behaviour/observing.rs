@@ -143,7 +143,8 @@ fn failed_group_is_delivered_again_in_order() {
 #[test]
 fn failing_group_observer_limits_what_is_taken() {
     let recorder = Arc::new(Recorder::default());
-    let (tried, works) = (Arc::new(Watched::<usize>::default()), Arc::new(AtomicUsize::new(0)));
+    let (tried, works) =
+        (Arc::new(WatchedValue::<usize>::default()), Arc::new(AtomicUsize::new(0)));
     let observer = {
         let (tried, works) = (Arc::clone(&tried), Arc::clone(&works));
         scripted(&recorder, move |_| {

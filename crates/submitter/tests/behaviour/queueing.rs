@@ -15,7 +15,7 @@ use crate::support::*;
 #[derive(Clone, Default)]
 struct SharedQueue {
     submissions: Arc<Mutex<VecDeque<Submission<GlobalScopeId>>>>,
-    empty_polls: Arc<Watched<usize>>,
+    empty_polls: Arc<WatchedValue<usize>>,
 }
 
 impl Iterator for SharedQueue {

@@ -106,7 +106,7 @@ fn attempt_in_flight_at_the_deadline_is_ambiguous() {
 
 #[test]
 fn stop_does_not_wait_for_retry_delays() {
-    let called = Arc::new(Watched::<usize>::default());
+    let called = Arc::new(WatchedValue::<usize>::default());
     let sender = {
         let called = Arc::clone(&called);
         Arc::new(FnSender(move |submission: &Submission<GlobalScopeId>| {

@@ -1,11 +1,6 @@
 //! Senders and observers that tests can block and wait for.
 
-use std::{
-    collections::BTreeMap,
-    pin::Pin,
-    sync::{Arc, Condvar, Mutex},
-    time::Duration,
-};
+use std::{collections::BTreeMap, pin::Pin, sync::Arc, time::Duration};
 
 use grid_batch_core::{
     BatchResult, GlobalScopeId, GroupObserver, Outcome, RunnableSubmitter, Submission,
@@ -14,34 +9,10 @@ use grid_batch_core::{
 use grid_batch_submitter::{
     Backoff, BatchRunningSubmitter, FixedUrlResolver, SubmitterBuilder, SubmitterOptions,
 };
+pub use grid_batch_test_support::watched::WatchedValue;
 use tokio::sync::Semaphore;
 
 pub type AnswerFuture = Pin<Box<dyn Future<Output = SubmissionAnswer> + Send>>;
-
-/// A value that a test can wait for.
-pub struct Watched<T>(Mutex<T>, Condvar);
-
-impl<T: Default> Default for Watched<T> {
-    fn default() -> Self {
-        Self(Mutex::default(), Condvar::new())
-    }
-}
-
-impl<T> Watched<T> {
-    pub fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
-        let result = change(&mut self.0.lock().unwrap());
-        self.1.notify_all();
-        result
-    }
-
-    /// Waits until `holds` is true. Fails the test after a minute.
-    #[track_caller]
-    pub fn wait_until(&self, holds: impl Fn(&T) -> bool) {
-        let value = self.0.lock().unwrap();
-        let waited = self.1.wait_timeout_while(value, Duration::from_secs(60), |v| !holds(v));
-        assert!(!waited.unwrap().1.timed_out(), "the condition did not become true in time");
-    }
-}
 
 /// A sender that calls a function.
 pub struct FnSender<F>(pub F);
@@ -60,7 +31,7 @@ where
 /// A sender that accepts every batch, but answers only as often as it is allowed to.
 #[derive(Clone)]
 pub struct Gate {
-    pub arrived: Arc<Watched<usize>>,
+    pub arrived: Arc<WatchedValue<usize>>,
     open: Arc<Semaphore>,
 }
 
@@ -89,8 +60,8 @@ impl Gate {
 /// An observer of both kinds that records its notifications.
 #[derive(Default)]
 pub struct Recorder {
-    pub notifications: Watched<Vec<Notification>>,
-    pub outcomes: Watched<Vec<SubmissionOutcome<GlobalScopeId>>>,
+    pub notifications: WatchedValue<Vec<Notification>>,
+    pub outcomes: WatchedValue<Vec<SubmissionOutcome<GlobalScopeId>>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
