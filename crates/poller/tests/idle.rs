@@ -1,5 +1,4 @@
 //! Idle monitors use almost no CPU time.
-#![expect(clippy::unwrap_used, reason = "tests unwrap what must succeed")]
 #![cfg(target_os = "linux")]
 
 use std::{future::ready, sync::Arc, thread, time::Duration};

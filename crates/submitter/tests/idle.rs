@@ -1,5 +1,4 @@
 //! An idle submitter uses almost no CPU time.
-#![expect(clippy::unwrap_used, reason = "tests unwrap what must succeed")]
 #![cfg(target_os = "linux")]
 
 use std::{future::pending, iter, sync::Arc, thread, time::Duration};

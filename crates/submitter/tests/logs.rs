@@ -1,5 +1,4 @@
 //! What the submitter logs.
-#![expect(clippy::unwrap_used, reason = "tests unwrap what must succeed")]
 
 use std::{future::ready, sync::Arc};
 
