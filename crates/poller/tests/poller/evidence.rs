@@ -30,14 +30,15 @@ fn builder_with(store: &Store, ledger: &Arc<Ledger>, evidence: Evidence) -> Buil
     builder(store, ledger).with_evidence(store.clone(), evidence_reader(evidence))
 }
 
-/// Advances the clock and waits for the next request and two more reads of the store.
+/// Advances the clock and waits for the next request, and until its reply is handled: for four more
+/// reads of the store, of which one look takes at most two.
 fn wait_for_next_request(store: &Store, ledger: &Ledger, after: Duration) {
     let requests = ledger.requests.get().len();
     store.clock.advance(after);
     ledger.wait_for(requests + 1);
     ledger.in_flight.wait_until(|(now, _)| *now == 0);
     let reads = store.reads_at.get().len();
-    store.reads_at.wait_until(|paces| paces.len() >= reads + 2);
+    store.reads_at.wait_until(|paces| paces.len() >= reads + 4);
 }
 
 #[test]
