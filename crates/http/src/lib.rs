@@ -10,7 +10,6 @@ mod websocket;
 
 pub use client::{HttpClient, HttpOptions};
 pub use error::HttpError;
-pub use grid_batch_support::one_line;
 pub use response::HttpResponse;
 pub use url::{join, origin};
 pub use websocket::{TextFrames, WebSocketOptions, open_websocket};
