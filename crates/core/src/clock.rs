@@ -1,7 +1,7 @@
 use std::{
     fmt,
-    sync::{Mutex, PoisonError},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    sync::{LazyLock, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 /// A point in time, in whole microseconds since 1970 (UTC): the precision of both databases.
@@ -40,13 +40,36 @@ impl From<SystemTime> for Timestamp {
     }
 }
 
-/// A source of the current time, so that tests can set it.
-pub trait Clock: fmt::Debug + Send + Sync {
-    /// The current time.
-    fn now(&self) -> Timestamp;
+/// A reading of a monotonic clock: the time since an arbitrary moment of this process.
+///
+/// What elapses within a process is measured with it, because the time of day may be set forward or
+/// back at any moment. It has no meaning outside the process, so it is never stored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MonotonicTime(Duration);
+
+impl MonotonicTime {
+    /// This time plus `duration`, saturating at the last time that can be represented.
+    #[must_use]
+    pub const fn plus(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(duration))
+    }
+
+    /// The time elapsed since `earlier`; zero if `earlier` is later.
+    pub const fn since(self, earlier: Self) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
 }
 
-/// The system clock.
+/// A source of the current time, so that tests can set it.
+pub trait Clock: fmt::Debug + Send + Sync {
+    /// The time of day. It may jump forward and back: use it to store and to show, not to measure.
+    fn now(&self) -> Timestamp;
+
+    /// The time by which durations are measured.
+    fn monotonic(&self) -> MonotonicTime;
+}
+
+/// The clocks of the system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -54,43 +77,59 @@ impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         SystemTime::now().into()
     }
+
+    fn monotonic(&self) -> MonotonicTime {
+        static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+        MonotonicTime(ORIGIN.elapsed())
+    }
 }
 
-/// A clock for tests: it moves only when it is set or advanced.
+/// A clock for tests: it moves only when it is advanced or set.
 ///
 /// ```
 /// use std::time::Duration;
 /// use grid_batch_core::{Clock, ManualClock, Timestamp};
 ///
 /// let clock = ManualClock::at(Timestamp::from_micros(1_000));
-/// assert_eq!(clock.now(), clock.now());
+/// let start = clock.monotonic();
 /// clock.advance(Duration::from_micros(5));
 /// assert_eq!(clock.now().as_micros(), 1_005);
+/// // The time of day jumps, and no time elapses.
+/// clock.set(Timestamp::from_micros(0));
+/// assert_eq!(clock.monotonic().since(start), Duration::from_micros(5));
 /// ```
 #[derive(Debug, Default)]
-pub struct ManualClock(Mutex<Timestamp>);
+pub struct ManualClock(Mutex<(Timestamp, MonotonicTime)>);
 
 impl ManualClock {
     /// A clock that shows `now`.
     pub fn at(now: Timestamp) -> Self {
-        Self(Mutex::new(now))
+        Self(Mutex::new((now, MonotonicTime::default())))
     }
 
-    /// Moves the clock forward.
+    /// Lets time elapse: both clocks move forward.
     pub fn advance(&self, by: Duration) {
-        let now = self.now().plus(by);
-        self.set(now);
+        let mut clocks = self.lock();
+        *clocks = (clocks.0.plus(by), clocks.1.plus(by));
     }
 
-    /// Sets the clock, forward or back.
+    /// Sets the time of day, forward or back, as if an operator had changed it: no time elapses.
     pub fn set(&self, now: Timestamp) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        self.lock().0 = now;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (Timestamp, MonotonicTime)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lock().0
+    }
+
+    fn monotonic(&self) -> MonotonicTime {
+        self.lock().1
     }
 }
 

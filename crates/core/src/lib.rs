@@ -28,7 +28,7 @@ mod transition;
 pub use batch::{Hold, NewBatch, Receipt, StatusReport, StoredBatch};
 pub use change::{Change, ChangeOutcome, Decision, Stale};
 pub use claim::{Claim, ClaimKeeper, InstanceId, Takeover};
-pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
+pub use clock::{Clock, ManualClock, MonotonicTime, SystemClock, Timestamp};
 pub use error::InternalError;
 pub use events::{LedgerEvent, LedgerEventStream, LedgerEvents};
 pub use evidence::{Evidence, EvidenceReader, Resolution, UnresolvedBatch, UnresolvedBatchStore};

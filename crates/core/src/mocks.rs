@@ -12,11 +12,11 @@ use crate::{
     AddOutcome, BatchConflict, BatchDetails, BatchFilter, BatchId, BatchQueryStore, BatchResult,
     BatchStatus, BatchStatusReader, BatchUpdater, ClaimKeeper, Clock, EventSubscriptions, Evidence,
     EvidenceReader, GroupObserver, HeaderId, IntakeStore, InternalError, LedgerEventStream,
-    LedgerEvents, NewBatch, PageCursor, PendingBatchStore, PollPace, PollTriggers, Resolution,
-    RoundStore, RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId, ShutdownHandle,
-    StatusReport, StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome,
-    SubmissionSender, SubmitterObserver, TakenBatch, Takeover, Timestamp, UnresolvedBatch,
-    UnresolvedBatchStore, UrlResolver, WakeUps,
+    LedgerEvents, MonotonicTime, NewBatch, PageCursor, PendingBatchStore, PollPace, PollTriggers,
+    Resolution, RoundStore, RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId,
+    ShutdownHandle, StatusReport, StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer,
+    SubmissionOutcome, SubmissionSender, SubmitterObserver, TakenBatch, Takeover, Timestamp,
+    UnresolvedBatch, UnresolvedBatchStore, UrlResolver, WakeUps,
 };
 
 mock! {
@@ -24,6 +24,7 @@ mock! {
     pub Clock {}
     impl Clock for Clock {
         fn now(&self) -> Timestamp;
+        fn monotonic(&self) -> MonotonicTime;
     }
 }
 
