@@ -12,6 +12,7 @@ mod follow_up;
 mod header_id;
 mod hex;
 mod intake;
+mod ledger_identity;
 #[cfg(feature = "mocks")]
 pub mod mocks;
 mod monitor;
@@ -37,6 +38,9 @@ pub use follow_up::{EventSubscriptions, PollTriggers, WakeUps};
 pub use header_id::{HeaderId, HeaderIdError};
 pub use hex::Hex;
 pub use intake::{AddOutcome, BatchConflict, IntakeStore};
+pub use ledger_identity::{
+    LedgerConfirmation, LedgerIdentity, LedgerIdentityReader, LedgerRegistry, RecordedLedger,
+};
 pub use monitor::{
     BatchError, BatchId, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater,
     PendingBatchStore, PollPace, StatusUrlResolver,

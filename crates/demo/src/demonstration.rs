@@ -18,6 +18,7 @@ use crate::{
     operator::decide_held_batches,
     report::DemoCounts,
     settings,
+    used_database::refuse_used_database,
 };
 
 /// Sends batches to a server over a simulated ledger, waits until every batch has ended, and
@@ -35,11 +36,12 @@ pub fn demonstrate(
     let batches = Arc::new(DemoBatches::new(options.ledger, plan.services, plan.seed)?);
 
     let ledger = start_ledger(options, &plan, &directory, &batches)?;
-    let server = Server::start(&config(options, &plan, &directory, &ledger)?)?;
-    refuse_foreign_batches(server.store(), &batches)?;
+    let config = config(options, &plan, &directory, &ledger)?;
+    let store = Store::open(&config.database, config.store.clone())?;
+    refuse_used_database(&store, Some(&config.ledger.name))?;
+    let server = Server::start(&config)?;
 
     let counts = run(options, &plan, &batches, &ledger, &server, &mut watch)?;
-    let store = server.store().clone();
     server.stop()?;
     let promised = batches.ids(plan.batches)?;
     let report = DemoReport::new(&store, &ledger.record(), &promised, counts, plan.seed)?;
@@ -161,19 +163,6 @@ impl Watcher<'_> {
     }
 }
 
-/// Batches of other services could never end: the simulated ledger does not have their services.
-fn refuse_foreign_batches(store: &Store, batches: &DemoBatches) -> Result<(), DemoError> {
-    let mut after = None;
-    loop {
-        let depths = store.depths(after.as_ref(), 1_000)?;
-        let Some(last) = depths.last() else { return Ok(()) };
-        if let Some(other) = depths.iter().find(|d| !batches.services().contains(&d.service_id)) {
-            return Err(DemoError::ForeignBatches { service_id: other.service_id.clone() });
-        }
-        after = Some(last.service_id.clone());
-    }
-}
-
 fn start_ledger(
     options: &DemoOptions,
     plan: &DemoPlan,
@@ -213,6 +202,7 @@ fn config(
     let variable = [
         ("listen", "127.0.0.1:0".to_owned()),
         ("ledger.kind", options.ledger.as_str().to_owned()),
+        ("ledger.name", format!("demo {}", plan.seed)),
         ("ledger.urls", ledger.url()),
         ("ledger.key_file", directory.write_key(plan.seed)?.display().to_string()),
         ("ledger.event_sockets", options.services.to_string()),

@@ -3,7 +3,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use grid_batch_core::ServiceId;
 use grid_batch_ledger_sim::StartError as LedgerError;
 use grid_batch_service::{ConfigError, StartError};
 use grid_batch_store::StoreError;
@@ -34,14 +33,15 @@ pub enum DemoError {
         /// Its value in the kept demonstration.
         kept: String,
     },
-    /// The database has open batches of services that the simulated ledger does not have.
+    /// The database was used before, and not by this demonstration. Its batches would be sent to the
+    /// simulated ledger.
     #[error(
-        "the database has open batches of {service_id}, which is not a service of this \
-         demonstration; use an empty database, or --keep with the directory that belongs to it"
+        "the database {use_before}; use an empty database, or --keep with the directory of the \
+         demonstration that it belongs to"
     )]
-    ForeignBatches {
-        /// One of the services.
-        service_id: ServiceId,
+    UsedDatabase {
+        /// What it was used for.
+        use_before: String,
     },
     /// The server gave an unexpected answer.
     #[error("the server answered with HTTP status {status}: {text}")]

@@ -12,6 +12,7 @@ mod options;
 mod progress;
 mod report;
 mod settings;
+mod used_database;
 #[cfg(feature = "evm")]
 mod withdrawals;
 

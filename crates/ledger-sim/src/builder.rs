@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{Clock, ServiceScopeId, SystemClock};
+use grid_batch_core::{Clock, HeaderId, ServiceScopeId, SystemClock};
 use grid_batch_protocol::{PublicKey, VerifiedBatch};
 use thiserror::Error;
 use tokio::sync::oneshot;
@@ -16,6 +16,7 @@ use crate::{
     Fault, LedgerSim, RecordError, When,
     common_state::{CommonState, InvalidityRule, LedgerSettings},
     faults::Faults,
+    genesis,
     ledger::Ledger,
     record::Record,
     sawtooth::Sawtooth,
@@ -31,6 +32,7 @@ pub struct LedgerSimBuilder {
     port: u16,
     clock: Arc<dyn Clock>,
     seed: Option<u64>,
+    genesis: Option<HeaderId>,
     record: Option<PathBuf>,
     faults: Vec<(Fault, When)>,
     rule: Option<InvalidityRule>,
@@ -92,6 +94,7 @@ impl LedgerSimBuilder {
             port: 0,
             clock: Arc::new(SystemClock),
             seed: None,
+            genesis: None,
             record: None,
             faults: Vec::new(),
             rule: None,
@@ -122,6 +125,13 @@ impl LedgerSimBuilder {
     /// Sets the seed of random numbers. The default is the time of the start.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
+        self
+    }
+
+    /// Sets the id of Sawtooth's first block, which is what makes two nodes belong to one ledger. The
+    /// default is the one beside the record, or follows from the seed.
+    pub fn genesis(mut self, id: HeaderId) -> Self {
+        self.genesis = Some(id);
         self
     }
 
@@ -200,7 +210,12 @@ impl LedgerSimBuilder {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
         let (listener, address) = listen(address)?;
         let seed = self.seed.unwrap_or_else(seed_from_time);
-        let context = Arc::new(self.into_context(record, seed));
+        let genesis = match (self.genesis, &self.record) {
+            (Some(id), _) => id,
+            (None, Some(path)) => genesis::kept_beside(path, seed)?,
+            (None, None) => genesis::from_seed(seed),
+        };
+        let context = Arc::new(self.into_context(record, seed, genesis));
         let (stop, stopped) = oneshot::channel();
         let runtime = server::runtime().map_err(StartError::Thread)?;
         let server_context = context.clone();
@@ -218,9 +233,9 @@ impl LedgerSimBuilder {
         Ok(LedgerSim::new(context, address, seed, stop, thread))
     }
 
-    fn into_context(self, record: Record, seed: u64) -> SimContext {
+    fn into_context(self, record: Record, seed: u64, genesis: HeaderId) -> SimContext {
         let ledger: Box<dyn Ledger> = match self.kind {
-            LedgerKind::Sawtooth => Box::new(Sawtooth::new(&record)),
+            LedgerKind::Sawtooth => Box::new(Sawtooth::new(&record, genesis)),
             LedgerKind::Scabbard(services) => Box::new(Scabbard::new(services, self.keys, &record)),
         };
         let faults = Faults::new(self.faults, seed);

@@ -7,6 +7,7 @@ mod corruption;
 mod event_socket;
 mod events;
 mod faults;
+mod genesis;
 mod handler;
 mod ledger;
 mod ledger_sim;

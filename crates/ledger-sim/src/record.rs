@@ -228,7 +228,7 @@ fn parse_lines(path: &Path, bytes: &[u8]) -> Result<(Vec<Entry>, u64), RecordErr
     Ok((entries, length as u64))
 }
 
-fn io_error(path: &Path, source: io::Error) -> RecordError {
+pub(crate) fn io_error(path: &Path, source: io::Error) -> RecordError {
     RecordError::Io { path: path.to_owned(), source }
 }
 

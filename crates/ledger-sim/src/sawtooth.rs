@@ -17,11 +17,12 @@ use serde::Serialize;
 
 use self::{
     chain::{BatchStatus, Chain},
-    json::{BatchData, LinkOnly, Statuses, WithLink},
+    json::{BatchData, BlockList, LinkOnly, Statuses, WithLink},
     responses::{
-        BATCH_NOT_FOUND, INVALID_ID, NO_BATCHES, NO_ID_QUERY, NO_JSON_IDS, QUEUE_FULL,
-        STATUSES_TYPE, SUBMISSION_TYPE, SUBMITTED_INVALID, TIMED_OUT, UNDECODABLE, UNKNOWN_ERROR,
-        json, line_too_long, method_not_allowed, no_upgrade, not_found, server_error, too_long,
+        BATCH_NOT_FOUND, INVALID_ID, INVALID_PAGING, NO_BATCHES, NO_ID_QUERY, NO_JSON_IDS,
+        QUEUE_FULL, STATUSES_TYPE, SUBMISSION_TYPE, SUBMITTED_INVALID, TIMED_OUT, UNDECODABLE,
+        UNKNOWN_ERROR, json, line_too_long, method_not_allowed, no_upgrade, not_found,
+        server_error, too_long,
     },
 };
 use crate::{
@@ -41,6 +42,8 @@ const DEFAULT_WAIT: Duration = Duration::from_secs(285);
 const WAIT_OF_ZERO: Duration = Duration::from_secs(300);
 const MAX_BODY_BYTES: usize = 10 * 1024 * 1024;
 const MAX_LINE_BYTES: usize = 8190;
+/// The number of the first block, as a list of blocks names it.
+const FIRST_BLOCK: &str = "0x0000000000000000";
 /// The validator's threads for clients, including waiting ones.
 const CLIENT_THREADS: usize = 5;
 
@@ -48,12 +51,14 @@ const CLIENT_THREADS: usize = 5;
 #[derive(Debug)]
 pub(crate) struct Sawtooth {
     chain: Chain,
+    /// The id of the first block.
+    genesis: HeaderId,
 }
 
 impl Sawtooth {
     /// Restores the committed batches of a record.
-    pub(crate) fn new(record: &Record) -> Self {
-        Self { chain: Chain::from_record(record) }
+    pub(crate) fn new(record: &Record, genesis: HeaderId) -> Self {
+        Self { chain: Chain::from_record(record), genesis }
     }
 
     fn submit(
@@ -94,6 +99,15 @@ impl Sawtooth {
         json(StatusCode::OK, &Statuses::new(&statuses, link)).into()
     }
 
+    /// The list of blocks from the first one on, of which this ledger has only that one to show.
+    fn blocks(&self, request: &SimRequest) -> Result<SimResponse, SimResponse> {
+        if request.query.get("start") != Some(FIRST_BLOCK) {
+            return Err(INVALID_PAGING.response());
+        }
+        let link = link::build(request, &request.path, None);
+        Ok(json(StatusCode::OK, &BlockList::of_first(self.genesis, link)))
+    }
+
     fn batch(&self, request: &SimRequest, id: &str) -> Result<SimResponse, SimResponse> {
         let id: HeaderId = id.parse().map_err(|_| INVALID_ID.response_with_value(id))?;
         let bytes = self.chain.committed(&id).ok_or_else(|| BATCH_NOT_FOUND.response())?;
@@ -127,13 +141,16 @@ impl Ledger for Sawtooth {
                 Ok(ids) => self.statuses(request, &ids, now),
                 Err(response) => response.into(),
             },
+            ("GET", ["blocks"]) => response_or_error(self.blocks(request)).into(),
             ("GET", ["batches", id]) => response_or_error(self.batch(request, id)).into(),
             ("GET", ["subscriptions"]) => handshake(request, feed::subscribe(&common.events))
                 .unwrap_or_else(no_upgrade)
                 .into(),
             (_, ["batches"]) => method_not_allowed("POST").into(),
             (_, ["batch_statuses"]) => method_not_allowed("GET,HEAD,POST").into(),
-            (_, ["batches", _] | ["subscriptions"]) => method_not_allowed("GET,HEAD").into(),
+            (_, ["batches", _] | ["blocks"] | ["subscriptions"]) => {
+                method_not_allowed("GET,HEAD").into()
+            }
             _ => not_found().into(),
         }
     }

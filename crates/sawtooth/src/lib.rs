@@ -4,6 +4,7 @@ mod api_error;
 mod event_frame;
 mod events;
 mod evidence;
+mod identity;
 mod nodes;
 mod options;
 mod outcome;
@@ -15,6 +16,7 @@ mod statuses;
 
 pub use events::SawtoothEvents;
 pub use evidence::SawtoothEvidenceReader;
+pub use identity::SawtoothIdentityReader;
 pub use options::{BasicAuth, SawtoothOptions};
 pub use sawtooth::Sawtooth;
 pub use sender::SawtoothSender;

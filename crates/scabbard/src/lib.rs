@@ -6,6 +6,7 @@ mod bounded_map;
 mod context;
 mod events;
 mod evidence;
+mod identity;
 mod message;
 mod node_client;
 mod options;
@@ -19,6 +20,7 @@ mod subscriptions;
 
 pub use events::ScabbardEvents;
 pub use evidence::ScabbardEvidenceReader;
+pub use identity::ScabbardIdentityReader;
 pub use options::{ScabbardError, ScabbardOptions};
 pub use scabbard::Scabbard;
 pub use sender::ScabbardSender;

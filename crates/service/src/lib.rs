@@ -7,4 +7,6 @@ pub use config::{
     ClaimsConfig, Config, ConfigError, EvmConfig, Form, KeySource, LedgerConfig, LedgerKind,
     Origin, PollConfig, SETTINGS, Setting,
 };
-pub use server::{RunningServer, Server, ServerCounts, StartError};
+pub use server::{
+    LedgerInspection, LedgerMismatch, NodeIdentity, RunningServer, Server, ServerCounts, StartError,
+};

@@ -4,7 +4,8 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchResult, ClaimKeeper, InstanceId, RoundStore, ServiceId, TakenBatch, Takeover, Timestamp,
+    BatchResult, ClaimKeeper, InstanceId, LedgerConfirmation, LedgerIdentity, LedgerRegistry,
+    RoundStore, ServiceId, TakenBatch, Takeover, Timestamp,
 };
 
 use crate::{
@@ -44,6 +45,8 @@ pub struct ClaimStore {
     store: Store,
     options: Arc<ClaimOptions>,
     instance: Arc<RwLock<InstanceId>>,
+    /// The ledger that the instance has confirmed.
+    ledger: Arc<RwLock<Option<LedgerIdentity>>>,
     file_lock: Arc<Option<FileLock>>,
 }
 
@@ -59,11 +62,12 @@ impl ClaimStore {
     pub fn register(store: Store, options: ClaimOptions) -> Result<Self, StoreError> {
         options.check()?;
         let file_lock = FileLock::acquire(store.pools.url())?;
-        let instance = claims::register(&store, &options, file_lock.is_some())?;
+        let instance = claims::register(&store, &options, None, file_lock.is_some())?;
         Ok(Self {
             store,
             options: Arc::new(options),
             instance: Arc::new(RwLock::new(instance)),
+            ledger: Arc::default(),
             file_lock: Arc::new(file_lock),
         })
     }
@@ -71,9 +75,28 @@ impl ClaimStore {
     /// Registers as a new instance without claims, after [`renew`](Self::renew) has returned
     /// `false`. The services that were claimed before can be taken again.
     pub fn register_again(&self) -> Result<(), StoreError> {
-        let instance = claims::register(&self.store, &self.options, self.file_lock.is_some())?;
+        let ledger = self.ledger.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let exclusive = self.file_lock.is_some();
+        let instance = claims::register(&self.store, &self.options, ledger.as_ref(), exclusive)?;
         *self.instance.write().unwrap_or_else(PoisonError::into_inner) = instance;
         Ok(())
+    }
+
+    /// Compares the ledger of this instance with the one that the database is bound to, and binds the
+    /// database to it if it is bound to none.
+    ///
+    /// Once the database is bound to a ledger, an instance takes services and batches only after it
+    /// has confirmed that its nodes belong to the same one.
+    pub fn confirm_ledger(
+        &self,
+        ledger: &LedgerIdentity,
+    ) -> Result<LedgerConfirmation, StoreError> {
+        let confirmation = claims::confirm_ledger(&self.store, &self.instance(), ledger)?;
+        if confirmation == LedgerConfirmation::Confirmed {
+            let mut confirmed = self.ledger.write().unwrap_or_else(PoisonError::into_inner);
+            *confirmed = Some(ledger.clone());
+        }
+        Ok(confirmation)
     }
 
     /// The id of the instance, which is different in each run.
@@ -187,6 +210,12 @@ impl ClaimKeeper for ClaimStore {
 
     fn release(&self) -> BatchResult<usize> {
         Ok(Self::release(self)?)
+    }
+}
+
+impl LedgerRegistry for ClaimStore {
+    fn confirm_ledger(&self, ledger: &LedgerIdentity) -> BatchResult<LedgerConfirmation> {
+        Ok(Self::confirm_ledger(self, ledger)?)
     }
 }
 

@@ -19,8 +19,8 @@ use diesel::{
     sql_types::{Text, Untyped},
 };
 use grid_batch_core::{
-    Change, Decision, Event, HeaderId, LedgerStatus, NewBatch, Outcome, PendingBatchStore,
-    Resolution, ServiceId, Timestamp, UnresolvedBatchStore,
+    Change, Decision, Event, HeaderId, LedgerIdentity, LedgerStatus, NewBatch, Outcome,
+    PendingBatchStore, Resolution, ServiceId, Timestamp, UnresolvedBatchStore,
 };
 use grid_batch_test_postgres::TestDatabase;
 
@@ -249,7 +249,7 @@ fn load_claimed_services(store: &Store) {
     execute(
         store,
         &format!(
-            "insert into instances values ('crowd', null, {NEVER}, {NEVER});
+            "insert into instances values ('crowd', null, {NEVER}, {NEVER}, null);
              insert into services {ids}, 0, 0 from n;
              insert into lanes (service_id, lane) {ids}, 0 from n;
              insert into service_id_claims {ids}, 'crowd', 1 from n"
@@ -281,6 +281,9 @@ fn process_claims(store: &Store, services: &[ServiceId]) {
     let one = register(Some("north")).unwrap();
     assert!(register(Some("north")).is_err());
     assert!(one.renew().unwrap());
+    let ledger = LedgerIdentity::new("ledger");
+    one.confirm_ledger(&ledger).unwrap();
+    assert!(store.rebind_ledger(&ledger).is_err(), "an instance is running");
     one.take_services(services).unwrap();
     one.take(300).unwrap();
     one.ready_services(None, 100).unwrap();
@@ -293,6 +296,7 @@ fn process_claims(store: &Store, services: &[ServiceId]) {
     drop(one);
     execute(store, "update instances set expiry_1 = 1, expiry_2 = 1 where instance_id <> 'crowd'");
     let other = register(None).unwrap();
+    other.confirm_ledger(&ledger).unwrap();
     expire_idle_instance(store);
     let idle: ServiceId = "idle::0001".parse().unwrap();
     let taken_over =
@@ -304,6 +308,8 @@ fn process_claims(store: &Store, services: &[ServiceId]) {
     exceed_share(store);
     assert!(other.take(9).unwrap().claims.is_empty());
     other.release().unwrap();
+    execute(store, "update instances set expiry_1 = 1, expiry_2 = 1");
+    store.rebind_ledger(&ledger).unwrap();
 }
 
 /// Gives 100 services to an instance past its idle expiry.
@@ -311,7 +317,7 @@ fn expire_idle_instance(store: &Store) {
     execute(
         store,
         &format!(
-            "insert into instances values ('idle', null, 1, {NEVER});
+            "insert into instances values ('idle', null, 1, {NEVER}, null);
              update service_id_claims set claimant = 'idle'
              where service_id between 'idle::0000' and 'idle::0099'"
         ),
@@ -325,7 +331,7 @@ fn exceed_share(store: &Store) {
         &format!(
             "insert into instances
              with recursive n(i) as (select 1 union all select i + 1 from n where i < 300)
-             select 'guest ' || i, null, {NEVER}, {NEVER} from n"
+             select 'guest ' || i, null, {NEVER}, {NEVER}, null from n"
         ),
     );
 }

@@ -2,14 +2,17 @@
 
 use grid_batch_core::{
     AddOutcome, BatchConflict, BatchDetails, BatchFilter, Change, ChangeOutcome, Decision,
-    HeaderId, NewBatch, PageCursor, QueueDepth, ServiceId, StoredBatch, Timestamp,
+    HeaderId, LedgerIdentity, NewBatch, PageCursor, QueueDepth, RecordedLedger, ServiceId,
+    StoredBatch, Timestamp,
 };
 use grid_batch_withdrawals::{
     CancelOutcome, RetryOutcome, Reward, RewardConflict, RewardId, Withdrawal, WithdrawalConflict,
     WithdrawalDetails, WithdrawalFilter, WithdrawalId,
 };
 
-use crate::{Removed, RetentionCursor, Store, StoreError, batch, intake, operator, withdrawals};
+use crate::{
+    Removed, RetentionCursor, Store, StoreError, batch, claims, intake, operator, withdrawals,
+};
 
 impl Store {
     /// Stores lists of batches, all in one commit: each list whole or, on a conflict, not at all.
@@ -125,6 +128,21 @@ impl Store {
         count: usize,
     ) -> Result<Vec<QueueDepth>, StoreError> {
         operator::depths(self, after, count)
+    }
+
+    /// The ledger that the database is bound to; `None` before the first instance has confirmed its
+    /// ledger ([`ClaimStore::confirm_ledger`](crate::ClaimStore::confirm_ledger)).
+    pub fn ledger(&self) -> Result<Option<RecordedLedger>, StoreError> {
+        claims::recorded_ledger(self)
+    }
+
+    /// Binds the database to this ledger, whatever it was bound to before. It is refused while
+    /// instances run.
+    ///
+    /// **Open batches that the earlier ledger may have are looked for at this one.** If it does not
+    /// have them, they are submitted to it.
+    pub fn rebind_ledger(&self, ledger: &LedgerIdentity) -> Result<(), StoreError> {
+        claims::rebind_ledger(self, ledger)
     }
 
     /// Removes batches that ended before `before`, with their bytes and everything that is stored

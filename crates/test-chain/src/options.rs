@@ -18,6 +18,9 @@ pub struct AnvilOptions {
     pub legacy: bool,
     /// The chain id; 31337 by default.
     pub chain_id: Option<u64>,
+    /// The time of the first block, in seconds since 1970; the present time by default. Two chains with
+    /// the same one have the same first block.
+    pub genesis_time: Option<u64>,
     /// How many accounts have a balance; 10 by default.
     pub accounts: Option<usize>,
 }
@@ -57,6 +60,9 @@ impl AnvilOptions {
         }
         if let Some(id) = self.chain_id {
             add("--chain-id", Some(id.to_string()));
+        }
+        if let Some(time) = self.genesis_time {
+            add("--timestamp", Some(time.to_string()));
         }
         if let Some(number) = self.accounts {
             add("--accounts", Some(number.to_string()));

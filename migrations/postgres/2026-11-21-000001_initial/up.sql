@@ -10,6 +10,17 @@ create table services (
     added bigint not null
 ) with (fillfactor = 70);
 
+-- The ledger that the batches are for: one row, written when the first instance has asked its nodes.
+create table ledger (
+    id integer primary key check (id = 1),
+    kind text collate "C" not null,
+    -- What the nodes tell, such as the id of the first block. Empty: they tell nothing.
+    identity text collate "C" not null,
+    -- The name that the operator gave the ledger, or empty.
+    name text collate "C" not null,
+    recorded_at bigint not null
+);
+
 -- One row for each running instance, with the expiries of its lease. Past expiry_1 (the idle expiry)
 -- other instances may take its services without a batch with a submitter, past expiry_2 (the full
 -- expiry) all. Zero: another instance has expired it, and it cannot be renewed.
@@ -19,6 +30,8 @@ create table instances (
     name text collate "C" unique,
     expiry_1 bigint not null,
     expiry_2 bigint not null,
+    -- Not null: the instance has confirmed that its nodes belong to the ledger. It takes nothing before.
+    ledger_id integer references ledger on delete set null,
     check (expiry_1 <= expiry_2)
 );
 

@@ -11,4 +11,5 @@ drop table batch_payloads;
 drop table batches;
 drop table service_id_claims;
 drop table instances;
+drop table ledger;
 drop table services;

@@ -6,11 +6,20 @@ create table services (
     added integer not null
 ) strict, without rowid;
 
+create table ledger (
+    id integer primary key check (id = 1),
+    kind text not null,
+    identity text not null,
+    name text not null,
+    recorded_at integer not null
+) strict;
+
 create table instances (
     instance_id text primary key,
     name text unique,
     expiry_1 integer not null,
     expiry_2 integer not null,
+    ledger_id integer references ledger on delete set null,
     check (expiry_1 <= expiry_2)
 ) strict, without rowid;
 

@@ -15,15 +15,23 @@ pub(crate) fn command() -> Command {
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let config = flags::load(matches)?;
     logging::start(&config.log);
-    let shutdown = signals::shutdown_receiver()?;
+    let (request_shutdown, shutdown) = signals::shutdown_channel()?;
     let server = Server::start(&config)?;
     let content = match config.ledger.kind {
         Some(LedgerKind::Evm) => "withdrawals",
         _ => "batches",
     };
     print_stdout(format_args!("Accepting {content} at {}/{content}", server.url()));
+    server.on_ledger_mismatch(move || {
+        // The command may have ended already.
+        let _ = request_shutdown.send(());
+    });
     shutdown.recv()?;
+    let mismatch = server.ledger_mismatch().cloned();
     server.stop()?;
+    if let Some(mismatch) = mismatch {
+        return Err(mismatch.into());
+    }
     info!("server stopped");
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use grid_batch_support::spawn_thread;
 use log::{info, warn};
@@ -13,8 +13,14 @@ use crate::commands::failure::Failure;
 /// Receives a message at the first SIGINT or SIGTERM. The second one exits the process at once:
 /// everything that must survive is in the database.
 pub(crate) fn shutdown_receiver() -> Result<Receiver<()>, Failure> {
+    shutdown_channel().map(|(_, receiver)| receiver)
+}
+
+/// The same, with a sender for other reasons to shut down.
+pub(crate) fn shutdown_channel() -> Result<(Sender<()>, Receiver<()>), Failure> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let (sender, receiver) = channel();
+    let other_reasons = sender.clone();
     spawn_thread("signals", move || {
         let mut pending = signals.forever();
         if let Some(signal) = pending.next() {
@@ -27,7 +33,7 @@ pub(crate) fn shutdown_receiver() -> Result<Receiver<()>, Failure> {
             std::process::exit(128 + signal);
         }
     })?;
-    Ok(receiver)
+    Ok((other_reasons, receiver))
 }
 
 fn name(signal: i32) -> &'static str {

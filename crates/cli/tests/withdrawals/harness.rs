@@ -151,11 +151,17 @@ impl WithdrawalHarness {
         self.polls(pool).iter().map(|poll| poll.amount.parse().unwrap()).collect()
     }
 
+    /// The time of the first block. Another chain that starts with it has the same first block.
+    pub fn genesis_time(&self) -> u64 {
+        let block = self.anvil.rpc("eth_getBlockByNumber", json!(["0x0", false])).unwrap();
+        parse_hex(&block["timestamp"])
+    }
+
     /// How many transactions of a gas admin are mined.
     pub fn nonce(&self, admin: usize) -> u64 {
         let address = &self.anvil.accounts()[admin].address;
         let count = self.anvil.rpc("eth_getTransactionCount", json!([address, "latest"])).unwrap();
-        u64::from_str_radix(count.as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
+        parse_hex(&count)
     }
 
     pub fn withdrawal_request(&self, pool: usize, amount: u64) -> Value {
@@ -224,6 +230,10 @@ impl WithdrawalServer {
         }
         withdrawn
     }
+}
+
+fn parse_hex(number: &Value) -> u64 {
+    u64::from_str_radix(number.as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
 }
 
 /// How often each value occurs.

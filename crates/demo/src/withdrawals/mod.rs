@@ -17,12 +17,11 @@ use std::{
 };
 
 use grid_batch_store::{Store, StoreOptions};
-use grid_batch_withdrawals::WithdrawalFilter;
 
 pub use progress::WithdrawalProgress;
 pub use report::WithdrawalReport;
 
-use crate::DemoError;
+use crate::{DemoError, used_database::refuse_used_database};
 use audit::audit;
 use chain::DemoChain;
 use client::WithdrawalClient;
@@ -59,7 +58,7 @@ pub fn demonstrate_withdrawals(
     options: &WithdrawalDemoOptions,
     mut watch: impl FnMut(&WithdrawalProgress),
 ) -> Result<WithdrawalReport, DemoError> {
-    refuse_foreign_withdrawals(options)?;
+    refuse_used(options)?;
     let chain = DemoChain::start()?;
     let plan = WithdrawalPlan::new(options.withdrawals, &chain);
     let mut demo = WithdrawalDemo::start(options, &chain, &plan)?;
@@ -67,18 +66,12 @@ pub fn demonstrate_withdrawals(
     audit(&chain, &plan, &demo.client.withdrawals()?, demo.counts)
 }
 
-/// This chain would accept transactions that were signed for another one: anvil's chains have the
-/// same id and accounts.
-fn refuse_foreign_withdrawals(options: &WithdrawalDemoOptions) -> Result<(), DemoError> {
+/// The chain is new, so every database that was used before is of another one. This chain would even
+/// accept transactions that were signed for that: anvil's chains have the same id and accounts.
+fn refuse_used(options: &WithdrawalDemoOptions) -> Result<(), DemoError> {
     let Some(database) = &options.database else { return Ok(()) };
     let url = database.parse().map_err(DemoError::internal)?;
-    let store = Store::open(&url, StoreOptions::default())?;
-    match store.withdrawals(&WithdrawalFilter::default(), None, 1)?.is_empty() {
-        true => Ok(()),
-        false => Err(DemoError::Options(
-            "the database has withdrawals of another chain; use an empty one".to_owned(),
-        )),
-    }
+    refuse_used_database(&Store::open(&url, StoreOptions::default())?, None)
 }
 
 /// The gas price while it is above the maximum.

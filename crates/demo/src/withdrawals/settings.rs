@@ -7,6 +7,7 @@ pub(super) const MAXIMUM_GAS_PRICE_GWEI: u64 = 200;
 pub(super) const SETTINGS: &[(&str, &str)] = &[
     ("listen", "127.0.0.1:0"),
     ("ledger.kind", "evm"),
+    ("ledger.name", "demo"),
     ("ledger.connect_timeout", "1s"),
     ("ledger.request_timeout", "2s"),
     ("evm.gate_interval", "1s"),

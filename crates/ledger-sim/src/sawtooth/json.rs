@@ -76,6 +76,52 @@ impl From<&InvalidTransaction> for InvalidData {
     }
 }
 
+/// A list of blocks.
+#[derive(Serialize)]
+pub(super) struct BlockList {
+    data: Vec<BlockData>,
+    head: String,
+    link: String,
+    paging: PagingData,
+}
+
+#[derive(Serialize)]
+struct BlockData {
+    batches: [(); 0],
+    header: BlockHeaderData,
+    header_signature: String,
+}
+
+#[derive(Serialize)]
+struct BlockHeaderData {
+    batch_ids: [(); 0],
+    block_num: String,
+    /// "Genesis" in base64.
+    consensus: &'static str,
+    previous_block_id: &'static str,
+}
+
+#[derive(Serialize)]
+struct PagingData {
+    limit: Option<u32>,
+    start: &'static str,
+}
+
+impl BlockList {
+    /// The list that ends with the first block.
+    pub(super) fn of_first(id: HeaderId, link: String) -> Self {
+        let header = BlockHeaderData {
+            batch_ids: [],
+            block_num: "0".to_owned(),
+            consensus: "R2VuZXNpcw==",
+            previous_block_id: "0000000000000000",
+        };
+        let block = BlockData { batches: [], header, header_signature: id.to_string() };
+        let paging = PagingData { limit: None, start: super::FIRST_BLOCK };
+        Self { data: vec![block], head: id.to_string(), link, paging }
+    }
+}
+
 /// A batch of a block, with decoded headers.
 #[derive(Serialize)]
 pub(super) struct BatchData {

@@ -100,6 +100,14 @@ pub(super) const BATCH_NOT_FOUND: ApiError = ApiError {
     message: "There is no batch with the id specified in the blockchain.",
 };
 
+pub(super) const INVALID_PAGING: ApiError = ApiError {
+    status: StatusCode::BAD_REQUEST,
+    code: 54,
+    title: "Invalid Paging Query",
+    message: "Paging request failed as written. One or more of the 'start' or 'limit' query \
+              parameters were invalid or out of range.",
+};
+
 /// The REST API sorts the keys alphabetically.
 #[derive(Serialize)]
 struct Envelope {

@@ -4,6 +4,7 @@
 mod batches;
 mod events;
 mod evidence;
+mod identity;
 mod ledger;
 mod outcomes;
 mod rest_api;

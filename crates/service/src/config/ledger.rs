@@ -1,6 +1,6 @@
 use std::{path::PathBuf, time::Duration};
 
-use grid_batch_core::ServiceScopeId;
+use grid_batch_core::{LedgerIdentity, ServiceScopeId};
 use grid_batch_http::{HttpOptions, WebSocketOptions};
 use grid_batch_poller::Backoff;
 
@@ -22,11 +22,24 @@ pub enum LedgerKind {
     Evm,
 }
 
+impl LedgerKind {
+    /// The name in settings.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sawtooth => "sawtooth",
+            Self::Scabbard => "scabbard",
+            Self::Evm => "evm",
+        }
+    }
+}
+
 /// The ledger, and how requests to it are made.
 #[derive(Debug, Clone)]
 pub struct LedgerConfig {
     /// The kind of ledger, if it is set.
     pub kind: Option<LedgerKind>,
+    /// The name that the operator gave it; empty without one.
+    pub name: String,
     /// The URLs of its nodes.
     pub urls: Vec<String>,
     /// Services on nodes of their own, with the nodes' URLs.
@@ -48,12 +61,25 @@ pub struct LedgerConfig {
 }
 
 impl LedgerConfig {
+    /// Which ledger the settings name, without what its nodes tell; `None` if its kind is not set.
+    pub fn identity(&self) -> Option<LedgerIdentity> {
+        let kind = self.kind?.as_str();
+        Some(LedgerIdentity { name: self.name.clone(), ..LedgerIdentity::new(kind) })
+    }
+
+    /// All nodes.
+    pub fn nodes(&self) -> Vec<String> {
+        let of_services = self.services.iter().map(|(_, url)| url.clone());
+        self.urls.iter().cloned().chain(of_services).collect()
+    }
+
     pub(super) fn from_layers(layers: &Layers) -> Result<Self, ConfigError> {
         let uses_events: bool = layers.get("ledger.events")?;
         let urls: Vec<NodeUrl> = layers.get("ledger.urls")?;
         let services: Vec<ServiceUrl> = layers.get("ledger.services")?;
         Ok(Self {
             kind: layers.get("ledger.kind")?,
+            name: layers.get("ledger.name")?,
             urls: urls.into_iter().map(|NodeUrl(url)| url).collect(),
             services: services.into_iter().map(|ServiceUrl(id, url)| (id, url)).collect(),
             key_file: optional(layers.get("ledger.key_file")?),

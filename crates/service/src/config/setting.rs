@@ -89,6 +89,12 @@ pub static SETTINGS: &[Setting] = &[
         "Log level: off, error, warn, info, debug or trace; levels by crate are possible too",
     ),
     text("ledger.kind", "", "Kind of ledger: sawtooth, scabbard or evm"),
+    text(
+        "ledger.name",
+        "",
+        "Name of the ledger; a database keeps that of its first server and refuses servers with \
+         another, so that two scabbard ledgers are not confused",
+    ),
     list("ledger.urls", "URLs of the ledger's nodes"),
     list("ledger.services", "Services on nodes of their own, each as SERVICE=URL (scabbard)"),
     text(

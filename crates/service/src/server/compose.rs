@@ -1,6 +1,6 @@
 //! Which part is connected to which.
 
-use std::{net::TcpListener, sync::Arc};
+use std::{net::TcpListener, sync::Arc, time::Duration};
 
 use grid_batch_api::{ApiBuilder, ApiOptions, RunningApi};
 use grid_batch_claims::{ChangeFollowUp, ClaimMaintainer, ClaimMaintainerOptions, OrphanRecovery};
@@ -14,10 +14,13 @@ use grid_batch_store::{
     ClaimOptions, ClaimStore, MonitorStore, PendingBatch, Store, StoreObserver,
 };
 use grid_batch_submitter::{SubmitterBuilder, SubmitterCounters, SubmitterWaker};
-use log::info;
+use log::{info, warn};
 
 use super::{
-    RunningServer, StartError, StoppableSubmitter, event_observer::EventObserver, ledger::Ledger,
+    LedgerMismatch, RunningServer, StartError, StoppableSubmitter,
+    event_observer::EventObserver,
+    ledger::Ledger,
+    ledger_check::{CheckedClaims, LedgerCheck, RunningLedgerCheck},
     registration::register,
 };
 use crate::{Config, LedgerKind};
@@ -25,12 +28,21 @@ use crate::{Config, LedgerKind};
 /// Starts all parts.
 pub(super) fn compose<S: ScopeId>(
     config: &Config,
+    check: LedgerCheck,
     ledger: impl FnOnce(&Store) -> Result<Ledger<S>, StartError>,
 ) -> Result<RunningServer, StartError> {
     let listener = listen(config)?;
     let claim_store = open_store(config)?;
     let store = claim_store.store().clone();
-    let ledger = ledger(&store)?;
+    let ledger = ledger(&store)?.checked(&check);
+    if config.ledger.kind == Some(LedgerKind::Scabbard) && config.ledger.name.is_empty() {
+        warn!(
+            "ledger.name is not set: the database could not be told from that of another scabbard \
+             ledger; set it before the first start"
+        );
+    }
+    let ledger_check = start_ledger_check(check.clone(), &claim_store)?;
+    let claims = CheckedClaims::<_, S>::new(claim_store.clone(), check.clone());
 
     let waker = SubmitterWaker::new();
     let wake_submitter = waker.clone();
@@ -42,20 +54,17 @@ pub(super) fn compose<S: ScopeId>(
     if let Some(follower) = &follower {
         follow_up = follow_up.with_events(follower.clone());
     }
-    follow_open_services(&store, &follow_up, config.ledger.event_sockets)?;
+    follow_open_services::<S>(&store, &follow_up, config.ledger.event_sockets)?;
 
     let poller = start_poller(config, &ledger, &claim_store, &follow_up, trigger, follower)?;
-    let queue = BatchQueue::new(claim_store.clone(), wake_up, config.queue.clone());
+    let queue = BatchQueue::new(claims.clone(), wake_up, config.queue.clone());
     let (submitter, submitter_counters) =
         start_submitter(config, &ledger, queue, &store, &follow_up, waker)?;
-    let recovery = OrphanRecovery::start(
-        claim_store.clone(),
-        config.longest_submission(),
-        Arc::new(SystemClock),
-    )?;
+    let recovery =
+        OrphanRecovery::start(claims.clone(), config.longest_submission(), Arc::new(SystemClock))?;
     let options = ClaimMaintainerOptions::for_idle_expiry(config.claims.idle_expiry);
-    let claims = ClaimMaintainer::start(claim_store, options, follow_up.clone())?;
-    let api = start_api(config, &ledger, &store, &follow_up, &claims, listener)?;
+    let claims = ClaimMaintainer::start(claims, options, follow_up.clone())?;
+    let api = start_api(config, &ledger, &store, &follow_up, &claims, check, listener)?;
     info!(address:% = api.local_addr(), database:% = config.database; "server started");
     Ok(RunningServer {
         api,
@@ -65,6 +74,7 @@ pub(super) fn compose<S: ScopeId>(
         poller,
         recovery,
         claims,
+        ledger_check,
         follow_up,
         store,
     })
@@ -79,6 +89,11 @@ fn listen(config: &Config) -> Result<TcpListener, StartError> {
 fn open_store(config: &Config) -> Result<ClaimStore, StartError> {
     let failed = |source| StartError::Store { database: config.database.to_string(), source };
     let store = Store::open(&config.database, config.store.clone()).map_err(failed)?;
+    if let (Some(configured), Some(recorded)) =
+        (config.ledger.identity(), store.ledger().map_err(failed)?)
+    {
+        LedgerMismatch::of_settings(&configured, &recorded)?;
+    }
     let options = ClaimOptions {
         name: config.claims.name.clone(),
         idle_expiry: config.claims.idle_expiry,
@@ -88,6 +103,29 @@ fn open_store(config: &Config) -> Result<ClaimStore, StartError> {
         ..ClaimOptions::default()
     };
     register(&store, &options).map_err(failed)
+}
+
+/// Asks all nodes, and waits a moment for their answers. Without them the server starts all the same,
+/// so that it takes requests while the ledger is down.
+fn start_ledger_check(
+    check: LedgerCheck,
+    claims: &ClaimStore,
+) -> Result<RunningLedgerCheck, StartError> {
+    const FIRST_ANSWERS_LIMIT: Duration = Duration::from_secs(2);
+    let running = RunningLedgerCheck::start(check, Arc::new(claims.clone()))?;
+    running.wait_for_answers(FIRST_ANSWERS_LIMIT);
+    let check = running.check();
+    if let Some(mismatch) = check.mismatch() {
+        let mismatch = mismatch.clone();
+        if let Err(error) = claims.release() {
+            warn!(error:%; "cannot remove the instance; it expires");
+        }
+        return Err(mismatch.into());
+    }
+    if let Some(problem) = check.problem() {
+        warn!(problem = problem.as_str(); "the server starts without its ledger");
+    }
+    Ok(running)
 }
 
 fn start_event_monitor<S: ScopeId>(
@@ -108,13 +146,16 @@ fn start_event_monitor<S: ScopeId>(
 }
 
 /// Subscribes to the events of services with open batches before any of them is submitted.
-fn follow_open_services(
+fn follow_open_services<S: ScopeId>(
     store: &Store,
     follow_up: &ChangeFollowUp,
     limit: usize,
 ) -> Result<(), StartError> {
     let depths = store.depths(None, limit).map_err(StartError::part)?;
-    depths.iter().for_each(|depth| follow_up.follow_events(&depth.service_id));
+    let services = depths.iter().map(|depth| &depth.service_id);
+    services
+        .filter(|service| S::from_service_id(service).is_ok())
+        .for_each(|service| follow_up.follow_events(service));
     Ok(())
 }
 
@@ -173,7 +214,7 @@ fn monitor_options(config: &Config) -> MonitorOptions {
 fn start_submitter<S: ScopeId>(
     config: &Config,
     ledger: &Ledger<S>,
-    queue: BatchQueue<S, ClaimStore>,
+    queue: BatchQueue<S, CheckedClaims<ClaimStore, S>>,
     store: &Store,
     follow_up: &ChangeFollowUp,
     waker: SubmitterWaker,
@@ -201,6 +242,7 @@ fn start_api<S: ScopeId>(
     store: &Store,
     follow_up: &ChangeFollowUp,
     claims: &ClaimMaintainer,
+    check: LedgerCheck,
     listener: TcpListener,
 ) -> Result<RunningApi, StartError> {
     let options = ApiOptions {
@@ -220,7 +262,8 @@ fn start_api<S: ScopeId>(
             requests.claim(services);
         })
         .with_health_check(move || {
-            health.error().map(|error| error.to_string()).into_iter().collect()
+            let claims = health.error().map(|error| error.to_string());
+            claims.into_iter().chain(check.problem()).collect()
         });
     if let Some(rules) = &ledger.withdrawals {
         api = api.with_withdrawals(store, Arc::clone(rules));

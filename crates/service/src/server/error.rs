@@ -4,6 +4,8 @@ use grid_batch_core::InternalError;
 use grid_batch_http::HttpError;
 use grid_batch_store::StoreError;
 
+use super::LedgerMismatch;
+
 /// Why the server cannot start, or did not stop cleanly.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -54,6 +56,9 @@ pub enum StartError {
         /// The store's error.
         source: StoreError,
     },
+    /// The database is bound to another ledger.
+    #[error(transparent)]
+    Ledger(#[from] LedgerMismatch),
     /// The HTTP client for the ledger cannot be created.
     #[error(transparent)]
     Http(#[from] HttpError),
@@ -66,6 +71,11 @@ pub enum StartError {
 }
 
 impl StartError {
+    pub(super) fn no_ledger_kind() -> Self {
+        let rule = "it must be \"sawtooth\", \"scabbard\" or \"evm\"";
+        Self::Missing { name: "ledger.kind", rule }
+    }
+
     pub(super) fn part(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::Part(error.into())
     }

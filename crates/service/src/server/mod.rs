@@ -5,6 +5,8 @@ mod counts;
 mod error;
 mod event_observer;
 mod ledger;
+mod ledger_check;
+mod ledger_inspection;
 mod registration;
 
 use std::fmt;
@@ -18,9 +20,12 @@ use grid_batch_submitter::SubmitterCounters;
 
 pub use counts::ServerCounts;
 pub use error::StartError;
+pub use ledger_check::LedgerMismatch;
+pub use ledger_inspection::{LedgerInspection, NodeIdentity};
 
 use crate::{Config, LedgerKind};
 use compose::compose;
+use ledger_check::RunningLedgerCheck;
 
 /// The server: HTTP interface, queue, submitter and pollers over one store and one ledger.
 #[derive(Debug)]
@@ -31,24 +36,24 @@ impl Server {
     pub fn start(config: &Config) -> Result<RunningServer, StartError> {
         match config.ledger.kind {
             Some(LedgerKind::Sawtooth) => {
-                let ledger = ledger::sawtooth(&config.ledger, &config.poll)?;
-                compose(config, |_| Ok(ledger))
+                let check = ledger::check(config)?;
+                let ledger = ledger::sawtooth(&config.ledger, &config.poll, &check)?;
+                compose(config, check, |_| Ok(ledger))
             }
             Some(LedgerKind::Scabbard) => {
-                let ledger = ledger::scabbard(&config.ledger, &config.poll)?;
-                compose(config, |_| Ok(ledger))
+                let check = ledger::check(config)?;
+                let ledger = ledger::scabbard(&config.ledger, &config.poll, &check)?;
+                compose(config, check, |_| Ok(ledger))
             }
             #[cfg(feature = "evm")]
             Some(LedgerKind::Evm) => {
                 let chain = ledger::evm(config)?;
-                compose(config, |store| chain.with_store(store))
+                let check = ledger::check(config)?;
+                compose(config, check.clone(), |store| chain.with_store(store, &check))
             }
             #[cfg(not(feature = "evm"))]
             Some(LedgerKind::Evm) => Err(StartError::NotBuilt { kind: "evm" }),
-            None => Err(StartError::Missing {
-                name: "ledger.kind",
-                rule: "it must be \"sawtooth\", \"scabbard\" or \"evm\"",
-            }),
+            None => Err(StartError::no_ledger_kind()),
         }
     }
 }
@@ -62,6 +67,7 @@ pub struct RunningServer {
     poller: RunningPollingMonitor<PendingBatch, StatusReport>,
     recovery: OrphanRecovery,
     claims: ClaimMaintainer,
+    ledger_check: RunningLedgerCheck,
     follow_up: ChangeFollowUp,
     store: Store,
 }
@@ -82,10 +88,22 @@ impl RunningServer {
         ServerCounts::new(self.submitter_counters.read(), self.follow_up.counts())
     }
 
+    /// Why the server must stop: it would use another ledger than the one of its database. It claims
+    /// and submits nothing from then on.
+    pub fn ledger_mismatch(&self) -> Option<&LedgerMismatch> {
+        self.ledger_check.check().mismatch()
+    }
+
+    /// Calls `stop` once there is a [mismatch](Self::ledger_mismatch), from any thread.
+    pub fn on_ledger_mismatch(&self, stop: impl FnOnce() + Send + 'static) {
+        self.ledger_check.check().on_mismatch(stop);
+    }
+
     /// Stops the server: accepts and submits no more batches, waits for submissions under way, and
     /// records their outcomes.
     pub fn stop(self) -> Result<(), StartError> {
-        let Self { mut api, events, mut submitter, poller, recovery, claims, .. } = self;
+        let Self { mut api, events, mut submitter, poller, recovery, claims, ledger_check, .. } =
+            self;
         claims.stop_taking();
         // Both drain at the same time.
         let requested = [api.signal_shutdown(), submitter.request_stop()];
@@ -96,7 +114,7 @@ impl RunningServer {
             poller.wait_for_shutdown(),
         ];
         // Claims are released last: until then nothing else may work on the services.
-        drop((recovery, claims));
+        drop((recovery, claims, ledger_check));
         Ok(requested.into_iter().chain(stopped).collect::<Result<(), InternalError>>()?)
     }
 }

@@ -6,17 +6,24 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Text},
 };
-use grid_batch_core::{InstanceId, Timestamp};
+use grid_batch_core::{InstanceId, LedgerIdentity, Timestamp};
 use log::info;
 
-use super::ClaimOptions;
-use crate::sql::{Connection, Dialect, Rows, Statement, Store, StoreError, error::ClaimError};
+use super::{ClaimOptions, ledger};
+use crate::sql::{
+    Connection, Dialect, Rows, Statement, Store, StoreError, error::ClaimError,
+    rows::confirmed_ledger,
+};
 
 /// Registers a new instance, and expires instances that certainly do not run: an earlier run of the
 /// same name past its idle expiry, and, on a database that is `exclusive` to this process, all.
+///
+/// An instance that is registered again keeps the `ledger` that it confirmed, unless the database is
+/// bound to another one since.
 pub(crate) fn register(
     store: &Store,
     options: &ClaimOptions,
+    ledger: Option<&LedgerIdentity>,
     exclusive: bool,
 ) -> Result<InstanceId, StoreError> {
     let instance = InstanceId::new(unique_id(options.name.as_deref()));
@@ -30,9 +37,13 @@ pub(crate) fn register(
         }
         let inserted = connection.execute(&insert_instance(dialect, &instance, options))?;
         match &options.name {
-            Some(name) if inserted == 0 => Err(name_in_use(connection, name)?),
-            _ => Ok(()),
+            Some(name) if inserted == 0 => return Err(name_in_use(connection, name)?),
+            _ => {}
         }
+        if let Some(ledger) = ledger {
+            ledger::confirm(connection, &instance, ledger, store.now())?;
+        }
+        Ok(())
     })?;
     info!(instance:% = instance; "registered the instance");
     Ok(instance)
@@ -59,20 +70,21 @@ pub(crate) fn renew(
     Ok(store.pools.write()?.execute(&statement)? > 0)
 }
 
-/// Whether the instance may take services: it is not past its idle expiry. Its row cannot be removed
-/// until the end of the transaction.
+/// Whether the instance may take services: it is not past its idle expiry, and has confirmed its
+/// ledger. Its row cannot be removed until the end of the transaction.
 pub(super) fn lock_live_instance(
     connection: &mut Connection,
     instance: &InstanceId,
 ) -> Result<bool, StoreError> {
     let dialect = connection.dialect();
     let (clock, lock) = (dialect.clock(), dialect.locking("for key share of i"));
+    let confirmed = confirmed_ledger("i");
     let statement = Statement::new(
         dialect,
         format!(
             "-- lock_live_instance
              select i.instance_id, i.expiry_1 from instances i
-             where i.instance_id = ? and i.expiry_1 > {clock} {lock}"
+             where i.instance_id = ? and i.expiry_1 > {clock} and {confirmed} {lock}"
         ),
     )
     .text(instance.as_str());

@@ -2,6 +2,7 @@
 //!
 //! # The order of locks
 //!
+//! 0. the row of `ledger`: shared while an instance confirms it
 //! 1. rows of `instances`: the instance's own row is shared; rows of expired instances are shared,
 //!    and skipped if locked
 //! 2. rows of `service_id_claims`: skipped if locked
@@ -16,6 +17,7 @@
 mod balance;
 mod file_lock;
 mod instances;
+mod ledger;
 mod options;
 mod release;
 mod scope;
@@ -25,6 +27,7 @@ mod takeover;
 
 pub(crate) use file_lock::FileLock;
 pub(crate) use instances::{micros, register, renew};
+pub(crate) use ledger::{confirm_ledger, rebind_ledger, recorded_ledger};
 pub(crate) use release::{release_all, release_services};
 pub(crate) use take::{take, take_services};
 

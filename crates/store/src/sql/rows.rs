@@ -229,6 +229,15 @@ pub(crate) fn no_lane(row: &str, condition: &str) -> String {
     )
 }
 
+/// The condition that an instance has confirmed its ledger. A database that is bound to no ledger, as in
+/// a program that embeds the store without one, has nothing to confirm.
+pub(crate) fn confirmed_ledger(instance: &str) -> String {
+    format!(
+        "({instance}.ledger_id is not null
+             or not exists (select 1 from ledger l where l.id = 1))"
+    )
+}
+
 /// The condition that the instance `?` claims the service of a lane.
 pub(crate) fn claimed_by(lane: &str) -> String {
     // A subquery for each lane: the planner turns `exists` into a join, and may begin with all

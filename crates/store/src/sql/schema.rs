@@ -13,11 +13,22 @@ table! {
 }
 
 table! {
+    ledger (id) {
+        id -> Integer,
+        kind -> Text,
+        identity -> Text,
+        name -> Text,
+        recorded_at -> BigInt,
+    }
+}
+
+table! {
     instances (instance_id) {
         instance_id -> Text,
         name -> Nullable<Text>,
         expiry_1 -> BigInt,
         expiry_2 -> BigInt,
+        ledger_id -> Nullable<Integer>,
     }
 }
 
@@ -171,6 +182,7 @@ joinable!(withdrawals -> batches (batch_seq));
 
 allow_tables_to_appear_in_same_query!(
     services,
+    ledger,
     instances,
     service_id_claims,
     batches,

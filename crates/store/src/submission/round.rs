@@ -5,7 +5,9 @@ use crate::{
     batch::record,
     sql::{
         Dialect, Statement, Store, StoreError,
-        rows::{AttemptRow, ServiceRow, claimed_by, in_states, limit, service_rows},
+        rows::{
+            AttemptRow, ServiceRow, claimed_by, confirmed_ledger, in_states, limit, service_rows,
+        },
     },
 };
 
@@ -86,7 +88,7 @@ fn ready_services_statement<'a>(
 }
 
 /// Marks batches as submitted and reads their bytes in one statement, while the lease of the
-/// instance is long enough for a submission.
+/// instance is long enough for a submission and its ledger is the one that the database is bound to.
 ///
 /// `batch_seq = r.batch_seq` makes sure that the locked batch is the one that the statement sees:
 /// after another transaction has installed the next head, its bytes would not be visible yet.
@@ -100,7 +102,7 @@ fn take_round_statement<'a>(
     now: i64,
     services: &'a [ServiceId],
 ) -> Statement<'a> {
-    let (ready, clock) = (is_ready("h"), dialect.clock());
+    let (ready, clock, confirmed) = (is_ready("h"), dialect.clock(), confirmed_ledger("i"));
     let lock = dialect.locking("for key share of c skip locked for update of h skip locked");
     Statement::new(
         dialect,
@@ -116,7 +118,8 @@ fn take_round_statement<'a>(
                  join lanes h on h.service_id = x.service_id
                  where coalesce(c.claimant, null) = ? and {ready} and exists (
                      select 1 from instances i
-                     where i.instance_id = ? and i.expiry_1 > {clock} and i.expiry_2 > {clock} + ?)
+                     where i.instance_id = ? and i.expiry_1 > {clock} and i.expiry_2 > {clock} + ?
+                         and {confirmed})
                  {lock}
              ) as r
              where lanes.service_id = r.service_id and lanes.lane = r.lane

@@ -10,7 +10,7 @@ use grid_batch_store::Store;
 use grid_batch_withdrawals::{SigningStore, WithdrawalRules};
 use log::info;
 
-use super::{Ledger, LedgerNodes, key_file};
+use super::{super::ledger_check::LedgerCheck, Ledger, LedgerNodes, key_file};
 use crate::{Config, EvmConfig, KeySource, StartError};
 
 /// The parts of the adapter that need no store.
@@ -34,10 +34,12 @@ impl EvmChain {
     pub(in crate::server) fn with_store(
         self,
         store: &Store,
+        check: &LedgerCheck,
     ) -> Result<Ledger<AccountScopeId>, StartError> {
         let Self { nodes, rules, options } = self;
         let signing: Arc<dyn SigningStore> = Arc::new(store.clone());
-        let evm = Evm::new(options, signing, nodes.status_resolver()).map_err(StartError::part)?;
+        let evm = Evm::new(options, signing, nodes.confirmed_resolver(check));
+        let evm = evm.map_err(StartError::part)?;
         Ok(Ledger {
             sender: Arc::new(evm.sender()),
             reader: Arc::new(evm.status_reader()),

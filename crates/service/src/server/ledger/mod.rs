@@ -8,15 +8,19 @@ mod nodes;
 use std::{path::Path, sync::Arc};
 
 use grid_batch_core::{
-    BatchStatusReader, EvidenceReader, GlobalScopeId, LedgerEvents, ScopeId, ServiceScopeId,
-    StatusReport, SubmissionSender,
+    BatchStatusReader, EvidenceReader, GlobalScopeId, LedgerEvents, LedgerIdentityReader, ScopeId,
+    ServiceScopeId, StatusReport, SubmissionSender, SystemClock,
 };
 use grid_batch_protocol::{CylinderToken, SigningKey};
-use grid_batch_sawtooth::{Sawtooth, SawtoothOptions};
-use grid_batch_scabbard::{Scabbard, ScabbardOptions};
+use grid_batch_sawtooth::{Sawtooth, SawtoothIdentityReader, SawtoothOptions};
+use grid_batch_scabbard::{Scabbard, ScabbardIdentityReader, ScabbardOptions};
 use grid_batch_withdrawals::WithdrawalRules;
 
-use crate::{LedgerConfig, PollConfig, StartError};
+use super::ledger_check::{
+    CheckedEvents, CheckedEvidenceReader, CheckedSender, CheckedStatusReader, LedgerCheck,
+    LedgerCheckOptions,
+};
+use crate::{Config, LedgerConfig, LedgerKind, PollConfig, StartError};
 
 #[cfg(feature = "evm")]
 pub(super) use evm::evm;
@@ -34,9 +38,56 @@ pub(super) struct Ledger<S: ScopeId> {
     pub(super) withdrawals: Option<Arc<dyn WithdrawalRules>>,
 }
 
+impl<S: ScopeId> Ledger<S> {
+    /// The same, kept away from nodes that have not confirmed their ledger.
+    pub(super) fn checked(self, check: &LedgerCheck) -> Self {
+        let Self { sender, reader, evidence, events, nodes, withdrawals } = self;
+        let all = || nodes.status_resolver();
+        let checked_events =
+            |events| Arc::new(CheckedEvents::new(events, check.clone())) as Arc<dyn LedgerEvents>;
+        Self {
+            sender: Arc::new(CheckedSender::new(sender, check.clone())),
+            reader: Arc::new(CheckedStatusReader::<S>::new(reader, all(), check.clone())),
+            evidence: Arc::new(CheckedEvidenceReader::<S>::new(evidence, all(), check.clone())),
+            events: events.map(checked_events),
+            nodes,
+            withdrawals,
+        }
+    }
+}
+
+/// Asks the nodes which ledger they belong to.
+pub(super) fn identity_reader(
+    config: &Config,
+) -> Result<Arc<dyn LedgerIdentityReader>, StartError> {
+    let http = &config.ledger.http;
+    match config.ledger.kind {
+        Some(LedgerKind::Sawtooth) => Ok(Arc::new(SawtoothIdentityReader::new(http, None)?)),
+        Some(LedgerKind::Scabbard) => Ok(Arc::new(ScabbardIdentityReader)),
+        #[cfg(feature = "evm")]
+        Some(LedgerKind::Evm) => Ok(Arc::new(grid_batch_evm::EvmIdentityReader::new(http)?)),
+        #[cfg(not(feature = "evm"))]
+        Some(LedgerKind::Evm) => Err(StartError::NotBuilt { kind: "evm" }),
+        None => Err(StartError::no_ledger_kind()),
+    }
+}
+
+/// Keeps the server away from nodes of other ledgers.
+pub(super) fn check(config: &Config) -> Result<LedgerCheck, StartError> {
+    let configured = config.ledger.identity().ok_or_else(StartError::no_ledger_kind)?;
+    let options = LedgerCheckOptions {
+        configured,
+        urls: config.ledger.nodes(),
+        answer_limit: config.submit.sending_limit / 2,
+        clock: Arc::new(SystemClock),
+    };
+    Ok(LedgerCheck::new(identity_reader(config)?, options))
+}
+
 pub(super) fn sawtooth(
     config: &LedgerConfig,
     poll: &PollConfig,
+    check: &LedgerCheck,
 ) -> Result<Ledger<GlobalScopeId>, StartError> {
     let nodes = LedgerNodes::new(config, Vec::new())?;
     let options = SawtoothOptions {
@@ -48,8 +99,8 @@ pub(super) fn sawtooth(
     let sawtooth = Sawtooth::new(options)?;
     Ok(Ledger {
         sender: Arc::new(sawtooth.sender()),
-        reader: Arc::new(sawtooth.status_reader(nodes.status_resolver())),
-        evidence: Arc::new(sawtooth.evidence_reader(nodes.status_resolver())),
+        reader: Arc::new(sawtooth.status_reader(nodes.confirmed_resolver(check))),
+        evidence: Arc::new(sawtooth.evidence_reader(nodes.confirmed_resolver(check))),
         events: Some(Arc::new(sawtooth.events(config.urls.iter().cloned()))),
         nodes,
         withdrawals: None,
@@ -59,6 +110,7 @@ pub(super) fn sawtooth(
 pub(super) fn scabbard(
     config: &LedgerConfig,
     poll: &PollConfig,
+    check: &LedgerCheck,
 ) -> Result<Ledger<ServiceScopeId>, StartError> {
     let nodes = LedgerNodes::new(config, config.services.clone())?;
     let options = ScabbardOptions {
@@ -70,8 +122,8 @@ pub(super) fn scabbard(
         ..ScabbardOptions::default()
     };
     let token = CylinderToken::new(&signing_key(config.key_file.as_deref())?);
-    let scabbard =
-        Scabbard::new(&token, nodes.status_resolver(), options).map_err(StartError::part)?;
+    let scabbard = Scabbard::new(&token, nodes.confirmed_resolver(check), options);
+    let scabbard = scabbard.map_err(StartError::part)?;
     Ok(Ledger {
         sender: Arc::new(scabbard.sender()),
         reader: Arc::new(scabbard.status_reader()),

@@ -5,6 +5,7 @@ use grid_batch_submitter::{
     FixedUrlResolver, NodeUrlResolver, PerServiceUrlResolver, SubmitterBuilder,
 };
 
+use super::super::ledger_check::{ConfirmedNodes, LedgerCheck};
 use crate::{LedgerConfig, StartError};
 
 /// The URLs of a ledger's nodes.
@@ -41,6 +42,11 @@ impl<S: ScopeId> LedgerNodes<S> {
                 Ok(Self::PerService(Arc::new(resolver)))
             }
         }
+    }
+
+    /// The nodes to ask for a batch's status, of those that have confirmed their ledger.
+    pub(super) fn confirmed_resolver(&self, check: &LedgerCheck) -> Arc<dyn StatusUrlResolver> {
+        Arc::new(ConfirmedNodes::new(self.status_resolver(), check.clone()))
     }
 
     /// The nodes to ask for a batch's status.

@@ -46,6 +46,15 @@ pub enum ClaimError {
         /// The idle expiry of that instance.
         until: Timestamp,
     },
+    /// The database cannot be bound to another ledger while instances run.
+    #[error(
+        "instances are running: {}; stop them, or wait until the leases of those that crashed expire",
+        list(instances)
+    )]
+    InstancesRunning {
+        /// The instances.
+        instances: Vec<InstanceId>,
+    },
     /// Another process claims services in the same SQLite file.
     #[error(
         "another process uses {}; only one process can claim services in an SQLite file: stop the \
@@ -56,4 +65,8 @@ pub enum ClaimError {
         /// The database's file.
         file: PathBuf,
     },
+}
+
+fn list(instances: &[InstanceId]) -> String {
+    instances.iter().map(InstanceId::as_str).collect::<Vec<_>>().join(", ")
 }

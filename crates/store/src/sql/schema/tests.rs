@@ -105,6 +105,7 @@ fn defined(is_postgres: bool) -> Schema {
     }
     tables! {
         "services": services,
+        "ledger": ledger,
         "instances": instances,
         "service_id_claims": service_id_claims,
         "batches": batches,

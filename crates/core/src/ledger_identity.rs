@@ -1,0 +1,121 @@
+use std::fmt;
+
+use futures_core::future::BoxFuture;
+
+use crate::{Excerpt, Timestamp, monitor::BatchResult};
+
+/// Which ledger it is: what a database is bound to, so that no batch is sent to another ledger.
+///
+/// Two identities are of the same ledger only if all their parts are equal.
+///
+/// ```
+/// use grid_batch_core::LedgerIdentity;
+///
+/// let named = LedgerIdentity { name: "production".to_owned(), ..LedgerIdentity::new("scabbard") };
+/// assert_eq!(named.to_string(), "scabbard, named \"production\"");
+/// assert_ne!(named, LedgerIdentity::new("scabbard"));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LedgerIdentity {
+    /// The kind of ledger, such as `sawtooth`.
+    pub kind: String,
+    /// What every node of the ledger tells and no node of another ledger does, such as the id of the
+    /// first block. Empty if the nodes of this kind tell nothing of the sort.
+    pub id: String,
+    /// The name that the operator gave the ledger; empty without one.
+    pub name: String,
+}
+
+impl LedgerIdentity {
+    /// A ledger of this kind, without an id or a name.
+    pub fn new(kind: impl Into<String>) -> Self {
+        Self { kind: kind.into(), id: String::new(), name: String::new() }
+    }
+}
+
+impl fmt::Display for LedgerIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, id, name } = self;
+        write!(f, "{kind}")?;
+        if !id.is_empty() {
+            write!(f, ", {}", Shortened(id))?;
+        }
+        if !name.is_empty() {
+            write!(f, ", named {}", Excerpt::of(name))?;
+        }
+        Ok(())
+    }
+}
+
+/// A text for one line: of each long word, such as a hash, only the beginning.
+struct Shortened<'a>(&'a str);
+
+impl fmt::Display for Shortened<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const LONG: usize = 24;
+        const BEGINNING: usize = 16;
+        for (index, word) in self.0.split(' ').enumerate() {
+            let space = if index == 0 { "" } else { " " };
+            match word.char_indices().nth(BEGINNING) {
+                Some((end, _)) if word.chars().count() > LONG => {
+                    write!(f, "{space}{}…", &word[..end])?;
+                }
+                _ => write!(f, "{space}{word}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The ledger that a store is bound to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedLedger {
+    /// Which ledger it is.
+    pub identity: LedgerIdentity,
+    /// When it was recorded.
+    pub recorded_at: Timestamp,
+}
+
+/// The result of comparing a ledger with the one that the store is bound to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LedgerConfirmation {
+    /// It is that ledger, or the store was bound to none and is now bound to it.
+    Confirmed,
+    /// The store is bound to another one.
+    Other(RecordedLedger),
+}
+
+/// Binds a store to one ledger, on behalf of one instance.
+pub trait LedgerRegistry: Send + Sync {
+    /// Compares this ledger with the one that the store is bound to. Only an instance whose ledger
+    /// is confirmed can claim services.
+    fn confirm_ledger(&self, ledger: &LedgerIdentity) -> BatchResult<LedgerConfirmation>;
+}
+
+/// Asks the nodes of one kind of ledger which ledger they belong to.
+pub trait LedgerIdentityReader: Send + Sync {
+    /// What the node at this URL tells: [`LedgerIdentity::id`]. It must be the same at all nodes and
+    /// at all times.
+    fn read_id<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_words_of_an_id_are_shortened() {
+        for (id, expected) in [
+            (
+                format!("chain 1, genesis block 0x{}", "ab".repeat(32)),
+                "evm, chain 1, genesis block 0xababababababab…",
+            ),
+            ("ä".repeat(25), "evm, ääääääääääääääää…"),
+            ("a".repeat(24), "evm, aaaaaaaaaaaaaaaaaaaaaaaa"),
+            (String::new(), "evm"),
+        ] {
+            let identity = LedgerIdentity { id, ..LedgerIdentity::new("evm") };
+            assert_eq!(identity.to_string(), expected);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The id of a ledger's first block: each ledger has its own, and keeps it as long as its record.
+
+use std::{
+    fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
+
+use grid_batch_core::HeaderId;
+
+use crate::{
+    random::Random,
+    record::{RecordError, io_error},
+};
+
+/// The same id for the same seed.
+pub(crate) fn from_seed(seed: u64) -> HeaderId {
+    let mut random = Random::from_seed(seed);
+    let mut bytes = [0; 64];
+    for part in bytes.chunks_exact_mut(8) {
+        part.copy_from_slice(&random.next().to_be_bytes());
+    }
+    HeaderId::from_bytes(bytes)
+}
+
+/// The id in the file beside a record; a new file with a new id if there is none.
+pub(crate) fn kept_beside(record: &Path, seed: u64) -> Result<HeaderId, RecordError> {
+    let path = file_beside(record);
+    let error = |source| io_error(&path, source);
+    match fs::read_to_string(&path) {
+        Ok(text) => text.trim().parse().map_err(|failure| RecordError::Line {
+            path: path.clone(),
+            line: 1,
+            reason: format!("it is not the id of a block: {failure}"),
+        }),
+        Err(failure) if failure.kind() == ErrorKind::NotFound => {
+            let id = from_seed(seed);
+            fs::write(&path, format!("{id}\n")).map_err(error)?;
+            Ok(id)
+        }
+        Err(source) => Err(error(source)),
+    }
+}
+
+fn file_beside(record: &Path) -> PathBuf {
+    let mut name = record.as_os_str().to_owned();
+    name.push(".genesis");
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn id_is_kept_beside_the_record() {
+        let directory = tempfile::tempdir().unwrap();
+        let record = directory.path().join("record");
+        let first = kept_beside(&record, 1).unwrap();
+        assert_eq!(first, from_seed(1));
+        assert_eq!(kept_beside(&record, 2).unwrap(), first);
+        assert_ne!(kept_beside(&directory.path().join("other"), 2).unwrap(), first);
+        fs::write(file_beside(&record), "no id").unwrap();
+        let error = kept_beside(&record, 1).unwrap_err();
+        assert!(error.to_string().contains("it is not the id of a block"), "{error}");
+    }
+}

@@ -1,0 +1,90 @@
+use futures_core::future::BoxFuture;
+use grid_batch_core::{BatchError, BatchResult, HeaderId, LedgerIdentityReader};
+use grid_batch_http::{HttpError, HttpOptions};
+use serde::Deserialize;
+
+use crate::{BasicAuth, api_error::successful_body, rest_client::RestClient};
+
+/// Only the first block, however long the chain is: `reverse` lists from the first block on.
+const FIRST_BLOCK: &str = "blocks?limit=1&start=0x0000000000000000&reverse";
+
+/// Reads the id of the first block, which all nodes of a network have and no other network has.
+#[derive(Debug, Clone)]
+pub struct SawtoothIdentityReader {
+    client: RestClient,
+}
+
+impl SawtoothIdentityReader {
+    /// A reader with connections of its own.
+    pub fn new(options: &HttpOptions, basic_auth: Option<BasicAuth>) -> Result<Self, HttpError> {
+        Ok(Self { client: RestClient::new(options, basic_auth)? })
+    }
+}
+
+impl LedgerIdentityReader for SawtoothIdentityReader {
+    fn read_id<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>> {
+        Box::pin(async move {
+            let response = self.client.get(node, FIRST_BLOCK).await?;
+            let id = first_block(&successful_body(response)?)?;
+            Ok(format!("genesis block {id}"))
+        })
+    }
+}
+
+/// The id of the first block in a list of blocks. A chain without blocks has none yet.
+fn first_block(body: &[u8]) -> BatchResult<HeaderId> {
+    let list: BlockList = serde_json::from_slice(body)
+        .map_err(|error| BatchError::InvalidAnswer(format!("list of blocks: {error}")))?;
+    let Some(block) = list.data.into_iter().next() else {
+        return Err(BatchError::Unavailable("the ledger has no blocks yet".to_owned()));
+    };
+    if block.header.block_num != "0" {
+        let number = block.header.block_num;
+        let reason = format!("the node returned block {number:?} and not the first one");
+        return Err(BatchError::InvalidAnswer(reason));
+    }
+    let id = block.header_signature.parse::<HeaderId>();
+    id.map_err(|error| BatchError::InvalidAnswer(format!("id of the first block: {error}")))
+}
+
+#[derive(Deserialize)]
+struct BlockList {
+    data: Vec<Block>,
+}
+
+#[derive(Deserialize)]
+struct Block {
+    header: BlockHeader,
+    header_signature: String,
+}
+
+#[derive(Deserialize)]
+struct BlockHeader {
+    block_num: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(number: &str, id: &str) -> String {
+        let header = format!(r#"{{"block_num": "{number}", "consensus": "R2VuZXNpcw=="}}"#);
+        format!(r#"{{"data": [{{"header": {header}, "header_signature": "{id}"}}], "head": "aa"}}"#)
+    }
+
+    #[test]
+    fn only_the_first_block_is_accepted() {
+        let id = "ab".repeat(64);
+        assert_eq!(first_block(list("0", &id).as_bytes()).unwrap().to_string(), id);
+        for (body, expected) in [
+            (list("1", &id), "the node returned block \"1\" and not the first one"),
+            (list("0", "AB"), "id of the first block"),
+            (r#"{"data": []}"#.to_owned(), "the ledger has no blocks yet"),
+            (r#"{"data": 7}"#.to_owned(), "list of blocks"),
+            ("<html>".to_owned(), "list of blocks"),
+        ] {
+            let error = first_block(body.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains(expected), "{body}: {error}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use grid_batch_core::{Clock, LedgerIdentity, LedgerIdentityReader};
+use grid_batch_support::redact_url;
+use log::error;
+use tokio::{
+    sync::{Notify, watch},
+    time::timeout,
+};
+
+use super::{
+    LedgerMismatch,
+    node_state::{NodeAnswer, NodeState},
+};
+
+/// Which of the configured nodes belong to the ledger of the database. Clones share their state.
+#[derive(Clone)]
+pub(in crate::server) struct LedgerCheck(pub(super) Arc<CheckState>);
+
+pub(super) struct CheckState {
+    pub(super) reader: Arc<dyn LedgerIdentityReader>,
+    pub(super) options: LedgerCheckOptions,
+    pub(super) nodes: Vec<Node>,
+    /// The ledger that a node has told and that the database is bound to.
+    pub(super) confirmed: OnceLock<LedgerIdentity>,
+    mismatch: OnceLock<LedgerMismatch>,
+    on_mismatch: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+    /// Sent after each answer of a node.
+    pub(super) answers: watch::Sender<()>,
+}
+
+pub(super) struct Node {
+    pub(super) url: String,
+    state: Mutex<NodeState>,
+    /// Asks the node at once.
+    pub(super) wanted: Notify,
+}
+
+pub(in crate::server) struct LedgerCheckOptions {
+    /// The ledger of the settings, without what the nodes tell.
+    pub(in crate::server) configured: LedgerIdentity,
+    /// All nodes.
+    pub(in crate::server) urls: Vec<String>,
+    /// How long a submission waits until its node has told its ledger.
+    pub(in crate::server) answer_limit: Duration,
+    pub(in crate::server) clock: Arc<dyn Clock>,
+}
+
+impl LedgerCheck {
+    pub(in crate::server) fn new(
+        reader: Arc<dyn LedgerIdentityReader>,
+        options: LedgerCheckOptions,
+    ) -> Self {
+        let mut urls = options.urls.clone();
+        urls.sort_unstable();
+        urls.dedup();
+        Self(Arc::new(CheckState {
+            reader,
+            options,
+            nodes: urls.into_iter().map(Node::new).collect(),
+            confirmed: OnceLock::new(),
+            mismatch: OnceLock::new(),
+            on_mismatch: Mutex::new(None),
+            answers: watch::Sender::new(()),
+        }))
+    }
+
+    /// Whether services may be claimed and their batches submitted.
+    pub(in crate::server) fn may_claim(&self) -> bool {
+        self.0.confirmed.get().is_some() && self.mismatch().is_none()
+    }
+
+    /// The proof that the server is about to use another ledger than the one of the database.
+    pub(in crate::server) fn mismatch(&self) -> Option<&LedgerMismatch> {
+        self.0.mismatch.get()
+    }
+
+    /// Calls `stop` once a mismatch is found, at once if there is one already.
+    pub(in crate::server) fn on_mismatch(&self, stop: impl FnOnce() + Send + 'static) {
+        *self.lock_callback() = Some(Box::new(stop));
+        if self.mismatch().is_some() {
+            self.call_back();
+        }
+    }
+
+    pub(super) fn found_mismatch(&self, mismatch: LedgerMismatch) {
+        if self.0.mismatch.set(mismatch).is_ok() {
+            error!("another ledger was found; nothing is claimed or sent any more");
+        }
+        self.0.answers.send_replace(());
+        self.call_back();
+    }
+
+    fn call_back(&self) {
+        if let Some(stop) = self.lock_callback().take() {
+            stop();
+        }
+    }
+
+    fn lock_callback(&self) -> MutexGuard<'_, Option<Box<dyn FnOnce() + Send>>> {
+        self.0.on_mismatch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why services are not claimed; `None` if they are.
+    pub(in crate::server) fn problem(&self) -> Option<String> {
+        if let Some(mismatch) = self.mismatch() {
+            return Some(mismatch.to_string());
+        }
+        if self.may_claim() {
+            return None;
+        }
+        let nodes: Vec<String> = self.0.nodes.iter().map(Node::problem).collect();
+        Some(format!(
+            "services are not claimed, because no node has confirmed which ledger it belongs to ({})",
+            nodes.join("; ")
+        ))
+    }
+
+    /// Whether every node has answered, or one belongs to another ledger.
+    pub(in crate::server) fn is_complete(&self) -> bool {
+        self.mismatch().is_some() || self.0.nodes.iter().all(|node| node.lock().checks() > 0)
+    }
+
+    /// Whether this node has confirmed its ledger.
+    pub(super) fn is_confirmed(&self, url: &str) -> bool {
+        self.mismatch().is_none() && self.node(url).is_some_and(|node| node.lock().is_confirmed())
+    }
+
+    /// Succeeds if this node has confirmed its ledger a moment ago; otherwise it is asked. The error is
+    /// the reason why nothing may be sent to it.
+    pub(super) async fn confirm_now(&self, url: &str) -> Result<(), String> {
+        match self.node(url) {
+            Some(node) if self.mismatch().is_none() && self.is_trusted(node) => Ok(()),
+            Some(node) => self.ask_and_wait(node).await,
+            None => Err("the node is not in the settings".to_owned()),
+        }
+    }
+
+    async fn ask_and_wait(&self, node: &Node) -> Result<(), String> {
+        let limit = self.0.options.answer_limit;
+        let mut answers = self.0.answers.subscribe();
+        let before = node.lock().checks();
+        node.wanted.notify_one();
+        let has_failed = || node.lock().checks() > before && !node.lock().is_confirmed();
+        let is_answered =
+            |_: &()| self.mismatch().is_some() || self.is_trusted(node) || has_failed();
+        // Without an answer in time, the node is not trusted.
+        let _ = timeout(limit, answers.wait_for(is_answered)).await;
+        if self.mismatch().is_some() {
+            return Err("a node belongs to another ledger than the database".to_owned());
+        }
+        if self.is_trusted(node) {
+            return Ok(());
+        }
+        Err(format!("the node has not confirmed which ledger it belongs to: {}", node.problem()))
+    }
+
+    /// A request to this node ended without an answer. Another node may answer at its address from now
+    /// on.
+    pub(super) fn connection_failed(&self, url: &str) {
+        if let Some(node) = self.node(url) {
+            node.lock().connection_failed(self.0.options.clock.monotonic());
+            node.wanted.notify_one();
+        }
+    }
+
+    /// A connection to one of the nodes ended.
+    pub(super) fn any_connection_failed(&self) {
+        self.0.nodes.iter().for_each(|node| self.connection_failed(&node.url));
+    }
+
+    fn is_trusted(&self, node: &Node) -> bool {
+        node.lock().is_trusted(self.0.options.clock.monotonic())
+    }
+
+    fn node(&self, url: &str) -> Option<&Node> {
+        self.0.nodes.iter().find(|node| node.url == url)
+    }
+}
+
+impl Node {
+    fn new(url: String) -> Self {
+        Self { url, state: Mutex::default(), wanted: Notify::new() }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, NodeState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why the node is not used, with its URL.
+    fn problem(&self) -> String {
+        let reason = match self.lock().answer() {
+            NodeAnswer::Failed(error) => error.clone(),
+            NodeAnswer::None | NodeAnswer::Confirmed => "no answer yet".to_owned(),
+        };
+        format!("{}: {reason}", redact_url(&self.url))
+    }
+}
+
+impl fmt::Debug for LedgerCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LedgerCheck")
+            .field("confirmed", &self.0.confirmed.get())
+            .finish_non_exhaustive()
+    }
+}

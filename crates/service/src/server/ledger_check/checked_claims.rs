@@ -1,0 +1,96 @@
+use std::sync::Arc;
+
+use grid_batch_core::{
+    BatchResult, ClaimKeeper, RoundStore, ScopeId, ServiceId, TakenBatch, Takeover, Timestamp,
+};
+
+use super::{LedgerCheck, refused_services::RefusedServices};
+
+/// Claims services, and takes batches of services that the ledger can have, while the ledger is
+/// confirmed.
+#[derive(Clone, Debug)]
+pub(in crate::server) struct CheckedClaims<C, S> {
+    claims: C,
+    check: LedgerCheck,
+    refused: Arc<RefusedServices<S>>,
+}
+
+impl<C, S: ScopeId> CheckedClaims<C, S> {
+    pub(in crate::server) fn new(claims: C, check: LedgerCheck) -> Self {
+        Self { claims, check, refused: Arc::new(RefusedServices::new()) }
+    }
+
+    /// Without the services that the ledger cannot have: they are claimed, because no other instance
+    /// could do anything with them either, and nothing follows.
+    fn accepted(&self, mut takeover: Takeover) -> Takeover {
+        takeover.claims.retain(|claim| self.refused.accepts(&claim.service_id));
+        takeover.in_doubt.retain(|(service, _)| self.refused.accepts(service));
+        takeover
+    }
+}
+
+impl<C: ClaimKeeper, S: ScopeId> ClaimKeeper for CheckedClaims<C, S> {
+    fn renew(&self) -> BatchResult<bool> {
+        self.claims.renew()
+    }
+
+    fn register_again(&self) -> BatchResult<()> {
+        self.claims.register_again()
+    }
+
+    fn take(&self, limit: usize) -> BatchResult<Takeover> {
+        match self.check.may_claim() {
+            true => Ok(self.accepted(self.claims.take(limit)?)),
+            false => Ok(Takeover::default()),
+        }
+    }
+
+    fn take_services(&self, services: &[ServiceId]) -> BatchResult<Takeover> {
+        match self.check.may_claim() {
+            true => Ok(self.accepted(self.claims.take_services(services)?)),
+            false => Ok(Takeover::default()),
+        }
+    }
+
+    fn recover(&self, taken_by: Timestamp) -> BatchResult<usize> {
+        self.claims.recover(taken_by)
+    }
+
+    fn release(&self) -> BatchResult<usize> {
+        self.claims.release()
+    }
+}
+
+impl<C: RoundStore, S: ScopeId> RoundStore for CheckedClaims<C, S> {
+    /// Pages of services that the ledger cannot have are skipped, so that the caller finds those
+    /// behind them.
+    fn ready_services(
+        &self,
+        after: Option<&ServiceId>,
+        limit: usize,
+    ) -> BatchResult<Vec<ServiceId>> {
+        let mut accepted = Vec::new();
+        let mut after = after.cloned();
+        loop {
+            let found = self.claims.ready_services(after.as_ref(), limit)?;
+            let is_last = found.len() < limit;
+            after = found.last().cloned();
+            accepted.extend(found.into_iter().filter(|service| self.refused.accepts(service)));
+            if is_last || accepted.len() >= limit {
+                accepted.truncate(limit);
+                return Ok(accepted);
+            }
+        }
+    }
+
+    fn take_round(&self, services: &[ServiceId]) -> BatchResult<Vec<TakenBatch>> {
+        match self.check.may_claim() {
+            true => self.claims.take_round(services),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()> {
+        self.claims.give_back(batches)
+    }
+}

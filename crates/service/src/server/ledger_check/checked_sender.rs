@@ -1,0 +1,53 @@
+use std::sync::Arc;
+
+use futures_core::future::BoxFuture;
+use grid_batch_core::{Outcome, ScopeId, Submission, SubmissionAnswer, SubmissionSender};
+
+use super::LedgerCheck;
+
+/// Sends batches only to nodes that have confirmed their ledger a moment ago.
+pub(in crate::server) struct CheckedSender<S> {
+    sender: Arc<dyn SubmissionSender<Id = S>>,
+    check: LedgerCheck,
+}
+
+impl<S: ScopeId> CheckedSender<S> {
+    pub(in crate::server) fn new(
+        sender: Arc<dyn SubmissionSender<Id = S>>,
+        check: LedgerCheck,
+    ) -> Self {
+        Self { sender, check }
+    }
+}
+
+impl<S: ScopeId> SubmissionSender for CheckedSender<S> {
+    type Id = S;
+
+    fn send<'a>(
+        &'a self,
+        url: &'a str,
+        submission: &'a Submission<S>,
+    ) -> BoxFuture<'a, SubmissionAnswer> {
+        Box::pin(async move {
+            if let Err(reason) = self.check.confirm_now(url).await {
+                return not_sent(reason);
+            }
+            let answer = self.sender.send(url, submission).await;
+            if answer.status.is_none()
+                && matches!(answer.outcome, Outcome::NotSent | Outcome::Ambiguous)
+            {
+                self.check.connection_failed(url);
+            }
+            answer
+        })
+    }
+}
+
+fn not_sent(reason: String) -> SubmissionAnswer {
+    SubmissionAnswer {
+        outcome: Outcome::NotSent,
+        status: None,
+        message: Some(reason),
+        retry_after: None,
+    }
+}

@@ -1,0 +1,80 @@
+use grid_batch_core::{LedgerIdentity, RecordedLedger};
+use thiserror::Error;
+
+/// The database is bound to another ledger than the one that the server would use.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum LedgerMismatch {
+    /// A node belongs to another ledger.
+    #[error(
+        "the node {node} belongs to another ledger ({actual}) than the database ({}); correct \
+         ledger.urls or database, or see grid-batch ledger adopt", recorded.identity
+    )]
+    Node {
+        /// The URL of the node, without secrets.
+        node: String,
+        /// The ledger of the node.
+        actual: Box<LedgerIdentity>,
+        /// The ledger of the database.
+        recorded: Box<RecordedLedger>,
+    },
+    /// The settings name another kind of ledger, or another name.
+    #[error(
+        "the settings are for another ledger ({configured}) than the database ({}); correct \
+         ledger.kind, ledger.name or database, or see grid-batch ledger adopt", recorded.identity
+    )]
+    Settings {
+        /// The ledger of the settings.
+        configured: Box<LedgerIdentity>,
+        /// The ledger of the database.
+        recorded: Box<RecordedLedger>,
+    },
+}
+
+impl LedgerMismatch {
+    /// Whether the recorded ledger has another kind or name than the settings: no node needs to be
+    /// asked then.
+    pub(crate) fn of_settings(
+        configured: &LedgerIdentity,
+        recorded: &RecordedLedger,
+    ) -> Result<(), Self> {
+        let LedgerIdentity { kind, name, .. } = &recorded.identity;
+        if *kind == configured.kind && *name == configured.name {
+            return Ok(());
+        }
+        let (configured, recorded) = (Box::new(configured.clone()), Box::new(recorded.clone()));
+        Err(Self::Settings { configured, recorded })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use grid_batch_core::Timestamp;
+
+    use super::*;
+
+    fn recorded(kind: &str, id: &str, name: &str) -> RecordedLedger {
+        let [kind, id, name] = [kind, id, name].map(str::to_owned);
+        let identity = LedgerIdentity { kind, id, name };
+        RecordedLedger { identity, recorded_at: Timestamp::default() }
+    }
+
+    #[test]
+    fn kind_and_name_must_be_those_of_the_settings() {
+        let named = |name: &str| LedgerIdentity {
+            name: name.to_owned(),
+            ..LedgerIdentity::new("sawtooth")
+        };
+        let recorded = recorded("sawtooth", "genesis block aa", "one");
+        assert_eq!(LedgerMismatch::of_settings(&named("one"), &recorded), Ok(()));
+        let error = LedgerMismatch::of_settings(&named(""), &recorded).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the settings are for another ledger (sawtooth) than the database (sawtooth, genesis \
+             block aa, named \"one\"); correct ledger.kind, ledger.name or database, or see \
+             grid-batch ledger adopt"
+        );
+        let scabbard = LedgerIdentity::new("scabbard");
+        assert!(LedgerMismatch::of_settings(&scabbard, &recorded).is_err());
+    }
+}

@@ -1,0 +1,29 @@
+//! Asks the nodes which ledger they belong to, and keeps the server away from those of another one.
+//!
+//! The database is bound to one ledger (decision 16). No services are claimed until a node has confirmed
+//! that it belongs to it. A node that has not confirmed it is sent nothing and asked nothing else. A
+//! node of another ledger ends the server.
+
+mod check;
+mod checked_claims;
+mod checked_events;
+mod checked_evidence;
+mod checked_sender;
+mod checked_statuses;
+mod confirmed_nodes;
+mod mismatch;
+mod node_state;
+mod refused_services;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+pub(super) use check::{LedgerCheck, LedgerCheckOptions};
+pub(super) use checked_claims::CheckedClaims;
+pub(super) use checked_events::CheckedEvents;
+pub(super) use checked_evidence::CheckedEvidenceReader;
+pub(super) use checked_sender::CheckedSender;
+pub(super) use checked_statuses::CheckedStatusReader;
+pub(super) use confirmed_nodes::ConfirmedNodes;
+pub use mismatch::LedgerMismatch;
+pub(super) use watch::RunningLedgerCheck;

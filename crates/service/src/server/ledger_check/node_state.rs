@@ -1,0 +1,118 @@
+use std::time::Duration;
+
+use grid_batch_core::MonotonicTime;
+
+/// What is known about one node.
+#[derive(Debug, Default)]
+pub(super) struct NodeState {
+    answer: NodeAnswer,
+    /// When the last request that was answered had been sent.
+    asked_at: Option<MonotonicTime>,
+    /// When a connection to the node failed last: answers to earlier requests do not count any more.
+    failed_at: Option<MonotonicTime>,
+    /// How often the node was asked.
+    checks: u64,
+}
+
+/// How the last check of a node ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum NodeAnswer {
+    /// It was not asked yet.
+    #[default]
+    None,
+    /// It belongs to the ledger.
+    Confirmed,
+    /// It did not tell, for this reason.
+    Failed(String),
+}
+
+impl NodeState {
+    /// How often a node is asked that has confirmed its ledger.
+    pub(super) const CONFIRMED_INTERVAL: Duration = Duration::from_secs(30);
+    /// How often a node is asked that has not.
+    pub(super) const FAILED_INTERVAL: Duration = Duration::from_secs(1);
+    /// A batch is sent to a node only if the node was asked within this time. A connection that was
+    /// open then is probably still the one that the batch is sent over.
+    const TRUSTED_FOR: Duration = Duration::from_secs(5);
+
+    /// Stores the answer to a request that was sent at this time.
+    pub(super) fn answered(&mut self, answer: NodeAnswer, asked_at: MonotonicTime) {
+        self.answer = answer;
+        self.asked_at = Some(asked_at);
+        self.checks += 1;
+    }
+
+    /// A connection to the node failed: another node may answer at its address from now on.
+    pub(super) fn connection_failed(&mut self, now: MonotonicTime) {
+        self.failed_at = Some(now);
+    }
+
+    pub(super) fn answer(&self) -> &NodeAnswer {
+        &self.answer
+    }
+
+    pub(super) fn checks(&self) -> u64 {
+        self.checks
+    }
+
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.answer == NodeAnswer::Confirmed
+    }
+
+    /// Whether a batch may be sent to the node without asking it again.
+    pub(super) fn is_trusted(&self, now: MonotonicTime) -> bool {
+        self.is_confirmed()
+            && self.asked_at > self.failed_at
+            && self.asked_at.is_some_and(|asked_at| now.since(asked_at) < Self::TRUSTED_FOR)
+    }
+
+    /// How long to wait before the node is asked again.
+    pub(super) fn pause(&self) -> Duration {
+        match self.answer {
+            NodeAnswer::Confirmed => Self::CONFIRMED_INTERVAL,
+            NodeAnswer::None | NodeAnswer::Failed(_) => Self::FAILED_INTERVAL,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> MonotonicTime {
+        MonotonicTime::default().plus(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn node_is_trusted_for_a_while_after_it_confirmed() {
+        let mut node = NodeState::default();
+        assert!(!node.is_trusted(at(0)) && !node.is_confirmed());
+        node.answered(NodeAnswer::Confirmed, at(10));
+        assert!(node.is_trusted(at(14)));
+        assert!(!node.is_trusted(at(15)));
+        assert!(node.is_confirmed());
+    }
+
+    #[test]
+    fn failed_connection_ends_the_trust() {
+        let mut node = NodeState::default();
+        node.answered(NodeAnswer::Confirmed, at(10));
+        node.connection_failed(at(12));
+        assert!(!node.is_trusted(at(12)));
+        // The answer to a request that was sent before.
+        node.answered(NodeAnswer::Confirmed, at(11));
+        assert!(!node.is_trusted(at(12)));
+        node.answered(NodeAnswer::Confirmed, at(13));
+        assert!(node.is_trusted(at(13)));
+    }
+
+    #[test]
+    fn node_that_does_not_answer_is_not_confirmed() {
+        let mut node = NodeState::default();
+        node.answered(NodeAnswer::Confirmed, at(10));
+        assert_eq!(node.pause(), NodeState::CONFIRMED_INTERVAL);
+        node.answered(NodeAnswer::Failed("refused".to_owned()), at(11));
+        assert!(!node.is_trusted(at(11)) && !node.is_confirmed());
+        assert_eq!(node.pause(), NodeState::FAILED_INTERVAL);
+    }
+}

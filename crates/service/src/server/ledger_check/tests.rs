@@ -1,0 +1,217 @@
+//! The check with nodes and a database that tests control, while tokio's clock is paused.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use futures_core::future::BoxFuture;
+use grid_batch_core::{
+    BatchError, BatchResult, Clock, LedgerConfirmation, LedgerIdentity, LedgerIdentityReader,
+    LedgerRegistry, ManualClock, RecordedLedger, StatusUrlResolver, Timestamp,
+};
+use grid_batch_support::Shutdown;
+use tokio::time::sleep;
+
+use super::{ConfirmedNodes, LedgerCheck, LedgerCheckOptions, watch::Watcher};
+
+/// Nodes by URL: each tells its ledger, or is down. Also the database.
+#[derive(Default)]
+struct TestLedgers {
+    nodes: Mutex<HashMap<String, Result<String, BatchError>>>,
+    recorded: Mutex<Option<LedgerIdentity>>,
+    asked: AtomicUsize,
+}
+
+impl TestLedgers {
+    fn set(&self, url: &str, id: Option<&str>) {
+        let down = || BatchError::Unavailable("refused".to_owned());
+        let answer = id.map(str::to_owned).ok_or_else(down);
+        self.nodes.lock().unwrap().insert(url.to_owned(), answer);
+    }
+
+    fn record(&self, id: &str) {
+        let identity = LedgerIdentity { id: id.to_owned(), ..LedgerIdentity::new("sawtooth") };
+        *self.recorded.lock().unwrap() = Some(identity);
+    }
+}
+
+impl LedgerIdentityReader for TestLedgers {
+    fn read_id<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>> {
+        self.asked.fetch_add(1, Relaxed);
+        let answer = self.nodes.lock().unwrap()[node].clone();
+        Box::pin(async { answer })
+    }
+}
+
+impl LedgerRegistry for TestLedgers {
+    fn confirm_ledger(&self, ledger: &LedgerIdentity) -> BatchResult<LedgerConfirmation> {
+        let mut recorded = self.recorded.lock().unwrap();
+        let identity = recorded.get_or_insert_with(|| ledger.clone()).clone();
+        Ok(match identity == *ledger {
+            true => LedgerConfirmation::Confirmed,
+            false => LedgerConfirmation::Other(RecordedLedger {
+                identity,
+                recorded_at: Timestamp::default(),
+            }),
+        })
+    }
+}
+
+#[derive(Debug)]
+struct AllNodes;
+
+impl StatusUrlResolver for AllNodes {
+    fn status_urls(&self, _: &str, _: &str) -> Vec<String> {
+        ["a", "b"].map(str::to_owned).to_vec()
+    }
+}
+
+/// A running check of the nodes `a` and `b`.
+struct TestCheck {
+    ledgers: Arc<TestLedgers>,
+    clock: Arc<ManualClock>,
+    check: LedgerCheck,
+}
+
+impl TestCheck {
+    /// Nodes that tell these ids, or are down.
+    async fn start(a: Option<&str>, b: Option<&str>) -> Self {
+        let ledgers = Arc::new(TestLedgers::default());
+        ledgers.set("a", a);
+        ledgers.set("b", b);
+        Self::start_with(ledgers).await
+    }
+
+    async fn start_with(ledgers: Arc<TestLedgers>) -> Self {
+        let clock = Arc::new(ManualClock::default());
+        let options = LedgerCheckOptions {
+            configured: LedgerIdentity::new("sawtooth"),
+            urls: AllNodes.status_urls("", ""),
+            answer_limit: Duration::from_secs(1),
+            clock: Arc::<ManualClock>::clone(&clock),
+        };
+        let check = LedgerCheck::new(Arc::<TestLedgers>::clone(&ledgers), options);
+        let watcher =
+            Watcher { check: check.clone(), database: Arc::<TestLedgers>::clone(&ledgers) };
+        tokio::spawn(async move { watcher.run(&Shutdown::new()).await });
+        let test = Self { ledgers, clock, check };
+        test.wait_until(|check| check.is_complete()).await;
+        test
+    }
+
+    async fn wait_until(&self, condition: impl Fn(&LedgerCheck) -> bool) {
+        while !condition(&self.check) {
+            tokio::task::yield_now().await;
+            sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// Lets time elapse on both clocks.
+    async fn pass(&self, seconds: u64) {
+        let time = Duration::from_secs(seconds);
+        self.clock.advance(time);
+        sleep(time).await;
+    }
+
+    fn confirmed_nodes(&self) -> String {
+        let nodes = ConfirmedNodes::new(Arc::new(AllNodes), self.check.clone());
+        nodes.status_urls("service", "batch").concat()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_node_is_enough_to_claim() {
+    let test = TestCheck::start(Some("x"), None).await;
+    assert!(test.check.may_claim());
+    assert_eq!(test.check.problem(), None);
+    assert_eq!(test.confirmed_nodes(), "a");
+    assert_eq!(test.check.confirm_now("a").await, Ok(()));
+    let error = test.check.confirm_now("b").await.unwrap_err();
+    assert!(error.contains("has not confirmed") && error.contains("refused"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_an_answer_nothing_is_claimed_until_one_comes() {
+    let test = TestCheck::start(None, None).await;
+    assert!(!test.check.may_claim());
+    let problem = test.check.problem().unwrap();
+    assert!(problem.contains("a: ") && problem.contains("refused"), "{problem}");
+    assert_eq!(test.confirmed_nodes(), "");
+    test.ledgers.set("b", Some("x"));
+    test.wait_until(LedgerCheck::may_claim).await;
+    assert_eq!(test.confirmed_nodes(), "b");
+}
+
+#[tokio::test(start_paused = true)]
+async fn node_of_another_ledger_ends_everything() {
+    let test = TestCheck::start(Some("x"), Some("y")).await;
+    test.wait_until(|check| check.mismatch().is_some()).await;
+    assert!(!test.check.may_claim());
+    assert_eq!(test.confirmed_nodes(), "");
+    for node in ["a", "b"] {
+        assert!(test.check.confirm_now(node).await.is_err());
+    }
+    let message = test.check.problem().unwrap();
+    assert!(message.contains("(sawtooth, x)") && message.contains("(sawtooth, y)"), "{message}");
+    let called = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&called);
+    test.check.on_mismatch(move || drop(count.fetch_add(1, Relaxed)));
+    assert_eq!(called.load(Relaxed), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn node_that_was_replaced_is_found_before_the_next_batch() {
+    let test = TestCheck::start(Some("x"), Some("x")).await;
+    test.pass(6).await;
+    test.ledgers.set("a", Some("y"));
+    assert!(test.check.confirm_now("a").await.is_err());
+    assert!(test.check.mismatch().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn node_that_was_replaced_is_found_without_a_batch() {
+    let test = TestCheck::start(Some("x"), Some("x")).await;
+    test.ledgers.set("b", Some("y"));
+    test.pass(31).await;
+    test.wait_until(|check| check.mismatch().is_some()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_connection_has_the_node_asked_again() {
+    let test = TestCheck::start(Some("x"), Some("x")).await;
+    let asked = test.ledgers.asked.load(Relaxed);
+    assert_eq!(test.check.confirm_now("a").await, Ok(()));
+    assert_eq!(test.ledgers.asked.load(Relaxed), asked, "it was asked a moment ago");
+    test.clock.advance(Duration::from_millis(1));
+    test.check.connection_failed("a");
+    test.ledgers.set("a", Some("y"));
+    test.clock.advance(Duration::from_millis(1));
+    assert!(test.check.confirm_now("a").await.is_err());
+    test.wait_until(|check| check.mismatch().is_some()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn jump_of_the_time_of_day_trusts_no_node_longer() {
+    let test = TestCheck::start(Some("x"), Some("x")).await;
+    test.clock.set(Timestamp::from_micros(-3_600_000_000));
+    let before = test.clock.now();
+    test.clock.advance(Duration::from_secs(6));
+    assert!(test.clock.now() > before);
+    let asked = test.ledgers.asked.load(Relaxed);
+    assert_eq!(test.check.confirm_now("a").await, Ok(()));
+    assert!(test.ledgers.asked.load(Relaxed) > asked);
+}
+
+#[tokio::test(start_paused = true)]
+async fn database_that_was_bound_to_another_ledger_is_noticed() {
+    let test = TestCheck::start(Some("x"), Some("x")).await;
+    test.ledgers.record("y");
+    test.pass(31).await;
+    test.wait_until(|check| check.mismatch().is_some()).await;
+    assert!(!test.check.may_claim());
+}

@@ -1,0 +1,173 @@
+use std::{
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use grid_batch_core::{
+    BatchError, BatchResult, InternalError, LedgerConfirmation, LedgerIdentity, LedgerRegistry,
+};
+use grid_batch_support::{RuntimeThread, Shutdown, redact_url, shut_down_runtime};
+use log::{info, warn};
+use tokio::{
+    runtime::{Builder, Runtime},
+    select, spawn,
+    task::spawn_blocking,
+    time::sleep,
+};
+
+use super::{
+    LedgerMismatch,
+    check::{LedgerCheck, Node},
+    node_state::{NodeAnswer, NodeState},
+};
+
+/// The thread that asks the nodes. Dropping it ends the thread.
+#[derive(Debug)]
+pub(in crate::server) struct RunningLedgerCheck {
+    check: LedgerCheck,
+    shutdown: Shutdown,
+    thread: Option<RuntimeThread<()>>,
+}
+
+impl RunningLedgerCheck {
+    /// Asks each node at once, and then again and again. The answers are compared with the ledger of
+    /// this database.
+    pub(in crate::server) fn start(
+        check: LedgerCheck,
+        database: Arc<dyn LedgerRegistry>,
+    ) -> Result<Self, InternalError> {
+        let shutdown = Shutdown::new();
+        let requested = shutdown.clone();
+        let watcher = Watcher { check: check.clone(), database };
+        let runtime = || Builder::new_current_thread().enable_all().build();
+        let thread = RuntimeThread::start("ledger-check", runtime, move |runtime: Runtime| {
+            runtime.block_on(watcher.run(&requested));
+            shut_down_runtime(runtime);
+        })?;
+        Ok(Self { check, shutdown, thread: Some(thread) })
+    }
+
+    /// Waits until every node has answered, up to this limit.
+    pub(in crate::server) fn wait_for_answers(&self, limit: Duration) {
+        const CHECK_INTERVAL: Duration = Duration::from_millis(5);
+        let started = Instant::now();
+        while !self.check.is_complete() && started.elapsed() < limit {
+            thread::sleep(CHECK_INTERVAL);
+        }
+    }
+
+    pub(in crate::server) fn check(&self) -> &LedgerCheck {
+        &self.check
+    }
+}
+
+impl Drop for RunningLedgerCheck {
+    fn drop(&mut self) {
+        self.shutdown.request();
+        if let Some(thread) = self.thread.take() {
+            // The panic hook has printed a panic already.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What asks the nodes. Clones share their state.
+#[derive(Clone)]
+pub(super) struct Watcher {
+    pub(super) check: LedgerCheck,
+    pub(super) database: Arc<dyn LedgerRegistry>,
+}
+
+impl Watcher {
+    pub(super) async fn run(&self, shutdown: &Shutdown) {
+        for index in 0..self.check.0.nodes.len() {
+            let watcher = self.clone();
+            spawn(async move { watcher.watch_node(&watcher.check.0.nodes[index]).await });
+        }
+        let watcher = self.clone();
+        spawn(async move { watcher.watch_database().await });
+        shutdown.requested().await;
+    }
+
+    async fn watch_node(&self, node: &Node) {
+        while self.check.mismatch().is_none() {
+            self.ask(node).await;
+            let pause = node.lock().pause();
+            select! {
+                () = sleep(pause) => {}
+                () = node.wanted.notified() => {}
+            }
+        }
+    }
+
+    /// The database may be bound to another ledger while this instance is paused.
+    async fn watch_database(&self) {
+        while self.check.mismatch().is_none() {
+            sleep(NodeState::CONFIRMED_INTERVAL).await;
+            let Some(confirmed) = self.check.0.confirmed.get() else { continue };
+            if let Ok(LedgerConfirmation::Other(recorded)) = self.compare(confirmed.clone()).await {
+                let (configured, recorded) = (Box::new(confirmed.clone()), Box::new(recorded));
+                self.check.found_mismatch(LedgerMismatch::Settings { configured, recorded });
+            }
+        }
+    }
+
+    /// Asks a node which ledger it belongs to.
+    async fn ask(&self, node: &Node) {
+        let asked_at = self.check.0.options.clock.monotonic();
+        let answer = match self.check.0.reader.read_id(&node.url).await {
+            Ok(id) => self.compare_told(node, id).await,
+            Err(error) => NodeAnswer::Failed(error.to_string()),
+        };
+        self.log_change(node, &answer);
+        node.lock().answered(answer, asked_at);
+        self.check.0.answers.send_replace(());
+    }
+
+    /// Compares what a node has told with the ledger of the database.
+    async fn compare_told(&self, node: &Node, id: String) -> NodeAnswer {
+        let ledger = LedgerIdentity { id, ..self.check.0.options.configured.clone() };
+        if self.check.0.confirmed.get() == Some(&ledger) {
+            return NodeAnswer::Confirmed;
+        }
+        match self.compare(ledger.clone()).await {
+            Ok(LedgerConfirmation::Confirmed) => {
+                self.check.0.confirmed.get_or_init(|| ledger);
+                NodeAnswer::Confirmed
+            }
+            Ok(LedgerConfirmation::Other(recorded)) => {
+                self.check.found_mismatch(LedgerMismatch::Node {
+                    node: redact_url(&node.url),
+                    actual: Box::new(ledger),
+                    recorded: Box::new(recorded),
+                });
+                NodeAnswer::Failed("it belongs to another ledger".to_owned())
+            }
+            Err(error) => NodeAnswer::Failed(error.to_string()),
+        }
+    }
+
+    async fn compare(&self, ledger: LedgerIdentity) -> BatchResult<LedgerConfirmation> {
+        let database = Arc::clone(&self.database);
+        let compared = spawn_blocking(move || database.confirm_ledger(&ledger)).await;
+        compared.unwrap_or_else(|error| Err(BatchError::InternalError(error.to_string())))
+    }
+
+    /// Logs the first answer of a node, and each that is unlike the one before.
+    fn log_change(&self, node: &Node, answer: &NodeAnswer) {
+        let url = redact_url(&node.url);
+        let is_confirmed = node.lock().is_confirmed();
+        let was_asked = node.lock().checks() > 0;
+        match answer {
+            NodeAnswer::Confirmed if !is_confirmed => {
+                info!(node = url.as_str(); "the node has confirmed its ledger");
+            }
+            NodeAnswer::Failed(error) if is_confirmed || !was_asked => {
+                warn!(node = url.as_str(), error = error.as_str();
+                    "the node has not confirmed its ledger; it is not used until it has");
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,82 @@
+use futures_util::future::join_all;
+use grid_batch_core::{InternalError, LedgerIdentity, LedgerIdentityReader, RecordedLedger};
+use grid_batch_store::Store;
+use grid_batch_support::redact_url;
+
+use super::{StartError, ledger};
+use crate::Config;
+
+/// The ledger of a database, and the ledgers of the configured nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerInspection {
+    /// The ledger that the database is bound to, if it is bound.
+    pub recorded: Option<RecordedLedger>,
+    /// The nodes, in the order of the settings.
+    pub nodes: Vec<NodeIdentity>,
+}
+
+/// What one node tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeIdentity {
+    /// Its URL, without secrets.
+    pub url: String,
+    /// Its ledger, or why it does not tell.
+    pub identity: Result<LedgerIdentity, String>,
+}
+
+impl LedgerInspection {
+    /// Reads the ledger from the store, and asks all configured nodes once.
+    pub fn new(config: &Config, store: &Store) -> Result<Self, StartError> {
+        let recorded = store.ledger().map_err(StartError::part)?;
+        let reader = ledger::identity_reader(config)?;
+        let configured = config.ledger.identity().ok_or_else(StartError::no_ledger_kind)?;
+        let failed = |error| InternalError::from_source("cannot start a runtime", error);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let nodes = config.ledger.nodes();
+        let asked = nodes.iter().map(|url| ask(&*reader, &configured, url));
+        let nodes = runtime.map_err(failed)?.block_on(join_all(asked));
+        Ok(Self { recorded, nodes })
+    }
+
+    /// The ledger of all nodes, if all have told and agree.
+    pub fn actual(&self) -> Option<&LedgerIdentity> {
+        let first = self.nodes.first()?.identity.as_ref().ok()?;
+        self.nodes.iter().all(|node| node.identity.as_ref() == Ok(first)).then_some(first)
+    }
+}
+
+async fn ask(
+    reader: &dyn LedgerIdentityReader,
+    configured: &LedgerIdentity,
+    url: &str,
+) -> NodeIdentity {
+    let identity = match reader.read_id(url).await {
+        Ok(id) => Ok(LedgerIdentity { id, ..configured.clone() }),
+        Err(error) => Err(error.to_string()),
+    };
+    NodeIdentity { url: redact_url(url), identity }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(identity: Result<&str, &str>) -> NodeIdentity {
+        let identity = identity
+            .map(|id| LedgerIdentity { id: id.to_owned(), ..LedgerIdentity::new("evm") })
+            .map_err(str::to_owned);
+        NodeIdentity { url: "http://h".to_owned(), identity }
+    }
+
+    #[test]
+    fn all_nodes_must_tell_the_same() {
+        let actual = |nodes: Vec<NodeIdentity>| {
+            let inspection = LedgerInspection { recorded: None, nodes };
+            inspection.actual().map(|identity| identity.id.clone())
+        };
+        assert_eq!(actual(vec![node(Ok("a")), node(Ok("a"))]).as_deref(), Some("a"));
+        assert_eq!(actual(vec![node(Ok("a")), node(Ok("b"))]), None);
+        assert_eq!(actual(vec![node(Ok("a")), node(Err("down"))]), None);
+        assert_eq!(actual(Vec::new()), None);
+    }
+}
