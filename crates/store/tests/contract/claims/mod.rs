@@ -8,6 +8,7 @@ mod even_out;
 mod failures;
 mod instances;
 mod known_bugs;
+mod lock_races;
 mod locking;
 mod polling;
 mod releasing;
