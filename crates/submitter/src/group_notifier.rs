@@ -94,3 +94,81 @@ impl<S: ScopeId> GroupNotifier<S> {
         false
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Mutex, time::Duration};
+
+    use grid_batch_core::{BatchError, BatchResult, GlobalScopeId, Outcome, SubmissionAnswer};
+
+    use super::*;
+
+    /// Fails in the calls of these numbers, counted from 1, and records the batches of all others.
+    struct FailingObserver {
+        failing_calls: &'static [usize],
+        calls: Mutex<usize>,
+        delivered: Mutex<Vec<String>>,
+    }
+
+    impl GroupObserver for FailingObserver {
+        type Id = GlobalScopeId;
+
+        fn notify_group(&self, outcomes: &[SubmissionOutcome<GlobalScopeId>]) -> BatchResult<()> {
+            let mut calls = self.calls.lock().unwrap();
+            *calls += 1;
+            if self.failing_calls.contains(&calls) {
+                return Err(BatchError::Unavailable("the database".to_owned()));
+            }
+            self.delivered.lock().unwrap().extend(names(outcomes));
+            Ok(())
+        }
+    }
+
+    fn names(outcomes: &[SubmissionOutcome<GlobalScopeId>]) -> Vec<String> {
+        outcomes.iter().map(|outcome| outcome.batch_header.clone()).collect()
+    }
+
+    fn accepted(batch: &str) -> SubmissionOutcome<GlobalScopeId> {
+        SubmissionOutcome {
+            batch_header: batch.to_owned(),
+            scope_id: GlobalScopeId,
+            attempt_id: None,
+            attempts: 1,
+            answer: SubmissionAnswer {
+                outcome: Outcome::Accepted,
+                status: None,
+                message: None,
+                retry_after: None,
+            },
+        }
+    }
+
+    /// Notifies an observer of batches 1, 2 and 3, one at a time and after the deadline. Returns
+    /// which were delivered and which were not, in order.
+    fn notify_after_deadline(failing_calls: &'static [usize]) -> [Vec<String>; 2] {
+        let observer = Arc::new(FailingObserver {
+            failing_calls,
+            calls: Mutex::default(),
+            delivered: Mutex::default(),
+        });
+        let shutdown = ShutdownDeadline::new(Duration::ZERO);
+        shutdown.request();
+        let options = Arc::new(SubmitterOptions { group_limit: 1, ..SubmitterOptions::default() });
+        let counters = SubmitterCounters::default();
+        let mut notifier = GroupNotifier::new(observer.clone(), options, shutdown, counters);
+        notifier.notify(["1", "2", "3"].map(accepted).to_vec());
+        let undelivered = names(&notifier.finish());
+        let delivered = observer.delivered.lock().unwrap().clone();
+        [delivered, undelivered]
+    }
+
+    #[test]
+    fn later_groups_wait_behind_undelivered_ones() {
+        assert_eq!(notify_after_deadline(&[1]), [vec!["1", "2", "3"], vec![]]);
+    }
+
+    #[test]
+    fn last_delivery_ends_at_the_first_failure() {
+        assert_eq!(notify_after_deadline(&[1, 3]), [vec!["1"], vec!["2", "3"]]);
+    }
+}

@@ -14,16 +14,17 @@ const SQLITE: EmbeddedMigrations = embed_migrations!("migrations/sqlite");
 /// Runs the missing migrations in one transaction. Instances that start together wait for each
 /// other.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
+    let known = known_versions(connection)?;
+    // A transaction of SQLite waits for every other writer, which may be for long. A command that
+    // only reads must not.
+    if connection.dialect().lock_schema().is_none() && applied_versions(connection)? == known {
+        return Ok(());
+    }
     connection.transaction(|connection| {
         if let Some(lock) = connection.dialect().lock_schema() {
             connection.batch_execute(lock)?;
         }
-        let known = known_versions(connection)?;
-        let applied: BTreeSet<String> = on_either!(connection, inner => inner.applied_migrations())
-            .map_err(failed)?
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        let applied = applied_versions(connection)?;
         if let Some(found) = applied.difference(&known).last() {
             let known = known.last().cloned().unwrap_or_default();
             return Err(StoreError::SchemaNewer { found: found.clone(), known });
@@ -34,6 +35,11 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
         }
         Ok(())
     })
+}
+
+fn applied_versions(connection: &mut Connection) -> Result<BTreeSet<String>, StoreError> {
+    let applied = on_either!(connection, inner => inner.applied_migrations()).map_err(failed)?;
+    Ok(applied.iter().map(ToString::to_string).collect())
 }
 
 fn known_versions(connection: &Connection) -> Result<BTreeSet<String>, StoreError> {

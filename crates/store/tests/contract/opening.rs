@@ -1,9 +1,10 @@
 use std::thread;
 
+use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
 use grid_batch_store::{Store, StoreError};
 use grid_batch_support::ErrorChain;
 
-use crate::fixture::{Database, StoreExt, batch, id, on_both};
+use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
 
 on_both! {
     reopened_store_has_its_batches,
@@ -33,6 +34,16 @@ fn concurrent_opens_migrate_once(db: &Database) {
             scope.spawn(|| db.open().ready_services(None, 1).unwrap());
         }
     });
+}
+
+/// A command that only reads must not wait for a server that writes all the time.
+#[test]
+fn store_opens_while_another_connection_writes() {
+    let db = Database::sqlite();
+    db.open().add_all(&[batch("a::b", 1)]);
+    let mut writer = SqliteConnection::establish(db.file().to_str().unwrap()).unwrap();
+    writer.batch_execute("begin immediate").unwrap();
+    assert_eq!(db.open().depth(&service("a::b")).unwrap(), 1);
 }
 
 fn failed_migration_changes_nothing(db: &Database) {

@@ -9,6 +9,7 @@ mod failures;
 mod instances;
 mod known_bugs;
 mod ledger;
+mod lock_races;
 mod locking;
 mod polling;
 mod releasing;
