@@ -6,6 +6,7 @@ mod json;
 mod link;
 mod queue_limit;
 mod responses;
+mod shared_chain;
 
 use std::{io, time::Duration};
 
@@ -15,6 +16,7 @@ use grid_batch_protocol::{BatchList, Message};
 use hyper::{Method, StatusCode};
 use serde::Serialize;
 
+pub(crate) use self::shared_chain::SharedChain;
 use self::{
     chain::{BatchStatus, Chain},
     json::{BatchData, LinkOnly, Statuses, WithLink},
@@ -52,8 +54,8 @@ pub(crate) struct Sawtooth {
 
 impl Sawtooth {
     /// Restores the committed batches of a record.
-    pub(crate) fn new(record: &Record) -> Self {
-        Self { chain: Chain::from_record(record) }
+    pub(crate) fn new(record: &Record, chain: &SharedChain, lag: Duration) -> Self {
+        Self { chain: Chain::from_record(record, chain, lag) }
     }
 
     fn submit(
