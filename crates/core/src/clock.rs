@@ -60,6 +60,31 @@ impl MonotonicTime {
     }
 }
 
+/// A moment of this process by both clocks.
+///
+/// It tells whether it is too late for something. Each clock may miss time: a monotonic clock stops
+/// while the machine is suspended, and the time of day may be set back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Moment {
+    time_of_day: Timestamp,
+    monotonic: MonotonicTime,
+}
+
+impl Moment {
+    /// The present moment.
+    pub fn now(clock: &dyn Clock) -> Self {
+        Self { time_of_day: clock.now(), monotonic: clock.monotonic() }
+    }
+
+    /// The longest time that may have elapsed since this moment: the longer one of the two clocks.
+    /// After the time of day was set forward, less may have elapsed.
+    pub fn longest_elapsed(self, clock: &dyn Clock) -> Duration {
+        let now = Self::now(clock);
+        let by_time_of_day = now.time_of_day.since(self.time_of_day);
+        by_time_of_day.max(now.monotonic.since(self.monotonic))
+    }
+}
+
 /// A source of the current time, so that tests can set it.
 pub trait Clock: fmt::Debug + Send + Sync {
     /// The time of day. It may jump forward and back: use it to store and to show, not to measure.
@@ -144,6 +169,20 @@ mod tests {
         assert_eq!(last.plus(Duration::MAX), last);
         assert_eq!(first.since(last), Duration::ZERO);
         assert_eq!(last.since(first), Duration::from_micros(i64::MAX as u64));
+    }
+
+    #[test]
+    fn longest_elapsed_counts_what_either_clock_shows() {
+        const SECOND: Duration = Duration::from_secs(1);
+        let clock = ManualClock::at(Timestamp::default().plus(60 * SECOND));
+        let moment = Moment::now(&clock);
+        clock.set(Timestamp::default());
+        assert_eq!(moment.longest_elapsed(&clock), Duration::ZERO);
+        clock.advance(SECOND);
+        assert_eq!(moment.longest_elapsed(&clock), SECOND);
+        // As after the machine was suspended.
+        clock.set(Timestamp::default().plus(100 * SECOND));
+        assert_eq!(moment.longest_elapsed(&clock), 40 * SECOND);
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod ledger_identity;
 #[cfg(feature = "mocks")]
 pub mod mocks;
 mod monitor;
+mod node_check;
 mod outcome;
 mod query;
 mod round;
@@ -29,7 +30,7 @@ mod transition;
 pub use batch::{Hold, NewBatch, Receipt, StatusReport, StoredBatch};
 pub use change::{Change, ChangeOutcome, Decision, Stale};
 pub use claim::{Claim, ClaimKeeper, InstanceId, Takeover};
-pub use clock::{Clock, ManualClock, MonotonicTime, SystemClock, Timestamp};
+pub use clock::{Clock, ManualClock, Moment, MonotonicTime, SystemClock, Timestamp};
 pub use error::InternalError;
 pub use events::{LedgerEvent, LedgerEventStream, LedgerEvents};
 pub use evidence::{Evidence, EvidenceReader, Resolution, UnresolvedBatch, UnresolvedBatchStore};
@@ -45,6 +46,7 @@ pub use monitor::{
     BatchError, BatchId, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater,
     PendingBatchStore, PollPace, StatusUrlResolver,
 };
+pub use node_check::{CommitHistory, NodeCheck};
 pub use outcome::{GroupObserver, Outcome, SubmissionAnswer, SubmissionOutcome, SubmissionSender};
 pub use query::{
     BatchDetails, BatchFilter, BatchQueryStore, FailedAttempt, PageCursor, QueueDepth,

@@ -10,13 +10,14 @@ use mockall::mock;
 
 use crate::{
     AddOutcome, BatchConflict, BatchDetails, BatchFilter, BatchId, BatchQueryStore, BatchResult,
-    BatchStatus, BatchStatusReader, BatchUpdater, ClaimKeeper, Clock, EventSubscriptions, Evidence,
-    EvidenceReader, GroupObserver, HeaderId, IntakeStore, InternalError, LedgerEventStream,
-    LedgerEvents, MonotonicTime, NewBatch, PageCursor, PendingBatchStore, PollPace, PollTriggers,
-    Resolution, RoundStore, RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId,
-    ShutdownHandle, StatusReport, StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer,
-    SubmissionOutcome, SubmissionSender, SubmitterObserver, TakenBatch, Takeover, Timestamp,
-    UnresolvedBatch, UnresolvedBatchStore, UrlResolver, WakeUps,
+    BatchStatus, BatchStatusReader, BatchUpdater, ClaimKeeper, Clock, CommitHistory,
+    EventSubscriptions, Evidence, EvidenceReader, GroupObserver, HeaderId, IntakeStore,
+    InternalError, LedgerEventStream, LedgerEvents, MonotonicTime, NewBatch, NodeCheck, PageCursor,
+    PendingBatchStore, PollPace, PollTriggers, Resolution, RoundStore, RunnableSubmitter,
+    RunningSubmitter, ScopeId, ServiceId, ShutdownHandle, StatusReport, StatusUrlResolver,
+    StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome, SubmissionSender,
+    SubmitterObserver, TakenBatch, Takeover, Timestamp, UnresolvedBatch, UnresolvedBatchStore,
+    UrlResolver, WakeUps,
 };
 
 mock! {
@@ -166,6 +167,33 @@ impl<S: ScopeId> SubmissionSender for MockSubmissionSender<S> {
         submission: &'a Submission<S>,
     ) -> BoxFuture<'a, SubmissionAnswer> {
         Self::send(self, url, submission)
+    }
+}
+
+mock! {
+    pub NodeCheck<S: ScopeId> {
+        pub fn check(&self, url: &str, submission: &Submission<S>)
+            -> BoxFuture<'static, Result<(), String>>;
+    }
+}
+
+impl<S: ScopeId> NodeCheck for MockNodeCheck<S> {
+    type Id = S;
+
+    fn check<'a>(
+        &'a self,
+        url: &'a str,
+        submission: &'a Submission<S>,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        Self::check(self, url, submission)
+    }
+}
+
+mock! {
+    pub CommitHistory {}
+    impl CommitHistory for CommitHistory {
+        fn committed_before(&self, service_id: &ServiceId, batch_id: &HeaderId)
+            -> BatchResult<Option<HeaderId>>;
     }
 }
 

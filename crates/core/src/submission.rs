@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::{Excerpt, ScopeId};
+use crate::{Excerpt, Moment, ScopeId};
 
 /// Identifies one attempt to submit a batch.
 ///
@@ -21,18 +21,31 @@ pub struct Submission<S: ScopeId> {
     scope_id: S,
     serialized_batch: Vec<u8>,
     attempt_id: Option<AttemptId>,
+    taken_at: Option<Moment>,
 }
 
 impl<S: ScopeId> Submission<S> {
     /// The batch with this header signature, scope and bytes.
     pub fn new(batch_header: String, scope_id: S, serialized_batch: Vec<u8>) -> Self {
-        Self { batch_header, scope_id, serialized_batch, attempt_id: None }
+        Self { batch_header, scope_id, serialized_batch, attempt_id: None, taken_at: None }
     }
 
     /// Sets the attempt id that the store gave it.
     #[must_use]
     pub fn with_attempt_id(self, attempt_id: AttemptId) -> Self {
         Self { attempt_id: Some(attempt_id), ..self }
+    }
+
+    /// Sets when it was taken from the store, at the earliest: before the store was asked.
+    #[must_use]
+    pub fn with_taken_at(self, taken_at: Moment) -> Self {
+        Self { taken_at: Some(taken_at), ..self }
+    }
+
+    /// When it was taken from the store, at the earliest. Its time limit starts then, because the
+    /// lease that protects it may be as old.
+    pub fn taken_at(&self) -> Option<Moment> {
+        self.taken_at
     }
 
     /// The attempt id, if it comes from a store that gives one.

@@ -14,12 +14,12 @@ use tokio::sync::oneshot;
 
 use crate::{
     Fault, LedgerSim, RecordError, When,
-    common_state::{CommonState, InvalidityRule, LedgerSettings},
+    common_state::{CommonState, InvalidityRule, LedgerSettings, PredecessorRule},
     faults::Faults,
     genesis,
     ledger::Ledger,
     record::Record,
-    sawtooth::Sawtooth,
+    sawtooth::{Sawtooth, SharedChain},
     scabbard::{AllowedKeys, Scabbard},
     server,
     sim_context::SimContext,
@@ -36,6 +36,9 @@ pub struct LedgerSimBuilder {
     record: Option<PathBuf>,
     faults: Vec<(Fault, When)>,
     rule: Option<InvalidityRule>,
+    predecessor: Option<PredecessorRule>,
+    chain: SharedChain,
+    lag: Duration,
     keys: AllowedKeys,
     settings: LedgerSettings,
 }
@@ -98,6 +101,9 @@ impl LedgerSimBuilder {
             record: None,
             faults: Vec::new(),
             rule: None,
+            predecessor: None,
+            chain: SharedChain::default(),
+            lag: Duration::ZERO,
             keys: AllowedKeys::Any,
             settings: LedgerSettings {
                 pending_for: Duration::ZERO,
@@ -201,6 +207,23 @@ impl LedgerSimBuilder {
         self
     }
 
+    /// Makes a batch invalid at a node of Sawtooth that has not applied the batch that `rule` returns
+    /// for it, as if it read what the other one wrote.
+    pub fn execute_after(
+        mut self,
+        rule: impl Fn(&VerifiedBatch) -> Option<HeaderId> + Send + Sync + 'static,
+    ) -> Self {
+        self.predecessor = Some(Arc::new(rule));
+        self
+    }
+
+    /// Makes the Sawtooth ledger another node of the chain of `node`. Each node executes what is
+    /// posted to it, and applies the blocks of the others this long after they were published.
+    pub fn join_chain_of(mut self, node: &LedgerSim, lag: Duration) -> Self {
+        (self.chain, self.lag) = (node.chain(), lag);
+        self
+    }
+
     /// Starts the ledger. It serves until it is dropped.
     pub fn start(self) -> Result<LedgerSim, StartError> {
         let record = match &self.record {
@@ -210,11 +233,13 @@ impl LedgerSimBuilder {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
         let (listener, address) = listen(address)?;
         let seed = self.seed.unwrap_or_else(seed_from_time);
+        let chain = self.chain.clone();
         let genesis = match (self.genesis, &self.record) {
             (Some(id), _) => id,
             (None, Some(path)) => genesis::kept_beside(path, seed)?,
             (None, None) => genesis::from_seed(seed),
         };
+        let genesis = chain.genesis_or(genesis);
         let context = Arc::new(self.into_context(record, seed, genesis));
         let (stop, stopped) = oneshot::channel();
         let runtime = server::runtime().map_err(StartError::Thread)?;
@@ -230,16 +255,19 @@ impl LedgerSimBuilder {
             })
             .map_err(StartError::Thread)?;
         log::info!(seed, address:%; "simulated ledger started");
-        Ok(LedgerSim::new(context, address, seed, stop, thread))
+        Ok(LedgerSim::new(context, address, seed, chain, (stop, thread)))
     }
 
     fn into_context(self, record: Record, seed: u64, genesis: HeaderId) -> SimContext {
         let ledger: Box<dyn Ledger> = match self.kind {
-            LedgerKind::Sawtooth => Box::new(Sawtooth::new(&record, genesis)),
+            LedgerKind::Sawtooth => {
+                Box::new(Sawtooth::new(&record, genesis, &self.chain, self.lag))
+            }
             LedgerKind::Scabbard(services) => Box::new(Scabbard::new(services, self.keys, &record)),
         };
         let faults = Faults::new(self.faults, seed);
-        let common = CommonState::new(self.settings, faults, record, self.rule, seed);
+        let mut common = CommonState::new(self.settings, faults, record, self.rule, seed);
+        common.predecessor = self.predecessor;
         SimContext::new(ledger, common, self.clock)
     }
 }

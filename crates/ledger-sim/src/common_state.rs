@@ -13,6 +13,9 @@ use crate::{
 /// Returns the reason why an executed batch is invalid, or `None`.
 pub(crate) type InvalidityRule = Arc<dyn Fn(&VerifiedBatch) -> Option<String> + Send + Sync>;
 
+/// Returns the batch that must be applied before this one, or `None`.
+pub(crate) type PredecessorRule = Arc<dyn Fn(&VerifiedBatch) -> Option<HeaderId> + Send + Sync>;
+
 /// The state that every kind of ledger has.
 pub(crate) struct CommonState {
     pub(crate) settings: LedgerSettings,
@@ -23,6 +26,7 @@ pub(crate) struct CommonState {
     /// requests do not change these.
     pub(crate) shuffle_random: Random,
     pub(crate) rule: Option<InvalidityRule>,
+    pub(crate) predecessor: Option<PredecessorRule>,
     received: HashMap<HeaderId, usize>,
 }
 
@@ -46,7 +50,16 @@ impl CommonState {
     ) -> Self {
         let shuffle_random = Random::from_seed(!seed);
         let events = Events::from_record(&record);
-        Self { settings, faults, record, events, shuffle_random, rule, received: HashMap::new() }
+        Self {
+            settings,
+            faults,
+            record,
+            events,
+            shuffle_random,
+            rule,
+            predecessor: None,
+            received: HashMap::new(),
+        }
     }
 
     /// Counts the batches of a request, whatever its response is.

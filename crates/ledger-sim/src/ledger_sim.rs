@@ -4,7 +4,10 @@ use grid_batch_core::{HeaderId, ServiceId, ServiceScopeId};
 use grid_batch_protocol::VerifiedBatch;
 use tokio::sync::oneshot;
 
-use crate::{Audit, Entry, Fault, LedgerSimBuilder, When, audit, sim_context::SimContext};
+use crate::{
+    Audit, Entry, Fault, LedgerSimBuilder, When, audit, sawtooth::SharedChain,
+    sim_context::SimContext,
+};
 
 /// A simulated ledger that serves on a loopback port until it is dropped.
 ///
@@ -14,6 +17,7 @@ pub struct LedgerSim {
     context: Arc<SimContext>,
     address: SocketAddr,
     seed: u64,
+    chain: SharedChain,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -33,10 +37,14 @@ impl LedgerSim {
         context: Arc<SimContext>,
         address: SocketAddr,
         seed: u64,
-        stop: oneshot::Sender<()>,
-        thread: JoinHandle<()>,
+        chain: SharedChain,
+        (stop, thread): (oneshot::Sender<()>, JoinHandle<()>),
     ) -> Self {
-        Self { context, address, seed, stop: Some(stop), thread: Some(thread) }
+        Self { context, address, seed, chain, stop: Some(stop), thread: Some(thread) }
+    }
+
+    pub(crate) fn chain(&self) -> SharedChain {
+        self.chain.clone()
     }
 
     /// The address on which it listens.

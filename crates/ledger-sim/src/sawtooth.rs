@@ -6,6 +6,7 @@ mod json;
 mod link;
 mod queue_limit;
 mod responses;
+mod shared_chain;
 
 use std::{io, time::Duration};
 
@@ -15,6 +16,7 @@ use grid_batch_protocol::{BatchList, Message};
 use hyper::{Method, StatusCode};
 use serde::Serialize;
 
+pub(crate) use self::shared_chain::SharedChain;
 use self::{
     chain::{BatchStatus, Chain},
     json::{BatchData, BlockList, LinkOnly, Statuses, WithLink},
@@ -57,8 +59,13 @@ pub(crate) struct Sawtooth {
 
 impl Sawtooth {
     /// Restores the committed batches of a record.
-    pub(crate) fn new(record: &Record, genesis: HeaderId) -> Self {
-        Self { chain: Chain::from_record(record), genesis }
+    pub(crate) fn new(
+        record: &Record,
+        genesis: HeaderId,
+        chain: &SharedChain,
+        lag: Duration,
+    ) -> Self {
+        Self { chain: Chain::from_record(record, chain, lag), genesis }
     }
 
     fn submit(

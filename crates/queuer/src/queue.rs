@@ -1,8 +1,8 @@
 use std::{collections::VecDeque, fmt, marker::PhantomData, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchResult, Clock, RoundStore, ScopeId, ServiceId, Submission, SystemClock, TakenBatch,
-    Timestamp,
+    BatchResult, Clock, Moment, MonotonicTime, RoundStore, ScopeId, ServiceId, Submission,
+    SystemClock, TakenBatch,
 };
 use log::{error, warn};
 
@@ -15,8 +15,9 @@ pub struct QueueOptions {
     pub round_size: usize,
     /// How often to scan the services for ready ones that the queue was not woken for.
     pub poll_interval: Duration,
-    /// A batch that was taken this long ago and not yet polled is given back to the store. After a
-    /// longer time, another instance might have taken over its service.
+    /// A batch that was taken this long ago and not yet polled is given back to the store, because a
+    /// submitter would have too little time left: later, another instance may take over its service.
+    /// The time starts before the store is asked, so that a late answer counts.
     pub give_back_after: Duration,
     /// The clock.
     pub clock: Arc<dyn Clock>,
@@ -27,7 +28,7 @@ impl Default for QueueOptions {
         Self {
             round_size: 100,
             poll_interval: Duration::from_secs(1),
-            give_back_after: Duration::from_secs(60),
+            give_back_after: Duration::from_secs(45),
             clock: Arc::new(SystemClock),
         }
     }
@@ -44,7 +45,8 @@ pub struct BatchQueue<S: ScopeId, R: RoundStore> {
     wake_up: WakeUp,
     options: QueueOptions,
     round: VecDeque<TakenBatch>,
-    taken_at: Timestamp,
+    /// When the store was asked for the round.
+    asked_at: Moment,
     scan: ServiceScan,
     scope: PhantomData<fn() -> S>,
 }
@@ -54,15 +56,15 @@ pub struct BatchQueue<S: ScopeId, R: RoundStore> {
 struct ServiceScan {
     after: Option<ServiceId>,
     /// When the next scan starts. `None`: a scan is in progress.
-    next: Option<Timestamp>,
+    next: Option<MonotonicTime>,
 }
 
 impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
     /// A queue over this store, woken for ready services by `wake_up`.
     pub fn new(store: R, wake_up: WakeUp, options: QueueOptions) -> Self {
-        let (round, taken_at) = (VecDeque::new(), options.clock.now());
+        let (round, asked_at) = (VecDeque::new(), Moment::now(&*options.clock));
         let (scan, scope) = (ServiceScan::default(), PhantomData);
-        Self { store, wake_up, options, round, taken_at, scan, scope }
+        Self { store, wake_up, options, round, asked_at, scan, scope }
     }
 
     /// The number of batches that were taken from the store and not polled yet.
@@ -74,20 +76,35 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
     ///
     /// While a scan is due, a quarter of the round is kept for services that were not woken.
     fn refill(&mut self) {
-        let now = self.options.clock.now();
+        self.asked_at = Moment::now(&*self.options.clock);
+        let now = self.options.clock.monotonic();
         let round_size = self.options.round_size;
         let scanned = if self.scan.is_due(now) { round_size.div_ceil(4) } else { 0 };
         let woken = self.wake_up.take(round_size.saturating_sub(scanned));
         match self.take_round(&woken, now) {
-            Ok(round) => {
-                self.round.extend(round);
-                self.taken_at = now;
-            }
+            Ok(round) => self.round.extend(round),
             Err(error) => {
                 warn!(error:% = error; "cannot take a round from the store; it is tried again");
                 self.wake_up.put_back(woken);
             }
         }
+    }
+
+    /// Whether the round was taken too long ago for its batches to be sent.
+    fn is_late(&self) -> bool {
+        let elapsed = self.asked_at.longest_elapsed(&*self.options.clock);
+        elapsed >= self.options.give_back_after
+    }
+
+    /// Gives back a round that the store returned too late, and has its services taken again.
+    fn give_back_late_round(&mut self) {
+        warn!(
+            batches = self.round.len();
+            "the store took too long to return a round; its batches are given back unsent"
+        );
+        let services: Vec<_> = self.round.iter().map(|taken| taken.service_id.clone()).collect();
+        self.give_back();
+        self.wake_up.put_back(services);
     }
 
     /// Gives the buffered batches back to the store.
@@ -105,7 +122,11 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
         self.round.clear();
     }
 
-    fn take_round(&mut self, woken: &[ServiceId], now: Timestamp) -> BatchResult<Vec<TakenBatch>> {
+    fn take_round(
+        &mut self,
+        woken: &[ServiceId],
+        now: MonotonicTime,
+    ) -> BatchResult<Vec<TakenBatch>> {
         let mut services = woken.to_vec();
         services.extend(self.scan(self.options.round_size.saturating_sub(woken.len()), now)?);
         services.sort_unstable();
@@ -118,7 +139,7 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
     }
 
     /// Up to `limit` ready services, if a scan is due.
-    fn scan(&mut self, limit: usize, now: Timestamp) -> BatchResult<Vec<ServiceId>> {
+    fn scan(&mut self, limit: usize, now: MonotonicTime) -> BatchResult<Vec<ServiceId>> {
         if limit == 0 || !self.scan.is_due(now) {
             return Ok(Vec::new());
         }
@@ -135,7 +156,7 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
 }
 
 impl ServiceScan {
-    fn is_due(&self, now: Timestamp) -> bool {
+    fn is_due(&self, now: MonotonicTime) -> bool {
         self.next.is_none_or(|next| next <= now)
     }
 }
@@ -144,13 +165,17 @@ impl<S: ScopeId, R: RoundStore> Iterator for BatchQueue<S, R> {
     type Item = Submission<S>;
 
     fn next(&mut self) -> Option<Submission<S>> {
-        if self.options.clock.now().since(self.taken_at) >= self.options.give_back_after {
+        if self.is_late() {
             self.give_back();
         }
         if self.round.is_empty() {
             self.refill();
+            if !self.round.is_empty() && self.is_late() {
+                self.give_back_late_round();
+            }
         }
-        self.round.pop_front().and_then(into_submission)
+        let submission = into_submission(self.round.pop_front()?)?;
+        Some(submission.with_taken_at(self.asked_at))
     }
 }
 

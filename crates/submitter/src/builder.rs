@@ -1,7 +1,8 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    GroupObserver, ScopeId, Submission, SubmissionSender, SubmitterObserver, UrlResolver,
+    Clock, GroupObserver, NodeCheck, ScopeId, Submission, SubmissionSender, SubmitterObserver,
+    SystemClock, UrlResolver,
 };
 use thiserror::Error;
 
@@ -21,9 +22,11 @@ pub struct SubmitterBuilder<S: ScopeId> {
     sender: Option<Arc<dyn SubmissionSender<Id = S>>>,
     url_resolver: Option<Arc<dyn UrlResolver<Id = S>>>,
     url_health: Option<Arc<dyn UrlHealth>>,
+    node_check: Option<Arc<dyn NodeCheck<Id = S>>>,
     observers: Observers<S>,
     options: SubmitterOptions,
     waker: SubmitterWaker,
+    clock: Arc<dyn Clock>,
 }
 
 /// Why a submitter cannot be built.
@@ -63,9 +66,11 @@ impl<S: ScopeId> SubmitterBuilder<S> {
             sender: None,
             url_resolver: None,
             url_health: None,
+            node_check: None,
             observers: Observers { single: None, group: None },
             options: SubmitterOptions::default(),
             waker: SubmitterWaker::new(),
+            clock: Arc::new(SystemClock),
         }
     }
 
@@ -109,6 +114,13 @@ impl<S: ScopeId> SubmitterBuilder<S> {
         self.with_url_health(Arc::<NodeUrlResolver<S>>::clone(&nodes)).with_url_resolver(nodes)
     }
 
+    /// Checks a node before each attempt to send to it. If the check fails, the batch is not sent.
+    #[must_use]
+    pub fn with_node_check(mut self, check: Arc<dyn NodeCheck<Id = S>>) -> Self {
+        self.node_check = Some(check);
+        self
+    }
+
     /// Notifies this observer when a submission starts and when it ends.
     #[must_use]
     pub fn with_observer(mut self, observer: Arc<dyn SubmitterObserver<Id = S>>) -> Self {
@@ -137,6 +149,14 @@ impl<S: ScopeId> SubmitterBuilder<S> {
         self
     }
 
+    /// Sets the clock that the limit of a submission is measured with. It must be the one of the
+    /// queue, if that tells when it took a submission.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
     /// Builds the submitter, ready to run.
     pub fn build(self) -> Result<BatchRunnableSubmitter<S>, SubmitterBuildError> {
         self.options.check()?;
@@ -148,6 +168,7 @@ impl<S: ScopeId> SubmitterBuilder<S> {
         let factory = CommandFactory {
             url_resolver: self.url_resolver.ok_or(missing("URL resolver"))?,
             url_health: self.url_health,
+            node_check: self.node_check,
             sender: self.sender.ok_or(missing("sender"))?,
             counters: counters.clone(),
         };
@@ -158,6 +179,7 @@ impl<S: ScopeId> SubmitterBuilder<S> {
             options: Arc::new(self.options),
             waker: self.waker,
             counters,
+            clock: self.clock,
             undelivered: Vec::new(),
         }))
     }

@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc};
 
 use grid_batch_core::{
-    Outcome, ScopeId, Submission, SubmissionAnswer, SubmissionOutcome, SubmissionSender,
+    NodeCheck, Outcome, ScopeId, Submission, SubmissionAnswer, SubmissionOutcome, SubmissionSender,
     UrlResolver,
 };
 use grid_batch_support::{Panic, catch_panic, catch_panic_async, redact_userinfo};
@@ -16,6 +16,7 @@ use crate::{
 pub(crate) struct CommandFactory<S: ScopeId> {
     pub(crate) url_resolver: Arc<dyn UrlResolver<Id = S>>,
     pub(crate) url_health: Option<Arc<dyn UrlHealth>>,
+    pub(crate) node_check: Option<Arc<dyn NodeCheck<Id = S>>>,
     pub(crate) sender: Arc<dyn SubmissionSender<Id = S>>,
     pub(crate) counters: SubmitterCounters,
 }
@@ -40,28 +41,48 @@ pub(crate) struct SubmissionCommand<S: ScopeId> {
 }
 
 impl<S: ScopeId> SubmissionCommand<S> {
-    /// Sends the batch once, to the address that the resolver returns.
+    /// Begins an attempt: resolves the address, and checks the node there.
+    ///
+    /// `abort` ends the check with its reason. An answer instead of an address ends the attempt;
+    /// nothing was sent.
+    pub(crate) async fn find_node(
+        &mut self,
+        abort: impl Future<Output = &'static str>,
+    ) -> Result<String, SubmissionAnswer> {
+        self.attempts = self.attempts.saturating_add(1);
+        let url = self.url()?;
+        let checked = tokio::select! {
+            biased;
+            checked = self.check_node(&url) => checked,
+            reason = abort => Err(reason.to_owned()),
+        };
+        match checked {
+            Ok(()) => Ok(url),
+            Err(reason) => {
+                self.report_health(&url, Outcome::NotSent);
+                Err(error_answer(Outcome::NotSent, redact_userinfo(&reason)))
+            }
+        }
+    }
+
+    /// Sends the batch once, to this address.
     ///
     /// If `abort` completes first, it ends the attempt with its reason, and the outcome is
     /// ambiguous.
     pub(crate) async fn execute(
-        &mut self,
+        &self,
+        url: &str,
         abort: impl Future<Output = &'static str>,
     ) -> SubmissionAnswer {
-        self.attempts = self.attempts.saturating_add(1);
-        let url = match self.url() {
-            Ok(url) => url,
-            Err(answer) => return answer,
-        };
         if self.was_sent_before() {
             self.factory.counters.count_sent_again();
         }
         let answer = tokio::select! {
             biased;
-            answer = self.send(&url) => answer,
+            answer = self.send(url) => answer,
             reason = abort => error_answer(Outcome::Ambiguous, reason),
         };
-        self.report_health(&url, answer.outcome);
+        self.report_health(url, answer.outcome);
         answer
     }
 
@@ -82,6 +103,18 @@ impl<S: ScopeId> SubmissionCommand<S> {
             Some(reason) => Err(error_answer(Outcome::Refused, reason.trim_start())),
             None => Ok(url),
         }
+    }
+
+    async fn check_node(&self, url: &str) -> Result<(), String> {
+        let Some(node_check) = &self.factory.node_check else { return Ok(()) };
+        let checked = match catch_panic(|| node_check.check(url, &self.submission)) {
+            Ok(checking) => catch_panic_async(checking).await,
+            Err(panic) => Err(panic),
+        };
+        checked.unwrap_or_else(|panic| {
+            self.count_panic("the node check", &panic);
+            Err(format!("the node check panicked: {panic}"))
+        })
     }
 
     fn was_sent_before(&self) -> bool {

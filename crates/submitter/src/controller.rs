@@ -1,8 +1,8 @@
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{Outcome, ScopeId, SubmissionAnswer, SubmissionOutcome};
+use grid_batch_core::{Clock, Moment, Outcome, ScopeId, SubmissionAnswer, SubmissionOutcome};
 use grid_batch_support::Delays;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use crate::{
     SubmitterOptions,
@@ -16,24 +16,33 @@ pub(crate) struct SubmissionController<S: ScopeId> {
     options: Arc<SubmitterOptions>,
     shutdown: ShutdownDeadline,
     delays: Delays,
-    /// When the submission must have ended. `None`: the limit is longer than the clock's range.
-    deadline: Option<Instant>,
+    clock: Arc<dyn Clock>,
+    /// When the submission was taken: its time limit starts then.
+    taken_at: Moment,
     busy_answers: u16,
     not_sent_answers: u16,
 }
 
 impl<S: ScopeId> SubmissionController<S> {
-    /// Controls `command`, whose submission was taken from the queue at `taken_at`.
+    /// Controls `command`, whose submission was taken at `taken_at`.
     pub(crate) fn new(
         command: SubmissionCommand<S>,
         options: Arc<SubmitterOptions>,
         shutdown: ShutdownDeadline,
         rng: fastrand::Rng,
-        taken_at: Instant,
+        (clock, taken_at): (Arc<dyn Clock>, Moment),
     ) -> Self {
         let delays = options.retry_backoff.delays(rng);
-        let deadline = taken_at.checked_add(options.total_limit);
-        Self { command, options, shutdown, delays, deadline, busy_answers: 0, not_sent_answers: 0 }
+        Self {
+            command,
+            options,
+            shutdown,
+            delays,
+            clock,
+            taken_at,
+            busy_answers: 0,
+            not_sent_answers: 0,
+        }
     }
 
     /// Sends the batch until an answer is final or a limit is reached.
@@ -47,12 +56,25 @@ impl<S: ScopeId> SubmissionController<S> {
 
     async fn send_with_retries(&mut self) -> SubmissionAnswer {
         loop {
-            let abort = self.abort_reason();
-            let answer = self.command.execute(abort).await;
+            let answer = self.attempt().await;
             let Some(delay) = self.retry_delay(&answer) else { return answer };
-            if !self.wait(delay).await {
+            // The wait may have lasted longer: the process may have been stopped meanwhile.
+            if !self.wait(delay).await || !self.has_time_after(Duration::ZERO) {
                 return answer;
             }
+        }
+    }
+
+    /// Sends the batch once. The limits are tested last, because whatever comes before may take long.
+    async fn attempt(&mut self) -> SubmissionAnswer {
+        let abort = self.abort_reason();
+        let url = match self.command.find_node(abort).await {
+            Ok(url) => url,
+            Err(answer) => return answer,
+        };
+        match self.reason_not_to_send() {
+            Some(reason) => error_answer(Outcome::NotSent, reason),
+            None => self.command.execute(&url, self.abort_reason()).await,
         }
     }
 
@@ -100,9 +122,9 @@ impl<S: ScopeId> SubmissionController<S> {
 
     /// Whether an attempt that starts after `delay` would end within the submission's time limit.
     fn has_time_after(&self, delay: Duration) -> bool {
-        let Some(deadline) = self.deadline else { return true };
-        let longest = delay.saturating_add(self.options.sending_limit);
-        Instant::now().checked_add(longest).is_some_and(|end| end <= deadline)
+        let elapsed = self.taken_at.longest_elapsed(&*self.clock);
+        let longest = elapsed.saturating_add(delay).saturating_add(self.options.sending_limit);
+        longest <= self.options.total_limit
     }
 
     /// Waits for `delay`. Returns `false` if a shutdown was requested meanwhile.
@@ -123,10 +145,11 @@ mod tests {
     };
 
     use grid_batch_core::{
-        GlobalScopeId, Submission,
-        mocks::{MockSubmissionSender, MockUrlResolver},
+        GlobalScopeId, MonotonicTime, Submission, Timestamp,
+        mocks::{MockNodeCheck, MockSubmissionSender, MockUrlResolver},
     };
     use grid_batch_support::Backoff;
+    use tokio::time::Instant;
 
     use super::*;
     use crate::{SubmitterCounters, command::CommandFactory};
@@ -150,15 +173,49 @@ mod tests {
         }
     }
 
+    /// A clock that follows tokio's, and whose time of day can be set forward.
+    #[derive(Debug)]
+    struct TokioClock {
+        started: Instant,
+        set_forward: Mutex<Duration>,
+    }
+
+    impl TokioClock {
+        fn new() -> Arc<Self> {
+            Arc::new(Self { started: Instant::now(), set_forward: Mutex::default() })
+        }
+    }
+
+    impl Clock for TokioClock {
+        fn now(&self) -> Timestamp {
+            let set_forward = *self.set_forward.lock().unwrap();
+            Timestamp::default().plus(self.started.elapsed()).plus(set_forward)
+        }
+
+        fn monotonic(&self) -> MonotonicTime {
+            MonotonicTime::default().plus(self.started.elapsed())
+        }
+    }
+
     fn controller(
         sender: MockSubmissionSender<GlobalScopeId>,
         options: SubmitterOptions,
+    ) -> SubmissionController<GlobalScopeId> {
+        controller_with(sender, None, options, TokioClock::new())
+    }
+
+    fn controller_with(
+        sender: MockSubmissionSender<GlobalScopeId>,
+        node_check: Option<MockNodeCheck<GlobalScopeId>>,
+        options: SubmitterOptions,
+        clock: Arc<TokioClock>,
     ) -> SubmissionController<GlobalScopeId> {
         let mut resolver = MockUrlResolver::new();
         resolver.expect_url().returning(|_| "http://ledger".to_owned());
         let factory = Arc::new(CommandFactory {
             url_resolver: Arc::new(resolver),
             url_health: None,
+            node_check: node_check.map(|check| Arc::new(check) as Arc<_>),
             sender: Arc::new(sender),
             counters: SubmitterCounters::default(),
         });
@@ -166,7 +223,8 @@ mod tests {
         let shutdown = ShutdownDeadline::new(options.drain_limit);
         let rng = options.rng();
         let command = factory.command(submission);
-        SubmissionController::new(command, Arc::new(options), shutdown, rng, Instant::now())
+        let taken_at = Moment::now(&*clock);
+        SubmissionController::new(command, Arc::new(options), shutdown, rng, (clock, taken_at))
     }
 
     /// A sender that returns these answers in turn and records the times of its calls.
@@ -316,5 +374,78 @@ mod tests {
         let started = Instant::now();
         assert_eq!(controller.run().await.answer.outcome, Outcome::Ambiguous);
         assert_eq!(started.elapsed().as_secs(), 1);
+    }
+
+    /// As after the machine was suspended: the monotonic clock stood still.
+    #[tokio::test(start_paused = true)]
+    async fn batch_is_not_sent_after_the_time_of_day_jumped() {
+        let clock = TokioClock::new();
+        let (sender, _) = scripted([]);
+        let controller = controller_with(sender, None, options(), Arc::clone(&clock));
+        *clock.set_forward.lock().unwrap() = 56 * SECOND;
+        let ended = controller.run().await;
+        assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::NotSent, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn batch_is_not_sent_again_after_a_wait_that_lasted_longer() {
+        let clock = TokioClock::new();
+        let (sender, calls) = scripted([answer(Outcome::Busy, Some(SECOND))]);
+        let controller = controller_with(sender, None, options(), Arc::clone(&clock));
+        let running = tokio::spawn(controller.run());
+        while calls.lock().unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        *clock.set_forward.lock().unwrap() = 56 * SECOND;
+        let ended = running.await.unwrap();
+        assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::Busy, 1));
+    }
+
+    /// A node check with this result, after this time.
+    fn node_check(result: Result<(), String>, after: Duration) -> MockNodeCheck<GlobalScopeId> {
+        let mut check = MockNodeCheck::new();
+        check.expect_check().returning(move |_, _| {
+            let result = result.clone();
+            Box::pin(async move {
+                sleep(after).await;
+                result
+            })
+        });
+        check
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn batch_is_not_sent_to_a_node_that_fails_the_check() {
+        let (sender, _) = scripted([]);
+        let check = node_check(Err("it lags".to_owned()), Duration::ZERO);
+        let controller = controller_with(sender, Some(check), options(), TokioClock::new());
+        let ended = controller.run().await;
+        assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::NotSent, 2));
+        assert_eq!(ended.answer.message.as_deref(), Some("it lags"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn node_check_leaves_enough_time_or_nothing_is_sent() {
+        let (sender, _) = scripted([]);
+        let check = node_check(Ok(()), 4 * SECOND);
+        let short = SubmitterOptions { total_limit: 8 * SECOND, ..options() };
+        let controller = controller_with(sender, Some(check), short, TokioClock::new());
+        assert_eq!(controller.run().await.answer.outcome, Outcome::NotSent);
+
+        let (sender, _) = scripted([answer(Outcome::Accepted, None)]);
+        let check = node_check(Ok(()), 4 * SECOND);
+        let controller = controller_with(sender, Some(check), options(), TokioClock::new());
+        assert_eq!(controller.run().await.answer.outcome, Outcome::Accepted);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn node_check_without_a_result_ends_at_the_sending_limit() {
+        let (sender, _) = scripted([]);
+        let started = Instant::now();
+        let once = SubmitterOptions { not_sent_attempts: 1, ..options() };
+        let check = node_check(Ok(()), Duration::from_hours(1));
+        let controller = controller_with(sender, Some(check), once, TokioClock::new());
+        assert_eq!(controller.run().await.answer.outcome, Outcome::NotSent);
+        assert_eq!(started.elapsed().as_secs(), 5);
     }
 }

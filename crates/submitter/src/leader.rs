@@ -1,6 +1,6 @@
 use std::sync::{Arc, mpsc};
 
-use grid_batch_core::{Outcome, ScopeId, Submission, SubmissionOutcome};
+use grid_batch_core::{Clock, Moment, Outcome, ScopeId, Submission, SubmissionOutcome};
 use grid_batch_support::catch_panic;
 use log::{Level, error, log};
 use tokio::{
@@ -34,6 +34,7 @@ pub(crate) struct Leader<S: ScopeId> {
     pub(crate) shutdown: ShutdownDeadline,
     pub(crate) slots: SubmissionSlots,
     pub(crate) counters: SubmitterCounters,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl<S: ScopeId> Leader<S> {
@@ -97,7 +98,8 @@ impl<S: ScopeId> Leader<S> {
             // If the listener has ended, the outcome reporter logs it.
             let _ = self.listener.send(TaskMessage::Started { batch_header, scope_id });
         }
-        let message = LeaderMessage { submission, taken_at: Instant::now(), slot };
+        let taken_at = submission.taken_at().unwrap_or_else(|| Moment::now(&*self.clock));
+        let message = LeaderMessage { submission, taken_at, polled_at: Instant::now(), slot };
         if let Err(unsent) = self.submissions.send(message) {
             self.report_not_sent(unsent.0);
         }
@@ -105,9 +107,9 @@ impl<S: ScopeId> Leader<S> {
 
     /// Reports a submission that the runtime cannot take because it has ended unexpectedly.
     fn report_not_sent(&self, message: LeaderMessage<S>) {
-        let LeaderMessage { submission, taken_at, slot } = message;
+        let LeaderMessage { submission, polled_at, slot, .. } = message;
         let reporter =
-            OutcomeReporter::new(&submission, taken_at, slot.reporting, self.listener.clone());
+            OutcomeReporter::new(&submission, polled_at, slot.reporting, self.listener.clone());
         let attempt_id = submission.attempt_id();
         let (batch_header, scope_id, _) = submission.into_parts();
         let answer = error_answer(Outcome::NotSent, "the submitter's runtime has ended");

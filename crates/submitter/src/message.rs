@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use grid_batch_core::{ScopeId, Submission, SubmissionOutcome, SubmissionResponse};
+use grid_batch_core::{Moment, ScopeId, Submission, SubmissionOutcome, SubmissionResponse};
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
 use crate::slots::SubmissionSlot;
@@ -8,8 +8,11 @@ use crate::slots::SubmissionSlot;
 /// Sent by the leader to the runtime. The leader closes the channel when it ends.
 pub(crate) struct LeaderMessage<S: ScopeId> {
     pub(crate) submission: Submission<S>,
-    /// When the submission was taken from the queue.
-    pub(crate) taken_at: Instant,
+    /// When the submission was taken from its store, or from the queue if that is not known: its time
+    /// limit starts then.
+    pub(crate) taken_at: Moment,
+    /// When the queue returned it.
+    pub(crate) polled_at: Instant,
     pub(crate) slot: SubmissionSlot,
 }
 

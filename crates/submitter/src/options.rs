@@ -18,8 +18,8 @@ pub struct SubmitterOptions {
     /// The time limit of one attempt to send. An attempt that reaches it is aborted, and its outcome
     /// is ambiguous. The adapter's own time limit should be shorter.
     pub sending_limit: Duration,
-    /// The time limit of a submission with all its attempts and delays. No attempt starts that could
-    /// exceed it.
+    /// The time limit of a submission with all its attempts and delays, since it was taken. No attempt
+    /// starts that could exceed it.
     pub total_limit: Duration,
     /// How long a shutdown waits for attempts in flight. If it is longer than `sending_limit`, no
     /// attempt is aborted.

@@ -4,7 +4,8 @@ use std::{
 };
 
 use grid_batch_core::{
-    GroupObserver, InternalError, RunnableSubmitter, ScopeId, SubmissionOutcome, SubmitterObserver,
+    Clock, GroupObserver, InternalError, RunnableSubmitter, ScopeId, SubmissionOutcome,
+    SubmitterObserver,
 };
 use grid_batch_support::{RuntimeThread, spawn_thread};
 use tokio::{runtime::Handle, sync::mpsc::unbounded_channel};
@@ -33,6 +34,7 @@ pub(crate) struct SubmitterParts<S: ScopeId> {
     pub(crate) options: Arc<SubmitterOptions>,
     pub(crate) waker: SubmitterWaker,
     pub(crate) counters: SubmitterCounters,
+    pub(crate) clock: Arc<dyn Clock>,
     /// Outcomes that the group observer did not accept in the last run.
     pub(crate) undelivered: Vec<SubmissionOutcome<S>>,
 }
@@ -71,8 +73,16 @@ impl<S: ScopeId> RunnableSubmitter<S> for BatchRunnableSubmitter<S> {
     type RunningSubmitter = BatchRunningSubmitter<S>;
 
     fn run(self) -> Result<BatchRunningSubmitter<S>, InternalError> {
-        let SubmitterParts { queue, factory, observers, options, waker, counters, undelivered } =
-            self.0;
+        let SubmitterParts {
+            queue,
+            factory,
+            observers,
+            options,
+            waker,
+            counters,
+            clock,
+            undelivered,
+        } = self.0;
         let shutdown = ShutdownDeadline::new(options.drain_limit);
         let slots = SubmissionSlots::new(options.concurrency, options.group_limit);
         let (to_listener, messages) = mpsc::channel::<TaskMessage<S>>();
@@ -98,6 +108,7 @@ impl<S: ScopeId> RunnableSubmitter<S> for BatchRunnableSubmitter<S> {
             options: Arc::clone(&options),
             shutdown: shutdown.clone(),
             slots: slots.clone(),
+            clock: Arc::clone(&clock),
         })?;
 
         let leader = Leader {
@@ -111,6 +122,7 @@ impl<S: ScopeId> RunnableSubmitter<S> for BatchRunnableSubmitter<S> {
             shutdown: shutdown.clone(),
             slots,
             counters: counters.clone(),
+            clock: Arc::clone(&clock),
         };
         let leader = spawn_thread("submit-leader", move || leader.run())?;
 
@@ -123,6 +135,7 @@ impl<S: ScopeId> RunnableSubmitter<S> for BatchRunnableSubmitter<S> {
             options,
             waker,
             counters,
+            clock,
         })
     }
 }

@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc, thread::JoinHandle};
 
 use grid_batch_core::{
-    InternalError, RunningSubmitter, ScopeId, ShutdownHandle, SubmissionOutcome,
+    Clock, InternalError, RunningSubmitter, ScopeId, ShutdownHandle, SubmissionOutcome,
 };
 use grid_batch_support::RuntimeThread;
 
@@ -28,6 +28,7 @@ pub struct BatchRunningSubmitter<S: ScopeId> {
     pub(crate) options: Arc<SubmitterOptions>,
     pub(crate) waker: SubmitterWaker,
     pub(crate) counters: SubmitterCounters,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 /// The threads of a submitter, with what each returns.
@@ -73,6 +74,7 @@ impl<S: ScopeId> RunningSubmitter<S> for BatchRunningSubmitter<S> {
             options: Arc::clone(&self.options),
             waker: self.waker.clone(),
             counters: self.counters.clone(),
+            clock: Arc::clone(&self.clock),
             undelivered,
         }))
     }

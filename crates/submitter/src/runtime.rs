@@ -1,6 +1,6 @@
 use std::sync::{Arc, mpsc};
 
-use grid_batch_core::ScopeId;
+use grid_batch_core::{Clock, ScopeId};
 use grid_batch_support::shut_down_runtime;
 use tokio::{
     runtime::{Builder, Runtime},
@@ -25,6 +25,7 @@ pub(crate) struct TaskRuntime<S: ScopeId> {
     pub(crate) options: Arc<SubmitterOptions>,
     pub(crate) shutdown: ShutdownDeadline,
     pub(crate) slots: SubmissionSlots,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl<S: ScopeId> TaskRuntime<S> {
@@ -43,15 +44,15 @@ impl<S: ScopeId> TaskRuntime<S> {
     }
 
     fn handler(&self, message: LeaderMessage<S>, rng: fastrand::Rng) -> TaskHandler<S> {
-        let LeaderMessage { submission, taken_at, slot } = message;
+        let LeaderMessage { submission, taken_at, polled_at, slot } = message;
         let reporter =
-            OutcomeReporter::new(&submission, taken_at, slot.reporting, self.listener.clone());
+            OutcomeReporter::new(&submission, polled_at, slot.reporting, self.listener.clone());
         let controller = SubmissionController::new(
             self.factory.command(submission),
             Arc::clone(&self.options),
             self.shutdown.clone(),
             rng,
-            taken_at,
+            (Arc::clone(&self.clock), taken_at),
         );
         TaskHandler { controller, reporter, sending: slot.sending }
     }

@@ -34,7 +34,7 @@ struct UnreportedSubmission<S: ScopeId> {
     batch_header: String,
     scope_id: S,
     attempt_id: Option<AttemptId>,
-    taken_at: Instant,
+    polled_at: Instant,
     reporting: OwnedSemaphorePermit,
     listener: mpsc::Sender<TaskMessage<S>>,
 }
@@ -42,7 +42,7 @@ struct UnreportedSubmission<S: ScopeId> {
 impl<S: ScopeId> OutcomeReporter<S> {
     pub(crate) fn new(
         submission: &Submission<S>,
-        taken_at: Instant,
+        polled_at: Instant,
         reporting: OwnedSemaphorePermit,
         listener: mpsc::Sender<TaskMessage<S>>,
     ) -> Self {
@@ -50,7 +50,7 @@ impl<S: ScopeId> OutcomeReporter<S> {
             batch_header: submission.batch_header().to_owned(),
             scope_id: submission.scope_id().clone(),
             attempt_id: submission.attempt_id(),
-            taken_at,
+            polled_at,
             reporting,
             listener,
         }))
@@ -81,8 +81,8 @@ impl<S: ScopeId> Drop for OutcomeReporter<S> {
 
 impl<S: ScopeId> UnreportedSubmission<S> {
     fn report(self, outcome: SubmissionOutcome<S>) {
-        let Self { taken_at, reporting, listener, batch_header, .. } = self;
-        let ended = EndedSubmission { outcome, elapsed: taken_at.elapsed(), reporting };
+        let Self { polled_at, reporting, listener, batch_header, .. } = self;
+        let ended = EndedSubmission { outcome, elapsed: polled_at.elapsed(), reporting };
         if listener.send(ended.into_message()).is_err() {
             error!(
                 batch_id = batch_header.as_str();

@@ -92,7 +92,11 @@ impl BatchHarness {
     }
 
     pub fn sawtooth() -> Self {
-        Self::new(vec!["global".to_owned()], LedgerSim::sawtooth())
+        Self::sawtooth_with(|ledger| ledger)
+    }
+
+    pub fn sawtooth_with(configure: impl FnOnce(LedgerSimBuilder) -> LedgerSimBuilder) -> Self {
+        Self::new(vec!["global".to_owned()], configure(LedgerSim::sawtooth()))
     }
 
     fn new(services: Vec<String>, ledger: LedgerSimBuilder) -> Self {

@@ -8,7 +8,10 @@ use std::{
 use grid_batch_core::{GlobalScopeId, HeaderId, ScopeId, Timestamp};
 use grid_batch_protocol::VerifiedBatch;
 
-use super::queue_limit::QueueLimit;
+use super::{
+    queue_limit::QueueLimit,
+    shared_chain::{ChainNode, SharedChain},
+};
 use crate::{
     ExecutionResult, Record,
     common_state::{CommonState, LedgerSettings},
@@ -32,6 +35,7 @@ pub(super) struct Chain {
     limit: QueueLimit,
     incomplete: Vec<IncompleteBatch>,
     invalid: HashMap<HeaderId, InvalidBatch>,
+    node: ChainNode,
 }
 
 #[derive(Debug)]
@@ -70,7 +74,7 @@ pub(super) enum BatchStatus {
 
 impl Chain {
     /// Restores the block store. Nothing else survives a restart.
-    pub(super) fn from_record(record: &Record) -> Self {
+    pub(super) fn from_record(record: &Record, chain: &SharedChain, lag: Duration) -> Self {
         let applied = || record.entries().iter().filter(|e| e.result == ExecutionResult::Applied);
         Self {
             committed: applied()
@@ -81,6 +85,7 @@ impl Chain {
             limit: QueueLimit::new(),
             incomplete: Vec::new(),
             invalid: HashMap::new(),
+            node: chain.join(lag),
         }
     }
 
@@ -92,7 +97,7 @@ impl Chain {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.pool.is_empty()
+        self.pool.is_empty() && !self.node.has_peers()
     }
 
     /// The bytes of a committed batch.
@@ -137,12 +142,26 @@ impl Chain {
         }
     }
 
-    /// Publishes the blocks that are due.
+    /// Applies the blocks of other nodes and publishes the blocks that are due.
     pub(super) fn advance(&mut self, common: &mut CommonState, now: Timestamp) -> io::Result<()> {
         self.invalid.retain(|_, invalid| now.since(invalid.since) < INVALID_KEPT_FOR);
         self.incomplete.retain(|incomplete| now.since(incomplete.since) < INCOMPLETE_KEPT_FOR);
+        self.apply_blocks_of_others(common, now)?;
         while self.pool.front().is_some_and(|first| first.due <= now) {
             self.publish_block(common, now)?;
+        }
+        Ok(())
+    }
+
+    fn apply_blocks_of_others(
+        &mut self,
+        common: &mut CommonState,
+        now: Timestamp,
+    ) -> io::Result<()> {
+        while let Some((batch, due)) = self.node.next_due(now) {
+            self.pool.retain(|pooled| pooled.batch.id() != batch.id());
+            self.apply(&batch, due, common)?;
+            publish(ids_of(&batch).collect(), common);
         }
         Ok(())
     }
@@ -173,26 +192,45 @@ impl Chain {
     /// Executes a batch. Returns whether it is committed.
     fn execute(&mut self, pooled: &PooledBatch, common: &mut CommonState) -> io::Result<bool> {
         let PooledBatch { batch, due } = pooled;
-        let service_id = GlobalScopeId.service_id();
+        if self.node.has_published(batch.id()) {
+            // Another node was faster. This one applies the batch with that node's block.
+            return Ok(false);
+        }
         let dependencies_applied = self.depends_only_on(batch, |id| self.applied.contains(id));
-        let invalid_reason =
-            if dependencies_applied { common.execute(batch) } else { Some(String::new()) };
-        let Some(message) = invalid_reason else {
-            let bytes: Arc<[u8]> = batch.bytes().into();
-            common.record_result(
-                ExecutionResult::Applied,
-                service_id,
-                batch,
-                *due,
-                Some(bytes.clone()),
-            )?;
-            self.applied.extend(ids_of(batch));
-            self.committed.insert(batch.id(), bytes);
-            return Ok(true);
+        let invalid_reason = match dependencies_applied {
+            false => Some(String::new()),
+            true => self.missing_predecessor(batch, common).or_else(|| common.execute(batch)),
         };
+        let Some(message) = invalid_reason else {
+            return Ok(self.node.publish(batch, *due) && self.apply(batch, *due, common)?);
+        };
+        let service_id = GlobalScopeId.service_id();
         common.record_result(ExecutionResult::Invalid, service_id, batch, *due, None)?;
         self.remember_invalid(batch, &message, *due);
         Ok(false)
+    }
+
+    /// Commits a batch. Returns `true`.
+    fn apply(
+        &mut self,
+        batch: &VerifiedBatch,
+        time: Timestamp,
+        common: &mut CommonState,
+    ) -> io::Result<bool> {
+        let bytes: Arc<[u8]> = batch.bytes().into();
+        let service_id = GlobalScopeId.service_id();
+        let kept = Some(bytes.clone());
+        common.record_result(ExecutionResult::Applied, service_id, batch, time, kept)?;
+        self.applied.extend(ids_of(batch));
+        self.committed.insert(batch.id(), bytes);
+        Ok(true)
+    }
+
+    /// Why the batch is invalid at a node that has not applied what it needs.
+    fn missing_predecessor(&self, batch: &VerifiedBatch, common: &CommonState) -> Option<String> {
+        let needed = common.predecessor.as_ref().and_then(|rule| rule(batch))?;
+        let is_missing = !self.committed.contains_key(&needed);
+        is_missing.then(|| format!("this node has not applied the batch {needed}"))
     }
 
     fn remember_invalid(&mut self, batch: &VerifiedBatch, message: &str, since: Timestamp) {

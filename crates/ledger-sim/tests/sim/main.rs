@@ -7,6 +7,7 @@ mod events;
 mod faults;
 mod fixtures;
 mod ledgers;
+mod nodes;
 mod record;
 mod sawtooth;
 mod scabbard;

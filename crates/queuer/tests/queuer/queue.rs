@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchError, BatchState, Event, GlobalScopeId, LedgerStatus, ManualClock, Outcome, ServiceId,
-    ServiceScopeId, Submission, TakenBatch, Timestamp, mocks::MockRoundStore,
+    BatchError, BatchState, Event, GlobalScopeId, LedgerStatus, ManualClock, Moment, Outcome,
+    ServiceId, ServiceScopeId, Submission, TakenBatch, Timestamp, mocks::MockRoundStore,
 };
 use grid_batch_queuer::{BatchQueue, QueueOptions, StrategyRoundStore, WakeUp};
 
@@ -247,4 +247,93 @@ fn batch_that_is_polled_too_late_is_taken_again() {
     store.clock.advance(QueueOptions::default().give_back_after);
     let second = queue.next().unwrap();
     assert_eq!((number(&second), second.attempt_id().unwrap().attempt), (2, 2));
+}
+
+/// A store with one batch that is always ready, and that takes this long to return it.
+fn slow_store(
+    clock: &Arc<ManualClock>,
+    takes: Duration,
+    jump: Option<Timestamp>,
+) -> MockRoundStore {
+    let mut store = MockRoundStore::new();
+    store.expect_ready_services().returning(|_, _| Ok(Vec::new()));
+    let clock = Arc::clone(clock);
+    let mut attempt = 0;
+    store.expect_take_round().returning(move |services| {
+        clock.advance(takes);
+        jump.into_iter().for_each(|time| clock.set(time));
+        attempt += 1;
+        let serialized_batch = vec![];
+        let service_id = services[0].clone();
+        Ok(vec![TakenBatch { service_id, batch_id: id(7), attempt, epoch: 0, serialized_batch }])
+    });
+    store
+}
+
+fn queue_over(
+    store: MockRoundStore,
+    clock: &Arc<ManualClock>,
+) -> (BatchQueue<ServiceScopeId, MockRoundStore>, WakeUp) {
+    let wake_up = wake_up();
+    wake_up.wake("a::b".parse().unwrap());
+    let options = QueueOptions { clock: clock.clone(), ..QueueOptions::default() };
+    (BatchQueue::new(store, wake_up.clone(), options), wake_up)
+}
+
+const GIVE_BACK_AFTER: Duration = Duration::from_secs(45);
+
+#[test]
+fn round_that_the_store_returns_late_is_given_back() {
+    let clock = Arc::new(ManualClock::default());
+    let mut store = slow_store(&clock, GIVE_BACK_AFTER, None);
+    store.expect_give_back().times(2).returning(|batches| {
+        assert_eq!(batches.len(), 1);
+        Ok(())
+    });
+    let (mut queue, _wake_up) = queue_over(store, &clock);
+    assert!(queue.next().is_none());
+    assert_eq!(queue.buffered(), 0);
+    assert!(queue.next().is_none(), "the service of a late round is taken again");
+}
+
+#[test]
+fn round_that_the_store_returns_in_time_is_handed_out() {
+    let clock = Arc::new(ManualClock::default());
+    let asked_at = Moment::now(&*clock);
+    let store = slow_store(&clock, GIVE_BACK_AFTER - Duration::from_micros(1), None);
+    let (mut queue, _wake_up) = queue_over(store, &clock);
+    let submission = queue.next().unwrap();
+    assert_eq!(submission.taken_at(), Some(asked_at), "its limit starts before the store is asked");
+}
+
+/// As after the machine was suspended: the monotonic clock stood still.
+#[test]
+fn round_is_late_if_the_time_of_day_went_on() {
+    let clock = Arc::new(ManualClock::default());
+    let late = Timestamp::default().plus(GIVE_BACK_AFTER);
+    let mut store = slow_store(&clock, Duration::ZERO, Some(late));
+    store.expect_give_back().once().returning(|_| Ok(()));
+    let (mut queue, _wake_up) = queue_over(store, &clock);
+    assert!(queue.next().is_none());
+}
+
+#[test]
+fn late_round_is_found_after_the_time_of_day_went_back() {
+    let clock = Arc::new(ManualClock::at(Timestamp::default().plus(Duration::from_hours(1))));
+    let mut store = slow_store(&clock, GIVE_BACK_AFTER, Some(Timestamp::default()));
+    store.expect_give_back().once().returning(|_| Ok(()));
+    let (mut queue, _wake_up) = queue_over(store, &clock);
+    assert!(queue.next().is_none());
+}
+
+#[test]
+fn scan_does_not_wait_for_a_time_of_day_that_went_back() {
+    let store = MemoryStore::default();
+    store.clock.set(Timestamp::default().plus(Duration::from_hours(1)));
+    let mut queue = queue(&store, wake_up());
+    assert!(queue.next().is_none());
+    store.add("a::b", 1);
+    store.clock.set(Timestamp::default());
+    store.clock.advance(Duration::from_secs(1));
+    assert_eq!(queue.next().map(|submission| number(&submission)), Some(1));
 }

@@ -119,8 +119,8 @@ impl Config {
         Ok(config)
     }
 
-    /// The longest time from taking a batch until it is certainly no longer being submitted: it may
-    /// wait in the queue as long as a submission before it takes.
+    /// The time from taking a batch until it is certainly no longer being submitted: its submission
+    /// ends at half of it.
     pub fn longest_submission(&self) -> Duration {
         self.submit.total_limit * 2
     }
@@ -139,10 +139,11 @@ fn store_options(layers: &Layers) -> Result<StoreOptions, ConfigError> {
 }
 
 fn queue_options(layers: &Layers) -> Result<QueueOptions, ConfigError> {
+    let total_limit: Duration = layers.get("submit.total_limit")?;
     Ok(QueueOptions {
         round_size: layers.get_size("queue.round_size")?,
         poll_interval: layers.get("queue.poll_interval")?,
-        give_back_after: layers.get("submit.total_limit")?,
+        give_back_after: total_limit.saturating_sub(layers.get("submit.sending_limit")?),
         ..QueueOptions::default()
     })
 }

@@ -212,7 +212,12 @@ pub static SETTINGS: &[Setting] = &[
     ),
     number("submit.concurrency", "100", "Maximum number of batches under submission"),
     text("submit.sending_limit", "15s", "Timeout for sending a batch once"),
-    text("submit.total_limit", "60s", "Timeout for an attempt: sending a batch, retries included"),
+    text(
+        "submit.total_limit",
+        "60s",
+        "Timeout for an attempt, from taking a batch from the database to its last try; a batch that \
+         cannot be sent within it goes back to the queue",
+    ),
     text("submit.drain_limit", "20s", "How long a shutdown waits for submissions under way"),
     number(
         "submit.busy_attempts",

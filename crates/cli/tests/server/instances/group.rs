@@ -14,7 +14,7 @@ use grid_batch_test_support::{
 use crate::harness::{BatchHarness, BatchServer, count_in_state};
 
 pub const EXPIRY_1: Duration = Duration::from_secs(2);
-pub const EXPIRY_2: Duration = Duration::from_secs(6);
+pub const EXPIRY_2: Duration = Duration::from_secs(8);
 /// Instances check for claims at intervals, and later on a busy machine.
 pub const SCHEDULING_SLACK: Duration = Duration::from_secs(1);
 
@@ -23,11 +23,11 @@ const FLAGS: &[(&str, &str)] = &[
     ("--store-lock-timeout", "1s"),
     ("--ledger-request-timeout", "1800ms"),
     ("--submit-sending-limit", "1900ms"),
-    ("--submit-total-limit", "2s"),
+    ("--submit-total-limit", "3s"),
     ("--submit-drain-limit", "2s"),
     ("--poll-accept-absence-after", "2s"),
     ("--claims-idle-expiry", "2s"),
-    ("--claims-full-expiry", "6s"),
+    ("--claims-full-expiry", "8s"),
 ];
 
 /// Instances with the same database and ledger.

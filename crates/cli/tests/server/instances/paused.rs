@@ -1,4 +1,5 @@
 use grid_batch_core::{BatchFilter, StoredBatch};
+use grid_batch_ledger_sim::{Fault, When};
 use grid_batch_test_support::wait::wait_until;
 
 use super::group::InstanceGroup;
@@ -51,4 +52,35 @@ fn paused_instance_changes_no_service_of_its_successor() {
     all.extend(group.batches(3));
     group.harness.wait_until_all_committed(&all);
     paused.stop();
+}
+
+/// An instance that was frozen between two attempts to send must notice how late it is.
+#[test]
+fn paused_instance_sends_no_batch_again() {
+    let group = InstanceGroup::new(1);
+    group.harness.ledger.inject(Fault::Busy, When::Always);
+    let flags = [("--submit-retry-first", "1s"), ("--submit-busy-attempts", "1000")];
+    let first = group.start_with("first", &flags);
+    let second = group.start("second");
+    first.submit(&group.batches(0));
+    group.wait_until_claimed_by("first", 1);
+    let id = group.batches(0)[0].batch_id;
+    wait_until("the batch waits to be sent again", || group.harness.ledger.times_received(&id) > 0);
+    first.process.signal("STOP");
+    group.wait_until_claimed_by("second", 1);
+    group.harness.ledger.heal();
+    group.harness.decide_held_batches(&group.harness.store());
+    group.harness.wait_until_all_committed(&group.batches(0));
+    let received = group.harness.ledger.times_received(&id);
+
+    let run_before = group.active_runs("first").pop().map(|run| run.instance_id);
+    first.process.signal("CONT");
+    wait_until("the paused instance has a new run", || {
+        group.active_runs("first").iter().any(|run| Some(&run.instance_id) != run_before.as_ref())
+    });
+    first.process.wait_for_log("submission ended");
+    assert_eq!(group.harness.ledger.times_received(&id), received);
+    group.harness.wait_until_all_committed(&group.batches(0));
+    second.stop();
+    first.stop();
 }

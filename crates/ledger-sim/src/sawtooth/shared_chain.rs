@@ -1,0 +1,93 @@
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use grid_batch_core::{HeaderId, Timestamp};
+use grid_batch_protocol::VerifiedBatch;
+
+/// What the nodes of one chain have committed, in order. Clones are the same chain.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SharedChain(Arc<Mutex<ChainState>>);
+
+#[derive(Debug, Default)]
+struct ChainState {
+    genesis: Option<HeaderId>,
+    nodes: usize,
+    batches: Vec<SharedBatch>,
+}
+
+#[derive(Debug, Clone)]
+struct SharedBatch {
+    batch: VerifiedBatch,
+    published_at: Timestamp,
+    node: usize,
+}
+
+/// One node of a chain. It applies the blocks of other nodes later than they do.
+#[derive(Debug)]
+pub(super) struct ChainNode {
+    chain: SharedChain,
+    number: usize,
+    lag: Duration,
+    /// How many batches of the chain this node has applied or passed over.
+    applied: usize,
+}
+
+impl SharedChain {
+    /// The id of the chain's first block: that of its first node.
+    pub(crate) fn genesis_or(&self, id: HeaderId) -> HeaderId {
+        *self.lock().genesis.get_or_insert(id)
+    }
+
+    /// A new node, which applies the blocks of others this long after they were published.
+    pub(super) fn join(&self, lag: Duration) -> ChainNode {
+        let mut state = self.lock();
+        let number = state.nodes;
+        state.nodes += 1;
+        ChainNode { chain: self.clone(), number, lag, applied: 0 }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ChainState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ChainNode {
+    /// Whether the node has to look for the blocks of others.
+    pub(super) fn has_peers(&self) -> bool {
+        self.chain.lock().nodes > 1
+    }
+
+    /// Publishes a batch that this node has executed. Returns `false` if another node has published it.
+    pub(super) fn publish(&self, batch: &VerifiedBatch, now: Timestamp) -> bool {
+        let mut state = self.chain.lock();
+        let is_new = state.batches.iter().all(|other| other.batch.id() != batch.id());
+        if is_new {
+            let batch = batch.clone();
+            state.batches.push(SharedBatch { batch, published_at: now, node: self.number });
+        }
+        is_new
+    }
+
+    /// Whether the chain has the batch, applied by this node or not.
+    pub(super) fn has_published(&self, id: HeaderId) -> bool {
+        self.chain.lock().batches.iter().any(|shared| shared.batch.id() == id)
+    }
+
+    /// The next batch of another node, if it is time to apply it.
+    pub(super) fn next_due(&mut self, now: Timestamp) -> Option<(VerifiedBatch, Timestamp)> {
+        let state = self.chain.lock();
+        while let Some(next) = state.batches.get(self.applied) {
+            let due = next.published_at.plus(self.lag);
+            if next.node != self.number && due > now {
+                return None;
+            }
+            self.applied += 1;
+            if next.node != self.number {
+                return Some((next.batch.clone(), due));
+            }
+        }
+        None
+    }
+}
