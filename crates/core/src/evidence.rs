@@ -40,6 +40,9 @@ pub struct UnresolvedBatch {
     pub batch_id: HeaderId,
     /// The ids of its transactions, in order.
     pub transaction_ids: Vec<HeaderId>,
+    /// Those of its transactions that another stored batch of the service has, too. That such a
+    /// transaction was applied does not tell which of the batches was committed.
+    pub shared_transaction_ids: Vec<HeaderId>,
     /// The present attempt.
     pub attempt_id: AttemptId,
     /// Its state.
@@ -50,6 +53,8 @@ pub struct UnresolvedBatch {
     pub since: Timestamp,
     /// Whether it is held for an operator already.
     pub held: bool,
+    /// The error of the last attempt.
+    pub last_error: Option<String>,
 }
 
 /// How the search for evidence about a batch ends.

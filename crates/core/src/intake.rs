@@ -11,14 +11,35 @@ pub enum AddOutcome {
     AlreadyStored,
 }
 
-/// A batch with the same id and other bytes is stored already.
+/// Why a batch cannot be stored beside the batches that its service has.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the service {service_id} has the batch {batch_id} already, with other bytes")]
-pub struct BatchConflict {
-    /// The service that orders it.
-    pub service_id: ServiceId,
-    /// Its id.
-    pub batch_id: HeaderId,
+#[non_exhaustive]
+pub enum BatchConflict {
+    /// A batch with the same id and other bytes is stored already.
+    #[error("the service {service_id} has the batch {batch_id} already, with other bytes")]
+    OtherBytes {
+        /// The service that orders it.
+        service_id: ServiceId,
+        /// Its id.
+        batch_id: HeaderId,
+    },
+    /// Another batch of the service, which is open or committed, has the same transaction. The ledger
+    /// would execute it twice, and its commit would not tell which of the batches was committed.
+    #[error(
+        "the batch {batch_id} has the transaction {transaction_id}, which the batch \
+         {other_batch_id} of the service {service_id} has already; sign a new transaction, or wait \
+         until that batch is invalid"
+    )]
+    Transaction {
+        /// The service that orders the batches.
+        service_id: ServiceId,
+        /// The batch that cannot be stored.
+        batch_id: HeaderId,
+        /// The transaction.
+        transaction_id: HeaderId,
+        /// The batch that has the transaction already.
+        other_batch_id: HeaderId,
+    },
 }
 
 /// Stores batches durably.

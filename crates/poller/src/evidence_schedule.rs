@@ -153,11 +153,13 @@ mod tests {
             service_id: "s".parse().unwrap(),
             batch_id: HeaderId::from_bytes([number; 64]),
             transaction_ids: Vec::new(),
+            shared_transaction_ids: Vec::new(),
             attempt_id: AttemptId { attempt: 1, epoch: 1 },
             state: BatchState::InDoubt,
             submitted_at: at(0),
             since: at(0),
             held: false,
+            last_error: None,
         }
     }
 

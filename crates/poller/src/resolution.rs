@@ -43,10 +43,17 @@ pub(crate) fn resolve(
         Evidence::Inconclusive if time_in_state < options.hold_after => no_change(),
         Evidence::Inconclusive => match policy {
             InconclusivePolicy::Resubmit => resubmit(batch, time_in_state, options),
-            InconclusivePolicy::Hold => {
-                hold(batch, time_in_state, "no evidence shows whether the ledger has the batch")
-            }
+            InconclusivePolicy::Hold => hold(batch, time_in_state, &without_evidence(batch)),
         },
+    }
+}
+
+/// Why evidence is inconclusive, with the last error: it may say what an operator should look at.
+fn without_evidence(batch: &UnresolvedBatch) -> String {
+    let reason = "no evidence shows whether the ledger has the batch";
+    match &batch.last_error {
+        Some(error) => format!("{reason} (last error: {error})"),
+        None => reason.to_owned(),
     }
 }
 
@@ -102,11 +109,13 @@ mod tests {
             service_id: "service".parse().unwrap(),
             batch_id: HeaderId::from_bytes([1; 64]),
             transaction_ids: Vec::new(),
+            shared_transaction_ids: Vec::new(),
             attempt_id: AttemptId { attempt: 1, epoch: 1 },
             state,
             submitted_at: Timestamp::default(),
             since: Timestamp::default(),
             held: false,
+            last_error: None,
         }
     }
 
@@ -166,6 +175,16 @@ mod tests {
                 resolve(&batch, evidence, after(age), &options, InconclusivePolicy::Hold);
             assert_eq!(resolution, expected, "{evidence:?} after {age} s");
         }
+    }
+
+    #[test]
+    fn hold_without_evidence_has_the_last_error() {
+        let last_error = Some("connection reset".to_owned());
+        let batch = UnresolvedBatch { last_error, ..unresolved(BatchState::InDoubt) };
+        let (options, policy) = (MonitorOptions::default(), InconclusivePolicy::Hold);
+        let resolution = resolve(&batch, Evidence::Inconclusive, after(5 * MIN), &options, policy);
+        let Resolution::Hold(reason) = resolution else { panic!("{resolution:?}") };
+        assert!(reason.contains("(last error: connection reset)"), "{reason}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod message;
 mod public_key;
 mod signing_key;
 mod token;
+mod transaction_ids;
 mod verified;
 mod verify;
 
@@ -22,5 +23,6 @@ pub use prost::Message;
 pub use public_key::{PublicKey, PublicKeyError, SignatureError};
 pub use signing_key::{SigningKey, SigningKeyError};
 pub use token::{CylinderToken, TokenError, TokenPart};
+pub use transaction_ids::transaction_ids;
 pub use verified::{VerifiedBatch, VerifiedTransaction};
 pub use verify::verify_list;

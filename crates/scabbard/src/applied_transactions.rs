@@ -4,27 +4,85 @@ use grid_batch_core::{HeaderId, ServiceId};
 
 use crate::bounded_map::BoundedMap;
 
-/// The latest transactions of all services that a node reported as applied.
-pub(crate) struct AppliedTransactions(Mutex<BoundedMap<(ServiceId, HeaderId), ()>>);
+/// The latest transactions of all services that were heard to be applied.
+pub(crate) struct AppliedTransactions(Mutex<Heard>);
+
+struct Heard {
+    /// The number of observations.
+    observations: u64,
+    transactions: BoundedMap<(ServiceId, HeaderId), AppliedTransaction>,
+}
+
+/// A transaction that was heard to be applied.
+#[derive(Default)]
+struct AppliedTransaction {
+    /// The first event that named it. Without one, the status of a committed batch named it.
+    event_at: Option<Moment>,
+}
+
+/// A point in the order of observations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment(u64);
 
 impl AppliedTransactions {
     const LIMIT: usize = 100_000;
 
     pub(crate) fn new() -> Self {
-        Self(Mutex::new(BoundedMap::new(Self::LIMIT)))
+        let transactions = BoundedMap::new(Self::LIMIT);
+        Self(Mutex::new(Heard { observations: 0, transactions }))
     }
 
-    pub(crate) fn add(&self, service: &ServiceId, transaction: HeaderId) {
-        self.lock().get_or_insert_with(&(service.clone(), transaction), || ());
+    /// The present moment. What is heard from now on is later.
+    pub(crate) fn now(&self) -> Moment {
+        Moment(self.lock().observations)
     }
 
-    pub(crate) fn contains_any(&self, service: &ServiceId, transactions: &[HeaderId]) -> bool {
-        let applied = self.lock();
-        transactions.iter().any(|id| applied.get(&(service.clone(), *id)).is_some())
+    /// Records an event. It does not tell which batch the transaction was applied with.
+    pub(crate) fn add_event(&self, service: &ServiceId, transaction: HeaderId) {
+        let mut heard = self.lock();
+        heard.observations += 1;
+        let now = Moment(heard.observations);
+        let key = (service.clone(), transaction);
+        let applied = heard.transactions.get_or_insert_with(&key, AppliedTransaction::default);
+        applied.event_at.get_or_insert(now);
     }
 
-    fn lock(&self) -> MutexGuard<'_, BoundedMap<(ServiceId, HeaderId), ()>> {
+    /// Records the transactions of a committed batch. They prove nothing about another batch.
+    pub(crate) fn add_committed(&self, service: &ServiceId, transactions: &[HeaderId]) {
+        let mut heard = self.lock();
+        for transaction in transactions {
+            let key = (service.clone(), *transaction);
+            heard.transactions.get_or_insert_with(&key, AppliedTransaction::default);
+        }
+    }
+
+    /// How many of these transactions were heard to be applied, with any batch.
+    pub(crate) fn count(&self, service: &ServiceId, transactions: &[HeaderId]) -> usize {
+        let heard = self.lock();
+        transactions.iter().filter(|id| heard.get(service, id).is_some()).count()
+    }
+
+    /// Whether an event after this moment was the first to name the transaction. Without a moment,
+    /// whether any event named it.
+    pub(crate) fn has_event(
+        &self,
+        service: &ServiceId,
+        transaction: &HeaderId,
+        after: Option<Moment>,
+    ) -> bool {
+        let heard = self.lock();
+        let first_event = heard.get(service, transaction).and_then(|applied| applied.event_at);
+        first_event.is_some_and(|at| after.is_none_or(|after| at > after))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Heard> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Heard {
+    fn get(&self, service: &ServiceId, transaction: &HeaderId) -> Option<&AppliedTransaction> {
+        self.transactions.get(&(service.clone(), *transaction))
     }
 }
 
@@ -32,17 +90,45 @@ impl AppliedTransactions {
 mod tests {
     use super::*;
 
+    const ONE: HeaderId = HeaderId::from_bytes([1; 64]);
+    const TWO: HeaderId = HeaderId::from_bytes([2; 64]);
+
+    fn services() -> [ServiceId; 2] {
+        ["a::b", "a::c"].map(|id| id.parse().unwrap())
+    }
+
     #[test]
     fn transaction_is_applied_at_its_service_only() {
-        let [service, other_service]: [ServiceId; 2] =
-            ["a::b", "a::c"].map(|id| id.parse().unwrap());
-        let [applied_id, other_id] = [1, 2].map(|n| HeaderId::from_bytes([n; 64]));
+        let [service, other_service] = services();
         let applied = AppliedTransactions::new();
-        applied.add(&service, applied_id);
-        assert!(applied.contains_any(&service, &[other_id, applied_id]));
-        assert!(
-            !applied.contains_any(&service, &[other_id])
-                && !applied.contains_any(&other_service, &[applied_id])
-        );
+        applied.add_event(&service, ONE);
+        assert_eq!(applied.count(&service, &[TWO, ONE]), 1);
+        assert_eq!(applied.count(&service, &[TWO]), 0);
+        assert_eq!(applied.count(&other_service, &[ONE]), 0);
+        assert!(!applied.has_event(&other_service, &ONE, None));
+    }
+
+    #[test]
+    fn first_event_counts_even_if_it_is_repeated() {
+        let [service, _] = services();
+        let applied = AppliedTransactions::new();
+        let before = applied.now();
+        applied.add_event(&service, ONE);
+        let after = applied.now();
+        applied.add_event(&service, ONE);
+        assert!(applied.has_event(&service, &ONE, None));
+        assert!(applied.has_event(&service, &ONE, Some(before)));
+        assert!(!applied.has_event(&service, &ONE, Some(after)));
+    }
+
+    #[test]
+    fn status_of_a_batch_is_no_event() {
+        let [service, _] = services();
+        let applied = AppliedTransactions::new();
+        applied.add_committed(&service, &[ONE]);
+        assert_eq!(applied.count(&service, &[ONE]), 1);
+        assert!(!applied.has_event(&service, &ONE, None));
+        applied.add_event(&service, ONE);
+        assert!(applied.has_event(&service, &ONE, None));
     }
 }

@@ -8,7 +8,7 @@ use grid_batch_protocol::CylinderToken;
 
 use crate::{
     ScabbardOptions, applied_transactions::AppliedTransactions, batch_history::BatchHistory,
-    node_client::NodeClient, subscriptions::Subscriptions,
+    earlier_submission::QueriedServices, node_client::NodeClient, subscriptions::Subscriptions,
 };
 
 /// What the four parts of one adapter share.
@@ -22,6 +22,7 @@ pub(crate) struct ScabbardContext {
     pub(crate) applied: AppliedTransactions,
     pub(crate) subscriptions: Arc<Subscriptions>,
     pub(crate) history: BatchHistory,
+    pub(crate) queried_services: QueriedServices,
 }
 
 impl ScabbardContext {
@@ -40,6 +41,7 @@ impl ScabbardContext {
             applied: AppliedTransactions::new(),
             subscriptions: Arc::default(),
             history: BatchHistory::new(),
+            queried_services: QueriedServices::new(),
         })
     }
 

@@ -111,7 +111,7 @@ impl EventReceiver {
         self.subscription.mark_behind();
         let EventFrame { id } =
             serde_json::from_str(frame).map_err(|error| not_an_event(&error))?;
-        self.context.applied.add(self.subscription.service(), id);
+        self.context.applied.add_event(self.subscription.service(), id);
         self.subscription.set_last_event(id);
         Ok(LedgerEvent { transaction_id: Some(id.to_string()) })
     }

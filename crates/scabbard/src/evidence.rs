@@ -3,8 +3,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use futures_core::future::BoxFuture;
 use futures_util::future::join_all;
 use grid_batch_core::{
-    AttemptId, BatchResult, Evidence, EvidenceReader, LedgerStatus, ServiceScopeId, Timestamp,
-    UnresolvedBatch,
+    AttemptId, BatchResult, Evidence, EvidenceReader, HeaderId, LedgerStatus, MonotonicTime,
+    ServiceScopeId, UnresolvedBatch,
 };
 use log::{debug, info};
 
@@ -44,21 +44,23 @@ impl ScabbardEvidenceReader {
         let scope = parse_scope(unresolved.service_id.as_str())?;
         let batch = (unresolved.service_id.clone(), unresolved.batch_id);
         let batch_id = unresolved.batch_id.to_string();
-        let transactions = &unresolved.transaction_ids;
-        if self.0.applied.contains_any(&batch.0, transactions) {
+        if self.is_committed(unresolved, &batch) {
             return Ok(Evidence::Committed);
         }
-        let queried_at = self.0.clock.now();
+        let queried_at = self.0.clock.monotonic();
         let combined = CombinedStatus::new(&self.query_all_nodes(&scope, &batch_id).await?);
         // Check the subscription before the transactions: then the events that it had received
         // when it was caught up are among the transactions.
-        let missed_nothing =
-            self.missed_nothing(&batch, unresolved.attempt_id) && !transactions.is_empty();
-        if self.0.applied.contains_any(&batch.0, transactions) {
+        let missed_nothing = self.missed_nothing(&batch, unresolved.attempt_id);
+        if self.is_committed(unresolved, &batch) {
             return Ok(Evidence::Committed);
         }
+        let transactions = &unresolved.transaction_ids;
+        let may_be_absent = missed_nothing
+            && !transactions.is_empty()
+            && self.0.applied.count(&batch.0, transactions) == 0;
         let stalled_for = self.stalled_for(&batch, combined, queried_at);
-        let evidence = self.evidence_from(combined, missed_nothing, stalled_for);
+        let evidence = self.evidence_from(combined, may_be_absent, stalled_for);
         if evidence == Evidence::Absent {
             let status = combined.status;
             info!(
@@ -67,6 +69,29 @@ impl ScabbardEvidenceReader {
             );
         }
         Ok(evidence)
+    }
+
+    /// Whether a node has reported the batch as committed, or events prove it.
+    fn is_committed(&self, unresolved: &UnresolvedBatch, batch: &BatchKey) -> bool {
+        self.0.history.is_committed(batch) || self.is_proved_by_events(unresolved, batch)
+    }
+
+    /// Whether events prove that the batch was committed: they name all of its transactions; at least
+    /// one is in no other batch; and those were not applied before the first POST of this batch.
+    fn is_proved_by_events(&self, unresolved: &UnresolvedBatch, batch: &BatchKey) -> bool {
+        let first_post_at = match self.0.history.first_post(batch, unresolved.attempt_id.attempt) {
+            FirstPost::None => return false,
+            FirstPost::Here { at, .. } => Some(at),
+            FirstPost::Elsewhere => None,
+        };
+        let UnresolvedBatch { transaction_ids: all, shared_transaction_ids: shared, .. } =
+            unresolved;
+        let is_own = |id: &&HeaderId| !shared.contains(*id);
+        let is_applied = |id: &HeaderId| {
+            let after = if is_own(&id) { first_post_at } else { None };
+            self.0.applied.has_event(&batch.0, id, after)
+        };
+        all.iter().any(|id| is_own(&id)) && all.iter().all(is_applied)
     }
 
     /// The status at each node; `None` for a node that fails.
@@ -97,8 +122,10 @@ impl ScabbardEvidenceReader {
     /// Whether the subscription that was live at the first POST is still live and caught up.
     fn missed_nothing(&self, batch: &BatchKey, attempt_id: AttemptId) -> bool {
         match self.0.history.first_post(batch, attempt_id.attempt) {
-            FirstPost::Observed(id) => self.0.subscriptions.caught_up(&batch.0) == Some(id),
-            FirstPost::None | FirstPost::Unobserved => false,
+            FirstPost::Here { subscription: Some(id), .. } => {
+                self.0.subscriptions.caught_up(&batch.0) == Some(id)
+            }
+            _ => false,
         }
     }
 
@@ -107,7 +134,7 @@ impl ScabbardEvidenceReader {
         &self,
         batch: &BatchKey,
         combined: CombinedStatus,
-        queried_at: Timestamp,
+        queried_at: MonotonicTime,
     ) -> Duration {
         let status = match combined.status {
             LedgerStatus::Valid => StalledStatus::Valid,
@@ -118,16 +145,16 @@ impl ScabbardEvidenceReader {
                 return Duration::ZERO;
             }
         };
-        queried_at.since(self.0.history.record_stall(batch, status, self.0.clock.now()))
+        queried_at.since(self.0.history.record_stall(batch, status, self.0.clock.monotonic()))
     }
 
     fn evidence_from(
         &self,
         combined: CombinedStatus,
-        missed_nothing: bool,
+        may_be_absent: bool,
         stalled_for: Duration,
     ) -> Evidence {
-        let is_gone = |after| combined.is_complete && missed_nothing && stalled_for >= after;
+        let is_gone = |after| combined.is_complete && may_be_absent && stalled_for >= after;
         match combined.status {
             LedgerStatus::Committed => Evidence::Committed,
             // The status reader handles invalid batches; here they only must not be absent.

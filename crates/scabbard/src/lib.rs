@@ -4,6 +4,7 @@ mod applied_transactions;
 mod batch_history;
 mod bounded_map;
 mod context;
+mod earlier_submission;
 mod events;
 mod evidence;
 mod identity;

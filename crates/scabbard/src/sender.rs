@@ -35,12 +35,16 @@ impl ScabbardSender {
             // Every node rejects such a batch.
             Err(error) => return answer_without_response(Outcome::Rejected, error.to_string()),
         };
-        let ScabbardContext { client, subscriptions, history, .. } = &*self.0;
+        let ScabbardContext { client, applied, subscriptions, history, .. } = &*self.0;
         let scope = submission.scope_id();
-        let service = scope.service_id();
+        let batch = (scope.service_id().clone(), id);
+        // Read before the check: what is heard during it may be of an earlier POST.
+        let (at, live_subscription) = (applied.now(), subscriptions.live(&batch.0));
+        if let Some(answer) = self.0.refuse_earlier_submission(submission, &batch).await {
+            return answer;
+        }
         let attempt = submission.attempt_id().map(|attempt_id| attempt_id.attempt);
-        let live_subscription = subscriptions.live(service);
-        let post = history.begin_post(&(service.clone(), id), attempt, live_subscription);
+        let post = history.begin_post(&batch, attempt, at, live_subscription);
         let list = list_of_one(submission.serialized_batch());
         let result = client.submit(url, scope, list).await;
         let rule = matching_rule(&result);
@@ -66,7 +70,7 @@ fn submission_answer(
     }
 }
 
-fn answer_without_response(outcome: Outcome, message: String) -> SubmissionAnswer {
+pub(crate) fn answer_without_response(outcome: Outcome, message: String) -> SubmissionAnswer {
     SubmissionAnswer { outcome, status: None, message: Some(message), retry_after: None }
 }
 

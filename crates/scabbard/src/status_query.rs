@@ -1,17 +1,17 @@
 //! Status requests to one node.
 
-use grid_batch_core::{BatchError, BatchResult, LedgerStatus, ScopeId, ServiceScopeId};
+use grid_batch_core::{BatchError, BatchResult, LedgerStatus, ScopeId, ServiceId, ServiceScopeId};
 use grid_batch_http::HttpResponse;
 
 use crate::{
-    context::{ScabbardContext, with_node},
+    context::{ScabbardContext, parse_batch_id, with_node},
     message::response_message,
     status_response::{BatchReport, parse_statuses},
 };
 
 impl ScabbardContext {
-    /// Requests the statuses of these batches from one node, and remembers the transactions that it
-    /// reports as applied.
+    /// Requests the statuses of these batches from one node, and remembers those that it reports as
+    /// committed.
     ///
     /// After [`BatchError::Unavailable`] the caller may query another node.
     pub(crate) async fn query_statuses(
@@ -27,10 +27,17 @@ impl ScabbardContext {
         let reports = reports.map_err(|error| with_node(node, error))?;
         for batch in &reports {
             if batch.report.status == LedgerStatus::Committed {
-                batch.applied.iter().for_each(|id| self.applied.add(scope.service_id(), *id));
+                self.remember_committed(scope.service_id(), batch)?;
             }
         }
         Ok(reports)
+    }
+
+    fn remember_committed(&self, service: &ServiceId, batch: &BatchReport) -> BatchResult<()> {
+        let batch_id = parse_batch_id(&batch.report.batch_id)?;
+        self.history.mark_committed(&(service.clone(), batch_id));
+        self.applied.add_committed(service, &batch.applied);
+        Ok(())
     }
 }
 

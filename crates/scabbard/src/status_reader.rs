@@ -71,7 +71,7 @@ impl ScabbardStatusReader {
     /// Records the statuses for the evidence reader. Unknown is not recorded, because it is the
     /// status at one node only.
     fn record(&self, scope: &ServiceScopeId, reports: &[StatusReport]) {
-        let now = self.0.clock.now();
+        let now = self.0.clock.monotonic();
         for report in reports {
             let Ok(id) = report.batch_id.parse() else { continue };
             let batch = (scope.service_id().clone(), id);

@@ -2,7 +2,7 @@
 
 use grid_batch_core::{HeaderId, ServiceId};
 use grid_batch_protocol::{
-    Batch, BatchBuilder, BatchList, Message, SigningKey, TransactionBuilder,
+    Batch, BatchBuilder, BatchList, Message, SigningKey, Transaction, TransactionBuilder,
 };
 
 /// A signed batch and the service that it is for.
@@ -24,6 +24,19 @@ pub fn numbered_batch(number: usize) -> Batch {
 /// The batch with this number for a service. The same arguments always give the same batch.
 pub fn signed_batch(service: &str, number: usize) -> SignedBatch {
     let batch = sign_batch(&format!("{service}/{number}"), &format!("set {service} to {number}"));
+    let batch_id = batch_id(&batch);
+    SignedBatch { service_id: service.parse().unwrap(), batch_id, batch }
+}
+
+/// A batch for a service with the transactions of these numbers. Batches with a number in common have
+/// that transaction in common.
+pub fn batch_of_transactions(service: &str, numbers: &[usize]) -> SignedBatch {
+    let builder = numbers.iter().fold(BatchBuilder::new(), |builder, number| {
+        let (nonce, payload) =
+            (format!("{service}/{number}"), format!("set {service} to {number}"));
+        builder.transaction(sign_transaction(&nonce, &payload))
+    });
+    let batch = builder.sign(&key());
     let batch_id = batch_id(&batch);
     SignedBatch { service_id: service.parse().unwrap(), batch_id, batch }
 }
@@ -52,14 +65,20 @@ pub fn batch_ids(batches: &[SignedBatch]) -> Vec<(ServiceId, HeaderId)> {
 }
 
 fn sign_batch(nonce: &str, payload: &str) -> Batch {
-    let key = SigningKey::from_seed(7);
-    let transaction = TransactionBuilder::new("test", "1.0")
+    BatchBuilder::new().transaction(sign_transaction(nonce, payload)).sign(&key())
+}
+
+fn sign_transaction(nonce: &str, payload: &str) -> Transaction {
+    TransactionBuilder::new("test", "1.0")
         .inputs(["7e57"])
         .outputs(["7e57"])
         .nonce(nonce)
         .payload(payload)
-        .sign(&key, &key.public_key());
-    BatchBuilder::new().transaction(transaction).sign(&key)
+        .sign(&key(), &key().public_key())
+}
+
+fn key() -> SigningKey {
+    SigningKey::from_seed(7)
 }
 
 #[cfg(test)]
@@ -86,5 +105,15 @@ mod tests {
             assert!(!ids[..index].contains(id));
         }
         assert_eq!(numbered_batch(1), numbered_batch(1));
+    }
+
+    #[test]
+    fn batch_of_one_transaction_has_the_same_one() {
+        let one = signed_batch("gsAA::a", 1);
+        let [same, two] =
+            [&[1][..], &[1, 2]].map(|numbers| batch_of_transactions("gsAA::a", numbers));
+        assert_eq!(same.batch.transactions, one.batch.transactions);
+        assert_eq!(two.batch.transactions[0], one.batch.transactions[0]);
+        assert_ne!(two.batch.transactions[1], one.batch.transactions[0]);
     }
 }

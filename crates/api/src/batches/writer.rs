@@ -229,7 +229,7 @@ mod tests {
         let store = store(|lists| {
             let add = |list: &&[NewBatch]| match list[0].service_id.as_str() {
                 "old" => Ok(vec![AddOutcome::AlreadyStored]),
-                "conflict" => Err(BatchConflict {
+                "conflict" => Err(BatchConflict::OtherBytes {
                     service_id: list[0].service_id.clone(),
                     batch_id: list[0].batch_id,
                 }),

@@ -3,6 +3,7 @@ use axum::{
     http::{HeaderValue, StatusCode, header::RETRY_AFTER},
     response::{IntoResponse, Response},
 };
+use grid_batch_core::BatchConflict;
 use grid_batch_protocol::{BatchFault, ListError};
 use serde::Serialize;
 
@@ -78,6 +79,9 @@ fn kind(error: &ApiError) -> ErrorKind {
         }
         ApiError::SeveralServices { .. } => (StatusCode::BAD_REQUEST, 1009, "Several Services"),
         ApiError::TooManyIds { .. } => (StatusCode::BAD_REQUEST, 1010, "Too Many Ids"),
+        ApiError::BatchConflict(BatchConflict::Transaction { .. }) => {
+            (StatusCode::CONFLICT, 1014, "Transaction Conflict")
+        }
         ApiError::BatchConflict(_) => (StatusCode::CONFLICT, 1011, "Batch Conflict"),
         ApiError::BatchesNotStored | ApiError::NotScheduled(_) | ApiError::WriteFailed => {
             (StatusCode::SERVICE_UNAVAILABLE, 1012, "Store Unavailable")

@@ -5,6 +5,7 @@ use grid_batch_test_support::process::Binary;
 
 mod harness;
 
+mod batches_of_others;
 mod command_line;
 mod demo_faults;
 mod demo_restarts;

@@ -189,11 +189,13 @@ impl Harness {
             service_id: self.service_id(),
             batch_id: id.batch_id(self.store.generation(id)),
             transaction_ids: Vec::new(),
+            shared_transaction_ids: Vec::new(),
             attempt_id: AttemptId { attempt: 1, epoch: 1 },
             state: BatchState::InDoubt,
             submitted_at: Timestamp::default(),
             since: Timestamp::default(),
             held: false,
+            last_error: None,
         };
         self.evm.evidence_reader().find_evidence(&batch).await.unwrap()
     }

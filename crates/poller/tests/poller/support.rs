@@ -275,11 +275,13 @@ impl UnresolvedBatchStore for Store {
             service_id: row.service.parse().unwrap(),
             batch_id: row.id.parse().unwrap(),
             transaction_ids: vec![row.id.parse().unwrap()],
+            shared_transaction_ids: Vec::new(),
             attempt_id: AttemptId { attempt: row.progress.attempts, epoch: 1 },
             state: row.progress.state,
             submitted_at: row.submitted_at,
             since: row.submitted_at,
             held: row.held,
+            last_error: None,
         };
         Ok(rows.into_iter().map(unresolved).collect())
     }

@@ -37,11 +37,13 @@ pub fn unresolved(id: &str) -> UnresolvedBatch {
         service_id: SERVICE.parse().unwrap(),
         batch_id: id.parse().unwrap(),
         transaction_ids: Vec::new(),
+        shared_transaction_ids: Vec::new(),
         attempt_id: AttemptId { attempt: 1, epoch: 1 },
         state: BatchState::InDoubt,
         submitted_at: Timestamp::default(),
         since: Timestamp::default(),
         held: false,
+        last_error: None,
     }
 }
 

@@ -41,6 +41,10 @@ pub fn arbitrary_id(number: u8) -> String {
 
 /// The submission of a batch for this attempt.
 pub fn submission(number: u32, attempt: u32) -> Submission<ServiceScopeId> {
+    uncounted_submission(number).with_attempt_id(AttemptId { attempt, epoch: 1 })
+}
+
+/// The submission of a batch whose attempts are not counted.
+pub fn uncounted_submission(number: u32) -> Submission<ServiceScopeId> {
     Submission::new(id(number), scope(), batch(number).encode_to_vec())
-        .with_attempt_id(AttemptId { attempt, epoch: 1 })
 }

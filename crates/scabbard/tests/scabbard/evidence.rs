@@ -1,10 +1,12 @@
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
+use futures_util::future::join;
 use grid_batch_core::{
     AttemptId, Evidence, EvidenceReader, LedgerStatus, Outcome, UnresolvedBatch,
 };
 use grid_batch_ledger_sim::{Fault, SentTwice, When};
 use serde_json::json;
+use tokio::sync::Notify;
 
 use crate::{
     batches::{id, transaction_id},
@@ -224,7 +226,7 @@ async fn unreachable_node_prevents_absence() {
 
 #[tokio::test]
 async fn absence_requires_unknown_at_all_nodes_all_the_time() {
-    let words = Mutex::new(["", "Unknown", "Pending", "Unknown", "Unknown"].into_iter());
+    let words = Mutex::new(["Unknown", "", "Unknown", "Pending", "Unknown", "Unknown"].into_iter());
     let other = Node::start(move |_| {
         let word = words.lock().unwrap().next().unwrap();
         let status = json!({ "id": id(1), "status": { "statusType": word, "message": [] } });
@@ -233,6 +235,7 @@ async fn absence_requires_unknown_at_all_nodes_all_the_time() {
     .await;
     let ledger = TestLedger::with(|ledger| ledger, [other.url]);
     let mut events = ledger.subscribe().await;
+    // Before the POST, the nodes are asked for the first time.
     ledger.send_with_fault(Fault::ResetBefore, 1).await;
     catch_up(&mut events);
     for expected in [
@@ -316,4 +319,122 @@ async fn invalid_statuses_are_inconclusive() {
         assert_eq!(ledger.evidence(1).await, Evidence::Inconclusive, "{fault:?}");
     }
     assert_eq!(ledger.evidence(1).await, Evidence::Absent);
+}
+
+#[tokio::test]
+async fn events_prove_a_batch_only_if_they_name_all_of_it() {
+    let ledger = TestLedger::new();
+    let mut events = ledger.subscribe().await;
+    ledger.send_with_fault(Fault::ResetBefore, 9).await;
+    for number in [1, 2] {
+        ledger.send(number).await;
+        next(&mut events).await;
+    }
+    catch_up(&mut events);
+    ledger.evidence_with_transactions(9, &[1, 2, 3]).await;
+    ledger.advance(HOUR);
+    let evidence = ledger.evidence_with_transactions(9, &[1, 2, 3]).await;
+    assert_eq!(evidence, Evidence::Inconclusive, "a part of it was applied: it is not absent");
+    ledger.send(3).await;
+    next(&mut events).await;
+    assert_eq!(ledger.evidence_with_transactions(9, &[1, 2, 3]).await, Evidence::Committed);
+}
+
+#[tokio::test]
+async fn shared_transaction_proves_no_batch_alone() {
+    let ledger = TestLedger::new();
+    let mut events = ledger.subscribe().await;
+    ledger.send_with_fault(Fault::ResetBefore, 9).await;
+    ledger.send(1).await;
+    next(&mut events).await;
+    let [shared, own] = [1, 2].map(|number| transaction_id(number).parse().unwrap());
+    let reader = ledger.scabbard.evidence_reader();
+    let evidence = async |transaction_ids| {
+        let shared_transaction_ids = vec![shared];
+        let batch =
+            UnresolvedBatch { transaction_ids, shared_transaction_ids, ..ledger.unresolved(9) };
+        reader.find_evidence(&batch).await.unwrap()
+    };
+    assert_eq!(evidence(vec![shared]).await, Evidence::Inconclusive);
+    assert_eq!(evidence(vec![shared, own]).await, Evidence::Inconclusive);
+    ledger.send(2).await;
+    next(&mut events).await;
+    assert_eq!(evidence(vec![shared]).await, Evidence::Inconclusive);
+    assert_eq!(evidence(vec![shared, own]).await, Evidence::Committed);
+}
+
+#[tokio::test]
+async fn event_before_the_first_post_proves_nothing() {
+    let ledger = TestLedger::new();
+    let mut events = ledger.subscribe().await;
+    ledger.send(1).await;
+    next(&mut events).await;
+    ledger.send_with_fault(Fault::ResetBefore, 9).await;
+    assert_eq!(ledger.evidence_with_transactions(9, &[1]).await, Evidence::Inconclusive);
+    let attempt_id = AttemptId { attempt: 2, epoch: 2 };
+    let transaction_ids = vec![transaction_id(1).parse().unwrap()];
+    let elsewhere = UnresolvedBatch { attempt_id, transaction_ids, ..ledger.unresolved(9) };
+    let evidence = ledger.scabbard.evidence_reader().find_evidence(&elsewhere).await;
+    assert_eq!(evidence, Ok(Evidence::Committed), "another process may have sent it before");
+}
+
+#[tokio::test]
+async fn status_of_a_batch_proves_no_other_batch() {
+    let ledger = TestLedger::new();
+    ledger.send_with_fault(Fault::ResetBefore, 9).await;
+    ledger.send(1).await;
+    assert_eq!(ledger.status(1).await, LedgerStatus::Committed);
+    assert_eq!(ledger.evidence_with_transactions(9, &[1]).await, Evidence::Inconclusive);
+}
+
+#[tokio::test]
+async fn event_during_the_queries_is_evidence() {
+    let released = Arc::new(Notify::new());
+    let asked = Arc::new(Notify::new());
+    let other = Node::start({
+        let (released, asked) = (Arc::clone(&released), Arc::clone(&asked));
+        move |_| {
+            asked.notify_one();
+            let unknown =
+                json!([{ "id": id(1), "status": { "statusType": "Unknown", "message": [] } }]);
+            Reaction::RespondWhen(response(200, &unknown.to_string()), Arc::clone(&released))
+        }
+    })
+    .await;
+    let ledger = TestLedger::with(|ledger| ledger, [other.url]);
+    let mut events = ledger.subscribe().await;
+    released.notify_one();
+    ledger.send_with_fault(Fault::ResetAfter, 1).await;
+    asked.notified().await;
+    ledger.sim.inject(Fault::StatusesFail, When::Always);
+    let event = async {
+        asked.notified().await;
+        assert_eq!(next(&mut events).await, transaction_id(1));
+        released.notify_one();
+    };
+    let (evidence, ()) = join(ledger.evidence(1), event).await;
+    assert_eq!(evidence, Evidence::Committed);
+}
+
+#[tokio::test]
+async fn jump_of_the_time_of_day_proves_no_absence() {
+    for back in [false, true] {
+        let ledger = TestLedger::new();
+        let mut events = ledger.subscribe().await;
+        ledger.send_with_fault(Fault::ResetBefore, 1).await;
+        ledger.send_with_fault(Fault::DroppedValid, 2).await;
+        catch_up(&mut events);
+        let jump = || ledger.jump(if back { -3_600 } else { 3_600 });
+        let evidence = async || [ledger.evidence(1).await, ledger.evidence(2).await];
+        for seconds in [0, 30, 29] {
+            ledger.advance(seconds);
+            assert_eq!(evidence().await, [Evidence::Inconclusive, Evidence::Present]);
+            jump();
+        }
+        ledger.advance(1);
+        assert_eq!(evidence().await, [Evidence::Absent, Evidence::Present], "back: {back}");
+        jump();
+        ledger.advance(30);
+        assert_eq!(evidence().await, [Evidence::Absent, Evidence::Absent], "back: {back}");
+    }
 }

@@ -8,6 +8,7 @@ use std::{
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
+    sync::Notify,
 };
 
 #[derive(Debug, Clone)]
@@ -34,6 +35,8 @@ pub enum Reaction {
     Respond(Vec<u8>),
     /// Sends these bytes and closes the connection.
     RespondAndClose(Vec<u8>),
+    /// Sends these bytes after the test has released them.
+    RespondWhen(Vec<u8>, Arc<Notify>),
     /// Never responds.
     Stall,
 }
@@ -80,6 +83,10 @@ async fn serve(
         match react(&request) {
             Reaction::Respond(bytes) => stream.write_all(&bytes).await?,
             Reaction::RespondAndClose(bytes) => return stream.write_all(&bytes).await,
+            Reaction::RespondWhen(bytes, released) => {
+                released.notified().await;
+                stream.write_all(&bytes).await?;
+            }
             Reaction::Stall => std::future::pending().await,
         }
     }

@@ -6,7 +6,7 @@ use grid_batch_protocol::{CylinderToken, Message, list_of_one};
 use grid_batch_scabbard::{Scabbard, ScabbardOptions, ScabbardSender};
 
 use crate::{
-    batches::{batch, key, scope, submission, token},
+    batches::{batch, key, scope, token, uncounted_submission},
     fixtures::fixture,
     node::{Node, Reaction, response},
     nodes::{Nodes, unused_address},
@@ -22,7 +22,7 @@ fn sender_with(http: HttpOptions) -> ScabbardSender {
 }
 
 async fn send(node: &Node) -> SubmissionAnswer {
-    sender().send(&node.url, &submission(1, 1)).await
+    sender().send(&node.url, &uncounted_submission(1)).await
 }
 
 /// The sender's answer when a node responds with these bytes.
@@ -34,7 +34,7 @@ async fn answer_for(bytes: Vec<u8>) -> SubmissionAnswer {
 async fn batch_is_sent_as_a_list_of_one_with_the_token() {
     let node = Node::responding(fixture("submitted_202")).await;
     for base in [node.url.clone(), format!("{}/", node.url), format!("{}/behind/", node.url)] {
-        let answer = sender().send(&base, &submission(1, 1)).await;
+        let answer = sender().send(&base, &uncounted_submission(1)).await;
         assert_eq!((answer.outcome, answer.status), (Outcome::Accepted, Some(202)));
     }
     let requests = node.requests();
@@ -116,14 +116,14 @@ async fn redirect_is_not_followed() {
 
 #[tokio::test]
 async fn refused_connection_means_not_sent() {
-    let answer = sender().send(&unused_address(), &submission(1, 1)).await;
+    let answer = sender().send(&unused_address(), &uncounted_submission(1)).await;
     assert_eq!((answer.outcome, answer.status), (Outcome::NotSent, None));
 }
 
 #[tokio::test]
 async fn invalid_url_is_refused() {
     for url in ["", "node:8085", "ftp://node", "http://node?key=1"] {
-        let answer = sender().send(url, &submission(1, 1)).await;
+        let answer = sender().send(url, &uncounted_submission(1)).await;
         assert_eq!(answer.outcome, Outcome::Refused, "{url}: {answer:?}");
     }
 }
@@ -154,7 +154,7 @@ async fn request_timeout_is_ambiguous() {
     let request_timeout = Duration::from_millis(50);
     let sender = sender_with(HttpOptions { request_timeout, ..HttpOptions::default() });
     let node = Node::start(|_| Reaction::Stall).await;
-    let answer = sender.send(&node.url, &submission(1, 1)).await;
+    let answer = sender.send(&node.url, &uncounted_submission(1)).await;
     assert_eq!((answer.outcome, answer.status), (Outcome::Ambiguous, None));
     assert_eq!(node.requests().len(), 1);
 }
@@ -180,7 +180,7 @@ async fn token_is_not_shown() {
     let scabbard =
         Scabbard::new(&token(), Nodes::at([&node.url]), ScabbardOptions::default()).unwrap();
     let sender = scabbard.sender();
-    let answer = sender.send(&node.url, &submission(1, 1)).await;
+    let answer = sender.send(&node.url, &uncounted_submission(1)).await;
     let shown = format!(
         "{scabbard:?} {sender:?} {:?} {:?} {:?} {answer:?}",
         scabbard.status_reader(),

@@ -8,7 +8,7 @@ use std::{
 
 use futures_util::{FutureExt, StreamExt};
 use grid_batch_core::{
-    AttemptId, BatchResult, BatchState, BatchStatusReader, Evidence, EvidenceReader,
+    AttemptId, BatchResult, BatchState, BatchStatusReader, Clock, Evidence, EvidenceReader,
     LedgerEventStream, LedgerEvents, LedgerStatus, ManualClock, Outcome, StatusReport,
     SubmissionSender, Timestamp, UnresolvedBatch,
 };
@@ -53,6 +53,19 @@ impl TestLedger {
         Self { sim, scabbard, clock, attempts: Mutex::default() }
     }
 
+    /// Sends a batch as another client of the ledger does.
+    pub async fn send_past_the_adapter(&self, number: u32) {
+        let other =
+            Scabbard::new(&token(), Nodes::at([self.sim.url()]), ScabbardOptions::default());
+        let sent = other.unwrap().sender().send(&self.sim.url(), &submission(number, 1)).await;
+        assert_eq!(sent.outcome, Outcome::Accepted);
+    }
+
+    /// The number of POSTs of a batch.
+    pub fn times_received(&self, number: u32) -> usize {
+        self.sim.times_received(&id(number).parse().unwrap())
+    }
+
     /// Sends a batch for the first time.
     pub async fn send(&self, number: u32) -> Outcome {
         self.send_again(number, 1).await
@@ -93,12 +106,21 @@ impl TestLedger {
             service_id: SERVICE.parse().unwrap(),
             batch_id: id(number).parse().unwrap(),
             transaction_ids: vec![transaction_id(number).parse().unwrap()],
+            shared_transaction_ids: Vec::new(),
             attempt_id: AttemptId { attempt, epoch: 1 },
             state: BatchState::InDoubt,
             submitted_at: Timestamp::default(),
             since: Timestamp::default(),
             held: false,
+            last_error: None,
         }
+    }
+
+    /// The evidence about a batch with the transactions of these batches.
+    pub async fn evidence_with_transactions(&self, number: u32, of: &[u32]) -> Evidence {
+        let transaction_ids = of.iter().map(|of| transaction_id(*of).parse().unwrap()).collect();
+        let batch = UnresolvedBatch { transaction_ids, ..self.unresolved(number) };
+        self.scabbard.evidence_reader().find_evidence(&batch).await.unwrap()
     }
 
     /// Looks for evidence twice, this many seconds apart; returns the second result.
@@ -116,6 +138,12 @@ impl TestLedger {
     pub async fn restart(&self) {
         self.sim.restart();
         while self.statuses([0]).await.is_err() {}
+    }
+
+    /// Sets the time of day by this many seconds, while no time elapses.
+    pub fn jump(&self, seconds: i64) {
+        let micros = self.clock.now().as_micros() + seconds * 1_000_000;
+        self.clock.set(Timestamp::from_micros(micros));
     }
 
     pub fn advance(&self, seconds: u64) {

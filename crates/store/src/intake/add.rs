@@ -2,7 +2,7 @@ use std::collections::HashMap;
 
 use diesel::{
     QueryableByName,
-    sql_types::{Binary, Text},
+    sql_types::{BigInt, Binary, Text},
 };
 use grid_batch_core::{AddOutcome, BatchConflict, HeaderId, NewBatch};
 
@@ -10,8 +10,12 @@ use super::{
     CreatedAtAllocator,
     insert::{insert, new_batch_rows},
 };
-use crate::sql::{Connection, Statement, Store, StoreError, rows::batch_id};
+use crate::sql::{
+    Connection, Rows, Statement, Store, StoreError,
+    rows::{batch_id, same_transaction},
+};
 
+/// A service, and a batch or a transaction of it.
 type Key<'a> = (&'a str, HeaderId);
 
 /// Adds lists of batches in one commit.
@@ -26,7 +30,8 @@ pub(crate) fn add(
     store.pools.write()?.transaction(|connection| {
         let mut created_at = CreatedAtAllocator::reserve(connection, &all, store.now())?;
         let stored = find_stored(connection, &all)?;
-        let (outcomes, new) = decide(lists, &stored);
+        let holders = find_transaction_holders(connection, &all)?;
+        let (outcomes, new) = decide(lists, &stored, holders);
         insert(connection, &new, &mut created_at)?;
         created_at.release_unused(connection)?;
         Ok(outcomes)
@@ -53,15 +58,58 @@ fn find_stored(
         .collect()
 }
 
+/// The open or committed batches that have a transaction of these batches, by service and transaction.
+/// The locks of the services keep this true until the end of the transaction.
+fn find_transaction_holders<'a>(
+    connection: &mut Connection,
+    batches: &[&'a NewBatch],
+) -> Result<HashMap<Key<'a>, HeaderId>, StoreError> {
+    let transactions: Vec<Key<'a>> = batches.iter().flat_map(|batch| transactions(batch)).collect();
+    let same = same_transaction("x");
+    let statement = Statement::new(
+        connection.dialect(),
+        format!(
+            "-- find_transaction_holders
+             select x.number, b.batch_id
+             from {{x}}
+             join transactions t on {same}
+             join batches b on b.seq = t.batch_seq
+             where b.service_id = x.service_id
+                 and (b.dlt_status is null or b.dlt_status = 'COMMITTED')"
+        ),
+    )
+    .rows(
+        Rows::default()
+            .long("number", (0..).take(transactions.len()))
+            .text("service_id", transactions.iter().map(|(service_id, _)| *service_id))
+            .bytes("transaction_id", transactions.iter().map(|(_, id)| &id.as_bytes()[..])),
+    );
+    let rows: Vec<HolderRow> = connection.load(&statement)?;
+    rows.into_iter()
+        .map(|row| {
+            let transaction = usize::try_from(row.number).ok().and_then(|n| transactions.get(n));
+            let transaction = transaction
+                .ok_or_else(|| StoreError::corrupt("a transaction that was not asked for"))?;
+            Ok((*transaction, batch_id(&row.batch_id)?))
+        })
+        .collect()
+}
+
+fn transactions(batch: &NewBatch) -> impl Iterator<Item = Key<'_>> {
+    batch.transaction_ids.iter().map(|id| (batch.service_id.as_str(), *id))
+}
+
 /// The outcome of each list, and the batches to store.
 fn decide<'a>(
     lists: &[&'a [NewBatch]],
     stored: &HashMap<(String, HeaderId), Vec<u8>>,
+    holders: HashMap<Key<'a>, HeaderId>,
 ) -> (Vec<Result<Vec<AddOutcome>, BatchConflict>>, Vec<&'a NewBatch>) {
-    let mut known: HashMap<Key<'_>, &[u8]> = stored
+    let bytes = stored
         .iter()
         .map(|((service, id), bytes)| ((service.as_str(), *id), bytes.as_slice()))
         .collect();
+    let mut known = KnownBatches { bytes, holders };
     let mut new = Vec::new();
     let outcomes = lists
         .iter()
@@ -69,12 +117,16 @@ fn decide<'a>(
             let before = new.len();
             let outcome = list
                 .iter()
-                .map(|batch| decide_one(batch, &mut known, &mut new))
+                .map(|batch| {
+                    let outcome = known.add(batch)?;
+                    if outcome == AddOutcome::Stored {
+                        new.push(batch);
+                    }
+                    Ok(outcome)
+                })
                 .collect::<Result<Vec<_>, _>>();
             if outcome.is_err() {
-                for batch in new.drain(before..) {
-                    known.remove(&key(batch));
-                }
+                new.drain(before..).for_each(|batch| known.remove(batch));
             }
             outcome
         })
@@ -82,26 +134,61 @@ fn decide<'a>(
     (outcomes, new)
 }
 
-fn decide_one<'a: 'k, 'k>(
-    batch: &'a NewBatch,
-    known: &mut HashMap<Key<'k>, &'k [u8]>,
-    new: &mut Vec<&'a NewBatch>,
-) -> Result<AddOutcome, BatchConflict> {
-    match known.get(&key(batch)) {
-        None => {
-            known.insert(key(batch), &batch.serialized_batch);
-            new.push(batch);
-            Ok(AddOutcome::Stored)
+/// The batches that are stored, and those that will be.
+struct KnownBatches<'k> {
+    bytes: HashMap<Key<'k>, &'k [u8]>,
+    /// The batch that has each transaction.
+    holders: HashMap<Key<'k>, HeaderId>,
+}
+
+impl<'k> KnownBatches<'k> {
+    fn add(&mut self, batch: &'k NewBatch) -> Result<AddOutcome, BatchConflict> {
+        match self.bytes.get(&key(batch)) {
+            Some(bytes) if *bytes == batch.serialized_batch => {
+                return Ok(AddOutcome::AlreadyStored);
+            }
+            Some(_) => {
+                return Err(BatchConflict::OtherBytes {
+                    service_id: batch.service_id.clone(),
+                    batch_id: batch.batch_id,
+                });
+            }
+            None => {}
         }
-        Some(bytes) if *bytes == batch.serialized_batch => Ok(AddOutcome::AlreadyStored),
-        Some(_) => {
-            Err(BatchConflict { service_id: batch.service_id.clone(), batch_id: batch.batch_id })
+        for transaction in transactions(batch) {
+            if let Some(other_batch_id) = self.holders.get(&transaction) {
+                return Err(BatchConflict::Transaction {
+                    service_id: batch.service_id.clone(),
+                    batch_id: batch.batch_id,
+                    transaction_id: transaction.1,
+                    other_batch_id: *other_batch_id,
+                });
+            }
+        }
+        self.bytes.insert(key(batch), &batch.serialized_batch);
+        self.holders.extend(transactions(batch).map(|key| (key, batch.batch_id)));
+        Ok(AddOutcome::Stored)
+    }
+
+    /// Removes a batch that was added and will not be stored.
+    fn remove(&mut self, batch: &'k NewBatch) {
+        self.bytes.remove(&key(batch));
+        for transaction in transactions(batch) {
+            self.holders.remove(&transaction);
         }
     }
 }
 
 fn key(batch: &NewBatch) -> Key<'_> {
     (batch.service_id.as_str(), batch.batch_id)
+}
+
+#[derive(QueryableByName)]
+struct HolderRow {
+    #[diesel(sql_type = BigInt)]
+    number: i64,
+    #[diesel(sql_type = Binary)]
+    batch_id: Vec<u8>,
 }
 
 #[derive(QueryableByName)]

@@ -10,7 +10,10 @@ use crate::{
     batch::{BatchKey, key_rows},
     sql::{
         Connection, Dialect, Rows, Statement, Store, StoreError,
-        rows::{AttemptRow, PROGRESS_COLUMNS, ProgressRow, batch_id, claimed_by, in_states},
+        rows::{
+            AttemptRow, PROGRESS_COLUMNS, ProgressRow, batch_id, claimed_by, in_states,
+            same_transaction,
+        },
     },
 };
 
@@ -26,8 +29,8 @@ pub(crate) fn unresolved_batches(
         let mut transactions = transaction_ids(connection, &rows)?;
         rows.into_iter()
             .map(|row| {
-                let transaction_ids = transactions.remove(&row.batch_seq).unwrap_or_default();
-                row.into_unresolved(transaction_ids)
+                let transactions = transactions.remove(&row.batch_seq).unwrap_or_default();
+                row.into_unresolved(transactions)
             })
             .collect()
     })
@@ -52,23 +55,47 @@ fn unresolved_batches_statement<'a>(
     .text(/* claimant */ instance)
 }
 
-/// The ids of the transactions of each batch, in order.
+/// The ids of the transactions of a batch.
+#[derive(Default)]
+struct TransactionIds {
+    /// All, in order.
+    all: Vec<HeaderId>,
+    /// Those that another batch of the service has, too.
+    shared: Vec<HeaderId>,
+}
+
+/// The ids of the transactions of each batch.
 fn transaction_ids(
     connection: &mut Connection,
     batches: &[UnresolvedRow],
-) -> Result<HashMap<i64, Vec<HeaderId>>, StoreError> {
+) -> Result<HashMap<i64, TransactionIds>, StoreError> {
+    let same = same_transaction("own");
+    // It counts, because a planner turns `exists` into a join that may read all batches.
     let statement = Statement::new(
         connection.dialect(),
-        "-- unresolved_transaction_ids
-         select t.batch_seq, t.transaction_id
-         from {x} join transactions t on t.batch_seq = x.batch_seq
-         order by t.batch_seq, t.position",
+        format!(
+            "-- unresolved_transaction_ids
+             select x.batch_seq, own.transaction_id,
+                 (select count(*) from transactions t join batches b on b.seq = t.batch_seq
+                  where {same} and b.service_id = x.service_id and b.seq <> x.batch_seq) as others
+             from {{x}} join transactions own on own.batch_seq = x.batch_seq
+             order by x.batch_seq, own.position"
+        ),
     )
-    .rows(Rows::default().long("batch_seq", batches.iter().map(|row| row.batch_seq)));
+    .rows(
+        Rows::default()
+            .long("batch_seq", batches.iter().map(|row| row.batch_seq))
+            .text("service_id", batches.iter().map(|row| row.attempt.service_id.as_str())),
+    );
     let rows: Vec<TransactionRow> = connection.load(&statement)?;
-    let mut transactions: HashMap<i64, Vec<HeaderId>> = HashMap::new();
+    let mut transactions: HashMap<i64, TransactionIds> = HashMap::new();
     for row in rows {
-        transactions.entry(row.batch_seq).or_default().push(batch_id(&row.transaction_id)?);
+        let id = batch_id(&row.transaction_id)?;
+        let ids = transactions.entry(row.batch_seq).or_default();
+        ids.all.push(id);
+        if row.others > 0 {
+            ids.shared.push(id);
+        }
     }
     Ok(transactions)
 }
@@ -84,10 +111,7 @@ struct UnresolvedRow {
 }
 
 impl UnresolvedRow {
-    fn into_unresolved(
-        self,
-        transaction_ids: Vec<HeaderId>,
-    ) -> Result<UnresolvedBatch, StoreError> {
+    fn into_unresolved(self, transactions: TransactionIds) -> Result<UnresolvedBatch, StoreError> {
         let (service_id, batch_id, attempt_id) = self.attempt.read()?;
         let time = |time: Option<i64>| {
             let missing = || StoreError::corrupt("an unresolved batch that was never submitted");
@@ -96,12 +120,14 @@ impl UnresolvedRow {
         Ok(UnresolvedBatch {
             service_id,
             batch_id,
-            transaction_ids,
+            transaction_ids: transactions.all,
+            shared_transaction_ids: transactions.shared,
             attempt_id,
             state: self.progress.progress()?.state,
             submitted_at: time(self.progress.submitted_at)?,
             since: time(self.progress.since)?,
             held: self.progress.held.into_held().is_some(),
+            last_error: self.progress.last_error,
         })
     }
 }
@@ -112,4 +138,6 @@ struct TransactionRow {
     batch_seq: i64,
     #[diesel(sql_type = Binary)]
     transaction_id: Vec<u8>,
+    #[diesel(sql_type = BigInt)]
+    others: i64,
 }

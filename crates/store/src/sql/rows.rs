@@ -246,3 +246,13 @@ pub(crate) fn claimed_by(lane: &str) -> String {
         "(select c.claimant from service_id_claims c where c.service_id = {lane}.service_id) = ?"
     )
 }
+
+/// The condition that `transactions t` has the same transaction as `row`.
+///
+/// The index has only the first 7 bytes of an id, which PostgreSQL stores in 8.
+pub(crate) fn same_transaction(row: &str) -> String {
+    format!(
+        "substr(t.transaction_id, 1, 7) = substr({row}.transaction_id, 1, 7)
+             and t.transaction_id = {row}.transaction_id"
+    )
+}

@@ -1,4 +1,4 @@
-use grid_batch_core::{AddOutcome, BatchConflict, BatchState, NewBatch, Progress};
+use grid_batch_core::{AddOutcome, BatchConflict, BatchState, NewBatch, Outcome, Progress};
 
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
 
@@ -16,6 +16,13 @@ on_both! {
     one_megabyte_batch_is_stored_unchanged,
     service_names_in_any_script_are_stored_unchanged,
     batch_without_transactions_is_stored,
+    transaction_of_an_open_or_committed_batch_is_refused,
+    transaction_of_an_invalid_batch_may_be_sent_again,
+    transaction_is_stored_once_in_one_call,
+    transactions_of_a_refused_list_are_free,
+    transaction_may_be_in_two_services,
+    ids_with_the_same_beginning_are_different_transactions,
+    concurrent_batches_with_one_transaction_have_one_winner,
 }
 
 fn batch_bytes_are_stored_unchanged(db: &Database) {
@@ -52,7 +59,10 @@ fn same_id_with_other_bytes_is_a_conflict(db: &Database) {
     store.add_all(&[batch("a::b", 1)]);
     let other = NewBatch { serialized_batch: b"other".to_vec(), ..batch("a::b", 1) };
     let conflict = store.add(&[&[other]]).unwrap().remove(0).unwrap_err();
-    assert_eq!(conflict, BatchConflict { service_id: service("a::b"), batch_id: id(1) });
+    assert_eq!(
+        conflict,
+        BatchConflict::OtherBytes { service_id: service("a::b"), batch_id: id(1) }
+    );
     let message = conflict.to_string();
     assert!(message.contains("a::b") && message.contains("other bytes"), "{message}");
     let bytes = store.serialized_batch(&service("a::b"), &id(1)).unwrap().unwrap();
@@ -179,4 +189,95 @@ fn batch_without_transactions_is_stored(db: &Database) {
     store.add_all(&[NewBatch { transaction_ids: Vec::new(), ..batch("a::b", 1) }]);
     let details = store.details(&service("a::b"), &id(1)).unwrap().unwrap();
     assert!(details.transaction_ids.is_empty());
+}
+
+/// A batch with these transactions.
+fn with_transactions(service_name: &str, number: u64, transactions: &[u64]) -> NewBatch {
+    let transaction_ids = transactions.iter().map(|number| id(*number)).collect();
+    NewBatch { transaction_ids, ..batch(service_name, number) }
+}
+
+/// The conflict of the batch 2 with the batch 1 about the transaction 20.
+fn conflict_about_20() -> BatchConflict {
+    BatchConflict::Transaction {
+        service_id: service("a::b"),
+        batch_id: id(2),
+        transaction_id: id(20),
+        other_batch_id: id(1),
+    }
+}
+
+fn transaction_of_an_open_or_committed_batch_is_refused(db: &Database) {
+    let store = db.open();
+    store.add_all(&[with_transactions("a::b", 1, &[10, 20])]);
+    let second = with_transactions("a::b", 2, &[30, 20]);
+    for commit in [false, true] {
+        if commit {
+            store.commit_next("a::b");
+        }
+        let conflict = store.add(&[std::slice::from_ref(&second)]).unwrap().remove(0).unwrap_err();
+        assert_eq!(conflict, conflict_about_20());
+        let again = with_transactions("a::b", 1, &[10, 20]);
+        assert_eq!(store.add(&[&[again]]).unwrap(), [Ok(vec![AddOutcome::AlreadyStored])]);
+    }
+    assert!(store.find(&id(2)).unwrap().is_empty());
+}
+
+fn transaction_of_an_invalid_batch_may_be_sent_again(db: &Database) {
+    let store = db.open();
+    store.add_all(&[with_transactions("a::b", 1, &[10, 20])]);
+    store.outcome(&store.take_one("a::b"), Outcome::Rejected);
+    assert_eq!(store.one("a::b", 1).progress.state, BatchState::Invalid);
+    store.add_all(&[with_transactions("a::b", 2, &[20])]);
+}
+
+fn transaction_is_stored_once_in_one_call(db: &Database) {
+    let store = db.open();
+    let [first, second] =
+        [(1, [10, 20]), (2, [20, 30])].map(|(n, ids)| with_transactions("a::b", n, &ids));
+    let one_list = store.add(&[&[first.clone(), second.clone()]]).unwrap();
+    assert_eq!(one_list, [Err(conflict_about_20())]);
+    let two_lists = store.add(&[&[first], &[second]]).unwrap();
+    assert_eq!(two_lists, [Ok(vec![AddOutcome::Stored]), Err(conflict_about_20())]);
+}
+
+fn transactions_of_a_refused_list_are_free(db: &Database) {
+    let store = db.open();
+    store.add_all(&[with_transactions("a::b", 1, &[20])]);
+    let refused = [with_transactions("a::b", 3, &[30]), with_transactions("a::b", 2, &[20])];
+    let last = with_transactions("a::b", 4, &[30]);
+    let results = store.add(&[&refused, &[last]]).unwrap();
+    assert_eq!(results, [Err(conflict_about_20()), Ok(vec![AddOutcome::Stored])]);
+}
+
+fn transaction_may_be_in_two_services(db: &Database) {
+    let store = db.open();
+    store.add_all(&[with_transactions("a::b", 1, &[20]), with_transactions("a::c", 2, &[20])]);
+}
+
+fn ids_with_the_same_beginning_are_different_transactions(db: &Database) {
+    // The last byte of the number is the eighth of the id.
+    let store = db.open();
+    store
+        .add_all(&[with_transactions("a::b", 1, &[0x100]), with_transactions("a::b", 2, &[0x101])]);
+    let third = with_transactions("a::b", 3, &[0x101]);
+    let conflict = store.add(&[&[third]]).unwrap().remove(0).unwrap_err();
+    let BatchConflict::Transaction { other_batch_id, .. } = conflict else { panic!("{conflict}") };
+    assert_eq!(other_batch_id, id(2));
+}
+
+fn concurrent_batches_with_one_transaction_have_one_winner(db: &Database) {
+    let stores = if db.is_postgres() { vec![db.open(), db.open()] } else { vec![db.open()] };
+    for round in 0..20 {
+        let batch = |n: u64| with_transactions("a::b", 2 * round + n, &[1_000 + round]);
+        let results = std::thread::scope(|scope| {
+            let stores = &stores;
+            let threads = [0, 1].map(|n| {
+                let store = &stores[usize::try_from(n).unwrap() % stores.len()];
+                scope.spawn(move || store.add(&[&[batch(n)]]).unwrap().remove(0).is_ok())
+            });
+            threads.map(|thread| thread.join().unwrap())
+        });
+        assert_eq!(results.iter().filter(|stored| **stored).count(), 1, "{results:?}");
+    }
 }

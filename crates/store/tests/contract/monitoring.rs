@@ -4,13 +4,13 @@ use std::{
 };
 
 use grid_batch_core::{
-    AttemptId, BatchError, BatchState, BatchUpdater, Change, ChangeOutcome, Decision, Evidence,
-    LedgerStatus, Outcome, PendingBatchStore, PollPace, Receipt, Resolution, StatusReport,
-    TakenBatch, UnresolvedBatch, UnresolvedBatchStore,
+    AttemptId, BatchError, BatchState, BatchUpdater, Change, ChangeOutcome, Decision, Event,
+    Evidence, LedgerStatus, NewBatch, Outcome, PendingBatchStore, PollPace, Receipt, Resolution,
+    StatusReport, TakenBatch, UnresolvedBatch, UnresolvedBatchStore,
 };
 use grid_batch_store::{MonitorStore, PendingBatch};
 
-use crate::fixture::{Database, StoreExt, TestStore, batch, id, on_both, service};
+use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, on_both, service};
 
 on_both! {
     pending_batches_are_selected_by_pace_and_service,
@@ -24,6 +24,8 @@ on_both! {
     unqueried_status_only_proves_a_commit,
     abandoned_query_does_not_affect_the_next,
     unresolved_batch_has_what_evidence_search_needs,
+    unresolved_batch_names_its_shared_transactions,
+    unresolved_batch_has_the_last_error,
     unresolved_batch_has_the_time_of_its_state,
     only_polled_batches_are_unresolved,
     resolutions_are_recorded_independently,
@@ -284,15 +286,43 @@ fn unresolved_batch_has_what_evidence_search_needs(db: &Database) {
         service_id: service("s::1"),
         batch_id: id(1),
         transaction_ids: batch("s::1", 1).transaction_ids,
+        shared_transaction_ids: Vec::new(),
         attempt_id: AttemptId { attempt: 2, epoch: 7 },
         state: BatchState::Pending,
         submitted_at: db.now(),
         since: db.now(),
         held: false,
+        last_error: None,
     };
     assert_eq!(unresolved(&monitor, 1), expected);
     store.hold(&TakenBatch { epoch: 7, ..taken }, "no evidence");
     assert_eq!(unresolved(&monitor, 1), UnresolvedBatch { held: true, ..expected });
+}
+
+fn unresolved_batch_names_its_shared_transactions(db: &Database) {
+    let store = db.open();
+    let with = |name: &str, number: u64, transactions: [u64; 2]| NewBatch {
+        transaction_ids: transactions.map(id).to_vec(),
+        ..batch(name, number)
+    };
+    store.add_all(&[with("s::1", 1, [10, 20]), with("s::2", 3, [20, 30])]);
+    store.outcome(&store.take_one("s::1"), Outcome::Rejected);
+    store.add_all(&[with("s::1", 2, [30, 10])]);
+    store.outcome(&store.take_one("s::1"), Outcome::Ambiguous);
+    let (monitor, _) = monitor(&store);
+    let batch = monitor.get_unresolved_batches("s::1", &[id(2).to_string()]).unwrap().remove(0);
+    assert_eq!(batch.transaction_ids, [id(30), id(10)]);
+    assert_eq!(batch.shared_transaction_ids, [id(10)]);
+}
+
+fn unresolved_batch_has_the_last_error(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("s::1", 1)]);
+    let taken = store.take_one("s::1");
+    let event = Event::Outcome { attempt: 1, outcome: Outcome::Ambiguous };
+    store.record_one(Change { error: Some("reset".to_owned()), ..happened(&taken, event) });
+    let (monitor, _) = monitor(&store);
+    assert_eq!(unresolved(&monitor, 1).last_error.as_deref(), Some("reset"));
 }
 
 fn unresolved_batch_has_the_time_of_its_state(db: &Database) {

@@ -33,7 +33,7 @@ fn conflict_of_the_store_is_reported_with_the_batch() {
     store.expect_add().returning(|lists| {
         let conflict = |list: &&[NewBatch]| {
             let (service_id, batch_id) = (list[0].service_id.clone(), list[0].batch_id);
-            Err(BatchConflict { service_id, batch_id })
+            Err(BatchConflict::OtherBytes { service_id, batch_id })
         };
         Ok(lists.iter().map(conflict).collect())
     });
@@ -41,6 +41,28 @@ fn conflict_of_the_store_is_reported_with_the_batch() {
     let response = server.post("/batches", &body([batch(1)]));
     assert_error(&response, (409, 1011));
     assert!(response.message().contains(&id(&batch(1)).to_string()), "{}", response.message());
+}
+
+#[test]
+fn transaction_conflict_names_the_other_batch() {
+    let mut store = MockIntakeStore::new();
+    store.expect_add().returning(|lists| {
+        let conflict = |list: &&[NewBatch]| {
+            Err(BatchConflict::Transaction {
+                service_id: list[0].service_id.clone(),
+                batch_id: list[0].batch_id,
+                transaction_id: list[0].transaction_ids[0],
+                other_batch_id: id(&batch(2)),
+            })
+        };
+        Ok(lists.iter().map(conflict).collect())
+    });
+    let server = server(store, MockBatchQueryStore::new());
+    let response = server.post("/batches", &body([batch(1)]));
+    assert_error(&response, (409, 1014));
+    for named in [&batch(1).transactions[0].header_signature, &id(&batch(2)).to_string()] {
+        assert!(response.message().contains(named), "{}", response.message());
+    }
 }
 
 #[test]
