@@ -40,7 +40,7 @@ pub struct UnresolvedBatch {
     pub batch_id: HeaderId,
     /// The ids of its transactions, in order.
     pub transaction_ids: Vec<HeaderId>,
-    /// The present attempt.
+    /// The present attempt; 0 for a batch that was never tried, of a database that was restored.
     pub attempt_id: AttemptId,
     /// Its state.
     pub state: BatchState,

@@ -10,5 +10,6 @@ drop table transactions;
 drop table batch_payloads;
 drop table batches;
 drop table service_id_claims;
+drop table database_state;
 drop table instances;
 drop table services;

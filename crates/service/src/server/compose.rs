@@ -14,7 +14,7 @@ use grid_batch_store::{
     ClaimOptions, ClaimStore, MonitorStore, PendingBatch, Store, StoreObserver,
 };
 use grid_batch_submitter::{SubmitterBuilder, SubmitterCounters, SubmitterWaker};
-use log::info;
+use log::{info, warn};
 
 use super::{
     RunningServer, StartError, StoppableSubmitter, event_observer::EventObserver, ledger::Ledger,
@@ -79,6 +79,9 @@ fn listen(config: &Config) -> Result<TcpListener, StartError> {
 fn open_store(config: &Config) -> Result<ClaimStore, StartError> {
     let failed = |source| StartError::Store { database: config.database.to_string(), source };
     let store = Store::open(&config.database, config.store.clone()).map_err(failed)?;
+    for warning in store.durability_warnings().map_err(failed)? {
+        warn!(database:% = config.database; "{warning}");
+    }
     let options = ClaimOptions {
         name: config.claims.name.clone(),
         idle_expiry: config.claims.idle_expiry,

@@ -10,7 +10,10 @@ use grid_batch_core::{InstanceId, Timestamp};
 use log::info;
 
 use super::ClaimOptions;
-use crate::sql::{Connection, Dialect, Rows, Statement, Store, StoreError, error::ClaimError};
+use crate::{
+    restored,
+    sql::{Connection, Dialect, Rows, Statement, Store, StoreError, error::ClaimError},
+};
 
 /// Registers a new instance, and expires instances that certainly do not run: an earlier run of the
 /// same name past its idle expiry, and, on a database that is `exclusive` to this process, all.
@@ -20,7 +23,7 @@ pub(crate) fn register(
     exclusive: bool,
 ) -> Result<InstanceId, StoreError> {
     let instance = InstanceId::new(unique_id(options.name.as_deref()));
-    store.pools.write()?.transaction(|connection| {
+    let registrations = store.pools.write()?.transaction(|connection| {
         let dialect = connection.dialect();
         if let Some(name) = &options.name {
             connection.execute(&expire_earlier_run(dialect, name))?;
@@ -31,14 +34,18 @@ pub(crate) fn register(
         let inserted = connection.execute(&insert_instance(dialect, &instance, options))?;
         match &options.name {
             Some(name) if inserted == 0 => Err(name_in_use(connection, name)?),
-            _ => Ok(()),
+            _ => count_registration(connection),
         }
     })?;
+    store.last_seen.registered(instance.as_str(), registrations);
     info!(instance:% = instance; "registered the instance");
     Ok(instance)
 }
 
 /// Extends the lease of an instance. `false`: another instance has expired it.
+///
+/// First checks whether the database went back to an earlier state: a connection can outlast that,
+/// behind a connection pooler or while a standby is promoted.
 pub(crate) fn renew(
     store: &Store,
     instance: &InstanceId,
@@ -49,14 +56,23 @@ pub(crate) fn renew(
     let statement = store
         .statement(format!(
             "-- renew
-             update instances set expiry_1 = t.now + ?, expiry_2 = t.now + ?
+             update instances set expiry_1 = t.now + ?, expiry_2 = t.now + ?,
+                 renewals = instances.renewals + 1
              from (select {clock} as now) as t
-             where instance_id = ? and expiry_2 > 0"
+             where instance_id = ? and expiry_2 > 0
+             returning renewals"
         ))
         .long(micros(options.idle_expiry))
         .long(micros(options.full_expiry))
         .text(instance.as_str());
-    Ok(store.pools.write()?.execute(&statement)? > 0)
+    let mut connection = store.pools.write()?;
+    restored::check(&mut connection, &store.last_seen, &*store.clock())?;
+    let rows: Vec<RenewalRow> = connection.load(&statement)?;
+    let renewed = rows.first();
+    if let Some(row) = renewed {
+        store.last_seen.renewed(instance.as_str(), row.renewals);
+    }
+    Ok(renewed.is_some())
 }
 
 /// Whether the instance may take services: it is not past its idle expiry. Its row cannot be removed
@@ -170,6 +186,19 @@ fn insert_instance<'a>(
     )
 }
 
+/// Returns how often any instance has registered.
+fn count_registration(connection: &mut Connection) -> Result<i64, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- count_registration
+         update database_state set registrations = registrations + 1 where id = 1
+         returning registrations",
+    );
+    let rows: Vec<RegistrationRow> = connection.load(&statement)?;
+    let row = rows.first().ok_or_else(|| StoreError::corrupt("database_state has no row"))?;
+    Ok(row.registrations)
+}
+
 fn name_in_use(connection: &mut Connection, name: &str) -> Result<StoreError, StoreError> {
     let statement = Statement::new(
         connection.dialect(),
@@ -198,4 +227,16 @@ struct InstanceRow {
     instance_id: String,
     #[diesel(sql_type = BigInt)]
     expiry_1: i64,
+}
+
+#[derive(QueryableByName)]
+struct RenewalRow {
+    #[diesel(sql_type = BigInt)]
+    renewals: i64,
+}
+
+#[derive(QueryableByName)]
+struct RegistrationRow {
+    #[diesel(sql_type = BigInt)]
+    registrations: i64,
 }

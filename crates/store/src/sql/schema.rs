@@ -18,6 +18,20 @@ table! {
         name -> Nullable<Text>,
         expiry_1 -> BigInt,
         expiry_2 -> BigInt,
+        renewals -> BigInt,
+    }
+}
+
+table! {
+    database_state (id) {
+        id -> Integer,
+        server -> Nullable<Text>,
+        timeline -> Nullable<BigInt>,
+        synchronous -> Bool,
+        registrations -> BigInt,
+        restored_at -> Nullable<BigInt>,
+        restored_reason -> Nullable<Text>,
+        restored_seq -> Nullable<BigInt>,
     }
 }
 
