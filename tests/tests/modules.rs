@@ -7,7 +7,17 @@ use std::{fs, path::Path};
 const FOLDERS: &[(&str, &[&str])] = &[
     (
         "store",
-        &["claims", "withdrawals", "intake", "submission", "polling", "operator", "batch", "sql"],
+        &[
+            "claims",
+            "withdrawals",
+            "intake",
+            "submission",
+            "polling",
+            "operator",
+            "restored",
+            "batch",
+            "sql",
+        ],
     ),
     ("api", &["rewards", "withdrawals", "batches", "state", "http"]),
     ("evm", &["follow", "send", "nonce", "pool", "price", "node", "values"]),

@@ -75,7 +75,10 @@ fn events() -> Vec<(String, Event)> {
     [("taken".to_owned(), Event::Taken)]
         .into_iter()
         .chain(outcomes)
-        .chain([("owner lost".to_owned(), Event::OwnerLost { attempt: ATTEMPT })])
+        .chain([
+            ("owner lost".to_owned(), Event::OwnerLost { attempt: ATTEMPT }),
+            ("database restored".to_owned(), Event::DatabaseRestored),
+        ])
         .chain(statuses)
         .chain(evidence)
         .collect()

@@ -37,7 +37,8 @@ pub struct StoredBatch {
     pub created_at: Timestamp,
     /// Its state and number of attempts.
     pub progress: Progress,
-    /// When it was last handed to a submitter.
+    /// When it was last handed to a submitter, or, if it never was, when it was put in doubt because its
+    /// database was restored.
     pub submitted_at: Option<Timestamp>,
     /// When the ledger was last asked for its status.
     pub checked_at: Option<Timestamp>,

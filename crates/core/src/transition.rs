@@ -56,6 +56,9 @@ pub enum Event {
         /// The evidence.
         evidence: Evidence,
     },
+    /// The database may have lost what happened to the batch lately: it was restored from a backup, or
+    /// it moved to a server that did not have its last commits.
+    DatabaseRestored,
 }
 
 impl Event {
@@ -148,6 +151,10 @@ pub fn transition(from: Progress, event: Event) -> Result<Progress, TransitionEr
     if state == BatchState::Submitting && event.is_proof_of_commit() {
         return Ok(Progress { commit_proven: true, ..from });
     }
+    // What is proved stays proved, and the batch still ends with its submitter.
+    if commit_proven && event == Event::DatabaseRestored {
+        return Ok(from);
+    }
     match next_state(state, event) {
         Some(state) if event == Event::Taken => {
             Ok(Progress { state, attempts: attempts.saturating_add(1), commit_proven })
@@ -163,7 +170,7 @@ pub fn transition(from: Progress, event: Event) -> Result<Progress, TransitionEr
 /// The attempt that an event must be about; `None` for a proof of commit, which counts for any.
 fn about_attempt(event: Event) -> Option<u32> {
     match event {
-        Event::Taken => None,
+        Event::Taken | Event::DatabaseRestored => None,
         _ if event.is_proof_of_commit() => None,
         Event::Status { attempt, .. } => attempt,
         Event::Outcome { attempt, .. }
@@ -178,6 +185,7 @@ fn next_state(state: BatchState, event: Event) -> Option<BatchState> {
         (New | Delayed | Absent, Event::Taken) => Some(Submitting),
         (Submitting, Event::Outcome { outcome, .. }) => Some(after_outcome(outcome)),
         (Submitting, Event::OwnerLost { .. }) => Some(BatchState::InDoubt),
+        (_, Event::DatabaseRestored) => Some(BatchState::InDoubt),
         (_, Event::Status { status, .. }) => after_status(state, status),
         (_, Event::Evidence { evidence, .. }) => after_evidence(state, evidence),
         _ => None,
@@ -255,7 +263,7 @@ mod tests {
     fn events(attempt: u32) -> Vec<Event> {
         let outcomes = OUTCOMES.map(|outcome| Event::Outcome { attempt, outcome });
         let evidence = EVIDENCE.map(|evidence| Event::Evidence { attempt, evidence });
-        [Event::Taken, Event::OwnerLost { attempt }]
+        [Event::Taken, Event::OwnerLost { attempt }, Event::DatabaseRestored]
             .into_iter()
             .chain(outcomes)
             .chain(STATUSES.map(Event::status))
@@ -332,6 +340,7 @@ mod tests {
                         Event::Status { status, .. } => format!("status {status:?}"),
                         Event::Evidence { evidence, .. } => format!("evidence {evidence:?}"),
                         Event::OwnerLost { .. } => "OwnerLost".to_owned(),
+                        Event::DatabaseRestored => "DatabaseRestored".to_owned(),
                         Event::Taken => "Taken".to_owned(),
                     };
                     edges.push(format!("{state:?} {name} -> {:?}", to.state));
@@ -340,7 +349,9 @@ mod tests {
         }
         let expected = "\
 New Taken -> Submitting
+New DatabaseRestored -> InDoubt
 Submitting OwnerLost -> InDoubt
+Submitting DatabaseRestored -> InDoubt
 Submitting Accepted -> Pending
 Submitting Busy -> Delayed
 Submitting NotSent -> Delayed
@@ -349,6 +360,7 @@ Submitting Rejected -> Invalid
 Submitting Refused -> Delayed
 Submitting Ambiguous -> InDoubt
 Delayed Taken -> Submitting
+Delayed DatabaseRestored -> InDoubt
 Delayed status Committed -> Committed
 Delayed evidence Committed -> Committed
 InDoubt status Pending -> Pending
@@ -360,14 +372,17 @@ InDoubt evidence Present -> Pending
 InDoubt evidence Absent -> Absent
 InDoubt evidence Repeatable -> Absent
 Absent Taken -> Submitting
+Absent DatabaseRestored -> InDoubt
 Absent status Committed -> Committed
 Absent evidence Committed -> Committed
+Pending DatabaseRestored -> InDoubt
 Pending status Valid -> Valid
 Pending status Invalid -> Invalid
 Pending status Committed -> Committed
 Pending evidence Committed -> Committed
 Pending evidence Absent -> Absent
 Pending evidence Repeatable -> Absent
+Valid DatabaseRestored -> InDoubt
 Valid status Invalid -> Invalid
 Valid status Committed -> Committed
 Valid evidence Committed -> Committed
@@ -389,6 +404,9 @@ Valid evidence Repeatable -> Absent";
                         let ended = transition(commit_proven, event).unwrap();
                         let expected = Progress { state: BatchState::Committed, ..submitting };
                         assert_eq!(ended, expected, "{event:?}");
+                    }
+                    Event::DatabaseRestored => {
+                        assert_eq!(transition(commit_proven, event), Ok(commit_proven));
                     }
                     _ if event.is_proof_of_commit() => {}
                     _ => assert!(transition(commit_proven, event).is_err(), "{event:?}"),

@@ -26,6 +26,8 @@ mod polling;
 // what to ask the ledger about, and its answers, over:
 mod operator;
 // what operators read and decide, and retention, over:
+mod restored;
+// databases that went back to an earlier state, over:
 mod batch;
 // recording a change of a batch, over:
 mod sql;
@@ -38,6 +40,7 @@ pub use claims::ClaimOptions;
 pub use monitor_store::MonitorStore;
 pub use operator::{Removed, RetentionCursor};
 pub use polling::PendingBatch;
+pub use restored::OpenBatchesInDoubt;
 pub use sql::{
     error::{ClaimError, SigningError, StoreError},
     handle::{Store, StoreOptions},

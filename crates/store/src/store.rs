@@ -11,10 +11,58 @@ use grid_batch_withdrawals::{
 };
 
 use crate::{
-    Removed, RetentionCursor, Store, StoreError, batch, claims, intake, operator, withdrawals,
+    DatabaseUrl, OpenBatchesInDoubt, Removed, RetentionCursor, Store, StoreError, StoreOptions,
+    batch,
+    claims::{self, FileLock},
+    intake, operator, restored, withdrawals,
 };
 
+/// Locks an SQLite file, so that no process works on it meanwhile.
+fn stopped_file(url: &DatabaseUrl, even_if_running: bool) -> Result<Option<FileLock>, StoreError> {
+    match even_if_running {
+        true => Ok(None),
+        false => FileLock::acquire(url),
+    }
+}
+
 impl Store {
+    /// Opens the database and brings its schema up to date. An SQLite file that does not exist is
+    /// created.
+    ///
+    /// Each new connection to PostgreSQL is checked: if the database may have lost its latest commits,
+    /// because it moved to another server or to another timeline, every open batch is put in doubt
+    /// before anything else is done.
+    pub fn open(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
+        restored::open(url, options)
+    }
+
+    /// Puts every open batch of a database in doubt that was restored from a backup: in the time that
+    /// was lost, each may have been sent. Nothing that is open now is submitted before evidence or an
+    /// operator's decision; batches that are added later are not affected.
+    ///
+    /// Refuses while an instance runs, unless `even_if_running`. Repeating it is safe.
+    pub fn mark_restored(
+        url: &DatabaseUrl,
+        options: StoreOptions,
+        even_if_running: bool,
+    ) -> Result<OpenBatchesInDoubt, StoreError> {
+        let _lock = stopped_file(url, even_if_running)?;
+        restored::mark_restored(url, options, even_if_running)
+    }
+
+    /// Records that a database has moved to another server without any loss, so that no batch is put in
+    /// doubt when it is opened. Refuses while an instance runs.
+    pub fn mark_moved(url: &DatabaseUrl, options: StoreOptions) -> Result<(), StoreError> {
+        let _lock = stopped_file(url, false)?;
+        restored::mark_moved(url, options)
+    }
+
+    /// What the settings of the database may cost, one message for each setting that does not keep
+    /// every commit.
+    pub fn durability_warnings(&self) -> Result<Vec<String>, StoreError> {
+        restored::durability_warnings(self)
+    }
+
     /// Stores lists of batches, all in one commit: each list whole or, on a conflict, not at all.
     ///
     /// The batches of one service are queued in the given order, after all batches that were

@@ -159,12 +159,12 @@ impl RestartablePostgres {
     }
 }
 
-fn send_signal(signal: &str, process_id: &str) -> bool {
+pub(crate) fn send_signal(signal: &str, process_id: &str) -> bool {
     let kill = format!("kill -{signal} {process_id}");
     Command::new("sh").args(["-c", &kill]).status().is_ok_and(|status| status.success())
 }
 
-fn wait_until(description: &str, condition: impl Fn() -> bool) {
+pub(crate) fn wait_until(description: &str, condition: impl Fn() -> bool) {
     let deadline = Instant::now() + RestartablePostgres::LIMIT;
     while !condition() {
         assert!(Instant::now() < deadline, "timed out: {description}");

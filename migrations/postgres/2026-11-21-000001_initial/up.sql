@@ -32,8 +32,30 @@ create table instances (
     expiry_2 bigint not null,
     -- Not null: the instance has confirmed that its nodes belong to the ledger. It takes nothing before.
     ledger_id integer references ledger on delete set null,
+    -- How often it has renewed. An instance that finds a smaller number than it wrote knows that the
+    -- database went back.
+    renewals bigint not null default 0,
     check (expiry_1 <= expiry_2)
 );
+
+-- One row: where this database is, and whether it may have lost its latest commits.
+create table database_state (
+    id integer primary key check (id = 1),
+    -- PostgreSQL's system identifier and the oids of the database and of this table; its timeline.
+    server text collate "C",
+    timeline bigint,
+    -- Whether commits waited for a standby when an instance last looked.
+    synchronous boolean not null default false,
+    -- How often an instance has registered.
+    registrations bigint not null default 0,
+    -- When and why all open batches were put in doubt, and the last batch at that time.
+    restored_at bigint,
+    restored_reason text collate "C",
+    restored_seq bigint,
+    check ((restored_at is null) = (restored_seq is null)),
+    check ((restored_at is null) = (restored_reason is null))
+);
+insert into database_state (id) values (1);
 
 -- The instance that works on a service, and the epoch, which each takeover raises. This row is the
 -- lock of the claim: taking a batch shares it, and a takeover locks it exclusively.

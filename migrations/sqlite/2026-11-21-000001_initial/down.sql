@@ -10,6 +10,7 @@ drop table transactions;
 drop table batch_payloads;
 drop table batches;
 drop table service_id_claims;
+drop table database_state;
 drop table instances;
 drop table ledger;
 drop table services;

@@ -20,8 +20,23 @@ create table instances (
     expiry_1 integer not null,
     expiry_2 integer not null,
     ledger_id integer references ledger on delete set null,
+    renewals integer not null default 0,
     check (expiry_1 <= expiry_2)
 ) strict, without rowid;
+
+create table database_state (
+    id integer primary key check (id = 1),
+    server text,
+    timeline integer,
+    synchronous integer not null default 0 check (synchronous in (0, 1)),
+    registrations integer not null default 0,
+    restored_at integer,
+    restored_reason text,
+    restored_seq integer,
+    check ((restored_at is null) = (restored_seq is null)),
+    check ((restored_at is null) = (restored_reason is null))
+) strict;
+insert into database_state (id) values (1);
 
 create table service_id_claims (
     service_id text primary key references services,

@@ -156,6 +156,6 @@ fn for_attempt(event: Event, attempt: u32) -> Event {
         Event::Outcome { outcome, .. } => Event::Outcome { attempt, outcome },
         Event::Evidence { evidence, .. } => Event::Evidence { attempt, evidence },
         Event::Status { status, .. } => Event::Status { attempt: Some(attempt), status },
-        Event::Taken | Event::OwnerLost { .. } => event,
+        Event::Taken | Event::OwnerLost { .. } | Event::DatabaseRestored => event,
     }
 }

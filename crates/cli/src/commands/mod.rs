@@ -11,6 +11,7 @@ mod ledger;
 mod ledger_sim;
 mod logging;
 mod print;
+mod restored;
 mod serve;
 mod signals;
 
@@ -49,7 +50,8 @@ fn program() -> Command {
         .subcommand(config::command())
         .subcommand(hold::held_command())
         .subcommand(hold::decide_command())
-        .subcommand(ledger::command());
+        .subcommand(ledger::command())
+        .subcommand(restored::command());
     #[cfg(feature = "demo")]
     let program = program.subcommand(demo::command()).subcommand(ledger_sim::command());
     program
@@ -62,6 +64,7 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("held", matches)) => hold::list(matches),
         Some(("decide", matches)) => hold::decide(matches),
         Some(("ledger", matches)) => ledger::run(matches),
+        Some(("restored", matches)) => restored::run(matches),
         #[cfg(feature = "demo")]
         Some(("demo", matches)) => demo::run(matches),
         #[cfg(feature = "demo")]

@@ -94,6 +94,9 @@ fn open_store(config: &Config) -> Result<ClaimStore, StartError> {
     {
         LedgerMismatch::of_settings(&configured, &recorded)?;
     }
+    for warning in store.durability_warnings().map_err(failed)? {
+        warn!(database:% = config.database; "{warning}");
+    }
     let options = ClaimOptions {
         name: config.claims.name.clone(),
         idle_expiry: config.claims.idle_expiry,

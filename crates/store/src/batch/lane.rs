@@ -5,7 +5,7 @@ use grid_batch_core::{
     transition,
 };
 
-use super::BatchKey;
+use super::{BatchKey, RESTORED};
 use crate::sql::rows::storable;
 
 /// The locked lanes of a group of batches.
@@ -52,13 +52,16 @@ impl Lane {
         let before = self.progress.state;
         self.progress = transition(self.progress, change.event)?;
         self.changed = true;
-        if self.progress.state != before {
+        let restored = change.event == Event::DatabaseRestored;
+        if self.progress.state != before || restored {
             self.since = Some(now.as_micros());
             self.held = None;
         }
+        if restored {
+            self.submitted_at = self.submitted_at.or(self.since);
+        }
         if self.progress.state.awaits_poller() && self.held.is_none() {
-            let hold = |reason| Hold { since: now, reason: storable(reason).into_owned() };
-            self.held = change.hold.as_deref().map(hold);
+            self.held = change.hold.as_deref().map(|reason| self.hold(reason, now));
         }
         self.next_try_at = match self.progress.state {
             BatchState::Delayed => change.retry_at.map(Timestamp::as_micros),
@@ -71,6 +74,15 @@ impl Lane {
             self.last_error = Some(storable(error).into_owned());
         }
         Ok(())
+    }
+
+    /// A hold for this reason. It also says so if the batch is in doubt only because of its database.
+    fn hold(&self, reason: &str, now: Timestamp) -> Hold {
+        let reason = match self.last_error.as_deref() {
+            Some(RESTORED) => storable(&format!("{reason}; {RESTORED}")).into_owned(),
+            _ => storable(reason).into_owned(),
+        };
+        Hold { since: now, reason }
     }
 
     pub(super) fn dlt_status(&self) -> Option<&'static str> {

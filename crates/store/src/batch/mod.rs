@@ -17,6 +17,10 @@ pub(crate) use record::{record, record_locked};
 
 use crate::sql::Rows;
 
+/// Why a batch is in doubt that was open when its database was restored.
+pub(crate) const RESTORED: &str = "the database was restored or lost its latest commits; in the time \
+    that was lost, the batch may have been sent to the ledger";
+
 /// Names a batch.
 pub(crate) type BatchKey = (ServiceId, HeaderId);
 

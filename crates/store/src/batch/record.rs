@@ -5,10 +5,10 @@ use grid_batch_core::{
 };
 
 use super::{
-    AttemptLog, BatchKey, key_rows,
+    AttemptLog, BatchKey, RESTORED, key_rows,
     lane::{Lane, Lanes},
     lock_lanes, lock_services,
-    write::write,
+    write::{Followers, write},
 };
 use crate::sql::{
     Connection, Statement, Store, StoreError,
@@ -43,8 +43,9 @@ pub(crate) fn record_locked<'a>(
             None => Err(refuse(change, elsewhere.get(&key(change)))),
         })
         .collect();
-    let followed = write(connection, &lanes, now)?;
+    let Followers { followed, restored } = write(connection, &lanes, now)?;
     log.write(connection)?;
+    put_in_doubt(connection, restored, now)?;
     let outcome = |(change, state): (&Change, Result<BatchState, ChangeOutcome>)| match state {
         Ok(state) => ChangeOutcome::Applied {
             state,
@@ -53,6 +54,23 @@ pub(crate) fn record_locked<'a>(
         Err(refused) => refused,
     };
     Ok(changes.iter().zip(states).map(outcome).collect())
+}
+
+/// Puts new heads in doubt that were stored before their database was restored.
+fn put_in_doubt(
+    connection: &mut Connection,
+    heads: Vec<BatchKey>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    if heads.is_empty() {
+        return Ok(());
+    }
+    let restored = |(service_id, batch_id)| Change {
+        error: Some(RESTORED.to_owned()),
+        ..Change::new(service_id, batch_id, Event::DatabaseRestored)
+    };
+    let changes: Vec<Change> = heads.into_iter().map(restored).collect();
+    record_locked(connection, &changes, AttemptLog::default(), now).map(drop)
 }
 
 /// The progress of the batches that are in no lane: they wait behind their head, or have ended.

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use diesel::{
     QueryableByName,
-    sql_types::{Bool, Integer, Text},
+    sql_types::{Binary, Bool, Integer, Nullable, Text},
 };
 use grid_batch_core::Timestamp;
 
@@ -10,15 +10,27 @@ use super::{
     BatchKey,
     lane::{Lane, Lanes},
 };
-use crate::sql::{Connection, Dialect, Rows, Statement, StoreError, rows::attempts};
+use crate::sql::{
+    Connection, Dialect, Rows, Statement, StoreError,
+    rows::{attempts, batch_id, service_id},
+};
+
+/// What became of the lanes whose batch ended.
+#[derive(Default)]
+pub(super) struct Followers {
+    /// The ended batches that were followed by another one.
+    pub(super) followed: BTreeSet<BatchKey>,
+    /// The new heads that were stored before the database was restored.
+    pub(super) restored: Vec<BatchKey>,
+}
 
 /// Writes the lanes that changed. Where a batch ended, also writes the batch and installs the next
-/// head of its service. Returns the ended batches that were followed by another one.
+/// head of its service.
 pub(super) fn write(
     connection: &mut Connection,
     lanes: &Lanes,
     now: Timestamp,
-) -> Result<BTreeSet<BatchKey>, StoreError> {
+) -> Result<Followers, StoreError> {
     let dialect = connection.dialect();
     let (ended, open): (Vec<&Lane>, Vec<&Lane>) = lanes
         .values()
@@ -30,13 +42,18 @@ pub(super) fn write(
     expect_all(written, ended.len())?;
     let heads: Vec<HeadRow> = connection.load(&install_next_heads(dialect, &ended))?;
     expect_all(heads.len(), ended.len())?;
-    let busy: BTreeSet<(&str, i32)> = heads
-        .iter()
-        .filter(|row| row.busy)
-        .map(|row| (row.service_id.as_str(), row.lane))
-        .collect();
+    let mut busy: BTreeSet<(&str, i32)> = BTreeSet::new();
+    let mut restored = Vec::new();
+    for row in &heads {
+        let Some(id) = &row.batch_id else { continue };
+        busy.insert((&row.service_id, row.lane));
+        if row.restored {
+            restored.push((service_id(&row.service_id)?, batch_id(id)?));
+        }
+    }
     let has_next = |lane: &&Lane| busy.contains(&(lane.service_id.as_str(), lane.lane));
-    Ok(ended.into_iter().filter(has_next).map(Lane::key).collect())
+    let followed = ended.into_iter().filter(has_next).map(Lane::key).collect();
+    Ok(Followers { followed, restored })
 }
 
 /// The rows are locked, so fewer than expected means that the lock does not work.
@@ -54,7 +71,7 @@ fn write_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
         "-- write_lanes
          update lanes as s
          set submitted = x.submitted, dlt_status = x.dlt_status, commit_proven = x.commit_proven,
-             since = x.since, checked_at = x.checked_at,
+             submitted_at = x.submitted_at, since = x.since, checked_at = x.checked_at,
              next_try_at = x.next_try_at, last_error = x.last_error,
              held_at = x.held_at, held_reason = x.held_reason
          from {x}
@@ -67,6 +84,7 @@ fn write_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
             .bool("submitted", lanes.iter().map(|lane| lane.progress.state.submitted()))
             .bool("commit_proven", lanes.iter().map(|lane| lane.progress.commit_proven))
             .optional_text("dlt_status", lanes.iter().map(|lane| lane.dlt_status()))
+            .optional_long("submitted_at", lanes.iter().map(|lane| lane.submitted_at))
             .optional_long("since", lanes.iter().map(|lane| lane.since))
             .optional_long("checked_at", lanes.iter().map(|lane| lane.checked_at))
             .optional_long("next_try_at", lanes.iter().map(|lane| lane.next_try_at))
@@ -99,7 +117,8 @@ fn end_batches<'a>(dialect: Dialect, lanes: &[&'a Lane], now: Timestamp) -> Stat
 }
 
 /// The next head is the first open batch after the one that ended: `created_at` only increases, so
-/// no older batch can be added.
+/// no older batch can be added. One that was stored before the database was restored may have been
+/// sent in the time that was lost.
 fn install_next_heads<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
     Statement::new(
         dialect,
@@ -117,7 +136,9 @@ fn install_next_heads<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a>
          from {x}
          where lanes.service_id = x.service_id and lanes.lane = x.lane
              and lanes.batch_seq = x.batch_seq
-         returning lanes.service_id, lanes.lane, lanes.busy",
+         returning lanes.service_id, lanes.lane, lanes.batch_id, coalesce(
+                 lanes.batch_seq <= (select d.restored_seq from database_state d where d.id = 1),
+                 false) as restored",
     )
     .rows(lane_rows(lanes))
 }
@@ -135,6 +156,8 @@ struct HeadRow {
     service_id: String,
     #[diesel(sql_type = Integer)]
     lane: i32,
+    #[diesel(sql_type = Nullable<Binary>)]
+    batch_id: Option<Vec<u8>>,
     #[diesel(sql_type = Bool)]
-    busy: bool,
+    restored: bool,
 }

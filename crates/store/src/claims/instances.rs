@@ -10,9 +10,12 @@ use grid_batch_core::{InstanceId, LedgerIdentity, Timestamp};
 use log::info;
 
 use super::{ClaimOptions, ledger};
-use crate::sql::{
-    Connection, Dialect, Rows, Statement, Store, StoreError, error::ClaimError,
-    rows::confirmed_ledger,
+use crate::{
+    restored,
+    sql::{
+        Connection, Dialect, Rows, Statement, Store, StoreError, error::ClaimError,
+        rows::confirmed_ledger,
+    },
 };
 
 /// Registers a new instance, and expires instances that certainly do not run: an earlier run of the
@@ -27,7 +30,7 @@ pub(crate) fn register(
     exclusive: bool,
 ) -> Result<InstanceId, StoreError> {
     let instance = InstanceId::new(unique_id(options.name.as_deref()));
-    store.pools.write()?.transaction(|connection| {
+    let registrations = store.pools.write()?.transaction(|connection| {
         let dialect = connection.dialect();
         if let Some(name) = &options.name {
             connection.execute(&expire_earlier_run(dialect, name))?;
@@ -43,13 +46,17 @@ pub(crate) fn register(
         if let Some(ledger) = ledger {
             ledger::confirm(connection, &instance, ledger, store.now())?;
         }
-        Ok(())
+        count_registration(connection)
     })?;
+    store.last_seen.registered(instance.as_str(), registrations);
     info!(instance:% = instance; "registered the instance");
     Ok(instance)
 }
 
 /// Extends the lease of an instance. `false`: another instance has expired it.
+///
+/// First checks whether the database went back to an earlier state: a connection can outlast that,
+/// behind a connection pooler or while a standby is promoted.
 pub(crate) fn renew(
     store: &Store,
     instance: &InstanceId,
@@ -60,14 +67,23 @@ pub(crate) fn renew(
     let statement = store
         .statement(format!(
             "-- renew
-             update instances set expiry_1 = t.now + ?, expiry_2 = t.now + ?
+             update instances set expiry_1 = t.now + ?, expiry_2 = t.now + ?,
+                 renewals = instances.renewals + 1
              from (select {clock} as now) as t
-             where instance_id = ? and expiry_2 > 0"
+             where instance_id = ? and expiry_2 > 0
+             returning renewals"
         ))
         .long(micros(options.idle_expiry))
         .long(micros(options.full_expiry))
         .text(instance.as_str());
-    Ok(store.pools.write()?.execute(&statement)? > 0)
+    let mut connection = store.pools.write()?;
+    restored::check(&mut connection, &store.last_seen, &*store.clock())?;
+    let rows: Vec<RenewalRow> = connection.load(&statement)?;
+    let renewed = rows.first();
+    if let Some(row) = renewed {
+        store.last_seen.renewed(instance.as_str(), row.renewals);
+    }
+    Ok(renewed.is_some())
 }
 
 /// Whether the instance may take services: it is not past its idle expiry, and has confirmed its
@@ -182,6 +198,19 @@ fn insert_instance<'a>(
     )
 }
 
+/// Returns how often any instance has registered.
+fn count_registration(connection: &mut Connection) -> Result<i64, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- count_registration
+         update database_state set registrations = registrations + 1 where id = 1
+         returning registrations",
+    );
+    let rows: Vec<RegistrationRow> = connection.load(&statement)?;
+    let row = rows.first().ok_or_else(|| StoreError::corrupt("database_state has no row"))?;
+    Ok(row.registrations)
+}
+
 fn name_in_use(connection: &mut Connection, name: &str) -> Result<StoreError, StoreError> {
     let statement = Statement::new(
         connection.dialect(),
@@ -210,4 +239,16 @@ struct InstanceRow {
     instance_id: String,
     #[diesel(sql_type = BigInt)]
     expiry_1: i64,
+}
+
+#[derive(QueryableByName)]
+struct RenewalRow {
+    #[diesel(sql_type = BigInt)]
+    renewals: i64,
+}
+
+#[derive(QueryableByName)]
+struct RegistrationRow {
+    #[diesel(sql_type = BigInt)]
+    registrations: i64,
 }

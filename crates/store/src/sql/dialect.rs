@@ -75,6 +75,54 @@ impl Dialect {
         }
     }
 
+    /// A query for the server that has the database, as `DatabaseServer` in `restored` reads it. `None`:
+    /// the database is a file.
+    ///
+    /// The timeline is that of the write-ahead log: `pg_control_checkpoint()` shows the old one for some
+    /// time after a promotion. It is not known during recovery. After a recovery to a point in time, the
+    /// setting that named it usually remains.
+    pub(crate) fn database_server_query(self) -> Option<&'static str> {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => Some(
+                "-- database_server
+                 select concat_ws('/',
+                         (select system_identifier from pg_control_system()),
+                         (select oid from pg_database where datname = current_database()),
+                         'database_state'::regclass::oid) as id,
+                     case when pg_is_in_recovery() then null
+                         else pg_walfile_name(pg_current_wal_lsn()) end as wal_file,
+                     current_setting('synchronous_standby_names') <> ''
+                         and current_setting('synchronous_commit') not in ('local', 'off')
+                         as synchronous,
+                     concat(current_setting('recovery_target', true),
+                         current_setting('recovery_target_lsn', true),
+                         current_setting('recovery_target_name', true),
+                         current_setting('recovery_target_time', true),
+                         current_setting('recovery_target_xid', true)) <> '' as recovered_to_target",
+            ),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => None,
+        }
+    }
+
+    /// A query for the settings that decide whether a commit can be lost.
+    pub(crate) fn durability_query(self) -> Option<&'static str> {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => Some(
+                "-- durability
+                 select current_setting('synchronous_commit') as synchronous_commit,
+                     current_setting('fsync') as fsync,
+                     current_setting('full_page_writes') as full_page_writes,
+                     current_setting('synchronous_standby_names') as synchronous_standby_names,
+                     (select count(*) from pg_stat_replication) as standbys",
+            ),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => None,
+        }
+    }
+
     /// Starts a writing transaction.
     pub(crate) fn begin(self) -> &'static str {
         match self {

@@ -2,7 +2,10 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::{Clock, SystemClock, Timestamp};
 
-use super::{Dialect, Statement, StoreError, migrations::migrate, pools::Pools, url::DatabaseUrl};
+use super::{
+    Dialect, Statement, StoreError, last_seen::LastSeen, migrations::migrate, pools::Pools,
+    url::DatabaseUrl,
+};
 
 /// A durable store of batches: what [`add`](Self::add) has returned survives a crash.
 ///
@@ -10,6 +13,7 @@ use super::{Dialect, Statement, StoreError, migrations::migrate, pools::Pools, u
 #[derive(Clone)]
 pub struct Store {
     pub(crate) pools: Pools,
+    pub(crate) last_seen: Arc<LastSeen>,
     clock: Arc<dyn Clock>,
 }
 
@@ -31,14 +35,17 @@ impl Default for StoreOptions {
 }
 
 impl Store {
-    /// Opens the database and brings its schema up to date. An SQLite file that does not exist is
-    /// created.
-    pub fn open(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
+    /// Opens the database and brings its schema up to date, without a look at whether it was restored.
+    pub(crate) fn connect(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
         let lock_timeout = options.lock_timeout.min(Duration::from_secs(24 * 60 * 60));
         let pools = Pools::open(url, options.connections.max(1), lock_timeout)?;
-        let store = Self { pools, clock: options.clock };
+        let store = Self { pools, last_seen: Arc::default(), clock: options.clock };
         migrate(&mut *store.pools.write()?)?;
         Ok(store)
+    }
+
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
     }
 
     pub(crate) fn now(&self) -> Timestamp {

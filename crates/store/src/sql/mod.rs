@@ -6,6 +6,7 @@ pub(crate) mod connection;
 pub(crate) mod dialect;
 pub(crate) mod error;
 pub(crate) mod handle;
+pub(crate) mod last_seen;
 pub(crate) mod migrations;
 pub(crate) mod pools;
 pub(crate) mod query;

@@ -1,6 +1,14 @@
-use std::time::Duration;
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
-use diesel::r2d2::{ManageConnection, Pool, PooledConnection, R2D2Connection};
+use diesel::{
+    ConnectionError,
+    r2d2::{ManageConnection, Pool, PooledConnection, R2D2Connection},
+};
+use grid_batch_support::ErrorChain;
 
 use super::{Connection, Dialect, StoreError, connection::on_either, url::DatabaseUrl};
 
@@ -11,7 +19,11 @@ pub(crate) struct Pools {
     read: Pool<Manager>,
     dialect: Dialect,
     url: DatabaseUrl,
+    check: Arc<OnceLock<Box<ConnectionCheck>>>,
 }
+
+/// Is called with each new connection before anything else uses it.
+pub(crate) type ConnectionCheck = dyn Fn(&mut Connection) -> Result<(), StoreError> + Send + Sync;
 
 impl Pools {
     pub(crate) fn open(
@@ -24,18 +36,28 @@ impl Pools {
             .map_err(|source| StoreError::Connect { url: url.to_string(), source })?;
         first.check_journal_mode(url)?;
         let dialect = first.dialect();
+        let check: Arc<OnceLock<Box<ConnectionCheck>>> = Arc::default();
         let pool = |size: u32| {
             Pool::builder()
                 .max_size(size)
                 .min_idle(Some(0))
                 .connection_timeout(lock_timeout)
-                .build(Manager { url: url.clone(), lock_timeout })
+                .build(Manager { url: url.clone(), lock_timeout, check: Arc::clone(&check) })
                 .map_err(|source| StoreError::Unavailable { source: Box::new(source) })
         };
         let writers = dialect.writers(connections);
         let write = pool(writers)?;
         let read = if writers == connections { write.clone() } else { pool(connections)? };
-        Ok(Self { write, read, dialect, url: url.clone() })
+        Ok(Self { write, read, dialect, url: url.clone(), check })
+    }
+
+    /// Checks each connection that is opened from now on.
+    pub(crate) fn check_new_connections(
+        &self,
+        check: impl Fn(&mut Connection) -> Result<(), StoreError> + Send + Sync + 'static,
+    ) {
+        // There is one check for a store.
+        let _ = self.check.set(Box::new(check));
     }
 
     pub(crate) fn dialect(&self) -> Dialect {
@@ -55,15 +77,26 @@ impl Pools {
     }
 }
 
+fn failed_check(error: StoreError) -> diesel::r2d2::Error {
+    let message = ErrorChain(&error).to_string();
+    diesel::r2d2::Error::ConnectionError(ConnectionError::BadConnection(message))
+}
+
 fn get(pool: &Pool<Manager>) -> Result<PooledConnection<Manager>, StoreError> {
     pool.get().map_err(|source| StoreError::Unavailable { source: Box::new(source) })
 }
 
 /// Opens connections for the pools.
-#[derive(Debug)]
 pub(crate) struct Manager {
     url: DatabaseUrl,
     lock_timeout: Duration,
+    check: Arc<OnceLock<Box<ConnectionCheck>>>,
+}
+
+impl fmt::Debug for Manager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Manager").field("url", &self.url).finish_non_exhaustive()
+    }
 }
 
 impl ManageConnection for Manager {
@@ -71,7 +104,12 @@ impl ManageConnection for Manager {
     type Error = diesel::r2d2::Error;
 
     fn connect(&self) -> Result<Connection, Self::Error> {
-        Connection::open(&self.url, self.lock_timeout).map_err(diesel::r2d2::Error::ConnectionError)
+        let mut connection = Connection::open(&self.url, self.lock_timeout)
+            .map_err(diesel::r2d2::Error::ConnectionError)?;
+        if let Some(check) = self.check.get() {
+            check(&mut connection).map_err(failed_check)?;
+        }
+        Ok(connection)
     }
 
     fn is_valid(&self, connection: &mut Connection) -> Result<(), Self::Error> {

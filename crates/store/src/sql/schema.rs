@@ -29,6 +29,20 @@ table! {
         expiry_1 -> BigInt,
         expiry_2 -> BigInt,
         ledger_id -> Nullable<Integer>,
+        renewals -> BigInt,
+    }
+}
+
+table! {
+    database_state (id) {
+        id -> Integer,
+        server -> Nullable<Text>,
+        timeline -> Nullable<BigInt>,
+        synchronous -> Bool,
+        registrations -> BigInt,
+        restored_at -> Nullable<BigInt>,
+        restored_reason -> Nullable<Text>,
+        restored_seq -> Nullable<BigInt>,
     }
 }
 

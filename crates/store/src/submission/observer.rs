@@ -1,10 +1,10 @@
 use std::{fmt, marker::PhantomData, time::Duration};
 
 use grid_batch_core::{
-    AttemptId, BatchResult, Change, ChangeOutcome, Event, GroupObserver, Outcome, ScopeId,
-    SubmissionAnswer, SubmissionOutcome,
+    AttemptId, BatchResult, Change, ChangeOutcome, Event, GroupObserver, Outcome, ScopeId, Stale,
+    SubmissionAnswer, SubmissionOutcome, TransitionError,
 };
-use log::{error, info};
+use log::{error, info, warn};
 
 use crate::{
     batch::{ChangeListener, record},
@@ -74,13 +74,31 @@ impl<S: ScopeId> GroupObserver for StoreObserver<S> {
             outcomes.iter().filter_map(|outcome| self.change(outcome)).collect();
         let recorded = record(&self.store, &changes)?;
         for (change, outcome) in changes.iter().zip(recorded) {
-            if !matches!(outcome, ChangeOutcome::Applied { .. }) {
-                info!(batch_id:% = change.batch_id, service:% = change.service_id;
-                    "ignored a late outcome of a submission");
-            }
+            log_ignored(change, outcome);
             (self.listener)(change, outcome);
         }
         Ok(())
+    }
+}
+
+/// An outcome of a batch or attempt that the database does not have shows that it lost them.
+fn log_ignored(change: &Change, outcome: ChangeOutcome) {
+    let (batch_id, service_id) = (&change.batch_id, &change.service_id);
+    match outcome {
+        ChangeOutcome::Applied { .. } => {}
+        ChangeOutcome::NotFound => warn!(batch_id:%, service:% = service_id;
+            "the database does not have a batch that was taken from it: it lost the batch or went back \
+             to an earlier state"),
+        ChangeOutcome::Stale(Stale::Transition(TransitionError::OtherAttempt {
+            given,
+            present,
+        })) if given > present => {
+            warn!(batch_id:%, service:% = service_id, attempt = given, known = present;
+                "the database does not have an attempt that was taken from it: it went back to an \
+                 earlier state");
+        }
+        ChangeOutcome::Stale(_) => info!(batch_id:%, service:% = service_id;
+            "ignored a late outcome of a submission"),
     }
 }
 

@@ -19,6 +19,7 @@ mod opening;
 mod order;
 mod recording;
 mod recovery;
+mod restored;
 mod retention;
 mod rounds;
 mod signing;

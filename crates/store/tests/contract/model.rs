@@ -82,7 +82,7 @@ fn about(event: Event, present: u32) -> Event {
         Event::Evidence { attempt, evidence } => {
             Event::Evidence { attempt: present + attempt, evidence }
         }
-        Event::Taken | Event::Status { .. } => event,
+        Event::Taken | Event::DatabaseRestored | Event::Status { .. } => event,
     }
 }
 

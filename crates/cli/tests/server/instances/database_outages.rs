@@ -1,7 +1,4 @@
-use std::process::Child;
-
-use diesel::{PgConnection, QueryableByName, RunQueryDsl, sql_query, sql_types::BigInt};
-use grid_batch_test_postgres::{RestartablePostgres, StopMode};
+use grid_batch_test_postgres::{RestartablePostgres, Standby, StopMode};
 use grid_batch_test_support::{
     batches::SignedBatch,
     http::{Response, request, send},
@@ -68,63 +65,11 @@ fn instances_continue_with_a_promoted_standby() {
     let standby = std::cell::Cell::new(None);
     assert_survived(
         |postgres| {
-            standby.set(Some(start_standby(postgres)));
+            standby.set(Some(Standby::start_synchronous(postgres)));
             postgres.stop(StopMode::Immediate);
         },
-        |postgres| promote(postgres, standby.take().unwrap()),
+        |postgres| standby.take().unwrap().promote(postgres),
     );
-}
-
-/// Starts a synchronous standby: from then on the server commits nothing without it.
-fn start_standby(postgres: &RestartablePostgres) -> Child {
-    let (directory, command) =
-        (postgres.directory().display().to_string(), postgres.start_command());
-    let (bin, _) = command.split_once("/postgres \"").unwrap();
-    let backup = format!(
-        "{bin}/pg_basebackup -D {directory}/standby -R -X stream -c fast -h {directory} -p 5432 \
-         -U postgres && mkdir {directory}/standby-socket"
-    );
-    assert!(postgres.spawn_shell(&backup).wait().unwrap().success());
-    // Its socket is in another directory until it is promoted.
-    let standby_command =
-        command.replace(&format!("{directory}/data"), &format!("{directory}/standby")).replace(
-            &format!("\"-k\" \"{directory}\""),
-            &format!("\"-k\" \"{directory}/standby-socket\""),
-        );
-    assert_ne!(standby_command, command);
-    let child = postgres.spawn_shell(&format!("exec {standby_command}"));
-    postgres.execute("alter system set synchronous_standby_names = '*'");
-    postgres.execute("select pg_reload_conf()");
-    wait_until("the standby is synchronous", || synchronous_standbys(postgres) == 1);
-    child
-}
-
-fn synchronous_standbys(postgres: &RestartablePostgres) -> i64 {
-    #[derive(QueryableByName)]
-    struct Count {
-        #[diesel(sql_type = BigInt)]
-        count: i64,
-    }
-    let mut connection: PgConnection = postgres.connect_as_superuser().unwrap();
-    let select = sql_query(
-        "select count(*) as count from pg_stat_replication where sync_state in ('sync', 'quorum')",
-    );
-    select.get_result::<Count>(&mut connection).unwrap().count
-}
-
-/// Promotes the standby, with the socket of the stopped server.
-fn promote(postgres: &RestartablePostgres, mut standby: Child) {
-    let (directory, command) =
-        (postgres.directory().display().to_string(), postgres.start_command());
-    let stop = format!("kill -INT $(head -n 1 {directory}/standby/postmaster.pid)");
-    assert!(postgres.spawn_shell(&stop).wait().unwrap().success());
-    standby.wait().unwrap();
-    let setting = "synchronous_standby_names = ''";
-    let configure = format!("echo \"{setting}\" >> {directory}/standby/postgresql.auto.conf");
-    assert!(postgres.spawn_shell(&configure).wait().unwrap().success());
-    let promoted = command.replace(&format!("{directory}/data"), &format!("{directory}/standby"));
-    postgres.replace_process(postgres.spawn_shell(&format!("exec {promoted}")));
-    postgres.execute("select pg_promote()");
 }
 
 #[test]

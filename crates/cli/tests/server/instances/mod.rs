@@ -1,6 +1,7 @@
 //! Several server instances over one database: which instance claims which services, and what
 //! happens when an instance ends, pauses, or continues.
 
+mod database_goes_back;
 mod database_outages;
 mod group;
 mod handover;

@@ -65,6 +65,16 @@ pub enum ClaimError {
         /// The database's file.
         file: PathBuf,
     },
+    /// Instances run that the operation would disturb.
+    #[error(
+        "instances are running on the database: {}; stop them and wait until their leases expire, or \
+         force it",
+        instances.iter().map(InstanceId::as_str).collect::<Vec<_>>().join(", ")
+    )]
+    Running {
+        /// The instances before their idle expiry.
+        instances: Vec<InstanceId>,
+    },
 }
 
 fn list(instances: &[InstanceId]) -> String {

@@ -107,6 +107,7 @@ fn defined(is_postgres: bool) -> Schema {
         "services": services,
         "ledger": ledger,
         "instances": instances,
+        "database_state": database_state,
         "service_id_claims": service_id_claims,
         "batches": batches,
         "batch_payloads": batch_payloads,

@@ -1,0 +1,115 @@
+use std::sync::Arc;
+
+use grid_batch_core::Clock;
+use log::{info, warn};
+
+use super::{
+    mark::{OpenBatchesInDoubt, mark},
+    server::DatabaseServer,
+    state::{DatabaseState, record_server},
+};
+use crate::sql::{
+    Connection, Store, StoreError,
+    handle::StoreOptions,
+    last_seen::{LastSeen, Seen},
+    url::DatabaseUrl,
+};
+
+/// What a look at the database has shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Finding {
+    Unchanged,
+    /// The server, or whether commits wait for a standby, has to be recorded.
+    Moved,
+    /// The latest commits may be lost, for this reason.
+    Restored(String),
+}
+
+/// Opens a store, each of whose connections is checked before it is used.
+pub(crate) fn open(url: &DatabaseUrl, options: StoreOptions) -> Result<Store, StoreError> {
+    let store = Store::connect(url, options)?;
+    check(&mut *store.pools.write()?, &store.last_seen, &*store.clock())?;
+    let (last_seen, clock) = (Arc::clone(&store.last_seen), store.clock());
+    store.pools.check_new_connections(move |connection| check(connection, &last_seen, &*clock));
+    Ok(store)
+}
+
+/// Checks whether the database may have lost its latest commits. If so, puts every open batch in doubt.
+pub(crate) fn check(
+    connection: &mut Connection,
+    last_seen: &LastSeen,
+    clock: &dyn Clock,
+) -> Result<(), StoreError> {
+    let server = DatabaseServer::read(connection)?;
+    let seen = last_seen.get();
+    let state = DatabaseState::read(connection, &seen)?;
+    if examine(&state, server.as_ref(), &seen) == Finding::Unchanged {
+        return Ok(());
+    }
+    let state = connection.transaction(|connection| {
+        let state = DatabaseState::lock(connection, &seen)?;
+        let finding = examine(&state, server.as_ref(), &seen);
+        if let Finding::Restored(reason) = &finding {
+            let in_doubt = mark(connection, &state, reason, clock.now())?;
+            warn_of_loss(reason, in_doubt);
+        }
+        if let (Finding::Moved | Finding::Restored(_), Some(server)) = (&finding, &server) {
+            record_server(connection, server)?;
+            info!(timeline = server.timeline, synchronous = server.synchronous;
+                "recorded the server that the database is on");
+        }
+        DatabaseState::read(connection, &seen)
+    })?;
+    last_seen.set(state.as_seen(&seen));
+    Ok(())
+}
+
+fn warn_of_loss(reason: &str, in_doubt: OpenBatchesInDoubt) {
+    warn!(reason = reason, batches = in_doubt.batches, services = in_doubt.services;
+        "the database may have lost its latest commits. Every open batch is in doubt until evidence or \
+         an operator decides: see \"A database that goes back\" in docs/operations.md");
+}
+
+fn examine(state: &DatabaseState, server: Option<&DatabaseServer>, seen: &Seen) -> Finding {
+    if let Some(reason) = missing(state, seen) {
+        return Finding::Restored(reason);
+    }
+    let Some(server) = server else { return Finding::Unchanged };
+    let (Some(id), Some(timeline)) = (&state.server, state.timeline) else { return Finding::Moved };
+    if *id != server.id {
+        return Finding::Restored(
+            "the database is on another server or was created again".to_owned(),
+        );
+    }
+    if timeline != server.timeline && server.recovered_to_target {
+        return Finding::Restored("the server was recovered to a point in time".to_owned());
+    }
+    if timeline != server.timeline && !state.synchronous {
+        let present = server.timeline;
+        return Finding::Restored(format!(
+            "the server has gone from timeline {timeline} to {present}, and commits did not wait for \
+             a standby"
+        ));
+    }
+    match (timeline, state.synchronous) == (server.timeline, server.synchronous) {
+        true => Finding::Unchanged,
+        false => Finding::Moved,
+    }
+}
+
+/// Why the database is older than what this process has seen of it. `None`: it is not, or open batches
+/// were put in doubt since.
+fn missing(state: &DatabaseState, seen: &Seen) -> Option<String> {
+    if state.restored_at > seen.restored_at {
+        return None;
+    }
+    if state.registrations < seen.registrations {
+        return Some("the database does not have a registration of this instance".to_owned());
+    }
+    match (&seen.instance, state.renewals) {
+        (Some((_, known)), Some(renewals)) if renewals < *known => {
+            Some("the database does not have the last renewals of this instance".to_owned())
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,127 @@
+use diesel::{QueryableByName, sql_types::BigInt};
+use grid_batch_core::{BatchState, Event, Progress, Timestamp, transition};
+
+use super::state::DatabaseState;
+use crate::{
+    batch::RESTORED,
+    sql::{Connection, Statement, StoreError, rows::in_states},
+};
+
+/// The open batches that were put in doubt because their database was restored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenBatchesInDoubt {
+    /// How many batches.
+    pub batches: u64,
+    /// In how many services.
+    pub services: u64,
+}
+
+/// Epochs rise by more than takeovers that were lost can have raised them: no change of the time that
+/// was lost has a present epoch.
+const EPOCH_STEP: i64 = 1_000_000;
+
+/// Puts every open batch in doubt: heads at once, the batches behind them when they become heads.
+///
+/// Locks all services first, in the order in which everything else locks them.
+pub(super) fn mark(
+    connection: &mut Connection,
+    state: &DatabaseState,
+    reason: &str,
+    now: Timestamp,
+) -> Result<OpenBatchesInDoubt, StoreError> {
+    let dialect = connection.dialect();
+    let lock = dialect.locking("for update of v");
+    let lock_all_services = format!(
+        "-- lock_all_services
+         select count(*) as number
+         from (select v.service_id from services v order by v.service_id {lock}) as locked"
+    );
+    connection.load::<Number>(&Statement::new(dialect, lock_all_services))?;
+    record_mark(connection, state, reason)?;
+    raise_epochs(connection)?;
+    let heads = put_heads_in_doubt(connection, now)?;
+    let waiting = count_open_batches(connection)?;
+    Ok(OpenBatchesInDoubt { batches: heads + waiting, services: heads })
+}
+
+fn record_mark(
+    connection: &mut Connection,
+    state: &DatabaseState,
+    reason: &str,
+) -> Result<(), StoreError> {
+    // Later than any mark before it, also where the clock of this server is behind.
+    let at = state.restored_at.map_or(state.now, |last| state.now.max(last.saturating_add(1)));
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- mark_restored
+         update database_state
+         set restored_at = ?, restored_reason = ?,
+             restored_seq = (select coalesce(max(b.seq), 0) from batches b)
+         where id = 1",
+    )
+    .long(at)
+    .text(reason);
+    connection.execute(&statement).map(drop)
+}
+
+fn raise_epochs(connection: &mut Connection) -> Result<(), StoreError> {
+    let claims = "-- add_to_claim_epochs
+         update service_id_claims set epoch = epoch + ?";
+    let lanes = "-- add_to_lane_epochs
+         update lanes set epoch = epoch + ?";
+    for sql in [claims, lanes] {
+        let statement = Statement::new(connection.dialect(), sql).long(EPOCH_STEP);
+        connection.execute(&statement)?;
+    }
+    Ok(())
+}
+
+/// Applies [`Event::DatabaseRestored`] to the batches in all lanes, in one statement. Returns how many
+/// there are.
+///
+/// A batch that is proved to be committed keeps its state, as `transition` says.
+fn put_heads_in_doubt(connection: &mut Connection, now: Timestamp) -> Result<u64, StoreError> {
+    let goes_in_doubt = |state: BatchState| {
+        let progress = Progress { state, ..Progress::NEW };
+        transition(progress, Event::DatabaseRestored)
+            .is_ok_and(|next| next.state == BatchState::InDoubt)
+    };
+    let states = in_states("lanes", goes_in_doubt);
+    let (submitted, status) = (BatchState::InDoubt.submitted(), BatchState::InDoubt.dlt_status());
+    let status = status.map_or("", |status| status.as_str());
+    let statement = Statement::new(
+        connection.dialect(),
+        format!(
+            "-- put_heads_in_doubt
+             update lanes
+             set submitted = {submitted}, dlt_status = '{status}', since = ?,
+                 submitted_at = coalesce(submitted_at, ?), next_try_at = null, last_error = ?,
+                 held_at = null, held_reason = null
+             where busy and not commit_proven and {states}"
+        ),
+    )
+    .long(/* since */ now.as_micros())
+    .long(/* submitted_at */ now.as_micros())
+    .text(RESTORED);
+    u64::try_from(connection.execute(&statement)?).map_err(StoreError::corrupt)
+}
+
+/// The open batches that are in no lane.
+fn count_open_batches(connection: &mut Connection) -> Result<u64, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- count_open_batches
+         select cast(coalesce((select sum(added) from services), 0)
+             - coalesce((select sum(ended) from lanes), 0)
+             - (select count(*) from lanes where busy) as bigint) as number",
+    );
+    let rows: Vec<Number> = connection.load(&statement)?;
+    let number = rows.first().map_or(0, |row| row.number);
+    u64::try_from(number).map_err(StoreError::corrupt)
+}
+
+#[derive(QueryableByName)]
+struct Number {
+    #[diesel(sql_type = BigInt)]
+    number: i64,
+}

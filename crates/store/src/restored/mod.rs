@@ -1,0 +1,16 @@
+//! Databases that went back to an earlier state, because they were restored from a backup or because a
+//! standby was promoted that did not have the last commits: how that is noticed, and what it does to
+//! open batches.
+
+mod check;
+mod durability;
+mod mark;
+mod operator;
+mod server;
+mod state;
+
+pub(crate) use check::{check, open};
+pub(crate) use durability::durability_warnings;
+pub(crate) use operator::{mark_moved, mark_restored};
+
+pub use mark::OpenBatchesInDoubt;

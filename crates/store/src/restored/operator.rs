@@ -1,0 +1,92 @@
+use diesel::{QueryableByName, sql_types::Text};
+use grid_batch_core::InstanceId;
+use log::info;
+
+use super::{
+    mark::{OpenBatchesInDoubt, mark},
+    server::DatabaseServer,
+    state::{DatabaseState, record_server},
+};
+use crate::sql::{
+    Connection, Dialect, Statement, Store, StoreError,
+    error::ClaimError,
+    handle::StoreOptions,
+    last_seen::Seen,
+    url::{DatabaseUrl, Kind},
+};
+
+/// Puts every open batch in doubt, because an operator says that the database was restored.
+pub(crate) fn mark_restored(
+    url: &DatabaseUrl,
+    options: StoreOptions,
+    even_if_running: bool,
+) -> Result<OpenBatchesInDoubt, StoreError> {
+    let store = Store::connect(url, options)?;
+    let mut connection = store.pools.write()?;
+    let server = DatabaseServer::read(&mut connection)?;
+    connection.transaction(|connection| {
+        let state = DatabaseState::lock(connection, &Seen::default())?;
+        if !even_if_running {
+            expect_no_running_instances(connection, url)?;
+        }
+        let in_doubt = mark(connection, &state, "an operator restored the database", store.now())?;
+        if let Some(server) = &server {
+            record_server(connection, server)?;
+        }
+        Ok(in_doubt)
+    })
+}
+
+/// Records the server that the database is on now, because an operator says that nothing was lost.
+pub(crate) fn mark_moved(url: &DatabaseUrl, options: StoreOptions) -> Result<(), StoreError> {
+    let store = Store::connect(url, options)?;
+    let mut connection = store.pools.write()?;
+    let server = DatabaseServer::read(&mut connection)?;
+    connection.transaction(|connection| {
+        DatabaseState::lock(connection, &Seen::default())?;
+        expect_no_running_instances(connection, url)?;
+        match &server {
+            Some(server) => record_server(connection, server),
+            None => Ok(()),
+        }
+    })?;
+    info!("recorded that the database was moved without a loss");
+    Ok(())
+}
+
+/// On SQLite the lock beside the file excludes instances, and leases do not matter.
+fn expect_no_running_instances(
+    connection: &mut Connection,
+    url: &DatabaseUrl,
+) -> Result<(), StoreError> {
+    match url.kind() {
+        #[cfg(feature = "sqlite")]
+        Kind::Sqlite(_) => Ok(()),
+        #[cfg(feature = "postgres")]
+        Kind::Postgres(_) => {
+            let rows: Vec<InstanceRow> = connection.load(&running(connection.dialect()))?;
+            if rows.is_empty() {
+                return Ok(());
+            }
+            let instances = rows.into_iter().map(|row| InstanceId::new(row.instance_id)).collect();
+            Err(ClaimError::Running { instances }.into())
+        }
+    }
+}
+
+fn running<'a>(dialect: Dialect) -> Statement<'a> {
+    let clock = dialect.clock();
+    Statement::new(
+        dialect,
+        format!(
+            "-- running_instances
+             select i.instance_id from instances i where i.expiry_1 > {clock} order by i.instance_id"
+        ),
+    )
+}
+
+#[derive(QueryableByName)]
+struct InstanceRow {
+    #[diesel(sql_type = Text)]
+    instance_id: String,
+}

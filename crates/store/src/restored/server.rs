@@ -1,0 +1,68 @@
+use diesel::{
+    QueryableByName,
+    sql_types::{Bool, Nullable, Text},
+};
+use log::warn;
+
+use crate::sql::{Connection, Statement, StoreError};
+
+/// The server that a database is on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct DatabaseServer {
+    /// Its system identifier and the oids of the database and of a table. A copy has others.
+    pub(super) id: String,
+    /// The timeline of its write-ahead log. Each promotion and each recovery starts another one.
+    pub(super) timeline: i64,
+    /// Whether commits wait for a standby.
+    pub(super) synchronous: bool,
+    /// Whether it was recovered to a point in time.
+    pub(super) recovered_to_target: bool,
+}
+
+impl DatabaseServer {
+    /// The server of this connection; `None` for a file, and where the server does not tell.
+    pub(super) fn read(connection: &mut Connection) -> Result<Option<Self>, StoreError> {
+        let Some(query) = connection.dialect().database_server_query() else { return Ok(None) };
+        let rows = connection.load::<ServerRow>(&Statement::new(connection.dialect(), query));
+        match rows {
+            Ok(rows) => rows.into_iter().next().map(ServerRow::into_server).transpose(),
+            Err(StoreError::Refused(error)) => {
+                warn!(error:% = error;
+                    "the server does not tell which one it is; it will not be noticed that a standby \
+                     was promoted or a backup restored");
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[derive(QueryableByName)]
+struct ServerRow {
+    #[diesel(sql_type = Text)]
+    id: String,
+    #[diesel(sql_type = Nullable<Text>)]
+    wal_file: Option<String>,
+    #[diesel(sql_type = Bool)]
+    synchronous: bool,
+    #[diesel(sql_type = Bool)]
+    recovered_to_target: bool,
+}
+
+impl ServerRow {
+    fn into_server(self) -> Result<DatabaseServer, StoreError> {
+        let Self { id, wal_file, synchronous, recovered_to_target } = self;
+        let Some(wal_file) = wal_file else {
+            let source = "the server is a standby; it must be promoted first".into();
+            return Err(StoreError::ReadOnly { source });
+        };
+        // The name of a file of the log starts with eight digits for the timeline.
+        let timeline = wal_file.get(..8).map(|digits| i64::from_str_radix(digits, 16));
+        match timeline {
+            Some(Ok(timeline)) => {
+                Ok(DatabaseServer { id, timeline, synchronous, recovered_to_target })
+            }
+            _ => Err(StoreError::corrupt(format!("the write-ahead log has a file {wal_file:?}"))),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Bool, Nullable, Text},
+};
+
+use super::server::DatabaseServer;
+use crate::sql::{Connection, Rows, Statement, StoreError, last_seen::Seen};
+
+/// What the database knows about itself.
+#[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
+pub(super) struct DatabaseState {
+    /// The server that it was on.
+    #[diesel(sql_type = Nullable<Text>)]
+    pub(super) server: Option<String>,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    pub(super) timeline: Option<i64>,
+    /// Whether commits waited for a standby.
+    #[diesel(sql_type = Bool)]
+    pub(super) synchronous: bool,
+    #[diesel(sql_type = BigInt)]
+    pub(super) registrations: i64,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    pub(super) restored_at: Option<i64>,
+    /// How often the instance of this process has renewed, if it has a row.
+    #[diesel(sql_type = Nullable<BigInt>)]
+    pub(super) renewals: Option<i64>,
+    /// The time of the database.
+    #[diesel(sql_type = BigInt)]
+    pub(super) now: i64,
+}
+
+impl DatabaseState {
+    pub(super) fn read(connection: &mut Connection, seen: &Seen) -> Result<Self, StoreError> {
+        Self::load(connection, seen, "-- database_state", "")
+    }
+
+    /// Locks the state until the end of the transaction. Of several instances that notice the same, one
+    /// acts and the others find it done.
+    pub(super) fn lock(connection: &mut Connection, seen: &Seen) -> Result<Self, StoreError> {
+        let lock = connection.dialect().locking("for update of d");
+        Self::load(connection, seen, "-- lock_database_state", lock)
+    }
+
+    fn load(
+        connection: &mut Connection,
+        seen: &Seen,
+        name: &str,
+        lock: &str,
+    ) -> Result<Self, StoreError> {
+        let dialect = connection.dialect();
+        let clock = dialect.clock();
+        let instance = seen.instance.as_ref().map_or("", |(id, _)| id.as_str());
+        let statement = Statement::new(
+            dialect,
+            format!(
+                "{name}
+                 select d.server, d.timeline, d.synchronous, d.registrations, d.restored_at,
+                     (select i.renewals from instances i where i.instance_id = ?) as renewals,
+                     {clock} as now
+                 from database_state d where d.id = 1 {lock}"
+            ),
+        )
+        .text(instance);
+        let rows: Vec<Self> = connection.load(&statement)?;
+        rows.into_iter().next().ok_or_else(|| StoreError::corrupt("database_state has no row"))
+    }
+
+    /// What this process has seen, if this is the present state.
+    pub(super) fn as_seen(&self, seen: &Seen) -> Seen {
+        let instance = seen.instance.as_ref();
+        Seen {
+            instance: instance.map(|(id, known)| (id.clone(), self.renewals.unwrap_or(*known))),
+            registrations: self.registrations,
+            restored_at: self.restored_at,
+        }
+    }
+}
+
+/// Records the server that the database is on now.
+pub(super) fn record_server(
+    connection: &mut Connection,
+    server: &DatabaseServer,
+) -> Result<(), StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- record_server
+         update database_state as d
+         set server = x.server, timeline = x.timeline, synchronous = x.synchronous
+         from {x} where d.id = 1",
+    )
+    .rows(
+        Rows::default()
+            .text("server", [server.id.as_str()])
+            .long("timeline", [server.timeline])
+            .bool("synchronous", [server.synchronous]),
+    );
+    connection.execute(&statement).map(drop)
+}
