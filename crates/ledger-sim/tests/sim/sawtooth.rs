@@ -363,3 +363,27 @@ fn batch_in_a_block_is_returned() {
 fn post_statuses(body: &str) -> Request {
     Request::post("/batch_statuses").header("Content-Type", "application/json").body(body)
 }
+
+#[test]
+fn first_block_is_kept_with_the_record() {
+    let directory = tempfile::tempdir().unwrap();
+    let record = directory.path().join("record");
+    let path = "/blocks?limit=1&start=0x0000000000000000&reverse";
+    let first_block = |ledger: &crate::ledgers::Ledger| {
+        let response = ledger.send(&Request::get(path));
+        assert_eq!(response.status(), 200, "{}", response.text());
+        let list = response.json();
+        assert_eq!(list["data"][0]["header"]["block_num"], "0");
+        list["data"][0]["header_signature"].as_str().unwrap().parse::<HeaderId>().unwrap()
+    };
+    let ledger = sawtooth(|b| b.seed(1).record_to(&record));
+    let kept = first_block(&ledger);
+    ledger.restart();
+    assert_eq!(first_block(&ledger), kept);
+    drop(ledger);
+    assert_eq!(first_block(&sawtooth(|b| b.seed(2).record_to(&record))), kept);
+    assert_ne!(first_block(&sawtooth(|b| b.seed(2))), kept);
+    assert_eq!(first_block(&sawtooth(|b| b.seed(2).genesis(kept))), kept);
+    let other = sawtooth(|b| b).send(&Request::get("/blocks?start=7"));
+    assert_eq!((other.status(), &other.json()["error"]["code"]), (400, &54.into()));
+}

@@ -6,7 +6,7 @@ use grid_batch_core::{Outcome, ScopeId, Submission, SubmissionAnswer, Submission
 use super::LedgerCheck;
 
 /// Sends batches only to nodes that have confirmed their ledger a moment ago.
-pub(in crate::server) struct CheckedSender<S> {
+pub(in crate::server) struct CheckedSender<S: ScopeId> {
     sender: Arc<dyn SubmissionSender<Id = S>>,
     check: LedgerCheck,
 }
