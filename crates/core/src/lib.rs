@@ -43,7 +43,8 @@ pub use monitor::{
 };
 pub use outcome::{GroupObserver, Outcome, SubmissionAnswer, SubmissionOutcome, SubmissionSender};
 pub use query::{
-    BatchDetails, BatchFilter, BatchQueryStore, FailedAttempt, PageCursor, QueueDepth,
+    BatchDetails, BatchFilter, BatchQueryStore, CommitAfterInvalid, FailedAttempt, PageCursor,
+    QueueDepth,
 };
 pub use round::{RoundStore, TakenBatch};
 pub use scope::{GlobalScopeId, ScopeId, ScopeIdError, ServiceScopeId};

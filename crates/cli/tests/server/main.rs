@@ -10,6 +10,7 @@ mod demo_faults;
 mod demo_restarts;
 mod file_descriptors;
 mod instances;
+mod late_arrivals;
 mod invalid_configuration;
 mod invalid_requests;
 mod operator_decisions;

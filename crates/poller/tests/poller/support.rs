@@ -408,7 +408,7 @@ pub type BorrowedAnswerFuture<'a> =
 
 /// Progress in this state at the first attempt.
 pub fn first_attempt(state: BatchState) -> Progress {
-    Progress { state, attempts: 1, commit_proven: false }
+    Progress { state, attempts: 1, ..Progress::NEW }
 }
 
 /// The id of a batch. The order of ids is that of their numbers.
