@@ -7,6 +7,9 @@ use crate::random::Random;
 pub enum Fault {
     /// A submission is answered 429 and not accepted.
     Busy,
+    /// A submission is answered 400 with code 30, as if its signatures were invalid, and not accepted.
+    /// Sawtooth only.
+    Rejected,
     /// A submission is accepted and answered 503 with code 17: "may or may not have been
     /// processed". Sawtooth only; Scabbard has no such response.
     TimedOut,

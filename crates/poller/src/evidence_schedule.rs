@@ -158,6 +158,8 @@ mod tests {
             submitted_at: at(0),
             since: at(0),
             held: false,
+            earlier_may_arrive: false,
+            invalid_reported: false,
         }
     }
 

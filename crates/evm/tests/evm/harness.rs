@@ -194,6 +194,8 @@ impl Harness {
             submitted_at: Timestamp::default(),
             since: Timestamp::default(),
             held: false,
+            earlier_may_arrive: false,
+            invalid_reported: false,
         };
         self.evm.evidence_reader().find_evidence(&batch).await.unwrap()
     }

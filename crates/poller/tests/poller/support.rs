@@ -280,6 +280,8 @@ impl UnresolvedBatchStore for Store {
             submitted_at: row.submitted_at,
             since: row.submitted_at,
             held: row.held,
+            earlier_may_arrive: row.progress.earlier_may_arrive,
+            invalid_reported: row.progress.invalid_reported,
         };
         Ok(rows.into_iter().map(unresolved).collect())
     }
@@ -292,6 +294,10 @@ impl UnresolvedBatchStore for Store {
                 Resolution::Evidence(evidence) => {
                     let attempt = batch.attempt_id.attempt;
                     self.apply_event(&id, Event::Evidence { attempt, evidence: *evidence });
+                }
+                Resolution::EarlierCannotArrive => {
+                    let attempt = batch.attempt_id.attempt;
+                    self.apply_event(&id, Event::EarlierCannotArrive { attempt });
                 }
                 Resolution::Hold(_) => self.rows.change(|rows| {
                     rows.iter_mut().find(|row| row.id == id).unwrap().held = true;

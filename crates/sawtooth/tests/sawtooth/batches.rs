@@ -42,6 +42,8 @@ pub fn unresolved(id: &str) -> UnresolvedBatch {
         submitted_at: Timestamp::default(),
         since: Timestamp::default(),
         held: false,
+        earlier_may_arrive: false,
+        invalid_reported: false,
     }
 }
 

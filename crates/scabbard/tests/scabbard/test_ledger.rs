@@ -98,6 +98,8 @@ impl TestLedger {
             submitted_at: Timestamp::default(),
             since: Timestamp::default(),
             held: false,
+            earlier_may_arrive: false,
+            invalid_reported: false,
         }
     }
 

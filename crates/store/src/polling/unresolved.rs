@@ -93,15 +93,18 @@ impl UnresolvedRow {
             let missing = || StoreError::corrupt("an unresolved batch that was never submitted");
             time.map(Timestamp::from_micros).ok_or_else(missing)
         };
+        let progress = self.progress.progress()?;
         Ok(UnresolvedBatch {
             service_id,
             batch_id,
             transaction_ids,
             attempt_id,
-            state: self.progress.progress()?.state,
+            state: progress.state,
             submitted_at: time(self.progress.submitted_at)?,
             since: time(self.progress.since)?,
             held: self.progress.held.into_held().is_some(),
+            earlier_may_arrive: progress.earlier_may_arrive,
+            invalid_reported: progress.invalid_reported,
         })
     }
 }
