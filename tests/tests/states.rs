@@ -25,7 +25,7 @@ fn diagram() -> String {
     let mut labels: BTreeMap<(BatchState, BatchState), Vec<String>> = BTreeMap::new();
     for from in BatchState::ALL {
         for (label, event) in events() {
-            let progress = Progress { state: from, attempts: ATTEMPT, commit_proven: false };
+            let progress = Progress { state: from, attempts: ATTEMPT, ..Progress::NEW };
             if let Ok(to) = transition(progress, event)
                 && to.state != from
             {

@@ -17,6 +17,8 @@ pub struct ChangeCounts {
     pub committed: u64,
     /// Batches that ended as invalid.
     pub invalid: u64,
+    /// Batches that ended as invalid and were reported as committed later.
+    pub committed_after_invalid: u64,
 }
 
 /// Counts recorded changes, from any thread.
@@ -28,6 +30,7 @@ pub(crate) struct ChangeCounters {
     held: AtomicU64,
     committed: AtomicU64,
     invalid: AtomicU64,
+    committed_after_invalid: AtomicU64,
 }
 
 impl ChangeCounters {
@@ -49,6 +52,10 @@ impl ChangeCounters {
         counter.fetch_add(1, Relaxed);
     }
 
+    pub(crate) fn count_commit_after_invalid(&self) {
+        self.committed_after_invalid.fetch_add(1, Relaxed);
+    }
+
     pub(crate) fn read(&self) -> ChangeCounts {
         ChangeCounts {
             delayed: self.delayed.load(Relaxed),
@@ -57,6 +64,7 @@ impl ChangeCounters {
             held: self.held.load(Relaxed),
             committed: self.committed.load(Relaxed),
             invalid: self.invalid.load(Relaxed),
+            committed_after_invalid: self.committed_after_invalid.load(Relaxed),
         }
     }
 }

@@ -2,9 +2,9 @@ use std::{fmt, sync::Arc};
 
 use grid_batch_core::{
     BatchState, Change, ChangeOutcome, Clock, Event, EventSubscriptions, PollTriggers, ServiceId,
-    SystemClock, Takeover, Timestamp, WakeUps,
+    Stale, SystemClock, Takeover, Timestamp, WakeUps,
 };
-use log::warn;
+use log::{error, warn};
 
 use crate::{ChangeCounts, counts::ChangeCounters};
 
@@ -55,6 +55,9 @@ impl ChangeFollowUp {
 
     /// A change was recorded with this outcome.
     pub fn recorded(&self, change: &Change, outcome: ChangeOutcome) {
+        if outcome == ChangeOutcome::Stale(Stale::CommittedAfterInvalid) {
+            return self.committed_after_invalid(change);
+        }
         let ChangeOutcome::Applied { state, next_waits } = outcome else { return };
         self.counters.count(change, state);
         if let Some(reason) = &change.hold {
@@ -72,6 +75,13 @@ impl ChangeFollowUp {
             BatchState::InDoubt if from_submission => self.triggers.trigger(service_id),
             _ => {}
         }
+    }
+
+    fn committed_after_invalid(&self, change: &Change) {
+        self.counters.count_commit_after_invalid();
+        error!(service:% = change.service_id, batch_id:% = change.batch_id;
+            "the ledger reports a batch as committed that had ended as invalid: later batches of its \
+             service may have been applied before it, so compare the ledger's state with what is expected");
     }
 
     /// Batches of these services were stored.
@@ -215,6 +225,15 @@ mod tests {
         let hold = Some("no evidence".to_owned());
         follow_up.recorded(&Change { hold, ..change(event) }, applied(BatchState::InDoubt));
         assert_eq!(follow_up.counts(), ChangeCounts { held: 1, ..ChangeCounts::default() });
+    }
+
+    #[test]
+    fn commit_after_invalid_is_counted() {
+        let follow_up = Expected::default().follow_up();
+        let event = Event::Evidence { attempt: 1, evidence: Evidence::Committed };
+        follow_up.recorded(&change(event), ChangeOutcome::Stale(Stale::CommittedAfterInvalid));
+        let expected = ChangeCounts { committed_after_invalid: 1, ..ChangeCounts::default() };
+        assert_eq!(follow_up.counts(), expected);
     }
 
     #[test]

@@ -75,6 +75,18 @@ pub enum Stale {
         /// The service's epoch.
         present: u64,
     },
+    /// The batch ended as invalid, and this is the first report that the ledger has applied it. The
+    /// report is stored with the batch.
+    #[error("the batch ended as invalid, and the ledger now reports it as committed")]
+    CommittedAfterInvalid,
+    /// An operator decided about another attempt than the present one.
+    #[error("the decision is about attempt {given}; the batch is at attempt {present}")]
+    DecidedOtherAttempt {
+        /// The attempt that the operator looked at.
+        given: u32,
+        /// The attempt the batch is at.
+        present: u32,
+    },
     /// An operator decided about a batch that is not held.
     #[error("the batch is {state} and not held: there is nothing to decide")]
     NotHeld {
@@ -89,21 +101,26 @@ pub enum Stale {
 pub enum Decision {
     /// The ledger has applied the batch. The service continues with its next batch.
     Committed,
-    /// The ledger has rejected the batch. The service continues with its next batch.
+    /// The ledger has rejected the batch, and no earlier attempt can arrive. The service continues with
+    /// its next batch.
     Invalid,
     /// The ledger does not have the batch and will not find it later. The batch is sent again.
     Absent,
 }
 
 impl Decision {
-    /// The event that records the decision about this attempt.
-    pub fn event(self, attempt: u32) -> Event {
+    /// The events that record the decision about this attempt, in order.
+    ///
+    /// *Invalid* also says that no earlier attempt can arrive. *Absent* does not: people cannot see what
+    /// is on its way.
+    pub fn events(self, attempt: u32) -> Vec<Event> {
         match self {
-            Self::Committed => Event::Evidence { attempt, evidence: Evidence::Committed },
-            Self::Invalid => {
-                Event::Status { attempt: Some(attempt), status: LedgerStatus::Invalid }
-            }
-            Self::Absent => Event::Evidence { attempt, evidence: Evidence::Absent },
+            Self::Committed => vec![Event::Evidence { attempt, evidence: Evidence::Committed }],
+            Self::Invalid => vec![
+                Event::EarlierCannotArrive { attempt },
+                Event::Status { attempt: Some(attempt), status: LedgerStatus::Invalid },
+            ],
+            Self::Absent => vec![Event::Evidence { attempt, evidence: Evidence::Absent }],
         }
     }
 }

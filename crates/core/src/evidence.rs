@@ -55,6 +55,10 @@ pub struct UnresolvedBatch {
     pub held: bool,
     /// The error of the last attempt.
     pub last_error: Option<String>,
+    /// Whether an earlier attempt may still arrive, as in [`Progress`](crate::Progress).
+    pub earlier_may_arrive: bool,
+    /// Whether the present attempt was reported as invalid, as in [`Progress`](crate::Progress).
+    pub invalid_reported: bool,
 }
 
 /// How the search for evidence about a batch ends.
@@ -62,6 +66,8 @@ pub struct UnresolvedBatch {
 pub enum Resolution {
     /// Apply this evidence.
     Evidence(Evidence),
+    /// No earlier attempt can arrive at the ledger any more.
+    EarlierCannotArrive,
     /// Hold the batch, for this reason, until an operator decides or the ledger reports a status
     /// that ends it.
     Hold(String),

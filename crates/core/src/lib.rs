@@ -49,7 +49,8 @@ pub use monitor::{
 pub use node_check::{CommitHistory, NodeCheck};
 pub use outcome::{GroupObserver, Outcome, SubmissionAnswer, SubmissionOutcome, SubmissionSender};
 pub use query::{
-    BatchDetails, BatchFilter, BatchQueryStore, FailedAttempt, PageCursor, QueueDepth,
+    BatchDetails, BatchFilter, BatchQueryStore, CommitAfterInvalid, FailedAttempt, PageCursor,
+    QueueDepth,
 };
 pub use round::{RoundStore, TakenBatch};
 pub use scope::{GlobalScopeId, ScopeId, ScopeIdError, ServiceScopeId};

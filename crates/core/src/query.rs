@@ -15,6 +15,17 @@ pub struct BatchDetails {
     pub failed_attempts: Vec<FailedAttempt>,
     /// Why the batch is invalid; empty unless it is.
     pub receipts: Vec<Receipt>,
+    /// Set if the batch ended as invalid and was reported as committed later.
+    pub commit_after_invalid: Option<CommitAfterInvalid>,
+}
+
+/// The first report that a ledger has applied a batch that had ended as invalid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommitAfterInvalid {
+    /// When it was recorded.
+    pub reported_at: Timestamp,
+    /// What it was, in words: the ledger's status, or evidence.
+    pub source: String,
 }
 
 /// An attempt that the ledger did not accept, that proved to be absent, or that an operator decided

@@ -13,6 +13,12 @@ pub struct Progress {
     pub attempts: u32,
     /// The batch is with a submitter and proved to be committed: it ends with any outcome.
     pub commit_proven: bool,
+    /// The batch was sent again after evidence of absence, which is about what has arrived: an earlier
+    /// attempt may still be on its way to the ledger.
+    pub earlier_may_arrive: bool,
+    /// The ledger reported the present attempt as invalid or rejected it, while an earlier one might
+    /// still arrive.
+    pub invalid_reported: bool,
 }
 
 impl Progress {
@@ -21,7 +27,18 @@ impl Progress {
 
     /// A batch in this state that was never tried.
     pub(crate) const fn at(state: BatchState) -> Self {
-        Self { state, attempts: 0, commit_proven: false }
+        Self {
+            state,
+            attempts: 0,
+            commit_proven: false,
+            earlier_may_arrive: false,
+            invalid_reported: false,
+        }
+    }
+
+    /// Whether the batch stays open only because an earlier attempt may still arrive.
+    pub const fn waits_for_earlier(self) -> bool {
+        self.earlier_may_arrive && self.invalid_reported
     }
 }
 
@@ -59,6 +76,12 @@ pub enum Event {
     /// The database may have lost what happened to the batch lately: it was restored from a backup, or
     /// it moved to a server that did not have its last commits.
     DatabaseRestored,
+    /// No attempt before this one can arrive at the ledger any more: more time has passed than anything
+    /// keeps a request.
+    EarlierCannotArrive {
+        /// The present attempt.
+        attempt: u32,
+    },
 }
 
 impl Event {
@@ -127,6 +150,7 @@ pub enum TransitionError {
 /// of a commit ends an open batch in any state in which it was ever tried; otherwise a batch that is
 /// about to be tried again would be applied twice. A batch that is with a submitter ends only when
 /// the submitter is done: its service must not continue while a POST of the batch may still arrive.
+/// For the same reason a batch does not end as invalid while an earlier attempt may still arrive.
 ///
 /// ```
 /// use grid_batch_core::{BatchState, Event, LedgerStatus, Outcome, Progress, transition};
@@ -139,7 +163,7 @@ pub enum TransitionError {
 /// # Ok::<(), grid_batch_core::TransitionError>(())
 /// ```
 pub fn transition(from: Progress, event: Event) -> Result<Progress, TransitionError> {
-    let Progress { state, attempts, commit_proven } = from;
+    let Progress { state, attempts, .. } = from;
     if state.is_terminal() {
         return Err(TransitionError::Ended { state });
     }
@@ -152,17 +176,12 @@ pub fn transition(from: Progress, event: Event) -> Result<Progress, TransitionEr
         return Ok(Progress { commit_proven: true, ..from });
     }
     // What is proved stays proved, and the batch still ends with its submitter.
-    if commit_proven && event == Event::DatabaseRestored {
+    if from.commit_proven && event == Event::DatabaseRestored {
         return Ok(from);
     }
-    match next_state(state, event) {
-        Some(state) if event == Event::Taken => {
-            Ok(Progress { state, attempts: attempts.saturating_add(1), commit_proven })
-        }
-        Some(_) if commit_proven => {
-            Ok(Progress { state: BatchState::Committed, attempts, commit_proven: false })
-        }
-        Some(state) => Ok(Progress { state, attempts, commit_proven }),
+    match next_progress(from, event) {
+        Some(_) if from.commit_proven => Ok(ended(from, BatchState::Committed)),
+        Some(next) => Ok(next),
         None => Err(TransitionError::NotPossible { state, event }),
     }
 }
@@ -175,58 +194,89 @@ fn about_attempt(event: Event) -> Option<u32> {
         Event::Status { attempt, .. } => attempt,
         Event::Outcome { attempt, .. }
         | Event::OwnerLost { attempt }
-        | Event::Evidence { attempt, .. } => Some(attempt),
+        | Event::Evidence { attempt, .. }
+        | Event::EarlierCannotArrive { attempt } => Some(attempt),
     }
 }
 
-fn next_state(state: BatchState, event: Event) -> Option<BatchState> {
-    use BatchState::{Absent, Delayed, New, Submitting};
-    match (state, event) {
-        (New | Delayed | Absent, Event::Taken) => Some(Submitting),
-        (Submitting, Event::Outcome { outcome, .. }) => Some(after_outcome(outcome)),
-        (Submitting, Event::OwnerLost { .. }) => Some(BatchState::InDoubt),
-        (_, Event::DatabaseRestored) => Some(BatchState::InDoubt),
-        (_, Event::Status { status, .. }) => after_status(state, status),
-        (_, Event::Evidence { evidence, .. }) => after_evidence(state, evidence),
+fn next_progress(from: Progress, event: Event) -> Option<Progress> {
+    use BatchState::{Absent, Delayed, InDoubt, New, Submitting};
+    match (from.state, event) {
+        (New | Delayed | Absent, Event::Taken) => {
+            let attempts = from.attempts.saturating_add(1);
+            Some(Progress { state: Submitting, attempts, ..from })
+        }
+        (Submitting, Event::Outcome { outcome, .. }) => Some(after_outcome(from, outcome)),
+        (Submitting, Event::OwnerLost { .. }) => Some(Progress { state: InDoubt, ..from }),
+        // An attempt that the database has forgotten may still arrive.
+        (_, Event::DatabaseRestored) => {
+            Some(Progress { state: InDoubt, earlier_may_arrive: true, ..from })
+        }
+        (_, Event::Status { status, .. }) => after_status(from, status),
+        (_, Event::Evidence { evidence, .. }) => after_evidence(from, evidence),
+        (state, Event::EarlierCannotArrive { .. }) if state.awaits_poller() => {
+            Some(Progress { earlier_may_arrive: false, ..from })
+        }
         _ => None,
     }
 }
 
-fn after_outcome(outcome: Outcome) -> BatchState {
+fn after_outcome(from: Progress, outcome: Outcome) -> Progress {
+    let in_state = |state| Progress { state, ..from };
     match outcome {
-        Outcome::Accepted => BatchState::Pending,
+        Outcome::Accepted => in_state(BatchState::Pending),
         Outcome::Busy | Outcome::NotSent | Outcome::Parked | Outcome::Refused => {
-            BatchState::Delayed
+            in_state(BatchState::Delayed)
         }
-        Outcome::Rejected => BatchState::Invalid,
-        Outcome::Ambiguous => BatchState::InDoubt,
+        Outcome::Rejected => invalid(in_state(BatchState::InDoubt)),
+        Outcome::Ambiguous => in_state(BatchState::InDoubt),
     }
 }
 
-fn after_status(state: BatchState, status: LedgerStatus) -> Option<BatchState> {
+fn after_status(from: Progress, status: LedgerStatus) -> Option<Progress> {
+    let reported = |state| Progress { state, invalid_reported: false, ..from };
     match status {
-        LedgerStatus::Committed => committed(state),
-        _ if !state.awaits_poller() => None,
-        LedgerStatus::NotReported => Some(state),
-        LedgerStatus::Pending if state == BatchState::Valid => Some(state),
-        LedgerStatus::Pending => Some(BatchState::Pending),
-        LedgerStatus::Valid => Some(BatchState::Valid),
-        LedgerStatus::Invalid => Some(BatchState::Invalid),
+        LedgerStatus::Committed => committed(from),
+        _ if !from.state.awaits_poller() => None,
+        LedgerStatus::NotReported => Some(from),
+        LedgerStatus::Pending if from.state == BatchState::Valid => Some(reported(from.state)),
+        LedgerStatus::Pending => Some(reported(BatchState::Pending)),
+        LedgerStatus::Valid => Some(reported(BatchState::Valid)),
+        LedgerStatus::Invalid => Some(invalid(from)),
     }
 }
 
-fn after_evidence(state: BatchState, evidence: Evidence) -> Option<BatchState> {
+fn after_evidence(from: Progress, evidence: Evidence) -> Option<Progress> {
+    let in_state = |state| Some(Progress { state, ..from });
     match evidence {
-        Evidence::Committed => committed(state),
-        _ if !state.awaits_poller() => None,
-        Evidence::Present if state == BatchState::InDoubt => Some(BatchState::Pending),
-        Evidence::Present | Evidence::Inconclusive => Some(state),
-        Evidence::Absent | Evidence::Repeatable => Some(BatchState::Absent),
+        Evidence::Committed => committed(from),
+        _ if !from.state.awaits_poller() => None,
+        Evidence::Present if from.state == BatchState::InDoubt => in_state(BatchState::Pending),
+        Evidence::Present | Evidence::Inconclusive => Some(from),
+        // The ledger has forgotten that it found the batch invalid.
+        Evidence::Absent | Evidence::Repeatable if from.invalid_reported => Some(invalid(from)),
+        Evidence::Absent => {
+            Some(Progress { state: BatchState::Absent, earlier_may_arrive: true, ..from })
+        }
+        Evidence::Repeatable => in_state(BatchState::Absent),
     }
 }
 
-fn committed(state: BatchState) -> Option<BatchState> {
-    (state != BatchState::New).then_some(BatchState::Committed)
+/// The present attempt is invalid. An earlier one that arrives later could still be applied.
+fn invalid(from: Progress) -> Progress {
+    if from.earlier_may_arrive {
+        Progress { invalid_reported: true, ..from }
+    } else {
+        ended(from, BatchState::Invalid)
+    }
+}
+
+fn committed(from: Progress) -> Option<Progress> {
+    (from.state != BatchState::New).then_some(ended(from, BatchState::Committed))
+}
+
+fn ended(from: Progress, state: BatchState) -> Progress {
+    Progress { attempts: from.attempts, ..Progress::at(state) }
 }
 
 #[cfg(test)]
@@ -263,12 +313,17 @@ mod tests {
     fn events(attempt: u32) -> Vec<Event> {
         let outcomes = OUTCOMES.map(|outcome| Event::Outcome { attempt, outcome });
         let evidence = EVIDENCE.map(|evidence| Event::Evidence { attempt, evidence });
-        [Event::Taken, Event::OwnerLost { attempt }, Event::DatabaseRestored]
-            .into_iter()
-            .chain(outcomes)
-            .chain(STATUSES.map(Event::status))
-            .chain(evidence)
-            .collect()
+        [
+            Event::Taken,
+            Event::OwnerLost { attempt },
+            Event::DatabaseRestored,
+            Event::EarlierCannotArrive { attempt },
+        ]
+        .into_iter()
+        .chain(outcomes)
+        .chain(STATUSES.map(Event::status))
+        .chain(evidence)
+        .collect()
     }
 
     /// A walk: events of up to 4 attempts, most of them of the present one.
@@ -282,7 +337,7 @@ mod tests {
         #[test]
         fn random_walks_follow_the_rules(walk in walk()) {
             let mut at = Progress::NEW;
-            let mut evidence_of_absence = false;
+            let (mut evidence_of_absence, mut earlier_may_arrive) = (false, false);
             for (present, other, kind) in walk {
                 let event = events(if present { at.attempts } else { other })[kind];
                 let Ok(next) = transition(at, event) else { continue };
@@ -296,11 +351,21 @@ mod tests {
                     let certainly_not_there =
                         matches!(at.state, BatchState::New | BatchState::Delayed) || evidence_of_absence;
                     prop_assert!(!was_sent && certainly_not_there, "{at:?} was taken");
-                    let taken = Progress::at(BatchState::Submitting);
-                    prop_assert_eq!(next, Progress { attempts: at.attempts + 1, ..taken });
+                    let attempts = at.attempts + 1;
+                    prop_assert_eq!(next, Progress { state: BatchState::Submitting, attempts, ..at });
                 } else {
                     prop_assert_eq!(next.attempts, at.attempts);
                 }
+                if next.state == BatchState::Invalid {
+                    prop_assert!(!earlier_may_arrive, "{at:?} ended by {event:?}");
+                }
+                earlier_may_arrive = match event {
+                    Event::Evidence { evidence: Evidence::Absent, .. } => {
+                        earlier_may_arrive || next.state == BatchState::Absent
+                    }
+                    Event::EarlierCannotArrive { .. } => false,
+                    _ => earlier_may_arrive,
+                };
                 evidence_of_absence = next.state == BatchState::Absent;
                 at = next;
             }
@@ -342,6 +407,7 @@ mod tests {
                         Event::OwnerLost { .. } => "OwnerLost".to_owned(),
                         Event::DatabaseRestored => "DatabaseRestored".to_owned(),
                         Event::Taken => "Taken".to_owned(),
+                        Event::EarlierCannotArrive { .. } => "EarlierCannotArrive".to_owned(),
                     };
                     edges.push(format!("{state:?} {name} -> {:?}", to.state));
                 }
@@ -422,6 +488,73 @@ Valid evidence Repeatable -> Absent";
         assert!(transition(second, of_first(LedgerStatus::Invalid)).is_err());
         let committed = transition(second, of_first(LedgerStatus::Committed)).unwrap();
         assert_eq!(committed.state, BatchState::Committed);
+    }
+
+    /// In doubt at attempt 2, after evidence that attempt 1 was absent.
+    fn second_attempt() -> Progress {
+        let in_doubt = Progress { attempts: 1, ..Progress::at(BatchState::InDoubt) };
+        let absent = Event::Evidence { attempt: 1, evidence: Evidence::Absent };
+        [absent, Event::Taken, Event::Outcome { attempt: 2, outcome: Outcome::Ambiguous }]
+            .into_iter()
+            .try_fold(in_doubt, transition)
+            .unwrap()
+    }
+
+    const INVALID: Event = Event::status(LedgerStatus::Invalid);
+    const EARLIER_CANNOT_ARRIVE: Event = Event::EarlierCannotArrive { attempt: 2 };
+
+    #[test]
+    fn invalid_ends_a_batch_when_no_earlier_can_arrive() {
+        let second = second_attempt();
+        let reported = transition(second, INVALID).unwrap();
+        assert_eq!(reported, Progress { invalid_reported: true, ..second });
+        assert!(reported.waits_for_earlier());
+        let over = transition(reported, EARLIER_CANNOT_ARRIVE).unwrap();
+        assert_eq!(over, Progress { earlier_may_arrive: false, ..reported });
+        assert_eq!(transition(over, INVALID).unwrap().state, BatchState::Invalid);
+        let before = transition(second, EARLIER_CANNOT_ARRIVE).unwrap();
+        assert_eq!(transition(before, INVALID).unwrap().state, BatchState::Invalid);
+    }
+
+    #[test]
+    fn rejection_ends_a_batch_when_no_earlier_can_arrive() {
+        let sending = Progress { state: BatchState::Submitting, ..second_attempt() };
+        let rejected = Event::Outcome { attempt: 2, outcome: Outcome::Rejected };
+        let waiting = transition(sending, rejected).unwrap();
+        assert_eq!(waiting, Progress { invalid_reported: true, ..second_attempt() });
+        let certain = Progress { earlier_may_arrive: false, ..sending };
+        assert_eq!(transition(certain, rejected).unwrap().state, BatchState::Invalid);
+    }
+
+    #[test]
+    fn forgotten_invalid_ends_a_batch_by_absence() {
+        let reported = transition(second_attempt(), INVALID).unwrap();
+        for evidence in ALLOWS_RETRY {
+            let absent = Event::Evidence { attempt: 2, evidence };
+            assert_eq!(transition(reported, absent), Ok(reported), "it is not sent again");
+            let over = transition(reported, EARLIER_CANNOT_ARRIVE).unwrap();
+            assert_eq!(transition(over, absent).unwrap().state, BatchState::Invalid);
+        }
+    }
+
+    #[test]
+    fn batch_that_arrives_after_invalid_is_followed() {
+        let reported = transition(second_attempt(), INVALID).unwrap();
+        for (status, state) in [
+            (LedgerStatus::Pending, BatchState::Pending),
+            (LedgerStatus::Valid, BatchState::Valid),
+            (LedgerStatus::Committed, BatchState::Committed),
+        ] {
+            let arrived = transition(reported, Event::status(status)).unwrap();
+            assert_eq!((arrived.state, arrived.invalid_reported), (state, false));
+        }
+    }
+
+    #[test]
+    fn repeatable_batch_does_not_wait_for_earlier_attempts() {
+        let in_doubt = Progress { attempts: 1, ..Progress::at(BatchState::InDoubt) };
+        let repeatable = Event::Evidence { attempt: 1, evidence: Evidence::Repeatable };
+        assert!(!transition(in_doubt, repeatable).unwrap().earlier_may_arrive);
     }
 
     #[test]

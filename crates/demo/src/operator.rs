@@ -28,7 +28,8 @@ pub(crate) fn decide_held_batches(store: &Store, ledger: &LedgerSim) -> Result<u
 }
 
 fn decide(store: &Store, batch: &StoredBatch, decision: Decision) -> Result<bool, StoreError> {
-    let outcome = store.decide(&batch.service_id, &batch.batch_id, decision)?;
+    let outcome =
+        store.decide(&batch.service_id, &batch.batch_id, batch.progress.attempts, decision)?;
     info!(service:% = batch.service_id, batch_id:% = batch.batch_id, decision:? = decision,
         reason = batch.held.as_ref().map_or("", |hold| hold.reason.as_str());
         "the operator decided about a held batch");

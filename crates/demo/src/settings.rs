@@ -22,6 +22,7 @@ pub(crate) const SETTINGS: &[(&str, &str)] = &[
     ("ledger.reconnect_longest", "200ms"),
     ("ledger.absent_after", "700ms"),
     ("ledger.dropped_after", "800ms"),
+    ("ledger.late_arrival_limit", "1s"),
     ("claims.idle_expiry", "1s"),
     ("claims.full_expiry", "5s"),
     ("queue.delay", "150ms"),

@@ -7,11 +7,18 @@ use crate::random::Random;
 pub enum Fault {
     /// A submission is answered 429 and not accepted.
     Busy,
+    /// A submission is answered 400 with code 30, as if its signatures were invalid, and not accepted.
+    /// Sawtooth only.
+    Rejected,
     /// A submission is accepted and answered 503 with code 17: "may or may not have been
     /// processed". Sawtooth only; Scabbard has no such response.
     TimedOut,
     /// A submission is accepted and answered with this delay.
     LateAnswer(Duration),
+    /// A submission is handled only after this delay, or when
+    /// [`LedgerSim::deliver_late`](crate::LedgerSim::deliver_late) is called, whether or not its client
+    /// still waits: something between the client and the ledger has kept it.
+    LateArrival(Duration),
     /// The connection is reset after a submission was read. The submission is not accepted.
     ResetBefore,
     /// A submission is accepted, and the connection is reset instead of a response.
@@ -98,7 +105,12 @@ impl Faults {
     /// The delay of a fault of this kind, if it occurs. The duration in `kind` is ignored.
     pub(crate) fn delay(&mut self, kind: Fault) -> Duration {
         match self.draw(kind) {
-            Some(Fault::LateAnswer(by) | Fault::LateStatuses(by) | Fault::LateEvents(by)) => by,
+            Some(
+                Fault::LateArrival(by)
+                | Fault::LateAnswer(by)
+                | Fault::LateStatuses(by)
+                | Fault::LateEvents(by),
+            ) => by,
             _ => Duration::ZERO,
         }
     }

@@ -32,6 +32,8 @@ async fn handle_submission(
     boot: u64,
     request: &SimRequest,
 ) -> Result<SimResponse, ConnectionReset> {
+    let late_by = context.delay(Fault::LateArrival(Duration::ZERO));
+    context.keep_until_late(boot, late_by).await?;
     if context.occurs(Fault::ResetBefore) {
         return Err(ConnectionReset);
     }

@@ -89,6 +89,11 @@ impl LedgerSim {
         self.context.set_frozen(false);
     }
 
+    /// Handles the submissions that [`Fault::LateArrival`] keeps, now.
+    pub fn deliver_late(&self) {
+        self.context.deliver_late();
+    }
+
     /// Restarts the ledger: connections are reset, and what it had only in memory is lost. Sawtooth
     /// loses all that is not committed; Scabbard also loses the statuses of committed batches.
     pub fn restart(&self) {

@@ -80,6 +80,9 @@ impl Sawtooth {
         if common.faults.occurs(Fault::Busy) || self.chain.is_full(&common.settings) {
             return Err(QUEUE_FULL.response());
         }
+        if common.faults.occurs(Fault::Rejected) {
+            return Err(SUBMITTED_INVALID.response());
+        }
         for batch in verify(&list).map_err(|_| SUBMITTED_INVALID.response())? {
             self.chain.accept(batch, &common.settings, now);
         }

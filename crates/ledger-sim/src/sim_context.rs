@@ -6,6 +6,7 @@ use std::{
 
 use grid_batch_core::{Clock, Timestamp};
 use tokio::{
+    select,
     sync::{Notify, Semaphore, watch},
     time::sleep,
 };
@@ -24,6 +25,8 @@ pub(crate) struct SimContext {
     frozen: watch::Sender<bool>,
     /// The number of restarts. Requests and connections belong to one boot.
     boot: watch::Sender<u64>,
+    /// How often late submissions were delivered by command.
+    deliveries: watch::Sender<u64>,
     has_work: Notify,
     pub(crate) workers: Semaphore,
     pub(crate) max_body_bytes: usize,
@@ -46,6 +49,7 @@ impl SimContext {
             clock,
             frozen: watch::Sender::new(false),
             boot: watch::Sender::new(0),
+            deliveries: watch::Sender::new(0),
             has_work: Notify::new(),
             workers: Semaphore::new(ledger.workers()),
             max_body_bytes: ledger.max_body_bytes(),
@@ -134,6 +138,23 @@ impl SimContext {
             self.check_boot(boot)?;
         }
         Ok(())
+    }
+
+    /// Keeps a submission for this duration, or until late submissions are delivered.
+    pub(crate) async fn keep_until_late(
+        &self,
+        boot: u64,
+        duration: Duration,
+    ) -> Result<(), ConnectionReset> {
+        let mut deliveries = self.deliveries.subscribe();
+        select! {
+            slept = self.sleep(boot, duration) => slept,
+            _ = deliveries.changed() => self.check_boot(boot),
+        }
+    }
+
+    pub(crate) fn deliver_late(&self) {
+        self.deliveries.send_modify(|deliveries| *deliveries += 1);
     }
 
     pub(crate) async fn poll_clock(&self) {

@@ -160,6 +160,8 @@ mod tests {
             since: at(0),
             held: false,
             last_error: None,
+            earlier_may_arrive: false,
+            invalid_reported: false,
         }
     }
 

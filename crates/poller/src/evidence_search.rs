@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use crate::{
     InconclusivePolicy, MonitorCounters, MonitorOptions,
+    earlier_attempts::EarlierAttempts,
     evidence_schedule::EvidenceSchedule,
     failure_log::FailureLog,
     per_service_queue::{PerServiceQueue, ServiceJob},
@@ -25,6 +26,7 @@ pub(crate) struct EvidenceSearch {
     /// Batches by service that may be unresolved. They are read once their statuses are written.
     candidates: Vec<(String, Vec<String>)>,
     schedule: EvidenceSchedule,
+    earlier: EarlierAttempts,
     request_failures: FailureLog,
     read_failures: FailureLog,
     policy: InconclusivePolicyFn,
@@ -45,6 +47,7 @@ impl EvidenceSearch {
             queue: PerServiceQueue::new(Duration::ZERO),
             candidates: Vec::new(),
             schedule: EvidenceSchedule::new(pause, options.longest_interval),
+            earlier: EarlierAttempts::new(options.late_arrival_limit),
             request_failures: FailureLog::of("evidence requests"),
             read_failures: FailureLog::of("reads of unresolved batches"),
             policy,
@@ -87,7 +90,17 @@ impl EvidenceSearch {
         }
     }
 
+    /// Takes the batches of which no earlier attempt can arrive any more and for which no request is in
+    /// flight, and queues those that are looked at for the last time.
+    pub(crate) fn take_over(&mut self, has_request: impl Fn(&str) -> bool) -> Vec<UnresolvedBatch> {
+        let now = self.clock.monotonic();
+        self.earlier.take_last_looks(now).into_iter().for_each(|batch| self.queue.push(batch));
+        let Self { earlier, queue, .. } = self;
+        earlier.take_over(now, |service| has_request(service) || queue.is_busy(service))
+    }
+
     fn queue_if_due(&mut self, batch: UnresolvedBatch, pace: PollPace, now: Timestamp) {
+        self.earlier.observe(&batch, self.clock.monotonic());
         let Some(due_from) = evidence_due_from(&batch, &self.options) else { return };
         if now < due_from {
             return self.schedule.defer(&batch, due_from, now);
@@ -171,13 +184,16 @@ impl EvidenceSearch {
                     state:% = state, evidence:? = evidence; "batch resolved by evidence"
                 );
             }
-            Resolution::Evidence(_) => {}
+            Resolution::Evidence(_) | Resolution::EarlierCannotArrive => {}
         }
     }
 
     /// The time until the next scheduled look at a batch.
     pub(crate) fn next_scheduled(&self) -> Option<Duration> {
-        self.schedule.next_scheduled().map(|at| at.since(self.clock.now()))
+        let now = self.clock.monotonic();
+        let scheduled = self.schedule.next_scheduled().map(|at| at.since(self.clock.now()));
+        let earlier = self.earlier.next(now).map(|at| at.since(now));
+        scheduled.into_iter().chain(earlier).min()
     }
 
     pub(crate) fn in_flight(&self) -> usize {

@@ -102,10 +102,22 @@ where
     /// Only when everything is written: otherwise the store would return batches that were just
     /// asked for, and the writes would pile up.
     fn read(&mut self) {
+        self.end_waits_for_earlier_attempts();
         for read in [Self::read_candidates, Self::read_triggered, Self::read_due] {
             if self.writes.is_empty() && !self.store_backs_off() {
                 read(self);
             }
+        }
+    }
+
+    /// Ends the waits that are over, and polls their services when that is written.
+    fn end_waits_for_earlier_attempts(&mut self) {
+        if !self.writes.is_empty() || self.store_backs_off() {
+            return;
+        }
+        for batch in self.evidence.take_over(|service| self.requests.is_busy(service)) {
+            self.parts.trigger.trigger(batch.service_id.as_str());
+            self.writes.add_resolution(batch, Resolution::EarlierCannotArrive);
         }
     }
 

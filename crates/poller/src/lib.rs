@@ -2,6 +2,7 @@
 
 mod builder;
 mod due_batches;
+mod earlier_attempts;
 mod environment;
 mod events;
 mod evidence_schedule;

@@ -44,6 +44,9 @@ pub struct MonitorOptions {
     pub give_up_after: Duration,
     /// A batch that is absent after this many attempts is held.
     pub max_attempts: u32,
+    /// How long a request that a submitter gave up may still arrive at the ledger. A batch that was
+    /// sent again does not end as invalid before that.
+    pub late_arrival_limit: Duration,
 }
 
 /// What happens to a batch when evidence stays inconclusive.
@@ -100,6 +103,7 @@ impl Default for MonitorOptions {
             hold_after: Duration::from_mins(2),
             give_up_after: Duration::from_hours(1),
             max_attempts: 10,
+            late_arrival_limit: Duration::from_secs(330),
         }
     }
 }

@@ -29,6 +29,9 @@ pub(crate) fn resolve(
     options: &MonitorOptions,
     policy: InconclusivePolicy,
 ) -> Resolution {
+    if batch.invalid_reported {
+        return resolve_invalid(batch, evidence, now, options);
+    }
     let age = now.since(batch.submitted_at);
     let time_in_state = now.since(batch.since);
     match evidence {
@@ -54,6 +57,33 @@ fn without_evidence(batch: &UnresolvedBatch) -> String {
     match &batch.last_error {
         Some(error) => format!("{reason} (last error: {error})"),
         None => reason.to_owned(),
+    }
+}
+
+/// What evidence comes to about a batch that the ledger has reported as invalid. It is never sent
+/// again.
+fn resolve_invalid(
+    batch: &UnresolvedBatch,
+    evidence: Evidence,
+    now: Timestamp,
+    options: &MonitorOptions,
+) -> Resolution {
+    let age = now.since(batch.submitted_at);
+    match evidence {
+        Evidence::Committed => Resolution::Evidence(Evidence::Committed),
+        _ if batch.earlier_may_arrive => no_change(),
+        Evidence::Absent | Evidence::Repeatable if now >= absence_trusted_from(batch, options) => {
+            Resolution::Evidence(evidence)
+        }
+        Evidence::Present if age >= options.give_up_after => {
+            hold(batch, age, "the ledger reported the batch as invalid and has it again")
+        }
+        Evidence::Inconclusive if now.since(batch.since) >= options.hold_after => {
+            let reason = "the ledger reported the batch as invalid and no longer does, and no \
+                          evidence shows whether an earlier attempt was applied";
+            hold(batch, age, reason)
+        }
+        _ => no_change(),
     }
 }
 
@@ -116,6 +146,8 @@ mod tests {
             since: Timestamp::default(),
             held: false,
             last_error: None,
+            earlier_may_arrive: false,
+            invalid_reported: false,
         }
     }
 

@@ -82,7 +82,7 @@ mod tests {
             service_id: "a::b".parse().unwrap(),
             batch_id: HeaderId::from_bytes([number; 64]),
             created_at: Timestamp::from_micros(created_at),
-            progress: Progress { state, attempts: u32::from(state != New), commit_proven: false },
+            progress: Progress { state, attempts: u32::from(state != New), ..Progress::NEW },
             submitted_at: None,
             checked_at: None,
             next_try_at: None,

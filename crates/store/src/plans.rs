@@ -225,8 +225,8 @@ fn process_failures(claims: &ClaimStore, services: &[ServiceId]) {
     let taken = claims.take_round(&services[..3]).unwrap();
     for (taken, outcome) in taken.iter().zip([Outcome::Busy, Outcome::Rejected]) {
         let event = Event::Outcome { attempt: taken.attempt, outcome };
-        let change = Change::new(taken.service_id.clone(), taken.batch_id, event);
-        store.record(&[change]).unwrap();
+        let change = |event| Change::new(taken.service_id.clone(), taken.batch_id, event);
+        store.record(&[change(event), change(Event::status(LedgerStatus::Committed))]).unwrap();
     }
     assert_eq!(claims.recover(Timestamp::from_micros(i64::MAX)).unwrap(), 1);
 
@@ -236,7 +236,7 @@ fn process_failures(claims: &ClaimStore, services: &[ServiceId]) {
     let batch = monitor.get_unresolved_batches(lost.service_id.as_str(), &ids).unwrap().remove(0);
     monitor.resolve(&[(batch, Resolution::Hold("no evidence".to_owned()))]).unwrap();
     assert_eq!(store.held_batches(None, 9).unwrap().len(), 1);
-    store.decide(&lost.service_id, &lost.batch_id, Decision::Absent).unwrap();
+    store.decide(&lost.service_id, &lost.batch_id, lost.attempt, Decision::Absent).unwrap();
 }
 
 /// An expiry that is never past.

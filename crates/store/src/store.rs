@@ -132,17 +132,21 @@ impl Store {
         operator::held_batches(self, after, count)
     }
 
-    /// Records what an operator decided about a held batch, also among its failed attempts.
+    /// Records what an operator decided about this attempt of a held batch, also among its failed
+    /// attempts.
     ///
-    /// A batch that is not held is not changed, and the outcome says which state it is in: evidence
-    /// or the ledger may have resolved it before the operator did.
+    /// The attempt is the one that the operator looked at. If the batch is at another one, nothing
+    /// changes, because the decision is not about it. A batch that is not held is not changed, and the
+    /// outcome says which state it is in: evidence or the ledger may have resolved it before the
+    /// operator did.
     pub fn decide(
         &self,
         service_id: &ServiceId,
         batch_id: &HeaderId,
+        attempt: u32,
         decision: Decision,
     ) -> Result<ChangeOutcome, StoreError> {
-        operator::decide(self, service_id, batch_id, decision)
+        operator::decide(self, service_id, batch_id, attempt, decision)
     }
 
     /// One page of batches, ordered by service and then by age, the oldest first.

@@ -111,6 +111,13 @@ create table transaction_receipts (
     primary key (batch_seq, position)
 );
 
+-- The batches that ended as invalid and were reported as committed later, with the first report.
+create table commits_after_invalid (
+    batch_seq bigint primary key references batches on delete cascade,
+    reported_at bigint not null,
+    source text collate "C" not null
+);
+
 -- The latest attempts of each batch that the ledger did not accept.
 create table submission_attempts (
     batch_seq bigint not null references batches on delete cascade,
@@ -140,6 +147,10 @@ create table lanes (
     dlt_status text collate "C",
     -- Proved to be committed while with a submitter. The batch ends when the submitter reports.
     commit_proven boolean not null default false,
+    -- The batch was sent again after evidence of absence: an earlier attempt may still arrive.
+    earlier_may_arrive boolean not null default false,
+    -- The present attempt is invalid, and the batch waits until no earlier one can arrive.
+    invalid_reported boolean not null default false,
     attempts integer not null default 0,
     submitted_at bigint,
     -- When the batch entered its state.
@@ -160,6 +171,7 @@ create table lanes (
         or (dlt_status in ('PENDING', 'VALID') and submitted)
     ),
     check (not commit_proven or (submitted and dlt_status is null)),
+    check (not invalid_reported or (submitted and dlt_status is not null)),
     check ((held_at is null) = (held_reason is null)),
     check (held_at is null or (submitted and dlt_status is not null)),
     check (batch_seq is not null or (not submitted and dlt_status is null))

@@ -5,6 +5,7 @@ drop table withdrawals;
 drop table rewards;
 drop table lanes;
 drop table submission_attempts;
+drop table commits_after_invalid;
 drop table transaction_receipts;
 drop table transactions;
 drop table batch_payloads;

@@ -85,6 +85,12 @@ create table transaction_receipts (
     primary key (batch_seq, position)
 ) strict, without rowid;
 
+create table commits_after_invalid (
+    batch_seq integer primary key references batches on delete cascade,
+    reported_at integer not null,
+    source text not null
+) strict;
+
 create table submission_attempts (
     batch_seq integer not null references batches on delete cascade,
     attempt integer not null,
@@ -107,6 +113,8 @@ create table lanes (
     submitted integer not null default 0 check (submitted in (0, 1)),
     dlt_status text,
     commit_proven integer not null default 0 check (commit_proven in (0, 1)),
+    earlier_may_arrive integer not null default 0 check (earlier_may_arrive in (0, 1)),
+    invalid_reported integer not null default 0 check (invalid_reported in (0, 1)),
     attempts integer not null default 0,
     submitted_at integer,
     since integer,
@@ -125,6 +133,7 @@ create table lanes (
         or (dlt_status in ('PENDING', 'VALID') and submitted)
     ),
     check (not commit_proven or (submitted and dlt_status is null)),
+    check (not invalid_reported or (submitted and dlt_status is not null)),
     check ((held_at is null) = (held_reason is null)),
     check (held_at is null or (submitted and dlt_status is not null)),
     check (batch_seq is not null or (not submitted and dlt_status is null))

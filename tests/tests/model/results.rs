@@ -94,6 +94,9 @@ fn query_result(protocol: &Protocol, state: &State, worker: WorkerId) -> Option<
     }
     let attempt = batch.progress.attempts;
     let result = match ledger::status(batch) {
+        _ if batch.progress.waits_for_earlier() && batch.delayed_posts == 0 => {
+            Event::EarlierCannotArrive { attempt }
+        }
         LedgerStatus::NotReported if is_absent(protocol, state, worker, batch) => {
             Event::Evidence { attempt, evidence: Evidence::Absent }
         }
@@ -156,6 +159,7 @@ fn for_attempt(event: Event, attempt: u32) -> Event {
         Event::Outcome { outcome, .. } => Event::Outcome { attempt, outcome },
         Event::Evidence { evidence, .. } => Event::Evidence { attempt, evidence },
         Event::Status { status, .. } => Event::Status { attempt: Some(attempt), status },
+        Event::EarlierCannotArrive { .. } => Event::EarlierCannotArrive { attempt },
         Event::Taken | Event::OwnerLost { .. } | Event::DatabaseRestored => event,
     }
 }

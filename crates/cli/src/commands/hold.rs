@@ -10,7 +10,9 @@ use crate::commands::{failure::Failure, flags, print::print_stdout};
 
 pub(crate) fn held_command() -> Command {
     Command::new("held")
-        .about("Lists the batches that are held for an operator, and why")
+        .about(
+            "Lists the batches that are held for an operator: service, batch, attempt and the reason",
+        )
         .args(flags::settings())
 }
 
@@ -39,6 +41,17 @@ pub(crate) fn decide_command() -> Command {
                      is submitted again",
                 ),
         )
+        .arg(
+            Arg::new("attempt")
+                .long("attempt")
+                .value_name("NUMBER")
+                .value_parser(value_parser!(u32).range(1..))
+                .help(
+                    "Number of the attempt that the decision is about, as `held` prints it; nothing \
+                     changes if the batch is at another one. Without it, the decision is about the \
+                     attempt that is held when the command starts",
+                ),
+        )
         .args(flags::settings())
 }
 
@@ -58,7 +71,8 @@ pub(crate) fn list(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 
 fn print_held(batch: &StoredBatch) {
     let reason = batch.held.as_ref().map_or("", |hold| hold.reason.as_str());
-    print_stdout(format_args!("{} {} {reason}", batch.service_id, batch.batch_id));
+    let StoredBatch { service_id, batch_id, progress, .. } = batch;
+    print_stdout(format_args!("{service_id} {batch_id} {} {reason}", progress.attempts));
 }
 
 pub(crate) fn decide(matches: &ArgMatches) -> Result<ExitCode, Failure> {
@@ -72,14 +86,30 @@ pub(crate) fn decide(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         "invalid" => Decision::Invalid,
         _ => Decision::Absent,
     };
-    match open_store(matches)?.decide(service, batch, decision)? {
+    let store = open_store(matches)?;
+    let attempt = match matches.get_one::<u32>("attempt") {
+        Some(attempt) => *attempt,
+        None => present_attempt(&store, service, batch)?,
+    };
+    match store.decide(service, batch, attempt, decision)? {
         ChangeOutcome::Applied { state, .. } => {
-            print_stdout(format_args!("the batch is {state}"));
+            print_stdout(format_args!("after attempt {attempt}, the batch is {state}"));
             Ok(ExitCode::SUCCESS)
         }
         ChangeOutcome::Stale(stale) => Err(Failure::new(format!("nothing changed: {stale}"))),
-        ChangeOutcome::NotFound => Err(Failure::new("the service has no such batch")),
+        ChangeOutcome::NotFound => Err(no_such_batch()),
     }
+}
+
+/// The attempt that the batch is at now. If another one begins before the decision is recorded, the
+/// decision is refused.
+fn present_attempt(store: &Store, service: &ServiceId, batch: &HeaderId) -> Result<u32, Failure> {
+    let stored = store.find(batch)?.into_iter().find(|stored| stored.service_id == *service);
+    Ok(stored.ok_or_else(no_such_batch)?.progress.attempts)
+}
+
+fn no_such_batch() -> Failure {
+    Failure::new("the service has no such batch")
 }
 
 fn open_store(matches: &ArgMatches) -> Result<Store, Failure> {

@@ -49,7 +49,7 @@ fn decide_once(harness: &ChaosHarness, store: &Store) -> Result<(), StoreError> 
             None => continue,
         };
         if let ChangeOutcome::Applied { .. } =
-            store.decide(&batch.service_id, &batch.batch_id, decision)?
+            store.decide(&batch.service_id, &batch.batch_id, batch.progress.attempts, decision)?
         {
             harness.events.count(event);
             harness.events.waited_for_operator(&batch.service_id, taken_at(&batch));

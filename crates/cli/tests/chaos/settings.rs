@@ -27,6 +27,7 @@ pub const SETTINGS: &[(&str, &str)] = &[
     ("LEDGER_RECONNECT_LONGEST", "200ms"),
     ("LEDGER_ABSENT_AFTER", "700ms"),
     ("LEDGER_DROPPED_AFTER", "800ms"),
+    ("LEDGER_LATE_ARRIVAL_LIMIT", "1s"),
     ("QUEUE_POLL_INTERVAL", "200ms"),
     ("QUEUE_DELAY", "150ms"),
     ("SUBMIT_SENDING_LIMIT", "500ms"),

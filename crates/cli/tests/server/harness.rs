@@ -49,6 +49,7 @@ reconnect_first = "10ms"
 reconnect_longest = "200ms"
 absent_after = "2s"
 dropped_after = "2s"
+late_arrival_limit = "2s"
 [queue]
 poll_interval = "200ms"
 delay = "150ms"
@@ -174,7 +175,8 @@ impl BatchHarness {
             let record = self.ledger.record();
             let is_applied = record.iter().any(|entry| entry.batch_id == held.batch_id);
             let decision = if is_applied { Decision::Committed } else { Decision::Absent };
-            store.decide(&held.service_id, &held.batch_id, decision).unwrap();
+            let attempt = held.progress.attempts;
+            store.decide(&held.service_id, &held.batch_id, attempt, decision).unwrap();
         }
     }
 }

@@ -14,6 +14,7 @@ struct HeldBatch {
     _directory: TempDir,
     database: String,
     store: Store,
+    claims: ClaimStore,
     batch_id: String,
 }
 
@@ -32,13 +33,20 @@ impl HeldBatch {
         store.add(&[&[batch]]).unwrap().remove(0).unwrap();
         let claims = ClaimStore::register(store.clone(), ClaimOptions::default()).unwrap();
         claims.take(1).unwrap();
-        let taken = claims.take_round(&[SERVICE.parse().unwrap()]).unwrap().remove(0);
+        let held = Self { _directory: directory, database, store, claims, batch_id };
+        held.hold_next_attempt();
+        held
+    }
+
+    /// Takes the batch, whose outcome is then unknown.
+    fn hold_next_attempt(&self) {
+        let taken = self.claims.take_round(&[SERVICE.parse().unwrap()]).unwrap().remove(0);
+        let attempt = taken.attempt;
         let change = |event| Change::new(taken.service_id.clone(), taken.batch_id, event);
-        let ambiguous = change(Event::Outcome { attempt: 1, outcome: Outcome::Ambiguous });
-        let inconclusive = change(Event::Evidence { attempt: 1, evidence: Evidence::Inconclusive });
+        let ambiguous = change(Event::Outcome { attempt, outcome: Outcome::Ambiguous });
+        let inconclusive = change(Event::Evidence { attempt, evidence: Evidence::Inconclusive });
         let hold = Change { hold: Some("no evidence found".to_owned()), ..inconclusive };
-        store.record(&[ambiguous, hold]).unwrap();
-        Self { _directory: directory, database, store, batch_id }
+        self.store.record(&[ambiguous, hold]).unwrap();
     }
 
     fn run_command(&self, arguments: &[&str]) -> ProcessOutput {
@@ -51,15 +59,15 @@ impl HeldBatch {
 fn held_batch_is_listed_with_its_reason() {
     let held = HeldBatch::new();
     let output = held.run_command(&["held"]);
-    assert_eq!(output.stdout, format!("{SERVICE} {} no evidence found\n", held.batch_id));
+    assert_eq!(output.stdout, format!("{SERVICE} {} 1 no evidence found\n", held.batch_id));
 }
 
 #[test]
 fn operator_can_decide_once() {
     for (decision, expected, state) in [
-        ("committed", "the batch is committed\n", BatchState::Committed),
-        ("invalid", "the batch is invalid\n", BatchState::Invalid),
-        ("absent", "the batch is absent\n", BatchState::Absent),
+        ("committed", "after attempt 1, the batch is committed\n", BatchState::Committed),
+        ("invalid", "after attempt 1, the batch is invalid\n", BatchState::Invalid),
+        ("absent", "after attempt 1, the batch is absent\n", BatchState::Absent),
     ] {
         let held = HeldBatch::new();
         let decide = ["decide", SERVICE, &held.batch_id, decision];
@@ -79,4 +87,21 @@ fn decision_about_a_missing_batch_fails() {
     let output = held.run_command(&["decide", SERVICE, &other, "absent"]);
     assert!(output.error_message().contains("the service has no such batch"), "{output:?}");
     assert_eq!(count_in_state(&held.store, BatchState::InDoubt), 1);
+}
+
+#[test]
+fn decision_names_the_attempt_that_was_looked_at() {
+    let held = HeldBatch::new();
+    let decide = |decision, attempt| {
+        held.run_command(&["decide", SERVICE, &held.batch_id, decision, "--attempt", attempt])
+    };
+    assert_eq!(decide("absent", "1").stdout, "after attempt 1, the batch is absent\n");
+    held.hold_next_attempt();
+
+    let late = decide("committed", "1");
+    assert_eq!(late.exit_code, Some(1), "{late:?}");
+    let refusal = "the decision is about attempt 1; the batch is at attempt 2";
+    assert!(late.error_message().contains(refusal), "{late:?}");
+    assert_eq!(count_in_state(&held.store, BatchState::InDoubt), 1);
+    assert_eq!(decide("committed", "2").stdout, "after attempt 2, the batch is committed\n");
 }

@@ -196,6 +196,8 @@ impl Harness {
             since: Timestamp::default(),
             held: false,
             last_error: None,
+            earlier_may_arrive: false,
+            invalid_reported: false,
         };
         self.evm.evidence_reader().find_evidence(&batch).await.unwrap()
     }

@@ -282,6 +282,8 @@ impl UnresolvedBatchStore for Store {
             since: row.submitted_at,
             held: row.held,
             last_error: None,
+            earlier_may_arrive: row.progress.earlier_may_arrive,
+            invalid_reported: row.progress.invalid_reported,
         };
         Ok(rows.into_iter().map(unresolved).collect())
     }
@@ -294,6 +296,10 @@ impl UnresolvedBatchStore for Store {
                 Resolution::Evidence(evidence) => {
                     let attempt = batch.attempt_id.attempt;
                     self.apply_event(&id, Event::Evidence { attempt, evidence: *evidence });
+                }
+                Resolution::EarlierCannotArrive => {
+                    let attempt = batch.attempt_id.attempt;
+                    self.apply_event(&id, Event::EarlierCannotArrive { attempt });
                 }
                 Resolution::Hold(_) => self.rows.change(|rows| {
                     rows.iter_mut().find(|row| row.id == id).unwrap().held = true;
@@ -410,7 +416,7 @@ pub type BorrowedAnswerFuture<'a> =
 
 /// Progress in this state at the first attempt.
 pub fn first_attempt(state: BatchState) -> Progress {
-    Progress { state, attempts: 1, commit_proven: false }
+    Progress { state, attempts: 1, ..Progress::NEW }
 }
 
 /// The id of a batch. The order of ids is that of their numbers.

@@ -44,6 +44,8 @@ pub fn unresolved(id: &str) -> UnresolvedBatch {
         since: Timestamp::default(),
         held: false,
         last_error: None,
+        earlier_may_arrive: false,
+        invalid_reported: false,
     }
 }
 

@@ -113,6 +113,8 @@ impl TestLedger {
             since: Timestamp::default(),
             held: false,
             last_error: None,
+            earlier_may_arrive: false,
+            invalid_reported: false,
         }
     }
 

@@ -58,6 +58,8 @@ pub struct LedgerConfig {
     pub absent_after: Duration,
     /// How long a batch may stay Valid before it counts as dropped.
     pub dropped_after: Duration,
+    /// How long a request may still arrive after the server gave it up.
+    pub late_arrival_limit: Duration,
 }
 
 impl LedgerConfig {
@@ -102,6 +104,7 @@ impl LedgerConfig {
             },
             absent_after: layers.get("ledger.absent_after")?,
             dropped_after: layers.get("ledger.dropped_after")?,
+            late_arrival_limit: layers.get("ledger.late_arrival_limit")?,
         })
     }
 }

@@ -131,6 +131,12 @@ pub static SETTINGS: &[Setting] = &[
         "90s",
         "A batch that stays Valid for this long was dropped by the ledger (scabbard)",
     ),
+    text(
+        "ledger.late_arrival_limit",
+        "330s",
+        "How long a request that the server gave up may still arrive at the ledger; a batch that was \
+         sent again is not invalid before that",
+    ),
     number("evm.chain_id", "1", "Id of the chain; the nodes must report the same"),
     list(
         "evm.gas_admins",

@@ -210,6 +210,7 @@ fn monitor_options(config: &Config) -> MonitorOptions {
         hold_after: poll.hold_after,
         give_up_after: poll.give_up_after,
         max_attempts: poll.max_attempts,
+        late_arrival_limit: config.ledger.late_arrival_limit,
         ..MonitorOptions::default()
     }
 }

@@ -20,11 +20,22 @@ pub struct ServerCounts {
     pub committed: u64,
     /// Batches that ended as invalid.
     pub invalid: u64,
+    /// Batches that ended as invalid and were reported as committed later. Anything but zero needs a
+    /// person.
+    pub committed_after_invalid: u64,
 }
 
 impl ServerCounts {
     pub(super) fn new(submitter: SubmitterStats, changes: ChangeCounts) -> Self {
-        let ChangeCounts { delayed, in_doubt, absent, held, committed, invalid } = changes;
+        let ChangeCounts {
+            delayed,
+            in_doubt,
+            absent,
+            held,
+            committed,
+            invalid,
+            committed_after_invalid,
+        } = changes;
         Self {
             submitted: submitter.taken,
             sent_again: submitter.sent_again,
@@ -34,6 +45,7 @@ impl ServerCounts {
             held,
             committed,
             invalid,
+            committed_after_invalid,
         }
     }
 }

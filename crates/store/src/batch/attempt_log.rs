@@ -60,13 +60,20 @@ impl<'a> AttemptLog<'a> {
     pub(super) fn add(&mut self, lane: &Lane, change: &'a Change, now: Timestamp) {
         let error = change.error.as_deref().map(storable);
         if lane.progress.state == BatchState::Invalid {
-            self.add_receipts(lane.batch_seq, change, error.clone());
+            let reason = match change.event {
+                // Evidence ends a batch as invalid only if the ledger reported that before.
+                Event::Evidence { .. } => lane.last_error.clone().map(Cow::Owned),
+                _ => error.clone(),
+            };
+            self.add_receipts(lane.batch_seq, change, reason);
         }
         let outcome = match change.event {
+            Event::EarlierCannotArrive { .. } => return,
             _ if self.by_operator => format!("{}, decided by an operator", lane.progress.state),
             Event::Outcome { outcome: Outcome::Accepted, .. } => return,
             Event::Outcome { outcome, .. } => outcome.to_string(),
             Event::OwnerLost { .. } => "owner lost".to_owned(),
+            _ if lane.progress.state != BatchState::Absent => return,
             Event::Evidence { evidence: Evidence::Absent, .. } => "absent".to_owned(),
             Event::Evidence { evidence: Evidence::Repeatable, .. } => "to be repeated".to_owned(),
             _ => return,

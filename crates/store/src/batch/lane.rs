@@ -35,7 +35,7 @@ impl Lane {
 
     /// Whether the batch is with the submitter of this attempt, and not proved to be committed.
     pub(crate) fn is_with_submitter(&self, AttemptId { attempt, epoch }: AttemptId) -> bool {
-        let Progress { state, attempts, commit_proven } = self.progress;
+        let Progress { state, attempts, commit_proven, .. } = self.progress;
         state == BatchState::Submitting
             && !commit_proven
             && (attempts, self.epoch) == (attempt, epoch)
@@ -49,11 +49,11 @@ impl Lane {
         {
             return Err(Stale::Epoch { given, present: self.epoch });
         }
-        let before = self.progress.state;
-        self.progress = transition(self.progress, change.event)?;
+        let before = self.progress;
+        self.progress = transition(before, change.event)?;
         self.changed = true;
         let restored = change.event == Event::DatabaseRestored;
-        if self.progress.state != before || restored {
+        if self.progress.state != before.state || restored {
             self.since = Some(now.as_micros());
             self.held = None;
         }
@@ -70,7 +70,9 @@ impl Lane {
         if let Event::Status { .. } | Event::Evidence { .. } = change.event {
             self.checked_at = Some(now.as_micros());
         }
-        if let Some(error) = &change.error {
+        if self.progress.invalid_reported && !before.invalid_reported {
+            self.last_error = Some(storable(&waits_for_earlier(change)).into_owned());
+        } else if let Some(error) = &change.error {
             self.last_error = Some(storable(error).into_owned());
         }
         Ok(())
@@ -96,4 +98,15 @@ impl Lane {
     pub(super) fn held_reason(&self) -> Option<&str> {
         self.held.as_ref().map(|hold| hold.reason.as_str())
     }
+}
+
+/// Why a batch that the ledger reports as invalid stays open, with the ledger's reason.
+fn waits_for_earlier(change: &Change) -> String {
+    let receipts = change.receipts.iter().map(|receipt| receipt.error_message.as_str());
+    let reason = receipts.chain(change.error.as_deref()).find(|reason| !reason.is_empty());
+    let reason = reason.unwrap_or("the ledger gave no reason");
+    format!(
+        "the ledger finds the batch invalid, which is not final while an earlier attempt may still \
+         arrive: {reason}"
+    )
 }

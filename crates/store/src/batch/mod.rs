@@ -3,6 +3,7 @@
 
 mod attempt_log;
 mod lane;
+mod late_commit;
 mod lock;
 mod record;
 mod write;

@@ -1,12 +1,14 @@
 use std::collections::{BTreeSet, HashMap};
 
 use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Event, Progress, Timestamp, TransitionError, transition,
+    BatchState, Change, ChangeOutcome, Event, Progress, Stale, Timestamp, TransitionError,
+    transition,
 };
 
 use super::{
     AttemptLog, BatchKey, RESTORED, key_rows,
     lane::{Lane, Lanes},
+    late_commit::record_commit_after_invalid,
     lock_lanes, lock_services,
     write::{Followers, write},
 };
@@ -46,6 +48,7 @@ pub(crate) fn record_locked<'a>(
     let Followers { followed, restored } = write(connection, &lanes, now)?;
     log.write(connection)?;
     put_in_doubt(connection, restored, now)?;
+    let states = record_late_commits(connection, changes, states, now)?;
     let outcome = |(change, state): (&Change, Result<BatchState, ChangeOutcome>)| match state {
         Ok(state) => ChangeOutcome::Applied {
             state,
@@ -71,6 +74,25 @@ fn put_in_doubt(
     };
     let changes: Vec<Change> = heads.into_iter().map(restored).collect();
     record_locked(connection, &changes, AttemptLog::default(), now).map(drop)
+}
+
+/// Records the changes that are the first report of a commit of a batch that has ended as invalid.
+fn record_late_commits(
+    connection: &mut Connection,
+    changes: &[Change],
+    states: Vec<Result<BatchState, ChangeOutcome>>,
+    now: Timestamp,
+) -> Result<Vec<Result<BatchState, ChangeOutcome>>, StoreError> {
+    let invalid = TransitionError::Ended { state: BatchState::Invalid };
+    let ended_as_invalid = Err(ChangeOutcome::Stale(invalid.into()));
+    let record = |(change, state): (&Change, _)| {
+        let is_late_commit = state == ended_as_invalid && change.event.is_proof_of_commit();
+        if is_late_commit && record_commit_after_invalid(connection, change, now)? {
+            return Ok(Err(ChangeOutcome::Stale(Stale::CommittedAfterInvalid)));
+        }
+        Ok(state)
+    };
+    changes.iter().zip(states).map(record).collect()
 }
 
 /// The progress of the batches that are in no lane: they wait behind their head, or have ended.

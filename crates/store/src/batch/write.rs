@@ -71,6 +71,7 @@ fn write_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
         "-- write_lanes
          update lanes as s
          set submitted = x.submitted, dlt_status = x.dlt_status, commit_proven = x.commit_proven,
+             earlier_may_arrive = x.earlier_may_arrive, invalid_reported = x.invalid_reported,
              submitted_at = x.submitted_at, since = x.since, checked_at = x.checked_at,
              next_try_at = x.next_try_at, last_error = x.last_error,
              held_at = x.held_at, held_reason = x.held_reason
@@ -83,6 +84,8 @@ fn write_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
             .int("attempts", lanes.iter().map(|lane| attempts(lane.progress.attempts)))
             .bool("submitted", lanes.iter().map(|lane| lane.progress.state.submitted()))
             .bool("commit_proven", lanes.iter().map(|lane| lane.progress.commit_proven))
+            .bool("earlier_may_arrive", lanes.iter().map(|lane| lane.progress.earlier_may_arrive))
+            .bool("invalid_reported", lanes.iter().map(|lane| lane.progress.invalid_reported))
             .optional_text("dlt_status", lanes.iter().map(|lane| lane.dlt_status()))
             .optional_long("submitted_at", lanes.iter().map(|lane| lane.submitted_at))
             .optional_long("since", lanes.iter().map(|lane| lane.since))
@@ -129,7 +132,8 @@ fn install_next_heads<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a>
                  where n.service_id = lanes.service_id
                      and n.created_at > lanes.created_at and n.ended_at is null
                  order by n.service_id, n.created_at limit 1),
-             submitted = false, dlt_status = null, commit_proven = false, attempts = 0,
+             submitted = false, dlt_status = null, commit_proven = false,
+             earlier_may_arrive = false, invalid_reported = false, attempts = 0,
              submitted_at = null, since = null, checked_at = null, next_try_at = null, last_error = null,
              held_at = null, held_reason = null,
              ended = lanes.ended + 1

@@ -4,7 +4,8 @@ use diesel::{
     prelude::*,
 };
 use grid_batch_core::{
-    BatchDetails, FailedAttempt, HeaderId, Receipt, ServiceId, StoredBatch, Timestamp,
+    BatchDetails, CommitAfterInvalid, FailedAttempt, HeaderId, Receipt, ServiceId, StoredBatch,
+    Timestamp,
 };
 
 use crate::sql::{
@@ -12,7 +13,8 @@ use crate::sql::{
     query::{BatchRecord, batches_with_lane, into_batches, single_count},
     rows::{batch_id as header_id, limit, time},
     schema::{
-        batch_payloads, batches, lanes, submission_attempts, transaction_receipts, transactions,
+        batch_payloads, batches, commits_after_invalid, lanes, submission_attempts,
+        transaction_receipts, transactions,
     },
 };
 
@@ -42,6 +44,7 @@ pub(crate) fn details(
             transaction_ids: load_transaction_ids(connection, seq)?,
             failed_attempts: load_failed_attempts(connection, seq)?,
             receipts: load_receipts(connection, seq)?,
+            commit_after_invalid: load_commit_after_invalid(connection, seq)?,
             batch,
         }))
     })
@@ -144,6 +147,20 @@ fn load_receipts(connection: &mut Connection, seq: i64) -> Result<Vec<Receipt>, 
         .select(ReceiptRecord::as_select());
     let records = connection.load_query("receipts", query)?;
     records.into_iter().map(ReceiptRecord::into_receipt).collect()
+}
+
+fn load_commit_after_invalid(
+    connection: &mut Connection,
+    seq: i64,
+) -> Result<Option<CommitAfterInvalid>, StoreError> {
+    let query = commits_after_invalid::table
+        .filter(commits_after_invalid::batch_seq.eq(seq))
+        .select((commits_after_invalid::reported_at, commits_after_invalid::source));
+    let reports: Vec<(i64, String)> = connection.load_query("commit_after_invalid", query)?;
+    Ok(reports.into_iter().next().map(|(reported_at, source)| CommitAfterInvalid {
+        reported_at: Timestamp::from_micros(reported_at),
+        source,
+    }))
 }
 
 #[derive(Queryable, Selectable)]

@@ -34,6 +34,7 @@ pub(crate) fn decide(
     store: &Store,
     service_id: &ServiceId,
     batch_id: &HeaderId,
+    attempt: u32,
     decision: Decision,
 ) -> Result<ChangeOutcome, StoreError> {
     store.pools.write()?.transaction(|connection| {
@@ -42,17 +43,26 @@ pub(crate) fn decide(
             return Ok(ChangeOutcome::NotFound);
         };
         let batch = record.into_batch()?;
-        let Progress { state, attempts: attempt, .. } = batch.progress;
+        let Progress { state, attempts: present, .. } = batch.progress;
+        if attempt != present && !state.is_terminal() {
+            return Ok(ChangeOutcome::Stale(Stale::DecidedOtherAttempt {
+                given: attempt,
+                present,
+            }));
+        }
         if batch.held.is_none() {
             return Ok(ChangeOutcome::Stale(Stale::NotHeld { state }));
         }
-        let event = decision.event(attempt);
-        let mut change = Change::new(batch.service_id, batch.batch_id, event);
-        if decision == Decision::Invalid {
-            change.error = Some("an operator decided that the ledger rejected it".to_owned());
-        }
-        let recorded =
-            record_locked(connection, &[change], AttemptLog::by_operator(), store.now())?;
-        recorded.first().copied().ok_or_else(|| StoreError::corrupt("no answer to a change"))
+        let changes: Vec<Change> = decision
+            .events(attempt)
+            .into_iter()
+            .map(|event| Change {
+                error: (decision == Decision::Invalid)
+                    .then(|| "an operator decided that the ledger rejected it".to_owned()),
+                ..Change::new(batch.service_id.clone(), batch.batch_id, event)
+            })
+            .collect();
+        let recorded = record_locked(connection, &changes, AttemptLog::by_operator(), store.now())?;
+        recorded.last().copied().ok_or_else(|| StoreError::corrupt("no answer to a change"))
     })
 }

@@ -34,11 +34,13 @@ pub(crate) fn no_answer(batch: &PendingBatch) -> Change {
 /// The change that a resolution makes to the attempt that the evidence is about.
 pub(crate) fn resolution_change(batch: &UnresolvedBatch, resolution: &Resolution) -> Change {
     let AttemptId { attempt, epoch } = batch.attempt_id;
-    let (evidence, hold) = match resolution {
-        Resolution::Evidence(evidence) => (*evidence, None),
-        Resolution::Hold(reason) => (Evidence::Inconclusive, Some(reason.clone())),
+    let (event, hold) = match resolution {
+        Resolution::Evidence(evidence) => (Event::Evidence { attempt, evidence: *evidence }, None),
+        Resolution::EarlierCannotArrive => (Event::EarlierCannotArrive { attempt }, None),
+        Resolution::Hold(reason) => {
+            (Event::Evidence { attempt, evidence: Evidence::Inconclusive }, Some(reason.clone()))
+        }
     };
-    let event = Event::Evidence { attempt, evidence };
     let change = Change::new(batch.service_id.clone(), batch.batch_id, event);
     Change { epoch: Some(epoch), hold, ..change }
 }

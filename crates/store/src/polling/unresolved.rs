@@ -117,17 +117,20 @@ impl UnresolvedRow {
             let missing = || StoreError::corrupt("an unresolved batch that was never submitted");
             time.map(Timestamp::from_micros).ok_or_else(missing)
         };
+        let progress = self.progress.progress()?;
         Ok(UnresolvedBatch {
             service_id,
             batch_id,
             transaction_ids: transactions.all,
             shared_transaction_ids: transactions.shared,
             attempt_id,
-            state: self.progress.progress()?.state,
+            state: progress.state,
             submitted_at: time(self.progress.submitted_at)?,
             since: time(self.progress.since)?,
             held: self.progress.held.into_held().is_some(),
             last_error: self.progress.last_error,
+            earlier_may_arrive: progress.earlier_may_arrive,
+            invalid_reported: progress.invalid_reported,
         })
     }
 }

@@ -4,7 +4,7 @@
 use diesel::{
     dsl::auto_type, prelude::*, query_builder::QueryFragment, query_dsl::methods::LoadQuery,
 };
-use grid_batch_core::{StoredBatch, Timestamp};
+use grid_batch_core::{Progress, StoredBatch, Timestamp};
 
 use super::{
     Connection, StoreError,
@@ -72,6 +72,8 @@ pub(crate) struct LaneColumns {
     submitted: bool,
     dlt_status: Option<String>,
     commit_proven: bool,
+    earlier_may_arrive: bool,
+    invalid_reported: bool,
     attempts: i32,
     submitted_at: Option<i64>,
     checked_at: Option<i64>,
@@ -93,6 +95,8 @@ impl BatchRecord {
             submitted: batch.ended_at.is_some(),
             dlt_status: batch.dlt_status,
             commit_proven: false,
+            earlier_may_arrive: false,
+            invalid_reported: false,
             attempts: batch.attempts,
             submitted_at: batch.submitted_at,
             checked_at: batch.checked_at,
@@ -102,12 +106,12 @@ impl BatchRecord {
             held_reason: None,
         });
         Ok(StoredBatch {
-            progress: progress(
-                lane.submitted,
-                lane.dlt_status.as_deref(),
-                lane.attempts,
-                lane.commit_proven,
-            )?,
+            progress: Progress {
+                commit_proven: lane.commit_proven,
+                earlier_may_arrive: lane.earlier_may_arrive,
+                invalid_reported: lane.invalid_reported,
+                ..progress(lane.submitted, lane.dlt_status.as_deref(), lane.attempts)?
+            },
             service_id: service_id(&batch.service_id)?,
             batch_id: batch_id(&batch.batch_id)?,
             created_at: Timestamp::from_micros(batch.created_at),

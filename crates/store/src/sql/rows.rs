@@ -15,6 +15,8 @@ pub(crate) const BATCH_COLUMNS: &str = "b.service_id, b.batch_id, b.created_at, 
     case when s.batch_seq is null then b.ended_at is not null else s.submitted end as submitted,
     coalesce(s.dlt_status, b.dlt_status) as dlt_status,
     coalesce(s.commit_proven, false) as commit_proven,
+    coalesce(s.earlier_may_arrive, false) as earlier_may_arrive,
+    coalesce(s.invalid_reported, false) as invalid_reported,
     coalesce(s.attempts, b.attempts) as attempts,
     coalesce(s.submitted_at, b.submitted_at) as submitted_at,
     s.since, coalesce(s.checked_at, b.checked_at) as checked_at,
@@ -26,8 +28,8 @@ pub(crate) const WITH_LANE: &str =
     "left join lanes s on s.service_id = b.service_id and s.batch_seq = b.seq";
 
 /// The columns of a [`ProgressRow`], from a lane `s`.
-pub(crate) const PROGRESS_COLUMNS: &str = "s.submitted, s.dlt_status, s.commit_proven, s.attempts,
-    s.submitted_at, s.since, s.checked_at, s.next_try_at, s.last_error, s.held_at, s.held_reason";
+pub(crate) const PROGRESS_COLUMNS: &str = "s.submitted, s.dlt_status, s.commit_proven,
+    s.earlier_may_arrive, s.invalid_reported, s.attempts, s.submitted_at, s.since, s.checked_at, s.next_try_at, s.last_error, s.held_at, s.held_reason";
 
 /// One batch, as [`BATCH_COLUMNS`] reads it.
 #[derive(QueryableByName)]
@@ -70,6 +72,10 @@ pub(crate) struct ProgressRow {
     dlt_status: Option<String>,
     #[diesel(sql_type = Bool)]
     commit_proven: bool,
+    #[diesel(sql_type = Bool)]
+    earlier_may_arrive: bool,
+    #[diesel(sql_type = Bool)]
+    invalid_reported: bool,
     #[diesel(sql_type = Integer)]
     attempts: i32,
     #[diesel(sql_type = Nullable<BigInt>)]
@@ -88,23 +94,27 @@ pub(crate) struct ProgressRow {
 
 impl ProgressRow {
     pub(crate) fn progress(&self) -> Result<Progress, StoreError> {
-        progress(self.submitted, self.dlt_status.as_deref(), self.attempts, self.commit_proven)
+        Ok(Progress {
+            commit_proven: self.commit_proven,
+            earlier_may_arrive: self.earlier_may_arrive,
+            invalid_reported: self.invalid_reported,
+            ..progress(self.submitted, self.dlt_status.as_deref(), self.attempts)?
+        })
     }
 }
 
-/// The progress of a batch, from the columns that hold it.
+/// The state of a batch and its number of attempts, from the columns that hold them.
 pub(crate) fn progress(
     submitted: bool,
     dlt_status: Option<&str>,
     attempts: i32,
-    commit_proven: bool,
 ) -> Result<Progress, StoreError> {
     let status: Option<DltStatus> =
         dlt_status.map(str::parse).transpose().map_err(StoreError::corrupt)?;
     let state = BatchState::of(submitted, status).map_err(StoreError::corrupt)?;
     let attempts =
         u32::try_from(attempts).map_err(|_| StoreError::corrupt(format!("{attempts} attempts")))?;
-    Ok(Progress { state, attempts, commit_proven })
+    Ok(Progress { state, attempts, ..Progress::NEW })
 }
 
 /// The hold of a batch, if it is held.

@@ -95,6 +95,14 @@ table! {
 }
 
 table! {
+    commits_after_invalid (batch_seq) {
+        batch_seq -> BigInt,
+        reported_at -> BigInt,
+        source -> Text,
+    }
+}
+
+table! {
     submission_attempts (batch_seq, attempt) {
         batch_seq -> BigInt,
         attempt -> Integer,
@@ -118,6 +126,8 @@ table! {
         submitted -> Bool,
         dlt_status -> Nullable<Text>,
         commit_proven -> Bool,
+        earlier_may_arrive -> Bool,
+        invalid_reported -> Bool,
         attempts -> Integer,
         submitted_at -> Nullable<BigInt>,
         since -> Nullable<BigInt>,
@@ -190,6 +200,7 @@ table! {
 joinable!(batch_payloads -> batches (batch_seq));
 joinable!(transactions -> batches (batch_seq));
 joinable!(transaction_receipts -> batches (batch_seq));
+joinable!(commits_after_invalid -> batches (batch_seq));
 joinable!(submission_attempts -> batches (batch_seq));
 joinable!(lanes -> services (service_id));
 joinable!(withdrawals -> batches (batch_seq));
@@ -203,6 +214,7 @@ allow_tables_to_appear_in_same_query!(
     batch_payloads,
     transactions,
     transaction_receipts,
+    commits_after_invalid,
     submission_attempts,
     lanes,
     rewards,

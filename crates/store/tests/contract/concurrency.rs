@@ -230,8 +230,11 @@ fn decision_waits_for_a_concurrent_change() {
         )
         .unwrap();
     let decided = thread::scope(|scope| {
-        let decider = scope
-            .spawn(|| store.decide(&taken.service_id, &taken.batch_id, Decision::Absent).unwrap());
+        let decider = scope.spawn(|| {
+            store
+                .decide(&taken.service_id, &taken.batch_id, taken.attempt, Decision::Absent)
+                .unwrap()
+        });
         wait_until_blocked(&mut watcher(&db), "lock_services");
         recorder.batch_execute("commit").unwrap();
         decider.join().unwrap()

@@ -18,6 +18,8 @@ on_both! {
     operator_decides_that_a_batch_is_invalid,
     decision_about_a_batch_not_held_changes_nothing,
     one_of_two_concurrent_decisions_applies,
+    decision_about_another_attempt_is_refused,
+    operator_decides_invalid_though_an_attempt_may_arrive,
 }
 
 /// A batch in doubt, and another behind it.
@@ -134,7 +136,9 @@ fn operator_decides_that_a_batch_was_committed(db: &Database) {
     let store = db.open();
     let taken = in_doubt(&store);
     store.hold(&taken, "no evidence");
-    let decided = store.decide(&taken.service_id, &taken.batch_id, Decision::Committed).unwrap();
+    let decided = store
+        .decide(&taken.service_id, &taken.batch_id, taken.attempt, Decision::Committed)
+        .unwrap();
     assert_eq!(decided, ChangeOutcome::Applied { state: BatchState::Committed, next_waits: true });
     assert_eq!(outcomes(&store, 1), ["outcome unknown, then committed, decided by an operator"]);
     assert_eq!(store.take_one("a::b").batch_id, id(2));
@@ -144,7 +148,8 @@ fn operator_decides_that_a_batch_is_absent(db: &Database) {
     let store = db.open();
     let taken = in_doubt(&store);
     store.hold(&taken, "no evidence");
-    let decided = store.decide(&taken.service_id, &taken.batch_id, Decision::Absent).unwrap();
+    let decided =
+        store.decide(&taken.service_id, &taken.batch_id, taken.attempt, Decision::Absent).unwrap();
     assert_eq!(decided, ChangeOutcome::Applied { state: BatchState::Absent, next_waits: false });
     assert_eq!(outcomes(&store, 1), ["outcome unknown, then absent, decided by an operator"]);
     let again = store.take_one("a::b");
@@ -155,7 +160,8 @@ fn operator_decides_that_a_batch_is_invalid(db: &Database) {
     let store = db.open();
     let taken = in_doubt(&store);
     store.hold(&taken, "no evidence");
-    let decided = store.decide(&taken.service_id, &taken.batch_id, Decision::Invalid).unwrap();
+    let decided =
+        store.decide(&taken.service_id, &taken.batch_id, taken.attempt, Decision::Invalid).unwrap();
     assert_eq!(decided, ChangeOutcome::Applied { state: BatchState::Invalid, next_waits: true });
     assert_eq!(outcomes(&store, 1), ["outcome unknown, then invalid, decided by an operator"]);
     let receipts = store.details(&service("a::b"), &id(1)).unwrap().unwrap().receipts;
@@ -166,7 +172,10 @@ fn operator_decides_that_a_batch_is_invalid(db: &Database) {
 fn decision_about_a_batch_not_held_changes_nothing(db: &Database) {
     let store = db.open();
     let taken = in_doubt(&store);
-    let decide = |name, number, decision| store.decide(&service(name), &id(number), decision);
+    let decide = |name, number, decision| {
+        let attempt = u32::from(number == 1);
+        store.decide(&service(name), &id(number), attempt, decision)
+    };
     for decision in [Decision::Committed, Decision::Absent] {
         let not_held = |state| ChangeOutcome::Stale(Stale::NotHeld { state });
         let before = store.details(&service("a::b"), &id(1)).unwrap();
@@ -193,11 +202,45 @@ fn one_of_two_concurrent_decisions_applies(db: &Database) {
     let decided = thread::scope(|scope| {
         let both = [Decision::Committed, Decision::Absent].map(|decision| {
             let (store, taken) = (&store, &taken);
-            scope.spawn(move || store.decide(&taken.service_id, &taken.batch_id, decision).unwrap())
+            scope.spawn(move || {
+                store.decide(&taken.service_id, &taken.batch_id, taken.attempt, decision).unwrap()
+            })
         });
         both.map(|thread| thread.join().unwrap())
     });
     let applied = |decided: &&ChangeOutcome| matches!(decided, ChangeOutcome::Applied { .. });
     assert_eq!(decided.iter().filter(applied).count(), 1, "{decided:?}");
     assert_eq!(outcomes(&store, 1).len(), 1);
+}
+
+/// The second attempt of a batch is in doubt and held.
+fn second_attempt_held(store: &TestStore) -> TakenBatch {
+    let first = in_doubt(store);
+    store.evidence(&first, Evidence::Absent);
+    let second = store.take_one("a::b");
+    store.outcome(&second, Outcome::Ambiguous);
+    store.hold(&second, "no evidence");
+    second
+}
+
+fn decision_about_another_attempt_is_refused(db: &Database) {
+    let store = db.open();
+    let second = second_attempt_held(&store);
+    let before = store.details(&service("a::b"), &id(1)).unwrap();
+    for decision in [Decision::Committed, Decision::Absent, Decision::Invalid] {
+        let decided = store.decide(&second.service_id, &second.batch_id, 1, decision).unwrap();
+        let ChangeOutcome::Stale(stale) = decided else { panic!("{decided:?}") };
+        assert_eq!(stale.to_string(), "the decision is about attempt 1; the batch is at attempt 2");
+    }
+    assert_eq!(store.details(&service("a::b"), &id(1)).unwrap(), before);
+}
+
+fn operator_decides_invalid_though_an_attempt_may_arrive(db: &Database) {
+    let store = db.open();
+    let second = second_attempt_held(&store);
+    assert!(store.one("a::b", 1).progress.earlier_may_arrive);
+    let decided = store.decide(&second.service_id, &second.batch_id, 2, Decision::Invalid).unwrap();
+    assert_eq!(decided, ChangeOutcome::Applied { state: BatchState::Invalid, next_waits: true });
+    let last = outcomes(&store, 1).pop().unwrap();
+    assert_eq!(last, "outcome unknown, then invalid, decided by an operator");
 }

@@ -49,7 +49,7 @@ fn decision() -> impl Strategy<Value = Decision> {
 /// Events whose attempt is relative to the current one: 0 means the current attempt.
 fn event() -> impl Strategy<Value = Event> {
     let attempt = prop_oneof![8 => Just(0u32), 1 => Just(1u32)];
-    (attempt, 0..18usize).prop_map(|(attempt, kind)| match kind {
+    (attempt, 0..19usize).prop_map(|(attempt, kind)| match kind {
         0..2 => Event::Outcome { attempt, outcome: Outcome::Accepted },
         2..5 => Event::Outcome { attempt, outcome: Outcome::Busy },
         5 => Event::Outcome { attempt, outcome: Outcome::Rejected },
@@ -62,6 +62,7 @@ fn event() -> impl Strategy<Value = Event> {
         13 => Event::Evidence { attempt, evidence: Evidence::Absent },
         14 => Event::Evidence { attempt, evidence: Evidence::Committed },
         15 | 16 => Event::Evidence { attempt, evidence: Evidence::Inconclusive },
+        17 => Event::EarlierCannotArrive { attempt },
         _ => Event::Taken,
     })
 }
@@ -79,6 +80,9 @@ fn about(event: Event, present: u32) -> Event {
             Event::Outcome { attempt: present + attempt, outcome }
         }
         Event::OwnerLost { attempt } => Event::OwnerLost { attempt: present + attempt },
+        Event::EarlierCannotArrive { attempt } => {
+            Event::EarlierCannotArrive { attempt: present + attempt }
+        }
         Event::Evidence { attempt, evidence } => {
             Event::Evidence { attempt: present + attempt, evidence }
         }
@@ -92,6 +96,7 @@ struct Entry {
     progress: Progress,
     next_try_at: Option<Timestamp>,
     held: Option<Hold>,
+    committed_after_invalid: bool,
 }
 
 /// All batches of each service, in order.
@@ -104,7 +109,13 @@ impl Model {
         if entries.iter().any(|entry| entry.number == number) {
             return AddOutcome::AlreadyStored;
         }
-        entries.push(Entry { number, progress: Progress::NEW, next_try_at: None, held: None });
+        entries.push(Entry {
+            number,
+            progress: Progress::NEW,
+            next_try_at: None,
+            held: None,
+            committed_after_invalid: false,
+        });
         AddOutcome::Stored
     }
 
@@ -140,16 +151,8 @@ impl Model {
             Some(Entry { number: head, held: Some(_), .. }) if *head == number => {}
             _ => return ChangeOutcome::Stale(Stale::NotHeld { state: progress.state }),
         }
-        let attempt = progress.attempts;
-        let of = |evidence| Event::Evidence { attempt, evidence };
-        let event = match decision {
-            Decision::Committed => of(Evidence::Committed),
-            Decision::Absent => of(Evidence::Absent),
-            Decision::Invalid => {
-                Event::Status { attempt: Some(attempt), status: LedgerStatus::Invalid }
-            }
-        };
-        self.record(service, number, event, None, now)
+        let events = decision.events(progress.attempts).into_iter();
+        events.map(|event| self.record(service, number, event, None, now)).last().unwrap()
     }
 
     fn record(
@@ -163,7 +166,7 @@ impl Model {
         let Some(progress) = self.present(service, number) else { return ChangeOutcome::NotFound };
         let not_drawn = TransitionError::NotPossible { state: progress.state, event };
         let next = match transition(progress, event) {
-            Err(error) => return ChangeOutcome::Stale(Stale::Transition(error)),
+            Err(error) => return self.refuse(service, number, event, error),
             Ok(next) => next,
         };
         match self.head(service) {
@@ -181,6 +184,25 @@ impl Model {
         }
         let next_waits = next.state.is_terminal() && self.head(service).is_some();
         ChangeOutcome::Applied { state: next.state, next_waits }
+    }
+
+    /// The first proof of a commit of a batch that ended as invalid is recorded.
+    fn refuse(
+        &mut self,
+        service: usize,
+        number: u64,
+        event: Event,
+        error: TransitionError,
+    ) -> ChangeOutcome {
+        let entries = self.0.get_mut(&service).into_iter().flatten();
+        for entry in entries.filter(|entry| entry.number == number) {
+            let is_invalid = entry.progress.state == BatchState::Invalid;
+            if is_invalid && event.is_proof_of_commit() && !entry.committed_after_invalid {
+                entry.committed_after_invalid = true;
+                return ChangeOutcome::Stale(Stale::CommittedAfterInvalid);
+            }
+        }
+        ChangeOutcome::Stale(Stale::Transition(error))
     }
 
     fn open(&self, service: usize) -> Vec<(u64, Progress, Option<Hold>)> {
@@ -225,7 +247,9 @@ fn walk(db: &Database, steps: Vec<Step>) {
             }
             Step::Decide(at, number, decision) => {
                 let number = number.or_else(|| Some(model.head(at)?.number)).unwrap_or(0);
-                let decided = store.decide(&service(SERVICES[at]), &id(number), decision).unwrap();
+                let attempt = model.present(at, number).map_or(1, |p| p.attempts);
+                let (service, id) = (service(SERVICES[at]), id(number));
+                let decided = store.decide(&service, &id, attempt, decision).unwrap();
                 assert_eq!(decided, model.decide(at, number, decision, db.now()));
             }
             Step::Wait(seconds) => drop(db.later(seconds)),

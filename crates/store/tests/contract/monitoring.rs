@@ -231,17 +231,17 @@ fn status_of_an_earlier_attempt_changes_nothing(db: &Database) {
     monitor.get_pending_batch_ids(9).unwrap();
     // While the query is in flight, an operator has the batch sent again.
     store.hold(&first, "no evidence");
-    store.decide(&first.service_id, &first.batch_id, Decision::Absent).unwrap();
+    store.decide(&first.service_id, &first.batch_id, first.attempt, Decision::Absent).unwrap();
     store.outcome(&store.take_one("s::1"), Outcome::Accepted);
     monitor.get_pending_batch_ids(9).unwrap();
 
     let invalid = [report(1, LedgerStatus::Invalid)];
     monitor.clone().update_batch_statuses("s::1", &invalid).unwrap();
-    assert_eq!(state(&store, 1), BatchState::Pending);
+    assert!(!store.one("s::1", 1).progress.invalid_reported);
     // The next answer is about the second attempt.
     monitor.get_pending_batch_ids(9).unwrap();
     monitor.update_batch_statuses("s::1", &invalid).unwrap();
-    assert_eq!(state(&store, 1), BatchState::Invalid);
+    assert!(store.one("s::1", 1).progress.invalid_reported);
 }
 
 fn commit_of_an_earlier_attempt_counts(db: &Database) {
@@ -293,6 +293,8 @@ fn unresolved_batch_has_what_evidence_search_needs(db: &Database) {
         since: db.now(),
         held: false,
         last_error: None,
+        earlier_may_arrive: true,
+        invalid_reported: false,
     };
     assert_eq!(unresolved(&monitor, 1), expected);
     store.hold(&TakenBatch { epoch: 7, ..taken }, "no evidence");

@@ -35,6 +35,7 @@ fn events() -> Vec<Event> {
     }
     for attempt in [1, 2] {
         events.push(Event::OwnerLost { attempt });
+        events.push(Event::EarlierCannotArrive { attempt });
         for outcome in [
             Outcome::Accepted,
             Outcome::Busy,
@@ -95,7 +96,9 @@ fn every_transition_is_recorded_as_core_defines_it(db: &Database) {
         bring_to(&store, &name, state);
         let before = store.one(&name, number).progress;
         let attempts = u32::from(state != BatchState::New);
-        assert_eq!(before, Progress { state, attempts, commit_proven: false }, "{state:?}");
+        let earlier_may_arrive = state == BatchState::Absent;
+        let progress = Progress { state, attempts, earlier_may_arrive, ..Progress::NEW };
+        assert_eq!(before, progress, "{state:?}");
 
         let recorded = store.record_one(Change::new(service(&name), id(number), event));
         let after = store.one(&name, number).progress;
@@ -103,6 +106,10 @@ fn every_transition_is_recorded_as_core_defines_it(db: &Database) {
             Ok(next) => {
                 let done = ChangeOutcome::Applied { state: next.state, next_waits: false };
                 assert_eq!((recorded, after), (done, next), "{state:?} {event:?}");
+            }
+            Err(_) if state == BatchState::Invalid && event.is_proof_of_commit() => {
+                assert_eq!(recorded, ChangeOutcome::Stale(Stale::CommittedAfterInvalid));
+                assert_eq!(after, before, "{state:?} {event:?}");
             }
             Err(error) => {
                 assert_eq!(recorded, ChangeOutcome::Stale(Stale::Transition(error)));

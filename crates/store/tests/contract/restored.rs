@@ -128,7 +128,7 @@ fn hold_of_a_restored_batch_names_the_restore(db: &Database) {
     // An operator decides about it, although it was never tried.
     let state = BatchState::Absent;
     assert_eq!(
-        store.decide(&service("a::b"), &id(1), Decision::Absent).unwrap(),
+        store.decide(&service("a::b"), &id(1), 0, Decision::Absent).unwrap(),
         ChangeOutcome::Applied { state, next_waits: false }
     );
     assert_eq!(store.take_one("a::b").attempt, 1);

@@ -131,7 +131,7 @@ fn operator_decision_has_a_reason_only_for_a_failure() {
         server.record_outcome(&taken, Outcome::Accepted, "");
         let pending = Event::status(LedgerStatus::Pending);
         server.record(&taken, pending, |change| change.hold = Some("lost".to_owned()));
-        server.store.decide(&taken.service_id, &taken.batch_id, decision).unwrap();
+        server.store.decide(&taken.service_id, &taken.batch_id, taken.attempt, decision).unwrap();
         let json = server.withdrawal(&id);
         assert_eq!(json["state"], state);
         assert_eq!(json.get("fail_reason").is_some(), has_reason, "{json}");

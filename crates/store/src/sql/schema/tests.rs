@@ -78,7 +78,7 @@ macro_rules! column_tuples {
         column_tuples!($($rest)+);
     };
 }
-column_tuples!(A B C D E F G H I J K L M N O P Q R S T);
+column_tuples!(A B C D E F G H I J K L M N O P Q R S T U V W X);
 
 fn definition<C: Column + Expression<SqlType: SqlTypeName>>(is_postgres: bool) -> ColumnDefinition {
     let sql_type = if is_postgres { C::SqlType::POSTGRES } else { C::SqlType::SQLITE };
@@ -113,6 +113,7 @@ fn defined(is_postgres: bool) -> Schema {
         "batch_payloads": batch_payloads,
         "transactions": transactions,
         "transaction_receipts": transaction_receipts,
+        "commits_after_invalid": commits_after_invalid,
         "submission_attempts": submission_attempts,
         "lanes": lanes,
         "rewards": rewards,

@@ -60,7 +60,7 @@ fn withdrawal_decided_committed_has_no_id_or_reason(db: &Database) {
     let (taken, _) = store.take_and_sign(ACCOUNT);
     store.outcome(&taken, Outcome::Ambiguous);
     store.hold(&taken, "the nonce was used elsewhere");
-    store.decide(&taken.service_id, &taken.batch_id, Decision::Committed).unwrap();
+    store.decide(&taken.service_id, &taken.batch_id, taken.attempt, Decision::Committed).unwrap();
 
     let details = store.details_of(1);
     assert_eq!(details.batch.progress.state, BatchState::Committed);

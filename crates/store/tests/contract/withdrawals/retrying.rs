@@ -105,7 +105,7 @@ fn nonce_that_may_still_pay_stays_open_after_retry(db: &Database) {
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
     store.outcome(&taken, Outcome::Ambiguous);
     store.hold(&taken, "no evidence");
-    store.decide(&taken.service_id, &taken.batch_id, Decision::Invalid).unwrap();
+    store.decide(&taken.service_id, &taken.batch_id, taken.attempt, Decision::Invalid).unwrap();
     store.retry_withdrawal(&withdrawal_id(1)).unwrap();
 
     let taken = store.take_one(ACCOUNT);

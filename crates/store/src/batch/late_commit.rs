@@ -1,0 +1,50 @@
+use grid_batch_core::{Change, Event, Timestamp};
+
+use crate::sql::{Connection, Dialect, Statement, StoreError};
+
+/// Stores the first report that a batch which ended as invalid was committed. Returns whether this
+/// change is that report.
+pub(super) fn record_commit_after_invalid(
+    connection: &mut Connection,
+    change: &Change,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let dialect = connection.dialect();
+    let is_first = connection.execute(&insert_report(dialect, change, now))? > 0;
+    if is_first {
+        connection.execute(&show_report(dialect, change))?;
+    }
+    Ok(is_first)
+}
+
+fn insert_report(dialect: Dialect, change: &Change, now: Timestamp) -> Statement<'_> {
+    let source = match change.event {
+        Event::Status { .. } => "the ledger's status",
+        _ => "evidence",
+    };
+    Statement::new(
+        dialect,
+        "-- insert_commit_after_invalid
+         insert into commits_after_invalid (batch_seq, reported_at, source)
+         select b.seq, ?, ? from batches b
+         where b.batch_id = ? and b.service_id = ? and b.dlt_status = 'INVALID'
+         on conflict (batch_seq) do nothing",
+    )
+    .long(now.as_micros())
+    .text(source)
+    .bytes(change.batch_id.as_bytes())
+    .text(change.service_id.as_str())
+}
+
+/// Also shows the report to clients that ask for the batch.
+fn show_report(dialect: Dialect, change: &Change) -> Statement<'_> {
+    Statement::new(
+        dialect,
+        "-- show_commit_after_invalid
+         update batches as b
+         set last_error = 'the batch ended as invalid, and the ledger reported later that it is committed'
+         where b.batch_id = ? and b.service_id = ?",
+    )
+    .bytes(change.batch_id.as_bytes())
+    .text(change.service_id.as_str())
+}
