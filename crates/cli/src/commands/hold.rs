@@ -58,7 +58,9 @@ pub(crate) fn list(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 
 fn print_held(batch: &StoredBatch) {
     let reason = batch.held.as_ref().map_or("", |hold| hold.reason.as_str());
-    print_stdout(format_args!("{} {} {reason}", batch.service_id, batch.batch_id));
+    let last_error = batch.last_error.as_ref().map(|error| format!(" ({error})"));
+    let last_error = last_error.unwrap_or_default();
+    print_stdout(format_args!("{} {} {reason}{last_error}", batch.service_id, batch.batch_id));
 }
 
 pub(crate) fn decide(matches: &ArgMatches) -> Result<ExitCode, Failure> {

@@ -9,6 +9,7 @@ mod hold;
 #[cfg(feature = "demo")]
 mod ledger_sim;
 mod logging;
+mod nonce;
 mod print;
 mod serve;
 mod signals;
@@ -47,7 +48,8 @@ fn program() -> Command {
         .subcommand(serve::command())
         .subcommand(config::command())
         .subcommand(hold::held_command())
-        .subcommand(hold::decide_command());
+        .subcommand(hold::decide_command())
+        .subcommand(nonce::command());
     #[cfg(feature = "demo")]
     let program = program.subcommand(demo::command()).subcommand(ledger_sim::command());
     program
@@ -59,6 +61,7 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("config", matches)) => config::run(matches),
         Some(("held", matches)) => hold::list(matches),
         Some(("decide", matches)) => hold::decide(matches),
+        Some(("nonce", matches)) => nonce::run(matches),
         #[cfg(feature = "demo")]
         Some(("demo", matches)) => demo::run(matches),
         #[cfg(feature = "demo")]

@@ -143,6 +143,7 @@ table! {
         foreign_hash -> Nullable<Binary>,
         outcome -> Nullable<Text>,
         pool_withdrawal_id -> Nullable<Text>,
+        undecided -> Bool,
     }
 }
 
@@ -159,6 +160,7 @@ table! {
         signed_at -> BigInt,
         sent_at -> Nullable<BigInt>,
         last_error -> Nullable<Text>,
+        adopted -> Bool,
     }
 }
 
