@@ -10,6 +10,7 @@ use crate::{
     node::NodeClient,
     options::{EvmOptions, OracleOptions},
     price::{GasPriceSource, Oracle},
+    sent_times::SentTimes,
     signing_store::AsyncSigningStore,
     values::GasPrice,
 };
@@ -27,6 +28,7 @@ pub(crate) struct EvmContext {
     pub(crate) resend_after: Duration,
     pub(crate) connections: usize,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) sent_times: SentTimes,
     /// Separate from `read_http`: connections close when the runtime that opened them shuts down,
     /// and the shutdown of a poller must not interrupt a transaction that is being sent.
     pub(crate) send_http: HttpClient,
@@ -54,11 +56,17 @@ impl EvmContext {
             resend_after: options.resend_after,
             connections: options.connections,
             clock: options.clock,
+            sent_times: SentTimes::default(),
             send_http,
             read_http,
             store: AsyncSigningStore::new(store),
             nodes,
         })
+    }
+
+    /// Whether a transaction that is pending was sent so long ago that it is sent again.
+    pub(crate) fn is_pending_too_long(&self, hash: [u8; 32]) -> bool {
+        self.sent_times.elapsed(hash, self.clock.monotonic()) > self.resend_after
     }
 
     /// The nodes to ask about a batch, in order of preference.

@@ -11,6 +11,7 @@ use crate::{
     node::NodeClient,
     nonce::{NonceObservation, is_foreign_use_final, observe_nonce},
     scope::AccountScopeId,
+    settle::{Settled, settle_nonces},
 };
 
 /// Finds evidence about withdrawals: whether they have to be sent again. They are always sent again
@@ -24,7 +25,9 @@ impl EvmEvidenceReader {
         let payment = self.0.store.payment(&batch.service_id, batch.batch_id).await?;
         // The sender rejects a batch that belongs to no withdrawal.
         let Some(payment) = payment else { return Ok(Evidence::Repeatable) };
-        let Some(assigned) = &payment.nonce else { return Ok(Evidence::Repeatable) };
+        let Some(assigned) = &payment.nonce else {
+            return self.evidence_without_nonce(batch, &scope, &payment).await;
+        };
         if let Some(outcome) = &assigned.outcome {
             return Ok(evidence_of_outcome(outcome));
         }
@@ -37,6 +40,25 @@ impl EvmEvidenceReader {
             }
             NonceObservation::NotFound => Ok(Evidence::Repeatable),
             NonceObservation::Pending => Ok(self.evidence_of_pending(&payment, assigned)),
+        }
+    }
+
+    /// The sender looks at the nonces that are not settled before it signs. It is not asked again
+    /// while it cannot be decided what one was used for.
+    async fn evidence_without_nonce(
+        &self,
+        batch: &UnresolvedBatch,
+        scope: &AccountScopeId,
+        payment: &Payment,
+    ) -> BatchResult<Evidence> {
+        let unsettled = self.0.store.unsettled_nonces(&batch.service_id).await?;
+        if unsettled.stored.iter().all(|nonce| nonce.undecided.is_none()) {
+            return Ok(Evidence::Repeatable);
+        }
+        let nodes = self.0.nodes_for(&self.0.read_http, &batch.service_id, &batch.batch_id)?;
+        match settle_nonces(&self.0, &nodes, scope, payment).await? {
+            Settled::All { .. } => Ok(Evidence::Repeatable),
+            Settled::NotYet(_) | Settled::Undecided { .. } => Ok(Evidence::Inconclusive),
         }
     }
 
@@ -66,10 +88,8 @@ impl EvmEvidenceReader {
     }
 
     fn is_pending_too_long(&self, assigned: &AssignedNonce) -> bool {
-        let now = self.0.clock.now();
-        let sent_at =
-            assigned.transactions.iter().filter_map(|transaction| transaction.sent_at).max();
-        sent_at.is_none_or(|sent_at| now.since(sent_at) > self.0.resend_after)
+        let mut sent = assigned.transactions.iter().filter(|it| it.sent_at.is_some());
+        sent.all(|transaction| self.0.is_pending_too_long(transaction.signed.hash))
     }
 }
 

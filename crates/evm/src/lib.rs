@@ -14,6 +14,8 @@ mod price;
 mod rules;
 mod scope;
 mod send;
+mod sent_times;
+mod settle;
 mod signing_store;
 #[cfg(test)]
 mod test_server;

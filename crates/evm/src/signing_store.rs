@@ -1,10 +1,13 @@
 use std::{fmt, sync::Arc};
 
-use grid_batch_core::{BatchError, BatchResult, HeaderId, ServiceId};
+use grid_batch_core::{BatchError, BatchResult, HeaderId, ServiceId, Timestamp};
 use grid_batch_withdrawals::{
-    BatchAttempt, NewSignedTransaction, NonceOutcome, Payment, SignedTransaction, SigningStore,
+    BatchAttempt, NewSignedTransaction, NonceOutcome, NonceUse, Payment, SignedTransaction,
+    SigningStore, UnpaidWithdrawal, UnsettledNonces,
 };
 use tokio::task::spawn_blocking;
+
+use crate::settle::Terms;
 
 /// A [`SigningStore`] for asynchronous callers: it runs on the threads for blocking work.
 ///
@@ -66,11 +69,6 @@ impl AsyncSigningStore {
         self.run(move |store| store.fill_nonce(&attempt, nonce, &mut sign)).await
     }
 
-    pub(crate) async fn next_nonce(&self, service_id: &ServiceId) -> BatchResult<Option<u64>> {
-        let service_id = service_id.clone();
-        self.run(move |store| store.next_nonce(&service_id)).await
-    }
-
     pub(crate) async fn transactions_from(
         &self,
         service_id: &ServiceId,
@@ -112,6 +110,51 @@ impl AsyncSigningStore {
     ) -> BatchResult<()> {
         let service_id = service_id.clone();
         self.run(move |store| store.close_nonce(&service_id, nonce, &outcome)).await
+    }
+
+    pub(crate) async fn unsettled_nonces(
+        &self,
+        service_id: &ServiceId,
+    ) -> BatchResult<UnsettledNonces> {
+        let service_id = service_id.clone();
+        self.run(move |store| store.unsettled_nonces(&service_id)).await
+    }
+
+    pub(crate) async fn unsettled_since(
+        &self,
+        service_id: &ServiceId,
+    ) -> BatchResult<Option<Timestamp>> {
+        let service_id = service_id.clone();
+        self.run(move |store| store.unsettled_since(&service_id)).await
+    }
+
+    pub(crate) async fn pools(&self, service_id: &ServiceId) -> BatchResult<Vec<String>> {
+        let service_id = service_id.clone();
+        self.run(move |store| store.pools(&service_id)).await
+    }
+
+    pub(crate) async fn unpaid_withdrawals(
+        &self,
+        service_id: &ServiceId,
+        terms: &Terms,
+    ) -> BatchResult<Vec<UnpaidWithdrawal>> {
+        let (service_id, terms) = (service_id.clone(), terms.clone());
+        self.run(move |store| {
+            let Terms { pool, beneficiary, amount } = &terms;
+            store.unpaid_withdrawals(&service_id, pool, beneficiary, amount)
+        })
+        .await
+    }
+
+    pub(crate) async fn settle_nonce(
+        &self,
+        service_id: &ServiceId,
+        nonce: u64,
+        used_at: Timestamp,
+        nonce_use: NonceUse,
+    ) -> BatchResult<bool> {
+        let service_id = service_id.clone();
+        self.run(move |store| store.settle_nonce(&service_id, nonce, used_at, &nonce_use)).await
     }
 }
 

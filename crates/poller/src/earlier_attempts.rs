@@ -111,11 +111,13 @@ mod tests {
             service_id: "s".parse().unwrap(),
             batch_id: HeaderId::from_bytes([1; 64]),
             transaction_ids: Vec::new(),
+            shared_transaction_ids: Vec::new(),
             attempt_id: AttemptId { attempt: 2, epoch: 1 },
             state: BatchState::Pending,
             submitted_at: Timestamp::default(),
             since: Timestamp::default(),
             held: false,
+            last_error: None,
             earlier_may_arrive: true,
             invalid_reported: false,
         }

@@ -6,8 +6,8 @@ use grid_batch_core::{
     StoredBatch, Timestamp,
 };
 use grid_batch_withdrawals::{
-    CancelOutcome, RetryOutcome, Reward, RewardConflict, RewardId, Withdrawal, WithdrawalConflict,
-    WithdrawalDetails, WithdrawalFilter, WithdrawalId,
+    CancelOutcome, RetryOutcome, Reward, RewardConflict, RewardId, UnsettledNonce, Withdrawal,
+    WithdrawalConflict, WithdrawalDetails, WithdrawalFilter, WithdrawalId,
 };
 
 use crate::{
@@ -250,6 +250,22 @@ impl Store {
     /// While a transaction of an earlier generation may be paid, no other is signed.
     pub fn retry_withdrawal(&self, id: &WithdrawalId) -> Result<RetryOutcome, StoreError> {
         withdrawals::retry_withdrawal(self, id)
+    }
+
+    /// The nonces of which it cannot be decided what the chain used them for, with the reason.
+    pub fn undecided_nonces(&self) -> Result<Vec<(ServiceId, UnsettledNonce)>, StoreError> {
+        withdrawals::undecided_nonces(self)
+    }
+
+    /// Records an operator's decision about an undecided nonce: it was used for this withdrawal, or
+    /// for none. `false`: it is not undecided, or the withdrawal cannot have been paid with it.
+    pub fn decide_nonce(
+        &self,
+        service_id: &ServiceId,
+        nonce: u64,
+        paid: Option<&WithdrawalId>,
+    ) -> Result<bool, StoreError> {
+        withdrawals::decide_nonce(self, service_id, nonce, paid)
     }
 
     /// Everything that is stored about a withdrawal.

@@ -2,12 +2,13 @@
 
 use grid_batch_core::{
     AddOutcome, BatchConflict, BatchDetails, BatchFilter, BatchQueryStore, BatchResult, HeaderId,
-    IntakeStore, NewBatch, PageCursor, ServiceId, StoredBatch,
+    IntakeStore, NewBatch, PageCursor, ServiceId, StoredBatch, Timestamp,
 };
 use grid_batch_withdrawals::{
-    BatchAttempt, CancelOutcome, NewSignedTransaction, NonceOutcome, Payment, RetryOutcome, Reward,
-    RewardConflict, RewardId, SignFn, SignedTransaction, SigningStore, Withdrawal,
-    WithdrawalConflict, WithdrawalDetails, WithdrawalFilter, WithdrawalId, WithdrawalStore,
+    BatchAttempt, CancelOutcome, NewSignedTransaction, NonceOutcome, NonceUse, Payment,
+    RetryOutcome, Reward, RewardConflict, RewardId, SignFn, SignedTransaction, SigningStore,
+    UnpaidWithdrawal, UnsettledNonces, Withdrawal, WithdrawalConflict, WithdrawalDetails,
+    WithdrawalFilter, WithdrawalId, WithdrawalStore,
 };
 
 use crate::{Store, withdrawals};
@@ -144,6 +145,38 @@ impl SigningStore for Store {
         hash: &[u8; 32],
     ) -> BatchResult<()> {
         Ok(withdrawals::record_foreign_use(self, service_id, nonce, hash)?)
+    }
+
+    fn unsettled_nonces(&self, service_id: &ServiceId) -> BatchResult<UnsettledNonces> {
+        Ok(withdrawals::unsettled_nonces(self, service_id)?)
+    }
+
+    fn unsettled_since(&self, service_id: &ServiceId) -> BatchResult<Option<Timestamp>> {
+        Ok(withdrawals::unsettled_since(self, service_id)?)
+    }
+
+    fn pools(&self, service_id: &ServiceId) -> BatchResult<Vec<String>> {
+        Ok(withdrawals::pools(self, service_id)?)
+    }
+
+    fn unpaid_withdrawals(
+        &self,
+        service_id: &ServiceId,
+        pool: &str,
+        beneficiary: &str,
+        amount: &str,
+    ) -> BatchResult<Vec<UnpaidWithdrawal>> {
+        Ok(withdrawals::unpaid_withdrawals(self, service_id, pool, beneficiary, amount)?)
+    }
+
+    fn settle_nonce(
+        &self,
+        service_id: &ServiceId,
+        nonce: u64,
+        used_at: Timestamp,
+        nonce_use: &NonceUse,
+    ) -> BatchResult<bool> {
+        Ok(withdrawals::settle_nonce(self, service_id, nonce, used_at, nonce_use)?)
     }
 
     fn close_nonce(

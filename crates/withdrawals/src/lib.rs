@@ -4,6 +4,7 @@ mod ids;
 #[cfg(feature = "mocks")]
 pub mod mocks;
 mod nonce;
+mod nonce_use;
 mod payment;
 mod reward;
 mod rules;
@@ -14,6 +15,7 @@ mod withdrawal_store;
 
 pub use ids::{RewardId, ShortIdError, WithdrawalId};
 pub use nonce::{AssignedNonce, NonceOutcome};
+pub use nonce_use::{NonceUse, UnpaidWithdrawal, UnsettledNonce, UnsettledNonces};
 pub use payment::Payment;
 pub use reward::{Reward, RewardConflict};
 pub use rules::WithdrawalRules;

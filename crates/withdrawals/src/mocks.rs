@@ -1,13 +1,13 @@
 //! `mockall` mocks of every trait, for tests of the layers above.
 
-use grid_batch_core::{AddOutcome, BatchResult, HeaderId, ServiceId};
+use grid_batch_core::{AddOutcome, BatchResult, HeaderId, ServiceId, Timestamp};
 use mockall::mock;
 
 use crate::{
-    BatchAttempt, CancelOutcome, NewSignedTransaction, NonceOutcome, Payment, RetryOutcome, Reward,
-    RewardConflict, RewardId, SignFn, SignedTransaction, SigningStore, Withdrawal,
-    WithdrawalConflict, WithdrawalDetails, WithdrawalFilter, WithdrawalId, WithdrawalRules,
-    WithdrawalStore,
+    BatchAttempt, CancelOutcome, NewSignedTransaction, NonceOutcome, NonceUse, Payment,
+    RetryOutcome, Reward, RewardConflict, RewardId, SignFn, SignedTransaction, SigningStore,
+    UnpaidWithdrawal, UnsettledNonces, Withdrawal, WithdrawalConflict, WithdrawalDetails,
+    WithdrawalFilter, WithdrawalId, WithdrawalRules, WithdrawalStore,
 };
 
 mock! {
@@ -28,6 +28,12 @@ mock! {
             -> BatchResult<()>;
         fn record_foreign_use(&self, service_id: &ServiceId, nonce: u64, hash: &[u8; 32]) -> BatchResult<()>;
         fn close_nonce(&self, service_id: &ServiceId, nonce: u64, outcome: &NonceOutcome) -> BatchResult<()>;
+        fn unsettled_nonces(&self, service_id: &ServiceId) -> BatchResult<UnsettledNonces>;
+        fn unsettled_since(&self, service_id: &ServiceId) -> BatchResult<Option<Timestamp>>;
+        fn pools(&self, service_id: &ServiceId) -> BatchResult<Vec<String>>;
+        fn unpaid_withdrawals(&self, service_id: &ServiceId, pool: &str, beneficiary: &str, amount: &str)
+            -> BatchResult<Vec<UnpaidWithdrawal>>;
+        fn settle_nonce(&self, service_id: &ServiceId, nonce: u64, used_at: Timestamp, nonce_use: &NonceUse) -> BatchResult<bool>;
     }
 }
 

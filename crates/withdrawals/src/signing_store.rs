@@ -1,6 +1,9 @@
-use grid_batch_core::{AttemptId, BatchResult, HeaderId, ServiceId};
+use grid_batch_core::{AttemptId, BatchResult, HeaderId, ServiceId, Timestamp};
 
-use crate::{NewSignedTransaction, NonceOutcome, Payment, SignedTransaction};
+use crate::{
+    NewSignedTransaction, NonceOutcome, NonceUse, Payment, SignedTransaction, UnpaidWithdrawal,
+    UnsettledNonces,
+};
 
 /// One attempt to submit a batch. Nothing is signed for an attempt that is no longer current.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +31,8 @@ pub trait SigningStore: Send + Sync {
     /// stores both in one commit.
     ///
     /// `None`: nothing was stored, because the attempt is no longer current, the withdrawal is
-    /// cancelled, or it has a nonce that has paid or may still pay.
+    /// cancelled, it has a nonce that has paid or may still pay, or a nonce of the service is
+    /// undecided.
     fn assign_nonce(
         &self,
         attempt: &BatchAttempt,
@@ -95,4 +99,39 @@ pub trait SigningStore: Send + Sync {
         nonce: u64,
         outcome: &NonceOutcome,
     ) -> BatchResult<()>;
+
+    /// The nonces of the service that have to be settled once the chain has used them.
+    fn unsettled_nonces(&self, service_id: &ServiceId) -> BatchResult<UnsettledNonces>;
+
+    /// A time before the first use of any nonce that is not stored: when the highest stored nonce was
+    /// assigned, or, without one, when the first withdrawal of the service was scheduled.
+    fn unsettled_since(&self, service_id: &ServiceId) -> BatchResult<Option<Timestamp>>;
+
+    /// The pools of the service's withdrawals.
+    fn pools(&self, service_id: &ServiceId) -> BatchResult<Vec<String>>;
+
+    /// The withdrawals of the service with these terms that are not known to be paid, in the order in
+    /// which they are to be made.
+    fn unpaid_withdrawals(
+        &self,
+        service_id: &ServiceId,
+        pool: &str,
+        beneficiary: &str,
+        amount: &str,
+    ) -> BatchResult<Vec<UnpaidWithdrawal>>;
+
+    /// Stores what the chain used a nonce for. A nonce that was assigned to another withdrawal is
+    /// moved to the one that it was used for: the caller must know that the use is final.
+    ///
+    /// `used_at` is when the nonce was used, or a time before.
+    ///
+    /// `false`: nothing was stored, because the nonce has an outcome, or the withdrawal has ended or
+    /// has another nonce with which it was or may be paid.
+    fn settle_nonce(
+        &self,
+        service_id: &ServiceId,
+        nonce: u64,
+        used_at: Timestamp,
+        nonce_use: &NonceUse,
+    ) -> BatchResult<bool>;
 }

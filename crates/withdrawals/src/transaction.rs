@@ -43,4 +43,6 @@ pub struct SignedTransaction {
     pub sent_at: Option<Timestamp>,
     /// The node's error when it was last sent, if there was one.
     pub last_error: Option<String>,
+    /// Whether it was found on the chain and adopted, because it was not stored when it was signed.
+    pub adopted: bool,
 }

@@ -219,7 +219,8 @@ create index withdrawals_by_beneficiary on withdrawals (beneficiary, seq);
 create index withdrawals_by_reward on withdrawals (reward_id, seq) where reward_id is not null;
 
 -- The nonces of each account and the withdrawals that they were assigned to. A nonce with only a filler
--- has no withdrawal. A withdrawal gets no second nonce while it was or may be paid with the first.
+-- has no withdrawal, nor has one that the chain used for something that is not stored. A withdrawal
+-- gets no second nonce while it was or may be paid with the first.
 create table account_nonces (
     service_id text collate "C" not null references services,
     nonce bigint not null check (nonce >= 0),
@@ -234,11 +235,15 @@ create table account_nonces (
     outcome text collate "C"
         check (outcome in ('WITHDRAWN', 'REVERTED', 'CANCELLED', 'USED_ELSEWHERE')),
     pool_withdrawal_id text collate "C",
+    -- The chain has used it, and it cannot be decided for what: nothing is signed for the account.
+    undecided boolean not null default false,
     primary key (service_id, nonce),
     check ((withdrawal_seq is null) = (generation is null)),
-    check ((coalesce(outcome, '') = 'WITHDRAWN') = (pool_withdrawal_id is not null))
+    check ((coalesce(outcome, '') = 'WITHDRAWN') = (pool_withdrawal_id is not null)),
+    check (not undecided or outcome is null)
 );
 create index account_nonces_by_withdrawal on account_nonces (withdrawal_seq, nonce);
+create index account_nonces_open on account_nonces (service_id, nonce) where outcome is null;
 create unique index account_nonces_one_payable on account_nonces (withdrawal_seq)
     where outcome is null or outcome = 'WITHDRAWN';
 
@@ -256,6 +261,8 @@ create table signed_transactions (
     signed_at bigint not null,
     sent_at bigint,
     last_error text,
+    -- Was found on the chain, because it was not stored when it was signed.
+    adopted boolean not null default false,
     primary key (service_id, nonce, position),
     foreign key (service_id, nonce) references account_nonces,
     check (tip between 0 and max_fee)

@@ -185,11 +185,14 @@ create table account_nonces (
     foreign_hash blob check (length(foreign_hash) = 32),
     outcome text check (outcome in ('WITHDRAWN', 'REVERTED', 'CANCELLED', 'USED_ELSEWHERE')),
     pool_withdrawal_id text,
+    undecided integer not null default 0 check (undecided in (0, 1)),
     primary key (service_id, nonce),
     check ((withdrawal_seq is null) = (generation is null)),
-    check ((coalesce(outcome, '') = 'WITHDRAWN') = (pool_withdrawal_id is not null))
+    check ((coalesce(outcome, '') = 'WITHDRAWN') = (pool_withdrawal_id is not null)),
+    check (not undecided or outcome is null)
 ) strict, without rowid;
 create index account_nonces_by_withdrawal on account_nonces (withdrawal_seq, nonce);
+create index account_nonces_open on account_nonces (service_id, nonce) where outcome is null;
 create unique index account_nonces_one_payable on account_nonces (withdrawal_seq)
     where outcome is null or outcome = 'WITHDRAWN';
 
@@ -205,6 +208,7 @@ create table signed_transactions (
     signed_at integer not null,
     sent_at integer,
     last_error text,
+    adopted integer not null default 0 check (adopted in (0, 1)),
     primary key (service_id, nonce, position),
     foreign key (service_id, nonce) references account_nonces,
     check (tip between 0 and max_fee)

@@ -49,6 +49,7 @@ struct TransactionJson {
     signed_at: String,
     sent_at: Option<String>,
     last_error: Option<String>,
+    adopted: bool,
 }
 
 /// The path of a withdrawal.
@@ -98,7 +99,7 @@ impl WithdrawalJson {
 
 impl TransactionJson {
     fn new(transaction: SignedTransaction) -> Self {
-        let SignedTransaction { signed, signed_at, sent_at, last_error } = transaction;
+        let SignedTransaction { signed, signed_at, sent_at, last_error, adopted } = transaction;
         Self {
             hash: format!("0x{}", Hex(&signed.hash)),
             nonce: signed.nonce,
@@ -108,6 +109,7 @@ impl TransactionJson {
             signed_at: rfc3339(signed_at),
             sent_at: sent_at.map(rfc3339),
             last_error,
+            adopted,
         }
     }
 }

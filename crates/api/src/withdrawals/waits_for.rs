@@ -6,6 +6,9 @@ use crate::{http::rfc3339, withdrawals::withdrawal_state::WithdrawalState};
 /// What a withdrawal waits for, as a text for people. `None` if it has ended.
 pub(crate) fn waits_for(details: &WithdrawalDetails) -> Option<String> {
     let note = details.nonce.as_ref().and_then(|nonce| nonce.note.as_deref());
+    // Without a nonce, the last attempt says why none was assigned.
+    let note =
+        note.or_else(|| details.batch.last_error.as_deref().filter(|_| details.nonce.is_none()));
     let waits_for = match WithdrawalState::of(details) {
         WithdrawalState::Withdrawn | WithdrawalState::Failed => return None,
         WithdrawalState::Held => hold_reason(details, note),

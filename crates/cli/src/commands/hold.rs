@@ -72,7 +72,10 @@ pub(crate) fn list(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 fn print_held(batch: &StoredBatch) {
     let reason = batch.held.as_ref().map_or("", |hold| hold.reason.as_str());
     let StoredBatch { service_id, batch_id, progress, .. } = batch;
-    print_stdout(format_args!("{service_id} {batch_id} {} {reason}", progress.attempts));
+    // A reason may end with the last error already.
+    let error = batch.last_error.as_deref().filter(|error| !reason.contains(*error));
+    let error = error.map(|error| format!(" ({error})")).unwrap_or_default();
+    print_stdout(format_args!("{service_id} {batch_id} {} {reason}{error}", progress.attempts));
 }
 
 pub(crate) fn decide(matches: &ArgMatches) -> Result<ExitCode, Failure> {

@@ -10,6 +10,7 @@ mod ledger;
 #[cfg(feature = "demo")]
 mod ledger_sim;
 mod logging;
+mod nonce;
 mod print;
 mod restored;
 mod serve;
@@ -51,7 +52,8 @@ fn program() -> Command {
         .subcommand(hold::held_command())
         .subcommand(hold::decide_command())
         .subcommand(ledger::command())
-        .subcommand(restored::command());
+        .subcommand(restored::command())
+        .subcommand(nonce::command());
     #[cfg(feature = "demo")]
     let program = program.subcommand(demo::command()).subcommand(ledger_sim::command());
     program
@@ -65,6 +67,7 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("decide", matches)) => hold::decide(matches),
         Some(("ledger", matches)) => ledger::run(matches),
         Some(("restored", matches)) => restored::run(matches),
+        Some(("nonce", matches)) => nonce::run(matches),
         #[cfg(feature = "demo")]
         Some(("demo", matches)) => demo::run(matches),
         #[cfg(feature = "demo")]

@@ -1,4 +1,10 @@
-use std::{collections::BTreeMap, fs, net::SocketAddr, path::Path, process::Command};
+use std::{
+    collections::BTreeMap,
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use grid_batch_test_chain::{Account, Anvil, AnvilOptions, FaultProxy, Poll, Pool};
 use grid_batch_test_postgres::TestDatabase;
@@ -57,6 +63,21 @@ pub struct WithdrawalHarness {
     _postgres: Option<TestDatabase>,
 }
 
+/// A copy of a SQLite database.
+pub struct DatabaseCopy(TempDir);
+
+/// The files of the database in a directory.
+fn database_files(directory: &Path) -> Vec<PathBuf> {
+    let files = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|file| file.to_string_lossy().contains("withdrawals.db")).collect()
+}
+
+fn copy_files(from: &Path, to: &Path) {
+    for file in database_files(from) {
+        fs::copy(&file, to.join(file.file_name().unwrap())).unwrap();
+    }
+}
+
 /// What a server that takes withdrawals prints once it listens: this, and its address.
 const LISTENING_PREFIX: &str = "Accepting withdrawals at http://";
 /// What follows the address.
@@ -98,7 +119,7 @@ impl WithdrawalHarness {
         self.directory.path()
     }
 
-    fn config_file(&self) -> std::path::PathBuf {
+    fn config_file(&self) -> PathBuf {
         self.path().join("grid-batch.toml")
     }
 
@@ -141,6 +162,21 @@ impl WithdrawalHarness {
         WithdrawalServer::start(self.command(flags))
     }
 
+    /// Copies the SQLite database. No server may be running.
+    pub fn copy_database(&self) -> DatabaseCopy {
+        let copy = tempfile::tempdir().unwrap();
+        copy_files(self.path(), copy.path());
+        DatabaseCopy(copy)
+    }
+
+    /// Puts a copy of the SQLite database back, as a restored backup. No server may be running.
+    pub fn restore_database(&self, copy: &DatabaseCopy) {
+        for file in database_files(self.path()) {
+            fs::remove_file(file).unwrap();
+        }
+        copy_files(copy.0.path(), self.path());
+    }
+
     /// The payments of a pool.
     pub fn polls(&self, pool: usize) -> Vec<Poll> {
         self.pools[pool].polls(&self.anvil).unwrap()
@@ -162,6 +198,14 @@ impl WithdrawalHarness {
         let address = &self.anvil.accounts()[admin].address;
         let count = self.anvil.rpc("eth_getTransactionCount", json!([address, "latest"])).unwrap();
         parse_hex(&count)
+    }
+
+    /// Makes this account the owner of a pool.
+    pub fn set_pool_owner(&self, pool: usize, account: usize) {
+        let owner = &self.anvil.accounts()[account].address[2..];
+        let slot = format!("0x{:064x}", 0);
+        let owner = json!([self.pools[pool].address(), slot, format!("0x{owner:0>64}")]);
+        self.anvil.rpc("anvil_setStorageAt", owner).unwrap();
     }
 
     pub fn withdrawal_request(&self, pool: usize, amount: u64) -> Value {

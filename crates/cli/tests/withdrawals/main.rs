@@ -17,5 +17,6 @@ mod nodes;
 mod order;
 mod random_faults;
 mod rejections;
+mod restored_database;
 
 const GRID_BATCH: Binary = Binary(env!("CARGO_BIN_EXE_grid-batch"));

@@ -7,7 +7,7 @@ use futures_core::future::BoxFuture;
 use grid_batch_core::{
     BatchError, BatchResult, BatchStatusReader, HeaderId, LedgerStatus, ScopeId, StatusReport,
 };
-use grid_batch_withdrawals::AssignedNonce;
+use grid_batch_withdrawals::{AssignedNonce, Payment};
 use log::{info, warn};
 
 use super::{final_result::FinalResult, withdrawal_status::WithdrawalStatus};
@@ -17,6 +17,7 @@ use crate::{
     nonce::{BestObservation, NonceObservation, find_nonce_user, observe_nonce},
     pool::PoolCall,
     scope::AccountScopeId,
+    settle::{UsedNonce, explain_used_nonce},
 };
 
 /// Reads the statuses of withdrawals from the chain, and stores how they ended.
@@ -57,7 +58,7 @@ impl EvmStatusReader {
                 self.note(scope, assigned, Some(mined.note(self.0.confirmations))).await?;
             }
             NonceObservation::UsedElsewhere => {
-                return self.status_of_used_nonce(&nodes, scope, assigned).await;
+                return self.status_of_used_nonce(&nodes, scope, &payment, assigned).await;
             }
             NonceObservation::Pending | NonceObservation::NotFound => {
                 self.note(scope, assigned, None).await?;
@@ -72,6 +73,7 @@ impl EvmStatusReader {
         &self,
         nodes: &[NodeClient],
         scope: &AccountScopeId,
+        payment: &Payment,
         assigned: &AssignedNonce,
     ) -> BatchResult<WithdrawalStatus> {
         let (nonce, admin) = (assigned.nonce, scope.address());
@@ -86,11 +88,16 @@ impl EvmStatusReader {
             self.note(scope, assigned, None).await?;
             return Ok(WithdrawalStatus::without_reason(LedgerStatus::Pending));
         }
+        match explain_used_nonce(&self.0, nodes, scope, payment, assigned, hash).await? {
+            UsedNonce::Own => return Ok(WithdrawalStatus::without_reason(LedgerStatus::Pending)),
+            UsedNonce::Moved => return Ok(WithdrawalStatus::not_reported()),
+            UsedNonce::Foreign => {}
+        }
         let note = format!(
             "nonce {nonce} of {admin} was used by {hash}, which was not signed by this server"
         );
         if assigned.foreign_hash != Some(hash.into()) {
-            warn!(service:% = scope, note = note.as_str(); "another program uses the gas admin's key");
+            warn!(service:% = scope, note = note.as_str(); "a transaction that is not stored used the nonce of a withdrawal");
             self.0.store.record_foreign_use(scope.service_id(), nonce, hash.into()).await?;
         }
         self.note(scope, assigned, Some(note)).await?;

@@ -15,4 +15,9 @@ impl NodeClient {
     pub(crate) fn new(http: HttpClient, url: impl Into<String>) -> Self {
         Self { http, url: url.into(), last_id: AtomicU64::new(0) }
     }
+
+    /// The URL of the node.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
 }

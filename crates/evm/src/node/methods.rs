@@ -1,6 +1,9 @@
+use std::time::Duration;
+
 use alloy_primitives::{Address, B256, Bytes, U256};
-use serde::de::IgnoredAny;
-use serde_json::json;
+use grid_batch_core::Timestamp;
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::{Value, json};
 
 use super::{
     block::{Block, BlockJson, BlockTag},
@@ -10,7 +13,21 @@ use super::{
     quantity::Quantity,
     receipt::{Receipt, ReceiptJson},
     transaction::ChainTransaction,
+    transaction_details::TransactionDetails,
 };
+
+/// The transaction of an event, in a node's response.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct LogJson {
+    transaction_hash: B256,
+}
+
+/// The time of a block, in a node's response.
+#[derive(Debug, Deserialize)]
+struct BlockTimeJson {
+    timestamp: Quantity<u64>,
+}
 
 /// How many blocks a fee history covers.
 const FEE_HISTORY_BLOCKS: &str = "0x4";
@@ -145,6 +162,51 @@ impl NodeClient {
             }
             found => Ok(found),
         }
+    }
+
+    /// A transaction with what it does, mined or pending, if the node has it.
+    pub(crate) async fn transaction_details(
+        &self,
+        hash: B256,
+    ) -> Result<Option<TransactionDetails>, NodeError> {
+        let found: Option<Value> = self.request("eth_getTransactionByHash", json!([hash])).await?;
+        let Some(found) = found else { return Ok(None) };
+        let details = TransactionDetails::read(&found)
+            .map_err(|error| NodeError::InvalidResponse(error.to_string()))?;
+        let actual = details.transaction.hash;
+        if actual != hash {
+            let reason = format!("the transaction is {actual}, expected {hash}");
+            return Err(NodeError::InvalidResponse(reason));
+        }
+        Ok(Some(details))
+    }
+
+    /// The hashes of the transactions in which these contracts emitted an event, from one block to
+    /// another, in order.
+    pub(crate) async fn transactions_with_event(
+        &self,
+        contracts: &[Address],
+        topic: B256,
+        from: u64,
+        to: u64,
+    ) -> Result<Vec<B256>, NodeError> {
+        let filter = json!({
+            "address": contracts, "topics": [topic],
+            "fromBlock": BlockTag::Number(from), "toBlock": BlockTag::Number(to),
+        });
+        let logs: Vec<LogJson> = self.request("eth_getLogs", json!([filter])).await?;
+        let mut hashes: Vec<B256> = logs.into_iter().map(|log| log.transaction_hash).collect();
+        hashes.dedup();
+        Ok(hashes)
+    }
+
+    /// When the block with this number was made, if there is one.
+    pub(crate) async fn block_time(&self, number: u64) -> Result<Option<Timestamp>, NodeError> {
+        let params = json!([BlockTag::Number(number), false]);
+        let block: Option<BlockTimeJson> = self.request("eth_getBlockByNumber", params).await?;
+        Ok(block.map(|BlockTimeJson { timestamp: Quantity(seconds) }| {
+            Timestamp::default().plus(Duration::from_secs(seconds))
+        }))
     }
 
     /// Whether the node has a transaction, mined or pending.

@@ -11,6 +11,7 @@ mod refusal;
 mod revert;
 mod rpc;
 mod transaction;
+mod transaction_details;
 
 pub(crate) use block::{BlockId, BlockTag};
 pub(crate) use client::NodeClient;
@@ -19,6 +20,7 @@ pub(crate) use fee_history::FeeHistory;
 pub(crate) use receipt::{EventLog, Receipt};
 pub(crate) use refusal::Refusal;
 pub(crate) use revert::revert_reason;
+pub(crate) use transaction_details::TransactionDetails;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -68,7 +68,7 @@ async fn find_nonce_user_at(
     search_blocks(node, admin, assigned.nonce).await
 }
 
-async fn search_blocks(
+pub(crate) async fn search_blocks(
     node: &NodeClient,
     admin: Address,
     nonce: u64,

@@ -6,6 +6,6 @@ mod foreign_use;
 mod nodes;
 mod observation;
 
-pub(crate) use foreign_use::{find_nonce_user, is_foreign_use_final};
-pub(crate) use nodes::{BestObservation, observe_nonce};
+pub(crate) use foreign_use::{find_nonce_user, is_foreign_use_final, search_blocks};
+pub(crate) use nodes::{BestObservation, check_chain, find_at_any, observe_nonce};
 pub(crate) use observation::{MinedTransaction, NonceObservation};

@@ -71,7 +71,7 @@ pub(crate) async fn observe_nonce<'a, 'n>(
 /// Asks the nodes in turn until one finds something.
 ///
 /// A node that fails is skipped. If all fail, the first error is returned.
-pub(super) async fn find_at_any<'n, T, F>(
+pub(crate) async fn find_at_any<'n, T, F>(
     nodes: &'n [NodeClient],
     find: impl Fn(&'n NodeClient) -> F,
 ) -> Result<Option<T>, NodeError>
@@ -90,7 +90,7 @@ where
 }
 
 /// An error if the node is on another chain.
-pub(super) async fn check_chain(node: &NodeClient, context: &EvmContext) -> Result<(), NodeError> {
+pub(crate) async fn check_chain(node: &NodeClient, context: &EvmContext) -> Result<(), NodeError> {
     let (actual, expected) = (node.chain_id().await?, context.chain_id);
     if actual == expected {
         return Ok(());

@@ -1,4 +1,4 @@
-use alloy_primitives::{Address, Bytes, U256};
+use alloy_primitives::{Address, B256, Bytes, U256};
 use alloy_sol_types::{SolCall, SolEvent, sol};
 
 use crate::node::EventLog;
@@ -14,6 +14,17 @@ pub(super) fn propose_withdraw(amount: U256, beneficiary: Address) -> Bytes {
     proposeWithdrawCall { amount, beneficiary }.abi_encode().into()
 }
 
+/// The topic of the event with which a pool makes a withdrawal.
+pub(crate) const WITHDRAWAL_EVENT: B256 = WithdrawPollCreated::SIGNATURE_HASH;
+
+/// The amount and the beneficiary of a call that makes a withdrawal. `None`: it is another call.
+pub(crate) fn read_call(data: &[u8]) -> Option<(U256, Address)> {
+    let call = proposeWithdrawCall::abi_decode_validate(data).ok()?;
+    // The same terms in another encoding were not signed here.
+    let terms = (call.amount, call.beneficiary);
+    (propose_withdraw(terms.0, terms.1)[..] == *data).then_some(terms)
+}
+
 /// The id that the pool gave the withdrawal. Events of other contracts are ignored.
 pub(crate) fn withdrawal_id(pool: Address, logs: &[EventLog]) -> Option<U256> {
     logs.iter().filter(|log| log.address == pool).find_map(id_in)
@@ -27,7 +38,7 @@ fn id_in(log: &EventLog) -> Option<U256> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloy_primitives::{B256, address, b256, hex};
+    use alloy_primitives::{address, b256, hex};
 
     const POOL: Address = address!("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed");
     const TOPIC: B256 = b256!("0x91aa418bfd26049fe46510fca1b7593f8348efbf8e8e29a3844bb16584ff1448");
@@ -53,6 +64,17 @@ mod tests {
             "0000000000000000000000005aaeb6053f3e94c9b9a09f33669435e7ef1beaed"
         );
         assert_eq!(data[..], expected);
+    }
+
+    #[test]
+    fn only_an_exact_call_is_read() {
+        let data = propose_withdraw(U256::from(258), POOL);
+        assert_eq!(read_call(&data), Some((U256::from(258), POOL)));
+        let longer = [&data[..], &[0; 32]].concat();
+        let other = [&[0; 4], &data[4..]].concat();
+        for data in [&data[..60], &longer, &other, &[]] {
+            assert_eq!(read_call(data), None, "{data:?}");
+        }
     }
 
     #[test]

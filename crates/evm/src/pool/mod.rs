@@ -4,4 +4,4 @@ mod call;
 mod contract;
 
 pub(crate) use call::PoolCall;
-pub(crate) use contract::withdrawal_id;
+pub(crate) use contract::{WITHDRAWAL_EVENT, read_call, withdrawal_id};

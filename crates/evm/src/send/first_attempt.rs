@@ -1,6 +1,7 @@
+use std::iter;
+
 use grid_batch_core::SubmissionAnswer;
 use grid_batch_withdrawals::NewSignedTransaction;
-use log::warn;
 
 use super::{
     answer::{self, Step},
@@ -8,20 +9,24 @@ use super::{
     transaction::{TransactionDraft, sign},
 };
 use crate::{
-    node::{BlockTag, NodeError, revert_reason},
+    node::{BlockTag, NodeClient, NodeError, revert_reason},
     pool::PoolCall,
     price::Bid,
+    scope::AccountScopeId,
+    settle::{SettleError, Settled, settle_nonces},
 };
 
 impl SendAttempt<'_> {
     /// Assigns a nonce, signs and sends. Nothing is stored until every gate is open.
-    pub(super) async fn send_with_new_nonce(&self) -> Step<SubmissionAnswer> {
+    ///
+    /// `count` is the number of the account's transactions in blocks, all of which are settled: the
+    /// lowest nonce that may be free.
+    pub(super) async fn send_with_new_nonce(&self, count: u64) -> Step<SubmissionAnswer> {
         self.key()?;
         let call = self.pool_call()?;
         let bid = self.pass_price_gate(call.pool).await?;
         let gas_limit = self.simulate(&call).await?;
         self.pass_funds_gate(gas_limit, &bid).await?;
-        let count = self.trusted_transaction_count().await?;
         let signed = self.assign_nonce(count, bid, gas_limit, call).await?;
         self.send_lower_nonces(count, signed.nonce).await?;
         Ok(self.broadcast(&signed).await)
@@ -40,35 +45,31 @@ impl SendAttempt<'_> {
         Ok(estimate.saturating_add(estimate / 4))
     }
 
-    /// The number of the account's transactions in blocks: the lowest nonce that may be free.
+    /// Finds out what the chain used every nonce for that the store does not explain, and returns
+    /// the number of the account's transactions in blocks.
     ///
     /// A count above what was signed here must be final. Otherwise a transaction that the chain drops
     /// would leave a gap, and one wrong response of a node would block the account.
-    async fn trusted_transaction_count(&self) -> Step<u64> {
-        let count = self.transaction_count().await?;
-        let next = self.context.store.next_nonce(self.service_id()).await;
-        if count <= next.map_err(answer::store_failed)?.unwrap_or_default() {
-            return Ok(count);
+    pub(super) async fn settle_nonces(&self, scope: &AccountScopeId) -> Step<u64> {
+        let nodes = self.nodes()?;
+        let settled = settle_nonces(self.context, &nodes, scope, &self.payment).await;
+        match settled {
+            Ok(Settled::All { count }) => Ok(count),
+            Ok(Settled::NotYet(reason)) => Err(self.parked(reason)),
+            Ok(Settled::Undecided { note }) => Err(answer::ambiguous(note)),
+            Err(SettleError::Node(error)) => Err(answer::node_failed(error)),
+            Err(SettleError::Store(error)) => Err(answer::store_failed(error)),
         }
-        if self.final_transaction_count().await? != Some(count) {
-            let reason = "another program used the gas admin's key; waiting until its transaction \
-                          is final";
-            return Err(self.parked(reason));
-        }
-        warn!(
-            service:% = self.service_id(), count;
-            "the gas admin's last transaction was not signed by this server; another program may use its key"
-        );
-        Ok(count)
     }
 
-    /// The transaction count as of the last final block.
-    async fn final_transaction_count(&self) -> Step<Option<u64>> {
-        let latest = self.node.block_number().await.map_err(answer::node_failed)?;
-        let last = latest.saturating_add(1).checked_sub(self.context.confirmations);
-        let Some(last) = last else { return Ok(None) };
-        let count = self.node.transaction_count(self.admin, BlockTag::Number(last)).await;
-        count.map(Some).map_err(answer::node_failed)
+    /// The node of this attempt, and then the others.
+    fn nodes(&self) -> Step<Vec<NodeClient>> {
+        let context = self.context;
+        let all = context.nodes_for(&context.send_http, self.service_id(), &self.batch.batch_id);
+        let others = all.map_err(answer::store_failed)?;
+        let others = others.into_iter().filter(|node| node.url() != self.node.url());
+        let this = NodeClient::new(context.send_http.clone(), self.node.url());
+        Ok(iter::once(this).chain(others).collect())
     }
 
     async fn assign_nonce(

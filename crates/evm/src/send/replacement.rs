@@ -78,8 +78,7 @@ impl SendAttempt<'_> {
     }
 
     fn is_pending_too_long(&self, best: &SignedTransaction) -> bool {
-        let now = self.context.clock.now();
-        best.sent_at.is_some_and(|sent_at| now.since(sent_at) > self.context.resend_after)
+        best.sent_at.is_some() && self.context.is_pending_too_long(best.signed.hash)
     }
 
     async fn store_replacement(&self, signed: NewSignedTransaction) -> Step<NewSignedTransaction> {

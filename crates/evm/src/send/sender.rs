@@ -3,7 +3,12 @@ use std::{fmt, sync::Arc};
 use futures_core::future::BoxFuture;
 use grid_batch_core::{Submission, SubmissionAnswer, SubmissionSender};
 
-use super::{answer::Step, attempt::SendAttempt, parked_log::ParkedLog, plan::SendPlan};
+use super::{
+    answer::{self, Step},
+    attempt::SendAttempt,
+    parked_log::ParkedLog,
+    plan::SendPlan,
+};
 use crate::{context::EvmContext, scope::AccountScopeId};
 
 /// Sends withdrawals to pools: it signs a transaction, stores it, and only then sends it.
@@ -23,14 +28,26 @@ impl EvmSender {
         submission: &Submission<AccountScopeId>,
     ) -> Step<SubmissionAnswer> {
         let attempt = SendAttempt::load(&self.context, url, submission).await?;
-        let plan = SendPlan::for_payment(&attempt.payment);
-        if let SendPlan::Finished(answer) = plan {
+        if let SendPlan::Finished(answer) = SendPlan::for_payment(&attempt.payment) {
             return Ok(answer);
         }
         attempt.check_chain(submission.scope_id()).await?;
-        match plan {
-            SendPlan::Resend(assigned) => attempt.resend(assigned).await,
-            _ => attempt.send_with_new_nonce().await,
+        if let SendPlan::Resend(assigned) = SendPlan::for_payment(&attempt.payment)
+            && let Some(answer) = attempt.resend(assigned).await?
+        {
+            return Ok(answer);
+        }
+        // A transaction that is not stored may have paid the withdrawal.
+        let count = attempt.settle_nonces(submission.scope_id()).await?;
+        let attempt = SendAttempt::load(&self.context, url, submission).await?;
+        match SendPlan::for_payment(&attempt.payment) {
+            SendPlan::Finished(answer) => Ok(answer),
+            SendPlan::Cancel => Err(answer::rejected("cancelled before anything was signed")),
+            SendPlan::AssignNonce => attempt.send_with_new_nonce(count).await,
+            SendPlan::Resend(assigned) => {
+                let answer = attempt.resend(assigned).await?;
+                answer.ok_or_else(|| attempt.parked("its nonce was settled a moment ago"))
+            }
         }
     }
 }

@@ -5,10 +5,11 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
-use grid_batch_core::{AttemptId, BatchError, BatchResult, Clock, HeaderId, ServiceId};
+use grid_batch_core::{AttemptId, BatchError, BatchResult, Clock, HeaderId, ServiceId, Timestamp};
 use grid_batch_withdrawals::{
-    AssignedNonce, BatchAttempt, NewSignedTransaction, NonceOutcome, Payment, SignFn,
-    SignedTransaction, SigningStore, WithdrawalId,
+    AssignedNonce, BatchAttempt, NewSignedTransaction, NonceOutcome, NonceUse, Payment, SignFn,
+    SignedTransaction, SigningStore, UnpaidWithdrawal, UnsettledNonce, UnsettledNonces,
+    WithdrawalId,
 };
 
 #[derive(Debug)]
@@ -18,13 +19,17 @@ pub struct MemoryStore {
     failing_method: Mutex<Option<&'static str>>,
 }
 
-#[derive(Debug, Default)]
-struct StoreState {
+#[derive(Debug, Default, Clone)]
+pub struct StoreState {
     withdrawals: HashMap<WithdrawalId, (ServiceId, Payment)>,
     /// A nonce without a withdrawal was only filled.
     nonces: Vec<(ServiceId, Option<WithdrawalId>, AssignedNonce)>,
     failed: HashSet<HeaderId>,
     attempts: HashMap<HeaderId, AttemptId>,
+    /// The withdrawals in order, and when they were scheduled.
+    scheduled: Vec<(WithdrawalId, Timestamp)>,
+    /// Why nonces are undecided.
+    undecided: HashMap<u64, String>,
 }
 
 impl MemoryStore {
@@ -43,8 +48,29 @@ impl MemoryStore {
     }
 
     pub fn schedule(&self, service_id: &ServiceId, payment: Payment) {
-        let state = (service_id.clone(), payment);
-        self.state().withdrawals.insert(state.1.withdrawal_id, state);
+        let (id, now) = (payment.withdrawal_id, self.clock.now());
+        let mut state = self.state();
+        state.scheduled.push((id, now));
+        state.withdrawals.insert(id, (service_id.clone(), payment));
+    }
+
+    /// A copy of everything that is stored.
+    pub fn copy(&self) -> StoreState {
+        self.state().clone()
+    }
+
+    /// Puts a copy back, as a restored backup. Attempts that were started stay started.
+    pub fn restore(&self, copy: &StoreState) {
+        let mut state = self.state();
+        let attempts = state.attempts.clone();
+        *state = StoreState { attempts, ..copy.clone() };
+    }
+
+    /// An operator decides that an undecided nonce was used for no withdrawal.
+    pub fn decide_elsewhere(&self, service_id: &ServiceId, nonce: u64) {
+        let mut state = self.state();
+        state.undecided.remove(&nonce);
+        state.nonce(service_id, nonce).unwrap().outcome = Some(NonceOutcome::UsedElsewhere);
     }
 
     /// Starts the next attempt of the withdrawal's batch.
@@ -118,6 +144,11 @@ impl StoreState {
         found.map(|(_, _, it)| it).ok_or_else(|| error("the nonce is not stored"))
     }
 
+    /// Whether an operator has decided that the withdrawal is invalid.
+    fn has_failed(&self, id: WithdrawalId) -> bool {
+        self.failed.contains(&id.batch_id(self.withdrawals[&id].1.generation))
+    }
+
     /// Whether a payment with this nonce was, or may still be, made.
     fn may_pay(&self, withdrawal: Option<WithdrawalId>, assigned: &AssignedNonce) -> bool {
         let has_failed = |id: WithdrawalId| {
@@ -160,6 +191,9 @@ impl SigningStore for MemoryStore {
         let blocks = |outcome: &Option<NonceOutcome>| {
             matches!(outcome, None | Some(NonceOutcome::Withdrawn { .. }))
         };
+        if !state.undecided.is_empty() {
+            return Ok(None);
+        }
         let id = payment.withdrawal_id;
         if state.nonces.iter().any(|(_, of, it)| *of == Some(id) && blocks(&it.outcome)) {
             return Ok(None);
@@ -285,10 +319,128 @@ impl SigningStore for MemoryStore {
             }
         }
     }
+
+    fn unsettled_nonces(&self, service_id: &ServiceId) -> BatchResult<UnsettledNonces> {
+        self.check("unsettled_nonces")?;
+        let state = self.state();
+        let is_unsettled =
+            |(of, withdrawal, it): &&(ServiceId, Option<WithdrawalId>, AssignedNonce)| {
+                let has_ended = withdrawal.is_none_or(|id| state.has_failed(id));
+                of == service_id && it.outcome.is_none() && has_ended
+            };
+        let mut stored: Vec<_> = state
+            .nonces
+            .iter()
+            .filter(is_unsettled)
+            .map(|(_, _, it)| UnsettledNonce {
+                nonce: it.nonce,
+                undecided: state.undecided.get(&it.nonce).cloned(),
+                hashes: it.transactions.iter().map(|it| it.signed.hash).collect(),
+            })
+            .collect();
+        stored.sort_by_key(|it| it.nonce);
+        Ok(UnsettledNonces { next: state.next_nonce(service_id), stored })
+    }
+
+    fn unsettled_since(&self, service_id: &ServiceId) -> BatchResult<Option<Timestamp>> {
+        self.check("unsettled_since")?;
+        let state = self.state();
+        let of_service = state.nonces.iter().filter(|(of, _, _)| of == service_id);
+        let highest = of_service.max_by_key(|(_, _, it)| it.nonce).map(|(_, _, it)| it.assigned_at);
+        let first = state.scheduled.first().map(|(_, scheduled_at)| *scheduled_at);
+        Ok(highest.or(first))
+    }
+
+    fn pools(&self, _service_id: &ServiceId) -> BatchResult<Vec<String>> {
+        self.check("pools")?;
+        Ok(self.state().withdrawals.values().map(|(_, payment)| payment.pool.clone()).collect())
+    }
+
+    fn unpaid_withdrawals(
+        &self,
+        service_id: &ServiceId,
+        pool: &str,
+        beneficiary: &str,
+        amount: &str,
+    ) -> BatchResult<Vec<UnpaidWithdrawal>> {
+        self.check("unpaid_withdrawals")?;
+        let state = self.state();
+        let unpaid = state.scheduled.iter().filter_map(|(id, created_at)| {
+            let (of, payment) = &state.withdrawals[id];
+            let has_terms = of == service_id
+                && payment.pool.eq_ignore_ascii_case(pool)
+                && payment.beneficiary.eq_ignore_ascii_case(beneficiary)
+                && payment.amount == amount;
+            let mut nonces = state.nonces.iter().filter(|(_, of, _)| *of == Some(*id));
+            let is_paid = nonces
+                .clone()
+                .any(|(_, _, it)| matches!(it.outcome, Some(NonceOutcome::Withdrawn { .. })));
+            let open = nonces.find(|(_, _, it)| it.outcome.is_none());
+            (has_terms && !is_paid).then(|| UnpaidWithdrawal {
+                id: *id,
+                created_at: *created_at,
+                is_open: !state.has_failed(*id),
+                nonce: open.map(|(_, _, it)| it.nonce),
+            })
+        });
+        Ok(unpaid.collect())
+    }
+
+    fn settle_nonce(
+        &self,
+        service_id: &ServiceId,
+        nonce: u64,
+        used_at: Timestamp,
+        nonce_use: &NonceUse,
+    ) -> BatchResult<bool> {
+        self.check("settle_nonce")?;
+        let mut state = self.state();
+        state.undecided.remove(&nonce);
+        let position =
+            state.nonces.iter().position(|(of, _, it)| of == service_id && it.nonce == nonce);
+        let mut assigned = match position {
+            Some(position) => state.nonces.remove(position),
+            None => (service_id.clone(), None, unassigned_nonce(nonce, used_at)),
+        };
+        match nonce_use {
+            NonceUse::Withdrawal { id, transaction } => {
+                if assigned.1 != Some(*id) {
+                    assigned.2.transactions.clear();
+                }
+                assigned.1 = Some(*id);
+                assigned.2.generation = state.withdrawals[id].1.generation;
+                let adopted = new_transaction(transaction.clone(), &*self.clock);
+                assigned.2.transactions.push(SignedTransaction { adopted: true, ..adopted });
+            }
+            NonceUse::Elsewhere { hash, note } => {
+                assigned.2.outcome = Some(NonceOutcome::UsedElsewhere);
+                (assigned.2.foreign_hash, assigned.2.note) = (*hash, Some(note.clone()));
+            }
+            NonceUse::Undecided { hash, note } => {
+                state.undecided.insert(nonce, note.clone());
+                (assigned.2.foreign_hash, assigned.2.note) = (*hash, Some(note.clone()));
+            }
+        }
+        state.nonces.push(assigned);
+        Ok(true)
+    }
+}
+
+fn unassigned_nonce(nonce: u64, assigned_at: Timestamp) -> AssignedNonce {
+    AssignedNonce {
+        nonce,
+        generation: 0,
+        assigned_at,
+        note: None,
+        foreign_hash: None,
+        outcome: None,
+        transactions: Vec::new(),
+    }
 }
 
 fn new_transaction(signed: NewSignedTransaction, clock: &dyn Clock) -> SignedTransaction {
-    SignedTransaction { signed, signed_at: clock.now(), sent_at: None, last_error: None }
+    let signed_at = clock.now();
+    SignedTransaction { signed, signed_at, sent_at: None, last_error: None, adopted: false }
 }
 
 fn new_nonce(generation: u32, signed: &SignedTransaction) -> AssignedNonce {

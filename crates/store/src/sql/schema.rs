@@ -178,6 +178,7 @@ table! {
         foreign_hash -> Nullable<Binary>,
         outcome -> Nullable<Text>,
         pool_withdrawal_id -> Nullable<Text>,
+        undecided -> Bool,
     }
 }
 
@@ -194,6 +195,7 @@ table! {
         signed_at -> BigInt,
         sent_at -> Nullable<BigInt>,
         last_error -> Nullable<Text>,
+        adopted -> Bool,
     }
 }
 

@@ -14,8 +14,10 @@ mod retry;
 mod rewards;
 mod rows;
 mod schedule;
+mod settle;
 mod sign;
 mod transactions;
+mod unsettled;
 
 use grid_batch_core::NewBatch;
 use grid_batch_withdrawals::Withdrawal;
@@ -30,8 +32,12 @@ pub(crate) use payment::payment;
 pub(crate) use retry::retry_withdrawal;
 pub(crate) use rewards::{add_reward, reward};
 pub(crate) use schedule::schedule;
+pub(crate) use settle::{decide_nonce, settle_nonce};
 pub(crate) use sign::{assign_nonce, fill_nonce, replace_transaction};
 pub(crate) use transactions::transactions_from;
+pub(crate) use unsettled::{
+    pools, undecided_nonces, unpaid_withdrawals, unsettled_nonces, unsettled_since,
+};
 
 /// The batch that tries a withdrawal in this generation. Its bytes describe the payment; the
 /// transaction is signed when the batch is submitted.

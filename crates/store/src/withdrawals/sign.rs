@@ -9,6 +9,7 @@ use super::{
     payment::{lock_payment, may_be_paid},
     to_stored,
     transactions::{MAY_PAY, WITH_CURRENT_BATCH, insert_transaction, signed_transactions},
+    unsettled::has_undecided_nonce,
 };
 use crate::sql::{Connection, Statement, Store, StoreError, error::SigningError};
 
@@ -26,6 +27,9 @@ pub(crate) fn assign_nonce(
         let Some(stored) = lock_payment(connection, attempt)? else { return Ok(None) };
         let payment = &stored.payment;
         if payment.cancel_requested || payment.nonce.as_ref().is_some_and(may_be_paid) {
+            return Ok(None);
+        }
+        if has_undecided_nonce(connection, service_id)? {
             return Ok(None);
         }
         let next = highest_nonce(connection, service_id)?.map(|highest| highest + 1);

@@ -21,7 +21,7 @@ pub(crate) type TransactionsByNonce = HashMap<AccountNonce, Vec<SignedTransactio
 
 /// The columns of a [`SignedRow`], from `signed_transactions k`.
 const SIGNED_COLUMNS: &str = "k.service_id as account, k.nonce, k.hash, k.bytes,
-    k.max_fee, k.tip, k.is_filler, k.signed_at, k.sent_at, k.last_error";
+    k.max_fee, k.tip, k.is_filler, k.signed_at, k.sent_at, k.last_error, k.adopted";
 
 /// Joins the current batch of the withdrawal of `account_nonces n`.
 pub(super) const WITH_CURRENT_BATCH: &str = "left join withdrawals w on w.seq = n.withdrawal_seq
@@ -98,13 +98,27 @@ pub(super) fn insert_transaction(
     position: usize,
     signed_at: Timestamp,
 ) -> Result<SignedTransaction, StoreError> {
+    let transaction =
+        SignedTransaction { signed, signed_at, sent_at: None, last_error: None, adopted: false };
+    insert_stored(connection, service_id, &transaction, position)?;
+    Ok(transaction)
+}
+
+/// Stores a transaction, signed here or adopted, at this position among those with its nonce.
+pub(super) fn insert_stored(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    transaction: &SignedTransaction,
+    position: usize,
+) -> Result<(), StoreError> {
+    let SignedTransaction { signed, signed_at, adopted, .. } = transaction;
     let position = i64::try_from(position).map_err(StoreError::corrupt)?;
     let statement = Statement::new(
         connection.dialect(),
         "-- insert_transaction
          insert into signed_transactions
-             (service_id, nonce, position, hash, bytes, max_fee, tip, is_filler, signed_at)
-         select service_id, nonce, position, hash, bytes, max_fee, tip, is_filler, signed_at
+             (service_id, nonce, position, hash, bytes, max_fee, tip, is_filler, signed_at, adopted)
+         select service_id, nonce, position, hash, bytes, max_fee, tip, is_filler, signed_at, adopted
          from {x}",
     )
     .rows(
@@ -117,10 +131,10 @@ pub(super) fn insert_transaction(
             .long("max_fee", [to_stored("fee", signed.max_fee)?])
             .long("tip", [to_stored("tip", signed.tip)?])
             .bool("is_filler", [signed.is_filler])
-            .long("signed_at", [signed_at.as_micros()]),
+            .long("signed_at", [signed_at.as_micros()])
+            .bool("adopted", [*adopted]),
     );
-    connection.execute(&statement)?;
-    Ok(SignedTransaction { signed, signed_at, sent_at: None, last_error: None })
+    connection.execute(&statement).map(drop)
 }
 
 #[derive(QueryableByName)]
@@ -145,6 +159,8 @@ struct SignedRow {
     sent_at: Option<i64>,
     #[diesel(sql_type = Nullable<Text>)]
     last_error: Option<String>,
+    #[diesel(sql_type = Bool)]
+    adopted: bool,
 }
 
 impl SignedRow {
@@ -161,6 +177,7 @@ impl SignedRow {
             signed_at: Timestamp::from_micros(self.signed_at),
             sent_at: time(self.sent_at),
             last_error: self.last_error,
+            adopted: self.adopted,
         })
     }
 }

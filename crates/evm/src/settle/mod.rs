@@ -1,0 +1,12 @@
+//! Settles nonces that the chain has used and the store does not explain: the database may be an
+//! older copy, so a transaction that it does not know may have paid an open withdrawal.
+
+mod found_use;
+mod matching;
+mod search;
+mod settlement;
+mod used_nonce;
+
+pub(crate) use found_use::Terms;
+pub(crate) use settlement::{SettleError, Settled, settle_nonces};
+pub(crate) use used_nonce::{UsedNonce, explain_used_nonce};

@@ -1,0 +1,137 @@
+use std::{collections::BTreeMap, time::Duration};
+
+use alloy_primitives::{Address, B256};
+use grid_batch_core::Timestamp;
+
+use super::found_use::FoundUse;
+use crate::{
+    context::EvmContext,
+    node::{BlockTag, NodeClient, NodeError},
+    nonce::{check_chain, find_at_any, search_blocks},
+    pool::WITHDRAWAL_EVENT,
+};
+
+/// The longest range of blocks of one request for events, if the node refuses the whole range.
+const LONGEST_RANGE: u64 = 10_000;
+
+/// How far the clock of the database may be ahead of the chain's.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(600);
+
+/// The account whose nonces are searched, and its pools.
+#[derive(Debug)]
+pub(super) struct Search<'a> {
+    pub(super) context: &'a EvmContext,
+    pub(super) nodes: &'a [NodeClient],
+    pub(super) admin: Address,
+    pub(super) pools: Vec<Address>,
+    /// A time before the first use of the nonces.
+    pub(super) since: Timestamp,
+}
+
+impl Search<'_> {
+    /// What the nodes show about these nonces, in order.
+    ///
+    /// Payments are found by the events of the pools, which nodes keep for long, the other
+    /// transactions by the account's transaction count in past blocks.
+    pub(super) async fn find_uses(&self, nonces: &[u64]) -> Result<Vec<FoundUse>, NodeError> {
+        let mut found = BTreeMap::new();
+        let paid = find_at_any(self.nodes, |node| self.find_paid(node, nonces)).await?;
+        found.extend(paid.into_iter().flatten().map(|found| (found.nonce, found)));
+        for nonce in nonces {
+            if found.contains_key(nonce) {
+                continue;
+            }
+            let shown = find_at_any(self.nodes, |node| self.find_by_count(node, *nonce)).await?;
+            found.insert(*nonce, shown.unwrap_or_else(|| FoundUse::not_shown(*nonce)));
+        }
+        Ok(found.into_values().collect())
+    }
+
+    /// The highest count of transactions that the account had before `since`, if a node knows it.
+    pub(super) async fn count_before(&self) -> Result<Option<u64>, NodeError> {
+        find_at_any(self.nodes, async |node: &NodeClient| {
+            let Some(before) = self.first_block(node).await?.checked_sub(1) else {
+                return Ok(Some(0));
+            };
+            match node.transaction_count(self.admin, BlockTag::Number(before)).await {
+                Ok(count) => Ok(Some(count)),
+                Err(NodeError::Rpc { .. }) => Ok(None),
+                Err(error) => Err(error),
+            }
+        })
+        .await
+    }
+
+    /// The uses of these nonces in transactions with an event of a pool. `None`: the node does not
+    /// show events.
+    async fn find_paid(
+        &self,
+        node: &NodeClient,
+        nonces: &[u64],
+    ) -> Result<Option<Vec<FoundUse>>, NodeError> {
+        check_chain(node, self.context).await?;
+        let Some(hashes) = self.transactions_with_event(node).await? else { return Ok(None) };
+        let mut uses = Vec::new();
+        for hash in hashes {
+            let Some(details) = node.transaction_details(hash).await? else { continue };
+            let transaction = &details.transaction;
+            if transaction.from == self.admin
+                && nonces.contains(&transaction.nonce)
+                && let Some(found) = FoundUse::read(node, &details, &self.pools).await?
+            {
+                uses.push(found);
+            }
+        }
+        Ok(Some(uses))
+    }
+
+    async fn transactions_with_event(
+        &self,
+        node: &NodeClient,
+    ) -> Result<Option<Vec<B256>>, NodeError> {
+        let (first, last) = (self.first_block(node).await?, node.block_number().await?);
+        let request = async |from, to| match node
+            .transactions_with_event(&self.pools, WITHDRAWAL_EVENT, from, to)
+            .await
+        {
+            Ok(hashes) => Ok(Some(hashes)),
+            Err(NodeError::Rpc { .. }) => Ok(None),
+            Err(error) => Err(error),
+        };
+        if let Some(hashes) = request(first, last).await? {
+            return Ok(Some(hashes));
+        }
+        let (mut from, mut all) = (first, Vec::new());
+        while from <= last {
+            let to = last.min(from.saturating_add(LONGEST_RANGE - 1));
+            let Some(hashes) = request(from, to).await? else { return Ok(None) };
+            all.extend(hashes);
+            from = to + 1;
+        }
+        Ok(Some(all))
+    }
+
+    /// The first block that was made at `since` or later, by binary search.
+    async fn first_block(&self, node: &NodeClient) -> Result<u64, NodeError> {
+        let (mut first, mut end) = (0, node.block_number().await?);
+        while first < end {
+            let middle = first + (end - first) / 2;
+            match node.block_time(middle).await? {
+                Some(time) if time.plus(CLOCK_TOLERANCE) >= self.since => end = middle,
+                _ => first = middle + 1,
+            }
+        }
+        Ok(first)
+    }
+
+    async fn find_by_count(
+        &self,
+        node: &NodeClient,
+        nonce: u64,
+    ) -> Result<Option<FoundUse>, NodeError> {
+        check_chain(node, self.context).await?;
+        let Some(hash) = search_blocks(node, self.admin, nonce).await? else { return Ok(None) };
+        let Some(details) = node.transaction_details(hash).await? else { return Ok(None) };
+        FoundUse::read(node, &details, &self.pools).await
+    }
+}

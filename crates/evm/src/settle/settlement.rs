@@ -1,0 +1,261 @@
+use alloy_primitives::B256;
+use grid_batch_core::{BatchError, BatchResult, ScopeId, Timestamp};
+use grid_batch_withdrawals::{NonceUse, Payment, UnsettledNonces};
+use log::{info, warn};
+
+use super::{
+    found_use::{FoundUse, Terms, UseKind},
+    matching::{Candidates, match_uses},
+    search::Search,
+};
+use crate::{
+    context::EvmContext,
+    node::{BlockTag, NodeClient, NodeError},
+    scope::AccountScopeId,
+    values::parse_address,
+};
+
+/// How many nonces are settled at once, so that an attempt does not last too long.
+const MAX_AT_ONCE: usize = 50;
+
+/// Whether every nonce that the chain has used is explained by what is stored.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Settled {
+    /// All are, up to this transaction count.
+    All { count: u64 },
+    /// Not yet, for this reason: more blocks or more requests are needed.
+    NotYet(&'static str),
+    /// It cannot be decided what one was used for.
+    Undecided { note: String },
+}
+
+/// Why nonces cannot be settled now.
+#[derive(Debug)]
+pub(crate) enum SettleError {
+    Node(NodeError),
+    Store(BatchError),
+}
+
+impl From<NodeError> for SettleError {
+    fn from(error: NodeError) -> Self {
+        Self::Node(error)
+    }
+}
+
+impl From<BatchError> for SettleError {
+    fn from(error: BatchError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<SettleError> for BatchError {
+    fn from(error: SettleError) -> Self {
+        match error {
+            SettleError::Node(error) => error.into(),
+            SettleError::Store(error) => error,
+        }
+    }
+}
+
+/// Finds out what the chain used every nonce for that the store does not explain, and stores it.
+///
+/// `payment` is the withdrawal that is next. The first node's transaction count counts; the others
+/// help to find transactions.
+pub(crate) async fn settle_nonces(
+    context: &EvmContext,
+    nodes: &[NodeClient],
+    scope: &AccountScopeId,
+    payment: &Payment,
+) -> Result<Settled, SettleError> {
+    Settlement { context, nodes, scope, payment }.run().await
+}
+
+struct Settlement<'a> {
+    context: &'a EvmContext,
+    nodes: &'a [NodeClient],
+    scope: &'a AccountScopeId,
+    payment: &'a Payment,
+}
+
+impl Settlement<'_> {
+    async fn run(&self) -> Result<Settled, SettleError> {
+        let (store, service_id) = (&self.context.store, self.scope.service_id());
+        let Some(node) = self.nodes.first() else {
+            return Err(BatchError::Unavailable("no node is configured".to_owned()).into());
+        };
+        let count = node.transaction_count(self.scope.address(), BlockTag::Latest).await?;
+        let unsettled = store.unsettled_nonces(service_id).await?;
+        let next = unsettled.next.unwrap_or_default();
+        let stored = self.stored_nonces(&unsettled, count).await?;
+        if count <= next && stored.is_empty() {
+            return Ok(Settled::All { count });
+        }
+        if self.final_count(node).await? != Some(count) {
+            return Ok(Settled::NotYet(
+                "the gas admin has transactions that are not stored; waiting until they are final",
+            ));
+        }
+        let Some(search) = self.search().await? else { return Ok(Settled::All { count }) };
+        let first = self.first_nonce(&search, next, count).await?;
+        let mut nonces: Vec<u64> = stored.into_iter().chain(first..count).collect();
+        let is_complete = nonces.len() <= MAX_AT_ONCE;
+        nonces.truncate(MAX_AT_ONCE);
+        let undecided = self.settle(&search, &nonces, &unsettled).await?;
+        match undecided {
+            Some(note) => Ok(Settled::Undecided { note: self.what_to_do(&note) }),
+            None if is_complete => Ok(Settled::All { count }),
+            None => Ok(Settled::NotYet("earlier transactions of the gas admin are looked at")),
+        }
+    }
+
+    /// The stored nonces that the chain has used for something else than what is stored.
+    async fn stored_nonces(
+        &self,
+        unsettled: &UnsettledNonces,
+        count: u64,
+    ) -> Result<Vec<u64>, SettleError> {
+        let mut nonces = Vec::new();
+        for stored in &unsettled.stored {
+            let is_used = stored.undecided.is_some() || stored.nonce < count;
+            if is_used && !self.is_mined(&stored.hashes).await? {
+                nonces.push(stored.nonce);
+            }
+        }
+        Ok(nonces)
+    }
+
+    /// Whether a node shows one of these transactions in a block.
+    async fn is_mined(&self, hashes: &[[u8; 32]]) -> Result<bool, NodeError> {
+        let Some(node) = self.nodes.first() else { return Ok(false) };
+        for hash in hashes {
+            if node.receipt(B256::from(*hash)).await?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The transaction count as of the last final block.
+    async fn final_count(&self, node: &NodeClient) -> Result<Option<u64>, NodeError> {
+        let latest = node.block_number().await?;
+        let last = latest.saturating_add(1).checked_sub(self.context.confirmations);
+        let Some(last) = last else { return Ok(None) };
+        node.transaction_count(self.scope.address(), BlockTag::Number(last)).await.map(Some)
+    }
+
+    /// `None`: there is no withdrawal that could have been paid.
+    async fn search(&self) -> BatchResult<Option<Search<'_>>> {
+        let (store, service_id) = (&self.context.store, self.scope.service_id());
+        let Some(since) = store.unsettled_since(service_id).await? else { return Ok(None) };
+        let pools = store.pools(service_id).await?;
+        Ok(Some(Search {
+            context: self.context,
+            nodes: self.nodes,
+            admin: self.scope.address(),
+            pools: pools.iter().filter_map(|pool| parse_address(pool).ok()).collect(),
+            since,
+        }))
+    }
+
+    /// The first nonce to look at. Those before were used before anything was stored for the account;
+    /// it is recorded that they are settled.
+    async fn first_nonce(
+        &self,
+        search: &Search<'_>,
+        next: u64,
+        count: u64,
+    ) -> Result<u64, SettleError> {
+        if count <= next {
+            return Ok(count);
+        }
+        let before = search.count_before().await?.unwrap_or_default().min(count);
+        let Some(last) = before.checked_sub(1).filter(|last| *last >= next) else {
+            return Ok(next);
+        };
+        let note = format!("nonce {last} was used before the first withdrawal was scheduled");
+        let nonce_use = NonceUse::Elsewhere { hash: None, note };
+        self.store(last, search.since, nonce_use).await?;
+        Ok(before)
+    }
+
+    /// Settles these nonces. Returns the note about the first one that is undecided.
+    async fn settle(
+        &self,
+        search: &Search<'_>,
+        nonces: &[u64],
+        unsettled: &UnsettledNonces,
+    ) -> Result<Option<String>, SettleError> {
+        let found = search.find_uses(nonces).await?;
+        let candidates = self.candidates(&found).await?;
+        let mut first_undecided = None;
+        for (found, (nonce, nonce_use)) in found.iter().zip(match_uses(&found, &candidates)) {
+            if let NonceUse::Undecided { note, .. } = &nonce_use {
+                first_undecided.get_or_insert_with(|| note.clone());
+                if unsettled.stored.iter().any(|it| it.undecided.as_ref() == Some(note)) {
+                    continue;
+                }
+            }
+            self.log(&nonce_use, nonce);
+            let used_at = found.mined.map_or(search.since, |(_, mined_at)| mined_at);
+            self.store(nonce, used_at, nonce_use).await?;
+        }
+        Ok(first_undecided)
+    }
+
+    async fn candidates(&self, found: &[FoundUse]) -> BatchResult<Candidates> {
+        let (store, service_id) = (&self.context.store, self.scope.service_id());
+        let mut candidates = Candidates::default();
+        for found in found {
+            if let UseKind::Call { terms, .. } = &found.kind
+                && !candidates.by_terms.contains_key(terms)
+            {
+                let withdrawals = store.unpaid_withdrawals(service_id, terms).await?;
+                candidates.by_terms.insert(terms.clone(), withdrawals);
+            }
+        }
+        let next = store.unpaid_withdrawals(service_id, &Terms::of(self.payment)).await?;
+        let next = next.iter().find(|it| it.id == self.payment.withdrawal_id);
+        candidates.next_scheduled_at = next.map(|it| it.created_at).unwrap_or_default();
+        Ok(candidates)
+    }
+
+    async fn store(
+        &self,
+        nonce: u64,
+        used_at: Timestamp,
+        nonce_use: NonceUse,
+    ) -> Result<(), SettleError> {
+        let (store, service_id) = (&self.context.store, self.scope.service_id());
+        if store.settle_nonce(service_id, nonce, used_at, nonce_use).await? {
+            return Ok(());
+        }
+        let changed = format!("nonce {nonce} of {service_id} was changed meanwhile");
+        Err(BatchError::Unavailable(changed).into())
+    }
+
+    fn log(&self, nonce_use: &NonceUse, nonce: u64) {
+        let service = self.scope.service_id();
+        match nonce_use {
+            NonceUse::Withdrawal { id, transaction } => info!(
+                service:%, withdrawal:% = id, nonce, hash:% = B256::from(transaction.hash);
+                "adopted a transaction that is on the chain and was not stored"
+            ),
+            NonceUse::Elsewhere { note, .. } => warn!(
+                service:%, note = note.as_str();
+                "a transaction of the gas admin belongs to no stored withdrawal"
+            ),
+            NonceUse::Undecided { note, .. } => warn!(
+                service:%, note = note.as_str();
+                "nothing is signed for the gas admin until an operator decides"
+            ),
+        }
+    }
+
+    fn what_to_do(&self, note: &str) -> String {
+        let service_id = self.scope.service_id();
+        format!(
+            "{note}; look at the chain, then run grid-batch nonce {service_id} NONCE with \
+             \"elsewhere\", or with the id of the withdrawal that it was used for"
+        )
+    }
+}

@@ -1,0 +1,104 @@
+use alloy_primitives::{Address, B256};
+use grid_batch_core::{BatchError, BatchResult, ScopeId};
+use grid_batch_withdrawals::{AssignedNonce, NonceUse, Payment};
+use log::info;
+
+use super::{
+    found_use::{FoundUse, UseKind, makes_call},
+    matching::{Candidates, match_uses},
+};
+use crate::{
+    context::EvmContext,
+    node::{NodeClient, TransactionDetails},
+    nonce::{find_at_any, is_foreign_use_final},
+    pool::PoolCall,
+    scope::AccountScopeId,
+    values::parse_address,
+};
+
+/// What a transaction that is not stored is to the withdrawal whose nonce it used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UsedNonce {
+    /// It is the withdrawal's own, and was adopted.
+    Own,
+    /// It is another withdrawal's, and has the nonce now. This one has none.
+    Moved,
+    /// It belongs to no withdrawal that is stored.
+    Foreign,
+}
+
+/// Finds out whether the transaction that used the nonce of a withdrawal pays this or another one,
+/// and adopts it.
+pub(crate) async fn explain_used_nonce(
+    context: &EvmContext,
+    nodes: &[NodeClient],
+    scope: &AccountScopeId,
+    payment: &Payment,
+    assigned: &AssignedNonce,
+    hash: B256,
+) -> BatchResult<UsedNonce> {
+    let Some(details) = find_at_any(nodes, |node| node.transaction_details(hash)).await? else {
+        return Ok(UsedNonce::Foreign);
+    };
+    if let Some(transaction) = details.signed.clone().filter(|_| is_own(&details, payment)) {
+        let own = NonceUse::Withdrawal { id: payment.withdrawal_id, transaction };
+        return adopt(context, scope, assigned, own, UsedNonce::Own).await;
+    }
+    let is_final = AssignedNonce { foreign_hash: Some(hash.0), ..assigned.clone() };
+    if !is_foreign_use_final(nodes, context, scope.address(), &is_final).await? {
+        return Ok(UsedNonce::Foreign);
+    }
+    match use_of_another(context, nodes, scope, &details).await? {
+        Some(other) => adopt(context, scope, assigned, other, UsedNonce::Moved).await,
+        None => Ok(UsedNonce::Foreign),
+    }
+}
+
+/// Whether it is a replacement of the withdrawal's transaction, or the filler that cancels it.
+fn is_own(details: &TransactionDetails, payment: &Payment) -> bool {
+    let makes_call = PoolCall::for_payment(payment).is_ok_and(|call| makes_call(details, &call));
+    makes_call || (payment.cancel_requested && details.is_filler())
+}
+
+/// The open withdrawal that a final transaction was for, if there is one.
+async fn use_of_another(
+    context: &EvmContext,
+    nodes: &[NodeClient],
+    scope: &AccountScopeId,
+    details: &TransactionDetails,
+) -> BatchResult<Option<NonceUse>> {
+    let (store, service_id) = (&context.store, scope.service_id());
+    let pools = store.pools(service_id).await?;
+    let pools: Vec<Address> = pools.iter().filter_map(|pool| parse_address(pool).ok()).collect();
+    let found = find_at_any(nodes, |node| FoundUse::read(node, details, &pools)).await?;
+    let Some(found) = found else { return Ok(None) };
+    let UseKind::Call { terms, .. } = &found.kind else { return Ok(None) };
+    let withdrawals = store.unpaid_withdrawals(service_id, terms).await?;
+    let by_terms = [(terms.clone(), withdrawals)].into();
+    let candidates = Candidates { by_terms, ..Candidates::default() };
+    let uses = match_uses(std::slice::from_ref(&found), &candidates);
+    let mut uses = uses.into_iter().map(|(_, nonce_use)| nonce_use);
+    Ok(uses.find(|nonce_use| matches!(nonce_use, NonceUse::Withdrawal { .. })))
+}
+
+async fn adopt(
+    context: &EvmContext,
+    scope: &AccountScopeId,
+    assigned: &AssignedNonce,
+    nonce_use: NonceUse,
+    adopted: UsedNonce,
+) -> BatchResult<UsedNonce> {
+    let (nonce, service_id) = (assigned.nonce, scope.service_id());
+    if let NonceUse::Withdrawal { id, transaction } = &nonce_use {
+        info!(
+            service:% = service_id, withdrawal:% = id, nonce,
+            hash:% = B256::from(transaction.hash);
+            "adopted a transaction that is on the chain and was not stored"
+        );
+    }
+    let stored = context.store.settle_nonce(service_id, nonce, assigned.assigned_at, nonce_use);
+    match stored.await? {
+        true => Ok(adopted),
+        false => Err(BatchError::Unavailable(format!("nonce {nonce} was changed meanwhile"))),
+    }
+}

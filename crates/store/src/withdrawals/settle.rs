@@ -1,0 +1,306 @@
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Bool, Integer, Nullable, Text},
+};
+use grid_batch_core::{ServiceId, Timestamp};
+use grid_batch_withdrawals::{NonceUse, SignedTransaction, WithdrawalId};
+
+use super::{to_stored, transactions::insert_stored};
+use crate::{
+    batch::lock_services,
+    sql::{Connection, Rows, Statement, Store, StoreError, error::SigningError, rows::storable},
+};
+
+/// Stores what the chain used a nonce for. `false`: nothing was stored, because of what is stored
+/// already.
+pub(crate) fn settle_nonce(
+    store: &Store,
+    service_id: &ServiceId,
+    nonce: u64,
+    used_at: Timestamp,
+    nonce_use: &NonceUse,
+) -> Result<bool, StoreError> {
+    let number = to_stored("nonce", nonce)?;
+    let now = store.now();
+    store.pools.write()?.transaction(|connection| {
+        lock_services(connection, [service_id])?;
+        let stored = find_nonce(connection, service_id, number)?;
+        if stored.as_ref().is_some_and(|stored| stored.outcome.is_some()) {
+            return Ok(false);
+        }
+        let (owner, row) = match nonce_use {
+            NonceUse::Withdrawal { id, .. } => {
+                let Some(owner) = payable_owner(connection, service_id, id, number)? else {
+                    return Ok(false);
+                };
+                let owner = (owner.seq, owner.generation);
+                (Some(owner), SettledNonce { owner: Some(owner), ..SettledNonce::default() })
+            }
+            NonceUse::Elsewhere { hash, note } => {
+                let outcome = Some("USED_ELSEWHERE");
+                (
+                    None,
+                    SettledNonce {
+                        hash: hash.as_ref(),
+                        note: Some(note),
+                        outcome,
+                        ..SettledNonce::default()
+                    },
+                )
+            }
+            NonceUse::Undecided { hash, note } => (
+                None,
+                SettledNonce {
+                    hash: hash.as_ref(),
+                    note: Some(note),
+                    undecided: true,
+                    ..SettledNonce::default()
+                },
+            ),
+        };
+        let former = stored.as_ref().and_then(|stored| stored.withdrawal_seq);
+        match &stored {
+            None => insert_settled(connection, service_id, number, &row, used_at)?,
+            Some(stored) => {
+                // A nonce stays with its withdrawal, unless it is moved to another one.
+                let kept = former.zip(stored.generation);
+                let owner = owner.or(kept);
+                update_settled(connection, service_id, number, &SettledNonce { owner, ..row })?;
+            }
+        }
+        if let NonceUse::Withdrawal { transaction, .. } = nonce_use {
+            if former != owner.map(|(seq, _)| seq) {
+                remove_transactions(connection, service_id, number)?;
+            }
+            let position = count_transactions(connection, service_id, number)?;
+            let adopted = SignedTransaction {
+                signed: transaction.clone(),
+                signed_at: now,
+                sent_at: None,
+                last_error: None,
+                adopted: true,
+            };
+            insert_stored(connection, service_id, &adopted, position)?;
+        }
+        Ok(true)
+    })
+}
+
+/// Records an operator's decision about an undecided nonce: it was used for this withdrawal, or for
+/// none. `false`: it is not undecided, or the withdrawal cannot have been paid with it.
+pub(crate) fn decide_nonce(
+    store: &Store,
+    service_id: &ServiceId,
+    nonce: u64,
+    paid: Option<&WithdrawalId>,
+) -> Result<bool, StoreError> {
+    let number = to_stored("nonce", nonce)?;
+    store.pools.write()?.transaction(|connection| {
+        lock_services(connection, [service_id])?;
+        let Some(stored) = find_nonce(connection, service_id, number)? else { return Ok(false) };
+        if !stored.undecided {
+            return Ok(false);
+        }
+        let kept = stored.withdrawal_seq.zip(stored.generation);
+        let row = match paid {
+            None => SettledNonce {
+                owner: kept,
+                note: Some("an operator decided that it was used for no withdrawal"),
+                outcome: Some("USED_ELSEWHERE"),
+                ..SettledNonce::default()
+            },
+            Some(id) => {
+                let Some(owner) = payable_owner(connection, service_id, id, number)? else {
+                    return Ok(false);
+                };
+                let note = "an operator decided that it was used for this withdrawal";
+                if stored.withdrawal_seq != Some(owner.seq) {
+                    remove_transactions(connection, service_id, number)?;
+                }
+                let owner = Some((owner.seq, owner.generation));
+                SettledNonce { owner, note: Some(note), ..SettledNonce::default() }
+            }
+        };
+        update_settled(connection, service_id, number, &row)?;
+        Ok(true)
+    })
+}
+
+/// What is written about a nonce that the chain has used.
+#[derive(Default)]
+struct SettledNonce<'a> {
+    /// The `seq` and the generation of its withdrawal.
+    owner: Option<(i64, i32)>,
+    hash: Option<&'a [u8; 32]>,
+    note: Option<&'a str>,
+    outcome: Option<&'a str>,
+    undecided: bool,
+}
+
+impl<'a> SettledNonce<'a> {
+    fn rows(&'a self, service_id: &'a ServiceId, nonce: i64, note: Option<&'a str>) -> Rows<'a> {
+        Rows::default()
+            .text("service_id", [service_id.as_str()])
+            .long("nonce", [nonce])
+            .optional_long("withdrawal_seq", [self.owner.map(|(seq, _)| seq)])
+            .optional_long("generation", [self.owner.map(|(_, generation)| generation.into())])
+            .optional_bytes("foreign_hash", [self.hash.map(|hash| &hash[..])])
+            .optional_text("note", [note])
+            .optional_text("outcome", [self.outcome])
+            .bool("undecided", [self.undecided])
+    }
+}
+
+fn insert_settled(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    nonce: i64,
+    settled: &SettledNonce<'_>,
+    used_at: Timestamp,
+) -> Result<(), StoreError> {
+    let note = settled.note.map(storable);
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- insert_settled_nonce
+         insert into account_nonces
+             (service_id, nonce, withdrawal_seq, generation, foreign_hash, note, outcome, undecided,
+              assigned_at)
+         select service_id, nonce, withdrawal_seq, generation, foreign_hash, note, outcome, undecided,
+              assigned_at
+         from {x}",
+    )
+    .rows(
+        settled
+            .rows(service_id, nonce, note.as_deref())
+            .long("assigned_at", [used_at.as_micros()]),
+    );
+    connection.execute(&statement).map(drop)
+}
+
+fn update_settled(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    nonce: i64,
+    settled: &SettledNonce<'_>,
+) -> Result<(), StoreError> {
+    let note = settled.note.map(storable);
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- settle_nonce
+         update account_nonces as n
+         set withdrawal_seq = x.withdrawal_seq, generation = x.generation,
+             foreign_hash = x.foreign_hash, note = x.note, outcome = x.outcome,
+             undecided = x.undecided
+         from {x} where n.service_id = x.service_id and n.nonce = x.nonce",
+    )
+    .rows(settled.rows(service_id, nonce, note.as_deref()));
+    connection.execute(&statement).map(drop)
+}
+
+/// The withdrawal, if this nonce may be the one that pays it: it is open and has no other nonce with
+/// which it was or may be paid, or the nonce is its own already.
+fn payable_owner(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    id: &WithdrawalId,
+    nonce: i64,
+) -> Result<Option<OwnerRow>, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- payable_owner
+         select w.seq as withdrawal_seq, w.generation
+         from withdrawals w
+         join batches b on b.seq = w.batch_seq
+         left join account_nonces n on n.withdrawal_seq = w.seq
+             and (n.outcome is null or n.outcome = 'WITHDRAWN')
+         where w.withdrawal_id = ? and w.service_id = ?
+             and ((n.nonce is null and b.dlt_status is null) or n.nonce = ?)",
+    )
+    .bytes(id.as_bytes())
+    .text(service_id.as_str())
+    .long(nonce);
+    let rows: Vec<OwnerRow> = connection.load(&statement)?;
+    Ok(rows.into_iter().next())
+}
+
+fn find_nonce(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    nonce: i64,
+) -> Result<Option<StoredNonceRow>, StoreError> {
+    let dialect = connection.dialect();
+    let lock = dialect.locking("for update of n");
+    let statement = Statement::new(
+        dialect,
+        format!(
+            "-- find_nonce
+             select n.withdrawal_seq, n.generation, n.outcome, n.undecided
+             from account_nonces n where n.service_id = ? and n.nonce = ? {lock}"
+        ),
+    )
+    .text(service_id.as_str())
+    .long(nonce);
+    let rows: Vec<StoredNonceRow> = connection.load(&statement)?;
+    Ok(rows.into_iter().next())
+}
+
+/// Removes what was signed for the withdrawal that had the nonce before: none of it can be mined any
+/// more.
+fn remove_transactions(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    nonce: i64,
+) -> Result<(), StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- remove_transactions
+         delete from signed_transactions where service_id = ? and nonce = ?",
+    )
+    .text(service_id.as_str())
+    .long(nonce);
+    connection.execute(&statement).map(drop)
+}
+
+fn count_transactions(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    nonce: i64,
+) -> Result<usize, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- count_transactions
+         select count(*) as transactions from signed_transactions k
+         where k.service_id = ? and k.nonce = ?",
+    )
+    .text(service_id.as_str())
+    .long(nonce);
+    let rows: Vec<CountRow> = connection.load(&statement)?;
+    let count = rows.first().map_or(0, |row| row.transactions);
+    usize::try_from(count).map_err(StoreError::corrupt)
+}
+
+#[derive(QueryableByName)]
+struct StoredNonceRow {
+    #[diesel(sql_type = Nullable<BigInt>)]
+    withdrawal_seq: Option<i64>,
+    #[diesel(sql_type = Nullable<Integer>)]
+    generation: Option<i32>,
+    #[diesel(sql_type = Nullable<Text>)]
+    outcome: Option<String>,
+    #[diesel(sql_type = Bool)]
+    undecided: bool,
+}
+
+#[derive(QueryableByName)]
+struct OwnerRow {
+    #[diesel(sql_type = BigInt, column_name = "withdrawal_seq")]
+    seq: i64,
+    #[diesel(sql_type = Integer)]
+    generation: i32,
+}
+
+#[derive(QueryableByName)]
+struct CountRow {
+    #[diesel(sql_type = BigInt)]
+    transactions: i64,
+}
