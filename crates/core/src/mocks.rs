@@ -12,7 +12,8 @@ use crate::{
     AddOutcome, BatchConflict, BatchDetails, BatchFilter, BatchId, BatchQueryStore, BatchResult,
     BatchStatus, BatchStatusReader, BatchUpdater, ClaimKeeper, Clock, CommitHistory,
     EventSubscriptions, Evidence, EvidenceReader, GroupObserver, HeaderId, IntakeStore,
-    InternalError, LedgerEventStream, LedgerEvents, MonotonicTime, NewBatch, NodeCheck, PageCursor,
+    InternalError, LedgerConfirmation, LedgerEventStream, LedgerEvents, LedgerIdentity,
+    LedgerIdentityReader, LedgerRegistry, MonotonicTime, NewBatch, NodeCheck, PageCursor,
     PendingBatchStore, PollPace, PollTriggers, Resolution, RoundStore, RunnableSubmitter,
     RunningSubmitter, ScopeId, ServiceId, ShutdownHandle, StatusReport, StatusUrlResolver,
     StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome, SubmissionSender,
@@ -216,6 +217,20 @@ mock! {
         fn take_services(&self, services: &[ServiceId]) -> BatchResult<Takeover>;
         fn recover(&self, taken_by: Timestamp) -> BatchResult<usize>;
         fn release(&self) -> BatchResult<usize>;
+    }
+}
+
+mock! {
+    pub LedgerRegistry {}
+    impl LedgerRegistry for LedgerRegistry {
+        fn confirm_ledger(&self, ledger: &LedgerIdentity) -> BatchResult<LedgerConfirmation>;
+    }
+}
+
+mock! {
+    pub LedgerIdentityReader {}
+    impl LedgerIdentityReader for LedgerIdentityReader {
+        fn read_id<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>>;
     }
 }
 

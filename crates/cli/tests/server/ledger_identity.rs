@@ -15,10 +15,14 @@ use crate::{
     harness::{BatchHarness, BatchServer, count_in_state},
 };
 
+/// A killed server does not keep its services for long.
+const SHORT_LEASES: [(&str, &str); 2] =
+    [("--claims-idle-expiry", "1s"), ("--claims-full-expiry", "6s")];
+
 /// A database with batches that are not submitted yet, because their server was killed while its
 /// ledger did not answer.
 fn with_open_batches(harness: &BatchHarness) -> Vec<SignedBatch> {
-    let server = harness.serve();
+    let server = harness.serve_with(&SHORT_LEASES);
     let batches = signed_batches(&harness.services, 5);
     let (first, rest) = batches.split_at(1);
     server.submit(first);
@@ -172,7 +176,7 @@ fn server_starts_while_its_ledger_is_down() {
     let health = send(server.address, &request("GET", "/health", &[], &[])).unwrap();
     assert_eq!(health.status, 503);
     let reason = health.json()["reasons"][0].to_string();
-    assert!(reason.contains("has not confirmed which ledger"), "{reason}");
+    assert!(reason.contains("no node has confirmed which ledger"), "{reason}");
     assert_eq!(count_in_state(&harness.store(), BatchState::New), batches.len());
 
     harness.ledger = LedgerSim::sawtooth().port(port).start().unwrap();

@@ -33,7 +33,7 @@ fn server_of_another_chain_with_the_same_id_stops() {
     let other = Anvil::start(&AnvilOptions { genesis_time, ..AnvilOptions::default() }).unwrap();
     let pool = Pool::deploy(&other, &other.accounts()[0]).unwrap();
     assert_eq!(pool.address(), harness.pools[0].address());
-    let mut command = harness.command(&[("--log", "error")]);
+    let mut command = harness.command(&[("--log", "off")]);
     command.env("GRID_BATCH_LEDGER_URLS", other.url());
     let output = run(command);
     let message = output.error_message();

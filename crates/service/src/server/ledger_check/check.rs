@@ -88,8 +88,9 @@ impl LedgerCheck {
     }
 
     pub(super) fn found_mismatch(&self, mismatch: LedgerMismatch) {
+        let reason = mismatch.to_string();
         if self.0.mismatch.set(mismatch).is_ok() {
-            error!("another ledger was found; nothing is claimed or sent any more");
+            error!(reason = reason.as_str(); "nothing is claimed or sent any more; the server must stop");
         }
         self.0.answers.send_replace(());
         self.call_back();

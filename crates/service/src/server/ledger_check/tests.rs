@@ -11,13 +11,18 @@ use std::{
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    BatchError, BatchResult, Clock, LedgerConfirmation, LedgerIdentity, LedgerIdentityReader,
-    LedgerRegistry, ManualClock, RecordedLedger, StatusUrlResolver, Timestamp,
+    AttemptId, BatchError, BatchResult, BatchState, Clock, Evidence, EvidenceReader, GlobalScopeId,
+    HeaderId, LedgerConfirmation, LedgerIdentity, LedgerIdentityReader, LedgerRegistry,
+    ManualClock, Outcome, RecordedLedger, ScopeId, ServiceScopeId, StatusUrlResolver, Submission,
+    SubmissionAnswer, SubmissionSender, Timestamp, UnresolvedBatch,
 };
 use grid_batch_support::Shutdown;
 use tokio::time::sleep;
 
-use super::{ConfirmedNodes, LedgerCheck, LedgerCheckOptions, watch::Watcher};
+use super::{
+    CheckedEvidenceReader, CheckedSender, ConfirmedNodes, LedgerCheck, LedgerCheckOptions,
+    watch::Watcher,
+};
 
 /// Nodes by URL: each tells its ledger, or is down. Also the database.
 #[derive(Default)]
@@ -216,4 +221,97 @@ async fn database_that_was_bound_to_another_ledger_is_noticed() {
     test.pass(31).await;
     test.wait_until(|check| check.mismatch().is_some()).await;
     assert!(!test.check.may_claim());
+}
+
+/// An adapter whose ledger has no batch and whose node does not answer a submission.
+#[derive(Default)]
+struct TestAdapter {
+    sent: AtomicUsize,
+}
+
+impl EvidenceReader for TestAdapter {
+    fn find_evidence<'a>(&'a self, _: &'a UnresolvedBatch) -> BoxFuture<'a, BatchResult<Evidence>> {
+        Box::pin(async { Ok(Evidence::Absent) })
+    }
+}
+
+impl SubmissionSender for TestAdapter {
+    type Id = GlobalScopeId;
+
+    fn send<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a Submission<GlobalScopeId>,
+    ) -> BoxFuture<'a, SubmissionAnswer> {
+        self.sent.fetch_add(1, Relaxed);
+        let (outcome, status, message, retry_after) = (Outcome::Ambiguous, None, None, None);
+        Box::pin(async move { SubmissionAnswer { outcome, status, message, retry_after } })
+    }
+}
+
+async fn find_evidence<S: ScopeId>(test: &TestCheck) -> BatchResult<Evidence> {
+    let adapter = Arc::new(TestAdapter::default());
+    let reader = CheckedEvidenceReader::<S>::new(adapter, Arc::new(AllNodes), test.check.clone());
+    let unresolved = UnresolvedBatch {
+        service_id: GlobalScopeId.service_id().clone(),
+        batch_id: HeaderId::from_bytes([1; 64]),
+        transaction_ids: Vec::new(),
+        attempt_id: AttemptId { attempt: 1, epoch: 1 },
+        state: BatchState::InDoubt,
+        submitted_at: Timestamp::default(),
+        since: Timestamp::default(),
+        held: false,
+    };
+    reader.find_evidence(&unresolved).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn absence_needs_every_node_of_the_ledger() {
+    let test = TestCheck::start(Some("x"), None).await;
+    assert_eq!(find_evidence::<GlobalScopeId>(&test).await, Ok(Evidence::Inconclusive));
+    test.ledgers.set("b", Some("x"));
+    test.wait_until(|check| check.is_confirmed("b")).await;
+    test.clock.advance(Duration::from_millis(1));
+    let answering = async {
+        loop {
+            test.clock.advance(Duration::from_millis(1));
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::select! {
+        evidence = find_evidence::<GlobalScopeId>(&test) => assert_eq!(evidence, Ok(Evidence::Absent)),
+        () = answering => {}
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn node_that_was_replaced_proves_no_absence() {
+    let test = TestCheck::start(Some("x"), Some("x")).await;
+    test.ledgers.set("a", Some("y"));
+    assert_eq!(find_evidence::<GlobalScopeId>(&test).await, Ok(Evidence::Inconclusive));
+    assert!(test.check.mismatch().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn ledger_is_not_asked_about_services_of_another_kind() {
+    let test = TestCheck::start(Some("x"), Some("x")).await;
+    let error = find_evidence::<ServiceScopeId>(&test).await.unwrap_err();
+    assert!(error.to_string().contains("not asked about this service"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn batch_is_sent_only_to_a_confirmed_node() {
+    let test = TestCheck::start(Some("x"), None).await;
+    let adapter = Arc::new(TestAdapter::default());
+    let sender = CheckedSender::new(Arc::<TestAdapter>::clone(&adapter), test.check.clone());
+    let batch = Submission::new("1".to_owned(), GlobalScopeId, vec![1]);
+    assert_eq!(sender.send("b", &batch).await.outcome, Outcome::NotSent);
+    assert_eq!(sender.send("elsewhere", &batch).await.outcome, Outcome::NotSent);
+    assert_eq!(adapter.sent.load(Relaxed), 0);
+    assert_eq!(sender.send("a", &batch).await.outcome, Outcome::Ambiguous);
+    // Without an answer from the node, the next batch waits until it has told its ledger again.
+    test.ledgers.set("a", Some("y"));
+    test.clock.advance(Duration::from_millis(1));
+    assert_eq!(sender.send("a", &batch).await.outcome, Outcome::NotSent);
+    assert_eq!(adapter.sent.load(Relaxed), 1);
 }
