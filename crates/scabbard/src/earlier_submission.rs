@@ -49,9 +49,25 @@ impl ScabbardContext {
         submission: &Submission<ServiceScopeId>,
         batch: &BatchKey,
     ) -> Option<SubmissionAnswer> {
-        if let Some(reason) = self.earlier_submission_in_memory(submission, batch) {
-            return Some(refuse(batch, reason));
+        let in_memory = || {
+            let reason = self.earlier_submission_in_memory(submission, batch)?;
+            Some(refuse(batch, reason))
+        };
+        if let Some(answer) = in_memory() {
+            return Some(answer);
         }
+        let answer = self.refuse_known_batch(submission, batch).await;
+        // Events may have been received meanwhile.
+        answer.or_else(in_memory)
+    }
+
+    /// The answer for a batch that nodes have, or cannot be asked about. Nodes are not asked again
+    /// about later batches once they do not have one.
+    async fn refuse_known_batch(
+        &self,
+        submission: &Submission<ServiceScopeId>,
+        batch: &BatchKey,
+    ) -> Option<SubmissionAnswer> {
         let attempt_id = submission.attempt_id()?;
         if self.queried_services.contains(&batch.0, attempt_id.epoch) {
             return None;

@@ -38,13 +38,12 @@ impl ScabbardSender {
         let ScabbardContext { client, applied, subscriptions, history, .. } = &*self.0;
         let scope = submission.scope_id();
         let batch = (scope.service_id().clone(), id);
-        // Read before the check: what is heard during it may be of an earlier POST.
-        let (at, live_subscription) = (applied.now(), subscriptions.live(&batch.0));
         if let Some(answer) = self.0.refuse_earlier_submission(submission, &batch).await {
             return answer;
         }
         let attempt = submission.attempt_id().map(|attempt_id| attempt_id.attempt);
-        let post = history.begin_post(&batch, attempt, at, live_subscription);
+        let live_subscription = subscriptions.live(&batch.0);
+        let post = history.begin_post(&batch, attempt, applied.now(), live_subscription);
         let list = list_of_one(submission.serialized_batch());
         let result = client.submit(url, scope, list).await;
         let rule = matching_rule(&result);
