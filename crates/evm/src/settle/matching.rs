@@ -127,3 +127,133 @@ fn note(found: &FoundUse, reason: &str) -> String {
         None => format!("nonce {nonce} was used, and it is not stored by what: {reason}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::B256;
+    use grid_batch_withdrawals::{NewSignedTransaction, WithdrawalId};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn terms() -> Terms {
+        let text = ToOwned::to_owned;
+        Terms { pool: text("pool"), beneficiary: text("member"), amount: text("5") }
+    }
+
+    fn after(seconds: u64) -> Timestamp {
+        Timestamp::default().plus(Duration::from_secs(seconds))
+    }
+
+    fn id(number: u8) -> WithdrawalId {
+        WithdrawalId::from_bytes([number; 16])
+    }
+
+    fn open(number: u8) -> UnpaidWithdrawal {
+        UnpaidWithdrawal { id: id(number), created_at: after(0), is_open: true, nonce: None }
+    }
+
+    fn found(nonce: u64, kind: UseKind) -> FoundUse {
+        FoundUse { nonce, mined: Some((B256::with_last_byte(nonce as u8), after(1_000))), kind }
+    }
+
+    fn call(nonce: u64, succeeded: bool) -> FoundUse {
+        let hash = [nonce as u8; 32];
+        let signed = NewSignedTransaction {
+            nonce,
+            hash,
+            bytes: vec![],
+            max_fee: 1,
+            tip: 1,
+            is_filler: false,
+        };
+        found(nonce, UseKind::Call { terms: terms(), succeeded, signed })
+    }
+
+    /// What each nonce was used for: the number of a withdrawal, `e`lsewhere, or `u`ndecided.
+    fn matched(found: &[FoundUse], withdrawals: &[UnpaidWithdrawal]) -> String {
+        let by_terms = [(terms(), withdrawals.to_vec())].into();
+        let candidates = Candidates { by_terms, next_scheduled_at: after(0) };
+        let uses =
+            match_uses(found, &candidates).into_iter().map(|(_, nonce_use)| match nonce_use {
+                NonceUse::Withdrawal { id, .. } => id.as_bytes()[0].to_string(),
+                NonceUse::Elsewhere { .. } => "e".to_owned(),
+                NonceUse::Undecided { .. } => "u".to_owned(),
+            });
+        uses.collect()
+    }
+
+    /// Calls with the nonces 0, 1 and so on: `s`uccessful or `r`efused.
+    fn calls(results: &str) -> Vec<FoundUse> {
+        (0..).zip(results.chars()).map(|(nonce, result)| call(nonce, result == 's')).collect()
+    }
+
+    #[test]
+    fn payments_are_matched_in_order() {
+        let all = [open(1), open(2), open(3)];
+        for (results, count, expected) in [
+            ("s", 1, "1"),
+            ("ss", 3, "12"),
+            ("ss", 1, "1e"),
+            ("s", 0, "e"),
+            ("r", 1, "1"),
+            ("rs", 1, "e1"),
+            ("rs", 2, "12"),
+            ("rss", 2, "e12"),
+            ("srr", 2, "12e"),
+        ] {
+            assert_eq!(matched(&calls(results), &all[..count]), expected, "{results} {count}");
+        }
+    }
+
+    #[test]
+    fn own_nonce_decides() {
+        let own = UnpaidWithdrawal { nonce: Some(1), is_open: false, ..open(2) };
+        assert_eq!(matched(&calls("ss"), &[open(1), own]), "12");
+    }
+
+    #[test]
+    fn payment_of_an_uncertain_withdrawal_is_undecided() {
+        for uncertain in [
+            UnpaidWithdrawal { is_open: false, ..open(2) },
+            UnpaidWithdrawal { nonce: Some(9), ..open(2) },
+            UnpaidWithdrawal { created_at: after(1_061), ..open(2) },
+        ] {
+            assert_eq!(matched(&calls("s"), std::slice::from_ref(&uncertain)), "u");
+            assert_eq!(matched(&calls("ss"), &[open(1), uncertain.clone()]), "1u");
+            assert_eq!(matched(&calls("r"), &[uncertain]), "e");
+        }
+        let in_time = UnpaidWithdrawal { created_at: after(1_060), ..open(2) };
+        assert_eq!(matched(&calls("s"), &[in_time]), "2");
+    }
+
+    #[test]
+    fn other_uses_pay_nothing() {
+        let not_shown = FoundUse::not_shown(3);
+        let kinds = [UseKind::Other, UseKind::Filler, UseKind::UnknownPayment];
+        let uses: Vec<FoundUse> =
+            (0..).zip(kinds).map(|(n, kind)| found(n, kind)).chain([not_shown]).collect();
+        assert_eq!(matched(&uses, &[open(1)]), "euuu");
+        // A filler that was mined before the next withdrawal was scheduled cancelled none that is open.
+        let candidates = Candidates { next_scheduled_at: after(2_000), ..Candidates::default() };
+        let matched = match_uses(&uses[1..2], &candidates);
+        assert!(matches!(matched[..], [(1, NonceUse::Elsewhere { .. })]), "{matched:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_withdrawal_is_matched_twice_and_no_payment_is_wasted(
+            results in prop::collection::vec(any::<bool>(), 0..8), count in 0_u8..8,
+        ) {
+            let found: Vec<FoundUse> =
+                (0..).zip(&results).map(|(nonce, succeeded)| call(nonce, *succeeded)).collect();
+            let withdrawals: Vec<UnpaidWithdrawal> = (1..=count).map(open).collect();
+            let matched = matched(&found, &withdrawals);
+            let numbers: Vec<char> = matched.chars().filter(char::is_ascii_digit).collect();
+            prop_assert!(numbers.is_sorted_by(|a, b| a < b), "{matched}");
+            let paid = matched.chars().zip(&results).filter(|(of, paid)| **paid && *of != 'e');
+            let payments = results.iter().filter(|paid| **paid).count();
+            prop_assert_eq!(paid.count(), payments.min(usize::from(count)), "{}", matched);
+        }
+    }
+}

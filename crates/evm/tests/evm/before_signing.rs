@@ -184,8 +184,8 @@ async fn foreign_transaction_parks_until_it_is_final() {
     let id = harness.schedule("500");
     for _ in 0..2 {
         let answer = harness.send(id).await;
-        let reason =
-            "another program used the gas admin's key; waiting until its transaction is final";
+        let reason = "the gas admin has transactions that are not stored; waiting until they are \
+                      final";
         assert_not_signed(&harness, id, &answer, Outcome::Parked, reason);
         harness.mine(1);
     }
@@ -212,7 +212,7 @@ async fn one_wrong_transaction_count_is_not_trusted() {
         stop.release();
     };
     let (answer, ()) = tokio::join!(sending, repair);
-    assert_not_signed(&harness, id, &answer, Outcome::Parked, "another program used");
+    assert_not_signed(&harness, id, &answer, Outcome::Parked, "transactions that are not stored");
     harness.accept(id).await;
     assert_eq!(harness.nonce(id).nonce, 0);
 }

@@ -10,13 +10,13 @@ use std::{
 
 use alloy_primitives::hex;
 use grid_batch_core::{
-    AttemptId, BatchResult, BatchState, BatchStatusReader, Evidence, EvidenceReader, LedgerStatus,
-    ManualClock, Outcome, ScopeId, ServiceId, StatusReport, StatusUrlResolver, Submission,
-    SubmissionAnswer, SubmissionSender, Timestamp, UnresolvedBatch,
+    AttemptId, BatchResult, BatchState, BatchStatusReader, Clock, Evidence, EvidenceReader,
+    LedgerStatus, ManualClock, Outcome, ScopeId, ServiceId, StatusReport, StatusUrlResolver,
+    Submission, SubmissionAnswer, SubmissionSender, Timestamp, UnresolvedBatch,
 };
 use grid_batch_evm::{AccountScopeId, Evm, EvmOptions, GasAdminKey};
 use grid_batch_test_chain::{Account, Anvil, AnvilOptions, FaultProxy, Mining, Poll, Pool};
-use grid_batch_withdrawals::{AssignedNonce, Payment, WithdrawalId};
+use grid_batch_withdrawals::{AssignedNonce, NonceUse, Payment, SigningStore, WithdrawalId};
 use serde_json::{Value, json};
 
 use crate::memory_store::MemoryStore;
@@ -103,7 +103,7 @@ impl Harness {
         AccountScopeId::new(31_337, self.admin().address.parse().unwrap())
     }
 
-    fn service_id(&self) -> ServiceId {
+    pub fn service_id(&self) -> ServiceId {
         self.scope().service_id().clone()
     }
 
@@ -267,6 +267,14 @@ impl Harness {
             json!([{"from": admin, "to": self.beneficiary(), "value": value, "gas": "0x5208"}]);
         self.chain.rpc("eth_sendTransaction", transfer).unwrap();
         self.mine(1);
+    }
+
+    /// Records that this nonce was used for no withdrawal.
+    pub fn settle_elsewhere(&self, nonce: u64) {
+        let note = "used by another program".to_owned();
+        let elsewhere = NonceUse::Elsewhere { hash: None, note };
+        let now = self.clock.now();
+        assert!(self.store.settle_nonce(&self.service_id(), nonce, now, &elsewhere).unwrap());
     }
 
     /// Makes this account the owner of the pool.

@@ -3,6 +3,7 @@
 
 mod before_signing;
 mod cancellation;
+mod clock_jumps;
 mod fillers;
 mod final_results;
 mod foreign_use;
@@ -12,6 +13,7 @@ mod lagging_nodes;
 mod memory_store;
 mod oracle;
 mod replacement;
+mod restored_store;
 mod sending;
 mod several_nodes;
 mod store_failures;

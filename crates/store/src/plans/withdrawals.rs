@@ -7,8 +7,8 @@ use grid_batch_core::{
 };
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_withdrawals::{
-    BatchAttempt, NewSignedTransaction, NonceOutcome, Reward, RewardId, SigningStore, Withdrawal,
-    WithdrawalId, WithdrawalKind,
+    BatchAttempt, NewSignedTransaction, NonceOutcome, NonceUse, Reward, RewardId, SigningStore,
+    Withdrawal, WithdrawalId, WithdrawalKind,
 };
 
 use super::{Recording, execute, recording, register_worker, texts};
@@ -102,12 +102,44 @@ fn process_withdrawals(claims: &ClaimStore, accounts: &[ServiceId]) {
     store.record_foreign_use(&attempt.service_id, nonce, &[1; 32]).unwrap();
     assert_eq!(store.transactions_from(&attempt.service_id, nonce).unwrap(), [dearer]);
 
+    settle_nonces(store, &attempt, nonce);
+
     let id = store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap().withdrawal_id;
     store.cancel_withdrawal(&id).unwrap();
     store.close_nonce(&attempt.service_id, nonce, &NonceOutcome::Cancelled).unwrap();
     let event = Event::Outcome { attempt: 1, outcome: Outcome::Rejected };
     store.record(&[Change::new(taken.service_id, taken.batch_id, event)]).unwrap();
     store.retry_withdrawal(&id).unwrap();
+}
+
+/// Reads what may be unsettled, adopts a transaction, moves it, and decides about others.
+fn settle_nonces(store: &Store, attempt: &BatchAttempt, nonce: u64) {
+    let service_id = &attempt.service_id;
+    let used_at = store.unsettled_since(service_id).unwrap().unwrap();
+    store.unsettled_nonces(service_id).unwrap();
+    // The account has the numbers that end in 00; 900 and 1,900 have the same terms.
+    let terms = withdrawal(1_900);
+    let pool = terms.pool;
+    assert!(store.pools(service_id).unwrap().contains(&pool));
+    let unpaid = store.unpaid_withdrawals(service_id, &pool, &terms.beneficiary, "1").unwrap();
+    let mut transaction = transaction(attempt, nonce + 1, 4);
+    let id = unpaid.iter().find(|it| it.is_open).unwrap().id;
+    let mut settle = |nonce, nonce_use: NonceUse| {
+        assert!(store.settle_nonce(service_id, nonce, used_at, &nonce_use).unwrap());
+    };
+    settle(nonce + 1, NonceUse::Withdrawal { id, transaction: transaction.clone() });
+    transaction.max_fee += 1;
+    transaction.hash[31] += 1;
+    settle(nonce + 1, NonceUse::Withdrawal { id, transaction });
+    settle(nonce + 2, NonceUse::Elsewhere { hash: None, note: "elsewhere".to_owned() });
+    for nonce in [nonce + 3, nonce + 4] {
+        settle(nonce, NonceUse::Undecided { hash: None, note: "not shown".to_owned() });
+    }
+    assert_eq!(store.undecided_nonces().unwrap().len(), 2);
+    store.decide_nonce(service_id, nonce + 3, None).unwrap();
+    let other = store.unpaid_withdrawals(service_id, &pool, &terms.beneficiary, "1").unwrap();
+    let other = other.iter().find(|it| it.is_open && it.nonce.is_none()).unwrap();
+    store.decide_nonce(service_id, nonce + 4, Some(&other.id)).unwrap();
 }
 
 pub(super) fn record_on_postgres() -> Recording {

@@ -4,4 +4,5 @@ mod filler;
 mod mark_sent;
 mod payment;
 mod replace;
+mod settle_nonce;
 mod transactions_from;
