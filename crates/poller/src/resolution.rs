@@ -252,6 +252,35 @@ mod tests {
     }
 
     #[test]
+    fn batch_reported_invalid_is_not_sent_again() {
+        use Evidence::{Absent, Committed, Inconclusive, Present, Repeatable};
+        let options = MonitorOptions::default();
+        let resolution = |earlier_may_arrive, evidence| {
+            let attempt_id = AttemptId { attempt: 10, epoch: 1 };
+            let batch = UnresolvedBatch {
+                earlier_may_arrive,
+                invalid_reported: true,
+                attempt_id,
+                ..unresolved(BatchState::Pending)
+            };
+            resolve(&batch, evidence, after(9 * H), &options, InconclusivePolicy::Resubmit)
+        };
+        for evidence in [Absent, Repeatable, Present, Inconclusive] {
+            assert_eq!(resolution(true, evidence), NO_CHANGE, "it waits: {evidence:?}");
+        }
+        assert_eq!([true, false].map(|waits| resolution(waits, Committed)), [COMMITTED, COMMITTED]);
+        // The store ends it as invalid.
+        assert_eq!(
+            (resolution(false, Absent), resolution(false, Repeatable)),
+            (ABSENT, REPEATABLE)
+        );
+        for evidence in [Present, Inconclusive] {
+            let resolution = resolution(false, evidence);
+            assert!(matches!(resolution, Resolution::Hold(_)), "{evidence:?}: {resolution:?}");
+        }
+    }
+
+    #[test]
     fn held_batch_is_not_held_again_and_is_still_resolved() {
         let options = MonitorOptions::default();
         let held = UnresolvedBatch { held: true, ..unresolved(BatchState::InDoubt) };
