@@ -12,6 +12,9 @@ pub enum Fault {
     TimedOut,
     /// A submission is accepted and answered with this delay.
     LateAnswer(Duration),
+    /// A submission arrives with this delay, even if its client has given up meanwhile: the network or
+    /// a proxy keeps it. It is accepted then.
+    LateArrival(Duration),
     /// The connection is reset after a submission was read. The submission is not accepted.
     ResetBefore,
     /// A submission is accepted, and the connection is reset instead of a response.
@@ -98,7 +101,12 @@ impl Faults {
     /// The delay of a fault of this kind, if it occurs. The duration in `kind` is ignored.
     pub(crate) fn delay(&mut self, kind: Fault) -> Duration {
         match self.draw(kind) {
-            Some(Fault::LateAnswer(by) | Fault::LateStatuses(by) | Fault::LateEvents(by)) => by,
+            Some(
+                Fault::LateArrival(by)
+                | Fault::LateAnswer(by)
+                | Fault::LateStatuses(by)
+                | Fault::LateEvents(by),
+            ) => by,
             _ => Duration::ZERO,
         }
     }

@@ -15,8 +15,9 @@ mod setting;
 mod tests;
 mod value;
 
-use std::{net::SocketAddr, num::NonZero, path::Path, time::Duration};
+use std::{net::SocketAddr, num::NonZero, path::Path, sync::Arc, time::Duration};
 
+use grid_batch_core::Clock;
 use grid_batch_queuer::QueueOptions;
 use grid_batch_store::{DatabaseUrl, StoreOptions};
 use grid_batch_submitter::{Backoff, SubmitterOptions};
@@ -117,6 +118,14 @@ impl Config {
         };
         config.check()?;
         Ok(config)
+    }
+
+    /// The same configuration for a machine with this clock.
+    pub(crate) fn with_clock(&self, clock: &Arc<dyn Clock>) -> Self {
+        let mut config = self.clone();
+        config.store.clock = Arc::clone(clock);
+        config.queue.clock = Arc::clone(clock);
+        config
     }
 
     /// The longest time from taking a batch until it is certainly no longer being submitted: it may

@@ -4,7 +4,7 @@ use std::{net::TcpListener, sync::Arc};
 
 use grid_batch_api::{ApiBuilder, ApiOptions, RunningApi};
 use grid_batch_claims::{ChangeFollowUp, ClaimMaintainer, ClaimMaintainerOptions, OrphanRecovery};
-use grid_batch_core::{RunnableSubmitter, ScopeId, ServiceId, StatusReport, SystemClock};
+use grid_batch_core::{RunnableSubmitter, ScopeId, ServiceId, StatusReport};
 use grid_batch_poller::{
     EventFollower, EventMonitor, EventOptions, InconclusivePolicy, MonitorOptions, PollTrigger,
     PollingMonitorBuilder, RunningEventMonitor, RunningPollingMonitor,
@@ -38,7 +38,9 @@ pub(super) fn compose<S: ScopeId>(
     let trigger = PollTrigger::new();
     let events = start_event_monitor(config, &ledger, &trigger)?;
     let follower = events.as_ref().map(RunningEventMonitor::follower);
-    let mut follow_up = ChangeFollowUp::new(wake_up.clone(), trigger.clone());
+    let clock = Arc::clone(&config.store.clock);
+    let mut follow_up =
+        ChangeFollowUp::new(wake_up.clone(), trigger.clone()).with_clock(Arc::clone(&clock));
     if let Some(follower) = &follower {
         follow_up = follow_up.with_events(follower.clone());
     }
@@ -51,7 +53,7 @@ pub(super) fn compose<S: ScopeId>(
     let recovery = OrphanRecovery::start(
         claim_store.clone(),
         config.longest_submission(),
-        Arc::new(SystemClock),
+        clock,
     )?;
     let options = ClaimMaintainerOptions::for_idle_expiry(config.claims.idle_expiry);
     let claims = ClaimMaintainer::start(claim_store, options, follow_up.clone())?;
@@ -142,7 +144,8 @@ fn start_poller<S: ScopeId>(
         .with_reader(Arc::clone(&ledger.reader))
         .with_inconclusive_policy(policy)
         .with_trigger(trigger)
-        .with_options(monitor_options(config));
+        .with_options(monitor_options(config))
+        .with_clock(Arc::clone(&config.store.clock));
     if let Some(follower) = follower {
         monitor = monitor.with_events(follower);
     }

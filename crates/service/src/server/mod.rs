@@ -7,11 +7,11 @@ mod event_observer;
 mod ledger;
 mod registration;
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use grid_batch_api::RunningApi;
 use grid_batch_claims::{ChangeFollowUp, ClaimMaintainer, OrphanRecovery};
-use grid_batch_core::{InternalError, ShutdownHandle, StatusReport};
+use grid_batch_core::{Clock, InternalError, ShutdownHandle, StatusReport, SystemClock};
 use grid_batch_poller::{RunningEventMonitor, RunningPollingMonitor};
 use grid_batch_store::{PendingBatch, Store};
 use grid_batch_submitter::SubmitterCounters;
@@ -29,13 +29,22 @@ pub struct Server;
 impl Server {
     /// Starts all parts. Batches that an earlier run left open are continued.
     pub fn start(config: &Config) -> Result<RunningServer, StartError> {
+        Self::start_with_clock(config, Arc::new(SystemClock))
+    }
+
+    /// The same with another clock of this machine, so that a test can set its time of day.
+    pub fn start_with_clock(
+        config: &Config,
+        clock: Arc<dyn Clock>,
+    ) -> Result<RunningServer, StartError> {
+        let config = &config.with_clock(&clock);
         match config.ledger.kind {
             Some(LedgerKind::Sawtooth) => {
                 let ledger = ledger::sawtooth(&config.ledger, &config.poll)?;
                 compose(config, |_| Ok(ledger))
             }
             Some(LedgerKind::Scabbard) => {
-                let ledger = ledger::scabbard(&config.ledger, &config.poll)?;
+                let ledger = ledger::scabbard(&config.ledger, &config.poll, clock)?;
                 compose(config, |_| Ok(ledger))
             }
             #[cfg(feature = "evm")]

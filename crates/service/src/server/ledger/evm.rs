@@ -121,6 +121,7 @@ fn evm_options(
         resend_after: evm.resend_after,
         connections: config.poll.connections,
         http: config.ledger.http.clone(),
+        clock: Arc::clone(&config.store.clock),
         ..EvmOptions::new(evm.chain_id, cap)
     })
 }

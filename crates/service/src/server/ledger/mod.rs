@@ -8,7 +8,7 @@ mod nodes;
 use std::{path::Path, sync::Arc};
 
 use grid_batch_core::{
-    BatchStatusReader, EvidenceReader, GlobalScopeId, LedgerEvents, ScopeId, ServiceScopeId,
+    BatchStatusReader, Clock, EvidenceReader, GlobalScopeId, LedgerEvents, ScopeId, ServiceScopeId,
     StatusReport, SubmissionSender,
 };
 use grid_batch_protocol::{CylinderToken, SigningKey};
@@ -59,6 +59,7 @@ pub(super) fn sawtooth(
 pub(super) fn scabbard(
     config: &LedgerConfig,
     poll: &PollConfig,
+    clock: Arc<dyn Clock>,
 ) -> Result<Ledger<ServiceScopeId>, StartError> {
     let nodes = LedgerNodes::new(config, config.services.clone())?;
     let options = ScabbardOptions {
@@ -67,6 +68,7 @@ pub(super) fn scabbard(
         connections: poll.connections,
         absent_after: config.absent_after,
         dropped_after: config.dropped_after,
+        clock,
         ..ScabbardOptions::default()
     };
     let token = CylinderToken::new(&signing_key(config.key_file.as_deref())?);
