@@ -15,8 +15,8 @@ use crate::{
     LedgerEvents, MonotonicTime, NewBatch, PageCursor, PendingBatchStore, PollPace, PollTriggers,
     Resolution, RoundStore, RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId,
     ShutdownHandle, StatusReport, StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer,
-    SubmissionOutcome, SubmissionSender, SubmitterObserver, TakenBatch, Takeover, Timestamp,
-    UnresolvedBatch, UnresolvedBatchStore, UrlResolver, WakeUps,
+    SubmissionOutcome, SubmissionSender, SubmittedBatch, SubmitterObserver, TakenBatch, Takeover,
+    Timestamp, UnresolvedBatch, UnresolvedBatchStore, UrlResolver, WakeUps,
 };
 
 mock! {
@@ -186,7 +186,8 @@ mock! {
         fn register_again(&self) -> BatchResult<()>;
         fn take(&self, limit: usize) -> BatchResult<Takeover>;
         fn take_services(&self, services: &[ServiceId]) -> BatchResult<Takeover>;
-        fn recover(&self, taken_by: Timestamp) -> BatchResult<usize>;
+        fn with_submitter(&self) -> BatchResult<Vec<SubmittedBatch>>;
+        fn recover(&self, orphans: &[SubmittedBatch]) -> BatchResult<usize>;
         fn release(&self) -> BatchResult<usize>;
     }
 }

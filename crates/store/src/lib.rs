@@ -39,6 +39,7 @@ pub use monitor_store::MonitorStore;
 pub use operator::{Removed, RetentionCursor};
 pub use polling::PendingBatch;
 pub use sql::{
+    database_clock::{ClockSkew, DatabaseClock},
     error::{ClaimError, SigningError, StoreError},
     handle::{Store, StoreOptions},
     url::{DatabaseUrl, UrlError},

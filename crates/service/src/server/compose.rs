@@ -38,9 +38,8 @@ pub(super) fn compose<S: ScopeId>(
     let trigger = PollTrigger::new();
     let events = start_event_monitor(config, &ledger, &trigger)?;
     let follower = events.as_ref().map(RunningEventMonitor::follower);
-    let clock = Arc::clone(&config.store.clock);
     let mut follow_up =
-        ChangeFollowUp::new(wake_up.clone(), trigger.clone()).with_clock(Arc::clone(&clock));
+        ChangeFollowUp::new(wake_up.clone(), trigger.clone()).with_clock(config.clock());
     if let Some(follower) = &follower {
         follow_up = follow_up.with_events(follower.clone());
     }
@@ -50,11 +49,8 @@ pub(super) fn compose<S: ScopeId>(
     let queue = BatchQueue::new(claim_store.clone(), wake_up, config.queue.clone());
     let (submitter, submitter_counters) =
         start_submitter(config, &ledger, queue, &store, &follow_up, waker)?;
-    let recovery = OrphanRecovery::start(
-        claim_store.clone(),
-        config.longest_submission(),
-        clock,
-    )?;
+    let recovery =
+        OrphanRecovery::start(claim_store.clone(), config.longest_submission(), config.clock())?;
     let options = ClaimMaintainerOptions::for_idle_expiry(config.claims.idle_expiry);
     let claims = ClaimMaintainer::start(claim_store, options, follow_up.clone())?;
     let api = start_api(config, &ledger, &store, &follow_up, &claims, listener)?;
@@ -145,7 +141,7 @@ fn start_poller<S: ScopeId>(
         .with_inconclusive_policy(policy)
         .with_trigger(trigger)
         .with_options(monitor_options(config))
-        .with_clock(Arc::clone(&config.store.clock));
+        .with_clock(config.clock());
     if let Some(follower) = follower {
         monitor = monitor.with_events(follower);
     }
@@ -212,6 +208,7 @@ fn start_api<S: ScopeId>(
         ..ApiOptions::default()
     };
     let (follow_up, requests, health) = (follow_up.clone(), claims.requests(), claims.health());
+    let skew_of = store.clock().clone();
     let store = Arc::new(store.clone());
     let mut api = ApiBuilder::new(store.clone(), store.clone())
         .with_options(options)
@@ -224,7 +221,9 @@ fn start_api<S: ScopeId>(
         })
         .with_health_check(move || {
             health.error().map(|error| error.to_string()).into_iter().collect()
-        });
+        })
+        .with_health_details(move || vec![("clock_ahead_seconds", skew_of.skew().ahead_seconds())])
+        .with_clock(config.clock());
     if let Some(rules) = &ledger.withdrawals {
         api = api.with_withdrawals(store, Arc::clone(rules));
     }

@@ -44,7 +44,7 @@ impl Server {
                 compose(config, |_| Ok(ledger))
             }
             Some(LedgerKind::Scabbard) => {
-                let ledger = ledger::scabbard(&config.ledger, &config.poll, clock)?;
+                let ledger = ledger::scabbard(&config.ledger, &config.poll, config.clock())?;
                 compose(config, |_| Ok(ledger))
             }
             #[cfg(feature = "evm")]

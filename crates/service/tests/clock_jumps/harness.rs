@@ -2,7 +2,7 @@
 
 use std::{fs, sync::Arc, time::Duration};
 
-use grid_batch_core::{HeaderId, ServiceScopeId, StoredBatch};
+use grid_batch_core::{BatchState, ServiceScopeId, StoredBatch};
 use grid_batch_ledger_sim::{LedgerSim, LedgerSimBuilder, SentTwice};
 use grid_batch_service::{Config, RunningServer, Server, Setting};
 use grid_batch_test_postgres::TestDatabase;
@@ -42,7 +42,6 @@ pub struct Machine {
     pub ledger: LedgerSim,
     pub clock: Arc<JumpingClock>,
     pub server: RunningServer,
-    config: Config,
     batches: Vec<SignedBatch>,
     _directory: TempDir,
     _database: Option<TestDatabase>,
@@ -72,8 +71,8 @@ const SETTINGS: &[(&str, &str)] = &[
     ("poll.hold_after", "4s"),
 ];
 
-/// After the client's timeout, and before absence is accepted.
-pub const LATE_ARRIVAL: Duration = Duration::from_millis(1_500);
+/// Long after the client's timeout, and before absence is accepted.
+pub const LATE_ARRIVAL: Duration = Duration::from_millis(2_200);
 
 impl Machine {
     /// Starts the server, with these settings over the usual ones. Its ledger gets `count` batches.
@@ -114,19 +113,10 @@ impl Machine {
             ledger: sim,
             clock,
             server,
-            config,
             batches,
             _directory: directory,
             _database: test_database,
         }
-    }
-
-    /// Stops the server and starts it again.
-    #[must_use]
-    pub fn restart(self) -> Self {
-        self.server.stop().unwrap();
-        let server = Server::start_with_clock(&self.config, self.clock.clone()).unwrap();
-        Self { server, ..self }
     }
 
     pub fn jump(&self, jump: Jump) {
@@ -156,10 +146,6 @@ impl Machine {
         wait_until(description, || is_so(&self.first()));
     }
 
-    pub fn first_id(&self) -> HeaderId {
-        self.batches[0].batch_id
-    }
-
     /// Waits until all batches have ended, and checks that each was applied once and in order.
     pub fn check_all_committed(&self) {
         let last = self.batches.last().unwrap();
@@ -167,7 +153,7 @@ impl Machine {
             let stored = self.server.store().find(&last.batch_id).unwrap().remove(0);
             stored.ended_at.map(|_| stored)
         });
-        assert_eq!(ended.progress.state, grid_batch_core::BatchState::Committed);
+        assert_eq!(ended.progress.state, BatchState::Committed);
         let audit = self.ledger.audit(&batch_ids(&self.batches));
         assert!(audit.is_clean() && audit.applied == self.batches.len(), "{audit}");
     }

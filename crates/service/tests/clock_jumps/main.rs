@@ -11,7 +11,8 @@ use stages::Stage;
 
 /// Runs the stage once for each jump, at the same time.
 fn check(stage: Stage, ledger: LedgerKind, database: DatabaseKind) {
-    let runs = Jump::ALL.map(|jump| thread::spawn(move || stages::run(stage, jump, ledger, database)));
+    let runs =
+        Jump::ALL.map(|jump| thread::spawn(move || stages::run(stage, jump, ledger, database)));
     for (run, jump) in runs.into_iter().zip(Jump::ALL) {
         assert!(run.join().is_ok(), "{stage:?} at {ledger:?} with {database:?}: {jump:?}");
     }

@@ -39,12 +39,13 @@ pub fn run(stage: Stage, jump: Jump, ledger: LedgerKind, database: DatabaseKind)
     match stage {
         Stage::BeforeTaken => {}
         Stage::SlowPost => in_state(&machine, BatchState::Submitting),
-        Stage::InDoubt => in_state(&machine, BatchState::InDoubt),
+        Stage::InDoubt | Stage::BetweenSearches => {
+            machine.wait_for_first("in doubt, and searched for", |first| {
+                first.progress.state == BatchState::InDoubt && first.checked_at.is_some()
+            });
+        }
         Stage::Pending => in_state(&machine, BatchState::Pending),
         Stage::Delayed => in_state(&machine, BatchState::Delayed),
-        Stage::BetweenSearches => machine.wait_for_first("in doubt and searched for", |first| {
-            first.progress.state == BatchState::InDoubt && first.checked_at.is_some()
-        }),
         Stage::Held => machine.wait_for_first("held", |first| first.held.is_some()),
     }
     if !matches!(stage, Stage::BeforeTaken) {

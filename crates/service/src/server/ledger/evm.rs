@@ -121,7 +121,7 @@ fn evm_options(
         resend_after: evm.resend_after,
         connections: config.poll.connections,
         http: config.ledger.http.clone(),
-        clock: Arc::clone(&config.store.clock),
+        clock: config.clock(),
         ..EvmOptions::new(evm.chain_id, cap)
     })
 }

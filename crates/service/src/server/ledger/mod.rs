@@ -69,7 +69,6 @@ pub(super) fn scabbard(
         absent_after: config.absent_after,
         dropped_after: config.dropped_after,
         clock,
-        ..ScabbardOptions::default()
     };
     let token = CylinderToken::new(&signing_key(config.key_file.as_deref())?);
     let scabbard =
