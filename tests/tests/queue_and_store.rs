@@ -9,7 +9,7 @@ use grid_batch_core::{
     Outcome, ScopeId, ServiceId, ServiceScopeId, Timestamp,
 };
 use grid_batch_queuer::{BatchQueue, Choice, QueueOptions, WakeUp, choose};
-use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
+use grid_batch_store::{ClaimOptions, ClaimStore, DatabaseClock, Store, StoreOptions};
 use grid_batch_test_postgres::TestDatabase;
 use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
 
@@ -26,7 +26,8 @@ fn with_sqlite(test: impl Fn(&ClaimStore, &ManualClock)) {
 
 fn with_store(url: &str, test: impl Fn(&ClaimStore, &ManualClock)) {
     let clock = Arc::new(ManualClock::at(Timestamp::from_micros(1)));
-    let options = StoreOptions { clock: clock.clone(), ..StoreOptions::default() };
+    let options =
+        StoreOptions { clock: DatabaseClock::simulated(clock.clone()), ..StoreOptions::default() };
     let store = Store::open(&url.parse().unwrap(), options).unwrap();
     let day = Duration::from_secs(24 * 60 * 60);
     let options =

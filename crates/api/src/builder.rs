@@ -1,6 +1,6 @@
 use std::{fmt, net::TcpListener, sync::Arc};
 
-use grid_batch_core::{BatchQueryStore, IntakeStore, InternalError, ServiceId};
+use grid_batch_core::{BatchQueryStore, Clock, IntakeStore, InternalError, ServiceId, SystemClock};
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
@@ -28,6 +28,8 @@ impl ApiBuilder {
             service_rule: Arc::new(|_| Ok(())),
             stored: StoredCallback::new(|_| ()),
             health_check: Arc::new(Vec::new),
+            health_details: Arc::new(Vec::new),
+            clock: Arc::new(SystemClock),
             withdrawals: None,
         };
         Self { parts }
@@ -82,6 +84,24 @@ impl ApiBuilder {
         check: impl Fn() -> Vec<String> + Send + Sync + 'static,
     ) -> Self {
         self.parts.health_check = Arc::new(check);
+        self
+    }
+
+    /// Shows values that the server measures at `GET /health`, with their names. The function must not
+    /// block.
+    #[must_use]
+    pub fn with_health_details(
+        mut self,
+        details: impl Fn() -> Vec<(&'static str, f64)> + Send + Sync + 'static,
+    ) -> Self {
+        self.parts.health_details = Arc::new(details);
+        self
+    }
+
+    /// Sets the clock that gives the times of new rewards: the store's.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.parts.clock = clock;
         self
     }
 

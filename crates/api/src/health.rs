@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{Json, Router, extract::State, http::StatusCode, routing};
 use serde::Serialize;
@@ -8,10 +8,14 @@ use crate::{http::ApiError, state::ApiState};
 /// Returns the reasons why the server is not healthy.
 pub(crate) type HealthCheck = dyn Fn() -> Vec<String> + Send + Sync;
 
+/// Returns measured values that `/health` shows, with their names. They do not make the server unhealthy.
+pub(crate) type HealthDetails = dyn Fn() -> Vec<(&'static str, f64)> + Send + Sync;
+
 /// What `/health` needs.
 pub(crate) struct HealthContext {
     pub(crate) api: Arc<ApiState>,
     pub(crate) check: Arc<HealthCheck>,
+    pub(crate) details: Arc<HealthDetails>,
 }
 
 #[derive(Debug, Serialize)]
@@ -19,6 +23,8 @@ struct HealthJson {
     status: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     reasons: Vec<String>,
+    #[serde(flatten)]
+    details: BTreeMap<&'static str, f64>,
 }
 
 pub(crate) fn routes(context: HealthContext) -> Router {
@@ -35,5 +41,6 @@ async fn get(
         true => (StatusCode::OK, "ok"),
         false => (StatusCode::SERVICE_UNAVAILABLE, "unhealthy"),
     };
-    Ok((code, Json(HealthJson { status, reasons })))
+    let details = (context.details)().into_iter().collect();
+    Ok((code, Json(HealthJson { status, reasons, details })))
 }

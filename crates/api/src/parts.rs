@@ -1,9 +1,14 @@
 use std::sync::Arc;
 
-use grid_batch_core::{BatchQueryStore, IntakeStore};
+use grid_batch_core::{BatchQueryStore, Clock, IntakeStore};
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
-use crate::{ApiOptions, batches::ServiceRule, health::HealthCheck, state::StoredCallback};
+use crate::{
+    ApiOptions,
+    batches::ServiceRule,
+    health::{HealthCheck, HealthDetails},
+    state::StoredCallback,
+};
 
 /// What an interface is built from.
 pub(crate) struct ApiParts {
@@ -13,6 +18,8 @@ pub(crate) struct ApiParts {
     pub(crate) service_rule: Arc<ServiceRule>,
     pub(crate) stored: StoredCallback,
     pub(crate) health_check: Arc<HealthCheck>,
+    pub(crate) health_details: Arc<HealthDetails>,
+    pub(crate) clock: Arc<dyn Clock>,
     /// If present, the interface accepts withdrawals instead of batches.
     pub(crate) withdrawals: Option<WithdrawalParts>,
 }

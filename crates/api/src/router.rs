@@ -23,7 +23,9 @@ use crate::{
 
 /// All routes of the interface.
 pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, queue: WriteQueue) -> Router {
-    let ApiParts { query_store, service_rule, stored, health_check, withdrawals, .. } = parts;
+    let ApiParts { query_store, service_rule, stored, withdrawals, health_check, .. } = parts;
+    let health =
+        HealthContext { api: Arc::clone(&api), check: health_check, details: parts.health_details };
     let intake = match withdrawals {
         None => batch_routes(IntakeContext::new(Arc::clone(&api), service_rule, queue)),
         Some(parts) => withdrawal_routes(WithdrawalContext::new(
@@ -34,8 +36,8 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, queue: WriteQueue) -> 
         )),
     };
     intake
-        .merge(batches::status_routes(StatusContext::new(Arc::clone(&api), query_store)))
-        .merge(health::routes(HealthContext { api, check: health_check }))
+        .merge(batches::status_routes(StatusContext::new(api, query_store)))
+        .merge(health::routes(health))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(from_fn(catch_panics_and_log))

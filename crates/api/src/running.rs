@@ -80,7 +80,9 @@ pub(crate) fn start(parts: ApiParts, listener: TcpListener) -> Result<RunningApi
     let writer = spawn_thread("api-writer", move || writer.run())?;
 
     let options = parts.options.clone();
-    let state = Arc::new(ApiState::new(options.clone(), local_addr, shutdown.clone()));
+    let clock = Arc::clone(&parts.clock);
+    let state = ApiState::new(options.clone(), local_addr, shutdown.clone(), clock);
+    let state = Arc::new(state);
     let router = router(parts, state, queue);
     let server = HttpServer { listener, router, options, shutdown: shutdown.clone() };
     let serve = move |runtime: Runtime| {

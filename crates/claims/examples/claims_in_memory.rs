@@ -12,7 +12,7 @@ use std::{
 
 use grid_batch_claims::{ChangeFollowUp, ClaimMaintainer, ClaimMaintainerOptions};
 use grid_batch_core::{
-    BatchResult, Claim, ClaimKeeper, PollTriggers, ServiceId, Takeover, Timestamp, WakeUps,
+    BatchResult, Claim, ClaimKeeper, PollTriggers, ServiceId, SubmittedBatch, Takeover, WakeUps,
 };
 
 /// A service's epoch and its owner.
@@ -60,7 +60,11 @@ impl ClaimKeeper for InMemoryClaims {
         Ok(self.take_if(services.len(), |id| services.contains(id)))
     }
 
-    fn recover(&self, _taken_by: Timestamp) -> BatchResult<usize> {
+    fn with_submitter(&self) -> BatchResult<Vec<SubmittedBatch>> {
+        Ok(Vec::new())
+    }
+
+    fn recover(&self, _orphans: &[SubmittedBatch]) -> BatchResult<usize> {
         Ok(0)
     }
 

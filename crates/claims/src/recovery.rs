@@ -1,13 +1,17 @@
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use grid_batch_core::{ClaimKeeper, Clock, InternalError, Timestamp};
+use grid_batch_core::{
+    BatchResult, ClaimKeeper, Clock, InternalError, MonotonicTime, SubmittedBatch,
+};
 use grid_batch_support::PeriodicThread;
 use log::{info, warn};
 
 /// A thread that finds orphaned batches: recorded as being with a submitter, but with none.
 ///
 /// A batch is orphaned when the store marked a round and the answer to that was lost. Such batches
-/// are put in doubt, so that evidence decides about them. Dropping this ends the thread.
+/// are put in doubt, so that evidence decides about them. Only the time for which this thread has seen
+/// a batch with the same submitter counts: by the stored times alone, a submission under way would
+/// look like an orphan when a clock is set forward. Dropping this ends the thread.
 #[derive(Debug)]
 pub struct OrphanRecovery {
     _thread: PeriodicThread,
@@ -25,43 +29,117 @@ impl OrphanRecovery {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, InternalError> {
         let minimum_age = longest_submission.saturating_add(Self::INTERVAL);
+        let mut submissions = ObservedSubmissions { minimum_age, first_seen: HashMap::new() };
         let thread = PeriodicThread::start("recovery", Self::INTERVAL, move || {
-            recover(&claims, clock.now(), minimum_age);
+            recover(&claims, &mut submissions, clock.monotonic());
         })?;
         Ok(Self { _thread: thread })
     }
 }
 
-fn recover(claims: &impl ClaimKeeper, now: Timestamp, minimum_age: Duration) {
-    let minimum_age = i64::try_from(minimum_age.as_micros()).unwrap_or(i64::MAX);
-    let taken_by = Timestamp::from_micros(now.as_micros().saturating_sub(minimum_age));
-    match claims.recover(taken_by) {
+fn recover(claims: &impl ClaimKeeper, submissions: &mut ObservedSubmissions, now: MonotonicTime) {
+    match try_recover(claims, submissions, now) {
         Ok(0) => {}
         Ok(count) => info!(batches = count; "orphaned batches are in doubt now"),
         Err(error) => warn!(error:% = error; "cannot look for orphaned batches; retrying later"),
     }
 }
 
+fn try_recover(
+    claims: &impl ClaimKeeper,
+    submissions: &mut ObservedSubmissions,
+    now: MonotonicTime,
+) -> BatchResult<usize> {
+    let orphans = submissions.find_orphans(claims.with_submitter()?, now);
+    if orphans.is_empty() { Ok(0) } else { claims.recover(&orphans) }
+}
+
+/// When each batch was first seen with its submitter.
+struct ObservedSubmissions {
+    minimum_age: Duration,
+    first_seen: HashMap<SubmittedBatch, MonotonicTime>,
+}
+
+impl ObservedSubmissions {
+    /// Those of the present submissions that began longer ago than any lasts.
+    fn find_orphans(
+        &mut self,
+        present: Vec<SubmittedBatch>,
+        now: MonotonicTime,
+    ) -> Vec<SubmittedBatch> {
+        let first_seen = |batch| {
+            let seen = self.first_seen.get(&batch).copied().unwrap_or(now);
+            (batch, seen)
+        };
+        self.first_seen = present.into_iter().map(first_seen).collect();
+        let is_orphan = |seen: &MonotonicTime| now.since(*seen) >= self.minimum_age;
+        let orphans = self.first_seen.iter().filter(|(_, seen)| is_orphan(seen));
+        orphans.map(|(batch, _)| batch.clone()).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{BatchError, SystemClock, mocks::MockClaimKeeper};
+    use grid_batch_core::{AttemptId, BatchError, HeaderId, SystemClock, mocks::MockClaimKeeper};
 
     use super::*;
 
-    #[test]
-    fn only_batches_older_than_a_submission_are_recovered() {
-        let mut claims = MockClaimKeeper::new();
-        let expected = Timestamp::from_micros(3_000_000);
-        claims.expect_recover().once().withf(move |by| *by == expected).returning(|_| Ok(2));
-        recover(&claims, Timestamp::from_micros(10_000_000), Duration::from_secs(7));
+    fn submitted(number: u8, attempt: u32) -> SubmittedBatch {
+        SubmittedBatch {
+            service_id: "circuit::service".parse().unwrap(),
+            batch_id: HeaderId::from_bytes([number; 64]),
+            attempt_id: AttemptId { attempt, epoch: 1 },
+        }
+    }
+
+    fn at(seconds: u64) -> MonotonicTime {
+        MonotonicTime::default().plus(Duration::from_secs(seconds))
+    }
+
+    fn submissions(minimum_age: u64) -> ObservedSubmissions {
+        let minimum_age = Duration::from_secs(minimum_age);
+        ObservedSubmissions { minimum_age, first_seen: HashMap::new() }
     }
 
     #[test]
-    fn unlimited_submission_does_not_overflow() {
+    fn submission_that_was_seen_for_long_is_an_orphan() {
+        let mut submissions = submissions(60);
+        let mut find = |present: &[u8], now| {
+            let present = present.iter().map(|number| submitted(*number, 1)).collect();
+            let mut orphans = submissions.find_orphans(present, at(now));
+            orphans.sort_by_key(|orphan| orphan.batch_id);
+            orphans
+        };
+        assert_eq!(find(&[1], 1_000_000), []);
+        assert_eq!(find(&[1, 2], 1_000_059), []);
+        assert_eq!(find(&[1, 2], 1_000_060), [submitted(1, 1)]);
+        assert_eq!(find(&[1, 2], 1_000_119), [submitted(1, 1), submitted(2, 1)]);
+    }
+
+    #[test]
+    fn another_attempt_is_seen_anew() {
+        let mut submissions = submissions(60);
+        assert_eq!(submissions.find_orphans(vec![submitted(1, 1)], at(0)), []);
+        assert_eq!(submissions.find_orphans(vec![submitted(1, 2)], at(90)), []);
+        assert_eq!(submissions.find_orphans(vec![submitted(1, 1)], at(140)), [], "it was gone");
+    }
+
+    #[test]
+    fn orphans_are_recovered() {
+        let mut claims = MockClaimKeeper::new();
+        claims.expect_with_submitter().times(2).returning(|| Ok(vec![submitted(1, 3)]));
+        claims.expect_recover().once().withf(|of| *of == [submitted(1, 3)]).returning(|_| Ok(1));
+        let mut submissions = submissions(7);
+        recover(&claims, &mut submissions, at(10));
+        recover(&claims, &mut submissions, at(17));
+    }
+
+    #[test]
+    fn store_that_fails_is_asked_again_later() {
         let mut claims = MockClaimKeeper::new();
         let error = || BatchError::Unavailable("no connection".to_owned());
-        claims.expect_recover().once().returning(move |_| Err(error()));
-        recover(&claims, Timestamp::from_micros(-10), Duration::MAX);
+        claims.expect_with_submitter().once().returning(move || Err(error()));
+        recover(&claims, &mut submissions(7), at(10));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::{HeaderId, ServiceId, Timestamp, monitor::BatchResult};
+use crate::{AttemptId, HeaderId, ServiceId, monitor::BatchResult};
 
 /// One run of one process: the owner of claims.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,6 +51,17 @@ impl Takeover {
     }
 }
 
+/// A batch that is recorded as being with a submitter.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SubmittedBatch {
+    /// The service.
+    pub service_id: ServiceId,
+    /// The batch.
+    pub batch_id: HeaderId,
+    /// The attempt.
+    pub attempt_id: AttemptId,
+}
+
 /// Keeps the claims of one instance in a store.
 pub trait ClaimKeeper: Send {
     /// Extends the lease of the instance. `false`: the lease had expired and others may have taken
@@ -66,9 +77,12 @@ pub trait ClaimKeeper: Send {
     /// Takes those of these services that no live instance owns.
     fn take_services(&self, services: &[ServiceId]) -> BatchResult<Takeover>;
 
-    /// Puts batches of claimed services in doubt that were taken at `taken_by` or before and are
-    /// still recorded as being with a submitter. Returns how many there were.
-    fn recover(&self, taken_by: Timestamp) -> BatchResult<usize>;
+    /// The batches of claimed services that are recorded as being with a submitter.
+    fn with_submitter(&self) -> BatchResult<Vec<SubmittedBatch>>;
+
+    /// Puts those of these batches in doubt that are still with the submitter of that attempt. Returns
+    /// how many there were.
+    fn recover(&self, orphans: &[SubmittedBatch]) -> BatchResult<usize>;
 
     /// Releases every claim on a service that has no batch with a submitter, and returns how many
     /// were released.

@@ -29,7 +29,7 @@ mod transition;
 
 pub use batch::{Hold, NewBatch, Receipt, StatusReport, StoredBatch};
 pub use change::{Change, ChangeOutcome, Decision, Stale};
-pub use claim::{Claim, ClaimKeeper, InstanceId, Takeover};
+pub use claim::{Claim, ClaimKeeper, InstanceId, SubmittedBatch, Takeover};
 pub use clock::{Clock, ManualClock, Moment, MonotonicTime, SystemClock, Timestamp};
 pub use error::InternalError;
 pub use events::{LedgerEvent, LedgerEventStream, LedgerEvents};

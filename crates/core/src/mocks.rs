@@ -16,7 +16,7 @@ use crate::{
     LedgerIdentityReader, LedgerRegistry, MonotonicTime, NewBatch, NodeCheck, PageCursor,
     PendingBatchStore, PollPace, PollTriggers, Resolution, RoundStore, RunnableSubmitter,
     RunningSubmitter, ScopeId, ServiceId, ShutdownHandle, StatusReport, StatusUrlResolver,
-    StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome, SubmissionSender,
+    StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome, SubmissionSender, SubmittedBatch,
     SubmitterObserver, TakenBatch, Takeover, Timestamp, UnresolvedBatch, UnresolvedBatchStore,
     UrlResolver, WakeUps,
 };
@@ -215,7 +215,8 @@ mock! {
         fn register_again(&self) -> BatchResult<()>;
         fn take(&self, limit: usize) -> BatchResult<Takeover>;
         fn take_services(&self, services: &[ServiceId]) -> BatchResult<Takeover>;
-        fn recover(&self, taken_by: Timestamp) -> BatchResult<usize>;
+        fn with_submitter(&self) -> BatchResult<Vec<SubmittedBatch>>;
+        fn recover(&self, orphans: &[SubmittedBatch]) -> BatchResult<usize>;
         fn release(&self) -> BatchResult<usize>;
     }
 }
@@ -228,9 +229,14 @@ mock! {
 }
 
 mock! {
-    pub LedgerIdentityReader {}
-    impl LedgerIdentityReader for LedgerIdentityReader {
-        fn read_id<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>>;
+    pub LedgerIdentityReader {
+        pub fn read_id(&self, node: &str) -> BoxFuture<'static, BatchResult<String>>;
+    }
+}
+
+impl LedgerIdentityReader for MockLedgerIdentityReader {
+    fn read_id<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>> {
+        Self::read_id(self, node)
     }
 }
 

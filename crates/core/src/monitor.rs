@@ -110,8 +110,12 @@ impl PollPace {
     /// When to poll a batch that was submitted and last polled at these times.
     pub fn next_check(&self, submitted_at: Timestamp, checked_at: Option<Timestamp>) -> Timestamp {
         let last = checked_at.unwrap_or(submitted_at);
-        let part = last.since(submitted_at) / Self::PART;
-        last.plus(part.min(self.longest).max(self.interval))
+        last.plus(self.pause(last.since(submitted_at)))
+    }
+
+    /// How long to wait after a poll of a batch that was submitted this long before that poll.
+    pub fn pause(&self, age: Duration) -> Duration {
+        (age / Self::PART).min(self.longest).max(self.interval)
     }
 }
 

@@ -1,6 +1,6 @@
 use std::time::{Duration, SystemTime};
 
-use reqwest::header::{HeaderMap, RETRY_AFTER};
+use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
 use grid_batch_support::one_line;
 
@@ -27,14 +27,25 @@ impl HttpResponse {
     }
 }
 
-/// The value of `Retry-After`: a number of seconds or a date.
+/// No server is obeyed for longer: a mistake in its answer would stop a service for ever.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(15);
+
+/// The value of `Retry-After`, at most [`LONGEST_RETRY_AFTER`]: a number of seconds or a date.
+///
+/// A date is one of the server's clock, as `Date` is. Only without that it is compared with `now`.
 pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    retry_after_unlimited(headers, now).map(|pause| pause.min(LONGEST_RETRY_AFTER))
+}
+
+fn retry_after_unlimited(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse() {
         return Some(Duration::from_secs(seconds));
     }
     let date = httpdate::parse_http_date(text).ok()?;
-    Some(date.duration_since(now).unwrap_or_default())
+    let sent_at = headers.get(DATE).and_then(|value| value.to_str().ok());
+    let sent_at = sent_at.and_then(|value| httpdate::parse_http_date(value).ok()).unwrap_or(now);
+    Some(date.duration_since(sent_at).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -50,7 +61,19 @@ mod tests {
         assert_eq!(read("7"), Some(Duration::from_secs(7)));
         assert_eq!(read("Sun, 06 Nov 1994 08:49:37 GMT"), Some(Duration::from_secs(7)));
         assert_eq!(read("Sun, 06 Nov 1994 08:49:00 GMT"), Some(Duration::ZERO));
+        assert_eq!(read("31536000"), Some(LONGEST_RETRY_AFTER));
+        assert_eq!(read("Sun, 06 Nov 2094 08:49:37 GMT"), Some(LONGEST_RETRY_AFTER));
         assert_eq!(read("soon"), None);
         assert_eq!(retry_after(&HeaderMap::new(), SystemTime::UNIX_EPOCH), None);
+    }
+
+    #[test]
+    fn date_is_compared_with_the_servers_clock() {
+        let header = |name, text: &str| (name, text.parse().unwrap());
+        let headers = HeaderMap::from_iter([
+            header(RETRY_AFTER, "Sun, 06 Nov 1994 08:49:37 GMT"),
+            header(DATE, "Sun, 06 Nov 1994 08:49:30 GMT"),
+        ]);
+        assert_eq!(retry_after(&headers, SystemTime::UNIX_EPOCH), Some(Duration::from_secs(7)));
     }
 }

@@ -37,6 +37,8 @@ async fn handle_submission(
     if context.occurs(Fault::ResetBefore) {
         return Err(ConnectionReset);
     }
+    let delay = context.delay(Fault::LateArrival(Duration::ZERO));
+    context.sleep(boot, delay).await?;
     let mut response = respond(context, boot, request).await?;
     if response.status != StatusCode::ACCEPTED {
         return Ok(response);

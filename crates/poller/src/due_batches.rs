@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use grid_batch_core::{BatchId, PollPace, Timestamp};
+use grid_batch_core::{BatchId, MonotonicTime, PollPace};
 
 use crate::request_history::{RequestHistory, Turn};
 
@@ -38,7 +38,7 @@ impl DueBatches {
     /// then the result is `None` too.
     pub(crate) fn select<I: BatchId>(
         &mut self,
-        now: Timestamp,
+        now: MonotonicTime,
         pace: PollPace,
         mut read: impl FnMut(usize) -> Option<Vec<I>>,
         is_busy: impl Fn(&str) -> bool,
@@ -69,7 +69,7 @@ impl DueBatches {
     pub(crate) fn record<'a, I: BatchId + 'a>(
         &mut self,
         batches: impl IntoIterator<Item = &'a I>,
-        now: Timestamp,
+        now: MonotonicTime,
     ) {
         batches.into_iter().for_each(|batch| self.history.record(batch, now));
     }
@@ -102,7 +102,7 @@ impl<I: BatchId> Page<I> {
     fn retain_due(
         &mut self,
         history: &RequestHistory,
-        now: Timestamp,
+        now: MonotonicTime,
         pace: PollPace,
         is_busy: &impl Fn(&str) -> bool,
     ) {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     fn select(due: &mut DueBatches, store: &[&str], busy: &[&str], seconds: u32) -> (String, bool) {
-        let now = Timestamp::default().plus(Duration::from_secs(1) * seconds);
+        let now = MonotonicTime::default().plus(Duration::from_secs(1) * seconds);
         let read = |limit: usize| {
             Some(store.iter().take(limit).map(|id| Batch((*id).to_owned())).collect())
         };
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn failed_read_selects_nothing() {
         let mut due = DueBatches::new(3, PACE.longest);
-        let now = Timestamp::default();
+        let now = MonotonicTime::default();
         assert_eq!(due.select::<Batch>(now, PACE, |_| None, |_| false), None);
     }
 }

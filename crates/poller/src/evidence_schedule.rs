@@ -3,7 +3,7 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{Timestamp, UnresolvedBatch};
+use grid_batch_core::{MonotonicTime, UnresolvedBatch};
 
 /// When to look for evidence about which batches.
 ///
@@ -17,7 +17,7 @@ pub(crate) struct EvidenceSchedule {
     /// When a batch is a candidate again.
     batches: NotBefore<BatchKey>,
     /// Batches to look at even if the ledger is not asked for their status.
-    scheduled: BTreeSet<(Timestamp, BatchKey)>,
+    scheduled: BTreeSet<(MonotonicTime, BatchKey)>,
     /// The time between two looks at the reported batches of a service.
     pause: Duration,
 }
@@ -48,7 +48,7 @@ impl EvidenceSchedule {
         service_id: &str,
         not_reported: &[String],
         reported: impl Iterator<Item = String>,
-        now: Timestamp,
+        now: MonotonicTime,
     ) -> Vec<String> {
         let reported = self.takes_reported(service_id, now).then_some(reported);
         let all = not_reported.iter().cloned().chain(reported.into_iter().flatten());
@@ -61,7 +61,7 @@ impl EvidenceSchedule {
 
     /// Whether the reported batches of a service are candidates now. Most batches end soon, so this
     /// is first true after one pause.
-    fn takes_reported(&mut self, service_id: &str, now: Timestamp) -> bool {
+    fn takes_reported(&mut self, service_id: &str, now: MonotonicTime) -> bool {
         let not_before = self.services.get(service_id);
         let is_due = not_before.is_some_and(|not_before| not_before <= now);
         if is_due || not_before.is_none() {
@@ -71,19 +71,24 @@ impl EvidenceSchedule {
     }
 
     /// Makes the batch no candidate before `until`.
-    pub(crate) fn defer(&mut self, batch: &UnresolvedBatch, until: Timestamp, now: Timestamp) {
+    pub(crate) fn defer(
+        &mut self,
+        batch: &UnresolvedBatch,
+        until: MonotonicTime,
+        now: MonotonicTime,
+    ) {
         self.batches.set(key(batch), until, now);
     }
 
     /// Schedules a look at the batch.
-    pub(crate) fn schedule(&mut self, batch: &UnresolvedBatch, at: Timestamp) {
+    pub(crate) fn schedule(&mut self, batch: &UnresolvedBatch, at: MonotonicTime) {
         if self.scheduled.len() < MAX_SCHEDULED {
             self.scheduled.insert((at, key(batch)));
         }
     }
 
     /// Takes the scheduled batches that are due, by service.
-    pub(crate) fn take_scheduled(&mut self, now: Timestamp) -> Vec<(String, Vec<String>)> {
+    pub(crate) fn take_scheduled(&mut self, now: MonotonicTime) -> Vec<(String, Vec<String>)> {
         let mut by_service: HashMap<String, Vec<String>> = HashMap::new();
         while let Some((at, _)) = self.scheduled.first()
             && *at <= now
@@ -94,19 +99,19 @@ impl EvidenceSchedule {
         by_service.into_iter().collect()
     }
 
-    pub(crate) fn next_scheduled(&self) -> Option<Timestamp> {
+    pub(crate) fn next_scheduled(&self) -> Option<MonotonicTime> {
         self.scheduled.first().map(|(at, _)| *at)
     }
 }
 
-fn key(batch: &UnresolvedBatch) -> BatchKey {
+pub(crate) fn key(batch: &UnresolvedBatch) -> BatchKey {
     (batch.service_id.to_string(), batch.batch_id.to_string())
 }
 
 /// The earliest times of events. A time that has passed is removed some time later.
 #[derive(Debug)]
 struct NotBefore<K> {
-    times: HashMap<K, Timestamp>,
+    times: HashMap<K, MonotonicTime>,
     keep: Duration,
     /// The number of times at which old ones are removed.
     prune_at: usize,
@@ -119,7 +124,7 @@ impl<K: std::hash::Hash + Eq> NotBefore<K> {
         Self { times: HashMap::new(), keep, prune_at: Self::FEW }
     }
 
-    fn get<Q>(&self, key: &Q) -> Option<Timestamp>
+    fn get<Q>(&self, key: &Q) -> Option<MonotonicTime>
     where
         K: std::borrow::Borrow<Q>,
         Q: std::hash::Hash + Eq + ?Sized,
@@ -127,7 +132,7 @@ impl<K: std::hash::Hash + Eq> NotBefore<K> {
         self.times.get(key).copied()
     }
 
-    fn set(&mut self, key: K, at: Timestamp, now: Timestamp) {
+    fn set(&mut self, key: K, at: MonotonicTime, now: MonotonicTime) {
         self.times.insert(key, at);
         if self.times.len() >= self.prune_at {
             self.times.retain(|_, at| now.since(*at) < self.keep);
@@ -138,14 +143,14 @@ impl<K: std::hash::Hash + Eq> NotBefore<K> {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{AttemptId, BatchState, HeaderId};
+    use grid_batch_core::{AttemptId, BatchState, HeaderId, Timestamp};
 
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn at(seconds: u32) -> Timestamp {
-        Timestamp::default().plus(SECOND * seconds)
+    fn at(seconds: u32) -> MonotonicTime {
+        MonotonicTime::default().plus(SECOND * seconds)
     }
 
     fn unresolved(number: u8) -> UnresolvedBatch {
@@ -156,8 +161,8 @@ mod tests {
             shared_transaction_ids: Vec::new(),
             attempt_id: AttemptId { attempt: 1, epoch: 1 },
             state: BatchState::InDoubt,
-            submitted_at: at(0),
-            since: at(0),
+            submitted_at: Timestamp::default(),
+            since: Timestamp::default(),
             held: false,
             last_error: None,
             earlier_may_arrive: false,

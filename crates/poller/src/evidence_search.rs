@@ -1,7 +1,7 @@
 use std::{mem::take, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchResult, Clock, Evidence, PollPace, Resolution, ServiceId, Timestamp, UnresolvedBatch,
+    BatchResult, Clock, Evidence, MonotonicTime, PollPace, Resolution, ServiceId, UnresolvedBatch,
 };
 use grid_batch_support::catch_panic;
 use log::{info, warn};
@@ -12,8 +12,9 @@ use crate::{
     earlier_attempts::EarlierAttempts,
     evidence_schedule::EvidenceSchedule,
     failure_log::FailureLog,
+    observed_batches::ObservedBatches,
     per_service_queue::{PerServiceQueue, ServiceJob},
-    resolution::{absence_trusted_from, evidence_due_from, resolve},
+    resolution::{evidence_due_after, resolve},
 };
 
 /// Returns the policy of a service.
@@ -27,6 +28,7 @@ pub(crate) struct EvidenceSearch {
     candidates: Vec<(String, Vec<String>)>,
     schedule: EvidenceSchedule,
     earlier: EarlierAttempts,
+    observed: ObservedBatches,
     request_failures: FailureLog,
     read_failures: FailureLog,
     policy: InconclusivePolicyFn,
@@ -43,11 +45,13 @@ impl EvidenceSearch {
         counters: MonitorCounters,
     ) -> Self {
         let pause = options.quiet_after / PollPace::PART;
+        let keep = options.longest_wait().saturating_mul(2);
         Self {
             queue: PerServiceQueue::new(Duration::ZERO),
             candidates: Vec::new(),
             schedule: EvidenceSchedule::new(pause, options.longest_interval),
             earlier: EarlierAttempts::new(options.late_arrival_limit),
+            observed: ObservedBatches::new(keep),
             request_failures: FailureLog::of("evidence requests"),
             read_failures: FailureLog::of("reads of unresolved batches"),
             policy,
@@ -64,7 +68,7 @@ impl EvidenceSearch {
         not_reported: &[String],
         reported: impl Iterator<Item = String>,
     ) {
-        let now = self.clock.now();
+        let now = self.clock.monotonic();
         let candidates = self.schedule.candidates(service_id, not_reported, reported, now);
         if !candidates.is_empty() {
             self.candidates.push((service_id.to_owned(), candidates));
@@ -77,7 +81,7 @@ impl EvidenceSearch {
         pace: PollPace,
         read: impl Fn(&str, &[String]) -> BatchResult<Vec<UnresolvedBatch>>,
     ) {
-        let now = self.clock.now();
+        let now = self.clock.monotonic();
         self.candidates.append(&mut self.schedule.take_scheduled(now));
         for (service_id, batch_ids) in take(&mut self.candidates) {
             match read(&service_id, &batch_ids) {
@@ -99,13 +103,16 @@ impl EvidenceSearch {
         earlier.take_over(now, |service| has_request(service) || queue.is_busy(service))
     }
 
-    fn queue_if_due(&mut self, batch: UnresolvedBatch, pace: PollPace, now: Timestamp) {
-        self.earlier.observe(&batch, self.clock.monotonic());
-        let Some(due_from) = evidence_due_from(&batch, &self.options) else { return };
-        if now < due_from {
-            return self.schedule.defer(&batch, due_from, now);
+    fn queue_if_due(&mut self, batch: UnresolvedBatch, pace: PollPace, now: MonotonicTime) {
+        self.earlier.observe(&batch, now);
+        let Some(due_after) = evidence_due_after(&batch, &self.options) else { return };
+        // To look too early does no harm, so the stored times count too.
+        let time = self.clock.now();
+        let time_in_state = self.observed.see(&batch, now).max(time.since(batch.since));
+        if time_in_state < due_after {
+            return self.schedule.defer(&batch, now.plus(due_after - time_in_state), now);
         }
-        let next = pace.next_check(batch.submitted_at, Some(now));
+        let next = now.plus(pace.pause(time.since(batch.submitted_at)));
         self.schedule.defer(&batch, next, now);
         if !self.queue.waiting().any(|other| other.batch_id == batch.batch_id) {
             self.queue.push(batch);
@@ -139,12 +146,13 @@ impl EvidenceSearch {
     }
 
     fn resolve(&mut self, batch: &UnresolvedBatch, evidence: Evidence) -> Resolution {
-        let now = self.clock.now();
-        let trusted_from = absence_trusted_from(batch, &self.options);
-        if evidence == Evidence::Absent && now < trusted_from {
-            self.schedule.schedule(batch, trusted_from);
+        let now = self.clock.monotonic();
+        let seen_for = self.observed.seen_for(batch, now);
+        if evidence == Evidence::Absent && seen_for < self.options.believe_absence_after {
+            let left = self.options.believe_absence_after - seen_for;
+            self.schedule.schedule(batch, now.plus(left));
         }
-        let resolution = resolve(batch, evidence, now, &self.options, self.policy(batch));
+        let resolution = resolve(batch, evidence, seen_for, &self.options, self.policy(batch));
         self.log_and_count(batch, &resolution);
         resolution
     }
@@ -191,9 +199,8 @@ impl EvidenceSearch {
     /// The time until the next scheduled look at a batch.
     pub(crate) fn next_scheduled(&self) -> Option<Duration> {
         let now = self.clock.monotonic();
-        let scheduled = self.schedule.next_scheduled().map(|at| at.since(self.clock.now()));
-        let earlier = self.earlier.next(now).map(|at| at.since(now));
-        scheduled.into_iter().chain(earlier).min()
+        let times = [self.schedule.next_scheduled(), self.earlier.next(now)];
+        times.into_iter().flatten().map(|at| at.since(now)).min()
     }
 
     pub(crate) fn in_flight(&self) -> usize {

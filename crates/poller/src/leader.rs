@@ -140,7 +140,7 @@ where
             return services.into_iter().for_each(|service| self.parts.trigger.put_back(service));
         };
         let is_cut = batches.len() >= limit;
-        self.due.record(&batches, self.parts.clock.now());
+        self.due.record(&batches, self.parts.clock.monotonic());
         self.queue_requests(batches);
         for service in services {
             let found = self.requests.is_busy(&service);
@@ -166,7 +166,7 @@ where
         let Self { parts, due, requests, store_health, .. } = self;
         let (now, pace) = (parts.clock.now(), parts.pace());
         let read = |limit| check_store(store_health, parts.store.due_batches(now, pace, limit));
-        due.select(now, pace, read, |service| requests.is_busy(service))
+        due.select(parts.clock.monotonic(), pace, read, |service| requests.is_busy(service))
     }
 
     fn queue_requests(&mut self, batches: Vec<I>) {

@@ -11,6 +11,7 @@ mod failure_log;
 mod instant;
 mod leader;
 mod ledger_requests;
+mod observed_batches;
 mod options;
 mod parts;
 mod pending_writes;

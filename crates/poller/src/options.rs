@@ -37,6 +37,8 @@ pub struct MonitorOptions {
     /// Evidence is looked for when a batch has been pending or valid for this long.
     pub quiet_after: Duration,
     /// Evidence of absence is not trusted before this time: an aborted submission may still arrive.
+    /// This and the following times are measured from when the monitor first sees the batch in its
+    /// attempt and state.
     pub believe_absence_after: Duration,
     /// The inconclusive policy applies when evidence has been inconclusive for this long.
     pub hold_after: Duration,
@@ -128,6 +130,11 @@ impl MonitorOptions {
             ("store_backoff", self.store_backoff.is_zero()),
             ("max_attempts", self.max_attempts == 0),
         ])
+    }
+
+    /// The longest time between two looks at an unresolved batch.
+    pub(crate) fn longest_wait(&self) -> Duration {
+        self.longest_interval.max(self.quiet_after).max(self.believe_absence_after)
     }
 
     pub(crate) fn pace(&self, events_are_live: bool) -> PollPace {

@@ -1,52 +1,46 @@
 use std::time::Duration;
 
-use grid_batch_core::{BatchState, Evidence, Resolution, Timestamp, UnresolvedBatch};
+use grid_batch_core::{BatchState, Evidence, Resolution, UnresolvedBatch};
 
 use crate::{InconclusivePolicy, MonitorOptions};
 
-/// From when on evidence is looked for. `None`: not in this state.
-pub(crate) fn evidence_due_from(
+/// How long a batch is in its state before evidence is looked for. `None`: not in this state.
+pub(crate) fn evidence_due_after(
     batch: &UnresolvedBatch,
     options: &MonitorOptions,
-) -> Option<Timestamp> {
+) -> Option<Duration> {
     match batch.state {
-        BatchState::InDoubt => Some(batch.since),
-        BatchState::Pending | BatchState::Valid => Some(batch.since.plus(options.quiet_after)),
+        BatchState::InDoubt => Some(Duration::ZERO),
+        BatchState::Pending | BatchState::Valid => Some(options.quiet_after),
         _ => None,
     }
 }
 
-/// From when on evidence of absence is trusted.
-pub(crate) fn absence_trusted_from(batch: &UnresolvedBatch, options: &MonitorOptions) -> Timestamp {
-    batch.since.plus(options.believe_absence_after)
-}
-
-/// What this evidence comes to.
+/// What this evidence comes to, about a batch that this process has seen in its attempt and state for
+/// this long.
 pub(crate) fn resolve(
     batch: &UnresolvedBatch,
     evidence: Evidence,
-    now: Timestamp,
+    seen_for: Duration,
     options: &MonitorOptions,
     policy: InconclusivePolicy,
 ) -> Resolution {
     if batch.invalid_reported {
-        return resolve_invalid(batch, evidence, now, options);
+        return resolve_invalid(batch, evidence, seen_for, options);
     }
-    let age = now.since(batch.submitted_at);
-    let time_in_state = now.since(batch.since);
     match evidence {
         Evidence::Committed => Resolution::Evidence(Evidence::Committed),
-        Evidence::Present if age >= options.give_up_after => {
-            hold(batch, age, "the ledger has the batch but does not apply it")
+        Evidence::Present if seen_for >= options.give_up_after => {
+            hold(batch, seen_for, "the ledger has the batch but does not apply it")
         }
         Evidence::Present => Resolution::Evidence(Evidence::Present),
         Evidence::Repeatable => Resolution::Evidence(Evidence::Repeatable),
-        Evidence::Absent if now < absence_trusted_from(batch, options) => no_change(),
-        Evidence::Absent => resubmit(batch, age, options),
-        Evidence::Inconclusive if time_in_state < options.hold_after => no_change(),
+        Evidence::Absent if seen_for < options.believe_absence_after => no_change(),
+        Evidence::Absent => resubmit(batch, seen_for, options),
+        Evidence::Inconclusive if seen_for < options.hold_after => no_change(),
         Evidence::Inconclusive => match policy {
-            InconclusivePolicy::Resubmit => resubmit(batch, time_in_state, options),
-            InconclusivePolicy::Hold => hold(batch, time_in_state, &without_evidence(batch)),
+            InconclusivePolicy::Resubmit => resubmit(batch, seen_for, options),
+            InconclusivePolicy::Hold => hold(batch, seen_for, &without_evidence(batch)),
         },
     }
 }
@@ -65,44 +59,43 @@ fn without_evidence(batch: &UnresolvedBatch) -> String {
 fn resolve_invalid(
     batch: &UnresolvedBatch,
     evidence: Evidence,
-    now: Timestamp,
+    seen_for: Duration,
     options: &MonitorOptions,
 ) -> Resolution {
-    let age = now.since(batch.submitted_at);
     match evidence {
         Evidence::Committed => Resolution::Evidence(Evidence::Committed),
         _ if batch.earlier_may_arrive => no_change(),
-        Evidence::Absent | Evidence::Repeatable if now >= absence_trusted_from(batch, options) => {
+        Evidence::Absent | Evidence::Repeatable if seen_for >= options.believe_absence_after => {
             Resolution::Evidence(evidence)
         }
-        Evidence::Present if age >= options.give_up_after => {
-            hold(batch, age, "the ledger reported the batch as invalid and has it again")
+        Evidence::Present if seen_for >= options.give_up_after => {
+            hold(batch, seen_for, "the ledger reported the batch as invalid and has it again")
         }
-        Evidence::Inconclusive if now.since(batch.since) >= options.hold_after => {
+        Evidence::Inconclusive if seen_for >= options.hold_after => {
             let reason = "the ledger reported the batch as invalid and no longer does, and no \
                           evidence shows whether an earlier attempt was applied";
-            hold(batch, age, reason)
+            hold(batch, seen_for, reason)
         }
         _ => no_change(),
     }
 }
 
-fn resubmit(batch: &UnresolvedBatch, age: Duration, options: &MonitorOptions) -> Resolution {
+fn resubmit(batch: &UnresolvedBatch, seen_for: Duration, options: &MonitorOptions) -> Resolution {
     let attempts = batch.attempt_id.attempt;
     if attempts >= options.max_attempts {
         let reason = format!("the ledger does not have the batch after attempt {attempts}");
-        return hold(batch, age, &reason);
+        return hold(batch, seen_for, &reason);
     }
     Resolution::Evidence(Evidence::Absent)
 }
 
 /// Holds the batch, unless it is held already.
-fn hold(batch: &UnresolvedBatch, age: Duration, reason: &str) -> Resolution {
+fn hold(batch: &UnresolvedBatch, seen_for: Duration, reason: &str) -> Resolution {
     if batch.held {
         return no_change();
     }
-    let (state, age) = (batch.state, whole_units(age));
-    Resolution::Hold(format!("{state} for {age}: {reason}; an operator must decide"))
+    let (state, time) = (batch.state, whole_units(seen_for));
+    Resolution::Hold(format!("{state} for {time}: {reason}; an operator must decide"))
 }
 
 fn no_change() -> Resolution {
@@ -120,7 +113,7 @@ fn whole_units(duration: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{AttemptId, HeaderId};
+    use grid_batch_core::{AttemptId, HeaderId, Timestamp};
 
     use super::*;
 
@@ -151,8 +144,8 @@ mod tests {
         }
     }
 
-    fn after(seconds: u64) -> Timestamp {
-        Timestamp::default().plus(Duration::from_secs(seconds))
+    fn after(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
     }
 
     fn held(reason: &str) -> Resolution {
@@ -162,10 +155,10 @@ mod tests {
     #[test]
     fn evidence_is_due_at_once_only_when_in_doubt() {
         let options = MonitorOptions::default();
-        let from =
-            BatchState::ALL.map(|state| (state, evidence_due_from(&unresolved(state), &options)));
+        let after_by_state =
+            BatchState::ALL.map(|state| (state, evidence_due_after(&unresolved(state), &options)));
         let due: Vec<_> =
-            from.into_iter().filter_map(|(state, from)| Some((state, from?))).collect();
+            after_by_state.into_iter().filter_map(|(state, after)| Some((state, after?))).collect();
         let expected = [
             (BatchState::InDoubt, after(0)),
             (BatchState::Pending, after(MIN)),

@@ -5,7 +5,7 @@ use std::{
 
 use grid_batch_core::{
     BatchResult, ClaimKeeper, InstanceId, LedgerConfirmation, LedgerIdentity, LedgerRegistry,
-    RoundStore, ServiceId, TakenBatch, Takeover, Timestamp,
+    RoundStore, ServiceId, SubmittedBatch, TakenBatch, Takeover,
 };
 
 use crate::{
@@ -115,7 +115,9 @@ impl ClaimStore {
     ///
     /// Renew several times within the idle expiry, because a renewal may fail or be late.
     pub fn renew(&self) -> Result<bool, StoreError> {
-        claims::renew(&self.store, &self.instance(), &self.options)
+        let is_renewed = claims::renew(&self.store, &self.instance(), &self.options)?;
+        self.store.measure_clock()?;
+        Ok(is_renewed)
     }
 
     /// Takes up to `count` services: unclaimed ones, all services of instances past their full
@@ -176,14 +178,19 @@ impl ClaimStore {
         submission::give_back(&self.store, batches)
     }
 
-    /// Puts batches of claimed services in doubt that were taken at `taken_by` or before and are
-    /// still recorded as being with a submitter. Returns how many there were.
+    /// The batches of claimed services that are recorded as being with a submitter.
+    pub fn with_submitter(&self) -> Result<Vec<SubmittedBatch>, StoreError> {
+        submission::find_with_submitter(&self.store, self.instance().as_str())
+    }
+
+    /// Puts those of these batches in doubt that are still with the submitter of that attempt, in the
+    /// same epoch. Returns how many there were.
     ///
-    /// While a submitter runs, these are batches that were taken longer ago than any submission
-    /// lasts: the answer of the take was lost. Batches of a previous owner are put in doubt by the
-    /// takeover.
-    pub fn recover(&self, taken_by: Timestamp) -> Result<usize, StoreError> {
-        submission::recover(&self.store, self.instance().as_str(), taken_by)
+    /// While a submitter runs, an orphan is a batch that has been with it for longer than any
+    /// submission lasts: the answer of the take was lost. Batches of a previous owner are put in
+    /// doubt by the takeover.
+    pub fn recover(&self, orphans: &[SubmittedBatch]) -> Result<usize, StoreError> {
+        submission::recover(&self.store, orphans)
     }
 }
 
@@ -204,8 +211,12 @@ impl ClaimKeeper for ClaimStore {
         Ok(Self::take_services(self, services)?)
     }
 
-    fn recover(&self, taken_by: Timestamp) -> BatchResult<usize> {
-        Ok(Self::recover(self, taken_by)?)
+    fn with_submitter(&self) -> BatchResult<Vec<SubmittedBatch>> {
+        Ok(Self::with_submitter(self)?)
+    }
+
+    fn recover(&self, orphans: &[SubmittedBatch]) -> BatchResult<usize> {
+        Ok(Self::recover(self, orphans)?)
     }
 
     fn release(&self) -> BatchResult<usize> {

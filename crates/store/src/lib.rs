@@ -42,6 +42,7 @@ pub use operator::{Removed, RetentionCursor};
 pub use polling::PendingBatch;
 pub use restored::OpenBatchesInDoubt;
 pub use sql::{
+    database_clock::{ClockSkew, DatabaseClock},
     error::{ClaimError, SigningError, StoreError},
     handle::{Store, StoreOptions},
     url::{DatabaseUrl, UrlError},

@@ -228,7 +228,7 @@ fn process_failures(claims: &ClaimStore, services: &[ServiceId]) {
         let change = |event| Change::new(taken.service_id.clone(), taken.batch_id, event);
         store.record(&[change(event), change(Event::status(LedgerStatus::Committed))]).unwrap();
     }
-    assert_eq!(claims.recover(Timestamp::from_micros(i64::MAX)).unwrap(), 1);
+    assert_eq!(claims.recover(&claims.with_submitter().unwrap()).unwrap(), 1);
 
     let lost = &taken[2];
     let monitor = MonitorStore::new(claims.clone(), |_, _| ());
@@ -289,7 +289,8 @@ fn process_claims(store: &Store, services: &[ServiceId]) {
     one.ready_services(None, 100).unwrap();
     let taken = one.take_round(services).unwrap();
     assert!(taken.len() > services.len() / 2, "{} batches", taken.len());
-    one.recover(Timestamp::from_micros(0)).unwrap();
+    one.with_submitter().unwrap();
+    store.measure_clock().unwrap();
     one.release_services(&services[..3]).unwrap();
 
     // Dropping the store releases the lock of an SQLite file.

@@ -6,7 +6,6 @@ use axum::{
     http::{StatusCode, header::LOCATION},
     response::{IntoResponse, Response},
 };
-use grid_batch_core::{Clock, SystemClock};
 use grid_batch_withdrawals::{Reward, RewardConflict, RewardId, WithdrawalStore};
 
 use crate::{
@@ -32,7 +31,7 @@ pub(crate) async fn post(
         Some(key) => reward_id_from_key(&pool, &key),
         None => RewardId::from_bytes(random_id()?),
     };
-    let reward = Reward { id, pool, amount, once_per_member, created_at: SystemClock.now() };
+    let reward = Reward { id, pool, amount, once_per_member, created_at: context.api.clock.now() };
 
     let store = Arc::clone(&context.store);
     let written = context.writes.run(move || write(&*store, &reward)).await?;

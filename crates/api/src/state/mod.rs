@@ -3,8 +3,9 @@
 mod blocking_pool;
 mod stored_callback;
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 
+use grid_batch_core::Clock;
 use grid_batch_support::Shutdown;
 
 use crate::{
@@ -27,12 +28,18 @@ pub(crate) struct ApiState {
     /// Runs what reads from the store.
     pub(crate) reads: BlockingPool,
     pub(crate) shutdown: Shutdown,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl ApiState {
-    pub(crate) fn new(options: ApiOptions, local_addr: SocketAddr, shutdown: Shutdown) -> Self {
+    pub(crate) fn new(
+        options: ApiOptions,
+        local_addr: SocketAddr,
+        shutdown: Shutdown,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         let budget = MemoryBudget::new(options.memory_limit);
         let bodies = BodyReader { budget, timeout: options.body_timeout };
-        Self { options, local_addr, bodies, reads: BlockingPool::new(READS), shutdown }
+        Self { options, local_addr, bodies, reads: BlockingPool::new(READS), shutdown, clock }
     }
 }

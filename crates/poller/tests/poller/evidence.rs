@@ -91,6 +91,7 @@ fn reported_batch_is_searched_after_quiet_after() {
             if running.stats().evidence_requests > 0 {
                 let age = grid_batch_core::Clock::now(&*store.clock).since(submitted_at);
                 assert!((SECOND * 60..=SECOND * 80).contains(&age), "{age:?}");
+                store.clock.advance(SECOND * 30);
                 store.wait_for_state(0, Absent);
             }
         }
@@ -122,7 +123,7 @@ fn absence_is_trusted_after_a_time_despite_the_pace() {
     store.reads_at.wait_until(|paces| paces.len() >= reads + 3);
     assert_eq!((store.state(0), store.resolutions().len()), (InDoubt, 1));
 
-    store.clock.advance(SECOND);
+    store.clock.advance(SECOND * 2);
     store.wait_for_state(0, Absent);
     assert_eq!(running.stats().absent, 1);
     running.wait_for_shutdown().unwrap();
@@ -160,7 +161,7 @@ fn inconclusive_batch_is_held_once_and_searched_again() {
 fn inconclusive_policy_of_a_service_is_applied() {
     let store = Store::new();
     for (number, service) in ["held", "resubmitted", "broken"].into_iter().enumerate() {
-        store.add(service, number, InDoubt, SECOND * 120);
+        store.add(service, number, InDoubt, SECOND);
     }
     let ledger = Arc::new(Ledger::reporting(LedgerStatus::NotReported));
     let policy = |service: &grid_batch_core::ServiceId| match service.as_str() {
@@ -171,12 +172,34 @@ fn inconclusive_policy_of_a_service_is_applied() {
     let running =
         run(builder_with(&store, &ledger, Evidence::Inconclusive).with_inconclusive_policy(policy));
     store.wait_for_resolutions(3);
+    store.clock.advance(SECOND * 120);
+    store.wait_for_resolutions(6);
     running.wait_for_shutdown().unwrap();
     assert_eq!([0, 1, 2].map(|number| store.state(number)), [InDoubt, Absent, InDoubt]);
     assert_eq!(
         store.rows.get().iter().map(|row| row.held).collect::<Vec<_>>(),
         [true, false, true]
     );
+}
+
+/// The times that a store returns may be of another clock, or of another run.
+#[test]
+fn stored_times_do_not_make_absence_trusted() {
+    for age in [HOUR * 9, Duration::ZERO] {
+        let (store, ledger) = one_batch(InDoubt, age, LedgerStatus::NotReported);
+        let running = run(builder_with(&store, &ledger, Evidence::Absent));
+        store.wait_for_resolutions(1);
+        // The time of day jumps, and no time elapses.
+        store.clock.set(grid_batch_core::Clock::now(&*store.clock).plus(HOUR));
+        for count in 2..4 {
+            wait_for_next_request(&store, &ledger, SECOND * 10);
+            store.wait_for_resolutions(count);
+            assert_eq!(store.state(0), InDoubt);
+        }
+        store.clock.advance(SECOND * 10);
+        store.wait_for_state(0, Absent);
+        running.wait_for_shutdown().unwrap();
+    }
 }
 
 #[test]

@@ -15,10 +15,11 @@ mod setting;
 mod tests;
 mod value;
 
-use std::{net::SocketAddr, num::NonZero, path::Path, time::Duration};
+use std::{net::SocketAddr, num::NonZero, path::Path, sync::Arc, time::Duration};
 
+use grid_batch_core::Clock;
 use grid_batch_queuer::QueueOptions;
-use grid_batch_store::{DatabaseUrl, StoreOptions};
+use grid_batch_store::{DatabaseClock, DatabaseUrl, StoreOptions};
 use grid_batch_submitter::{Backoff, SubmitterOptions};
 
 pub use claims::ClaimsConfig;
@@ -117,6 +118,19 @@ impl Config {
         };
         config.check()?;
         Ok(config)
+    }
+
+    /// The same configuration for a machine with this clock.
+    pub(crate) fn with_clock(&self, clock: &Arc<dyn Clock>) -> Self {
+        let mut config = self.clone();
+        config.store.clock = DatabaseClock::new(Arc::clone(clock));
+        config.queue.clock = config.clock();
+        config
+    }
+
+    /// The clock of every part of the server: its time of day is the database's.
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        Arc::new(self.store.clock.clone())
     }
 
     /// The time from taking a batch until it is certainly no longer being submitted: its submission

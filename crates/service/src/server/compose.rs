@@ -4,7 +4,7 @@ use std::{net::TcpListener, sync::Arc, time::Duration};
 
 use grid_batch_api::{ApiBuilder, ApiOptions, RunningApi};
 use grid_batch_claims::{ChangeFollowUp, ClaimMaintainer, ClaimMaintainerOptions, OrphanRecovery};
-use grid_batch_core::{RunnableSubmitter, ScopeId, ServiceId, StatusReport, SystemClock};
+use grid_batch_core::{RunnableSubmitter, ScopeId, ServiceId, StatusReport};
 use grid_batch_poller::{
     EventFollower, EventMonitor, EventOptions, InconclusivePolicy, MonitorOptions, PollTrigger,
     PollingMonitorBuilder, RunningEventMonitor, RunningPollingMonitor,
@@ -50,7 +50,8 @@ pub(super) fn compose<S: ScopeId>(
     let trigger = PollTrigger::new();
     let events = start_event_monitor(config, &ledger, &trigger)?;
     let follower = events.as_ref().map(RunningEventMonitor::follower);
-    let mut follow_up = ChangeFollowUp::new(wake_up.clone(), trigger.clone());
+    let mut follow_up =
+        ChangeFollowUp::new(wake_up.clone(), trigger.clone()).with_clock(config.clock());
     if let Some(follower) = &follower {
         follow_up = follow_up.with_events(follower.clone());
     }
@@ -61,7 +62,7 @@ pub(super) fn compose<S: ScopeId>(
     let (submitter, submitter_counters) =
         start_submitter(config, &ledger, queue, &store, &follow_up, waker)?;
     let recovery =
-        OrphanRecovery::start(claims.clone(), config.longest_submission(), Arc::new(SystemClock))?;
+        OrphanRecovery::start(claims.clone(), config.longest_submission(), config.clock())?;
     let options = ClaimMaintainerOptions::for_idle_expiry(config.claims.idle_expiry);
     let claims = ClaimMaintainer::start(claims, options, follow_up.clone())?;
     let api = start_api(config, &ledger, &store, &follow_up, &claims, check, listener)?;
@@ -186,7 +187,8 @@ fn start_poller<S: ScopeId>(
         .with_reader(Arc::clone(&ledger.reader))
         .with_inconclusive_policy(policy)
         .with_trigger(trigger)
-        .with_options(monitor_options(config));
+        .with_options(monitor_options(config))
+        .with_clock(config.clock());
     if let Some(follower) = follower {
         monitor = monitor.with_events(follower);
     }
@@ -255,6 +257,7 @@ fn start_api<S: ScopeId>(
         ..ApiOptions::default()
     };
     let (follow_up, requests, health) = (follow_up.clone(), claims.requests(), claims.health());
+    let skew_of = store.clock().clone();
     let store = Arc::new(store.clone());
     let mut api = ApiBuilder::new(store.clone(), store.clone())
         .with_options(options)
@@ -268,7 +271,9 @@ fn start_api<S: ScopeId>(
         .with_health_check(move || {
             let claims = health.error().map(|error| error.to_string());
             claims.into_iter().chain(check.problem()).collect()
-        });
+        })
+        .with_health_details(move || vec![("clock_ahead_seconds", skew_of.skew().ahead_seconds())])
+        .with_clock(config.clock());
     if let Some(rules) = &ledger.withdrawals {
         api = api.with_withdrawals(store, Arc::clone(rules));
     }

@@ -9,11 +9,11 @@ mod ledger_check;
 mod ledger_inspection;
 mod registration;
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use grid_batch_api::RunningApi;
 use grid_batch_claims::{ChangeFollowUp, ClaimMaintainer, OrphanRecovery};
-use grid_batch_core::{InternalError, ShutdownHandle, StatusReport};
+use grid_batch_core::{Clock, InternalError, ShutdownHandle, StatusReport, SystemClock};
 use grid_batch_poller::{RunningEventMonitor, RunningPollingMonitor};
 use grid_batch_store::{PendingBatch, Store};
 use grid_batch_submitter::SubmitterCounters;
@@ -34,6 +34,15 @@ pub struct Server;
 impl Server {
     /// Starts all parts. Batches that an earlier run left open are continued.
     pub fn start(config: &Config) -> Result<RunningServer, StartError> {
+        Self::start_with_clock(config, Arc::new(SystemClock))
+    }
+
+    /// The same with another clock of this machine, so that a test can set its time of day.
+    pub fn start_with_clock(
+        config: &Config,
+        clock: Arc<dyn Clock>,
+    ) -> Result<RunningServer, StartError> {
+        let config = &config.with_clock(&clock);
         match config.ledger.kind {
             Some(LedgerKind::Sawtooth) => {
                 let check = ledger::check(config)?;
@@ -42,7 +51,8 @@ impl Server {
             }
             Some(LedgerKind::Scabbard) => {
                 let check = ledger::check(config)?;
-                let ledger = ledger::scabbard(&config.ledger, &config.poll, &check)?;
+                let (ledger, poll) = (&config.ledger, &config.poll);
+                let ledger = ledger::scabbard(ledger, poll, &check, config.clock())?;
                 compose(config, check, |_| Ok(ledger))
             }
             #[cfg(feature = "evm")]

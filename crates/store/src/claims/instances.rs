@@ -77,7 +77,7 @@ pub(crate) fn renew(
         .long(micros(options.full_expiry))
         .text(instance.as_str());
     let mut connection = store.pools.write()?;
-    restored::check(&mut connection, &store.last_seen, &*store.clock())?;
+    restored::check(&mut connection, &store.last_seen, store.clock())?;
     let rows: Vec<RenewalRow> = connection.load(&statement)?;
     let renewed = rows.first();
     if let Some(row) = renewed {

@@ -60,7 +60,12 @@ fn find_lost_attempts(
     .rows(Rows::default().text("service_id", services));
     let rows: Vec<AttemptRow> = connection.load(&statement)?;
     // The epoch changes in the same transaction, so the change is for any epoch.
-    rows.iter().map(|row| Ok(Change { epoch: None, ..owner_lost(row)? })).collect()
+    rows.iter()
+        .map(|row| {
+            let (service_id, batch_id, attempt_id) = row.read()?;
+            Ok(Change { epoch: None, ..owner_lost(service_id, batch_id, attempt_id) })
+        })
+        .collect()
 }
 
 /// The epoch is kept in the claim and in the lanes, so that the row that a write changes also fences

@@ -42,7 +42,8 @@ impl BatchId for PendingBatch {
 }
 
 /// Up to `count` batches of claimed services that are due: the least recently checked first, then in
-/// the order of submission. A held batch is due at the longest interval.
+/// the order of submission. A held batch is due at the longest interval. A batch that was checked or
+/// submitted in the future is due: the clock was set back since.
 pub(crate) fn due_batches(
     store: &Store,
     instance: &str,
@@ -94,13 +95,14 @@ fn due_batches_statement<'a>(
         format!(
             "-- due_batches
              select {PENDING_COLUMNS} from lanes s
-             where s.busy and {states} and {last} <= ? and (
+             where s.busy and {states} and ({last} > ? or ({last} <= ? and (
                  {last} <= ?
-                 or (s.held_at is null and {last} + ({last} - s.submitted_at) / {part} <= ?))
+                 or (s.held_at is null and {last} + ({last} - s.submitted_at) / {part} <= ?))))
                  and {claimed}
              order by s.checked_at nulls first, s.submitted_at, s.service_id limit ?"
         ),
     )
+    .long(now.as_micros())
     .long(ago(pace.interval))
     .long(ago(pace.longest))
     .long(now.as_micros())

@@ -28,9 +28,9 @@ enum Finding {
 /// Opens a store, each of whose connections is checked before it is used.
 pub(crate) fn open(url: &DatabaseUrl, options: StoreOptions) -> Result<Store, StoreError> {
     let store = Store::connect(url, options)?;
-    check(&mut *store.pools.write()?, &store.last_seen, &*store.clock())?;
-    let (last_seen, clock) = (Arc::clone(&store.last_seen), store.clock());
-    store.pools.check_new_connections(move |connection| check(connection, &last_seen, &*clock));
+    check(&mut *store.pools.write()?, &store.last_seen, store.clock())?;
+    let (last_seen, clock) = (Arc::clone(&store.last_seen), store.clock().clone());
+    store.pools.check_new_connections(move |connection| check(connection, &last_seen, &clock));
     Ok(store)
 }
 

@@ -40,6 +40,16 @@ impl Dialect {
         }
     }
 
+    /// Whether the database may run on a machine with another clock than this process.
+    pub(crate) fn has_own_clock(self) -> bool {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => true,
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => false,
+        }
+    }
+
     /// The settings of a new connection.
     pub(crate) fn settings(self, lock_timeout: Duration) -> String {
         let lock_timeout = lock_timeout.as_millis().clamp(1, 1 << 30);

@@ -1,9 +1,14 @@
 use std::{fmt, sync::Arc, time::Duration};
 
+use diesel::{QueryableByName, sql_types::BigInt};
 use grid_batch_core::{Clock, SystemClock, Timestamp};
 
 use super::{
-    Dialect, Statement, StoreError, last_seen::LastSeen, migrations::migrate, pools::Pools,
+    Dialect, Statement, StoreError,
+    database_clock::{DatabaseClock, Reading},
+    last_seen::LastSeen,
+    migrations::migrate,
+    pools::Pools,
     url::DatabaseUrl,
 };
 
@@ -14,7 +19,7 @@ use super::{
 pub struct Store {
     pub(crate) pools: Pools,
     pub(crate) last_seen: Arc<LastSeen>,
-    clock: Arc<dyn Clock>,
+    clock: DatabaseClock,
 }
 
 /// How a store uses its database.
@@ -24,13 +29,15 @@ pub struct StoreOptions {
     pub connections: u32,
     /// The longest wait for a free connection and for a lock; at most a day.
     pub lock_timeout: Duration,
-    /// Gives the current time.
-    pub clock: Arc<dyn Clock>,
+    /// Gives the times that are stored. A clone of it is a clock for the parts that compare the time
+    /// with stored times.
+    pub clock: DatabaseClock,
 }
 
 impl Default for StoreOptions {
     fn default() -> Self {
-        Self { connections: 8, lock_timeout: Duration::from_secs(30), clock: Arc::new(SystemClock) }
+        let clock = DatabaseClock::new(Arc::new(SystemClock));
+        Self { connections: 8, lock_timeout: Duration::from_secs(30), clock }
     }
 }
 
@@ -41,11 +48,32 @@ impl Store {
         let pools = Pools::open(url, options.connections.max(1), lock_timeout)?;
         let store = Self { pools, last_seen: Arc::default(), clock: options.clock };
         migrate(&mut *store.pools.write()?)?;
+        store.measure_clock()?;
         Ok(store)
     }
 
-    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
-        Arc::clone(&self.clock)
+    /// The database's clock, which gives the times that are stored.
+    pub fn clock(&self) -> &DatabaseClock {
+        &self.clock
+    }
+
+    /// Reads the database's clock, so that the times that are stored agree with it.
+    pub(crate) fn measure_clock(&self) -> Result<(), StoreError> {
+        if self.clock.is_simulated() {
+            return Ok(());
+        }
+        let mut connection = self.pools.read()?;
+        let before = self.clock.monotonic();
+        let database = match read_clock_statement(self.dialect()) {
+            Some(statement) => {
+                let rows: Vec<ClockRow> = connection.load(&statement)?;
+                let missing = || StoreError::corrupt("the database's clock has no time");
+                Timestamp::from_micros(rows.first().ok_or_else(missing)?.time)
+            }
+            None => self.clock.machine().now(),
+        };
+        self.clock.follow(Reading { before, database, after: self.clock.monotonic() });
+        Ok(())
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -59,6 +87,19 @@ impl Store {
     pub(crate) fn statement<'a>(&self, sql: impl Into<String>) -> Statement<'a> {
         Statement::new(self.dialect(), sql)
     }
+}
+
+/// `None`: the database has no clock of its own.
+fn read_clock_statement(dialect: Dialect) -> Option<Statement<'static>> {
+    let clock = dialect.clock();
+    let statement = || Statement::new(dialect, format!("-- read_clock\n select {clock} as time"));
+    dialect.has_own_clock().then(statement)
+}
+
+#[derive(QueryableByName)]
+struct ClockRow {
+    #[diesel(sql_type = BigInt)]
+    time: i64,
 }
 
 impl fmt::Debug for Store {

@@ -3,6 +3,7 @@
 
 pub(crate) mod any_connection;
 pub(crate) mod connection;
+pub(crate) mod database_clock;
 pub(crate) mod dialect;
 pub(crate) mod error;
 pub(crate) mod handle;

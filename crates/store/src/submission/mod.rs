@@ -5,7 +5,7 @@ mod observer;
 mod recovery;
 mod round;
 
-pub(crate) use recovery::{owner_lost, recover};
+pub(crate) use recovery::{find_with_submitter, owner_lost, recover};
 pub(crate) use round::{RoundOwner, give_back, ready_services, take_round};
 
 pub use observer::StoreObserver;

@@ -1,5 +1,7 @@
 use diesel::{QueryableByName, sql_types::Integer};
-use grid_batch_core::{AttemptId, Change, ChangeOutcome, Event, Timestamp};
+use grid_batch_core::{
+    AttemptId, Change, ChangeOutcome, Event, HeaderId, ServiceId, SubmittedBatch,
+};
 
 use crate::{
     batch::record,
@@ -12,65 +14,76 @@ use crate::{
 /// The number of batches that are read and recovered in one step.
 const STEP: usize = 500;
 
-pub(crate) fn recover(
+/// The batches of claimed services that are with a submitter.
+pub(crate) fn find_with_submitter(
     store: &Store,
     instance: &str,
-    taken_by: Timestamp,
-) -> Result<usize, StoreError> {
-    let mut recovered = 0;
+) -> Result<Vec<SubmittedBatch>, StoreError> {
+    let mut found = Vec::new();
     let mut after = (String::new(), 0);
     loop {
-        let statement = find_orphans(store.dialect(), instance, taken_by, &after);
-        let orphans: Vec<OrphanRow> = store.pools.read()?.load(&statement)?;
-        let Some(last) = orphans.last() else { return Ok(recovered) };
+        let statement = find_with_submitter_statement(store.dialect(), instance, &after);
+        let rows: Vec<SubmittedRow> = store.pools.read()?.load(&statement)?;
+        let Some(last) = rows.last() else { return Ok(found) };
         after = (last.attempt.service_id.clone(), last.lane);
-        let changes = orphans
-            .iter()
-            .map(|orphan| owner_lost(&orphan.attempt))
-            .collect::<Result<Vec<_>, _>>()?;
-        let outcomes = record(store, &changes)?;
+        for row in &rows {
+            let (service_id, batch_id, attempt_id) = row.attempt.read()?;
+            found.push(SubmittedBatch { service_id, batch_id, attempt_id });
+        }
+    }
+}
+
+pub(crate) fn recover(store: &Store, orphans: &[SubmittedBatch]) -> Result<usize, StoreError> {
+    let mut recovered = 0;
+    for step in orphans.chunks(STEP) {
+        let lost = |orphan: &SubmittedBatch| {
+            owner_lost(orphan.service_id.clone(), orphan.batch_id, orphan.attempt_id)
+        };
+        let outcomes = record(store, &step.iter().map(lost).collect::<Vec<_>>())?;
         recovered += outcomes
             .iter()
             .filter(|outcome| matches!(outcome, ChangeOutcome::Applied { .. }))
             .count();
     }
+    Ok(recovered)
 }
 
 /// The change that puts a batch in doubt because no submitter will report on its attempt.
-pub(crate) fn owner_lost(attempt: &AttemptRow) -> Result<Change, StoreError> {
-    let (service_id, batch_id, AttemptId { attempt, epoch }) = attempt.read()?;
-    Ok(Change {
+pub(crate) fn owner_lost(
+    service_id: ServiceId,
+    batch_id: HeaderId,
+    AttemptId { attempt, epoch }: AttemptId,
+) -> Change {
+    Change {
         epoch: Some(epoch),
         error: Some("the submitter stopped before it reported an outcome".to_owned()),
         ..Change::new(service_id, batch_id, Event::OwnerLost { attempt })
-    })
+    }
 }
 
-fn find_orphans<'a>(
+fn find_with_submitter_statement<'a>(
     dialect: Dialect,
     instance: &'a str,
-    taken_by: Timestamp,
     after: &'a (String, i32),
 ) -> Statement<'a> {
     let (with_submitter, claimed) = (with_submitter("s"), claimed_by("s"));
     Statement::new(
         dialect,
         format!(
-            "-- find_orphans
+            "-- find_with_submitter
              select s.service_id, s.lane, s.batch_id, s.attempts, s.epoch from lanes s
-             where s.busy and {with_submitter} and s.submitted_at <= ?
+             where s.busy and {with_submitter}
                  and (s.service_id, s.lane) > (?, ?) and {claimed}
              order by s.service_id, s.lane limit {STEP}"
         ),
     )
-    .long(taken_by.as_micros())
     .text(&after.0)
     .long(after.1.into())
     .text(/* claimant */ instance)
 }
 
 #[derive(QueryableByName)]
-struct OrphanRow {
+struct SubmittedRow {
     #[diesel(embed)]
     attempt: AttemptRow,
     #[diesel(sql_type = Integer)]

@@ -58,10 +58,18 @@ pub(crate) fn give_back(store: &Store, batches: &[TakenBatch]) -> Result<(), Sto
     record(store, &batches.iter().map(not_sent).collect::<Vec<_>>()).map(drop)
 }
 
-/// The condition that a lane has a batch to take at the time `?`.
+/// How far a stored time may be in the future without being wrong: the clocks of two instances
+/// differ by the duration of a measurement.
+const AHEAD: i64 = 2_000_000;
+
+/// The condition that a lane has a batch to take. The first `?` is the present time, the second one
+/// [`AHEAD`] of it: a delay that began after that is over, because the clock was set back since.
 fn is_ready(lane: &str) -> String {
     let states = in_states(lane, BatchState::awaits_queuer);
-    format!("{lane}.busy and {states} and ({lane}.next_try_at is null or {lane}.next_try_at <= ?)")
+    format!(
+        "{lane}.busy and {states} and ({lane}.next_try_at is null or {lane}.next_try_at <= ?
+             or {lane}.since > ?)"
+    )
 }
 
 fn ready_services_statement<'a>(
@@ -82,6 +90,7 @@ fn ready_services_statement<'a>(
         ),
     )
     .long(/* next_try_at */ now)
+    .long(/* since */ now.saturating_add(AHEAD))
     .text(after)
     .text(/* claimant */ instance)
     .long(limit(count))
@@ -135,6 +144,7 @@ fn take_round_statement<'a>(
     .rows(service_rows(services))
     .text(/* claimant */ owner.instance)
     .long(/* next_try_at */ now)
+    .long(/* since */ now.saturating_add(AHEAD))
     .text(/* instance_id */ owner.instance)
     .long(owner.longest_submission)
 }

@@ -92,12 +92,15 @@ fn recently_checked_batch_is_not_due(db: &Database) {
 /// A batch at the ledger: when it was submitted and last checked, and whether it is held.
 type BatchTimes = (i64, Option<i64>, bool);
 
-/// The rule of core. A held batch is polled at the longest interval of the pace.
+/// The rule of core. A held batch is polled at the longest interval of the pace. A batch of the future
+/// is due: the clock was set back since.
 fn is_due((submitted_at, checked_at, held): BatchTimes, pace: PollPace, now: Timestamp) -> bool {
     let time = Timestamp::from_micros;
     let seldom = PollPace { interval: pace.longest.max(pace.interval), ..pace };
     let pace = if held { seldom } else { pace };
-    pace.next_check(time(submitted_at), checked_at.map(time)) <= now
+    let checked_at = checked_at.map(time);
+    let last = checked_at.unwrap_or(time(submitted_at));
+    last > now || pace.next_check(time(submitted_at), checked_at) <= now
 }
 
 fn due_batches_match_the_poll_pace(db: &Database) {

@@ -23,8 +23,8 @@ use grid_batch_core::{
     TakenBatch, Timestamp,
 };
 use grid_batch_store::{
-    ClaimOptions, ClaimStore, DatabaseUrl, MonitorStore, PendingBatch, RetentionCursor, Store,
-    StoreOptions,
+    ClaimOptions, ClaimStore, DatabaseClock, DatabaseUrl, MonitorStore, PendingBatch,
+    RetentionCursor, Store, StoreOptions,
 };
 use grid_batch_test_postgres::TestDatabase;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
@@ -110,7 +110,7 @@ impl Database {
         StoreOptions {
             connections: 4,
             lock_timeout: Duration::from_secs(10),
-            clock: self.clock.clone(),
+            clock: DatabaseClock::simulated(self.clock.clone()),
         }
     }
 
@@ -214,7 +214,8 @@ impl TestStore {
         self.store
     }
 
-    fn worker_of_all(&self) -> &ClaimStore {
+    /// The instance that works on the services of the database, with all of them.
+    pub fn worker_of_all(&self) -> &ClaimStore {
         self.worker().take(usize::MAX).unwrap();
         self.worker()
     }
@@ -241,8 +242,9 @@ impl TestStore {
         Ok(self.worker_of_all().ready_services(after, limit)?)
     }
 
-    pub fn recover(&self, taken_by: Timestamp) -> BatchResult<usize> {
-        Ok(self.worker_of_all().recover(taken_by)?)
+    pub fn recover(&self) -> BatchResult<usize> {
+        let worker = self.worker_of_all();
+        Ok(worker.recover(&worker.with_submitter()?)?)
     }
 
     pub fn due(

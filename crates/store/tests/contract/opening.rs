@@ -1,7 +1,8 @@
-use std::thread;
+use std::{sync::Arc, thread};
 
 use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
-use grid_batch_store::{Store, StoreError};
+use grid_batch_core::{Clock, ManualClock, SystemClock, Timestamp};
+use grid_batch_store::{ClaimOptions, ClaimStore, DatabaseClock, Store, StoreError, StoreOptions};
 use grid_batch_support::ErrorChain;
 
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
@@ -11,6 +12,7 @@ on_both! {
     newer_schema_is_refused,
     concurrent_opens_migrate_once,
     failed_migration_changes_nothing,
+    stored_times_ignore_jumps_of_this_machine,
 }
 
 fn reopened_store_has_its_batches(db: &Database) {
@@ -53,6 +55,33 @@ fn failed_migration_changes_nothing(db: &Database) {
     assert!(error.contains("batches"), "{error}");
     // None of our tables was created.
     db.execute("create table services (id integer)").unwrap();
+}
+
+/// The machine's clock is in 1970 and jumps; PostgreSQL's is right. SQLite has none but the machine's.
+fn stored_times_ignore_jumps_of_this_machine(db: &Database) {
+    let machine = Arc::new(ManualClock::at(Timestamp::from_micros(1_000_000)));
+    let clock = DatabaseClock::new(machine.clone());
+    let store = Store::open(&db.url(), StoreOptions { clock, ..db.options() }).unwrap();
+    let hours = |hours: i64| Timestamp::from_micros(hours * 3_600 * 1_000_000);
+    let stored_at = |number| {
+        store.add_all(&[batch("a::b", number)]);
+        store.find(&id(number)).unwrap()[0].created_at
+    };
+    let before = match db.is_postgres() {
+        true => Timestamp::from_micros(SystemClock.now().as_micros() - 60_000_000),
+        false => Timestamp::from_micros(1_000_000),
+    };
+    let range = before..before.plus(std::time::Duration::from_secs(600));
+    assert!(range.contains(&stored_at(1)), "{:?}", stored_at(2));
+    machine.set(hours(7));
+    assert!(range.contains(&stored_at(3)), "{:?}", stored_at(4));
+
+    // With a renewal, PostgreSQL's clock is still the same, and SQLite's is the machine's.
+    let claims = ClaimStore::register(store.clone(), ClaimOptions::default()).unwrap();
+    assert!(claims.renew().unwrap());
+    let is_same = range.contains(&stored_at(5));
+    assert_eq!(is_same, db.is_postgres());
+    assert_eq!(claims.store().clock().skew().ahead_seconds() < -3_600.0, db.is_postgres());
 }
 
 /// Names sort bytewise, whatever the locale of the database.

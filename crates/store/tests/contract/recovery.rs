@@ -7,7 +7,7 @@ on_both! {
     restarts_between_batches_lose_nothing,
     many_orphans_are_recovered_in_steps,
     orphan_behind_many_other_services_is_found,
-    recently_taken_batch_is_not_recovered,
+    only_the_named_attempts_are_recovered,
 }
 
 fn orphaned_batch_is_in_doubt_after_restart(db: &Database) {
@@ -17,11 +17,11 @@ fn orphaned_batch_is_in_doubt_after_restart(db: &Database) {
     drop(store);
 
     let store = db.open();
-    assert_eq!(store.recover(db.now()).unwrap(), 1);
+    assert_eq!(store.recover().unwrap(), 1);
     assert_eq!(store.one("a::b", 1).progress.state, BatchState::InDoubt);
     assert_eq!(store.one("c::d", 2).progress.state, BatchState::New);
     assert!(store.take(&["a::b"]).is_empty());
-    assert_eq!(store.recover(db.now()).unwrap(), 0);
+    assert_eq!(store.recover().unwrap(), 0);
 
     // The outcome arrives too late.
     assert!(matches!(store.outcome(&orphan, Outcome::NotSent), ChangeOutcome::Stale(_)));
@@ -47,7 +47,7 @@ fn many_orphans_are_recovered_in_steps(db: &Database) {
     store.add_all(&all);
     let some: Vec<&str> = names.iter().step_by(2).map(String::as_str).collect();
     assert_eq!(store.take(&some).len(), some.len());
-    assert_eq!(store.recover(db.now()).unwrap(), some.len());
+    assert_eq!(store.recover().unwrap(), some.len());
 }
 
 fn orphan_behind_many_other_services_is_found(db: &Database) {
@@ -55,18 +55,26 @@ fn orphan_behind_many_other_services_is_found(db: &Database) {
     let all: Vec<_> = (0..1_100).map(|n| batch(&format!("s::{n:04}"), n)).collect();
     store.add_all(&all);
     store.take_one("s::1099");
-    assert_eq!(store.recover(db.now()).unwrap(), 1);
+    assert_eq!(store.recover().unwrap(), 1);
     assert_eq!(store.one("s::1099", 1_099).progress.state, BatchState::InDoubt);
 }
 
-fn recently_taken_batch_is_not_recovered(db: &Database) {
+fn only_the_named_attempts_are_recovered(db: &Database) {
     let store = db.open();
-    store.add_all(&[batch("a::b", 1), batch("c::d", 2)]);
-    store.take_one("a::b");
-    let then = db.now();
-    db.later(60);
+    store.add_all(&[batch("a::b", 1), batch("c::d", 2), batch("e::f", 3)]);
+    let given_back = store.take_one("a::b");
     store.take_one("c::d");
-    assert_eq!(store.recover(then).unwrap(), 1);
-    assert_eq!(store.one("a::b", 1).progress.state, BatchState::InDoubt);
-    assert_eq!(store.one("c::d", 2).progress.state, BatchState::Submitting);
+    let worker = store.worker_of_all();
+    let seen = worker.with_submitter().unwrap();
+    assert_eq!(seen.len(), 2);
+    store.take_one("e::f");
+    // The first one ends, and its next attempt begins.
+    assert!(matches!(store.outcome(&given_back, Outcome::NotSent), ChangeOutcome::Applied { .. }));
+    db.later(3_600);
+    store.take_one("a::b");
+
+    assert_eq!(worker.recover(&seen).unwrap(), 1);
+    let states = [("a::b", 1), ("c::d", 2), ("e::f", 3)]
+        .map(|(service, number)| store.one(service, number).progress.state);
+    assert_eq!(states, [BatchState::Submitting, BatchState::InDoubt, BatchState::Submitting]);
 }

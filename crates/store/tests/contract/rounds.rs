@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use grid_batch_core::{BatchState, Change, Event, Evidence, Outcome};
+use grid_batch_core::{BatchState, Change, Event, Evidence, Outcome, Timestamp};
 
 use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};
 
@@ -11,6 +11,7 @@ on_both! {
     service_named_twice_yields_one_batch,
     taken_batch_is_marked_before_it_is_returned,
     delayed_batch_is_taken_after_its_delay,
+    delay_that_began_in_the_future_is_over,
     absent_batch_is_taken_at_once,
     ready_services_are_those_a_round_would_take,
     paging_ready_services_visits_each,
@@ -80,6 +81,24 @@ fn delayed_batch_is_taken_after_its_delay(db: &Database) {
     assert_eq!(store.ready_services(None, 9).unwrap(), [service("a::b")]);
     let again = store.take_one("a::b");
     assert_eq!((again.batch_id, again.attempt), (id(1), 2));
+}
+
+fn delay_that_began_in_the_future_is_over(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    let start = db.later(3_600);
+    let taken = store.take_one("a::b");
+    let busy = Event::Outcome { attempt: 1, outcome: Outcome::Busy };
+    let retry_at = start.plus(std::time::Duration::from_secs(15));
+    store.record_one(Change { retry_at: Some(retry_at), ..happened(&taken, busy) });
+
+    // The clocks of two instances may differ by this much.
+    db.clock.set(Timestamp::from_micros(start.as_micros() - 1_000_000));
+    assert!(store.take(&["a::b"]).is_empty());
+    assert!(store.ready_services(None, 9).unwrap().is_empty());
+    db.clock.set(Timestamp::from_micros(start.as_micros() - 3_000_000));
+    assert_eq!(store.ready_services(None, 9).unwrap(), [service("a::b")]);
+    assert_eq!(store.take_one("a::b").attempt, 2);
 }
 
 fn absent_batch_is_taken_at_once(db: &Database) {

@@ -123,6 +123,7 @@ fn evm_options(
         resend_after: evm.resend_after,
         connections: config.poll.connections,
         http: config.ledger.http.clone(),
+        clock: config.clock(),
         ..EvmOptions::new(evm.chain_id, cap)
     })
 }

@@ -8,8 +8,8 @@ mod nodes;
 use std::{path::Path, sync::Arc};
 
 use grid_batch_core::{
-    BatchStatusReader, EvidenceReader, GlobalScopeId, LedgerEvents, LedgerIdentityReader, ScopeId,
-    ServiceScopeId, StatusReport, SubmissionSender, SystemClock,
+    BatchStatusReader, Clock, EvidenceReader, GlobalScopeId, LedgerEvents, LedgerIdentityReader,
+    ScopeId, ServiceScopeId, StatusReport, SubmissionSender,
 };
 use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_sawtooth::{Sawtooth, SawtoothIdentityReader, SawtoothOptions};
@@ -79,7 +79,7 @@ pub(super) fn check(config: &Config) -> Result<LedgerCheck, StartError> {
         configured,
         urls: config.ledger.nodes(),
         answer_limit: config.submit.sending_limit / 2,
-        clock: Arc::new(SystemClock),
+        clock: config.clock(),
     };
     Ok(LedgerCheck::new(identity_reader(config)?, options))
 }
@@ -111,6 +111,7 @@ pub(super) fn scabbard(
     config: &LedgerConfig,
     poll: &PollConfig,
     check: &LedgerCheck,
+    clock: Arc<dyn Clock>,
 ) -> Result<Ledger<ServiceScopeId>, StartError> {
     let nodes = LedgerNodes::new(config, config.services.clone())?;
     let options = ScabbardOptions {
@@ -119,7 +120,7 @@ pub(super) fn scabbard(
         connections: poll.connections,
         absent_after: config.absent_after,
         dropped_after: config.dropped_after,
-        ..ScabbardOptions::default()
+        clock,
     };
     let token = CylinderToken::new(&signing_key(config.key_file.as_deref())?);
     let scabbard = Scabbard::new(&token, nodes.confirmed_resolver(check), options);

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use grid_batch_core::{
-    BatchResult, ClaimKeeper, RoundStore, ScopeId, ServiceId, TakenBatch, Takeover, Timestamp,
+    BatchResult, ClaimKeeper, RoundStore, ScopeId, ServiceId, SubmittedBatch, TakenBatch, Takeover,
 };
 
 use super::{LedgerCheck, refused_services::RefusedServices};
@@ -52,8 +52,12 @@ impl<C: ClaimKeeper, S: ScopeId> ClaimKeeper for CheckedClaims<C, S> {
         }
     }
 
-    fn recover(&self, taken_by: Timestamp) -> BatchResult<usize> {
-        self.claims.recover(taken_by)
+    fn with_submitter(&self) -> BatchResult<Vec<SubmittedBatch>> {
+        self.claims.with_submitter()
+    }
+
+    fn recover(&self, orphans: &[SubmittedBatch]) -> BatchResult<usize> {
+        self.claims.recover(orphans)
     }
 
     fn release(&self) -> BatchResult<usize> {

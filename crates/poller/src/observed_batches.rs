@@ -1,0 +1,134 @@
+use std::{collections::HashMap, time::Duration};
+
+use grid_batch_core::{AttemptId, BatchState, MonotonicTime, Timestamp, UnresolvedBatch};
+
+use crate::evidence_schedule::{BatchKey, key};
+
+/// How long this process has seen unresolved batches in their present attempt and state.
+///
+/// Whether a batch may be sent again depends on how long it has been in doubt. Only time that this
+/// process has measured counts for that. Stored times say more only if no clock was set meanwhile:
+/// after a restart or a takeover the wait starts anew.
+#[derive(Debug)]
+pub(crate) struct ObservedBatches {
+    batches: HashMap<BatchKey, Observation>,
+    /// How long a batch is remembered after it was last seen.
+    keep: Duration,
+    /// The number of batches at which old ones are removed.
+    prune_at: usize,
+}
+
+#[derive(Debug)]
+struct Observation {
+    attempt_id: AttemptId,
+    state: BatchState,
+    /// Compared only: it changes when the batch enters its state again.
+    since: Timestamp,
+    first_seen: MonotonicTime,
+    last_seen: MonotonicTime,
+}
+
+impl ObservedBatches {
+    const FEW: usize = 1_000;
+
+    pub(crate) fn new(keep: Duration) -> Self {
+        Self { batches: HashMap::new(), keep, prune_at: Self::FEW }
+    }
+
+    /// Records that the batch was read from the store, and returns how long it has been like this.
+    pub(crate) fn see(&mut self, batch: &UnresolvedBatch, now: MonotonicTime) -> Duration {
+        let seen_for = self.seen_for(batch, now);
+        let UnresolvedBatch { attempt_id, state, since, .. } = *batch;
+        let first_seen = match self.batches.get(&key(batch)) {
+            Some(seen) if seen.is_of(batch) => seen.first_seen,
+            _ => now,
+        };
+        let observation = Observation { attempt_id, state, since, first_seen, last_seen: now };
+        self.batches.insert(key(batch), observation);
+        if self.batches.len() >= self.prune_at {
+            let keep = self.keep;
+            self.batches.retain(|_, seen| now.since(seen.last_seen) < keep);
+            self.prune_at = self.batches.len().saturating_mul(2).max(Self::FEW);
+        }
+        seen_for
+    }
+
+    /// How long the batch has been seen like this; zero if it was not.
+    pub(crate) fn seen_for(&self, batch: &UnresolvedBatch, now: MonotonicTime) -> Duration {
+        match self.batches.get(&key(batch)) {
+            Some(seen) if seen.is_of(batch) => now.since(seen.first_seen),
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+impl Observation {
+    fn is_of(&self, batch: &UnresolvedBatch) -> bool {
+        (self.attempt_id, self.state, self.since) == (batch.attempt_id, batch.state, batch.since)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use grid_batch_core::HeaderId;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn batch(number: u64, attempt: u32, epoch: u64, state: BatchState) -> UnresolvedBatch {
+        let mut id = [0; 64];
+        id[..8].copy_from_slice(&number.to_be_bytes());
+        UnresolvedBatch {
+            service_id: "s".parse().unwrap(),
+            batch_id: HeaderId::from_bytes(id),
+            transaction_ids: Vec::new(),
+            shared_transaction_ids: Vec::new(),
+            attempt_id: AttemptId { attempt, epoch },
+            state,
+            // Neither of them counts.
+            submitted_at: Timestamp::from_micros(0),
+            since: Timestamp::from_micros(0),
+            held: false,
+            last_error: None,
+            earlier_may_arrive: false,
+            invalid_reported: false,
+        }
+    }
+
+    fn at(seconds: u32) -> MonotonicTime {
+        MonotonicTime::default().plus(SECOND * seconds)
+    }
+
+    #[test]
+    fn time_starts_when_the_batch_is_first_seen() {
+        let mut observed = ObservedBatches::new(SECOND * 60);
+        let batch = batch(1, 1, 1, BatchState::InDoubt);
+        assert_eq!(observed.seen_for(&batch, at(100)), Duration::ZERO);
+        let times = [100, 107, 190].map(|seconds| observed.see(&batch, at(seconds)));
+        assert_eq!(times, [0, 7, 90].map(|seconds| SECOND * seconds));
+    }
+
+    #[test]
+    fn another_attempt_epoch_or_state_starts_anew() {
+        use BatchState::{InDoubt, Pending};
+        let first = batch(1, 1, 1, InDoubt);
+        for other in [batch(1, 2, 1, InDoubt), batch(1, 1, 2, InDoubt), batch(1, 1, 1, Pending)] {
+            let mut observed = ObservedBatches::new(SECOND * 60);
+            observed.see(&first, at(0));
+            assert_eq!(observed.see(&other, at(50)), Duration::ZERO, "{other:?}");
+            assert_eq!(observed.see(&other, at(55)), SECOND * 5, "{other:?}");
+            assert_eq!(observed.seen_for(&first, at(55)), Duration::ZERO);
+        }
+    }
+
+    #[test]
+    fn batches_that_are_not_seen_any_more_are_removed() {
+        let mut observed = ObservedBatches::new(SECOND * 60);
+        for number in 0..10_000 {
+            let seconds = u32::try_from(number).unwrap();
+            observed.see(&batch(number, 1, 1, BatchState::Pending), at(seconds));
+        }
+        assert!(observed.batches.len() <= ObservedBatches::FEW, "{}", observed.batches.len());
+    }
+}

@@ -1,0 +1,176 @@
+//! A server in this process, its ledger and its database.
+
+use std::{fs, sync::Arc, time::Duration};
+
+use grid_batch_core::{BatchState, ServiceScopeId, StoredBatch};
+use grid_batch_ledger_sim::{LedgerSim, LedgerSimBuilder, SentTwice};
+use grid_batch_service::{Config, RunningServer, Server, Setting};
+use grid_batch_test_postgres::TestDatabase;
+use grid_batch_test_support::{
+    batches::{SignedBatch, batch_ids, encode_batch_list, signed_batch},
+    clock::JumpingClock,
+    http::{request, send},
+    wait::{wait_for, wait_until},
+};
+use tempfile::TempDir;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LedgerKind {
+    Scabbard,
+    Sawtooth,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum DatabaseKind {
+    Postgres,
+    Sqlite,
+}
+
+/// What happens to the time of day. All waits of a test are shorter than both.
+#[derive(Debug, Clone, Copy)]
+pub enum Jump {
+    Forward,
+    Back,
+}
+
+impl Jump {
+    pub const ALL: [Self; 2] = [Self::Forward, Self::Back];
+}
+
+/// A server, its ledger, its database, and the clock of its machine.
+pub struct Machine {
+    pub ledger: LedgerSim,
+    pub clock: Arc<JumpingClock>,
+    pub server: RunningServer,
+    batches: Vec<SignedBatch>,
+    _directory: TempDir,
+    _database: Option<TestDatabase>,
+}
+
+/// Settings for a ledger that is much faster than a real one.
+const SETTINGS: &[(&str, &str)] = &[
+    ("listen", "127.0.0.1:0"),
+    ("ledger.connect_timeout", "500ms"),
+    ("ledger.request_timeout", "1s"),
+    ("ledger.silence_timeout", "1500ms"),
+    ("ledger.reconnect_first", "10ms"),
+    ("ledger.reconnect_longest", "200ms"),
+    ("ledger.absent_after", "2s"),
+    ("ledger.dropped_after", "2s"),
+    ("queue.poll_interval", "200ms"),
+    ("queue.delay", "1s"),
+    ("submit.sending_limit", "1200ms"),
+    ("submit.total_limit", "2s"),
+    ("submit.drain_limit", "2s"),
+    ("submit.busy_attempts", "1"),
+    ("poll.interval", "50ms"),
+    ("poll.interval_with_events", "200ms"),
+    ("poll.longest_interval", "1s"),
+    ("poll.quiet_after", "1s"),
+    ("poll.accept_absence_after", "2s"),
+    ("poll.hold_after", "4s"),
+];
+
+/// Long after the client's timeout, and before absence is accepted.
+pub const LATE_ARRIVAL: Duration = Duration::from_millis(2_200);
+
+impl Machine {
+    /// Starts the server, with these settings over the usual ones. Its ledger gets `count` batches.
+    pub fn start(
+        ledger: LedgerKind,
+        database: DatabaseKind,
+        count: usize,
+        settings: &[(&str, &str)],
+    ) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let key = directory.path().join("key");
+        fs::write(&key, "07".repeat(32)).unwrap();
+        let (service, kind, sim) = ledger_of(ledger);
+        let step = Duration::from_millis(250);
+        let sim = sim.pending_for(step).valid_for(step).sent_twice(SentTwice::StuckValid);
+        let sim = sim.start().unwrap();
+        let (database, test_database) = match database {
+            DatabaseKind::Postgres => {
+                let database = TestDatabase::create();
+                (database.url().to_owned(), Some(database))
+            }
+            DatabaseKind::Sqlite => {
+                (format!("sqlite://{}", directory.path().join("batches.db").display()), None)
+            }
+        };
+        let (url, key) = (sim.url(), key.display().to_string());
+        let own = [
+            ("database", database.as_str()),
+            ("ledger.kind", kind),
+            ("ledger.urls", &url),
+            ("ledger.key_file", &key),
+        ];
+        let config = config(&[SETTINGS, &own, settings].concat());
+        let clock = Arc::new(JumpingClock::default());
+        let server = Server::start_with_clock(&config, clock.clone()).unwrap();
+        let batches = (0..count).map(|number| signed_batch(service, number)).collect();
+        Self {
+            ledger: sim,
+            clock,
+            server,
+            batches,
+            _directory: directory,
+            _database: test_database,
+        }
+    }
+
+    pub fn jump(&self, jump: Jump) {
+        match jump {
+            Jump::Forward => self.clock.set_forward(Duration::from_mins(3)),
+            Jump::Back => self.clock.set_back(Duration::from_hours(1)),
+        }
+    }
+
+    /// Sends all batches to the server.
+    pub fn submit(&self) {
+        let path = format!("/batches?service_id={}", self.batches[0].service_id);
+        let headers = ["content-type: application/octet-stream"];
+        let post = request("POST", &path, &headers, &encode_batch_list(&self.batches));
+        let address = self.server.url().strip_prefix("http://").unwrap().parse().unwrap();
+        assert_eq!(send(address, &post).unwrap().status, 202);
+    }
+
+    /// The first batch, as it is stored.
+    pub fn first(&self) -> StoredBatch {
+        self.server.store().find(&self.batches[0].batch_id).unwrap().remove(0)
+    }
+
+    /// Waits until the first batch is like this.
+    #[track_caller]
+    pub fn wait_for_first(&self, description: &str, is_so: impl Fn(&StoredBatch) -> bool) {
+        wait_until(description, || is_so(&self.first()));
+    }
+
+    /// Waits until all batches have ended, and checks that each was applied once and in order.
+    pub fn check_all_committed(&self) {
+        let last = self.batches.last().unwrap();
+        let ended = wait_for("the last batch ended", || {
+            let stored = self.server.store().find(&last.batch_id).unwrap().remove(0);
+            stored.ended_at.map(|_| stored)
+        });
+        assert_eq!(ended.progress.state, BatchState::Committed);
+        let audit = self.ledger.audit(&batch_ids(&self.batches));
+        assert!(audit.is_clean() && audit.applied == self.batches.len(), "{audit}");
+    }
+}
+
+fn ledger_of(ledger: LedgerKind) -> (&'static str, &'static str, LedgerSimBuilder) {
+    match ledger {
+        LedgerKind::Scabbard => {
+            let service = "test-00000::gsAA";
+            let scope: ServiceScopeId = service.parse().unwrap();
+            (service, "scabbard", LedgerSim::scabbard([scope]))
+        }
+        LedgerKind::Sawtooth => ("global", "sawtooth", LedgerSim::sawtooth()),
+    }
+}
+
+fn config(settings: &[(&str, &str)]) -> Config {
+    let flag = |(name, text): &(&str, &str)| (Setting::named(name).unwrap(), (*text).to_owned());
+    Config::from_flags(settings.iter().map(flag).collect()).unwrap()
+}
