@@ -16,7 +16,7 @@ use grid_batch_test_support::{
     batches::{SignedBatch, batch_ids, encode_batch_list},
     http::{Response, request, send},
     instance::{LISTENING_PREFIX, LISTENING_SUFFIX},
-    process::{ProcessOutput, TestProcess},
+    process::{ProcessOutput, TestProcess, run},
     wait::{wait_for, wait_until},
 };
 use tempfile::TempDir;
@@ -131,6 +131,13 @@ impl BatchHarness {
         let mut command = GRID_BATCH.command(["serve"]);
         command.envs(self.variables()).args(flags.iter().flat_map(|(flag, value)| [flag, value]));
         command
+    }
+
+    /// Runs another command with the same settings.
+    pub fn run_command(&self, arguments: &[&str]) -> ProcessOutput {
+        let mut command = GRID_BATCH.command(arguments);
+        command.envs(self.variables());
+        run(command)
     }
 
     fn variables(&self) -> [(&str, String); 5] {

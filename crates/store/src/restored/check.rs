@@ -44,6 +44,10 @@ pub(crate) fn check(
     let seen = last_seen.get();
     let state = DatabaseState::read(connection, &seen)?;
     if examine(&state, server.as_ref(), &seen) == Finding::Unchanged {
+        if state.is_restored_since(&seen) {
+            log_restored(&state, &seen);
+            last_seen.found(state.as_seen(&seen));
+        }
         return Ok(());
     }
     let state = connection.transaction(|connection| {
@@ -60,7 +64,7 @@ pub(crate) fn check(
         }
         DatabaseState::read(connection, &seen)
     })?;
-    last_seen.set(state.as_seen(&seen));
+    last_seen.found(state.as_seen(&seen));
     Ok(())
 }
 
@@ -68,6 +72,15 @@ fn warn_of_loss(reason: &str, in_doubt: OpenBatchesInDoubt) {
     warn!(reason = reason, batches = in_doubt.batches, services = in_doubt.services;
         "the database may have lost its latest commits. Every open batch is in doubt until evidence or \
          an operator decides: see \"A database that goes back\" in docs/operations.md");
+}
+
+/// Another process has put open batches in doubt. Before this one is an instance, that is history.
+fn log_restored(state: &DatabaseState, seen: &Seen) {
+    if seen.instance.is_some() {
+        warn!(reason = state.restored_reason.as_deref().unwrap_or_default();
+            "the database may have lost its latest commits. Another process has put every open batch in \
+             doubt");
+    }
 }
 
 fn examine(state: &DatabaseState, server: Option<&DatabaseServer>, seen: &Seen) -> Finding {
@@ -100,7 +113,7 @@ fn examine(state: &DatabaseState, server: Option<&DatabaseServer>, seen: &Seen) 
 /// Why the database is older than what this process has seen of it. `None`: it is not, or open batches
 /// were put in doubt since.
 fn missing(state: &DatabaseState, seen: &Seen) -> Option<String> {
-    if state.restored_at > seen.restored_at {
+    if state.is_restored_since(seen) {
         return None;
     }
     if state.registrations < seen.registrations {

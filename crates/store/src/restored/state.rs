@@ -21,6 +21,8 @@ pub(super) struct DatabaseState {
     pub(super) registrations: i64,
     #[diesel(sql_type = Nullable<BigInt>)]
     pub(super) restored_at: Option<i64>,
+    #[diesel(sql_type = Nullable<Text>)]
+    pub(super) restored_reason: Option<String>,
     /// How often the instance of this process has renewed, if it has a row.
     #[diesel(sql_type = Nullable<BigInt>)]
     pub(super) renewals: Option<i64>,
@@ -55,6 +57,7 @@ impl DatabaseState {
             format!(
                 "{name}
                  select d.server, d.timeline, d.synchronous, d.registrations, d.restored_at,
+                     d.restored_reason,
                      (select i.renewals from instances i where i.instance_id = ?) as renewals,
                      {clock} as now
                  from database_state d where d.id = 1 {lock}"
@@ -63,6 +66,11 @@ impl DatabaseState {
         .text(instance);
         let rows: Vec<Self> = connection.load(&statement)?;
         rows.into_iter().next().ok_or_else(|| StoreError::corrupt("database_state has no row"))
+    }
+
+    /// Whether open batches were put in doubt since the last look of this process.
+    pub(super) fn is_restored_since(&self, seen: &Seen) -> bool {
+        self.restored_at > seen.restored_at
     }
 
     /// What this process has seen, if this is the present state.

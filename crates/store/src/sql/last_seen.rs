@@ -21,8 +21,15 @@ impl LastSeen {
         self.lock().clone()
     }
 
-    pub(crate) fn set(&self, seen: Seen) {
-        *self.lock() = seen;
+    /// The database was found in this state, and what was lost is dealt with.
+    pub(crate) fn found(&self, found: Seen) {
+        let mut seen = self.lock();
+        seen.registrations = found.registrations;
+        seen.restored_at = found.restored_at;
+        match (&mut seen.instance, found.instance) {
+            (Some((id, known)), Some((other, renewals))) if *id == other => *known = renewals,
+            _ => {}
+        }
     }
 
     /// This process has registered as an instance.

@@ -1,7 +1,7 @@
 //! A database that loses its latest commits: an asynchronous standby is promoted, or a backup is
 //! restored.
 
-use std::fs;
+use std::{fs, path::PathBuf};
 
 use grid_batch_core::BatchState;
 use grid_batch_test_postgres::{RestartablePostgres, Standby, StopMode};
@@ -11,7 +11,7 @@ use grid_batch_test_support::{
 };
 
 use super::group::InstanceGroup;
-use crate::harness::{BatchHarness, BatchServer, count_all, count_in_state};
+use crate::harness::{BatchHarness, BatchServer, count_in_state};
 
 /// How many batches of each service the database loses the end of.
 const BATCHES: usize = 3;
@@ -46,8 +46,8 @@ fn promoted_asynchronous_standby_repeats_nothing() {
 
     postgres.stop(StopMode::Immediate);
     standby.promote(&postgres);
-    group.harness.wait_until_all_committed(&batches);
     instance.process.wait_for_log("may have lost its latest commits");
+    group.harness.wait_until_all_committed(&batches);
     instance.stop();
 }
 
@@ -68,6 +68,24 @@ fn new_process_on_a_promoted_standby_repeats_nothing() {
 }
 
 #[test]
+fn promoted_synchronous_standby_puts_nothing_in_doubt() {
+    let postgres = RestartablePostgres::start(100);
+    let group = InstanceGroup::with_database(postgres.url(), 5);
+    let standby = Standby::start_synchronous(&postgres);
+    let instance = group.start("first");
+    group.harness.ledger.freeze();
+    let batches = signed_batches(&group.harness.services, BATCHES);
+    instance.submit(&batches);
+    postgres.stop(StopMode::Immediate);
+    standby.promote(&postgres);
+    group.harness.ledger.thaw();
+    instance.process.wait_for_log("recorded the server that the database is on timeline=2");
+    group.harness.wait_until_all_committed(&batches);
+    let output = instance.stop_with("TERM");
+    assert!(!output.stderr.contains("may have lost"), "{}", output.stderr);
+}
+
+#[test]
 fn sawtooth_continues_alone_on_a_promoted_standby() {
     let postgres = RestartablePostgres::start(100);
     let harness = BatchHarness::sawtooth().with_database(&postgres.url());
@@ -81,6 +99,64 @@ fn sawtooth_continues_alone_on_a_promoted_standby() {
         assert!(store.held_batches(None, 9).is_ok_and(|held| held.is_empty()), "a batch is held");
         count_in_state(&store, BatchState::Committed) == batches.len()
     });
+    harness.wait_until_all_committed(&batches);
+    server.stop();
+}
+
+#[test]
+fn settings_that_lose_commits_are_warned_of_at_start() {
+    let postgres = RestartablePostgres::start(100);
+    postgres.execute("alter role grid set synchronous_commit = off");
+    let standby = Standby::start(&postgres);
+    standby.wait_until_caught_up(&postgres);
+    let harness = BatchHarness::scabbard(1).with_database(&postgres.url());
+    let output = harness.serve().stop_with("TERM");
+    for warning in ["synchronous_commit is off", "synchronous_standby_names is empty"] {
+        assert_eq!(output.stderr.matches(warning).count(), 1, "{}", output.stderr);
+    }
+}
+
+/// The files of an SQLite database.
+fn database_files(harness: &BatchHarness) -> Vec<PathBuf> {
+    ["", "-wal", "-shm"]
+        .map(|suffix| PathBuf::from(format!("{}{suffix}", harness.database_file().display())))
+        .to_vec()
+}
+
+#[test]
+fn restored_sqlite_file_repeats_nothing() {
+    let harness = BatchHarness::scabbard(3);
+    let server = harness.serve();
+    harness.ledger.freeze();
+    let batches = signed_batches(&harness.services, BATCHES);
+    server.submit(&batches);
+    let store = harness.store();
+    wait_until("each service has sent its first batch", || {
+        count_in_state(&store, BatchState::Submitting) == harness.services.len()
+    });
+    drop(store);
+    server.process.signal("KILL");
+    server.process.wait();
+    let backup = |file: &PathBuf| PathBuf::from(format!("{}.backup", file.display()));
+    // The log has what is not in the file yet; SQLite makes the index of the log again.
+    for file in &database_files(&harness)[..2] {
+        fs::copy(file, backup(file)).unwrap();
+    }
+    harness.ledger.thaw();
+    let server = harness.serve();
+    harness.wait_until_all_committed(&batches);
+    let refused = harness.run_command(&["restored"]);
+    assert!(refused.error_message().contains("another process uses"), "{refused:?}");
+    server.stop();
+
+    database_files(&harness).iter().for_each(|file| drop(fs::remove_file(file)));
+    for file in &database_files(&harness)[..2] {
+        fs::copy(backup(file), file).unwrap();
+    }
+    let expected = "9 batches of 3 services are in doubt; each continues when evidence or a decision is \
+                    found\n";
+    assert_eq!(harness.run_command(&["restored"]).stdout, expected);
+    let server = harness.serve();
     harness.wait_until_all_committed(&batches);
     server.stop();
 }
