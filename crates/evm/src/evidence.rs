@@ -11,7 +11,7 @@ use crate::{
     node::NodeClient,
     nonce::{NonceObservation, is_foreign_use_final, observe_nonce},
     scope::AccountScopeId,
-    settle::{Settled, settle_nonces},
+    settle::{SettleError, Settled, settle_nonces},
 };
 
 /// Finds evidence about withdrawals: whether they have to be sent again. They are always sent again
@@ -56,10 +56,28 @@ impl EvmEvidenceReader {
             return Ok(Evidence::Repeatable);
         }
         let nodes = self.0.nodes_for(&self.0.read_http, &batch.service_id, &batch.batch_id)?;
-        match settle_nonces(&self.0, &nodes, scope, payment).await? {
+        match self.settle_at_any(nodes, scope, payment).await? {
             Settled::All { .. } => Ok(Evidence::Repeatable),
             Settled::NotYet(_) | Settled::Undecided { .. } => Ok(Evidence::Inconclusive),
         }
+    }
+
+    /// Settles nonces with the first node that answers.
+    async fn settle_at_any(
+        &self,
+        mut nodes: Vec<NodeClient>,
+        scope: &AccountScopeId,
+        payment: &Payment,
+    ) -> BatchResult<Settled> {
+        let mut settled = settle_nonces(&self.0, &nodes, scope, payment).await;
+        for _ in 1..nodes.len() {
+            if !matches!(settled, Err(SettleError::Node(_))) {
+                break;
+            }
+            nodes.rotate_left(1);
+            settled = settle_nonces(&self.0, &nodes, scope, payment).await;
+        }
+        Ok(settled?)
     }
 
     /// A withdrawal may get another nonce only after an operator's retry, and only if the use of its

@@ -192,7 +192,8 @@ create table account_nonces (
     check (not undecided or outcome is null)
 ) strict, without rowid;
 create index account_nonces_by_withdrawal on account_nonces (withdrawal_seq, nonce);
-create index account_nonces_open on account_nonces (service_id, nonce) where outcome is null;
+create index account_nonces_open on account_nonces (service_id, nonce)
+    where coalesce(outcome, '') = '';
 create unique index account_nonces_one_payable on account_nonces (withdrawal_seq)
     where outcome is null or outcome = 'WITHDRAWN';
 

@@ -8,7 +8,7 @@ use grid_batch_withdrawals::{NonceUse, SignedTransaction, WithdrawalId};
 use super::{to_stored, transactions::insert_stored};
 use crate::{
     batch::lock_services,
-    sql::{Connection, Rows, Statement, Store, StoreError, error::SigningError, rows::storable},
+    sql::{Connection, Rows, Statement, Store, StoreError, rows::storable},
 };
 
 /// Stores what the chain used a nonce for. `false`: nothing was stored, because of what is stored

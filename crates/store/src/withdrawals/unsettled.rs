@@ -34,7 +34,7 @@ fn stored_nonces(
          left join withdrawals w on w.seq = n.withdrawal_seq
          left join batches b on b.seq = w.batch_seq
          left join signed_transactions k on k.service_id = n.service_id and k.nonce = n.nonce
-         where n.service_id = ? and n.outcome is null
+         where n.service_id = ? and coalesce(n.outcome, '') = ''
              and (n.undecided or n.withdrawal_seq is null or b.dlt_status is not null)
          order by n.nonce, k.position",
     )
@@ -63,7 +63,7 @@ pub(super) fn has_undecided_nonce(
         connection.dialect(),
         "-- has_undecided_nonce
          select n.nonce from account_nonces n
-         where n.service_id = ? and n.outcome is null and n.undecided
+         where n.service_id = ? and coalesce(n.outcome, '') = '' and n.undecided
          order by n.nonce limit 1",
     )
     .text(service_id.as_str());
@@ -75,12 +75,16 @@ pub(super) fn has_undecided_nonce(
 pub(crate) fn undecided_nonces(
     store: &Store,
 ) -> Result<Vec<(ServiceId, UnsettledNonce)>, StoreError> {
-    let statement = store.statement(
-        "-- undecided_nonces
-         select n.service_id as account, n.nonce, n.note, n.foreign_hash as hash
-         from account_nonces n where n.outcome is null and n.undecided
-         order by n.service_id, n.nonce",
-    );
+    // Every service id is greater than the empty text.
+    let statement = store
+        .statement(
+            "-- undecided_nonces
+             select n.service_id as account, n.nonce, n.note, n.foreign_hash as hash
+             from account_nonces n
+             where n.service_id > ? and coalesce(n.outcome, '') = '' and n.undecided
+             order by n.service_id, n.nonce",
+        )
+        .text("");
     let rows: Vec<UndecidedRow> = store.pools.read()?.load(&statement)?;
     let read = |row: UndecidedRow| {
         let nonce = UnsettledNonce {

@@ -256,11 +256,15 @@ async fn find_evidence<S: ScopeId>(test: &TestCheck) -> BatchResult<Evidence> {
         service_id: GlobalScopeId.service_id().clone(),
         batch_id: HeaderId::from_bytes([1; 64]),
         transaction_ids: Vec::new(),
+        shared_transaction_ids: Vec::new(),
         attempt_id: AttemptId { attempt: 1, epoch: 1 },
         state: BatchState::InDoubt,
         submitted_at: Timestamp::default(),
         since: Timestamp::default(),
         held: false,
+        last_error: None,
+        earlier_may_arrive: false,
+        invalid_reported: false,
     };
     reader.find_evidence(&unresolved).await
 }
