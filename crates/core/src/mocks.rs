@@ -200,9 +200,14 @@ mock! {
 }
 
 mock! {
-    pub LedgerIdentityReader {}
-    impl LedgerIdentityReader for LedgerIdentityReader {
-        fn read_id<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>>;
+    pub LedgerIdentityReader {
+        pub fn read_id(&self, node: &str) -> BoxFuture<'static, BatchResult<String>>;
+    }
+}
+
+impl LedgerIdentityReader for MockLedgerIdentityReader {
+    fn read_id<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>> {
+        Self::read_id(self, node)
     }
 }
 
