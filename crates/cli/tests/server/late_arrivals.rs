@@ -37,10 +37,8 @@ fn wait_until_first_waits(store: &Store, batches: &[SignedBatch]) {
     });
 }
 
-#[test]
-fn invalid_is_not_final_while_an_attempt_may_arrive() {
-    let harness = BatchHarness::sawtooth();
-    let (server, batches) = serve_with_late_first_attempt(&harness, "1h");
+fn assert_invalid_waits_for_the_first_attempt(harness: &BatchHarness) {
+    let (server, batches) = serve_with_late_first_attempt(harness, "1h");
     let store = harness.store();
     wait_until_first_waits(&store, &batches);
     assert_eq!(count_in_state(&store, BatchState::Invalid), 0);
@@ -50,6 +48,34 @@ fn invalid_is_not_final_while_an_attempt_may_arrive() {
     wait_until("both batches are committed", || count_in_state(&store, BatchState::Committed) == 2);
     let audit = harness.ledger.audit(&batch_ids(&batches));
     assert!(audit.is_clean(), "{audit}");
+    server.stop();
+}
+
+#[test]
+fn invalid_waits_for_an_earlier_attempt_on_sawtooth() {
+    assert_invalid_waits_for_the_first_attempt(&BatchHarness::sawtooth());
+}
+
+#[test]
+fn invalid_waits_for_an_earlier_attempt_on_scabbard() {
+    assert_invalid_waits_for_the_first_attempt(&BatchHarness::scabbard(1));
+}
+
+#[test]
+fn wait_for_an_earlier_attempt_survives_a_kill() {
+    let harness = BatchHarness::sawtooth();
+    let (server, batches) = serve_with_late_first_attempt(&harness, "1h");
+    let store = harness.store();
+    wait_until_first_waits(&store, &batches);
+    server.process.kill();
+
+    let server = harness.serve_with(&[("--ledger-late-arrival-limit", "1h")]);
+    let checked_at = |store: &Store| store.find(&batches[0].batch_id).unwrap()[0].checked_at;
+    let before = checked_at(&store);
+    wait_until("the new server has polled the batch", || checked_at(&store) > before);
+    assert_eq!(harness.ledger.times_received(&batches[1].batch_id), 0);
+    harness.ledger.deliver_late();
+    harness.wait_until_all_committed(&batches);
     server.stop();
 }
 
