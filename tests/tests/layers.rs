@@ -84,7 +84,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("grid-batch-test-chain", &["grid-batch-support"]),
     ("grid-batch-test-postgres", &[]),
     ("grid-batch-test-support", &["grid-batch-core", "grid-batch-protocol"]),
-    ("grid-batch-tests", &["grid-batch-core", "grid-batch-store"]),
+    ("grid-batch-tests", &["grid-batch-core", "grid-batch-service", "grid-batch-store"]),
 ];
 
 /// All that core may depend on, directly or not: nothing that runs, connects or stores.

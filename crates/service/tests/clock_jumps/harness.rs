@@ -12,6 +12,7 @@ use grid_batch_test_support::{
     http::{request, send},
     wait::{wait_for, wait_until},
 };
+use serde_json::Value;
 use tempfile::TempDir;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +43,7 @@ pub struct Machine {
     pub ledger: LedgerSim,
     pub clock: Arc<JumpingClock>,
     pub server: RunningServer,
+    config: Config,
     batches: Vec<SignedBatch>,
     _directory: TempDir,
     _database: Option<TestDatabase>,
@@ -113,6 +115,7 @@ impl Machine {
             ledger: sim,
             clock,
             server,
+            config,
             batches,
             _directory: directory,
             _database: test_database,
@@ -120,10 +123,24 @@ impl Machine {
     }
 
     pub fn jump(&self, jump: Jump) {
-        match jump {
-            Jump::Forward => self.clock.set_forward(Duration::from_mins(3)),
-            Jump::Back => self.clock.set_back(Duration::from_hours(1)),
-        }
+        set(&self.clock, jump);
+    }
+
+    /// Stops the server, and continues with one on another machine, whose time of day differs like
+    /// this.
+    #[must_use]
+    pub fn continue_on_another(self, difference: Jump) -> Self {
+        let clock = Arc::new(JumpingClock::default());
+        set(&clock, difference);
+        let server = Server::start_with_clock(&self.config, clock.clone()).unwrap();
+        self.server.stop().unwrap();
+        Self { server, clock, ..self }
+    }
+
+    /// What the server says about its health.
+    pub fn health(&self) -> Value {
+        let address = self.server.url().strip_prefix("http://").unwrap().parse().unwrap();
+        send(address, &request("GET", "/health", &[], b"")).unwrap().json()
     }
 
     /// Sends all batches to the server.
@@ -156,6 +173,13 @@ impl Machine {
         assert_eq!(ended.progress.state, BatchState::Committed);
         let audit = self.ledger.audit(&batch_ids(&self.batches));
         assert!(audit.is_clean() && audit.applied == self.batches.len(), "{audit}");
+    }
+}
+
+fn set(clock: &JumpingClock, jump: Jump) {
+    match jump {
+        Jump::Forward => clock.set_forward(Duration::from_mins(3)),
+        Jump::Back => clock.set_back(Duration::from_hours(1)),
     }
 }
 

@@ -6,7 +6,8 @@ mod stages;
 
 use std::thread;
 
-use harness::{DatabaseKind, Jump, LedgerKind};
+use grid_batch_test_support::wait::wait_until;
+use harness::{DatabaseKind, Jump, LedgerKind, Machine};
 use stages::Stage;
 
 /// Runs the stage once for each jump, at the same time.
@@ -47,4 +48,48 @@ test_all_stages! {
     jump_while_a_batch_is_delayed: Delayed
     jump_between_two_searches_for_evidence: BetweenSearches
     jump_while_a_batch_is_held: Held
+}
+
+mod two_machines {
+    use std::thread;
+
+    use crate::{
+        harness::{Jump, LedgerKind},
+        stages::{Stage, continue_elsewhere},
+    };
+
+    fn check(stage: Stage, ledger: LedgerKind) {
+        let runs = Jump::ALL
+            .map(|difference| thread::spawn(move || continue_elsewhere(stage, difference, ledger)));
+        for (run, difference) in runs.into_iter().zip(Jump::ALL) {
+            assert!(run.join().is_ok(), "{stage:?} at {ledger:?}: {difference:?}");
+        }
+    }
+
+    #[test]
+    fn delayed_batch_is_continued_in_time() {
+        check(Stage::Delayed, LedgerKind::Scabbard);
+    }
+
+    #[test]
+    fn pending_batch_is_continued_in_time() {
+        check(Stage::Pending, LedgerKind::Scabbard);
+    }
+
+    #[test]
+    fn batch_in_doubt_is_continued_in_time() {
+        check(Stage::BetweenSearches, LedgerKind::Sawtooth);
+    }
+}
+
+#[test]
+fn health_shows_how_much_the_clock_is_ahead() {
+    let machine = Machine::start(LedgerKind::Sawtooth, DatabaseKind::Postgres, 1, &[]);
+    let ahead = || machine.health()["clock_ahead_seconds"].as_f64().unwrap();
+    assert!(ahead().abs() < 100.0, "{}", ahead());
+    for (jump, expected) in [(Jump::Forward, 180.0), (Jump::Back, -3_420.0)] {
+        machine.jump(jump);
+        wait_until("the skew is measured", || (ahead() - expected).abs() < 100.0);
+        assert_eq!(machine.health()["status"], "ok");
+    }
 }

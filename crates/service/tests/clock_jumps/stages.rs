@@ -60,6 +60,28 @@ pub fn run(stage: Stage, jump: Jump, ledger: LedgerKind, database: DatabaseKind)
     machine.check_all_committed();
 }
 
+/// Lets a server on a machine with another time of day continue with a batch at this stage.
+pub fn continue_elsewhere(stage: Stage, difference: Jump, ledger: LedgerKind) {
+    let machine = Machine::start(ledger, DatabaseKind::Postgres, 2, &[]);
+    match stage {
+        Stage::Delayed => {
+            machine.ledger.inject(Fault::Busy, When::Next(1));
+            machine.submit();
+            in_state(&machine, BatchState::Delayed);
+        }
+        Stage::BetweenSearches => {
+            machine.ledger.inject(Fault::ResetBefore, When::Next(1));
+            machine.submit();
+            in_state(&machine, BatchState::InDoubt);
+        }
+        _ => {
+            machine.submit();
+            in_state(&machine, BatchState::Pending);
+        }
+    }
+    machine.continue_on_another(difference).check_all_committed();
+}
+
 fn in_state(machine: &Machine, state: BatchState) {
     machine.wait_for_first(&format!("{state}"), |first| first.progress.state == state);
 }

@@ -1,0 +1,108 @@
+//! The time of day may jump, so it is read in a few places only: to store it, to show it, and to
+//! compare it with a stored time where an error costs no more than a request.
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The files that read a time of day, and why they may. A path that ends in `/` is a directory.
+const ALLOWED: &[(&str, &str)] = &[
+    ("crates/core/src/clock.rs", "the clock of the system"),
+    ("crates/store/src/", "gives and compares stored times"),
+    ("crates/api/src/rewards/create.rs", "the time of a new reward, to store"),
+    ("crates/claims/src/follow_up.rs", "a hint when a stored delay ends; the queue also scans"),
+    ("crates/http/src/client.rs", "a date in `Retry-After` of a server that sends no `Date`"),
+    ("crates/poller/src/leader.rs", "which batches are due by their stored times"),
+    ("crates/poller/src/evidence_search.rs", "when to look; not what the evidence comes to"),
+    ("crates/queuer/src/queue.rs", "the times of a round"),
+    ("crates/queuer/src/strategy_round_store.rs", "whether a stored delay is over"),
+    ("crates/submitter/src/resolver/nodes.rs", "when a node that failed is tried again"),
+    ("crates/scabbard/src/status_reader.rs", "when a status was reported"),
+    ("crates/scabbard/src/evidence.rs", "how long a status has not changed"),
+    ("crates/evm/src/evidence.rs", "how long ago a transaction was sent, by the stored time"),
+    (
+        "crates/evm/src/send/replacement.rs",
+        "how long ago a transaction was sent, by the stored time",
+    ),
+    ("crates/ledger-sim/", "a simulated ledger has a clock of its own"),
+    ("crates/test-support/", "for tests"),
+];
+
+#[test]
+fn time_of_day_is_read_in_listed_files_only() {
+    let mut found = Vec::new();
+    for file in source_files() {
+        let name = file.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
+        if ALLOWED.iter().any(|(allowed, _)| name.starts_with(allowed)) {
+            continue;
+        }
+        for (number, line) in (1..).zip(without_tests(&read(&file)).lines()) {
+            if reads_time_of_day(line) {
+                found.push(format!("{name}:{number}: {}", line.trim()));
+            }
+        }
+    }
+    assert!(
+        found.is_empty(),
+        "measure with `Clock::monotonic` or `Instant`, or say in this test why not:\n{}",
+        found.join("\n")
+    );
+}
+
+#[test]
+fn listed_files_exist() {
+    for (name, _) in ALLOWED {
+        assert!(root().join(name).exists(), "{name} does not exist");
+    }
+}
+
+/// `Instant::now()` has no dot before it; `clock.now()` has.
+fn reads_time_of_day(line: &str) -> bool {
+    let code = line.split("//").next().unwrap();
+    code.contains(".now()") || code.contains("SystemTime::now")
+}
+
+/// The source before its unit tests.
+fn without_tests(source: &str) -> &str {
+    source.split("\n#[cfg(test)]\nmod tests {").next().unwrap()
+}
+
+fn source_files() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        collect(&entry.unwrap().path().join("src"), &mut found);
+    }
+    assert!(found.len() > 100, "only {} files were found", found.len());
+    found
+}
+
+fn collect(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+fn read(file: &Path) -> String {
+    fs::read_to_string(file).unwrap()
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
+}
+
+#[test]
+fn only_readings_of_the_time_of_day_are_found() {
+    for line in ["let a = clock.now();", "SystemTime::now()", "x(self.clock.now().since(y))"] {
+        assert!(reads_time_of_day(line), "{line}");
+    }
+    for line in ["Instant::now()", "clock.monotonic()", "// clock.now()"] {
+        assert!(!reads_time_of_day(line), "{line}");
+    }
+}
