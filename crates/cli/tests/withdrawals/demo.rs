@@ -64,6 +64,6 @@ fn database_of_another_chain_is_rejected() {
     let database = format!("sqlite://{}", harness.path().join("withdrawals.db").display());
     let output = run_demo(&["--database", &database]);
     let last = output.stderr.lines().last().unwrap();
-    assert!(last.contains("withdrawals of another chain"), "{output:?}");
+    assert!(last.contains("is bound to a ledger (evm, chain 31337"), "{output:?}");
     assert_eq!(output.exit_code, Some(1));
 }
