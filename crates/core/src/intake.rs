@@ -13,7 +13,6 @@ pub enum AddOutcome {
 
 /// Why a batch cannot be stored beside the batches that its service has.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
 pub enum BatchConflict {
     /// A batch with the same id and other bytes is stored already.
     #[error("the service {service_id} has the batch {batch_id} already, with other bytes")]
