@@ -64,6 +64,19 @@ fn late_response_comes_after_the_commit() {
 }
 
 #[test]
+fn late_submission_arrives_after_its_client_gave_up() {
+    for ledger in both(|b| b.fault(Fault::LateArrival(60 * SECOND), When::Next(1))) {
+        let request = ledger.post(list(&[batch(1)])).timeout(Duration::from_millis(20));
+        assert!(request.send(ledger.address()).is_err());
+        assert_ne!(ledger.status(&batch(1)), "COMMITTED");
+        eventually("the batch is committed", || {
+            ledger.advance(60);
+            ledger.status(&batch(1)) == "COMMITTED"
+        });
+    }
+}
+
+#[test]
 fn batch_is_accepted_after_its_client_disconnected() {
     for ledger in both(|b| b.fault(Fault::LateAnswer(60 * SECOND), When::Next(1))) {
         let request = ledger.post(list(&[batch(1)])).timeout(Duration::from_millis(20));
