@@ -126,3 +126,79 @@ fn missing(state: &DatabaseState, seen: &Seen) -> Option<String> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server() -> DatabaseServer {
+        DatabaseServer {
+            id: "1/2/3".to_owned(),
+            timeline: 4,
+            synchronous: false,
+            recovered_to_target: false,
+        }
+    }
+
+    fn state() -> DatabaseState {
+        DatabaseState {
+            server: Some(server().id),
+            timeline: Some(4),
+            synchronous: false,
+            registrations: 5,
+            restored_at: Some(6),
+            restored_reason: Some("a standby was promoted".to_owned()),
+            renewals: Some(7),
+            now: 8,
+        }
+    }
+
+    fn seen() -> Seen {
+        state().as_seen(&Seen { instance: Some(("north".to_owned(), 0)), ..Seen::default() })
+    }
+
+    fn is_restored(finding: &Finding) -> bool {
+        matches!(finding, Finding::Restored(_))
+    }
+
+    #[test]
+    fn server_decides_what_a_new_timeline_means() {
+        use Finding::{Moved, Unchanged};
+        let synchronous = DatabaseState { synchronous: true, ..state() };
+        let promoted = DatabaseServer { timeline: 5, ..server() };
+        assert_eq!(examine(&state(), Some(&server()), &seen()), Unchanged);
+        assert_eq!(examine(&state(), None, &seen()), Unchanged);
+        let first_start = DatabaseState { server: None, timeline: None, ..state() };
+        assert_eq!(examine(&first_start, Some(&server()), &seen()), Moved);
+        assert_eq!(examine(&synchronous, Some(&server()), &seen()), Moved);
+        assert_eq!(examine(&synchronous, Some(&promoted), &seen()), Moved);
+
+        let recovered = DatabaseServer { recovered_to_target: true, ..promoted.clone() };
+        let copied = DatabaseServer { id: "1/9/3".to_owned(), ..server() };
+        for (state, server) in [
+            (state(), &promoted),
+            (synchronous.clone(), &recovered),
+            (state(), &copied),
+            (synchronous, &copied),
+        ] {
+            assert!(is_restored(&examine(&state, Some(server), &seen())), "{state:?} {server:?}");
+        }
+        // The setting stays after a recovery whose consequence was recorded.
+        let later = DatabaseServer { recovered_to_target: true, ..server() };
+        assert_eq!(examine(&state(), Some(&later), &seen()), Unchanged);
+    }
+
+    #[test]
+    fn smaller_numbers_than_this_process_saw_show_a_loss() {
+        let fewer_renewals = DatabaseState { renewals: Some(6), ..state() };
+        let fewer_registrations = DatabaseState { registrations: 4, renewals: None, ..state() };
+        for lost in [fewer_renewals, fewer_registrations] {
+            assert!(is_restored(&examine(&lost, None, &seen())), "{lost:?}");
+            let dealt_with = DatabaseState { restored_at: Some(7), ..lost };
+            assert_eq!(examine(&dealt_with, None, &seen()), Finding::Unchanged);
+        }
+        // Another process may have removed the instance.
+        let removed = DatabaseState { renewals: None, ..state() };
+        assert_eq!(examine(&removed, None, &seen()), Finding::Unchanged);
+    }
+}

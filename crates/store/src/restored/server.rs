@@ -1,3 +1,5 @@
+use std::sync::Once;
+
 use diesel::{
     QueryableByName,
     sql_types::{Bool, Nullable, Text},
@@ -27,9 +29,10 @@ impl DatabaseServer {
         match rows {
             Ok(rows) => rows.into_iter().next().map(ServerRow::into_server).transpose(),
             Err(StoreError::Refused(error)) => {
-                warn!(error:% = error;
+                static WARNED: Once = Once::new();
+                WARNED.call_once(|| warn!(error:% = error;
                     "the server does not tell which one it is; it will not be noticed that a standby \
-                     was promoted or a backup restored");
+                     was promoted or a backup restored"));
                 Ok(None)
             }
             Err(error) => Err(error),

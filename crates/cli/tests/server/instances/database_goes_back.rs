@@ -3,11 +3,12 @@
 
 use std::{fs, path::PathBuf};
 
+use diesel::connection::SimpleConnection;
 use grid_batch_core::BatchState;
 use grid_batch_test_postgres::{RestartablePostgres, Standby, StopMode};
 use grid_batch_test_support::{
     batches::{SignedBatch, signed_batches},
-    wait::wait_until,
+    wait::{wait_for, wait_until},
 };
 
 use super::group::InstanceGroup;
@@ -47,6 +48,38 @@ fn promoted_asynchronous_standby_repeats_nothing() {
     postgres.stop(StopMode::Immediate);
     standby.promote(&postgres);
     instance.process.wait_for_log("may have lost its latest commits");
+    group.harness.wait_until_all_committed(&batches);
+    instance.stop();
+}
+
+#[test]
+fn waiting_batch_of_a_promoted_standby_is_held() {
+    let postgres = RestartablePostgres::start(100);
+    let group = InstanceGroup::with_database(postgres.url(), 1);
+    let instance = group.start("first");
+    let standby = Standby::start(&postgres);
+    let batches = signed_batches(&group.harness.services, BATCHES);
+    group.submit_to_frozen_ledger(&instance, &batches[..1]);
+    instance.submit(&batches[1..]);
+    standby.wait_until_caught_up(&postgres);
+
+    postgres.stop(StopMode::Immediate);
+    standby.promote(&postgres);
+    instance.process.wait_for_log("may have lost its latest commits");
+    group.harness.ledger.thaw();
+    let store = group.harness.store();
+    let held = wait_for("the second batch is held", || {
+        let held = store.held_batches(None, 9).unwrap().pop()?;
+        if held.batch_id == batches[0].batch_id {
+            group.harness.decide_held_batches(&store);
+            return None;
+        }
+        Some(held)
+    });
+    assert_eq!(held.batch_id, batches[1].batch_id);
+    assert_eq!(group.harness.ledger.times_received(&held.batch_id), 0, "it was sent");
+    let reason = held.held.unwrap().reason;
+    assert!(reason.contains("the database was restored or lost its latest commits"), "{reason}");
     group.harness.wait_until_all_committed(&batches);
     instance.stop();
 }
@@ -101,6 +134,21 @@ fn sawtooth_continues_alone_on_a_promoted_standby() {
     });
     harness.wait_until_all_committed(&batches);
     server.stop();
+}
+
+#[test]
+fn server_without_the_right_to_know_its_server_warns_once() {
+    let postgres = RestartablePostgres::start(100);
+    let mut connection = postgres.connect_as_superuser().unwrap();
+    connection.batch_execute("revoke execute on function pg_control_system() from public").unwrap();
+    let harness = BatchHarness::scabbard(1).with_database(&postgres.url());
+    let server = harness.serve();
+    let batches = signed_batches(&harness.services, 1);
+    server.submit(&batches);
+    harness.wait_until_all_committed(&batches);
+    let output = server.stop_with("TERM");
+    let warning = "the server does not tell which one it is";
+    assert_eq!(output.stderr.matches(warning).count(), 1, "{}", output.stderr);
 }
 
 #[test]
