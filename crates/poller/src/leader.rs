@@ -116,7 +116,12 @@ where
             return;
         }
         for batch in self.evidence.take_over(|service| self.requests.is_busy(service)) {
-            self.parts.trigger.trigger(batch.service_id.as_str());
+            let UnresolvedBatch { service_id, batch_id, attempt_id, .. } = &batch;
+            debug!(
+                service:% = service_id, batch_id:% = batch_id, attempt = attempt_id.attempt;
+                "no earlier attempt can arrive any more"
+            );
+            self.parts.trigger.trigger(service_id.as_str());
             self.writes.add_resolution(batch, Resolution::EarlierCannotArrive);
         }
     }
