@@ -13,6 +13,8 @@ pub enum Action {
     Result(ResultStep, WorkerId),
     /// A step of the ledger.
     Ledger(LedgerStep),
+    /// A step of the database.
+    Database(DatabaseStep),
 }
 
 impl fmt::Display for Action {
@@ -22,6 +24,7 @@ impl fmt::Display for Action {
             Self::Submission(step, worker) => write!(f, "{worker}: {step:?}"),
             Self::Result(step, worker) => write!(f, "{worker}: {step:?}"),
             Self::Ledger(step) => write!(f, "ledger: {step:?}"),
+            Self::Database(step) => write!(f, "database: {step:?}"),
         }
     }
 }
@@ -55,6 +58,14 @@ pub enum ClaimStep {
     Release,
     /// The process ends without releasing its claims.
     Crash,
+    /// The time of day jumps on the machine of the instance.
+    ClockJump(ClockJump),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ClockJump {
+    Forward,
+    Back,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +76,8 @@ pub enum SubmissionStep {
     NotSent,
     /// The POST arrives, and its response comes back.
     Arrive,
+    /// The same at a node that applies batches later than the others.
+    ArriveAtFollower,
     /// The POST arrives, and its response is an error or is lost.
     ArriveUnanswered,
     /// The submitter times out while the POST is delayed in the network.
@@ -93,6 +106,16 @@ pub enum LedgerStep {
     FindInvalid(BatchAt),
     /// The ledger restarts and loses what it had only in memory.
     Restart,
+    /// The follower applies what the others have applied.
+    FollowerCatchesUp(usize),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DatabaseStep {
+    /// The database is copied: to a backup, or to a standby that gets no more.
+    Copy,
+    /// The database is replaced by the copy. What was committed since then is lost.
+    GoBack,
 }
 
 /// A batch of a service.

@@ -3,12 +3,13 @@
 use crate::{
     check::shortest_path_to,
     properties::{
-        APPLIED_ONCE, NO_DEADLOCK, NOT_SENT_BLINDLY, NOT_SENT_TOO_EARLY, ONE_OWNER, TRUE_RECORD,
+        APPLIED_ONCE, IN_ORDER, NO_DEADLOCK, NOT_INVALID_BY_LAG, NOT_SENT_BLINDLY,
+        NOT_SENT_TOO_EARLY, ONE_OWNER, RIGHT_LEDGER, TRUE_RECORD,
     },
     protocol::{
-        AbsenceRule, Fence,
+        AbsenceRule, ClockRule, Fence,
         LedgerKind::{AppliesAgain, AppliesOnce},
-        MarkRule, Protocol, RecoveryRule, TakeoverRule, WaitRule,
+        MarkRule, NodeRule, Protocol, RecoveryRule, RestoreRule, TakeoverRule, WaitRule,
     },
 };
 
@@ -81,4 +82,74 @@ fn wait_from_the_mark_is_over_before_a_paused_instance_sends() {
 #[test]
 fn forgotten_invalidity_and_a_pause_falsify_the_record() {
     shortest_path_to(TRUE_RECORD, &Protocol::new(AppliesOnce).with_pauses());
+}
+
+#[test]
+fn waits_by_the_time_of_day_follow_its_jumps() {
+    let by_time_of_day = |ledger| {
+        Protocol::new(ledger)
+            .with_clock_jumps(1)
+            .with_rules(|rules| rules.clock = ClockRule::TimeOfDay)
+    };
+    shortest_path_to(APPLIED_ONCE, &by_time_of_day(AppliesAgain));
+    shortest_path_to(IN_ORDER, &by_time_of_day(AppliesAgain));
+    shortest_path_to(NOT_SENT_TOO_EARLY, &by_time_of_day(AppliesOnce));
+    shortest_path_to(NO_DEADLOCK, &by_time_of_day(AppliesOnce));
+}
+
+#[test]
+fn without_ledger_identity_a_stray_instance_takes_services() {
+    let unchecked = |ledger| {
+        Protocol::new(ledger).with_stray().with_rules(|rules| rules.claim_requires_identity = false)
+    };
+    shortest_path_to(RIGHT_LEDGER, &unchecked(AppliesOnce));
+    shortest_path_to(TRUE_RECORD, &unchecked(AppliesOnce));
+    shortest_path_to(APPLIED_ONCE, &unchecked(AppliesAgain));
+}
+
+#[test]
+fn nodes_in_turn_end_batches_as_invalid() {
+    let in_turn = Protocol::new(AppliesOnce).with_follower().with_rules(|rules| {
+        rules.node = NodeRule::InTurn;
+        rules.invalid_asks_other_nodes = false;
+    });
+    shortest_path_to(NOT_INVALID_BY_LAG, &in_turn);
+}
+
+#[test]
+fn invalid_batch_is_applied_by_an_attempt_that_lingers() {
+    let at_once = Protocol::new(AppliesOnce)
+        .with_lingering_posts()
+        .with_faults(2, 2)
+        .with_rules(|rules| rules.invalid_waits_for_attempts = false);
+    shortest_path_to(TRUE_RECORD, &at_once);
+    shortest_path_to(IN_ORDER, &at_once);
+}
+
+#[test]
+fn batches_of_a_restored_database_are_applied_twice() {
+    for rule in [RestoreRule::NoneInDoubt, RestoreRule::HeadsInDoubt] {
+        let sent_again = Protocol::new(AppliesAgain)
+            .with_size(1, &[2])
+            .with_faults(0, 1)
+            .with_database_that_goes_back()
+            .with_rules(|rules| rules.restore = rule);
+        shortest_path_to(APPLIED_ONCE, &sent_again);
+    }
+}
+
+#[test]
+fn epochs_of_a_restored_database_are_used_again() {
+    let kept = Protocol::new(AppliesOnce)
+        .with_size(2, &[1])
+        .with_faults(1, 1)
+        .with_database_that_goes_back()
+        .with_rules(|rules| rules.restore_raises_epochs = false);
+    shortest_path_to(ONE_OWNER, &kept);
+}
+
+#[test]
+fn lost_invalidity_of_a_restored_database_reverses_the_order() {
+    let lost = Protocol::new(AppliesOnce).with_database_that_goes_back().with_faults(0, 2);
+    shortest_path_to(IN_ORDER, &lost);
 }

@@ -3,10 +3,13 @@
 use crate::{
     action::{
         Action,
-        ClaimStep::{self, Claim, Crash, FullExpiry, IdleExpiry, Release, Renew, Reregister},
+        ClaimStep::{
+            self, Claim, ClockJump, Crash, FullExpiry, IdleExpiry, Release, Renew, Reregister,
+        },
+        ClockJump::{Back, Forward},
         WorkerId,
     },
-    protocol::{Protocol, TakeoverRule},
+    protocol::{ClockRule, Protocol, TakeoverRule},
     state::{Lease, State, WorkerMemory},
 };
 
@@ -31,11 +34,14 @@ fn possible(protocol: &Protocol, state: &State, instance: usize) -> Vec<ClaimSte
 
 fn own_steps(protocol: &Protocol, state: &State, instance: usize) -> Vec<ClaimStep> {
     let mut steps = match state.instances[instance].lease {
-        Lease::Valid => claimable_services(protocol, state).map(Claim).collect(),
+        Lease::Valid => claimable_services(protocol, state, instance).map(Claim).collect(),
         Lease::IdleExpired => vec![Renew],
         Lease::FullyExpired => vec![Renew, Reregister],
         Lease::Removed => vec![],
     };
+    if state.faults_left.clocks > 0 && state.instances[instance].clock_jump.is_none() {
+        steps.extend([Forward, Back].map(ClockJump));
+    }
     let may_end = state.faults_left.instances > 0 && state.another_is_running(instance);
     if may_end && has_work(state, instance) {
         steps.push(Crash);
@@ -59,13 +65,22 @@ fn idle_expiry_may_pass(protocol: &Protocol, state: &State, instance: usize) -> 
 /// its timeout is shorter than the time between the two. A process that has ended sends nothing.
 fn full_expiry_may_pass(protocol: &Protocol, state: &State, instance: usize) -> bool {
     let instance = &state.instances[instance];
+    let has_late_limit =
+        protocol.rules.clock == ClockRule::TimeOfDay && instance.clock_jump == Some(Back);
     protocol.environment.instances_pause
         || !instance.is_running
         || !instance.has_timely_submission()
+        || has_late_limit
 }
 
-fn claimable_services(protocol: &Protocol, state: &State) -> impl Iterator<Item = usize> {
-    (0..state.services.len()).filter(|&service| is_claimable(protocol, state, service))
+fn claimable_services(
+    protocol: &Protocol,
+    state: &State,
+    instance: usize,
+) -> impl Iterator<Item = usize> {
+    let is_refused = protocol.rules.claim_requires_identity && state.instances[instance].is_stray;
+    (0..state.services.len())
+        .filter(move |&service| !is_refused && is_claimable(protocol, state, service))
 }
 
 /// Whether a service may be claimed.
@@ -113,6 +128,10 @@ pub fn apply_step(protocol: &Protocol, state: &mut State, step: ClaimStep, insta
         Reregister => {
             remove_lease(state, instance, Lease::Valid);
             state.instances[instance].workers.iter_mut().for_each(|memory| memory.epoch = 0);
+        }
+        ClockJump(jump) => {
+            state.faults_left.clocks -= 1;
+            state.instances[instance].clock_jump = Some(jump);
         }
         Claim(service) => claim(protocol, state, WorkerId { instance, service }),
         Release => {

@@ -8,7 +8,7 @@ use crate::{
     protocol::{
         Fence,
         LedgerKind::{self, AppliesAgain, AppliesOnce},
-        Protocol, TakeoverRule, WaitRule,
+        NodeRule, Protocol, TakeoverRule, WaitRule,
     },
 };
 
@@ -106,6 +106,63 @@ fn early_absence_is_safe_if_the_ledger_applies_once() {
         .with_final_invalidity()
         .with_rules(|rules| rules.wait = WaitRule::FromMark);
     assert_holds_except_sent_too_early("too soon", too_soon);
+}
+
+#[test]
+fn clock_jumps_change_nothing() {
+    for ledger in [AppliesOnce, AppliesAgain] {
+        assert_holds("clock jumps", Protocol::new(ledger).with_clock_jumps(2));
+    }
+}
+
+#[test]
+fn instance_with_another_ledger_does_nothing() {
+    for ledger in [AppliesOnce, AppliesAgain] {
+        assert_holds("another ledger", Protocol::new(ledger).with_stray());
+    }
+}
+
+#[test]
+fn one_of_two_rules_suffices_for_a_node_that_lags() {
+    let lagging = Protocol::new(AppliesOnce).with_follower();
+    assert_holds("a node lags", lagging.clone());
+    assert_holds(
+        "a node lags, nodes in turn",
+        lagging.clone().with_rules(|rules| rules.node = NodeRule::InTurn),
+    );
+    assert_holds(
+        "a node lags, one is asked",
+        lagging.with_rules(|rules| rules.invalid_asks_other_nodes = false),
+    );
+}
+
+/// Absence is accepted too early, which is harmless for a ledger that applies once.
+#[test]
+fn posts_may_linger_if_the_ledger_applies_once() {
+    assert_holds_except_sent_too_early(
+        "posts linger",
+        Protocol::new(AppliesOnce).with_lingering_posts().with_faults(2, 2),
+    );
+}
+
+/// An instance may be sending a batch when the database goes back; the ledger applies it once.
+#[test]
+fn database_may_go_back_if_the_ledger_applies_once() {
+    assert_holds_except_sent_too_early(
+        "the database goes back, once",
+        Protocol::new(AppliesOnce)
+            .with_database_that_goes_back()
+            .with_final_invalidity()
+            .with_faults(1, 1),
+    );
+}
+
+#[test]
+fn database_may_go_back_if_the_ledger_applies_again() {
+    assert_holds(
+        "the database goes back, again",
+        Protocol::new(AppliesAgain).with_database_that_goes_back().with_faults(1, 1),
+    );
 }
 
 #[test]

@@ -5,7 +5,10 @@ use grid_batch_core::{BatchState, LedgerStatus};
 use crate::{
     action::{
         Action, BatchAt,
-        LedgerStep::{self, Apply, DelayedPostArrives, DelayedPostIsLost, FindInvalid, Restart},
+        LedgerStep::{
+            self, Apply, DelayedPostArrives, DelayedPostIsLost, FindInvalid, FollowerCatchesUp,
+            Restart,
+        },
     },
     protocol::{LedgerKind, Protocol},
     state::{Batch, State},
@@ -14,6 +17,9 @@ use crate::{
 pub fn add_actions(protocol: &Protocol, state: &State, actions: &mut Vec<Action>) {
     let mut add = |step| actions.push(Action::Ledger(step));
     for (service, of) in state.services.iter().enumerate() {
+        if of.follower_lags {
+            add(FollowerCatchesUp(service));
+        }
         for (number, batch) in of.batches.iter().enumerate() {
             let at = BatchAt { service, batch: number };
             if batch.delayed_posts > 0 {
@@ -51,18 +57,20 @@ pub fn apply_step(protocol: &Protocol, state: &mut State, step: LedgerStep) {
             accept(protocol, batch);
         }
         DelayedPostIsLost(at) => state.batch_mut(at).delayed_posts -= 1,
-        Apply(at) => apply(state, at),
+        Apply(at) => apply(protocol, state, at),
         FindInvalid(at) => {
             state.faults_left.ledger -= 1;
             let ledger = &mut state.batch_mut(at).ledger;
             ledger.accepted -= 1;
             ledger.is_invalid = true;
+            ledger.is_refused_by_follower = false;
         }
         Restart => {
             state.faults_left.ledger -= 1;
             let batches = state.services.iter_mut().flat_map(|service| &mut service.batches);
             batches.for_each(|batch| forget(protocol, batch));
         }
+        FollowerCatchesUp(service) => state.services[service].follower_lags = false,
     }
 }
 
@@ -76,19 +84,32 @@ pub fn accept(protocol: &Protocol, batch: &mut Batch) {
     if !is_known && !is_invalid_again {
         ledger.accepted += 1;
         ledger.is_invalid = false;
+        ledger.is_refused_by_follower = false;
     }
 }
 
-fn apply(state: &mut State, at: BatchAt) {
+/// The follower receives a POST. If it lags, it finds the batch invalid.
+pub fn accept_at_follower(protocol: &Protocol, state: &mut State, at: BatchAt) {
+    if state.services[at.service].follower_lags {
+        let ledger = &mut state.batch_mut(at).ledger;
+        (ledger.known, ledger.is_invalid, ledger.is_refused_by_follower) = (true, true, true);
+    } else {
+        accept(protocol, state.batch_mut(at));
+    }
+}
+
+fn apply(protocol: &Protocol, state: &mut State, at: BatchAt) {
     let (earlier, later) = state.services[at.service].batches.split_at(at.batch);
-    let not_before = earlier
-        .iter()
-        .any(|batch| batch.ledger.applied == 0 && batch.progress.state != BatchState::Invalid);
+    // The database may have lost that the ledger found a batch invalid.
+    let is_invalid =
+        |batch: &Batch| batch.ledger.is_invalid || batch.progress.state == BatchState::Invalid;
+    let not_before = earlier.iter().any(|batch| batch.ledger.applied == 0 && !is_invalid(batch));
     let not_after = later[1..].iter().any(|batch| batch.ledger.applied > 0);
     state.violations.out_of_order |= not_before || not_after;
     let ledger = &mut state.batch_mut(at).ledger;
     ledger.accepted -= 1;
     ledger.applied += 1;
+    state.services[at.service].follower_lags = protocol.environment.has_follower;
 }
 
 fn forget(protocol: &Protocol, batch: &mut Batch) {
@@ -96,6 +117,7 @@ fn forget(protocol: &Protocol, batch: &mut Batch) {
     let remembers_applied = protocol.environment.ledger == LedgerKind::AppliesOnce;
     ledger.accepted = 0;
     ledger.is_invalid &= protocol.environment.invalid_is_final;
+    ledger.is_refused_by_follower &= ledger.is_invalid;
     ledger.known &= remembers_applied && ledger.applied > 0;
     ledger.observed = false;
 }

@@ -4,8 +4,8 @@
 //! An instance claims a service, which raises the service's epoch. It marks the next batch, sends
 //! it, learns the result, records it, and renews its lease before it expires. It can stop, crash or
 //! be late with any step; so can the network and the ledger. `action` has the steps; `claims`,
-//! `submissions`, `results` and `ledger` define when each is possible and what it does; `state` is
-//! the state; `protocol` is the configuration. The states of a batch are not modelled again: the
+//! `submissions`, `results`, `ledger` and `database` define when each is possible and what it does;
+//! `state` is the state; `protocol` is the configuration. The states of a batch are not modelled again: the
 //! model calls core's `transition`.
 //!
 //! # Properties and their reasons
@@ -17,6 +17,8 @@
 //! | no batch is sent again blindly | `transition` requires evidence, and the attempt id fences late results | the same |
 //! | no batch is sent again too early | the full expiry is longer than a submission, and absence counts only after the time in which the submission may still arrive | not if the ledger's report is enough for absence |
 //! | applied once, in order, with a true record | all of the above | if the ledger applies a batch once and an invalid batch stays invalid, or if absence is observed |
+//! | no batch is sent to another ledger | a claim requires the recorded identity of the ledger | the same |
+//! | no batch ends as invalid because a node lags | the next batch goes to a node that has applied the last one, or another node is asked | the same |
 //! | no batch waits forever, except for an operator | a new owner marks recovered batches as in doubt, and looks for evidence | the same |
 //!
 //! **The full expiry** is longer than a submission if a batch is marked only before the *idle*
@@ -41,13 +43,30 @@
 //! **The attempt id** fences records with its attempt alone. The epoch is needed for the mark: a
 //! batch that is marked by an instance without a claim, which then ends, is never recovered.
 //!
+//! **Clocks** jump. Each wait and limit of an instance is measured by a clock that only moves
+//! forward, so a jump changes nothing. By the time of day, a jump forward ends the wait for a delayed
+//! POST, and a jump back makes a submission longer than its lease. Leases expire by the database's
+//! clock; a jump of that is like a pause of all instances.
+//!
+//! **A POST that lingers** arrives after its absence was accepted. A ledger that applies once is safe
+//! if a batch that it finds invalid ends only when no earlier attempt can arrive any more.
+//!
+//! **A database that goes back** to an earlier state of itself forgets attempts and results, while
+//! instances may go on running. Then every open batch is in doubt before it is sent again, also those
+//! that wait behind the head. All claims end, and epochs rise past the lost ones: otherwise an
+//! instance would have the same attempt ids as one that worked in the lost epochs. For a ledger that
+//! applies once, a batch whose invalidity was lost must stay invalid; otherwise it may be applied
+//! after later ones.
+//!
 //! `broken_rules` leaves out each rule, and prints a shortest path to a violation.
 //!
 //! # What is checked
 //!
 //! All orders of all steps of up to three instances, two services and three batches, with a limited
 //! number of faults of instances (an expiry, a crash, a stop) and of the ledger (a POST that is
-//! lost, late or not answered; an invalid batch; a restart). So every path ends, which is checked,
+//! lost, late or not answered; an invalid batch; a restart). With a smaller size: jumps of clocks, an
+//! instance with another ledger, a node that lags, and a database that goes back to any earlier state
+//! once. So every path ends, which is checked,
 //! too; and at its end, all batches have ended or wait for an operator.
 //!
 //! Delays need no steps, because a possible step stays possible. Pauses are not steps either: if
@@ -62,6 +81,7 @@ mod action;
 mod broken_rules;
 mod check;
 mod claims;
+mod database;
 mod intended_protocol;
 mod ledger;
 mod properties;

@@ -16,6 +16,8 @@ pub const IN_ORDER: &str = "batches of a service are applied in order";
 pub const APPLIED_ONCE: &str = "no batch is applied twice";
 pub const NOT_SENT_BLINDLY: &str = "no batch is sent again without certainty or evidence";
 pub const NOT_SENT_TOO_EARLY: &str = "no batch is sent again while it may still be applied";
+pub const RIGHT_LEDGER: &str = "no batch is sent to another ledger";
+pub const NOT_INVALID_BY_LAG: &str = "no batch ends as invalid because a node lags";
 pub const NO_DEADLOCK: &str = "without further steps, every batch has ended or may be held";
 
 pub fn all() -> Vec<Property<Protocol>> {
@@ -31,6 +33,14 @@ pub fn all() -> Vec<Property<Protocol>> {
         }),
         Property::always(NOT_SENT_BLINDLY, |_, state: &State| !state.violations.sent_blindly),
         Property::always(NOT_SENT_TOO_EARLY, |_, state: &State| !state.violations.sent_too_early),
+        Property::always(RIGHT_LEDGER, |_, state| {
+            batches(state).all(|batch| batch.ledger.elsewhere == 0)
+        }),
+        Property::always(NOT_INVALID_BY_LAG, |_, state| {
+            batches(state).all(|batch| {
+                batch.progress.state != BatchState::Invalid || !batch.ledger.is_refused_by_follower
+            })
+        }),
         Property::always(NO_DEADLOCK, no_deadlock),
         Property::sometimes("all batches are committed", |_, state| {
             batches(state).all(|batch| batch.progress.state == BatchState::Committed)
@@ -60,6 +70,7 @@ fn one_owner(state: &State) -> bool {
 
 fn is_recorded_truly(batch: &Batch) -> bool {
     match batch.progress.state {
+        BatchState::New if batch.is_restored => true,
         BatchState::New => batch.ledger.accepted == 0 && batch.ledger.applied == 0,
         BatchState::Committed => batch.ledger.applied > 0,
         BatchState::Invalid => batch.ledger.applied == 0,

@@ -4,7 +4,7 @@ use stateright::{Model, Property};
 
 use crate::{
     action::Action,
-    claims, ledger, properties, results,
+    claims, database, ledger, properties, results,
     state::{Batch, FaultBudget, State},
     submissions,
 };
@@ -14,6 +14,8 @@ use crate::{
 pub struct Protocol {
     /// The number of instances. A crashed one does not return: a restarted instance has a new name.
     pub instances: usize,
+    /// The number of instances that are configured with another ledger.
+    pub strays: usize,
     /// The number of batches of each service.
     pub services: Vec<usize>,
     pub faults: FaultBudget,
@@ -30,6 +32,11 @@ pub struct Environment {
     pub instances_pause: bool,
     /// The ledger finds a batch that was invalid once invalid whenever it receives it again.
     pub invalid_is_final: bool,
+    /// A POST may arrive later than absence is accepted.
+    pub posts_linger: bool,
+    /// The ledger has a node that applies batches later than the others, and that finds a batch
+    /// invalid if it has not applied the one before.
+    pub has_follower: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +58,17 @@ pub struct Rules {
     pub recovery: RecoveryRule,
     pub absence: AbsenceRule,
     pub wait: WaitRule,
+    pub clock: ClockRule,
+    pub node: NodeRule,
+    /// A batch that is invalid ends only when no earlier attempt can arrive any more.
+    pub invalid_waits_for_attempts: bool,
+    /// A batch that one node finds invalid ends only when no other node says otherwise.
+    pub invalid_asks_other_nodes: bool,
+    /// An instance claims a service only if its ledger is the one that is recorded.
+    pub claim_requires_identity: bool,
+    pub restore: RestoreRule,
+    /// A database that went back has no claims, and its epochs are later than those that were lost.
+    pub restore_raises_epochs: bool,
 }
 
 /// When a service may be taken over from an instance that does not renew its lease.
@@ -115,6 +133,35 @@ pub enum WaitRule {
     FromEnd,
 }
 
+/// The clock by which an instance measures its waits and limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClockRule {
+    /// A clock that only moves forward, at its own pace.
+    Monotonic,
+    /// The time of day, which can jump.
+    TimeOfDay,
+}
+
+/// The node that a batch is sent to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeRule {
+    /// A node that has applied the batch before.
+    HasAppliedTheLast,
+    /// The nodes in turn.
+    InTurn,
+}
+
+/// Which open batches are in doubt after the database went back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RestoreRule {
+    /// All; those that wait behind the head become in doubt when they are the head.
+    AllInDoubt,
+    /// The heads.
+    HeadsInDoubt,
+    /// None.
+    NoneInDoubt,
+}
+
 impl Protocol {
     /// The intended protocol for this ledger, with instances that do not pause.
     pub fn new(ledger: LedgerKind) -> Self {
@@ -124,9 +171,16 @@ impl Protocol {
         };
         Self {
             instances: 2,
+            strays: 0,
             services: vec![2],
-            faults: FaultBudget { instances: 2, ledger: 1 },
-            environment: Environment { ledger, instances_pause: false, invalid_is_final: false },
+            faults: FaultBudget { instances: 2, ledger: 1, clocks: 0, databases: 0 },
+            environment: Environment {
+                ledger,
+                instances_pause: false,
+                invalid_is_final: false,
+                posts_linger: false,
+                has_follower: false,
+            },
             rules: Rules {
                 takeover: TakeoverRule::TwoPhases,
                 claim_raises_epoch: true,
@@ -135,6 +189,13 @@ impl Protocol {
                 recovery: RecoveryRule::MarkInDoubt,
                 absence,
                 wait: WaitRule::FromEnd,
+                clock: ClockRule::Monotonic,
+                node: NodeRule::HasAppliedTheLast,
+                invalid_waits_for_attempts: true,
+                invalid_asks_other_nodes: true,
+                claim_requires_identity: true,
+                restore: RestoreRule::AllInDoubt,
+                restore_raises_epochs: true,
             },
         }
     }
@@ -151,6 +212,35 @@ impl Protocol {
         self
     }
 
+    /// The same with POSTs that arrive later than absence is accepted.
+    pub fn with_lingering_posts(mut self) -> Self {
+        self.environment.posts_linger = true;
+        self
+    }
+
+    /// The same with a node that applies batches later than the others.
+    pub fn with_follower(mut self) -> Self {
+        self.environment.has_follower = true;
+        self
+    }
+
+    /// The same with an instance that is configured with another ledger.
+    pub fn with_stray(self) -> Self {
+        Self { strays: 1, ..self }
+    }
+
+    /// The same with jumps of clocks.
+    pub fn with_clock_jumps(mut self, clocks: u8) -> Self {
+        self.faults.clocks = clocks;
+        self
+    }
+
+    /// The same with a database that goes back once.
+    pub fn with_database_that_goes_back(mut self) -> Self {
+        self.faults.databases = 1;
+        self
+    }
+
     /// The same with these numbers of instances and batches.
     pub fn with_size(self, instances: usize, services: &[usize]) -> Self {
         Self { instances, services: services.to_vec(), ..self }
@@ -158,7 +248,7 @@ impl Protocol {
 
     /// The same with these numbers of faults.
     pub fn with_faults(self, instances: u8, ledger: u8) -> Self {
-        Self { faults: FaultBudget { instances, ledger }, ..self }
+        Self { faults: FaultBudget { instances, ledger, ..self.faults }, ..self }
     }
 
     /// The same with changed rules.
@@ -178,7 +268,7 @@ impl Model for Protocol {
     type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
-        vec![State::initial(self.instances, &self.services, self.faults)]
+        vec![State::initial(self.instances, self.strays, &self.services, self.faults)]
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
@@ -190,6 +280,7 @@ impl Model for Protocol {
         submissions::add_actions(self, state, actions);
         results::add_actions(self, state, actions);
         ledger::add_actions(self, state, actions);
+        database::add_actions(state, actions);
     }
 
     fn next_state(&self, before: &State, action: Action) -> Option<State> {
@@ -201,6 +292,7 @@ impl Model for Protocol {
             }
             Action::Result(step, worker) => results::apply_step(self, &mut state, step, worker),
             Action::Ledger(step) => ledger::apply_step(self, &mut state, step),
+            Action::Database(step) => database::apply_step(self, &mut state, step),
         }
         Some(state)
     }

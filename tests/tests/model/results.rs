@@ -4,12 +4,12 @@ use grid_batch_core::{AttemptId, BatchState, Event, Evidence, LedgerStatus, Outc
 
 use crate::{
     action::{
-        Action, BatchAt,
+        Action, BatchAt, ClockJump,
         ResultStep::{self, Query, Record, Recover},
         WorkerId,
     },
-    ledger,
-    protocol::{AbsenceRule, Fence, Protocol, RecoveryRule, WaitRule},
+    database, ledger,
+    protocol::{AbsenceRule, ClockRule, Fence, Protocol, RecoveryRule, WaitRule},
     state::{Batch, State, Task},
     submissions,
 };
@@ -44,7 +44,8 @@ pub fn apply_step(protocol: &Protocol, state: &mut State, step: ResultStep, work
 /// A result that the fence will refuse. Discarding it first makes no difference, and reduces the
 /// number of states.
 pub fn stale_result(protocol: &Protocol, state: &State) -> Option<Action> {
-    if protocol.rules.fence != Fence::AttemptId {
+    // After the database went back, the fence may permit what it would have refused before.
+    if protocol.rules.fence != Fence::AttemptId || state.faults_left.databases > 0 {
         return None;
     }
     let is_stale = |worker: &WorkerId| {
@@ -93,10 +94,9 @@ fn query_result(protocol: &Protocol, state: &State, worker: WorkerId) -> Option<
         return None;
     }
     let attempt = batch.progress.attempts;
-    let result = match ledger::status(batch) {
-        _ if batch.progress.waits_for_earlier() && batch.delayed_posts == 0 => {
-            Event::EarlierCannotArrive { attempt }
-        }
+    let waits = protocol.rules.invalid_waits_for_attempts && batch.delayed_posts > 0;
+    let result = match reported_status(protocol, state, worker, batch) {
+        _ if batch.progress.waits_for_earlier() && !waits => Event::EarlierCannotArrive { attempt },
         LedgerStatus::NotReported if is_absent(protocol, state, worker, batch) => {
             Event::Evidence { attempt, evidence: Evidence::Absent }
         }
@@ -112,14 +112,49 @@ fn query_result(protocol: &Protocol, state: &State, worker: WorkerId) -> Option<
     })
 }
 
+/// The status that the worker's ledger reports.
+fn reported_status(
+    protocol: &Protocol,
+    state: &State,
+    worker: WorkerId,
+    batch: &Batch,
+) -> LedgerStatus {
+    let is_stray = state.instances[worker.instance].is_stray;
+    match ledger::status(batch) {
+        _ if is_stray && batch.ledger.elsewhere > 0 => LedgerStatus::Committed,
+        _ if is_stray => LedgerStatus::NotReported,
+        LedgerStatus::Invalid
+            if protocol.rules.invalid_asks_other_nodes && batch.ledger.is_refused_by_follower =>
+        {
+            LedgerStatus::NotReported
+        }
+        status => status,
+    }
+}
+
+/// Whether a POST that timed out counts as lost.
+fn has_waited(protocol: &Protocol, state: &State, worker: WorkerId, batch: &Batch) -> bool {
+    let jump = match protocol.rules.clock {
+        ClockRule::Monotonic => None,
+        ClockRule::TimeOfDay => state.instances[worker.instance].clock_jump,
+    };
+    let is_from_mark = protocol.rules.wait == WaitRule::FromMark;
+    match jump {
+        Some(ClockJump::Forward) => true,
+        Some(ClockJump::Back) => false,
+        None if is_from_mark && protocol.environment.instances_pause => true,
+        None => protocol.environment.posts_linger || batch.delayed_posts == 0,
+    }
+}
+
 /// Whether a batch that the ledger does not report counts as absent.
 fn is_absent(protocol: &Protocol, state: &State, worker: WorkerId, batch: &Batch) -> bool {
-    let has_waited = match protocol.rules.wait {
-        WaitRule::FromMark if protocol.environment.instances_pause => true,
-        WaitRule::FromMark | WaitRule::FromEnd => batch.delayed_posts == 0,
-    };
     let was_sent_by_owner = batch.taken_in == state.memory(worker).epoch;
-    has_waited
+    // A stray instance may be of a kind whose report is enough.
+    if state.instances[worker.instance].is_stray {
+        return true;
+    }
+    has_waited(protocol, state, worker, batch)
         && match protocol.rules.absence {
             AbsenceRule::Reported => true,
             AbsenceRule::Observed => batch.ledger.observed,
@@ -143,6 +178,7 @@ fn record(protocol: &Protocol, state: &mut State, service: usize, task: Task) {
         Fence::AttemptId | Fence::Attempt => event,
     };
     batch.progress = transition(batch.progress, event).unwrap_or(batch.progress);
+    database::put_restored_head_in_doubt(&mut state.services[service]);
 }
 
 fn proves_failure(event: Event) -> bool {

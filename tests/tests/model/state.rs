@@ -2,12 +2,14 @@
 
 use grid_batch_core::{AttemptId, BatchState, Event, Progress};
 
-use crate::action::{BatchAt, WorkerId};
+use crate::action::{BatchAt, ClockJump, WorkerId};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct State {
     pub instances: Vec<Instance>,
     pub services: Vec<Service>,
+    /// A copy of the database, without what is true of the ledger.
+    pub copy: Option<Vec<ServiceCopy>>,
     /// The faults that may still occur.
     pub faults_left: FaultBudget,
     pub violations: Violations,
@@ -20,13 +22,21 @@ pub struct FaultBudget {
     pub instances: u8,
     /// Faults of the ledger: a POST that fails or is not answered, an invalid batch, a restart.
     pub ledger: u8,
+    /// Jumps of the time of day on the machine of an instance.
+    pub clocks: u8,
+    /// How often the database goes back to a copy.
+    pub databases: u8,
 }
 
 /// A process and its lease in the database.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Instance {
     pub is_running: bool,
+    /// It is configured with another ledger than the first instance of the database.
+    pub is_stray: bool,
     pub lease: Lease,
+    /// The last jump of its clock.
+    pub clock_jump: Option<ClockJump>,
     /// One worker for each service.
     pub workers: Vec<WorkerMemory>,
 }
@@ -69,6 +79,24 @@ pub struct Service {
     pub owner: Option<usize>,
     pub epoch: u64,
     pub batches: Vec<Batch>,
+    /// A node of the ledger has not applied the last batch that the others have applied.
+    pub follower_lags: bool,
+}
+
+/// What a copy of the database has of a service.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ServiceCopy {
+    pub owner: Option<usize>,
+    pub epoch: u64,
+    pub batches: Vec<BatchCopy>,
+}
+
+/// What a copy of the database has of a batch.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct BatchCopy {
+    pub progress: Progress,
+    pub taken_in: u64,
+    pub last_failed_attempt: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -79,6 +107,9 @@ pub struct Batch {
     pub taken_in: u64,
     /// The last attempt that certainly failed, by a recorded result. Only properties use it.
     pub last_failed_attempt: u32,
+    /// The database has gone back since the batch was stored: it is in doubt when it becomes the
+    /// head.
+    pub is_restored: bool,
     /// The number of POSTs that timed out and may still arrive.
     pub delayed_posts: u8,
     pub ledger: LedgerBatch,
@@ -92,10 +123,14 @@ pub struct LedgerBatch {
     /// How often the batch was applied.
     pub applied: u8,
     pub is_invalid: bool,
+    /// The batch is only invalid at a node that had not applied the batch before.
+    pub is_refused_by_follower: bool,
     /// The ledger reports a status of the batch.
     pub known: bool,
     /// All events of the ledger were observed since the present attempt started.
     pub observed: bool,
+    /// How often the batch arrived at another ledger, that of a stray instance.
+    pub elsewhere: u8,
 }
 
 /// Violations of properties on the path to this state. The protocol does not use them.
@@ -110,12 +145,18 @@ pub struct Violations {
 }
 
 impl State {
-    pub fn initial(instances: usize, services: &[usize], faults_left: FaultBudget) -> Self {
+    pub fn initial(
+        instances: usize,
+        strays: usize,
+        services: &[usize],
+        faults_left: FaultBudget,
+    ) -> Self {
         let workers = vec![WorkerMemory::default(); services.len()];
         let batch = Batch {
             progress: Progress::NEW,
             taken_in: 0,
             last_failed_attempt: 0,
+            is_restored: false,
             delayed_posts: 0,
             ledger: LedgerBatch::default(),
         };
@@ -123,10 +164,19 @@ impl State {
             owner: None,
             epoch: 0,
             batches: vec![batch.clone(); batches],
+            follower_lags: false,
+        };
+        let instance = |number| Instance {
+            is_running: true,
+            is_stray: number >= instances,
+            lease: Lease::Valid,
+            clock_jump: None,
+            workers: workers.clone(),
         };
         Self {
-            instances: vec![Instance { is_running: true, lease: Lease::Valid, workers }; instances],
+            instances: (0..instances + strays).map(instance).collect(),
             services: services.iter().map(service).collect(),
+            copy: None,
             faults_left,
             violations: Violations::default(),
         }
@@ -165,7 +215,8 @@ impl State {
 
     /// Whether another instance is running. The last one does not stop.
     pub fn another_is_running(&self, instance: usize) -> bool {
-        (0..self.instances.len()).any(|other| other != instance && self.instances[other].is_running)
+        let mut others = self.instances.iter().enumerate().filter(|(other, _)| *other != instance);
+        others.any(|(_, other)| other.is_running && !other.is_stray)
     }
 }
 

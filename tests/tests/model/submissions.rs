@@ -5,11 +5,11 @@ use grid_batch_core::{AttemptId, Event, Outcome, transition};
 use crate::{
     action::{
         Action, BatchAt,
-        SubmissionStep::{self, Arrive, ArriveUnanswered, GiveUp, Mark, NotSent},
+        SubmissionStep::{self, Arrive, ArriveAtFollower, ArriveUnanswered, GiveUp, Mark, NotSent},
         WorkerId,
     },
     ledger,
-    protocol::{AbsenceRule, MarkRule, Protocol},
+    protocol::{AbsenceRule, MarkRule, NodeRule, Protocol},
     state::{Lease, State, Task},
 };
 
@@ -22,10 +22,23 @@ pub fn add_actions(protocol: &Protocol, state: &State, actions: &mut Vec<Action>
         if state.memory(worker).is_sending() {
             add(Arrive);
             if state.faults_left.ledger > 0 {
-                [NotSent, ArriveUnanswered, GiveUp].into_iter().for_each(add);
+                [NotSent, ArriveUnanswered, GiveUp].into_iter().for_each(&mut add);
+                if may_send_to_follower(protocol, state, worker) {
+                    add(ArriveAtFollower);
+                }
             }
         }
     }
+}
+
+/// Whether the follower is chosen. It counts as a fault of the ledger, so that it is not chosen
+/// again and again.
+fn may_send_to_follower(protocol: &Protocol, state: &State, worker: WorkerId) -> bool {
+    protocol.environment.has_follower
+        && match protocol.rules.node {
+            NodeRule::InTurn => true,
+            NodeRule::HasAppliedTheLast => !state.services[worker.service].follower_lags,
+        }
 }
 
 /// Whether the batch in the lane may be marked. A submission that starts after the idle expiry
@@ -53,6 +66,13 @@ pub fn apply_step(protocol: &Protocol, state: &mut State, step: SubmissionStep, 
         Arrive => {
             arrive(protocol, state, worker);
             finish(state, worker, Outcome::Accepted);
+        }
+        ArriveAtFollower => {
+            if let Some(task) = state.memory(worker).task {
+                let at = BatchAt { service: worker.service, batch: task.batch };
+                ledger::accept_at_follower(protocol, state, at);
+            }
+            finish_with_fault(state, worker, Outcome::Accepted);
         }
         ArriveUnanswered => {
             arrive(protocol, state, worker);
@@ -100,13 +120,17 @@ fn check_earlier_attempt(state: &mut State, at: BatchAt) {
         .running_workers()
         .any(|worker| worker.service == service && state.memory(worker).is_sending_batch(batch));
     state.violations.sent_blindly |= blindly;
-    state.violations.sent_too_early |= is_sent_again && (may_still_come || is_being_sent);
+    state.violations.sent_too_early |= may_still_come || is_being_sent;
 }
 
 fn arrive(protocol: &Protocol, state: &mut State, worker: WorkerId) {
     if let Some(task) = state.memory(worker).task {
         let at = BatchAt { service: worker.service, batch: task.batch };
-        ledger::accept(protocol, state.batch_mut(at));
+        if state.instances[worker.instance].is_stray {
+            state.batch_mut(at).ledger.elsewhere += 1;
+        } else {
+            ledger::accept(protocol, state.batch_mut(at));
+        }
     }
 }
 

@@ -13,6 +13,10 @@ use crate::state::{Batch, State};
 impl Representative for State {
     fn representative(&self) -> Self {
         let mut state = self.clone();
+        // The copy has epochs and numbers of instances too.
+        if state.copy.is_some() {
+            return state;
+        }
         for service in 0..state.services.len() {
             state.normalize_epochs(service);
             state.services[service].batches.iter_mut().for_each(clear_ended_batch);

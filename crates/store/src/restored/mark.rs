@@ -94,7 +94,7 @@ fn put_heads_in_doubt(connection: &mut Connection, now: Timestamp) -> Result<u64
         format!(
             "-- put_heads_in_doubt
              update lanes
-             set submitted = {submitted}, dlt_status = '{status}', since = ?,
+             set submitted = {submitted}, dlt_status = '{status}', earlier_may_arrive = true, since = ?,
                  submitted_at = coalesce(submitted_at, ?), next_try_at = null, last_error = ?,
                  held_at = null, held_reason = null
              where busy and not commit_proven and {states}"
