@@ -4,6 +4,9 @@ mod api_error;
 mod event_frame;
 mod events;
 mod evidence;
+mod invalid_review;
+mod node_check;
+mod node_record;
 mod nodes;
 mod options;
 mod outcome;
@@ -15,6 +18,7 @@ mod statuses;
 
 pub use events::SawtoothEvents;
 pub use evidence::SawtoothEvidenceReader;
+pub use node_check::SawtoothNodeCheck;
 pub use options::{BasicAuth, SawtoothOptions};
 pub use sawtooth::Sawtooth;
 pub use sender::SawtoothSender;

@@ -1,8 +1,8 @@
 //! The traits of core and of `grid-batch-withdrawals` for [`Store`].
 
 use grid_batch_core::{
-    AddOutcome, BatchConflict, BatchDetails, BatchFilter, BatchQueryStore, BatchResult, HeaderId,
-    IntakeStore, NewBatch, PageCursor, ServiceId, StoredBatch,
+    AddOutcome, BatchConflict, BatchDetails, BatchFilter, BatchQueryStore, BatchResult,
+    CommitHistory, HeaderId, IntakeStore, NewBatch, PageCursor, ServiceId, StoredBatch,
 };
 use grid_batch_withdrawals::{
     BatchAttempt, CancelOutcome, NewSignedTransaction, NonceOutcome, Payment, RetryOutcome, Reward,
@@ -10,7 +10,7 @@ use grid_batch_withdrawals::{
     WithdrawalConflict, WithdrawalDetails, WithdrawalFilter, WithdrawalId, WithdrawalStore,
 };
 
-use crate::{Store, withdrawals};
+use crate::{Store, submission, withdrawals};
 
 impl IntakeStore for Store {
     fn add(
@@ -45,6 +45,16 @@ impl BatchQueryStore for Store {
 
     fn count(&self, filter: &BatchFilter) -> BatchResult<u64> {
         Ok(Self::count(self, filter)?)
+    }
+}
+
+impl CommitHistory for Store {
+    fn committed_before(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+    ) -> BatchResult<Option<HeaderId>> {
+        Ok(submission::committed_before(self, service_id, batch_id)?)
     }
 }
 

@@ -15,6 +15,7 @@ mod invalid_requests;
 mod late_rounds;
 mod operator_decisions;
 mod restarts_and_outages;
+mod several_nodes;
 mod unusable_database;
 
 const GRID_BATCH: Binary = Binary(env!("CARGO_BIN_EXE_grid-batch"));

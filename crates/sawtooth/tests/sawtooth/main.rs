@@ -5,6 +5,7 @@ mod batches;
 mod events;
 mod evidence;
 mod ledger;
+mod nodes;
 mod outcomes;
 mod rest_api;
 mod statuses;

@@ -89,7 +89,11 @@ pub static SETTINGS: &[Setting] = &[
         "Log level: off, error, warn, info, debug or trace; levels by crate are possible too",
     ),
     text("ledger.kind", "", "Kind of ledger: sawtooth, scabbard or evm"),
-    list("ledger.urls", "URLs of the ledger's nodes"),
+    list(
+        "ledger.urls",
+        "URLs of the ledger's nodes, each of one node; for scabbard the node of all services that are \
+         not in ledger.services",
+    ),
     list("ledger.services", "Services on nodes of their own, each as SERVICE=URL (scabbard)"),
     text(
         "ledger.key_file",

@@ -32,7 +32,7 @@ impl Server {
         match config.ledger.kind {
             Some(LedgerKind::Sawtooth) => {
                 let ledger = ledger::sawtooth(&config.ledger, &config.poll)?;
-                compose(config, |_| Ok(ledger))
+                compose(config, |store| Ok(ledger.with_store(store)))
             }
             Some(LedgerKind::Scabbard) => {
                 let ledger = ledger::scabbard(&config.ledger, &config.poll)?;

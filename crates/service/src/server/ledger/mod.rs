@@ -8,12 +8,14 @@ mod nodes;
 use std::{path::Path, sync::Arc};
 
 use grid_batch_core::{
-    BatchStatusReader, EvidenceReader, GlobalScopeId, LedgerEvents, ScopeId, ServiceScopeId,
-    StatusReport, SubmissionSender,
+    BatchStatusReader, EvidenceReader, GlobalScopeId, LedgerEvents, NodeCheck, ScopeId,
+    ServiceScopeId, StatusReport, SubmissionSender,
 };
 use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_sawtooth::{Sawtooth, SawtoothOptions};
 use grid_batch_scabbard::{Scabbard, ScabbardOptions};
+use grid_batch_store::Store;
+use grid_batch_submitter::NodeChoice;
 use grid_batch_withdrawals::WithdrawalRules;
 
 use crate::{LedgerConfig, PollConfig, StartError};
@@ -30,37 +32,57 @@ pub(super) struct Ledger<S: ScopeId> {
     /// `None` if the ledger has no events.
     pub(super) events: Option<Arc<dyn LedgerEvents>>,
     pub(super) nodes: LedgerNodes<S>,
+    /// Checks a node before a batch is sent to it, if the ledger has several and they need that.
+    pub(super) node_check: Option<Arc<dyn NodeCheck<Id = S>>>,
     /// The rules of withdrawals, if the ledger has pools. It accepts no other batches then.
     pub(super) withdrawals: Option<Arc<dyn WithdrawalRules>>,
+}
+
+/// The parts of a Sawtooth ledger that need no store.
+pub(super) struct SawtoothLedger {
+    sawtooth: Sawtooth,
+    nodes: LedgerNodes<GlobalScopeId>,
+    urls: Vec<String>,
 }
 
 pub(super) fn sawtooth(
     config: &LedgerConfig,
     poll: &PollConfig,
-) -> Result<Ledger<GlobalScopeId>, StartError> {
-    let nodes = LedgerNodes::new(config, Vec::new())?;
+) -> Result<SawtoothLedger, StartError> {
+    let nodes = LedgerNodes::new(config, Vec::new(), NodeChoice::First)?;
     let options = SawtoothOptions {
         http: config.http.clone(),
         websocket: config.socket.clone(),
         connections: poll.connections,
         ..SawtoothOptions::default()
     };
-    let sawtooth = Sawtooth::new(options)?;
-    Ok(Ledger {
-        sender: Arc::new(sawtooth.sender()),
-        reader: Arc::new(sawtooth.status_reader(nodes.status_resolver())),
-        evidence: Arc::new(sawtooth.evidence_reader(nodes.status_resolver())),
-        events: Some(Arc::new(sawtooth.events(config.urls.iter().cloned()))),
-        nodes,
-        withdrawals: None,
-    })
+    Ok(SawtoothLedger { sawtooth: Sawtooth::new(options)?, nodes, urls: config.urls.clone() })
+}
+
+impl SawtoothLedger {
+    /// The ledger, whose committed batches are in this store.
+    pub(super) fn with_store(self, store: &Store) -> Ledger<GlobalScopeId> {
+        let Self { mut sawtooth, nodes, urls } = self;
+        if nodes.are_several() {
+            sawtooth = sawtooth.with_several_nodes(Arc::new(store.clone()));
+        }
+        Ledger {
+            sender: Arc::new(sawtooth.sender()),
+            reader: Arc::new(sawtooth.status_reader(nodes.status_resolver())),
+            evidence: Arc::new(sawtooth.evidence_reader(nodes.status_resolver())),
+            events: Some(Arc::new(sawtooth.events(urls))),
+            node_check: sawtooth.node_check().map(|check| Arc::new(check) as Arc<_>),
+            nodes,
+            withdrawals: None,
+        }
+    }
 }
 
 pub(super) fn scabbard(
     config: &LedgerConfig,
     poll: &PollConfig,
 ) -> Result<Ledger<ServiceScopeId>, StartError> {
-    let nodes = LedgerNodes::new(config, config.services.clone())?;
+    let nodes = LedgerNodes::new(config, config.services.clone(), NodeChoice::Spread)?;
     let options = ScabbardOptions {
         http: config.http.clone(),
         websocket: config.socket.clone(),
@@ -77,6 +99,8 @@ pub(super) fn scabbard(
         reader: Arc::new(scabbard.status_reader()),
         evidence: Arc::new(scabbard.evidence_reader()),
         events: Some(Arc::new(scabbard.events())),
+        // A service is at one node.
+        node_check: None,
         nodes,
         withdrawals: None,
     })
