@@ -29,7 +29,7 @@ impl InvalidReview<'_> {
         }
         let Err(reason) = self.check(&invalid.batch_id, &others).await else { return invalid };
         debug!(
-            batch_id = invalid.batch_id.as_str(), node = origin(self.node), reason = reason.as_str();
+            batch_id = invalid.batch_id.as_str(), node:% = origin(self.node), reason = reason.as_str();
             "a batch that a node reports as invalid is not final yet"
         );
         let batch_id = invalid.batch_id;
@@ -85,7 +85,7 @@ impl InvalidReview<'_> {
         }
         if self.record.set_doubted(self.node, batch_id) {
             warn!(
-                batch_id, node = origin(self.node), before = before.as_str();
+                batch_id, node:% = origin(self.node), before = before.as_str();
                 "a node reports a batch as invalid and has not applied the batch before; its report \
                  does not count"
             );

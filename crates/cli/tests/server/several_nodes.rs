@@ -9,10 +9,10 @@ use grid_batch_test_support::{
     wait::wait_until,
 };
 
-use crate::harness::{BatchHarness, count_in_state};
+use crate::harness::{BatchHarness, BatchServer, count_in_state};
 
 /// Much longer than a batch takes.
-const LAG: Duration = Duration::from_millis(700);
+const LAG: Duration = Duration::from_secs(3);
 
 /// A chain on which each of these batches reads what the one before it wrote.
 struct Chain {
@@ -34,10 +34,21 @@ impl Chain {
         Self { harness, followers, batches }
     }
 
-    /// The URLs of all nodes, as a setting.
-    fn urls(&self) -> String {
-        let nodes = std::iter::once(&self.harness.ledger).chain(&self.followers);
-        nodes.map(LedgerSim::url).collect::<Vec<_>>().join(",")
+    /// A server with these nodes.
+    fn serve(&self, nodes: &[&LedgerSim]) -> BatchServer {
+        let urls: Vec<String> = nodes.iter().map(|node| node.url()).collect();
+        self.harness.serve_with(&[("--ledger-urls", &urls.join(","))])
+    }
+
+    /// Waits until all batches have ended, none of them invalid.
+    fn wait_until_all_committed(&self) {
+        let store = self.harness.store();
+        let count = |state| count_in_state(&store, state);
+        wait_until("all batches are committed, or one is invalid", || {
+            count(BatchState::Committed) == self.batches.len() || count(BatchState::Invalid) > 0
+        });
+        assert_eq!(count(BatchState::Invalid), 0);
+        self.harness.wait_until_all_committed(&self.batches);
     }
 }
 
@@ -51,16 +62,42 @@ fn in_order(builder: LedgerSimBuilder, batches: &[SignedBatch]) -> LedgerSimBuil
 #[test]
 fn batches_of_a_service_stay_with_one_node() {
     let chain = Chain::new(2, 6);
-    let server = chain.harness.serve_with(&[("--ledger-urls", &chain.urls())]);
+    let [first, second] = &chain.followers[..] else { panic!("there are two followers") };
+    let server = chain.serve(&[&chain.harness.ledger, first, second]);
     server.submit(&chain.batches);
+    chain.wait_until_all_committed();
+    server.stop();
+}
+
+/// The first node that could replace it has not applied the last batch.
+#[test]
+fn failed_node_is_replaced_by_one_that_has_the_batch_before() {
+    let mut chain = Chain::new(2, 3);
+    let failing = chain.followers.remove(0);
+    let server = chain.serve(&[&failing, &chain.followers[0], &chain.harness.ledger]);
     let store = chain.harness.store();
-    wait_until("all batches have ended", || {
-        [BatchState::Committed, BatchState::Invalid]
-            .map(|state| count_in_state(&store, state))
-            .iter()
-            .sum::<usize>()
-            == chain.batches.len()
+    server.submit(&chain.batches[..1]);
+    wait_until("the first batch is committed", || {
+        count_in_state(&store, BatchState::Committed) == 1
     });
-    assert_eq!(count_in_state(&store, BatchState::Invalid), 0);
+    drop(failing);
+    server.submit(&chain.batches[1..]);
+    chain.wait_until_all_committed();
+    server.stop();
+}
+
+#[test]
+fn restarted_server_asks_a_node_before_it_sends() {
+    let chain = Chain::new(1, 2);
+    let (ahead, behind) = (&chain.harness.ledger, &chain.followers[0]);
+    let server = chain.serve(&[ahead, behind]);
+    server.submit(&chain.batches[..1]);
+    chain.harness.wait_until_all_committed(&chain.batches[..1]);
+    server.stop();
+
+    let server = chain.serve(&[behind, ahead]);
+    server.submit(&chain.batches[1..]);
+    chain.wait_until_all_committed();
+    assert_eq!(behind.times_received(&chain.batches[1].batch_id), 0);
     server.stop();
 }
