@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
-use grid_batch_core::StatusUrlResolver;
+use grid_batch_core::{CommitHistory, StatusUrlResolver};
 use grid_batch_http::{HttpError, WebSocketOptions};
 
 use crate::{
-    SawtoothEvents, SawtoothEvidenceReader, SawtoothOptions, SawtoothSender, SawtoothStatusReader,
-    rest_client::RestClient,
+    SawtoothEvents, SawtoothEvidenceReader, SawtoothNodeCheck, SawtoothOptions, SawtoothSender,
+    SawtoothStatusReader, node_record::NodeRecord, rest_client::RestClient,
 };
 
 /// The Sawtooth adapter: it creates the sender, the readers and the event source.
@@ -18,6 +18,8 @@ pub struct Sawtooth {
     query_client: RestClient,
     websocket: WebSocketOptions,
     connections: usize,
+    /// `None` if the ledger has one node.
+    record: Option<Arc<NodeRecord>>,
 }
 
 impl Sawtooth {
@@ -25,7 +27,26 @@ impl Sawtooth {
     pub fn new(options: SawtoothOptions) -> Result<Self, HttpError> {
         let SawtoothOptions { http, websocket, basic_auth, connections } = options;
         let client = || RestClient::new(&http, basic_auth.clone());
-        Ok(Self { submit_client: client()?, query_client: client()?, websocket, connections })
+        Ok(Self {
+            submit_client: client()?,
+            query_client: client()?,
+            websocket,
+            connections,
+            record: None,
+        })
+    }
+
+    /// Makes the adapter fit for a ledger with several nodes: a batch is sent to a node that has
+    /// applied the batch before, and a batch is invalid only where that was so.
+    #[must_use]
+    pub fn with_several_nodes(self, history: Arc<dyn CommitHistory>) -> Self {
+        Self { record: Some(Arc::new(NodeRecord::new(history))), ..self }
+    }
+
+    /// Checks a node before a batch is sent to it; `None` if the ledger has one node.
+    pub fn node_check(&self) -> Option<SawtoothNodeCheck> {
+        let record = Arc::clone(self.record.as_ref()?);
+        Some(SawtoothNodeCheck::new(self.submit_client.clone(), record))
     }
 
     /// Submits batches.
@@ -35,7 +56,12 @@ impl Sawtooth {
 
     /// Reads statuses from the nodes that the resolver returns.
     pub fn status_reader(&self, resolver: Arc<dyn StatusUrlResolver>) -> SawtoothStatusReader {
-        SawtoothStatusReader::new(self.query_client.clone(), resolver, self.connections)
+        SawtoothStatusReader::new(
+            self.query_client.clone(),
+            resolver,
+            self.connections,
+            self.record.clone(),
+        )
     }
 
     /// Looks for evidence at all nodes that the resolver returns.

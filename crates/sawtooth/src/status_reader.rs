@@ -2,11 +2,13 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    BatchError, BatchResult, BatchStatusReader, StatusReport, StatusUrlResolver,
+    BatchError, BatchResult, BatchStatusReader, LedgerStatus, StatusReport, StatusUrlResolver,
 };
 use log::debug;
 
 use crate::{
+    invalid_review::InvalidReview,
+    node_record::NodeRecord,
     nodes::{get_statuses, nodes_of_batch, with_node},
     rest_client::RestClient,
 };
@@ -16,12 +18,15 @@ const MAX_IDS_PER_REQUEST: usize = 500;
 /// Reads the statuses of batches from Sawtooth, without waiting for them to change.
 ///
 /// The first node of a batch is queried, and the next one if that is unavailable. A response with
-/// one invalid entry is an error as a whole.
+/// one invalid entry is an error as a whole. If the ledger has several nodes, the others are asked
+/// about a batch that one found invalid.
 #[derive(Debug, Clone)]
 pub struct SawtoothStatusReader {
     client: RestClient,
     resolver: Arc<dyn StatusUrlResolver>,
     connections: usize,
+    /// `None` if the ledger has one node.
+    record: Option<Arc<NodeRecord>>,
 }
 
 impl SawtoothStatusReader {
@@ -29,8 +34,9 @@ impl SawtoothStatusReader {
         client: RestClient,
         resolver: Arc<dyn StatusUrlResolver>,
         connections: usize,
+        record: Option<Arc<NodeRecord>>,
     ) -> Self {
-        Self { client, resolver, connections }
+        Self { client, resolver, connections, record }
     }
 
     /// The batches by the list of nodes to query about them.
@@ -50,6 +56,7 @@ impl SawtoothStatusReader {
     /// The response of the first node that is available; without one, the first error.
     async fn query_nodes(
         &self,
+        service_id: &str,
         nodes: &[String],
         ids: &[String],
     ) -> BatchResult<Vec<StatusReport>> {
@@ -63,10 +70,34 @@ impl SawtoothStatusReader {
                     debug!(error:%; "cannot read statuses from this node");
                     failure = failure.or(Some(error));
                 }
-                result => return result,
+                Err(error) => return Err(error),
+                Ok(reports) => return Ok(self.review(service_id, node, nodes, reports).await),
             }
         }
         failure.map_or(Ok(Vec::new()), Err)
+    }
+
+    /// The reports of one node, with what the others say about invalid batches.
+    async fn review(
+        &self,
+        service_id: &str,
+        node: &str,
+        nodes: &[String],
+        reports: Vec<StatusReport>,
+    ) -> Vec<StatusReport> {
+        let Some(record) = &self.record else { return reports };
+        let review = InvalidReview { client: &self.client, record, service_id, node, nodes };
+        let mut reviewed = Vec::with_capacity(reports.len());
+        for report in reports {
+            if report.status == LedgerStatus::Committed {
+                record.set_committed(node, &report.batch_id);
+            }
+            reviewed.push(match report.status {
+                LedgerStatus::Invalid => review.final_report(report).await,
+                _ => report,
+            });
+        }
+        reviewed
     }
 }
 
@@ -82,7 +113,7 @@ impl BatchStatusReader for SawtoothStatusReader {
             let mut reports = Vec::with_capacity(batch_ids.len());
             for (nodes, ids) in self.group_by_nodes(service_id, batch_ids)? {
                 for ids in ids.chunks(MAX_IDS_PER_REQUEST) {
-                    reports.extend(self.query_nodes(&nodes, ids).await?);
+                    reports.extend(self.query_nodes(service_id, &nodes, ids).await?);
                 }
             }
             Ok(reports)

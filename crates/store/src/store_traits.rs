@@ -1,8 +1,8 @@
 //! The traits of core and of `grid-batch-withdrawals` for [`Store`].
 
 use grid_batch_core::{
-    AddOutcome, BatchConflict, BatchDetails, BatchFilter, BatchQueryStore, BatchResult, HeaderId,
-    IntakeStore, NewBatch, PageCursor, ServiceId, StoredBatch, Timestamp,
+    AddOutcome, BatchConflict, BatchDetails, BatchFilter, BatchQueryStore, BatchResult,
+    CommitHistory, HeaderId, IntakeStore, NewBatch, PageCursor, ServiceId, StoredBatch, Timestamp,
 };
 use grid_batch_withdrawals::{
     BatchAttempt, CancelOutcome, NewSignedTransaction, NonceOutcome, NonceUse, Payment,
@@ -11,7 +11,7 @@ use grid_batch_withdrawals::{
     WithdrawalFilter, WithdrawalId, WithdrawalStore,
 };
 
-use crate::{Store, withdrawals};
+use crate::{Store, submission, withdrawals};
 
 impl IntakeStore for Store {
     fn add(
@@ -46,6 +46,16 @@ impl BatchQueryStore for Store {
 
     fn count(&self, filter: &BatchFilter) -> BatchResult<u64> {
         Ok(Self::count(self, filter)?)
+    }
+}
+
+impl CommitHistory for Store {
+    fn committed_before(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+    ) -> BatchResult<Option<HeaderId>> {
+        Ok(submission::committed_before(self, service_id, batch_id)?)
     }
 }
 

@@ -18,6 +18,7 @@ mod late_rounds;
 mod ledger_identity;
 mod operator_decisions;
 mod restarts_and_outages;
+mod several_nodes;
 mod unusable_database;
 
 const GRID_BATCH: Binary = Binary(env!("CARGO_BIN_EXE_grid-batch"));

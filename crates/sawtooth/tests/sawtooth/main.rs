@@ -6,6 +6,7 @@ mod events;
 mod evidence;
 mod identity;
 mod ledger;
+mod nodes;
 mod outcomes;
 mod rest_api;
 mod statuses;

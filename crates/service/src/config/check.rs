@@ -67,10 +67,24 @@ impl Config {
     }
 
     fn check_services(&self) -> Result<(), ConfigError> {
+        let (urls, services) = (self.ledger.urls.len(), self.ledger.services.len());
         match self.ledger.kind {
-            Some(LedgerKind::Sawtooth) if !self.ledger.services.is_empty() => {
+            Some(LedgerKind::Sawtooth) if services > 0 => {
                 let rule = "ledger.services is for scabbard; a sawtooth ledger has no services";
                 Err(self.layers.conflict("ledger.services", rule.to_owned()))
+            }
+            Some(LedgerKind::Evm) if services > 0 => {
+                let rule = "ledger.services is for scabbard; the nodes of an evm chain are in \
+                            ledger.urls";
+                Err(self.layers.conflict("ledger.services", rule.to_owned()))
+            }
+            Some(LedgerKind::Scabbard) if urls > 1 => {
+                let rule = format!(
+                    "ledger.urls has {urls} URLs; a scabbard service is at one node, so give at most \
+                     one URL, for the services that are not in ledger.services, and list the \
+                     services of other nodes there"
+                );
+                Err(self.layers.conflict("ledger.urls", rule))
             }
             _ => Ok(()),
         }

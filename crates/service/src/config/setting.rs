@@ -95,7 +95,11 @@ pub static SETTINGS: &[Setting] = &[
         "Name of the ledger; a database keeps that of its first server and refuses servers with \
          another, so that two scabbard ledgers are not confused",
     ),
-    list("ledger.urls", "URLs of the ledger's nodes"),
+    list(
+        "ledger.urls",
+        "URLs of the ledger's nodes, each of one node; for scabbard the node of all services that are \
+         not in ledger.services",
+    ),
     list("ledger.services", "Services on nodes of their own, each as SERVICE=URL (scabbard)"),
     text(
         "ledger.key_file",

@@ -125,6 +125,19 @@ fn errors_name_the_line_and_the_rule() {
             "[ledger]\nkind = \"sawtooth\"\nservices = [\"a::b=http://c\"]",
             "line 3 of c.toml: ledger.services is for scabbard; ",
         ),
+        (
+            "[ledger]\nkind = \"evm\"\nservices = [\"a::b=http://c\"]",
+            "line 3 of c.toml: ledger.services is for scabbard; ",
+        ),
+        (
+            "[ledger]\nkind = \"scabbard\"\nurls = [\"http://a\", \"http://b\"]",
+            "line 3 of c.toml: ledger.urls has 2 URLs; a scabbard service is at one node, so ",
+        ),
+        (
+            "[ledger]\nkind = \"scabbard\"\nurls = [\"http://a\", \"http://b\"]\n\
+             services = [\"a::b=http://c\"]",
+            "line 3 of c.toml: ledger.urls has 2 URLs; a scabbard service is at one node, so ",
+        ),
         ("poll = 3", "line 1 of c.toml: there is no setting poll"),
     ];
     for (text, expected) in cases {

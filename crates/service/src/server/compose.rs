@@ -229,13 +229,17 @@ fn start_submitter<S: ScopeId>(
     let observer = StoreObserver::new(store.clone(), config.delay, move |change, outcome| {
         recorded.recorded(change, outcome);
     });
-    let submitter = SubmitterBuilder::new()
+    let mut submitter = SubmitterBuilder::new()
         .with_queue(queue)
         .with_waker(waker)
         .with_sender(Arc::clone(&ledger.sender))
         .with_observer(Arc::new(EventObserver::new(follow_up.clone())))
         .with_group_observer(Arc::new(observer))
-        .with_options(config.submit.clone());
+        .with_options(config.submit.clone())
+        .with_clock(Arc::clone(&config.queue.clock));
+    if let Some(check) = &ledger.node_check {
+        submitter = submitter.with_node_check(Arc::clone(check));
+    }
     let submitter = ledger.nodes.set_resolver(submitter).build().map_err(StartError::part)?;
     let running = submitter.run()?;
     let counters = running.counters();

@@ -47,7 +47,7 @@ impl Server {
             Some(LedgerKind::Sawtooth) => {
                 let check = ledger::check(config)?;
                 let ledger = ledger::sawtooth(&config.ledger, &config.poll, &check)?;
-                compose(config, check, |_| Ok(ledger))
+                compose(config, check, |store| Ok(ledger.with_store(store)))
             }
             Some(LedgerKind::Scabbard) => {
                 let check = ledger::check(config)?;

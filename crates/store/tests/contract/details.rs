@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use grid_batch_core::{BatchState, Change, Event, Evidence, Outcome, Receipt};
+use grid_batch_core::{BatchState, Change, CommitHistory, Event, Evidence, Outcome, Receipt};
 
 use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};
 
@@ -12,6 +12,7 @@ on_both! {
     unknown_batch_has_no_details,
     open_batches_are_read_in_order,
     absent_attempts_are_recorded,
+    last_committed_batch_before_another_is_found,
 }
 
 fn details_include_attempts_and_receipts(db: &Database) {
@@ -143,4 +144,19 @@ fn absent_attempts_are_recorded(db: &Database) {
     };
     assert_eq!(outcomes(1), ["absent", "outcome unknown, then absent"]);
     assert_eq!(outcomes(2), ["outcome unknown, then absent"]);
+}
+
+fn last_committed_batch_before_another_is_found(db: &Database) {
+    let store = db.open();
+    store.add_all(&[1, 2, 3, 4].map(|number| batch("a::b", number)));
+    store.add_all(&[batch("other::b", 9)]);
+    let before = |number| store.committed_before(&service("a::b"), &id(number)).unwrap();
+    assert_eq!([1, 2, 3, 4].map(before), [None; 4]);
+    store.commit_next("other::b");
+    store.commit_next("a::b");
+    assert_eq!([1, 2, 3, 4].map(before), [None, Some(id(1)), Some(id(1)), Some(id(1))]);
+    store.outcome(&store.take_one("a::b"), Outcome::Rejected);
+    store.commit_next("a::b");
+    assert_eq!([1, 2, 3, 4].map(before), [None, Some(id(1)), Some(id(1)), Some(id(3))]);
+    assert_eq!(before(7), None, "a batch that is not stored");
 }

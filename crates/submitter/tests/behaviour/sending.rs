@@ -9,7 +9,8 @@ use grid_batch_core::{
     GlobalScopeId, Outcome, RunningSubmitter, ShutdownHandle, Submission, UrlResolver,
 };
 use grid_batch_submitter::{
-    FixedUrlResolver, NodeUrlResolver, SubmitterBuildError, SubmitterBuilder, SubmitterOptions,
+    FixedUrlResolver, NodeChoice, NodeUrlResolver, SubmitterBuildError, SubmitterBuilder,
+    SubmitterOptions,
 };
 
 use crate::support::*;
@@ -113,7 +114,8 @@ fn next_attempt_skips_a_failed_node() {
             Box::pin(async move { answer(outcome) })
         }
     }
-    let nodes = Arc::new(NodeUrlResolver::new(["http://down", "http://up"]).unwrap());
+    let nodes = NodeUrlResolver::new(["http://down", "http://up"]).unwrap();
+    let nodes = Arc::new(nodes.with_choice(NodeChoice::First));
     let recorder = Arc::new(Recorder::default());
     let running = run(builder(20, Arc::new(OneIsDown), &recorder).with_nodes(Arc::clone(&nodes)));
     recorder.wait_for(20);

@@ -7,6 +7,7 @@ use grid_batch_evm::{
     OracleOptions, PoolRules, parse_address,
 };
 use grid_batch_store::Store;
+use grid_batch_submitter::NodeChoice;
 use grid_batch_withdrawals::{SigningStore, WithdrawalRules};
 use log::info;
 
@@ -21,7 +22,7 @@ pub(in crate::server) struct EvmChain {
 }
 
 pub(in crate::server) fn evm(config: &Config) -> Result<EvmChain, StartError> {
-    let nodes = LedgerNodes::new(&config.ledger, Vec::new())?;
+    let nodes = LedgerNodes::new(&config.ledger, Vec::new(), NodeChoice::Spread)?;
     let (names, keys): (Vec<&str>, Vec<GasAdminKey>) =
         gas_admin_keys(&config.evm)?.into_iter().unzip();
     let rules = pool_rules(&config.evm, &names, &keys)?;
@@ -45,6 +46,8 @@ impl EvmChain {
             reader: Arc::new(evm.status_reader()),
             evidence: Arc::new(evm.evidence_reader()),
             events: None,
+            // Nonces keep the order at every node.
+            node_check: None,
             nodes,
             withdrawals: Some(Arc::new(rules)),
         })

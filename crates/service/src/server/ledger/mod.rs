@@ -9,11 +9,13 @@ use std::{path::Path, sync::Arc};
 
 use grid_batch_core::{
     BatchStatusReader, Clock, EvidenceReader, GlobalScopeId, LedgerEvents, LedgerIdentityReader,
-    ScopeId, ServiceScopeId, StatusReport, SubmissionSender,
+    NodeCheck, ScopeId, ServiceScopeId, StatusReport, SubmissionSender,
 };
 use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_sawtooth::{Sawtooth, SawtoothIdentityReader, SawtoothOptions};
 use grid_batch_scabbard::{Scabbard, ScabbardIdentityReader, ScabbardOptions};
+use grid_batch_store::Store;
+use grid_batch_submitter::NodeChoice;
 use grid_batch_withdrawals::WithdrawalRules;
 
 use super::ledger_check::{
@@ -34,6 +36,8 @@ pub(super) struct Ledger<S: ScopeId> {
     /// `None` if the ledger has no events.
     pub(super) events: Option<Arc<dyn LedgerEvents>>,
     pub(super) nodes: LedgerNodes<S>,
+    /// Checks a node before a batch is sent to it, if the ledger has several and they need that.
+    pub(super) node_check: Option<Arc<dyn NodeCheck<Id = S>>>,
     /// The rules of withdrawals, if the ledger has pools. It accepts no other batches then.
     pub(super) withdrawals: Option<Arc<dyn WithdrawalRules>>,
 }
@@ -41,7 +45,7 @@ pub(super) struct Ledger<S: ScopeId> {
 impl<S: ScopeId> Ledger<S> {
     /// The same, kept away from nodes that have not confirmed their ledger.
     pub(super) fn checked(self, check: &LedgerCheck) -> Self {
-        let Self { sender, reader, evidence, events, nodes, withdrawals } = self;
+        let Self { sender, reader, evidence, events, node_check, nodes, withdrawals } = self;
         let all = || nodes.status_resolver();
         let checked_events =
             |events| Arc::new(CheckedEvents::new(events, check.clone())) as Arc<dyn LedgerEvents>;
@@ -50,6 +54,7 @@ impl<S: ScopeId> Ledger<S> {
             reader: Arc::new(CheckedStatusReader::<S>::new(reader, all(), check.clone())),
             evidence: Arc::new(CheckedEvidenceReader::<S>::new(evidence, all(), check.clone())),
             events: events.map(checked_events),
+            node_check,
             nodes,
             withdrawals,
         }
@@ -84,27 +89,47 @@ pub(super) fn check(config: &Config) -> Result<LedgerCheck, StartError> {
     Ok(LedgerCheck::new(identity_reader(config)?, options))
 }
 
+/// The parts of a Sawtooth ledger that need no store.
+pub(super) struct SawtoothLedger {
+    sawtooth: Sawtooth,
+    nodes: LedgerNodes<GlobalScopeId>,
+    urls: Vec<String>,
+    check: LedgerCheck,
+}
+
 pub(super) fn sawtooth(
     config: &LedgerConfig,
     poll: &PollConfig,
     check: &LedgerCheck,
-) -> Result<Ledger<GlobalScopeId>, StartError> {
-    let nodes = LedgerNodes::new(config, Vec::new())?;
+) -> Result<SawtoothLedger, StartError> {
+    let nodes = LedgerNodes::new(config, Vec::new(), NodeChoice::First)?;
     let options = SawtoothOptions {
         http: config.http.clone(),
         websocket: config.socket.clone(),
         connections: poll.connections,
         ..SawtoothOptions::default()
     };
-    let sawtooth = Sawtooth::new(options)?;
-    Ok(Ledger {
-        sender: Arc::new(sawtooth.sender()),
-        reader: Arc::new(sawtooth.status_reader(nodes.confirmed_resolver(check))),
-        evidence: Arc::new(sawtooth.evidence_reader(nodes.confirmed_resolver(check))),
-        events: Some(Arc::new(sawtooth.events(config.urls.iter().cloned()))),
-        nodes,
-        withdrawals: None,
-    })
+    let (sawtooth, urls) = (Sawtooth::new(options)?, config.urls.clone());
+    Ok(SawtoothLedger { sawtooth, nodes, urls, check: check.clone() })
+}
+
+impl SawtoothLedger {
+    /// The ledger, whose committed batches are in this store.
+    pub(super) fn with_store(self, store: &Store) -> Ledger<GlobalScopeId> {
+        let Self { mut sawtooth, nodes, urls, check } = self;
+        if nodes.are_several() {
+            sawtooth = sawtooth.with_several_nodes(Arc::new(store.clone()));
+        }
+        Ledger {
+            sender: Arc::new(sawtooth.sender()),
+            reader: Arc::new(sawtooth.status_reader(nodes.confirmed_resolver(&check))),
+            evidence: Arc::new(sawtooth.evidence_reader(nodes.confirmed_resolver(&check))),
+            events: Some(Arc::new(sawtooth.events(urls))),
+            node_check: sawtooth.node_check().map(|check| Arc::new(check) as Arc<_>),
+            nodes,
+            withdrawals: None,
+        }
+    }
 }
 
 pub(super) fn scabbard(
@@ -113,7 +138,7 @@ pub(super) fn scabbard(
     check: &LedgerCheck,
     clock: Arc<dyn Clock>,
 ) -> Result<Ledger<ServiceScopeId>, StartError> {
-    let nodes = LedgerNodes::new(config, config.services.clone())?;
+    let nodes = LedgerNodes::new(config, config.services.clone(), NodeChoice::Spread)?;
     let options = ScabbardOptions {
         http: config.http.clone(),
         websocket: config.socket.clone(),
@@ -130,6 +155,8 @@ pub(super) fn scabbard(
         reader: Arc::new(scabbard.status_reader()),
         evidence: Arc::new(scabbard.evidence_reader()),
         events: Some(Arc::new(scabbard.events())),
+        // A service is at one node.
+        node_check: None,
         nodes,
         withdrawals: None,
     })

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use grid_batch_core::{ScopeId, StatusUrlResolver};
 use grid_batch_submitter::{
-    FixedUrlResolver, NodeUrlResolver, PerServiceUrlResolver, SubmitterBuilder,
+    FixedUrlResolver, NodeChoice, NodeUrlResolver, PerServiceUrlResolver, SubmitterBuilder,
 };
 
 use super::super::ledger_check::{ConfirmedNodes, LedgerCheck};
@@ -22,6 +22,7 @@ impl<S: ScopeId> LedgerNodes<S> {
     pub(super) fn new(
         config: &LedgerConfig,
         services: Vec<(S, String)>,
+        choice: NodeChoice,
     ) -> Result<Self, StartError> {
         match (&config.urls[..], services.is_empty()) {
             ([], true) => Err(StartError::Missing {
@@ -31,7 +32,8 @@ impl<S: ScopeId> LedgerNodes<S> {
             ([url], true) => Ok(Self::Single(Arc::new(FixedUrlResolver::new(url.clone())))),
             (urls, true) => {
                 let resolver = NodeUrlResolver::new(urls.iter().cloned());
-                Ok(Self::Cluster(Arc::new(resolver.map_err(StartError::part)?)))
+                let resolver = resolver.map_err(StartError::part)?.with_choice(choice);
+                Ok(Self::Cluster(Arc::new(resolver)))
             }
             (urls, false) => {
                 let resolver = PerServiceUrlResolver::new(services);
@@ -47,6 +49,11 @@ impl<S: ScopeId> LedgerNodes<S> {
     /// The nodes to ask for a batch's status, of those that have confirmed their ledger.
     pub(super) fn confirmed_resolver(&self, check: &LedgerCheck) -> Arc<dyn StatusUrlResolver> {
         Arc::new(ConfirmedNodes::new(self.status_resolver(), check.clone()))
+    }
+
+    /// Whether the ledger has several nodes that apply the same batches.
+    pub(super) fn are_several(&self) -> bool {
+        matches!(self, Self::Cluster(_))
     }
 
     /// The nodes to ask for a batch's status.

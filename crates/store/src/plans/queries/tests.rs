@@ -1,4 +1,4 @@
-use grid_batch_core::{BatchFilter, BatchState, PageCursor, ServiceId, Timestamp};
+use grid_batch_core::{BatchFilter, BatchState, CommitHistory, PageCursor, ServiceId, Timestamp};
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_withdrawals::{RewardId, WithdrawalFilter};
 
@@ -50,6 +50,9 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
         store.details(service_id, batch_id).unwrap().unwrap();
         store.serialized_batch(service_id, batch_id).unwrap().unwrap();
         store.open_batches(service_id, 10).unwrap();
+    });
+    run("batch before", BATCHES_IN_ORDER, &|| {
+        store.committed_before(service_id, batch_id).unwrap();
     });
     run("queue", NOTHING, &|| {
         store.depth(service_id).unwrap();

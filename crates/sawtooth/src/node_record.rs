@@ -1,0 +1,122 @@
+use std::{
+    collections::{HashMap, VecDeque},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use grid_batch_core::{BatchError, BatchResult, CommitHistory, LedgerStatus, ServiceId};
+use tokio::task::spawn_blocking;
+
+use crate::{nodes::get_statuses, rest_client::RestClient};
+
+/// How many batches are remembered. One at a time is under way.
+const REMEMBERED: usize = 1_000;
+
+/// What this process knows about which node has applied which batch.
+///
+/// What it does not know, it asks. It must not be wrong about what it knows: a node that reported a
+/// batch as committed has applied it and all before it.
+pub(crate) struct NodeRecord {
+    history: Arc<dyn CommitHistory>,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    /// The last batch that each node reported as committed.
+    committed: HashMap<String, String>,
+    /// Batches with a node that had applied all before them when they were sent to it.
+    checked: VecDeque<(String, String)>,
+    /// Batches with a node that found them invalid when it may not have applied all before them.
+    doubted: VecDeque<(String, String)>,
+}
+
+impl NodeRecord {
+    pub(crate) fn new(history: Arc<dyn CommitHistory>) -> Self {
+        Self { history, seen: Mutex::default() }
+    }
+
+    /// The last batch that was committed before this one.
+    pub(crate) async fn committed_before(
+        &self,
+        service_id: &str,
+        batch_id: &str,
+    ) -> BatchResult<Option<String>> {
+        let invalid = |error: String| BatchError::InternalError(error);
+        let service_id: ServiceId =
+            service_id.parse().map_err(|error| invalid(format!("{error}")))?;
+        let batch_id = batch_id.parse().map_err(|error| invalid(format!("{error}")))?;
+        let history = Arc::clone(&self.history);
+        let read = spawn_blocking(move || history.committed_before(&service_id, &batch_id)).await;
+        let before = read.map_err(|error| invalid(format!("the history failed: {error}")))??;
+        Ok(before.map(|id| id.to_string()))
+    }
+
+    /// Whether the node reports the batch as committed. It is asked unless that is known.
+    pub(crate) async fn has_applied(
+        &self,
+        client: &RestClient,
+        node: &str,
+        batch_id: &str,
+    ) -> BatchResult<bool> {
+        if self.lock().committed.get(node).is_some_and(|last| last == batch_id) {
+            return Ok(true);
+        }
+        let reports = get_statuses(node, client, &[batch_id.to_owned()]).await?;
+        let is_committed = reports.iter().any(|report| report.status == LedgerStatus::Committed);
+        if is_committed {
+            self.set_committed(node, batch_id);
+        }
+        Ok(is_committed)
+    }
+
+    /// The node reported the batch as committed.
+    pub(crate) fn set_committed(&self, node: &str, batch_id: &str) {
+        self.lock().committed.insert(node.to_owned(), batch_id.to_owned());
+    }
+
+    /// The node has applied all batches before this one, which may be sent to it now.
+    pub(crate) fn set_checked(&self, node: &str, batch_id: &str) {
+        remember(&mut self.lock().checked, node, batch_id);
+    }
+
+    pub(crate) fn was_checked(&self, node: &str, batch_id: &str) -> bool {
+        contains(&self.lock().checked, node, batch_id)
+    }
+
+    /// The node may not have applied all batches before this one when it found it invalid. Returns
+    /// whether that is new.
+    pub(crate) fn set_doubted(&self, node: &str, batch_id: &str) -> bool {
+        remember(&mut self.lock().doubted, node, batch_id)
+    }
+
+    pub(crate) fn is_doubted(&self, node: &str, batch_id: &str) -> bool {
+        contains(&self.lock().doubted, node, batch_id)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Adds a pair, and forgets the oldest one beyond the limit. Returns whether it is new.
+fn remember(pairs: &mut VecDeque<(String, String)>, node: &str, batch_id: &str) -> bool {
+    if contains(pairs, node, batch_id) {
+        return false;
+    }
+    if pairs.len() >= REMEMBERED {
+        pairs.pop_front();
+    }
+    pairs.push_back((node.to_owned(), batch_id.to_owned()));
+    true
+}
+
+fn contains(pairs: &VecDeque<(String, String)>, node: &str, batch_id: &str) -> bool {
+    pairs.iter().any(|pair| pair.0 == node && pair.1 == batch_id)
+}
+
+impl fmt::Debug for NodeRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NodeRecord").finish_non_exhaustive()
+    }
+}
