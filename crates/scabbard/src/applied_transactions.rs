@@ -17,12 +17,12 @@ struct Heard {
 #[derive(Default)]
 struct AppliedTransaction {
     /// The first event that named it. Without one, the status of a committed batch named it.
-    event_at: Option<Moment>,
+    event_at: Option<ObservationCount>,
 }
 
 /// A point in the order of observations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Moment(u64);
+pub(crate) struct ObservationCount(u64);
 
 impl AppliedTransactions {
     const LIMIT: usize = 100_000;
@@ -33,15 +33,15 @@ impl AppliedTransactions {
     }
 
     /// The present moment. What is heard from now on is later.
-    pub(crate) fn now(&self) -> Moment {
-        Moment(self.lock().observations)
+    pub(crate) fn now(&self) -> ObservationCount {
+        ObservationCount(self.lock().observations)
     }
 
     /// Records an event. It does not tell which batch the transaction was applied with.
     pub(crate) fn add_event(&self, service: &ServiceId, transaction: HeaderId) {
         let mut heard = self.lock();
         heard.observations += 1;
-        let now = Moment(heard.observations);
+        let now = ObservationCount(heard.observations);
         let key = (service.clone(), transaction);
         let applied = heard.transactions.get_or_insert_with(&key, AppliedTransaction::default);
         applied.event_at.get_or_insert(now);
@@ -68,7 +68,7 @@ impl AppliedTransactions {
         &self,
         service: &ServiceId,
         transaction: &HeaderId,
-        after: Option<Moment>,
+        after: Option<ObservationCount>,
     ) -> bool {
         let heard = self.lock();
         let first_event = heard.get(service, transaction).and_then(|applied| applied.event_at);

@@ -2,7 +2,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use grid_batch_core::{HeaderId, MonotonicTime, Outcome, ServiceId};
 
-use crate::{applied_transactions::Moment, bounded_map::BoundedMap, subscriptions::SubscriptionId};
+use crate::{
+    applied_transactions::ObservationCount, bounded_map::BoundedMap, subscriptions::SubscriptionId,
+};
 
 /// A batch of a service.
 pub(crate) type BatchKey = (ServiceId, HeaderId);
@@ -29,7 +31,7 @@ pub(crate) enum FirstPost {
     /// This adapter sent it.
     Here {
         /// When the POST was sent.
-        at: Moment,
+        at: ObservationCount,
         /// The subscription that was live then.
         subscription: Option<SubscriptionId>,
     },
@@ -66,7 +68,7 @@ impl BatchHistory {
         &self,
         batch: &BatchKey,
         attempt: Option<u32>,
-        at: Moment,
+        at: ObservationCount,
         live_subscription: Option<SubscriptionId>,
     ) -> PostInProgress<'_> {
         let mut history = self.lock();
@@ -211,7 +213,7 @@ mod tests {
         })
     }
 
-    fn now() -> Moment {
+    fn now() -> ObservationCount {
         AppliedTransactions::new().now()
     }
 

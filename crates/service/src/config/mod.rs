@@ -124,11 +124,12 @@ impl Config {
     pub(crate) fn with_clock(&self, clock: &Arc<dyn Clock>) -> Self {
         let mut config = self.clone();
         config.store.clock = DatabaseClock::new(Arc::clone(clock));
-        config.queue.clock = config.clock();
+        // The machine's time of day shows that it was suspended; the database's is measured too rarely.
+        config.queue.clock = Arc::clone(clock);
         config
     }
 
-    /// The clock of every part of the server: its time of day is the database's.
+    /// The clock of every part that stores or compares times: its time of day is the database's.
     pub(crate) fn clock(&self) -> Arc<dyn Clock> {
         Arc::new(self.store.clock.clone())
     }
