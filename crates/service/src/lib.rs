@@ -8,5 +8,6 @@ pub use config::{
     Origin, PollConfig, SETTINGS, Setting,
 };
 pub use server::{
-    LedgerInspection, LedgerMismatch, NodeIdentity, RunningServer, Server, ServerCounts, StartError,
+    LedgerInspection, LedgerMismatchError, NodeIdentity, RunningServer, Server, ServerCounts,
+    StartError,
 };

@@ -17,7 +17,7 @@ use grid_batch_submitter::{SubmitterBuilder, SubmitterCounters, SubmitterWaker};
 use log::{info, warn};
 
 use super::{
-    LedgerMismatch, RunningServer, StartError, StoppableSubmitter,
+    LedgerMismatchError, RunningServer, StartError, StoppableSubmitter,
     event_observer::EventObserver,
     ledger::Ledger,
     ledger_check::{CheckedClaims, LedgerCheck, RunningLedgerCheck},
@@ -93,7 +93,7 @@ fn open_store(config: &Config) -> Result<ClaimStore, StartError> {
     if let (Some(configured), Some(recorded)) =
         (config.ledger.identity(), store.ledger().map_err(failed)?)
     {
-        LedgerMismatch::of_settings(&configured, &recorded)?;
+        LedgerMismatchError::of_settings(&configured, &recorded)?;
     }
     for warning in store.durability_warnings().map_err(failed)? {
         warn!(database:% = config.database; "{warning}");

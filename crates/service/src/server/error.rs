@@ -4,7 +4,7 @@ use grid_batch_core::InternalError;
 use grid_batch_http::HttpError;
 use grid_batch_store::StoreError;
 
-use super::LedgerMismatch;
+use super::LedgerMismatchError;
 
 /// Why the server cannot start, or did not stop cleanly.
 #[derive(Debug, thiserror::Error)]
@@ -58,7 +58,7 @@ pub enum StartError {
     },
     /// The database is bound to another ledger.
     #[error(transparent)]
-    Ledger(#[from] LedgerMismatch),
+    Ledger(#[from] LedgerMismatchError),
     /// The HTTP client for the ledger cannot be created.
     #[error(transparent)]
     Http(#[from] HttpError),

@@ -20,7 +20,7 @@ use grid_batch_submitter::SubmitterCounters;
 
 pub use counts::ServerCounts;
 pub use error::StartError;
-pub use ledger_check::LedgerMismatch;
+pub use ledger_check::LedgerMismatchError;
 pub use ledger_inspection::{LedgerInspection, NodeIdentity};
 
 use crate::{Config, LedgerKind};
@@ -100,7 +100,7 @@ impl RunningServer {
 
     /// Why the server must stop: it would use another ledger than the one of its database. It claims
     /// and submits nothing from then on.
-    pub fn ledger_mismatch(&self) -> Option<&LedgerMismatch> {
+    pub fn ledger_mismatch(&self) -> Option<&LedgerMismatchError> {
         self.ledger_check.check().mismatch()
     }
 

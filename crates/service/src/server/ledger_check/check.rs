@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use super::{
-    LedgerMismatch,
+    LedgerMismatchError,
     node_state::{NodeAnswer, NodeState},
 };
 
@@ -27,7 +27,7 @@ pub(super) struct CheckState {
     pub(super) nodes: Vec<Node>,
     /// The ledger that a node has told and that the database is bound to.
     pub(super) confirmed: OnceLock<LedgerIdentity>,
-    mismatch: OnceLock<LedgerMismatch>,
+    mismatch: OnceLock<LedgerMismatchError>,
     on_mismatch: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     /// Sent after each answer of a node.
     pub(super) answers: watch::Sender<()>,
@@ -75,7 +75,7 @@ impl LedgerCheck {
     }
 
     /// The proof that the server is about to use another ledger than the one of the database.
-    pub(in crate::server) fn mismatch(&self) -> Option<&LedgerMismatch> {
+    pub(in crate::server) fn mismatch(&self) -> Option<&LedgerMismatchError> {
         self.0.mismatch.get()
     }
 
@@ -87,7 +87,7 @@ impl LedgerCheck {
         }
     }
 
-    pub(super) fn found_mismatch(&self, mismatch: LedgerMismatch) {
+    pub(super) fn found_mismatch(&self, mismatch: LedgerMismatchError) {
         let reason = mismatch.to_string();
         if self.0.mismatch.set(mismatch).is_ok() {
             error!(reason = reason.as_str(); "nothing is claimed or sent any more; the server must stop");
@@ -164,7 +164,7 @@ impl LedgerCheck {
     /// on.
     pub(super) fn connection_failed(&self, url: &str) {
         if let Some(node) = self.node(url) {
-            node.lock().connection_failed(self.0.options.clock.monotonic());
+            node.lock().connection_failed();
             node.wanted.notify_one();
         }
     }

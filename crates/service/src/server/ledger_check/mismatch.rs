@@ -4,7 +4,7 @@ use thiserror::Error;
 /// The database is bound to another ledger than the one that the server would use.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum LedgerMismatch {
+pub enum LedgerMismatchError {
     /// A node belongs to another ledger.
     #[error(
         "the node {node} belongs to another ledger ({actual}) than the database ({}); correct \
@@ -31,7 +31,7 @@ pub enum LedgerMismatch {
     },
 }
 
-impl LedgerMismatch {
+impl LedgerMismatchError {
     /// Whether the recorded ledger has another kind or name than the settings: no node needs to be
     /// asked then.
     pub(crate) fn of_settings(
@@ -66,8 +66,8 @@ mod tests {
             ..LedgerIdentity::new("sawtooth")
         };
         let recorded = recorded("sawtooth", "genesis block aa", "one");
-        assert_eq!(LedgerMismatch::of_settings(&named("one"), &recorded), Ok(()));
-        let error = LedgerMismatch::of_settings(&named(""), &recorded).unwrap_err();
+        assert_eq!(LedgerMismatchError::of_settings(&named("one"), &recorded), Ok(()));
+        let error = LedgerMismatchError::of_settings(&named(""), &recorded).unwrap_err();
         assert_eq!(
             error.to_string(),
             "the settings are for another ledger (sawtooth) than the database (sawtooth, genesis \
@@ -75,6 +75,6 @@ mod tests {
              grid-batch ledger adopt"
         );
         let scabbard = LedgerIdentity::new("scabbard");
-        assert!(LedgerMismatch::of_settings(&scabbard, &recorded).is_err());
+        assert!(LedgerMismatchError::of_settings(&scabbard, &recorded).is_err());
     }
 }

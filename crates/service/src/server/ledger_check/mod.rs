@@ -25,5 +25,5 @@ pub(super) use checked_evidence::CheckedEvidenceReader;
 pub(super) use checked_sender::CheckedSender;
 pub(super) use checked_statuses::CheckedStatusReader;
 pub(super) use confirmed_nodes::ConfirmedNodes;
-pub use mismatch::LedgerMismatch;
+pub use mismatch::LedgerMismatchError;
 pub(super) use watch::RunningLedgerCheck;

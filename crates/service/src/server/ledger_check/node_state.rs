@@ -8,8 +8,10 @@ pub(super) struct NodeState {
     answer: NodeAnswer,
     /// When the last request that was answered had been sent.
     asked_at: Option<MonotonicTime>,
-    /// When a connection to the node failed last: answers to earlier requests do not count any more.
-    failed_at: Option<MonotonicTime>,
+    /// How often a connection to the node failed.
+    failures: u64,
+    /// How many of the failures were before the last request that was answered.
+    answered_failures: u64,
     /// How often the node was asked.
     checks: u64,
 }
@@ -35,16 +37,27 @@ impl NodeState {
     /// open then is probably still the one that the batch is sent over.
     const TRUSTED_FOR: Duration = Duration::from_secs(5);
 
-    /// Stores the answer to a request that was sent at this time.
-    pub(super) fn answered(&mut self, answer: NodeAnswer, asked_at: MonotonicTime) {
+    /// Stores the answer to a request that was sent at this time, after so many failures.
+    pub(super) fn answered(
+        &mut self,
+        answer: NodeAnswer,
+        asked_at: MonotonicTime,
+        failures_before: u64,
+    ) {
         self.answer = answer;
         self.asked_at = Some(asked_at);
+        self.answered_failures = failures_before;
         self.checks += 1;
     }
 
+    /// How often a connection to the node failed until now.
+    pub(super) fn failures(&self) -> u64 {
+        self.failures
+    }
+
     /// A connection to the node failed: another node may answer at its address from now on.
-    pub(super) fn connection_failed(&mut self, now: MonotonicTime) {
-        self.failed_at = Some(now);
+    pub(super) fn connection_failed(&mut self) {
+        self.failures += 1;
     }
 
     pub(super) fn answer(&self) -> &NodeAnswer {
@@ -62,7 +75,7 @@ impl NodeState {
     /// Whether a batch may be sent to the node without asking it again.
     pub(super) fn is_trusted(&self, now: MonotonicTime) -> bool {
         self.is_confirmed()
-            && self.asked_at > self.failed_at
+            && self.answered_failures == self.failures
             && self.asked_at.is_some_and(|asked_at| now.since(asked_at) < Self::TRUSTED_FOR)
     }
 
@@ -87,7 +100,7 @@ mod tests {
     fn node_is_trusted_for_a_while_after_it_confirmed() {
         let mut node = NodeState::default();
         assert!(!node.is_trusted(at(0)) && !node.is_confirmed());
-        node.answered(NodeAnswer::Confirmed, at(10));
+        node.answered(NodeAnswer::Confirmed, at(10), 0);
         assert!(node.is_trusted(at(14)));
         assert!(!node.is_trusted(at(15)));
         assert!(node.is_confirmed());
@@ -96,22 +109,22 @@ mod tests {
     #[test]
     fn failed_connection_ends_the_trust() {
         let mut node = NodeState::default();
-        node.answered(NodeAnswer::Confirmed, at(10));
-        node.connection_failed(at(12));
+        node.answered(NodeAnswer::Confirmed, at(10), 0);
+        node.connection_failed();
         assert!(!node.is_trusted(at(12)));
         // The answer to a request that was sent before.
-        node.answered(NodeAnswer::Confirmed, at(11));
+        node.answered(NodeAnswer::Confirmed, at(12), 0);
         assert!(!node.is_trusted(at(12)));
-        node.answered(NodeAnswer::Confirmed, at(13));
-        assert!(node.is_trusted(at(13)));
+        node.answered(NodeAnswer::Confirmed, at(12), 1);
+        assert!(node.is_trusted(at(12)));
     }
 
     #[test]
     fn node_that_does_not_answer_is_not_confirmed() {
         let mut node = NodeState::default();
-        node.answered(NodeAnswer::Confirmed, at(10));
+        node.answered(NodeAnswer::Confirmed, at(10), 0);
         assert_eq!(node.pause(), NodeState::CONFIRMED_INTERVAL);
-        node.answered(NodeAnswer::Failed("refused".to_owned()), at(11));
+        node.answered(NodeAnswer::Failed("refused".to_owned()), at(11), 0);
         assert!(!node.is_trusted(at(11)) && !node.is_confirmed());
         assert_eq!(node.pause(), NodeState::FAILED_INTERVAL);
     }

@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use super::{
-    LedgerMismatch,
+    LedgerMismatchError,
     check::{LedgerCheck, Node},
     node_state::{NodeAnswer, NodeState},
 };
@@ -108,7 +108,7 @@ impl Watcher {
             let Some(confirmed) = self.check.0.confirmed.get() else { continue };
             if let Ok(LedgerConfirmation::Other(recorded)) = self.compare(confirmed.clone()).await {
                 let (configured, recorded) = (Box::new(confirmed.clone()), Box::new(recorded));
-                self.check.found_mismatch(LedgerMismatch::Settings { configured, recorded });
+                self.check.found_mismatch(LedgerMismatchError::Settings { configured, recorded });
             }
         }
     }
@@ -116,12 +116,13 @@ impl Watcher {
     /// Asks a node which ledger it belongs to.
     async fn ask(&self, node: &Node) {
         let asked_at = self.check.0.options.clock.monotonic();
+        let failures_before = node.lock().failures();
         let answer = match self.check.0.reader.read_id(&node.url).await {
             Ok(id) => self.compare_told(node, id).await,
             Err(error) => NodeAnswer::Failed(error.to_string()),
         };
         self.log_change(node, &answer);
-        node.lock().answered(answer, asked_at);
+        node.lock().answered(answer, asked_at, failures_before);
         self.check.0.answers.send_replace(());
     }
 
@@ -137,7 +138,7 @@ impl Watcher {
                 NodeAnswer::Confirmed
             }
             Ok(LedgerConfirmation::Other(recorded)) => {
-                self.check.found_mismatch(LedgerMismatch::Node {
+                self.check.found_mismatch(LedgerMismatchError::Node {
                     node: redact_url(&node.url),
                     actual: Box::new(ledger),
                     recorded: Box::new(recorded),
