@@ -39,12 +39,11 @@ impl InvalidReview<'_> {
     async fn ask_others(&self, batch_id: &str) -> Vec<BatchResult<StatusReport>> {
         let ids = [batch_id.to_owned()];
         let others = self.nodes.iter().filter(|node| *node != self.node);
-        let ask = async |node: &String| get_statuses(node, self.client, &ids).await;
-        let answers = join_all(others.map(ask)).await;
-        answers
-            .into_iter()
-            .filter_map(|answer| answer.map(|mut all| all.pop()).transpose())
-            .collect()
+        let queries = others.map(async |node| get_statuses(node, self.client, &ids).await);
+        let first = |answer: BatchResult<Vec<StatusReport>>| {
+            answer.map(|reports| reports.into_iter().next()).transpose()
+        };
+        join_all(queries).await.into_iter().filter_map(first).collect()
     }
 
     /// Whether the node had applied the batch before when it found this one invalid. The error says
@@ -54,13 +53,13 @@ impl InvalidReview<'_> {
         batch_id: &str,
         others: &[BatchResult<StatusReport>],
     ) -> Result<(), String> {
+        if self.record.is_doubted(self.node, batch_id) {
+            return Err("the node had not applied the batch before".to_owned());
+        }
         if self.record.was_checked(self.node, batch_id) {
             return Ok(());
         }
         // Another process sent the batch, perhaps to another node.
-        if self.record.is_doubted(self.node, batch_id) {
-            return Err("the node had not applied the batch before".to_owned());
-        }
         for other in others {
             match other {
                 Err(error) => return Err(format!("another node does not answer: {error}")),

@@ -41,10 +41,10 @@ struct TestNodes {
 
 impl TestNodes {
     async fn start() -> Self {
-        let first = in_order(LedgerSim::sawtooth()).start().unwrap();
+        let first = in_order(LedgerSim::sawtooth()).clock(Arc::new(ManualClock::default()));
+        let first = first.start().unwrap();
         let second_clock = Arc::new(ManualClock::default());
         let second = in_order(LedgerSim::sawtooth()).clock(second_clock.clone());
-        let first = first;
         let second = second.join_chain_of(&first, LAG).start().unwrap();
         let sawtooth = sawtooth().with_several_nodes(Arc::new(OneCommitted));
         let test = Self { first, second, second_clock, sawtooth };
@@ -64,7 +64,7 @@ impl TestNodes {
 
     /// Lets the second node apply what the first one has.
     fn catch_up(&self) {
-        self.second_clock.set(grid_batch_core::Clock::now(&grid_batch_core::SystemClock).plus(LAG));
+        self.second_clock.advance(LAG);
     }
 
     async fn status(&self, nodes: &[String], number: u32) -> LedgerStatus {
@@ -130,6 +130,11 @@ async fn invalid_of_a_node_that_lagged_is_never_final() {
     test.send(&test.second, 2).await;
     assert_eq!(test.status_at_second().await, NotReported);
     test.catch_up();
+    assert_eq!(test.check(&test.second, 2).await, Ok(()), "the node has batch 1 by now");
+    let reader = sawtooth().status_reader(Nodes::new([test.second.url()]));
+    let ids = [batch(2).header_signature];
+    let alone = reader.get_batch_statuses(SERVICE, &ids).await.unwrap().remove(0).status;
+    assert_eq!(alone, Invalid, "the node still says so");
     assert_eq!(test.status_at_second().await, NotReported, "it was executed on an old state");
 }
 
