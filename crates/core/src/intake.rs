@@ -22,23 +22,28 @@ pub enum BatchConflict {
         /// Its id.
         batch_id: HeaderId,
     },
-    /// Another batch of the service, which is open or committed, has the same transaction. The ledger
-    /// would execute it twice, and its commit would not tell which of the batches was committed.
-    #[error(
-        "the batch {batch_id} has the transaction {transaction_id}, which the batch \
-         {other_batch_id} of the service {service_id} has already; sign a new transaction, or wait \
-         until that batch is invalid"
-    )]
-    Transaction {
-        /// The service that orders the batches.
-        service_id: ServiceId,
-        /// The batch that cannot be stored.
-        batch_id: HeaderId,
-        /// The transaction.
-        transaction_id: HeaderId,
-        /// The batch that has the transaction already.
-        other_batch_id: HeaderId,
-    },
+    /// Another batch of the service has one of its transactions already.
+    #[error(transparent)]
+    Transaction(#[from] Box<TransactionConflict>),
+}
+
+/// Another batch of the service, which is open or committed, has the same transaction. The ledger
+/// would execute it twice, and its commit would not tell which of the batches was committed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "the batch {batch_id} has the transaction {transaction_id}, which the batch {other_batch_id} of \
+     the service {service_id} has already; sign a new transaction, or wait until that batch is \
+     invalid"
+)]
+pub struct TransactionConflict {
+    /// The service that orders the batches.
+    pub service_id: ServiceId,
+    /// The batch that cannot be stored.
+    pub batch_id: HeaderId,
+    /// The transaction.
+    pub transaction_id: HeaderId,
+    /// The batch that has the transaction already.
+    pub other_batch_id: HeaderId,
 }
 
 /// Stores batches durably.

@@ -38,7 +38,7 @@ pub use excerpt::Excerpt;
 pub use follow_up::{EventSubscriptions, PollTriggers, WakeUps};
 pub use header_id::{HeaderId, HeaderIdError};
 pub use hex::Hex;
-pub use intake::{AddOutcome, BatchConflict, IntakeStore};
+pub use intake::{AddOutcome, BatchConflict, IntakeStore, TransactionConflict};
 pub use ledger_identity::{
     LedgerConfirmation, LedgerIdentity, LedgerIdentityReader, LedgerRegistry, RecordedLedger,
 };

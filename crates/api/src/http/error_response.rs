@@ -79,7 +79,7 @@ fn kind(error: &ApiError) -> ErrorKind {
         }
         ApiError::SeveralServices { .. } => (StatusCode::BAD_REQUEST, 1009, "Several Services"),
         ApiError::TooManyIds { .. } => (StatusCode::BAD_REQUEST, 1010, "Too Many Ids"),
-        ApiError::BatchConflict(BatchConflict::Transaction { .. }) => {
+        ApiError::BatchConflict(BatchConflict::Transaction(_)) => {
             (StatusCode::CONFLICT, 1014, "Transaction Conflict")
         }
         ApiError::BatchConflict(_) => (StatusCode::CONFLICT, 1011, "Batch Conflict"),

@@ -4,7 +4,7 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Text},
 };
-use grid_batch_core::{AddOutcome, BatchConflict, HeaderId, NewBatch};
+use grid_batch_core::{AddOutcome, BatchConflict, HeaderId, NewBatch, TransactionConflict};
 
 use super::{
     CreatedAtAllocator,
@@ -157,12 +157,13 @@ impl<'k> KnownBatches<'k> {
         }
         for transaction in transactions(batch) {
             if let Some(other_batch_id) = self.holders.get(&transaction) {
-                return Err(BatchConflict::Transaction {
+                let conflict = TransactionConflict {
                     service_id: batch.service_id.clone(),
                     batch_id: batch.batch_id,
                     transaction_id: transaction.1,
                     other_batch_id: *other_batch_id,
-                });
+                };
+                return Err(Box::new(conflict).into());
             }
         }
         self.bytes.insert(key(batch), &batch.serialized_batch);

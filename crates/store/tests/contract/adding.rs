@@ -1,4 +1,6 @@
-use grid_batch_core::{AddOutcome, BatchConflict, BatchState, NewBatch, Outcome, Progress};
+use grid_batch_core::{
+    AddOutcome, BatchConflict, BatchState, NewBatch, Outcome, Progress, TransactionConflict,
+};
 
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
 
@@ -199,12 +201,13 @@ fn with_transactions(service_name: &str, number: u64, transactions: &[u64]) -> N
 
 /// The conflict of the batch 2 with the batch 1 about the transaction 20.
 fn conflict_about_20() -> BatchConflict {
-    BatchConflict::Transaction {
+    let conflict = TransactionConflict {
         service_id: service("a::b"),
         batch_id: id(2),
         transaction_id: id(20),
         other_batch_id: id(1),
-    }
+    };
+    Box::new(conflict).into()
 }
 
 fn transaction_of_an_open_or_committed_batch_is_refused(db: &Database) {
@@ -262,8 +265,8 @@ fn ids_with_the_same_beginning_are_different_transactions(db: &Database) {
         .add_all(&[with_transactions("a::b", 1, &[0x100]), with_transactions("a::b", 2, &[0x101])]);
     let third = with_transactions("a::b", 3, &[0x101]);
     let conflict = store.add(&[&[third]]).unwrap().remove(0).unwrap_err();
-    let BatchConflict::Transaction { other_batch_id, .. } = conflict else { panic!("{conflict}") };
-    assert_eq!(other_batch_id, id(2));
+    let BatchConflict::Transaction(conflict) = conflict else { panic!("{conflict}") };
+    assert_eq!(conflict.other_batch_id, id(2));
 }
 
 fn concurrent_batches_with_one_transaction_have_one_winner(db: &Database) {

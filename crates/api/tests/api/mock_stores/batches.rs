@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use grid_batch_api::ApiBuilder;
 use grid_batch_core::{
-    AddOutcome, BatchConflict, BatchState, NewBatch,
+    AddOutcome, BatchConflict, BatchState, NewBatch, TransactionConflict,
     mocks::{MockBatchQueryStore, MockIntakeStore},
 };
 
@@ -48,12 +48,13 @@ fn transaction_conflict_names_the_other_batch() {
     let mut store = MockIntakeStore::new();
     store.expect_add().returning(|lists| {
         let conflict = |list: &&[NewBatch]| {
-            Err(BatchConflict::Transaction {
+            let conflict = TransactionConflict {
                 service_id: list[0].service_id.clone(),
                 batch_id: list[0].batch_id,
                 transaction_id: list[0].transaction_ids[0],
                 other_batch_id: id(&batch(2)),
-            })
+            };
+            Err(BatchConflict::from(Box::new(conflict)))
         };
         Ok(lists.iter().map(conflict).collect())
     });
