@@ -414,8 +414,9 @@ const WITHOUT_PLAN_TEST: [&str; 16] = [
     "serialized_batch",
 ];
 
-/// SQLite has one instance at a time: registering expires all others, and names do not matter.
-const ONLY_ON_POSTGRES: [&str; 1] = ["find_instance_by_name"];
+/// SQLite has one instance at a time: registering expires all others, and names do not matter. It has
+/// no clock of its own.
+const ONLY_ON_POSTGRES: [&str; 2] = ["find_instance_by_name", "read_clock"];
 const ONLY_ON_SQLITE: [&str; 1] = ["expire_all_instances"];
 
 /// Every statement in the source has a text snapshot and a plan test.
