@@ -124,7 +124,7 @@ fn settle_nonces(store: &Store, attempt: &BatchAttempt, nonce: u64) {
     let unpaid = store.unpaid_withdrawals(service_id, &pool, &terms.beneficiary, "1").unwrap();
     let mut transaction = transaction(attempt, nonce + 1, 4);
     let id = unpaid.iter().find(|it| it.is_open).unwrap().id;
-    let mut settle = |nonce, nonce_use: NonceUse| {
+    let settle = |nonce, nonce_use: NonceUse| {
         assert!(store.settle_nonce(service_id, nonce, used_at, &nonce_use).unwrap());
     };
     settle(nonce + 1, NonceUse::Withdrawal { id, transaction: transaction.clone() });

@@ -3,7 +3,7 @@ use diesel::{
     sql_types::{BigInt, Bool, Integer, Nullable, Text},
 };
 use grid_batch_core::{ServiceId, Timestamp};
-use grid_batch_withdrawals::{NonceUse, SignedTransaction, WithdrawalId};
+use grid_batch_withdrawals::{NewSignedTransaction, NonceUse, SignedTransaction, WithdrawalId};
 
 use super::{to_stored, transactions::insert_stored};
 use crate::{
@@ -28,62 +28,49 @@ pub(crate) fn settle_nonce(
         if stored.as_ref().is_some_and(|stored| stored.outcome.is_some()) {
             return Ok(false);
         }
-        let (owner, row) = match nonce_use {
+        let former = stored.as_ref().and_then(StoredNonceRow::owner);
+        let owner = match nonce_use {
             NonceUse::Withdrawal { id, .. } => {
                 let Some(owner) = payable_owner(connection, service_id, id, number)? else {
                     return Ok(false);
                 };
-                let owner = (owner.seq, owner.generation);
-                (Some(owner), SettledNonce { owner: Some(owner), ..SettledNonce::default() })
+                Some(owner)
             }
-            NonceUse::Elsewhere { hash, note } => {
-                let outcome = Some("USED_ELSEWHERE");
-                (
-                    None,
-                    SettledNonce {
-                        hash: hash.as_ref(),
-                        note: Some(note),
-                        outcome,
-                        ..SettledNonce::default()
-                    },
-                )
-            }
-            NonceUse::Undecided { hash, note } => (
-                None,
-                SettledNonce {
-                    hash: hash.as_ref(),
-                    note: Some(note),
-                    undecided: true,
-                    ..SettledNonce::default()
-                },
-            ),
+            // A nonce stays with its withdrawal, unless it is moved to another one.
+            NonceUse::Elsewhere { .. } | NonceUse::Undecided { .. } => former,
         };
-        let former = stored.as_ref().and_then(|stored| stored.withdrawal_seq);
-        match &stored {
-            None => insert_settled(connection, service_id, number, &row, used_at)?,
-            Some(stored) => {
-                // A nonce stays with its withdrawal, unless it is moved to another one.
-                let kept = former.zip(stored.generation);
-                let owner = owner.or(kept);
-                update_settled(connection, service_id, number, &SettledNonce { owner, ..row })?;
-            }
+        let settled = SettledNonce::new(nonce_use, owner);
+        match stored {
+            None => insert_settled(connection, service_id, number, &settled, used_at)?,
+            Some(_) => update_settled(connection, service_id, number, &settled)?,
+        }
+        if withdrawal_of(owner) != withdrawal_of(former) {
+            remove_transactions(connection, service_id, number)?;
         }
         if let NonceUse::Withdrawal { transaction, .. } = nonce_use {
-            if former != owner.map(|(seq, _)| seq) {
-                remove_transactions(connection, service_id, number)?;
-            }
-            let position = count_transactions(connection, service_id, number)?;
-            let adopted = SignedTransaction {
-                signed: transaction.clone(),
-                signed_at: now,
-                sent_at: None,
-                last_error: None,
-                adopted: true,
-            };
-            insert_stored(connection, service_id, &adopted, position)?;
+            adopt(connection, service_id, number, transaction.clone(), now)?;
         }
         Ok(true)
     })
+}
+
+/// Stores a transaction that was found on the chain after those that are stored for its nonce.
+fn adopt(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    nonce: i64,
+    signed: NewSignedTransaction,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let position = count_transactions(connection, service_id, nonce)?;
+    let adopted = SignedTransaction {
+        signed,
+        signed_at: now,
+        sent_at: None,
+        last_error: None,
+        adopted: true,
+    };
+    insert_stored(connection, service_id, &adopted, position)
 }
 
 /// Records an operator's decision about an undecided nonce: it was used for this withdrawal, or for
@@ -101,10 +88,9 @@ pub(crate) fn decide_nonce(
         if !stored.undecided {
             return Ok(false);
         }
-        let kept = stored.withdrawal_seq.zip(stored.generation);
-        let row = match paid {
+        let settled = match paid {
             None => SettledNonce {
-                owner: kept,
+                owner: stored.owner(),
                 note: Some("an operator decided that it was used for no withdrawal"),
                 outcome: Some("USED_ELSEWHERE"),
                 ..SettledNonce::default()
@@ -113,24 +99,29 @@ pub(crate) fn decide_nonce(
                 let Some(owner) = payable_owner(connection, service_id, id, number)? else {
                     return Ok(false);
                 };
-                let note = "an operator decided that it was used for this withdrawal";
-                if stored.withdrawal_seq != Some(owner.seq) {
-                    remove_transactions(connection, service_id, number)?;
-                }
-                let owner = Some((owner.seq, owner.generation));
-                SettledNonce { owner, note: Some(note), ..SettledNonce::default() }
+                let note = Some("an operator decided that it was used for this withdrawal");
+                SettledNonce { owner: Some(owner), note, ..SettledNonce::default() }
             }
         };
-        update_settled(connection, service_id, number, &row)?;
+        if withdrawal_of(settled.owner) != withdrawal_of(stored.owner()) {
+            remove_transactions(connection, service_id, number)?;
+        }
+        update_settled(connection, service_id, number, &settled)?;
         Ok(true)
     })
+}
+
+/// The `seq` and the generation of a withdrawal that has a nonce.
+type Owner = (i64, i32);
+
+fn withdrawal_of(owner: Option<Owner>) -> Option<i64> {
+    owner.map(|(withdrawal_seq, _)| withdrawal_seq)
 }
 
 /// What is written about a nonce that the chain has used.
 #[derive(Default)]
 struct SettledNonce<'a> {
-    /// The `seq` and the generation of its withdrawal.
-    owner: Option<(i64, i32)>,
+    owner: Option<Owner>,
     hash: Option<&'a [u8; 32]>,
     note: Option<&'a str>,
     outcome: Option<&'a str>,
@@ -138,6 +129,20 @@ struct SettledNonce<'a> {
 }
 
 impl<'a> SettledNonce<'a> {
+    fn new(nonce_use: &'a NonceUse, owner: Option<Owner>) -> Self {
+        let nonce = Self { owner, ..Self::default() };
+        match nonce_use {
+            NonceUse::Withdrawal { .. } => nonce,
+            NonceUse::Elsewhere { hash, note } => {
+                let outcome = Some("USED_ELSEWHERE");
+                Self { hash: hash.as_ref(), note: Some(note), outcome, ..nonce }
+            }
+            NonceUse::Undecided { hash, note } => {
+                Self { hash: hash.as_ref(), note: Some(note), undecided: true, ..nonce }
+            }
+        }
+    }
+
     fn rows(&'a self, service_id: &'a ServiceId, nonce: i64, note: Option<&'a str>) -> Rows<'a> {
         Rows::default()
             .text("service_id", [service_id.as_str()])
@@ -204,7 +209,7 @@ fn payable_owner(
     service_id: &ServiceId,
     id: &WithdrawalId,
     nonce: i64,
-) -> Result<Option<OwnerRow>, StoreError> {
+) -> Result<Option<Owner>, StoreError> {
     let statement = Statement::new(
         connection.dialect(),
         "-- payable_owner
@@ -220,7 +225,7 @@ fn payable_owner(
     .text(service_id.as_str())
     .long(nonce);
     let rows: Vec<OwnerRow> = connection.load(&statement)?;
-    Ok(rows.into_iter().next())
+    Ok(rows.first().map(|row| (row.withdrawal_seq, row.generation)))
 }
 
 fn find_nonce(
@@ -291,10 +296,16 @@ struct StoredNonceRow {
     undecided: bool,
 }
 
+impl StoredNonceRow {
+    fn owner(&self) -> Option<Owner> {
+        self.withdrawal_seq.zip(self.generation)
+    }
+}
+
 #[derive(QueryableByName)]
 struct OwnerRow {
-    #[diesel(sql_type = BigInt, column_name = "withdrawal_seq")]
-    seq: i64,
+    #[diesel(sql_type = BigInt)]
+    withdrawal_seq: i64,
     #[diesel(sql_type = Integer)]
     generation: i32,
 }
