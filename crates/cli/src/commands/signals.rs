@@ -12,6 +12,7 @@ use crate::commands::failure::Failure;
 
 /// Receives a message at the first SIGINT or SIGTERM. The second one exits the process at once:
 /// everything that must survive is in the database.
+#[cfg(feature = "demo")]
 pub(crate) fn shutdown_receiver() -> Result<Receiver<()>, Failure> {
     shutdown_channel().map(|(_, receiver)| receiver)
 }
