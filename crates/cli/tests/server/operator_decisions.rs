@@ -93,7 +93,8 @@ fn decision_about_a_missing_batch_fails() {
 fn decision_without_an_attempt_is_refused() {
     let held = HeldBatch::new();
     let output = held.run_command(&["decide", SERVICE, &held.batch_id, "absent"]);
-    assert!(output.error_message().contains("--attempt <NUMBER>"), "{output:?}");
+    assert_eq!(output.exit_code, Some(2), "{output:?}");
+    assert!(output.stderr.contains("--attempt <NUMBER>"), "{output:?}");
     assert_eq!(count_in_state(&held.store, BatchState::InDoubt), 1);
 }
 
