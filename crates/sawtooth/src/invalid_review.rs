@@ -15,7 +15,7 @@ pub(crate) struct InvalidReview<'a> {
     pub(crate) service_id: &'a str,
     /// The node that reported the batch.
     pub(crate) node: &'a str,
-    /// All nodes of the ledger.
+    /// The nodes of the ledger that are used at present.
     pub(crate) nodes: &'a [String],
 }
 
@@ -60,6 +60,9 @@ impl InvalidReview<'_> {
             return Ok(());
         }
         // Another process sent the batch, perhaps to another node.
+        if !self.record.are_all(self.nodes) {
+            return Err("another node of the ledger is not used at present".to_owned());
+        }
         for other in others {
             match other {
                 Err(error) => return Err(format!("another node does not answer: {error}")),

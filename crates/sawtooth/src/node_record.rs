@@ -2,6 +2,7 @@ use std::{
     collections::{HashMap, VecDeque},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use grid_batch_core::{BatchError, BatchResult, CommitHistory, LedgerStatus, ServiceId};
@@ -12,19 +13,25 @@ use crate::{nodes::get_statuses, rest_client::RestClient};
 /// How many batches are remembered. One at a time is under way.
 const REMEMBERED: usize = 1_000;
 
+/// How long a commit that a node reported is taken for what the node has. Behind its URL, another
+/// node or an older state of it may answer later.
+const TRUSTED_FOR: Duration = Duration::from_secs(5);
+
 /// What this process knows about which node has applied which batch.
 ///
 /// What it does not know, it asks. It must not be wrong about what it knows: a node that reported a
 /// batch as committed has applied it and all before it.
 pub(crate) struct NodeRecord {
     history: Arc<dyn CommitHistory>,
+    /// All nodes of the ledger, also those that are not used at present.
+    nodes: Vec<String>,
     seen: Mutex<Seen>,
 }
 
 #[derive(Default)]
 struct Seen {
     /// The last batch that each node reported as committed.
-    committed: HashMap<String, String>,
+    committed: HashMap<String, (String, Instant)>,
     /// Batches with a node that had applied all before them when they were sent to it.
     checked: VecDeque<(String, String)>,
     /// Batches with a node that found them invalid when it may not have applied all before them.
@@ -32,8 +39,13 @@ struct Seen {
 }
 
 impl NodeRecord {
-    pub(crate) fn new(history: Arc<dyn CommitHistory>) -> Self {
-        Self { history, seen: Mutex::default() }
+    pub(crate) fn new(history: Arc<dyn CommitHistory>, nodes: Vec<String>) -> Self {
+        Self { history, nodes, seen: Mutex::default() }
+    }
+
+    /// Whether these are all nodes of the ledger.
+    pub(crate) fn are_all(&self, nodes: &[String]) -> bool {
+        self.nodes.iter().all(|node| nodes.contains(node))
     }
 
     /// The last batch that was committed before this one.
@@ -52,14 +64,16 @@ impl NodeRecord {
         Ok(before.map(|id| id.to_string()))
     }
 
-    /// Whether the node reports the batch as committed. It is asked unless that is known.
+    /// Whether the node reports the batch as committed. It is asked unless it has just reported that.
     pub(crate) async fn has_applied(
         &self,
         client: &RestClient,
         node: &str,
         batch_id: &str,
     ) -> BatchResult<bool> {
-        if self.lock().committed.get(node).is_some_and(|last| last == batch_id) {
+        let is_known =
+            |(last, at): &(String, Instant)| last == batch_id && at.elapsed() < TRUSTED_FOR;
+        if self.lock().committed.get(node).is_some_and(is_known) {
             return Ok(true);
         }
         let reports = get_statuses(node, client, &[batch_id.to_owned()]).await?;
@@ -72,7 +86,8 @@ impl NodeRecord {
 
     /// The node reported the batch as committed.
     pub(crate) fn set_committed(&self, node: &str, batch_id: &str) {
-        self.lock().committed.insert(node.to_owned(), batch_id.to_owned());
+        let commit = (batch_id.to_owned(), Instant::now());
+        self.lock().committed.insert(node.to_owned(), commit);
     }
 
     /// The node has applied all batches before this one, which may be sent to it now.

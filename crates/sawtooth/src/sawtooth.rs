@@ -36,11 +36,16 @@ impl Sawtooth {
         })
     }
 
-    /// Makes the adapter fit for a ledger with several nodes: a batch is sent to a node that has
+    /// Makes the adapter fit for a ledger with these nodes: a batch is sent to a node that has
     /// applied the batch before, and a batch is invalid only where that was so.
     #[must_use]
-    pub fn with_several_nodes(self, history: Arc<dyn CommitHistory>) -> Self {
-        Self { record: Some(Arc::new(NodeRecord::new(history))), ..self }
+    pub fn with_several_nodes(
+        self,
+        history: Arc<dyn CommitHistory>,
+        nodes: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        let nodes = nodes.into_iter().map(Into::into).collect();
+        Self { record: Some(Arc::new(NodeRecord::new(history, nodes))), ..self }
     }
 
     /// Checks a node before a batch is sent to it; `None` if the ledger has one node.

@@ -46,7 +46,8 @@ impl TestNodes {
         let second_clock = Arc::new(ManualClock::default());
         let second = in_order(LedgerSim::sawtooth()).clock(second_clock.clone());
         let second = second.join_chain_of(&first, LAG).start().unwrap();
-        let sawtooth = sawtooth().with_several_nodes(Arc::new(OneCommitted));
+        let urls = [first.url(), second.url()];
+        let sawtooth = sawtooth().with_several_nodes(Arc::new(OneCommitted), urls);
         let test = Self { first, second, second_clock, sawtooth };
         test.send(&test.first, 1).await;
         test
@@ -166,6 +167,16 @@ async fn invalid_is_not_final_while_another_node_is_unknown() {
     test.send(&test.second, 2).await;
     let down = unused_address().await;
     assert_eq!(test.status(&[test.second.url(), down], 2).await, NotReported);
+}
+
+/// A node that does not answer is not used after a while, and may have the batch all the same.
+#[tokio::test]
+async fn invalid_is_not_final_while_another_node_is_not_used() {
+    let test = TestNodes::start().await;
+    test.catch_up();
+    test.second.refuse(|_| Some("no such name".to_owned()));
+    test.send(&test.second, 2).await;
+    assert_eq!(test.status(&[test.second.url()], 2).await, NotReported);
 }
 
 #[test]

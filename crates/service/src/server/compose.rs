@@ -202,6 +202,11 @@ fn monitor_options(config: &Config) -> MonitorOptions {
         Some(LedgerKind::Evm) => poll.quiet_after.min(config.evm.resend_after),
         _ => poll.quiet_after,
     };
+    let late_arrival_limit = match config.ledger.kind {
+        // A transaction that arrives late has a nonce that was used.
+        Some(LedgerKind::Evm) => Duration::ZERO,
+        _ => config.ledger.late_arrival_limit,
+    };
     MonitorOptions {
         poll_interval: poll.interval,
         poll_interval_with_events: poll.interval_with_events,
@@ -212,7 +217,7 @@ fn monitor_options(config: &Config) -> MonitorOptions {
         hold_after: poll.hold_after,
         give_up_after: poll.give_up_after,
         max_attempts: poll.max_attempts,
-        late_arrival_limit: config.ledger.late_arrival_limit,
+        late_arrival_limit,
         ..MonitorOptions::default()
     }
 }

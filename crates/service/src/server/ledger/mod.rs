@@ -118,7 +118,7 @@ impl SawtoothLedger {
     pub(super) fn with_store(self, store: &Store) -> Ledger<GlobalScopeId> {
         let Self { mut sawtooth, nodes, urls, check } = self;
         if nodes.are_several() {
-            sawtooth = sawtooth.with_several_nodes(Arc::new(store.clone()));
+            sawtooth = sawtooth.with_several_nodes(Arc::new(store.clone()), urls.iter().cloned());
         }
         Ledger {
             sender: Arc::new(sawtooth.sender()),
