@@ -4,14 +4,14 @@ use crate::{HeaderId, ScopeId, ServiceId, Submission, monitor::BatchResult};
 
 /// Checks a node before a batch is sent to it.
 ///
-/// The nodes of a ledger apply the same batches, some of them later than others. A node that has not
-/// applied the batch before this one executes it on an old state, and may find it invalid for good.
+/// Some nodes of a ledger apply a batch later than others. A node that has not applied the batch before
+/// this one executes it on an old state, and may report it as invalid permanently.
 pub trait NodeCheck: Send + Sync {
     /// The scope of the batches.
     type Id: ScopeId;
 
     /// Whether the batch may be sent to the node at this URL now. The error is the reason why not, in
-    /// words; another node may be right.
+    /// words; another node may be able to take it.
     fn check<'a>(
         &'a self,
         url: &'a str,

@@ -7,8 +7,8 @@ use crate::evidence_schedule::{BatchKey, key};
 /// How long this process has seen unresolved batches in their present attempt and state.
 ///
 /// Whether a batch may be sent again depends on how long it has been in doubt. Only time that this
-/// process has measured counts for that. Stored times say more only if no clock was set meanwhile:
-/// after a restart or a takeover the wait starts anew.
+/// process has measured counts, because a clock may have been set since a time was stored. So after a
+/// restart or a takeover the wait starts anew.
 #[derive(Debug)]
 pub(crate) struct ObservedBatches {
     batches: HashMap<BatchKey, Observation>,
@@ -22,7 +22,7 @@ pub(crate) struct ObservedBatches {
 struct Observation {
     attempt_id: AttemptId,
     state: BatchState,
-    /// Compared only: it changes when the batch enters its state again.
+    /// Only compared with the batch's: it changes when the batch enters its state again.
     since: Timestamp,
     first_seen: MonotonicTime,
     last_seen: MonotonicTime,
@@ -86,7 +86,7 @@ mod tests {
             shared_transaction_ids: Vec::new(),
             attempt_id: AttemptId { attempt, epoch },
             state,
-            // Neither of them counts.
+            // Stored times do not count.
             submitted_at: Timestamp::from_micros(0),
             since: Timestamp::from_micros(0),
             held: false,
