@@ -19,7 +19,7 @@ pub trait NodeCheck: Send + Sync {
     ) -> BoxFuture<'a, Result<(), String>>;
 }
 
-/// Tells what a service had committed before a batch.
+/// Tells which batch of a service was committed before another one.
 pub trait CommitHistory: Send + Sync {
     /// The last committed batch of the service that was stored before this one. `None`: there is
     /// none, or it is not stored any more.

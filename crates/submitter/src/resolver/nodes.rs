@@ -19,8 +19,9 @@ use crate::resolver::{UrlHealth, node_memory::NodeMemory};
 /// A resolver for several nodes of one ledger.
 ///
 /// A service stays with one node, because another one may not have applied its last batch yet. It
-/// changes its node only when that node fails. A node that fails is unhealthy and not used for a while. Then it is tried with one batch, and it is healthy again when it
-/// answers. If all nodes are unhealthy, the one that failed longest ago is used.
+/// changes its node only when that node fails. A node that fails is unhealthy and not used for a while.
+/// Then it is tried with one batch, and it is healthy again when it answers. If all nodes are unhealthy,
+/// the one that failed longest ago is used.
 pub struct NodeUrlResolver<S> {
     choice: NodeChoice,
     retry_after: Duration,
