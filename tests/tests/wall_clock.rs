@@ -52,7 +52,7 @@ fn listed_files_read_the_time_of_day() {
     }
 }
 
-/// `Instant::now()` has no dot before it; `clock.now()` has.
+/// Distinguishes `clock.now()` from `Instant::now()`, which has no dot before `now`.
 fn reads_time_of_day(line: &str) -> bool {
     let code = line.split("//").next().unwrap();
     code.contains(".now()") || code.contains("SystemTime::now")

@@ -10,8 +10,8 @@ use log::{info, warn};
 ///
 /// A batch is orphaned when the store marked a round and the answer to that was lost. Such batches
 /// are put in doubt, so that evidence decides about them. Only the time for which this thread has seen
-/// a batch with the same submitter counts: by the stored times alone, a submission under way would
-/// look like an orphan when a clock is set forward. Dropping this ends the thread.
+/// a batch in the same attempt counts: if stored times did, a submission under way would be taken for an
+/// orphan when a clock is set forward. Dropping this ends the thread.
 #[derive(Debug)]
 pub struct OrphanRecovery {
     _thread: PeriodicThread,
@@ -54,14 +54,14 @@ fn try_recover(
     if orphans.is_empty() { Ok(0) } else { claims.recover(&orphans) }
 }
 
-/// When each batch was first seen with its submitter.
+/// When each batch was first seen with a submitter in its present attempt.
 struct ObservedSubmissions {
     minimum_age: Duration,
     first_seen: HashMap<SubmittedBatch, MonotonicTime>,
 }
 
 impl ObservedSubmissions {
-    /// Those of the present submissions that began longer ago than any lasts.
+    /// The present submissions that were first seen at least `minimum_age` ago.
     fn find_orphans(
         &mut self,
         present: Vec<SubmittedBatch>,

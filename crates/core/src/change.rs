@@ -111,8 +111,8 @@ pub enum Decision {
 impl Decision {
     /// The events that record the decision about this attempt, in order.
     ///
-    /// *Invalid* also says that no earlier attempt can arrive. *Absent* does not: people cannot see what
-    /// is on its way.
+    /// *Invalid* also says that no earlier attempt can arrive. *Absent* does not, because an operator cannot
+    /// see a request that is on its way.
     pub fn events(self, attempt: u32) -> Vec<Event> {
         match self {
             Self::Committed => vec![Event::Evidence { attempt, evidence: Evidence::Committed }],

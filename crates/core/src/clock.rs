@@ -77,7 +77,7 @@ impl Moment {
     }
 
     /// The longest time that may have elapsed since this moment: the longer one of the two clocks.
-    /// After the time of day was set forward, less may have elapsed.
+    /// If the time of day was set forward, this is longer than what has elapsed.
     pub fn longest_elapsed(self, clock: &dyn Clock) -> Duration {
         let now = Self::now(clock);
         let by_time_of_day = now.time_of_day.since(self.time_of_day);

@@ -43,7 +43,7 @@ pub struct UnresolvedBatch {
     /// Those of its transactions that another stored batch of the service has, too. That such a
     /// transaction was applied does not tell which of the batches was committed.
     pub shared_transaction_ids: Vec<HeaderId>,
-    /// The present attempt; 0 for a batch that was never tried, of a database that was restored.
+    /// The present attempt; 0 for a batch of a restored database that was never tried.
     pub attempt_id: AttemptId,
     /// Its state.
     pub state: BatchState,

@@ -32,8 +32,7 @@ pub enum BatchConflict {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "the batch {batch_id} has the transaction {transaction_id}, which the batch {other_batch_id} of \
-     the service {service_id} has already; sign a new transaction, or wait until that batch is \
-     invalid"
+     the service {service_id} has already; sign a new transaction"
 )]
 pub struct TransactionConflict {
     /// The service that orders the batches.

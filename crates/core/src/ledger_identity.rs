@@ -47,7 +47,7 @@ impl fmt::Display for LedgerIdentity {
     }
 }
 
-/// A text for one line: of each long word, such as a hash, only the beginning.
+/// A text in which each long word, such as a hash, is shortened to its beginning.
 struct Shortened<'a>(&'a str);
 
 impl fmt::Display for Shortened<'_> {

@@ -13,8 +13,9 @@ pub struct Progress {
     pub attempts: u32,
     /// The batch is with a submitter and proved to be committed: it ends with any outcome.
     pub commit_proven: bool,
-    /// The batch was sent again after evidence of absence, which is about what has arrived: an earlier
-    /// attempt may still be on its way to the ledger.
+    /// An earlier attempt may still be on its way to the ledger: evidence of absence, which is about what
+    /// has arrived, sent the batch back to the queue, or its database went back and may have lost an
+    /// attempt.
     pub earlier_may_arrive: bool,
     /// The ledger reported the present attempt as invalid or rejected it, while an earlier one might
     /// still arrive.
@@ -68,7 +69,8 @@ pub enum Event {
     },
     /// Evidence was found.
     Evidence {
-        /// The attempt it is about, counted from 1.
+        /// The attempt it is about, counted from 1; 0 for a batch of a restored database that was never
+        /// tried.
         attempt: u32,
         /// The evidence.
         evidence: Evidence,
@@ -76,8 +78,8 @@ pub enum Event {
     /// The database may have lost what happened to the batch lately: it was restored from a backup, or
     /// it moved to a server that did not have its last commits.
     DatabaseRestored,
-    /// No attempt before this one can arrive at the ledger any more: more time has passed than anything
-    /// keeps a request.
+    /// No attempt before this one can arrive at the ledger any more: more time has passed since than a
+    /// proxy, the network or the ledger keeps a request.
     EarlierCannotArrive {
         /// The present attempt.
         attempt: u32,

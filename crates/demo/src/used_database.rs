@@ -3,8 +3,8 @@ use grid_batch_store::Store;
 
 use crate::DemoError;
 
-/// Refuses a database that is neither empty nor bound to the ledger with this name, which no other
-/// demonstration has.
+/// Refuses a database that has batches or is bound to a ledger, unless the ledger has this name, which is
+/// unique to the demonstration.
 pub(crate) fn refuse_used_database(
     store: &Store,
     own_ledger: Option<&str>,

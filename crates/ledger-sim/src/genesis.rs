@@ -13,7 +13,7 @@ use crate::{
     record::{RecordError, io_error},
 };
 
-/// The same id for the same seed.
+/// An id that depends only on the seed.
 pub(crate) fn from_seed(seed: u64) -> HeaderId {
     let mut random = Random::from_seed(seed);
     let mut bytes = [0; 64];

@@ -6,14 +6,14 @@ type BatchKey = (String, String);
 
 /// The batches of which an earlier attempt may still arrive at the ledger.
 ///
-/// An attempt can arrive no more when the limit has passed since this process first saw a later one:
-/// the earlier one had ended by then. A restart or a takeover starts the wait anew, because how long the
-/// earlier attempts have been over is not known then.
+/// An attempt cannot arrive any more when the limit has passed since this process first saw a later
+/// attempt, because the earlier one had ended by then. A restart or a takeover starts the wait anew,
+/// because it is not known then when the earlier attempts ended.
 #[derive(Debug)]
 pub(crate) struct EarlierAttempts {
     limit: Duration,
     waits: HashMap<BatchKey, Wait>,
-    /// The batches whose wait is over, and when they are looked at for the last time.
+    /// The batches whose wait is over, and when evidence is looked for the last time.
     last_looks: Vec<Wait>,
 }
 
@@ -24,7 +24,7 @@ struct Wait {
 }
 
 impl EarlierAttempts {
-    /// More are not remembered. The wait of a batch that is left out begins when there is room.
+    /// The greatest number of waits. The wait of a further batch begins when another one is over.
     const MOST: usize = 10_000;
 
     pub(crate) fn new(limit: Duration) -> Self {
@@ -44,8 +44,8 @@ impl EarlierAttempts {
         }
     }
 
-    /// Takes the batches of which no earlier attempt can arrive any more, except those of busy services:
-    /// an answer that is on its way to them may be older than the end of the wait.
+    /// Takes the batches of which no earlier attempt can arrive any more, except those of busy services,
+    /// for which an answer is on its way that may be older than the end of the wait.
     pub(crate) fn take_over(
         &mut self,
         now: MonotonicTime,
@@ -55,15 +55,15 @@ impl EarlierAttempts {
             self.waits.extract_if(|(service, _), wait| wait.until <= now && !is_busy(service));
         let over: Vec<UnresolvedBatch> = over.map(|(_, wait)| wait.batch).collect();
         for batch in &over {
-            // Nothing counts then but a commit.
+            // So that only evidence of a commit has an effect.
             let look = UnresolvedBatch { invalid_reported: true, ..batch.clone() };
             self.add_last_look(look, now.plus(self.limit));
         }
         over
     }
 
-    /// Takes the batches to look at for the last time, whatever has become of them: one that ended as
-    /// invalid might have been applied all the same.
+    /// Takes the batches whose last search for evidence is due. Some may have ended: one that ended as
+    /// invalid may have been applied after all.
     pub(crate) fn take_last_looks(&mut self, now: MonotonicTime) -> Vec<UnresolvedBatch> {
         let due = self.last_looks.extract_if(.., |look| look.until <= now);
         due.map(|look| look.batch).collect()
@@ -72,7 +72,7 @@ impl EarlierAttempts {
     /// When a wait is over or a last look is due next.
     pub(crate) fn next(&self, now: MonotonicTime) -> Option<MonotonicTime> {
         let waits = self.waits.values().chain(&self.last_looks);
-        // What has been over before waits for a reply, which wakes the monitor.
+        // A wait that is over already is that of a busy service: the reply wakes the monitor.
         waits.map(|wait| wait.until).filter(|until| *until > now).min()
     }
 

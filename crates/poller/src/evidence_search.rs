@@ -95,7 +95,7 @@ impl EvidenceSearch {
     }
 
     /// Takes the batches of which no earlier attempt can arrive any more and for which no request is in
-    /// flight, and queues those that are looked at for the last time.
+    /// flight, and queues the last searches that are due.
     pub(crate) fn take_over(&mut self, has_request: impl Fn(&str) -> bool) -> Vec<UnresolvedBatch> {
         let now = self.clock.monotonic();
         self.earlier.take_last_looks(now).into_iter().for_each(|batch| self.queue.push(batch));
@@ -106,7 +106,7 @@ impl EvidenceSearch {
     fn queue_if_due(&mut self, batch: UnresolvedBatch, pace: PollPace, now: MonotonicTime) {
         self.earlier.observe(&batch, now);
         let Some(due_after) = evidence_due_after(&batch, &self.options) else { return };
-        // To look too early does no harm, so the stored times count too.
+        // A search that is too early does no harm, so stored times count, too.
         let time = self.clock.now();
         let time_in_state = self.observed.see(&batch, now).max(time.since(batch.since));
         if time_in_state < due_after {

@@ -7,11 +7,13 @@ use crate::evidence_schedule::{BatchKey, key};
 /// How long this process has seen unresolved batches in their present attempt and state.
 ///
 /// Whether a batch may be sent again depends on how long it has been in doubt. Only time that this
-/// process has measured counts for that. Stored times say more only if no clock was set meanwhile:
-/// after a restart or a takeover the wait starts anew.
+/// process has measured counts, because a clock may have been set since a time was stored. So after a
+/// restart or a takeover the wait starts anew.
 #[derive(Debug)]
 pub(crate) struct ObservedBatches {
     batches: HashMap<BatchKey, Observation>,
+    /// The services of restored batches.
+    services: HashMap<String, ServiceObservation>,
     /// How long a batch is remembered after it was last seen.
     keep: Duration,
     /// The number of batches at which old ones are removed.
@@ -22,8 +24,16 @@ pub(crate) struct ObservedBatches {
 struct Observation {
     attempt_id: AttemptId,
     state: BatchState,
-    /// Compared only: it changes when the batch enters its state again.
+    /// Only compared with the batch's: it changes when the batch enters its state again.
     since: Timestamp,
+    first_seen: MonotonicTime,
+    last_seen: MonotonicTime,
+}
+
+/// A service in its present epoch, which a restored database has raised.
+#[derive(Debug)]
+struct ServiceObservation {
+    epoch: u64,
     first_seen: MonotonicTime,
     last_seen: MonotonicTime,
 }
@@ -32,11 +42,14 @@ impl ObservedBatches {
     const FEW: usize = 1_000;
 
     pub(crate) fn new(keep: Duration) -> Self {
-        Self { batches: HashMap::new(), keep, prune_at: Self::FEW }
+        Self { batches: HashMap::new(), services: HashMap::new(), keep, prune_at: Self::FEW }
     }
 
     /// Records that the batch was read from the store, and returns how long it has been like this.
     pub(crate) fn see(&mut self, batch: &UnresolvedBatch, now: MonotonicTime) -> Duration {
+        if is_restored(batch) {
+            self.see_service(batch, now);
+        }
         let seen_for = self.seen_for(batch, now);
         let UnresolvedBatch { attempt_id, state, since, .. } = *batch;
         let first_seen = match self.batches.get(&key(batch)) {
@@ -48,18 +61,43 @@ impl ObservedBatches {
         if self.batches.len() >= self.prune_at {
             let keep = self.keep;
             self.batches.retain(|_, seen| now.since(seen.last_seen) < keep);
+            self.services.retain(|_, seen| now.since(seen.last_seen) < keep);
             self.prune_at = self.batches.len().saturating_mul(2).max(Self::FEW);
         }
         seen_for
     }
 
+    fn see_service(&mut self, batch: &UnresolvedBatch, now: MonotonicTime) {
+        let epoch = batch.attempt_id.epoch;
+        let new = ServiceObservation { epoch, first_seen: now, last_seen: now };
+        let seen = self.services.entry(batch.service_id.to_string()).or_insert(new);
+        if seen.epoch != epoch {
+            (seen.epoch, seen.first_seen) = (epoch, now);
+        }
+        seen.last_seen = now;
+    }
+
     /// How long the batch has been seen like this; zero if it was not.
+    ///
+    /// What was sent in the time that a restored database has lost was sent before its mark, for all
+    /// batches of a service alike. So the time of a batch that was never tried is that of its service:
+    /// a long queue waits once, not once for each batch.
     pub(crate) fn seen_for(&self, batch: &UnresolvedBatch, now: MonotonicTime) -> Duration {
+        if is_restored(batch) {
+            let seen = self.services.get(batch.service_id.as_str());
+            let seen = seen.filter(|seen| seen.epoch == batch.attempt_id.epoch);
+            return seen.map_or(Duration::ZERO, |seen| now.since(seen.first_seen));
+        }
         match self.batches.get(&key(batch)) {
             Some(seen) if seen.is_of(batch) => now.since(seen.first_seen),
             _ => Duration::ZERO,
         }
     }
+}
+
+/// Only a restored database has batches in doubt that were never tried.
+fn is_restored(batch: &UnresolvedBatch) -> bool {
+    batch.attempt_id.attempt == 0
 }
 
 impl Observation {
@@ -86,7 +124,7 @@ mod tests {
             shared_transaction_ids: Vec::new(),
             attempt_id: AttemptId { attempt, epoch },
             state,
-            // Neither of them counts.
+            // Stored times do not count.
             submitted_at: Timestamp::from_micros(0),
             since: Timestamp::from_micros(0),
             held: false,
@@ -120,6 +158,18 @@ mod tests {
             assert_eq!(observed.see(&other, at(55)), SECOND * 5, "{other:?}");
             assert_eq!(observed.seen_for(&first, at(55)), Duration::ZERO);
         }
+    }
+
+    #[test]
+    fn restored_batches_of_a_service_wait_together() {
+        let mut observed = ObservedBatches::new(SECOND * 60);
+        let restored = |number, epoch| batch(number, 0, epoch, BatchState::InDoubt);
+        assert_eq!(observed.see(&restored(1, 1), at(0)), Duration::ZERO);
+        assert_eq!(observed.see(&restored(2, 1), at(30)), SECOND * 30);
+        assert_eq!(observed.see(&restored(2, 2), at(40)), Duration::ZERO, "taken over");
+        assert_eq!(observed.see(&restored(3, 2), at(45)), SECOND * 5);
+        let tried = batch(3, 1, 2, BatchState::InDoubt);
+        assert_eq!(observed.see(&tried, at(50)), Duration::ZERO);
     }
 
     #[test]

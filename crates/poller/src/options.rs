@@ -37,7 +37,7 @@ pub struct MonitorOptions {
     /// Evidence is looked for when a batch has been pending or valid for this long.
     pub quiet_after: Duration,
     /// Evidence of absence is not trusted before this time: an aborted submission may still arrive.
-    /// This and the following times are measured from when the monitor first sees the batch in its
+    /// This time and the next two are measured from when the monitor first sees the batch in its
     /// attempt and state.
     pub believe_absence_after: Duration,
     /// The inconclusive policy applies when evidence has been inconclusive for this long.
@@ -46,8 +46,9 @@ pub struct MonitorOptions {
     pub give_up_after: Duration,
     /// A batch that is absent after this many attempts is held.
     pub max_attempts: u32,
-    /// How long a request that a submitter gave up may still arrive at the ledger. A batch that was
-    /// sent again does not end as invalid before that.
+    /// How long a request that a submitter gave up may still arrive at the ledger. It is
+    /// measured from when the monitor first sees the present attempt; a batch of which an earlier one
+    /// may arrive does not end as invalid before that.
     pub late_arrival_limit: Duration,
 }
 
@@ -132,7 +133,7 @@ impl MonitorOptions {
         ])
     }
 
-    /// The longest time between two looks at an unresolved batch.
+    /// The longest time between two reads of an unresolved batch.
     pub(crate) fn longest_wait(&self) -> Duration {
         self.longest_interval.max(self.quiet_after).max(self.believe_absence_after)
     }

@@ -16,8 +16,8 @@ pub(crate) fn evidence_due_after(
     }
 }
 
-/// What this evidence comes to, about a batch that this process has seen in its attempt and state for
-/// this long.
+/// What follows from evidence about a batch that this process has seen in its attempt and state for
+/// `seen_for`.
 pub(crate) fn resolve(
     batch: &UnresolvedBatch,
     evidence: Evidence,
@@ -54,7 +54,7 @@ fn without_evidence(batch: &UnresolvedBatch) -> String {
     }
 }
 
-/// What evidence comes to about a batch that the ledger has reported as invalid. It is never sent
+/// What follows from evidence about a batch that the ledger has reported as invalid. It is never sent
 /// again.
 fn resolve_invalid(
     batch: &UnresolvedBatch,

@@ -19,8 +19,8 @@ const TRUSTED_FOR: Duration = Duration::from_secs(5);
 
 /// What this process knows about which node has applied which batch.
 ///
-/// What it does not know, it asks. It must not be wrong about what it knows: a node that reported a
-/// batch as committed has applied it and all before it.
+/// A node is asked about what is not known. A node that has reported a batch as committed has applied it
+/// and all before it.
 pub(crate) struct NodeRecord {
     history: Arc<dyn CommitHistory>,
     /// All nodes of the ledger, also those that are not used at present.
@@ -32,9 +32,9 @@ pub(crate) struct NodeRecord {
 struct Seen {
     /// The last batch that each node reported as committed.
     committed: HashMap<String, (String, Instant)>,
-    /// Batches with a node that had applied all before them when they were sent to it.
+    /// Nodes and batches: the node had applied all batches before this one when it was sent there.
     checked: VecDeque<(String, String)>,
-    /// Batches with a node that found them invalid when it may not have applied all before them.
+    /// Nodes and batches: the node reported the batch as invalid, and may not have applied all before it.
     doubted: VecDeque<(String, String)>,
 }
 

@@ -36,8 +36,8 @@ impl Sawtooth {
         })
     }
 
-    /// Makes the adapter fit for a ledger with these nodes: a batch is sent to a node that has
-    /// applied the batch before, and a batch is invalid only where that was so.
+    /// Prepares the adapter for a ledger with these nodes: a batch is sent only to a node that has
+    /// applied the batch before it, and only such a node's INVALID is final.
     #[must_use]
     pub fn with_several_nodes(
         self,

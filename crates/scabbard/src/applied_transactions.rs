@@ -20,7 +20,7 @@ struct AppliedTransaction {
     event_at: Option<ObservationCount>,
 }
 
-/// A point in the order of observations.
+/// A position in the order of observations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ObservationCount(u64);
 
@@ -32,7 +32,7 @@ impl AppliedTransactions {
         Self(Mutex::new(Heard { observations: 0, transactions }))
     }
 
-    /// The present count. What is heard from now on has a greater one.
+    /// The present count. Later events have a greater one.
     pub(crate) fn observation_count(&self) -> ObservationCount {
         ObservationCount(self.lock().observations)
     }

@@ -83,7 +83,7 @@ impl BatchHistory {
     }
 
     /// Whether this adapter has sent this attempt, or a later one, and a node may have accepted it.
-    /// Then the attempts were counted from an older state of the database.
+    /// If the attempt was sent, the database went back and counts it again.
     pub(crate) fn was_posted(&self, batch: &BatchKey, attempt: u32) -> bool {
         self.lock().get(batch).is_some_and(|record| record.posted_attempt >= attempt)
     }

@@ -16,8 +16,8 @@ use crate::{
     sender::answer_without_response, status_response::BatchReport,
 };
 
-/// The services for which nodes were asked, before a POST, about a batch that they did not have. The
-/// ledger then has no later batch from an earlier state of the database either.
+/// The services for which nodes were asked, before a POST, about a batch that they did not have. Then the
+/// ledger has no later batch that the database has lost, either.
 pub(crate) struct QueriedServices(Mutex<BoundedMap<ServiceId, u64>>);
 
 impl QueriedServices {

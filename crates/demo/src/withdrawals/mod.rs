@@ -66,8 +66,8 @@ pub fn demonstrate_withdrawals(
     audit(&chain, &plan, &demo.client.withdrawals()?, demo.counts)
 }
 
-/// The chain is new, so every database that was used before is of another one. This chain would even
-/// accept transactions that were signed for that: anvil's chains have the same id and accounts.
+/// The chain is new, so a database that was used before belongs to another chain. This chain would even
+/// accept transactions that were signed for the other one: anvil's chains have the same id and accounts.
 fn refuse_used(options: &WithdrawalDemoOptions) -> Result<(), DemoError> {
     let Some(database) = &options.database else { return Ok(()) };
     let url = database.parse().map_err(DemoError::internal)?;

@@ -45,8 +45,8 @@ impl SendAttempt<'_> {
         Ok(estimate.saturating_add(estimate / 4))
     }
 
-    /// Finds out what the chain used every nonce for that the store does not explain, and returns
-    /// the number of the account's transactions in blocks.
+    /// Settles the nonces that the chain has used, and returns the number of the account's transactions
+    /// in blocks.
     ///
     /// A count above what was signed here must be final. Otherwise a transaction that the chain drops
     /// would leave a gap, and one wrong response of a node would block the account.

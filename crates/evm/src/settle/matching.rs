@@ -5,7 +5,8 @@ use grid_batch_withdrawals::{NonceUse, UnpaidWithdrawal};
 
 use super::found_use::{FoundUse, Terms, UseKind};
 
-/// How far the clock of the database may be ahead of the chain's.
+/// How far the clock of the database may be ahead of the chain's: a withdrawal that was scheduled this long
+/// after a transaction was mined may still be paid by it.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
 
 /// The withdrawals that a transaction may have paid.

@@ -1,5 +1,5 @@
-//! Settles nonces that the chain has used and the store does not explain: the database may be an
-//! older copy, so a transaction that it does not know may have paid an open withdrawal.
+//! Settles nonces that the chain has used for something that is not stored: the database may be an older
+//! copy, so a transaction that it does not have may have paid an open withdrawal.
 
 mod found_use;
 mod matching;

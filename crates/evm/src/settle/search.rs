@@ -14,7 +14,7 @@ use crate::{
 /// The longest range of blocks of one request for events, if the node refuses the whole range.
 const LONGEST_RANGE: u64 = 10_000;
 
-/// How far the clock of the database may be ahead of the chain's.
+/// How far the clock of the database may be ahead of the chain's: a search begins this long before `since`.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(600);
 
 /// The account whose nonces are searched, and its pools.

@@ -18,10 +18,10 @@ use crate::{
 /// How many nonces are settled at once, so that an attempt does not last too long.
 const MAX_AT_ONCE: usize = 50;
 
-/// Whether every nonce that the chain has used is explained by what is stored.
+/// Whether every nonce that the chain has used is settled.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Settled {
-    /// All are, up to this transaction count.
+    /// All are: those below this transaction count.
     All { count: u64 },
     /// Not yet, for this reason: more blocks or more requests are needed.
     NotYet(&'static str),
@@ -57,7 +57,7 @@ impl From<SettleError> for BatchError {
     }
 }
 
-/// Finds out what the chain used every nonce for that the store does not explain, and stores it.
+/// Settles the nonces that the chain has used: finds out what each was used for, and stores it.
 ///
 /// `payment` is the withdrawal that is next. The first node's transaction count counts; the others
 /// help to find transactions.
@@ -124,7 +124,7 @@ impl Settlement<'_> {
         Ok(nonces)
     }
 
-    /// Whether a node shows one of these transactions in a block.
+    /// Whether the first node shows one of these transactions in a block.
     async fn is_mined(&self, hashes: &[[u8; 32]]) -> Result<bool, NodeError> {
         let Some(node) = self.nodes.first() else { return Ok(false) };
         for hash in hashes {

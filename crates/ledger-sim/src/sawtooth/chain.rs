@@ -193,7 +193,7 @@ impl Chain {
     fn execute(&mut self, pooled: &PooledBatch, common: &mut CommonState) -> io::Result<bool> {
         let PooledBatch { batch, due } = pooled;
         if self.node.has_published(batch.id()) {
-            // Another node was faster. This one applies the batch with that node's block.
+            // Another node has published the batch. This one applies it with that node's block.
             return Ok(false);
         }
         let dependencies_applied = self.depends_only_on(batch, |id| self.applied.contains(id));

@@ -124,7 +124,7 @@ impl Config {
     pub(crate) fn with_clock(&self, clock: &Arc<dyn Clock>) -> Self {
         let mut config = self.clone();
         config.store.clock = DatabaseClock::new(Arc::clone(clock));
-        // The machine's time of day shows that it was suspended; the database's is measured too rarely.
+        // The machine's time of day shows at once that it was suspended; the database's is measured rarely.
         config.queue.clock = Arc::clone(clock);
         config
     }
@@ -134,8 +134,8 @@ impl Config {
         Arc::new(self.store.clock.clone())
     }
 
-    /// The time from taking a batch until it is certainly no longer being submitted: its submission
-    /// ends at half of it.
+    /// The time after which a batch that was taken is certainly not being submitted any more: twice the
+    /// limit of a submission.
     pub fn longest_submission(&self) -> Duration {
         self.submit.total_limit * 2
     }

@@ -27,7 +27,7 @@ pub enum DatabaseKind {
     Sqlite,
 }
 
-/// What happens to the time of day. All waits of a test are shorter than both.
+/// What happens to the time of day. All waits of a test are shorter than either jump.
 #[derive(Debug, Clone, Copy)]
 pub enum Jump {
     Forward,

@@ -18,7 +18,7 @@ pub enum Stage {
 }
 
 /// Lets the clock jump at this stage. Both batches must be applied once, in order, and as soon as
-/// without the jump: much sooner than the clock jumps.
+/// without the jump: in much less time than the clock jumps by.
 pub fn run(stage: Stage, jump: Jump, ledger: LedgerKind, database: DatabaseKind) {
     let settings: &[(&str, &str)] = match stage {
         Stage::Held => &[("poll.max_attempts", "1")],

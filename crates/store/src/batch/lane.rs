@@ -78,7 +78,8 @@ impl Lane {
         Ok(())
     }
 
-    /// A hold for this reason. It also says so if the batch is in doubt only because of its database.
+    /// A hold for this reason. If the batch is in doubt because its database was restored, the hold says
+    /// that, too.
     fn hold(&self, reason: &str, now: Timestamp) -> Hold {
         let reason = match self.last_error.as_deref() {
             Some(RESTORED) => storable(&format!("{reason}; {RESTORED}")).into_owned(),

@@ -36,7 +36,7 @@ fn insert_report(dialect: Dialect, change: &Change, now: Timestamp) -> Statement
     .text(change.service_id.as_str())
 }
 
-/// Also shows the report to clients that ask for the batch.
+/// Stores the report as the batch's last error, which its details show.
 fn show_report(dialect: Dialect, change: &Change) -> Statement<'_> {
     Statement::new(
         dialect,

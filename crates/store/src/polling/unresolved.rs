@@ -70,7 +70,7 @@ fn transaction_ids(
     batches: &[UnresolvedRow],
 ) -> Result<HashMap<i64, TransactionIds>, StoreError> {
     let same = same_transaction("own");
-    // It counts, because a planner turns `exists` into a join that may read all batches.
+    // This counts rows, because a planner turns `exists` into a join that may read all batches.
     let statement = Statement::new(
         connection.dialect(),
         format!(

@@ -74,7 +74,8 @@ fn warn_of_loss(reason: &str, in_doubt: OpenBatchesInDoubt) {
          an operator decides: see \"A database that goes back\" in docs/operations.md");
 }
 
-/// Another process has put open batches in doubt. Before this one is an instance, that is history.
+/// Warns that another process has put open batches in doubt, unless that was before this process became
+/// an instance.
 fn log_restored(state: &DatabaseState, seen: &Seen) {
     if seen.instance.is_some() {
         warn!(reason = state.restored_reason.as_deref().unwrap_or_default();

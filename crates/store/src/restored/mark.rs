@@ -16,8 +16,8 @@ pub struct OpenBatchesInDoubt {
     pub services: u64,
 }
 
-/// Epochs rise by more than takeovers that were lost can have raised them: no change of the time that
-/// was lost has a present epoch.
+/// Epochs rise by more than the lost takeovers can have raised them, so that no change of a lost attempt
+/// has the present epoch.
 const EPOCH_STEP: i64 = 1_000_000;
 
 /// Puts every open batch in doubt: heads at once, the batches behind them when they become heads.
@@ -49,7 +49,7 @@ fn record_mark(
     state: &DatabaseState,
     reason: &str,
 ) -> Result<(), StoreError> {
-    // Later than any mark before it, also where the clock of this server is behind.
+    // Later than the last mark, even if the clock of this server is behind.
     let at = state.restored_at.map_or(state.now, |last| state.now.max(last.saturating_add(1)));
     let statement = Statement::new(
         connection.dialect(),

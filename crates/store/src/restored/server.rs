@@ -59,7 +59,7 @@ impl ServerRow {
             let source = "the server is a standby; it must be promoted first".into();
             return Err(StoreError::ReadOnly { source });
         };
-        // The name of a file of the log starts with eight digits for the timeline.
+        // The name of a file of the log starts with the timeline, in eight hexadecimal digits.
         let timeline = wal_file.get(..8).map(|digits| i64::from_str_radix(digits, 16));
         match timeline {
             Some(Ok(timeline)) => {

@@ -11,8 +11,8 @@ use crate::{
     sql::{Connection, Rows, Statement, Store, StoreError, rows::storable},
 };
 
-/// Stores what the chain used a nonce for. `false`: nothing was stored, because of what is stored
-/// already.
+/// Stores what the chain used a nonce for. `false`: nothing was stored, because the nonce has an outcome
+/// already, or the withdrawal cannot have been paid with it.
 pub(crate) fn settle_nonce(
     store: &Store,
     service_id: &ServiceId,

@@ -92,8 +92,8 @@ fn recently_checked_batch_is_not_due(db: &Database) {
 /// A batch at the ledger: when it was submitted and last checked, and whether it is held.
 type BatchTimes = (i64, Option<i64>, bool);
 
-/// The rule of core. A held batch is polled at the longest interval of the pace. A batch of the future
-/// is due: the clock was set back since.
+/// The rule of core. A held batch is polled at the longest interval of the pace. A batch that was
+/// checked in the future is due: the clock was set back since.
 fn is_due((submitted_at, checked_at, held): BatchTimes, pace: PollPace, now: Timestamp) -> bool {
     let time = Timestamp::from_micros;
     let seldom = PollPace { interval: pace.longest.max(pace.interval), ..pace };

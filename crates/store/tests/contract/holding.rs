@@ -23,7 +23,7 @@ on_both! {
     operator_decides_invalid_though_an_attempt_may_arrive,
 }
 
-/// SQLite does not let a transaction write that began as a reading one while others write.
+/// On SQLite, a transaction that began with a read may not be able to write while others write.
 #[test]
 fn decision_waits_for_another_connection_that_writes() {
     let db = Database::sqlite();

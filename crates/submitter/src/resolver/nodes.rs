@@ -19,9 +19,9 @@ use crate::resolver::{UrlHealth, node_memory::NodeMemory};
 /// A resolver for several nodes of one ledger.
 ///
 /// A service stays with one node, because another one may not have applied its last batch yet. It
-/// changes its node only when that fails, and stays with the new one. A node that fails is unhealthy
-/// and not used for a while. Then it is tried with one batch, and it is healthy again when it
-/// answers. If all nodes are unhealthy, the one that failed longest ago is used.
+/// changes its node only when that node fails. A node that fails is unhealthy and not used for a while.
+/// Then it is tried with one batch, and it is healthy again when it answers. If all nodes are unhealthy,
+/// the one that failed longest ago is used.
 pub struct NodeUrlResolver<S> {
     choice: NodeChoice,
     retry_after: Duration,
@@ -30,7 +30,7 @@ pub struct NodeUrlResolver<S> {
     scope: PhantomData<fn() -> S>,
 }
 
-/// With which node a service begins.
+/// The node that a service begins with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum NodeChoice {
     /// Services are spread over all nodes, by a hash of their ids.
@@ -80,7 +80,7 @@ impl<S> NodeUrlResolver<S> {
         })
     }
 
-    /// Sets with which node a service begins.
+    /// Sets which node a service begins with.
     #[must_use]
     pub fn with_choice(self, choice: NodeChoice) -> Self {
         Self { choice, ..self }

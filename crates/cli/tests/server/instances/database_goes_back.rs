@@ -14,7 +14,7 @@ use grid_batch_test_support::{
 use super::group::InstanceGroup;
 use crate::harness::{BatchHarness, BatchServer, count_in_state};
 
-/// How many batches of each service the database loses the end of.
+/// The number of batches of each service whose end the database loses.
 const BATCHES: usize = 3;
 
 /// Stores batches that the standby has as open, and that are committed after it has stopped.

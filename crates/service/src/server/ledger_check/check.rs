@@ -121,7 +121,7 @@ impl LedgerCheck {
         ))
     }
 
-    /// Whether every node has answered, or one belongs to another ledger.
+    /// Whether every node was asked and has answered or failed, or one belongs to another ledger.
     pub(in crate::server) fn is_complete(&self) -> bool {
         self.mismatch().is_some() || self.0.nodes.iter().all(|node| node.lock().checks() > 0)
     }
@@ -131,8 +131,8 @@ impl LedgerCheck {
         self.mismatch().is_none() && self.node(url).is_some_and(|node| node.lock().is_confirmed())
     }
 
-    /// Succeeds if this node has confirmed its ledger a moment ago; otherwise it is asked. The error is
-    /// the reason why nothing may be sent to it.
+    /// Succeeds if the node has confirmed its ledger within the last seconds; otherwise it is asked. The
+    /// error is the reason why nothing may be sent to it.
     pub(super) async fn confirm_now(&self, url: &str) -> Result<(), String> {
         match self.node(url) {
             Some(node) if self.mismatch().is_none() && self.is_trusted(node) => Ok(()),

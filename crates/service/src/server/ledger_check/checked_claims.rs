@@ -20,8 +20,8 @@ impl<C, S: ScopeId> CheckedClaims<C, S> {
         Self { claims, check, refused: Arc::new(RefusedServices::new()) }
     }
 
-    /// Without the services that the ledger cannot have: they are claimed, because no other instance
-    /// could do anything with them either, and nothing follows.
+    /// The takeover without the services that the ledger cannot have. These stay claimed and nothing is
+    /// done with them, because no other instance could do anything with them either.
     fn accepted(&self, mut takeover: Takeover) -> Takeover {
         takeover.claims.retain(|claim| self.refused.accepts(&claim.service_id));
         takeover.in_doubt.retain(|(service, _)| self.refused.accepts(service));

@@ -10,7 +10,7 @@ use super::{LedgerCheck, checked_statuses::check_any_confirmed, refused_services
 /// Looks for evidence about services that the ledger can have, at nodes that have confirmed their
 /// ledger.
 ///
-/// Absence counts only if every node belongs to the ledger, and still does after it was asked.
+/// Absence counts only if every node confirms its ledger again after it was asked.
 pub(in crate::server) struct CheckedEvidenceReader<S> {
     reader: Arc<dyn EvidenceReader + Sync>,
     /// All nodes.

@@ -5,7 +5,7 @@ use grid_batch_core::{Outcome, ScopeId, Submission, SubmissionAnswer, Submission
 
 use super::LedgerCheck;
 
-/// Sends batches only to nodes that have confirmed their ledger a moment ago.
+/// Sends batches only to nodes that have confirmed their ledger within the last seconds.
 pub(in crate::server) struct CheckedSender<S: ScopeId> {
     sender: Arc<dyn SubmissionSender<Id = S>>,
     check: LedgerCheck,

@@ -31,7 +31,7 @@ pub(in crate::server) struct RunningLedgerCheck {
 }
 
 impl RunningLedgerCheck {
-    /// Asks each node at once, and then again and again. The answers are compared with the ledger of
+    /// Asks each node at once, and then regularly. The answers are compared with the ledger of
     /// this database.
     pub(in crate::server) fn start(
         check: LedgerCheck,
@@ -72,7 +72,7 @@ impl Drop for RunningLedgerCheck {
     }
 }
 
-/// What asks the nodes. Clones share their state.
+/// Asks the nodes and compares their answers with the database. Clones share their state.
 #[derive(Clone)]
 pub(super) struct Watcher {
     pub(super) check: LedgerCheck,
@@ -101,7 +101,8 @@ impl Watcher {
         }
     }
 
-    /// The database may be bound to another ledger while this instance is paused.
+    /// Compares the confirmed ledger with the database regularly: the database may have been bound to
+    /// another ledger while this instance was paused.
     async fn watch_database(&self) {
         while self.check.mismatch().is_none() {
             sleep(NodeState::CONFIRMED_INTERVAL).await;

@@ -1,5 +1,5 @@
 //! Changes that commit after a statement has read a row and before it locks it, on PostgreSQL. What
-//! was read before the lock is no longer so under it.
+//! was read before the lock has changed when the lock is held.
 
 use std::thread;
 
