@@ -1,8 +1,8 @@
 //! Several server instances over one PostgreSQL and one ledger, while everything fails that can.
 //!
 //! Clients post batches; each answer 202 is a promise. Meanwhile instances are killed, stopped, and
-//! paused past both expiries; the database restarts, refuses connections, and runs out of them; the
-//! ledger is busy, closes connections, freezes, and forgets batches. After the run time all faults
+//! paused past both expiries, also inside a transaction; the database restarts, refuses connections,
+//! runs out of them, and has rows that others lock; the ledger is busy, closes connections, freezes, and forgets batches. After the run time all faults
 //! end. Then every promised batch must end, and the ledger's record is compared with what was
 //! promised and with what the store reports.
 //!
@@ -12,6 +12,7 @@
 //! | `GRID_BATCH_TEST_CHAOS_SEED` | the seed of all random numbers; printed |
 //! | `GRID_BATCH_TEST_CHAOS_INSTANCES` | the number of instances |
 //! | `GRID_BATCH_TEST_CHAOS_SERVICES` | the number of Scabbard services |
+//! | `GRID_BATCH_TEST_CHAOS_STRAYS` | 1 to start instances with another ledger too |
 //!
 //! # Assumptions
 //!
@@ -94,10 +95,13 @@ fn run_faults(harness: &ChaosHarness, parameters: Parameters) -> (Vec<Promise>, 
         let clients = spawn_each(scope, CLIENTS, |client| {
             clients::submit(harness, client, random(200 + client as u64))
         });
-        let others = [
+        let mut others = vec![
             scope.spawn(|| faults::database::run(harness, random(1))),
             scope.spawn(|| faults::ledger::run(harness, random(2))),
         ];
+        if parameters.strays {
+            others.push(scope.spawn(|| faults::strays::run(harness, random(3))));
+        }
         harness.stop_faults.sleep(parameters.run_time);
         harness.stop_faults.request();
         others.into_iter().for_each(join);
@@ -138,6 +142,8 @@ fn assert_promises_kept(harness: &ChaosHarness, promises: &[Promise], parameters
     audit::print_summary(harness, promises, &audit, misreported.len());
     assert!(audit.is_clean(), "{audit:?} ({parameters:?})");
     assert!(misreported.is_empty(), "{misreported:#?} ({parameters:?})");
+    let sent = harness.other_ledger.record();
+    assert!(sent.is_empty(), "sent to another ledger: {sent:?} ({parameters:?})");
     for (slot, log) in harness.logs() {
         assert!(!log.contains("panicked"), "{} panicked ({parameters:?})", slot.name);
     }
