@@ -102,6 +102,10 @@ impl ChaosHarness {
         command
     }
 
+    pub fn is_sawtooth(&self) -> bool {
+        self.ledger_kind == "sawtooth"
+    }
+
     /// The command `serve` of an instance with the same database and another ledger.
     pub fn stray_command(&self) -> Command {
         let mut command = self.command();

@@ -7,8 +7,6 @@ pub struct Parameters {
     pub seed: u64,
     pub instances: usize,
     pub services: usize,
-    /// Whether instances with another ledger are started too.
-    pub strays: bool,
 }
 
 impl Parameters {
@@ -18,7 +16,6 @@ impl Parameters {
             seed: number("SEED", || fastrand::u64(..1_000_000_000)),
             instances: number("INSTANCES", || 3),
             services: number("SERVICES", || 20),
-            strays: number("STRAYS", || 0_u8) > 0,
         }
     }
 }

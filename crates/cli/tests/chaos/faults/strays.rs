@@ -6,6 +6,12 @@ use crate::{harness::ChaosHarness, seeded_random::SeededRandom};
 
 /// Starts stray instances one after another. Each may refuse to serve; one that serves is killed.
 pub fn run(harness: &ChaosHarness, mut random: SeededRandom) {
+    // The first instance on a database binds it to its ledger.
+    while harness.ledger.record().is_empty() {
+        if !harness.stop_faults.sleep(Duration::from_millis(50)) {
+            return;
+        }
+    }
     while harness.stop_faults.sleep(random.millis(500..3_000)) {
         match harness.stray_slot.start(harness.stray_command()) {
             None => harness.events.count("stray instances that ended at once"),
