@@ -20,7 +20,7 @@ const FOLDERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("api", &["rewards", "withdrawals", "batches", "state", "http"]),
-    ("evm", &["follow", "send", "nonce", "pool", "price", "node", "values"]),
+    ("evm", &["follow", "send", "settle", "nonce", "pool", "price", "node", "values"]),
     ("service", &["server", "config"]),
 ];
 

@@ -32,8 +32,8 @@ impl AppliedTransactions {
         Self(Mutex::new(Heard { observations: 0, transactions }))
     }
 
-    /// The present moment. What is heard from now on is later.
-    pub(crate) fn now(&self) -> ObservationCount {
+    /// The present count. What is heard from now on has a greater one.
+    pub(crate) fn observation_count(&self) -> ObservationCount {
         ObservationCount(self.lock().observations)
     }
 
@@ -112,9 +112,9 @@ mod tests {
     fn first_event_counts_even_if_it_is_repeated() {
         let [service, _] = services();
         let applied = AppliedTransactions::new();
-        let before = applied.now();
+        let before = applied.observation_count();
         applied.add_event(&service, ONE);
-        let after = applied.now();
+        let after = applied.observation_count();
         applied.add_event(&service, ONE);
         assert!(applied.has_event(&service, &ONE, None));
         assert!(applied.has_event(&service, &ONE, Some(before)));

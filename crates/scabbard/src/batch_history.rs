@@ -214,7 +214,7 @@ mod tests {
     }
 
     fn now() -> ObservationCount {
-        AppliedTransactions::new().now()
+        AppliedTransactions::new().observation_count()
     }
 
     /// The first POST with this live subscription.

@@ -43,7 +43,8 @@ impl ScabbardSender {
         }
         let attempt = submission.attempt_id().map(|attempt_id| attempt_id.attempt);
         let live_subscription = subscriptions.live(&batch.0);
-        let post = history.begin_post(&batch, attempt, applied.now(), live_subscription);
+        let heard = applied.observation_count();
+        let post = history.begin_post(&batch, attempt, heard, live_subscription);
         let list = list_of_one(submission.serialized_batch());
         let result = client.submit(url, scope, list).await;
         let rule = matching_rule(&result);

@@ -128,7 +128,7 @@ fn invalid_batch_is_applied_by_an_attempt_that_lingers() {
 
 #[test]
 fn batches_of_a_restored_database_are_applied_twice() {
-    for rule in [RestoreRule::NoneInDoubt, RestoreRule::HeadsInDoubt] {
+    for rule in [RestoreRule::Nothing, RestoreRule::Heads] {
         let sent_again = Protocol::new(AppliesAgain)
             .with_size(1, &[2])
             .with_faults(0, 1)

@@ -1,7 +1,7 @@
 //! A database that goes back to an earlier state of itself: a backup that was restored, or a standby
 //! that was promoted and had not received everything. Instances may go on running.
 
-use grid_batch_core::{BatchState, Progress};
+use grid_batch_core::{Event, transition};
 
 use crate::{
     action::{
@@ -68,9 +68,9 @@ fn go_back(protocol: &Protocol, state: &mut State) {
 fn mark_in_doubt(protocol: &Protocol, service: &mut Service) {
     let open = service.batches.iter_mut().filter(|batch| !batch.progress.state.is_terminal());
     let marked = match protocol.rules.restore {
-        RestoreRule::AllInDoubt => usize::MAX,
-        RestoreRule::HeadsInDoubt => 1,
-        RestoreRule::NoneInDoubt => 0,
+        RestoreRule::AllBatches => usize::MAX,
+        RestoreRule::Heads => 1,
+        RestoreRule::Nothing => 0,
     };
     open.take(marked).for_each(|batch| batch.is_restored = true);
     put_restored_head_in_doubt(service);
@@ -82,7 +82,6 @@ pub fn put_restored_head_in_doubt(service: &mut Service) {
     let head = &mut service.batches[head];
     if head.is_restored {
         head.is_restored = false;
-        head.progress =
-            Progress { state: BatchState::InDoubt, commit_proven: false, ..head.progress };
+        head.progress = transition(head.progress, Event::DatabaseRestored).unwrap_or(head.progress);
     }
 }

@@ -155,11 +155,11 @@ pub enum NodeRule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RestoreRule {
     /// All; those that wait behind the head become in doubt when they are the head.
-    AllInDoubt,
+    AllBatches,
     /// The heads.
-    HeadsInDoubt,
+    Heads,
     /// None.
-    NoneInDoubt,
+    Nothing,
 }
 
 impl Protocol {
@@ -194,7 +194,7 @@ impl Protocol {
                 invalid_waits_for_attempts: true,
                 invalid_asks_other_nodes: true,
                 claim_requires_identity: true,
-                restore: RestoreRule::AllInDoubt,
+                restore: RestoreRule::AllBatches,
                 restore_raises_epochs: true,
             },
         }

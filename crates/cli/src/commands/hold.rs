@@ -45,11 +45,11 @@ pub(crate) fn decide_command() -> Command {
             Arg::new("attempt")
                 .long("attempt")
                 .value_name("NUMBER")
-                .value_parser(value_parser!(u32).range(1..))
+                .required(true)
+                .value_parser(value_parser!(u32))
                 .help(
                     "Number of the attempt that the decision is about, as `held` prints it; nothing \
-                     changes if the batch is at another one. Without it, the decision is about the \
-                     attempt that is held when the command starts",
+                     changes if the batch is at another one by now",
                 ),
         )
         .args(flags::settings())
@@ -79,10 +79,12 @@ fn print_held(batch: &StoredBatch) {
 }
 
 pub(crate) fn decide(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let (Some(service), Some(batch)) =
-        (matches.get_one::<ServiceId>("service"), matches.get_one::<HeaderId>("batch"))
-    else {
-        return Err(Failure::new("a service and a batch must be given"));
+    let (Some(service), Some(batch), Some(attempt)) = (
+        matches.get_one::<ServiceId>("service"),
+        matches.get_one::<HeaderId>("batch"),
+        matches.get_one::<u32>("attempt").copied(),
+    ) else {
+        return Err(Failure::new("a service, a batch and an attempt must be given"));
     };
     let decision = match matches.get_one::<String>("decision").map_or("", String::as_str) {
         "committed" => Decision::Committed,
@@ -90,29 +92,14 @@ pub(crate) fn decide(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         _ => Decision::Absent,
     };
     let store = open_store(matches)?;
-    let attempt = match matches.get_one::<u32>("attempt") {
-        Some(attempt) => *attempt,
-        None => present_attempt(&store, service, batch)?,
-    };
     match store.decide(service, batch, attempt, decision)? {
         ChangeOutcome::Applied { state, .. } => {
             print_stdout(format_args!("after attempt {attempt}, the batch is {state}"));
             Ok(ExitCode::SUCCESS)
         }
         ChangeOutcome::Stale(stale) => Err(Failure::new(format!("nothing changed: {stale}"))),
-        ChangeOutcome::NotFound => Err(no_such_batch()),
+        ChangeOutcome::NotFound => Err(Failure::new("the service has no such batch")),
     }
-}
-
-/// The attempt that the batch is at now. If another one begins before the decision is recorded, the
-/// decision is refused.
-fn present_attempt(store: &Store, service: &ServiceId, batch: &HeaderId) -> Result<u32, Failure> {
-    let stored = store.find(batch)?.into_iter().find(|stored| stored.service_id == *service);
-    Ok(stored.ok_or_else(no_such_batch)?.progress.attempts)
-}
-
-fn no_such_batch() -> Failure {
-    Failure::new("the service has no such batch")
 }
 
 fn open_store(matches: &ArgMatches) -> Result<Store, Failure> {

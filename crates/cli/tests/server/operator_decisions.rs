@@ -70,7 +70,7 @@ fn operator_can_decide_once() {
         ("absent", "after attempt 1, the batch is absent\n", BatchState::Absent),
     ] {
         let held = HeldBatch::new();
-        let decide = ["decide", SERVICE, &held.batch_id, decision];
+        let decide = ["decide", SERVICE, &held.batch_id, decision, "--attempt", "1"];
         assert_eq!(held.run_command(&decide).stdout, expected);
         assert_eq!(count_in_state(&held.store, state), 1);
         assert_eq!(held.run_command(&["held"]).stdout, "");
@@ -84,8 +84,16 @@ fn operator_can_decide_once() {
 fn decision_about_a_missing_batch_fails() {
     let held = HeldBatch::new();
     let other = "5b".repeat(64);
-    let output = held.run_command(&["decide", SERVICE, &other, "absent"]);
+    let output = held.run_command(&["decide", SERVICE, &other, "absent", "--attempt", "1"]);
     assert!(output.error_message().contains("the service has no such batch"), "{output:?}");
+    assert_eq!(count_in_state(&held.store, BatchState::InDoubt), 1);
+}
+
+#[test]
+fn decision_without_an_attempt_is_refused() {
+    let held = HeldBatch::new();
+    let output = held.run_command(&["decide", SERVICE, &held.batch_id, "absent"]);
+    assert!(output.error_message().contains("--attempt <NUMBER>"), "{output:?}");
     assert_eq!(count_in_state(&held.store, BatchState::InDoubt), 1);
 }
 

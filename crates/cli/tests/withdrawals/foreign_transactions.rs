@@ -21,9 +21,11 @@ fn use_the_first_nonce(harness: &WithdrawalHarness) {
 fn decide_invalid(harness: &WithdrawalHarness, server: &WithdrawalServer, held: &Value) {
     let (id, service) = (held["id"].as_str().unwrap(), held["gas_admin"].as_str().unwrap());
     let listed = run(harness.command_with(&["held"]));
-    let batch = listed.stdout.split_whitespace().find(|word| word.starts_with(id)).unwrap();
+    let mut words = listed.stdout.split_whitespace().skip_while(|word| !word.starts_with(id));
+    let (batch, attempt) = (words.next().unwrap(), words.next().unwrap());
     assert!(listed.stdout.contains(service), "{listed:?}");
-    let decided = run(harness.command_with(&["decide", service, batch, "invalid"]));
+    let decide = ["decide", service, batch, "invalid", "--attempt", attempt];
+    let decided = run(harness.command_with(&decide));
     assert_eq!(decided.exit_code, Some(0), "{decided:?}");
     assert!(server.wait_for_state(id, "failed")["fail_reason"].is_string());
 }

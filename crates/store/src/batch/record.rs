@@ -22,7 +22,7 @@ pub(crate) fn record(store: &Store, changes: &[Change]) -> Result<Vec<ChangeOutc
     if changes.is_empty() {
         return Ok(Vec::new());
     }
-    store.pools.write()?.transaction(|connection| {
+    store.pools.write()?.write_transaction(|connection| {
         lock_services(connection, changes.iter().map(|change| &change.service_id))?;
         record_locked(connection, changes, AttemptLog::default(), store.now())
     })

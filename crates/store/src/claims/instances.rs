@@ -30,7 +30,7 @@ pub(crate) fn register(
     exclusive: bool,
 ) -> Result<InstanceId, StoreError> {
     let instance = InstanceId::new(unique_id(options.name.as_deref()));
-    let registrations = store.pools.write()?.transaction(|connection| {
+    let registrations = store.pools.write()?.write_transaction(|connection| {
         let dialect = connection.dialect();
         if let Some(name) = &options.name {
             connection.execute(&expire_earlier_run(dialect, name))?;

@@ -21,7 +21,7 @@ pub(crate) fn confirm_ledger(
     ledger: &LedgerIdentity,
 ) -> Result<LedgerConfirmation, StoreError> {
     let now = store.now();
-    store.pools.write()?.transaction(|connection| confirm(connection, instance, ledger, now))
+    store.pools.write()?.write_transaction(|connection| confirm(connection, instance, ledger, now))
 }
 
 /// Part of a transaction. The row is locked, so that it does not change before the commit.
@@ -55,7 +55,7 @@ pub(super) fn confirm(
 /// the row resets the reference to it.
 pub(crate) fn rebind_ledger(store: &Store, ledger: &LedgerIdentity) -> Result<(), StoreError> {
     let now = store.now();
-    store.pools.write()?.transaction(|connection| {
+    store.pools.write()?.write_transaction(|connection| {
         let dialect = connection.dialect();
         let instances = find_live_instances(connection)?;
         if !instances.is_empty() {

@@ -64,7 +64,7 @@ pub(super) fn release_step(
     scope: ReleaseScope<'_>,
     count: usize,
 ) -> Result<usize, StoreError> {
-    store.pools.write()?.transaction(|connection| {
+    store.pools.write()?.write_transaction(|connection| {
         let statement = lock_own_claims(connection.dialect(), instance, scope, count);
         let rows: Vec<ServiceRow> = connection.load(&statement)?;
         let services = rows.iter().map(ServiceRow::read).collect::<Result<Vec<_>, _>>()?;

@@ -59,7 +59,7 @@ fn take_step(
     scope: Scope<'_>,
     count: usize,
 ) -> Result<Takeover, StoreError> {
-    store.pools.write()?.transaction(|connection| {
+    store.pools.write()?.write_transaction(|connection| {
         if !lock_live_instance(connection, instance)? {
             return Ok(Takeover::default());
         }

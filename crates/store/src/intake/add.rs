@@ -27,7 +27,7 @@ pub(crate) fn add(
     if all.is_empty() {
         return Ok(lists.iter().map(|_| Ok(Vec::new())).collect());
     }
-    store.pools.write()?.transaction(|connection| {
+    store.pools.write()?.write_transaction(|connection| {
         let mut created_at = CreatedAtAllocator::reserve(connection, &all, store.now())?;
         let stored = find_stored(connection, &all)?;
         let holders = find_transaction_holders(connection, &all)?;

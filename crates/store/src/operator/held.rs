@@ -37,7 +37,7 @@ pub(crate) fn decide(
     attempt: u32,
     decision: Decision,
 ) -> Result<ChangeOutcome, StoreError> {
-    store.pools.write()?.transaction(|connection| {
+    store.pools.write()?.write_transaction(|connection| {
         lock_services(connection, [service_id])?;
         let Some(record) = find_one(connection, service_id, batch_id)? else {
             return Ok(ChangeOutcome::NotFound);

@@ -26,7 +26,7 @@ pub(crate) fn remove_ended(
     let count = count.max(1);
     let lock = store.pools.dialect().locking("for update of b skip locked");
     let mut connection = store.pools.write()?;
-    connection.transaction(|connection| {
+    connection.write_transaction(|connection| {
         let window = batches::table
             .filter(batches::seq.gt(from.unwrap_or_default().0))
             .order_by(batches::seq)

@@ -50,7 +50,7 @@ pub(crate) fn check(
         }
         return Ok(());
     }
-    let state = connection.transaction(|connection| {
+    let state = connection.write_transaction(|connection| {
         let state = DatabaseState::lock(connection, &seen)?;
         let finding = examine(&state, server.as_ref(), &seen);
         if let Finding::Restored(reason) = &finding {

@@ -24,7 +24,7 @@ pub(crate) fn mark_restored(
     let store = Store::connect(url, options)?;
     let mut connection = store.pools.write()?;
     let server = DatabaseServer::read(&mut connection)?;
-    connection.transaction(|connection| {
+    connection.write_transaction(|connection| {
         let state = DatabaseState::lock(connection, &Seen::default())?;
         if !even_if_running {
             expect_no_running_instances(connection, url)?;
@@ -42,7 +42,7 @@ pub(crate) fn mark_moved(url: &DatabaseUrl, options: StoreOptions) -> Result<(),
     let store = Store::connect(url, options)?;
     let mut connection = store.pools.write()?;
     let server = DatabaseServer::read(&mut connection)?;
-    connection.transaction(|connection| {
+    connection.write_transaction(|connection| {
         DatabaseState::lock(connection, &Seen::default())?;
         expect_no_running_instances(connection, url)?;
         match &server {

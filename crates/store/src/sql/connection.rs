@@ -159,8 +159,9 @@ impl Connection {
         }
     }
 
-    /// Runs `work` in one transaction, which is rolled back if it fails.
-    pub(crate) fn transaction<T, E: From<StoreError>>(
+    /// Runs `work` in one writing transaction, which is rolled back if it fails. On a connection of a
+    /// pool, Diesel's own `transaction` would begin another one, which SQLite may refuse to let write.
+    pub(crate) fn write_transaction<T, E: From<StoreError>>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, E>,
     ) -> Result<T, E> {

@@ -20,7 +20,7 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     if connection.dialect().lock_schema().is_none() && applied_versions(connection)? == known {
         return Ok(());
     }
-    connection.transaction(|connection| {
+    connection.write_transaction(|connection| {
         if let Some(lock) = connection.dialect().lock_schema() {
             connection.batch_execute(lock)?;
         }

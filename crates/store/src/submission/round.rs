@@ -40,7 +40,7 @@ pub(crate) fn take_round(
     let now = store.now().as_micros();
     let statement = take_round_statement(store.dialect(), owner, now, services);
     let rows: Vec<TakenRow> =
-        store.pools.write()?.transaction(|connection| connection.load(&statement))?;
+        store.pools.write()?.write_transaction(|connection| connection.load(&statement))?;
     rows.into_iter().map(TakenRow::into_taken).collect()
 }
 

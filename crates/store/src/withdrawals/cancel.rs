@@ -9,7 +9,7 @@ pub(crate) fn cancel_withdrawal(
     store: &Store,
     id: &WithdrawalId,
 ) -> Result<CancelOutcome, StoreError> {
-    store.pools.write()?.transaction(|connection| {
+    store.pools.write()?.write_transaction(|connection| {
         let Some(details) = lock_withdrawal(connection, id)? else {
             return Ok(CancelOutcome::NotFound);
         };

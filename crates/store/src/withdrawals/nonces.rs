@@ -143,7 +143,7 @@ pub(crate) fn close_nonce(
     outcome: &NonceOutcome,
 ) -> Result<(), StoreError> {
     let number = to_stored("nonce", nonce)?;
-    store.pools.write()?.transaction(|connection| {
+    store.pools.write()?.write_transaction(|connection| {
         let service = || service_id.clone();
         let Some(row) = lock_nonce(connection, service_id, number)? else {
             return Err(SigningError::UnassignedNonce { service_id: service(), nonce }.into());

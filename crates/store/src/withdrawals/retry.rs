@@ -17,7 +17,7 @@ pub(crate) fn retry_withdrawal(
     store: &Store,
     id: &WithdrawalId,
 ) -> Result<RetryOutcome, StoreError> {
-    store.pools.write()?.transaction(|connection| {
+    store.pools.write()?.write_transaction(|connection| {
         let Some(details) = lock_withdrawal(connection, id)? else {
             return Ok(RetryOutcome::NotFound);
         };

@@ -9,7 +9,7 @@ pub(crate) fn add_reward(
     store: &Store,
     reward: &Reward,
 ) -> Result<Result<AddOutcome, RewardConflict>, StoreError> {
-    store.pools.write()?.transaction(|connection| {
+    store.pools.write()?.write_transaction(|connection| {
         if insert_reward(connection, reward)? {
             return Ok(Ok(AddOutcome::Stored));
         }

@@ -43,7 +43,7 @@ fn try_schedule(
         .map(|withdrawal| (withdrawal, batch_of(withdrawal, FIRST_GENERATION)))
         .collect();
     let now = store.now();
-    store.pools.write()?.transaction(|connection| {
+    store.pools.write()?.write_transaction(|connection| {
         let mut created_at = CreatedAtAllocator::reserve(connection, &batches(&pairs), now)?;
         let stored = find_withdrawals(connection, withdrawals)?;
         let (outcomes, new) = decide(&pairs, stored);

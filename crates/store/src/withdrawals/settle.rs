@@ -22,7 +22,7 @@ pub(crate) fn settle_nonce(
 ) -> Result<bool, StoreError> {
     let number = to_stored("nonce", nonce)?;
     let now = store.now();
-    store.pools.write()?.transaction(|connection| {
+    store.pools.write()?.write_transaction(|connection| {
         lock_services(connection, [service_id])?;
         let stored = find_nonce(connection, service_id, number)?;
         if stored.as_ref().is_some_and(|stored| stored.outcome.is_some()) {
@@ -82,7 +82,7 @@ pub(crate) fn decide_nonce(
     paid: Option<&WithdrawalId>,
 ) -> Result<bool, StoreError> {
     let number = to_stored("nonce", nonce)?;
-    store.pools.write()?.transaction(|connection| {
+    store.pools.write()?.write_transaction(|connection| {
         lock_services(connection, [service_id])?;
         let Some(stored) = find_nonce(connection, service_id, number)? else { return Ok(false) };
         if !stored.undecided {

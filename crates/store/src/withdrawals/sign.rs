@@ -23,7 +23,7 @@ pub(crate) fn assign_nonce(
 ) -> BatchResult<Option<SignedTransaction>> {
     let service_id = &attempt.service_id;
     let now = store.now();
-    store.pools.write()?.transaction(|connection| {
+    store.pools.write()?.write_transaction(|connection| {
         let Some(stored) = lock_payment(connection, attempt)? else { return Ok(None) };
         let payment = &stored.payment;
         if payment.cancel_requested || payment.nonce.as_ref().is_some_and(may_be_paid) {
@@ -47,7 +47,7 @@ pub(crate) fn replace_transaction(
     signed: NewSignedTransaction,
 ) -> Result<Option<SignedTransaction>, StoreError> {
     let now = store.now();
-    store.pools.write()?.transaction(|connection| {
+    store.pools.write()?.write_transaction(|connection| {
         let Some(stored) = lock_payment(connection, attempt)? else { return Ok(None) };
         let Some(open) = stored.payment.nonce else { return Ok(None) };
         if open.nonce != signed.nonce || open.outcome.is_some() {
@@ -72,7 +72,7 @@ pub(crate) fn fill_nonce(
     let service_id = &attempt.service_id;
     let number = to_stored("nonce", nonce).map_err(StoreError::from)?;
     let now = store.now();
-    store.pools.write()?.transaction(|connection| {
+    store.pools.write()?.write_transaction(|connection| {
         let Some(stored) = lock_payment(connection, attempt)? else { return Ok(None) };
         if stored.payment.nonce.is_none_or(|open| open.nonce <= nonce) {
             return Ok(None);

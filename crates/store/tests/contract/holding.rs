@@ -1,5 +1,6 @@
-use std::thread;
+use std::{thread, time::Duration};
 
+use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
 use grid_batch_core::{
     BatchState, Change, ChangeOutcome, Decision, Event, Evidence, Hold, LedgerStatus, Outcome,
     Stale, TakenBatch,
@@ -20,6 +21,26 @@ on_both! {
     one_of_two_concurrent_decisions_applies,
     decision_about_another_attempt_is_refused,
     operator_decides_invalid_though_an_attempt_may_arrive,
+}
+
+/// SQLite does not let a transaction write that began as a reading one while others write.
+#[test]
+fn decision_waits_for_another_connection_that_writes() {
+    let db = Database::sqlite();
+    let store = db.open();
+    let taken = in_doubt(&store);
+    store.hold(&taken, "no evidence");
+    let mut writer = SqliteConnection::establish(db.file().to_str().unwrap()).unwrap();
+    writer.batch_execute("begin immediate").unwrap();
+    thread::scope(|scope| {
+        let decide = || store.decide(&taken.service_id, &taken.batch_id, 1, Decision::Absent);
+        let decision = scope.spawn(decide);
+        // A decision that does not wait fails within this time. One that waits is never too late.
+        thread::sleep(Duration::from_millis(300));
+        writer.batch_execute("commit").unwrap();
+        let outcome = decision.join().unwrap().unwrap();
+        assert!(matches!(outcome, ChangeOutcome::Applied { .. }), "{outcome:?}");
+    });
 }
 
 /// A batch in doubt, and another behind it.

@@ -150,7 +150,7 @@ fn signed_transactions_are_shown() {
     let expected = json!({
         "hash": format!("0x{}", "01".repeat(32)), "nonce": nonce,
         "max_fee_gwei": "30.5", "tip_gwei": "0.000000001", "cancels": false,
-        "signed_at": signed["signed_at"], "sent_at": null, "last_error": null,
+        "signed_at": signed["signed_at"], "sent_at": null, "last_error": null, "adopted": false,
     });
     assert_eq!(signed, expected);
     server.store.mark_sent(&[1; 32], Some("fee too low")).unwrap();
