@@ -175,6 +175,14 @@ mod tests {
     }
 
     #[test]
+    fn delayed_wake_up_through_the_trait_notifies() {
+        let (wake_up, notified) = wake_up();
+        WakeUps::wake_after(&wake_up, &service("a"), Duration::from_millis(1));
+        notified.recv_timeout(Duration::from_secs(30)).unwrap();
+        assert_eq!(wake_up.take(9), ["a"].map(service));
+    }
+
+    #[test]
     fn longest_delay_does_not_overflow() {
         let (wake_up, _notified) = wake_up();
         wake_up.wake_after(service("never"), Duration::MAX);

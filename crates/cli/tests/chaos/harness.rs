@@ -15,9 +15,12 @@ use crate::{GRID_BATCH, event_log::EventLog, settings, stop_signal::StopSignal};
 /// What the threads of a run share: a ledger, a database, and slots in which instances run.
 pub struct ChaosHarness {
     pub ledger: LedgerSim,
+    /// The ledger of stray instances, which must receive nothing.
+    pub other_ledger: LedgerSim,
     pub postgres: RestartablePostgres,
     pub services: Vec<String>,
     pub slots: Vec<InstanceSlot>,
+    pub stray_slot: InstanceSlot,
     /// Where the instance of each slot takes batches, if one runs.
     pub addresses: Mutex<Vec<Option<SocketAddr>>>,
     pub events: EventLog,
@@ -35,39 +38,43 @@ impl ChaosHarness {
             (0..services).map(|number| format!("test-00000::s{number:04}")).collect();
         let scopes = services.iter().map(|service| service.parse::<ServiceScopeId>().unwrap());
         let ledger = LedgerSim::scabbard(scopes);
-        Self::new("scabbard", services, instances, ledger.seed(seed))
+        Self::new("scabbard", services, instances, (ledger, seed))
     }
 
     pub fn sawtooth(instances: usize, seed: u64) -> Self {
         let services = vec!["global".to_owned()];
-        Self::new("sawtooth", services, instances, LedgerSim::sawtooth().seed(seed))
+        Self::new("sawtooth", services, instances, (LedgerSim::sawtooth(), seed))
     }
 
     fn new(
         ledger_kind: &'static str,
         services: Vec<String>,
         instances: usize,
-        ledger: LedgerSimBuilder,
+        (ledger, seed): (LedgerSimBuilder, u64),
     ) -> Self {
         let directory = tempfile::Builder::new().prefix("grid-batch-chaos-").tempdir().unwrap();
         let key = directory.path().join("key");
         fs::write(&key, "07".repeat(32)).unwrap();
         fs::set_permissions(key, Permissions::from_mode(0o600)).unwrap();
         let ledger = ledger
+            .seed(seed)
             .pending_for(settings::PENDING_FOR)
             .valid_for(settings::VALID_FOR)
             .coordinator_timeout(settings::COORDINATOR_TIMEOUT)
             .refuse(refusal_of)
             .sent_twice(SentTwice::StuckValid);
-        let slots = (1..=instances).map(|number| {
-            let name = format!("instance-{number}");
-            InstanceSlot { log: directory.path().join(&name).with_extension("log"), name }
-        });
+        let slot = |name: String| InstanceSlot {
+            log: directory.path().join(&name).with_extension("log"),
+            name,
+        };
+        let slots = (1..=instances).map(|number| slot(format!("instance-{number}")));
         Self {
             ledger: ledger.start().unwrap(),
+            other_ledger: LedgerSim::sawtooth().seed(seed.wrapping_add(1)).start().unwrap(),
             postgres: RestartablePostgres::start(instances * settings::CONNECTIONS),
             services,
             slots: slots.collect(),
+            stray_slot: slot("stray".to_owned()),
             addresses: Mutex::new(vec![None; instances]),
             events: EventLog::new(),
             stop_faults: StopSignal::default(),
@@ -92,6 +99,19 @@ impl ChaosHarness {
         command
             .current_dir(self.directory.path())
             .envs(all.map(|(name, value)| (format!("GRID_BATCH_{name}"), value)));
+        command
+    }
+
+    pub fn is_sawtooth(&self) -> bool {
+        self.ledger_kind == "sawtooth"
+    }
+
+    /// The command `serve` of an instance with the same database and another ledger.
+    pub fn stray_command(&self) -> Command {
+        let mut command = self.command();
+        command
+            .env("GRID_BATCH_LEDGER_KIND", "sawtooth")
+            .env("GRID_BATCH_LEDGER_URLS", self.other_ledger.url());
         command
     }
 

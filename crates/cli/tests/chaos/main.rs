@@ -1,10 +1,12 @@
 //! Several server instances over one PostgreSQL and one ledger, while everything fails that can.
 //!
 //! Clients post batches; each answer 202 is a promise. Meanwhile instances are killed, stopped, and
-//! paused past both expiries; the database restarts, refuses connections, and runs out of them; the
-//! ledger is busy, closes connections, freezes, and forgets batches. After the run time all faults
-//! end. Then every promised batch must end, and the ledger's record is compared with what was
-//! promised and with what the store reports.
+//! paused past both expiries, also inside a transaction; instances of another ledger are started on
+//! the same database; the database restarts, refuses connections, runs out of them, and has rows that
+//! others lock; the ledger is busy, closes connections, freezes, and forgets batches, and on Sawtooth
+//! a POST arrives long after its client gave up. After the run time all faults end. Then every
+//! promised batch must end, the ledger's record is compared with what was promised and with what the
+//! store reports, and the other ledger must have received nothing.
 //!
 //! | variable | meaning |
 //! |---|---|
@@ -23,6 +25,8 @@
 //!   pause.
 //! - A batch that the ledger refuses is refused each time. If a batch were refused at random, an
 //!   instance that continues after a pause could send it again, and it could be applied.
+//! - A POST that arrives after its absence was accepted is applied again by Scabbard, so only Sawtooth
+//!   gets such POSTs.
 //! - Committed data is on the database's disk and survives its restarts.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -97,6 +101,7 @@ fn run_faults(harness: &ChaosHarness, parameters: Parameters) -> (Vec<Promise>, 
         let others = [
             scope.spawn(|| faults::database::run(harness, random(1))),
             scope.spawn(|| faults::ledger::run(harness, random(2))),
+            scope.spawn(|| faults::strays::run(harness, random(3))),
         ];
         harness.stop_faults.sleep(parameters.run_time);
         harness.stop_faults.request();
@@ -138,6 +143,8 @@ fn assert_promises_kept(harness: &ChaosHarness, promises: &[Promise], parameters
     audit::print_summary(harness, promises, &audit, misreported.len());
     assert!(audit.is_clean(), "{audit:?} ({parameters:?})");
     assert!(misreported.is_empty(), "{misreported:#?} ({parameters:?})");
+    let sent = harness.other_ledger.record();
+    assert!(sent.is_empty(), "sent to another ledger: {sent:?} ({parameters:?})");
     for (slot, log) in harness.logs() {
         assert!(!log.contains("panicked"), "{} panicked ({parameters:?})", slot.name);
     }

@@ -7,6 +7,8 @@ pub const VALID_FOR: Duration = Duration::from_millis(10);
 pub const COORDINATOR_TIMEOUT: Duration = Duration::from_millis(300);
 /// Longer than the instances' timeout for a request to the ledger.
 pub const LATE: Duration = Duration::from_millis(500);
+/// Longer than an instance waits before it accepts that a batch is absent.
+pub const LATE_ARRIVAL: Duration = Duration::from_secs(2);
 /// An instance that is not paused has ended a submission after this time.
 pub const TOTAL_LIMIT: Duration = Duration::from_secs(1);
 pub const EXPIRY_2: Duration = Duration::from_secs(4);
@@ -27,7 +29,7 @@ pub const SETTINGS: &[(&str, &str)] = &[
     ("LEDGER_RECONNECT_LONGEST", "200ms"),
     ("LEDGER_ABSENT_AFTER", "700ms"),
     ("LEDGER_DROPPED_AFTER", "800ms"),
-    ("LEDGER_LATE_ARRIVAL_LIMIT", "1s"),
+    ("LEDGER_LATE_ARRIVAL_LIMIT", "3s"),
     ("QUEUE_POLL_INTERVAL", "200ms"),
     ("QUEUE_DELAY", "150ms"),
     ("SUBMIT_SENDING_LIMIT", "500ms"),

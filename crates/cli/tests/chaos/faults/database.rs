@@ -18,6 +18,7 @@ enum DatabaseFault {
     ExhaustConnections,
     LongTransaction,
     HeavyQueries,
+    LockedRows,
 }
 
 pub fn run(harness: &ChaosHarness, mut random: SeededRandom) {
@@ -29,6 +30,7 @@ pub fn run(harness: &ChaosHarness, mut random: SeededRandom) {
         DatabaseFault::ExhaustConnections,
         DatabaseFault::LongTransaction,
         DatabaseFault::HeavyQueries,
+        DatabaseFault::LockedRows,
         DatabaseFault::TerminateConnections,
     ]);
     while harness.stop_faults.sleep(random.millis(800..3_000)) {
@@ -57,6 +59,10 @@ pub fn run(harness: &ChaosHarness, mut random: SeededRandom) {
             DatabaseFault::HeavyQueries => {
                 harness.events.count("heavy queries for a while");
                 run_heavy_queries(harness, duration);
+            }
+            DatabaseFault::LockedRows => {
+                harness.events.count("rows locked for a while");
+                lock_rows(harness, duration * 2);
             }
         }
     }
@@ -89,6 +95,19 @@ fn hold_transaction_open(harness: &ChaosHarness, duration: Duration) {
     let mut connection = harness.postgres.connect_as_superuser().unwrap();
     connection
         .batch_execute("begin isolation level repeatable read; select count(*) from batches")
+        .unwrap();
+    harness.stop_faults.sleep(duration);
+}
+
+/// Locks some services and lanes, for longer than the instances wait for a lock, or shorter.
+fn lock_rows(harness: &ChaosHarness, duration: Duration) {
+    let mut connection = harness.postgres.connect_as_superuser().unwrap();
+    connection
+        .batch_execute(
+            "begin;
+             select from services order by random() limit 2 for update skip locked;
+             select from lanes order by random() limit 2 for update skip locked",
+        )
         .unwrap();
     harness.stop_faults.sleep(duration);
 }

@@ -2,6 +2,7 @@
 
 use std::{thread, time::Duration};
 
+use diesel::{PgConnection, connection::SimpleConnection};
 use grid_batch_test_support::{instance::Instance, wait::wait_for};
 
 use crate::{
@@ -12,16 +13,26 @@ use crate::{
 
 const RESTART_DELAY: Duration = Duration::from_millis(200);
 
+/// Long enough for an instance to start a transaction, and shorter than it waits for a lock.
+const LOCK_WAIT: Duration = Duration::from_millis(500);
+
 #[derive(Debug, Clone, Copy)]
 enum InstanceFault {
     Kill,
     Pause,
+    PauseInTransaction,
     Stop,
 }
 
 /// Runs faults on the instances of a slot. Returns an instance that serves.
 pub fn run(harness: &ChaosHarness, slot: usize, mut random: SeededRandom) -> Instance {
-    let all = [InstanceFault::Kill, InstanceFault::Pause, InstanceFault::Stop, InstanceFault::Kill];
+    let all = [
+        InstanceFault::Kill,
+        InstanceFault::Pause,
+        InstanceFault::Stop,
+        InstanceFault::Kill,
+        InstanceFault::PauseInTransaction,
+    ];
     let first = slot % all.len();
     let mut faults = ShuffledItems::new(&[&all[first..], &all[..first]].concat());
     let mut instance = start(harness, slot);
@@ -31,7 +42,17 @@ pub fn run(harness: &ChaosHarness, slot: usize, mut random: SeededRandom) -> Ins
         let downtime = match faults.next(&mut random) {
             InstanceFault::Pause => {
                 let duration = EXPIRY_2 + random.millis(0..1_000);
-                pause(harness, &instance, duration);
+                harness.events.count("instances paused");
+                pause(harness, &instance, duration, None);
+                continue;
+            }
+            InstanceFault::PauseInTransaction => {
+                let duration = EXPIRY_2 + random.millis(0..1_000);
+                // The database may be unavailable.
+                let Some(locks) = lock_services(harness) else { continue };
+                harness.events.count("instances paused in a transaction");
+                harness.stop_faults.sleep(LOCK_WAIT);
+                pause(harness, &instance, duration, Some(locks));
                 continue;
             }
             InstanceFault::Kill => {
@@ -81,11 +102,25 @@ fn mark_ended(harness: &ChaosHarness, slot: usize) {
     harness.events.instance_ended();
 }
 
-/// Clients still find a paused instance, and wait until their timeout.
-fn pause(harness: &ChaosHarness, instance: &Instance, duration: Duration) {
-    harness.events.count("instances paused");
+/// Locks all services, so that the transactions of instances wait.
+fn lock_services(harness: &ChaosHarness) -> Option<PgConnection> {
+    let mut connection = harness.postgres.connect_as_superuser().ok()?;
+    let lock = "set lock_timeout = '1s'; begin; select from services for update";
+    connection.batch_execute(lock).ok()?;
+    Some(connection)
+}
+
+/// Clients still find a paused instance, and wait until their timeout. Locks that its transactions
+/// wait for are released when it is paused: then it has them, and keeps them.
+fn pause(
+    harness: &ChaosHarness,
+    instance: &Instance,
+    duration: Duration,
+    locks: Option<PgConnection>,
+) {
     harness.events.pause(|| {
         instance.signal("STOP");
+        drop(locks);
         harness.events.instance_ended();
         harness.stop_faults.sleep(duration);
         instance.signal("CONT");

@@ -7,7 +7,7 @@ use grid_batch_ledger_sim::{Fault, When};
 use crate::{
     harness::ChaosHarness,
     seeded_random::{SeededRandom, ShuffledItems},
-    settings::LATE,
+    settings::{LATE, LATE_ARRIVAL},
 };
 
 #[derive(Debug, Clone, Copy)]
@@ -81,9 +81,14 @@ pub fn run(harness: &ChaosHarness, mut random: SeededRandom) {
     harness.ledger.heal();
 }
 
+/// Sawtooth applies a batch once, however late it receives it again.
+const SAWTOOTH_FAULTS: &[(Fault, f64)] = &[(Fault::LateArrival(LATE_ARRIVAL), 0.01)];
+
 fn inject_constant_faults(harness: &ChaosHarness) {
+    let of_kind = if harness.is_sawtooth() { SAWTOOTH_FAULTS } else { &[] };
     CONSTANT_FAULTS
         .iter()
+        .chain(of_kind)
         .for_each(|(fault, p)| harness.ledger.inject(*fault, When::Sometimes(*p)));
 }
 

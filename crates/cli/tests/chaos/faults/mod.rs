@@ -4,3 +4,4 @@
 pub mod database;
 pub mod instances;
 pub mod ledger;
+pub mod strays;
