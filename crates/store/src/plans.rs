@@ -395,7 +395,7 @@ fn expect_no_scans_on_sqlite(recording: &Recording) {
 }
 
 /// Statements that only operators and tests run, or that run once for a connection.
-const WITHOUT_PLAN_TEST: [&str; 16] = [
+const WITHOUT_PLAN_TEST: [&str; 15] = [
     "add_to_claim_epochs",
     "add_to_lane_epochs",
     "count",
@@ -410,7 +410,6 @@ const WITHOUT_PLAN_TEST: [&str; 16] = [
     "mark_restored",
     "put_heads_in_doubt",
     "record_server",
-    "running_instances",
     "serialized_batch",
 ];
 

@@ -6,7 +6,10 @@ use diesel::{
 };
 use grid_batch_core::{InstanceId, LedgerConfirmation, LedgerIdentity, RecordedLedger, Timestamp};
 
-use crate::sql::{Connection, Dialect, Statement, Store, StoreError, error::ClaimError};
+use crate::{
+    restored::expect_no_running_instances,
+    sql::{Connection, Dialect, Statement, Store, StoreError},
+};
 
 /// The ledger that the database is bound to, if it is bound.
 pub(crate) fn recorded_ledger(store: &Store) -> Result<Option<RecordedLedger>, StoreError> {
@@ -56,11 +59,8 @@ pub(super) fn confirm(
 pub(crate) fn rebind_ledger(store: &Store, ledger: &LedgerIdentity) -> Result<(), StoreError> {
     let now = store.now();
     store.pools.write()?.write_transaction(|connection| {
+        expect_no_running_instances(connection)?;
         let dialect = connection.dialect();
-        let instances = find_live_instances(connection)?;
-        if !instances.is_empty() {
-            return Err(ClaimError::InstancesRunning { instances }.into());
-        }
         connection.execute(&Statement::new(
             dialect,
             "-- remove_ledger\n delete from ledger where id = 1",
@@ -110,21 +110,6 @@ fn set_confirmed(dialect: Dialect, instance: &InstanceId) -> Statement<'_> {
     .text(instance.as_str())
 }
 
-fn find_live_instances(connection: &mut Connection) -> Result<Vec<InstanceId>, StoreError> {
-    let dialect = connection.dialect();
-    let clock = dialect.clock();
-    let statement = Statement::new(
-        dialect,
-        format!(
-            "-- find_live_instances
-             select i.instance_id from instances i where i.expiry_1 > {clock}
-             order by i.instance_id"
-        ),
-    );
-    let rows: Vec<InstanceIdRow> = connection.load(&statement)?;
-    Ok(rows.into_iter().map(|row| InstanceId::new(row.instance_id)).collect())
-}
-
 #[derive(QueryableByName)]
 struct LedgerRow {
     #[diesel(sql_type = Text)]
@@ -145,10 +130,4 @@ impl LedgerRow {
             recorded_at: Timestamp::from_micros(recorded_at),
         }
     }
-}
-
-#[derive(QueryableByName)]
-struct InstanceIdRow {
-    #[diesel(sql_type = Text)]
-    instance_id: String,
 }

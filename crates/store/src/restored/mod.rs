@@ -6,11 +6,13 @@ mod check;
 mod durability;
 mod mark;
 mod operator;
+mod running;
 mod server;
 mod state;
 
 pub(crate) use check::{check, open};
 pub(crate) use durability::durability_warnings;
 pub(crate) use operator::{mark_moved, mark_restored};
+pub(crate) use running::expect_no_running_instances;
 
 pub use mark::OpenBatchesInDoubt;

@@ -1,15 +1,13 @@
-use diesel::{QueryableByName, sql_types::Text};
-use grid_batch_core::InstanceId;
 use log::info;
 
 use super::{
     mark::{OpenBatchesInDoubt, mark},
+    running::expect_no_running_instances,
     server::DatabaseServer,
     state::{DatabaseState, record_server},
 };
 use crate::sql::{
-    Connection, Dialect, Statement, Store, StoreError,
-    error::ClaimError,
+    Connection, Store, StoreError,
     handle::StoreOptions,
     last_seen::Seen,
     url::{DatabaseUrl, Kind},
@@ -27,7 +25,7 @@ pub(crate) fn mark_restored(
     connection.write_transaction(|connection| {
         let state = DatabaseState::lock(connection, &Seen::default())?;
         if !even_if_running {
-            expect_no_running_instances(connection, url)?;
+            expect_stopped(connection, url)?;
         }
         let in_doubt = mark(connection, &state, "an operator restored the database", store.now())?;
         if let Some(server) = &server {
@@ -44,7 +42,7 @@ pub(crate) fn mark_moved(url: &DatabaseUrl, options: StoreOptions) -> Result<(),
     let server = DatabaseServer::read(&mut connection)?;
     connection.write_transaction(|connection| {
         DatabaseState::lock(connection, &Seen::default())?;
-        expect_no_running_instances(connection, url)?;
+        expect_stopped(connection, url)?;
         match &server {
             Some(server) => record_server(connection, server),
             None => Ok(()),
@@ -55,38 +53,11 @@ pub(crate) fn mark_moved(url: &DatabaseUrl, options: StoreOptions) -> Result<(),
 }
 
 /// On SQLite the lock beside the file excludes instances, and leases do not matter.
-fn expect_no_running_instances(
-    connection: &mut Connection,
-    url: &DatabaseUrl,
-) -> Result<(), StoreError> {
+fn expect_stopped(connection: &mut Connection, url: &DatabaseUrl) -> Result<(), StoreError> {
     match url.kind() {
         #[cfg(feature = "sqlite")]
         Kind::Sqlite(_) => Ok(()),
         #[cfg(feature = "postgres")]
-        Kind::Postgres(_) => {
-            let rows: Vec<InstanceRow> = connection.load(&running(connection.dialect()))?;
-            if rows.is_empty() {
-                return Ok(());
-            }
-            let instances = rows.into_iter().map(|row| InstanceId::new(row.instance_id)).collect();
-            Err(ClaimError::Running { instances }.into())
-        }
+        Kind::Postgres(_) => expect_no_running_instances(connection),
     }
-}
-
-fn running<'a>(dialect: Dialect) -> Statement<'a> {
-    let clock = dialect.clock();
-    Statement::new(
-        dialect,
-        format!(
-            "-- running_instances
-             select i.instance_id from instances i where i.expiry_1 > {clock} order by i.instance_id"
-        ),
-    )
-}
-
-#[derive(QueryableByName)]
-struct InstanceRow {
-    #[diesel(sql_type = Text)]
-    instance_id: String,
 }

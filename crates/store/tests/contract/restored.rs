@@ -174,7 +174,7 @@ fn running_instance_is_not_disturbed(db: &Database) {
         Store::mark_moved(&db.url(), db.options()),
     ] {
         match refused.unwrap_err() {
-            StoreError::Claims(ClaimError::Running { instances }) => {
+            StoreError::Claims(ClaimError::InstancesRunning { instances }) => {
                 assert_eq!(instances, [instance.instance()]);
             }
             StoreError::Claims(ClaimError::FileInUse { .. }) => assert!(!db.is_postgres()),

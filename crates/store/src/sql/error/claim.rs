@@ -46,13 +46,13 @@ pub enum ClaimError {
         /// The idle expiry of that instance.
         until: Timestamp,
     },
-    /// The database cannot be bound to another ledger while instances run.
+    /// Instances run that the operation would disturb.
     #[error(
         "instances are running: {}; stop them, or wait until the leases of those that crashed expire",
         list(instances)
     )]
     InstancesRunning {
-        /// The instances.
+        /// The instances before their idle expiry.
         instances: Vec<InstanceId>,
     },
     /// Another process claims services in the same SQLite file.
@@ -64,16 +64,6 @@ pub enum ClaimError {
     FileInUse {
         /// The database's file.
         file: PathBuf,
-    },
-    /// Instances run that the operation would disturb.
-    #[error(
-        "instances are running on the database: {}; stop them and wait until their leases expire, or \
-         force it",
-        instances.iter().map(InstanceId::as_str).collect::<Vec<_>>().join(", ")
-    )]
-    Running {
-        /// The instances before their idle expiry.
-        instances: Vec<InstanceId>,
     },
 }
 
