@@ -61,6 +61,32 @@ pub struct UnresolvedBatch {
     pub invalid_reported: bool,
 }
 
+impl UnresolvedBatch {
+    /// A batch of which nothing else is known: without transactions or an error, not held, and with
+    /// times of zero.
+    pub fn new(
+        service_id: ServiceId,
+        batch_id: HeaderId,
+        attempt_id: AttemptId,
+        state: BatchState,
+    ) -> Self {
+        Self {
+            service_id,
+            batch_id,
+            transaction_ids: Vec::new(),
+            shared_transaction_ids: Vec::new(),
+            attempt_id,
+            state,
+            submitted_at: Timestamp::default(),
+            since: Timestamp::default(),
+            held: false,
+            last_error: None,
+            earlier_may_arrive: false,
+            invalid_reported: false,
+        }
+    }
+}
+
 /// How the search for evidence about a batch ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolution {

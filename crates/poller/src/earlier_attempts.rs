@@ -95,7 +95,7 @@ fn key(batch: &UnresolvedBatch) -> BatchKey {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{BatchState, HeaderId, Timestamp};
+    use grid_batch_core::{BatchState, HeaderId};
 
     use super::*;
 
@@ -107,19 +107,11 @@ mod tests {
     }
 
     fn second_attempt() -> UnresolvedBatch {
+        let (service_id, id) = ("s".parse().unwrap(), HeaderId::from_bytes([1; 64]));
+        let attempt_id = AttemptId { attempt: 2, epoch: 1 };
         UnresolvedBatch {
-            service_id: "s".parse().unwrap(),
-            batch_id: HeaderId::from_bytes([1; 64]),
-            transaction_ids: Vec::new(),
-            shared_transaction_ids: Vec::new(),
-            attempt_id: AttemptId { attempt: 2, epoch: 1 },
-            state: BatchState::Pending,
-            submitted_at: Timestamp::default(),
-            since: Timestamp::default(),
-            held: false,
-            last_error: None,
             earlier_may_arrive: true,
-            invalid_reported: false,
+            ..UnresolvedBatch::new(service_id, id, attempt_id, BatchState::Pending)
         }
     }
 

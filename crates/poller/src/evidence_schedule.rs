@@ -143,7 +143,7 @@ impl<K: std::hash::Hash + Eq> NotBefore<K> {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{AttemptId, BatchState, HeaderId, Timestamp};
+    use grid_batch_core::{AttemptId, BatchState, HeaderId};
 
     use super::*;
 
@@ -154,20 +154,9 @@ mod tests {
     }
 
     fn unresolved(number: u8) -> UnresolvedBatch {
-        UnresolvedBatch {
-            service_id: "s".parse().unwrap(),
-            batch_id: HeaderId::from_bytes([number; 64]),
-            transaction_ids: Vec::new(),
-            shared_transaction_ids: Vec::new(),
-            attempt_id: AttemptId { attempt: 1, epoch: 1 },
-            state: BatchState::InDoubt,
-            submitted_at: Timestamp::default(),
-            since: Timestamp::default(),
-            held: false,
-            last_error: None,
-            earlier_may_arrive: false,
-            invalid_reported: false,
-        }
+        let (service_id, id) = ("s".parse().unwrap(), HeaderId::from_bytes([number; 64]));
+        let attempt_id = AttemptId { attempt: 1, epoch: 1 };
+        UnresolvedBatch::new(service_id, id, attempt_id, BatchState::InDoubt)
     }
 
     fn schedule() -> EvidenceSchedule {

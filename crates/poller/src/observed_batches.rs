@@ -117,21 +117,9 @@ mod tests {
     fn batch(number: u64, attempt: u32, epoch: u64, state: BatchState) -> UnresolvedBatch {
         let mut id = [0; 64];
         id[..8].copy_from_slice(&number.to_be_bytes());
-        UnresolvedBatch {
-            service_id: "s".parse().unwrap(),
-            batch_id: HeaderId::from_bytes(id),
-            transaction_ids: Vec::new(),
-            shared_transaction_ids: Vec::new(),
-            attempt_id: AttemptId { attempt, epoch },
-            state,
-            // Stored times do not count.
-            submitted_at: Timestamp::from_micros(0),
-            since: Timestamp::from_micros(0),
-            held: false,
-            last_error: None,
-            earlier_may_arrive: false,
-            invalid_reported: false,
-        }
+        let (service_id, id) = ("s".parse().unwrap(), HeaderId::from_bytes(id));
+        // Stored times do not count.
+        UnresolvedBatch::new(service_id, id, AttemptId { attempt, epoch }, state)
     }
 
     fn at(seconds: u32) -> MonotonicTime {

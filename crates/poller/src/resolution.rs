@@ -113,7 +113,7 @@ fn whole_units(duration: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{AttemptId, HeaderId, Timestamp};
+    use grid_batch_core::{AttemptId, HeaderId};
 
     use super::*;
 
@@ -128,20 +128,9 @@ mod tests {
     const NO_CHANGE: Resolution = Resolution::Evidence(Evidence::Inconclusive);
 
     fn unresolved(state: BatchState) -> UnresolvedBatch {
-        UnresolvedBatch {
-            service_id: "service".parse().unwrap(),
-            batch_id: HeaderId::from_bytes([1; 64]),
-            transaction_ids: Vec::new(),
-            shared_transaction_ids: Vec::new(),
-            attempt_id: AttemptId { attempt: 1, epoch: 1 },
-            state,
-            submitted_at: Timestamp::default(),
-            since: Timestamp::default(),
-            held: false,
-            last_error: None,
-            earlier_may_arrive: false,
-            invalid_reported: false,
-        }
+        let service_id = "service".parse().unwrap();
+        let attempt_id = AttemptId { attempt: 1, epoch: 1 };
+        UnresolvedBatch::new(service_id, HeaderId::from_bytes([1; 64]), attempt_id, state)
     }
 
     fn after(seconds: u64) -> Duration {

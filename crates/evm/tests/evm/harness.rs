@@ -185,20 +185,12 @@ impl Harness {
     }
 
     pub async fn evidence(&self, id: WithdrawalId) -> Evidence {
-        let batch = UnresolvedBatch {
-            service_id: self.service_id(),
-            batch_id: id.batch_id(self.store.generation(id)),
-            transaction_ids: Vec::new(),
-            shared_transaction_ids: Vec::new(),
-            attempt_id: AttemptId { attempt: 1, epoch: 1 },
-            state: BatchState::InDoubt,
-            submitted_at: Timestamp::default(),
-            since: Timestamp::default(),
-            held: false,
-            last_error: None,
-            earlier_may_arrive: false,
-            invalid_reported: false,
-        };
+        let batch = UnresolvedBatch::new(
+            self.service_id(),
+            id.batch_id(self.store.generation(id)),
+            AttemptId { attempt: 1, epoch: 1 },
+            BatchState::InDoubt,
+        );
         self.evm.evidence_reader().find_evidence(&batch).await.unwrap()
     }
 

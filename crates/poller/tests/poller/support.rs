@@ -272,18 +272,18 @@ impl UnresolvedBatchStore for Store {
         let mut rows = self.rows.get();
         rows.retain(|row| ids.contains(&row.id) && row.progress.state.awaits_poller());
         let unresolved = |row: Row| UnresolvedBatch {
-            service_id: row.service.parse().unwrap(),
-            batch_id: row.id.parse().unwrap(),
             transaction_ids: vec![row.id.parse().unwrap()],
-            shared_transaction_ids: Vec::new(),
-            attempt_id: AttemptId { attempt: row.progress.attempts, epoch: 1 },
-            state: row.progress.state,
             submitted_at: row.submitted_at,
             since: row.submitted_at,
             held: row.held,
-            last_error: None,
             earlier_may_arrive: row.progress.earlier_may_arrive,
             invalid_reported: row.progress.invalid_reported,
+            ..UnresolvedBatch::new(
+                row.service.parse().unwrap(),
+                row.id.parse().unwrap(),
+                AttemptId { attempt: row.progress.attempts, epoch: 1 },
+                row.progress.state,
+            )
         };
         Ok(rows.into_iter().map(unresolved).collect())
     }

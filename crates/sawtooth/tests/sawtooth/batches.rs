@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use grid_batch_core::{
-    AttemptId, BatchState, GlobalScopeId, StatusUrlResolver, Submission, Timestamp, UnresolvedBatch,
+    AttemptId, BatchState, GlobalScopeId, StatusUrlResolver, Submission, UnresolvedBatch,
 };
 use grid_batch_protocol::{Batch, BatchBuilder, Message, SigningKey, TransactionBuilder};
 use grid_batch_sawtooth::{Sawtooth, SawtoothOptions};
@@ -33,20 +33,9 @@ pub fn id(number: usize) -> String {
 
 /// An unresolved batch with this id.
 pub fn unresolved(id: &str) -> UnresolvedBatch {
-    UnresolvedBatch {
-        service_id: SERVICE.parse().unwrap(),
-        batch_id: id.parse().unwrap(),
-        transaction_ids: Vec::new(),
-        shared_transaction_ids: Vec::new(),
-        attempt_id: AttemptId { attempt: 1, epoch: 1 },
-        state: BatchState::InDoubt,
-        submitted_at: Timestamp::default(),
-        since: Timestamp::default(),
-        held: false,
-        last_error: None,
-        earlier_may_arrive: false,
-        invalid_reported: false,
-    }
+    let attempt_id = AttemptId { attempt: 1, epoch: 1 };
+    let (service_id, id) = (SERVICE.parse().unwrap(), id.parse().unwrap());
+    UnresolvedBatch::new(service_id, id, attempt_id, BatchState::InDoubt)
 }
 
 pub fn sawtooth() -> Sawtooth {

@@ -103,18 +103,13 @@ impl TestLedger {
     pub fn unresolved(&self, number: u32) -> UnresolvedBatch {
         let attempt = self.attempts.lock().unwrap().get(&number).copied().unwrap_or(1);
         UnresolvedBatch {
-            service_id: SERVICE.parse().unwrap(),
-            batch_id: id(number).parse().unwrap(),
             transaction_ids: vec![transaction_id(number).parse().unwrap()],
-            shared_transaction_ids: Vec::new(),
-            attempt_id: AttemptId { attempt, epoch: 1 },
-            state: BatchState::InDoubt,
-            submitted_at: Timestamp::default(),
-            since: Timestamp::default(),
-            held: false,
-            last_error: None,
-            earlier_may_arrive: false,
-            invalid_reported: false,
+            ..UnresolvedBatch::new(
+                SERVICE.parse().unwrap(),
+                id(number).parse().unwrap(),
+                AttemptId { attempt, epoch: 1 },
+                BatchState::InDoubt,
+            )
         }
     }
 

@@ -282,19 +282,13 @@ fn unresolved_batch_has_what_evidence_search_needs(db: &Database) {
     let taken = send_again(&store, &accepted(&store, 1)[0]);
     db.execute("update lanes set epoch = 7").unwrap();
     let (monitor, _) = monitor(&store);
+    let attempt_id = AttemptId { attempt: 2, epoch: 7 };
     let expected = UnresolvedBatch {
-        service_id: service("s::1"),
-        batch_id: id(1),
         transaction_ids: batch("s::1", 1).transaction_ids,
-        shared_transaction_ids: Vec::new(),
-        attempt_id: AttemptId { attempt: 2, epoch: 7 },
-        state: BatchState::Pending,
         submitted_at: db.now(),
         since: db.now(),
-        held: false,
-        last_error: None,
         earlier_may_arrive: true,
-        invalid_reported: false,
+        ..UnresolvedBatch::new(service("s::1"), id(1), attempt_id, BatchState::Pending)
     };
     assert_eq!(unresolved(&monitor, 1), expected);
     store.hold(&TakenBatch { epoch: 7, ..taken }, "no evidence");

@@ -250,20 +250,12 @@ impl SubmissionSender for TestAdapter {
 async fn find_evidence<S: ScopeId>(test: &TestCheck) -> BatchResult<Evidence> {
     let adapter = Arc::new(TestAdapter::default());
     let reader = CheckedEvidenceReader::<S>::new(adapter, Arc::new(AllNodes), test.check.clone());
-    let unresolved = UnresolvedBatch {
-        service_id: GlobalScopeId.service_id().clone(),
-        batch_id: HeaderId::from_bytes([1; 64]),
-        transaction_ids: Vec::new(),
-        shared_transaction_ids: Vec::new(),
-        attempt_id: AttemptId { attempt: 1, epoch: 1 },
-        state: BatchState::InDoubt,
-        submitted_at: Timestamp::default(),
-        since: Timestamp::default(),
-        held: false,
-        last_error: None,
-        earlier_may_arrive: false,
-        invalid_reported: false,
-    };
+    let unresolved = UnresolvedBatch::new(
+        GlobalScopeId.service_id().clone(),
+        HeaderId::from_bytes([1; 64]),
+        AttemptId { attempt: 1, epoch: 1 },
+        BatchState::InDoubt,
+    );
     reader.find_evidence(&unresolved).await
 }
 
