@@ -2,7 +2,7 @@ use std::{collections::HashMap, time::Duration};
 
 use grid_batch_core::{AttemptId, MonotonicTime, UnresolvedBatch};
 
-type BatchKey = (String, String);
+use crate::evidence_schedule::{BatchKey, key};
 
 /// The batches of which an earlier attempt may still arrive at the ledger.
 ///
@@ -87,10 +87,6 @@ impl Wait {
     fn attempt_id(&self) -> AttemptId {
         self.batch.attempt_id
     }
-}
-
-fn key(batch: &UnresolvedBatch) -> BatchKey {
-    (batch.service_id.to_string(), batch.batch_id.to_string())
 }
 
 #[cfg(test)]
