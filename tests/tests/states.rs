@@ -67,6 +67,9 @@ fn events() -> Vec<(String, Event)> {
         Evidence::Present,
         Evidence::Absent,
         Evidence::Repeatable,
+        Evidence::Lost,
+        Evidence::StoppedNode,
+        Evidence::NeverApplicable,
         Evidence::Inconclusive,
     ]
     .map(|evidence| {

@@ -14,8 +14,46 @@ pub enum Evidence {
     /// The ledger has not applied it and would apply it only once, however often it is sent: a
     /// transaction whose nonce can be used once. It may be sent again.
     Repeatable,
+    /// The ledger accepted the present attempt and has lost it, as a node does that restarts. So that
+    /// attempt cannot reach the ledger later.
+    Lost,
+    /// A node stopped answering while it had the batch, and the ledger does not have it any more.
+    /// Sending it again may stop the node again.
+    StoppedNode,
+    /// The ledger has not applied it and can never apply it, whatever attempt arrives: a transaction of
+    /// it was applied with another batch.
+    NeverApplicable,
     /// Nothing is proved.
     Inconclusive,
+}
+
+impl Evidence {
+    /// Whether the ledger does not have the batch.
+    pub const fn is_absence(self) -> bool {
+        matches!(self, Self::Absent | Self::Lost | Self::StoppedNode)
+    }
+}
+
+/// What a search for evidence found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EvidenceReport {
+    /// What is proved.
+    pub evidence: Evidence,
+    /// What was seen, for an operator: why nothing is proved, or why a batch is not sent again.
+    pub detail: Option<String>,
+}
+
+impl EvidenceReport {
+    /// Evidence with a detail for an operator.
+    pub fn with_detail(evidence: Evidence, detail: impl Into<String>) -> Self {
+        Self { evidence, detail: Some(detail.into()) }
+    }
+}
+
+impl From<Evidence> for EvidenceReport {
+    fn from(evidence: Evidence) -> Self {
+        Self { evidence, detail: None }
+    }
 }
 
 /// Looks for evidence of what became of a batch.
@@ -28,7 +66,7 @@ pub trait EvidenceReader: Send {
     fn find_evidence<'a>(
         &'a self,
         batch: &'a UnresolvedBatch,
-    ) -> BoxFuture<'a, BatchResult<Evidence>>;
+    ) -> BoxFuture<'a, BatchResult<EvidenceReport>>;
 }
 
 /// A batch whose reported status does not end it: evidence is looked for.
@@ -92,11 +130,16 @@ impl UnresolvedBatch {
 pub enum Resolution {
     /// Apply this evidence.
     Evidence(Evidence),
+    /// The ledger can never apply the batch, for this reason.
+    NeverApplicable(String),
     /// No earlier attempt can arrive at the ledger any more.
     EarlierCannotArrive,
     /// Hold the batch, for this reason, until an operator decides or the ledger reports a status
-    /// that ends it.
+    /// that ends it, or evidence is found.
     Hold(String),
+    /// Hold the batch, for this reason, until an operator decides or the ledger reports a status
+    /// that ends it. Absence does not send it again.
+    HoldUntilDecision(String),
 }
 
 /// Reads the batches that need evidence, and stores what was found.

@@ -33,7 +33,9 @@ pub use claim::{Claim, ClaimKeeper, InstanceId, SubmittedBatch, Takeover};
 pub use clock::{Clock, ManualClock, Moment, MonotonicTime, SystemClock, Timestamp};
 pub use error::InternalError;
 pub use events::{LedgerEvent, LedgerEventStream, LedgerEvents};
-pub use evidence::{Evidence, EvidenceReader, Resolution, UnresolvedBatch, UnresolvedBatchStore};
+pub use evidence::{
+    Evidence, EvidenceReader, EvidenceReport, Resolution, UnresolvedBatch, UnresolvedBatchStore,
+};
 pub use excerpt::Excerpt;
 pub use follow_up::{EventSubscriptions, PollTriggers, WakeUps};
 pub use header_id::{HeaderId, HeaderIdError};

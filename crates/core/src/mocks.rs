@@ -11,7 +11,7 @@ use mockall::mock;
 use crate::{
     AddOutcome, BatchConflict, BatchDetails, BatchFilter, BatchId, BatchQueryStore, BatchResult,
     BatchStatus, BatchStatusReader, BatchUpdater, ClaimKeeper, Clock, CommitHistory,
-    EventSubscriptions, Evidence, EvidenceReader, GroupObserver, HeaderId, IntakeStore,
+    EventSubscriptions, EvidenceReader, EvidenceReport, GroupObserver, HeaderId, IntakeStore,
     InternalError, LedgerConfirmation, LedgerEventStream, LedgerEvents, LedgerIdentity,
     LedgerIdentityReader, LedgerRegistry, MonotonicTime, NewBatch, NodeCheck, PageCursor,
     PendingBatchStore, PollPace, PollTriggers, Resolution, RoundStore, RunnableSubmitter,
@@ -98,7 +98,7 @@ impl BatchStatusReader for MockBatchStatusReader {
 
 mock! {
     pub EvidenceReader {
-        pub fn find_evidence(&self, batch: &UnresolvedBatch) -> BoxFuture<'static, BatchResult<Evidence>>;
+        pub fn find_evidence(&self, batch: &UnresolvedBatch) -> BoxFuture<'static, BatchResult<EvidenceReport>>;
     }
 }
 
@@ -106,7 +106,7 @@ impl EvidenceReader for MockEvidenceReader {
     fn find_evidence<'a>(
         &'a self,
         batch: &'a UnresolvedBatch,
-    ) -> BoxFuture<'a, BatchResult<Evidence>> {
+    ) -> BoxFuture<'a, BatchResult<EvidenceReport>> {
         Self::find_evidence(self, batch)
     }
 }

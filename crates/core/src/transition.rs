@@ -254,13 +254,16 @@ fn after_evidence(from: Progress, evidence: Evidence) -> Option<Progress> {
         Evidence::Committed => committed(from),
         _ if !from.state.awaits_poller() => None,
         Evidence::Present if from.state == BatchState::InDoubt => in_state(BatchState::Pending),
-        Evidence::Present | Evidence::Inconclusive => Some(from),
+        Evidence::Present | Evidence::StoppedNode | Evidence::Inconclusive => Some(from),
+        Evidence::NeverApplicable => Some(ended(from, BatchState::Invalid)),
         // The ledger has forgotten that it found the batch invalid.
-        Evidence::Absent | Evidence::Repeatable if from.invalid_reported => Some(invalid(from)),
+        Evidence::Absent | Evidence::Lost | Evidence::Repeatable if from.invalid_reported => {
+            Some(invalid(from))
+        }
         Evidence::Absent => {
             Some(Progress { state: BatchState::Absent, earlier_may_arrive: true, ..from })
         }
-        Evidence::Repeatable => in_state(BatchState::Absent),
+        Evidence::Lost | Evidence::Repeatable => in_state(BatchState::Absent),
     }
 }
 
@@ -302,14 +305,17 @@ mod tests {
         LedgerStatus::Invalid,
         LedgerStatus::Committed,
     ];
-    const EVIDENCE: [Evidence; 5] = [
+    const EVIDENCE: [Evidence; 8] = [
         Evidence::Committed,
         Evidence::Present,
         Evidence::Absent,
         Evidence::Repeatable,
+        Evidence::Lost,
+        Evidence::StoppedNode,
+        Evidence::NeverApplicable,
         Evidence::Inconclusive,
     ];
-    const ALLOWS_RETRY: [Evidence; 2] = [Evidence::Absent, Evidence::Repeatable];
+    const ALLOWS_RETRY: [Evidence; 3] = [Evidence::Absent, Evidence::Lost, Evidence::Repeatable];
 
     /// Every event of one attempt.
     fn events(attempt: u32) -> Vec<Event> {
@@ -359,7 +365,12 @@ mod tests {
                     prop_assert_eq!(next.attempts, at.attempts);
                 }
                 if next.state == BatchState::Invalid {
-                    prop_assert!(!earlier_may_arrive, "{at:?} ended by {event:?}");
+                    let never_applicable =
+                        matches!(event, Event::Evidence { evidence: Evidence::NeverApplicable, .. });
+                    prop_assert!(
+                        !earlier_may_arrive || never_applicable,
+                        "{at:?} ended by {event:?}"
+                    );
                 }
                 earlier_may_arrive = match event {
                     Event::Evidence { evidence: Evidence::Absent, .. } => {
@@ -439,6 +450,8 @@ InDoubt evidence Committed -> Committed
 InDoubt evidence Present -> Pending
 InDoubt evidence Absent -> Absent
 InDoubt evidence Repeatable -> Absent
+InDoubt evidence Lost -> Absent
+InDoubt evidence NeverApplicable -> Invalid
 Absent Taken -> Submitting
 Absent DatabaseRestored -> InDoubt
 Absent status Committed -> Committed
@@ -450,12 +463,16 @@ Pending status Committed -> Committed
 Pending evidence Committed -> Committed
 Pending evidence Absent -> Absent
 Pending evidence Repeatable -> Absent
+Pending evidence Lost -> Absent
+Pending evidence NeverApplicable -> Invalid
 Valid DatabaseRestored -> InDoubt
 Valid status Invalid -> Invalid
 Valid status Committed -> Committed
 Valid evidence Committed -> Committed
 Valid evidence Absent -> Absent
-Valid evidence Repeatable -> Absent";
+Valid evidence Repeatable -> Absent
+Valid evidence Lost -> Absent
+Valid evidence NeverApplicable -> Invalid";
         assert_eq!(edges.join("\n"), expected);
     }
 

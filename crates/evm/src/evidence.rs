@@ -2,7 +2,7 @@ use std::{fmt, sync::Arc};
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    BatchError, BatchResult, Evidence, EvidenceReader, ScopeId, UnresolvedBatch,
+    BatchError, BatchResult, Evidence, EvidenceReader, EvidenceReport, ScopeId, UnresolvedBatch,
 };
 use grid_batch_withdrawals::{AssignedNonce, NonceOutcome, Payment};
 
@@ -129,8 +129,8 @@ impl EvidenceReader for EvmEvidenceReader {
     fn find_evidence<'a>(
         &'a self,
         batch: &'a UnresolvedBatch,
-    ) -> BoxFuture<'a, BatchResult<Evidence>> {
-        Box::pin(self.find(batch))
+    ) -> BoxFuture<'a, BatchResult<EvidenceReport>> {
+        Box::pin(async { self.find(batch).await.map(EvidenceReport::from) })
     }
 }
 

@@ -1,7 +1,8 @@
 use std::{mem::take, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchResult, Clock, Evidence, MonotonicTime, PollPace, Resolution, ServiceId, UnresolvedBatch,
+    BatchResult, Clock, Evidence, EvidenceReport, MonotonicTime, PollPace, Resolution, ServiceId,
+    UnresolvedBatch,
 };
 use grid_batch_support::catch_panic;
 use log::{info, warn};
@@ -128,13 +129,13 @@ impl EvidenceSearch {
     pub(crate) fn ended(
         &mut self,
         batch: UnresolvedBatch,
-        evidence: BatchResult<Evidence>,
+        report: BatchResult<EvidenceReport>,
     ) -> Option<(UnresolvedBatch, Resolution)> {
         self.queue.ended(batch.service());
-        match evidence {
-            Ok(evidence) => {
+        match report {
+            Ok(report) => {
                 self.request_failures.succeeded(batch.service());
-                let resolution = self.resolve(&batch, evidence);
+                let resolution = self.resolve(&batch, &report);
                 Some((batch, resolution))
             }
             Err(error) => {
@@ -145,14 +146,14 @@ impl EvidenceSearch {
         }
     }
 
-    fn resolve(&mut self, batch: &UnresolvedBatch, evidence: Evidence) -> Resolution {
+    fn resolve(&mut self, batch: &UnresolvedBatch, report: &EvidenceReport) -> Resolution {
         let now = self.clock.monotonic();
         let seen_for = self.observed.seen_for(batch, now);
-        if evidence == Evidence::Absent && seen_for < self.options.believe_absence_after {
+        if report.evidence == Evidence::Absent && seen_for < self.options.believe_absence_after {
             let left = self.options.believe_absence_after - seen_for;
             self.schedule.schedule(batch, now.plus(left));
         }
-        let resolution = resolve(batch, evidence, seen_for, &self.options, self.policy(batch));
+        let resolution = resolve(batch, report, seen_for, &self.options, self.policy(batch));
         self.log_and_count(batch, &resolution);
         resolution
     }
@@ -173,7 +174,7 @@ impl EvidenceSearch {
         let UnresolvedBatch { service_id, batch_id, state, .. } = batch;
         let attempt = batch.attempt_id.attempt;
         match resolution {
-            Resolution::Hold(reason) => {
+            Resolution::Hold(reason) | Resolution::HoldUntilDecision(reason) => {
                 self.counters.count(|stats| stats.held += 1);
                 warn!(
                     service:% = service_id, batch_id:% = batch_id, attempt = attempt,
@@ -181,7 +182,10 @@ impl EvidenceSearch {
                 );
             }
             Resolution::Evidence(
-                evidence @ (Evidence::Committed | Evidence::Absent | Evidence::Repeatable),
+                evidence @ (Evidence::Committed
+                | Evidence::Absent
+                | Evidence::Lost
+                | Evidence::Repeatable),
             ) => {
                 self.counters.count(|stats| match evidence {
                     Evidence::Committed => stats.committed += 1,
@@ -190,6 +194,13 @@ impl EvidenceSearch {
                 info!(
                     service:% = service_id, batch_id:% = batch_id, attempt = attempt,
                     state:% = state, evidence:? = evidence; "batch resolved by evidence"
+                );
+            }
+            Resolution::NeverApplicable(reason) => {
+                self.counters.count(|stats| stats.never_applicable += 1);
+                info!(
+                    service:% = service_id, batch_id:% = batch_id, attempt = attempt,
+                    reason = reason.as_str(); "batch can never be applied"
                 );
             }
             Resolution::Evidence(_) | Resolution::EarlierCannotArrive => {}

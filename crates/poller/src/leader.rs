@@ -242,8 +242,8 @@ where
         while let Some(reply) = next {
             match reply {
                 LedgerReply::Statuses(request, answer) => self.handle_statuses(request, answer),
-                LedgerReply::Evidence(unresolved, evidence) => {
-                    if let Some((batch, resolution)) = self.evidence.ended(unresolved, evidence) {
+                LedgerReply::Evidence(unresolved, report) => {
+                    if let Some((batch, resolution)) = self.evidence.ended(unresolved, report) {
                         self.handle_resolution(batch, resolution);
                     }
                 }
@@ -291,8 +291,10 @@ where
     }
 
     fn handle_resolution(&mut self, batch: UnresolvedBatch, resolution: Resolution) {
-        if let Resolution::Evidence(Evidence::Committed | Evidence::Absent | Evidence::Repeatable) =
-            resolution
+        if let Resolution::Evidence(
+            Evidence::Committed | Evidence::Absent | Evidence::Lost | Evidence::Repeatable,
+        )
+        | Resolution::NeverApplicable(_) = resolution
         {
             // A batch that is submitted again is polled at the pace of a new one.
             self.due.forget(batch.service_id.as_str(), &batch.batch_id.to_string());

@@ -1,8 +1,8 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchError, BatchId, BatchResult, BatchStatus, BatchStatusReader, Evidence, EvidenceReader,
-    UnresolvedBatch,
+    BatchError, BatchId, BatchResult, BatchStatus, BatchStatusReader, EvidenceReader,
+    EvidenceReport, UnresolvedBatch,
 };
 use grid_batch_support::catch_panic_async;
 use tokio::{runtime::Handle, sync::mpsc::UnboundedSender, time::timeout};
@@ -22,7 +22,7 @@ pub(crate) struct StatusRequest<I> {
 /// The end of a request.
 pub(crate) enum LedgerReply<I, T> {
     Statuses(StatusRequest<I>, BatchResult<StatusAnswer<T>>),
-    Evidence(UnresolvedBatch, BatchResult<Evidence>),
+    Evidence(UnresolvedBatch, BatchResult<EvidenceReport>),
 }
 
 /// Sends requests to ledgers, each in its own task.

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use grid_batch_core::{BatchState, Evidence, Resolution, UnresolvedBatch};
+use grid_batch_core::{BatchState, Evidence, EvidenceReport, Resolution, UnresolvedBatch};
 
 use crate::{InconclusivePolicy, MonitorOptions};
 
@@ -20,29 +20,55 @@ pub(crate) fn evidence_due_after(
 /// `seen_for`.
 pub(crate) fn resolve(
     batch: &UnresolvedBatch,
-    evidence: Evidence,
+    report: &EvidenceReport,
     seen_for: Duration,
     options: &MonitorOptions,
     policy: InconclusivePolicy,
 ) -> Resolution {
     if batch.invalid_reported {
-        return resolve_invalid(batch, evidence, seen_for, options);
+        return resolve_invalid(batch, report.evidence, seen_for, options);
     }
-    match evidence {
+    let with_detail = |reason: &str| with_detail(reason, report.detail.as_deref());
+    match report.evidence {
         Evidence::Committed => Resolution::Evidence(Evidence::Committed),
         Evidence::Present if seen_for >= options.give_up_after => {
-            hold(batch, seen_for, "the ledger has the batch but does not apply it")
+            let reason = "the ledger has the batch but does not apply it";
+            hold(batch, seen_for, &with_detail(reason))
         }
         Evidence::Present => Resolution::Evidence(Evidence::Present),
         Evidence::Repeatable => Resolution::Evidence(Evidence::Repeatable),
         Evidence::Absent if seen_for < options.believe_absence_after => no_change(),
-        Evidence::Absent => resubmit(batch, seen_for, options),
+        Evidence::Absent => resubmit(batch, Evidence::Absent, seen_for, options),
+        Evidence::Lost => resubmit(batch, Evidence::Lost, seen_for, options),
+        Evidence::StoppedNode => {
+            let reason = "a node stopped answering while it had the batch, and the ledger does not \
+                          have it any more; sent again, it may stop the node again";
+            match hold(batch, seen_for, &with_detail(reason)) {
+                Resolution::Hold(reason) => Resolution::HoldUntilDecision(reason),
+                no_change => no_change,
+            }
+        }
+        Evidence::NeverApplicable => Resolution::NeverApplicable(never_applicable(report)),
         Evidence::Inconclusive if seen_for < options.hold_after => no_change(),
         Evidence::Inconclusive => match policy {
-            InconclusivePolicy::Resubmit => resubmit(batch, seen_for, options),
-            InconclusivePolicy::Hold => hold(batch, seen_for, &without_evidence(batch)),
+            InconclusivePolicy::Resubmit => resubmit(batch, Evidence::Absent, seen_for, options),
+            InconclusivePolicy::Hold => {
+                hold(batch, seen_for, &with_detail(&without_evidence(batch)))
+            }
         },
     }
+}
+
+fn with_detail(reason: &str, detail: Option<&str>) -> String {
+    match detail {
+        Some(detail) => format!("{reason}: {detail}"),
+        None => reason.to_owned(),
+    }
+}
+
+fn never_applicable(report: &EvidenceReport) -> String {
+    let reason = "a transaction of the batch was applied with another batch";
+    report.detail.clone().unwrap_or_else(|| reason.to_owned())
 }
 
 /// Why evidence is inconclusive, with the last error: it may say what an operator should look at.
@@ -63,10 +89,16 @@ fn resolve_invalid(
     options: &MonitorOptions,
 ) -> Resolution {
     match evidence {
-        Evidence::Committed => Resolution::Evidence(Evidence::Committed),
+        Evidence::Committed | Evidence::NeverApplicable => Resolution::Evidence(evidence),
         _ if batch.earlier_may_arrive => no_change(),
-        Evidence::Absent | Evidence::Repeatable if seen_for >= options.believe_absence_after => {
-            Resolution::Evidence(evidence)
+        Evidence::Lost => Resolution::Evidence(evidence),
+        Evidence::Absent | Evidence::Repeatable | Evidence::StoppedNode
+            if seen_for >= options.believe_absence_after =>
+        {
+            Resolution::Evidence(match evidence {
+                Evidence::StoppedNode => Evidence::Absent,
+                _ => evidence,
+            })
         }
         Evidence::Present if seen_for >= options.give_up_after => {
             hold(batch, seen_for, "the ledger reported the batch as invalid and has it again")
@@ -80,13 +112,18 @@ fn resolve_invalid(
     }
 }
 
-fn resubmit(batch: &UnresolvedBatch, seen_for: Duration, options: &MonitorOptions) -> Resolution {
+fn resubmit(
+    batch: &UnresolvedBatch,
+    evidence: Evidence,
+    seen_for: Duration,
+    options: &MonitorOptions,
+) -> Resolution {
     let attempts = batch.attempt_id.attempt;
     if attempts >= options.max_attempts {
         let reason = format!("the ledger does not have the batch after attempt {attempts}");
         return hold(batch, seen_for, &reason);
     }
-    Resolution::Evidence(Evidence::Absent)
+    Resolution::Evidence(evidence)
 }
 
 /// Holds the batch, unless it is held already.
@@ -158,13 +195,18 @@ mod tests {
 
     #[test]
     fn evidence_resolves_as_documented() {
-        use Evidence::{Absent, Committed, Inconclusive, Present, Repeatable};
+        use Evidence::{
+            Absent, Committed, Inconclusive, Lost, NeverApplicable, Present, Repeatable,
+        };
         let not_applied = held(
             "in doubt for 1 h: the ledger has the batch but does not apply it; an operator must decide",
         );
         let no_evidence = held(
             "in doubt for 2 min: no evidence shows whether the ledger has the batch; \
              an operator must decide",
+        );
+        let never_applicable = Resolution::NeverApplicable(
+            "a transaction of the batch was applied with another batch".to_owned(),
         );
         let table = [
             (Committed, 0, COMMITTED),
@@ -178,6 +220,8 @@ mod tests {
             (Absent, 30 * S - 1, NO_CHANGE),
             (Absent, 30 * S, ABSENT),
             (Absent, 9 * H, ABSENT),
+            (Lost, 0, Resolution::Evidence(Lost)),
+            (NeverApplicable, 0, never_applicable),
             (Inconclusive, 0, NO_CHANGE),
             (Inconclusive, 2 * MIN - 1, NO_CHANGE),
             (Inconclusive, 2 * MIN, no_evidence),
@@ -186,9 +230,19 @@ mod tests {
         for (evidence, age, expected) in table {
             let batch = unresolved(BatchState::InDoubt);
             let resolution =
-                resolve(&batch, evidence, after(age), &options, InconclusivePolicy::Hold);
+                resolve(&batch, &evidence.into(), after(age), &options, InconclusivePolicy::Hold);
             assert_eq!(resolution, expected, "{evidence:?} after {age} s");
         }
+    }
+
+    #[test]
+    fn batch_that_stopped_a_node_is_held_until_a_decision() {
+        let report = EvidenceReport::with_detail(Evidence::StoppedNode, "http://node");
+        let (options, policy) = (MonitorOptions::default(), InconclusivePolicy::Resubmit);
+        let batch = unresolved(BatchState::Pending);
+        let resolution = resolve(&batch, &report, after(0), &options, policy);
+        let Resolution::HoldUntilDecision(reason) = resolution else { panic!("{resolution:?}") };
+        assert!(reason.contains("may stop the node again: http://node"), "{reason}");
     }
 
     #[test]
@@ -196,7 +250,8 @@ mod tests {
         let last_error = Some("connection reset".to_owned());
         let batch = UnresolvedBatch { last_error, ..unresolved(BatchState::InDoubt) };
         let (options, policy) = (MonitorOptions::default(), InconclusivePolicy::Hold);
-        let resolution = resolve(&batch, Evidence::Inconclusive, after(5 * MIN), &options, policy);
+        let resolution =
+            resolve(&batch, &Evidence::Inconclusive.into(), after(5 * MIN), &options, policy);
         let Resolution::Hold(reason) = resolution else { panic!("{resolution:?}") };
         assert!(reason.contains("(last error: connection reset)"), "{reason}");
     }
@@ -207,8 +262,13 @@ mod tests {
         for (age, expected) in [(2 * MIN - 1, NO_CHANGE), (2 * MIN, ABSENT)] {
             let batch = unresolved(BatchState::Pending);
             let inconclusive = Evidence::Inconclusive;
-            let resolution =
-                resolve(&batch, inconclusive, after(age), &options, InconclusivePolicy::Resubmit);
+            let resolution = resolve(
+                &batch,
+                &inconclusive.into(),
+                after(age),
+                &options,
+                InconclusivePolicy::Resubmit,
+            );
             assert_eq!(resolution, expected, "after {age} s");
         }
     }
@@ -221,9 +281,11 @@ mod tests {
             let batch = UnresolvedBatch { attempt_id, ..unresolved(BatchState::InDoubt) };
             for (evidence, policy) in [
                 (Evidence::Absent, InconclusivePolicy::Hold),
+                (Evidence::Lost, InconclusivePolicy::Hold),
                 (Evidence::Inconclusive, InconclusivePolicy::Resubmit),
             ] {
-                let resolution = resolve(&batch, evidence, after(5 * MIN), &options, policy);
+                let resolution =
+                    resolve(&batch, &evidence.into(), after(5 * MIN), &options, policy);
                 assert_eq!(
                     matches!(resolution, Resolution::Hold(_)),
                     held,
@@ -237,7 +299,7 @@ mod tests {
     fn batch_reported_invalid_is_not_sent_again() {
         use Evidence::{Absent, Committed, Inconclusive, Present, Repeatable};
         let options = MonitorOptions::default();
-        let resolution = |earlier_may_arrive, evidence| {
+        let resolution = |earlier_may_arrive, evidence: Evidence| {
             let attempt_id = AttemptId { attempt: 10, epoch: 1 };
             let batch = UnresolvedBatch {
                 earlier_may_arrive,
@@ -245,7 +307,7 @@ mod tests {
                 attempt_id,
                 ..unresolved(BatchState::Pending)
             };
-            resolve(&batch, evidence, after(9 * H), &options, InconclusivePolicy::Resubmit)
+            resolve(&batch, &evidence.into(), after(9 * H), &options, InconclusivePolicy::Resubmit)
         };
         for evidence in [Absent, Repeatable, Present, Inconclusive] {
             assert_eq!(resolution(true, evidence), NO_CHANGE, "it waits: {evidence:?}");
@@ -273,12 +335,17 @@ mod tests {
             (Evidence::Inconclusive, NO_CHANGE),
         ] {
             let resolution =
-                resolve(&held, evidence, after(9 * H), &options, InconclusivePolicy::Hold);
+                resolve(&held, &evidence.into(), after(9 * H), &options, InconclusivePolicy::Hold);
             assert_eq!(resolution, expected, "{evidence:?}");
         }
         let last = UnresolvedBatch { attempt_id: AttemptId { attempt: 10, epoch: 1 }, ..held };
-        let absent =
-            resolve(&last, Evidence::Absent, after(9 * H), &options, InconclusivePolicy::Hold);
+        let absent = resolve(
+            &last,
+            &Evidence::Absent.into(),
+            after(9 * H),
+            &options,
+            InconclusivePolicy::Hold,
+        );
         assert_eq!(absent, NO_CHANGE, "there is no eleventh attempt");
     }
 }

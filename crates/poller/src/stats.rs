@@ -22,8 +22,10 @@ pub struct MonitorStats {
     pub evidence_failures: u64,
     /// Batches that evidence proved committed.
     pub committed: u64,
-    /// Batches that evidence proved absent, to be submitted again.
+    /// Batches that evidence proved absent or lost, to be submitted again.
     pub absent: u64,
+    /// Batches that were invalid because the ledger can never apply them.
+    pub never_applicable: u64,
     /// Batches that were held for an operator.
     pub held: u64,
     /// Calls of the store that failed or panicked.

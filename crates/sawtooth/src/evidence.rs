@@ -3,8 +3,8 @@ use std::sync::Arc;
 use futures_core::future::BoxFuture;
 use futures_util::future::join_all;
 use grid_batch_core::{
-    BatchError, BatchResult, Evidence, EvidenceReader, LedgerStatus, StatusUrlResolver,
-    UnresolvedBatch,
+    BatchError, BatchResult, Evidence, EvidenceReader, EvidenceReport, LedgerStatus,
+    StatusUrlResolver, UnresolvedBatch,
 };
 use serde::Deserialize;
 
@@ -79,14 +79,14 @@ impl EvidenceReader for SawtoothEvidenceReader {
     fn find_evidence<'a>(
         &'a self,
         batch: &'a UnresolvedBatch,
-    ) -> BoxFuture<'a, BatchResult<Evidence>> {
+    ) -> BoxFuture<'a, BatchResult<EvidenceReport>> {
         Box::pin(async move {
             let batch_id = batch.batch_id.to_string();
             let nodes = nodes_of_batch(&*self.resolver, batch.service_id.as_str(), &batch_id)?;
             let queries = nodes.iter().map(async |node| {
                 self.evidence_at(node, &batch_id).await.map_err(|error| with_node(node, error))
             });
-            combine(join_all(queries).await)
+            combine(join_all(queries).await).map(EvidenceReport::from)
         })
     }
 }

@@ -3,8 +3,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use futures_core::future::BoxFuture;
 use futures_util::future::join_all;
 use grid_batch_core::{
-    AttemptId, BatchResult, Evidence, EvidenceReader, HeaderId, LedgerStatus, MonotonicTime,
-    ServiceScopeId, UnresolvedBatch,
+    AttemptId, BatchResult, Evidence, EvidenceReader, EvidenceReport, HeaderId, LedgerStatus,
+    MonotonicTime, ServiceScopeId, UnresolvedBatch,
 };
 use log::{debug, info};
 
@@ -172,8 +172,8 @@ impl EvidenceReader for ScabbardEvidenceReader {
     fn find_evidence<'a>(
         &'a self,
         batch: &'a UnresolvedBatch,
-    ) -> BoxFuture<'a, BatchResult<Evidence>> {
-        Box::pin(self.find(batch))
+    ) -> BoxFuture<'a, BatchResult<EvidenceReport>> {
+        Box::pin(async { self.find(batch).await.map(EvidenceReport::from) })
     }
 }
 

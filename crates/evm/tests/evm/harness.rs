@@ -191,7 +191,7 @@ impl Harness {
             AttemptId { attempt: 1, epoch: 1 },
             BatchState::InDoubt,
         );
-        self.evm.evidence_reader().find_evidence(&batch).await.unwrap()
+        self.evm.evidence_reader().find_evidence(&batch).await.unwrap().evidence
     }
 
     /// Does what the server does, block by block, until the withdrawal has ended, for at most this

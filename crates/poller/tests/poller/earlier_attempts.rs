@@ -23,7 +23,7 @@ fn start(limit: Duration, evidence: Evidence) -> (Store, Arc<Ledger>, Running) {
     });
     let ledger = Arc::new(Ledger::reporting(LedgerStatus::Invalid));
     let mut reader = MockEvidenceReader::new();
-    reader.expect_find_evidence().returning(move |_| Box::pin(ready(Ok(evidence))));
+    reader.expect_find_evidence().returning(move |_| Box::pin(ready(Ok(evidence.into()))));
     let options = MonitorOptions { late_arrival_limit: limit, ..options() };
     let running = run(builder(&store, &ledger)
         .with_options(options)

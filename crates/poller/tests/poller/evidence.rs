@@ -15,7 +15,7 @@ use crate::support::*;
 /// A reader that always returns this evidence.
 fn evidence_reader(evidence: Evidence) -> Arc<MockEvidenceReader> {
     let mut reader = MockEvidenceReader::new();
-    reader.expect_find_evidence().returning(move |_| Box::pin(ready(Ok(evidence))));
+    reader.expect_find_evidence().returning(move |_| Box::pin(ready(Ok(evidence.into()))));
     Arc::new(reader)
 }
 
@@ -62,7 +62,7 @@ fn evidence_request_names_service_batch_transactions() {
                 .map(|id| id.to_string());
             batch_in_doubt.service_id.as_str() == "a" && names == [batch(0), batch(0)]
         })
-        .returning(|_| Box::pin(ready(Ok(Evidence::Present))));
+        .returning(|_| Box::pin(ready(Ok(Evidence::Present.into()))));
     let running = run(builder(&store, &ledger).with_evidence(store.clone(), Arc::new(reader)));
     store.wait_for_state(0, Pending);
     running.wait_for_shutdown().unwrap();
@@ -236,7 +236,7 @@ fn evidence_and_status_requests_share_connections() {
             counted.begin();
             closed.acquire().await.unwrap().forget();
             counted.end();
-            Ok(Evidence::Committed)
+            Ok(Evidence::Committed.into())
         })
     });
     let running = run(builder(&store, &ledger).with_evidence(store.clone(), Arc::new(reader)));

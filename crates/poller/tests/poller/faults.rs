@@ -38,7 +38,9 @@ fn failed_store_call_is_retried() {
             _ => answer(all(ids, LedgerStatus::NotReported)),
         }));
         let mut reader = MockEvidenceReader::new();
-        reader.expect_find_evidence().returning(|_| Box::pin(ready(Ok(Evidence::Committed))));
+        reader
+            .expect_find_evidence()
+            .returning(|_| Box::pin(ready(Ok(Evidence::Committed.into()))));
         let running = run(builder(&store, &ledger).with_evidence(store.clone(), Arc::new(reader)));
         running.trigger().trigger("a");
         // Unresolved batches are read again at the next request for their status.
@@ -165,7 +167,7 @@ fn failed_evidence_request_is_retried() {
         match times {
             1 => Box::pin(async { panic!("injected by the test") }),
             2 => Box::pin(ready(Err(unavailable()))),
-            _ => Box::pin(ready(Ok(Evidence::Committed))),
+            _ => Box::pin(ready(Ok(Evidence::Committed.into()))),
         }
     });
     let running = run(builder(&store, &ledger).with_evidence(store.clone(), Arc::new(reader)));

@@ -10,8 +10,8 @@ use std::{
 
 use grid_batch_core::{
     AttemptId, BatchError, BatchId, BatchResult, BatchState, BatchStatusReader, BatchUpdater,
-    Clock, Event, LedgerStatus, ManualClock, PendingBatchStore, PollPace, Progress, Resolution,
-    StatusReport, Timestamp, UnresolvedBatch, UnresolvedBatchStore, transition,
+    Clock, Event, Evidence, LedgerStatus, ManualClock, PendingBatchStore, PollPace, Progress,
+    Resolution, StatusReport, Timestamp, UnresolvedBatch, UnresolvedBatchStore, transition,
 };
 use grid_batch_poller::{Backoff, MonitorOptions, PollingMonitorBuilder, RunningPollingMonitor};
 pub use grid_batch_test_support::watched::WatchedValue;
@@ -297,13 +297,20 @@ impl UnresolvedBatchStore for Store {
                     let attempt = batch.attempt_id.attempt;
                     self.apply_event(&id, Event::Evidence { attempt, evidence: *evidence });
                 }
+                Resolution::NeverApplicable(_) => {
+                    let attempt = batch.attempt_id.attempt;
+                    let evidence = Evidence::NeverApplicable;
+                    self.apply_event(&id, Event::Evidence { attempt, evidence });
+                }
                 Resolution::EarlierCannotArrive => {
                     let attempt = batch.attempt_id.attempt;
                     self.apply_event(&id, Event::EarlierCannotArrive { attempt });
                 }
-                Resolution::Hold(_) => self.rows.change(|rows| {
-                    rows.iter_mut().find(|row| row.id == id).unwrap().held = true;
-                }),
+                Resolution::Hold(_) | Resolution::HoldUntilDecision(_) => {
+                    self.rows.change(|rows| {
+                        rows.iter_mut().find(|row| row.id == id).unwrap().held = true;
+                    })
+                }
             }
         }
         let pair = |(batch, resolution): &(UnresolvedBatch, Resolution)| {

@@ -9,7 +9,7 @@ use crate::{
 
 async fn find(urls: &[String]) -> BatchResult<Evidence> {
     let reader = sawtooth().evidence_reader(Nodes::new(urls));
-    reader.find_evidence(&unresolved(&id(1))).await
+    reader.find_evidence(&unresolved(&id(1))).await.map(|report| report.evidence)
 }
 
 /// The evidence of a node with these responses to the requests for the status and the batch.

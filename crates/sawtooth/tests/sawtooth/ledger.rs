@@ -68,7 +68,7 @@ impl TestLedger {
 
     async fn evidence(&self, batch: &Batch) -> Evidence {
         let reader = self.sawtooth.evidence_reader(Nodes::new([self.ledger.url()]));
-        reader.find_evidence(&unresolved(&batch.header_signature)).await.unwrap()
+        reader.find_evidence(&unresolved(&batch.header_signature)).await.unwrap().evidence
     }
 
     fn received(&self, batch: &Batch) -> usize {

@@ -282,7 +282,7 @@ async fn batch_without_transactions_is_never_absent() {
     let empty = reader
         .find_evidence(&UnresolvedBatch { transaction_ids: vec![], ..ledger.unresolved(1) })
         .await;
-    assert_eq!(empty, Ok(Evidence::Inconclusive));
+    assert_eq!(empty.unwrap().evidence, Evidence::Inconclusive);
 }
 
 #[tokio::test]
@@ -303,7 +303,7 @@ async fn attempt_of_another_process_is_never_absent() {
     let reader = ledger.scabbard.evidence_reader();
     let second =
         UnresolvedBatch { attempt_id: AttemptId { attempt: 2, epoch: 2 }, ..ledger.unresolved(1) };
-    assert_eq!(reader.find_evidence(&second).await, Ok(Evidence::Inconclusive));
+    assert_eq!(reader.find_evidence(&second).await.unwrap().evidence, Evidence::Inconclusive);
 }
 
 #[tokio::test]
@@ -353,7 +353,7 @@ async fn shared_transaction_proves_no_batch_alone() {
         let shared_transaction_ids = vec![shared];
         let batch =
             UnresolvedBatch { transaction_ids, shared_transaction_ids, ..ledger.unresolved(9) };
-        reader.find_evidence(&batch).await.unwrap()
+        reader.find_evidence(&batch).await.unwrap().evidence
     };
     assert_eq!(evidence(vec![shared]).await, Evidence::Inconclusive);
     assert_eq!(evidence(vec![shared, own]).await, Evidence::Inconclusive);
@@ -374,8 +374,8 @@ async fn event_before_the_first_post_proves_nothing() {
     let attempt_id = AttemptId { attempt: 2, epoch: 2 };
     let transaction_ids = vec![transaction_id(1).parse().unwrap()];
     let elsewhere = UnresolvedBatch { attempt_id, transaction_ids, ..ledger.unresolved(9) };
-    let evidence = ledger.scabbard.evidence_reader().find_evidence(&elsewhere).await;
-    assert_eq!(evidence, Ok(Evidence::Committed), "another process may have sent it before");
+    let report = ledger.scabbard.evidence_reader().find_evidence(&elsewhere).await.unwrap();
+    assert_eq!(report.evidence, Evidence::Committed, "another process may have sent it before");
 }
 
 #[tokio::test]

@@ -96,7 +96,12 @@ impl TestLedger {
     }
 
     pub async fn evidence(&self, number: u32) -> Evidence {
-        self.scabbard.evidence_reader().find_evidence(&self.unresolved(number)).await.unwrap()
+        self.scabbard
+            .evidence_reader()
+            .find_evidence(&self.unresolved(number))
+            .await
+            .unwrap()
+            .evidence
     }
 
     /// The unresolved batch at its last attempt.
@@ -117,7 +122,7 @@ impl TestLedger {
     pub async fn evidence_with_transactions(&self, number: u32, of: &[u32]) -> Evidence {
         let transaction_ids = of.iter().map(|of| transaction_id(*of).parse().unwrap()).collect();
         let batch = UnresolvedBatch { transaction_ids, ..self.unresolved(number) };
-        self.scabbard.evidence_reader().find_evidence(&batch).await.unwrap()
+        self.scabbard.evidence_reader().find_evidence(&batch).await.unwrap().evidence
     }
 
     /// Looks for evidence twice, this many seconds apart; returns the second result.

@@ -61,7 +61,8 @@ impl<'a> AttemptLog<'a> {
         let error = change.error.as_deref().map(storable);
         if lane.progress.state == BatchState::Invalid {
             let reason = match change.event {
-                // Evidence ends a batch as invalid only if the ledger reported that before.
+                Event::Evidence { evidence: Evidence::NeverApplicable, .. } => error.clone(),
+                // Other evidence ends a batch as invalid only if the ledger reported that before.
                 Event::Evidence { .. } => lane.last_error.clone().map(Cow::Owned),
                 _ => error.clone(),
             };
@@ -75,6 +76,7 @@ impl<'a> AttemptLog<'a> {
             Event::OwnerLost { .. } => "owner lost".to_owned(),
             _ if lane.progress.state != BatchState::Absent => return,
             Event::Evidence { evidence: Evidence::Absent, .. } => "absent".to_owned(),
+            Event::Evidence { evidence: Evidence::Lost, .. } => "lost".to_owned(),
             Event::Evidence { evidence: Evidence::Repeatable, .. } => "to be repeated".to_owned(),
             _ => return,
         };

@@ -34,13 +34,17 @@ pub(crate) fn no_answer(batch: &PendingBatch) -> Change {
 /// The change that a resolution makes to the attempt that the evidence is about.
 pub(crate) fn resolution_change(batch: &UnresolvedBatch, resolution: &Resolution) -> Change {
     let AttemptId { attempt, epoch } = batch.attempt_id;
-    let (event, hold) = match resolution {
-        Resolution::Evidence(evidence) => (Event::Evidence { attempt, evidence: *evidence }, None),
-        Resolution::EarlierCannotArrive => (Event::EarlierCannotArrive { attempt }, None),
-        Resolution::Hold(reason) => {
-            (Event::Evidence { attempt, evidence: Evidence::Inconclusive }, Some(reason.clone()))
+    let found = |evidence| Event::Evidence { attempt, evidence };
+    let (event, error, hold) = match resolution {
+        Resolution::Evidence(evidence) => (found(*evidence), None, None),
+        Resolution::NeverApplicable(reason) => {
+            (found(Evidence::NeverApplicable), Some(reason.clone()), None)
+        }
+        Resolution::EarlierCannotArrive => (Event::EarlierCannotArrive { attempt }, None, None),
+        Resolution::Hold(reason) | Resolution::HoldUntilDecision(reason) => {
+            (found(Evidence::Inconclusive), None, Some(reason.clone()))
         }
     };
     let change = Change::new(batch.service_id.clone(), batch.batch_id, event);
-    Change { epoch: Some(epoch), hold, ..change }
+    Change { epoch: Some(epoch), error, hold, ..change }
 }

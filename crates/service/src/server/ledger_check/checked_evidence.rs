@@ -2,7 +2,8 @@ use std::{marker::PhantomData, sync::Arc};
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    BatchError, BatchResult, Evidence, EvidenceReader, ScopeId, StatusUrlResolver, UnresolvedBatch,
+    BatchError, BatchResult, Evidence, EvidenceReader, EvidenceReport, ScopeId, StatusUrlResolver,
+    UnresolvedBatch,
 };
 
 use super::{LedgerCheck, checked_statuses::check_any_confirmed, refused_services::check_scope};
@@ -28,15 +29,18 @@ impl<S: ScopeId> CheckedEvidenceReader<S> {
         Self { reader, nodes, check, scope: PhantomData }
     }
 
-    async fn find(&self, batch: &UnresolvedBatch) -> BatchResult<Evidence> {
+    async fn find(&self, batch: &UnresolvedBatch) -> BatchResult<EvidenceReport> {
         check_scope::<S>(batch.service_id.as_str())?;
         let id = batch.batch_id.to_string();
         let nodes = self.nodes.status_urls(batch.service_id.as_str(), &id);
         check_any_confirmed(&self.check, &nodes)?;
         let result = self.reader.find_evidence(batch).await;
         match result {
-            Ok(Evidence::Absent) if !self.are_all_confirmed_now(&nodes).await => {
-                Ok(Evidence::Inconclusive)
+            Ok(report)
+                if report.evidence.is_absence() && !self.are_all_confirmed_now(&nodes).await =>
+            {
+                let detail = "a node does not confirm that it belongs to the ledger any more";
+                Ok(EvidenceReport::with_detail(Evidence::Inconclusive, detail))
             }
             Err(BatchError::Unavailable(_)) => {
                 nodes.iter().for_each(|node| self.check.connection_failed(node));
@@ -61,7 +65,7 @@ impl<S: ScopeId> EvidenceReader for CheckedEvidenceReader<S> {
     fn find_evidence<'a>(
         &'a self,
         batch: &'a UnresolvedBatch,
-    ) -> BoxFuture<'a, BatchResult<Evidence>> {
+    ) -> BoxFuture<'a, BatchResult<EvidenceReport>> {
         Box::pin(self.find(batch))
     }
 }

@@ -11,10 +11,11 @@ use std::{
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    AttemptId, BatchError, BatchResult, BatchState, Clock, Evidence, EvidenceReader, GlobalScopeId,
-    HeaderId, LedgerConfirmation, LedgerIdentity, LedgerIdentityReader, LedgerRegistry,
-    ManualClock, Outcome, RecordedLedger, ScopeId, ServiceScopeId, StatusUrlResolver, Submission,
-    SubmissionAnswer, SubmissionSender, Timestamp, UnresolvedBatch,
+    AttemptId, BatchError, BatchResult, BatchState, Clock, Evidence, EvidenceReader,
+    EvidenceReport, GlobalScopeId, HeaderId, LedgerConfirmation, LedgerIdentity,
+    LedgerIdentityReader, LedgerRegistry, ManualClock, Outcome, RecordedLedger, ScopeId,
+    ServiceScopeId, StatusUrlResolver, Submission, SubmissionAnswer, SubmissionSender, Timestamp,
+    UnresolvedBatch,
 };
 use grid_batch_support::Shutdown;
 use tokio::time::sleep;
@@ -228,8 +229,11 @@ struct TestAdapter {
 }
 
 impl EvidenceReader for TestAdapter {
-    fn find_evidence<'a>(&'a self, _: &'a UnresolvedBatch) -> BoxFuture<'a, BatchResult<Evidence>> {
-        Box::pin(async { Ok(Evidence::Absent) })
+    fn find_evidence<'a>(
+        &'a self,
+        _: &'a UnresolvedBatch,
+    ) -> BoxFuture<'a, BatchResult<EvidenceReport>> {
+        Box::pin(async { Ok(Evidence::Absent.into()) })
     }
 }
 
@@ -256,7 +260,7 @@ async fn find_evidence<S: ScopeId>(test: &TestCheck) -> BatchResult<Evidence> {
         AttemptId { attempt: 1, epoch: 1 },
         BatchState::InDoubt,
     );
-    reader.find_evidence(&unresolved).await
+    reader.find_evidence(&unresolved).await.map(|report| report.evidence)
 }
 
 #[tokio::test(start_paused = true)]
