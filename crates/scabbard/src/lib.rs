@@ -22,7 +22,7 @@ mod subscriptions;
 pub use events::ScabbardEvents;
 pub use evidence::ScabbardEvidenceReader;
 pub use identity::ScabbardIdentityReader;
-pub use options::{ScabbardError, ScabbardOptions};
+pub use options::{PeerService, ScabbardError, ScabbardOptions};
 pub use scabbard::Scabbard;
 pub use sender::ScabbardSender;
 pub use status_reader::ScabbardStatusReader;
