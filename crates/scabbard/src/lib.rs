@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod absence;
 mod applied_transactions;
 mod batch_history;
 mod bounded_map;
@@ -7,16 +8,22 @@ mod context;
 mod earlier_submission;
 mod events;
 mod evidence;
+mod evidence_detail;
 mod identity;
 mod message;
 mod node_client;
+mod node_reports;
 mod options;
 mod outcome;
+mod peer_listeners;
+mod replay;
 mod scabbard;
 mod sender;
+mod state_roots;
 mod status_query;
 mod status_reader;
 mod status_response;
+mod subscription_check;
 mod subscriptions;
 
 pub use events::ScabbardEvents;
