@@ -13,6 +13,7 @@ mod file_descriptors;
 mod instances;
 mod invalid_configuration;
 mod invalid_requests;
+mod killed_circuit_nodes;
 mod late_arrivals;
 mod late_rounds;
 mod ledger_identity;
