@@ -15,6 +15,9 @@ pub(crate) struct AbsenceFacts {
     pub(crate) at_node: LedgerStatus,
     /// How long all nodes together have had that status.
     pub(crate) stalled_for: Duration,
+    /// This adapter has sent the present attempt and those before it. Another process may be paused with
+    /// an attempt in its hands.
+    pub(crate) is_own: bool,
     /// The node answered the present attempt with having accepted it.
     pub(crate) is_accepted: bool,
     /// Only the present attempt can have brought the batch to a node.
@@ -53,6 +56,7 @@ impl AbsenceFacts {
         let peer_has_not = self.peer_is_watched || (self.peer_is_valid && self.is_only_attempt);
         let is_valid = self.at_node == LedgerStatus::Valid;
         match self.state_roots {
+            _ if !self.is_own => None,
             // A node may have applied it without a receipt, or without the others.
             StateRoots::Differ | StateRoots::DifferLastingly => None,
             _ if self.node_is_watched => Some(NotApplied::NothingMissed),
@@ -114,6 +118,7 @@ mod tests {
             combined: CombinedStatus { status, is_complete: true },
             at_node: status,
             stalled_for: Duration::ZERO,
+            is_own: true,
             is_accepted: false,
             is_only_attempt: false,
             node_is_watched: false,
@@ -152,6 +157,8 @@ mod tests {
             (only, None),
         ] {
             assert_eq!(facts.not_applied(), expected, "{facts:?}");
+            let of_another_process = AbsenceFacts { is_own: false, ..facts };
+            assert_eq!(of_another_process.not_applied(), None, "{facts:?}");
             let differ = AbsenceFacts { state_roots: StateRoots::Differ, ..facts };
             assert_eq!(differ.not_applied(), None, "{differ:?}");
         }

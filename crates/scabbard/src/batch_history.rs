@@ -160,8 +160,9 @@ impl BatchHistory {
         subscriptions: SubscriptionsAtPost,
     ) {
         let mut history = self.lock();
-        let record = history.get_or_insert_with(batch, || BatchRecord::new(FirstPost::Elsewhere));
-        record.attempt = attempt;
+        let Some(record) = history.get_mut(batch).filter(|record| record.attempt == attempt) else {
+            return;
+        };
         record.posts.first = FirstPost::Here { at, subscriptions };
         if is_lost {
             record.posts.lost_attempt = attempt;
@@ -457,16 +458,6 @@ mod tests {
         history.begin_post(&batch(), Some(2), now(), b).finish(Outcome::Accepted);
         assert_eq!(history.first_post(&batch(), 2), here(a));
         assert!(!history.is_only_attempt(&batch(), 2), "the first one may still arrive");
-    }
-
-    #[test]
-    fn attempt_of_another_process_is_watched_since_the_proof() {
-        let [a, b] = subscriptions_twice();
-        let history = BatchHistory::new();
-        history.certify_absence(&batch(), 3, false, now(), a);
-        history.begin_post(&batch(), Some(4), now(), b).finish(Outcome::Accepted);
-        assert_eq!(history.first_post(&batch(), 4), here(a));
-        assert!(!history.is_only_attempt(&batch(), 4));
     }
 
     #[test]

@@ -111,7 +111,10 @@ impl ScabbardEvidenceReader {
         if !is_absent_or_stuck || !facts.combined.is_complete {
             return facts;
         }
-        if facts.not_applied().is_none() && facts.combined.status != LedgerStatus::Pending {
+        if facts.is_own
+            && facts.not_applied().is_none()
+            && facts.combined.status != LedgerStatus::Pending
+        {
             self.check_subscriptions(search, reports, &mut facts).await;
         }
         let nodes: Vec<_> = reports.iter().map(|report| &report.node).collect();
@@ -132,9 +135,9 @@ impl ScabbardEvidenceReader {
         let combined = CombinedStatus::new(reports.iter());
         let at_node = CombinedStatus::new(reports.iter().filter(|report| !report.is_peer()));
         let mut peers = reports.iter().filter(|report| report.is_peer());
-        let first = match history.first_post(batch, attempt) {
-            FirstPost::Here { subscriptions: at_post, .. } => at_post.node,
-            FirstPost::None | FirstPost::Elsewhere => None,
+        let (is_own, first) = match history.first_post(batch, attempt) {
+            FirstPost::Here { subscriptions: at_post, .. } => (true, at_post.node),
+            FirstPost::None | FirstPost::Elsewhere => (false, None),
         };
         let peer_ids = self.0.peers_of(scope).into_iter().map(|peer| &peer.peer);
         let coordinator = peer_ids.clone().map(ServiceScopeId::service).min();
@@ -142,6 +145,7 @@ impl ScabbardEvidenceReader {
             combined,
             at_node: at_node.status,
             stalled_for: self.stalled_for(batch, combined, queried_at),
+            is_own,
             is_accepted: history.was_accepted(batch, attempt),
             is_only_attempt: history.is_only_attempt(batch, attempt),
             node_is_watched: first.is_some() && subscriptions.caught_up(&batch.0) == first,

@@ -21,6 +21,11 @@ pub(crate) fn detail(
 ) -> String {
     let mut parts: Vec<String> = reports.iter().map(node_detail).collect();
     parts.push(events_detail(context, service, facts));
+    if !facts.is_own {
+        parts.push(
+            "this process has not sent it; another one may have, and may do so again".to_owned(),
+        );
+    }
     if facts.peer_is_watched {
         parts.push("events of another node were received without a gap".to_owned());
     }

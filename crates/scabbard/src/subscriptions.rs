@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn subscriptions_at_a_post_are_those_that_were_registered_before() {
+    fn subscriptions_at_a_post_were_registered_before_it() {
         let subscriptions = Arc::new(Subscriptions::default());
         let _peer =
             subscriptions.register(&service(), EventSource::Peer(0), Replay::from_start(), None);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use fastrand::Rng;
-use grid_batch_core::{BatchState, Clock, StoredBatch, ServiceId, ServiceScopeId, SystemClock};
+use grid_batch_core::{BatchState, Clock, ServiceId, ServiceScopeId, StoredBatch, SystemClock};
 use grid_batch_ledger_sim::{Fault, LedgerSim, LedgerSimBuilder, SentTwice, When};
 use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_store::Store;

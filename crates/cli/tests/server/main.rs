@@ -14,6 +14,7 @@ mod instances;
 mod invalid_configuration;
 mod invalid_requests;
 mod killed_circuit_nodes;
+mod killed_single_nodes;
 mod late_arrivals;
 mod late_rounds;
 mod ledger_identity;
