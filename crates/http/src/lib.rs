@@ -2,6 +2,7 @@
 
 mod client;
 mod error;
+mod probe;
 mod request_target;
 mod response;
 mod tls;
@@ -10,6 +11,7 @@ mod websocket;
 
 pub use client::{HttpClient, HttpOptions};
 pub use error::HttpError;
+pub use probe::WebSocketProbe;
 pub use response::HttpResponse;
 pub use url::{join, origin};
 pub use websocket::{TextFrames, WebSocketOptions, open_websocket};

@@ -4,13 +4,13 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use futures_util::{
     SinkExt, Stream, StreamExt,
+    future::{Either, select},
     stream::{BoxStream, unfold},
 };
 use reqwest::Url;
-use tokio::{net::TcpStream, time::timeout};
+use tokio::{net::TcpStream, pin, time::timeout};
 use tokio_tungstenite::{
     MaybeTlsStream, WebSocketStream, client_async_tls_with_config,
     tungstenite::{
@@ -23,7 +23,11 @@ use tokio_tungstenite::{
 };
 
 use crate::{
-    HttpError, request_target::RequestTarget, tls::install_crypto_provider, url::WEBSOCKET_SCHEMES,
+    HttpError,
+    probe::{ProbedSocket, WebSocketProbe},
+    request_target::RequestTarget,
+    tls::install_crypto_provider,
+    url::WEBSOCKET_SCHEMES,
 };
 
 /// Timeouts and limits of websockets.
@@ -49,13 +53,23 @@ impl Default for WebSocketOptions {
 }
 
 /// The texts that a websocket receives. The stream ends after the first error.
-pub struct TextFrames(BoxStream<'static, Result<String, HttpError>>);
+pub struct TextFrames {
+    texts: BoxStream<'static, Result<String, HttpError>>,
+    probe: WebSocketProbe,
+}
+
+impl TextFrames {
+    /// Sends pings over this websocket.
+    pub fn probe(&self) -> WebSocketProbe {
+        self.probe.clone()
+    }
+}
 
 impl Stream for TextFrames {
     type Item = Result<String, HttpError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.as_mut().poll_next(context)
+        self.texts.as_mut().poll_next(context)
     }
 }
 
@@ -74,7 +88,9 @@ pub async fn open_websocket(
     let socket = timeout(open_timeout, opening).await.map_err(|_| {
         HttpError::NoResponse(format!("the websocket did not open within {open_timeout:?}"))
     })??;
-    Ok(TextFrames(received_texts(socket, silence_timeout).boxed()))
+    let (probe, probed) = ProbedSocket::new();
+    let texts = received_texts(socket, probed, silence_timeout).boxed();
+    Ok(TextFrames { texts, probe })
 }
 
 async fn open(
@@ -117,12 +133,13 @@ fn handshake_request(target: RequestTarget) -> Result<Request, HttpError> {
 /// The texts until the websocket breaks.
 fn received_texts(
     socket: ClientWebSocket,
+    probed: ProbedSocket,
     silence_timeout: Duration,
 ) -> impl Stream<Item = Result<String, HttpError>> + Send {
-    unfold(Some(socket), move |socket| async move {
-        let mut socket = socket?;
-        match next_text(&mut socket, silence_timeout).await {
-            Ok(text) => Some((Ok(text), Some(socket))),
+    unfold(Some((socket, probed)), move |open| async move {
+        let (mut socket, mut probed) = open?;
+        match next_text(&mut socket, &mut probed, silence_timeout).await {
+            Ok(text) => Some((Ok(text), Some((socket, probed)))),
             Err(error) => Some((Err(error), None)),
         }
     })
@@ -130,13 +147,15 @@ fn received_texts(
 
 async fn next_text(
     socket: &mut ClientWebSocket,
+    probed: &mut ProbedSocket,
     silence_timeout: Duration,
 ) -> Result<String, HttpError> {
     loop {
-        match next_message(socket, silence_timeout).await? {
+        match next_message(socket, probed, silence_timeout).await? {
             Message::Text(text) => return Ok(text.as_str().to_owned()),
             // The next read answers a ping.
-            Message::Ping(_) | Message::Pong(_) => {}
+            Message::Ping(_) => {}
+            Message::Pong(payload) => probed.receive_pong(&payload),
             Message::Close(frame) => return Err(closed(frame)),
             Message::Binary(_) | Message::Frame(_) => {
                 let reason = "the server sent a binary message; only text is expected";
@@ -146,21 +165,38 @@ async fn next_text(
     }
 }
 
-/// The next message. Sends a ping after half of the timeout, since not every ledger sends pings.
+/// The next message. Sends a ping after half of the timeout, since not every ledger sends pings, or
+/// when a probe asks for one.
 async fn next_message(
     socket: &mut ClientWebSocket,
+    probed: &mut ProbedSocket,
     silence_timeout: Duration,
 ) -> Result<Message, HttpError> {
-    if let Ok(message) = timeout(silence_timeout / 2, receive(socket)).await {
+    if let Some(message) = receive_before_ping(socket, probed, silence_timeout / 2).await {
         return message;
     }
     let receive_after_ping = async {
-        socket.send(Message::Ping(Bytes::new())).await.map_err(from_tungstenite)?;
+        socket.send(Message::Ping(probed.payload())).await.map_err(from_tungstenite)?;
         receive(socket).await
     };
     match timeout(silence_timeout / 2, receive_after_ping).await {
         Ok(message) => message,
         Err(_) => Err(HttpError::NoResponse(format!("nothing received for {silence_timeout:?}"))),
+    }
+}
+
+/// The next message; `None` if it is time to send a ping.
+async fn receive_before_ping(
+    socket: &mut ClientWebSocket,
+    probed: &mut ProbedSocket,
+    limit: Duration,
+) -> Option<Result<Message, HttpError>> {
+    let receiving = timeout(limit, receive(socket));
+    let ping_requested = probed.ping_requested();
+    pin!(receiving, ping_requested);
+    match select(receiving, ping_requested).await {
+        Either::Left((message, _)) => message.ok(),
+        Either::Right(_) => None,
     }
 }
 

@@ -18,9 +18,11 @@ use crate::{
     faults::Faults,
     genesis,
     ledger::Ledger,
+    ledger_sim::Joinable,
+    port::PortControl,
     record::Record,
     sawtooth::{Sawtooth, SharedChain},
-    scabbard::{AllowedKeys, Scabbard},
+    scabbard::{AllowedKeys, Circuits, Scabbard},
     server,
     sim_context::SimContext,
 };
@@ -39,6 +41,8 @@ pub struct LedgerSimBuilder {
     predecessor: Option<PredecessorRule>,
     chain: SharedChain,
     lag: Duration,
+    circuits: Circuits,
+    not_found: Option<ServiceScopeId>,
     keys: AllowedKeys,
     settings: LedgerSettings,
 }
@@ -74,6 +78,9 @@ pub enum StartError {
     /// The record cannot be opened.
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// The service that a node was to join is not at the other node.
+    #[error("the node whose circuit is joined has no service {0}")]
+    NoService(ServiceScopeId),
     /// The server thread or its runtime cannot be started.
     #[error("cannot start the server thread")]
     Thread(#[source] io::Error),
@@ -104,6 +111,8 @@ impl LedgerSimBuilder {
             predecessor: None,
             chain: SharedChain::default(),
             lag: Duration::ZERO,
+            circuits: Circuits::default(),
+            not_found: None,
             keys: AllowedKeys::Any,
             settings: LedgerSettings {
                 pending_for: Duration::ZERO,
@@ -224,8 +233,27 @@ impl LedgerSimBuilder {
         self
     }
 
+    /// Makes the Splinter node another node of the circuits of `node`. Each pair is the id of a service
+    /// there and its id here. All nodes must join before batches are sent.
+    pub fn join_circuit_of(
+        mut self,
+        node: &LedgerSim,
+        services: impl IntoIterator<Item = (ServiceScopeId, ServiceScopeId)>,
+    ) -> Self {
+        for (theirs, own) in services {
+            match node.circuits().find(&theirs) {
+                Some(service) => self.circuits.insert(own, service),
+                None => self.not_found = Some(theirs),
+            }
+        }
+        self
+    }
+
     /// Starts the ledger. It serves until it is dropped.
     pub fn start(self) -> Result<LedgerSim, StartError> {
+        if let Some(service) = self.not_found {
+            return Err(StartError::NoService(service));
+        }
         let record = match &self.record {
             Some(path) => Record::open(path)?,
             None => Record::in_memory(),
@@ -240,7 +268,9 @@ impl LedgerSimBuilder {
             (None, None) => genesis::from_seed(seed),
         };
         let genesis = chain.genesis_or(genesis);
-        let context = Arc::new(self.into_context(record, seed, genesis));
+        let (context, circuits) = self.into_context(record, seed, genesis);
+        let context = Arc::new(context);
+        let (port_control, port) = PortControl::new();
         let (stop, stopped) = oneshot::channel();
         let runtime = server::runtime().map_err(StartError::Thread)?;
         let server_context = context.clone();
@@ -248,27 +278,31 @@ impl LedgerSimBuilder {
             .name("ledger-sim".to_owned())
             .spawn(move || {
                 if let Err(error) =
-                    runtime.block_on(server::serve(listener, server_context, stopped))
+                    runtime.block_on(server::serve(listener, port, server_context, stopped))
                 {
                     log::error!("the simulated ledger at {address} cannot serve: {error}");
                 }
             })
             .map_err(StartError::Thread)?;
         log::info!(seed, address:%; "simulated ledger started");
-        Ok(LedgerSim::new(context, address, seed, chain, (stop, thread)))
+        let joinable = Joinable { chain, circuits };
+        Ok(LedgerSim::new(context, address, seed, joinable, port_control, (stop, thread)))
     }
 
-    fn into_context(self, record: Record, seed: u64, genesis: HeaderId) -> SimContext {
+    fn into_context(self, record: Record, seed: u64, genesis: HeaderId) -> (SimContext, Circuits) {
+        let mut circuits = self.circuits;
         let ledger: Box<dyn Ledger> = match self.kind {
             LedgerKind::Sawtooth => {
                 Box::new(Sawtooth::new(&record, genesis, &self.chain, self.lag))
             }
-            LedgerKind::Scabbard(services) => Box::new(Scabbard::new(services, self.keys, &record)),
+            LedgerKind::Scabbard(services) => {
+                Box::new(Scabbard::new(services, self.keys, &mut circuits, &record))
+            }
         };
         let faults = Faults::new(self.faults, seed);
         let mut common = CommonState::new(self.settings, faults, record, self.rule, seed);
         common.predecessor = self.predecessor;
-        SimContext::new(ledger, common, self.clock)
+        (SimContext::new(ledger, common, self.clock), circuits)
     }
 }
 

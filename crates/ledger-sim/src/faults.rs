@@ -28,6 +28,13 @@ pub enum Fault {
     /// A batch becomes Valid and stays Valid: its proposal times out and is dropped, and the service
     /// continues with the next batch. Scabbard only.
     DroppedValid,
+    /// A batch that was voted on when its node was killed is dropped once when it is sent again:
+    /// another node of the circuit still has the first proposal. Scabbard only.
+    LeftoverProposal,
+    /// A node that is killed while a batch is voted on misses its commit, which the other nodes of the
+    /// circuit make. From then on their state differs and nothing is committed. It is for the node that
+    /// is killed. Scabbard only.
+    MissedCommit,
     /// A request is answered 401. Scabbard only; Sawtooth has no authorization.
     Unauthorized,
     /// A status request is answered with a temporary error: 503 with code 17 on Sawtooth, 500 on

@@ -41,6 +41,14 @@ pub(crate) trait Ledger: Send {
     /// Clears the state that a restart loses.
     fn restart(&mut self, now: Timestamp);
 
+    /// Clears the state that a kill loses. The node does nothing until it starts again.
+    fn stop(&mut self, _common: &mut CommonState, now: Timestamp) {
+        self.restart(now);
+    }
+
+    /// Continues after a stop.
+    fn start_again(&mut self) {}
+
     /// The response when the record cannot be written.
     fn internal_error(&self) -> SimResponse;
 

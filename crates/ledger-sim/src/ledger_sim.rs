@@ -5,8 +5,8 @@ use grid_batch_protocol::VerifiedBatch;
 use tokio::sync::oneshot;
 
 use crate::{
-    Audit, Entry, Fault, LedgerSimBuilder, When, audit, sawtooth::SharedChain,
-    sim_context::SimContext,
+    Audit, Entry, Fault, LedgerSimBuilder, When, audit, port::PortControl, sawtooth::SharedChain,
+    scabbard::Circuits, sim_context::SimContext,
 };
 
 /// A simulated ledger that serves on a loopback port until it is dropped.
@@ -17,9 +17,17 @@ pub struct LedgerSim {
     context: Arc<SimContext>,
     address: SocketAddr,
     seed: u64,
-    chain: SharedChain,
+    joinable: Joinable,
+    port: PortControl,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// What other nodes may join.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Joinable {
+    pub(crate) chain: SharedChain,
+    pub(crate) circuits: Circuits,
 }
 
 impl LedgerSim {
@@ -37,14 +45,19 @@ impl LedgerSim {
         context: Arc<SimContext>,
         address: SocketAddr,
         seed: u64,
-        chain: SharedChain,
+        joinable: Joinable,
+        port: PortControl,
         (stop, thread): (oneshot::Sender<()>, JoinHandle<()>),
     ) -> Self {
-        Self { context, address, seed, chain, stop: Some(stop), thread: Some(thread) }
+        Self { context, address, seed, joinable, port, stop: Some(stop), thread: Some(thread) }
     }
 
     pub(crate) fn chain(&self) -> SharedChain {
-        self.chain.clone()
+        self.joinable.chain.clone()
+    }
+
+    pub(crate) fn circuits(&self) -> &Circuits {
+        &self.joinable.circuits
     }
 
     /// The address on which it listens.
@@ -98,6 +111,19 @@ impl LedgerSim {
     /// loses all that is not committed; Scabbard also loses the statuses of committed batches.
     pub fn restart(&self) {
         self.context.restart();
+    }
+
+    /// Kills the ledger's process: connections are reset, later ones are refused, and what it had only
+    /// in memory is lost, as by [`LedgerSim::restart`].
+    pub fn kill(&self) {
+        self.port.set_open(false);
+        self.context.stop();
+    }
+
+    /// Starts a killed ledger again, with the same address.
+    pub fn start_again(&self) {
+        self.context.start_again();
+        self.port.set_open(true);
     }
 
     /// All executions until now, in order.

@@ -11,6 +11,7 @@ mod genesis;
 mod handler;
 mod ledger;
 mod ledger_sim;
+mod port;
 mod random;
 mod record;
 mod request;

@@ -1,11 +1,13 @@
 //! Scabbard's REST API on a Splinter node: paths, and checks in their order.
 
 mod access;
+mod circuit;
 mod feed;
 mod history;
 mod json;
 mod responses;
 mod service;
+mod state_root;
 
 use std::{collections::HashSet, io, time::Duration};
 
@@ -31,6 +33,7 @@ use crate::{
 };
 
 pub(crate) use access::AllowedKeys;
+pub(crate) use circuit::Circuits;
 
 /// The duration of a `wait` that is not a number.
 const DEFAULT_WAIT: Duration = Duration::from_secs(300);
@@ -49,6 +52,7 @@ enum Endpoint {
     Batches,
     Statuses,
     Events,
+    StateRoot,
 }
 
 /// A parsed path.
@@ -60,9 +64,17 @@ struct Route<'a> {
 
 impl Scabbard {
     /// Restores the committed batches of a record.
-    pub(crate) fn new(services: Vec<ServiceScopeId>, keys: AllowedKeys, record: &Record) -> Self {
-        let services =
-            services.into_iter().map(|id| ScabbardService::from_record(id, record)).collect();
+    pub(crate) fn new(
+        services: Vec<ServiceScopeId>,
+        keys: AllowedKeys,
+        circuits: &mut Circuits,
+        record: &Record,
+    ) -> Self {
+        let mut restore = |id: ServiceScopeId| {
+            let shared = circuits.find_or_create(&id);
+            ScabbardService::from_record(id, record, &shared)
+        };
+        let services = services.into_iter().map(&mut restore).collect();
         Self { services, keys }
     }
 
@@ -87,6 +99,7 @@ impl Scabbard {
             Endpoint::Batches => submit(service, request, common, now).map(LedgerReply::Response),
             Endpoint::Statuses => statuses(service, request, common, now),
             Endpoint::Events => subscribe(service, request, common).map(LedgerReply::Response),
+            Endpoint::StateRoot => Ok(state_root(service).into()),
         }
     }
 }
@@ -101,6 +114,9 @@ fn route(request: &SimRequest) -> Option<Route<'_>> {
         }
         (&Method::GET, ["scabbard", circuit, service, "ws", "subscribe"]) => {
             (Endpoint::Events, *circuit, *service)
+        }
+        (&Method::GET, ["scabbard", circuit, service, "state_root"]) => {
+            (Endpoint::StateRoot, *circuit, *service)
         }
         _ => return None,
     };
@@ -177,6 +193,10 @@ fn subscribe(
         .ok_or_else(|| SERVER_ERROR.response())
 }
 
+fn state_root(service: &ScabbardService) -> SimResponse {
+    json(StatusCode::OK, &service.state_root().to_string())
+}
+
 /// How long the client waits for final statuses, if it does.
 fn wait(request: &SimRequest) -> Option<Duration> {
     match request.query.get("wait")? {
@@ -190,7 +210,7 @@ impl Ledger for Scabbard {
         match route(request).map(|route| route.endpoint) {
             Some(Endpoint::Batches) => RequestKind::Submission,
             Some(Endpoint::Statuses) => RequestKind::Statuses,
-            Some(Endpoint::Events) | None => RequestKind::Other,
+            Some(Endpoint::Events | Endpoint::StateRoot) | None => RequestKind::Other,
         }
     }
 
@@ -213,6 +233,14 @@ impl Ledger for Scabbard {
 
     fn restart(&mut self, now: Timestamp) {
         self.services.iter_mut().for_each(|service| service.restart(now));
+    }
+
+    fn stop(&mut self, common: &mut CommonState, now: Timestamp) {
+        self.services.iter_mut().for_each(|service| service.stop(common, now));
+    }
+
+    fn start_again(&mut self) {
+        self.services.iter().for_each(ScabbardService::start_again);
     }
 
     fn internal_error(&self) -> SimResponse {

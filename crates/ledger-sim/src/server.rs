@@ -14,6 +14,7 @@ use tokio::{
 
 use crate::{
     event_socket, handler,
+    port::Port,
     request::{RequestBody, SimRequest},
     resettable_stream::{ResetFlag, ResettableStream},
     response::ResponseBody,
@@ -30,30 +31,34 @@ pub(crate) fn runtime() -> io::Result<Runtime> {
 /// Serves until `stop` is sent or dropped. All connections end with it.
 pub(crate) async fn serve(
     listener: net::TcpListener,
+    port: impl FnOnce(TcpListener) -> io::Result<Port>,
     context: Arc<SimContext>,
     stop: oneshot::Receiver<()>,
 ) -> io::Result<()> {
-    let listener = TcpListener::from_std(listener)?;
+    let mut port = port(TcpListener::from_std(listener)?)?;
     select! {
-        () = accept(&listener, &context) => {}
+        () = accept(&mut port, &context) => {}
         () = context.run_background_work() => {}
         _ = stop => {}
     }
     Ok(())
 }
 
-async fn accept(listener: &TcpListener, context: &Arc<SimContext>) {
+async fn accept(port: &mut Port, context: &Arc<SimContext>) {
     loop {
-        match listener.accept().await {
-            Ok((stream, _)) => drop(tokio::spawn(serve_connection(stream, context.clone()))),
+        match port.accept().await {
+            // The boot is read here, because a stop closes the port before it ends the boot.
+            Ok(stream) => {
+                let boot = context.boot();
+                drop(tokio::spawn(serve_connection(stream, context.clone(), boot)));
+            }
             Err(_) => sleep(ACCEPT_RETRY_DELAY).await,
         }
     }
 }
 
-async fn serve_connection(stream: TcpStream, context: Arc<SimContext>) {
+async fn serve_connection(stream: TcpStream, context: Arc<SimContext>, boot: u64) {
     let _ = stream.set_nodelay(true);
-    let boot = context.boot();
     let reset_flag = ResetFlag::default();
     let stream = TokioIo::new(ResettableStream::new(stream, reset_flag.clone()));
     let title_case = context.has_title_case_headers;

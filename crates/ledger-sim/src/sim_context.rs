@@ -36,6 +36,7 @@ pub(crate) struct SimContext {
 pub(crate) struct LedgerState {
     pub(crate) ledger: Box<dyn Ledger>,
     pub(crate) common: CommonState,
+    is_stopped: bool,
 }
 
 /// The connection must be reset.
@@ -54,7 +55,7 @@ impl SimContext {
             workers: Semaphore::new(ledger.workers()),
             max_body_bytes: ledger.max_body_bytes(),
             has_title_case_headers: ledger.has_title_case_headers(),
-            state: Mutex::new(LedgerState { ledger, common }),
+            state: Mutex::new(LedgerState { ledger, common, is_stopped: false }),
         }
     }
 
@@ -109,6 +110,22 @@ impl SimContext {
         state.ledger.restart(now);
         // Still under the lock, so that no request of the old boot is answered after the restart.
         self.boot.send_modify(|boot| *boot += 1);
+    }
+
+    /// Ends the ledger's process: connections are reset, and nothing is done until it starts again.
+    pub(crate) fn stop(&self) {
+        let now = self.now();
+        let mut state = self.advanced_state();
+        let LedgerState { ledger, common, is_stopped } = &mut *state;
+        ledger.stop(common, now);
+        *is_stopped = true;
+        self.boot.send_modify(|boot| *boot += 1);
+    }
+
+    pub(crate) fn start_again(&self) {
+        let mut state = self.state();
+        state.ledger.start_again();
+        state.is_stopped = false;
     }
 
     /// The current boot. Requests of an earlier boot are not answered.
@@ -179,6 +196,9 @@ impl SimContext {
 impl LedgerState {
     /// Does all work that is due. The record is synced before any response shows the work.
     fn advance(&mut self, now: Timestamp) -> io::Result<()> {
+        if self.is_stopped {
+            return Ok(());
+        }
         let result = self.ledger.advance(&mut self.common, now);
         self.common.record.sync()?;
         result

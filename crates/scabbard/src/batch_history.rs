@@ -3,7 +3,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use grid_batch_core::{HeaderId, MonotonicTime, Outcome, ServiceId};
 
 use crate::{
-    applied_transactions::ObservationCount, bounded_map::BoundedMap, subscriptions::SubscriptionId,
+    applied_transactions::ObservationCount, bounded_map::BoundedMap,
+    subscriptions::SubscriptionsAtPost,
 };
 
 /// A batch of a service.
@@ -13,17 +14,32 @@ pub(crate) type BatchKey = (ServiceId, HeaderId);
 pub(crate) struct BatchHistory(Mutex<BoundedMap<BatchKey, BatchRecord>>);
 
 struct BatchRecord {
-    first_post: FirstPost,
     /// The last attempt that this adapter made; 0 for none.
     attempt: u32,
-    /// The last attempt whose POST a node may have accepted; 0 for none.
-    posted_attempt: u32,
+    posts: Posts,
     stall: Option<Stall>,
     /// A node reported the batch as committed.
     is_committed: bool,
 }
 
-/// The first POST of a batch that a node may have accepted.
+/// The POSTs of a batch. Attempts are 0 for none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Posts {
+    first: FirstPost,
+    /// The attempt of the first POST, if this adapter sent it.
+    first_attempt: u32,
+    /// The last attempt whose POST a node may have accepted.
+    last_attempt: u32,
+    /// The last attempt that a node answered to have accepted.
+    accepted_attempt: u32,
+    /// The attempt that was proved to be lost, and with it everything before it.
+    lost_attempt: u32,
+}
+
+/// The first POST of a batch that a node may have accepted and that was not proved to be lost.
+///
+/// When absence is proved, what happened before does not matter any more. Then it is the moment of that
+/// proof, until the next POST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FirstPost {
     /// No node can have accepted the batch.
@@ -32,8 +48,8 @@ pub(crate) enum FirstPost {
     Here {
         /// When the POST was sent.
         at: ObservationCount,
-        /// The subscription that was live then.
-        subscription: Option<SubscriptionId>,
+        /// The subscriptions that were live then.
+        subscriptions: SubscriptionsAtPost,
     },
     /// Another process sent it, at an unknown time.
     Elsewhere,
@@ -69,23 +85,25 @@ impl BatchHistory {
         batch: &BatchKey,
         attempt: Option<u32>,
         at: ObservationCount,
-        live_subscription: Option<SubscriptionId>,
+        subscriptions: SubscriptionsAtPost,
     ) -> PostInProgress<'_> {
         let mut history = self.lock();
         let record = history.get_or_insert_with(batch, || BatchRecord::new(FirstPost::None));
         record.begin_attempt(attempt);
-        let previous = (record.first_post, record.posted_attempt);
-        if record.first_post == FirstPost::None {
-            record.first_post = FirstPost::Here { at, subscription: live_subscription };
+        let previous = record.posts;
+        if record.posts.next_is_first() {
+            record.posts.first = FirstPost::Here { at, subscriptions };
+            record.posts.first_attempt = record.attempt;
+            record.posts.lost_attempt = 0;
         }
-        record.posted_attempt = record.attempt;
+        record.posts.last_attempt = record.attempt;
         PostInProgress { history: self, batch: batch.clone(), previous }
     }
 
     /// Whether this adapter has sent this attempt, or a later one, and a node may have accepted it.
     /// If the attempt was sent, the database went back and counts it again.
     pub(crate) fn was_posted(&self, batch: &BatchKey, attempt: u32) -> bool {
-        self.lock().get(batch).is_some_and(|record| record.posted_attempt >= attempt)
+        self.lock().get(batch).is_some_and(|record| record.posts.last_attempt >= attempt)
     }
 
     /// Records that an attempt ended without a POST, because transactions of the batch are applied
@@ -102,8 +120,8 @@ impl BatchHistory {
         let mut history = self.lock();
         let record = history.get_or_insert_with(batch, || BatchRecord::new(FirstPost::Elsewhere));
         record.begin_attempt(attempt);
-        if record.first_post == FirstPost::None {
-            record.first_post = FirstPost::Elsewhere;
+        if record.posts.first == FirstPost::None {
+            record.posts.first = FirstPost::Elsewhere;
         }
     }
 
@@ -111,8 +129,43 @@ impl BatchHistory {
     /// POST was not observed.
     pub(crate) fn first_post(&self, batch: &BatchKey, attempt: u32) -> FirstPost {
         match self.lock().get(batch) {
-            Some(record) if record.attempt == attempt => record.first_post,
+            Some(record) if record.attempt == attempt => record.posts.first,
             _ => FirstPost::Elsewhere,
+        }
+    }
+
+    /// Whether a node answered this attempt with having accepted it.
+    pub(crate) fn was_accepted(&self, batch: &BatchKey, attempt: u32) -> bool {
+        let accepted = |record: &BatchRecord| record.posts.accepted_attempt == attempt;
+        attempt > 0 && self.lock().get(batch).is_some_and(accepted)
+    }
+
+    /// Whether only this attempt can have brought the batch to a node.
+    pub(crate) fn is_only_attempt(&self, batch: &BatchKey, attempt: u32) -> bool {
+        self.lock().get(batch).is_some_and(|record| {
+            let Posts { first, first_attempt, last_attempt, .. } = record.posts;
+            matches!(first, FirstPost::Here { .. })
+                && [record.attempt, first_attempt, last_attempt] == [attempt; 3]
+        })
+    }
+
+    /// Records that a batch that is at this attempt was proved not to have been applied until `at`. If
+    /// the attempt `is_lost`, nothing that was sent before can be applied, and the next POST is the first.
+    pub(crate) fn certify_absence(
+        &self,
+        batch: &BatchKey,
+        attempt: u32,
+        is_lost: bool,
+        at: ObservationCount,
+        subscriptions: SubscriptionsAtPost,
+    ) {
+        let mut history = self.lock();
+        let Some(record) = history.get_mut(batch).filter(|record| record.attempt == attempt) else {
+            return;
+        };
+        record.posts.first = FirstPost::Here { at, subscriptions };
+        if is_lost {
+            record.posts.lost_attempt = attempt;
         }
     }
 
@@ -158,16 +211,35 @@ impl BatchHistory {
 
 impl BatchRecord {
     fn new(first_post: FirstPost) -> Self {
-        Self { first_post, attempt: 0, posted_attempt: 0, stall: None, is_committed: false }
+        let posts = Posts {
+            first: first_post,
+            first_attempt: 0,
+            last_attempt: 0,
+            accepted_attempt: 0,
+            lost_attempt: 0,
+        };
+        Self { attempt: 0, posts, stall: None, is_committed: false }
     }
 
     fn begin_attempt(&mut self, attempt: Option<u32>) {
         let follows = |attempt: u32| attempt == self.attempt || attempt == self.attempt + 1;
         if !attempt.is_some_and(follows) {
-            self.first_post = FirstPost::Elsewhere;
+            self.posts.first = FirstPost::Elsewhere;
         }
         self.attempt = attempt.unwrap_or_default();
         self.stall = None;
+    }
+}
+
+impl Posts {
+    /// Whether no POST before the next one can have the batch applied.
+    fn next_is_first(&self) -> bool {
+        let all_lost = self.lost_attempt > 0 && self.lost_attempt == self.last_attempt;
+        match self.first {
+            FirstPost::None => true,
+            FirstPost::Here { .. } => all_lost,
+            FirstPost::Elsewhere => false,
+        }
     }
 }
 
@@ -176,18 +248,19 @@ impl BatchRecord {
 pub(crate) struct PostInProgress<'a> {
     history: &'a BatchHistory,
     batch: BatchKey,
-    /// The first POST and the last attempt that was sent, as they were before.
-    previous: (FirstPost, u32),
+    /// The POSTs before this one.
+    previous: Posts,
 }
 
 impl PostInProgress<'_> {
     /// Records the outcome. A POST that certainly was not accepted does not count.
     pub(crate) fn finish(self, outcome: Outcome) {
-        if matches!(outcome, Outcome::Accepted | Outcome::Ambiguous) {
-            return;
-        }
         if let Some(record) = self.history.lock().get_mut(&self.batch) {
-            (record.first_post, record.posted_attempt) = self.previous;
+            match outcome {
+                Outcome::Accepted => record.posts.accepted_attempt = record.attempt,
+                Outcome::Ambiguous => {}
+                _ => record.posts = self.previous,
+            }
         }
     }
 }
@@ -197,36 +270,45 @@ mod tests {
     use std::{sync::Arc, time::Duration};
 
     use super::*;
-    use crate::{applied_transactions::AppliedTransactions, subscriptions::Subscriptions};
+    use crate::{
+        applied_transactions::AppliedTransactions,
+        replay::Replay,
+        subscriptions::{EventSource, Subscriptions},
+    };
 
     fn batch() -> BatchKey {
         ("a::b".parse().unwrap(), HeaderId::from_bytes([1; 64]))
     }
 
-    /// Two subscriptions, one after the other.
-    fn subscription_ids() -> [SubscriptionId; 2] {
+    /// The subscriptions at two moments.
+    fn subscriptions_twice() -> [SubscriptionsAtPost; 2] {
         let subscriptions = Arc::new(Subscriptions::default());
         let service = "a::b".parse().unwrap();
         [(); 2].map(|()| {
-            let _live = subscriptions.register(&service);
-            subscriptions.live(&service).unwrap()
+            let node = EventSource::Node;
+            let _live = subscriptions.register(&service, node, Replay::from_start(), None);
+            subscriptions.at_post(&service)
         })
+    }
+
+    fn none() -> SubscriptionsAtPost {
+        SubscriptionsAtPost::default()
     }
 
     fn now() -> ObservationCount {
         AppliedTransactions::new().observation_count()
     }
 
-    /// The first POST with this live subscription.
-    fn here(subscription: Option<SubscriptionId>) -> FirstPost {
-        FirstPost::Here { at: now(), subscription }
+    /// The first POST with these subscriptions.
+    fn here(subscriptions: SubscriptionsAtPost) -> FirstPost {
+        FirstPost::Here { at: now(), subscriptions }
     }
 
-    /// The first POST after POSTs with these attempts, live subscriptions and outcomes.
-    fn first_post_after(posts: &[(u32, Option<SubscriptionId>, Outcome)]) -> FirstPost {
+    /// The first POST after POSTs with these attempts, subscriptions and outcomes.
+    fn first_post_after(posts: &[(u32, SubscriptionsAtPost, Outcome)]) -> FirstPost {
         let history = BatchHistory::new();
-        for (attempt, live, outcome) in posts {
-            history.begin_post(&batch(), Some(*attempt), now(), *live).finish(*outcome);
+        for (attempt, subscriptions, outcome) in posts {
+            history.begin_post(&batch(), Some(*attempt), now(), *subscriptions).finish(*outcome);
         }
         history.first_post(&batch(), posts.last().map_or(1, |(attempt, ..)| *attempt))
     }
@@ -235,62 +317,62 @@ mod tests {
     fn first_post_is_the_first_that_may_be_accepted() {
         use FirstPost::{Elsewhere, None as NoPost};
         use Outcome::{Accepted, Ambiguous, Busy, NotSent, Refused, Rejected};
-        let [a, b] = subscription_ids();
+        let [a, b] = subscriptions_twice();
         assert_eq!(first_post_after(&[]), Elsewhere);
-        assert_eq!(first_post_after(&[(1, Some(a), Ambiguous)]), here(Some(a)));
-        assert_eq!(first_post_after(&[(1, None, Ambiguous)]), here(None));
+        assert_eq!(first_post_after(&[(1, a, Ambiguous)]), here(a));
+        assert_eq!(first_post_after(&[(1, none(), Ambiguous)]), here(none()));
         for accepted in [Accepted, Ambiguous] {
-            let twice = [(1, Some(a), accepted), (2, Some(b), Accepted)];
-            assert_eq!(first_post_after(&twice), here(Some(a)));
-            let unobserved_first = [(1, None, accepted), (1, Some(b), accepted)];
-            assert_eq!(first_post_after(&unobserved_first), here(None));
+            let twice = [(1, a, accepted), (2, b, Accepted)];
+            assert_eq!(first_post_after(&twice), here(a));
+            let unobserved_first = [(1, none(), accepted), (1, b, accepted)];
+            assert_eq!(first_post_after(&unobserved_first), here(none()));
         }
         for not_accepted in [Busy, NotSent, Refused, Rejected] {
-            assert_eq!(first_post_after(&[(1, Some(a), not_accepted)]), NoPost);
-            let again = [(1, None, not_accepted), (2, Some(b), Ambiguous)];
-            assert_eq!(first_post_after(&again), here(Some(b)));
-            let later = [(1, Some(a), Ambiguous), (2, Some(b), not_accepted)];
-            assert_eq!(first_post_after(&later), here(Some(a)));
+            assert_eq!(first_post_after(&[(1, a, not_accepted)]), NoPost);
+            let again = [(1, none(), not_accepted), (2, b, Ambiguous)];
+            assert_eq!(first_post_after(&again), here(b));
+            let later = [(1, a, Ambiguous), (2, b, not_accepted)];
+            assert_eq!(first_post_after(&later), here(a));
         }
     }
 
     #[test]
     fn attempt_of_another_process_is_elsewhere() {
-        let [a, b] = subscription_ids();
+        let [a, b] = subscriptions_twice();
         let history = BatchHistory::new();
-        history.begin_post(&batch(), Some(1), now(), Some(a)).finish(Outcome::Ambiguous);
-        assert_eq!(history.first_post(&batch(), 1), here(Some(a)));
+        history.begin_post(&batch(), Some(1), now(), a).finish(Outcome::Ambiguous);
+        assert_eq!(history.first_post(&batch(), 1), here(a));
         assert_eq!(history.first_post(&batch(), 2), FirstPost::Elsewhere);
-        history.begin_post(&batch(), Some(3), now(), Some(b)).finish(Outcome::Ambiguous);
+        history.begin_post(&batch(), Some(3), now(), b).finish(Outcome::Ambiguous);
         assert_eq!(history.first_post(&batch(), 3), FirstPost::Elsewhere);
     }
 
     #[test]
     fn later_attempt_without_a_record_is_elsewhere() {
-        let [a, _] = subscription_ids();
-        assert_eq!(first_post_after(&[(2, Some(a), Outcome::Ambiguous)]), FirstPost::Elsewhere);
-        let refused = [(2, Some(a), Outcome::NotSent), (2, Some(a), Outcome::Accepted)];
+        let [a, _] = subscriptions_twice();
+        assert_eq!(first_post_after(&[(2, a, Outcome::Ambiguous)]), FirstPost::Elsewhere);
+        let refused = [(2, a, Outcome::NotSent), (2, a, Outcome::Accepted)];
         assert_eq!(first_post_after(&refused), FirstPost::Elsewhere);
     }
 
     #[test]
     fn dropped_post_counts_as_sent() {
-        let [a, _] = subscription_ids();
+        let [a, _] = subscriptions_twice();
         let history = BatchHistory::new();
-        drop(history.begin_post(&batch(), Some(1), now(), Some(a)));
-        assert_eq!(history.first_post(&batch(), 1), here(Some(a)));
+        drop(history.begin_post(&batch(), Some(1), now(), a));
+        assert_eq!(history.first_post(&batch(), 1), here(a));
     }
 
     #[test]
     fn skipped_post_is_no_post_and_keeps_an_earlier_one() {
-        let [a, _] = subscription_ids();
+        let [a, _] = subscriptions_twice();
         let history = BatchHistory::new();
         history.skip_post(&batch(), Some(1));
         assert_eq!(history.first_post(&batch(), 1), FirstPost::None);
-        history.begin_post(&batch(), Some(2), now(), Some(a)).finish(Outcome::Ambiguous);
+        history.begin_post(&batch(), Some(2), now(), a).finish(Outcome::Ambiguous);
         history.skip_post(&batch(), Some(3));
         history.skip_known_batch(&batch(), Some(3));
-        assert_eq!(history.first_post(&batch(), 3), here(Some(a)));
+        assert_eq!(history.first_post(&batch(), 3), here(a));
     }
 
     #[test]
@@ -311,10 +393,10 @@ mod tests {
             [(Outcome::Accepted, true), (Outcome::Ambiguous, true), (Outcome::Busy, false)]
         {
             let history = BatchHistory::new();
-            history.begin_post(&batch(), Some(1), now(), None).finish(outcome);
+            history.begin_post(&batch(), Some(1), now(), none()).finish(outcome);
             assert_eq!(history.was_posted(&batch(), 1), was_posted, "{outcome}");
             assert!(!history.was_posted(&batch(), 2));
-            history.begin_post(&batch(), Some(2), now(), None).finish(Outcome::Accepted);
+            history.begin_post(&batch(), Some(2), now(), none()).finish(Outcome::Accepted);
             assert!(history.was_posted(&batch(), 1) && history.was_posted(&batch(), 2));
         }
     }
@@ -324,7 +406,7 @@ mod tests {
         let history = BatchHistory::new();
         assert!(!history.is_committed(&batch()));
         history.mark_committed(&batch());
-        drop(history.begin_post(&batch(), Some(1), now(), None));
+        drop(history.begin_post(&batch(), Some(1), now(), none()));
         assert!(history.is_committed(&batch()));
     }
 
@@ -337,7 +419,56 @@ mod tests {
         assert_eq!([stall(Valid, 1), stall(Valid, 2), stall(Unknown, 3)], [1, 1, 3].map(at));
         history.clear_stall(&batch());
         assert_eq!([stall(Unknown, 4), stall(Unknown, 5)], [4, 4].map(at));
-        drop(history.begin_post(&batch(), None, now(), None));
+        drop(history.begin_post(&batch(), None, now(), none()));
         assert_eq!(stall(Unknown, 6), at(6));
+    }
+
+    #[test]
+    fn post_after_a_lost_attempt_is_the_first() {
+        let [a, b] = subscriptions_twice();
+        for rejected in [false, true] {
+            let history = BatchHistory::new();
+            let post = |attempt, subscriptions, outcome| {
+                history.begin_post(&batch(), Some(attempt), now(), subscriptions).finish(outcome);
+            };
+            post(1, none(), Outcome::Accepted);
+            history.certify_absence(&batch(), 1, true, now(), a);
+            assert_eq!(history.first_post(&batch(), 1), here(a));
+            if rejected {
+                post(2, a, Outcome::Busy);
+                assert_eq!(history.first_post(&batch(), 2), here(a));
+            }
+            let attempt = if rejected { 3 } else { 2 };
+            post(attempt, b, Outcome::Ambiguous);
+            assert_eq!(history.first_post(&batch(), attempt), here(b));
+            assert!(history.is_only_attempt(&batch(), attempt));
+            // Its own successor is not the first.
+            post(attempt + 1, none(), Outcome::Accepted);
+            assert_eq!(history.first_post(&batch(), attempt + 1), here(b));
+            assert!(!history.is_only_attempt(&batch(), attempt + 1));
+        }
+    }
+
+    #[test]
+    fn post_after_an_absent_attempt_is_watched_since_the_proof() {
+        let [a, b] = subscriptions_twice();
+        let history = BatchHistory::new();
+        history.begin_post(&batch(), Some(1), now(), none()).finish(Outcome::Ambiguous);
+        history.certify_absence(&batch(), 1, false, now(), a);
+        history.begin_post(&batch(), Some(2), now(), b).finish(Outcome::Accepted);
+        assert_eq!(history.first_post(&batch(), 2), here(a));
+        assert!(!history.is_only_attempt(&batch(), 2), "the first one may still arrive");
+    }
+
+    #[test]
+    fn attempt_was_accepted_if_a_node_said_so() {
+        for (outcome, was_accepted) in
+            [(Outcome::Accepted, true), (Outcome::Ambiguous, false), (Outcome::Busy, false)]
+        {
+            let history = BatchHistory::new();
+            history.begin_post(&batch(), Some(1), now(), none()).finish(outcome);
+            assert_eq!(history.was_accepted(&batch(), 1), was_accepted, "{outcome}");
+            assert!(!history.was_accepted(&batch(), 2));
+        }
     }
 }

@@ -7,8 +7,9 @@ use grid_batch_http::{HttpError, origin};
 use grid_batch_protocol::CylinderToken;
 
 use crate::{
-    ScabbardOptions, applied_transactions::AppliedTransactions, batch_history::BatchHistory,
-    earlier_submission::QueriedServices, node_client::NodeClient, subscriptions::Subscriptions,
+    PeerService, ScabbardOptions, applied_transactions::AppliedTransactions,
+    batch_history::BatchHistory, earlier_submission::QueriedServices, node_client::NodeClient,
+    peer_listeners::PeerListeners, state_roots::StateRootLog, subscriptions::Subscriptions,
 };
 
 /// What the four parts of one adapter share.
@@ -19,6 +20,11 @@ pub(crate) struct ScabbardContext {
     pub(crate) connections: usize,
     pub(crate) absent_after: Duration,
     pub(crate) dropped_after: Duration,
+    /// How long a node may take to answer a ping on a websocket.
+    pub(crate) probe_limit: Duration,
+    peers: Vec<PeerService>,
+    pub(crate) peer_listeners: PeerListeners,
+    pub(crate) state_roots: StateRootLog,
     pub(crate) applied: AppliedTransactions,
     pub(crate) subscriptions: Arc<Subscriptions>,
     pub(crate) history: BatchHistory,
@@ -38,6 +44,10 @@ impl ScabbardContext {
             connections: options.connections,
             absent_after: options.absent_after,
             dropped_after: options.dropped_after,
+            probe_limit: options.http.request_timeout,
+            peers: options.peers,
+            peer_listeners: PeerListeners::default(),
+            state_roots: StateRootLog::default(),
             applied: AppliedTransactions::new(),
             subscriptions: Arc::default(),
             history: BatchHistory::new(),
@@ -62,6 +72,11 @@ impl ScabbardContext {
             return Err(BatchError::InternalError(reason));
         }
         Ok(nodes)
+    }
+
+    /// The service at the other nodes of its circuit.
+    pub(crate) fn peers_of(&self, scope: &ServiceScopeId) -> Vec<&PeerService> {
+        self.peers.iter().filter(|peer| peer.service == *scope).collect()
     }
 }
 

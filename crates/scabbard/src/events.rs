@@ -17,8 +17,10 @@ use serde::Deserialize;
 use crate::{
     context::{ScabbardContext, parse_scope, with_node},
     message::redacted_line,
+    peer_listeners::{ListenedPeers, PeerListeners},
+    replay::Replay,
     status_response::header_id,
-    subscriptions::LiveSubscription,
+    subscriptions::{EventSource, LiveSubscription},
 };
 
 /// Subscribes to the events of Scabbard services.
@@ -30,37 +32,19 @@ impl ScabbardEvents {
     /// Subscribes at the first node that opens a websocket; without one, returns the first error.
     async fn open_stream(&self, service_id: &str) -> BatchResult<LedgerEventStream> {
         let scope = parse_scope(service_id)?;
-        let last_event = self.0.subscriptions.last_event(scope.service_id());
+        let peers = PeerListeners::listen(&self.0, &scope);
         let mut failure = None;
         // The resolver expects a batch id, and a subscription has none.
         for node in self.0.nodes_of_batch(&scope, "")? {
-            match self.open_websocket(&node, &scope, last_event).await {
-                Ok(frames) => return Ok(self.event_stream(&scope, frames)),
+            match ServiceEventStream::open(&self.0, EventSource::Node, &node, &scope, &scope).await
+            {
+                Ok(events) => {
+                    return Ok(SubscribedEvents { events, _peers: peers }.boxed());
+                }
                 Err(error) => drop(failure.get_or_insert(with_node(&node, error.into()))),
             }
         }
         Err(failure.unwrap_or_else(|| BatchError::Unavailable("no node was queried".to_owned())))
-    }
-
-    /// Resumes after the last event. If the node does not know that event, requests all events.
-    async fn open_websocket(
-        &self,
-        node: &str,
-        scope: &ServiceScopeId,
-        last_event: Option<HeaderId>,
-    ) -> Result<TextFrames, HttpError> {
-        match self.0.client.subscribe(node, scope, last_event).await {
-            Err(HttpError::Refused { status: 500 }) if last_event.is_some() => {
-                self.0.client.subscribe(node, scope, None).await
-            }
-            frames => frames,
-        }
-    }
-
-    fn event_stream(&self, scope: &ServiceScopeId, frames: TextFrames) -> LedgerEventStream {
-        let subscription = self.0.subscriptions.register(scope.service_id());
-        let receiver = EventReceiver { context: Arc::clone(&self.0), subscription, frames };
-        EventStream(Some(receiver)).boxed()
     }
 }
 
@@ -73,8 +57,22 @@ impl LedgerEvents for ScabbardEvents {
     }
 }
 
-/// Events until the websocket breaks or receives an invalid frame.
-struct EventStream(Option<EventReceiver>);
+/// The events of a node, while the peers of the service are listened to.
+struct SubscribedEvents {
+    events: ServiceEventStream,
+    _peers: ListenedPeers,
+}
+
+impl Stream for SubscribedEvents {
+    type Item = BatchResult<LedgerEvent>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.events.poll_next_unpin(context)
+    }
+}
+
+/// Events of a service at one node, until the websocket breaks or receives an invalid frame.
+pub(crate) struct ServiceEventStream(Option<EventReceiver>);
 
 struct EventReceiver {
     context: Arc<ScabbardContext>,
@@ -82,7 +80,39 @@ struct EventReceiver {
     frames: TextFrames,
 }
 
-impl Stream for EventStream {
+impl ServiceEventStream {
+    /// Opens the events of a service, which has the scope `at_node` at this node.
+    ///
+    /// Requests all events if they are few; otherwise those after the last event, or again all if the
+    /// node does not know that event.
+    pub(crate) async fn open(
+        context: &Arc<ScabbardContext>,
+        source: EventSource,
+        node: &str,
+        at_node: &ServiceScopeId,
+        scope: &ServiceScopeId,
+    ) -> Result<Self, HttpError> {
+        let ScabbardContext { client, subscriptions, .. } = &**context;
+        let service = scope.service_id();
+        let mut resume_after = subscriptions.resume_after(service, source);
+        let mut frames = client.subscribe(node, at_node, resume_after).await;
+        if let Err(HttpError::Refused { status: 500 }) = frames
+            && resume_after.take().is_some()
+        {
+            frames = client.subscribe(node, at_node, None).await;
+        }
+        let frames = frames?;
+        let replay = match resume_after {
+            None => Replay::from_start(),
+            Some(_) => Replay::partial(),
+        };
+        let subscription = subscriptions.register(service, source, replay, Some(frames.probe()));
+        let context = Arc::clone(context);
+        Ok(Self(Some(EventReceiver { context, subscription, frames })))
+    }
+}
+
+impl Stream for ServiceEventStream {
     type Item = BatchResult<LedgerEvent>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {

@@ -3,82 +3,80 @@ use std::{fmt, sync::Arc, time::Duration};
 use futures_core::future::BoxFuture;
 use futures_util::future::join_all;
 use grid_batch_core::{
-    AttemptId, BatchResult, Evidence, EvidenceReader, EvidenceReport, HeaderId, LedgerStatus,
-    MonotonicTime, ServiceScopeId, UnresolvedBatch,
+    BatchResult, Evidence, EvidenceReader, EvidenceReport, HeaderId, LedgerStatus, MonotonicTime,
+    ServiceScopeId, UnresolvedBatch,
 };
-use log::{debug, info};
+use log::info;
 
 use crate::{
+    absence::AbsenceFacts,
     batch_history::{BatchKey, FirstPost, StalledStatus},
     context::{ScabbardContext, parse_scope},
+    evidence_detail::detail,
+    node_reports::{CombinedStatus, NodeReport},
+    state_roots::StateRoots,
+    subscriptions::EventSource,
 };
 
 /// Looks for evidence of a batch. Reports that a node has it are always evidence; reports that it
-/// has not are evidence only if no event of the batch can have been missed.
+/// has not are evidence only with a proof that it was not applied.
 pub struct ScabbardEvidenceReader(pub(crate) Arc<ScabbardContext>);
 
-/// The status of a batch at all nodes together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct CombinedStatus {
-    /// The strongest status that a node reports.
-    status: LedgerStatus,
-    /// Every node reported a status.
-    is_complete: bool,
-}
-
-impl CombinedStatus {
-    /// `None` stands for a node that failed.
-    fn new(statuses: &[Option<LedgerStatus>]) -> Self {
-        use LedgerStatus::{Committed, Invalid, NotReported, Pending, Valid};
-        let is_reported = |status: &LedgerStatus| statuses.contains(&Some(*status));
-        let status = [Committed, Invalid, Pending, Valid].into_iter().find(is_reported);
-        Self {
-            status: status.unwrap_or(NotReported),
-            is_complete: !statuses.is_empty() && statuses.iter().all(Option::is_some),
-        }
-    }
+/// A batch that evidence is looked for.
+struct Search<'a> {
+    unresolved: &'a UnresolvedBatch,
+    scope: ServiceScopeId,
+    batch: BatchKey,
 }
 
 impl ScabbardEvidenceReader {
-    async fn find(&self, unresolved: &UnresolvedBatch) -> BatchResult<Evidence> {
+    async fn find(&self, unresolved: &UnresolvedBatch) -> BatchResult<EvidenceReport> {
         let scope = parse_scope(unresolved.service_id.as_str())?;
         let batch = (unresolved.service_id.clone(), unresolved.batch_id);
+        let search = Search { unresolved, scope, batch };
+        if self.is_committed(&search) {
+            return Ok(Evidence::Committed.into());
+        }
         let batch_id = unresolved.batch_id.to_string();
-        if self.is_committed(unresolved, &batch) {
-            return Ok(Evidence::Committed);
-        }
+        let nodes = self.0.all_nodes(&search.scope, &batch_id)?;
+        // The subscriptions and the count from before the proof: what they miss, the proof covers.
+        let subscriptions = self.0.subscriptions.at_post(&search.batch.0);
+        let observed = self.0.applied.observation_count();
         let queried_at = self.0.clock.monotonic();
-        let combined = CombinedStatus::new(&self.query_all_nodes(&scope, &batch_id).await?);
-        // Check the subscription before the transactions: then the events that it had received
-        // when it was caught up are among the transactions.
-        let missed_nothing = self.missed_nothing(&batch, unresolved.attempt_id);
-        if self.is_committed(unresolved, &batch) {
-            return Ok(Evidence::Committed);
+        let reports = self.0.query_all_nodes(nodes, &search.batch.0, &batch_id).await;
+        let facts = self.collect_facts(&search, &reports, queried_at).await;
+        // Check the transactions last: then all events that the subscriptions had received when they
+        // were checked are among them.
+        if self.is_committed(&search) {
+            return Ok(Evidence::Committed.into());
         }
-        let transactions = &unresolved.transaction_ids;
-        let may_be_absent = missed_nothing
-            && !transactions.is_empty()
-            && self.0.applied.count(&batch.0, transactions) == 0;
-        let stalled_for = self.stalled_for(&batch, combined, queried_at);
-        let evidence = self.evidence_from(combined, may_be_absent, stalled_for);
-        if evidence == Evidence::Absent {
-            let status = combined.status;
+        let (history, attempt) = (&self.0.history, unresolved.attempt_id.attempt);
+        let (absent_after, dropped_after) = (self.0.absent_after, self.0.dropped_after);
+        let not_applied = facts.not_applied().filter(|_| !self.may_be_applied(&search));
+        if let Some(not_applied) = not_applied
+            && facts.has_ended(absent_after, dropped_after)
+        {
+            let is_lost = facts.is_accepted && facts.is_only_attempt;
+            history.certify_absence(&search.batch, attempt, is_lost, observed, subscriptions);
+            let status = facts.combined.status;
             info!(
-                batch_id = batch_id.as_str(), service:% = scope, status:? = status;
-                "the batch is absent from the ledger"
+                batch_id = batch_id.as_str(), service:% = search.scope, status:? = status,
+                proof:? = not_applied; "the batch is absent from the ledger"
             );
+            return Ok(facts.absence().into());
         }
-        Ok(evidence)
+        let text = detail(&self.0, &search.batch.0, &reports, &facts, not_applied);
+        Ok(EvidenceReport::with_detail(facts.presence(), text))
     }
 
     /// Whether a node has reported the batch as committed, or events prove it.
-    fn is_committed(&self, unresolved: &UnresolvedBatch, batch: &BatchKey) -> bool {
-        self.0.history.is_committed(batch) || self.is_proved_by_events(unresolved, batch)
+    fn is_committed(&self, search: &Search<'_>) -> bool {
+        self.0.history.is_committed(&search.batch) || self.is_proved_by_events(search)
     }
 
     /// Whether events prove that the batch was committed: they name all of its transactions; at least
     /// one is in no other batch; and those were not applied before the first POST of this batch.
-    fn is_proved_by_events(&self, unresolved: &UnresolvedBatch, batch: &BatchKey) -> bool {
+    fn is_proved_by_events(&self, Search { unresolved, batch, .. }: &Search<'_>) -> bool {
         let first_post_at = match self.0.history.first_post(batch, unresolved.attempt_id.attempt) {
             FirstPost::None => return false,
             FirstPost::Here { at, .. } => Some(at),
@@ -94,38 +92,98 @@ impl ScabbardEvidenceReader {
         all.iter().any(|id| is_own(&id)) && all.iter().all(is_applied)
     }
 
-    /// The status at each node; `None` for a node that fails.
-    async fn query_all_nodes(
-        &self,
-        scope: &ServiceScopeId,
-        batch_id: &str,
-    ) -> BatchResult<Vec<Option<LedgerStatus>>> {
-        let nodes = self.0.nodes_of_batch(scope, batch_id)?;
-        let ids = [batch_id];
-        let queries = nodes.iter().map(|node| self.0.query_statuses(node, scope, &ids));
-        let results = join_all(queries).await;
-        Ok(results
-            .into_iter()
-            .map(|result| match result {
-                Ok(reports) => reports.first().map(|batch| batch.report.status),
-                Err(error) => {
-                    debug!(
-                        batch_id = batch_id, service:% = scope, error:% = error;
-                        "cannot read evidence from this node"
-                    );
-                    None
-                }
-            })
-            .collect())
+    /// Whether a transaction of the batch is known to be applied, or could be unnoticed.
+    fn may_be_applied(&self, Search { unresolved, batch, .. }: &Search<'_>) -> bool {
+        let transactions = &unresolved.transaction_ids;
+        transactions.is_empty() || self.0.applied.count(&batch.0, transactions) > 0
     }
 
-    /// Whether the subscription that was live at the first POST is still live and caught up.
-    fn missed_nothing(&self, batch: &BatchKey, attempt_id: AttemptId) -> bool {
-        match self.0.history.first_post(batch, attempt_id.attempt) {
-            FirstPost::Here { subscription: Some(id), .. } => {
-                self.0.subscriptions.caught_up(&batch.0) == Some(id)
+    /// What is known besides the reports. Nodes are asked for more only if that can prove something.
+    async fn collect_facts(
+        &self,
+        search: &Search<'_>,
+        reports: &[NodeReport],
+        queried_at: MonotonicTime,
+    ) -> AbsenceFacts {
+        let mut facts = self.known_facts(search, reports, queried_at);
+        let is_absent_or_stuck =
+            !matches!(facts.combined.status, LedgerStatus::Committed | LedgerStatus::Invalid);
+        if !is_absent_or_stuck || !facts.combined.is_complete {
+            return facts;
+        }
+        if facts.is_own
+            && facts.not_applied().is_none()
+            && facts.combined.status != LedgerStatus::Pending
+        {
+            self.check_subscriptions(search, reports, &mut facts).await;
+        }
+        let nodes: Vec<_> = reports.iter().map(|report| &report.node).collect();
+        facts.state_roots = self.0.compare_state_roots(&search.scope, &nodes).await;
+        facts
+    }
+
+    /// What is known without asking a node.
+    fn known_facts(
+        &self,
+        search: &Search<'_>,
+        reports: &[NodeReport],
+        queried_at: MonotonicTime,
+    ) -> AbsenceFacts {
+        let Search { unresolved, scope, batch } = search;
+        let (history, subscriptions) = (&self.0.history, &self.0.subscriptions);
+        let attempt = unresolved.attempt_id.attempt;
+        let combined = CombinedStatus::new(reports.iter());
+        let at_node = CombinedStatus::new(reports.iter().filter(|report| !report.is_peer()));
+        let mut peers = reports.iter().filter(|report| report.is_peer());
+        let (is_own, first) = match history.first_post(batch, attempt) {
+            FirstPost::Here { subscriptions: at_post, .. } => (true, at_post.node),
+            FirstPost::None | FirstPost::Elsewhere => (false, None),
+        };
+        let peer_ids = self.0.peers_of(scope).into_iter().map(|peer| &peer.peer);
+        let coordinator = peer_ids.clone().map(ServiceScopeId::service).min();
+        AbsenceFacts {
+            combined,
+            at_node: at_node.status,
+            stalled_for: self.stalled_for(batch, combined, queried_at),
+            is_own,
+            is_accepted: history.was_accepted(batch, attempt),
+            is_only_attempt: history.is_only_attempt(batch, attempt),
+            node_is_watched: first.is_some() && subscriptions.caught_up(&batch.0) == first,
+            node_was_lost: first.is_some() && subscriptions.live(&batch.0) != first,
+            replay_is_whole: false,
+            peer_is_watched: false,
+            peer_is_valid: peers.any(|report| report.status == Ok(LedgerStatus::Valid)),
+            node_coordinates: coordinator.is_some_and(|lowest| scope.service() < lowest),
+            state_roots: StateRoots::NotKnown,
+        }
+    }
+
+    /// Checks the subscriptions, after the nodes have reported their statuses: a node that restarted in
+    /// between has ended its subscription.
+    async fn check_subscriptions(
+        &self,
+        search: &Search<'_>,
+        reports: &[NodeReport],
+        facts: &mut AbsenceFacts,
+    ) {
+        let Search { unresolved, batch, .. } = search;
+        let attempt = unresolved.attempt_id.attempt;
+        let newest_at_post = match self.0.history.first_post(batch, attempt) {
+            FirstPost::Here { subscriptions, .. } => Some(subscriptions.newest),
+            FirstPost::None | FirstPost::Elsewhere => None,
+        };
+        let mut sources: Vec<_> = reports.iter().map(|report| report.node.source).collect();
+        sources.dedup();
+        let checks = sources.iter().map(|source| self.0.check_subscription(&batch.0, *source));
+        for (source, check) in sources.iter().zip(join_all(checks).await) {
+            let Some(check) = check else { continue };
+            match source {
+                EventSource::Node => facts.replay_is_whole = check.is_whole,
+                EventSource::Peer(_) => {
+                    facts.peer_is_watched |=
+                        newest_at_post.is_some_and(|newest| check.id <= newest);
+                }
             }
-            _ => false,
         }
     }
 
@@ -147,25 +205,6 @@ impl ScabbardEvidenceReader {
         };
         queried_at.since(self.0.history.record_stall(batch, status, self.0.clock.monotonic()))
     }
-
-    fn evidence_from(
-        &self,
-        combined: CombinedStatus,
-        may_be_absent: bool,
-        stalled_for: Duration,
-    ) -> Evidence {
-        let is_gone = |after| combined.is_complete && may_be_absent && stalled_for >= after;
-        match combined.status {
-            LedgerStatus::Committed => Evidence::Committed,
-            // The status reader handles invalid batches; here they only must not be absent.
-            LedgerStatus::Invalid => Evidence::Inconclusive,
-            LedgerStatus::Pending => Evidence::Present,
-            LedgerStatus::Valid if is_gone(self.0.dropped_after) => Evidence::Absent,
-            LedgerStatus::Valid => Evidence::Present,
-            LedgerStatus::NotReported if is_gone(self.0.absent_after) => Evidence::Absent,
-            LedgerStatus::NotReported => Evidence::Inconclusive,
-        }
-    }
 }
 
 impl EvidenceReader for ScabbardEvidenceReader {
@@ -173,7 +212,7 @@ impl EvidenceReader for ScabbardEvidenceReader {
         &'a self,
         batch: &'a UnresolvedBatch,
     ) -> BoxFuture<'a, BatchResult<EvidenceReport>> {
-        Box::pin(async { self.find(batch).await.map(EvidenceReport::from) })
+        Box::pin(self.find(batch))
     }
 }
 

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod absence;
 mod applied_transactions;
 mod batch_history;
 mod bounded_map;
@@ -7,22 +8,28 @@ mod context;
 mod earlier_submission;
 mod events;
 mod evidence;
+mod evidence_detail;
 mod identity;
 mod message;
 mod node_client;
+mod node_reports;
 mod options;
 mod outcome;
+mod peer_listeners;
+mod replay;
 mod scabbard;
 mod sender;
+mod state_roots;
 mod status_query;
 mod status_reader;
 mod status_response;
+mod subscription_check;
 mod subscriptions;
 
 pub use events::ScabbardEvents;
 pub use evidence::ScabbardEvidenceReader;
 pub use identity::ScabbardIdentityReader;
-pub use options::{ScabbardError, ScabbardOptions};
+pub use options::{PeerService, ScabbardError, ScabbardOptions};
 pub use scabbard::Scabbard;
 pub use sender::ScabbardSender;
 pub use status_reader::ScabbardStatusReader;

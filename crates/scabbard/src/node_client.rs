@@ -50,6 +50,15 @@ impl NodeClient {
         self.query_client.get(&url, &self.headers()).await
     }
 
+    pub(crate) async fn get_state_root(
+        &self,
+        node: &str,
+        scope: &ServiceScopeId,
+    ) -> Result<HttpResponse, HttpError> {
+        let url = service_url(node, scope, "state_root")?;
+        self.query_client.get(&url, &self.headers()).await
+    }
+
     pub(crate) async fn subscribe(
         &self,
         node: &str,

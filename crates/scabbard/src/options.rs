@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{Clock, SystemClock};
+use grid_batch_core::{Clock, ServiceScopeId, SystemClock};
 use grid_batch_http::{HttpError, HttpOptions, WebSocketOptions};
 use thiserror::Error;
 
@@ -23,8 +23,21 @@ pub struct ScabbardOptions {
     /// missed. It should be more than twice the 30 seconds after which a circuit's coordinator
     /// gives a proposal up.
     pub dropped_after: Duration,
+    /// The circuits' other nodes, which are asked about batches but get none.
+    pub peers: Vec<PeerService>,
     /// The source of the current time.
     pub clock: Arc<dyn Clock>,
+}
+
+/// A service at another node of its circuit, where it has an id of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeerService {
+    /// The service that batches are for.
+    pub service: ServiceScopeId,
+    /// Its id at the other node.
+    pub peer: ServiceScopeId,
+    /// The URL of the other node.
+    pub url: String,
 }
 
 impl Default for ScabbardOptions {
@@ -36,6 +49,7 @@ impl Default for ScabbardOptions {
             connections: 8,
             absent_after: Duration::from_secs(60),
             dropped_after: Duration::from_secs(90),
+            peers: Vec::new(),
             clock: Arc::new(SystemClock),
         }
     }

@@ -42,9 +42,9 @@ impl ScabbardSender {
             return answer;
         }
         let attempt = submission.attempt_id().map(|attempt_id| attempt_id.attempt);
-        let live_subscription = subscriptions.live(&batch.0);
+        let subscriptions = subscriptions.at_post(&batch.0);
         let heard = applied.observation_count();
-        let post = history.begin_post(&batch, attempt, heard, live_subscription);
+        let post = history.begin_post(&batch, attempt, heard, subscriptions);
         let list = list_of_one(submission.serialized_batch());
         let result = client.submit(url, scope, list).await;
         let rule = matching_rule(&result);

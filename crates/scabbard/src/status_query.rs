@@ -20,6 +20,17 @@ impl ScabbardContext {
         scope: &ServiceScopeId,
         ids: &[&str],
     ) -> BatchResult<Vec<BatchReport>> {
+        self.query_statuses_of_service(node, scope, scope.service_id(), ids).await
+    }
+
+    /// The same for a node at which the `service` of the batches has this scope.
+    pub(crate) async fn query_statuses_of_service(
+        &self,
+        node: &str,
+        scope: &ServiceScopeId,
+        service: &ServiceId,
+        ids: &[&str],
+    ) -> BatchResult<Vec<BatchReport>> {
         let reports = match self.client.get_statuses(node, scope, ids).await {
             Ok(response) => parse_response(&response, ids),
             Err(error) => Err(error.into()),
@@ -27,7 +38,7 @@ impl ScabbardContext {
         let reports = reports.map_err(|error| with_node(node, error))?;
         for batch in &reports {
             if batch.report.status == LedgerStatus::Committed {
-                self.remember_committed(scope.service_id(), batch)?;
+                self.remember_committed(service, batch)?;
             }
         }
         Ok(reports)

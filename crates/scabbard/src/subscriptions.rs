@@ -4,59 +4,169 @@ use std::{
 };
 
 use grid_batch_core::{HeaderId, ServiceId};
+use grid_batch_http::WebSocketProbe;
 
-/// The number of a subscription; no two subscriptions have the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+use crate::replay::Replay;
+
+/// The number of a subscription; no two subscriptions have the same, and later ones have greater ones.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SubscriptionId(u64);
 
-/// The live event subscription of each service, and the last event that was received.
+/// The node whose events a subscription receives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum EventSource {
+    /// A node that batches are sent to.
+    Node,
+    /// The peer at this position among the service's peers.
+    Peer(usize),
+}
+
+/// The subscriptions of a service when a batch was sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct SubscriptionsAtPost {
+    /// The live subscription at a node that batches are sent to.
+    pub(crate) node: Option<SubscriptionId>,
+    /// The last subscription that was registered, at any node and for any service.
+    pub(crate) newest: SubscriptionId,
+}
+
+/// The live event subscriptions of each service, and the last event that was received.
 #[derive(Default)]
 pub(crate) struct Subscriptions(Mutex<SubscriptionsState>);
 
 #[derive(Default)]
 struct SubscriptionsState {
-    last_id: u64,
-    services: HashMap<ServiceId, ServiceEvents>,
+    last_id: SubscriptionId,
+    services: HashMap<(ServiceId, EventSource), ServiceEvents>,
 }
 
 #[derive(Default)]
 struct ServiceEvents {
     subscription: Option<SubscriptionState>,
+    known: KnownEvents,
+}
+
+/// What is known of a service's events, also after a subscription has ended.
+#[derive(Default)]
+struct KnownEvents {
     last_event: Option<HeaderId>,
+    /// The service has more transactions than one page of the replay.
+    is_long: bool,
 }
 
 struct SubscriptionState {
     id: SubscriptionId,
     /// All received events were processed.
     is_caught_up: bool,
+    /// The number of received events.
+    received: u64,
+    replay: Replay,
+    probe: Option<WebSocketProbe>,
+}
+
+/// What a subscription has received.
+#[derive(Debug, Clone)]
+pub(crate) struct SubscriptionView {
+    pub(crate) id: SubscriptionId,
+    pub(crate) received: u64,
+    pub(crate) probe: Option<WebSocketProbe>,
 }
 
 impl Subscriptions {
     /// Registers a websocket that a node has opened for the service. It replaces an earlier one.
-    pub(crate) fn register(self: &Arc<Self>, service: &ServiceId) -> LiveSubscription {
+    pub(crate) fn register(
+        self: &Arc<Self>,
+        service: &ServiceId,
+        source: EventSource,
+        replay: Replay,
+        probe: Option<WebSocketProbe>,
+    ) -> LiveSubscription {
         let mut state = self.lock();
-        state.last_id += 1;
-        let id = SubscriptionId(state.last_id);
-        let events = state.services.entry(service.clone()).or_default();
-        events.subscription = Some(SubscriptionState { id, is_caught_up: false });
-        LiveSubscription { subscriptions: Arc::clone(self), service: service.clone(), id }
+        state.last_id.0 += 1;
+        let id = state.last_id;
+        let key = (service.clone(), source);
+        let events = state.services.entry(key.clone()).or_default();
+        events.subscription =
+            Some(SubscriptionState { id, is_caught_up: false, received: 0, replay, probe });
+        LiveSubscription { subscriptions: Arc::clone(self), key, id }
     }
 
-    /// The service's live subscription.
+    /// The service's live subscription at a node that batches are sent to.
     pub(crate) fn live(&self, service: &ServiceId) -> Option<SubscriptionId> {
-        self.lock().services.get(service)?.subscription.as_ref().map(|live| live.id)
+        self.read(service, EventSource::Node, |live| live.id)
     }
 
-    /// The service's live subscription, if all events that it received were processed.
+    /// The same, if all events that it received were processed.
     pub(crate) fn caught_up(&self, service: &ServiceId) -> Option<SubscriptionId> {
-        let state = self.lock();
-        let live = state.services.get(service)?.subscription.as_ref()?;
-        live.is_caught_up.then_some(live.id)
+        self.read(service, EventSource::Node, |live| live.is_caught_up.then_some(live.id))?
     }
 
-    /// The transaction of the service's last event.
-    pub(crate) fn last_event(&self, service: &ServiceId) -> Option<HeaderId> {
-        self.lock().services.get(service)?.last_event
+    /// The service's subscriptions now.
+    pub(crate) fn at_post(&self, service: &ServiceId) -> SubscriptionsAtPost {
+        let state = self.lock();
+        let events = state.services.get(&(service.clone(), EventSource::Node));
+        let live = events.and_then(|events| events.subscription.as_ref());
+        SubscriptionsAtPost { node: live.map(|live| live.id), newest: state.last_id }
+    }
+
+    /// What the service's live subscription at this node has received.
+    pub(crate) fn view(
+        &self,
+        service: &ServiceId,
+        source: EventSource,
+    ) -> Option<SubscriptionView> {
+        self.read(service, source, |live| SubscriptionView {
+            id: live.id,
+            received: live.received,
+            probe: live.probe.clone(),
+        })
+    }
+
+    /// Records that the node has sent all of the replay.
+    pub(crate) fn end_replay(&self, service: &ServiceId, source: EventSource, id: SubscriptionId) {
+        let mut state = self.lock();
+        let events = state.services.get_mut(&(service.clone(), source));
+        let live = events.and_then(|events| events.subscription.as_mut());
+        if let Some(live) = live.filter(|live| live.id == id) {
+            live.replay.end();
+        }
+    }
+
+    /// Whether this subscription is live and has shown every transaction of the service.
+    pub(crate) fn is_whole(
+        &self,
+        service: &ServiceId,
+        source: EventSource,
+        id: SubscriptionId,
+    ) -> bool {
+        self.read(service, source, |live| live.id == id && live.replay.is_whole()).unwrap_or(false)
+    }
+
+    /// The number of transactions that the service has, if the live subscription may have shown all.
+    pub(crate) fn replayed(&self, service: &ServiceId, source: EventSource) -> Option<usize> {
+        self.read(service, source, |live| live.replay.len())?
+    }
+
+    /// The event after which a new subscription continues. `None`: it receives all events, because
+    /// they are unknown or few.
+    pub(crate) fn resume_after(
+        &self,
+        service: &ServiceId,
+        source: EventSource,
+    ) -> Option<HeaderId> {
+        let state = self.lock();
+        let known = &state.services.get(&(service.clone(), source))?.known;
+        known.last_event.filter(|_| known.is_long)
+    }
+
+    fn read<T>(
+        &self,
+        service: &ServiceId,
+        source: EventSource,
+        read: impl FnOnce(&SubscriptionState) -> T,
+    ) -> Option<T> {
+        let state = self.lock();
+        state.services.get(&(service.clone(), source))?.subscription.as_ref().map(read)
     }
 
     fn lock(&self) -> MutexGuard<'_, SubscriptionsState> {
@@ -67,18 +177,21 @@ impl Subscriptions {
 /// A subscription that is live until this is dropped.
 pub(crate) struct LiveSubscription {
     subscriptions: Arc<Subscriptions>,
-    service: ServiceId,
+    key: (ServiceId, EventSource),
     id: SubscriptionId,
 }
 
 impl LiveSubscription {
     pub(crate) fn service(&self) -> &ServiceId {
-        &self.service
+        &self.key.0
     }
 
     /// An event was received; there may be more.
     pub(crate) fn mark_behind(&self) {
-        self.update(|_, live| live.is_caught_up = false);
+        self.update(|_, live| {
+            live.is_caught_up = false;
+            live.received += 1;
+        });
     }
 
     /// There are no more events at present.
@@ -87,16 +200,20 @@ impl LiveSubscription {
     }
 
     pub(crate) fn set_last_event(&self, transaction: HeaderId) {
-        self.update(|last_event, _| *last_event = Some(transaction));
+        self.update(|known, live| {
+            live.replay.receive(transaction);
+            known.last_event = Some(transaction);
+            known.is_long |= live.replay.len().is_none();
+        });
     }
 
-    fn update(&self, update: impl FnOnce(&mut Option<HeaderId>, &mut SubscriptionState)) {
+    fn update(&self, update: impl FnOnce(&mut KnownEvents, &mut SubscriptionState)) {
         let mut state = self.subscriptions.lock();
-        let Some(events) = state.services.get_mut(&self.service) else { return };
+        let Some(events) = state.services.get_mut(&self.key) else { return };
         if let Some(live) = &mut events.subscription
             && live.id == self.id
         {
-            update(&mut events.last_event, live);
+            update(&mut events.known, live);
         }
     }
 }
@@ -104,7 +221,7 @@ impl LiveSubscription {
 impl Drop for LiveSubscription {
     fn drop(&mut self) {
         let mut state = self.subscriptions.lock();
-        if let Some(events) = state.services.get_mut(&self.service) {
+        if let Some(events) = state.services.get_mut(&self.key) {
             events.subscription.take_if(|live| live.id == self.id);
         }
     }
@@ -118,23 +235,27 @@ mod tests {
         "a::b".parse().unwrap()
     }
 
+    fn register(subscriptions: &Arc<Subscriptions>) -> LiveSubscription {
+        subscriptions.register(&service(), EventSource::Node, Replay::from_start(), None)
+    }
+
     #[test]
     fn subscription_is_live_until_dropped_and_has_its_own_id() {
         let subscriptions = Arc::new(Subscriptions::default());
         assert_eq!(subscriptions.live(&service()), None);
-        let live = subscriptions.register(&service());
+        let live = register(&subscriptions);
         let first = subscriptions.live(&service()).unwrap();
         drop(live);
         assert_eq!(subscriptions.live(&service()), None);
-        let _live = subscriptions.register(&service());
+        let _live = register(&subscriptions);
         assert_ne!(subscriptions.live(&service()), Some(first));
     }
 
     #[test]
     fn end_of_a_subscription_does_not_end_its_successor() {
         let subscriptions = Arc::new(Subscriptions::default());
-        let first = subscriptions.register(&service());
-        let second = subscriptions.register(&service());
+        let first = register(&subscriptions);
+        let second = register(&subscriptions);
         first.mark_caught_up();
         assert_eq!(subscriptions.caught_up(&service()), None);
         drop(first);
@@ -145,10 +266,29 @@ mod tests {
     }
 
     #[test]
-    fn last_event_is_known_after_the_subscription_ended() {
+    fn subscription_resumes_only_a_service_with_a_long_history() {
         let subscriptions = Arc::new(Subscriptions::default());
-        let id = HeaderId::from_bytes([1; 64]);
-        subscriptions.register(&service()).set_last_event(id);
-        assert_eq!(subscriptions.last_event(&service()), Some(id));
+        let resume_after = || subscriptions.resume_after(&service(), EventSource::Node);
+        let id = |number| HeaderId::from_bytes([number; 64]);
+        let live = register(&subscriptions);
+        (0..63).for_each(|number| live.set_last_event(id(number)));
+        assert_eq!(resume_after(), None);
+        live.set_last_event(id(63));
+        drop(live);
+        assert_eq!(resume_after(), Some(id(63)));
+    }
+
+    #[test]
+    fn subscriptions_at_a_post_were_registered_before_it() {
+        let subscriptions = Arc::new(Subscriptions::default());
+        let _peer =
+            subscriptions.register(&service(), EventSource::Peer(0), Replay::from_start(), None);
+        let at_post = subscriptions.at_post(&service());
+        assert_eq!(at_post.node, None);
+        let id = |source| subscriptions.view(&service(), source).unwrap().id;
+        let _node = register(&subscriptions);
+        assert!(id(EventSource::Peer(0)) <= at_post.newest);
+        assert!(id(EventSource::Node) > at_post.newest);
+        assert_eq!(subscriptions.at_post(&service()).node, Some(id(EventSource::Node)));
     }
 }

@@ -13,6 +13,8 @@ mod file_descriptors;
 mod instances;
 mod invalid_configuration;
 mod invalid_requests;
+mod killed_circuit_nodes;
+mod killed_single_nodes;
 mod late_arrivals;
 mod late_rounds;
 mod ledger_identity;

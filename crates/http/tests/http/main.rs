@@ -4,6 +4,7 @@
 
 mod connections;
 mod failures;
+mod probes;
 mod responses;
 mod secrets;
 mod server;

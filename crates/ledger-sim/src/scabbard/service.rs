@@ -6,22 +6,26 @@ use std::{
 use grid_batch_core::{HeaderId, ScopeId, ServiceScopeId, Timestamp};
 use grid_batch_protocol::VerifiedBatch;
 
-use super::history::{BatchInfo, BatchStatus, History, InvalidTransaction};
+use super::{
+    circuit::{CircuitNode, News, SharedService},
+    history::{BatchInfo, BatchStatus, History, InvalidTransaction},
+    state_root::StateRoot,
+};
 use crate::{
-    ExecutionResult, Fault, Record, SentTwice,
+    Entry, ExecutionResult, Fault, Record, SentTwice,
     common_state::{CommonState, LedgerSettings},
     events::Event,
 };
 
-/// A Scabbard service: a queue whose batches are executed and committed one after the other.
+/// A Scabbard service at one node: a queue whose batches are executed and committed one after the
+/// other, and those of the circuit's other nodes.
 #[derive(Debug)]
 pub(super) struct ScabbardService {
     id: ServiceScopeId,
     history: History,
     queue: VecDeque<QueuedBatch>,
     head: Option<HeadBatch>,
-    /// When the last batch was finished.
-    free_since: Timestamp,
+    node: CircuitNode,
     is_open: bool,
     /// The transactions that have receipts. Committing one again is an error.
     receipts: HashSet<HeaderId>,
@@ -45,8 +49,10 @@ struct HeadBatch {
 enum HeadStage {
     /// Waits for its execution.
     Pending,
-    /// Waits for its commit.
+    /// Waits for the votes of the other nodes.
     Valid,
+    /// Its commit is decided.
+    Committed,
     /// Its proposal is dropped or its commit fails, and it stays Valid.
     Stuck,
 }
@@ -56,19 +62,21 @@ impl ScabbardService {
     const QUEUE_LIMIT: usize = 30;
 
     /// Restores the receipts. The statuses are not in the record.
-    pub(super) fn from_record(id: ServiceScopeId, record: &Record) -> Self {
-        let receipts = record
-            .entries()
-            .iter()
-            .filter(|e| e.result == ExecutionResult::Applied && e.service_id == *id.service_id())
-            .flat_map(|entry| entry.transaction_ids.iter().copied())
-            .collect();
+    pub(super) fn from_record(id: ServiceScopeId, record: &Record, shared: &SharedService) -> Self {
+        let is_own =
+            |e: &&Entry| e.result == ExecutionResult::Applied && e.service_id == *id.service_id();
+        let (mut receipts, mut root) = (HashSet::new(), StateRoot::default());
+        let applied = record.entries().iter().filter(is_own);
+        for transaction_id in applied.flat_map(|entry| &entry.transaction_ids) {
+            receipts.insert(*transaction_id);
+            root.apply(*transaction_id);
+        }
         Self {
             id,
             history: History::default(),
             queue: VecDeque::new(),
             head: None,
-            free_since: Timestamp::from_micros(i64::MIN),
+            node: shared.join(root),
             is_open: true,
             receipts,
         }
@@ -90,15 +98,33 @@ impl ScabbardService {
         self.is_open || !settings.back_pressure
     }
 
+    pub(super) fn state_root(&self) -> StateRoot {
+        self.node.root()
+    }
+
     pub(super) fn is_idle(&self) -> bool {
-        self.head.is_none() && self.queue.is_empty()
+        self.head.is_none() && self.queue.is_empty() && !self.node.has_peers()
     }
 
     pub(super) fn restart(&mut self, now: Timestamp) {
+        self.clear(now, false);
+        self.node.start_again();
+    }
+
+    pub(super) fn stop(&mut self, common: &mut CommonState, now: Timestamp) {
+        let misses_commit = self.node.is_voting() && common.faults.occurs(Fault::MissedCommit);
+        self.clear(now, misses_commit);
+    }
+
+    pub(super) fn start_again(&self) {
+        self.node.start_again();
+    }
+
+    fn clear(&mut self, now: Timestamp, misses_commit: bool) {
+        self.node.stop(now, misses_commit);
         self.history = History::default();
         self.queue.clear();
         self.head = None;
-        self.free_since = now;
         self.is_open = true;
     }
 
@@ -109,8 +135,11 @@ impl ScabbardService {
     }
 
     pub(super) fn advance(&mut self, common: &mut CommonState, now: Timestamp) -> io::Result<()> {
+        self.follow_others(common)?;
         while self.start_next(&common.settings)
-            && let Some(head) = self.head.take_if(|head| head.until <= now)
+            && let Some(head) = self.head.take_if(|head| {
+                head.until <= now && (head.stage != HeadStage::Pending || self.node.take_turn())
+            })
         {
             self.finish_stage(head, common)?;
         }
@@ -120,12 +149,27 @@ impl ScabbardService {
         Ok(())
     }
 
+    /// Applies what the other nodes of the circuit have proposed and committed.
+    fn follow_others(&mut self, common: &mut CommonState) -> io::Result<()> {
+        while let Some(news) = self.node.news() {
+            match news {
+                Some(News::Proposed(batch, time)) => {
+                    self.history.set(batch.id(), BatchStatus::Valid(ids_of(&batch)), time);
+                }
+                Some(News::Committed(batch, time)) => self.commit(&batch, time, common)?,
+                None => {}
+            }
+            self.node.follow();
+        }
+        Ok(())
+    }
+
     /// Moves the next batch to the head if there is none. Returns whether there is one.
     fn start_next(&mut self, settings: &LedgerSettings) -> bool {
         if self.head.is_none()
             && let Some(QueuedBatch { batch, since }) = self.queue.pop_front()
         {
-            let until = since.max(self.free_since).plus(settings.pending_for);
+            let until = since.max(self.node.free_since()).plus(settings.pending_for);
             self.head = Some(HeadBatch { batch, until, stage: HeadStage::Pending });
             if self.queue.len() < Self::QUEUE_LIMIT / 2 {
                 self.is_open = true;
@@ -135,15 +179,19 @@ impl ScabbardService {
     }
 
     /// Advances the head by one stage. Puts it back if the record cannot be written.
-    fn finish_stage(&mut self, head: HeadBatch, common: &mut CommonState) -> io::Result<()> {
+    fn finish_stage(&mut self, mut head: HeadBatch, common: &mut CommonState) -> io::Result<()> {
+        if head.stage == HeadStage::Valid && self.node.commit(head.until) {
+            head.stage = HeadStage::Committed;
+        }
         let result = match head.stage {
-            HeadStage::Pending => self.execute(&head, common),
-            HeadStage::Valid => self.commit(&head, common).map(|()| None),
+            HeadStage::Pending => self.execute(&mut head, common),
+            HeadStage::Valid => Ok(Some(self.drop_from(head.until, &common.settings))),
+            HeadStage::Committed => self.commit(&head.batch, head.until, common).map(|()| None),
             HeadStage::Stuck => Ok(None),
         };
         match result {
             Ok(Some((stage, until))) => self.head = Some(HeadBatch { stage, until, ..head }),
-            Ok(None) => self.free_since = head.until,
+            Ok(None) => self.node.end_turn(head.until),
             Err(error) => {
                 self.head = Some(head);
                 return Err(error);
@@ -155,9 +203,12 @@ impl ScabbardService {
     /// Executes a batch. Returns its next stage and the end of that, or `None` if it is invalid.
     fn execute(
         &mut self,
-        head: &HeadBatch,
+        head: &mut HeadBatch,
         common: &mut CommonState,
     ) -> io::Result<Option<(HeadStage, Timestamp)>> {
+        // Other nodes may have committed a batch before this one's turn.
+        self.follow_others(common)?;
+        head.until = head.until.max(self.node.free_since());
         let (batch, now) = (&head.batch, head.until);
         let is_repeated = batch.transactions().iter().any(|t| self.receipts.contains(&t.id()));
         let invalid_reason = match common.settings.sent_twice {
@@ -170,24 +221,27 @@ impl ScabbardService {
             self.mark_invalid(batch, message, now, common)?;
             return Ok(None);
         }
+        self.history.set(batch.id(), BatchStatus::Valid(ids_of(batch)), now);
         if is_repeated {
             // The node writes the state before it finds that the receipts exist.
-            common.record_result(
-                ExecutionResult::Applied,
-                self.id.service_id(),
-                batch,
-                now,
-                None,
-            )?;
+            self.record(ExecutionResult::Applied, batch, now, common)?;
+            self.node.apply_alone(batch);
+            return Ok(Some(self.drop_from(now, &common.settings)));
         }
-        let ids = batch.transactions().iter().map(|t| t.id()).collect();
-        self.history.set(batch.id(), BatchStatus::Valid(ids), now);
-        let is_stuck = is_repeated || common.faults.occurs(Fault::DroppedValid);
-        Ok(Some(if is_stuck {
-            (HeadStage::Stuck, now.plus(common.settings.coordinator_timeout))
+        self.node.propose(batch, now);
+        let is_rejected = self.node.take_left_behind(&batch.id())
+            && common.faults.occurs(Fault::LeftoverProposal);
+        Ok(Some(if is_rejected || common.faults.occurs(Fault::DroppedValid) {
+            self.drop_from(now, &common.settings)
         } else {
             (HeadStage::Valid, now.plus(common.settings.valid_for))
         }))
+    }
+
+    /// The stage of a batch that the coordinator gives up after its timeout.
+    fn drop_from(&self, time: Timestamp, settings: &LedgerSettings) -> (HeadStage, Timestamp) {
+        self.node.drop_proposal();
+        (HeadStage::Stuck, time.plus(settings.coordinator_timeout))
     }
 
     fn mark_invalid(
@@ -197,7 +251,7 @@ impl ScabbardService {
         now: Timestamp,
         common: &mut CommonState,
     ) -> io::Result<()> {
-        common.record_result(ExecutionResult::Invalid, self.id.service_id(), batch, now, None)?;
+        self.record(ExecutionResult::Invalid, batch, now, common)?;
         if let Some(first) = batch.transactions().first() {
             let invalid = InvalidTransaction { id: first.id(), message };
             self.history.set(batch.id(), BatchStatus::Invalid(invalid), now);
@@ -205,21 +259,33 @@ impl ScabbardService {
         Ok(())
     }
 
-    fn commit(&mut self, head: &HeadBatch, common: &mut CommonState) -> io::Result<()> {
-        let batch = &head.batch;
-        common.record_result(
-            ExecutionResult::Applied,
-            self.id.service_id(),
-            batch,
-            head.until,
-            None,
-        )?;
-        self.receipts.extend(batch.transactions().iter().map(|t| t.id()));
+    fn commit(
+        &mut self,
+        batch: &VerifiedBatch,
+        time: Timestamp,
+        common: &mut CommonState,
+    ) -> io::Result<()> {
+        self.record(ExecutionResult::Applied, batch, time, common)?;
+        self.receipts.extend(ids_of(batch));
         self.history.commit(&batch.id());
         common.events.publish(Event {
             service_id: self.id.service_id().clone(),
-            transaction_ids: batch.transactions().iter().map(|t| t.id()).collect(),
+            transaction_ids: ids_of(batch),
         });
         Ok(())
     }
+
+    fn record(
+        &self,
+        result: ExecutionResult,
+        batch: &VerifiedBatch,
+        time: Timestamp,
+        common: &mut CommonState,
+    ) -> io::Result<()> {
+        common.record_result(result, self.id.service_id(), batch, time, None)
+    }
+}
+
+fn ids_of(batch: &VerifiedBatch) -> Vec<HeaderId> {
+    batch.transactions().iter().map(|transaction| transaction.id()).collect()
 }

@@ -10,7 +10,7 @@ use grid_batch_ledger_sim::{Fault, When};
 use grid_batch_protocol::Batch;
 
 use crate::{
-    batches::{batch, id, list},
+    batches::{batch, id, list, unknown},
     client::{Request, Response, eventually},
     fixtures::check,
     ledgers::{Ledger, both, sawtooth, scabbard},
@@ -293,4 +293,26 @@ fn corrupted(fault: Fault) -> [(Response, Response); 2] {
         let status_request = || ledger.send(&ledger.status_request(&[id(&batch(1))]));
         (status_request(), status_request())
     })
+}
+
+#[test]
+fn killed_ledger_refuses_connections_until_it_starts_again() {
+    for ledger in both(|b| b.pending_for(SECOND)) {
+        ledger.submit_one(&batch(1));
+        ledger.advance(1);
+        ledger.submit_one(&batch(2));
+        let mut kept = std::net::TcpStream::connect(ledger.address()).unwrap();
+        ledger.kill();
+        ledger.advance(1);
+        let refused = ledger.status_request(&[unknown()]).send(ledger.address()).unwrap_err();
+        assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+        assert!(!matches!(std::io::Read::read(&mut kept, &mut [0]), Ok(1)));
+        assert_eq!(ledger.applied(), [id(&batch(1))]);
+
+        ledger.start_again();
+        assert_eq!(ledger.status(&batch(2)), "UNKNOWN");
+        ledger.submit_one(&batch(2));
+        ledger.advance(1);
+        assert_eq!(ledger.applied(), [1, 2].map(|number| id(&batch(number))));
+    }
 }

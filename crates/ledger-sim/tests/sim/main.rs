@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod batches;
+mod circuit;
 mod client;
 mod events;
 mod faults;

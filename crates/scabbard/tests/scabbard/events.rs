@@ -103,30 +103,49 @@ async fn transaction_is_an_event_and_handshake_has_the_token() {
     assert_eq!(*node.requested.lock().unwrap(), [(PATH.to_owned(), authorization)]);
 }
 
+/// The frames of this many transactions.
+fn frames(count: u8) -> Vec<String> {
+    (0..count).map(|number| frame(&arbitrary_id(number))).collect()
+}
+
+async fn node_with_history(count: u8, resume_status: Option<StatusCode>) -> EventNode {
+    let frames = frames(count);
+    EventNode::sending(&frames.iter().map(String::as_str).collect::<Vec<_>>(), resume_status).await
+}
+
 #[tokio::test]
-async fn later_subscription_resumes_after_the_last_event() {
-    let node =
-        EventNode::sending(&[&frame(&arbitrary_id(1)), &frame(&arbitrary_id(2))], None).await;
+async fn later_subscription_resumes_after_the_last_of_many_events() {
+    let node = node_with_history(64, None).await;
     let events = events(&[&node.url]);
     for _ in 0..2 {
         wait_until_broken(&mut events.subscribe(SERVICE).await.unwrap()).await;
     }
     wait_until_broken(&mut events.subscribe("abcDE-F0123::gsBB").await.unwrap()).await;
     let other = PATH.replace("gsAA", "gsBB");
-    let resumed = format!("{PATH}?last_seen_event={}", arbitrary_id(2));
+    let resumed = format!("{PATH}?last_seen_event={}", arbitrary_id(63));
     assert_eq!(node.requested(), [PATH, &resumed, &other]);
 }
 
 #[tokio::test]
+async fn later_subscription_gets_all_of_few_events() {
+    let node = node_with_history(63, None).await;
+    let events = events(&[&node.url]);
+    for _ in 0..2 {
+        wait_until_broken(&mut events.subscribe(SERVICE).await.unwrap()).await;
+    }
+    assert_eq!(node.requested(), [PATH, PATH]);
+}
+
+#[tokio::test]
 async fn node_without_the_last_event_sends_all_events() {
-    let refusal = Some(StatusCode::INTERNAL_SERVER_ERROR);
-    let node = EventNode::sending(&[&frame(&arbitrary_id(1))], refusal).await;
+    let node = node_with_history(64, Some(StatusCode::INTERNAL_SERVER_ERROR)).await;
     let events = events(&[&node.url]);
     for _ in 0..2 {
         let mut stream = events.subscribe(SERVICE).await.unwrap();
-        assert_eq!(next(&mut stream).await, arbitrary_id(1));
+        assert_eq!(next(&mut stream).await, arbitrary_id(0));
+        wait_until_broken(&mut stream).await;
     }
-    let resumed = format!("{PATH}?last_seen_event={}", arbitrary_id(1));
+    let resumed = format!("{PATH}?last_seen_event={}", arbitrary_id(63));
     assert_eq!(node.requested(), [PATH, &resumed, PATH]);
 }
 

@@ -159,7 +159,7 @@ async fn pending_batch_is_present() {
 }
 
 #[tokio::test]
-async fn dropped_batch_is_absent_and_committed_when_sent_again() {
+async fn dropped_batch_is_lost_and_committed_when_sent_again() {
     let ledger = TestLedger::new();
     let mut events = ledger.subscribe().await;
     assert_eq!(ledger.send_with_fault(Fault::DroppedValid, 1).await, Outcome::Accepted);
@@ -168,7 +168,7 @@ async fn dropped_batch_is_absent_and_committed_when_sent_again() {
     ledger.advance(89);
     assert_eq!(ledger.evidence(1).await, Evidence::Present);
     ledger.advance(1);
-    assert_eq!(ledger.evidence(1).await, Evidence::Absent);
+    assert_eq!(ledger.evidence(1).await, Evidence::Lost);
 
     ledger.send_again(1, 2).await;
     assert_eq!(ledger.evidence(1).await, Evidence::Committed);
@@ -182,20 +182,32 @@ async fn sending_again_restarts_the_time() {
     ledger.sim.inject(Fault::DroppedValid, When::Always);
     ledger.send(1).await;
     catch_up(&mut events);
-    assert_eq!(ledger.evidence_after(1, 90).await, Evidence::Absent);
+    assert_eq!(ledger.evidence_after(1, 90).await, Evidence::Lost);
     ledger.send_again(1, 2).await;
     assert_eq!(ledger.status(1).await, LedgerStatus::Valid);
     assert_eq!(ledger.evidence_after(1, 89).await, Evidence::Present);
     ledger.advance(1);
-    assert_eq!(ledger.evidence(1).await, Evidence::Absent);
+    assert_eq!(ledger.evidence(1).await, Evidence::Lost);
 }
 
 #[tokio::test]
-async fn valid_batch_stays_present_if_events_were_missed() {
+async fn valid_batch_is_lost_even_if_events_were_missed() {
     let ledger = TestLedger::new();
     ledger.send_with_fault(Fault::DroppedValid, 1).await;
-    let mut events = ledger.subscribe().await;
-    catch_up(&mut events);
+    assert_eq!(ledger.evidence_after(1, 89).await, Evidence::Present);
+    ledger.advance(1);
+    assert_eq!(ledger.evidence(1).await, Evidence::Lost);
+    ledger.send_again(1, 2).await;
+    assert_eq!(ledger.evidence(1).await, Evidence::Committed);
+    assert_eq!(ledger.applied_count(), 1);
+}
+
+#[tokio::test]
+async fn valid_batch_of_several_attempts_stays_present() {
+    let ledger = TestLedger::new();
+    ledger.send_with_fault(Fault::ResetBefore, 1).await;
+    ledger.sim.inject(Fault::DroppedValid, When::Next(1));
+    ledger.send_again(1, 2).await;
     assert_eq!(ledger.evidence_after(1, HOUR).await, Evidence::Present);
 }
 
@@ -227,7 +239,10 @@ async fn unreachable_node_prevents_absence() {
 #[tokio::test]
 async fn absence_requires_unknown_at_all_nodes_all_the_time() {
     let words = Mutex::new(["Unknown", "", "Unknown", "Pending", "Unknown", "Unknown"].into_iter());
-    let other = Node::start(move |_| {
+    let other = Node::start(move |request| {
+        if request.line().ends_with("/state_root") {
+            return Reaction::Respond(response(404, ""));
+        }
         let word = words.lock().unwrap().next().unwrap();
         let status = json!({ "id": id(1), "status": { "statusType": word, "message": [] } });
         Reaction::Respond(response(200, &json!([status]).to_string()))
@@ -435,6 +450,6 @@ async fn jump_of_the_time_of_day_proves_no_absence() {
         assert_eq!(evidence().await, [Evidence::Absent, Evidence::Present], "back: {back}");
         jump();
         ledger.advance(30);
-        assert_eq!(evidence().await, [Evidence::Absent, Evidence::Absent], "back: {back}");
+        assert_eq!(evidence().await, [Evidence::Absent, Evidence::Lost], "back: {back}");
     }
 }

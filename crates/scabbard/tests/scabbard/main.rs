@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod batches;
+mod circuits;
 mod earlier_submissions;
 mod events;
 mod evidence;
@@ -13,3 +14,4 @@ mod runtimes;
 mod sending;
 mod statuses;
 mod test_ledger;
+mod whole_replays;

@@ -9,12 +9,12 @@ use std::{
 use futures_util::{FutureExt, StreamExt};
 use grid_batch_core::{
     AttemptId, BatchResult, BatchState, BatchStatusReader, Clock, Evidence, EvidenceReader,
-    LedgerEventStream, LedgerEvents, LedgerStatus, ManualClock, Outcome, StatusReport,
-    SubmissionSender, Timestamp, UnresolvedBatch,
+    EvidenceReport, LedgerEventStream, LedgerEvents, LedgerStatus, ManualClock, Outcome,
+    StatusReport, SubmissionSender, Timestamp, UnresolvedBatch,
 };
 use grid_batch_http::HttpOptions;
 use grid_batch_ledger_sim::{ExecutionResult, Fault, LedgerSim, LedgerSimBuilder, When};
-use grid_batch_scabbard::{Scabbard, ScabbardOptions};
+use grid_batch_scabbard::{PeerService, Scabbard, ScabbardOptions};
 
 use crate::{
     batches::{SERVICE, id, scope, submission, token, transaction_id},
@@ -39,6 +39,15 @@ impl TestLedger {
         configure: impl FnOnce(LedgerSimBuilder) -> LedgerSimBuilder,
         others: impl IntoIterator<Item = String>,
     ) -> Self {
+        Self::with_peers(configure, others, |_, _| Vec::new())
+    }
+
+    /// The same, with the peers that are returned for the ledger and its clock.
+    pub fn with_peers(
+        configure: impl FnOnce(LedgerSimBuilder) -> LedgerSimBuilder,
+        others: impl IntoIterator<Item = String>,
+        peers: impl FnOnce(&LedgerSim, Arc<ManualClock>) -> Vec<PeerService>,
+    ) -> Self {
         let clock = Arc::new(ManualClock::at(Timestamp::from_micros(1_700_000_000_000_000)));
         let builder = LedgerSim::scabbard([scope()]).clock(clock.clone()).seed(1);
         let sim = configure(builder).start().unwrap();
@@ -48,7 +57,9 @@ impl TestLedger {
             max_response_bytes: 1_000_000,
             ..HttpOptions::default()
         };
-        let options = ScabbardOptions { http, clock: clock.clone(), ..ScabbardOptions::default() };
+        let peers = peers(&sim, clock.clone());
+        let options =
+            ScabbardOptions { http, peers, clock: clock.clone(), ..ScabbardOptions::default() };
         let scabbard = Scabbard::new(&token(), Nodes::at(urls), options).unwrap();
         Self { sim, scabbard, clock, attempts: Mutex::default() }
     }
@@ -96,12 +107,12 @@ impl TestLedger {
     }
 
     pub async fn evidence(&self, number: u32) -> Evidence {
-        self.scabbard
-            .evidence_reader()
-            .find_evidence(&self.unresolved(number))
-            .await
-            .unwrap()
-            .evidence
+        self.report(number).await.evidence
+    }
+
+    pub async fn report(&self, number: u32) -> EvidenceReport {
+        let reader = self.scabbard.evidence_reader();
+        reader.find_evidence(&self.unresolved(number)).await.unwrap()
     }
 
     /// The unresolved batch at its last attempt.
@@ -157,6 +168,11 @@ impl TestLedger {
         let record = self.sim.record();
         record.iter().filter(|entry| entry.result == ExecutionResult::Applied).count()
     }
+}
+
+/// Reads all events in the background, as the poller does.
+pub fn read_in_background(mut events: LedgerEventStream) {
+    tokio::spawn(async move { while events.next().await.is_some_and(|event| event.is_ok()) {} });
 }
 
 /// The transaction of the next event.

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use grid_batch_scabbard::PeerService;
+use grid_batch_support::redact_password;
+
 use super::{Config, ConfigError, LedgerKind, Origin};
 
 /// Pairs of settings of which the first must be less than the second.
@@ -23,7 +26,8 @@ impl Config {
         }
         self.check_expiries()?;
         self.evm.check(&self.layers)?;
-        self.check_services()
+        self.check_services()?;
+        self.check_peers()
     }
 
     fn check_listen(&self) -> Result<(), ConfigError> {
@@ -82,11 +86,34 @@ impl Config {
                 let rule = format!(
                     "ledger.urls has {urls} URLs; a scabbard service is at one node, so give at most \
                      one URL, for the services that are not in ledger.services, and list the \
-                     services of other nodes there"
+                     services of other nodes there; other nodes of the same circuit have ids of \
+                     their own and belong in ledger.peers"
                 );
                 Err(self.layers.conflict("ledger.urls", rule))
             }
             _ => Ok(()),
         }
+    }
+
+    fn check_peers(&self) -> Result<(), ConfigError> {
+        let peers = &self.ledger.peers;
+        let rule = match self.ledger.kind {
+            Some(LedgerKind::Sawtooth | LedgerKind::Evm) if !peers.is_empty() => {
+                "ledger.peers is for scabbard; list all nodes of another ledger in ledger.urls"
+                    .to_owned()
+            }
+            _ => match peers
+                .iter()
+                .find(|peer| self.ledger.node_of(&peer.service) == Some(&peer.url))
+            {
+                Some(PeerService { service, url, .. }) => format!(
+                    "ledger.peers names the node of {service} itself, {}; it must be another node \
+                     of the circuit",
+                    redact_password(url)
+                ),
+                None => return Ok(()),
+            },
+        };
+        Err(self.layers.conflict("ledger.peers", rule))
     }
 }

@@ -3,12 +3,13 @@ use std::{path::PathBuf, time::Duration};
 use grid_batch_core::{LedgerIdentity, ServiceScopeId};
 use grid_batch_http::{HttpOptions, WebSocketOptions};
 use grid_batch_poller::Backoff;
+use grid_batch_scabbard::PeerService;
 
 use super::{
     ConfigError,
     layers::Layers,
     optional,
-    value::{NodeUrl, ServiceUrl},
+    value::{NodeUrl, Peer, ServiceUrl},
 };
 
 /// A kind of ledger.
@@ -44,6 +45,8 @@ pub struct LedgerConfig {
     pub urls: Vec<String>,
     /// Services on nodes of their own, with the nodes' URLs.
     pub services: Vec<(ServiceScopeId, String)>,
+    /// Services at the other nodes of their circuits.
+    pub peers: Vec<PeerService>,
     /// The file with the secret key that authenticates the server to the ledger.
     pub key_file: Option<PathBuf>,
     /// How requests are made.
@@ -72,18 +75,33 @@ impl LedgerConfig {
     /// All nodes.
     pub fn nodes(&self) -> Vec<String> {
         let of_services = self.services.iter().map(|(_, url)| url.clone());
-        self.urls.iter().cloned().chain(of_services).collect()
+        let of_peers = self.peers.iter().map(|peer| peer.url.clone());
+        let mut nodes: Vec<String> = Vec::new();
+        for url in self.urls.iter().cloned().chain(of_services).chain(of_peers) {
+            if !nodes.contains(&url) {
+                nodes.push(url);
+            }
+        }
+        nodes
+    }
+
+    /// The node that batches of a Scabbard service are sent to.
+    pub(super) fn node_of(&self, service: &ServiceScopeId) -> Option<&String> {
+        let own = self.services.iter().find(|(other, _)| other == service).map(|(_, url)| url);
+        own.or_else(|| self.urls.first())
     }
 
     pub(super) fn from_layers(layers: &Layers) -> Result<Self, ConfigError> {
         let uses_events: bool = layers.get("ledger.events")?;
         let urls: Vec<NodeUrl> = layers.get("ledger.urls")?;
         let services: Vec<ServiceUrl> = layers.get("ledger.services")?;
+        let peers: Vec<Peer> = layers.get("ledger.peers")?;
         Ok(Self {
             kind: layers.get("ledger.kind")?,
             name: layers.get("ledger.name")?,
             urls: urls.into_iter().map(|NodeUrl(url)| url).collect(),
             services: services.into_iter().map(|ServiceUrl(id, url)| (id, url)).collect(),
+            peers: peers.into_iter().map(|Peer(peer)| peer).collect(),
             key_file: optional(layers.get("ledger.key_file")?),
             http: HttpOptions {
                 connect_timeout: layers.get("ledger.connect_timeout")?,

@@ -101,6 +101,11 @@ pub static SETTINGS: &[Setting] = &[
          not in ledger.services",
     ),
     list("ledger.services", "Services on nodes of their own, each as SERVICE=URL (scabbard)"),
+    list(
+        "ledger.peers",
+        "Other nodes of a service's circuit, each as SERVICE=ID@URL with the service's id at that \
+         node; they are asked about batches but get none (scabbard)",
+    ),
     text(
         "ledger.key_file",
         "",

@@ -1,3 +1,5 @@
+use grid_batch_scabbard::PeerService;
+
 use super::*;
 
 fn load_file(text: &str) -> Result<Config, String> {
@@ -28,6 +30,7 @@ fn every_setting_can_be_given_in_every_source() {
             ("ledger.kind", _) => ("scabbard", "\"scabbard\""),
             ("ledger.urls", _) => ("http://a,http://b", "[\"http://a\", \"http://b\"]"),
             ("ledger.services", _) => ("a::b=http://c", "[\"a::b=http://c\"]"),
+            ("ledger.peers", _) => ("a::b=d@http://c", "[\"a::b=d@http://c\"]"),
             ("evm.pools" | "evm.pool_maximum_gas_price", _) => ("", "[]"),
             ("evm.gas_admins", _) => ("a=b", "[\"a=b\"]"),
             (_, Form::List) => ("a::b", "[\"a::b\"]"),
@@ -138,12 +141,58 @@ fn errors_name_the_line_and_the_rule() {
              services = [\"a::b=http://c\"]",
             "line 3 of c.toml: ledger.urls has 2 URLs; a scabbard service is at one node, so ",
         ),
+        (
+            "[ledger]\nkind = \"sawtooth\"\npeers = [\"a::b=d@http://c\"]",
+            "line 3 of c.toml: ledger.peers is for scabbard; ",
+        ),
+        (
+            "[ledger]\nurls = [\"http://c/\"]\npeers = [\"a::b=d@http://c\"]",
+            "line 3 of c.toml: ledger.peers names the node of a::b itself, http://c; ",
+        ),
+        (
+            "[ledger]\nurls = [\"http://d\"]\nservices = [\"a::b=http://c\"]\n\
+             peers = [\"a::b=d@http://c\"]",
+            "line 4 of c.toml: ledger.peers names the node of a::b itself, http://c; ",
+        ),
+        (
+            "[ledger]\npeers = [\"a::b=http://c\"]",
+            "line 2 of c.toml: ledger.peers is [\"a::b=http://c\"]; each item must be SERVICE=ID@URL",
+        ),
+        (
+            "[ledger]\npeers = [\"a::b=b@http://c\"]",
+            "line 2 of c.toml: ledger.peers is [\"a::b=b@http://c\"]; a::b is its own peer; ",
+        ),
         ("poll = 3", "line 1 of c.toml: there is no setting poll"),
     ];
     for (text, expected) in cases {
         let error = load_file(text).expect_err(text);
         assert!(error.starts_with(expected), "{text:?}: {error}");
     }
+}
+
+#[test]
+fn peers_have_ids_and_nodes_of_their_own() {
+    let text = "[ledger]\nurls = [\"http://alpha\"]\n\
+                peers = [\"c::a1=b1@http://beta/\", \"c::a1=d1@http://delta\", \"c::a2=b2@http://beta\"]";
+    let config = load_file(text).unwrap();
+    let peer = |service: &str, peer: &str, url: &str| PeerService {
+        service: service.parse().unwrap(),
+        peer: peer.parse().unwrap(),
+        url: url.to_owned(),
+    };
+    let expected = [
+        peer("c::a1", "c::b1", "http://beta"),
+        peer("c::a1", "c::d1", "http://delta"),
+        peer("c::a2", "c::b2", "http://beta"),
+    ];
+    assert_eq!(config.ledger.peers, expected);
+    assert_eq!(config.ledger.nodes(), ["http://alpha", "http://beta", "http://delta"]);
+}
+
+#[test]
+fn several_nodes_of_a_circuit_belong_in_the_peers() {
+    let text = "[ledger]\nkind = \"scabbard\"\nurls = [\"http://a\", \"http://b\"]";
+    assert!(load_file(text).unwrap_err().contains("belong in ledger.peers"));
 }
 
 #[test]
@@ -194,6 +243,8 @@ fn errors_have_no_password() {
         ("GRID_BATCH_DATABASE", "mysql://u:secret@h/d"),
         ("GRID_BATCH_LEDGER_URLS", "ftp://u:secret@h"),
         ("GRID_BATCH_LEDGER_SERVICES", "a::b=ftp://u:secret@h"),
+        ("GRID_BATCH_LEDGER_PEERS", "a::b=c@ftp://u:secret@h"),
+        ("GRID_BATCH_LEDGER_PEERS", "a::b=c@d@u:secret@h"),
     ] {
         let error = load_variable(name, text).unwrap_err();
         assert!(!error.contains("secret"), "{error}");

@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, num::NonZero, time::Duration};
 
 use grid_batch_core::{ServiceId, ServiceScopeId};
+use grid_batch_scabbard::PeerService;
 use grid_batch_store::DatabaseUrl;
 use grid_batch_support::redact_password;
 
@@ -119,8 +120,40 @@ impl SettingValue for ServiceUrl {
         let Some((service, url)) = text.split_once('=') else {
             return Err("each item must be SERVICE=URL".to_owned());
         };
-        let service = service.trim().parse().map_err(|error| format!("{error}"))?;
+        let service = parse_service(service.trim())?;
         Ok(Self(service, NodeUrl::parse(url.trim())?.0))
+    }
+
+    fn redacted(text: &str) -> String {
+        NodeUrl::redacted(text)
+    }
+}
+
+fn parse_service(text: &str) -> Result<ServiceScopeId, String> {
+    text.parse().map_err(|error| format!("{error}"))
+}
+
+/// A service at another node of its circuit.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Peer(pub(super) PeerService);
+
+impl Peer {
+    const RULE: &str = "each item must be SERVICE=ID@URL, where ID is the service's id at the other \
+                        node, such as \"abcde-01234::gsAA=gsBB@http://beta:8085\"";
+}
+
+impl SettingValue for Peer {
+    fn parse(text: &str) -> Result<Self, String> {
+        let rule = || Self::RULE.to_owned();
+        let (service, peer) = text.split_once('=').ok_or_else(rule)?;
+        let (id, url) = peer.split_once('@').ok_or_else(rule)?;
+        let service: ServiceScopeId = parse_service(service.trim())?;
+        let peer = parse_service(&format!("{}::{}", service.circuit(), id.trim()))?;
+        if peer == service {
+            return Err(format!("{service} is its own peer; {}", Self::RULE));
+        }
+        let url = NodeUrl::parse(url.trim())?.0;
+        Ok(Self(PeerService { service, peer, url }))
     }
 
     fn redacted(text: &str) -> String {

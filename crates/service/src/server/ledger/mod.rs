@@ -145,6 +145,7 @@ pub(super) fn scabbard(
         connections: poll.connections,
         absent_after: config.absent_after,
         dropped_after: config.dropped_after,
+        peers: config.peers.clone(),
         clock,
     };
     let token = CylinderToken::new(&signing_key(config.key_file.as_deref())?);

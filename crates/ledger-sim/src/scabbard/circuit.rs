@@ -1,0 +1,264 @@
+//! What the nodes of a circuit share of their services.
+//!
+//! Each node has its own queue and its own statuses. A batch is proposed to the other nodes after the
+//! node that received it has executed it, one proposal at a time, and is committed if all nodes are
+//! there for the whole of it and agree about the state.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use grid_batch_core::{HeaderId, ServiceScopeId, Timestamp};
+use grid_batch_protocol::VerifiedBatch;
+
+use super::state_root::StateRoot;
+
+/// The services of a node, as other nodes may join them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Circuits(Vec<(ServiceScopeId, SharedService)>);
+
+impl Circuits {
+    pub(crate) fn find(&self, id: &ServiceScopeId) -> Option<SharedService> {
+        self.0.iter().find(|(other, _)| other == id).map(|(_, service)| service.clone())
+    }
+
+    /// Makes the service with this id another node's view of a shared one.
+    pub(crate) fn insert(&mut self, id: ServiceScopeId, service: SharedService) {
+        self.0.push((id, service));
+    }
+
+    /// The service with this id. It has no other nodes unless it was inserted.
+    pub(crate) fn find_or_create(&mut self, id: &ServiceScopeId) -> SharedService {
+        self.find(id).unwrap_or_else(|| {
+            let service = SharedService::default();
+            self.insert(id.clone(), service.clone());
+            service
+        })
+    }
+}
+
+/// A service as the nodes of its circuit share it. Clones are the same service.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SharedService(Arc<Mutex<SharedState>>);
+
+#[derive(Debug, Default)]
+struct SharedState {
+    nodes: Vec<NodeState>,
+    turn: Option<Turn>,
+    /// When the last turn ended.
+    free_since: Option<Timestamp>,
+    log: Vec<LogEntry>,
+    /// Batches whose node was stopped while they were voted on.
+    left_behind: HashSet<HeaderId>,
+}
+
+#[derive(Debug)]
+struct NodeState {
+    is_up: bool,
+    root: StateRoot,
+    /// Proposals before this position of the log are unknown to the node, because it has restarted.
+    proposals_from: usize,
+}
+
+/// The one node whose batch is executed or voted on.
+#[derive(Debug)]
+struct Turn {
+    node: usize,
+    proposal: Option<VerifiedBatch>,
+    /// A vote is missing, so the proposal will be given up.
+    is_interrupted: bool,
+    is_committed: bool,
+}
+
+#[derive(Debug)]
+struct LogEntry {
+    node: usize,
+    news: News,
+    /// A node that was stopped before it could apply this commit.
+    missed_by: Option<usize>,
+}
+
+/// What a node hears from another one.
+#[derive(Debug, Clone)]
+pub(super) enum News {
+    Proposed(VerifiedBatch, Timestamp),
+    Committed(VerifiedBatch, Timestamp),
+}
+
+/// One node's view of a shared service.
+#[derive(Debug)]
+pub(super) struct CircuitNode {
+    service: SharedService,
+    number: usize,
+    /// How much of the log this node has followed.
+    seen: usize,
+}
+
+impl SharedService {
+    /// A new node, whose state has this root.
+    pub(super) fn join(&self, root: StateRoot) -> CircuitNode {
+        let mut state = self.lock();
+        let (number, seen) = (state.nodes.len(), state.log.len());
+        state.nodes.push(NodeState { is_up: true, root, proposals_from: seen });
+        CircuitNode { service: self.clone(), number, seen }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SharedState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SharedState {
+    fn can_commit(&self) -> bool {
+        let is_interrupted = self.turn.as_ref().is_none_or(|turn| turn.is_interrupted);
+        let agree = self.nodes.windows(2).all(|pair| pair[0].root == pair[1].root);
+        !is_interrupted && agree && self.nodes.iter().all(|node| node.is_up)
+    }
+
+    /// Commits the batch of the turn at all nodes but this one.
+    fn commit(&mut self, time: Timestamp, missed_by: Option<usize>) {
+        let Some(turn) = &mut self.turn else { return };
+        let Some(batch) = &turn.proposal else { return };
+        turn.is_committed = true;
+        for (number, node) in self.nodes.iter_mut().enumerate() {
+            if missed_by != Some(number) {
+                apply(&mut node.root, batch);
+            }
+        }
+        let news = News::Committed(batch.clone(), time);
+        self.log.push(LogEntry { node: turn.node, news, missed_by });
+    }
+}
+
+fn apply(root: &mut StateRoot, batch: &VerifiedBatch) {
+    batch.transactions().iter().for_each(|transaction| root.apply(transaction.id()));
+}
+
+impl CircuitNode {
+    pub(super) fn has_peers(&self) -> bool {
+        self.service.lock().nodes.len() > 1
+    }
+
+    /// When the last batch of any node was finished.
+    pub(super) fn free_since(&self) -> Timestamp {
+        self.service.lock().free_since.unwrap_or(Timestamp::from_micros(i64::MIN))
+    }
+
+    pub(super) fn root(&self) -> StateRoot {
+        self.service.lock().nodes[self.number].root
+    }
+
+    /// Starts to execute a batch. Returns `false` while another node's batch is under way.
+    pub(super) fn take_turn(&self) -> bool {
+        let mut state = self.service.lock();
+        let turn = || Turn {
+            node: self.number,
+            proposal: None,
+            is_interrupted: false,
+            is_committed: false,
+        };
+        state.turn.get_or_insert_with(turn).node == self.number
+    }
+
+    pub(super) fn end_turn(&self, now: Timestamp) {
+        let mut state = self.service.lock();
+        (state.turn, state.free_since) = (None, Some(now));
+    }
+
+    /// Proposes an executed batch to the other nodes.
+    pub(super) fn propose(&self, batch: &VerifiedBatch, now: Timestamp) {
+        let mut state = self.service.lock();
+        if let Some(turn) = &mut state.turn {
+            turn.proposal = Some(batch.clone());
+        }
+        let news = News::Proposed(batch.clone(), now);
+        state.log.push(LogEntry { node: self.number, news, missed_by: None });
+    }
+
+    /// Drops the batch whose turn it is, which stays Valid until the turn ends.
+    pub(super) fn drop_proposal(&self) {
+        if let Some(turn) = &mut self.service.lock().turn {
+            turn.is_interrupted = true;
+        }
+    }
+
+    /// Commits the proposed batch. Returns `false` if it is dropped.
+    pub(super) fn commit(&self, now: Timestamp) -> bool {
+        let mut state = self.service.lock();
+        if state.turn.as_ref().is_some_and(|turn| turn.is_committed) {
+            return true;
+        }
+        let can_commit = state.can_commit();
+        if can_commit {
+            state.commit(now, None);
+        }
+        can_commit
+    }
+
+    /// Changes the state of this node alone.
+    pub(super) fn apply_alone(&self, batch: &VerifiedBatch) {
+        apply(&mut self.service.lock().nodes[self.number].root, batch);
+    }
+
+    /// Whether a batch of any node is voted on.
+    pub(super) fn is_voting(&self) -> bool {
+        self.service.lock().turn.as_ref().is_some_and(|turn| turn.proposal.is_some())
+    }
+
+    /// Whether this node was stopped while the batch was voted on. It is told once.
+    pub(super) fn take_left_behind(&self, id: &HeaderId) -> bool {
+        self.service.lock().left_behind.remove(id)
+    }
+
+    /// What the next entry of another node says, if there is one.
+    pub(super) fn news(&self) -> Option<Option<News>> {
+        let state = self.service.lock();
+        let entry = state.log.get(self.seen)?;
+        let is_unknown = matches!(entry.news, News::Proposed(..))
+            && self.seen < state.nodes[self.number].proposals_from;
+        let is_own = entry.node == self.number;
+        let is_missed = entry.missed_by == Some(self.number);
+        Some((!is_own && !is_missed && !is_unknown).then(|| entry.news.clone()))
+    }
+
+    pub(super) fn follow(&mut self) {
+        self.seen += 1;
+    }
+
+    /// Stops the node. Its own batch is lost, and one of another node gets no vote. With
+    /// `misses_commit`, the other nodes commit the batch nevertheless.
+    pub(super) fn stop(&self, now: Timestamp, misses_commit: bool) {
+        let mut state = self.service.lock();
+        if misses_commit && state.can_commit() {
+            state.commit(now, Some(self.number));
+        }
+        state.nodes[self.number].is_up = false;
+        match state.turn.take_if(|turn| turn.node == self.number) {
+            Some(turn) => {
+                state.free_since = Some(now);
+                state.left_behind.extend(turn.proposal.map(|batch| batch.id()));
+            }
+            None => {
+                if let Some(turn) = &mut state.turn {
+                    turn.is_interrupted = true;
+                }
+            }
+        }
+    }
+
+    pub(super) fn start_again(&self) {
+        let mut state = self.service.lock();
+        let proposals_from = state.log.len();
+        let node = &mut state.nodes[self.number];
+        (node.is_up, node.proposals_from) = (true, proposals_from);
+    }
+}
+
+/// A node that is gone votes no more.
+impl Drop for CircuitNode {
+    fn drop(&mut self) {
+        let now = self.free_since();
+        self.stop(now, false);
+    }
+}

@@ -1,0 +1,217 @@
+//! What proves that a batch was not applied and will not be.
+
+use std::time::Duration;
+
+use grid_batch_core::{Evidence, LedgerStatus};
+
+use crate::{node_reports::CombinedStatus, state_roots::StateRoots};
+
+/// What is known about a batch that may be absent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AbsenceFacts {
+    /// The status at all nodes.
+    pub(crate) combined: CombinedStatus,
+    /// The status at the nodes that the batch was sent to.
+    pub(crate) at_node: LedgerStatus,
+    /// How long all nodes together have had that status.
+    pub(crate) stalled_for: Duration,
+    /// This adapter has sent the present attempt and those before it. Another process may be paused with
+    /// an attempt in its hands.
+    pub(crate) is_own: bool,
+    /// The node answered the present attempt with having accepted it.
+    pub(crate) is_accepted: bool,
+    /// Only the present attempt can have brought the batch to a node.
+    pub(crate) is_only_attempt: bool,
+    /// The node's subscription of the first POST is live and caught up.
+    pub(crate) node_is_watched: bool,
+    /// The node's subscription of the first POST has ended.
+    pub(crate) node_was_lost: bool,
+    /// The node has replayed all transactions of the service.
+    pub(crate) replay_is_whole: bool,
+    /// A peer has answered on a subscription that was live before the first POST.
+    pub(crate) peer_is_watched: bool,
+    /// A peer reports the batch as Valid.
+    pub(crate) peer_is_valid: bool,
+    /// The node proposes the circuit's batches, so they wait in no other node's queue.
+    pub(crate) node_coordinates: bool,
+    pub(crate) state_roots: StateRoots,
+}
+
+/// Why it is certain that no node has applied the batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotApplied {
+    /// The node's events were received without a gap since before the first POST.
+    NothingMissed,
+    /// The node would report Committed: it reports Valid, so it has not restarted since the only POST.
+    StillValid,
+    /// The node has replayed all transactions of the service.
+    WholeReplay,
+    /// A peer has not applied it, and the node has the same state as the peer.
+    SameStateAsPeer,
+}
+
+impl AbsenceFacts {
+    /// Why no node has applied the batch, if none of its transactions is known to be applied.
+    pub(crate) fn not_applied(&self) -> Option<NotApplied> {
+        let peer_has_not = self.peer_is_watched || (self.peer_is_valid && self.is_only_attempt);
+        let is_valid = self.at_node == LedgerStatus::Valid;
+        match self.state_roots {
+            _ if !self.is_own => None,
+            // A node may have applied it without a receipt, or without the others.
+            StateRoots::Differ | StateRoots::DifferLastingly => None,
+            _ if self.node_is_watched => Some(NotApplied::NothingMissed),
+            _ if is_valid && self.is_only_attempt => Some(NotApplied::StillValid),
+            _ if self.replay_is_whole => Some(NotApplied::WholeReplay),
+            StateRoots::Equal if peer_has_not => Some(NotApplied::SameStateAsPeer),
+            _ => None,
+        }
+    }
+
+    /// Whether no node can apply the batch any more, if none has.
+    pub(crate) fn has_ended(&self, absent_after: Duration, dropped_after: Duration) -> bool {
+        self.combined.is_complete
+            && match self.combined.status {
+                LedgerStatus::Valid => self.stalled_for >= dropped_after,
+                LedgerStatus::NotReported => {
+                    self.was_lost_in_restart() || self.stalled_for >= absent_after
+                }
+                _ => false,
+            }
+    }
+
+    /// The node had the batch in its memory only, and has restarted since: it does not know the batch
+    /// any more, and the websocket from before the POST has ended.
+    fn was_lost_in_restart(&self) -> bool {
+        self.is_accepted && self.is_only_attempt && self.node_was_lost && self.node_coordinates
+    }
+
+    /// The evidence of absence.
+    pub(crate) fn absence(&self) -> Evidence {
+        if self.is_accepted { Evidence::Lost } else { Evidence::Absent }
+    }
+
+    /// The evidence without a proof of absence.
+    pub(crate) fn presence(&self) -> Evidence {
+        use LedgerStatus::{Committed, Invalid, NotReported, Pending, Valid};
+        match self.combined.status {
+            Committed => Evidence::Committed,
+            // The circuit does not commit anything any more.
+            Pending | Valid if self.state_roots == StateRoots::DifferLastingly => {
+                Evidence::Inconclusive
+            }
+            Pending | Valid => Evidence::Present,
+            // The status reader handles invalid batches; here they only must not be absent.
+            Invalid | NotReported => Evidence::Inconclusive,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_mins(1);
+
+    /// All nodes report this status, and nothing else is known.
+    fn facts(status: LedgerStatus) -> AbsenceFacts {
+        AbsenceFacts {
+            combined: CombinedStatus { status, is_complete: true },
+            at_node: status,
+            stalled_for: Duration::ZERO,
+            is_own: true,
+            is_accepted: false,
+            is_only_attempt: false,
+            node_is_watched: false,
+            node_was_lost: false,
+            replay_is_whole: false,
+            peer_is_watched: false,
+            peer_is_valid: false,
+            node_coordinates: false,
+            state_roots: StateRoots::NotKnown,
+        }
+    }
+
+    const UNKNOWN: LedgerStatus = LedgerStatus::NotReported;
+
+    #[test]
+    fn nothing_is_proved_without_a_reason() {
+        for status in [UNKNOWN, LedgerStatus::Pending, LedgerStatus::Valid] {
+            assert_eq!(facts(status).not_applied(), None, "{status:?}");
+            let other_attempt = AbsenceFacts { is_accepted: true, ..facts(status) };
+            assert_eq!(other_attempt.not_applied(), None, "{status:?}");
+        }
+    }
+
+    #[test]
+    fn each_reason_proves_that_the_batch_was_not_applied() {
+        let none = facts(UNKNOWN);
+        let equal = AbsenceFacts { state_roots: StateRoots::Equal, ..none };
+        let only = AbsenceFacts { is_only_attempt: true, ..equal };
+        for (facts, expected) in [
+            (AbsenceFacts { node_is_watched: true, ..none }, Some(NotApplied::NothingMissed)),
+            (AbsenceFacts { replay_is_whole: true, ..none }, Some(NotApplied::WholeReplay)),
+            (AbsenceFacts { peer_is_watched: true, ..none }, None),
+            (AbsenceFacts { peer_is_watched: true, ..equal }, Some(NotApplied::SameStateAsPeer)),
+            (AbsenceFacts { peer_is_valid: true, ..equal }, None),
+            (AbsenceFacts { peer_is_valid: true, ..only }, Some(NotApplied::SameStateAsPeer)),
+            (only, None),
+        ] {
+            assert_eq!(facts.not_applied(), expected, "{facts:?}");
+            let of_another_process = AbsenceFacts { is_own: false, ..facts };
+            assert_eq!(of_another_process.not_applied(), None, "{facts:?}");
+            let differ = AbsenceFacts { state_roots: StateRoots::Differ, ..facts };
+            assert_eq!(differ.not_applied(), None, "{differ:?}");
+        }
+    }
+
+    #[test]
+    fn valid_at_the_node_proves_only_an_attempt_without_others() {
+        let only = AbsenceFacts { is_only_attempt: true, ..facts(LedgerStatus::Valid) };
+        assert_eq!(only.not_applied(), Some(NotApplied::StillValid));
+        assert_eq!(facts(LedgerStatus::Valid).not_applied(), None);
+        let at_peer_only = AbsenceFacts { at_node: UNKNOWN, ..only };
+        assert_eq!(at_peer_only.not_applied(), None);
+    }
+
+    #[test]
+    fn batch_ends_with_time_or_with_the_queue_of_its_node() {
+        let ended = |facts: AbsenceFacts| facts.has_ended(MINUTE, 2 * MINUTE);
+        let after =
+            |status, minutes| AbsenceFacts { stalled_for: MINUTE * minutes, ..facts(status) };
+        assert_eq!([0, 1].map(|minutes| ended(after(UNKNOWN, minutes))), [false, true]);
+        let valid = [1, 2].map(|minutes| ended(after(LedgerStatus::Valid, minutes)));
+        assert_eq!(valid, [false, true]);
+        assert!(!ended(after(LedgerStatus::Pending, 99)));
+        let lost = AbsenceFacts {
+            is_accepted: true,
+            is_only_attempt: true,
+            node_was_lost: true,
+            node_coordinates: true,
+            ..facts(UNKNOWN)
+        };
+        assert!(ended(lost));
+        for uncertain in [
+            AbsenceFacts { is_accepted: false, ..lost },
+            AbsenceFacts { is_only_attempt: false, ..lost },
+            AbsenceFacts { node_was_lost: false, ..lost },
+            AbsenceFacts { node_coordinates: false, ..lost },
+            AbsenceFacts {
+                combined: CombinedStatus { is_complete: false, ..lost.combined },
+                ..lost
+            },
+            AbsenceFacts { combined: facts(LedgerStatus::Valid).combined, ..lost },
+        ] {
+            assert!(!ended(uncertain), "{uncertain:?}");
+        }
+    }
+
+    #[test]
+    fn batch_of_a_broken_circuit_is_not_present() {
+        for status in [LedgerStatus::Pending, LedgerStatus::Valid] {
+            assert_eq!(facts(status).presence(), Evidence::Present);
+            let state_roots = StateRoots::DifferLastingly;
+            let broken = AbsenceFacts { state_roots, ..facts(status) };
+            assert_eq!(broken.presence(), Evidence::Inconclusive);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What was seen of a batch, for the operator who has to decide about it.
+
+use grid_batch_core::{LedgerStatus, ServiceId};
+use grid_batch_http::origin;
+
+use crate::{
+    absence::{AbsenceFacts, NotApplied},
+    context::ScabbardContext,
+    node_reports::NodeReport,
+    state_roots::StateRoots,
+    subscriptions::EventSource,
+};
+
+/// What was seen, and what is missing for a proof.
+pub(crate) fn detail(
+    context: &ScabbardContext,
+    service: &ServiceId,
+    reports: &[NodeReport],
+    facts: &AbsenceFacts,
+    not_applied: Option<NotApplied>,
+) -> String {
+    let mut parts: Vec<String> = reports.iter().map(node_detail).collect();
+    parts.push(events_detail(context, service, facts));
+    if !facts.is_own {
+        parts.push(
+            "this process has not sent it; another one may have, and may do so again".to_owned(),
+        );
+    }
+    if facts.peer_is_watched {
+        parts.push("events of another node were received without a gap".to_owned());
+    }
+    match facts.state_roots {
+        StateRoots::NotKnown => {}
+        StateRoots::Equal => parts.push("the nodes' state roots are equal".to_owned()),
+        StateRoots::Differ => parts.push("the nodes' state roots differ at present".to_owned()),
+        StateRoots::DifferLastingly => parts.push(
+            "the nodes' state roots differ and stay so: the circuit is broken, and nothing is \
+             committed before its operators repair it"
+                .to_owned(),
+        ),
+    }
+    if not_applied.is_some() {
+        parts.push("it was not applied, and is sent again if it stays so".to_owned());
+    }
+    parts.join("; ")
+}
+
+fn node_detail(NodeReport { node, status }: &NodeReport) -> String {
+    let place = match node.source {
+        EventSource::Node => origin(&node.url),
+        EventSource::Peer(_) => format!("{} ({})", origin(&node.url), node.scope),
+    };
+    match status {
+        Ok(LedgerStatus::NotReported) => format!("{place} reports Unknown"),
+        Ok(status) => format!("{place} reports {status:?}"),
+        Err(error) => format!("{place} gives no status ({error})"),
+    }
+}
+
+/// What the events of the node that the batch was sent to can show.
+fn events_detail(context: &ScabbardContext, service: &ServiceId, facts: &AbsenceFacts) -> String {
+    if facts.node_is_watched {
+        return "its events were received without a gap since the first POST".to_owned();
+    }
+    let gap = match facts.node_was_lost {
+        true => "its event stream broke after the first POST",
+        false => "its events were not received since before the first POST",
+    };
+    let replay = match context.subscriptions.replayed(service, EventSource::Node) {
+        Some(count) => format!("{count} transactions were replayed"),
+        None => "the replay of its events is not whole, as after 64 transactions".to_owned(),
+    };
+    format!("{gap}; {replay}")
+}

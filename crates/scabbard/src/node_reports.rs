@@ -1,0 +1,101 @@
+//! What all nodes of a circuit that are known say about a batch.
+
+use futures_util::future::join_all;
+use grid_batch_core::{BatchResult, LedgerStatus, ServiceId, ServiceScopeId};
+use grid_batch_http::origin;
+use log::debug;
+
+use crate::{context::ScabbardContext, subscriptions::EventSource};
+
+/// A service at a node.
+#[derive(Debug, Clone)]
+pub(crate) struct ServiceNode {
+    pub(crate) url: String,
+    /// The service's id at this node.
+    pub(crate) scope: ServiceScopeId,
+    pub(crate) source: EventSource,
+}
+
+/// What a node says about a batch.
+#[derive(Debug)]
+pub(crate) struct NodeReport {
+    pub(crate) node: ServiceNode,
+    /// The status, or why there is none.
+    pub(crate) status: Result<LedgerStatus, String>,
+}
+
+impl NodeReport {
+    pub(crate) fn is_peer(&self) -> bool {
+        self.node.source != EventSource::Node
+    }
+}
+
+/// The status of a batch at several nodes together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CombinedStatus {
+    /// The strongest status that a node reports.
+    pub(crate) status: LedgerStatus,
+    /// Every node reported a status.
+    pub(crate) is_complete: bool,
+}
+
+impl CombinedStatus {
+    pub(crate) fn new<'a>(reports: impl Iterator<Item = &'a NodeReport>) -> Self {
+        use LedgerStatus::{Committed, Invalid, NotReported, Pending, Valid};
+        let statuses: Vec<_> = reports.map(|report| report.status.as_ref().ok()).collect();
+        let is_reported = |status: &LedgerStatus| statuses.contains(&Some(status));
+        let status = [Committed, Invalid, Pending, Valid].into_iter().find(is_reported);
+        Self {
+            status: status.unwrap_or(NotReported),
+            is_complete: !statuses.is_empty() && statuses.iter().all(Option::is_some),
+        }
+    }
+}
+
+impl ScabbardContext {
+    /// The nodes that batches of the service are sent to, and the circuit's other nodes.
+    pub(crate) fn all_nodes(
+        &self,
+        scope: &ServiceScopeId,
+        batch_id: &str,
+    ) -> BatchResult<Vec<ServiceNode>> {
+        let at_nodes = self.nodes_of_batch(scope, batch_id)?.into_iter().map(|url| ServiceNode {
+            url,
+            scope: scope.clone(),
+            source: EventSource::Node,
+        });
+        let at_peers = self.peers_of(scope).into_iter().enumerate().map(|(index, peer)| {
+            let source = EventSource::Peer(index);
+            ServiceNode { url: peer.url.clone(), scope: peer.peer.clone(), source }
+        });
+        Ok(at_nodes.chain(at_peers).collect())
+    }
+
+    /// Asks all of these nodes about a batch of this service.
+    pub(crate) async fn query_all_nodes(
+        &self,
+        nodes: Vec<ServiceNode>,
+        service: &ServiceId,
+        batch_id: &str,
+    ) -> Vec<NodeReport> {
+        let ids = [batch_id];
+        join_all(nodes.into_iter().map(async |node| {
+            let ServiceNode { url, scope, .. } = &node;
+            let status = match self.query_statuses_of_service(url, scope, service, &ids).await {
+                Ok(reports) => match reports.first() {
+                    Some(batch) => Ok(batch.report.status),
+                    None => Err(format!("{} did not report the batch", origin(url))),
+                },
+                Err(error) => {
+                    debug!(
+                        batch_id = batch_id, service:% = scope, error:% = error;
+                        "cannot read evidence from this node"
+                    );
+                    Err(error.to_string())
+                }
+            };
+            NodeReport { node, status }
+        }))
+        .await
+    }
+}

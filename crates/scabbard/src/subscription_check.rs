@@ -1,0 +1,43 @@
+use grid_batch_core::ServiceId;
+use tokio::time::timeout;
+
+use crate::{
+    context::ScabbardContext,
+    subscriptions::{EventSource, SubscriptionId, SubscriptionView},
+};
+
+/// A subscription whose node has just answered on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CheckedSubscription {
+    pub(crate) id: SubscriptionId,
+    /// It has shown every transaction of the service.
+    pub(crate) is_whole: bool,
+}
+
+impl ScabbardContext {
+    /// Checks that the service's subscription at this node is live, and whether its replay has ended.
+    ///
+    /// A node that answers a ping is the process that opened the websocket, so it has not restarted
+    /// since; and all events that it had sent before were processed. A node sends replayed events as
+    /// fast as it can, some between two answers. So if it sent none between two answers, the replay
+    /// has ended.
+    pub(crate) async fn check_subscription(
+        &self,
+        service: &ServiceId,
+        source: EventSource,
+    ) -> Option<CheckedSubscription> {
+        let view = || self.subscriptions.view(service, source);
+        let SubscriptionView { id, probe, .. } = view()?;
+        let (probe, answered) = (probe?, |view: &SubscriptionView| view.id == id);
+        let checking = async {
+            let first = probe.round_trip().await.then(view)?.filter(answered)?;
+            let second = probe.round_trip().await.then(view)?.filter(answered)?;
+            Some(first.received == second.received)
+        };
+        let is_quiet = timeout(self.probe_limit, checking).await.ok()??;
+        if is_quiet {
+            self.subscriptions.end_replay(service, source, id);
+        }
+        Some(CheckedSubscription { id, is_whole: self.subscriptions.is_whole(service, source, id) })
+    }
+}
