@@ -12,7 +12,8 @@ use tokio::{
 };
 
 use crate::{
-    Fault, common_state::CommonState, ledger::Ledger, request::SimRequest, response::LedgerReply,
+    Fault, RequestKind, common_state::CommonState, ledger::Ledger, request::SimRequest,
+    request_log::RequestLog, response::LedgerReply,
 };
 
 /// How often the clock is read while something waits for it: a test may advance it.
@@ -36,6 +37,7 @@ pub(crate) struct SimContext {
 pub(crate) struct LedgerState {
     pub(crate) ledger: Box<dyn Ledger>,
     pub(crate) common: CommonState,
+    pub(crate) requests: RequestLog,
 }
 
 /// The connection must be reset.
@@ -54,7 +56,7 @@ impl SimContext {
             workers: Semaphore::new(ledger.workers()),
             max_body_bytes: ledger.max_body_bytes(),
             has_title_case_headers: ledger.has_title_case_headers(),
-            state: Mutex::new(LedgerState { ledger, common }),
+            state: Mutex::new(LedgerState { ledger, common, requests: RequestLog::default() }),
         }
     }
 
@@ -74,6 +76,14 @@ impl SimContext {
             log::error!("the simulated ledger cannot write its record: {error}");
         }
         state
+    }
+
+    /// Adds a request to the log, and returns its kind.
+    pub(crate) fn log_request(&self, request: &SimRequest) -> RequestKind {
+        let mut state = self.state();
+        let kind = state.ledger.kind_of(request);
+        state.requests.add(kind, request);
+        kind
     }
 
     pub(crate) fn occurs(&self, fault: Fault) -> bool {
