@@ -7,8 +7,9 @@ use grid_batch_http::{HttpError, origin};
 use grid_batch_protocol::CylinderToken;
 
 use crate::{
-    ScabbardOptions, applied_transactions::AppliedTransactions, batch_history::BatchHistory,
-    earlier_submission::QueriedServices, node_client::NodeClient, subscriptions::Subscriptions,
+    ScabbardOptions, applied_transactions::AppliedTransactions, asked_batches::AskedBatches,
+    batch_history::BatchHistory, node_client::NodeClient, replay_wait::ReplayWaits,
+    subscriptions::Subscriptions,
 };
 
 /// What the four parts of one adapter share.
@@ -22,7 +23,8 @@ pub(crate) struct ScabbardContext {
     pub(crate) applied: AppliedTransactions,
     pub(crate) subscriptions: Arc<Subscriptions>,
     pub(crate) history: BatchHistory,
-    pub(crate) queried_services: QueriedServices,
+    pub(crate) asked: AskedBatches,
+    pub(crate) replay_waits: ReplayWaits,
 }
 
 impl ScabbardContext {
@@ -41,7 +43,8 @@ impl ScabbardContext {
             applied: AppliedTransactions::new(),
             subscriptions: Arc::default(),
             history: BatchHistory::new(),
-            queried_services: QueriedServices::new(),
+            asked: AskedBatches::new(),
+            replay_waits: ReplayWaits::new(),
         })
     }
 

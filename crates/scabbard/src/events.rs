@@ -31,6 +31,7 @@ impl ScabbardEvents {
     async fn open_stream(&self, service_id: &str) -> BatchResult<LedgerEventStream> {
         let scope = parse_scope(service_id)?;
         let last_event = self.0.subscriptions.last_event(scope.service_id());
+        self.0.replay_waits.opening(scope.service_id(), self.0.clock.monotonic());
         let mut failure = None;
         // The resolver expects a batch id, and a subscription has none.
         for node in self.0.nodes_of_batch(&scope, "")? {
@@ -59,6 +60,7 @@ impl ScabbardEvents {
 
     fn event_stream(&self, scope: &ServiceScopeId, frames: TextFrames) -> LedgerEventStream {
         let subscription = self.0.subscriptions.register(scope.service_id());
+        self.0.replay_waits.opened(scope.service_id(), self.0.clock.monotonic());
         let receiver = EventReceiver { context: Arc::clone(&self.0), subscription, frames };
         EventStream(Some(receiver)).boxed()
     }

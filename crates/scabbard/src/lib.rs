@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod applied_transactions;
+mod asked_batches;
 mod batch_history;
 mod bounded_map;
 mod context;
@@ -12,6 +13,7 @@ mod message;
 mod node_client;
 mod options;
 mod outcome;
+mod replay_wait;
 mod scabbard;
 mod sender;
 mod status_query;
