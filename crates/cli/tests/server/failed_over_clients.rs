@@ -16,7 +16,7 @@ use grid_batch_test_support::{
 
 use crate::harness::{BatchHarness, BatchServer, count_in_state};
 
-const NO_EVENTS: &[(&str, &str)] = &[("--ledger-event-sockets", "0")];
+const NO_EVENTS: &[(&str, &str)] = &[("--ledger-events", "false")];
 
 /// A ledger of one service, on which a batch that is sent again is executed again.
 fn scabbard() -> BatchHarness {
@@ -184,6 +184,8 @@ fn question_before_a_post_is_asked_while_the_batch_waits() {
     server.submit(&batches);
     harness.wait_until_all_committed(&batches);
     let (requests, committed_at) = (harness.ledger.requests(), commit_times(&harness));
+    let times: Vec<_> = batches.iter().map(|batch| committed_at[&batch.batch_id]).collect();
+    println!("MEASURE {:?} for 19 batches", times[19].since(times[0]));
     // The first batch waits for nothing.
     for pair in batches.windows(2) {
         let [before, batch] = [&pair[0].batch_id, &pair[1].batch_id];

@@ -1,9 +1,9 @@
 //! Questions about the next batch of a service.
 
-use std::sync::Arc;
+use std::{pin::Pin, sync::Arc};
 
 use grid_batch_core::{
-    AskAheadRequests, BatchError, HeaderId, ServiceId, ShutdownHandle,
+    AskAhead, AskAheadRequests, BatchError, HeaderId, ServiceId, ShutdownHandle,
     mocks::{MockAskAhead, MockNextBatchStore},
 };
 use grid_batch_poller::{NextBatchMonitor, NextBatchTrigger, RunningNextBatchMonitor};
@@ -123,16 +123,25 @@ fn later_request_is_answered_after_the_store_failed() {
     running.wait_for_shutdown().unwrap();
 }
 
+/// A ledger whose questions panic, and how many there were.
+struct PanickingLedger(Arc<WatchedValue<usize>>);
+
+impl AskAhead for PanickingLedger {
+    fn ask_ahead<'a>(
+        &'a self,
+        _service_id: &'a ServiceId,
+        _batch_ids: &'a [HeaderId],
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        self.0.change(|count| *count += 1);
+        panic!("of the test")
+    }
+}
+
 #[test]
 fn question_that_panics_does_not_stop_later_ones() {
     let asked = Arc::new(WatchedValue::<usize>::default());
-    let count = Arc::clone(&asked);
-    let mut ledger = MockAskAhead::new();
-    ledger.expect_ask_ahead().returning(move |_, _| {
-        count.change(|count| *count += 1);
-        panic!("of the test")
-    });
-    let monitor = NextBatchMonitor::new(store(), Arc::new(ledger), 1);
+    let ledger = Arc::new(PanickingLedger(Arc::clone(&asked)));
+    let monitor = NextBatchMonitor::new(store(), ledger, 1);
     let (trigger, running) = (monitor.trigger(), monitor.run().unwrap());
     for times in 1..=2 {
         trigger.request(&service(1));
