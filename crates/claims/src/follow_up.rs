@@ -1,8 +1,8 @@
 use std::{fmt, sync::Arc};
 
 use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Clock, Event, EventSubscriptions, PollTriggers, ServiceId,
-    Stale, SystemClock, Takeover, Timestamp, WakeUps,
+    AskAheadRequests, BatchState, Change, ChangeOutcome, Clock, Event, EventSubscriptions,
+    PollTriggers, ServiceId, Stale, SystemClock, Takeover, Timestamp, WakeUps,
 };
 use log::{error, warn};
 
@@ -18,6 +18,7 @@ pub struct ChangeFollowUp {
     wake_ups: Arc<dyn WakeUps>,
     triggers: Arc<dyn PollTriggers>,
     events: Option<Arc<dyn EventSubscriptions>>,
+    ask_ahead: Option<Arc<dyn AskAheadRequests>>,
     clock: Arc<dyn Clock>,
     counters: Arc<ChangeCounters>,
 }
@@ -29,6 +30,7 @@ impl ChangeFollowUp {
             wake_ups: Arc::new(wake_ups),
             triggers: Arc::new(triggers),
             events: None,
+            ask_ahead: None,
             clock: Arc::new(SystemClock),
             counters: Arc::default(),
         }
@@ -38,6 +40,13 @@ impl ChangeFollowUp {
     #[must_use]
     pub fn with_events(mut self, events: impl EventSubscriptions + 'static) -> Self {
         self.events = Some(Arc::new(events));
+        self
+    }
+
+    /// Asks the ledger about the batch behind the one that is under way.
+    #[must_use]
+    pub fn with_ask_ahead(mut self, ask_ahead: impl AskAheadRequests + 'static) -> Self {
+        self.ask_ahead = Some(Arc::new(ask_ahead));
         self
     }
 
@@ -71,7 +80,10 @@ impl ChangeFollowUp {
             _ if next_waits => self.wake_ups.wake(service_id),
             BatchState::Absent => self.wake_ups.wake(service_id),
             BatchState::Delayed => self.wake_at(service_id, change.retry_at),
-            BatchState::Pending if from_submission => self.triggers.submitted(service_id),
+            BatchState::Pending if from_submission => {
+                self.triggers.submitted(service_id);
+                self.ask_ahead(service_id);
+            }
             BatchState::InDoubt if from_submission => self.triggers.trigger(service_id),
             _ => {}
         }
@@ -89,6 +101,7 @@ impl ChangeFollowUp {
         for service_id in services {
             self.follow_events(service_id);
             self.wake_ups.wake(service_id);
+            self.ask_ahead(service_id);
         }
     }
 
@@ -110,6 +123,12 @@ impl ChangeFollowUp {
         }
     }
 
+    fn ask_ahead(&self, service_id: &ServiceId) {
+        if let Some(ask_ahead) = &self.ask_ahead {
+            ask_ahead.request(service_id);
+        }
+    }
+
     fn wake_at(&self, service_id: &ServiceId, retry_at: Option<Timestamp>) {
         let delay = retry_at.map(|time| time.since(self.clock.now())).unwrap_or_default();
         self.wake_ups.wake_after(service_id, delay);
@@ -128,7 +147,7 @@ mod tests {
 
     use grid_batch_core::{
         Claim, Evidence, HeaderId, ManualClock, Outcome,
-        mocks::{MockEventSubscriptions, MockPollTriggers, MockWakeUps},
+        mocks::{MockAskAheadRequests, MockEventSubscriptions, MockPollTriggers, MockWakeUps},
     };
 
     use super::*;
@@ -205,6 +224,18 @@ mod tests {
         expected.triggers.expect_submitted().once().return_const(());
         let accepted = change(outcome(Outcome::Accepted));
         expected.follow_up().recorded(&accepted, applied(BatchState::Pending));
+    }
+
+    #[test]
+    fn next_batch_is_asked_about_when_one_is_stored_or_accepted() {
+        let mut expected = Expected::default();
+        expected.wake_ups.expect_wake().once().return_const(());
+        expected.triggers.expect_submitted().once().return_const(());
+        let mut ask_ahead = MockAskAheadRequests::new();
+        ask_ahead.expect_request().times(2).withf(|id| *id == service()).return_const(());
+        let follow_up = expected.follow_up().with_ask_ahead(ask_ahead);
+        follow_up.stored(&[service()]);
+        follow_up.recorded(&change(outcome(Outcome::Accepted)), applied(BatchState::Pending));
     }
 
     #[test]

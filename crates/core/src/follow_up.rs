@@ -32,3 +32,9 @@ pub trait EventSubscriptions: Send + Sync {
     /// of the service is on its way.
     fn follow(&self, service_id: &ServiceId);
 }
+
+/// Receives the services whose next batch the ledger should be asked about.
+pub trait AskAheadRequests: Send + Sync {
+    /// A batch of the service is under way, or was stored: another one may wait behind it.
+    fn request(&self, service_id: &ServiceId);
+}

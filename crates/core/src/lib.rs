@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod ask_ahead;
 mod batch;
 mod change;
 mod claim;
@@ -27,6 +28,7 @@ mod submission;
 mod submitter;
 mod transition;
 
+pub use ask_ahead::{AskAhead, NextBatchStore};
 pub use batch::{Hold, NewBatch, Receipt, StatusReport, StoredBatch};
 pub use change::{Change, ChangeOutcome, Decision, Stale};
 pub use claim::{Claim, ClaimKeeper, InstanceId, SubmittedBatch, Takeover};
@@ -37,7 +39,7 @@ pub use evidence::{
     Evidence, EvidenceReader, EvidenceReport, Resolution, UnresolvedBatch, UnresolvedBatchStore,
 };
 pub use excerpt::Excerpt;
-pub use follow_up::{EventSubscriptions, PollTriggers, WakeUps};
+pub use follow_up::{AskAheadRequests, EventSubscriptions, PollTriggers, WakeUps};
 pub use header_id::{HeaderId, HeaderIdError};
 pub use hex::Hex;
 pub use intake::{AddOutcome, BatchConflict, IntakeStore, TransactionConflict};

@@ -9,16 +9,16 @@ use futures_core::future::BoxFuture;
 use mockall::mock;
 
 use crate::{
-    AddOutcome, BatchConflict, BatchDetails, BatchFilter, BatchId, BatchQueryStore, BatchResult,
-    BatchStatus, BatchStatusReader, BatchUpdater, ClaimKeeper, Clock, CommitHistory,
-    EventSubscriptions, EvidenceReader, EvidenceReport, GroupObserver, HeaderId, IntakeStore,
-    InternalError, LedgerConfirmation, LedgerEventStream, LedgerEvents, LedgerIdentity,
-    LedgerIdentityReader, LedgerRegistry, MonotonicTime, NewBatch, NodeCheck, PageCursor,
-    PendingBatchStore, PollPace, PollTriggers, Resolution, RoundStore, RunnableSubmitter,
-    RunningSubmitter, ScopeId, ServiceId, ShutdownHandle, StatusReport, StatusUrlResolver,
-    StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome, SubmissionSender, SubmittedBatch,
-    SubmitterObserver, TakenBatch, Takeover, Timestamp, UnresolvedBatch, UnresolvedBatchStore,
-    UrlResolver, WakeUps,
+    AddOutcome, AskAhead, AskAheadRequests, BatchConflict, BatchDetails, BatchFilter, BatchId,
+    BatchQueryStore, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater, ClaimKeeper, Clock,
+    CommitHistory, EventSubscriptions, EvidenceReader, EvidenceReport, GroupObserver, HeaderId,
+    IntakeStore, InternalError, LedgerConfirmation, LedgerEventStream, LedgerEvents,
+    LedgerIdentity, LedgerIdentityReader, LedgerRegistry, MonotonicTime, NewBatch, NextBatchStore,
+    NodeCheck, PageCursor, PendingBatchStore, PollPace, PollTriggers, Resolution, RoundStore,
+    RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId, ShutdownHandle, StatusReport,
+    StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome,
+    SubmissionSender, SubmittedBatch, SubmitterObserver, TakenBatch, Takeover, Timestamp,
+    UnresolvedBatch, UnresolvedBatchStore, UrlResolver, WakeUps,
 };
 
 mock! {
@@ -291,6 +291,37 @@ mock! {
     impl<S: ScopeId> GroupObserver for GroupObserver<S> {
         type Id = S;
         fn notify_group(&self, outcomes: &[SubmissionOutcome<S>]) -> BatchResult<()>;
+    }
+}
+
+mock! {
+    pub AskAheadRequests {}
+    impl AskAheadRequests for AskAheadRequests {
+        fn request(&self, service_id: &ServiceId);
+    }
+}
+
+mock! {
+    pub AskAhead {
+        pub fn ask_ahead(&self, service_id: &ServiceId, batch_ids: &[HeaderId])
+            -> BoxFuture<'static, ()>;
+    }
+}
+
+impl AskAhead for MockAskAhead {
+    fn ask_ahead<'a>(
+        &'a self,
+        service_id: &'a ServiceId,
+        batch_ids: &'a [HeaderId],
+    ) -> BoxFuture<'a, ()> {
+        Self::ask_ahead(self, service_id, batch_ids)
+    }
+}
+
+mock! {
+    pub NextBatchStore {}
+    impl NextBatchStore for NextBatchStore {
+        fn next_batches(&self, services: &[ServiceId]) -> BatchResult<Vec<(ServiceId, HeaderId)>>;
     }
 }
 

@@ -105,6 +105,8 @@ enum Activity {
 impl EventClient<'_> {
     async fn run(&mut self, backlog: Vec<String>) -> Result<(), WebSocketEnd> {
         let mut ping = interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
+        let delay = self.context.delay(Fault::LateReplay(Duration::ZERO));
+        self.context.sleep(self.boot, delay).await?;
         self.send(backlog).await?;
         loop {
             match self.next_activity(&mut ping).await? {

@@ -60,6 +60,8 @@ pub enum Fault {
     EventsBroken,
     /// An event is sent with this delay. Later events wait for it.
     LateEvents(Duration),
+    /// A new event websocket begins with this delay to send earlier events. Later ones wait for them.
+    LateReplay(Duration),
 }
 
 impl Fault {
@@ -116,7 +118,8 @@ impl Faults {
                 Fault::LateArrival(by)
                 | Fault::LateAnswer(by)
                 | Fault::LateStatuses(by)
-                | Fault::LateEvents(by),
+                | Fault::LateEvents(by)
+                | Fault::LateReplay(by),
             ) => by,
             _ => Duration::ZERO,
         }

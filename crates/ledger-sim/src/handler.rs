@@ -5,9 +5,8 @@ use std::time::Duration;
 use hyper::StatusCode;
 
 use crate::{
-    Fault,
+    Fault, RequestKind,
     corruption::corrupt_statuses,
-    ledger::RequestKind,
     request::SimRequest,
     response::{LedgerReply, SimResponse},
     sim_context::{ConnectionReset, SimContext},
@@ -19,7 +18,7 @@ pub(crate) async fn handle(
     request: &SimRequest,
 ) -> Result<SimResponse, ConnectionReset> {
     context.wait_until_thawed(boot).await?;
-    let kind = context.state().ledger.kind_of(request);
+    let kind = context.log_request(request);
     match kind {
         RequestKind::Submission => handle_submission(context, boot, request).await,
         RequestKind::Statuses => handle_statuses(context, boot, request).await,

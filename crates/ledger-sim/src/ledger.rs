@@ -3,18 +3,11 @@ use std::io;
 use grid_batch_core::Timestamp;
 
 use crate::{
+    RequestKind,
     common_state::CommonState,
     request::SimRequest,
     response::{LedgerReply, SimResponse},
 };
-
-/// The kind of a request, which decides the faults that apply to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RequestKind {
-    Submission,
-    Statuses,
-    Other,
-}
 
 /// The behaviour of one kind of ledger.
 ///

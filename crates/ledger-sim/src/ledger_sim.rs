@@ -5,8 +5,8 @@ use grid_batch_protocol::VerifiedBatch;
 use tokio::sync::oneshot;
 
 use crate::{
-    Audit, Entry, Fault, LedgerSimBuilder, When, audit, port::PortControl, sawtooth::SharedChain,
-    scabbard::Circuits, sim_context::SimContext,
+    Audit, Entry, Fault, LedgerSimBuilder, LoggedRequest, When, audit, port::PortControl,
+    sawtooth::SharedChain, scabbard::Circuits, sim_context::SimContext,
 };
 
 /// A simulated ledger that serves on a loopback port until it is dropped.
@@ -134,6 +134,12 @@ impl LedgerSim {
     /// Compares the record with the promised batches, as [`audit()`] does.
     pub fn audit(&self, promised: &[(ServiceId, HeaderId)]) -> Audit {
         audit(self.context.advanced_state().common.record.entries(), promised)
+    }
+
+    /// The latest requests, in the order in which they were read. Those that were reset later are
+    /// among them.
+    pub fn requests(&self) -> Vec<LoggedRequest> {
+        self.context.state().requests.to_vec()
     }
 
     /// How often a batch was received since the start, with any response. Requests that were reset

@@ -15,6 +15,7 @@ mod port;
 mod random;
 mod record;
 mod request;
+mod request_log;
 mod resettable_stream;
 mod response;
 mod sawtooth;
@@ -27,5 +28,6 @@ pub use builder::{LedgerSimBuilder, SentTwice, StartError};
 pub use faults::{Fault, When};
 pub use ledger_sim::LedgerSim;
 pub use record::{Entry, ExecutionResult, RecordError, read_record};
+pub use request_log::{LoggedRequest, RequestKind};
 
 use record::Record;

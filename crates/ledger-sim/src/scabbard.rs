@@ -24,10 +24,10 @@ use self::{
     service::ScabbardService,
 };
 use crate::{
-    Fault, Record,
+    Fault, Record, RequestKind,
     common_state::{CommonState, verify},
     event_socket::handshake,
-    ledger::{Ledger, RequestKind},
+    ledger::Ledger,
     request::{RequestBody, SimRequest},
     response::{LedgerReply, SimResponse},
 };

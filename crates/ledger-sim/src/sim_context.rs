@@ -12,7 +12,8 @@ use tokio::{
 };
 
 use crate::{
-    Fault, common_state::CommonState, ledger::Ledger, request::SimRequest, response::LedgerReply,
+    Fault, RequestKind, common_state::CommonState, ledger::Ledger, request::SimRequest,
+    request_log::RequestLog, response::LedgerReply,
 };
 
 /// How often the clock is read while something waits for it: a test may advance it.
@@ -37,6 +38,7 @@ pub(crate) struct LedgerState {
     pub(crate) ledger: Box<dyn Ledger>,
     pub(crate) common: CommonState,
     is_stopped: bool,
+    pub(crate) requests: RequestLog,
 }
 
 /// The connection must be reset.
@@ -55,7 +57,12 @@ impl SimContext {
             workers: Semaphore::new(ledger.workers()),
             max_body_bytes: ledger.max_body_bytes(),
             has_title_case_headers: ledger.has_title_case_headers(),
-            state: Mutex::new(LedgerState { ledger, common, is_stopped: false }),
+            state: Mutex::new(LedgerState {
+                ledger,
+                common,
+                is_stopped: false,
+                requests: RequestLog::default(),
+            }),
         }
     }
 
@@ -75,6 +82,14 @@ impl SimContext {
             log::error!("the simulated ledger cannot write its record: {error}");
         }
         state
+    }
+
+    /// Adds a request to the log, and returns its kind.
+    pub(crate) fn log_request(&self, request: &SimRequest) -> RequestKind {
+        let mut state = self.state();
+        let kind = state.ledger.kind_of(request);
+        state.requests.add(kind, request);
+        kind
     }
 
     pub(crate) fn occurs(&self, fault: Fault) -> bool {
@@ -116,7 +131,7 @@ impl SimContext {
     pub(crate) fn stop(&self) {
         let now = self.now();
         let mut state = self.advanced_state();
-        let LedgerState { ledger, common, is_stopped } = &mut *state;
+        let LedgerState { ledger, common, is_stopped, .. } = &mut *state;
         ledger.stop(common, now);
         *is_stopped = true;
         self.boot.send_modify(|boot| *boot += 1);

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod ask_ahead;
 mod builder;
 mod due_batches;
 mod earlier_attempts;
@@ -29,6 +30,7 @@ mod status_answer;
 mod store_health;
 mod trigger;
 
+pub use ask_ahead::{NextBatchMonitor, NextBatchTrigger, RunningNextBatchMonitor};
 pub use builder::{MonitorBuildError, PollingMonitorBuilder};
 pub use events::{EventFollower, EventMonitor, EventOptions, RunningEventMonitor};
 pub use grid_batch_support::Backoff;

@@ -8,8 +8,9 @@ use grid_batch_protocol::CylinderToken;
 
 use crate::{
     PeerService, ScabbardOptions, applied_transactions::AppliedTransactions,
-    batch_history::BatchHistory, earlier_submission::QueriedServices, node_client::NodeClient,
-    peer_listeners::PeerListeners, state_roots::StateRootLog, subscriptions::Subscriptions,
+    asked_batches::AskedBatches, batch_history::BatchHistory, node_client::NodeClient,
+    peer_listeners::PeerListeners, replay_wait::ReplayWaits, state_roots::StateRootLog,
+    subscriptions::Subscriptions,
 };
 
 /// What the four parts of one adapter share.
@@ -28,7 +29,8 @@ pub(crate) struct ScabbardContext {
     pub(crate) applied: AppliedTransactions,
     pub(crate) subscriptions: Arc<Subscriptions>,
     pub(crate) history: BatchHistory,
-    pub(crate) queried_services: QueriedServices,
+    pub(crate) asked: AskedBatches,
+    pub(crate) replay_waits: ReplayWaits,
 }
 
 impl ScabbardContext {
@@ -51,7 +53,8 @@ impl ScabbardContext {
             applied: AppliedTransactions::new(),
             subscriptions: Arc::default(),
             history: BatchHistory::new(),
-            queried_services: QueriedServices::new(),
+            asked: AskedBatches::new(),
+            replay_waits: ReplayWaits::new(),
         })
     }
 

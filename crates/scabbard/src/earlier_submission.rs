@@ -1,45 +1,22 @@
 //! What is known about a batch before it is sent. Scabbard executes a batch again that is sent again,
-//! and a database that was restored from a copy may have forgotten that it was sent.
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
+//! and another client may have sent it, or this program, and the database has lost that.
 
 use futures_util::future::join_all;
 use grid_batch_core::{
-    AttemptId, BatchError, BatchResult, LedgerStatus, Outcome, ServiceId, ServiceScopeId,
-    Submission, SubmissionAnswer,
+    AttemptId, BatchError, BatchResult, HeaderId, LedgerStatus, Outcome, ScopeId, ServiceId,
+    ServiceScopeId, Submission, SubmissionAnswer,
 };
 use grid_batch_protocol::transaction_ids;
-use log::warn;
+use log::{debug, warn};
 
 use crate::{
-    batch_history::BatchKey, bounded_map::BoundedMap, context::ScabbardContext,
-    sender::answer_without_response, status_response::BatchReport,
+    asked_batches::AskedAt,
+    batch_history::{BatchKey, FirstPost},
+    context::{ScabbardContext, parse_scope},
+    sender::answer_without_response,
+    status_reader::ScabbardStatusReader,
+    status_response::BatchReport,
 };
-
-/// The services for which nodes were asked, before a POST, about a batch that they did not have. Then the
-/// ledger has no later batch that the database has lost, either.
-pub(crate) struct QueriedServices(Mutex<BoundedMap<ServiceId, u64>>);
-
-impl QueriedServices {
-    const LIMIT: usize = 100_000;
-
-    pub(crate) fn new() -> Self {
-        Self(Mutex::new(BoundedMap::new(Self::LIMIT)))
-    }
-
-    /// Whether nodes were asked for this service in this epoch.
-    fn contains(&self, service: &ServiceId, epoch: u64) -> bool {
-        self.lock().get(service) == Some(&epoch)
-    }
-
-    fn add(&self, service: &ServiceId, epoch: u64) {
-        *self.lock().get_or_insert_with(service, || epoch) = epoch;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BoundedMap<ServiceId, u64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 impl ScabbardContext {
     /// The answer for a batch that must not be sent now, because the ledger has it, or a part of it,
@@ -49,6 +26,9 @@ impl ScabbardContext {
         submission: &Submission<ServiceScopeId>,
         batch: &BatchKey,
     ) -> Option<SubmissionAnswer> {
+        // Until the POST begins, no node can have this attempt, even if this future is dropped.
+        let attempt = submission.attempt_id().map(|attempt_id| attempt_id.attempt);
+        self.history.skip_post(batch, attempt);
         let in_memory = || {
             let reason = self.earlier_submission_in_memory(submission, batch)?;
             Some(refuse(batch, reason))
@@ -58,33 +38,44 @@ impl ScabbardContext {
         }
         let answer = self.refuse_known_batch(submission, batch).await;
         // Events may have been received meanwhile.
-        answer.or_else(in_memory)
+        let answer = answer.or_else(in_memory);
+        answer.or_else(|| self.wait_for_replay(&batch.0))
     }
 
-    /// The answer for a batch that nodes have, or cannot be asked about. Nodes are not asked again
-    /// about later batches once they do not have one.
+    /// The answer for a batch that nodes have, or cannot be asked about.
     async fn refuse_known_batch(
         &self,
         submission: &Submission<ServiceScopeId>,
         batch: &BatchKey,
     ) -> Option<SubmissionAnswer> {
         let attempt_id = submission.attempt_id()?;
-        if self.queried_services.contains(&batch.0, attempt_id.epoch) {
+        if attempt_id.attempt == 1 && self.asked.contains(batch, AskedAt::now(self, batch)) {
             return None;
         }
-        match self.query_before_post(submission, batch).await {
-            Ok(Some(status)) if is_earlier_submission(status, attempt_id) => {
+        let statuses = self.ask_before_post(submission.scope_id(), &[batch.1]).await;
+        match statuses.map(|statuses| statuses.into_iter().flatten().next()) {
+            Ok(Some(status)) if self.is_earlier_submission(status, batch, attempt_id) => {
                 self.history.skip_known_batch(batch, Some(attempt_id.attempt));
                 let reason = format!("a node has the batch already and reports it as {status:?}");
                 Some(refuse(batch, reason))
             }
-            Ok(Some(_)) => None,
-            Ok(None) => {
-                self.queried_services.add(&batch.0, attempt_id.epoch);
-                None
-            }
+            Ok(_) => None,
             Err(error) => Some(cannot_query(&error)),
         }
+    }
+
+    /// Whether a batch with this status was sent before this attempt and must not be sent again. A
+    /// batch that was dropped stays Valid, and another attempt is made when that is proved.
+    fn is_earlier_submission(
+        &self,
+        status: LedgerStatus,
+        batch: &BatchKey,
+        attempt_id: AttemptId,
+    ) -> bool {
+        let AttemptId { attempt, .. } = attempt_id;
+        attempt == 1
+            || status == LedgerStatus::Committed
+            || self.history.first_post(batch, attempt) == FirstPost::None
     }
 
     /// What this adapter remembers of an earlier submission of the batch, or of its transactions.
@@ -101,7 +92,10 @@ impl ScabbardContext {
         let transactions = transaction_ids(submission.serialized_batch()).unwrap_or_default();
         let (applied, all) = (self.applied.count(&batch.0, &transactions), transactions.len());
         if applied > 0 {
-            self.history.skip_post(batch, attempt);
+            if applied == all {
+                // Another client has sent the batch: then the events are evidence.
+                self.history.skip_known_batch(batch, attempt);
+            }
             return Some(format!(
                 "the ledger was heard to have committed {applied} of its {all} transactions before"
             ));
@@ -113,39 +107,77 @@ impl ScabbardContext {
         None
     }
 
-    /// The status that a node reports, before the POST; `None` if no node that answers has the batch.
-    /// It is an error if no node answers.
-    async fn query_before_post(
-        &self,
-        submission: &Submission<ServiceScopeId>,
-        batch: &BatchKey,
-    ) -> BatchResult<Option<LedgerStatus>> {
-        let (scope, id) = (submission.scope_id(), batch.1.to_string());
-        let nodes = self.nodes_of_batch(scope, &id)?;
-        let ids = [id.as_str()];
-        let queries = nodes.iter().map(|node| self.query_statuses(node, scope, &ids));
-        let results = join_all(queries).await;
-        let reported = |status: &LedgerStatus| {
-            let is_reported = |batches: &Vec<BatchReport>| {
-                batches.iter().any(|batch| batch.report.status == *status)
-            };
-            results.iter().flatten().any(is_reported)
+    /// The answer for a batch that must not be sent before earlier events were replayed.
+    fn wait_for_replay(&self, service: &ServiceId) -> Option<SubmissionAnswer> {
+        let remaining = self.replay_waits.remaining(service, self.clock.monotonic())?;
+        let message = "the node replays the events of earlier batches, which may be this one";
+        let answer = answer_without_response(Outcome::Busy, message.to_owned());
+        Some(SubmissionAnswer { retry_after: Some(remaining), ..answer })
+    }
+
+    /// Asks about batches that will be sent soon, and remembers those that no node has.
+    pub(crate) async fn ask_ahead(&self, service_id: &ServiceId, batch_ids: &[HeaderId]) {
+        let Ok(scope) = parse_scope(service_id.as_str()) else { return };
+        let is_open_question = |id: &HeaderId| {
+            let batch = (service_id.clone(), *id);
+            !self.history.is_committed(&batch)
+                && !self.asked.contains(&batch, AskedAt::now(self, &batch))
         };
-        use LedgerStatus::{Committed, Invalid, Pending, Valid};
-        if let Some(status) = [Committed, Invalid, Pending, Valid].into_iter().find(reported) {
-            return Ok(Some(status));
+        let ids: Vec<HeaderId> = batch_ids.iter().copied().filter(is_open_question).collect();
+        for ids in ids.chunks(ScabbardStatusReader::MAX_IDS_PER_REQUEST) {
+            if let Err(error) = self.ask_before_post(&scope, ids).await {
+                debug!(service:% = scope, error:%; "cannot ask ahead about the next batch");
+            }
         }
-        match results.into_iter().reduce(|first, next| if first.is_ok() { first } else { next }) {
-            Some(Err(error)) => Err(error),
-            _ => Ok(None),
+    }
+
+    /// The status of each batch that a node reports; `None` if no node that answers has the batch,
+    /// which is remembered. It is an error if no node answers.
+    async fn ask_before_post(
+        &self,
+        scope: &ServiceScopeId,
+        ids: &[HeaderId],
+    ) -> BatchResult<Vec<Option<LedgerStatus>>> {
+        let key = |id: &HeaderId| (scope.service_id().clone(), *id);
+        let asked_at: Vec<AskedAt> = ids.iter().map(|id| AskedAt::now(self, &key(id))).collect();
+        let texts: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let nodes = self.all_nodes(scope, texts.first().copied().unwrap_or_default())?;
+        let service = scope.service_id();
+        let queries = nodes
+            .iter()
+            .map(|node| self.query_statuses_of_service(&node.url, &node.scope, service, &texts));
+        let results = join_all(queries).await;
+        let mut statuses = Vec::with_capacity(ids.len());
+        for ((id, text), asked_at) in ids.iter().zip(&texts).zip(asked_at) {
+            let status = combined_status(&results, text)?;
+            if status.is_none() {
+                self.asked.add(&key(id), asked_at);
+            }
+            statuses.push(status);
         }
+        Ok(statuses)
     }
 }
 
-/// Whether a batch with this status was sent before this attempt and must not be sent again. A batch
-/// that was dropped stays Valid, and another attempt is made when that is proved.
-fn is_earlier_submission(status: LedgerStatus, attempt_id: AttemptId) -> bool {
-    attempt_id.attempt == 1 || status == LedgerStatus::Committed
+/// The strongest status of a batch; `None` if no node that answers has it.
+fn combined_status(
+    results: &[BatchResult<Vec<BatchReport>>],
+    id: &str,
+) -> BatchResult<Option<LedgerStatus>> {
+    use LedgerStatus::{Committed, Invalid, Pending, Valid};
+    let reports = results.iter().flatten().flatten();
+    let statuses: Vec<LedgerStatus> = reports
+        .filter(|batch| batch.report.batch_id == id)
+        .map(|batch| batch.report.status)
+        .collect();
+    if statuses.is_empty() {
+        let failure = results.iter().find_map(|result| result.as_ref().err()).cloned();
+        let missing = || BatchError::InvalidAnswer("the batch is not in the answer".to_owned());
+        return Err(failure.unwrap_or_else(missing));
+    }
+    let is_reported = |status: &LedgerStatus| statuses.contains(status);
+    Ok([Committed, Invalid, Pending, Valid].into_iter().find(is_reported))
 }
 
 /// The answer is ambiguous: then evidence, the ledger's status or an operator decides.

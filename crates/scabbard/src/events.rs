@@ -33,6 +33,7 @@ impl ScabbardEvents {
     async fn open_stream(&self, service_id: &str) -> BatchResult<LedgerEventStream> {
         let scope = parse_scope(service_id)?;
         let peers = PeerListeners::listen(&self.0, &scope);
+        self.0.replay_waits.opening(scope.service_id(), self.0.clock.monotonic());
         let mut failure = None;
         // The resolver expects a batch id, and a subscription has none.
         for node in self.0.nodes_of_batch(&scope, "")? {
@@ -107,6 +108,9 @@ impl ServiceEventStream {
             Some(_) => Replay::partial(),
         };
         let subscription = subscriptions.register(service, source, replay, Some(frames.probe()));
+        if source == EventSource::Node {
+            context.replay_waits.opened(service, context.clock.monotonic());
+        }
         let context = Arc::clone(context);
         Ok(Self(Some(EventReceiver { context, subscription, frames })))
     }

@@ -2,6 +2,7 @@
 
 mod absence;
 mod applied_transactions;
+mod asked_batches;
 mod batch_history;
 mod bounded_map;
 mod context;
@@ -17,6 +18,7 @@ mod options;
 mod outcome;
 mod peer_listeners;
 mod replay;
+mod replay_wait;
 mod scabbard;
 mod sender;
 mod state_roots;

@@ -2,7 +2,8 @@ use std::{fmt, sync::Arc};
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    HeaderId, Outcome, ScopeId, ServiceScopeId, Submission, SubmissionAnswer, SubmissionSender,
+    AskAhead, HeaderId, Outcome, ScopeId, ServiceId, ServiceScopeId, Submission, SubmissionAnswer,
+    SubmissionSender,
 };
 use grid_batch_http::{HttpError, HttpResponse};
 use grid_batch_protocol::list_of_one;
@@ -25,6 +26,16 @@ impl SubmissionSender for ScabbardSender {
         submission: &'a Submission<ServiceScopeId>,
     ) -> BoxFuture<'a, SubmissionAnswer> {
         Box::pin(self.post(url, submission))
+    }
+}
+
+impl AskAhead for ScabbardSender {
+    fn ask_ahead<'a>(
+        &'a self,
+        service_id: &'a ServiceId,
+        batch_ids: &'a [HeaderId],
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(self.0.ask_ahead(service_id, batch_ids))
     }
 }
 

@@ -19,7 +19,7 @@ pub struct ScabbardStatusReader(pub(crate) Arc<ScabbardContext>);
 
 impl ScabbardStatusReader {
     /// The number of batches of a service that a node remembers.
-    const MAX_IDS_PER_REQUEST: usize = 100;
+    pub(crate) const MAX_IDS_PER_REQUEST: usize = 100;
 
     async fn read(&self, service_id: &str, ids: &[String]) -> BatchResult<Vec<StatusReport>> {
         let scope = parse_scope(service_id)?;

@@ -1,8 +1,9 @@
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchError, BatchResult, BatchUpdater, Change, ChangeOutcome, PendingBatchStore, PollPace,
-    Resolution, ServiceId, StatusReport, Timestamp, UnresolvedBatch, UnresolvedBatchStore,
+    BatchError, BatchResult, BatchUpdater, Change, ChangeOutcome, HeaderId, NextBatchStore,
+    PendingBatchStore, PollPace, Resolution, ServiceId, StatusReport, Timestamp, UnresolvedBatch,
+    UnresolvedBatchStore,
 };
 
 use crate::{
@@ -119,6 +120,13 @@ impl PendingBatchStore for MonitorStore {
         record(self.claims.store(), &changes)?;
         self.queries.finish(batches.iter().map(pending_key));
         Ok(())
+    }
+}
+
+impl NextBatchStore for MonitorStore {
+    fn next_batches(&self, services: &[ServiceId]) -> BatchResult<Vec<(ServiceId, HeaderId)>> {
+        let instance = self.claims.instance();
+        Ok(polling::next_batches(self.claims.store(), instance.as_str(), services)?)
     }
 }
 

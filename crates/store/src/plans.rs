@@ -19,8 +19,8 @@ use diesel::{
     sql_types::{Text, Untyped},
 };
 use grid_batch_core::{
-    Change, Decision, Event, HeaderId, LedgerIdentity, LedgerStatus, NewBatch, Outcome,
-    PendingBatchStore, Resolution, ServiceId, Timestamp, UnresolvedBatchStore,
+    Change, Decision, Event, HeaderId, LedgerIdentity, LedgerStatus, NewBatch, NextBatchStore,
+    Outcome, PendingBatchStore, Resolution, ServiceId, Timestamp, UnresolvedBatchStore,
 };
 use grid_batch_test_postgres::TestDatabase;
 
@@ -209,6 +209,7 @@ fn process_batches(claims: &ClaimStore, services: &[ServiceId]) {
     let monitor = MonitorStore::new(claims.clone(), |_, _| ());
     monitor.get_pending_batch_ids(100).unwrap();
     monitor.get_pending_batch_ids_of(&[services[0].to_string()], 100).unwrap();
+    assert_eq!(monitor.next_batches(services).unwrap().len(), services.len());
     record(Event::status(LedgerStatus::Pending));
     record(Event::status(LedgerStatus::Committed));
     record(Event::status(LedgerStatus::Committed));

@@ -100,6 +100,19 @@ fn broken_event_fault_resets_the_websocket() {
 }
 
 #[test]
+fn late_replay_fault_delays_earlier_and_later_events() {
+    let ledger = scabbard(|b| b.fault(Fault::LateReplay(60 * SECOND), When::Next(1)));
+    ledger.submit(&[batch(1)]);
+    let mut socket = subscribe(&ledger, "");
+    ledger.submit(&[batch(2)]);
+    socket.get_ref().set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    assert!(socket.read().is_err());
+    socket.get_ref().set_read_timeout(Some(READ_TIMEOUT)).unwrap();
+    ledger.advance(60);
+    assert_eq!([(); 2].map(|()| next_id(&mut socket)), [1, 2].map(|n| id_of(&batch(n))));
+}
+
+#[test]
 fn late_event_fault_delays_events() {
     let ledger = scabbard(|b| b.fault(Fault::LateEvents(60 * SECOND), When::Next(1)));
     let mut socket = subscribe(&ledger, "");

@@ -10,5 +10,6 @@ mod fixtures;
 mod ledgers;
 mod nodes;
 mod record;
+mod requests;
 mod sawtooth;
 mod scabbard;

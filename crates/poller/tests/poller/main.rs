@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests unwrap what must succeed")]
 
 mod answering;
+mod ask_ahead;
 mod earlier_attempts;
 mod events;
 mod evidence;

@@ -147,7 +147,8 @@ async fn batch_that_stays_valid_at_the_peer_is_lost_in_time() {
     circuit.ledger.advance(1);
     assert_eq!(circuit.ledger.status(LOST).await, LedgerStatus::Valid);
     circuit.restart_node().await;
-    assert_eq!(circuit.ledger.evidence_after(LOST, 89).await, Evidence::Present);
+    // A second has passed with the subscription.
+    assert_eq!(circuit.ledger.evidence_after(LOST, 88).await, Evidence::Present);
     circuit.ledger.advance(1);
     assert_eq!(circuit.ledger.evidence(LOST).await, Evidence::Lost);
     circuit.assert_committed_by_attempt(LOST, 2).await;

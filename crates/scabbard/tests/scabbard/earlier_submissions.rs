@@ -1,21 +1,21 @@
 //! Batches that are not sent, because the ledger has them already.
 
+use std::time::Duration;
+
 use grid_batch_core::{
-    AttemptId, Evidence, Outcome, Submission, SubmissionAnswer, SubmissionSender,
+    AskAhead, AttemptId, Evidence, EvidenceReader, HeaderId, LedgerEvents, Outcome, ServiceScopeId,
+    Submission, SubmissionAnswer, SubmissionSender, UnresolvedBatch,
 };
-use grid_batch_ledger_sim::{Fault, When};
+use grid_batch_ledger_sim::{Fault, LoggedRequest, RequestKind, When};
 use grid_batch_protocol::{BatchBuilder, Message};
 
 use crate::{
-    batches::{batch, key, scope, submission, transaction_id},
+    batches::{SERVICE, batch, id, key, scope, submission, transaction_id},
     nodes::unused_address,
-    test_ledger::{TestLedger, next},
+    test_ledger::{TestLedger, catch_up, next},
 };
 
-async fn send(
-    ledger: &TestLedger,
-    submission: &Submission<grid_batch_core::ServiceScopeId>,
-) -> SubmissionAnswer {
+async fn send(ledger: &TestLedger, submission: &Submission<ServiceScopeId>) -> SubmissionAnswer {
     ledger.scabbard.sender().send(&ledger.sim.url(), submission).await
 }
 
@@ -25,38 +25,58 @@ fn assert_not_sent(answer: &SubmissionAnswer, reason: &str) {
     assert!(message.starts_with("not sent: ") && message.contains(reason), "{message}");
 }
 
+/// A batch with the transactions of the first two batches.
+fn batch_of_both() -> (String, Submission<ServiceScopeId>) {
+    let [one, two] = [1, 2].map(|number| batch(number).transactions.remove(0));
+    let both = BatchBuilder::new().transaction(one).transaction(two).sign(&key());
+    let id = both.header_signature.clone();
+    let submission = Submission::new(id.clone(), scope(), both.encode_to_vec());
+    (id, submission.with_attempt_id(AttemptId { attempt: 1, epoch: 1 }))
+}
+
 #[tokio::test]
 async fn batch_with_an_applied_transaction_is_not_sent() {
     let ledger = TestLedger::new();
     let mut events = ledger.subscribe().await;
     ledger.send_past_the_adapter(1).await;
     assert_eq!(next(&mut events).await, transaction_id(1));
-    let [one, two] = [1, 2].map(|number| batch(number).transactions.remove(0));
-    let both = BatchBuilder::new().transaction(one).transaction(two).sign(&key());
-    let id = both.header_signature.clone();
-    let submission = Submission::new(id.clone(), scope(), both.encode_to_vec());
-    let attempt_id = AttemptId { attempt: 1, epoch: 1 };
-    let answer = send(&ledger, &submission.with_attempt_id(attempt_id)).await;
+    let (id, both) = batch_of_both();
+    let answer = send(&ledger, &both).await;
     assert_not_sent(&answer, "committed 1 of its 2 transactions");
     assert_eq!(ledger.sim.times_received(&id.parse().unwrap()), 0);
 }
 
+/// The batch was committed before it was first handed over, and its status is forgotten.
 #[tokio::test]
-async fn events_from_before_do_not_prove_an_unsent_batch() {
+async fn events_of_all_transactions_prove_an_unsent_batch() {
+    let ledger = TestLedger::new();
+    ledger.send_past_the_adapter(1).await;
+    ledger.restart().await;
+    let mut events = ledger.subscribe().await;
+    assert_eq!(next(&mut events).await, transaction_id(1));
+    assert_not_sent(&send(&ledger, &submission(1, 1)).await, "1 of its 1 transactions");
+    assert_eq!(ledger.evidence(1).await, Evidence::Committed);
+    assert_eq!(ledger.times_received(1), 1);
+}
+
+#[tokio::test]
+async fn events_of_some_transactions_do_not_prove_an_unsent_batch() {
     let ledger = TestLedger::new();
     let mut events = ledger.subscribe().await;
     ledger.send_past_the_adapter(1).await;
     assert_eq!(next(&mut events).await, transaction_id(1));
-    assert_not_sent(&send(&ledger, &submission(1, 1)).await, "1 of its 1 transactions");
-    ledger.sim.inject(Fault::StatusesFail, When::Next(1));
-    assert_eq!(ledger.evidence_after(1, 3_600).await, Evidence::Committed, "the node reports it");
-    assert_eq!(ledger.times_received(1), 1);
-
+    let (id, both) = batch_of_both();
+    assert_not_sent(&send(&ledger, &both).await, "1 of its 2 transactions");
+    // Later, another client sends the other one.
     ledger.send_past_the_adapter(2).await;
     assert_eq!(next(&mut events).await, transaction_id(2));
-    assert_not_sent(&send(&ledger, &submission(2, 1)).await, "1 of its 1 transactions");
-    ledger.sim.inject(Fault::StatusesFail, When::Always);
-    assert_eq!(ledger.evidence_after(2, 3_600).await, Evidence::Inconclusive);
+    let unresolved = UnresolvedBatch {
+        batch_id: id.parse().unwrap(),
+        transaction_ids: [1, 2].map(|number| transaction_id(number).parse().unwrap()).to_vec(),
+        ..ledger.unresolved(1)
+    };
+    let found = ledger.scabbard.evidence_reader().find_evidence(&unresolved).await.unwrap();
+    assert_eq!(found.evidence, Evidence::Inconclusive);
 }
 
 #[tokio::test]
@@ -80,31 +100,113 @@ async fn batch_that_a_node_has_is_not_sent() {
 }
 
 #[tokio::test]
-async fn nodes_are_asked_until_they_do_not_have_a_batch() {
+async fn nodes_are_asked_about_every_batch() {
     let ledger = TestLedger::new();
-    for number in [1, 2, 4] {
-        ledger.send_past_the_adapter(number).await;
-    }
-    for number in [1, 2] {
-        assert_eq!(ledger.send(number).await, Outcome::Ambiguous);
-    }
+    assert_eq!(ledger.send(1).await, Outcome::Accepted);
+    ledger.send_past_the_adapter(2).await;
+    assert_not_sent(&send(&ledger, &submission(2, 1)).await, "a node has the batch already");
+    assert_eq!(ledger.times_received(2), 1);
     assert_eq!(ledger.send(3).await, Outcome::Accepted);
-    assert_eq!(ledger.send(4).await, Outcome::Accepted, "the batches before it were new");
-    // The service comes from another owner.
-    ledger.send_past_the_adapter(5).await;
-    let submission = submission(5, 1).with_attempt_id(AttemptId { attempt: 1, epoch: 2 });
-    assert_not_sent(&send(&ledger, &submission).await, "a node has the batch already");
+}
+
+#[tokio::test]
+async fn later_attempt_is_not_sent_if_another_client_sent_the_batch() {
+    let ledger = TestLedger::new();
+    assert_eq!(ledger.send_with_fault(Fault::Busy, 1).await, Outcome::Busy);
+    ledger.sim.inject(Fault::DroppedValid, When::Next(1));
+    ledger.send_past_the_adapter(1).await;
+    assert_not_sent(&send(&ledger, &submission(1, 2)).await, "a node has the batch already");
+    assert_eq!(ledger.times_received(1), 2);
+}
+
+#[tokio::test]
+async fn dropped_batch_is_sent_again_in_a_later_attempt() {
+    let ledger = TestLedger::new();
+    assert_eq!(ledger.send_with_fault(Fault::DroppedValid, 1).await, Outcome::Accepted);
+    assert_eq!(ledger.send_again(1, 2).await, Outcome::Accepted);
+}
+
+/// The number of status requests about a batch.
+fn questions(ledger: &TestLedger, number: u32) -> usize {
+    let id: HeaderId = id(number).parse().unwrap();
+    let requests = ledger.sim.requests();
+    let is_about = |request: &&LoggedRequest| {
+        request.kind == RequestKind::Statuses && request.batch_ids.contains(&id)
+    };
+    requests.iter().filter(is_about).count()
+}
+
+async fn ask_ahead(ledger: &TestLedger, numbers: &[u32]) {
+    let ids: Vec<HeaderId> = numbers.iter().map(|number| id(*number).parse().unwrap()).collect();
+    ledger.scabbard.sender().ask_ahead(&SERVICE.parse().unwrap(), &ids).await;
+}
+
+#[tokio::test]
+async fn batch_that_was_asked_about_ahead_is_sent_at_once() {
+    let ledger = TestLedger::new();
+    ask_ahead(&ledger, &[1, 2]).await;
+    ask_ahead(&ledger, &[2]).await;
+    let statuses =
+        ledger.sim.requests().iter().filter(|one| one.kind == RequestKind::Statuses).count();
+    assert_eq!(statuses, 1, "one request for both, and none again");
+    ledger.sim.inject(Fault::StatusesFail, When::Always);
+    assert_eq!(ledger.send(1).await, Outcome::Accepted);
+    ledger.advance(2);
+    assert_eq!(ledger.send(2).await, Outcome::NotSent, "the answer is too old");
+}
+
+#[tokio::test]
+async fn answer_counts_longer_while_events_are_live() {
+    let ledger = TestLedger::new();
+    let mut events = ledger.subscribe().await;
+    catch_up(&mut events);
+    ask_ahead(&ledger, &[1, 2, 3]).await;
+    ledger.advance(20);
+    assert_eq!(ledger.send(1).await, Outcome::Accepted);
+    assert_eq!(questions(&ledger, 1), 1);
+    ledger.send_past_the_adapter(2).await;
+    assert_eq!([next(&mut events).await, next(&mut events).await], [1, 2].map(transaction_id));
+    catch_up(&mut events);
+    assert_not_sent(&send(&ledger, &submission(2, 1)).await, "1 of its 1 transactions");
+    drop(events);
+    ledger.send_past_the_adapter(3).await;
+    assert_not_sent(&send(&ledger, &submission(3, 1)).await, "a node has the batch already");
+}
+
+#[tokio::test]
+async fn batch_that_is_found_ahead_is_asked_about_again() {
+    let ledger = TestLedger::new();
+    ledger.sim.inject(Fault::DroppedValid, When::Next(1));
+    ledger.send_past_the_adapter(1).await;
+    ask_ahead(&ledger, &[1]).await;
+    assert_not_sent(&send(&ledger, &submission(1, 1)).await, "a node has the batch already");
+}
+
+#[tokio::test]
+async fn batch_is_not_sent_before_events_are_replayed() {
+    let ledger = TestLedger::new();
+    let mut events = ledger.scabbard.events().subscribe(SERVICE).await.unwrap();
+    catch_up(&mut events);
+    let answer = send(&ledger, &submission(1, 1)).await;
+    assert_eq!((answer.outcome, answer.status), (Outcome::Busy, None));
+    assert_eq!(answer.retry_after, Some(Duration::from_millis(300)));
+    assert_eq!(ledger.times_received(1), 0);
+    ledger.advance(1);
+    assert_eq!(ledger.send(1).await, Outcome::Accepted);
+    assert_eq!(questions(&ledger, 1), 1);
 }
 
 #[tokio::test]
 async fn attempt_that_was_sent_is_not_sent_again() {
     let ledger = TestLedger::new();
-    for (number, fault) in [(1, Fault::ResetBefore), (2, Fault::ResetAfter)] {
-        assert_eq!(ledger.send_with_fault(fault, number).await, Outcome::Ambiguous);
-        assert_not_sent(&send(&ledger, &submission(number, 1)).await, "this attempt was sent");
-        assert_eq!(ledger.send_again(number, 2).await, Outcome::Accepted);
-        assert_not_sent(&send(&ledger, &submission(number, 1)).await, "this attempt was sent");
-    }
+    assert_eq!(ledger.send_with_fault(Fault::ResetBefore, 1).await, Outcome::Ambiguous);
+    assert_not_sent(&send(&ledger, &submission(1, 1)).await, "this attempt was sent");
+    assert_eq!(ledger.send_again(1, 2).await, Outcome::Accepted);
+    assert_not_sent(&send(&ledger, &submission(1, 1)).await, "this attempt was sent");
+
+    assert_eq!(ledger.send_with_fault(Fault::ResetAfter, 2).await, Outcome::Ambiguous);
+    assert_not_sent(&send(&ledger, &submission(2, 1)).await, "this attempt was sent");
+    assert_not_sent(&send(&ledger, &submission(2, 2)).await, "a node has the batch already");
     for number in [3, 3] {
         assert_eq!(ledger.send_with_fault(Fault::Busy, number).await, Outcome::Busy);
     }

@@ -144,7 +144,10 @@ impl TestLedger {
     }
 
     pub async fn subscribe(&self) -> LedgerEventStream {
-        self.scabbard.events().subscribe(SERVICE).await.unwrap()
+        let events = self.scabbard.events().subscribe(SERVICE).await.unwrap();
+        // Longer than a POST waits for the replay.
+        self.advance(1);
+        events
     }
 
     /// Restarts the ledger, and uses up the connections that the restart has reset.

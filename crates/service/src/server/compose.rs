@@ -6,8 +6,9 @@ use grid_batch_api::{ApiBuilder, ApiOptions, RunningApi};
 use grid_batch_claims::{ChangeFollowUp, ClaimMaintainer, ClaimMaintainerOptions, OrphanRecovery};
 use grid_batch_core::{RunnableSubmitter, ScopeId, ServiceId, StatusReport};
 use grid_batch_poller::{
-    EventFollower, EventMonitor, EventOptions, InconclusivePolicy, MonitorOptions, PollTrigger,
-    PollingMonitorBuilder, RunningEventMonitor, RunningPollingMonitor,
+    EventFollower, EventMonitor, EventOptions, InconclusivePolicy, MonitorOptions,
+    NextBatchMonitor, NextBatchTrigger, PollTrigger, PollingMonitorBuilder, RunningEventMonitor,
+    RunningNextBatchMonitor, RunningPollingMonitor,
 };
 use grid_batch_queuer::{BatchQueue, WakeUp};
 use grid_batch_store::{
@@ -55,6 +56,11 @@ pub(super) fn compose<S: ScopeId>(
     if let Some(follower) = &follower {
         follow_up = follow_up.with_events(follower.clone());
     }
+    let ask_ahead = start_ask_ahead(config, &ledger, &claim_store)?;
+    let ask_ahead = ask_ahead.map(|(trigger, running)| {
+        follow_up = follow_up.clone().with_ask_ahead(trigger);
+        running
+    });
     follow_open_services::<S>(&store, &follow_up, config.ledger.event_sockets)?;
 
     let poller = start_poller(config, &ledger, &claim_store, &follow_up, trigger, follower)?;
@@ -70,6 +76,7 @@ pub(super) fn compose<S: ScopeId>(
     Ok(RunningServer {
         api,
         events,
+        ask_ahead,
         submitter,
         submitter_counters,
         poller,
@@ -147,6 +154,18 @@ fn start_event_monitor<S: ScopeId>(
     };
     let monitor = EventMonitor::new(Arc::clone(source), trigger.clone(), options);
     Ok(Some(monitor.map_err(StartError::part)?.run()?))
+}
+
+/// Asks about the next batch of each service, if the ledger needs that.
+fn start_ask_ahead<S: ScopeId>(
+    config: &Config,
+    ledger: &Ledger<S>,
+    claims: &ClaimStore,
+) -> Result<Option<(NextBatchTrigger, RunningNextBatchMonitor)>, StartError> {
+    let Some(ask_ahead) = &ledger.ask_ahead else { return Ok(None) };
+    let store = MonitorStore::new(claims.clone(), |_, _| ());
+    let monitor = NextBatchMonitor::new(store, Arc::clone(ask_ahead), config.poll.connections);
+    Ok(Some((monitor.trigger(), monitor.run()?)))
 }
 
 /// Subscribes to the events of services with open batches before any of them is submitted.

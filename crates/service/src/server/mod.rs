@@ -14,7 +14,7 @@ use std::{fmt, sync::Arc};
 use grid_batch_api::RunningApi;
 use grid_batch_claims::{ChangeFollowUp, ClaimMaintainer, OrphanRecovery};
 use grid_batch_core::{Clock, InternalError, ShutdownHandle, StatusReport, SystemClock};
-use grid_batch_poller::{RunningEventMonitor, RunningPollingMonitor};
+use grid_batch_poller::{RunningEventMonitor, RunningNextBatchMonitor, RunningPollingMonitor};
 use grid_batch_store::{PendingBatch, Store};
 use grid_batch_submitter::SubmitterCounters;
 
@@ -72,6 +72,7 @@ impl Server {
 pub struct RunningServer {
     api: RunningApi,
     events: Option<RunningEventMonitor>,
+    ask_ahead: Option<RunningNextBatchMonitor>,
     submitter: Box<dyn StoppableSubmitter>,
     submitter_counters: SubmitterCounters,
     poller: RunningPollingMonitor<PendingBatch, StatusReport>,
@@ -112,8 +113,8 @@ impl RunningServer {
     /// Stops the server: accepts and submits no more batches, waits for submissions under way, and
     /// records their outcomes.
     pub fn stop(self) -> Result<(), StartError> {
-        let Self { mut api, events, mut submitter, poller, recovery, claims, ledger_check, .. } =
-            self;
+        let Self { mut api, events, ask_ahead, mut submitter, poller, .. } = self;
+        let Self { recovery, claims, ledger_check, .. } = self;
         claims.stop_taking();
         // Both drain at the same time.
         let requested = [api.signal_shutdown(), submitter.request_stop()];
@@ -121,6 +122,7 @@ impl RunningServer {
             api.wait_for_shutdown(),
             submitter.wait_until_stopped(),
             events.map_or(Ok(()), ShutdownHandle::wait_for_shutdown),
+            ask_ahead.map_or(Ok(()), ShutdownHandle::wait_for_shutdown),
             poller.wait_for_shutdown(),
         ];
         // Claims are released last: until then nothing else may work on the services.

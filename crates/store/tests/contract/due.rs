@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use grid_batch_core::{BatchId, LedgerStatus, Outcome, PollPace, Timestamp};
+use grid_batch_core::{BatchId, LedgerStatus, NextBatchStore, Outcome, PollPace, Timestamp};
 use grid_batch_store::PendingBatch;
 use proptest::{collection::vec, option, prelude::*};
 
@@ -13,6 +13,8 @@ on_both! {
     due_batches_match_the_poll_pace,
     pending_of_named_services_ignores_the_pace,
     checked_batches_without_status_do_not_block_others,
+    next_batch_is_the_open_one_behind_the_head,
+    services_of_other_instances_have_no_next_batch,
 }
 
 const EVER: Timestamp = Timestamp::from_micros(i64::MAX);
@@ -180,4 +182,34 @@ fn checked_batches_without_status_do_not_block_others(db: &Database) {
     db.later(1);
     store.mark_checked(&asked).unwrap();
     assert_eq!(store.one("silent::1", 1), before);
+}
+
+fn next_batch_is_the_open_one_behind_the_head(db: &Database) {
+    let store = db.open();
+    for number in 1..=3 {
+        store.add_all(&[batch("a::b", number)]);
+    }
+    store.add_all(&[batch("a::c", 4)]);
+    let all = ["a::b", "a::c", "a::d"].map(service);
+    let next = || store.monitor().next_batches(&all).unwrap();
+    assert_eq!(next(), [(service("a::b"), id(2))]);
+    store.take(&["a::b", "a::c"]);
+    assert_eq!(next(), [(service("a::b"), id(2))]);
+    store.recover().unwrap();
+    assert_eq!(next(), [(service("a::b"), id(2))]);
+
+    let store = db.open();
+    store.add_all(&[batch("e::f", 5), batch("e::f", 6), batch("e::f", 7)]);
+    store.commit_next("e::f");
+    let next = store.monitor().next_batches(&[service("e::f")]).unwrap();
+    assert_eq!(next, [(service("e::f"), id(7))]);
+}
+
+fn services_of_other_instances_have_no_next_batch(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
+    let monitor = store.monitor();
+    assert_eq!(monitor.next_batches(&[service("a::b")]).unwrap().len(), 1);
+    store.worker().release().unwrap();
+    assert_eq!(monitor.next_batches(&[service("a::b")]).unwrap(), []);
 }

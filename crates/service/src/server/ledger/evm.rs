@@ -46,6 +46,7 @@ impl EvmChain {
             reader: Arc::new(evm.status_reader()),
             evidence: Arc::new(evm.evidence_reader()),
             events: None,
+            ask_ahead: None,
             // Nonces keep the order at every node.
             node_check: None,
             nodes,

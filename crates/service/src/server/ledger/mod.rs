@@ -8,8 +8,8 @@ mod nodes;
 use std::{path::Path, sync::Arc};
 
 use grid_batch_core::{
-    BatchStatusReader, Clock, EvidenceReader, GlobalScopeId, LedgerEvents, LedgerIdentityReader,
-    NodeCheck, ScopeId, ServiceScopeId, StatusReport, SubmissionSender,
+    AskAhead, BatchStatusReader, Clock, EvidenceReader, GlobalScopeId, LedgerEvents,
+    LedgerIdentityReader, NodeCheck, ScopeId, ServiceScopeId, StatusReport, SubmissionSender,
 };
 use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_sawtooth::{Sawtooth, SawtoothIdentityReader, SawtoothOptions};
@@ -33,6 +33,8 @@ pub(super) struct Ledger<S: ScopeId> {
     pub(super) sender: Arc<dyn SubmissionSender<Id = S>>,
     pub(super) reader: Arc<dyn BatchStatusReader<Status = StatusReport> + Sync>,
     pub(super) evidence: Arc<dyn EvidenceReader + Sync>,
+    /// Asks about batches before it is their turn, if the sender asks before it sends.
+    pub(super) ask_ahead: Option<Arc<dyn AskAhead>>,
     /// `None` if the ledger has no events.
     pub(super) events: Option<Arc<dyn LedgerEvents>>,
     pub(super) nodes: LedgerNodes<S>,
@@ -45,7 +47,8 @@ pub(super) struct Ledger<S: ScopeId> {
 impl<S: ScopeId> Ledger<S> {
     /// The same, kept away from nodes that have not confirmed their ledger.
     pub(super) fn checked(self, check: &LedgerCheck) -> Self {
-        let Self { sender, reader, evidence, events, node_check, nodes, withdrawals } = self;
+        let Self { sender, reader, evidence, events, node_check, nodes, withdrawals, ask_ahead } =
+            self;
         let all = || nodes.status_resolver();
         let checked_events =
             |events| Arc::new(CheckedEvents::new(events, check.clone())) as Arc<dyn LedgerEvents>;
@@ -54,6 +57,7 @@ impl<S: ScopeId> Ledger<S> {
             reader: Arc::new(CheckedStatusReader::<S>::new(reader, all(), check.clone())),
             evidence: Arc::new(CheckedEvidenceReader::<S>::new(evidence, all(), check.clone())),
             events: events.map(checked_events),
+            ask_ahead,
             node_check,
             nodes,
             withdrawals,
@@ -125,6 +129,7 @@ impl SawtoothLedger {
             reader: Arc::new(sawtooth.status_reader(nodes.confirmed_resolver(&check))),
             evidence: Arc::new(sawtooth.evidence_reader(nodes.confirmed_resolver(&check))),
             events: Some(Arc::new(sawtooth.events(urls))),
+            ask_ahead: None,
             node_check: sawtooth.node_check().map(|check| Arc::new(check) as Arc<_>),
             nodes,
             withdrawals: None,
@@ -156,6 +161,7 @@ pub(super) fn scabbard(
         reader: Arc::new(scabbard.status_reader()),
         evidence: Arc::new(scabbard.evidence_reader()),
         events: Some(Arc::new(scabbard.events())),
+        ask_ahead: Some(Arc::new(scabbard.sender())),
         // A service is at one node.
         node_check: None,
         nodes,

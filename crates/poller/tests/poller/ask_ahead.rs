@@ -1,0 +1,151 @@
+//! Questions about the next batch of a service.
+
+use std::{pin::Pin, sync::Arc};
+
+use grid_batch_core::{
+    AskAhead, AskAheadRequests, BatchError, HeaderId, ServiceId, ShutdownHandle,
+    mocks::{MockAskAhead, MockNextBatchStore},
+};
+use grid_batch_poller::{NextBatchMonitor, NextBatchTrigger, RunningNextBatchMonitor};
+use grid_batch_test_support::watched::WatchedValue;
+use tokio::sync::Semaphore;
+
+const BATCH: HeaderId = HeaderId::from_bytes([1; 64]);
+
+fn service(number: usize) -> ServiceId {
+    format!("a::{number}").parse().unwrap()
+}
+
+/// A store in which every service has a next batch.
+fn store() -> MockNextBatchStore {
+    let mut store = MockNextBatchStore::new();
+    store.expect_next_batches().returning(|services| {
+        Ok(services.iter().map(|service| (service.clone(), BATCH)).collect())
+    });
+    store
+}
+
+/// A ledger that answers when it has a permit, and the services that it was asked about.
+struct Ledger {
+    asked: Arc<WatchedValue<Vec<ServiceId>>>,
+    answers: Arc<Semaphore>,
+}
+
+impl Ledger {
+    fn new() -> Self {
+        Self { asked: Arc::default(), answers: Arc::new(Semaphore::new(0)) }
+    }
+
+    fn run(
+        &self,
+        store: MockNextBatchStore,
+        concurrency: usize,
+    ) -> (NextBatchTrigger, RunningNextBatchMonitor) {
+        let mut ledger = MockAskAhead::new();
+        let (asked, answers) = (Arc::clone(&self.asked), Arc::clone(&self.answers));
+        ledger.expect_ask_ahead().returning(move |service, batch_ids| {
+            assert_eq!(batch_ids, [BATCH]);
+            asked.change(|asked| asked.push(service.clone()));
+            let answers = Arc::clone(&answers);
+            Box::pin(async move { answers.acquire().await.unwrap().forget() })
+        });
+        let monitor = NextBatchMonitor::new(store, Arc::new(ledger), concurrency);
+        (monitor.trigger(), monitor.run().unwrap())
+    }
+
+    /// Waits until the ledger was asked this often.
+    fn wait_until_asked(&self, times: usize) -> Vec<ServiceId> {
+        self.asked.wait_until(|asked| asked.len() >= times);
+        self.asked.get()
+    }
+}
+
+#[test]
+fn service_is_asked_about_again_after_its_answer() {
+    let ledger = Ledger::new();
+    let (trigger, running) = ledger.run(store(), 9);
+    trigger.request(&service(1));
+    ledger.wait_until_asked(1);
+    trigger.request(&service(1));
+    trigger.request(&service(2));
+    assert_eq!(ledger.wait_until_asked(2), [1, 2].map(service), "one question of a service");
+    ledger.answers.add_permits(2);
+    assert_eq!(ledger.wait_until_asked(3), [1, 2, 1].map(service));
+    running.wait_for_shutdown().unwrap();
+}
+
+#[test]
+fn number_of_questions_under_way_is_limited() {
+    let ledger = Ledger::new();
+    let (trigger, running) = ledger.run(store(), 3);
+    (0..20).for_each(|number| trigger.request(&service(number)));
+    assert_eq!(ledger.wait_until_asked(3).len(), 3);
+    ledger.answers.add_permits(1);
+    assert_eq!(ledger.wait_until_asked(4).len(), 4);
+    ledger.answers.add_permits(20);
+    let mut asked = ledger.wait_until_asked(20);
+    asked.sort();
+    asked.dedup();
+    assert_eq!(asked.len(), 20);
+    running.wait_for_shutdown().unwrap();
+}
+
+#[test]
+fn services_without_a_next_batch_do_not_stop_others() {
+    let mut store = MockNextBatchStore::new();
+    store.expect_next_batches().returning(|services| {
+        Ok(services.iter().filter(|id| **id == service(50)).map(|id| (id.clone(), BATCH)).collect())
+    });
+    let ledger = Ledger::new();
+    let (trigger, running) = ledger.run(store, 2);
+    (0..=50).for_each(|number| trigger.request(&service(number)));
+    assert_eq!(ledger.wait_until_asked(1), [service(50)]);
+    running.wait_for_shutdown().unwrap();
+}
+
+#[test]
+fn later_request_is_answered_after_the_store_failed() {
+    let mut store = MockNextBatchStore::new();
+    let failed = Arc::new(WatchedValue::<bool>::default());
+    let first = Arc::clone(&failed);
+    store.expect_next_batches().returning(move |services| {
+        if first.change(|failed| !std::mem::replace(failed, true)) {
+            return Err(BatchError::Unavailable("no connection".to_owned()));
+        }
+        Ok(services.iter().map(|id| (id.clone(), BATCH)).collect())
+    });
+    let ledger = Ledger::new();
+    let (trigger, running) = ledger.run(store, 2);
+    trigger.request(&service(1));
+    failed.wait_until(|failed| *failed);
+    trigger.request(&service(2));
+    assert_eq!(ledger.wait_until_asked(1), [service(2)]);
+    running.wait_for_shutdown().unwrap();
+}
+
+/// A ledger whose questions panic, and how many there were.
+struct PanickingLedger(Arc<WatchedValue<usize>>);
+
+impl AskAhead for PanickingLedger {
+    fn ask_ahead<'a>(
+        &'a self,
+        _service_id: &'a ServiceId,
+        _batch_ids: &'a [HeaderId],
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        self.0.change(|count| *count += 1);
+        panic!("of the test")
+    }
+}
+
+#[test]
+fn question_that_panics_does_not_stop_later_ones() {
+    let asked = Arc::new(WatchedValue::<usize>::default());
+    let ledger = Arc::new(PanickingLedger(Arc::clone(&asked)));
+    let monitor = NextBatchMonitor::new(store(), ledger, 1);
+    let (trigger, running) = (monitor.trigger(), monitor.run().unwrap());
+    for times in 1..=2 {
+        trigger.request(&service(1));
+        asked.wait_until(|count| *count == times);
+    }
+    running.wait_for_shutdown().unwrap();
+}

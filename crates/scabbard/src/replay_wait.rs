@@ -1,0 +1,111 @@
+//! Waiting for the replay of earlier events before something is sent.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use grid_batch_core::{MonotonicTime, ServiceId};
+
+use crate::bounded_map::BoundedMap;
+
+/// When the event subscriptions of services were opened.
+///
+/// A node that was restarted has forgotten all statuses. Then only the replay tells which batches were
+/// committed before, so a POST waits for it. Nothing marks its end.
+pub(crate) struct ReplayWaits(Mutex<BoundedMap<ServiceId, ReplayWait>>);
+
+struct ReplayWait {
+    since: MonotonicTime,
+    /// Since when a POST has waited for this subscription and those before it.
+    post_waits_since: Option<MonotonicTime>,
+}
+
+impl ReplayWaits {
+    const LIMIT: usize = 100_000;
+    /// How long a replay may take.
+    const REPLAY_TIME: Duration = Duration::from_millis(300);
+    /// How long a POST waits if subscriptions break before they are replayed.
+    const LONGEST_WAIT: Duration = Duration::from_secs(2);
+
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(BoundedMap::new(Self::LIMIT)))
+    }
+
+    /// The first subscription of a service is being opened.
+    pub(crate) fn opening(&self, service: &ServiceId, now: MonotonicTime) {
+        let wait = || ReplayWait { since: now, post_waits_since: None };
+        self.lock().get_or_insert_with(service, wait);
+    }
+
+    /// A subscription of the service was opened.
+    pub(crate) fn opened(&self, service: &ServiceId, now: MonotonicTime) {
+        let wait = || ReplayWait { since: now, post_waits_since: None };
+        self.lock().get_or_insert_with(service, wait).since = now;
+    }
+
+    /// How long a POST to the service has to wait.
+    pub(crate) fn remaining(&self, service: &ServiceId, now: MonotonicTime) -> Option<Duration> {
+        let mut services = self.lock();
+        let wait = services.get_mut(service)?;
+        let remaining = Self::REPLAY_TIME.saturating_sub(now.since(wait.since));
+        if remaining.is_zero() {
+            wait.post_waits_since = None;
+            return None;
+        }
+        let waits_since = *wait.post_waits_since.get_or_insert(now);
+        (now.since(waits_since) < Self::LONGEST_WAIT).then_some(remaining)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BoundedMap<ServiceId, ReplayWait>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn service() -> ServiceId {
+        "a::b".parse().unwrap()
+    }
+
+    fn at(millis: u64) -> MonotonicTime {
+        MonotonicTime::default().plus(Duration::from_millis(millis))
+    }
+
+    fn remaining(waits: &ReplayWaits, now: u64) -> Option<u128> {
+        waits.remaining(&service(), at(now)).map(|wait| wait.as_millis())
+    }
+
+    #[test]
+    fn post_waits_for_each_replay() {
+        let waits = ReplayWaits::new();
+        assert_eq!(remaining(&waits, 0), None, "nothing is subscribed to");
+        waits.opening(&service(), at(1_000));
+        assert_eq!(remaining(&waits, 1_100), Some(200));
+        waits.opened(&service(), at(1_200));
+        assert_eq!(
+            [1_200, 1_499, 1_500].map(|now| remaining(&waits, now)),
+            [Some(300), Some(1), None]
+        );
+        waits.opening(&service(), at(9_000));
+        assert_eq!(remaining(&waits, 9_000), None, "events before the break were heard");
+        waits.opened(&service(), at(9_000));
+        assert_eq!(remaining(&waits, 9_000), Some(300));
+    }
+
+    #[test]
+    fn post_does_not_wait_for_ever_for_subscriptions_that_break() {
+        let waits = ReplayWaits::new();
+        for now in (0..2_000).step_by(200) {
+            waits.opened(&service(), at(now));
+            assert_eq!(remaining(&waits, now), Some(300));
+        }
+        waits.opened(&service(), at(2_000));
+        assert_eq!(remaining(&waits, 2_000), None);
+        assert_eq!(remaining(&waits, 2_300), None);
+        waits.opened(&service(), at(3_000));
+        assert_eq!(remaining(&waits, 3_000), Some(300));
+    }
+}
