@@ -16,6 +16,7 @@ mod invalid_requests;
 mod late_arrivals;
 mod late_rounds;
 mod ledger_identity;
+mod node_outages;
 mod operator_decisions;
 mod restarts_and_outages;
 mod several_nodes;

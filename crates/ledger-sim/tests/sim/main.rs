@@ -8,6 +8,7 @@ mod faults;
 mod fixtures;
 mod ledgers;
 mod nodes;
+mod outages;
 mod record;
 mod sawtooth;
 mod scabbard;
