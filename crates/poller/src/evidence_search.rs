@@ -1,4 +1,4 @@
-use std::{mem::take, sync::Arc, time::Duration};
+use std::{collections::HashSet, mem::take, sync::Arc, time::Duration};
 
 use grid_batch_core::{
     BatchResult, Clock, Evidence, EvidenceReport, MonotonicTime, PollPace, Resolution, ServiceId,
@@ -15,7 +15,7 @@ use crate::{
     failure_log::FailureLog,
     observed_batches::ObservedBatches,
     per_service_queue::{PerServiceQueue, ServiceJob},
-    resolution::{evidence_due_after, resolve},
+    resolution::{evidence_due_after, is_too_early, resolve},
 };
 
 /// Returns the policy of a service.
@@ -25,8 +25,8 @@ pub(crate) type InconclusivePolicyFn = Arc<dyn Fn(&ServiceId) -> InconclusivePol
 pub(crate) struct EvidenceSearch {
     /// Unresolved batches to look for evidence about.
     queue: PerServiceQueue<UnresolvedBatch>,
-    /// Batches by service that may be unresolved. They are read once their statuses are written.
-    candidates: Vec<(String, Vec<String>)>,
+    /// Batches that may be unresolved. They are read once their statuses are written.
+    candidates: Vec<Candidates>,
     schedule: EvidenceSchedule,
     earlier: EarlierAttempts,
     observed: ObservedBatches,
@@ -36,6 +36,14 @@ pub(crate) struct EvidenceSearch {
     options: MonitorOptions,
     clock: Arc<dyn Clock>,
     counters: MonitorCounters,
+}
+
+/// Batches of one service that may be unresolved.
+struct Candidates {
+    service_id: String,
+    batch_ids: Vec<String>,
+    /// Those that the ledger did not report.
+    not_reported: HashSet<String>,
 }
 
 impl EvidenceSearch {
@@ -70,9 +78,11 @@ impl EvidenceSearch {
         reported: impl Iterator<Item = String>,
     ) {
         let now = self.clock.monotonic();
-        let candidates = self.schedule.candidates(service_id, not_reported, reported, now);
-        if !candidates.is_empty() {
-            self.candidates.push((service_id.to_owned(), candidates));
+        let batch_ids = self.schedule.candidates(service_id, not_reported, reported, now);
+        if !batch_ids.is_empty() {
+            let not_reported = not_reported.iter().cloned().collect();
+            let service_id = service_id.to_owned();
+            self.candidates.push(Candidates { service_id, batch_ids, not_reported });
         }
     }
 
@@ -83,12 +93,20 @@ impl EvidenceSearch {
         read: impl Fn(&str, &[String]) -> BatchResult<Vec<UnresolvedBatch>>,
     ) {
         let now = self.clock.monotonic();
-        self.candidates.append(&mut self.schedule.take_scheduled(now));
-        for (service_id, batch_ids) in take(&mut self.candidates) {
+        let scheduled = self.schedule.take_scheduled(now).into_iter();
+        self.candidates.extend(scheduled.map(|(service_id, batch_ids)| Candidates {
+            service_id,
+            batch_ids,
+            not_reported: HashSet::new(),
+        }));
+        for Candidates { service_id, batch_ids, not_reported } in take(&mut self.candidates) {
             match read(&service_id, &batch_ids) {
                 Ok(batches) => {
                     self.read_failures.succeeded(&service_id);
-                    batches.into_iter().for_each(|batch| self.queue_if_due(batch, pace, now));
+                    for batch in batches {
+                        let is_reported = !not_reported.contains(&batch.batch_id.to_string());
+                        self.queue_if_due(batch, is_reported, pace, now);
+                    }
                 }
                 Err(error) => self.read_failures.failed(&service_id, &error),
             }
@@ -104,9 +122,17 @@ impl EvidenceSearch {
         earlier.take_over(now, |service| has_request(service) || queue.is_busy(service))
     }
 
-    fn queue_if_due(&mut self, batch: UnresolvedBatch, pace: PollPace, now: MonotonicTime) {
+    fn queue_if_due(
+        &mut self,
+        batch: UnresolvedBatch,
+        is_reported: bool,
+        pace: PollPace,
+        now: MonotonicTime,
+    ) {
         self.earlier.observe(&batch, now);
-        let Some(due_after) = evidence_due_after(&batch, &self.options) else { return };
+        let Some(due_after) = evidence_due_after(&batch, is_reported, &self.options) else {
+            return;
+        };
         // A search that is too early does no harm, so stored times count, too.
         let time = self.clock.now();
         let time_in_state = self.observed.see(&batch, now).max(time.since(batch.since));
@@ -149,6 +175,10 @@ impl EvidenceSearch {
     fn resolve(&mut self, batch: &UnresolvedBatch, report: &EvidenceReport) -> Resolution {
         let now = self.clock.monotonic();
         let seen_for = self.observed.seen_for(batch, now);
+        let time_in_state = seen_for.max(self.clock.now().since(batch.since));
+        if is_too_early(batch, report.evidence, time_in_state, &self.options) {
+            return Resolution::Evidence(Evidence::Inconclusive);
+        }
         if report.evidence == Evidence::Absent && seen_for < self.options.believe_absence_after {
             let left = self.options.believe_absence_after - seen_for;
             self.schedule.schedule(batch, now.plus(left));

@@ -5,15 +5,35 @@ use grid_batch_core::{BatchState, Evidence, EvidenceReport, Resolution, Unresolv
 use crate::{InconclusivePolicy, MonitorOptions};
 
 /// How long a batch is in its state before evidence is looked for. `None`: not in this state.
+///
+/// A ledger that does not report a batch that it had accepted may have lost it.
 pub(crate) fn evidence_due_after(
     batch: &UnresolvedBatch,
+    is_reported: bool,
     options: &MonitorOptions,
 ) -> Option<Duration> {
     match batch.state {
         BatchState::InDoubt => Some(Duration::ZERO),
+        BatchState::Pending | BatchState::Valid if !is_reported => Some(Duration::ZERO),
         BatchState::Pending | BatchState::Valid => Some(options.quiet_after),
         _ => None,
     }
+}
+
+/// Whether this evidence does not count yet, for a batch that has been in its state for `time_in_state`.
+///
+/// A ledger may not report a batch for a while that it has accepted. Until the batch is quiet, only
+/// evidence that does not depend on that counts.
+pub(crate) fn is_too_early(
+    batch: &UnresolvedBatch,
+    evidence: Evidence,
+    time_in_state: Duration,
+    options: &MonitorOptions,
+) -> bool {
+    let was_accepted = matches!(batch.state, BatchState::Pending | BatchState::Valid);
+    let depends =
+        matches!(evidence, Evidence::Absent | Evidence::Repeatable | Evidence::Inconclusive);
+    was_accepted && depends && time_in_state < options.quiet_after
 }
 
 /// What follows from evidence about a batch that this process has seen in its attempt and state for
@@ -179,18 +199,42 @@ mod tests {
     }
 
     #[test]
-    fn evidence_is_due_at_once_only_when_in_doubt() {
+    fn evidence_is_due_at_once_in_doubt_or_if_not_reported() {
         let options = MonitorOptions::default();
-        let after_by_state =
-            BatchState::ALL.map(|state| (state, evidence_due_after(&unresolved(state), &options)));
-        let due: Vec<_> =
-            after_by_state.into_iter().filter_map(|(state, after)| Some((state, after?))).collect();
-        let expected = [
-            (BatchState::InDoubt, after(0)),
-            (BatchState::Pending, after(MIN)),
-            (BatchState::Valid, after(MIN)),
-        ];
-        assert_eq!(due, expected);
+        let due = |is_reported| -> Vec<_> {
+            let due_after = |state| evidence_due_after(&unresolved(state), is_reported, &options);
+            let after_by_state = BatchState::ALL.map(|state| (state, due_after(state)));
+            after_by_state.into_iter().filter_map(|(state, after)| Some((state, after?))).collect()
+        };
+        let expected = |accepted| {
+            [
+                (BatchState::InDoubt, after(0)),
+                (BatchState::Pending, after(accepted)),
+                (BatchState::Valid, after(accepted)),
+            ]
+        };
+        assert_eq!(due(true), expected(MIN));
+        assert_eq!(due(false), expected(0));
+    }
+
+    #[test]
+    fn absence_of_an_accepted_batch_counts_once_it_is_quiet() {
+        use Evidence::{
+            Absent, Committed, Inconclusive, Lost, NeverApplicable, Present, Repeatable,
+            StoppedNode,
+        };
+        let options = MonitorOptions::default();
+        let early = |state, evidence, seconds| {
+            is_too_early(&unresolved(state), evidence, after(seconds), &options)
+        };
+        for evidence in [Absent, Repeatable, Inconclusive] {
+            assert!(early(BatchState::Pending, evidence, 59), "{evidence:?}");
+            assert!(!early(BatchState::Valid, evidence, MIN), "{evidence:?}");
+            assert!(!early(BatchState::InDoubt, evidence, 0), "{evidence:?}");
+        }
+        for evidence in [Committed, Present, Lost, StoppedNode, NeverApplicable] {
+            assert!(!early(BatchState::Pending, evidence, 0), "{evidence:?}");
+        }
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! A Sawtooth node that crashes with a batch, or that a batch stops.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use grid_batch_core::BatchState;
+use grid_batch_core::{BatchState, ManualClock};
 use grid_batch_ledger_sim::{Fault, When};
 use grid_batch_test_support::{
     batches::{SignedBatch, signed_batches},
@@ -18,8 +21,8 @@ const LONG: &str = "1h";
 const LONG_EVIDENCE_LIMITS: &[(&str, &str)] =
     &[("--poll-quiet-after", LONG), ("--poll-accept-absence-after", LONG)];
 
-/// How long the REST API of a crashed validator keeps a request.
-const REST_TIMEOUT: Duration = Duration::from_millis(300);
+/// How long the REST API of a crashed validator keeps a request: longer than the server waits.
+const REST_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A server and two batches, of which the ledger has the first one and does not execute it yet.
 fn serve_with_pending_batch(harness: &BatchHarness) -> (BatchServer, Vec<SignedBatch>) {
@@ -31,38 +34,43 @@ fn serve_with_pending_batch(harness: &BatchHarness) -> (BatchServer, Vec<SignedB
     (server, batches)
 }
 
-/// A ledger that executes a batch long after it was accepted, as if others were before it.
-fn slow_sawtooth() -> BatchHarness {
-    BatchHarness::sawtooth_with(|ledger| ledger.pending_for(Duration::from_secs(2)))
+/// A ledger that executes batches when its clock is advanced.
+fn stopped_sawtooth() -> (BatchHarness, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::default());
+    (BatchHarness::sawtooth_with(|ledger| ledger.clock(clock.clone())), clock)
 }
 
-fn assert_sent_again(harness: &BatchHarness, server: BatchServer, batches: &[SignedBatch]) {
+/// A batch is pending, the node loses it, and the server sends it again.
+fn assert_sent_again_after(lose: impl FnOnce(&BatchHarness, &BatchServer)) {
+    let (harness, clock) = stopped_sawtooth();
+    let (server, batches) = serve_with_pending_batch(&harness);
+    let first = &batches[0].batch_id;
+    lose(&harness, &server);
     let back = Instant::now();
-    wait_until("the first batch is sent again", || {
-        harness.ledger.times_received(&batches[0].batch_id) == 2
-    });
+    wait_until("the first batch is sent again", || harness.ledger.times_received(first) == 2);
     println!("sent again {:?} after the node was back", back.elapsed());
-    harness.wait_until_all_committed(batches);
-    assert_eq!(harness.ledger.times_received(&batches[0].batch_id), 2);
+    let store = harness.store();
+    wait_until("all batches are committed", || {
+        clock.advance(Duration::from_secs(1));
+        count_in_state(&store, BatchState::Committed) == batches.len()
+    });
+    harness.wait_until_all_committed(&batches);
+    assert_eq!(harness.ledger.times_received(first), 2);
     server.stop();
 }
 
 #[test]
 fn batch_lost_in_a_crash_is_sent_again_soon() {
-    let harness = slow_sawtooth();
-    let (server, batches) = serve_with_pending_batch(&harness);
-    harness.ledger.crash_validator(REST_TIMEOUT);
-    server.process.wait_for_log("status requests");
-    harness.ledger.start_validator();
-    assert_sent_again(&harness, server, &batches);
+    assert_sent_again_after(|harness, server| {
+        harness.ledger.crash_validator(REST_TIMEOUT);
+        server.process.wait_for_log("status requests fail");
+        harness.ledger.start_validator();
+    });
 }
 
 #[test]
 fn batch_lost_in_a_restart_is_sent_again_soon() {
-    let harness = slow_sawtooth();
-    let (server, batches) = serve_with_pending_batch(&harness);
-    harness.ledger.restart();
-    assert_sent_again(&harness, server, &batches);
+    assert_sent_again_after(|harness, _| harness.ledger.restart());
 }
 
 #[test]
@@ -73,7 +81,8 @@ fn batch_that_stops_its_node_is_held() {
     let first = &batches[0];
     server.process.wait_for_log("has not answered for");
     harness.ledger.start_validator();
-    wait_until("the batch is held", || !harness.store().held_batches(None, 1).unwrap().is_empty());
+    let store = harness.store();
+    wait_until("the batch is held", || !store.held_batches(None, 1).unwrap().is_empty());
 
     let held = harness.run_command(&["held"]);
     assert!(held.stdout.contains("a node stopped answering while it had the batch"), "{held:?}");
@@ -83,7 +92,6 @@ fn batch_that_stops_its_node_is_held() {
     let id = first.batch_id.to_string();
     let decided = harness.run_command(&["decide", "global", &id, "invalid", "--attempt", "1"]);
     assert_eq!(decided.exit_code, Some(0), "{decided:?}");
-    let store = harness.store();
     wait_until("the next batch is committed", || {
         count_in_state(&store, BatchState::Committed) == 1
     });

@@ -76,7 +76,9 @@ fn batch_without_a_processor_stops_the_node() {
 #[test]
 fn restart_ends_the_stop_and_loses_the_batch() {
     let ledger = sawtooth(|b| b.fault(Fault::NoProcessor, When::Next(2)));
-    for restart in [(|ledger: &Ledger| ledger.restart()) as fn(&Ledger), |ledger| ledger.start_validator()] {
+    for restart in
+        [(|ledger: &Ledger| ledger.restart()) as fn(&Ledger), |ledger| ledger.start_validator()]
+    {
         assert_eq!(ledger.submit(&[batch(1)]).status(), 202);
         restart(&ledger);
         assert_eq!(ledger.status(&batch(1)), "UNKNOWN");
