@@ -99,3 +99,19 @@ fn batch_that_stops_its_node_is_held() {
     assert_eq!(count_in_state(&store, BatchState::Invalid), 1);
     server.stop();
 }
+
+/// The next server has not sent the batch, and sees the rest of the silence.
+#[test]
+fn batch_that_stops_its_node_is_held_after_a_kill() {
+    let harness = BatchHarness::sawtooth();
+    harness.ledger.inject(Fault::NoProcessor, When::Next(1));
+    let (server, batches) = serve_with_pending_batch(&harness);
+    server.process.kill();
+    let server = harness.serve_with(LONG_EVIDENCE_LIMITS);
+    server.process.wait_for_log("has not answered for");
+    harness.ledger.restart();
+    let store = harness.store();
+    wait_until("the batch is held", || !store.held_batches(None, 1).unwrap().is_empty());
+    assert_eq!(harness.ledger.times_received(&batches[0].batch_id), 1);
+    server.stop();
+}
