@@ -301,6 +301,35 @@ mod tests {
     }
 
     #[test]
+    fn end_of_a_request_is_read_from_its_result() {
+        use RequestEnd::{Answered, Disconnected, Unanswered};
+        let response = |status, code: u16| {
+            let body = match code {
+                0 => "a page of a proxy".to_owned(),
+                code => format!(r#"{{"error": {{"code": {code}}}}}"#),
+            };
+            Ok(HttpResponse { status, retry_after: None, body: Ok(body.into_bytes()) })
+        };
+        let text = || "a reason".to_owned();
+        for (result, expected) in [
+            (response(202, 0), Answered),
+            (response(404, 71), Answered),
+            (response(500, 10), Answered),
+            (response(503, 15), Answered),
+            (response(503, 17), Unanswered),
+            (response(504, 0), Unanswered),
+            (Err(HttpError::TimedOut(text())), Unanswered),
+            (response(503, 18), Disconnected),
+            (response(502, 0), Disconnected),
+            (Err(HttpError::NotSent(text())), Disconnected),
+            (Err(HttpError::NoResponse(text())), Disconnected),
+            (Err(HttpError::TooLong { limit: 1 }), Answered),
+        ] {
+            assert_eq!(RequestEnd::of(&result), expected, "{result:?}");
+        }
+    }
+
+    #[test]
     fn answers_are_no_outage() {
         let mut test = Test::with_batch();
         test.record(NODE, 2, 3, RequestEnd::Answered);

@@ -12,8 +12,11 @@ pub(super) struct WaitingServices(Mutex<Waiting>);
 #[derive(Default)]
 struct Waiting {
     services: HashSet<String>,
-    poll: Option<Box<dyn Fn(&str) + Send>>,
+    poll: Option<PollFn>,
 }
+
+/// Polls a service.
+type PollFn = Box<dyn Fn(&str) + Send>;
 
 impl WaitingServices {
     /// The greatest number of services. A further one is polled at its own pace.
