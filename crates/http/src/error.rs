@@ -18,6 +18,9 @@ pub enum HttpError {
     /// The server may have received the request, and no complete response arrived.
     #[error("no complete response: {0}")]
     NoResponse(String),
+    /// The server may have received the request, and no complete response arrived in time.
+    #[error("no complete response in time: {0}")]
+    TimedOut(String),
     /// The body of the response exceeds the limit.
     #[error("the response is longer than {limit} bytes")]
     TooLong {
@@ -44,6 +47,8 @@ impl HttpError {
             Self::InvalidRequest(message)
         } else if error.is_connect() {
             Self::NotSent(message)
+        } else if error.is_timeout() {
+            Self::TimedOut(message)
         } else {
             Self::NoResponse(message)
         }

@@ -4,6 +4,7 @@ use grid_batch_core::{HeaderId, ServiceId, Timestamp};
 use grid_batch_protocol::{
     Batch, BatchList, Limits, ListError, Message, VerifiedBatch, list_of_one, verify_list,
 };
+use tokio::sync::watch;
 
 use crate::{
     Entry, ExecutionResult, Fault, SentTwice, events::Events, faults::Faults, random::Random,
@@ -27,6 +28,8 @@ pub(crate) struct CommonState {
     pub(crate) shuffle_random: Random,
     pub(crate) rule: Option<InvalidityRule>,
     pub(crate) predecessor: Option<PredecessorRule>,
+    /// Whether a batch without a processor has stopped the node.
+    pub(crate) stopped: watch::Sender<bool>,
     received: HashMap<HeaderId, usize>,
 }
 
@@ -58,6 +61,7 @@ impl CommonState {
             shuffle_random,
             rule,
             predecessor: None,
+            stopped: watch::Sender::new(false),
             received: HashMap::new(),
         }
     }
@@ -68,6 +72,10 @@ impl CommonState {
         for id in ids {
             *self.received.entry(id).or_default() += 1;
         }
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        *self.stopped.borrow()
     }
 
     pub(crate) fn times_received(&self, batch_id: &HeaderId) -> usize {

@@ -79,6 +79,7 @@ pub(crate) async fn run(
         feed: subscription.feed,
         context,
         boot,
+        crashes: context.crashes(),
     };
     if let Err(WebSocketEnd::Reset) = client.run(subscription.backlog).await {
         reset_flag.set();
@@ -89,6 +90,8 @@ pub(crate) async fn run(
 struct EventClient<'a> {
     context: &'a SimContext,
     boot: u64,
+    /// The crashes of the validator that the client was told of.
+    crashes: u64,
     socket: ServerWebSocket,
     count: watch::Receiver<usize>,
     next: usize,
@@ -100,6 +103,8 @@ enum Activity {
     SendPing,
     Receive(Message),
     SendEvent,
+    /// The validator has crashed so often.
+    Crashed(u64),
 }
 
 impl EventClient<'_> {
@@ -113,6 +118,10 @@ impl EventClient<'_> {
                 Activity::SendPing => self.send_message(Message::Ping(Bytes::new())).await?,
                 Activity::Receive(message) => self.receive(message).await?,
                 Activity::SendEvent => self.send_next_event().await?,
+                Activity::Crashed(crashes) => {
+                    self.crashes = crashes;
+                    self.send(self.feed.disconnected()).await?;
+                }
             }
         }
     }
@@ -121,6 +130,7 @@ impl EventClient<'_> {
         let next = self.next;
         select! {
             reset = self.context.wait_for_restart(self.boot) => Err(reset.into()),
+            crashes = self.context.wait_for_crash(self.crashes) => Ok(Activity::Crashed(crashes)),
             _ = ping.tick() => Ok(Activity::SendPing),
             received = self.socket.next() => match received {
                 Some(Ok(message)) => Ok(Activity::Receive(message)),

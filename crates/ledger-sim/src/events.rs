@@ -55,6 +55,11 @@ pub(crate) trait EventFeed: fmt::Debug + Send {
     /// The frames for the event at this position.
     fn frames(&mut self, position: usize, event: &Event) -> Vec<String>;
 
+    /// The frames that tell the client that the validator behind the interface has ended.
+    fn disconnected(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The frames that answer a text of the client.
     fn receive(&mut self, text: &str, events: &Events) -> Vec<String>;
 }

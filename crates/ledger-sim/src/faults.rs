@@ -25,6 +25,9 @@ pub enum Fault {
     ResetAfter,
     /// A batch is invalid when it is executed.
     Invalid,
+    /// A batch that is executed belongs to a transaction family without a processor: the node answers
+    /// nothing any more until it is restarted. Sawtooth only.
+    NoProcessor,
     /// A batch becomes Valid and stays Valid: its proposal times out and is dropped, and the service
     /// continues with the next batch. Scabbard only.
     DroppedValid,

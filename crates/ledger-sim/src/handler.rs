@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use hyper::StatusCode;
+use tokio::select;
 
 use crate::{
     Fault, RequestKind,
@@ -13,6 +14,23 @@ use crate::{
 };
 
 pub(crate) async fn handle(
+    context: &SimContext,
+    boot: u64,
+    request: &SimRequest,
+) -> Result<SimResponse, ConnectionReset> {
+    if !context.wait_for_validator(boot).await? {
+        let ledger = &context.state().ledger;
+        return Ok(ledger.timed_out().unwrap_or_else(|| ledger.internal_error()));
+    }
+    let crashes = context.crashes();
+    select! {
+        biased;
+        _ = context.wait_for_crash(crashes) => Ok(context.state().ledger.disconnected()),
+        response = handle_by_kind(context, boot, request) => response,
+    }
+}
+
+async fn handle_by_kind(
     context: &SimContext,
     boot: u64,
     request: &SimRequest,

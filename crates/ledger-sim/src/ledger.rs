@@ -48,6 +48,11 @@ pub(crate) trait Ledger: Send {
     /// The response to an accepted submission that reports a timeout, if the ledger has one.
     fn timed_out(&self) -> Option<SimResponse>;
 
+    /// The response to a request that was in flight when the validator behind the interface ended.
+    fn disconnected(&self) -> SimResponse {
+        self.internal_error()
+    }
+
     /// The response to a status request that reports a temporary error.
     fn statuses_error(&self) -> SimResponse;
 

@@ -1,4 +1,4 @@
-use std::{fmt, net::SocketAddr, sync::Arc, thread::JoinHandle};
+use std::{fmt, net::SocketAddr, sync::Arc, thread::JoinHandle, time::Duration};
 
 use grid_batch_core::{HeaderId, ServiceId, ServiceScopeId};
 use grid_batch_protocol::VerifiedBatch;
@@ -124,6 +124,19 @@ impl LedgerSim {
     pub fn start_again(&self) {
         self.context.start_again();
         self.port.set_open(true);
+    }
+
+    /// Ends the validator of a Sawtooth ledger, as a crash does: what it had only in memory is lost. Its
+    /// REST API stays up. Requests in flight are answered 503 with code 18, and later ones after
+    /// `timeout` 503 with code 17. Event websockets stay open and receive a warning.
+    pub fn crash_validator(&self, timeout: Duration) {
+        self.context.crash_validator(timeout);
+    }
+
+    /// Starts the validator of a Sawtooth ledger after a crash, or instead of the one that is running.
+    /// Requests that still wait for it are handled then.
+    pub fn start_validator(&self) {
+        self.context.start_validator();
     }
 
     /// All executions until now, in order.

@@ -21,9 +21,9 @@ use self::{
     chain::{BatchStatus, Chain},
     json::{BatchData, BlockList, LinkOnly, Statuses, WithLink},
     responses::{
-        BATCH_NOT_FOUND, INVALID_ID, INVALID_PAGING, NO_BATCHES, NO_ID_QUERY, NO_JSON_IDS,
-        QUEUE_FULL, STATUSES_TYPE, SUBMISSION_TYPE, SUBMITTED_INVALID, TIMED_OUT, UNDECODABLE,
-        UNKNOWN_ERROR, json, line_too_long, method_not_allowed, no_upgrade, not_found,
+        BATCH_NOT_FOUND, DISCONNECTED, INVALID_ID, INVALID_PAGING, NO_BATCHES, NO_ID_QUERY,
+        NO_JSON_IDS, QUEUE_FULL, STATUSES_TYPE, SUBMISSION_TYPE, SUBMITTED_INVALID, TIMED_OUT,
+        UNDECODABLE, UNKNOWN_ERROR, json, line_too_long, method_not_allowed, no_upgrade, not_found,
         server_error, too_long,
     },
 };
@@ -183,6 +183,10 @@ impl Ledger for Sawtooth {
 
     fn timed_out(&self) -> Option<SimResponse> {
         Some(TIMED_OUT.response())
+    }
+
+    fn disconnected(&self) -> SimResponse {
+        DISCONNECTED.response()
     }
 
     fn statuses_error(&self) -> SimResponse {

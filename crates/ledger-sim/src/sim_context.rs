@@ -24,6 +24,7 @@ pub(crate) struct SimContext {
     state: Mutex<LedgerState>,
     clock: Arc<dyn Clock>,
     frozen: watch::Sender<bool>,
+    validator: watch::Sender<Validator>,
     /// The number of restarts. Requests and connections belong to one boot.
     boot: watch::Sender<u64>,
     /// How often late submissions were delivered by command.
@@ -32,6 +33,14 @@ pub(crate) struct SimContext {
     pub(crate) workers: Semaphore,
     pub(crate) max_body_bytes: usize,
     pub(crate) has_title_case_headers: bool,
+}
+
+/// The process behind the interface of the ledger.
+#[derive(Debug, Clone, Copy)]
+struct Validator {
+    /// While it is down: how long the interface waits for it before it answers a request.
+    down: Option<Duration>,
+    crashes: u64,
 }
 
 pub(crate) struct LedgerState {
@@ -51,6 +60,7 @@ impl SimContext {
         Self {
             clock,
             frozen: watch::Sender::new(false),
+            validator: watch::Sender::new(Validator { down: None, crashes: 0 }),
             boot: watch::Sender::new(0),
             deliveries: watch::Sender::new(0),
             has_work: Notify::new(),
@@ -108,6 +118,9 @@ impl SimContext {
         let now = self.now();
         let mut state = self.state();
         self.check_boot(boot)?;
+        if self.validator.borrow().down.is_some() {
+            return Ok(LedgerReply::Wait);
+        }
         let reply = state.respond(request, now);
         if !state.ledger.is_idle() {
             self.has_work.notify_one();
@@ -122,7 +135,7 @@ impl SimContext {
     pub(crate) fn restart(&self) {
         let now = self.now();
         let mut state = self.advanced_state();
-        state.ledger.restart(now);
+        state.restart(now);
         // Still under the lock, so that no request of the old boot is answered after the restart.
         self.boot.send_modify(|boot| *boot += 1);
     }
@@ -143,6 +156,53 @@ impl SimContext {
         state.is_stopped = false;
     }
 
+    /// Ends the validator. Its interface stays, and answers a request after this time.
+    pub(crate) fn crash_validator(&self, interface_timeout: Duration) {
+        self.set_validator(Some(interface_timeout));
+    }
+
+    /// Starts the validator, after a crash or instead of the one that is running.
+    pub(crate) fn start_validator(&self) {
+        self.set_validator(None);
+    }
+
+    fn set_validator(&self, down: Option<Duration>) {
+        let now = self.now();
+        let mut state = self.advanced_state();
+        state.restart(now);
+        self.validator.send_modify(|validator| {
+            let was_up = validator.down.is_none();
+            *validator = Validator { down, crashes: validator.crashes + u64::from(was_up) };
+        });
+    }
+
+    /// How often the validator has ended.
+    pub(crate) fn crashes(&self) -> u64 {
+        self.validator.borrow().crashes
+    }
+
+    /// Waits until the validator has ended more often than this, and returns how often.
+    pub(crate) async fn wait_for_crash(&self, crashes: u64) -> u64 {
+        let mut validator = self.validator.subscribe();
+        // An error would mean that the sender is dropped, and it lives as long as `self`.
+        let crashed = validator.wait_for(|validator| validator.crashes != crashes).await;
+        crashed.map_or(crashes, |validator| validator.crashes)
+    }
+
+    /// Waits until the validator runs. Returns `false` if the interface does not wait that long.
+    pub(crate) async fn wait_for_validator(&self, boot: u64) -> Result<bool, ConnectionReset> {
+        let since = self.now();
+        loop {
+            let down = self.validator.borrow().down;
+            match down {
+                None => return Ok(true),
+                Some(timeout) if self.now().since(since) >= timeout => return Ok(false),
+                Some(_) => self.poll_clock().await,
+            }
+            self.check_boot(boot)?;
+        }
+    }
+
     /// The current boot. Requests of an earlier boot are not answered.
     pub(crate) fn boot(&self) -> u64 {
         *self.boot.borrow()
@@ -159,6 +219,8 @@ impl SimContext {
     pub(crate) async fn wait_until_thawed(&self, boot: u64) -> Result<(), ConnectionReset> {
         let mut frozen = self.frozen.subscribe();
         frozen.wait_for(|frozen| !frozen).await.map_err(|_| ConnectionReset)?;
+        let mut stopped = self.state().common.stopped.subscribe();
+        stopped.wait_for(|stopped| !stopped).await.map_err(|_| ConnectionReset)?;
         self.check_boot(boot)
     }
 
@@ -217,6 +279,11 @@ impl LedgerState {
         let result = self.ledger.advance(&mut self.common, now);
         self.common.record.sync()?;
         result
+    }
+
+    fn restart(&mut self, now: Timestamp) {
+        self.ledger.restart(now);
+        self.common.stopped.send_replace(false);
     }
 
     fn respond(&mut self, request: &SimRequest, now: Timestamp) -> LedgerReply {

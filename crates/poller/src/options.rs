@@ -34,7 +34,8 @@ pub struct MonitorOptions {
     /// Makes the random part of the delays repeatable.
     pub seed: Option<u64>,
 
-    /// Evidence is looked for when a batch has been pending or valid for this long.
+    /// Evidence is looked for when a batch has been pending or valid for this long. Before, it is only
+    /// looked for if the ledger does not report the batch, and its absence does not count.
     pub quiet_after: Duration,
     /// Evidence of absence is not trusted before this time: an aborted submission may still arrive.
     /// This time and the next two are measured from when the monitor first sees the batch in its

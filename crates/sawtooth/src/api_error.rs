@@ -16,6 +16,10 @@ pub(crate) struct ApiError {
 }
 
 impl ApiError {
+    /// The code of a request that the validator did not answer in time.
+    pub(crate) const TIMED_OUT: u16 = 17;
+    /// The code of a request that was in flight when the connection to the validator broke.
+    pub(crate) const DISCONNECTED: u16 = 18;
     /// The code of `GET /batches/{id}` for a batch that is in no block.
     pub(crate) const BATCH_NOT_FOUND: u16 = 71;
 

@@ -1,13 +1,23 @@
+use std::time::Instant;
+
 use futures_core::future::BoxFuture;
 use futures_util::{StreamExt, stream::unfold};
 use grid_batch_core::{BatchError, BatchResult, LedgerEvent, LedgerEventStream, LedgerEvents};
-use grid_batch_http::{TextFrames, WebSocketOptions};
+use grid_batch_http::{HttpError, TextFrames, WebSocketOptions};
 use log::warn;
 
-use crate::{event_frame::EventFrame, nodes::with_node, rest_client::RestClient};
+use crate::{
+    event_frame::EventFrame,
+    nodes::with_node,
+    outages::{Outages, RequestEnd},
+    rest_client::RestClient,
+};
 
 /// Subscribes to all blocks, whatever state they change.
 const SUBSCRIPTION: &str = r#"{"action":"subscribe","address_prefixes":[]}"#;
+
+/// The warning of a REST API that has lost the connection to its validator.
+const VALIDATOR_UNAVAILABLE: &str = "Validator unavailable";
 
 /// Subscribes to blocks at the first reachable node.
 ///
@@ -24,6 +34,10 @@ impl SawtoothEvents {
     pub(crate) fn new(client: RestClient, nodes: Vec<String>, options: WebSocketOptions) -> Self {
         Self { client, nodes, options }
     }
+
+    fn disconnection(&self, node: &str) -> Disconnection {
+        Disconnection { outages: self.client.outages().clone(), node: node.to_owned() }
+    }
 }
 
 impl LedgerEvents for SawtoothEvents {
@@ -38,8 +52,13 @@ impl LedgerEvents for SawtoothEvents {
                 let opening =
                     self.client.subscribe(node, "subscriptions", SUBSCRIPTION, &self.options);
                 match opening.await {
-                    Ok(frames) => return Ok(event_stream(frames)),
-                    Err(error) => failure = with_node(node, error.into()),
+                    Ok(frames) => return Ok(event_stream(frames, self.disconnection(node))),
+                    Err(error) => {
+                        if matches!(error, HttpError::NotSent(_)) {
+                            self.disconnection(node).record();
+                        }
+                        failure = with_node(node, error.into());
+                    }
                 }
             }
             Err(failure)
@@ -47,22 +66,45 @@ impl LedgerEvents for SawtoothEvents {
     }
 }
 
-fn event_stream(frames: TextFrames) -> LedgerEventStream {
-    let events = unfold(Some(frames), async |frames| {
-        let mut frames = frames?;
-        match next_event(&mut frames).await {
-            Ok(event) => Some((Ok(event), Some(frames))),
+/// Records that the connection to a node, or to the validator behind it, broke.
+struct Disconnection {
+    outages: Outages,
+    node: String,
+}
+
+impl Disconnection {
+    fn record(&self) {
+        self.outages.record(&self.node, Instant::now(), RequestEnd::Disconnected);
+    }
+}
+
+fn event_stream(frames: TextFrames, disconnection: Disconnection) -> LedgerEventStream {
+    let events = unfold(Some((frames, disconnection)), async |stream| {
+        let (mut frames, disconnection) = stream?;
+        match next_event(&mut frames, &disconnection).await {
+            Ok(event) => Some((Ok(event), Some((frames, disconnection)))),
             Err(error) => Some((Err(error), None)),
         }
     });
     events.boxed()
 }
 
-async fn next_event(frames: &mut TextFrames) -> BatchResult<LedgerEvent> {
+async fn next_event(
+    frames: &mut TextFrames,
+    disconnection: &Disconnection,
+) -> BatchResult<LedgerEvent> {
     while let Some(text) = frames.next().await {
+        if matches!(text, Err(HttpError::NoResponse(_))) {
+            disconnection.record();
+        }
         match EventFrame::parse(&text?)? {
             EventFrame::Block => return Ok(LedgerEvent { transaction_id: None }),
-            EventFrame::Warning(warning) => warn!(warning:%; "warning from the ledger"),
+            EventFrame::Warning(warning) => {
+                if warning == VALIDATOR_UNAVAILABLE {
+                    disconnection.record();
+                }
+                warn!(warning:%; "warning from the ledger");
+            }
             EventFrame::Error(error) => {
                 return Err(BatchError::Unavailable(format!("error from the ledger: {error}")));
             }

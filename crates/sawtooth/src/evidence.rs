@@ -1,16 +1,20 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures_core::future::BoxFuture;
 use futures_util::future::join_all;
 use grid_batch_core::{
-    BatchError, BatchResult, Evidence, EvidenceReader, EvidenceReport, LedgerStatus,
+    BatchError, BatchResult, BatchState, Evidence, EvidenceReader, EvidenceReport, LedgerStatus,
     StatusUrlResolver, UnresolvedBatch,
 };
+use grid_batch_http::origin;
 use serde::Deserialize;
+use tokio::time::sleep;
 
 use crate::{
     api_error::{ApiError, successful_body},
+    node_record::NodeRecord,
     nodes::{get_statuses, nodes_of_batch, with_node},
+    outages::Outage,
     rest_client::RestClient,
 };
 
@@ -19,11 +23,51 @@ use crate::{
 pub struct SawtoothEvidenceReader {
     client: RestClient,
     resolver: Arc<dyn StatusUrlResolver>,
+    lost_after: Duration,
+    /// `None` if the ledger has one node.
+    record: Option<Arc<NodeRecord>>,
 }
 
 impl SawtoothEvidenceReader {
-    pub(crate) fn new(client: RestClient, resolver: Arc<dyn StatusUrlResolver>) -> Self {
-        Self { client, resolver }
+    pub(crate) fn new(
+        client: RestClient,
+        resolver: Arc<dyn StatusUrlResolver>,
+        lost_after: Duration,
+        record: Option<Arc<NodeRecord>>,
+    ) -> Self {
+        Self { client, resolver, lost_after, record }
+    }
+
+    /// The evidence of all nodes.
+    async fn evidence_of_all(&self, nodes: &[String], batch_id: &str) -> BatchResult<Evidence> {
+        let queries = nodes.iter().map(async |node| {
+            self.evidence_at(node, batch_id).await.map_err(|error| with_node(node, error))
+        });
+        combine(join_all(queries).await)
+    }
+
+    /// What the absence of a batch proves that a node had accepted. It is looked at a second time,
+    /// because a node does not know a batch for a moment after it accepted it.
+    async fn after_outage(&self, nodes: &[String], batch_id: &str) -> BatchResult<EvidenceReport> {
+        let outage = self.client.outages().since_sent(batch_id);
+        if outage == Outage::None {
+            return Ok(Evidence::Absent.into());
+        }
+        sleep(self.lost_after).await;
+        let again = self.evidence_of_all(nodes, batch_id).await?;
+        Ok(match outage {
+            _ if again != Evidence::Absent => again.into(),
+            Outage::Silent { node, lasted } => {
+                let (node, seconds) = (origin(&node), lasted.as_secs());
+                let detail = format!("{node} accepted requests and answered none for {seconds} s");
+                EvidenceReport::with_detail(Evidence::StoppedNode, detail)
+            }
+            // A node that is not used at present may have it.
+            _ if self.record.as_ref().is_some_and(|record| !record.are_all(nodes)) => {
+                Evidence::Absent.into()
+            }
+            _ => Evidence::Lost.into(),
+        })
     }
 
     /// The evidence of one node. The blocks are read after the status, so that a batch that is
@@ -83,10 +127,12 @@ impl EvidenceReader for SawtoothEvidenceReader {
         Box::pin(async move {
             let batch_id = batch.batch_id.to_string();
             let nodes = nodes_of_batch(&*self.resolver, batch.service_id.as_str(), &batch_id)?;
-            let queries = nodes.iter().map(async |node| {
-                self.evidence_at(node, &batch_id).await.map_err(|error| with_node(node, error))
-            });
-            combine(join_all(queries).await).map(EvidenceReport::from)
+            let evidence = self.evidence_of_all(&nodes, &batch_id).await?;
+            let was_accepted = matches!(batch.state, BatchState::Pending | BatchState::Valid);
+            if evidence == Evidence::Absent && was_accepted {
+                return self.after_outage(&nodes, &batch_id).await;
+            }
+            Ok(evidence.into())
         })
     }
 }

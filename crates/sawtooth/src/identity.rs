@@ -3,7 +3,7 @@ use grid_batch_core::{BatchError, BatchResult, HeaderId, LedgerIdentityReader};
 use grid_batch_http::{HttpError, HttpOptions};
 use serde::Deserialize;
 
-use crate::{BasicAuth, api_error::successful_body, rest_client::RestClient};
+use crate::{BasicAuth, api_error::successful_body, outages::Outages, rest_client::RestClient};
 
 /// Only the first block, however long the chain is: `reverse` lists from the first block on.
 const FIRST_BLOCK: &str = "blocks?limit=1&start=0x0000000000000000&reverse";
@@ -17,7 +17,12 @@ pub struct SawtoothIdentityReader {
 impl SawtoothIdentityReader {
     /// A reader with connections of its own.
     pub fn new(options: &HttpOptions, basic_auth: Option<BasicAuth>) -> Result<Self, HttpError> {
-        Ok(Self { client: RestClient::new(options, basic_auth)? })
+        let outages = Outages::new(options.request_timeout);
+        Ok(Self { client: RestClient::new(options, basic_auth, outages)? })
+    }
+
+    pub(crate) fn with_client(client: RestClient) -> Self {
+        Self { client }
     }
 }
 

@@ -10,6 +10,7 @@ mod node_check;
 mod node_record;
 mod nodes;
 mod options;
+mod outages;
 mod outcome;
 mod rest_client;
 mod sawtooth;

@@ -1,4 +1,4 @@
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_http::{HttpOptions, WebSocketOptions};
@@ -16,6 +16,9 @@ pub struct SawtoothOptions {
     /// The maximum number of concurrent status requests. A validator has five threads for all of
     /// its clients, and submissions need them too.
     pub connections: usize,
+    /// After an outage, a batch is lost if its nodes say twice that they do not have it, this long
+    /// apart. A node does not know a batch for a moment after it accepted it.
+    pub lost_after: Duration,
 }
 
 impl Default for SawtoothOptions {
@@ -25,6 +28,7 @@ impl Default for SawtoothOptions {
             websocket: WebSocketOptions::default(),
             basic_auth: None,
             connections: 2,
+            lost_after: Duration::from_secs(2),
         }
     }
 }

@@ -1,25 +1,42 @@
+use std::time::Instant;
+
 use bytes::Bytes;
 use grid_batch_http::{
     HttpClient, HttpError, HttpOptions, HttpResponse, TextFrames, WebSocketOptions, join,
     open_websocket,
 };
 
-use crate::BasicAuth;
+use crate::{
+    BasicAuth,
+    outages::{Outages, RequestEnd},
+};
 
-/// Sends requests to REST APIs, with authorization if it is configured.
+/// Sends requests to REST APIs, with authorization if it is configured, and records their outages.
 #[derive(Debug, Clone)]
 pub(crate) struct RestClient {
     client: HttpClient,
     auth: Option<BasicAuth>,
+    outages: Outages,
 }
 
 impl RestClient {
-    pub(crate) fn new(options: &HttpOptions, auth: Option<BasicAuth>) -> Result<Self, HttpError> {
-        Ok(Self { client: HttpClient::new(options)?, auth })
+    pub(crate) fn new(
+        options: &HttpOptions,
+        auth: Option<BasicAuth>,
+        outages: Outages,
+    ) -> Result<Self, HttpError> {
+        Ok(Self { client: HttpClient::new(options)?, auth, outages })
+    }
+
+    pub(crate) fn outages(&self) -> &Outages {
+        &self.outages
     }
 
     pub(crate) async fn get(&self, base: &str, path: &str) -> Result<HttpResponse, HttpError> {
-        self.client.get(&join(base, path)?, &self.headers(None)).await
+        let (url, sent_at) = (join(base, path)?, Instant::now());
+        let result = self.client.get(&url, &self.headers(None)).await;
+        self.outages.record(base, sent_at, RequestEnd::of(&result));
+        result
     }
 
     pub(crate) async fn post(
@@ -29,7 +46,10 @@ impl RestClient {
         content_type: &str,
         body: impl Into<Bytes>,
     ) -> Result<HttpResponse, HttpError> {
-        self.client.post(&join(base, path)?, &self.headers(Some(content_type)), body).await
+        let (url, sent_at) = (join(base, path)?, Instant::now());
+        let result = self.client.post(&url, &self.headers(Some(content_type)), body).await;
+        self.outages.record(base, sent_at, RequestEnd::of(&result));
+        result
     }
 
     pub(crate) async fn subscribe(

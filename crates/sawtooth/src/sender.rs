@@ -26,6 +26,7 @@ impl SubmissionSender for SawtoothSender {
         submission: &'a Submission<GlobalScopeId>,
     ) -> BoxFuture<'a, SubmissionAnswer> {
         Box::pin(async move {
+            self.client.outages().sending(url, submission.batch_header());
             let list = list_of_one(submission.serialized_batch());
             let result = self.client.post(url, "batches", "application/octet-stream", list).await;
             submission_answer(result)

@@ -71,10 +71,20 @@ impl SawtoothStatusReader {
                     failure = failure.or(Some(error));
                 }
                 Err(error) => return Err(error),
-                Ok(reports) => return Ok(self.review(service_id, node, nodes, reports).await),
+                Ok(reports) => {
+                    self.remember_reported(&reports);
+                    return Ok(self.review(service_id, node, nodes, reports).await);
+                }
             }
         }
         failure.map_or(Ok(Vec::new()), Err)
+    }
+
+    fn remember_reported(&self, reports: &[StatusReport]) {
+        let unfinished = [LedgerStatus::Pending, LedgerStatus::Valid];
+        for report in reports.iter().filter(|report| unfinished.contains(&report.status)) {
+            self.client.outages().reported(&report.batch_id);
+        }
     }
 
     /// The reports of one node, with what the others say about invalid batches.

@@ -19,6 +19,7 @@ mod killed_single_nodes;
 mod late_arrivals;
 mod late_rounds;
 mod ledger_identity;
+mod node_outages;
 mod operator_decisions;
 mod restarts_and_outages;
 mod several_nodes;

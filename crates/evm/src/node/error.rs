@@ -51,7 +51,7 @@ impl From<HttpError> for NodeError {
             HttpError::NotSent(text) => Self::NotSent(text),
             HttpError::InvalidRequest(_) => Self::InvalidUrl(error.to_string()),
             HttpError::Client(_) => Self::NotSent(error.to_string()),
-            HttpError::NoResponse(text) => Self::NoResponse(text),
+            HttpError::NoResponse(text) | HttpError::TimedOut(text) => Self::NoResponse(text),
             error => Self::InvalidResponse(error.to_string()),
         }
     }

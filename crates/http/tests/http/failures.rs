@@ -19,6 +19,10 @@ fn is_not_sent(result: &Result<HttpResponse, HttpError>) -> bool {
     matches!(result, Err(HttpError::NotSent(_)))
 }
 
+fn is_timed_out<T>(result: &Result<T, HttpError>) -> bool {
+    matches!(result, Err(HttpError::TimedOut(_)))
+}
+
 fn is_no_response<T>(result: &Result<T, HttpError>) -> bool {
     matches!(result, Err(HttpError::NoResponse(_)))
 }
@@ -77,14 +81,14 @@ async fn incomplete_head_means_no_response() {
 }
 
 #[tokio::test]
-async fn request_timeout_means_no_response() {
+async fn request_timeout_means_timed_out() {
     let server = Server::new(|mut peer| async move {
         peer.request().await;
         peer.stall().await;
     })
     .await;
     let result = post(&client_with_timeout(SHORT), &server.url()).await;
-    assert!(is_no_response(&result), "{result:?}");
+    assert!(is_timed_out(&result), "{result:?}");
 }
 
 #[tokio::test]
@@ -113,7 +117,7 @@ async fn status_is_kept_when_the_body_never_comes() {
     let limit = Duration::from_secs(1);
     let response = post(&client_with_timeout(limit), &server.url()).await.unwrap();
     assert_eq!(response.status, 202);
-    assert!(is_no_response(&response.body), "{response:?}");
+    assert!(is_timed_out(&response.body), "{response:?}");
 }
 
 #[test]
@@ -121,6 +125,7 @@ fn errors_convert_to_batch_errors() {
     let convert = |error: HttpError| BatchError::from(error);
     assert!(matches!(convert(HttpError::NotSent(String::new())), BatchError::Unavailable(_)));
     assert!(matches!(convert(HttpError::NoResponse(String::new())), BatchError::Unavailable(_)));
+    assert!(matches!(convert(HttpError::TimedOut(String::new())), BatchError::Unavailable(_)));
     assert!(matches!(convert(HttpError::Refused { status: 401 }), BatchError::Unavailable(_)));
     assert!(matches!(convert(HttpError::InvalidData(String::new())), BatchError::InvalidAnswer(_)));
     assert!(matches!(convert(HttpError::TooLong { limit: 1 }), BatchError::InvalidAnswer(_)));

@@ -13,7 +13,7 @@ use super::{
     shared_chain::{ChainNode, SharedChain},
 };
 use crate::{
-    ExecutionResult, Record,
+    ExecutionResult, Fault, Record,
     common_state::{CommonState, LedgerSettings},
     events::Event,
 };
@@ -147,7 +147,7 @@ impl Chain {
         self.invalid.retain(|_, invalid| now.since(invalid.since) < INVALID_KEPT_FOR);
         self.incomplete.retain(|incomplete| now.since(incomplete.since) < INCOMPLETE_KEPT_FOR);
         self.apply_blocks_of_others(common, now)?;
-        while self.pool.front().is_some_and(|first| first.due <= now) {
+        while !common.is_stopped() && self.pool.front().is_some_and(|first| first.due <= now) {
             self.publish_block(common, now)?;
         }
         Ok(())
@@ -173,6 +173,11 @@ impl Chain {
         while consumed < common.settings.block_size
             && let Some(first) = self.pool.pop_front_if(|first| first.due <= now)
         {
+            if common.faults.occurs(Fault::NoProcessor) {
+                self.pool.push_front(first);
+                common.stopped.send_replace(true);
+                break;
+            }
             match self.execute(&first, common) {
                 Ok(true) => block.extend(ids_of(&first.batch)),
                 Ok(false) => {}

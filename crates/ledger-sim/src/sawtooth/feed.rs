@@ -40,6 +40,10 @@ impl EventFeed for BlockFeed {
         self.prefixes.as_ref().map(frame).into_iter().collect()
     }
 
+    fn disconnected(&self) -> Vec<String> {
+        vec![warning("Validator unavailable")]
+    }
+
     fn receive(&mut self, text: &str, events: &Events) -> Vec<String> {
         let Ok(command) = serde_json::from_str::<Command>(text) else {
             return vec![error("Invalid input")];
@@ -83,6 +87,11 @@ struct StateChange {
 }
 
 #[derive(Serialize)]
+struct WarningFrame<'a> {
+    warning: &'a str,
+}
+
+#[derive(Serialize)]
 struct ErrorFrame<'a> {
     error: &'a str,
 }
@@ -103,6 +112,10 @@ fn frame(position: usize, event: &Event, previous: Option<&str>, prefixes: &[Str
 
 fn error(message: &str) -> String {
     serde_json::to_string(&ErrorFrame { error: message }).unwrap_or_default()
+}
+
+fn warning(message: &str) -> String {
+    serde_json::to_string(&WarningFrame { warning: message }).unwrap_or_default()
 }
 
 impl StateChange {

@@ -30,6 +30,12 @@ pub(super) const TIMED_OUT: ApiError = ApiError {
     message: "The request timed out while waiting for a response from the validator. \
               Your request may or may not have been processed.",
 };
+pub(super) const DISCONNECTED: ApiError = ApiError {
+    status: StatusCode::SERVICE_UNAVAILABLE,
+    code: 18,
+    title: "Validator Disconnected",
+    message: "The validator disconnected before sending a response.",
+};
 pub(super) const SUBMITTED_INVALID: ApiError = ApiError {
     status: StatusCode::BAD_REQUEST,
     code: 30,

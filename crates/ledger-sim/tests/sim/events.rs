@@ -196,6 +196,20 @@ fn sawtooth_sends_nothing_after_unsubscribing() {
     assert_eq!(ledger.send(&Request::get("/subscriptions")).status(), 400);
 }
 
+#[test]
+fn sawtooth_warns_of_a_crash_and_keeps_the_websocket() {
+    let ledger = sawtooth(|b| b);
+    let mut socket = subscribe(&ledger, "");
+    send_json(&mut socket, &json!({ "action": "subscribe", "address_prefixes": [] }));
+    send_json(&mut socket, &json!({ "action": "dance" }));
+    assert!(next(&mut socket)["error"].is_string(), "it is subscribed");
+    ledger.crash_validator(SECOND);
+    assert_eq!(next(&mut socket), json!({ "warning": "Validator unavailable" }));
+    ledger.start_validator();
+    ledger.submit(&[batch(1)]);
+    assert_eq!(next(&mut socket)["block_num"], "0");
+}
+
 type Socket = WebSocket<TcpStream>;
 
 fn subscribe(ledger: &Ledger, query: &str) -> Socket {

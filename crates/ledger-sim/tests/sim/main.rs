@@ -9,6 +9,7 @@ mod faults;
 mod fixtures;
 mod ledgers;
 mod nodes;
+mod outages;
 mod record;
 mod requests;
 mod sawtooth;

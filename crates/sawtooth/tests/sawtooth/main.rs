@@ -7,6 +7,7 @@ mod evidence;
 mod identity;
 mod ledger;
 mod nodes;
+mod outages;
 mod outcomes;
 mod rest_api;
 mod statuses;

@@ -49,6 +49,8 @@ pub(super) fn compose<S: ScopeId>(
     let wake_submitter = waker.clone();
     let wake_up = WakeUp::new(move || wake_submitter.wake())?;
     let trigger = PollTrigger::new();
+    let poll = trigger.clone();
+    check.on_return(move |service_id| poll.trigger(service_id));
     let events = start_event_monitor(config, &ledger, &trigger)?;
     let follower = events.as_ref().map(RunningEventMonitor::follower);
     let mut follow_up =

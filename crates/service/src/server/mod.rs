@@ -45,8 +45,7 @@ impl Server {
         let config = &config.with_clock(&clock);
         match config.ledger.kind {
             Some(LedgerKind::Sawtooth) => {
-                let check = ledger::check(config)?;
-                let ledger = ledger::sawtooth(&config.ledger, &config.poll, &check)?;
+                let (check, ledger) = ledger::sawtooth(config)?;
                 compose(config, check, |store| Ok(ledger.with_store(store)))
             }
             Some(LedgerKind::Scabbard) => {

@@ -14,6 +14,8 @@ use crate::{
 enum LedgerFault {
     Restart,
     Freeze,
+    /// Only of Sawtooth's validator.
+    Crash,
     Busy,
     ForgetBatches,
     NoFaults,
@@ -46,6 +48,7 @@ pub fn run(harness: &ChaosHarness, mut random: SeededRandom) {
         LedgerFault::Busy,
         LedgerFault::Freeze,
         LedgerFault::Restart,
+        LedgerFault::Crash,
         LedgerFault::ForgetBatches,
         LedgerFault::NoFaults,
     ];
@@ -59,6 +62,8 @@ pub fn run(harness: &ChaosHarness, mut random: SeededRandom) {
                 harness.events.outage(|| harness.ledger.restart());
             }
             LedgerFault::Freeze => freeze(harness, duration),
+            LedgerFault::Crash if harness.is_sawtooth() => crash(harness, duration),
+            LedgerFault::Crash => {}
             LedgerFault::Busy => {
                 harness.events.count("ledger busy for a while");
                 harness.events.outage(|| inject_always(harness, Fault::Busy, duration));
@@ -106,6 +111,18 @@ fn freeze(harness: &ChaosHarness, duration: Duration) {
             harness.ledger.freeze();
             harness.stop_faults.sleep(duration);
             harness.ledger.thaw();
+        });
+    });
+}
+
+/// The REST API keeps the requests of this time, and the validator handles them afterwards.
+fn crash(harness: &ChaosHarness, duration: Duration) {
+    harness.events.count("validator crashed for a while");
+    harness.events.pause(|| {
+        harness.events.outage(|| {
+            harness.ledger.crash_validator(2 * duration);
+            harness.stop_faults.sleep(duration);
+            harness.ledger.start_validator();
         });
     });
 }

@@ -83,6 +83,13 @@ pub(super) fn identity_reader(
 
 /// Keeps the server away from nodes of other ledgers.
 pub(super) fn check(config: &Config) -> Result<LedgerCheck, StartError> {
+    check_with(identity_reader(config)?, config)
+}
+
+fn check_with(
+    reader: Arc<dyn LedgerIdentityReader>,
+    config: &Config,
+) -> Result<LedgerCheck, StartError> {
     let configured = config.ledger.identity().ok_or_else(StartError::no_ledger_kind)?;
     let options = LedgerCheckOptions {
         configured,
@@ -90,7 +97,7 @@ pub(super) fn check(config: &Config) -> Result<LedgerCheck, StartError> {
         answer_limit: config.submit.sending_limit / 2,
         clock: config.clock(),
     };
-    Ok(LedgerCheck::new(identity_reader(config)?, options))
+    Ok(LedgerCheck::new(reader, options))
 }
 
 /// The parts of a Sawtooth ledger that need no store.
@@ -101,20 +108,19 @@ pub(super) struct SawtoothLedger {
     check: LedgerCheck,
 }
 
-pub(super) fn sawtooth(
-    config: &LedgerConfig,
-    poll: &PollConfig,
-    check: &LedgerCheck,
-) -> Result<SawtoothLedger, StartError> {
-    let nodes = LedgerNodes::new(config, Vec::new(), NodeChoice::First)?;
+/// The check of a Sawtooth ledger, and its other parts. They share what they see of outages: only the
+/// check asks a node that does not answer.
+pub(super) fn sawtooth(config: &Config) -> Result<(LedgerCheck, SawtoothLedger), StartError> {
+    let nodes = LedgerNodes::new(&config.ledger, Vec::new(), NodeChoice::First)?;
     let options = SawtoothOptions {
-        http: config.http.clone(),
-        websocket: config.socket.clone(),
-        connections: poll.connections,
+        http: config.ledger.http.clone(),
+        websocket: config.ledger.socket.clone(),
+        connections: config.poll.connections,
         ..SawtoothOptions::default()
     };
-    let (sawtooth, urls) = (Sawtooth::new(options)?, config.urls.clone());
-    Ok(SawtoothLedger { sawtooth, nodes, urls, check: check.clone() })
+    let (sawtooth, urls) = (Sawtooth::new(options)?, config.ledger.urls.clone());
+    let check = check_with(Arc::new(sawtooth.identity_reader()), config)?;
+    Ok((check.clone(), SawtoothLedger { sawtooth, nodes, urls, check }))
 }
 
 impl SawtoothLedger {

@@ -15,6 +15,7 @@ use tokio::{
 use super::{
     LedgerMismatchError,
     node_state::{NodeAnswer, NodeState},
+    waiting_services::WaitingServices,
 };
 
 /// Which of the configured nodes belong to the ledger of the database. Clones share their state.
@@ -29,6 +30,7 @@ pub(super) struct CheckState {
     pub(super) confirmed: OnceLock<LedgerIdentity>,
     mismatch: OnceLock<LedgerMismatchError>,
     on_mismatch: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+    pub(super) waiting: WaitingServices,
     /// Sent after each answer of a node.
     pub(super) answers: watch::Sender<()>,
 }
@@ -65,6 +67,7 @@ impl LedgerCheck {
             confirmed: OnceLock::new(),
             mismatch: OnceLock::new(),
             on_mismatch: Mutex::new(None),
+            waiting: WaitingServices::default(),
             answers: watch::Sender::new(()),
         }))
     }
@@ -85,6 +88,12 @@ impl LedgerCheck {
         if self.mismatch().is_some() {
             self.call_back();
         }
+    }
+
+    /// Calls `poll` for each service whose statuses could not be read, when a node is back that was not
+    /// used.
+    pub(in crate::server) fn on_return(&self, poll: impl Fn(&str) + Send + 'static) {
+        self.0.waiting.on_return(poll);
     }
 
     pub(super) fn found_mismatch(&self, mismatch: LedgerMismatchError) {

@@ -38,9 +38,13 @@ impl<S: ScopeId> BatchStatusReader for CheckedStatusReader<S> {
             check_scope::<S>(service_id)?;
             let Some(first) = batch_ids.first() else { return Ok(Vec::new()) };
             let nodes = self.nodes.status_urls(service_id, first);
-            check_any_confirmed(&self.check, &nodes)?;
+            if let Err(error) = check_any_confirmed(&self.check, &nodes) {
+                self.check.0.waiting.add(service_id);
+                return Err(error);
+            }
             let result = self.reader.get_batch_statuses(service_id, batch_ids).await;
             if let Err(BatchError::Unavailable(_)) = &result {
+                self.check.0.waiting.add(service_id);
                 nodes.iter().for_each(|node| self.check.connection_failed(node));
             }
             result

@@ -16,6 +16,7 @@ mod node_state;
 mod refused_services;
 #[cfg(test)]
 mod tests;
+mod waiting_services;
 mod watch;
 
 pub(super) use check::{LedgerCheck, LedgerCheckOptions};

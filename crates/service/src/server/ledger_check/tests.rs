@@ -11,18 +11,18 @@ use std::{
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    AttemptId, BatchError, BatchResult, BatchState, Clock, Evidence, EvidenceReader,
-    EvidenceReport, GlobalScopeId, HeaderId, LedgerConfirmation, LedgerIdentity,
+    AttemptId, BatchError, BatchResult, BatchState, BatchStatusReader, Clock, Evidence,
+    EvidenceReader, EvidenceReport, GlobalScopeId, HeaderId, LedgerConfirmation, LedgerIdentity,
     LedgerIdentityReader, LedgerRegistry, ManualClock, Outcome, RecordedLedger, ScopeId,
-    ServiceScopeId, StatusUrlResolver, Submission, SubmissionAnswer, SubmissionSender, Timestamp,
-    UnresolvedBatch,
+    ServiceScopeId, StatusReport, StatusUrlResolver, Submission, SubmissionAnswer,
+    SubmissionSender, Timestamp, UnresolvedBatch,
 };
 use grid_batch_support::Shutdown;
 use tokio::time::sleep;
 
 use super::{
-    CheckedEvidenceReader, CheckedSender, ConfirmedNodes, LedgerCheck, LedgerCheckOptions,
-    watch::Watcher,
+    CheckedEvidenceReader, CheckedSender, CheckedStatusReader, ConfirmedNodes, LedgerCheck,
+    LedgerCheckOptions, watch::Watcher,
 };
 
 /// Nodes by URL: each tells its ledger, or is down. Also the database.
@@ -128,6 +128,45 @@ impl TestCheck {
         let nodes = ConfirmedNodes::new(Arc::new(AllNodes), self.check.clone());
         nodes.status_urls("service", "batch").concat()
     }
+}
+
+/// A reader that is never asked.
+struct NoStatuses;
+
+impl BatchStatusReader for NoStatuses {
+    type Status = StatusReport;
+
+    fn get_batch_statuses<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a [String],
+    ) -> BoxFuture<'a, BatchResult<Vec<StatusReport>>> {
+        panic!("no node is confirmed")
+    }
+
+    fn available_connections(&self) -> usize {
+        1
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn services_that_wait_are_polled_when_a_node_is_back() {
+    let test = TestCheck::start(None, None).await;
+    let polled = Arc::<Mutex<Vec<String>>>::default();
+    let log = Arc::clone(&polled);
+    test.check.on_return(move |service| log.lock().unwrap().push(service.to_owned()));
+    let (reader, nodes) = (Arc::new(NoStatuses), Arc::new(AllNodes));
+    let reader = CheckedStatusReader::<GlobalScopeId>::new(reader, nodes, test.check.clone());
+    for _ in 0..2 {
+        assert!(reader.get_batch_statuses("global", &["5a".to_owned()]).await.is_err());
+    }
+    test.pass(5).await;
+    assert_eq!(polled.lock().unwrap().len(), 0, "no node is back");
+    test.ledgers.set("a", Some("x"));
+    test.wait_until(|check| check.may_claim()).await;
+    test.ledgers.set("b", Some("x"));
+    test.pass(5).await;
+    assert_eq!(*polled.lock().unwrap(), ["global"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -123,8 +123,12 @@ impl Watcher {
             Err(error) => NodeAnswer::Failed(error.to_string()),
         };
         self.log_change(node, &answer);
+        let is_back = answer == NodeAnswer::Confirmed && !node.lock().is_confirmed();
         node.lock().answered(answer, asked_at, failures_before);
         self.check.0.answers.send_replace(());
+        if is_back {
+            self.check.0.waiting.poll();
+        }
     }
 
     /// Compares what a node has told with the ledger of the database.
