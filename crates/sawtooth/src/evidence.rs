@@ -10,32 +10,47 @@ use serde::Deserialize;
 
 use crate::{
     api_error::{ApiError, successful_body},
-    nodes::{get_statuses, nodes_of_batch, with_node},
+    applied_transactions::AppliedTransactions,
+    before_post::BeforePost,
+    nodes::{get_node_reports, nodes_of_batch, with_node},
     rest_client::RestClient,
 };
 
-/// Looks for evidence at every node of a batch: in its status, and in the blocks.
+/// Looks for evidence at every node of a batch: in its status, in the blocks, and in what became of its
+/// transactions.
 #[derive(Debug, Clone)]
 pub struct SawtoothEvidenceReader {
     client: RestClient,
     resolver: Arc<dyn StatusUrlResolver>,
+    before_post: Arc<BeforePost>,
+    applied: Arc<AppliedTransactions>,
 }
 
 impl SawtoothEvidenceReader {
-    pub(crate) fn new(client: RestClient, resolver: Arc<dyn StatusUrlResolver>) -> Self {
-        Self { client, resolver }
+    pub(crate) fn new(
+        client: RestClient,
+        resolver: Arc<dyn StatusUrlResolver>,
+        before_post: Arc<BeforePost>,
+        applied: Arc<AppliedTransactions>,
+    ) -> Self {
+        Self { client, resolver, before_post, applied }
     }
 
     /// The evidence of one node. The blocks are read after the status, so that a batch that is
     /// committed in between is found there.
     async fn evidence_at(&self, node: &str, batch_id: &str) -> BatchResult<Evidence> {
-        let statuses = get_statuses(node, &self.client, &[batch_id.to_owned()]).await?;
-        let Some(report) = statuses.first() else {
+        let reports = get_node_reports(node, &self.client, &[batch_id.to_owned()]).await?;
+        let Some(report) = reports.into_iter().next() else {
             return Err(BatchError::InvalidAnswer(
                 "statuses: the batch is missing in the response".to_owned(),
             ));
         };
-        Ok(match report.status {
+        let status = match self.before_post.may_need_another_post(node, &report) {
+            // It does not show that the POST has arrived, and another one does no harm.
+            true => LedgerStatus::NotReported,
+            false => report.report.status,
+        };
+        Ok(match status {
             LedgerStatus::Committed => Evidence::Committed,
             LedgerStatus::Pending | LedgerStatus::Valid | LedgerStatus::Invalid => {
                 Evidence::Present
@@ -45,6 +60,30 @@ impl SawtoothEvidenceReader {
             }
             LedgerStatus::NotReported => Evidence::Absent,
         })
+    }
+
+    /// Evidence from the batch's transactions: one that was applied with another batch, or that the batch
+    /// was committed meanwhile.
+    async fn find_applied_transaction(
+        &self,
+        nodes: &[String],
+        batch: &UnresolvedBatch,
+    ) -> BatchResult<Option<EvidenceReport>> {
+        let Some(found) = self.applied.find(&self.client, nodes, batch).await else {
+            return Ok(None);
+        };
+        // The batch is read after its transaction, which may have been committed with it meanwhile. It
+        // may be in the chain of any node.
+        for node in nodes {
+            let evidence = self.evidence_at(node, &batch.batch_id.to_string()).await;
+            match evidence {
+                Ok(Evidence::Committed) => return Ok(Some(Evidence::Committed.into())),
+                Err(error) if *node == found.node => return Err(with_node(node, error)),
+                _ => {}
+            }
+        }
+        let is_lasting = self.applied.confirm(batch, found.transaction_id);
+        Ok(is_lasting.then(|| found.never_applicable()))
     }
 
     async fn is_in_block(&self, node: &str, batch_id: &str) -> BatchResult<bool> {
@@ -86,7 +125,13 @@ impl EvidenceReader for SawtoothEvidenceReader {
             let queries = nodes.iter().map(async |node| {
                 self.evidence_at(node, &batch_id).await.map_err(|error| with_node(node, error))
             });
-            combine(join_all(queries).await).map(EvidenceReport::from)
+            match combine(join_all(queries).await)? {
+                Evidence::Committed => Ok(Evidence::Committed.into()),
+                evidence => {
+                    let never_applicable = self.find_applied_transaction(&nodes, batch).await?;
+                    Ok(never_applicable.unwrap_or(evidence.into()))
+                }
+            }
         })
     }
 }

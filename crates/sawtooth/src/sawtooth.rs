@@ -1,11 +1,12 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{CommitHistory, StatusUrlResolver};
-use grid_batch_http::{HttpError, WebSocketOptions};
+use grid_batch_core::{Clock, CommitHistory, StatusUrlResolver, SystemClock};
+use grid_batch_http::{HttpError, HttpOptions, WebSocketOptions};
 
 use crate::{
-    SawtoothEvents, SawtoothEvidenceReader, SawtoothNodeCheck, SawtoothOptions, SawtoothSender,
-    SawtoothStatusReader, node_record::NodeRecord, rest_client::RestClient,
+    SawtoothAskAhead, SawtoothEvents, SawtoothEvidenceReader, SawtoothNodeCheck, SawtoothOptions,
+    SawtoothSender, SawtoothStatusReader, applied_transactions::AppliedTransactions,
+    before_post::BeforePost, node_record::NodeRecord, rest_client::RestClient,
 };
 
 /// The Sawtooth adapter: it creates the sender, the readers and the event source.
@@ -15,9 +16,13 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Sawtooth {
     submit_client: RestClient,
+    /// Asks before a POST, with a shorter timeout.
+    question_client: (RestClient, Duration),
     query_client: RestClient,
     websocket: WebSocketOptions,
     connections: usize,
+    before_post: Arc<BeforePost>,
+    applied: Arc<AppliedTransactions>,
     /// `None` if the ledger has one node.
     record: Option<Arc<NodeRecord>>,
 }
@@ -27,13 +32,26 @@ impl Sawtooth {
     pub fn new(options: SawtoothOptions) -> Result<Self, HttpError> {
         let SawtoothOptions { http, websocket, basic_auth, connections } = options;
         let client = || RestClient::new(&http, basic_auth.clone());
+        let limit = http.request_timeout / 2;
+        let short = HttpOptions { request_timeout: limit, ..http.clone() };
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         Ok(Self {
             submit_client: client()?,
+            question_client: (RestClient::new(&short, basic_auth.clone())?, limit),
             query_client: client()?,
             websocket,
             connections,
+            before_post: Arc::new(BeforePost::new(clock.clone())),
+            applied: Arc::new(AppliedTransactions::new(clock)),
             record: None,
         })
+    }
+
+    /// Sets the clock. The default is the system's clock. Call it before the parts are created.
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        let before_post = Arc::new(BeforePost::new(clock.clone()));
+        Self { before_post, applied: Arc::new(AppliedTransactions::new(clock)), ..self }
     }
 
     /// Prepares the adapter for a ledger with these nodes: a batch is sent only to a node that has
@@ -56,7 +74,16 @@ impl Sawtooth {
 
     /// Submits batches.
     pub fn sender(&self) -> SawtoothSender {
-        SawtoothSender::new(self.submit_client.clone())
+        SawtoothSender::new(
+            self.submit_client.clone(),
+            self.question_client.clone(),
+            self.before_post.clone(),
+        )
+    }
+
+    /// Asks the nodes that the resolver returns about batches that will be sent soon.
+    pub fn ask_ahead(&self, resolver: Arc<dyn StatusUrlResolver>) -> SawtoothAskAhead {
+        SawtoothAskAhead::new(self.query_client.clone(), resolver, self.before_post.clone())
     }
 
     /// Reads statuses from the nodes that the resolver returns.
@@ -65,13 +92,19 @@ impl Sawtooth {
             self.query_client.clone(),
             resolver,
             self.connections,
+            self.before_post.clone(),
             self.record.clone(),
         )
     }
 
     /// Looks for evidence at all nodes that the resolver returns.
     pub fn evidence_reader(&self, resolver: Arc<dyn StatusUrlResolver>) -> SawtoothEvidenceReader {
-        SawtoothEvidenceReader::new(self.query_client.clone(), resolver)
+        SawtoothEvidenceReader::new(
+            self.query_client.clone(),
+            resolver,
+            self.before_post.clone(),
+            self.applied.clone(),
+        )
     }
 
     /// Subscribes to blocks at the first reachable of these nodes.
