@@ -19,12 +19,12 @@ use serde::Serialize;
 pub(crate) use self::shared_chain::SharedChain;
 use self::{
     chain::{BatchStatus, Chain},
-    json::{BatchData, BlockList, LinkOnly, Statuses, WithLink},
+    json::{BatchData, BlockList, LinkOnly, Statuses, TransactionData, WithLink},
     responses::{
         BATCH_NOT_FOUND, DISCONNECTED, INVALID_ID, INVALID_PAGING, NO_BATCHES, NO_ID_QUERY,
         NO_JSON_IDS, QUEUE_FULL, STATUSES_TYPE, SUBMISSION_TYPE, SUBMITTED_INVALID, TIMED_OUT,
-        UNDECODABLE, UNKNOWN_ERROR, json, line_too_long, method_not_allowed, no_upgrade, not_found,
-        server_error, too_long,
+        TRANSACTION_NOT_FOUND, UNDECODABLE, UNKNOWN_ERROR, json, line_too_long, method_not_allowed,
+        no_upgrade, not_found, server_error, too_long,
     },
 };
 use crate::{
@@ -91,8 +91,8 @@ impl Sawtooth {
         Ok(json(StatusCode::ACCEPTED, &LinkOnly { link }))
     }
 
-    fn statuses(&self, request: &SimRequest, ids: &[HeaderId], now: Timestamp) -> LedgerReply {
-        let statuses: Vec<_> = ids.iter().map(|id| (*id, self.chain.status(id))).collect();
+    fn statuses(&mut self, request: &SimRequest, ids: &[HeaderId], now: Timestamp) -> LedgerReply {
+        let statuses: Vec<_> = ids.iter().map(|id| (*id, self.chain.status(id, now))).collect();
         if statuses.iter().any(|(_, status)| *status == BatchStatus::Pending)
             && let Some(wait) = wait(request)
         {
@@ -125,6 +125,15 @@ impl Sawtooth {
         let link = link::build(request, &request.path, None);
         Ok(json(StatusCode::OK, &WithLink { data, link }))
     }
+
+    fn transaction(&self, request: &SimRequest, id: &str) -> Result<SimResponse, SimResponse> {
+        let id: HeaderId = id.parse().map_err(|_| INVALID_ID.response_with_value(id))?;
+        let not_found = || TRANSACTION_NOT_FOUND.response();
+        let bytes = self.chain.batch_of_transaction(&id).ok_or_else(not_found)?;
+        let data = TransactionData::find(bytes, &id).map_err(|_| UNKNOWN_ERROR.response())?;
+        let link = link::build(request, &request.path, None);
+        Ok(json(StatusCode::OK, &WithLink { data: data.ok_or_else(not_found)?, link }))
+    }
 }
 
 impl Ledger for Sawtooth {
@@ -153,12 +162,15 @@ impl Ledger for Sawtooth {
             },
             ("GET", ["blocks"]) => response_or_error(self.blocks(request)).into(),
             ("GET", ["batches", id]) => response_or_error(self.batch(request, id)).into(),
+            ("GET", ["transactions", id]) => {
+                response_or_error(self.transaction(request, id)).into()
+            }
             ("GET", ["subscriptions"]) => handshake(request, feed::subscribe(&common.events))
                 .unwrap_or_else(no_upgrade)
                 .into(),
             (_, ["batches"]) => method_not_allowed("POST").into(),
             (_, ["batch_statuses"]) => method_not_allowed("GET,HEAD,POST").into(),
-            (_, ["batches", _] | ["blocks"] | ["subscriptions"]) => {
+            (_, ["batches" | "transactions", _] | ["blocks"] | ["subscriptions"]) => {
                 method_not_allowed("GET,HEAD").into()
             }
             _ => not_found().into(),

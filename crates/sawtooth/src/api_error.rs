@@ -23,6 +23,9 @@ impl ApiError {
     /// The code of `GET /batches/{id}` for a batch that is in no block.
     pub(crate) const BATCH_NOT_FOUND: u16 = 71;
 
+    /// The code of `GET /transactions/{id}` for a transaction that is in no block.
+    pub(crate) const TRANSACTION_NOT_FOUND: u16 = 72;
+
     /// The error in a response of the REST API. A response of a proxy has none.
     pub(crate) fn from_response(response: &HttpResponse) -> Option<Self> {
         #[derive(Deserialize)]

@@ -12,13 +12,16 @@ use tokio::time::sleep;
 
 use crate::{
     api_error::{ApiError, successful_body},
+    applied_transactions::AppliedTransactions,
+    before_post::BeforePost,
     node_record::NodeRecord,
-    nodes::{get_statuses, nodes_of_batch, with_node},
+    nodes::{get_node_reports, nodes_of_batch, with_node},
     outages::Outage,
     rest_client::RestClient,
 };
 
-/// Looks for evidence at every node of a batch: in its status, and in the blocks.
+/// Looks for evidence at every node of a batch: in its status, in the blocks, and in what became of its
+/// transactions.
 #[derive(Debug, Clone)]
 pub struct SawtoothEvidenceReader {
     client: RestClient,
@@ -26,16 +29,19 @@ pub struct SawtoothEvidenceReader {
     lost_after: Duration,
     /// `None` if the ledger has one node.
     record: Option<Arc<NodeRecord>>,
+    before_post: Arc<BeforePost>,
+    applied: Arc<AppliedTransactions>,
 }
 
 impl SawtoothEvidenceReader {
     pub(crate) fn new(
         client: RestClient,
         resolver: Arc<dyn StatusUrlResolver>,
+        (before_post, applied): (Arc<BeforePost>, Arc<AppliedTransactions>),
         lost_after: Duration,
         record: Option<Arc<NodeRecord>>,
     ) -> Self {
-        Self { client, resolver, lost_after, record }
+        Self { client, resolver, lost_after, record, before_post, applied }
     }
 
     /// The evidence of all nodes.
@@ -73,13 +79,18 @@ impl SawtoothEvidenceReader {
     /// The evidence of one node. The blocks are read after the status, so that a batch that is
     /// committed in between is found there.
     async fn evidence_at(&self, node: &str, batch_id: &str) -> BatchResult<Evidence> {
-        let statuses = get_statuses(node, &self.client, &[batch_id.to_owned()]).await?;
-        let Some(report) = statuses.first() else {
+        let reports = get_node_reports(node, &self.client, &[batch_id.to_owned()]).await?;
+        let Some(report) = reports.into_iter().next() else {
             return Err(BatchError::InvalidAnswer(
                 "statuses: the batch is missing in the response".to_owned(),
             ));
         };
-        Ok(match report.status {
+        let status = match self.before_post.may_need_another_post(node, &report) {
+            // It does not show that the POST has arrived, and another one does no harm.
+            true => LedgerStatus::NotReported,
+            false => report.report.status,
+        };
+        Ok(match status {
             LedgerStatus::Committed => Evidence::Committed,
             LedgerStatus::Pending | LedgerStatus::Valid | LedgerStatus::Invalid => {
                 Evidence::Present
@@ -89,6 +100,30 @@ impl SawtoothEvidenceReader {
             }
             LedgerStatus::NotReported => Evidence::Absent,
         })
+    }
+
+    /// Evidence from the batch's transactions: one that was applied with another batch, or that the batch
+    /// was committed meanwhile.
+    async fn find_applied_transaction(
+        &self,
+        nodes: &[String],
+        batch: &UnresolvedBatch,
+    ) -> BatchResult<Option<EvidenceReport>> {
+        let Some(found) = self.applied.find(&self.client, nodes, batch).await else {
+            return Ok(None);
+        };
+        // The batch is read after its transaction, which may have been committed with it meanwhile. It
+        // may be in the chain of any node.
+        for node in nodes {
+            let evidence = self.evidence_at(node, &batch.batch_id.to_string()).await;
+            match evidence {
+                Ok(Evidence::Committed) => return Ok(Some(Evidence::Committed.into())),
+                Err(error) if *node == found.node => return Err(with_node(node, error)),
+                _ => {}
+            }
+        }
+        let is_lasting = self.applied.confirm(batch, found.transaction_id);
+        Ok(is_lasting.then(|| found.never_applicable()))
     }
 
     async fn is_in_block(&self, node: &str, batch_id: &str) -> BatchResult<bool> {
@@ -128,6 +163,12 @@ impl EvidenceReader for SawtoothEvidenceReader {
             let batch_id = batch.batch_id.to_string();
             let nodes = nodes_of_batch(&*self.resolver, batch.service_id.as_str(), &batch_id)?;
             let evidence = self.evidence_of_all(&nodes, &batch_id).await?;
+            if evidence == Evidence::Committed {
+                return Ok(evidence.into());
+            }
+            if let Some(report) = self.find_applied_transaction(&nodes, batch).await? {
+                return Ok(report);
+            }
             let was_accepted = matches!(batch.state, BatchState::Pending | BatchState::Valid);
             if evidence == Evidence::Absent && was_accepted {
                 return self.after_outage(&nodes, &batch_id).await;

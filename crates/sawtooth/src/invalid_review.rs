@@ -3,7 +3,10 @@ use grid_batch_core::{BatchResult, LedgerStatus, StatusReport};
 use grid_batch_http::origin;
 use log::{debug, warn};
 
-use crate::{node_record::NodeRecord, nodes::get_statuses, rest_client::RestClient};
+use crate::{
+    before_post::BeforePost, node_record::NodeRecord, nodes::get_node_reports,
+    rest_client::RestClient, statuses::NodeReport,
+};
 
 /// Decides whether an INVALID of one of several nodes is final.
 ///
@@ -12,6 +15,7 @@ use crate::{node_record::NodeRecord, nodes::get_statuses, rest_client::RestClien
 pub(crate) struct InvalidReview<'a> {
     pub(crate) client: &'a RestClient,
     pub(crate) record: &'a NodeRecord,
+    pub(crate) before_post: &'a BeforePost,
     pub(crate) service_id: &'a str,
     /// The node that reported the batch.
     pub(crate) node: &'a str,
@@ -23,11 +27,12 @@ impl InvalidReview<'_> {
     /// The report to use instead of this one, which says that a batch is invalid.
     pub(crate) async fn final_report(&self, invalid: StatusReport) -> StatusReport {
         let others = self.ask_others(&invalid.batch_id).await;
-        let is_committed = |report: &&StatusReport| report.status == LedgerStatus::Committed;
-        if let Some(committed) = others.iter().flatten().find(is_committed) {
-            return committed.clone();
+        let reports = || others.iter().flat_map(|(_, answer)| answer);
+        let is_committed = |r: &&NodeReport| r.report.status == LedgerStatus::Committed;
+        if let Some(committed) = reports().find(is_committed) {
+            return committed.report.clone();
         }
-        let Err(reason) = self.check(&invalid.batch_id, &others).await else { return invalid };
+        let Err(reason) = self.check(&invalid.batch_id, others).await else { return invalid };
         debug!(
             batch_id = invalid.batch_id.as_str(), node:% = origin(self.node), reason = reason.as_str();
             "a batch that a node reports as invalid is not final yet"
@@ -36,14 +41,16 @@ impl InvalidReview<'_> {
         StatusReport { batch_id, status: LedgerStatus::NotReported, receipts: Vec::new() }
     }
 
-    async fn ask_others(&self, batch_id: &str) -> Vec<BatchResult<StatusReport>> {
+    /// The other nodes with their answers.
+    async fn ask_others(&self, batch_id: &str) -> Vec<(&str, BatchResult<NodeReport>)> {
         let ids = [batch_id.to_owned()];
         let others = self.nodes.iter().filter(|node| *node != self.node);
-        let queries = others.map(async |node| get_statuses(node, self.client, &ids).await);
-        let first = |answer: BatchResult<Vec<StatusReport>>| {
-            answer.map(|reports| reports.into_iter().next()).transpose()
-        };
-        join_all(queries).await.into_iter().filter_map(first).collect()
+        let queries = others.map(async |node| {
+            let answer = get_node_reports(node, self.client, &ids).await;
+            let first = answer.map(|reports| reports.into_iter().next()).transpose();
+            first.map(|answer| (node.as_str(), answer))
+        });
+        join_all(queries).await.into_iter().flatten().collect()
     }
 
     /// Whether the node had applied the batch before when it found this one invalid. The error says
@@ -51,7 +58,7 @@ impl InvalidReview<'_> {
     async fn check(
         &self,
         batch_id: &str,
-        others: &[BatchResult<StatusReport>],
+        others: Vec<(&str, BatchResult<NodeReport>)>,
     ) -> Result<(), String> {
         if self.record.is_doubted(self.node, batch_id) {
             return Err("the node had not applied the batch before".to_owned());
@@ -63,16 +70,15 @@ impl InvalidReview<'_> {
         if !self.record.are_all(self.nodes) {
             return Err("another node of the ledger is not used at present".to_owned());
         }
-        for other in others {
-            match other {
-                Err(error) => return Err(format!("another node does not answer: {error}")),
-                Ok(report)
-                    if report.status != LedgerStatus::NotReported
-                        && report.status != LedgerStatus::Invalid =>
-                {
-                    return Err("another node has not executed it yet".to_owned());
-                }
-                Ok(_) => {}
+        for (node, answer) in others {
+            let other = answer.map_err(|error| format!("another node does not answer: {error}"))?;
+            let has_executed = match other.report.status {
+                LedgerStatus::NotReported => true,
+                LedgerStatus::Invalid => !self.before_post.is_from_before(node, &other),
+                _ => false,
+            };
+            if !has_executed {
+                return Err("another node has not executed it yet".to_owned());
             }
         }
         self.check_before(batch_id).await

@@ -1,6 +1,9 @@
 #![doc = include_str!("../README.md")]
 
 mod api_error;
+mod applied_transactions;
+mod ask_ahead;
+mod before_post;
 mod event_frame;
 mod events;
 mod evidence;
@@ -18,6 +21,7 @@ mod sender;
 mod status_reader;
 mod statuses;
 
+pub use ask_ahead::SawtoothAskAhead;
 pub use events::SawtoothEvents;
 pub use evidence::SawtoothEvidenceReader;
 pub use identity::SawtoothIdentityReader;

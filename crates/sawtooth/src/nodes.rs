@@ -3,7 +3,11 @@
 use grid_batch_core::{BatchError, BatchResult, HeaderId, StatusReport, StatusUrlResolver};
 use grid_batch_http::origin;
 
-use crate::{api_error::successful_body, rest_client::RestClient, statuses::parse_statuses};
+use crate::{
+    api_error::successful_body,
+    rest_client::RestClient,
+    statuses::{NodeReport, parse_statuses},
+};
 
 /// The limit in the REST API's documentation. With 64 ids or more, the URL is too long for it.
 const IDS_PER_GET: usize = 15;
@@ -14,6 +18,16 @@ pub(crate) async fn get_statuses(
     client: &RestClient,
     ids: &[String],
 ) -> BatchResult<Vec<StatusReport>> {
+    let reports = get_node_reports(node, client, ids).await?;
+    Ok(reports.into_iter().map(|report| report.report).collect())
+}
+
+/// The same, with what only tells a report from another one of the same node.
+pub(crate) async fn get_node_reports(
+    node: &str,
+    client: &RestClient,
+    ids: &[String],
+) -> BatchResult<Vec<NodeReport>> {
     let response = if ids.len() <= IDS_PER_GET {
         client.get(node, &format!("batch_statuses?id={}", ids.join(","))).await?
     } else {

@@ -1,11 +1,12 @@
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{CommitHistory, StatusUrlResolver};
-use grid_batch_http::{HttpError, WebSocketOptions};
+use grid_batch_core::{Clock, CommitHistory, StatusUrlResolver, SystemClock};
+use grid_batch_http::{HttpError, HttpOptions, WebSocketOptions};
 
 use crate::{
-    SawtoothEvents, SawtoothEvidenceReader, SawtoothIdentityReader, SawtoothNodeCheck,
-    SawtoothOptions, SawtoothSender, SawtoothStatusReader, node_record::NodeRecord,
+    SawtoothAskAhead, SawtoothEvents, SawtoothEvidenceReader, SawtoothIdentityReader,
+    SawtoothNodeCheck, SawtoothOptions, SawtoothSender, SawtoothStatusReader,
+    applied_transactions::AppliedTransactions, before_post::BeforePost, node_record::NodeRecord,
     outages::Outages, rest_client::RestClient,
 };
 
@@ -17,11 +18,15 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Sawtooth {
     submit_client: RestClient,
+    /// Asks before a POST, with a shorter timeout.
+    question_client: (RestClient, Duration),
     query_client: RestClient,
     identity_client: RestClient,
     websocket: WebSocketOptions,
     connections: usize,
     lost_after: Duration,
+    before_post: Arc<BeforePost>,
+    applied: Arc<AppliedTransactions>,
     /// `None` if the ledger has one node.
     record: Option<Arc<NodeRecord>>,
 }
@@ -31,16 +36,31 @@ impl Sawtooth {
     pub fn new(options: SawtoothOptions) -> Result<Self, HttpError> {
         let SawtoothOptions { http, websocket, basic_auth, connections, lost_after } = options;
         let outages = Outages::new(http.request_timeout);
-        let client = || RestClient::new(&http, basic_auth.clone(), outages.clone());
+        let client_with =
+            |http: &HttpOptions| RestClient::new(http, basic_auth.clone(), outages.clone());
+        let client = || client_with(&http);
+        let limit = http.request_timeout / 2;
+        let short = HttpOptions { request_timeout: limit, ..http.clone() };
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         Ok(Self {
             submit_client: client()?,
+            question_client: (client_with(&short)?, limit),
             query_client: client()?,
             identity_client: client()?,
             websocket,
             connections,
             lost_after,
+            before_post: Arc::new(BeforePost::new(clock.clone())),
+            applied: Arc::new(AppliedTransactions::new(clock)),
             record: None,
         })
+    }
+
+    /// Sets the clock. The default is the system's clock. Call it before the parts are created.
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        let before_post = Arc::new(BeforePost::new(clock.clone()));
+        Self { before_post, applied: Arc::new(AppliedTransactions::new(clock)), ..self }
     }
 
     /// Prepares the adapter for a ledger with these nodes: a batch is sent only to a node that has
@@ -68,7 +88,16 @@ impl Sawtooth {
 
     /// Submits batches.
     pub fn sender(&self) -> SawtoothSender {
-        SawtoothSender::new(self.submit_client.clone())
+        SawtoothSender::new(
+            self.submit_client.clone(),
+            self.question_client.clone(),
+            self.before_post.clone(),
+        )
+    }
+
+    /// Asks the nodes that the resolver returns about batches that will be sent soon.
+    pub fn ask_ahead(&self, resolver: Arc<dyn StatusUrlResolver>) -> SawtoothAskAhead {
+        SawtoothAskAhead::new(self.query_client.clone(), resolver, self.before_post.clone())
     }
 
     /// Reads statuses from the nodes that the resolver returns.
@@ -77,6 +106,7 @@ impl Sawtooth {
             self.query_client.clone(),
             resolver,
             self.connections,
+            self.before_post.clone(),
             self.record.clone(),
         )
     }
@@ -86,6 +116,7 @@ impl Sawtooth {
         SawtoothEvidenceReader::new(
             self.query_client.clone(),
             resolver,
+            (self.before_post.clone(), self.applied.clone()),
             self.lost_after,
             self.record.clone(),
         )

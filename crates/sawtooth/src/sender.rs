@@ -1,19 +1,104 @@
-use futures_core::future::BoxFuture;
-use grid_batch_core::{GlobalScopeId, Submission, SubmissionAnswer, SubmissionSender};
-use grid_batch_protocol::list_of_one;
+use std::{sync::Arc, time::Duration};
 
-use crate::{outcome::submission_answer, rest_client::RestClient};
+use futures_core::future::BoxFuture;
+use grid_batch_core::{
+    BatchError, GlobalScopeId, HeaderId, LedgerStatus, Outcome, Submission, SubmissionAnswer,
+    SubmissionSender,
+};
+use grid_batch_protocol::list_of_one;
+use log::{debug, info};
+
+use crate::{
+    before_post::BeforePost,
+    nodes::{get_node_reports, with_node},
+    outcome::{answer_without_response, submission_answer},
+    rest_client::RestClient,
+};
 
 /// Submits batches to a Sawtooth REST API, each in a list of its own, because a list is accepted or
 /// rejected as a whole.
+///
+/// Before a POST it must be known what the node reports about the batch, and the node is asked if that
+/// is not: an INVALID that it reports already says nothing about the POST, and a batch that is
+/// committed already is not sent.
 #[derive(Debug, Clone)]
 pub struct SawtoothSender {
     client: RestClient,
+    /// Has a shorter timeout, so that there is time for the POST.
+    question_client: RestClient,
+    question_limit: Duration,
+    before_post: Arc<BeforePost>,
 }
 
 impl SawtoothSender {
-    pub(crate) fn new(client: RestClient) -> Self {
-        Self { client }
+    pub(crate) fn new(
+        client: RestClient,
+        (question_client, question_limit): (RestClient, Duration),
+        before_post: Arc<BeforePost>,
+    ) -> Self {
+        Self { client, question_client, question_limit, before_post }
+    }
+
+    async fn post(&self, url: &str, submission: &Submission<GlobalScopeId>) -> SubmissionAnswer {
+        let id = submission.batch_header();
+        // The id becomes a part of a URL. Every node rejects such a batch.
+        if let Err(error) = id.parse::<HeaderId>() {
+            return answer_without_response(Outcome::Rejected, error.to_string());
+        }
+        if let Some(answer) = self.prepare_post(url, id).await {
+            return answer;
+        }
+        self.client.outages().sending(url, id);
+        let list = list_of_one(submission.serialized_batch());
+        let result = self.client.post(url, "batches", "application/octet-stream", list).await;
+        let answer = submission_answer(result);
+        if matches!(answer.outcome, Outcome::Busy | Outcome::NotSent | Outcome::Refused) {
+            self.before_post.undo_post(url, id);
+        }
+        answer
+    }
+
+    /// The answer for a batch that must not be posted now.
+    async fn prepare_post(&self, url: &str, id: &str) -> Option<SubmissionAnswer> {
+        let status = match self.before_post.fresh_status(url, id) {
+            Some(status) => Ok(Some(status)),
+            None => self.ask(url, id).await,
+        };
+        match status {
+            Ok(Some(LedgerStatus::Committed)) => {
+                info!(batch_id = id; "the batch was not sent, because it is committed already");
+                let reason = "not sent: the node reports the batch as committed already";
+                Some(answer_without_response(Outcome::Ambiguous, reason.to_owned()))
+            }
+            Ok(_) => {
+                self.before_post.start_post(url, id);
+                None
+            }
+            Err(error @ BatchError::Unavailable(_)) => {
+                let reason = format!("cannot ask what the node has of the batch: {error}");
+                Some(answer_without_response(Outcome::NotSent, reason))
+            }
+            // The response to the POST shows what is wrong with the node.
+            Err(error) => {
+                debug!(batch_id = id, error:%; "the node gives no usable status before a POST");
+                self.before_post.start_blind_post(url, id);
+                None
+            }
+        }
+    }
+
+    async fn ask(&self, url: &str, id: &str) -> Result<Option<LedgerStatus>, BatchError> {
+        let asked_at = self.before_post.now();
+        let reports = get_node_reports(url, &self.question_client, &[id.to_owned()]).await;
+        if self.before_post.now().since(asked_at) > self.question_limit {
+            let reason = "the answer came too late; this process may have been stopped";
+            return Err(BatchError::Unavailable(reason.to_owned()));
+        }
+        let report = reports.map_err(|error| with_node(url, error))?.into_iter().next();
+        Ok(report.map(|report| {
+            self.before_post.set(url, &report, asked_at);
+            report.report.status
+        }))
     }
 }
 
@@ -25,11 +110,6 @@ impl SubmissionSender for SawtoothSender {
         url: &'a str,
         submission: &'a Submission<GlobalScopeId>,
     ) -> BoxFuture<'a, SubmissionAnswer> {
-        Box::pin(async move {
-            self.client.outages().sending(url, submission.batch_header());
-            let list = list_of_one(submission.serialized_batch());
-            let result = self.client.post(url, "batches", "application/octet-stream", list).await;
-            submission_answer(result)
-        })
+        Box::pin(self.post(url, submission))
     }
 }

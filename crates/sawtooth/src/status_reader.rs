@@ -7,10 +7,12 @@ use grid_batch_core::{
 use log::debug;
 
 use crate::{
+    before_post::BeforePost,
     invalid_review::InvalidReview,
     node_record::NodeRecord,
-    nodes::{get_statuses, nodes_of_batch, with_node},
+    nodes::{get_node_reports, nodes_of_batch, with_node},
     rest_client::RestClient,
+    statuses::NodeReport,
 };
 
 const MAX_IDS_PER_REQUEST: usize = 500;
@@ -19,12 +21,13 @@ const MAX_IDS_PER_REQUEST: usize = 500;
 ///
 /// The first node of a batch is queried, and the next one if that is unavailable. A response with
 /// one invalid entry is an error as a whole. If the ledger has several nodes, the others are asked
-/// about a batch that one found invalid.
+/// about a batch that one found invalid. An INVALID from before the batch was posted is not reported.
 #[derive(Debug, Clone)]
 pub struct SawtoothStatusReader {
     client: RestClient,
     resolver: Arc<dyn StatusUrlResolver>,
     connections: usize,
+    before_post: Arc<BeforePost>,
     /// `None` if the ledger has one node.
     record: Option<Arc<NodeRecord>>,
 }
@@ -34,9 +37,10 @@ impl SawtoothStatusReader {
         client: RestClient,
         resolver: Arc<dyn StatusUrlResolver>,
         connections: usize,
+        before_post: Arc<BeforePost>,
         record: Option<Arc<NodeRecord>>,
     ) -> Self {
-        Self { client, resolver, connections, record }
+        Self { client, resolver, connections, before_post, record }
     }
 
     /// The batches by the list of nodes to query about them.
@@ -62,7 +66,7 @@ impl SawtoothStatusReader {
     ) -> BatchResult<Vec<StatusReport>> {
         let mut failure = None;
         for node in nodes {
-            match get_statuses(node, &self.client, ids)
+            match get_node_reports(node, &self.client, ids)
                 .await
                 .map_err(|error| with_node(node, error))
             {
@@ -80,23 +84,28 @@ impl SawtoothStatusReader {
         failure.map_or(Ok(Vec::new()), Err)
     }
 
-    fn remember_reported(&self, reports: &[StatusReport]) {
+    fn remember_reported(&self, reports: &[NodeReport]) {
         let unfinished = [LedgerStatus::Pending, LedgerStatus::Valid];
-        for report in reports.iter().filter(|report| unfinished.contains(&report.status)) {
+        let reports = reports.iter().map(|report| &report.report);
+        for report in reports.filter(|report| unfinished.contains(&report.status)) {
             self.client.outages().reported(&report.batch_id);
         }
     }
 
-    /// The reports of one node, with what the others say about invalid batches.
+    /// The reports of one node as far as they are about the last POST, with what the others say about
+    /// invalid batches.
     async fn review(
         &self,
         service_id: &str,
         node: &str,
         nodes: &[String],
-        reports: Vec<StatusReport>,
+        reports: Vec<NodeReport>,
     ) -> Vec<StatusReport> {
-        let Some(record) = &self.record else { return reports };
-        let review = InvalidReview { client: &self.client, record, service_id, node, nodes };
+        let before_post = &*self.before_post;
+        let reports = reports.into_iter().map(|report| before_post.review(node, report));
+        let Some(record) = &self.record else { return reports.collect() };
+        let client = &self.client;
+        let review = InvalidReview { client, record, before_post, service_id, node, nodes };
         let mut reviewed = Vec::with_capacity(reports.len());
         for report in reports {
             if report.status == LedgerStatus::Committed {

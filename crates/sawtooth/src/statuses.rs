@@ -30,24 +30,33 @@ struct InvalidTransaction {
     extended_data: String,
 }
 
+/// The report of one node about a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NodeReport {
+    pub(crate) report: StatusReport,
+    /// How many entries the node has about invalid transactions of the batch. Each time that it executes
+    /// the batch and finds it invalid, it adds some.
+    pub(crate) invalid_entries: usize,
+}
+
 /// Parses the response about the requested batches. The reports have the order of the request, one
 /// for each batch in the response. A response with one invalid entry is an error as a whole.
-pub(crate) fn parse_statuses(body: &[u8], requested: &[String]) -> BatchResult<Vec<StatusReport>> {
+pub(crate) fn parse_statuses(body: &[u8], requested: &[String]) -> BatchResult<Vec<NodeReport>> {
     let statuses: StatusesResponse =
         serde_json::from_slice(body).map_err(|error| invalid(one_line(error.to_string())))?;
     let requested_ids: HashSet<&str> = requested.iter().map(String::as_str).collect();
-    let mut reports: HashMap<String, StatusReport> = HashMap::new();
+    let mut reports: HashMap<String, NodeReport> = HashMap::new();
     for status in statuses.data {
         let id = Excerpt::of(&status.id);
         if !requested_ids.contains(&*status.id) {
             return Err(invalid(format!("batch {id} was not requested")));
         }
         let report = status.into_report()?;
-        match reports.entry(report.batch_id.clone()) {
+        match reports.entry(report.report.batch_id.clone()) {
             Entry::Vacant(entry) => {
                 entry.insert(report);
             }
-            Entry::Occupied(entry) if entry.get().status != report.status => {
+            Entry::Occupied(entry) if entry.get().report.status != report.report.status => {
                 return Err(invalid(format!("batch {id} has two different statuses")));
             }
             Entry::Occupied(_) => {}
@@ -57,13 +66,14 @@ pub(crate) fn parse_statuses(body: &[u8], requested: &[String]) -> BatchResult<V
 }
 
 impl StatusEntry {
-    fn into_report(self) -> BatchResult<StatusReport> {
+    fn into_report(self) -> BatchResult<NodeReport> {
         let status = parse_status(&self.status)?;
         let receipts = match status {
             LedgerStatus::Invalid => parse_receipts(&self.invalid_transactions)?,
             _ => Vec::new(),
         };
-        Ok(StatusReport { batch_id: self.id, status, receipts })
+        let report = StatusReport { batch_id: self.id, status, receipts };
+        Ok(NodeReport { report, invalid_entries: self.invalid_transactions.len() })
     }
 }
 
@@ -117,7 +127,8 @@ mod tests {
     }
 
     fn parse(body: &Value) -> BatchResult<Vec<StatusReport>> {
-        parse_statuses(body.to_string().as_bytes(), &requested())
+        let reports = parse_statuses(body.to_string().as_bytes(), &requested())?;
+        Ok(reports.into_iter().map(|report| report.report).collect())
     }
 
     /// The reason why a response with this data is invalid.
@@ -217,7 +228,7 @@ mod tests {
     fn check(body: &[u8]) -> Result<(), TestCaseError> {
         match parse_statuses(body, &requested()) {
             Ok(reports) => {
-                let ids: Vec<_> = reports.iter().map(|report| report.batch_id.clone()).collect();
+                let ids: Vec<_> = reports.iter().map(|r| r.report.batch_id.clone()).collect();
                 let mut expected = requested();
                 expected.retain(|id| ids.contains(id));
                 prop_assert_eq!(ids, expected);

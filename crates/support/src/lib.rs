@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod backoff;
+mod bounded_map;
 mod error_chain;
 mod one_line;
 mod panic;
@@ -9,6 +10,7 @@ mod shutdown;
 mod thread;
 
 pub use backoff::{Backoff, Delays, rng};
+pub use bounded_map::BoundedMap;
 pub use error_chain::ErrorChain;
 pub use one_line::one_line;
 pub use panic::{Panic, catch_panic, catch_panic_async};

@@ -15,6 +15,14 @@ pub struct SignedBatch {
     batch: Batch,
 }
 
+impl SignedBatch {
+    /// The ids of its transactions, in order.
+    pub fn transaction_ids(&self) -> Vec<HeaderId> {
+        let ids = self.batch.transactions.iter().map(|t| t.header_signature.parse().unwrap());
+        ids.collect()
+    }
+}
+
 /// A batch of one transaction, for tests that need no service. The same number always gives the same
 /// batch.
 pub fn numbered_batch(number: usize) -> Batch {

@@ -9,6 +9,7 @@ mod batches_of_others;
 mod command_line;
 mod demo_faults;
 mod demo_restarts;
+mod earlier_transactions;
 mod failed_over_clients;
 mod file_descriptors;
 mod instances;

@@ -18,7 +18,8 @@ use crate::{
     events::Event,
 };
 
-/// How long the validator remembers an invalid batch.
+/// How long the validator keeps an invalid batch after it was last asked about it. It removes what is
+/// older when another batch is invalid.
 const INVALID_KEPT_FOR: Duration = Duration::from_secs(600);
 /// How long a batch waits for its dependencies.
 const INCOMPLETE_KEPT_FOR: Duration = Duration::from_secs(20 * 60);
@@ -29,9 +30,12 @@ const INVALID_REPETITIONS: usize = 3;
 #[derive(Debug)]
 pub(super) struct Chain {
     committed: HashMap<HeaderId, Arc<[u8]>>,
-    /// The committed transactions, which others may depend on.
-    applied: HashSet<HeaderId>,
+    /// The committed transactions, which others may depend on, with their batches.
+    applied: HashMap<HeaderId, HeaderId>,
     pool: VecDeque<PooledBatch>,
+    /// Batches with a transaction that was committed with another batch. The validator drops them and
+    /// reports them as pending.
+    dropped: HashSet<HeaderId>,
     limit: QueueLimit,
     incomplete: Vec<IncompleteBatch>,
     invalid: HashMap<HeaderId, InvalidBatch>,
@@ -54,7 +58,7 @@ struct IncompleteBatch {
 #[derive(Debug)]
 struct InvalidBatch {
     transactions: Vec<InvalidTransaction>,
-    since: Timestamp,
+    last_use: Timestamp,
 }
 
 /// Why a batch is invalid.
@@ -80,8 +84,11 @@ impl Chain {
             committed: applied()
                 .filter_map(|entry| Some((entry.batch_id, entry.batch.clone()?)))
                 .collect(),
-            applied: applied().flat_map(|entry| entry.transaction_ids.iter().copied()).collect(),
+            applied: applied()
+                .flat_map(|entry| entry.transaction_ids.iter().map(|id| (*id, entry.batch_id)))
+                .collect(),
             pool: VecDeque::new(),
+            dropped: HashSet::new(),
             limit: QueueLimit::new(),
             incomplete: Vec::new(),
             invalid: HashMap::new(),
@@ -91,6 +98,7 @@ impl Chain {
 
     pub(super) fn restart(&mut self) {
         self.pool.clear();
+        self.dropped.clear();
         self.limit = QueueLimit::new();
         self.incomplete.clear();
         self.invalid.clear();
@@ -105,13 +113,19 @@ impl Chain {
         self.committed.get(id).map(AsRef::as_ref)
     }
 
+    /// The bytes of the batch with which a transaction was committed.
+    pub(super) fn batch_of_transaction(&self, id: &HeaderId) -> Option<&[u8]> {
+        self.committed(self.applied.get(id)?)
+    }
+
     /// The status of a batch, in the order in which the validator checks.
-    pub(super) fn status(&self, id: &HeaderId) -> BatchStatus {
+    pub(super) fn status(&mut self, id: &HeaderId, now: Timestamp) -> BatchStatus {
         if self.committed.contains_key(id) {
             BatchStatus::Committed
-        } else if let Some(invalid) = self.invalid.get(id) {
+        } else if let Some(invalid) = self.invalid.get_mut(id) {
+            invalid.last_use = now;
             BatchStatus::Invalid(invalid.transactions.clone())
-        } else if self.is_pooled(id) {
+        } else if self.is_pooled(id) || self.dropped.contains(id) {
             BatchStatus::Pending
         } else {
             BatchStatus::Unknown
@@ -144,7 +158,6 @@ impl Chain {
 
     /// Applies the blocks of other nodes and publishes the blocks that are due.
     pub(super) fn advance(&mut self, common: &mut CommonState, now: Timestamp) -> io::Result<()> {
-        self.invalid.retain(|_, invalid| now.since(invalid.since) < INVALID_KEPT_FOR);
         self.incomplete.retain(|incomplete| now.since(incomplete.since) < INCOMPLETE_KEPT_FOR);
         self.apply_blocks_of_others(common, now)?;
         while !common.is_stopped() && self.pool.front().is_some_and(|first| first.due <= now) {
@@ -201,7 +214,11 @@ impl Chain {
             // Another node has published the batch. This one applies it with that node's block.
             return Ok(false);
         }
-        let dependencies_applied = self.depends_only_on(batch, |id| self.applied.contains(id));
+        if ids_of(batch).any(|id| self.is_applied(id)) {
+            self.dropped.insert(batch.id());
+            return Ok(false);
+        }
+        let dependencies_applied = self.depends_only_on(batch, |id| self.applied.contains_key(id));
         let invalid_reason = match dependencies_applied {
             false => Some(String::new()),
             true => self.missing_predecessor(batch, common).or_else(|| common.execute(batch)),
@@ -226,7 +243,7 @@ impl Chain {
         let service_id = GlobalScopeId.service_id();
         let kept = Some(bytes.clone());
         common.record_result(ExecutionResult::Applied, service_id, batch, time, kept)?;
-        self.applied.extend(ids_of(batch));
+        self.applied.extend(ids_of(batch).map(|id| (id, batch.id())));
         self.committed.insert(batch.id(), bytes);
         Ok(true)
     }
@@ -238,16 +255,25 @@ impl Chain {
         is_missing.then(|| format!("this node has not applied the batch {needed}"))
     }
 
-    fn remember_invalid(&mut self, batch: &VerifiedBatch, message: &str, since: Timestamp) {
-        let invalid = self
-            .invalid
-            .entry(batch.id())
-            .or_insert_with(|| InvalidBatch { transactions: Vec::new(), since });
+    /// Adds to what is known of a batch that was invalid before.
+    fn remember_invalid(&mut self, batch: &VerifiedBatch, message: &str, now: Timestamp) {
+        let new = || InvalidBatch { transactions: Vec::new(), last_use: now };
+        if !self.invalid.contains_key(&batch.id()) {
+            self.invalid.retain(|_, invalid| now.since(invalid.last_use) < INVALID_KEPT_FOR);
+        }
+        let invalid = self.invalid.entry(batch.id()).or_insert_with(new);
+        invalid.last_use = now;
         let first = batch.transactions().iter().take(1).map(|transaction| InvalidTransaction {
             id: transaction.id(),
             message: message.to_owned(),
         });
         invalid.transactions.extend(first.cycle().take(INVALID_REPETITIONS));
+    }
+
+    /// Whether the chain has the transaction, applied by this node or not.
+    fn is_applied(&self, transaction_id: HeaderId) -> bool {
+        self.applied.contains_key(&transaction_id)
+            || self.node.has_published_transaction(transaction_id)
     }
 
     fn is_pooled(&self, id: &HeaderId) -> bool {
@@ -258,7 +284,7 @@ impl Chain {
         let pooled = |id: &HeaderId| {
             self.pool.iter().any(|p| p.batch.transactions().iter().any(|t| t.id() == *id))
         };
-        self.depends_only_on(batch, |id| self.applied.contains(id) || pooled(id))
+        self.depends_only_on(batch, |id| self.applied.contains_key(id) || pooled(id))
     }
 
     /// Whether each dependency of a batch is available or an earlier transaction of the batch.

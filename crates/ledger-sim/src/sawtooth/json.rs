@@ -138,7 +138,7 @@ struct BatchHeaderData {
 }
 
 #[derive(Serialize)]
-struct TransactionData {
+pub(super) struct TransactionData {
     header: TransactionHeaderData,
     header_signature: String,
     payload: String,
@@ -178,6 +178,13 @@ impl BatchData {
 }
 
 impl TransactionData {
+    /// The transaction with this id, of the batch with these bytes.
+    pub(super) fn find(bytes: &[u8], id: &HeaderId) -> Result<Option<Self>, DecodeError> {
+        let id = id.to_string();
+        let mut transactions = Batch::decode(bytes)?.transactions.into_iter();
+        transactions.find(|t| t.header_signature == id).map(Self::decode).transpose()
+    }
+
     fn decode(transaction: Transaction) -> Result<Self, DecodeError> {
         Ok(Self {
             header: TransactionHeader::decode(&transaction.header[..])?.into(),

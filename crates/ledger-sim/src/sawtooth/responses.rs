@@ -105,6 +105,12 @@ pub(super) const BATCH_NOT_FOUND: ApiError = ApiError {
     title: "Batch Not Found",
     message: "There is no batch with the id specified in the blockchain.",
 };
+pub(super) const TRANSACTION_NOT_FOUND: ApiError = ApiError {
+    status: StatusCode::NOT_FOUND,
+    code: 72,
+    title: "Transaction Not Found",
+    message: "There is no transaction with the id specified in the blockchain.",
+};
 
 pub(super) const INVALID_PAGING: ApiError = ApiError {
     status: StatusCode::BAD_REQUEST,

@@ -75,6 +75,12 @@ impl ChainNode {
         self.chain.lock().batches.iter().any(|shared| shared.batch.id() == id)
     }
 
+    /// Whether the chain has the transaction, applied by this node or not.
+    pub(super) fn has_published_transaction(&self, id: HeaderId) -> bool {
+        let has_it = |batch: &VerifiedBatch| batch.transactions().iter().any(|t| t.id() == id);
+        self.chain.lock().batches.iter().any(|shared| has_it(&shared.batch))
+    }
+
     /// The next batch of another node, if it is time to apply it.
     pub(super) fn next_due(&mut self, now: Timestamp) -> Option<(VerifiedBatch, Timestamp)> {
         let state = self.chain.lock();

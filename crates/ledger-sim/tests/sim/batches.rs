@@ -1,6 +1,6 @@
 use grid_batch_core::HeaderId;
 use grid_batch_protocol::{
-    Batch, BatchBuilder, BatchList, Message, SigningKey, TransactionBuilder,
+    Batch, BatchBuilder, BatchList, Message, SigningKey, Transaction, TransactionBuilder,
 };
 
 /// A batch of one transaction; each number makes another batch.
@@ -9,15 +9,24 @@ pub fn batch(number: u32) -> Batch {
 }
 
 pub fn depending_on(number: u32, ids: impl IntoIterator<Item = HeaderId>) -> Batch {
+    BatchBuilder::new().transaction(transaction(number, ids)).sign(&key())
+}
+
+/// A batch of the transactions of these batches.
+pub fn batch_of(numbers: &[u32]) -> Batch {
+    let add = |builder: BatchBuilder, number: &u32| builder.transaction(transaction(*number, []));
+    numbers.iter().fold(BatchBuilder::new(), add).sign(&key())
+}
+
+fn transaction(number: u32, dependencies: impl IntoIterator<Item = HeaderId>) -> Transaction {
     let key = key();
-    let transaction = TransactionBuilder::new("intkey", "1.0")
+    TransactionBuilder::new("intkey", "1.0")
         .inputs(["1cf126"])
         .outputs(["1cf126"])
-        .dependencies(ids)
+        .dependencies(dependencies)
         .nonce(number.to_string())
         .payload(format!("set a to {number}"))
-        .sign(&key, &key.public_key());
-    BatchBuilder::new().transaction(transaction).sign(&key)
+        .sign(&key, &key.public_key())
 }
 
 pub fn key() -> SigningKey {

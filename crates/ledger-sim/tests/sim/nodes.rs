@@ -5,7 +5,7 @@ use std::time::Duration;
 use grid_batch_protocol::VerifiedBatch;
 
 use crate::{
-    batches::{batch, id},
+    batches::{batch, batch_of, id},
     ledgers::{Ledger, sawtooth},
 };
 
@@ -51,6 +51,17 @@ fn batch_posted_to_two_nodes_is_applied_once() {
     assert_eq!(second.status(&batch(1)), "UNKNOWN");
     second.advance(60);
     assert_eq!((first.applied(), second.applied()), (vec![id(&batch(1))], vec![id(&batch(1))]));
+}
+
+#[test]
+fn transaction_of_another_node_is_not_applied_again() {
+    let [first, second] = two_nodes();
+    let both = batch_of(&[1, 3]);
+    first.submit_one(&batch(1));
+    second.submit_one(&both);
+    second.advance(60);
+    assert_eq!((first.status(&both), second.status(&both)), pair("UNKNOWN", "PENDING"));
+    assert_eq!(second.applied(), [id(&batch(1))]);
 }
 
 fn pair(first: &str, second: &str) -> (String, String) {

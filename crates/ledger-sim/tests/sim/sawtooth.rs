@@ -2,10 +2,10 @@ use std::time::Duration;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_core::HeaderId;
-use grid_batch_protocol::{Message, TransactionHeader};
+use grid_batch_protocol::{Batch, Message, TransactionHeader};
 
 use crate::{
-    batches::{batch, corrupt, depending_on, id, key, list, transaction_id, unknown},
+    batches::{batch, batch_of, corrupt, depending_on, id, key, list, transaction_id, unknown},
     client::Request,
     fixtures::check,
     ledgers::sawtooth,
@@ -134,13 +134,45 @@ fn empty_message_is_omitted() {
 }
 
 #[test]
-fn invalid_batch_is_remembered_for_600_seconds() {
+fn invalid_batch_is_kept_for_600_seconds_after_a_look() {
     let ledger = sawtooth(|b| b.refuse(|_| Some(String::new())));
     ledger.submit(&[batch(1)]);
-    ledger.advance(599);
-    assert_eq!(ledger.status(&batch(1)), "INVALID");
-    ledger.advance(1);
+    for other in [2, 3] {
+        ledger.advance(599);
+        ledger.submit(&[batch(other)]);
+        assert_eq!(ledger.status(&batch(1)), "INVALID");
+    }
+    ledger.advance(600);
+    ledger.submit(&[batch(4)]);
     assert_eq!(ledger.status(&batch(1)), "UNKNOWN");
+}
+
+#[test]
+fn batch_that_is_invalid_again_has_more_entries() {
+    let ledger = sawtooth(|b| b.refuse(|_| Some(String::new())));
+    for times in 1..3 {
+        ledger.submit(&[batch(1)]);
+        let response = ledger.send(&ledger.status_request(&[id(&batch(1))])).json();
+        let entries = response["data"][0]["invalid_transactions"].as_array().unwrap().len();
+        assert_eq!(entries, 3 * times);
+    }
+}
+
+#[test]
+fn batch_with_an_applied_transaction_stays_pending() {
+    let ledger = sawtooth(|b| b.pending_for(SECOND));
+    let both = batch_of(&[1, 2]);
+    ledger.submit(&[batch(1), both.clone(), batch(2), batch(3)]);
+    ledger.advance(10);
+    let status = |batch: &Batch| ledger.status(batch);
+    assert_eq!([1, 2, 3].map(|n| status(&batch(n))), ["COMMITTED"; 3]);
+    assert_eq!(status(&both), "PENDING");
+    assert_eq!(ledger.submit_one(&both).status(), 202);
+    ledger.advance(10);
+    assert_eq!(status(&both), "PENDING");
+    assert_eq!(ledger.applied(), [1, 2, 3].map(|n| id(&batch(n))), "it is not executed");
+    ledger.restart();
+    assert_eq!(status(&both), "UNKNOWN");
 }
 
 #[test]
@@ -358,6 +390,28 @@ fn batch_in_a_block_is_returned() {
     ];
     check("sawtooth/batch.http", &get(), &values);
     check("sawtooth/bad_id_60.http", &ledger.send(&Request::get("/batches/zz")), &[]);
+}
+
+#[test]
+fn transaction_in_a_block_is_returned() {
+    let ledger = sawtooth(|b| b.pending_for(SECOND));
+    let batch = batch(1);
+    let transaction = &batch.transactions[0];
+    ledger.submit_one(&batch);
+    let get = |id: &str| ledger.send(&Request::get(format!("/transactions/{id}")));
+    let id = &transaction.header_signature;
+    check("sawtooth/transaction_not_found_72.http", &get(id), &[]);
+    ledger.advance(1);
+    let header = TransactionHeader::decode(&transaction.header[..]).unwrap();
+    let values = [
+        ("HOST", &*ledger.host()),
+        ("TRANSACTION", id),
+        ("SIGNER", &key().public_key().to_string()),
+        ("SHA512", &header.payload_sha512),
+        ("PAYLOAD", &BASE64_STANDARD.encode(&transaction.payload)),
+    ];
+    check("sawtooth/transaction.http", &get(id), &values);
+    check("sawtooth/bad_id_60.http", &get("zz"), &[]);
 }
 
 fn post_statuses(body: &str) -> Request {

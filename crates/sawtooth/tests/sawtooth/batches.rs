@@ -5,21 +5,32 @@ use std::sync::Arc;
 use grid_batch_core::{
     AttemptId, BatchState, GlobalScopeId, StatusUrlResolver, Submission, UnresolvedBatch,
 };
-use grid_batch_protocol::{Batch, BatchBuilder, Message, SigningKey, TransactionBuilder};
+use grid_batch_protocol::{
+    Batch, BatchBuilder, Message, SigningKey, Transaction, TransactionBuilder,
+};
 use grid_batch_sawtooth::{Sawtooth, SawtoothOptions};
 
 pub const SERVICE: &str = "global";
 
 /// A batch of one transaction; each number makes another batch.
 pub fn batch(number: u32) -> Batch {
+    batch_of(&[number])
+}
+
+/// A batch of the transactions of these batches.
+pub fn batch_of(numbers: &[u32]) -> Batch {
+    let add = |builder: BatchBuilder, number: &u32| builder.transaction(transaction(*number));
+    numbers.iter().fold(BatchBuilder::new(), add).sign(&SigningKey::from_seed(1))
+}
+
+fn transaction(number: u32) -> Transaction {
     let key = SigningKey::from_seed(1);
-    let transaction = TransactionBuilder::new("intkey", "1.0")
+    TransactionBuilder::new("intkey", "1.0")
         .inputs(["1cf126"])
         .outputs(["1cf126"])
         .nonce(number.to_string())
         .payload(format!("set a to {number}"))
-        .sign(&key, &key.public_key());
-    BatchBuilder::new().transaction(transaction).sign(&key)
+        .sign(&key, &key.public_key())
 }
 
 pub fn submission(batch: &Batch) -> Submission<GlobalScopeId> {

@@ -1,6 +1,11 @@
 //! Evidence that a batch was committed, is present, or is absent.
 
-use grid_batch_core::{BatchError, BatchResult, Evidence, EvidenceReader};
+use std::{sync::Arc, time::Duration};
+
+use grid_batch_core::{
+    BatchError, BatchResult, Evidence, EvidenceReader, ManualClock, UnresolvedBatch,
+};
+use grid_batch_sawtooth::SawtoothEvidenceReader;
 
 use crate::{
     batches::{Nodes, id, sawtooth, unresolved},
@@ -77,6 +82,87 @@ async fn invalid_response_is_no_evidence() {
         Vec::new(),
     ] {
         assert!(evidence_from(status, response("batch_not_found_71")).await.is_err());
+    }
+}
+
+/// A reader for this node, and a batch of two transactions.
+fn find_at(node: &RestApi, clock: &Arc<ManualClock>) -> (SawtoothEvidenceReader, UnresolvedBatch) {
+    let reader = sawtooth().with_clock(clock.clone()).evidence_reader(Nodes::new([node.url()]));
+    let mut batch = unresolved(&id(1));
+    batch.transaction_ids = [id(2), id(3)].map(|id| id.parse().unwrap()).to_vec();
+    (reader, batch)
+}
+
+/// The responses of a node that has the second transaction of a pending batch in its chain.
+fn second_is_applied(status_at_last: &str) -> Vec<Vec<u8>> {
+    let transaction = |number| {
+        let name = if number == 3 { "transaction" } else { "transaction_not_found_72" };
+        recorded(name, &[("TRANSACTION", &id(number))])
+    };
+    let looks = [
+        vec![response("pending"), transaction(2), transaction(3), response("pending")],
+        vec![response("pending"), transaction(3), response(status_at_last)],
+    ];
+    looks.concat()
+}
+
+#[tokio::test]
+async fn applied_transaction_is_evidence_at_the_second_look() {
+    let api = RestApi::new(second_is_applied("pending")).await;
+    let clock = Arc::new(ManualClock::default());
+    let (reader, batch) = find_at(&api, &clock);
+    let first = reader.find_evidence(&batch).await.unwrap();
+    assert_eq!(first.evidence, Evidence::Present, "a fork may have it");
+    clock.advance(Duration::from_secs(2));
+    let second = reader.find_evidence(&batch).await.unwrap();
+    assert_eq!(second.evidence, Evidence::NeverApplicable);
+    let detail = second.detail.unwrap();
+    assert!(detail.contains(&id(3)) && detail.contains(&api.url()), "{detail}");
+    let lines: Vec<_> = api.requests().into_iter().map(|request| request.line).collect();
+    let [status, two, three] = [
+        format!("GET /batch_statuses?id={}", id(1)),
+        format!("GET /transactions/{}", id(2)),
+        format!("GET /transactions/{}", id(3)),
+    ];
+    assert_eq!(
+        lines.iter().collect::<Vec<_>>(),
+        [&status, &two, &three, &status, &status, &three, &status]
+    );
+}
+
+#[tokio::test]
+async fn applied_transaction_needs_two_looks_apart() {
+    let api = RestApi::new(second_is_applied("pending")).await;
+    let clock = Arc::new(ManualClock::default());
+    let (reader, batch) = find_at(&api, &clock);
+    for _ in 0..2 {
+        assert_eq!(reader.find_evidence(&batch).await.unwrap().evidence, Evidence::Present);
+    }
+}
+
+#[tokio::test]
+async fn batch_that_commits_meanwhile_is_committed() {
+    let api = RestApi::new(second_is_applied("committed")).await;
+    let clock = Arc::new(ManualClock::default());
+    let (reader, batch) = find_at(&api, &clock);
+    reader.find_evidence(&batch).await.unwrap();
+    clock.advance(Duration::from_secs(2));
+    assert_eq!(reader.find_evidence(&batch).await.unwrap().evidence, Evidence::Committed);
+}
+
+#[tokio::test]
+async fn unusable_response_about_a_transaction_is_no_evidence() {
+    for wrong in [
+        response("bad_id_60"),
+        response("server_error_500"),
+        response("batch"),
+        recorded("transaction", &[("TRANSACTION", &id(7))]),
+        answer(200, "garbage"),
+        Vec::new(),
+    ] {
+        let api = RestApi::new([response("pending"), wrong]).await;
+        let (reader, batch) = find_at(&api, &Arc::default());
+        assert_eq!(reader.find_evidence(&batch).await.unwrap().evidence, Evidence::Present);
     }
 }
 

@@ -3,9 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchError, BatchResult, BatchStatusReader, Evidence, EvidenceReader,
+    AskAhead, BatchError, BatchResult, BatchStatusReader, Evidence, EvidenceReader, GlobalScopeId,
     LedgerStatus::{self, Committed, Invalid, NotReported, Pending},
-    ManualClock, Outcome, StatusReport, SubmissionAnswer, SubmissionSender,
+    ManualClock, Outcome, ScopeId, StatusReport, SubmissionAnswer, SubmissionSender,
 };
 use grid_batch_http::HttpOptions;
 use grid_batch_ledger_sim::{Fault, LedgerSim, LedgerSimBuilder, When};
@@ -13,7 +13,7 @@ use grid_batch_protocol::Batch;
 use grid_batch_sawtooth::{Sawtooth, SawtoothOptions};
 use tokio::runtime::Builder;
 
-use crate::batches::{Nodes, SERVICE, batch, sawtooth, submission, unresolved};
+use crate::batches::{Nodes, SERVICE, batch, batch_of, sawtooth, submission, unresolved};
 
 /// A simulated ledger, its clock, and an adapter for it.
 struct TestLedger {
@@ -25,7 +25,8 @@ struct TestLedger {
 fn start_with(configure: impl FnOnce(LedgerSimBuilder) -> LedgerSimBuilder) -> TestLedger {
     let clock = Arc::new(ManualClock::default());
     let ledger = configure(LedgerSim::sawtooth().clock(clock.clone()).seed(1)).start().unwrap();
-    TestLedger { ledger, clock, sawtooth: sawtooth() }
+    let sawtooth = sawtooth().with_clock(clock.clone());
+    TestLedger { ledger, clock, sawtooth }
 }
 
 fn start() -> TestLedger {
@@ -56,6 +57,12 @@ impl TestLedger {
         assert_eq!(answer.outcome, Outcome::Accepted, "{answer:?}");
     }
 
+    /// The batch is sent by another client.
+    async fn accept_elsewhere(&self, batch: &Batch) {
+        let answer = sawtooth().sender().send(&self.ledger.url(), &submission(batch)).await;
+        assert_eq!(answer.outcome, Outcome::Accepted, "{answer:?}");
+    }
+
     async fn statuses(&self, batches: &[Batch]) -> BatchResult<Vec<StatusReport>> {
         let reader = self.sawtooth.status_reader(Nodes::new([self.ledger.url()]));
         let ids: Vec<_> = batches.iter().map(|batch| batch.header_signature.clone()).collect();
@@ -78,12 +85,24 @@ impl TestLedger {
 
 #[tokio::test]
 async fn repeated_batch_is_accepted_and_committed_once() {
-    let test = start();
+    let test = start_slow();
     for _ in 0..3 {
         test.accept(&batch(1)).await;
-        assert_eq!(test.status(&batch(1)).await, Committed);
+        assert_eq!(test.status(&batch(1)).await, Pending);
     }
+    test.clock.advance(Duration::from_secs(60));
+    assert_eq!(test.status(&batch(1)).await, Committed);
     assert_eq!((test.received(&batch(1)), test.ledger.record().len()), (3, 1));
+}
+
+#[tokio::test]
+async fn committed_batch_is_not_sent() {
+    let test = start();
+    test.accept(&batch(1)).await;
+    let answer = test.send(&batch(1)).await;
+    assert_eq!(answer.outcome, Outcome::Ambiguous);
+    assert!(answer.message.unwrap().starts_with("not sent: "));
+    assert_eq!(test.received(&batch(1)), 1);
 }
 
 #[tokio::test]
@@ -119,6 +138,11 @@ async fn ambiguous_submission_is_resolved_by_evidence() {
 #[tokio::test]
 async fn frozen_ledger_is_ambiguous_and_may_commit_later() {
     let test = start().with_short_timeout();
+    let ids = [batch(1).header_signature.parse().unwrap()];
+    test.sawtooth
+        .ask_ahead(Nodes::new([test.ledger.url()]))
+        .ask_ahead(GlobalScopeId.service_id(), &ids)
+        .await;
     test.ledger.freeze();
     assert_eq!(test.send(&batch(1)).await.outcome, Outcome::Ambiguous);
     let error = test.statuses(&[batch(1)]).await.unwrap_err();
@@ -180,7 +204,37 @@ async fn invalid_batch_has_one_receipt_and_is_forgotten() {
     assert_eq!(test.evidence(&batch(1)).await, Evidence::Present);
 
     test.clock.advance(Duration::from_secs(600));
+    test.accept(&batch(2)).await;
     assert_eq!(test.evidence(&batch(1)).await, Evidence::Absent);
+}
+
+#[tokio::test]
+async fn invalid_from_before_the_post_is_not_reported() {
+    let test = start_with(|ledger| {
+        ledger.pending_for(Duration::from_secs(60)).refuse(|_| Some("no such name".to_owned()))
+    });
+    test.accept_elsewhere(&batch(1)).await;
+    test.clock.advance(Duration::from_secs(60));
+    test.accept(&batch(1)).await;
+    assert_eq!(test.status(&batch(1)).await, NotReported);
+    assert_eq!(test.evidence(&batch(1)).await, Evidence::Absent);
+    test.clock.advance(Duration::from_secs(60));
+    assert_eq!(test.status(&batch(1)).await, Invalid);
+    assert_eq!(test.evidence(&batch(1)).await, Evidence::Present);
+}
+
+#[tokio::test]
+async fn batch_that_is_valid_at_last_is_committed() {
+    let test = start_with(|ledger| {
+        ledger.pending_for(Duration::from_secs(60)).refuse(|_| Some("no such name".to_owned()))
+    });
+    test.accept_elsewhere(&batch(1)).await;
+    test.clock.advance(Duration::from_secs(60));
+    test.ledger.refuse(|_| None);
+    test.accept(&batch(1)).await;
+    assert_eq!(test.status(&batch(1)).await, NotReported);
+    test.clock.advance(Duration::from_secs(60));
+    assert_eq!(test.status(&batch(1)).await, Committed);
 }
 
 #[tokio::test]
@@ -195,6 +249,25 @@ async fn restart_keeps_only_committed_batches() {
     test.sawtooth = sawtooth();
     assert_eq!(test.evidence(&batch(1)).await, Evidence::Committed);
     assert_eq!(test.evidence(&batch(2)).await, Evidence::Absent);
+}
+
+#[tokio::test]
+async fn transactions_of_a_long_batch_are_asked_about_in_turn() {
+    let test = start();
+    let all: Vec<u32> = (0..50).collect();
+    test.accept(&batch_of(&[49])).await;
+    let long = batch_of(&all);
+    test.accept(&long).await;
+    let mut unresolved = unresolved(&long.header_signature);
+    unresolved.transaction_ids =
+        long.transactions.iter().map(|t| t.header_signature.parse().unwrap()).collect();
+    let reader = test.sawtooth.evidence_reader(Nodes::new([test.ledger.url()]));
+    let mut looks = 0;
+    while reader.find_evidence(&unresolved).await.unwrap().evidence == Evidence::Present {
+        looks += 1;
+        test.clock.advance(Duration::from_secs(1));
+    }
+    assert_eq!(looks, 4, "20 in each look, and another look two seconds later");
 }
 
 #[tokio::test]

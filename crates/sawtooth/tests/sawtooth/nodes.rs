@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchResult, BatchStatusReader, CommitHistory, HeaderId,
+    BatchResult, BatchStatusReader, CommitHistory, Evidence, EvidenceReader, HeaderId,
     LedgerStatus::{self, Committed, Invalid, NotReported},
     ManualClock, NodeCheck, ServiceId, SubmissionSender,
 };
@@ -12,7 +12,7 @@ use grid_batch_protocol::{Batch, VerifiedBatch};
 use grid_batch_sawtooth::Sawtooth;
 
 use crate::{
-    batches::{Nodes, SERVICE, batch, sawtooth, submission},
+    batches::{Nodes, SERVICE, batch, batch_of, sawtooth, submission, unresolved},
     rest_api::unused_address,
 };
 
@@ -132,10 +132,14 @@ async fn invalid_of_a_node_that_lagged_is_never_final() {
     assert_eq!(test.status_at_second().await, NotReported);
     test.catch_up();
     assert_eq!(test.check(&test.second, 2).await, Ok(()), "the node has batch 1 by now");
-    let reader = sawtooth().status_reader(Nodes::new([test.second.url()]));
+    let clock = Arc::new(ManualClock::default());
+    let other = sawtooth().with_clock(clock.clone());
+    let reader = other.status_reader(Nodes::new([test.second.url()]));
     let ids = [batch(2).header_signature];
-    let alone = reader.get_batch_statuses(SERVICE, &ids).await.unwrap().remove(0).status;
-    assert_eq!(alone, Invalid, "the node still says so");
+    let alone = async || reader.get_batch_statuses(SERVICE, &ids).await.unwrap().remove(0).status;
+    assert_eq!(alone().await, NotReported, "it may be from before");
+    clock.advance(Duration::from_secs(10));
+    assert_eq!(alone().await, Invalid, "the node still says so");
     assert_eq!(test.status_at_second().await, NotReported, "it was executed on an old state");
 }
 
@@ -177,6 +181,27 @@ async fn invalid_is_not_final_while_another_node_is_not_used() {
     test.second.refuse(|_| Some("no such name".to_owned()));
     test.send(&test.second, 2).await;
     assert_eq!(test.status(&[test.second.url()], 2).await, NotReported);
+}
+
+/// The node that has the batch does not have the block with its transaction yet.
+#[tokio::test]
+async fn one_node_with_an_applied_transaction_is_enough() {
+    let test = TestNodes::start().await;
+    let both = batch_of(&[1, 3]);
+    let sender = test.sawtooth.sender();
+    assert_eq!(sender.send(&test.second.url(), &submission(&both)).await.status, Some(202));
+
+    let clock = Arc::new(ManualClock::default());
+    let sawtooth = sawtooth().with_clock(clock.clone());
+    let nodes = Nodes::new([test.second.url(), test.first.url()]);
+    let reader = sawtooth.evidence_reader(nodes);
+    let mut unresolved = unresolved(&both.header_signature);
+    unresolved.transaction_ids =
+        both.transactions.iter().map(|t| t.header_signature.parse().unwrap()).collect();
+    let evidence = async || reader.find_evidence(&unresolved).await.unwrap().evidence;
+    assert_eq!(evidence().await, Evidence::Present);
+    clock.advance(Duration::from_secs(2));
+    assert_eq!(evidence().await, Evidence::NeverApplicable);
 }
 
 #[test]

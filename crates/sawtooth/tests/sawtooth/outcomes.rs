@@ -1,10 +1,11 @@
 //! The outcome of a POST for each kind of response.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{
+    AskAhead, GlobalScopeId, ManualClock,
     Outcome::{Accepted, Ambiguous, Busy, NotSent, Refused, Rejected},
-    SubmissionAnswer, SubmissionSender,
+    ScopeId, SubmissionAnswer, SubmissionSender,
 };
 use grid_batch_http::HttpOptions;
 use grid_batch_protocol::{BatchList, Message};
@@ -12,7 +13,7 @@ use grid_batch_sawtooth::{BasicAuth, Sawtooth, SawtoothOptions, SawtoothSender};
 use tokio::net::TcpListener;
 
 use crate::{
-    batches::{batch, sawtooth, submission},
+    batches::{Nodes, batch, sawtooth, submission},
     rest_api::{RestApi, answer, recorded, unused_address},
 };
 
@@ -20,17 +21,23 @@ async fn send_to(sender: &SawtoothSender, url: &str) -> SubmissionAnswer {
     sender.send(url, &submission(&batch(1))).await
 }
 
-/// The answer of the sender when the REST API sends this response.
+/// The response to the question before a POST.
+fn unknown() -> Vec<u8> {
+    recorded("unknown", &[("BATCH", &batch(1).header_signature)])
+}
+
+/// The answer of the sender when the REST API sends this response to the POST.
 async fn outcome_of(sender: &SawtoothSender, response: Vec<u8>) -> SubmissionAnswer {
-    let api = RestApi::new([response]).await;
+    let api = RestApi::new([unknown(), response]).await;
     let answer = send_to(sender, &api.url()).await;
-    assert_eq!(api.requests().len(), 1, "a batch is POSTed once");
+    let posts = api.requests().into_iter().filter(|request| request.line.starts_with("POST "));
+    assert_eq!(posts.count(), 1, "a batch is POSTed once");
     answer
 }
 
 #[tokio::test]
 async fn batch_is_posted_in_the_documented_format() {
-    let api = RestApi::new([recorded("submitted_202", &[])]).await;
+    let api = RestApi::new([unknown(), recorded("submitted_202", &[])]).await;
     let basic_auth = Some(BasicAuth::new("Aladdin", "open sesame"));
     let options = SawtoothOptions { basic_auth, ..SawtoothOptions::default() };
     let url = format!("{}/base/", api.url());
@@ -41,7 +48,7 @@ async fn batch_is_posted_in_the_documented_format() {
     let expected =
         SubmissionAnswer { outcome: Accepted, status: Some(202), message: None, retry_after: None };
     assert_eq!(accepted, expected);
-    let request = api.requests().remove(0);
+    let request = api.requests().remove(1);
     assert_eq!(request.line, "POST /base/batches");
     for header in [
         "content-type: application/octet-stream",
@@ -172,7 +179,7 @@ async fn incomplete_response_is_ambiguous() {
 }
 
 #[tokio::test]
-async fn request_timeout_is_ambiguous() {
+async fn node_that_does_not_answer_gets_no_batch() {
     // It never accepts a connection.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let request_timeout = Duration::from_millis(100);
@@ -180,7 +187,53 @@ async fn request_timeout_is_ambiguous() {
     let sawtooth = Sawtooth::new(SawtoothOptions { http, ..SawtoothOptions::default() }).unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
     let answer = sawtooth.sender().send(&url, &submission(&batch(1))).await;
-    assert_eq!((answer.outcome, answer.status), (Ambiguous, None));
+    assert_eq!((answer.outcome, answer.status), (NotSent, None));
+}
+
+#[tokio::test]
+async fn batch_is_posted_once_the_node_has_answered() {
+    let sender = sawtooth().sender();
+    for (before, outcome) in [
+        (unknown(), Accepted),
+        (recorded("pending", &[("BATCH", &batch(1).header_signature)]), Accepted),
+        (recorded("committed", &[("BATCH", &batch(1).header_signature)]), Ambiguous),
+        (recorded("timed_out_17", &[]), NotSent),
+        (recorded("queue_full_31", &[]), NotSent),
+        (Vec::new(), NotSent),
+        // The response to the POST tells more.
+        (recorded("bad_id_60", &[]), Accepted),
+        (answer(200, "garbage"), Accepted),
+    ] {
+        let text = String::from_utf8_lossy(&before).into_owned();
+        let api = RestApi::new([before, recorded("submitted_202", &[])]).await;
+        let answer = send_to(&sender, &api.url()).await;
+        assert_eq!(answer.outcome, outcome, "{text}");
+        let requests = if outcome == Accepted { 2 } else { 1 };
+        assert_eq!(api.requests().len(), requests, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn batch_asked_about_ahead_is_posted_at_once() {
+    let api = RestApi::new([unknown(), recorded("submitted_202", &[])]).await;
+    let sawtooth = sawtooth();
+    let ids = [batch(1).header_signature.parse().unwrap()];
+    sawtooth.ask_ahead(Nodes::new([api.url()])).ask_ahead(GlobalScopeId.service_id(), &ids).await;
+    assert_eq!(send_to(&sawtooth.sender(), &api.url()).await.outcome, Accepted);
+    let lines: Vec<_> = api.requests().into_iter().map(|request| request.line).collect();
+    assert_eq!(lines, [format!("GET /batch_statuses?id={}", ids[0]), "POST /batches".to_owned()]);
+}
+
+#[tokio::test]
+async fn batch_is_asked_about_again_after_a_while() {
+    let api = RestApi::new([unknown(), unknown(), recorded("submitted_202", &[])]).await;
+    let clock = Arc::new(ManualClock::default());
+    let sawtooth = sawtooth().with_clock(clock.clone());
+    let ids = [batch(1).header_signature.parse().unwrap()];
+    sawtooth.ask_ahead(Nodes::new([api.url()])).ask_ahead(GlobalScopeId.service_id(), &ids).await;
+    clock.advance(Duration::from_secs(2));
+    assert_eq!(send_to(&sawtooth.sender(), &api.url()).await.outcome, Accepted);
+    assert_eq!(api.requests().len(), 3);
 }
 
 #[tokio::test]

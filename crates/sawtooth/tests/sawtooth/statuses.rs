@@ -43,8 +43,10 @@ async fn recorded_statuses_are_parsed() {
 async fn invalid_batch_has_a_receipt_for_each_message() {
     let [batch, transaction] = [1, 2].map(id);
     let values = [("BATCH", &*batch), ("TRANSACTION", &*transaction)];
-    let api = RestApi::new([recorded("invalid", &values)]).await;
-    let reports = query(api.url(), std::slice::from_ref(&batch)).await.unwrap();
+    let api = RestApi::new([recorded("pending", &values), recorded("invalid", &values)]).await;
+    let (reader, ids) = (reader(&[api.url()]), std::slice::from_ref(&batch));
+    reader.get_batch_statuses(SERVICE, ids).await.unwrap();
+    let reports = reader.get_batch_statuses(SERVICE, ids).await.unwrap();
     let receipt = |message: &str, data: &[u8]| Receipt {
         transaction_id: Some(transaction.parse().unwrap()),
         error_message: message.to_owned(),

@@ -262,7 +262,8 @@ pub static SETTINGS: &[Setting] = &[
     text(
         "poll.quiet_after",
         "60s",
-        "Evidence is searched for if an accepted batch has no final status after this long",
+        "Evidence is searched for if an accepted batch has no final status after this long; on \
+         Sawtooth after 10s at the latest",
     ),
     text(
         "poll.accept_absence_after",

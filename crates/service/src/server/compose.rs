@@ -216,11 +216,16 @@ fn start_poller<S: ScopeId>(
     Ok(monitor.build().map_err(StartError::part)?.run()?)
 }
 
+/// Many times as long as a Sawtooth node needs for a batch.
+const SAWTOOTH_QUIET_AFTER: Duration = Duration::from_secs(10);
+
 fn monitor_options(config: &Config) -> MonitorOptions {
     let poll = &config.poll;
     let quiet_after = match config.ledger.kind {
         // The search for evidence is also what resends a transaction that is not mined.
         Some(LedgerKind::Evm) => poll.quiet_after.min(config.evm.resend_after),
+        // A batch that can never be applied stays pending, and blocks everything behind it.
+        Some(LedgerKind::Sawtooth) => poll.quiet_after.min(SAWTOOTH_QUIET_AFTER),
         _ => poll.quiet_after,
     };
     let late_arrival_limit = match config.ledger.kind {

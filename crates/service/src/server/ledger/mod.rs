@@ -135,7 +135,7 @@ impl SawtoothLedger {
             reader: Arc::new(sawtooth.status_reader(nodes.confirmed_resolver(&check))),
             evidence: Arc::new(sawtooth.evidence_reader(nodes.confirmed_resolver(&check))),
             events: Some(Arc::new(sawtooth.events(urls))),
-            ask_ahead: None,
+            ask_ahead: Some(Arc::new(sawtooth.ask_ahead(nodes.confirmed_resolver(&check)))),
             node_check: sawtooth.node_check().map(|check| Arc::new(check) as Arc<_>),
             nodes,
             withdrawals: None,

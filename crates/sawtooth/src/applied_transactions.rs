@@ -1,0 +1,180 @@
+//! Transactions of an unresolved batch that are in the chain.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use grid_batch_core::{
+    BatchError, BatchResult, Clock, Evidence, EvidenceReport, HeaderId, MonotonicTime,
+    UnresolvedBatch,
+};
+use grid_batch_http::origin;
+use grid_batch_support::BoundedMap;
+use log::debug;
+use serde::Deserialize;
+
+use crate::{
+    api_error::{ApiError, successful_body},
+    nodes::with_node,
+    rest_client::RestClient,
+};
+
+/// How many batches are remembered.
+const REMEMBERED: usize = 10_000;
+
+/// How many transactions of a batch each node is asked about in one search.
+const TRANSACTIONS_PER_SEARCH: usize = 20;
+
+/// How long a transaction must have been in the chain without the batch: a short fork may have had it.
+const LASTING_AFTER: Duration = Duration::from_secs(2);
+
+/// Looks for transactions of a batch in the chain, a few at a time.
+pub(crate) struct AppliedTransactions {
+    clock: Arc<dyn Clock>,
+    searches: Mutex<BoundedMap<HeaderId, Search>>,
+}
+
+/// What is known about the transactions of a batch.
+#[derive(Debug, Clone, Copy, Default)]
+struct Search {
+    /// The position of the transaction to ask about next.
+    next: usize,
+    /// A transaction that is in the chain while the batch is not, and since when.
+    found: Option<(HeaderId, MonotonicTime)>,
+}
+
+/// A transaction in the chain of a node.
+pub(crate) struct AppliedTransaction {
+    pub(crate) transaction_id: HeaderId,
+    pub(crate) node: String,
+}
+
+impl AppliedTransaction {
+    /// The chain has each transaction once, and it has this one without the batch.
+    pub(crate) fn never_applicable(&self) -> EvidenceReport {
+        let Self { transaction_id, node } = self;
+        let detail = format!(
+            "its transaction {transaction_id} was applied with another batch, as the node {} reports; \
+             the ledger can never apply this one",
+            origin(node)
+        );
+        EvidenceReport::with_detail(Evidence::NeverApplicable, detail)
+    }
+}
+
+impl AppliedTransactions {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, searches: Mutex::new(BoundedMap::new(REMEMBERED)) }
+    }
+
+    /// A transaction of the batch that is in the chain of a node. Each call asks about the next ones, or
+    /// again about the one that was found.
+    pub(crate) async fn find(
+        &self,
+        client: &RestClient,
+        nodes: &[String],
+        batch: &UnresolvedBatch,
+    ) -> Option<AppliedTransaction> {
+        let candidates = self.next_candidates(batch);
+        let searches = nodes.iter().map(async |node| {
+            let found = first_in_chain(client, node, &candidates).await;
+            found.unwrap_or_else(|error| {
+                debug!(error:% = with_node(node, error); "cannot look for transactions at this node");
+                None
+            })
+        });
+        let results = join_all(searches).await;
+        let mut found = nodes.iter().zip(results).filter_map(|(node, found)| {
+            Some(AppliedTransaction { transaction_id: found?, node: node.clone() })
+        });
+        let found = found.next();
+        if found.is_none() {
+            self.update(batch, |search| search.found = None);
+        }
+        found
+    }
+
+    /// Whether the transaction, which is in the chain while the batch is not, has been so for a while.
+    pub(crate) fn confirm(&self, batch: &UnresolvedBatch, transaction_id: HeaderId) -> bool {
+        let now = self.clock.monotonic();
+        self.update(batch, |search| {
+            let first = search.found.filter(|(id, _)| *id == transaction_id);
+            let (_, since) = *search.found.insert(first.unwrap_or((transaction_id, now)));
+            now.since(since) >= LASTING_AFTER
+        })
+    }
+
+    fn next_candidates(&self, batch: &UnresolvedBatch) -> Vec<HeaderId> {
+        let ids = &batch.transaction_ids;
+        if ids.is_empty() {
+            return Vec::new();
+        }
+        self.update(batch, |search| {
+            if let Some((id, _)) = search.found {
+                return vec![id];
+            }
+            let count = ids.len().min(TRANSACTIONS_PER_SEARCH);
+            let first = search.next % ids.len();
+            search.next = (first + count) % ids.len();
+            ids.iter().cycle().skip(first).take(count).copied().collect()
+        })
+    }
+
+    fn update<R>(&self, batch: &UnresolvedBatch, change: impl FnOnce(&mut Search) -> R) -> R {
+        change(self.lock().get_or_insert_with(&batch.batch_id, Search::default))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BoundedMap<HeaderId, Search>> {
+        self.searches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The first of these transactions that the node has in its chain.
+async fn first_in_chain(
+    client: &RestClient,
+    node: &str,
+    candidates: &[HeaderId],
+) -> BatchResult<Option<HeaderId>> {
+    for id in candidates {
+        if is_in_chain(client, node, *id).await? {
+            return Ok(Some(*id));
+        }
+    }
+    Ok(None)
+}
+
+async fn is_in_chain(client: &RestClient, node: &str, id: HeaderId) -> BatchResult<bool> {
+    let response = client.get(node, &format!("transactions/{id}")).await?;
+    if response.status == 404
+        && ApiError::from_response(&response)
+            .is_some_and(|error| error.code == ApiError::TRANSACTION_NOT_FOUND)
+    {
+        return Ok(false);
+    }
+    let body = successful_body(response)?;
+    match serde_json::from_slice::<TransactionResponse>(&body) {
+        Ok(response) if response.data.header_signature == id.to_string() => Ok(true),
+        _ => Err(BatchError::InvalidAnswer(
+            "the response does not contain the requested transaction".to_owned(),
+        )),
+    }
+}
+
+#[derive(Deserialize)]
+struct TransactionResponse {
+    data: Transaction,
+}
+
+#[derive(Deserialize)]
+struct Transaction {
+    header_signature: String,
+}
+
+impl fmt::Debug for AppliedTransactions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AppliedTransactions").finish_non_exhaustive()
+    }
+}

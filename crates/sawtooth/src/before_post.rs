@@ -1,0 +1,328 @@
+//! What nodes reported about batches before these were posted.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use grid_batch_core::{Clock, LedgerStatus, MonotonicTime, StatusReport};
+use grid_batch_http::origin;
+use grid_batch_support::BoundedMap;
+use log::{debug, warn};
+
+use crate::statuses::NodeReport;
+
+/// How many pairs of a node and a batch are remembered.
+const REMEMBERED: usize = 10_000;
+
+/// How old a report may be that allows a POST. Another client may post the batch meanwhile.
+const FRESH_FOR: Duration = Duration::from_secs(2);
+
+/// How long an INVALID is doubted that was there when this process first asked about a batch which it
+/// has not posted. A node executes a batch in less time, unless it has many.
+const SETTLED_AFTER: Duration = Duration::from_secs(10);
+
+/// How long an INVALID from before a POST is shown before a warning says so.
+const WARN_AFTER: Duration = Duration::from_secs(10);
+
+/// Tells an INVALID that a node kept from before a POST from one that answers the POST.
+///
+/// A node executes a batch again that was invalid and is posted again. Until it has done so it reports
+/// the old INVALID. When the batch is invalid again, the node adds entries to the old ones.
+pub(crate) struct BeforePost {
+    clock: Arc<dyn Clock>,
+    nodes_and_batches: Mutex<BoundedMap<(String, String), Before>>,
+}
+
+/// What a node had about a batch at some time before the POST, or when this process first asked.
+#[derive(Debug, Clone, Copy)]
+struct Before {
+    status: LedgerStatus,
+    kept: Kept,
+    at: MonotonicTime,
+    post: Post,
+    is_warned: bool,
+}
+
+/// What a node may show that is not about the last POST.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    /// It has reported something else than INVALID.
+    Nothing,
+    /// An INVALID with this many entries.
+    Entries(usize),
+    /// It gave no usable answer.
+    Unknown,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Post {
+    /// This process has not posted the batch to the node since.
+    None,
+    /// This process has posted the batch after the report.
+    Here,
+    /// Another process, or another node, may have posted the batch before the report.
+    Elsewhere,
+}
+
+impl BeforePost {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, nodes_and_batches: Mutex::new(BoundedMap::new(REMEMBERED)) }
+    }
+
+    pub(crate) fn now(&self) -> MonotonicTime {
+        self.clock.monotonic()
+    }
+
+    /// A node was asked at this time about a batch that was not posted, and reported this.
+    pub(crate) fn set(&self, node: &str, report: &NodeReport, asked_at: MonotonicTime) {
+        let before = Before::new(report, asked_at, Post::None);
+        *self.lock().get_or_insert_with(&key(node, report), || before) = before;
+    }
+
+    /// The same, unless more is known: the batch was posted, or the node was asked again.
+    pub(crate) fn set_ahead(&self, node: &str, report: &NodeReport, asked_at: MonotonicTime) {
+        let before = Before::new(report, asked_at, Post::None);
+        let mut known = self.lock();
+        let known = known.get_or_insert_with(&key(node, report), || before);
+        if known.post == Post::None && known.at <= asked_at {
+            *known = before;
+        }
+    }
+
+    /// The node's status of a batch that was not posted since, if it can still be relied on.
+    pub(crate) fn fresh_status(&self, node: &str, batch_id: &str) -> Option<LedgerStatus> {
+        let known = self.lock();
+        let before = known.get(&(node.to_owned(), batch_id.to_owned()))?;
+        let is_fresh =
+            before.status == LedgerStatus::Committed || self.now().since(before.at) < FRESH_FOR;
+        (before.post == Post::None && is_fresh).then_some(before.status)
+    }
+
+    /// The batch is posted to the node now.
+    pub(crate) fn start_post(&self, node: &str, batch_id: &str) {
+        self.set_post(node, batch_id, Post::Here);
+    }
+
+    /// The batch is posted to the node now, and its status before is not known.
+    pub(crate) fn start_blind_post(&self, node: &str, batch_id: &str) {
+        if let Some(before) = self.lock().get_mut(&(node.to_owned(), batch_id.to_owned())) {
+            (before.kept, before.post) = (Kept::Unknown, Post::Elsewhere);
+        }
+    }
+
+    /// The node certainly did not take the batch.
+    pub(crate) fn undo_post(&self, node: &str, batch_id: &str) {
+        self.set_post(node, batch_id, Post::None);
+    }
+
+    fn set_post(&self, node: &str, batch_id: &str, post: Post) {
+        if let Some(before) = self.lock().get_mut(&(node.to_owned(), batch_id.to_owned())) {
+            before.post = post;
+        }
+    }
+
+    /// The node's report as far as it is about the last POST: an INVALID from before is not.
+    pub(crate) fn review(&self, node: &str, report: NodeReport) -> StatusReport {
+        if !self.is_from_before(node, &report) {
+            return report.report;
+        }
+        let batch_id = report.report.batch_id;
+        StatusReport { batch_id, status: LedgerStatus::NotReported, receipts: Vec::new() }
+    }
+
+    /// Whether the report is an INVALID that the node may have had before the last POST.
+    pub(crate) fn is_from_before(&self, node: &str, report: &NodeReport) -> bool {
+        self.post_before_which(node, report).is_some()
+    }
+
+    /// Whether the report is an INVALID that the node had before this process posted the batch, so that
+    /// the POST may not have arrived.
+    pub(crate) fn may_need_another_post(&self, node: &str, report: &NodeReport) -> bool {
+        self.post_before_which(node, report).is_some_and(|post| post != Post::Elsewhere)
+    }
+
+    /// The POST before which the node may have had the INVALID of this report.
+    fn post_before_which(&self, node: &str, report: &NodeReport) -> Option<Post> {
+        let now = self.now();
+        let mut known = self.lock();
+        let first = || Before::new(report, now, Post::Elsewhere);
+        let before = known.get_or_insert_with(&key(node, report), first);
+        if report.report.status != LedgerStatus::Invalid {
+            before.kept = Kept::Nothing;
+            return None;
+        }
+        if before.kept == Kept::Unknown {
+            *before = first();
+        }
+        let age = now.since(before.at);
+        let is_from_before = before.kept == Kept::Entries(report.invalid_entries)
+            && (before.post != Post::Elsewhere || age < SETTLED_AFTER);
+        if is_from_before {
+            before.log(node, &report.report.batch_id, age);
+        }
+        is_from_before.then_some(before.post)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BoundedMap<(String, String), Before>> {
+        self.nodes_and_batches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Before {
+    fn new(report: &NodeReport, at: MonotonicTime, post: Post) -> Self {
+        let status = report.report.status;
+        let kept = match status {
+            LedgerStatus::Invalid => Kept::Entries(report.invalid_entries),
+            _ => Kept::Nothing,
+        };
+        Self { status, kept, at, post, is_warned: false }
+    }
+
+    fn log(&mut self, node: &str, batch_id: &str, age: Duration) {
+        let node = origin(node);
+        if age >= WARN_AFTER && !self.is_warned {
+            self.is_warned = true;
+            warn!(
+                batch_id, node:% = node;
+                "the node still reports the batch as invalid from before it was sent there; the batch \
+                 waits until the node has executed it again"
+            );
+        } else {
+            debug!(batch_id, node:% = node; "an INVALID from before the batch was sent does not count");
+        }
+    }
+}
+
+fn key(node: &str, report: &NodeReport) -> (String, String) {
+    (node.to_owned(), report.report.batch_id.clone())
+}
+
+impl fmt::Debug for BeforePost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BeforePost").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use LedgerStatus::{Committed, Invalid, NotReported, Pending};
+    use grid_batch_core::ManualClock;
+
+    use super::*;
+
+    const NODE: &str = "http://node";
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn report(status: LedgerStatus, invalid_entries: usize) -> NodeReport {
+        let report = StatusReport { batch_id: "a".to_owned(), status, receipts: Vec::new() };
+        NodeReport { report, invalid_entries }
+    }
+
+    fn before_post() -> (Arc<ManualClock>, BeforePost) {
+        let clock = Arc::new(ManualClock::default());
+        (clock.clone(), BeforePost::new(clock))
+    }
+
+    /// What was known of the batch before it was posted just now.
+    fn posted_after(
+        status: LedgerStatus,
+        invalid_entries: usize,
+    ) -> (Arc<ManualClock>, BeforePost) {
+        let (clock, before) = before_post();
+        before.set(NODE, &report(status, invalid_entries), before.now());
+        before.start_post(NODE, "a");
+        (clock, before)
+    }
+
+    fn status(before: &BeforePost, status: LedgerStatus, invalid_entries: usize) -> LedgerStatus {
+        before.review(NODE, report(status, invalid_entries)).status
+    }
+
+    #[test]
+    fn invalid_counts_if_there_was_none_before() {
+        for earlier in [NotReported, Pending] {
+            let (_clock, before) = posted_after(earlier, 0);
+            assert_eq!(status(&before, Invalid, 0), Invalid);
+        }
+    }
+
+    #[test]
+    fn invalid_from_before_counts_with_other_entries() {
+        let (clock, before) = posted_after(Invalid, 3);
+        assert_eq!(status(&before, Invalid, 3), NotReported);
+        clock.advance(1_000 * SECOND);
+        assert_eq!(status(&before, Invalid, 3), NotReported, "a look keeps it at the node");
+        assert_eq!(status(&before, Invalid, 4), Invalid);
+        assert_eq!(status(&before, Invalid, 1), Invalid, "the node had forgotten the others");
+    }
+
+    #[test]
+    fn invalid_counts_after_another_status() {
+        for between in [NotReported, Pending] {
+            let (_clock, before) = posted_after(Invalid, 3);
+            assert_eq!(status(&before, between, 0), between);
+            assert_eq!(status(&before, Invalid, 3), Invalid);
+        }
+        let (_clock, before) = posted_after(Invalid, 3);
+        assert_eq!(status(&before, Committed, 0), Committed);
+    }
+
+    #[test]
+    fn invalid_of_an_unknown_post_counts_after_a_time() {
+        let (clock, before) = before_post();
+        assert_eq!(status(&before, Invalid, 3), NotReported);
+        clock.advance(SETTLED_AFTER - SECOND);
+        assert_eq!(status(&before, Invalid, 3), NotReported);
+        clock.advance(SECOND);
+        assert_eq!(status(&before, Invalid, 3), Invalid);
+    }
+
+    #[test]
+    fn invalid_of_an_unknown_post_counts_when_it_is_new() {
+        let (_clock, before) = before_post();
+        assert_eq!(status(&before, Pending, 0), Pending);
+        assert_eq!(status(&before, Invalid, 3), Invalid);
+        let (_clock, before) = before_post();
+        assert_eq!(status(&before, Invalid, 3), NotReported);
+        assert_eq!(status(&before, Invalid, 6), Invalid);
+    }
+
+    #[test]
+    fn invalid_after_a_blind_post_counts_after_a_time() {
+        let (clock, before) = posted_after(NotReported, 0);
+        before.start_blind_post(NODE, "a");
+        assert_eq!(status(&before, Invalid, 3), NotReported);
+        clock.advance(SETTLED_AFTER);
+        assert_eq!(status(&before, Invalid, 3), Invalid);
+    }
+
+    #[test]
+    fn report_allows_a_post_for_a_short_time() {
+        let (clock, before) = before_post();
+        before.set_ahead(NODE, &report(NotReported, 0), before.now());
+        assert_eq!(before.fresh_status(NODE, "a"), Some(NotReported));
+        assert_eq!(before.fresh_status("http://other", "a"), None);
+        clock.advance(FRESH_FOR);
+        assert_eq!(before.fresh_status(NODE, "a"), None);
+        before.set_ahead(NODE, &report(Committed, 0), before.now());
+        clock.advance(1_000 * SECOND);
+        assert_eq!(before.fresh_status(NODE, "a"), Some(Committed), "that never changes");
+    }
+
+    #[test]
+    fn report_from_before_a_post_does_not_allow_another() {
+        let (_clock, before) = posted_after(NotReported, 0);
+        assert_eq!(before.fresh_status(NODE, "a"), None);
+        before.undo_post(NODE, "a");
+        assert_eq!(before.fresh_status(NODE, "a"), Some(NotReported));
+    }
+
+    #[test]
+    fn question_ahead_that_ends_late_changes_nothing() {
+        let (_clock, before) = posted_after(NotReported, 0);
+        before.set_ahead(NODE, &report(Invalid, 3), before.now());
+        assert_eq!(status(&before, Invalid, 3), Invalid);
+    }
+}

@@ -1,0 +1,68 @@
+use std::{
+    collections::{HashMap, VecDeque},
+    hash::Hash,
+};
+
+/// A map with a limited number of entries: a new entry evicts the oldest one.
+#[derive(Debug)]
+pub struct BoundedMap<K, V> {
+    limit: usize,
+    entries: HashMap<K, V>,
+    insertion_order: VecDeque<K>,
+}
+
+impl<K: Clone + Eq + Hash, V> BoundedMap<K, V> {
+    /// An empty map for this many entries, at least one.
+    pub fn new(limit: usize) -> Self {
+        Self { limit: limit.max(1), entries: HashMap::new(), insertion_order: VecDeque::new() }
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &K) -> Option<&V> {
+        self.entries.get(key)
+    }
+
+    /// The value of a key, to change it.
+    pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        self.entries.get_mut(key)
+    }
+
+    /// The value of a key, which is made if there is none.
+    pub fn get_or_insert_with(&mut self, key: &K, make: impl FnOnce() -> V) -> &mut V {
+        if !self.entries.contains_key(key) {
+            self.evict_oldest_if_full();
+            self.insertion_order.push_back(key.clone());
+        }
+        self.entries.entry(key.clone()).or_insert_with(make)
+    }
+
+    fn evict_oldest_if_full(&mut self) {
+        if self.insertion_order.len() >= self.limit
+            && let Some(oldest) = self.insertion_order.pop_front()
+        {
+            self.entries.remove(&oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn oldest_entry_is_evicted_even_if_used_again() {
+        let mut map = BoundedMap::new(2);
+        for key in ["a", "b", "a", "c"] {
+            *map.get_or_insert_with(&key, || 0) += 1;
+        }
+        assert_eq!(["a", "b", "c"].map(|key| map.get(&key).copied()), [None, Some(1), Some(1)]);
+        assert_eq!((map.entries.len(), map.insertion_order.len()), (2, 2));
+    }
+
+    #[test]
+    fn entry_is_inserted_once() {
+        let mut map = BoundedMap::new(2);
+        *map.get_or_insert_with(&"a", || 1) += 1;
+        assert_eq!(*map.get_or_insert_with(&"a", || 9), 2);
+    }
+}
