@@ -61,8 +61,8 @@ retry_first = "10ms"
 retry_longest = "100ms"
 [poll]
 interval = "50ms"
-interval_with_events = "500ms"
 longest_interval = "1s"
+requests_per_second = 1000
 quiet_after = "1s"
 accept_absence_after = "1500ms"
 hold_after = "2s"
@@ -89,7 +89,7 @@ impl BatchHarness {
     ) -> Self {
         let services: Vec<String> = (0..services).map(|n| format!("test-00000::s{n:04}")).collect();
         let scopes = services.iter().map(|service| service.parse::<ServiceScopeId>().unwrap());
-        Self::new(services.clone(), configure(LedgerSim::scabbard(scopes)))
+        Self::new(services.clone(), configure(quick(LedgerSim::scabbard(scopes))))
     }
 
     pub fn sawtooth() -> Self {
@@ -97,13 +97,12 @@ impl BatchHarness {
     }
 
     pub fn sawtooth_with(configure: impl FnOnce(LedgerSimBuilder) -> LedgerSimBuilder) -> Self {
-        Self::new(vec!["global".to_owned()], configure(LedgerSim::sawtooth()))
+        Self::new(vec!["global".to_owned()], configure(quick(LedgerSim::sawtooth())))
     }
 
     fn new(services: Vec<String>, ledger: LedgerSimBuilder) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let step = Duration::from_millis(5);
-        let ledger = ledger.pending_for(step).valid_for(step).start().unwrap();
+        let ledger = ledger.start().unwrap();
         fs::write(directory.path().join("fast.toml"), FAST_CONFIG).unwrap();
         let key = directory.path().join("key");
         fs::write(&key, "07".repeat(32)).unwrap();
@@ -186,6 +185,12 @@ impl BatchHarness {
             store.decide(&held.service_id, &held.batch_id, attempt, decision).unwrap();
         }
     }
+}
+
+/// A ledger that is much faster than a real one.
+fn quick(ledger: LedgerSimBuilder) -> LedgerSimBuilder {
+    let step = Duration::from_millis(5);
+    ledger.pending_for(step).valid_for(step)
 }
 
 /// How many batches are in this state.

@@ -57,7 +57,7 @@ pub(super) fn compose<S: ScopeId>(
     }
     follow_open_services::<S>(&store, &follow_up, config.ledger.event_sockets)?;
 
-    let poller = start_poller(config, &ledger, &claim_store, &follow_up, trigger, follower)?;
+    let poller = start_poller(config, &ledger, &claim_store, &follow_up, trigger)?;
     let queue = BatchQueue::new(claims.clone(), wake_up, config.queue.clone());
     let (submitter, submitter_counters) =
         start_submitter(config, &ledger, queue, &store, &follow_up, waker)?;
@@ -169,7 +169,6 @@ fn start_poller<S: ScopeId>(
     claims: &ClaimStore,
     follow_up: &ChangeFollowUp,
     trigger: PollTrigger,
-    follower: Option<EventFollower>,
 ) -> Result<RunningPollingMonitor<PendingBatch, StatusReport>, StartError> {
     let follow_up = follow_up.clone();
     let store = MonitorStore::new(claims.clone(), move |change, outcome| {
@@ -180,7 +179,7 @@ fn start_poller<S: ScopeId>(
         true => InconclusivePolicy::Resubmit,
         false => InconclusivePolicy::Hold,
     };
-    let mut monitor = PollingMonitorBuilder::new()
+    let monitor = PollingMonitorBuilder::new()
         .with_store(store.clone())
         .with_updater(store.clone())
         .with_evidence(store, Arc::clone(&ledger.evidence))
@@ -189,9 +188,6 @@ fn start_poller<S: ScopeId>(
         .with_trigger(trigger)
         .with_options(monitor_options(config))
         .with_clock(config.clock());
-    if let Some(follower) = follower {
-        monitor = monitor.with_events(follower);
-    }
     Ok(monitor.build().map_err(StartError::part)?.run()?)
 }
 
@@ -209,8 +205,8 @@ fn monitor_options(config: &Config) -> MonitorOptions {
     };
     MonitorOptions {
         poll_interval: poll.interval,
-        poll_interval_with_events: poll.interval_with_events,
         longest_interval: poll.longest_interval,
+        requests_per_second: poll.requests_per_second,
         trigger_gap: poll.trigger_gap,
         quiet_after,
         believe_absence_after: poll.accept_absence_after,
