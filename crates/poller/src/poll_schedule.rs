@@ -237,6 +237,31 @@ mod tests {
     }
 
     #[test]
+    fn schedule_is_never_slower_than_the_store() {
+        let stored = |millis: u64| {
+            let millis = i64::try_from(millis).unwrap();
+            grid_batch_core::Timestamp::from_micros(millis * 1_000)
+        };
+        for usual in [1, 300, 4_000, 3_600_000] {
+            let mut schedule = schedule();
+            schedule.accepted("a", at(0));
+            schedule.committed("a", at(usual));
+            // The store has recorded the submission before the monitor was told.
+            let submitted_at = stored(4_000_000 - 7);
+            schedule.accepted("a", at(4_000_000));
+            let mut now = 4_000_000;
+            for _ in 0..60 {
+                now += u64::try_from(schedule.wait(at(now)).unwrap().as_millis()).unwrap() + 1;
+                assert_eq!(take(&mut schedule, now), ["a"]);
+                let next =
+                    now + u64::try_from(schedule.wait(at(now)).unwrap().as_millis()).unwrap();
+                let in_store = schedule.pace.next_check(submitted_at, Some(stored(now)));
+                assert!(stored(next) <= in_store, "commits take {usual} ms: {next}");
+            }
+        }
+    }
+
+    #[test]
     fn resubmitted_batch_has_the_pace_of_a_new_one() {
         let mut schedule = schedule();
         schedule.accepted("a", at(0));

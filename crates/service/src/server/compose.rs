@@ -6,7 +6,7 @@ use grid_batch_api::{ApiBuilder, ApiOptions, RunningApi};
 use grid_batch_claims::{ChangeFollowUp, ClaimMaintainer, ClaimMaintainerOptions, OrphanRecovery};
 use grid_batch_core::{RunnableSubmitter, ScopeId, ServiceId, StatusReport};
 use grid_batch_poller::{
-    EventFollower, EventMonitor, EventOptions, InconclusivePolicy, MonitorOptions, PollTrigger,
+    EventMonitor, EventOptions, InconclusivePolicy, MonitorOptions, PollTrigger,
     PollingMonitorBuilder, RunningEventMonitor, RunningPollingMonitor,
 };
 use grid_batch_queuer::{BatchQueue, WakeUp};
