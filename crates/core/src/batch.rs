@@ -94,7 +94,7 @@ impl monitor::BatchStatus for StatusReport {
     }
 
     fn is_final(&self) -> bool {
-        matches!(self.status, LedgerStatus::Committed | LedgerStatus::Invalid)
+        matches!(self.status, LedgerStatus::Invalid | LedgerStatus::Committed)
     }
 
     fn is_committed(&self) -> bool {

@@ -39,8 +39,6 @@ mock! {
     impl BatchStatus for BatchStatus {
         fn get_id(&self) -> &str;
         fn is_unknown(&self) -> bool;
-        fn is_final(&self) -> bool;
-        fn is_committed(&self) -> bool;
     }
 }
 
@@ -53,7 +51,6 @@ mock! {
     impl BatchId for BatchId {
         fn get_id(&self) -> &str;
         fn get_service_id(&self) -> &str;
-        fn is_held(&self) -> bool;
     }
 }
 

@@ -31,7 +31,7 @@ pub trait BatchStatus: Debug + Clone {
     /// Whether the ledger did not report a status.
     fn is_unknown(&self) -> bool;
 
-    /// Whether the batch has ended with this status. A batch that has not is polled again soon.
+    /// Whether the status is final.
     fn is_final(&self) -> bool {
         false
     }
@@ -50,7 +50,7 @@ pub trait BatchId: Debug + Clone + Sync + Send {
     /// The service that orders it.
     fn get_service_id(&self) -> &str;
 
-    /// Whether the batch is held: it is polled seldom.
+    /// Whether it is held for an operator.
     fn is_held(&self) -> bool {
         false
     }

@@ -22,14 +22,15 @@ pub struct PendingBatch {
     pub attempt: u32,
     /// The epoch of the service.
     pub epoch: u64,
-    /// Whether it is held.
+    /// Whether it is held for an operator.
     pub held: bool,
     id_text: String,
 }
 
 impl PendingBatch {
     pub(crate) fn new(service_id: ServiceId, batch_id: HeaderId, attempt: u32, epoch: u64) -> Self {
-        Self { service_id, batch_id, attempt, epoch, held: false, id_text: batch_id.to_string() }
+        let id_text = batch_id.to_string();
+        Self { service_id, batch_id, attempt, epoch, held: false, id_text }
     }
 }
 
@@ -154,7 +155,7 @@ impl PendingRow {
 
     fn read(&self) -> Result<PendingBatch, StoreError> {
         let (service_id, batch_id, AttemptId { attempt, epoch }) = self.attempt.read()?;
-        let held = self.held_at.is_some();
-        Ok(PendingBatch { held, ..PendingBatch::new(service_id, batch_id, attempt, epoch) })
+        let batch = PendingBatch::new(service_id, batch_id, attempt, epoch);
+        Ok(PendingBatch { held: self.held_at.is_some(), ..batch })
     }
 }
