@@ -89,7 +89,7 @@ impl BatchHarness {
     ) -> Self {
         let services: Vec<String> = (0..services).map(|n| format!("test-00000::s{n:04}")).collect();
         let scopes = services.iter().map(|service| service.parse::<ServiceScopeId>().unwrap());
-        Self::new(services.clone(), configure(quick(LedgerSim::scabbard(scopes))))
+        Self::new(services.clone(), configure(fast(LedgerSim::scabbard(scopes))))
     }
 
     pub fn sawtooth() -> Self {
@@ -97,7 +97,7 @@ impl BatchHarness {
     }
 
     pub fn sawtooth_with(configure: impl FnOnce(LedgerSimBuilder) -> LedgerSimBuilder) -> Self {
-        Self::new(vec!["global".to_owned()], configure(quick(LedgerSim::sawtooth())))
+        Self::new(vec!["global".to_owned()], configure(fast(LedgerSim::sawtooth())))
     }
 
     fn new(services: Vec<String>, ledger: LedgerSimBuilder) -> Self {
@@ -187,8 +187,8 @@ impl BatchHarness {
     }
 }
 
-/// A ledger that is much faster than a real one.
-fn quick(ledger: LedgerSimBuilder) -> LedgerSimBuilder {
+/// A ledger that commits a batch in milliseconds.
+fn fast(ledger: LedgerSimBuilder) -> LedgerSimBuilder {
     let step = Duration::from_millis(5);
     ledger.pending_for(step).valid_for(step)
 }
