@@ -92,4 +92,12 @@ impl monitor::BatchStatus for StatusReport {
     fn is_unknown(&self) -> bool {
         self.status == LedgerStatus::NotReported
     }
+
+    fn is_final(&self) -> bool {
+        matches!(self.status, LedgerStatus::Invalid | LedgerStatus::Committed)
+    }
+
+    fn is_committed(&self) -> bool {
+        self.status == LedgerStatus::Committed
+    }
 }

@@ -7,8 +7,8 @@ use grid_batch_core::{
 use thiserror::Error;
 
 use crate::{
-    EventFollower, InconclusivePolicy, MonitorCounters, MonitorOptions, MonitorOptionsError,
-    PollTrigger, RunnablePollingMonitor,
+    InconclusivePolicy, MonitorCounters, MonitorOptions, MonitorOptionsError, PollTrigger,
+    RunnablePollingMonitor,
     evidence_search::InconclusivePolicyFn,
     ledger_requests::{SharedEvidenceReader, SharedStatusReader},
     parts::PollerParts,
@@ -29,7 +29,6 @@ pub struct PollingMonitorBuilder<I, T> {
     options: MonitorOptions,
     clock: Arc<dyn Clock>,
     trigger: PollTrigger,
-    events: Vec<EventFollower>,
 }
 
 /// Why a polling monitor cannot be built.
@@ -64,7 +63,6 @@ where
             options: MonitorOptions::default(),
             clock: Arc::new(SystemClock),
             trigger: PollTrigger::new(),
-            events: Vec::new(),
         }
     }
 
@@ -122,14 +120,6 @@ where
         self
     }
 
-    /// Polls less often while the streams of all event monitors are live. Call it once for each event
-    /// monitor.
-    #[must_use]
-    pub fn with_events(mut self, follower: EventFollower) -> Self {
-        self.events.push(follower);
-        self
-    }
-
     /// Sets the options.
     #[must_use]
     pub fn with_options(mut self, options: MonitorOptions) -> Self {
@@ -161,7 +151,6 @@ where
             options: self.options,
             clock: self.clock,
             trigger: self.trigger,
-            events: self.events,
         }))
     }
 }

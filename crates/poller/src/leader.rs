@@ -10,7 +10,6 @@ use tokio::{
 };
 
 use crate::{
-    due_batches::{DueBatches, Selection},
     evidence_search::EvidenceSearch,
     failure_log::FailureLog,
     instant::after,
@@ -18,8 +17,8 @@ use crate::{
     parts::PollerParts,
     pending_writes::PendingWrites,
     per_service_queue::PerServiceQueue,
-    poll_timer::PollTimer,
-    service_retries::ServiceRetries,
+    poll_schedule::PollSchedule,
+    service_search::ServiceSearch,
     stats::to_u64,
     status_answer::StatusAnswer,
     store_health::StoreHealth,
@@ -32,8 +31,8 @@ pub(crate) struct Leader<I, T> {
     shutdown: Shutdown,
     ledger: LedgerRequests<I, T>,
     replies: UnboundedReceiver<LedgerReply<I, T>>,
-    timer: PollTimer,
-    due: DueBatches,
+    schedule: PollSchedule,
+    service_search: ServiceSearch,
     requests: PerServiceQueue<StatusRequest<I>>,
     evidence: EvidenceSearch,
     /// Status and evidence requests take turns when both wait for a connection.
@@ -41,7 +40,6 @@ pub(crate) struct Leader<I, T> {
     writes: PendingWrites<I, T>,
     store_health: StoreHealth,
     request_failures: FailureLog,
-    retries: ServiceRetries,
 }
 
 impl<I, T> Leader<I, T>
@@ -59,15 +57,14 @@ where
             answer_limit: options.answer_limit,
         };
         Self {
-            timer: PollTimer::new(options.poll_interval),
-            due: DueBatches::new(options.batch_limit, options.longest_interval),
+            schedule: PollSchedule::new(options),
+            service_search: ServiceSearch::new(options.poll_interval, options.batch_limit),
             requests: PerServiceQueue::new(options.trigger_gap),
             evidence: parts.evidence_search(),
             evidence_is_next: false,
             writes: PendingWrites::new(),
             store_health: StoreHealth::new(options.store_backoff.delays(rng(options.seed))),
             request_failures: FailureLog::of("status requests"),
-            retries: ServiceRetries::new(options.poll_interval, options.longest_interval),
             parts,
             runtime,
             shutdown,
@@ -102,11 +99,19 @@ where
     /// Only when everything is written: otherwise the store would return batches that were just
     /// asked for, and the writes would pile up.
     fn read(&mut self) {
+        self.schedule_accepted();
         self.end_waits_for_earlier_attempts();
-        for read in [Self::read_candidates, Self::read_triggered, Self::read_due] {
+        for read in [Self::read_candidates, Self::search_services, Self::read_services] {
             if self.writes.is_empty() && !self.store_backs_off() {
                 read(self);
             }
+        }
+    }
+
+    fn schedule_accepted(&mut self) {
+        let now = self.parts.clock.monotonic();
+        for service_id in self.parts.trigger.take_accepted() {
+            self.schedule.accepted(&service_id, now);
         }
     }
 
@@ -128,54 +133,71 @@ where
 
     fn read_candidates(&mut self) {
         let store = &self.parts.store;
-        let pace = self.parts.pace();
+        let pace = self.parts.options.pace();
         self.evidence.read_candidates(pace, |service, ids| store.unresolved_batches(service, ids));
     }
 
-    fn read_triggered(&mut self) {
-        let now = Instant::now();
-        self.retries.take_due(now).iter().for_each(|service| self.parts.trigger.trigger(service));
-        let services = self.parts.trigger.take(|service| self.requests.is_ready(service, now));
-        if services.is_empty() {
+    /// Adds services to the schedule that have batches in the store, of which the monitor was not told:
+    /// those of an earlier run or of another instance.
+    fn search_services(&mut self) {
+        if !self.service_search.is_due(Instant::now()) {
             return;
         }
-        let limit = self.parts.options.batch_limit;
-        let found = self.parts.store.pending_batches_of(&services, limit);
-        let Some(batches) = self.check_store(found) else {
-            return services.into_iter().for_each(|service| self.parts.trigger.put_back(service));
-        };
-        let is_cut = batches.len() >= limit;
-        self.due.record(&batches, self.parts.clock.monotonic());
-        self.queue_requests(batches);
-        for service in services {
-            let found = self.requests.is_busy(&service);
-            if found || !is_cut {
-                self.parts.trigger.was_read(&service, found);
-            } else {
-                self.parts.trigger.put_back(service);
-            }
-        }
-    }
-
-    fn read_due(&mut self) {
-        let now = Instant::now();
-        if !self.requests.is_empty() || !self.timer.is_due(now) {
-            return;
-        }
-        let Some(Selection { batches, more }) = self.select_due() else { return };
-        self.timer.polled(now, more, !batches.is_empty());
-        self.queue_requests(batches);
-    }
-
-    fn select_due(&mut self) -> Option<Selection<I>> {
-        let Self { parts, due, requests, store_health, .. } = self;
-        let (now, pace) = (parts.clock.now(), parts.pace());
+        let Self { parts, schedule, service_search, store_health, .. } = self;
+        let (now, monotonic, pace) =
+            (parts.clock.now(), parts.clock.monotonic(), schedule.store_pace());
         let read = |limit| check_store(store_health, parts.store.due_batches(now, pace, limit));
-        due.select(parts.clock.monotonic(), pace, read, |service| requests.is_busy(service))
+        if service_search.search(read, |service_id| schedule.found(service_id, monotonic)) {
+            self.service_search.ended(Instant::now());
+        }
+    }
+
+    /// Reads the batches of the services that were triggered or are due, and queues requests for them.
+    fn read_services(&mut self) {
+        let now = Instant::now();
+        let triggered = self.parts.trigger.take(|service| self.requests.is_ready(service, now));
+        let due = self.take_due(&triggered);
+        if triggered.is_empty() && due.is_empty() {
+            return;
+        }
+        let services: Vec<String> = triggered.iter().chain(&due).cloned().collect();
+        let found = self.parts.store.pending_batches_of(&services, usize::MAX);
+        let Some(batches) = self.check_store(found) else {
+            return self.put_back(triggered, &due);
+        };
+        self.queue_requests(batches);
+        for service in &triggered {
+            self.parts.trigger.was_read(service, self.requests.is_busy(service));
+        }
+        for service in services.iter().filter(|service| !self.requests.is_busy(service)) {
+            self.schedule.remove(service);
+        }
+    }
+
+    /// Takes other services that are due, not more than there are connections for them.
+    fn take_due(&mut self, triggered: &[String]) -> Vec<String> {
+        let free = self.parts.connections().saturating_sub(self.in_flight());
+        let now = self.parts.clock.monotonic();
+        let Self { schedule, requests, parts, .. } = self;
+        let count = free.min(parts.options.batch_limit);
+        let is_busy =
+            |service: &str| requests.is_busy(service) || triggered.iter().any(|t| t == service);
+        schedule.take_due(now, count, is_busy)
+    }
+
+    fn put_back(&mut self, triggered: Vec<String>, due: &[String]) {
+        let now = self.parts.clock.monotonic();
+        triggered.into_iter().for_each(|service| self.parts.trigger.put_back(service));
+        due.iter().for_each(|service| self.schedule.put_back(service, now));
     }
 
     fn queue_requests(&mut self, batches: Vec<I>) {
-        group_by_service(batches).into_iter().for_each(|request| self.requests.push(request));
+        let now = self.parts.clock.monotonic();
+        for request in group_by_service(batches, self.parts.options.batch_limit) {
+            let are_held = request.batches.iter().all(BatchId::is_held);
+            self.schedule.asked(&request.service_id, are_held, now);
+            self.requests.push(request);
+        }
     }
 
     /// Starts requests while there are connections.
@@ -223,18 +245,17 @@ where
 
     fn next_wake_up(&mut self) -> Instant {
         let now = Instant::now();
-        let latest = self.timer.latest_wake_up(now);
+        let search = self.service_search.next(now);
         if let Some(retry_at) = self.store_health.backs_off_until(now) {
-            return retry_at.min(latest);
+            return retry_at;
         }
-        let poll = self.requests.is_empty().then(|| self.timer.next_poll(now));
-        let scheduled = self.evidence.next_scheduled().map(|wait| after(now, wait));
+        let is_free = self.in_flight() < self.parts.connections();
+        let poll = self.schedule.wait(self.parts.clock.monotonic()).filter(|_| is_free);
+        let waits = [poll, self.evidence.next_scheduled()];
         let is_waiting = !self.requests.is_empty() || self.parts.trigger.has_requests();
         let gap_end = self.requests.next_gap_end(now).filter(|_| is_waiting);
-        [poll, scheduled, gap_end, self.retries.next()]
-            .into_iter()
-            .flatten()
-            .fold(latest, Instant::min)
+        let times = waits.into_iter().flatten().map(|wait| after(now, wait)).chain(gap_end);
+        times.fold(search, Instant::min)
     }
 
     fn handle_replies(&mut self, first: Option<LedgerReply<I, T>>) {
@@ -255,13 +276,12 @@ where
     fn handle_statuses(&mut self, request: StatusRequest<I>, answer: BatchResult<StatusAnswer<T>>) {
         let StatusRequest { service_id, batches } = request;
         self.requests.ended(&service_id);
-        self.timer.mark_changed();
         match answer {
             Ok(answer) => self.handle_answer(service_id, batches, answer),
             Err(error) => {
+                self.schedule.failed(&service_id, self.parts.clock.monotonic());
                 self.parts.counters().count(|stats| stats.failed += 1);
                 self.request_failures.failed(&service_id, &error);
-                self.retries.failed(&service_id, Instant::now());
                 self.writes.add_checked(batches);
             }
         }
@@ -278,7 +298,7 @@ where
             not_reported = not_reported.len(); "statuses received"
         );
         self.request_failures.succeeded(&service_id);
-        self.retries.succeeded(&service_id);
+        self.schedule_next(&service_id, &reported, not_reported.is_empty());
         if self.parts.evidence_reader.is_some() {
             let reported_ids = reported.iter().map(|status| status.get_id().to_owned());
             self.evidence.add_candidates(&service_id, &not_reported, reported_ids);
@@ -290,6 +310,18 @@ where
         self.writes.add_statuses(service_id, with_status, reported);
     }
 
+    /// Takes the service from the schedule if all that it was asked for has ended.
+    fn schedule_next(&mut self, service_id: &str, reported: &[T], all_reported: bool) {
+        self.schedule.succeeded(service_id);
+        if reported.iter().any(BatchStatus::is_committed) {
+            self.schedule.committed(service_id, self.parts.clock.monotonic());
+        }
+        let all_ended = all_reported && reported.iter().all(BatchStatus::is_final);
+        if all_ended && !self.requests.is_busy(service_id) {
+            self.schedule.remove(service_id);
+        }
+    }
+
     fn handle_resolution(&mut self, batch: UnresolvedBatch, resolution: Resolution) {
         if let Resolution::Evidence(
             Evidence::Committed | Evidence::Absent | Evidence::Lost | Evidence::Repeatable,
@@ -297,7 +329,7 @@ where
         | Resolution::NeverApplicable(_) = resolution
         {
             // A batch that is submitted again is polled at the pace of a new one.
-            self.due.forget(batch.service_id.as_str(), &batch.batch_id.to_string());
+            self.schedule.remove(batch.service_id.as_str());
         }
         self.writes.add_resolution(batch, resolution);
     }

@@ -92,16 +92,19 @@ impl ServiceJob for UnresolvedBatch {
     }
 }
 
-/// One request for each service, in the order of the first batch of each.
-pub(crate) fn group_by_service<I: BatchId>(batches: Vec<I>) -> Vec<StatusRequest<I>> {
+/// Requests for up to `limit` batches of one service, in the order of the first batch of each service.
+pub(crate) fn group_by_service<I: BatchId>(batches: Vec<I>, limit: usize) -> Vec<StatusRequest<I>> {
     let mut requests: Vec<StatusRequest<I>> = Vec::new();
     let mut indexes = HashMap::new();
     for batch in batches {
         let service_id = batch.get_service_id().to_owned();
-        let index = *indexes.entry(service_id.clone()).or_insert(requests.len());
-        match requests.get_mut(index) {
+        let last = indexes.get(&service_id).and_then(|index: &usize| requests.get_mut(*index));
+        match last.filter(|request| request.batches.len() < limit) {
             Some(request) => request.batches.push(batch),
-            None => requests.push(StatusRequest { service_id, batches: vec![batch] }),
+            None => {
+                indexes.insert(service_id.clone(), requests.len());
+                requests.push(StatusRequest { service_id, batches: vec![batch] });
+            }
         }
     }
     requests

@@ -2,7 +2,7 @@
 
 mod ask_ahead;
 mod builder;
-mod due_batches;
+mod commit_times;
 mod earlier_attempts;
 mod environment;
 mod events;
@@ -17,14 +17,14 @@ mod options;
 mod parts;
 mod pending_writes;
 mod per_service_queue;
-mod poll_timer;
+mod poll_schedule;
 mod poller_store;
-mod request_history;
+mod request_budget;
 mod resolution;
 mod runnable;
 mod running;
 mod runtime;
-mod service_retries;
+mod service_search;
 mod stats;
 mod status_answer;
 mod store_health;

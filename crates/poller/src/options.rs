@@ -12,16 +12,20 @@ pub const POLL_INTERVAL_VARIABLE: &str = "GRID_BATCH_POLL_INTERVAL";
 /// The options of a polling monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MonitorOptions {
-    /// How often to read due batches from the store, and to ask for the status of a new batch. A read
-    /// that finds nothing sends no request to a ledger.
+    /// How often to read from the store which batches are pending that the monitor was not told of,
+    /// and the longest time from the acceptance of a batch to the first request for its status. The
+    /// first request comes earlier at a ledger that commits sooner.
     pub poll_interval: Duration,
-    /// How often to ask for the status of a new batch while all event streams are live.
-    pub poll_interval_with_events: Duration,
+    /// The shortest time from the acceptance of a batch to the first request for its status, unless an
+    /// event triggers one. Not more than `poll_interval` counts.
+    pub shortest_interval: Duration,
     /// The longest time between two requests for the status of a batch.
     pub longest_interval: Duration,
     /// The shortest time between the starts of two status requests for one service.
     pub trigger_gap: Duration,
-    /// The greatest number of batches to ask for after one read of the store.
+    /// The greatest number of requests for statuses in a second, those that are triggered not counted.
+    pub requests_per_second: u32,
+    /// The greatest number of batches to ask for with one request.
     pub batch_limit: usize,
     /// The time limit of one request to a ledger. The reader's own limit should be shorter.
     pub answer_limit: Duration,
@@ -90,9 +94,10 @@ impl Default for MonitorOptions {
     fn default() -> Self {
         Self {
             poll_interval: Duration::from_secs(1),
-            poll_interval_with_events: Duration::from_secs(30),
+            shortest_interval: Duration::from_millis(100),
             longest_interval: Duration::from_mins(1),
             trigger_gap: Duration::from_millis(20),
+            requests_per_second: 100,
             batch_limit: 1_000,
             answer_limit: Duration::from_secs(30),
             drain_limit: Duration::from_secs(10),
@@ -124,8 +129,9 @@ impl MonitorOptions {
     pub(crate) fn check(&self) -> Result<(), MonitorOptionsError> {
         check_not_zero(&[
             ("poll_interval", self.poll_interval.is_zero()),
-            ("poll_interval_with_events", self.poll_interval_with_events.is_zero()),
+            ("shortest_interval", self.shortest_interval.is_zero()),
             ("longest_interval", self.longest_interval.is_zero()),
+            ("requests_per_second", self.requests_per_second == 0),
             ("batch_limit", self.batch_limit == 0),
             ("answer_limit", self.answer_limit.is_zero()),
             ("worker_threads", self.worker_threads == 0),
@@ -139,10 +145,9 @@ impl MonitorOptions {
         self.longest_interval.max(self.quiet_after).max(self.believe_absence_after)
     }
 
-    pub(crate) fn pace(&self, events_are_live: bool) -> PollPace {
-        let interval =
-            if events_are_live { self.poll_interval_with_events } else { self.poll_interval };
-        PollPace { interval, longest: self.longest_interval }
+    /// How often a batch is looked at of whose ledger nothing is known yet.
+    pub(crate) fn pace(&self) -> PollPace {
+        PollPace { interval: self.poll_interval, longest: self.longest_interval }
     }
 }
 

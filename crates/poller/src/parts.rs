@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
-use grid_batch_core::{BatchStatus, Clock, PollPace};
+use grid_batch_core::{BatchStatus, Clock};
 use grid_batch_support::catch_panic;
 use log::warn;
 
 use crate::{
-    EventFollower, MonitorCounters, MonitorOptions, PollTrigger,
+    MonitorCounters, MonitorOptions, PollTrigger,
     evidence_search::{EvidenceSearch, InconclusivePolicyFn},
     ledger_requests::{SharedEvidenceReader, SharedStatusReader},
     poller_store::PollerStore,
@@ -20,7 +20,6 @@ pub(crate) struct PollerParts<I, T> {
     pub(crate) options: MonitorOptions,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) trigger: PollTrigger,
-    pub(crate) events: Vec<EventFollower>,
 }
 
 impl<I, T> PollerParts<I, T> {
@@ -31,12 +30,6 @@ impl<I, T> PollerParts<I, T> {
     pub(crate) fn evidence_search(&self) -> EvidenceSearch {
         let (policy, clock) = (Arc::clone(&self.inconclusive_policy), Arc::clone(&self.clock));
         EvidenceSearch::new(policy, self.options.clone(), clock, self.counters().clone())
-    }
-
-    /// How often a batch is asked for now.
-    pub(crate) fn pace(&self) -> PollPace {
-        let live = !self.events.is_empty() && self.events.iter().all(EventFollower::all_live);
-        self.options.pace(live)
     }
 
     /// The greatest number of requests in flight.

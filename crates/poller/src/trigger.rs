@@ -29,6 +29,8 @@ struct TriggeredServices {
     being_read: HashMap<String, bool>,
     /// Services that were triggered when they had no pending batch.
     missed: HashSet<String>,
+    /// Services of which a batch was accepted since they were last taken.
+    accepted: HashSet<String>,
 }
 
 /// The greatest number of missed services that are remembered.
@@ -51,7 +53,8 @@ impl PollTrigger {
         self.0.wake_up.notify_one();
     }
 
-    /// Reports that a ledger accepted a batch of this service, and that the store has recorded it.
+    /// Reports that a ledger accepted a batch of this service, and that the store has recorded it. The
+    /// service is polled soon.
     ///
     /// An event may arrive before the answer to the submission, when the store has nothing to poll
     /// yet. If that happened, the service is polled now.
@@ -60,13 +63,21 @@ impl PollTrigger {
         if let Some(submitted) = services.being_read.get_mut(service_id) {
             *submitted = true;
         }
+        let is_new = services.accepted.insert(service_id.to_owned());
         if services.missed.contains(service_id) {
             drop(services);
             self.trigger(service_id);
+        } else if is_new {
+            self.0.wake_up.notify_one();
         }
     }
 
-    /// Waits for a trigger.
+    /// Takes the services of which a batch was accepted.
+    pub(crate) fn take_accepted(&self) -> HashSet<String> {
+        std::mem::take(&mut self.services().accepted)
+    }
+
+    /// Waits for a trigger or an accepted batch.
     pub(crate) async fn woken(&self) {
         self.0.wake_up.notified().await;
     }
@@ -167,6 +178,14 @@ mod tests {
         trigger.was_read("a", true);
         trigger.submitted("a");
         assert!(!trigger.has_requests(), "a missed trigger counts once");
+    }
+
+    #[test]
+    fn accepted_services_are_taken_once() {
+        let trigger = PollTrigger::new();
+        ["a", "b", "a"].into_iter().for_each(|service| trigger.submitted(service));
+        assert_eq!(trigger.take_accepted(), ["a", "b"].map(str::to_owned).into());
+        assert_eq!(trigger.take_accepted(), HashSet::new());
     }
 
     #[test]

@@ -61,8 +61,8 @@ retry_first = "10ms"
 retry_longest = "100ms"
 [poll]
 interval = "50ms"
-interval_with_events = "500ms"
 longest_interval = "1s"
+requests_per_second = 1000
 quiet_after = "1s"
 accept_absence_after = "1500ms"
 hold_after = "2s"

@@ -174,6 +174,18 @@ fn sawtooth_sends_blocks_after_a_subscription() {
 }
 
 #[test]
+fn sawtooth_sends_no_event_for_an_invalid_batch() {
+    let ledger = sawtooth(|b| b.fault(Fault::Invalid, When::Next(1)));
+    let mut socket = subscribe(&ledger, "");
+    send_json(&mut socket, &json!({ "action": "subscribe", "address_prefixes": [] }));
+    ledger.submit(&[batch(1)]);
+    ledger.submit(&[batch(2)]);
+    let first = next(&mut socket);
+    assert_eq!((&first["block_num"], ledger.applied().len()), (&json!("0"), 1));
+    assert_eq!(first["state_changes"].as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn sawtooth_sends_only_subscribed_addresses() {
     let ledger = sawtooth(|b| b);
     ledger.submit(&[batch(1)]);

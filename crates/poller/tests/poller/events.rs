@@ -9,8 +9,10 @@ use std::{
 
 use futures_util::{StreamExt, stream};
 use grid_batch_core::{
-    BatchResult, BatchState::Committed, LedgerEvent, LedgerEventStream, LedgerEvents, LedgerStatus,
-    ShutdownHandle, mocks::MockLedgerEvents,
+    BatchResult,
+    BatchState::{self, Committed},
+    LedgerEvent, LedgerEventStream, LedgerEvents, LedgerStatus, ShutdownHandle, SystemClock,
+    mocks::MockLedgerEvents,
 };
 use grid_batch_poller::{
     Backoff, EventMonitor, EventOptions, MonitorOptions, PollTrigger, RunningEventMonitor,
@@ -201,31 +203,21 @@ fn service_followed_longest_ago_is_evicted() {
 }
 
 #[test]
-fn polling_is_slow_only_while_all_events_are_live() {
+fn batch_is_polled_at_its_pace_while_events_are_live() {
     let store = Store::new();
     let ledger = Arc::new(Ledger::reporting(LedgerStatus::Pending));
     let trigger = PollTrigger::new();
-    let streams = Arc::new(TestStreams::default());
-    let slow = EventOptions {
-        reconnect_backoff: Backoff { first: HOUR, longest: HOUR },
-        ..event_options()
-    };
-    let listening = listen(Arc::<TestStreams>::clone(&streams), &trigger, slow);
-    let events = listening.follower();
-    let options: MonitorOptions = options();
-    let (quick, slow) = (options.poll_interval, options.poll_interval_with_events);
-    let polling = run(builder(&store, &ledger).with_trigger(trigger).with_events(events.clone()));
-    let wait_for = |interval| {
-        store.reads_at.change(Vec::clear);
-        store
-            .reads_at
-            .wait_until(|paces| paces.last().is_some_and(|pace| pace.interval == interval));
-    };
-    wait_for(quick);
-    events.follow("a");
-    wait_for(slow);
-    streams.send("a", Err(unavailable()));
-    wait_for(quick);
+    let listening = listen(Arc::new(TestStreams::default()), &trigger, event_options());
+    listening.follower().follow("a");
+    until(|| listening.follower().is_live("a"));
+    // The store is read once, when it has no batch yet.
+    let pace = MonitorOptions { shortest_interval: Duration::from_millis(10), ..hourly() };
+    let polling = builder(&store, &ledger).with_clock(Arc::new(SystemClock)).with_options(pace);
+    let polling = run(polling.with_trigger(trigger.clone()));
+    store.reads_at.wait_until(|paces| !paces.is_empty());
+    store.add("a", 0, BatchState::Pending, Duration::ZERO);
+    trigger.submitted("a");
+    ledger.wait_for(10);
     polling.wait_for_shutdown().unwrap();
     listening.wait_for_shutdown().unwrap();
 }

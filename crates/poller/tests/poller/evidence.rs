@@ -113,7 +113,8 @@ fn new_batches_are_not_read_as_unresolved() {
 #[test]
 fn absence_is_trusted_after_a_time_despite_the_pace() {
     let (store, ledger) = one_batch(InDoubt, SECOND, LedgerStatus::NotReported);
-    // The pace alone would allow the next request in an hour.
+    // A held batch is polled seldom: the pace alone would allow the next request in an hour.
+    store.rows.change(|rows| rows[0].held = true);
     let slow = MonitorOptions { longest_interval: HOUR, ..options() };
     let running = run(builder_with(&store, &ledger, Evidence::Absent).with_options(slow));
     store.wait_for_resolutions(1);

@@ -33,12 +33,14 @@ impl MinimalStore {
     fn run(&self, ledger: &Arc<Ledger>) -> Running {
         let clock: Arc<dyn Clock> = Arc::<ManualClock>::clone(&self.clock);
         let options = MonitorOptions { batch_limit: BATCH_LIMIT, ..options() };
-        run(Builder::new()
+        run(self.builder(ledger).with_clock(clock).with_options(options))
+    }
+
+    fn builder(&self, ledger: &Arc<Ledger>) -> Builder {
+        Builder::new()
             .with_store(self.clone())
             .with_updater(self.clone())
             .with_reader(Arc::<Ledger>::clone(ledger))
-            .with_clock(clock)
-            .with_options(options))
     }
 
     #[track_caller]
@@ -54,7 +56,11 @@ impl PendingBatchStore for MinimalStore {
     fn get_pending_batch_ids(&self, limit: usize) -> BatchResult<Vec<Pending>> {
         self.reads.change(|reads| *reads += 1);
         self.clock.advance(self.time_per_read);
-        let pending = |number| Pending { service: format!("service-{number}"), id: batch(number) };
+        let pending = |number| Pending {
+            service: format!("service-{number}"),
+            id: batch(number),
+            held: false,
+        };
         Ok((0..SERVICES.min(limit)).map(pending).collect())
     }
 }
@@ -122,4 +128,20 @@ fn all_services_take_turns_when_all_are_always_due() {
     assert!(services == SERVICES && most - fewest <= 1, "{services}: {fewest} to {most} requests");
     gate.add_permits(100);
     running.wait_for_shutdown().unwrap();
+}
+
+#[test]
+fn requests_of_a_second_are_limited_and_shared() {
+    const REQUESTS: usize = 120;
+    let store = MinimalStore::new(Duration::ZERO);
+    let ledger = Arc::new(Ledger::reporting(LedgerStatus::Pending));
+    let limited = MonitorOptions { requests_per_second: 100, ..options() };
+    let running = run(store.builder(&ledger).with_options(limited));
+    ledger.wait_for(REQUESTS);
+    running.wait_for_shutdown().unwrap();
+    let requests = ledger.requests.get();
+    let took = requests[REQUESTS - 1].at - requests[0].at;
+    // A tenth of a second's requests may be sent at once.
+    assert!(took >= SECOND, "{REQUESTS} requests within {took:?}");
+    assert_eq!(requests_per_service(&ledger), (requests.len(), 1, 1));
 }

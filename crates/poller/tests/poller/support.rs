@@ -50,6 +50,7 @@ pub enum Call {
 pub struct Pending {
     pub service: String,
     pub id: String,
+    pub held: bool,
 }
 
 impl BatchId for Pending {
@@ -59,6 +60,10 @@ impl BatchId for Pending {
 
     fn get_service_id(&self) -> &str {
         &self.service
+    }
+
+    fn is_held(&self) -> bool {
+        self.held
     }
 }
 
@@ -181,7 +186,8 @@ impl Store {
         rows.retain(|row| row.progress.state.awaits_poller() && chosen(row));
         rows.sort_by_key(|row| (row.checked_at, row.submitted_at));
         rows.truncate(limit);
-        rows.into_iter().map(|Row { service, id, .. }| Pending { service, id }).collect()
+        let pending = |Row { service, id, held, .. }| Pending { service, id, held };
+        rows.into_iter().map(pending).collect()
     }
 }
 
@@ -461,6 +467,7 @@ pub fn until(holds: impl Fn() -> bool) {
 pub fn options() -> MonitorOptions {
     MonitorOptions {
         poll_interval: Duration::from_millis(2),
+        requests_per_second: 1_000_000_000,
         trigger_gap: Duration::ZERO,
         answer_limit: HOUR,
         drain_limit: HOUR,

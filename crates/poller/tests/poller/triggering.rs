@@ -37,22 +37,27 @@ fn trigger_polls_one_service_at_once() {
 
 #[test]
 fn failed_request_is_retried_before_the_batch_is_due() {
-    // The clock stands still, so a batch that was checked is never due.
-    let store = Store::new();
-    store.add("a", 0, Pending, Duration::ZERO);
-    let mut requests = 0;
-    let requests = std::sync::Mutex::new(move || {
-        requests += 1;
-        requests
-    });
-    let ledger = Arc::new(Ledger::new(move |_, ids| match requests.lock().unwrap()() {
-        ..4 => Box::pin(std::future::ready(Err(unavailable()))),
-        _ => answer(all(ids, LedgerStatus::Committed)),
+    let store = not_due(&["a"]);
+    let number = std::sync::atomic::AtomicUsize::new(1);
+    let ledger = Arc::new(Ledger::new(move |_, ids| {
+        match number.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+            1 | 2 => answer(all(ids, LedgerStatus::Pending)),
+            3..6 => Box::pin(std::future::ready(Err(unavailable()))),
+            _ => answer(all(ids, LedgerStatus::Committed)),
+        }
     }));
     let running = run(builder(&store, &ledger));
     running.trigger().trigger("a");
+    ledger.wait_for(1);
+    // Now the batch is so old that it is due again after minutes.
+    store.clock.advance(HOUR);
+    ledger.wait_for(2);
+    running.trigger().trigger("a");
+    for failures in 1..4 {
+        until(|| running.stats().failed == failures);
+        store.clock.advance(SECOND / 10);
+    }
     store.wait_for_state(0, Committed);
-    assert_eq!(ledger.requests_by_service(), [("a".to_owned(), 4)].into());
     running.wait_for_shutdown().unwrap();
 }
 

@@ -7,14 +7,15 @@ use super::{ConfigError, layers::Layers};
 /// How the ledger is polled.
 #[derive(Debug, Clone)]
 pub struct PollConfig {
-    /// The interval between two polls of a batch, without events.
+    /// The longest interval from the acceptance of a batch to its first poll, and the interval between
+    /// two reads of batches that the server was not told of.
     pub interval: Duration,
-    /// The interval between two polls of a batch, with events.
-    pub interval_with_events: Duration,
     /// The longest interval between two polls of a batch that makes no progress.
     pub longest_interval: Duration,
     /// The shortest interval between two polls of a service that events trigger.
     pub trigger_gap: Duration,
+    /// How many status requests may be sent in a second.
+    pub requests_per_second: u32,
     /// How many requests to the ledger may be in flight.
     pub connections: usize,
     /// How long an accepted batch may have no final status before evidence is searched for.
@@ -35,9 +36,9 @@ impl PollConfig {
     pub(super) fn from_layers(layers: &Layers) -> Result<Self, ConfigError> {
         Ok(Self {
             interval: layers.get("poll.interval")?,
-            interval_with_events: layers.get("poll.interval_with_events")?,
             longest_interval: layers.get("poll.longest_interval")?,
             trigger_gap: layers.get("poll.trigger_gap")?,
+            requests_per_second: layers.get::<NonZero<u32>>("poll.requests_per_second")?.get(),
             connections: layers.get_size("poll.connections")?,
             quiet_after: layers.get("poll.quiet_after")?,
             accept_absence_after: layers.get("poll.accept_absence_after")?,

@@ -246,8 +246,12 @@ pub static SETTINGS: &[Setting] = &[
     ),
     text("submit.retry_first", "250ms", "Pause before a batch is sent again for the first time"),
     text("submit.retry_longest", "10s", "Longest pause before a batch is sent again"),
-    text("poll.interval", "1s", "How often a batch is polled while no events arrive"),
-    text("poll.interval_with_events", "30s", "How often a batch is polled while events arrive"),
+    text(
+        "poll.interval",
+        "1s",
+        "Longest time until an accepted batch is polled for the first time, and how often the database \
+         is read for batches that another server or an earlier run has left",
+    ),
     text(
         "poll.longest_interval",
         "60s",
@@ -257,6 +261,12 @@ pub static SETTINGS: &[Setting] = &[
         "poll.trigger_gap",
         "5ms",
         "Shortest time between two polls of a service that events trigger",
+    ),
+    number(
+        "poll.requests_per_second",
+        "100",
+        "Maximum number of status requests in a second, without those that events trigger; with more \
+         services under way, each is polled less often",
     ),
     number("poll.connections", "16", "Maximum number of status requests in flight"),
     text(

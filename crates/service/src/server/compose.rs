@@ -6,8 +6,8 @@ use grid_batch_api::{ApiBuilder, ApiOptions, RunningApi};
 use grid_batch_claims::{ChangeFollowUp, ClaimMaintainer, ClaimMaintainerOptions, OrphanRecovery};
 use grid_batch_core::{RunnableSubmitter, ScopeId, ServiceId, StatusReport};
 use grid_batch_poller::{
-    EventFollower, EventMonitor, EventOptions, InconclusivePolicy, MonitorOptions,
-    NextBatchMonitor, NextBatchTrigger, PollTrigger, PollingMonitorBuilder, RunningEventMonitor,
+    EventMonitor, EventOptions, InconclusivePolicy, MonitorOptions, NextBatchMonitor,
+    NextBatchTrigger, PollTrigger, PollingMonitorBuilder, RunningEventMonitor,
     RunningNextBatchMonitor, RunningPollingMonitor,
 };
 use grid_batch_queuer::{BatchQueue, WakeUp};
@@ -65,7 +65,7 @@ pub(super) fn compose<S: ScopeId>(
     });
     follow_open_services::<S>(&store, &follow_up, config.ledger.event_sockets)?;
 
-    let poller = start_poller(config, &ledger, &claim_store, &follow_up, trigger, follower)?;
+    let poller = start_poller(config, &ledger, &claim_store, &follow_up, trigger)?;
     let queue = BatchQueue::new(claims.clone(), wake_up, config.queue.clone());
     let (submitter, submitter_counters) =
         start_submitter(config, &ledger, queue, &store, &follow_up, waker)?;
@@ -190,7 +190,6 @@ fn start_poller<S: ScopeId>(
     claims: &ClaimStore,
     follow_up: &ChangeFollowUp,
     trigger: PollTrigger,
-    follower: Option<EventFollower>,
 ) -> Result<RunningPollingMonitor<PendingBatch, StatusReport>, StartError> {
     let follow_up = follow_up.clone();
     let store = MonitorStore::new(claims.clone(), move |change, outcome| {
@@ -201,7 +200,7 @@ fn start_poller<S: ScopeId>(
         true => InconclusivePolicy::Resubmit,
         false => InconclusivePolicy::Hold,
     };
-    let mut monitor = PollingMonitorBuilder::new()
+    let monitor = PollingMonitorBuilder::new()
         .with_store(store.clone())
         .with_updater(store.clone())
         .with_evidence(store, Arc::clone(&ledger.evidence))
@@ -210,9 +209,6 @@ fn start_poller<S: ScopeId>(
         .with_trigger(trigger)
         .with_options(monitor_options(config))
         .with_clock(config.clock());
-    if let Some(follower) = follower {
-        monitor = monitor.with_events(follower);
-    }
     Ok(monitor.build().map_err(StartError::part)?.run()?)
 }
 
@@ -235,8 +231,8 @@ fn monitor_options(config: &Config) -> MonitorOptions {
     };
     MonitorOptions {
         poll_interval: poll.interval,
-        poll_interval_with_events: poll.interval_with_events,
         longest_interval: poll.longest_interval,
+        requests_per_second: poll.requests_per_second,
         trigger_gap: poll.trigger_gap,
         quiet_after,
         believe_absence_after: poll.accept_absence_after,

@@ -66,7 +66,6 @@ const SETTINGS: &[(&str, &str)] = &[
     ("submit.drain_limit", "2s"),
     ("submit.busy_attempts", "1"),
     ("poll.interval", "50ms"),
-    ("poll.interval_with_events", "200ms"),
     ("poll.longest_interval", "1s"),
     ("poll.quiet_after", "1s"),
     ("poll.accept_absence_after", "2s"),

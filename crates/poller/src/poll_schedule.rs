@@ -1,0 +1,346 @@
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
+
+use grid_batch_core::{MonotonicTime, PollPace};
+
+use crate::{MonitorOptions, commit_times::CommitTimes, request_budget::RequestBudget};
+
+/// When to ask the ledger next for the batches of each service that has some under way.
+///
+/// A service is asked for at core's [`PollPace`]. Its interval follows how long batches take, its age
+/// is that of the batch that was accepted last. If the budget is spent, the services that have been due
+/// for longest come first.
+///
+/// A service has a next time as long as it is in the schedule, whatever becomes of its requests.
+#[derive(Debug)]
+pub(crate) struct PollSchedule {
+    services: HashMap<String, ScheduledService>,
+    queue: BTreeMap<Turn, String>,
+    turns: u64,
+    commit_times: CommitTimes,
+    budget: RequestBudget,
+    pace: PollPace,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct ScheduledService {
+    /// When its last batch was accepted, or found.
+    since: MonotonicTime,
+    /// The acceptance was seen: the time until the commit is known.
+    saw_acceptance: bool,
+    /// The requests that failed since the last answer.
+    failures: u32,
+    turn: Turn,
+}
+
+/// When it is a service's turn, and a number that no other turn has.
+type Turn = (MonotonicTime, u64);
+
+/// The greatest number of services in the schedule.
+const CAPACITY: usize = 1_000_000;
+
+impl PollSchedule {
+    pub(crate) fn new(options: &MonitorOptions) -> Self {
+        let commit_times = CommitTimes::new(options.shortest_interval, options.poll_interval);
+        let budget = RequestBudget::new(options.requests_per_second);
+        let (services, queue) = Default::default();
+        Self { services, queue, turns: 0, commit_times, budget, pace: options.pace() }
+    }
+
+    /// The ledger has accepted a batch of the service.
+    pub(crate) fn accepted(&mut self, service_id: &str, now: MonotonicTime) {
+        let first = now.plus(self.commit_times.first_interval(service_id));
+        let known = self.services.get(service_id);
+        let next = known.map_or(first, |known| known.turn.0.min(first));
+        self.set(service_id, next, |service| (service.since, service.saw_acceptance) = (now, true));
+    }
+
+    /// The store has batches of the service. If it is not in the schedule, it is due now.
+    pub(crate) fn found(&mut self, service_id: &str, now: MonotonicTime) {
+        if !self.services.contains_key(service_id) {
+            self.set(service_id, now, |_| ());
+        }
+    }
+
+    /// Takes up to `count` services that are due, as far as the budget allows. Those with a request
+    /// under way are left for later.
+    pub(crate) fn take_due(
+        &mut self,
+        now: MonotonicTime,
+        count: usize,
+        is_busy: impl Fn(&str) -> bool,
+    ) -> Vec<String> {
+        let count = count.min(self.budget.available(now));
+        let (mut due, mut busy) = (Vec::new(), Vec::new());
+        while due.len() < count
+            && let Some(first) = self.queue.first_entry()
+            && first.key().0 <= now
+        {
+            let service_id = first.remove();
+            let group = if is_busy(&service_id) { &mut busy } else { &mut due };
+            group.push(service_id);
+        }
+        due.iter().chain(&busy).for_each(|service_id| self.asked(service_id, false, now));
+        self.budget.spend(due.len(), now);
+        due
+    }
+
+    /// Puts services back that were taken and not asked for.
+    pub(crate) fn put_back(&mut self, service_id: &str, now: MonotonicTime) {
+        self.set(service_id, now, |_| ());
+    }
+
+    /// The ledger is asked for the batches of the service now. If all are held, it is asked seldom.
+    pub(crate) fn asked(&mut self, service_id: &str, are_held: bool, now: MonotonicTime) {
+        let known = self.services.get(service_id);
+        let age = known.map_or(Duration::ZERO, |known| now.since(known.since));
+        let interval = self.commit_times.first_interval(service_id);
+        let pause = match are_held {
+            true => self.pace.longest.max(interval),
+            false => PollPace { interval, ..self.pace }.pause(age),
+        };
+        let is_new = known.is_none();
+        self.set(service_id, now.plus(pause), |service| {
+            if is_new {
+                service.since = now;
+            }
+        });
+    }
+
+    /// A request for the service failed: it is repeated after increasing delays, however old its
+    /// batches are. What led to the request will not lead to another one.
+    pub(crate) fn failed(&mut self, service_id: &str, now: MonotonicTime) {
+        let Some(known) = self.services.get(service_id) else { return };
+        let doublings = 2u32.saturating_pow(known.failures);
+        let delay = self.pace.interval.saturating_mul(doublings).min(self.pace.longest);
+        let next = known.turn.0.min(now.plus(delay));
+        self.set(service_id, next, |service| service.failures += 1);
+    }
+
+    pub(crate) fn succeeded(&mut self, service_id: &str) {
+        if let Some(service) = self.services.get_mut(service_id) {
+            service.failures = 0;
+        }
+    }
+
+    /// The ledger has committed the batches of the service that are under way.
+    pub(crate) fn committed(&mut self, service_id: &str, now: MonotonicTime) {
+        if let Some(service) = self.services.get(service_id)
+            && service.saw_acceptance
+        {
+            self.commit_times.record(service_id, now.since(service.since));
+        }
+    }
+
+    /// No batch of the service is under way any more.
+    pub(crate) fn remove(&mut self, service_id: &str) {
+        if let Some(service) = self.services.remove(service_id) {
+            self.queue.remove(&service.turn);
+        }
+    }
+
+    /// The time until a service may be taken.
+    pub(crate) fn wait(&self, now: MonotonicTime) -> Option<Duration> {
+        let (next, _) = self.queue.first_key_value()?.0;
+        Some(next.since(now).max(self.budget.wait(now)))
+    }
+
+    /// The pace at which the store is read for services that are not in the schedule. It is slower
+    /// than that of the schedule, so that the store returns few others.
+    pub(crate) fn store_pace(&self) -> PollPace {
+        let interval = self.pace.interval.max(self.budget.time_for(self.services.len()) * 2);
+        PollPace { interval, longest: self.pace.longest.max(interval) }
+    }
+
+    /// Sets the next time of a service, which is added if it is new, and changes it.
+    fn set(
+        &mut self,
+        service_id: &str,
+        next: MonotonicTime,
+        change: impl FnOnce(&mut ScheduledService),
+    ) {
+        self.turns += 1;
+        let turn = (next, self.turns);
+        let new = ScheduledService { since: next, saw_acceptance: false, failures: 0, turn };
+        let service = self.services.entry(service_id.to_owned()).or_insert(new);
+        self.queue.remove(&service.turn);
+        service.turn = turn;
+        change(service);
+        self.queue.insert(turn, service_id.to_owned());
+        if self.services.len() > CAPACITY
+            && let Some((_, last)) = self.queue.pop_last()
+        {
+            // It is found again when the store's pace allows it.
+            self.services.remove(&last);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn at(millis: u64) -> MonotonicTime {
+        MonotonicTime::default().plus(Duration::from_millis(1_000_000 + millis))
+    }
+
+    fn schedule() -> PollSchedule {
+        PollSchedule::new(&MonitorOptions::default())
+    }
+
+    fn take(schedule: &mut PollSchedule, millis: u64) -> Vec<String> {
+        schedule.take_due(at(millis), usize::MAX, |_| false)
+    }
+
+    /// When the service is asked for until `end`, if it takes a turn as soon as it is due.
+    fn turns(schedule: &mut PollSchedule, end: u64) -> Vec<u64> {
+        (0..=end).filter(|millis| !take(schedule, *millis).is_empty()).collect()
+    }
+
+    #[test]
+    fn new_batch_is_asked_for_soon_and_then_less_often() {
+        let mut schedule = schedule();
+        schedule.accepted("a", at(0));
+        let turns = turns(&mut schedule, 600_000);
+        assert_eq!(turns[..6], [100, 200, 300, 400, 500, 625]);
+        for pair in turns[6..].windows(2) {
+            let expected = (pair[0] / 4).min(60_000);
+            assert!((expected..=expected + 1).contains(&(pair[1] - pair[0])), "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn interval_follows_how_long_commits_take() {
+        let mut schedule = schedule();
+        schedule.accepted("a", at(0));
+        schedule.committed("a", at(2_000));
+        schedule.remove("a");
+        assert_eq!(schedule.wait(at(2_000)), None);
+        schedule.accepted("a", at(3_000));
+        schedule.accepted("b", at(3_000));
+        assert_eq!(schedule.wait(at(3_000)), Some(SECOND / 2));
+        assert_eq!(take(&mut schedule, 3_500), ["a", "b"]);
+    }
+
+    #[test]
+    fn batch_that_was_only_found_says_nothing_about_time() {
+        let mut schedule = schedule();
+        (0..2).for_each(|_| schedule.found("a", at(0)));
+        assert_eq!(take(&mut schedule, 0), ["a"]);
+        schedule.committed("a", at(4_000));
+        schedule.accepted("b", at(4_000));
+        assert_eq!(turns(&mut schedule, 4_150).last(), Some(&4_100));
+    }
+
+    #[test]
+    fn schedule_is_never_slower_than_the_store() {
+        let stored = |millis: u64| {
+            let millis = i64::try_from(millis).unwrap();
+            grid_batch_core::Timestamp::from_micros(millis * 1_000)
+        };
+        for usual in [1, 300, 4_000, 3_600_000] {
+            let mut schedule = schedule();
+            schedule.accepted("a", at(0));
+            schedule.committed("a", at(usual));
+            // The store has recorded the submission before the monitor was told.
+            let submitted_at = stored(4_000_000 - 7);
+            schedule.accepted("a", at(4_000_000));
+            let mut now = 4_000_000;
+            for _ in 0..60 {
+                now += u64::try_from(schedule.wait(at(now)).unwrap().as_millis()).unwrap() + 1;
+                assert_eq!(take(&mut schedule, now), ["a"]);
+                let next =
+                    now + u64::try_from(schedule.wait(at(now)).unwrap().as_millis()).unwrap();
+                let in_store = schedule.pace.next_check(submitted_at, Some(stored(now)));
+                assert!(stored(next) <= in_store, "commits take {usual} ms: {next}");
+            }
+        }
+    }
+
+    #[test]
+    fn resubmitted_batch_has_the_pace_of_a_new_one() {
+        let mut schedule = schedule();
+        schedule.accepted("a", at(0));
+        assert!(turns(&mut schedule, 600_000).len() > 10);
+        schedule.accepted("a", at(600_000));
+        assert_eq!(schedule.wait(at(600_000)), Some(SECOND / 10));
+        assert_eq!(take(&mut schedule, 600_100), ["a"]);
+        assert_eq!(schedule.wait(at(600_100)), Some(SECOND / 10));
+    }
+
+    #[test]
+    fn held_batches_are_asked_for_seldom() {
+        let mut schedule = schedule();
+        schedule.accepted("a", at(0));
+        assert_eq!(take(&mut schedule, 100), ["a"]);
+        schedule.asked("a", true, at(100));
+        assert_eq!(schedule.wait(at(100)), Some(SECOND * 60));
+    }
+
+    #[test]
+    fn busy_service_is_left_for_later() {
+        let mut schedule = schedule();
+        schedule.found("a", at(0));
+        schedule.found("b", at(0));
+        assert_eq!(schedule.take_due(at(0), 9, |service| service == "a"), ["b"]);
+        assert_eq!(take(&mut schedule, 100), ["b", "a"]);
+    }
+
+    #[test]
+    fn failed_request_is_repeated_after_growing_delays() {
+        let mut schedule = schedule();
+        schedule.accepted("a", at(0));
+        let mut now = 400_000;
+        for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
+            assert_eq!(take(&mut schedule, now), ["a"]);
+            schedule.failed("a", at(now));
+            assert_eq!(schedule.wait(at(now)), Some(SECOND * seconds));
+            now += u64::from(seconds) * 1_000;
+        }
+        schedule.succeeded("a");
+        assert_eq!(take(&mut schedule, now), ["a"]);
+        schedule.failed("a", at(now));
+        assert_eq!(schedule.wait(at(now)), Some(SECOND));
+    }
+
+    #[test]
+    fn two_thousand_services_share_the_budget() {
+        const SERVICES: usize = 2_000;
+        const SECONDS: usize = 200;
+        let mut schedule = schedule();
+        let mut turns = HashMap::new();
+        for number in 0..SERVICES {
+            schedule.accepted(&number.to_string(), at(0));
+        }
+        let mut most_in_a_second = 0;
+        for second in 0..SECONDS as u64 {
+            let millis = second * 1_000..(second + 1) * 1_000;
+            let taken: Vec<String> = millis.flat_map(|now| take(&mut schedule, now)).collect();
+            most_in_a_second = most_in_a_second.max(taken.len());
+            for service in taken {
+                turns.entry(service).or_insert_with(Vec::new).push(second);
+            }
+        }
+        assert!(most_in_a_second <= 110, "{most_in_a_second} requests");
+        let longest_pause = |turns: &Vec<u64>| {
+            let ends = [0].iter().chain(turns).zip(turns.iter().chain(&[SECONDS as u64]));
+            ends.map(|(start, end)| end - start).max()
+        };
+        let longest = turns.values().filter_map(longest_pause).max();
+        // All have a turn every 20 s, until they are old enough to be asked for less often.
+        assert!(turns.len() == SERVICES && longest <= Some(51), "{}: {longest:?}", turns.len());
+    }
+
+    #[test]
+    fn store_is_read_at_a_slower_pace_than_the_schedule() {
+        let mut schedule = schedule();
+        assert_eq!(schedule.store_pace(), PollPace { interval: SECOND, longest: SECOND * 60 });
+        (0..5_000).for_each(|number| schedule.accepted(&number.to_string(), at(0)));
+        let pace = PollPace { interval: SECOND * 100, longest: SECOND * 100 };
+        assert_eq!(schedule.store_pace(), pace);
+    }
+}
