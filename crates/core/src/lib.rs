@@ -28,7 +28,7 @@ mod submitter;
 mod transition;
 
 pub use batch::{Hold, NewBatch, Receipt, StatusReport, StoredBatch};
-pub use change::{Change, ChangeOutcome, Decision, Stale};
+pub use change::{Change, ChangeOutcome, Decision, OperatorDecision, Stale};
 pub use claim::{Claim, ClaimKeeper, InstanceId, SubmittedBatch, Takeover};
 pub use clock::{Clock, ManualClock, Moment, MonotonicTime, SystemClock, Timestamp};
 pub use error::InternalError;

@@ -30,6 +30,11 @@ pub trait BatchStatus: Debug + Clone {
 
     /// Whether the ledger did not report a status.
     fn is_unknown(&self) -> bool;
+
+    /// Whether the status is final.
+    fn is_final(&self) -> bool {
+        false
+    }
 }
 
 /// The minimum that the poller needs to ask for a batch.
@@ -39,6 +44,11 @@ pub trait BatchId: Debug + Clone + Sync + Send {
 
     /// The service that orders it.
     fn get_service_id(&self) -> &str;
+
+    /// Whether it is held for an operator.
+    fn is_held(&self) -> bool {
+        false
+    }
 }
 
 /// A store of batches whose statuses are polled.

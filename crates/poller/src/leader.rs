@@ -20,6 +20,7 @@ use crate::{
     per_service_queue::PerServiceQueue,
     poll_timer::PollTimer,
     service_retries::ServiceRetries,
+    stalled_services::StalledServices,
     stats::to_u64,
     status_answer::StatusAnswer,
     store_health::StoreHealth,
@@ -42,6 +43,7 @@ pub(crate) struct Leader<I, T> {
     store_health: StoreHealth,
     request_failures: FailureLog,
     retries: ServiceRetries,
+    stalled: StalledServices,
 }
 
 impl<I, T> Leader<I, T>
@@ -68,6 +70,7 @@ where
             store_health: StoreHealth::new(options.store_backoff.delays(rng(options.seed))),
             request_failures: FailureLog::of("status requests"),
             retries: ServiceRetries::new(options.poll_interval, options.longest_interval),
+            stalled: StalledServices::new(options.warn_after, options.longest_interval),
             parts,
             runtime,
             shutdown,
@@ -82,6 +85,7 @@ where
             self.write();
             self.read();
             self.start_requests();
+            self.check_stalled_services();
             self.wait();
         }
         self.drain();
@@ -175,7 +179,14 @@ where
     }
 
     fn queue_requests(&mut self, batches: Vec<I>) {
+        self.stalled.asked(&batches, self.parts.clock.monotonic());
         group_by_service(batches).into_iter().for_each(|request| self.requests.push(request));
+    }
+
+    fn check_stalled_services(&mut self) {
+        if let Some(count) = self.stalled.check(self.parts.clock.monotonic()) {
+            self.parts.counters().count(|stats| stats.stalled_services = to_u64(count));
+        }
     }
 
     /// Starts requests while there are connections.
@@ -277,6 +288,9 @@ where
             service = service_id.as_str(), reported = reported.len(),
             not_reported = not_reported.len(); "statuses received"
         );
+        if reported.iter().any(BatchStatus::is_final) {
+            self.stalled.ended(&service_id, self.parts.clock.monotonic());
+        }
         self.request_failures.succeeded(&service_id);
         self.retries.succeeded(&service_id);
         if self.parts.evidence_reader.is_some() {
@@ -291,6 +305,7 @@ where
     }
 
     fn handle_resolution(&mut self, batch: UnresolvedBatch, resolution: Resolution) {
+        self.note_stalled(&batch, &resolution);
         if let Resolution::Evidence(
             Evidence::Committed | Evidence::Absent | Evidence::Lost | Evidence::Repeatable,
         )
@@ -300,6 +315,18 @@ where
             self.due.forget(batch.service_id.as_str(), &batch.batch_id.to_string());
         }
         self.writes.add_resolution(batch, resolution);
+    }
+
+    /// A batch that has ended or is held does not make its service stand still.
+    fn note_stalled(&mut self, batch: &UnresolvedBatch, resolution: &Resolution) {
+        let service = batch.service_id.as_str();
+        match resolution {
+            Resolution::Evidence(Evidence::Committed) | Resolution::NeverApplicable(_) => {
+                self.stalled.ended(service, self.parts.clock.monotonic());
+            }
+            Resolution::Hold(_) | Resolution::HoldUntilDecision(_) => self.stalled.held(service),
+            Resolution::Evidence(_) | Resolution::EarlierCannotArrive => {}
+        }
     }
 
     /// Waits for the requests in flight, up to the drain limit, and writes their replies.

@@ -24,6 +24,7 @@ mod runnable;
 mod running;
 mod runtime;
 mod service_retries;
+mod stalled_services;
 mod stats;
 mod status_answer;
 mod store_health;

@@ -22,12 +22,15 @@ pub struct PendingBatch {
     pub attempt: u32,
     /// The epoch of the service.
     pub epoch: u64,
+    /// Whether it is held for an operator.
+    pub held: bool,
     id_text: String,
 }
 
 impl PendingBatch {
     pub(crate) fn new(service_id: ServiceId, batch_id: HeaderId, attempt: u32, epoch: u64) -> Self {
-        Self { service_id, batch_id, attempt, epoch, id_text: batch_id.to_string() }
+        let id_text = batch_id.to_string();
+        Self { service_id, batch_id, attempt, epoch, held: false, id_text }
     }
 }
 
@@ -38,6 +41,10 @@ impl BatchId for PendingBatch {
 
     fn get_service_id(&self) -> &str {
         self.service_id.as_str()
+    }
+
+    fn is_held(&self) -> bool {
+        self.held
     }
 }
 
@@ -70,7 +77,7 @@ pub(crate) fn pending_batches(
 }
 
 const PENDING_COLUMNS: &str =
-    "s.service_id, s.batch_id, s.attempts, s.epoch, s.checked_at, s.submitted_at";
+    "s.service_id, s.batch_id, s.attempts, s.epoch, s.checked_at, s.submitted_at, s.held_at";
 
 /// Selects by core's [`PollPace::next_check`], rearranged so that no sum overflows: with `part` for
 /// `(last - submitted_at) / PART`, the next check is at `last + max(interval, min(longest, part))`.
@@ -137,6 +144,8 @@ struct PendingRow {
     checked_at: Option<i64>,
     #[diesel(sql_type = Nullable<BigInt>)]
     submitted_at: Option<i64>,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    held_at: Option<i64>,
 }
 
 impl PendingRow {
@@ -146,6 +155,7 @@ impl PendingRow {
 
     fn read(&self) -> Result<PendingBatch, StoreError> {
         let (service_id, batch_id, AttemptId { attempt, epoch }) = self.attempt.read()?;
-        Ok(PendingBatch::new(service_id, batch_id, attempt, epoch))
+        let batch = PendingBatch::new(service_id, batch_id, attempt, epoch);
+        Ok(PendingBatch { held: self.held_at.is_some(), ..batch })
     }
 }
