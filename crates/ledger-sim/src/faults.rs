@@ -28,6 +28,8 @@ pub enum Fault {
     /// A batch becomes Valid and stays Valid: its proposal times out and is dropped, and the service
     /// continues with the next batch. Scabbard only.
     DroppedValid,
+    /// A batch stays PENDING for ever and is never executed; later ones are. Sawtooth only.
+    StaysPending,
     /// A request is answered 401. Scabbard only; Sawtooth has no authorization.
     Unauthorized,
     /// A status request is answered with a temporary error: 503 with code 17 on Sawtooth, 500 on

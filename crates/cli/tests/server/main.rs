@@ -17,6 +17,7 @@ mod late_arrivals;
 mod late_rounds;
 mod ledger_identity;
 mod operator_decisions;
+mod operator_holds;
 mod restarts_and_outages;
 mod several_nodes;
 mod unusable_database;

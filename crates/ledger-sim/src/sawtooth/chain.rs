@@ -13,7 +13,7 @@ use super::{
     shared_chain::{ChainNode, SharedChain},
 };
 use crate::{
-    ExecutionResult, Record,
+    ExecutionResult, Fault, Record,
     common_state::{CommonState, LedgerSettings},
     events::Event,
 };
@@ -35,6 +35,8 @@ pub(super) struct Chain {
     limit: QueueLimit,
     incomplete: Vec<IncompleteBatch>,
     invalid: HashMap<HeaderId, InvalidBatch>,
+    /// Batches that stay pending and are never executed.
+    stuck: HashSet<HeaderId>,
     node: ChainNode,
 }
 
@@ -85,6 +87,7 @@ impl Chain {
             limit: QueueLimit::new(),
             incomplete: Vec::new(),
             invalid: HashMap::new(),
+            stuck: HashSet::new(),
             node: chain.join(lag),
         }
     }
@@ -94,6 +97,7 @@ impl Chain {
         self.limit = QueueLimit::new();
         self.incomplete.clear();
         self.invalid.clear();
+        self.stuck.clear();
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -196,6 +200,10 @@ impl Chain {
             // Another node has published the batch. This one applies it with that node's block.
             return Ok(false);
         }
+        if common.faults.occurs(Fault::StaysPending) {
+            self.stuck.insert(batch.id());
+            return Ok(false);
+        }
         let dependencies_applied = self.depends_only_on(batch, |id| self.applied.contains(id));
         let invalid_reason = match dependencies_applied {
             false => Some(String::new()),
@@ -246,7 +254,7 @@ impl Chain {
     }
 
     fn is_pooled(&self, id: &HeaderId) -> bool {
-        self.pool.iter().any(|pooled| pooled.batch.id() == *id)
+        self.stuck.contains(id) || self.pool.iter().any(|pooled| pooled.batch.id() == *id)
     }
 
     fn is_complete(&self, batch: &VerifiedBatch) -> bool {

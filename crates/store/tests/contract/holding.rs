@@ -231,21 +231,19 @@ fn bring_to(store: &TestStore, name: &str, state: BatchState) -> u32 {
         return 0;
     }
     let taken = store.take_one(name);
-    match state {
-        BatchState::Submitting => {}
-        BatchState::Delayed => drop(store.outcome(&taken, Outcome::Busy)),
-        BatchState::InDoubt => drop(store.outcome(&taken, Outcome::Ambiguous)),
-        BatchState::Absent => {
-            store.outcome(&taken, Outcome::Ambiguous);
-            store.evidence(&taken, Evidence::Absent);
-        }
-        BatchState::Pending => drop(store.outcome(&taken, Outcome::Accepted)),
-        BatchState::Valid => {
-            store.outcome(&taken, Outcome::Accepted);
-            store.status(&taken, LedgerStatus::Valid);
-        }
+    let outcome = match state {
+        BatchState::Submitting => return taken.attempt,
+        BatchState::Delayed => Outcome::Busy,
+        BatchState::InDoubt | BatchState::Absent => Outcome::Ambiguous,
+        BatchState::Pending | BatchState::Valid => Outcome::Accepted,
         BatchState::New | BatchState::Invalid | BatchState::Committed => panic!("{state}"),
-    }
+    };
+    store.outcome(&taken, outcome);
+    match state {
+        BatchState::Absent => store.evidence(&taken, Evidence::Absent),
+        BatchState::Valid => store.status(&taken, LedgerStatus::Valid),
+        _ => return taken.attempt,
+    };
     taken.attempt
 }
 
