@@ -92,7 +92,7 @@ pub enum Stale {
     },
     /// An operator decided about a batch that is with a submitter.
     #[error(
-        "the batch is being sent now, so nobody can know yet what the ledger has; try again when the \
+        "the batch is being sent now, so it is not known yet what the ledger has; try again when the \
          attempt has ended, which is at the latest after submit.total_limit"
     )]
     WithSubmitter,

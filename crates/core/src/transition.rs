@@ -249,7 +249,7 @@ fn next_progress(from: Progress, event: Event) -> Option<Progress> {
     }
 }
 
-/// A submitter may be sending the batch now, so nobody can know what the ledger has.
+/// A submitter may be sending the batch now, so an operator cannot know what the ledger has.
 ///
 /// *Absent* does not say that no earlier attempt can arrive, because an operator cannot see a request
 /// that is on its way. The other decisions end the batch whatever may arrive.

@@ -152,7 +152,7 @@ impl Store {
         operator::hold(self, service_id, batch_id, reason)
     }
 
-    /// Ends the hold of a batch, whoever began it, so that it continues by the ordinary rules. They may
+    /// Ends any hold of a batch, so that it continues by the ordinary rules. They may
     /// hold it again.
     pub fn release_batch(
         &self,

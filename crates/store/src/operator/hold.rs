@@ -29,7 +29,7 @@ pub(crate) fn hold(
     })
 }
 
-/// Ends the hold of a batch, whoever began it.
+/// Ends the hold of a batch, also one that the server began.
 pub(crate) fn release(
     store: &Store,
     service_id: &ServiceId,
