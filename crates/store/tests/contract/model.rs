@@ -147,13 +147,7 @@ impl Model {
         Some(entry.progress)
     }
 
-    fn decide(
-        &mut self,
-        service: usize,
-        number: u64,
-        decision: Decision,
-        now: Timestamp,
-    ) -> ChangeOutcome {
+    fn decide(&mut self, service: usize, number: u64, decision: Decision) -> ChangeOutcome {
         let Some(progress) = self.present(service, number) else { return ChangeOutcome::NotFound };
         let (state, attempt) = (progress.state, progress.attempts);
         let refusal = if state.is_terminal() {
@@ -300,7 +294,7 @@ fn walk(db: &Database, steps: Vec<Step>) {
                 let attempt = model.present(at, number).map_or(1, |p| p.attempts);
                 let (service, id) = (service(SERVICES[at]), id(number));
                 let decided = store.decide(&service, &id, attempt, decision).unwrap();
-                assert_eq!(decided, model.decide(at, number, decision, db.now()));
+                assert_eq!(decided, model.decide(at, number, decision));
             }
             Step::Hold(at, number, holds) => {
                 let number = number.or_else(|| Some(model.head(at)?.number)).unwrap_or(0);
