@@ -414,7 +414,7 @@ fn one_of_two_concurrent_decisions_applies(db: &Database) {
     let taken = in_doubt(&store);
     store.hold(&taken, "no evidence");
     let decided = thread::scope(|scope| {
-        let both = [Decision::Committed, Decision::Absent].map(|decision| {
+        let both = [Decision::Committed, Decision::Invalid].map(|decision| {
             let (store, taken) = (&store, &taken);
             scope.spawn(move || {
                 store.decide(&taken.service_id, &taken.batch_id, taken.attempt, decision).unwrap()
