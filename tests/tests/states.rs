@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, env, fs, path::Path};
 
-use grid_batch_core::{BatchState, Event, Evidence, LedgerStatus, Outcome, Progress, transition};
+use grid_batch_core::{
+    BatchState, Decision, Event, Evidence, LedgerStatus, Outcome, Progress, transition,
+};
 
 const ATTEMPT: u32 = 1;
 
@@ -75,6 +77,9 @@ fn events() -> Vec<(String, Event)> {
     .map(|evidence| {
         (format!("evidence {evidence:?}"), Event::Evidence { attempt: ATTEMPT, evidence })
     });
+    let decisions = [Decision::Committed, Decision::Invalid, Decision::Absent].map(|decision| {
+        (format!("decided {decision}"), Event::Decided { attempt: ATTEMPT, decision })
+    });
     [("taken".to_owned(), Event::Taken)]
         .into_iter()
         .chain(outcomes)
@@ -84,5 +89,6 @@ fn events() -> Vec<(String, Event)> {
         ])
         .chain(statuses)
         .chain(evidence)
+        .chain(decisions)
         .collect()
 }

@@ -40,6 +40,8 @@ pub struct StoredBatch {
     /// When it was last handed to a submitter, or, if it never was, when it was put in doubt because its
     /// database was restored.
     pub submitted_at: Option<Timestamp>,
+    /// When it entered its state, if it was ever tried or put in doubt.
+    pub since: Option<Timestamp>,
     /// When the ledger was last asked for its status.
     pub checked_at: Option<Timestamp>,
     /// When a delayed batch may be tried again.
@@ -52,14 +54,16 @@ pub struct StoredBatch {
     pub ended_at: Option<Timestamp>,
 }
 
-/// Why a batch is held: no evidence says what became of it, so it waits for an operator's decision
-/// or for a status of the ledger that ends it.
+/// Why a batch is held: it waits for an operator's decision or for a status of the ledger that ends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
     /// When the hold began.
     pub since: Timestamp,
     /// The reason, in words.
     pub reason: String,
+    /// The batch is neither sent nor, by evidence, sent again before an operator has decided or released
+    /// it. Otherwise evidence can end the hold.
+    pub until_decision: bool,
 }
 
 /// Why a ledger rejected a batch: one receipt for each rejected transaction, or one for the batch.

@@ -1,9 +1,8 @@
+use std::fmt;
+
 use thiserror::Error;
 
-use crate::{
-    BatchState, Event, Evidence, HeaderId, LedgerStatus, Receipt, ServiceId, Timestamp,
-    TransitionError,
-};
+use crate::{BatchState, Event, HeaderId, Receipt, ServiceId, Timestamp, TransitionError};
 
 /// An event of one batch, to be recorded in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +24,9 @@ pub struct Change {
     /// Holds a batch that the poller follows, for this reason, until an operator decides. A batch
     /// that is held already keeps its first reason.
     pub hold: Option<String>,
+    /// The hold ends only with a decision or a final status: no evidence has the batch submitted again.
+    /// It replaces a hold that evidence could end.
+    pub hold_until_decision: bool,
     /// Why the batch is invalid; empty unless it is.
     pub receipts: Vec<Receipt>,
 }
@@ -40,6 +42,7 @@ impl Change {
             error: None,
             retry_at: None,
             hold: None,
+            hold_until_decision: false,
             receipts: Vec::new(),
         }
     }
@@ -87,40 +90,66 @@ pub enum Stale {
         /// The attempt the batch is at.
         present: u32,
     },
-    /// An operator decided about a batch that is not held.
-    #[error("the batch is {state} and not held: there is nothing to decide")]
+    /// An operator decided about a batch that is with a submitter.
+    #[error(
+        "the batch is being sent now, so it is not known yet what the ledger has; try again when the \
+         attempt has ended, which is at the latest after submit.total_limit"
+    )]
+    WithSubmitter,
+    /// An operator decided that a batch is absent that is not at the ledger anyway.
+    #[error("the batch is {state}, so it is not at the ledger; it is sent when its turn comes")]
+    NotAtLedger {
+        /// The state of the batch.
+        state: BatchState,
+    },
+    /// An operator released a batch that is not held.
+    #[error("the batch is {state} and not held: there is nothing to release")]
     NotHeld {
         /// The state of the batch.
         state: BatchState,
     },
+    /// An operator decided about the batch of a withdrawal that does not wait for a decision.
+    #[error(
+        "the batch belongs to a withdrawal and does not wait for a decision: cancel the withdrawal with \
+         POST /withdrawals/ID/cancel, or decide about a nonce with `grid-batch nonce`"
+    )]
+    Withdrawal,
 }
 
-/// What an operator decides about a held batch. It counts as evidence, so the operator must know
-/// what the ledger has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What an operator decides about a batch. It counts as evidence, so the operator must know what the
+/// ledger has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Decision {
     /// The ledger has applied the batch. The service continues with its next batch.
     Committed,
-    /// The ledger has rejected the batch, and no earlier attempt can arrive. The service continues with
-    /// its next batch.
+    /// The ledger has rejected the batch and no earlier attempt can arrive, or the batch is not to be
+    /// submitted. The service continues with its next batch.
     Invalid,
     /// The ledger does not have the batch and will not find it later. The batch is sent again.
     Absent,
 }
 
-impl Decision {
-    /// The events that record the decision about this attempt, in order.
-    ///
-    /// *Invalid* also says that no earlier attempt can arrive. *Absent* does not, because an operator cannot
-    /// see a request that is on its way.
-    pub fn events(self, attempt: u32) -> Vec<Event> {
-        match self {
-            Self::Committed => vec![Event::Evidence { attempt, evidence: Evidence::Committed }],
-            Self::Invalid => vec![
-                Event::EarlierCannotArrive { attempt },
-                Event::Status { attempt: Some(attempt), status: LedgerStatus::Invalid },
-            ],
-            Self::Absent => vec![Event::Evidence { attempt, evidence: Evidence::Absent }],
-        }
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Committed => "committed",
+            Self::Invalid => "invalid",
+            Self::Absent => "absent",
+        })
+    }
+}
+
+/// A decision and why it was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperatorDecision {
+    /// The decision.
+    pub decision: Decision,
+    /// Why, in the operator's words.
+    pub reason: Option<String>,
+}
+
+impl From<Decision> for OperatorDecision {
+    fn from(decision: Decision) -> Self {
+        Self { decision, reason: None }
     }
 }

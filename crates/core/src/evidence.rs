@@ -91,6 +91,8 @@ pub struct UnresolvedBatch {
     pub since: Timestamp,
     /// Whether it is held for an operator already.
     pub held: bool,
+    /// Whether the hold ends only with an operator's decision or a final status of the ledger.
+    pub held_until_decision: bool,
     /// The error of the last attempt.
     pub last_error: Option<String>,
     /// Whether an earlier attempt may still arrive, as in [`Progress`](crate::Progress).
@@ -118,6 +120,7 @@ impl UnresolvedBatch {
             submitted_at: Timestamp::default(),
             since: Timestamp::default(),
             held: false,
+            held_until_decision: false,
             last_error: None,
             earlier_may_arrive: false,
             invalid_reported: false,

@@ -30,7 +30,7 @@ mod transition;
 
 pub use ask_ahead::{AskAhead, NextBatchStore};
 pub use batch::{Hold, NewBatch, Receipt, StatusReport, StoredBatch};
-pub use change::{Change, ChangeOutcome, Decision, Stale};
+pub use change::{Change, ChangeOutcome, Decision, OperatorDecision, Stale};
 pub use claim::{Claim, ClaimKeeper, InstanceId, SubmittedBatch, Takeover};
 pub use clock::{Clock, ManualClock, Moment, MonotonicTime, SystemClock, Timestamp};
 pub use error::InternalError;

@@ -1,6 +1,6 @@
 use thiserror::Error;
 
-use crate::{evidence::Evidence, outcome::Outcome, state::BatchState};
+use crate::{change::Decision, evidence::Evidence, outcome::Outcome, state::BatchState};
 
 /// The state of a batch and its number of attempts.
 ///
@@ -84,6 +84,13 @@ pub enum Event {
         /// The present attempt.
         attempt: u32,
     },
+    /// An operator decided about it.
+    Decided {
+        /// The attempt that the operator looked at; 0 for a batch that was never tried.
+        attempt: u32,
+        /// The decision.
+        decision: Decision,
+    },
 }
 
 impl Event {
@@ -100,6 +107,22 @@ impl Event {
             Self::Status { status: LedgerStatus::Committed, .. }
                 | Self::Evidence { evidence: Evidence::Committed, .. }
         )
+    }
+
+    /// The event as it counts for a batch that is held until an operator decides: no evidence has it
+    /// submitted again, so the ledger is still asked about it. A batch that the ledger has reported as
+    /// invalid is not submitted again by evidence anyway.
+    #[must_use]
+    pub const fn while_held_until_decision(self, from: Progress) -> Self {
+        match self {
+            Self::Evidence {
+                attempt,
+                evidence: Evidence::Absent | Evidence::Lost | Evidence::Repeatable,
+            } if !from.invalid_reported => {
+                Self::Evidence { attempt, evidence: Evidence::Inconclusive }
+            }
+            event => event,
+        }
     }
 }
 
@@ -152,7 +175,8 @@ pub enum TransitionError {
 /// of a commit ends an open batch in any state in which it was ever tried; otherwise a batch that is
 /// about to be tried again would be applied twice. A batch that is with a submitter ends only when
 /// the submitter is done: its service must not continue while a POST of the batch may still arrive.
-/// For the same reason a batch does not end as invalid while an earlier attempt may still arrive.
+/// For the same reason a batch does not end as invalid while an earlier attempt may still arrive, unless
+/// an operator decides so.
 ///
 /// ```
 /// use grid_batch_core::{BatchState, Event, LedgerStatus, Outcome, Progress, transition};
@@ -197,7 +221,8 @@ fn about_attempt(event: Event) -> Option<u32> {
         Event::Outcome { attempt, .. }
         | Event::OwnerLost { attempt }
         | Event::Evidence { attempt, .. }
-        | Event::EarlierCannotArrive { attempt } => Some(attempt),
+        | Event::EarlierCannotArrive { attempt }
+        | Event::Decided { attempt, .. } => Some(attempt),
     }
 }
 
@@ -219,7 +244,21 @@ fn next_progress(from: Progress, event: Event) -> Option<Progress> {
         (state, Event::EarlierCannotArrive { .. }) if state.awaits_poller() => {
             Some(Progress { earlier_may_arrive: false, ..from })
         }
+        (_, Event::Decided { decision, .. }) => after_decision(from, decision),
         _ => None,
+    }
+}
+
+/// A submitter may be sending the batch now, so an operator cannot know what the ledger has.
+///
+/// *Absent* does not say that no earlier attempt can arrive, because an operator cannot see a request
+/// that is on its way. The other decisions end the batch whatever may arrive.
+fn after_decision(from: Progress, decision: Decision) -> Option<Progress> {
+    match decision {
+        _ if from.state == BatchState::Submitting => None,
+        Decision::Committed => Some(ended(from, BatchState::Committed)),
+        Decision::Invalid => Some(ended(from, BatchState::Invalid)),
+        Decision::Absent => after_evidence(from, Evidence::Absent),
     }
 }
 
@@ -315,12 +354,14 @@ mod tests {
         Evidence::NeverApplicable,
         Evidence::Inconclusive,
     ];
+    const DECISIONS: [Decision; 3] = [Decision::Committed, Decision::Invalid, Decision::Absent];
     const ALLOWS_RETRY: [Evidence; 3] = [Evidence::Absent, Evidence::Lost, Evidence::Repeatable];
 
     /// Every event of one attempt.
     fn events(attempt: u32) -> Vec<Event> {
         let outcomes = OUTCOMES.map(|outcome| Event::Outcome { attempt, outcome });
         let evidence = EVIDENCE.map(|evidence| Event::Evidence { attempt, evidence });
+        let decisions = DECISIONS.map(|decision| Event::Decided { attempt, decision });
         [
             Event::Taken,
             Event::OwnerLost { attempt },
@@ -331,6 +372,7 @@ mod tests {
         .chain(outcomes)
         .chain(STATUSES.map(Event::status))
         .chain(evidence)
+        .chain(decisions)
         .collect()
     }
 
@@ -365,15 +407,19 @@ mod tests {
                     prop_assert_eq!(next.attempts, at.attempts);
                 }
                 if next.state == BatchState::Invalid {
-                    let never_applicable =
-                        matches!(event, Event::Evidence { evidence: Evidence::NeverApplicable, .. });
+                    let is_final = matches!(
+                        event,
+                        Event::Evidence { evidence: Evidence::NeverApplicable, .. }
+                            | Event::Decided { decision: Decision::Invalid, .. }
+                    );
                     prop_assert!(
-                        !earlier_may_arrive || never_applicable,
+                        !earlier_may_arrive || is_final,
                         "{at:?} ended by {event:?}"
                     );
                 }
                 earlier_may_arrive = match event {
-                    Event::Evidence { evidence: Evidence::Absent, .. } => {
+                    Event::Evidence { evidence: Evidence::Absent, .. }
+                    | Event::Decided { decision: Decision::Absent, .. } => {
                         earlier_may_arrive || next.state == BatchState::Absent
                     }
                     Event::EarlierCannotArrive { .. } => false,
@@ -385,7 +431,7 @@ mod tests {
         }
 
         #[test]
-        fn only_evidence_about_this_attempt_allows_a_retry(
+        fn only_evidence_or_a_decision_allows_a_retry(
             attempts in 1..4u32,
             given in 0..5u32,
             event in (0..4u32).prop_flat_map(|a| select(events(a))),
@@ -398,7 +444,9 @@ mod tests {
             if let Ok(next) = transition(in_doubt, event) {
                 let allowed = ALLOWS_RETRY
                     .map(|evidence| Event::Evidence { attempt: attempts, evidence });
-                prop_assert_eq!(next.state.awaits_queuer(), allowed.contains(&event));
+                let decided = Event::Decided { attempt: attempts, decision: Decision::Absent };
+                let is_allowed = allowed.contains(&event) || event == decided;
+                prop_assert_eq!(next.state.awaits_queuer(), is_allowed);
             }
         }
     }
@@ -417,6 +465,7 @@ mod tests {
                         Event::Outcome { outcome, .. } => format!("{outcome:?}"),
                         Event::Status { status, .. } => format!("status {status:?}"),
                         Event::Evidence { evidence, .. } => format!("evidence {evidence:?}"),
+                        Event::Decided { decision, .. } => format!("decided {decision:?}"),
                         Event::OwnerLost { .. } => "OwnerLost".to_owned(),
                         Event::DatabaseRestored => "DatabaseRestored".to_owned(),
                         Event::Taken => "Taken".to_owned(),
@@ -429,6 +478,8 @@ mod tests {
         let expected = "\
 New Taken -> Submitting
 New DatabaseRestored -> InDoubt
+New decided Committed -> Committed
+New decided Invalid -> Invalid
 Submitting OwnerLost -> InDoubt
 Submitting DatabaseRestored -> InDoubt
 Submitting Accepted -> Pending
@@ -442,6 +493,8 @@ Delayed Taken -> Submitting
 Delayed DatabaseRestored -> InDoubt
 Delayed status Committed -> Committed
 Delayed evidence Committed -> Committed
+Delayed decided Committed -> Committed
+Delayed decided Invalid -> Invalid
 InDoubt status Pending -> Pending
 InDoubt status Valid -> Valid
 InDoubt status Invalid -> Invalid
@@ -452,10 +505,15 @@ InDoubt evidence Absent -> Absent
 InDoubt evidence Repeatable -> Absent
 InDoubt evidence Lost -> Absent
 InDoubt evidence NeverApplicable -> Invalid
+InDoubt decided Committed -> Committed
+InDoubt decided Invalid -> Invalid
+InDoubt decided Absent -> Absent
 Absent Taken -> Submitting
 Absent DatabaseRestored -> InDoubt
 Absent status Committed -> Committed
 Absent evidence Committed -> Committed
+Absent decided Committed -> Committed
+Absent decided Invalid -> Invalid
 Pending DatabaseRestored -> InDoubt
 Pending status Valid -> Valid
 Pending status Invalid -> Invalid
@@ -465,6 +523,9 @@ Pending evidence Absent -> Absent
 Pending evidence Repeatable -> Absent
 Pending evidence Lost -> Absent
 Pending evidence NeverApplicable -> Invalid
+Pending decided Committed -> Committed
+Pending decided Invalid -> Invalid
+Pending decided Absent -> Absent
 Valid DatabaseRestored -> InDoubt
 Valid status Invalid -> Invalid
 Valid status Committed -> Committed
@@ -472,7 +533,10 @@ Valid evidence Committed -> Committed
 Valid evidence Absent -> Absent
 Valid evidence Repeatable -> Absent
 Valid evidence Lost -> Absent
-Valid evidence NeverApplicable -> Invalid";
+Valid evidence NeverApplicable -> Invalid
+Valid decided Committed -> Committed
+Valid decided Invalid -> Invalid
+Valid decided Absent -> Absent";
         assert_eq!(edges.join("\n"), expected);
     }
 
@@ -554,6 +618,23 @@ Valid evidence NeverApplicable -> Invalid";
             let over = transition(reported, EARLIER_CANNOT_ARRIVE).unwrap();
             assert_eq!(transition(over, absent).unwrap().state, BatchState::Invalid);
         }
+    }
+
+    #[test]
+    fn evidence_does_not_retry_a_batch_held_until_a_decision() {
+        let at = |state| Progress { attempts: 1, ..Progress::at(state) };
+        for state in BatchState::ALL.into_iter().filter(|state| state.awaits_poller()) {
+            for event in events(1) {
+                let next = transition(at(state), event.while_held_until_decision(at(state)));
+                let is_decision = matches!(event, Event::Decided { .. });
+                let retries = next.is_ok_and(|next| next.state.awaits_queuer());
+                assert!(is_decision || !retries, "{state:?}: {event:?}");
+            }
+        }
+        let reported = Progress { invalid_reported: true, ..at(BatchState::Pending) };
+        let absent = Event::Evidence { attempt: 1, evidence: Evidence::Absent };
+        let next = transition(reported, absent.while_held_until_decision(reported)).unwrap();
+        assert_eq!(next.state, BatchState::Invalid);
     }
 
     #[test]

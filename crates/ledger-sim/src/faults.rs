@@ -38,6 +38,8 @@ pub enum Fault {
     /// circuit make. From then on their state differs and nothing is committed. It is for the node that
     /// is killed. Scabbard only.
     MissedCommit,
+    /// A batch stays PENDING for ever and is never executed; later ones are. Sawtooth only.
+    StaysPending,
     /// A request is answered 401. Scabbard only; Sawtooth has no authorization.
     Unauthorized,
     /// A status request is answered with a temporary error: 503 with code 17 on Sawtooth, 500 on

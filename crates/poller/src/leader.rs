@@ -19,6 +19,7 @@ use crate::{
     per_service_queue::PerServiceQueue,
     poll_schedule::PollSchedule,
     service_search::ServiceSearch,
+    stalled_services::StalledServices,
     stats::to_u64,
     status_answer::StatusAnswer,
     store_health::StoreHealth,
@@ -40,6 +41,7 @@ pub(crate) struct Leader<I, T> {
     writes: PendingWrites<I, T>,
     store_health: StoreHealth,
     request_failures: FailureLog,
+    stalled: StalledServices,
 }
 
 impl<I, T> Leader<I, T>
@@ -65,6 +67,7 @@ where
             writes: PendingWrites::new(),
             store_health: StoreHealth::new(options.store_backoff.delays(rng(options.seed))),
             request_failures: FailureLog::of("status requests"),
+            stalled: StalledServices::new(options.warn_after, options.longest_interval),
             parts,
             runtime,
             shutdown,
@@ -79,6 +82,7 @@ where
             self.write();
             self.read();
             self.start_requests();
+            self.check_stalled_services();
             self.wait();
         }
         self.drain();
@@ -193,10 +197,17 @@ where
 
     fn queue_requests(&mut self, batches: Vec<I>) {
         let now = self.parts.clock.monotonic();
+        self.stalled.asked(&batches, now);
         for request in group_by_service(batches, self.parts.options.batch_limit) {
             let are_held = request.batches.iter().all(BatchId::is_held);
             self.schedule.asked(&request.service_id, are_held, now);
             self.requests.push(request);
+        }
+    }
+
+    fn check_stalled_services(&mut self) {
+        if let Some(count) = self.stalled.check(self.parts.clock.monotonic()) {
+            self.parts.counters().count(|stats| stats.stalled_services = to_u64(count));
         }
     }
 
@@ -297,6 +308,9 @@ where
             service = service_id.as_str(), reported = reported.len(),
             not_reported = not_reported.len(); "statuses received"
         );
+        if reported.iter().any(BatchStatus::is_final) {
+            self.stalled.ended(&service_id, self.parts.clock.monotonic());
+        }
         self.request_failures.succeeded(&service_id);
         self.schedule_next(&service_id, &reported, not_reported.is_empty());
         if self.parts.evidence_reader.is_some() {
@@ -323,6 +337,7 @@ where
     }
 
     fn handle_resolution(&mut self, batch: UnresolvedBatch, resolution: Resolution) {
+        self.note_stalled(&batch, &resolution);
         if let Resolution::Evidence(
             Evidence::Committed | Evidence::Absent | Evidence::Lost | Evidence::Repeatable,
         )
@@ -332,6 +347,18 @@ where
             self.schedule.remove(batch.service_id.as_str());
         }
         self.writes.add_resolution(batch, resolution);
+    }
+
+    /// A batch that has ended or is held does not make its service stand still.
+    fn note_stalled(&mut self, batch: &UnresolvedBatch, resolution: &Resolution) {
+        let service = batch.service_id.as_str();
+        match resolution {
+            Resolution::Evidence(Evidence::Committed) | Resolution::NeverApplicable(_) => {
+                self.stalled.ended(service, self.parts.clock.monotonic());
+            }
+            Resolution::Hold(_) | Resolution::HoldUntilDecision(_) => self.stalled.held(service),
+            Resolution::Evidence(_) | Resolution::EarlierCannotArrive => {}
+        }
     }
 
     /// Waits for the requests in flight, up to the drain limit, and writes their replies.

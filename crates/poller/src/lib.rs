@@ -25,6 +25,7 @@ mod runnable;
 mod running;
 mod runtime;
 mod service_search;
+mod stalled_services;
 mod stats;
 mod status_answer;
 mod store_health;

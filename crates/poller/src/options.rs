@@ -51,6 +51,9 @@ pub struct MonitorOptions {
     pub give_up_after: Duration,
     /// A batch that is absent after this many attempts is held.
     pub max_attempts: u32,
+    /// A warning is logged at the latest when no batch of a service has ended for this long although one
+    /// is under way.
+    pub warn_after: Duration,
     /// How long a request that a submitter gave up may still arrive at the ledger. It is
     /// measured from when the monitor first sees the present attempt; a batch of which an earlier one
     /// may arrive does not end as invalid before that.
@@ -112,6 +115,7 @@ impl Default for MonitorOptions {
             hold_after: Duration::from_mins(2),
             give_up_after: Duration::from_hours(1),
             max_attempts: 10,
+            warn_after: Duration::from_mins(2),
             late_arrival_limit: Duration::from_secs(330),
         }
     }
@@ -134,6 +138,7 @@ impl MonitorOptions {
             ("requests_per_second", self.requests_per_second == 0),
             ("batch_limit", self.batch_limit == 0),
             ("answer_limit", self.answer_limit.is_zero()),
+            ("warn_after", self.warn_after.is_zero()),
             ("worker_threads", self.worker_threads == 0),
             ("store_backoff", self.store_backoff.is_zero()),
             ("max_attempts", self.max_attempts == 0),

@@ -56,6 +56,11 @@ pub(crate) fn resolve(
             hold(batch, seen_for, &with_detail(reason))
         }
         Evidence::Present => Resolution::Evidence(Evidence::Present),
+        Evidence::Absent | Evidence::Lost | Evidence::Repeatable | Evidence::Inconclusive
+            if batch.held_until_decision =>
+        {
+            no_change()
+        }
         Evidence::Repeatable => Resolution::Evidence(Evidence::Repeatable),
         Evidence::Absent if seen_for < options.believe_absence_after => no_change(),
         Evidence::Absent => resubmit(batch, Evidence::Absent, seen_for, options),
@@ -63,10 +68,7 @@ pub(crate) fn resolve(
         Evidence::StoppedNode => {
             let reason = "a node stopped answering while it had the batch, and the ledger does not \
                           have it any more; sent again, it may stop the node again";
-            match hold(batch, seen_for, &with_detail(reason)) {
-                Resolution::Hold(reason) => Resolution::HoldUntilDecision(reason),
-                no_change => no_change,
-            }
+            hold_until_decision(batch, seen_for, &with_detail(reason))
         }
         Evidence::NeverApplicable => Resolution::NeverApplicable(never_applicable(report)),
         Evidence::Inconclusive if seen_for < options.hold_after => no_change(),
@@ -148,11 +150,23 @@ fn resubmit(
 
 /// Holds the batch, unless it is held already.
 fn hold(batch: &UnresolvedBatch, seen_for: Duration, reason: &str) -> Resolution {
-    if batch.held {
-        return no_change();
+    match batch.held {
+        true => no_change(),
+        false => Resolution::Hold(hold_reason(batch, seen_for, reason)),
     }
+}
+
+/// Holds the batch so that no evidence has it submitted again.
+fn hold_until_decision(batch: &UnresolvedBatch, seen_for: Duration, reason: &str) -> Resolution {
+    match batch.held_until_decision {
+        true => no_change(),
+        false => Resolution::HoldUntilDecision(hold_reason(batch, seen_for, reason)),
+    }
+}
+
+fn hold_reason(batch: &UnresolvedBatch, seen_for: Duration, reason: &str) -> String {
     let (state, time) = (batch.state, whole_units(seen_for));
-    Resolution::Hold(format!("{state} for {time}: {reason}; an operator must decide"))
+    format!("{state} for {time}: {reason}; an operator must decide")
 }
 
 fn no_change() -> Resolution {
@@ -287,6 +301,35 @@ mod tests {
         let resolution = resolve(&batch, &report, after(0), &options, policy);
         let Resolution::HoldUntilDecision(reason) = resolution else { panic!("{resolution:?}") };
         assert!(reason.contains("may stop the node again: http://node"), "{reason}");
+    }
+
+    #[test]
+    fn batch_held_until_a_decision_is_not_sent_again() {
+        let options = MonitorOptions::default();
+        let batch = UnresolvedBatch {
+            held: true,
+            held_until_decision: true,
+            ..unresolved(BatchState::Pending)
+        };
+        let resolution = |batch: &UnresolvedBatch, evidence: Evidence| {
+            let policy = InconclusivePolicy::Resubmit;
+            resolve(batch, &evidence.into(), after(9 * H), &options, policy)
+        };
+        for evidence in [
+            Evidence::Absent,
+            Evidence::Lost,
+            Evidence::Repeatable,
+            Evidence::StoppedNode,
+            Evidence::Inconclusive,
+        ] {
+            assert_eq!(resolution(&batch, evidence), NO_CHANGE, "{evidence:?}");
+        }
+        assert_eq!(resolution(&batch, Evidence::Committed), COMMITTED);
+
+        // A hold that evidence could end becomes one that it cannot end.
+        let held = UnresolvedBatch { held_until_decision: false, ..batch };
+        let stopped = resolution(&held, Evidence::StoppedNode);
+        assert!(matches!(stopped, Resolution::HoldUntilDecision(_)), "{stopped:?}");
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub struct MonitorStats {
     pub never_applicable: u64,
     /// Batches that were held for an operator.
     pub held: u64,
+    /// Services of which a batch is under way and none has ended for long.
+    pub stalled_services: u64,
     /// Calls of the store that failed or panicked.
     pub store_failures: u64,
     /// Groups of statuses and single resolutions that the store refused.

@@ -32,6 +32,7 @@ impl OwnStore {
             created_at: Timestamp::from_micros(number.into()),
             progress: Progress::NEW,
             submitted_at: None,
+            since: None,
             checked_at: None,
             next_try_at: None,
             last_error: None,

@@ -18,6 +18,8 @@ pub enum WaitReason<'a> {
     NoOpenBatch,
     /// This batch must end first: it is, or may be, with a submitter or at the ledger.
     InFlight(&'a StoredBatch),
+    /// This batch is held by an operator, and no other batch of the service may be submitted before it.
+    Held(&'a StoredBatch),
     /// This batch is submitted again at this time, before any other batch of the service.
     Delayed(&'a StoredBatch, Timestamp),
 }
@@ -29,6 +31,7 @@ impl fmt::Display for WaitReason<'_> {
             Self::InFlight(batch) => {
                 write!(f, "the batch {} is {}", batch.batch_id, batch.progress.state)
             }
+            Self::Held(batch) => write!(f, "the batch {} is held", batch.batch_id),
             Self::Delayed(batch, _) => write!(f, "the batch {} is delayed", batch.batch_id),
         }
     }
@@ -36,7 +39,7 @@ impl fmt::Display for WaitReason<'_> {
 
 /// The one-round serial strategy: chooses the next batch among the open batches of one service.
 ///
-/// While a batch is in flight or delayed, no other batch of the service is submitted. A batch that
+/// While a batch is in flight, held or delayed, no other batch of the service is submitted. A batch that
 /// was tried before is submitted again before new ones, when its delay has ended. Then the oldest new
 /// batch is next; among batches created at the same time, the one with the smallest id.
 ///
@@ -54,6 +57,7 @@ pub fn choose(batches: &[StoredBatch], now: Timestamp) -> Choice<'_> {
     });
     match tried_before.or_else(|| first(|batch| batch.progress.state == BatchState::New)) {
         None => Choice::Wait(WaitReason::NoOpenBatch),
+        Some(batch) if batch.held.is_some() => Choice::Wait(WaitReason::Held(batch)),
         Some(batch) => match batch.next_try_at {
             Some(at) if at > now => Choice::Wait(WaitReason::Delayed(batch, at)),
             _ => Choice::Take(batch),
@@ -72,7 +76,7 @@ mod tests {
     use BatchState::{
         Absent, Committed, Delayed, InDoubt, Invalid, New, Pending, Submitting, Valid,
     };
-    use grid_batch_core::{HeaderId, Progress};
+    use grid_batch_core::{HeaderId, Hold, Progress};
     use proptest::{collection::vec, prelude::*, sample::select};
 
     const NOW: Timestamp = Timestamp::from_micros(1_000);
@@ -84,6 +88,7 @@ mod tests {
             created_at: Timestamp::from_micros(created_at),
             progress: Progress { state, attempts: u32::from(state != New), ..Progress::NEW },
             submitted_at: None,
+            since: None,
             checked_at: None,
             next_try_at: None,
             last_error: None,
@@ -123,6 +128,16 @@ mod tests {
     }
 
     // Queue later.
+
+    #[test]
+    fn held_batch_waits_and_blocks_later_ones() {
+        let hold = Hold { since: NOW, reason: "look first".to_owned(), until_decision: true };
+        let held = |state| StoredBatch { held: Some(hold.clone()), ..batch(1, state, 1) };
+        for state in [New, Delayed, Absent] {
+            let batches = [held(state), batch(2, New, 2)];
+            assert_eq!(choose(&batches, NOW), Choice::Wait(WaitReason::Held(&batches[0])));
+        }
+    }
 
     #[test]
     fn delayed_batch_waits_for_the_end_of_its_delay() {

@@ -238,6 +238,20 @@ fn process_failures(claims: &ClaimStore, services: &[ServiceId]) {
     monitor.resolve(&[(batch, Resolution::Hold("no evidence".to_owned()))]).unwrap();
     assert_eq!(store.held_batches(None, 9).unwrap().len(), 1);
     store.decide(&lost.service_id, &lost.batch_id, lost.attempt, Decision::Absent).unwrap();
+    process_waiting_holds(store, &lost.service_id);
+}
+
+/// Holds, releases and ends batches that wait behind another one.
+fn process_waiting_holds(store: &Store, service_id: &ServiceId) {
+    let open = store.open_batches(service_id, 3).unwrap();
+    let [head, held, cancelled] = &open[..] else { panic!("{} open batches", open.len()) };
+    store.hold_batch(service_id, &held.batch_id, "look first").unwrap();
+    store.release_batch(service_id, &held.batch_id, None).unwrap();
+    store.hold_batch(service_id, &held.batch_id, "look first").unwrap();
+    store.decide(service_id, &cancelled.batch_id, 0, Decision::Invalid).unwrap();
+    let attempts = head.progress.attempts;
+    store.decide(service_id, &head.batch_id, attempts, Decision::Committed).unwrap();
+    assert_eq!(store.held_batches(None, 9).unwrap().len(), 1);
 }
 
 /// An expiry that is never past.

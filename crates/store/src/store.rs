@@ -1,8 +1,8 @@
 //! The public methods of [`Store`]. Each delegates to the area that implements it.
 
 use grid_batch_core::{
-    AddOutcome, BatchConflict, BatchDetails, BatchFilter, Change, ChangeOutcome, Decision,
-    HeaderId, LedgerIdentity, NewBatch, PageCursor, QueueDepth, RecordedLedger, ServiceId,
+    AddOutcome, BatchConflict, BatchDetails, BatchFilter, Change, ChangeOutcome, HeaderId,
+    LedgerIdentity, NewBatch, OperatorDecision, PageCursor, QueueDepth, RecordedLedger, ServiceId,
     StoredBatch, Timestamp,
 };
 use grid_batch_withdrawals::{
@@ -132,21 +132,51 @@ impl Store {
         operator::held_batches(self, after, count)
     }
 
-    /// Records what an operator decided about this attempt of a held batch, also among its failed
-    /// attempts.
+    /// The batches that are held and wait behind another one of their service: the hold begins when it
+    /// is their turn. In the order in which they were stored.
+    pub fn waiting_holds(&self) -> Result<Vec<StoredBatch>, StoreError> {
+        operator::waiting_holds(self)
+    }
+
+    /// Holds an open batch for an operator, with a reason, also in its attempts.
+    ///
+    /// A batch that the ledger does not have is not sent before it is released or decided. One that is
+    /// at the ledger is followed, and ends if the ledger reports a final status or evidence proves that
+    /// it was applied; it is not sent again. A submission that is under way is not stopped.
+    pub fn hold_batch(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+        reason: &str,
+    ) -> Result<ChangeOutcome, StoreError> {
+        operator::hold(self, service_id, batch_id, reason)
+    }
+
+    /// Ends any hold of a batch, so that it continues by the ordinary rules. They may
+    /// hold it again.
+    pub fn release_batch(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+        reason: Option<&str>,
+    ) -> Result<ChangeOutcome, StoreError> {
+        operator::release(self, service_id, batch_id, reason)
+    }
+
+    /// Records what an operator decided about this attempt of an open batch, also among its failed
+    /// attempts. An attempt of 0 is that of a batch that was never tried.
     ///
     /// The attempt is the one that the operator looked at. If the batch is at another one, nothing
-    /// changes, because the decision is not about it. A batch that is not held is not changed, and the
-    /// outcome says which state it is in: evidence or the ledger may have resolved it before the
-    /// operator did.
+    /// changes, because the decision is not about it. Nothing changes either while the batch is with a
+    /// submitter, because it may be on its way.
     pub fn decide(
         &self,
         service_id: &ServiceId,
         batch_id: &HeaderId,
         attempt: u32,
-        decision: Decision,
+        decision: impl Into<OperatorDecision>,
     ) -> Result<ChangeOutcome, StoreError> {
-        operator::decide(self, service_id, batch_id, attempt, decision)
+        operator::decide(self, service_id, batch_id, attempt, &decision.into())
     }
 
     /// One page of batches, ordered by service and then by age, the oldest first.

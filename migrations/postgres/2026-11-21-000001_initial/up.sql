@@ -161,6 +161,8 @@ create table lanes (
     -- Since when and why the batch waits for an operator.
     held_at bigint,
     held_reason text,
+    -- Neither is the batch sent, nor does evidence have it sent again, before an operator says so.
+    held_until_decision boolean not null default false,
     busy boolean not null generated always as (batch_seq is not null) stored,
     primary key (service_id, lane),
     check ((batch_seq is null) = (batch_id is null) and (batch_seq is null) = (created_at is null)),
@@ -173,10 +175,20 @@ create table lanes (
     check (not commit_proven or (submitted and dlt_status is null)),
     check (not invalid_reported or (submitted and dlt_status is not null)),
     check ((held_at is null) = (held_reason is null)),
-    check (held_at is null or (submitted and dlt_status is not null)),
+    check (held_at is not null or not held_until_decision),
+    check (
+        held_at is null or held_until_decision or (submitted and dlt_status is not null)
+    ),
     check (batch_seq is not null or (not submitted and dlt_status is null))
 ) with (fillfactor = 50);
 create index lanes_busy on lanes (service_id, lane) where busy;
+
+-- Holds of batches that wait behind another one. A hold moves into the lane together with its batch.
+create table waiting_holds (
+    batch_seq bigint primary key references batches on delete cascade,
+    held_at bigint not null,
+    held_reason text not null
+);
 
 -- The status of each batch.
 create view batch_statuses as

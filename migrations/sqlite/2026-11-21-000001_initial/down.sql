@@ -3,6 +3,7 @@ drop table signed_transactions;
 drop table account_nonces;
 drop table withdrawals;
 drop table rewards;
+drop table waiting_holds;
 drop table lanes;
 drop table submission_attempts;
 drop table commits_after_invalid;

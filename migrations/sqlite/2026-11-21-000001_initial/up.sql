@@ -123,6 +123,7 @@ create table lanes (
     last_error text,
     held_at integer,
     held_reason text,
+    held_until_decision integer not null default 0 check (held_until_decision in (0, 1)),
     busy integer not null generated always as (batch_seq is not null) stored,
     primary key (service_id, lane),
     check ((batch_seq is null) = (batch_id is null) and (batch_seq is null) = (created_at is null)),
@@ -135,10 +136,19 @@ create table lanes (
     check (not commit_proven or (submitted and dlt_status is null)),
     check (not invalid_reported or (submitted and dlt_status is not null)),
     check ((held_at is null) = (held_reason is null)),
-    check (held_at is null or (submitted and dlt_status is not null)),
+    check (held_at is not null or not held_until_decision),
+    check (
+        held_at is null or held_until_decision or (submitted and dlt_status is not null)
+    ),
     check (batch_seq is not null or (not submitted and dlt_status is null))
 ) strict, without rowid;
 create index lanes_busy on lanes (service_id, lane) where busy;
+
+create table waiting_holds (
+    batch_seq integer primary key references batches on delete cascade,
+    held_at integer not null,
+    held_reason text not null
+) strict;
 
 create view batch_statuses as
 select b.service_id, b.batch_id,

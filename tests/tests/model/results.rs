@@ -196,6 +196,7 @@ fn for_attempt(event: Event, attempt: u32) -> Event {
         Event::Evidence { evidence, .. } => Event::Evidence { attempt, evidence },
         Event::Status { status, .. } => Event::Status { attempt: Some(attempt), status },
         Event::EarlierCannotArrive { .. } => Event::EarlierCannotArrive { attempt },
+        Event::Decided { decision, .. } => Event::Decided { attempt, decision },
         Event::Taken | Event::OwnerLost { .. } | Event::DatabaseRestored => event,
     }
 }

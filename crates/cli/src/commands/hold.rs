@@ -1,12 +1,16 @@
-//! `held` and `decide`: batches that wait for an operator's decision.
+//! `held`, `hold` and `release`: batches that wait for an operator.
 
 use std::process::ExitCode;
 
-use clap::{Arg, ArgMatches, Command, value_parser};
-use grid_batch_core::{ChangeOutcome, Decision, HeaderId, ServiceId, StoredBatch};
-use grid_batch_store::Store;
+use clap::{ArgMatches, Command};
+use grid_batch_core::{BatchState, ChangeOutcome, StoredBatch};
 
-use crate::commands::{failure::Failure, flags, print::print_stdout};
+use crate::commands::{
+    batch_key::{BatchKey, batch_key, no_such_batch, open_store, reason, reason_flag},
+    failure::Failure,
+    flags,
+    print::print_stdout,
+};
 
 pub(crate) fn held_command() -> Command {
     Command::new("held")
@@ -16,42 +20,30 @@ pub(crate) fn held_command() -> Command {
         .args(flags::settings())
 }
 
-pub(crate) fn decide_command() -> Command {
-    Command::new("decide")
-        .about("Records an operator's decision about a held batch")
-        .arg(
-            Arg::new("service")
-                .required(true)
-                .value_parser(value_parser!(ServiceId))
-                .help("Id of the service"),
+pub(crate) fn hold_command() -> Command {
+    Command::new("hold")
+        .about(
+            "Holds an open batch: it is not sent, or not sent again, before it is released or decided",
         )
-        .arg(
-            Arg::new("batch")
-                .required(true)
-                .value_parser(value_parser!(HeaderId))
-                .help("Id of the batch"),
+        .long_about(
+            "Holds an open batch: it is not sent, or not sent again, before it is released or decided. \
+             Later batches of its service wait. A batch that is at the ledger is followed, and ends \
+             when the ledger reports a final status. A submission that is under way is not stopped. \
+             A batch that waits behind another one is held when its turn comes.",
         )
-        .arg(
-            Arg::new("decision")
-                .required(true)
-                .value_parser(["committed", "invalid", "absent"])
-                .help(
-                    "committed: the ledger has applied it; invalid: the ledger has rejected it for \
-                     good; absent: the ledger does not have it and will not receive it later, so it \
-                     is submitted again",
-                ),
+        .args(BatchKey::arguments())
+        .arg(reason_flag().required(true))
+        .args(flags::settings())
+}
+
+pub(crate) fn release_command() -> Command {
+    Command::new("release")
+        .about(
+            "Ends the hold of a batch, so that it continues by the ordinary rules, which may hold it \
+             again",
         )
-        .arg(
-            Arg::new("attempt")
-                .long("attempt")
-                .value_name("NUMBER")
-                .required(true)
-                .value_parser(value_parser!(u32))
-                .help(
-                    "Number of the attempt that the decision is about, as `held` prints it; nothing \
-                     changes if the batch is at another one by now",
-                ),
-        )
+        .args(BatchKey::arguments())
+        .arg(reason_flag())
         .args(flags::settings())
 }
 
@@ -64,9 +56,11 @@ pub(crate) fn list(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         held.iter().for_each(print_held);
         match held.last() {
             Some(last) if held.len() == PAGE => after = Some(last.service_id.clone()),
-            _ => return Ok(ExitCode::SUCCESS),
+            _ => break,
         }
     }
+    store.waiting_holds()?.iter().for_each(print_held);
+    Ok(ExitCode::SUCCESS)
 }
 
 fn print_held(batch: &StoredBatch) {
@@ -78,31 +72,30 @@ fn print_held(batch: &StoredBatch) {
     print_stdout(format_args!("{service_id} {batch_id} {} {reason}{error}", progress.attempts));
 }
 
-pub(crate) fn decide(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let (Some(service), Some(batch), Some(attempt)) = (
-        matches.get_one::<ServiceId>("service"),
-        matches.get_one::<HeaderId>("batch"),
-        matches.get_one::<u32>("attempt").copied(),
-    ) else {
-        return Err(Failure::new("a service, a batch and an attempt must be given"));
+pub(crate) fn hold(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let BatchKey { service, batch } = batch_key(matches)?;
+    let reason = reason(matches).unwrap_or_default();
+    let state = applied(open_store(matches)?.hold_batch(service, batch, reason)?)?;
+    let consequence = match state {
+        BatchState::Submitting => "the attempt that is under way is not stopped",
+        state if state.awaits_queuer() => "it is not sent before it is released or decided",
+        _ => "it is followed, and not sent again before it is released or decided",
     };
-    let decision = match matches.get_one::<String>("decision").map_or("", String::as_str) {
-        "committed" => Decision::Committed,
-        "invalid" => Decision::Invalid,
-        _ => Decision::Absent,
-    };
-    let store = open_store(matches)?;
-    match store.decide(service, batch, attempt, decision)? {
-        ChangeOutcome::Applied { state, .. } => {
-            print_stdout(format_args!("after attempt {attempt}, the batch is {state}"));
-            Ok(ExitCode::SUCCESS)
-        }
-        ChangeOutcome::Stale(stale) => Err(Failure::new(format!("nothing changed: {stale}"))),
-        ChangeOutcome::NotFound => Err(Failure::new("the service has no such batch")),
-    }
+    print_stdout(format_args!("the batch is {state} and held: {consequence}"));
+    Ok(ExitCode::SUCCESS)
 }
 
-fn open_store(matches: &ArgMatches) -> Result<Store, Failure> {
-    let config = flags::load(matches)?;
-    Ok(Store::open(&config.database, config.store)?)
+pub(crate) fn release(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let BatchKey { service, batch } = batch_key(matches)?;
+    let state = applied(open_store(matches)?.release_batch(service, batch, reason(matches))?)?;
+    print_stdout(format_args!("the batch is {state} and not held any more"));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn applied(outcome: ChangeOutcome) -> Result<BatchState, Failure> {
+    match outcome {
+        ChangeOutcome::Applied { state, .. } => Ok(state),
+        ChangeOutcome::Stale(stale) => Err(Failure::new(format!("nothing changed: {stale}"))),
+        ChangeOutcome::NotFound => Err(no_such_batch()),
+    }
 }

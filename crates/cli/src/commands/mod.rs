@@ -1,6 +1,8 @@
 //! The command line: each command is a file.
 
+mod batch_key;
 mod config;
+mod decide;
 #[cfg(feature = "demo")]
 mod demo;
 mod failure;
@@ -14,6 +16,7 @@ mod nonce;
 mod print;
 mod restored;
 mod serve;
+mod show;
 mod signals;
 
 use std::{ffi::OsString, process::ExitCode};
@@ -49,8 +52,11 @@ fn program() -> Command {
         .arg_required_else_help(true)
         .subcommand(serve::command())
         .subcommand(config::command())
+        .subcommand(show::command())
         .subcommand(hold::held_command())
-        .subcommand(hold::decide_command())
+        .subcommand(hold::hold_command())
+        .subcommand(hold::release_command())
+        .subcommand(decide::command())
         .subcommand(ledger::command())
         .subcommand(restored::command())
         .subcommand(nonce::command());
@@ -63,8 +69,11 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     match matches.subcommand() {
         Some(("serve", matches)) => serve::run(matches),
         Some(("config", matches)) => config::run(matches),
+        Some(("show", matches)) => show::run(matches),
         Some(("held", matches)) => hold::list(matches),
-        Some(("decide", matches)) => hold::decide(matches),
+        Some(("hold", matches)) => hold::hold(matches),
+        Some(("release", matches)) => hold::release(matches),
+        Some(("decide", matches)) => decide::run(matches),
         Some(("ledger", matches)) => ledger::run(matches),
         Some(("restored", matches)) => restored::run(matches),
         Some(("nonce", matches)) => nonce::run(matches),

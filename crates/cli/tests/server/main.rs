@@ -22,6 +22,7 @@ mod late_rounds;
 mod ledger_identity;
 mod node_outages;
 mod operator_decisions;
+mod operator_holds;
 mod pace_of_polling;
 mod restarts_and_outages;
 mod several_nodes;

@@ -39,6 +39,8 @@ pub(super) struct Chain {
     limit: QueueLimit,
     incomplete: Vec<IncompleteBatch>,
     invalid: HashMap<HeaderId, InvalidBatch>,
+    /// Batches that stay pending and are never executed.
+    stuck: HashSet<HeaderId>,
     node: ChainNode,
 }
 
@@ -92,6 +94,7 @@ impl Chain {
             limit: QueueLimit::new(),
             incomplete: Vec::new(),
             invalid: HashMap::new(),
+            stuck: HashSet::new(),
             node: chain.join(lag),
         }
     }
@@ -102,6 +105,7 @@ impl Chain {
         self.limit = QueueLimit::new();
         self.incomplete.clear();
         self.invalid.clear();
+        self.stuck.clear();
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -214,6 +218,10 @@ impl Chain {
             // Another node has published the batch. This one applies it with that node's block.
             return Ok(false);
         }
+        if common.faults.occurs(Fault::StaysPending) {
+            self.stuck.insert(batch.id());
+            return Ok(false);
+        }
         if ids_of(batch).any(|id| self.is_applied(id)) {
             self.dropped.insert(batch.id());
             return Ok(false);
@@ -277,7 +285,7 @@ impl Chain {
     }
 
     fn is_pooled(&self, id: &HeaderId) -> bool {
-        self.pool.iter().any(|pooled| pooled.batch.id() == *id)
+        self.stuck.contains(id) || self.pool.iter().any(|pooled| pooled.batch.id() == *id)
     }
 
     fn is_complete(&self, batch: &VerifiedBatch) -> bool {

@@ -113,6 +113,17 @@ fn batches_are_invalid_as_often_as_set() {
 }
 
 #[test]
+fn stuck_batch_stays_pending_and_later_ones_continue() {
+    let ledger = sawtooth(|b| b.fault(Fault::StaysPending, When::Next(1)));
+    ledger.submit(&[1, 2].map(batch));
+    let statuses = || [1, 2].map(|number| ledger.status(&batch(number)));
+    assert_eq!(statuses(), ["PENDING", "COMMITTED"]);
+    ledger.advance(3_600);
+    ledger.submit(&[batch(1)]);
+    assert_eq!(statuses(), ["PENDING", "COMMITTED"]);
+}
+
+#[test]
 fn same_seed_makes_the_same_faults() {
     let invalid = |ledger: Ledger| -> Vec<_> {
         let batches: Vec<_> = (0..60).map(batch).collect();

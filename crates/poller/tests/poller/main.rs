@@ -10,6 +10,7 @@ mod faults;
 mod options;
 mod pacing;
 mod polling;
+mod stalled;
 mod stopping;
 mod support;
 mod triggering;

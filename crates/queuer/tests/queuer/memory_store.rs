@@ -31,6 +31,7 @@ impl MemoryStore {
             created_at: Timestamp::from_micros(of_service.len() as i64),
             progress: Progress::NEW,
             submitted_at: None,
+            since: None,
             checked_at: None,
             next_try_at: None,
             last_error: None,

@@ -26,6 +26,8 @@ pub struct PollConfig {
     pub hold_after: Duration,
     /// How long a batch may have no final status before it is held.
     pub give_up_after: Duration,
+    /// How long nothing of a service may end while a batch is under way before a warning is logged.
+    pub warn_after: Duration,
     /// How many attempts a batch has before it is held.
     pub max_attempts: u32,
     /// Services whose batches are resubmitted instead of held.
@@ -44,6 +46,7 @@ impl PollConfig {
             accept_absence_after: layers.get("poll.accept_absence_after")?,
             hold_after: layers.get("poll.hold_after")?,
             give_up_after: layers.get("poll.give_up_after")?,
+            warn_after: layers.get("poll.warn_after")?,
             max_attempts: layers.get::<NonZero<u32>>("poll.max_attempts")?.get(),
             resubmit_inconclusive: layers.get("poll.resubmit_inconclusive")?,
         })

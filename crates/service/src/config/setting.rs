@@ -290,6 +290,12 @@ pub static SETTINGS: &[Setting] = &[
         "1h",
         "A batch that the ledger has but has not applied is held this long after its submission",
     ),
+    text(
+        "poll.warn_after",
+        "2m",
+        "A warning is logged if nothing of a service has ended for this long although a batch is under \
+         way; sooner, down to a quarter of it, if the ledger is usually fast",
+    ),
     number(
         "poll.max_attempts",
         "10",

@@ -238,6 +238,7 @@ fn monitor_options(config: &Config) -> MonitorOptions {
         believe_absence_after: poll.accept_absence_after,
         hold_after: poll.hold_after,
         give_up_after: poll.give_up_after,
+        warn_after: poll.warn_after,
         max_attempts: poll.max_attempts,
         late_arrival_limit,
         ..MonitorOptions::default()

@@ -13,7 +13,6 @@ use crate::sql::{
 pub(crate) struct AttemptLog<'a> {
     attempts: Vec<FailedAttemptRow<'a>>,
     receipts: Vec<ReceiptRow<'a>>,
-    by_operator: bool,
 }
 
 struct FailedAttemptRow<'a> {
@@ -51,11 +50,6 @@ impl<'a> AttemptLog<'a> {
     /// The number of failed attempts that are kept of one batch, the latest.
     const ATTEMPTS_KEPT: i32 = 100;
 
-    /// The log of an operator's decision.
-    pub(crate) fn by_operator() -> Self {
-        Self { by_operator: true, ..Self::default() }
-    }
-
     /// Adds the change that was just applied to a lane.
     pub(super) fn add(&mut self, lane: &Lane, change: &'a Change, now: Timestamp) {
         let error = change.error.as_deref().map(storable);
@@ -70,7 +64,9 @@ impl<'a> AttemptLog<'a> {
         }
         let outcome = match change.event {
             Event::EarlierCannotArrive { .. } => return,
-            _ if self.by_operator => format!("{}, decided by an operator", lane.progress.state),
+            Event::Decided { decision, .. } => {
+                format!("{decision}, decided by an operator")
+            }
             Event::Outcome { outcome: Outcome::Accepted, .. } => return,
             Event::Outcome { outcome, .. } => outcome.to_string(),
             Event::OwnerLost { .. } => "owner lost".to_owned(),
@@ -80,6 +76,27 @@ impl<'a> AttemptLog<'a> {
             Event::Evidence { evidence: Evidence::Repeatable, .. } => "to be repeated".to_owned(),
             _ => return,
         };
+        self.add_row(lane, outcome, error, now);
+    }
+
+    /// Adds what an operator did with a batch, and why.
+    pub(crate) fn add_action(
+        &mut self,
+        lane: &Lane,
+        action: &str,
+        reason: Option<&'a str>,
+        now: Timestamp,
+    ) {
+        self.add_row(lane, format!("{action} by an operator"), reason.map(storable), now);
+    }
+
+    fn add_row(
+        &mut self,
+        lane: &Lane,
+        outcome: String,
+        error: Option<Cow<'a, str>>,
+        now: Timestamp,
+    ) {
         let row = FailedAttemptRow {
             batch_seq: lane.batch_seq,
             attempt: attempts(lane.progress.attempts),
@@ -117,7 +134,7 @@ impl<'a> AttemptLog<'a> {
         self.receipts.extend(receipts);
     }
 
-    pub(super) fn write(&self, connection: &mut Connection) -> Result<(), StoreError> {
+    pub(crate) fn write(&self, connection: &mut Connection) -> Result<(), StoreError> {
         let dialect = connection.dialect();
         connection.execute(&self.insert_attempts(dialect))?;
         connection.execute(&self.remove_old_attempts(dialect))?;

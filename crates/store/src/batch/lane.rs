@@ -29,6 +29,25 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
+    /// A lane in memory for a batch that waits behind another one: it was never tried.
+    pub(super) fn of_waiting(service_id: ServiceId, batch_id: HeaderId, batch_seq: i64) -> Self {
+        Self {
+            service_id,
+            lane: 0,
+            epoch: 0,
+            batch_seq,
+            batch_id,
+            progress: Progress::NEW,
+            submitted_at: None,
+            since: None,
+            checked_at: None,
+            next_try_at: None,
+            last_error: None,
+            held: None,
+            changed: false,
+        }
+    }
+
     pub(super) fn key(&self) -> BatchKey {
         (self.service_id.clone(), self.batch_id)
     }
@@ -50,18 +69,25 @@ impl Lane {
             return Err(Stale::Epoch { given, present: self.epoch });
         }
         let before = self.progress;
-        self.progress = transition(before, change.event)?;
+        let held_until_decision = self.is_held_until_decision();
+        let event = match held_until_decision {
+            true => change.event.while_held_until_decision(before),
+            false => change.event,
+        };
+        self.progress = transition(before, event)?;
         self.changed = true;
         let restored = change.event == Event::DatabaseRestored;
         if self.progress.state != before.state || restored {
             self.since = Some(now.as_micros());
+        }
+        if self.ends_hold(change.event, before) {
             self.held = None;
         }
         if restored {
             self.submitted_at = self.submitted_at.or(self.since);
         }
-        if self.progress.state.awaits_poller() && self.held.is_none() {
-            self.held = change.hold.as_deref().map(|reason| self.hold(reason, now));
+        if let Some(reason) = &change.hold {
+            self.hold_if_followed(reason, change.hold_until_decision, now);
         }
         self.next_try_at = match self.progress.state {
             BatchState::Delayed => change.retry_at.map(Timestamp::as_micros),
@@ -78,18 +104,59 @@ impl Lane {
         Ok(())
     }
 
+    /// Whether an event that was applied to a batch with this progress ends its hold.
+    fn ends_hold(&self, event: Event, before: Progress) -> bool {
+        match event {
+            Event::Decided { .. } => true,
+            _ if self.is_held_until_decision() => false,
+            event => self.progress.state != before.state || event == Event::DatabaseRestored,
+        }
+    }
+
+    /// Holds a batch that the poller follows. The first reason stays, except that a hold until a
+    /// decision replaces one that evidence could end.
+    fn hold_if_followed(&mut self, reason: &str, until_decision: bool, now: Timestamp) {
+        let replaces = match &self.held {
+            Some(hold) => until_decision && !hold.until_decision,
+            None => true,
+        };
+        if self.progress.state.awaits_poller() && replaces {
+            self.held = Some(self.hold(reason, until_decision, now));
+        }
+    }
+
+    /// Holds an open batch in any state, for this reason, until an operator decides or releases it.
+    pub(crate) fn hold_by_operator(&mut self, reason: &str, now: Timestamp) {
+        self.held = Some(self.hold(reason, true, now));
+        self.changed = true;
+    }
+
+    /// Ends the hold. Returns whether there was one.
+    pub(crate) fn release(&mut self) -> bool {
+        self.changed = true;
+        self.held.take().is_some()
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        self.progress
+    }
+
     /// A hold for this reason. If the batch is in doubt because its database was restored, the hold says
     /// that, too.
-    fn hold(&self, reason: &str, now: Timestamp) -> Hold {
+    fn hold(&self, reason: &str, until_decision: bool, now: Timestamp) -> Hold {
         let reason = match self.last_error.as_deref() {
             Some(RESTORED) => storable(&format!("{reason}; {RESTORED}")).into_owned(),
             _ => storable(reason).into_owned(),
         };
-        Hold { since: now, reason }
+        Hold { since: now, reason, until_decision }
     }
 
     pub(super) fn dlt_status(&self) -> Option<&'static str> {
         self.progress.state.dlt_status().map(|status| status.as_str())
+    }
+
+    pub(super) fn is_held_until_decision(&self) -> bool {
+        self.held.as_ref().is_some_and(|hold| hold.until_decision)
     }
 
     pub(super) fn held_at(&self) -> Option<i64> {

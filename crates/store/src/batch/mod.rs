@@ -6,6 +6,7 @@ mod lane;
 mod late_commit;
 mod lock;
 mod record;
+mod waiting;
 mod write;
 
 use std::collections::BTreeSet;
@@ -13,8 +14,11 @@ use std::collections::BTreeSet;
 use grid_batch_core::{Change, ChangeOutcome, HeaderId, ServiceId};
 
 pub(crate) use attempt_log::AttemptLog;
+pub(crate) use lane::Lane;
 pub(crate) use lock::{lock_lanes, lock_services};
 pub(crate) use record::{record, record_locked};
+pub(crate) use waiting::{end_waiting, hold_waiting, log_waiting, release_waiting};
+pub(crate) use write::write_held;
 
 use crate::sql::Rows;
 

@@ -2,13 +2,14 @@ use std::collections::BTreeSet;
 
 use diesel::{
     QueryableByName,
-    sql_types::{Binary, Bool, Integer, Nullable, Text},
+    sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
 };
 use grid_batch_core::Timestamp;
 
 use super::{
     BatchKey,
     lane::{Lane, Lanes},
+    waiting::begin_waiting_holds,
 };
 use crate::sql::{
     Connection, Dialect, Rows, Statement, StoreError,
@@ -51,9 +52,16 @@ pub(super) fn write(
             restored.push((service_id(&row.service_id)?, batch_id(id)?));
         }
     }
+    begin_waiting_holds(connection, heads.iter().filter(|row| row.held))?;
     let has_next = |lane: &&Lane| busy.contains(&(lane.service_id.as_str(), lane.lane));
     let followed = ended.into_iter().filter(has_next).map(Lane::key).collect();
     Ok(Followers { followed, restored })
+}
+
+/// Writes the hold of a lane whose batch is open.
+pub(crate) fn write_held(connection: &mut Connection, lane: &Lane) -> Result<(), StoreError> {
+    let written = connection.execute(&write_lanes(connection.dialect(), &[lane]))?;
+    expect_all(written, 1)
 }
 
 /// The rows are locked, so fewer than expected means that the lock does not work.
@@ -74,7 +82,8 @@ fn write_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
              earlier_may_arrive = x.earlier_may_arrive, invalid_reported = x.invalid_reported,
              submitted_at = x.submitted_at, since = x.since, checked_at = x.checked_at,
              next_try_at = x.next_try_at, last_error = x.last_error,
-             held_at = x.held_at, held_reason = x.held_reason
+             held_at = x.held_at, held_reason = x.held_reason,
+             held_until_decision = x.held_until_decision
          from {x}
          where s.service_id = x.service_id and s.lane = x.lane
              and s.batch_seq = x.batch_seq and s.attempts = x.attempts",
@@ -93,11 +102,16 @@ fn write_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
             .optional_long("next_try_at", lanes.iter().map(|lane| lane.next_try_at))
             .optional_text("last_error", lanes.iter().map(|lane| lane.last_error.as_deref()))
             .optional_long("held_at", lanes.iter().map(|lane| lane.held_at()))
-            .optional_text("held_reason", lanes.iter().map(|lane| lane.held_reason())),
+            .optional_text("held_reason", lanes.iter().map(|lane| lane.held_reason()))
+            .bool("held_until_decision", lanes.iter().map(|lane| lane.is_held_until_decision())),
     )
 }
 
-fn end_batches<'a>(dialect: Dialect, lanes: &[&'a Lane], now: Timestamp) -> Statement<'a> {
+pub(super) fn end_batches<'a>(
+    dialect: Dialect,
+    lanes: &[&'a Lane],
+    now: Timestamp,
+) -> Statement<'a> {
     Statement::new(
         dialect,
         "-- end_batches
@@ -135,14 +149,15 @@ fn install_next_heads<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a>
              submitted = false, dlt_status = null, commit_proven = false,
              earlier_may_arrive = false, invalid_reported = false, attempts = 0,
              submitted_at = null, since = null, checked_at = null, next_try_at = null, last_error = null,
-             held_at = null, held_reason = null,
+             held_at = null, held_reason = null, held_until_decision = false,
              ended = lanes.ended + 1
          from {x}
          where lanes.service_id = x.service_id and lanes.lane = x.lane
              and lanes.batch_seq = x.batch_seq
          returning lanes.service_id, lanes.lane, lanes.batch_id, coalesce(
                  lanes.batch_seq <= (select d.restored_seq from database_state d where d.id = 1),
-                 false) as restored",
+                 false) as restored, lanes.batch_seq,
+             (select count(*) from waiting_holds w where w.batch_seq = lanes.batch_seq) > 0 as held",
     )
     .rows(lane_rows(lanes))
 }
@@ -154,14 +169,19 @@ fn lane_rows<'a>(lanes: &[&'a Lane]) -> Rows<'a> {
         .long("batch_seq", lanes.iter().map(|lane| lane.batch_seq))
 }
 
+/// The head of a lane.
 #[derive(QueryableByName)]
-struct HeadRow {
+pub(super) struct HeadRow {
     #[diesel(sql_type = Text)]
-    service_id: String,
+    pub(super) service_id: String,
     #[diesel(sql_type = Integer)]
-    lane: i32,
+    pub(super) lane: i32,
     #[diesel(sql_type = Nullable<Binary>)]
     batch_id: Option<Vec<u8>>,
     #[diesel(sql_type = Bool)]
     restored: bool,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    pub(super) batch_seq: Option<i64>,
+    #[diesel(sql_type = Bool)]
+    held: bool,
 }

@@ -8,6 +8,7 @@ use grid_batch_core::{
     Timestamp,
 };
 
+use super::held::waiting_hold;
 use crate::sql::{
     Connection, Store, StoreError,
     query::{BatchRecord, batches_with_lane, into_batches, single_count},
@@ -38,7 +39,11 @@ pub(crate) fn details(
             return Ok(None);
         };
         let seq = record.seq();
-        let batch = record.into_batch()?;
+        let waits_behind_another = record.waits_behind_another();
+        let mut batch = record.into_batch()?;
+        if waits_behind_another {
+            batch.held = waiting_hold(connection, seq)?;
+        }
         Ok(Some(BatchDetails {
             ahead: count_ahead(connection, &batch)?,
             transaction_ids: load_transaction_ids(connection, seq)?,

@@ -1,17 +1,11 @@
 use diesel::prelude::*;
-use grid_batch_core::{
-    Change, ChangeOutcome, Decision, HeaderId, Progress, ServiceId, Stale, StoredBatch,
-};
+use grid_batch_core::{Hold, ServiceId, StoredBatch, Timestamp};
 
-use super::details::find_one;
-use crate::{
-    batch::{AttemptLog, lock_services, record_locked},
-    sql::{
-        Store, StoreError,
-        query::{BatchRecord, into_batches, lane_holds_batch},
-        rows::limit,
-        schema::{batches, lanes},
-    },
+use crate::sql::{
+    Connection, Store, StoreError,
+    query::{BatchRecord, into_batches, lane_holds_batch},
+    rows::limit,
+    schema::{batches, lanes, waiting_holds},
 };
 
 pub(crate) fn held_batches(
@@ -30,39 +24,48 @@ pub(crate) fn held_batches(
     into_batches(store.pools.read()?.load_query("held_batches", query)?)
 }
 
-pub(crate) fn decide(
-    store: &Store,
-    service_id: &ServiceId,
-    batch_id: &HeaderId,
-    attempt: u32,
-    decision: Decision,
-) -> Result<ChangeOutcome, StoreError> {
-    store.pools.write()?.write_transaction(|connection| {
-        lock_services(connection, [service_id])?;
-        let Some(record) = find_one(connection, service_id, batch_id)? else {
-            return Ok(ChangeOutcome::NotFound);
-        };
-        let batch = record.into_batch()?;
-        let Progress { state, attempts: present, .. } = batch.progress;
-        if attempt != present && !state.is_terminal() {
-            return Ok(ChangeOutcome::Stale(Stale::DecidedOtherAttempt {
-                given: attempt,
-                present,
-            }));
+/// The batches that are held and wait behind another one, in the order in which they were stored.
+pub(crate) fn waiting_holds(store: &Store) -> Result<Vec<StoredBatch>, StoreError> {
+    let query = waiting_holds::table
+        .inner_join(batches::table.left_join(lanes::table.on(lane_holds_batch())))
+        .filter(waiting_holds::batch_seq.gt(0))
+        .filter(batches::ended_at.is_null())
+        .order_by(waiting_holds::batch_seq)
+        .select((WaitingHold::as_select(), BatchRecord::as_select()));
+    let rows: Vec<(WaitingHold, BatchRecord)> =
+        store.pools.read()?.load_query("waiting_holds", query)?;
+    rows.into_iter()
+        .map(|(hold, record)| {
+            Ok(StoredBatch { held: Some(hold.into_hold()), ..record.into_batch()? })
+        })
+        .collect()
+}
+
+/// The hold of a batch that waits behind another one.
+pub(super) fn waiting_hold(
+    connection: &mut Connection,
+    seq: i64,
+) -> Result<Option<Hold>, StoreError> {
+    let query = waiting_holds::table
+        .filter(waiting_holds::batch_seq.eq(seq))
+        .select(WaitingHold::as_select());
+    let holds: Vec<WaitingHold> = connection.load_query("waiting_hold", query)?;
+    Ok(holds.into_iter().next().map(WaitingHold::into_hold))
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = waiting_holds)]
+struct WaitingHold {
+    held_at: i64,
+    held_reason: String,
+}
+
+impl WaitingHold {
+    fn into_hold(self) -> Hold {
+        Hold {
+            since: Timestamp::from_micros(self.held_at),
+            reason: self.held_reason,
+            until_decision: true,
         }
-        if batch.held.is_none() {
-            return Ok(ChangeOutcome::Stale(Stale::NotHeld { state }));
-        }
-        let changes: Vec<Change> = decision
-            .events(attempt)
-            .into_iter()
-            .map(|event| Change {
-                error: (decision == Decision::Invalid)
-                    .then(|| "an operator decided that the ledger rejected it".to_owned()),
-                ..Change::new(batch.service_id.clone(), batch.batch_id, event)
-            })
-            .collect();
-        let recorded = record_locked(connection, &changes, AttemptLog::by_operator(), store.now())?;
-        recorded.last().copied().ok_or_else(|| StoreError::corrupt("no answer to a change"))
-    })
+    }
 }

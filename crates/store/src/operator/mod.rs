@@ -1,12 +1,16 @@
-//! What operators read and do: held batches and decisions, lists, details, counts and retention.
+//! What operators read and do: holds and decisions, lists, details, counts and retention.
 
+mod decide;
 mod details;
 mod held;
+mod hold;
 mod list;
 mod retention;
 
+pub(crate) use decide::decide;
 pub(crate) use details::{count_ahead, details, find, open_batches, serialized_batch};
-pub(crate) use held::{decide, held_batches};
+pub(crate) use held::{held_batches, waiting_holds};
+pub(crate) use hold::{hold, release};
 pub(crate) use list::{count, depth, depths, list};
 pub(crate) use retention::remove_ended;
 pub use retention::{Removed, RetentionCursor};

@@ -45,6 +45,7 @@ pub(crate) fn resolution_change(batch: &UnresolvedBatch, resolution: &Resolution
             (found(Evidence::Inconclusive), None, Some(reason.clone()))
         }
     };
+    let hold_until_decision = matches!(resolution, Resolution::HoldUntilDecision(_));
     let change = Change::new(batch.service_id.clone(), batch.batch_id, event);
-    Change { epoch: Some(epoch), error, hold, ..change }
+    Change { epoch: Some(epoch), error, hold, hold_until_decision, ..change }
 }

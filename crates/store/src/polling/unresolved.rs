@@ -118,6 +118,7 @@ impl UnresolvedRow {
             time.map(Timestamp::from_micros).ok_or_else(missing)
         };
         let progress = self.progress.progress()?;
+        let held = self.progress.held.into_held();
         Ok(UnresolvedBatch {
             service_id,
             batch_id,
@@ -127,7 +128,8 @@ impl UnresolvedRow {
             state: progress.state,
             submitted_at: time(self.progress.submitted_at)?,
             since: time(self.progress.since)?,
-            held: self.progress.held.into_held().is_some(),
+            held: held.is_some(),
+            held_until_decision: held.is_some_and(|hold| hold.until_decision),
             last_error: self.progress.last_error,
             earlier_may_arrive: progress.earlier_may_arrive,
             invalid_reported: progress.invalid_reported,

@@ -76,16 +76,23 @@ pub(crate) struct LaneColumns {
     invalid_reported: bool,
     attempts: i32,
     submitted_at: Option<i64>,
+    since: Option<i64>,
     checked_at: Option<i64>,
     next_try_at: Option<i64>,
     last_error: Option<String>,
     held_at: Option<i64>,
     held_reason: Option<String>,
+    held_until_decision: bool,
 }
 
 impl BatchRecord {
     pub(crate) fn seq(&self) -> i64 {
         self.batch.seq
+    }
+
+    /// Whether the batch is open and waits behind another one of its service.
+    pub(crate) fn waits_behind_another(&self) -> bool {
+        self.lane.is_none() && self.batch.ended_at.is_none()
     }
 
     /// A batch in a lane has its progress there; any other has it in its own row.
@@ -99,11 +106,13 @@ impl BatchRecord {
             invalid_reported: false,
             attempts: batch.attempts,
             submitted_at: batch.submitted_at,
+            since: batch.ended_at,
             checked_at: batch.checked_at,
             next_try_at: None,
             last_error: batch.last_error,
             held_at: None,
             held_reason: None,
+            held_until_decision: false,
         });
         Ok(StoredBatch {
             progress: Progress {
@@ -116,10 +125,16 @@ impl BatchRecord {
             batch_id: batch_id(&batch.batch_id)?,
             created_at: Timestamp::from_micros(batch.created_at),
             submitted_at: time(lane.submitted_at),
+            since: time(lane.since),
             checked_at: time(lane.checked_at),
             next_try_at: time(lane.next_try_at),
             last_error: lane.last_error,
-            held: HeldRow { held_at: lane.held_at, held_reason: lane.held_reason }.into_held(),
+            held: HeldRow {
+                held_at: lane.held_at,
+                held_reason: lane.held_reason,
+                held_until_decision: lane.held_until_decision,
+            }
+            .into_held(),
             ended_at: time(batch.ended_at),
         })
     }

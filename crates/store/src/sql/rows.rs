@@ -19,8 +19,9 @@ pub(crate) const BATCH_COLUMNS: &str = "b.service_id, b.batch_id, b.created_at, 
     coalesce(s.invalid_reported, false) as invalid_reported,
     coalesce(s.attempts, b.attempts) as attempts,
     coalesce(s.submitted_at, b.submitted_at) as submitted_at,
-    s.since, coalesce(s.checked_at, b.checked_at) as checked_at,
+    coalesce(s.since, b.ended_at) as since, coalesce(s.checked_at, b.checked_at) as checked_at,
     s.next_try_at, s.held_at, s.held_reason,
+    coalesce(s.held_until_decision, false) as held_until_decision,
     coalesce(s.last_error, b.last_error) as last_error";
 
 /// Joins the lane of `batches b`, if it is in one.
@@ -29,7 +30,8 @@ pub(crate) const WITH_LANE: &str =
 
 /// The columns of a [`ProgressRow`], from a lane `s`.
 pub(crate) const PROGRESS_COLUMNS: &str = "s.submitted, s.dlt_status, s.commit_proven,
-    s.earlier_may_arrive, s.invalid_reported, s.attempts, s.submitted_at, s.since, s.checked_at, s.next_try_at, s.last_error, s.held_at, s.held_reason";
+    s.earlier_may_arrive, s.invalid_reported, s.attempts, s.submitted_at, s.since, s.checked_at, s.next_try_at, s.last_error,
+    s.held_at, s.held_reason, s.held_until_decision";
 
 /// One batch, as [`BATCH_COLUMNS`] reads it.
 #[derive(QueryableByName)]
@@ -54,6 +56,7 @@ impl BatchRow {
             batch_id: batch_id(&self.batch_id)?,
             created_at: Timestamp::from_micros(self.created_at),
             submitted_at: time(self.progress.submitted_at),
+            since: time(self.progress.since),
             checked_at: time(self.progress.checked_at),
             next_try_at: time(self.progress.next_try_at),
             last_error: self.progress.last_error,
@@ -124,11 +127,17 @@ pub(crate) struct HeldRow {
     pub(crate) held_at: Option<i64>,
     #[diesel(sql_type = Nullable<Text>)]
     pub(crate) held_reason: Option<String>,
+    #[diesel(sql_type = Bool)]
+    pub(crate) held_until_decision: bool,
 }
 
 impl HeldRow {
     pub(crate) fn into_held(self) -> Option<Hold> {
-        Some(Hold { since: Timestamp::from_micros(self.held_at?), reason: self.held_reason? })
+        Some(Hold {
+            since: Timestamp::from_micros(self.held_at?),
+            reason: self.held_reason?,
+            until_decision: self.held_until_decision,
+        })
     }
 }
 

@@ -136,7 +136,16 @@ table! {
         last_error -> Nullable<Text>,
         held_at -> Nullable<BigInt>,
         held_reason -> Nullable<Text>,
+        held_until_decision -> Bool,
         busy -> Bool,
+    }
+}
+
+table! {
+    waiting_holds (batch_seq) {
+        batch_seq -> BigInt,
+        held_at -> BigInt,
+        held_reason -> Text,
     }
 }
 
@@ -204,6 +213,7 @@ joinable!(transactions -> batches (batch_seq));
 joinable!(transaction_receipts -> batches (batch_seq));
 joinable!(commits_after_invalid -> batches (batch_seq));
 joinable!(submission_attempts -> batches (batch_seq));
+joinable!(waiting_holds -> batches (batch_seq));
 joinable!(lanes -> services (service_id));
 joinable!(withdrawals -> batches (batch_seq));
 
@@ -219,6 +229,7 @@ allow_tables_to_appear_in_same_query!(
     commits_after_invalid,
     submission_attempts,
     lanes,
+    waiting_holds,
     rewards,
     withdrawals,
     account_nonces,

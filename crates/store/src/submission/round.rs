@@ -62,13 +62,13 @@ pub(crate) fn give_back(store: &Store, batches: &[TakenBatch]) -> Result<(), Sto
 /// differ by the duration of a measurement.
 const AHEAD: i64 = 2_000_000;
 
-/// The condition that a lane has a batch to take. The first `?` is the present time, the second one is
+/// The condition that a lane has a batch to take: one that is not held. The first `?` is the present time, the second one is
 /// the present time plus [`AHEAD`]: a delay that began later than that is over, because the clock was set
 /// back since.
 fn is_ready(lane: &str) -> String {
     let states = in_states(lane, BatchState::awaits_queuer);
     format!(
-        "{lane}.busy and {states} and ({lane}.next_try_at is null or {lane}.next_try_at <= ?
+        "{lane}.busy and {states} and {lane}.held_at is null and ({lane}.next_try_at is null or {lane}.next_try_at <= ?
              or {lane}.since > ?)"
     )
 }

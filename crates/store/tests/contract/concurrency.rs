@@ -226,7 +226,8 @@ fn decision_waits_for_a_concurrent_change() {
     recorder
         .batch_execute(
             "begin; select * from services for update;
-             update lanes set dlt_status = 'PENDING', held_at = null, held_reason = null",
+             update lanes set dlt_status = 'PENDING', attempts = 2, held_at = null,
+                 held_reason = null",
         )
         .unwrap();
     let decided = thread::scope(|scope| {
@@ -239,7 +240,8 @@ fn decision_waits_for_a_concurrent_change() {
         recorder.batch_execute("commit").unwrap();
         decider.join().unwrap()
     });
-    assert_eq!(decided, ChangeOutcome::Stale(Stale::NotHeld { state: BatchState::Pending }));
+    let refused = Stale::DecidedOtherAttempt { given: 1, present: 2 };
+    assert_eq!(decided, ChangeOutcome::Stale(refused));
     assert_eq!(store.one("a::b", 1).progress.state, BatchState::Pending);
 }
 

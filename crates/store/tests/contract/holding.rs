@@ -2,9 +2,10 @@ use std::{thread, time::Duration};
 
 use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
 use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Decision, Event, Evidence, Hold, LedgerStatus, Outcome,
-    Stale, TakenBatch,
+    BatchState, Change, ChangeOutcome, Decision, Event, Evidence, Hold, LedgerStatus,
+    OperatorDecision, Outcome, Stale, TakenBatch,
 };
+use grid_batch_store::Store;
 
 use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, on_both, service};
 
@@ -17,7 +18,16 @@ on_both! {
     operator_decides_that_a_batch_was_committed,
     operator_decides_that_a_batch_is_absent,
     operator_decides_that_a_batch_is_invalid,
-    decision_about_a_batch_not_held_changes_nothing,
+    any_open_batch_can_be_decided,
+    refused_decision_says_why_and_changes_nothing,
+    decision_after_the_end_is_refused,
+    operator_can_end_a_batch_that_waits,
+    batch_held_by_an_operator_is_not_sent,
+    hold_of_a_batch_being_sent_begins_after_the_attempt,
+    hold_until_a_decision_outlasts_evidence,
+    restored_database_keeps_a_hold_until_a_decision,
+    waiting_batch_is_held_when_its_turn_comes,
+    waiting_batch_can_be_released,
     one_of_two_concurrent_decisions_applies,
     decision_about_another_attempt_is_refused,
     operator_decides_invalid_though_an_attempt_may_arrive,
@@ -52,7 +62,7 @@ fn in_doubt(store: &TestStore) -> TakenBatch {
 }
 
 fn held(db: &Database, reason: &str) -> Option<Hold> {
-    Some(Hold { since: db.now(), reason: reason.to_owned() })
+    Some(Hold { since: db.now(), reason: reason.to_owned(), until_decision: false })
 }
 
 fn held_batch_keeps_its_state_and_has_time_and_reason(db: &Database) {
@@ -190,30 +200,213 @@ fn operator_decides_that_a_batch_is_invalid(db: &Database) {
     assert_eq!(store.take_one("a::b").batch_id, id(2));
 }
 
-fn decision_about_a_batch_not_held_changes_nothing(db: &Database) {
+fn any_open_batch_can_be_decided(db: &Database) {
+    let store = db.open();
+    let decided = [
+        (BatchState::New, Decision::Invalid, BatchState::Invalid),
+        (BatchState::New, Decision::Committed, BatchState::Committed),
+        (BatchState::Delayed, Decision::Invalid, BatchState::Invalid),
+        (BatchState::Absent, Decision::Invalid, BatchState::Invalid),
+        (BatchState::InDoubt, Decision::Absent, BatchState::Absent),
+        (BatchState::Pending, Decision::Invalid, BatchState::Invalid),
+        (BatchState::Valid, Decision::Committed, BatchState::Committed),
+    ];
+    for (number, (from, decision, to)) in (1..).zip(decided) {
+        let name = format!("s::{number}");
+        store.add_all(&[batch(&name, number), batch(&name, number + 100)]);
+        let attempt = bring_to(&store, &name, from);
+        assert_eq!(store.one(&name, number).progress.state, from);
+        let decided = store.decide(&service(&name), &id(number), attempt, decision).unwrap();
+        let next_waits = to.is_terminal();
+        assert_eq!(decided, ChangeOutcome::Applied { state: to, next_waits }, "{from}, {decision}");
+        assert_eq!(store.depth(&service(&name)).unwrap(), if next_waits { 1 } else { 2 });
+        let next = store.take_one(&name);
+        assert_eq!(next.batch_id, if next_waits { id(number + 100) } else { id(number) });
+    }
+}
+
+/// Brings the head of a service to this state, and returns its attempt.
+fn bring_to(store: &TestStore, name: &str, state: BatchState) -> u32 {
+    if state == BatchState::New {
+        return 0;
+    }
+    let taken = store.take_one(name);
+    let outcome = match state {
+        BatchState::Submitting => return taken.attempt,
+        BatchState::Delayed => Outcome::Busy,
+        BatchState::InDoubt | BatchState::Absent => Outcome::Ambiguous,
+        BatchState::Pending | BatchState::Valid => Outcome::Accepted,
+        BatchState::New | BatchState::Invalid | BatchState::Committed => panic!("{state}"),
+    };
+    store.outcome(&taken, outcome);
+    match state {
+        BatchState::Absent => store.evidence(&taken, Evidence::Absent),
+        BatchState::Valid => store.status(&taken, LedgerStatus::Valid),
+        _ => return taken.attempt,
+    };
+    taken.attempt
+}
+
+fn refused_decision_says_why_and_changes_nothing(db: &Database) {
+    let store = db.open();
+    let refusals = [
+        (BatchState::New, "the batch is new, so it is not at the ledger"),
+        (BatchState::Delayed, "the batch is delayed, so it is not at the ledger"),
+        (BatchState::Absent, "the batch is absent, so it is not at the ledger"),
+        (BatchState::Submitting, "the batch is being sent now"),
+    ];
+    for (number, (state, reason)) in (1..).zip(refusals) {
+        let name = format!("s::{number}");
+        store.add_all(&[batch(&name, number)]);
+        let attempt = bring_to(&store, &name, state);
+        let before = store.details(&service(&name), &id(number)).unwrap();
+        let refused = store.decide(&service(&name), &id(number), attempt, Decision::Absent);
+        let ChangeOutcome::Stale(stale) = refused.unwrap() else { panic!("{state} was decided") };
+        assert!(stale.to_string().starts_with(reason), "{stale}");
+        assert_eq!(store.details(&service(&name), &id(number)).unwrap(), before);
+    }
+    for (name, number) in [("s::1", 9), ("t", 1)] {
+        let decided = store.decide(&service(name), &id(number), 0, Decision::Invalid).unwrap();
+        assert_eq!(decided, ChangeOutcome::NotFound);
+    }
+}
+
+fn decision_after_the_end_is_refused(db: &Database) {
     let store = db.open();
     let taken = in_doubt(&store);
-    let decide = |name, number, decision| {
-        let attempt = u32::from(number == 1);
-        store.decide(&service(name), &id(number), attempt, decision)
-    };
-    for decision in [Decision::Committed, Decision::Absent] {
-        let not_held = |state| ChangeOutcome::Stale(Stale::NotHeld { state });
-        let before = store.details(&service("a::b"), &id(1)).unwrap();
-        assert_eq!(decide("a::b", 1, decision).unwrap(), not_held(BatchState::InDoubt));
-        assert_eq!(decide("a::b", 2, decision).unwrap(), not_held(BatchState::New));
-        assert_eq!(decide("a::b", 9, decision).unwrap(), ChangeOutcome::NotFound);
-        assert_eq!(decide("c::d", 1, decision).unwrap(), ChangeOutcome::NotFound);
-        assert_eq!(store.details(&service("a::b"), &id(1)).unwrap(), before);
-    }
-    store.hold(&taken, "no evidence");
     store.status(&taken, LedgerStatus::Committed);
-    let too_late = decide("a::b", 1, Decision::Absent).unwrap();
+    let too_late = store.decide(&taken.service_id, &taken.batch_id, 1, Decision::Absent).unwrap();
     let ChangeOutcome::Stale(stale) = too_late else { panic!("{too_late:?}") };
-    assert_eq!(
-        stale.to_string(),
-        "the batch is committed and not held: there is nothing to decide"
-    );
+    assert_eq!(stale.to_string(), "the batch has ended as committed; this state is final");
+    assert!(!held_by_operator(&store, 1), "it has ended");
+}
+
+fn operator_can_end_a_batch_that_waits(db: &Database) {
+    let store = db.open();
+    store.add_all(&[1, 2, 3].map(|number| batch("a::b", number)));
+    let head = store.take_one("a::b");
+    let reason = Some("not wanted any more".to_owned());
+    let cancel = OperatorDecision { decision: Decision::Invalid, reason };
+    let decided = store.decide(&service("a::b"), &id(2), 0, cancel).unwrap();
+    let expected = ChangeOutcome::Applied { state: BatchState::Invalid, next_waits: false };
+    assert_eq!(decided, expected);
+    assert_eq!(store.depth(&service("a::b")).unwrap(), 2);
+    let details = store.details(&service("a::b"), &id(2)).unwrap().unwrap();
+    let receipt = "an operator decided that it is not sent to the ledger: not wanted any more";
+    assert_eq!(details.receipts[0].error_message, receipt);
+    assert_eq!(outcomes(&store, 2), ["invalid, decided by an operator"]);
+
+    store.outcome(&head, Outcome::Accepted);
+    store.status(&head, LedgerStatus::Committed);
+    assert_eq!(store.take_one("a::b").batch_id, id(3));
+}
+
+/// Whether an operator can hold the batch of `a::b` with this number, and has.
+fn held_by_operator(store: &TestStore, number: u64) -> bool {
+    let held = store.hold_batch(&service("a::b"), &id(number), "look first").unwrap();
+    matches!(held, ChangeOutcome::Applied { .. })
+}
+
+fn batch_held_by_an_operator_is_not_sent(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
+    for state in [BatchState::New, BatchState::Delayed, BatchState::Absent] {
+        bring_to(&store, "a::b", state);
+        assert!(held_by_operator(&store, 1));
+        db.later(60);
+        assert!(store.take(&["a::b"]).is_empty(), "{state}");
+        assert!(store.worker().ready_services(None, 9).unwrap().is_empty(), "{state}");
+        let held = store.held_batches(None, 9).unwrap().remove(0).held.unwrap();
+        assert_eq!(held.reason, "held by an operator: look first");
+        let released = store.release_batch(&service("a::b"), &id(1), Some("it is fine")).unwrap();
+        assert_eq!(released, ChangeOutcome::Applied { state, next_waits: false });
+        assert!(store.held_batches(None, 9).unwrap().is_empty());
+    }
+    assert_eq!(store.take_one("a::b").batch_id, id(1));
+    let log = outcomes(&store, 1);
+    assert_eq!(log[0], "held by an operator, then released by an operator");
+    let last =
+        "outcome unknown, then absent, then held by an operator, then released by an operator";
+    assert_eq!(log[2], last);
+}
+
+fn hold_of_a_batch_being_sent_begins_after_the_attempt(db: &Database) {
+    let store = db.open();
+    for (number, outcome) in (1..).zip([Outcome::NotSent, Outcome::Ambiguous, Outcome::Accepted]) {
+        let name = format!("s::{number}");
+        store.add_all(&[batch(&name, number)]);
+        let taken = store.take_one(&name);
+        let held = store.hold_batch(&service(&name), &id(number), "look first").unwrap();
+        let state = BatchState::Submitting;
+        assert_eq!(held, ChangeOutcome::Applied { state, next_waits: false });
+        store.outcome(&taken, outcome);
+        assert!(store.one(&name, number).held.is_some(), "{outcome}");
+        store.evidence(&taken, Evidence::Absent);
+        db.later(60);
+        assert!(store.take(&[&name]).is_empty(), "{outcome}");
+    }
+}
+
+fn hold_until_a_decision_outlasts_evidence(db: &Database) {
+    let store = db.open();
+    let taken = in_doubt(&store);
+    store.hold(&taken, "evidence may end this");
+    let until_decision = Change {
+        hold: Some("it stopped a node".to_owned()),
+        hold_until_decision: true,
+        ..happened(&taken, Event::Evidence { attempt: 1, evidence: Evidence::StoppedNode })
+    };
+    store.record_one(until_decision);
+    let hold = store.one("a::b", 1).held.unwrap();
+    assert_eq!((hold.reason.as_str(), hold.until_decision), ("it stopped a node", true));
+    for evidence in [Evidence::Absent, Evidence::Lost, Evidence::Repeatable, Evidence::Present] {
+        store.evidence(&taken, evidence);
+        let stored = db.open().one("a::b", 1);
+        assert!(stored.progress.state.awaits_poller(), "{evidence:?}: {}", stored.progress.state);
+        assert_eq!(stored.held.as_ref(), Some(&hold), "{evidence:?}");
+    }
+    store.status(&taken, LedgerStatus::Committed);
+    assert_eq!(store.one("a::b", 1).progress.state, BatchState::Committed);
+    assert_eq!(store.one("a::b", 2).held, None, "the next batch is not held");
+}
+
+fn restored_database_keeps_a_hold_until_a_decision(db: &Database) {
+    let store = db.open();
+    in_doubt(&store);
+    assert!(held_by_operator(&store, 1));
+    Store::mark_restored(&db.url(), db.options(), true).unwrap();
+    let hold = store.one("a::b", 1).held.unwrap();
+    assert_eq!(hold.reason, "held by an operator: look first");
+}
+
+fn waiting_batch_is_held_when_its_turn_comes(db: &Database) {
+    let store = db.open();
+    let head = in_doubt(&store);
+    assert!(held_by_operator(&store, 2));
+    assert!(store.held_batches(None, 9).unwrap().is_empty());
+    assert_eq!(store.waiting_holds().unwrap()[0].batch_id, id(2));
+    let shown = store.details(&service("a::b"), &id(2)).unwrap().unwrap().batch.held.unwrap();
+    assert_eq!(shown.reason, "held by an operator: look first");
+
+    store.status(&head, LedgerStatus::Committed);
+    assert!(store.waiting_holds().unwrap().is_empty());
+    assert_eq!(store.one("a::b", 2).held, Some(shown));
+    assert!(store.take(&["a::b"]).is_empty());
+    store.release_batch(&service("a::b"), &id(2), None).unwrap();
+    assert_eq!(store.take_one("a::b").batch_id, id(2));
+}
+
+fn waiting_batch_can_be_released(db: &Database) {
+    let store = db.open();
+    let head = in_doubt(&store);
+    let release = || store.release_batch(&service("a::b"), &id(2), None).unwrap();
+    let not_held = ChangeOutcome::Stale(Stale::NotHeld { state: BatchState::New });
+    assert_eq!(release(), not_held);
+    assert!(held_by_operator(&store, 2));
+    assert_eq!(release(), ChangeOutcome::Applied { state: BatchState::New, next_waits: false });
+    assert_eq!(release(), not_held);
+    store.status(&head, LedgerStatus::Committed);
+    assert_eq!(store.take_one("a::b").batch_id, id(2));
 }
 
 fn one_of_two_concurrent_decisions_applies(db: &Database) {
@@ -221,7 +414,7 @@ fn one_of_two_concurrent_decisions_applies(db: &Database) {
     let taken = in_doubt(&store);
     store.hold(&taken, "no evidence");
     let decided = thread::scope(|scope| {
-        let both = [Decision::Committed, Decision::Absent].map(|decision| {
+        let both = [Decision::Committed, Decision::Invalid].map(|decision| {
             let (store, taken) = (&store, &taken);
             scope.spawn(move || {
                 store.decide(&taken.service_id, &taken.batch_id, taken.attempt, decision).unwrap()

@@ -22,6 +22,8 @@ enum Step {
     Record(Vec<(usize, Option<u64>, Event, bool)>),
     /// An operator decides about a batch.
     Decide(usize, Option<u64>, Decision),
+    /// An operator holds a batch, or ends its hold.
+    Hold(usize, Option<u64>, bool),
     Wait(u64),
     Restart,
 }
@@ -33,6 +35,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => vec(0..SERVICES.len(), 0..4).prop_map(Step::Take),
         6 => vec((0..SERVICES.len(), number(), event(), any::<bool>()), 1..4).prop_map(Step::Record),
         2 => (0..SERVICES.len(), number(), decision()).prop_map(|(s, n, d)| Step::Decide(s, n, d)),
+        2 => (0..SERVICES.len(), number(), any::<bool>()).prop_map(|(s, n, h)| Step::Hold(s, n, h)),
         1 => (0..20u64).prop_map(Step::Wait),
         1 => Just(Step::Restart),
     ]
@@ -86,7 +89,9 @@ fn about(event: Event, present: u32) -> Event {
         Event::Evidence { attempt, evidence } => {
             Event::Evidence { attempt: present + attempt, evidence }
         }
-        Event::Taken | Event::DatabaseRestored | Event::Status { .. } => event,
+        Event::Taken | Event::DatabaseRestored | Event::Status { .. } | Event::Decided { .. } => {
+            event
+        }
     }
 }
 
@@ -126,6 +131,9 @@ impl Model {
 
     fn take(&mut self, service: usize, now: Timestamp) -> Option<(u64, u32)> {
         let head = self.head(service)?;
+        if head.held.is_some() {
+            return None;
+        }
         if head.next_try_at.is_some_and(|at| at > now) {
             return None;
         }
@@ -139,20 +147,49 @@ impl Model {
         Some(entry.progress)
     }
 
-    fn decide(
-        &mut self,
-        service: usize,
-        number: u64,
-        decision: Decision,
-        now: Timestamp,
-    ) -> ChangeOutcome {
+    fn decide(&mut self, service: usize, number: u64, decision: Decision) -> ChangeOutcome {
         let Some(progress) = self.present(service, number) else { return ChangeOutcome::NotFound };
-        match self.head(service) {
-            Some(Entry { number: head, held: Some(_), .. }) if *head == number => {}
-            _ => return ChangeOutcome::Stale(Stale::NotHeld { state: progress.state }),
+        let (state, attempt) = (progress.state, progress.attempts);
+        let refusal = if state.is_terminal() {
+            Some(Stale::Transition(TransitionError::Ended { state }))
+        } else if state == BatchState::Submitting {
+            Some(Stale::WithSubmitter)
+        } else if decision == Decision::Absent && state.awaits_queuer() {
+            Some(Stale::NotAtLedger { state })
+        } else {
+            None
+        };
+        if let Some(refusal) = refusal {
+            return ChangeOutcome::Stale(refusal);
         }
-        let events = decision.events(progress.attempts).into_iter();
-        events.map(|event| self.record(service, number, event, None, now)).last().unwrap()
+        let is_head = self.head(service).is_some_and(|head| head.number == number);
+        let entry = self.entry(service, number).unwrap();
+        entry.progress = transition(progress, Event::Decided { attempt, decision }).unwrap();
+        (entry.held, entry.next_try_at) = (None, None);
+        let state = entry.progress.state;
+        let next_waits = is_head && state.is_terminal() && self.head(service).is_some();
+        ChangeOutcome::Applied { state, next_waits }
+    }
+
+    fn entry(&mut self, service: usize, number: u64) -> Option<&mut Entry> {
+        self.0.get_mut(&service)?.iter_mut().find(|entry| entry.number == number)
+    }
+
+    fn hold(&mut self, service: usize, number: u64, holds: bool, now: Timestamp) -> ChangeOutcome {
+        let Some(entry) = self.entry(service, number) else { return ChangeOutcome::NotFound };
+        let state = entry.progress.state;
+        if state.is_terminal() {
+            return ChangeOutcome::Stale(TransitionError::Ended { state }.into());
+        }
+        if !holds && entry.held.is_none() {
+            return ChangeOutcome::Stale(Stale::NotHeld { state });
+        }
+        entry.held = holds.then(|| Hold {
+            since: now,
+            reason: "held by an operator: look first".to_owned(),
+            until_decision: true,
+        });
+        ChangeOutcome::Applied { state, next_waits: false }
     }
 
     fn record(
@@ -165,17 +202,22 @@ impl Model {
     ) -> ChangeOutcome {
         let Some(progress) = self.present(service, number) else { return ChangeOutcome::NotFound };
         let not_drawn = TransitionError::NotPossible { state: progress.state, event };
-        let next = match transition(progress, event) {
+        let is_held = |entry: &Entry| entry.held.as_ref().is_some_and(|hold| hold.until_decision);
+        let is_held = self.head(service).is_some_and(|head| head.number == number && is_held(head));
+        let counts_as = if is_held { event.while_held_until_decision(progress) } else { event };
+        let next = match transition(progress, counts_as) {
             Err(error) => return self.refuse(service, number, event, error),
             Ok(next) => next,
         };
         match self.head(service) {
             Some(head) if head.number == number && event != Event::Taken => {
-                if next.state != progress.state {
+                let ends_hold = next.state.is_terminal() || !is_held;
+                if next.state != progress.state && ends_hold {
                     head.held = None;
                 }
                 if let Some(reason) = hold(event) {
-                    head.held.get_or_insert(Hold { since: now, reason });
+                    let until_decision = false;
+                    head.held.get_or_insert(Hold { since: now, reason, until_decision });
                 }
                 head.progress = next;
                 head.next_try_at = if next.state == BatchState::Delayed { retry_at } else { None };
@@ -207,9 +249,11 @@ impl Model {
 
     fn open(&self, service: usize) -> Vec<(u64, Progress, Option<Hold>)> {
         let entries = self.0.get(&service).into_iter().flatten();
-        entries
-            .filter(|entry| !entry.progress.state.is_terminal())
-            .map(|entry| (entry.number, entry.progress, entry.held.clone()))
+        let open = entries.filter(|entry| !entry.progress.state.is_terminal());
+        // The holds of waiting batches are listed apart.
+        let held = |at: usize, entry: &Entry| entry.held.clone().filter(|_| at == 0);
+        open.enumerate()
+            .map(|(at, entry)| (entry.number, entry.progress, held(at, entry)))
             .collect()
     }
 }
@@ -250,7 +294,16 @@ fn walk(db: &Database, steps: Vec<Step>) {
                 let attempt = model.present(at, number).map_or(1, |p| p.attempts);
                 let (service, id) = (service(SERVICES[at]), id(number));
                 let decided = store.decide(&service, &id, attempt, decision).unwrap();
-                assert_eq!(decided, model.decide(at, number, decision, db.now()));
+                assert_eq!(decided, model.decide(at, number, decision));
+            }
+            Step::Hold(at, number, holds) => {
+                let number = number.or_else(|| Some(model.head(at)?.number)).unwrap_or(0);
+                let (service, id) = (service(SERVICES[at]), id(number));
+                let done = match holds {
+                    true => store.hold_batch(&service, &id, "look first"),
+                    false => store.release_batch(&service, &id, None),
+                };
+                assert_eq!(done.unwrap(), model.hold(at, number, holds, db.now()));
             }
             Step::Wait(seconds) => drop(db.later(seconds)),
             Step::Restart => {

@@ -60,6 +60,7 @@ fn stored_batch(batch_id: HeaderId, state: BatchState) -> StoredBatch {
         created_at: Timestamp::from_micros(0),
         progress: Progress { state, ..Progress::NEW },
         submitted_at: None,
+        since: None,
         checked_at: None,
         next_try_at: None,
         last_error: None,

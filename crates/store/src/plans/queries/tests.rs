@@ -26,6 +26,8 @@ const BATCHES_IN_ORDER: &[&str] =
 const WITHDRAWALS_IN_ORDER: &[&str] = &["withdrawals_pkey", "withdrawals"];
 /// A number that only a look at every batch can give.
 const ALL_BATCHES: &[&str] = &["batches"];
+/// Holds that operators have made.
+const WAITING_HOLDS: &[&str] = &["waiting_holds_pkey", "waiting_holds"];
 const NOTHING: &[&str] = &[];
 
 /// Runs what operators run, on a database with many ended batches and some in each state.
@@ -60,6 +62,9 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
     run("queues after one", BUSY_LANES, &|| {
         store.depths(Some(service_id), 10).unwrap();
         store.held_batches(Some(service_id), 10).unwrap();
+    });
+    run("holds of waiting batches", WAITING_HOLDS, &|| {
+        store.waiting_holds().unwrap();
     });
     run("retention", NOTHING, &|| {
         store.remove_ended(Timestamp::from_micros(0), None, 10).unwrap();

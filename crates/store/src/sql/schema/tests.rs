@@ -116,6 +116,7 @@ fn defined(is_postgres: bool) -> Schema {
         "commits_after_invalid": commits_after_invalid,
         "submission_attempts": submission_attempts,
         "lanes": lanes,
+        "waiting_holds": waiting_holds,
         "rewards": rewards,
         "withdrawals": withdrawals,
         "account_nonces": account_nonces,

@@ -1,14 +1,15 @@
-use grid_batch_core::{BatchState, LedgerStatus};
+use grid_batch_core::{BatchState, ChangeOutcome, Decision, LedgerStatus, Outcome, Stale};
 use grid_batch_withdrawals::CancelOutcome;
 use grid_batch_withdrawals::SigningStore;
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
-use crate::fixture::{Database, on_both};
+use crate::fixture::{Database, StoreExt, on_both};
 
 on_both! {
     cancellation_request_is_stored_once,
     nothing_is_signed_after_cancellation,
     ended_withdrawal_is_not_cancelled,
+    decision_about_a_withdrawal_needs_a_hold,
 }
 
 fn cancellation_request_is_stored_once(db: &Database) {
@@ -45,4 +46,20 @@ fn ended_withdrawal_is_not_cancelled(db: &Database) {
         assert_eq!(cancelled, CancelOutcome::AlreadyEnded { state });
         assert_eq!(store.details_of(number).cancelled_at, None);
     }
+}
+
+fn decision_about_a_withdrawal_needs_a_hold(db: &Database) {
+    let store = db.open();
+    store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
+    let batch = store.details_of(1).batch;
+    let decide = |attempt| {
+        store.decide(&batch.service_id, &batch.batch_id, attempt, Decision::Invalid).unwrap()
+    };
+    assert_eq!(decide(0), ChangeOutcome::Stale(Stale::Withdrawal));
+    let taken = store.take_one(ACCOUNT);
+    store.outcome(&taken, Outcome::Ambiguous);
+    assert_eq!(decide(1), ChangeOutcome::Stale(Stale::Withdrawal));
+    store.hold(&taken, "no evidence");
+    let ended = ChangeOutcome::Applied { state: BatchState::Invalid, next_waits: false };
+    assert_eq!(decide(1), ended);
 }

@@ -1,0 +1,289 @@
+use std::{collections::HashMap, time::Duration};
+
+use grid_batch_core::{BatchId, MonotonicTime};
+use log::{info, warn};
+
+/// The greatest number of services that are watched.
+const CAPACITY: usize = 100_000;
+
+/// How many services a warning names beside the oldest.
+const NAMED: usize = 4;
+
+/// A service stands still when its batch takes this many times as long as the batches before.
+const TIMES_THE_USUAL: u32 = 20;
+
+/// The shortest limit is this part of the longest one, however fast the ledger usually is.
+const SHORTEST_PART: u32 = 4;
+
+/// Warnings are repeated at growing intervals, up to this one.
+const LONGEST_PAUSE: Duration = Duration::from_hours(1);
+
+/// Warns when a batch of a service is under way and nothing of the service has ended for long.
+///
+/// A held batch is not reported: its hold was. A batch that is asked about no longer, because it has
+/// ended elsewhere or its service was given up, is forgotten after a time.
+#[derive(Debug)]
+pub(crate) struct StalledServices {
+    under_way: HashMap<String, UnderWay>,
+    /// How long batches usually take, as a moving average; `None` before the first has ended.
+    usual: Option<Duration>,
+    warn_after: Duration,
+    /// How long a batch is remembered that is not asked about.
+    keep: Duration,
+    next_check: MonotonicTime,
+    warning: Option<Warning>,
+}
+
+/// The batch of a service that is under way.
+#[derive(Debug)]
+struct UnderWay {
+    batch_id: String,
+    since: MonotonicTime,
+    last_asked: MonotonicTime,
+}
+
+/// A warning that was logged and has not ended.
+#[derive(Debug)]
+struct Warning {
+    since: MonotonicTime,
+    repeat_at: MonotonicTime,
+    pause: Duration,
+}
+
+impl StalledServices {
+    /// Services are reported at the latest after `warn_after`. A batch under way is asked about at
+    /// least every `longest_interval`.
+    pub(crate) fn new(warn_after: Duration, longest_interval: Duration) -> Self {
+        Self {
+            under_way: HashMap::new(),
+            usual: None,
+            warn_after,
+            keep: longest_interval.saturating_mul(2),
+            next_check: MonotonicTime::default(),
+            warning: None,
+        }
+    }
+
+    /// The ledger is asked about these batches.
+    pub(crate) fn asked<I: BatchId>(&mut self, batches: &[I], now: MonotonicTime) {
+        for batch in batches {
+            let service = batch.get_service_id();
+            let is_full = self.under_way.len() >= CAPACITY;
+            if batch.is_held() {
+                self.under_way.remove(service);
+                continue;
+            }
+            match self.under_way.get_mut(service) {
+                Some(known) if known.batch_id == batch.get_id() => known.last_asked = now,
+                None if is_full => {}
+                _ => {
+                    let batch_id = batch.get_id().to_owned();
+                    let under_way = UnderWay { batch_id, since: now, last_asked: now };
+                    self.under_way.insert(service.to_owned(), under_way);
+                }
+            }
+        }
+    }
+
+    /// A batch of the service has ended.
+    pub(crate) fn ended(&mut self, service: &str, now: MonotonicTime) {
+        let Some(ended) = self.under_way.remove(service) else { return };
+        let took = now.since(ended.since);
+        self.usual = Some(self.usual.map_or(took, |usual| (usual * 7 + took) / 8));
+    }
+
+    /// A batch of the service was held.
+    pub(crate) fn held(&mut self, service: &str) {
+        self.under_way.remove(service);
+    }
+
+    /// Logs what has changed, and returns how many services stand still, unless it is too early for
+    /// another look.
+    pub(crate) fn check(&mut self, now: MonotonicTime) -> Option<usize> {
+        if now < self.next_check {
+            return None;
+        }
+        let limit = self.limit();
+        self.next_check = now.plus(limit / 8);
+        let keep = self.keep;
+        self.under_way.retain(|_, batch| now.since(batch.last_asked) < keep);
+        let stalled: Vec<(&str, &UnderWay)> = self
+            .under_way
+            .iter()
+            .filter(|(_, batch)| now.since(batch.since) >= limit)
+            .map(|(service, batch)| (service.as_str(), batch))
+            .collect();
+        let count = stalled.len();
+        self.warning = log_change(self.warning.take(), stalled, limit, now);
+        Some(count)
+    }
+
+    /// How long a batch may take before its service stands still: longer than this ledger usually
+    /// takes.
+    fn limit(&self) -> Duration {
+        let follows = self.usual.map_or(self.warn_after, |usual| usual * TIMES_THE_USUAL);
+        follows.clamp(self.warn_after / SHORTEST_PART, self.warn_after)
+    }
+}
+
+/// Logs when services begin to stand still, again after growing pauses, and when none does any more.
+fn log_change(
+    warning: Option<Warning>,
+    mut stalled: Vec<(&str, &UnderWay)>,
+    limit: Duration,
+    now: MonotonicTime,
+) -> Option<Warning> {
+    stalled.sort_unstable_by_key(|(service, batch)| (batch.since, *service));
+    match (warning, stalled.first()) {
+        (None, None) => None,
+        (None, Some(_)) => {
+            log_stalled(&stalled, now);
+            Some(Warning { since: now, repeat_at: now.plus(limit), pause: limit })
+        }
+        (Some(warning), Some(_)) if now < warning.repeat_at => Some(warning),
+        (Some(Warning { since, pause, .. }), Some(_)) => {
+            log_stalled(&stalled, now);
+            let pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
+            Some(Warning { since, repeat_at: now.plus(pause), pause })
+        }
+        (Some(warning), None) => {
+            info!(
+                seconds = now.since(warning.since).as_secs();
+                "no service stands still any more"
+            );
+            None
+        }
+    }
+}
+
+fn log_stalled(stalled: &[(&str, &UnderWay)], now: MonotonicTime) {
+    let Some((oldest, batch)) = stalled.first() else { return };
+    let others: Vec<&str> =
+        stalled.iter().skip(1).take(NAMED).map(|(service, _)| *service).collect();
+    warn!(
+        services = stalled.len(), oldest = *oldest, batch_id = batch.batch_id.as_str(),
+        seconds = now.since(batch.since).as_secs(), others = others.join(", ").as_str();
+        "services stand still: a batch is under way and none has ended for long; `grid-batch show` \
+         shows what is known of a batch, `grid-batch decide` ends one that nothing else will end"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WARN_AFTER: Duration = Duration::from_secs(120);
+
+    #[derive(Debug, Clone)]
+    struct Batch {
+        service: &'static str,
+        id: &'static str,
+        held: bool,
+    }
+
+    impl BatchId for Batch {
+        fn get_id(&self) -> &str {
+            self.id
+        }
+
+        fn get_service_id(&self) -> &str {
+            self.service
+        }
+
+        fn is_held(&self) -> bool {
+            self.held
+        }
+    }
+
+    fn at(seconds: u64) -> MonotonicTime {
+        MonotonicTime::default().plus(Duration::from_secs(seconds))
+    }
+
+    fn services() -> StalledServices {
+        StalledServices::new(WARN_AFTER, Duration::from_secs(60))
+    }
+
+    /// Asks about the batch every 30 s from one time to another, and returns the last count.
+    fn ask(services: &mut StalledServices, batch: &Batch, seconds: std::ops::Range<u64>) -> usize {
+        let mut count = 0;
+        for second in seconds.step_by(30) {
+            services.asked(std::slice::from_ref(batch), at(second));
+            count = services.check(at(second)).unwrap_or(count);
+        }
+        count
+    }
+
+    const FIRST: Batch = Batch { service: "a", id: "1", held: false };
+
+    #[test]
+    fn service_whose_batch_does_not_end_stands_still() {
+        let mut services = services();
+        assert_eq!(ask(&mut services, &FIRST, 0..120), 0);
+        assert_eq!(ask(&mut services, &FIRST, 120..150), 1);
+        assert!(services.warning.is_some());
+        services.ended("a", at(150));
+        assert_eq!(services.check(at(180)), Some(0));
+        assert!(services.warning.is_none());
+    }
+
+    #[test]
+    fn another_batch_of_the_service_begins_anew() {
+        let mut services = services();
+        ask(&mut services, &FIRST, 0..120);
+        let second = Batch { id: "2", ..FIRST };
+        assert_eq!(ask(&mut services, &second, 120..240), 0);
+        assert_eq!(ask(&mut services, &second, 240..270), 1);
+    }
+
+    #[test]
+    fn held_batch_is_not_reported() {
+        let mut services = services();
+        let held = Batch { held: true, ..FIRST };
+        assert_eq!(ask(&mut services, &held, 0..600), 0);
+        ask(&mut services, &FIRST, 600..900);
+        services.held("a");
+        assert_eq!(services.check(at(930)), Some(0));
+    }
+
+    #[test]
+    fn batch_that_is_asked_about_no_longer_is_forgotten() {
+        let mut services = services();
+        assert_eq!(ask(&mut services, &FIRST, 0..180), 1);
+        assert_eq!(services.check(at(300)), Some(0));
+        assert!(services.under_way.is_empty());
+    }
+
+    #[test]
+    fn limit_follows_what_batches_usually_take() {
+        let mut services = services();
+        let mut begins = 0;
+        let mut limit_after = |took: u64| {
+            for _ in 0..100 {
+                services.asked(&[FIRST], at(begins));
+                services.ended("a", at(begins + took));
+                begins += took;
+            }
+            services.limit().as_secs()
+        };
+        assert_eq!(limit_after(1), 30, "the shortest limit");
+        assert_eq!(limit_after(3), 60 - 1, "the average is rounded down");
+        assert_eq!(limit_after(60), 120, "the longest limit");
+    }
+
+    #[test]
+    fn warnings_are_repeated_at_growing_intervals() {
+        let mut services = services();
+        let mut repeats = Vec::new();
+        let mut last = None;
+        for second in (0..3_000).step_by(30) {
+            services.asked(&[FIRST], at(second));
+            services.check(at(second));
+            let next = services.warning.as_ref().map(|warning| warning.repeat_at);
+            if next != last {
+                repeats.push(second);
+                last = next;
+            }
+        }
+        assert_eq!(repeats, [120, 240, 480, 960, 1920]);
+    }
+}

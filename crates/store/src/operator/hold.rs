@@ -1,0 +1,99 @@
+use std::collections::BTreeSet;
+
+use grid_batch_core::{ChangeOutcome, HeaderId, ServiceId, Stale, Timestamp, TransitionError};
+
+use super::details::find_one;
+use crate::{
+    batch::{
+        AttemptLog, BatchKey, Lane, hold_waiting, lock_lanes, lock_services, log_waiting,
+        release_waiting, write_held,
+    },
+    sql::{Connection, Store, StoreError},
+};
+
+/// Holds an open batch until an operator decides or releases it. A batch that is with a submitter is
+/// not sent again after this attempt.
+pub(crate) fn hold(
+    store: &Store,
+    service_id: &ServiceId,
+    batch_id: &HeaderId,
+    reason: &str,
+) -> Result<ChangeOutcome, StoreError> {
+    let text = format!("held by an operator: {reason}");
+    change_hold(store, service_id, batch_id, ("held", Some(reason)), |connection, held, now| {
+        match held {
+            Held::Head(lane) => lane.hold_by_operator(&text, now),
+            Held::Waiting(seq) => hold_waiting(connection, seq, &text, now)?,
+        }
+        Ok(true)
+    })
+}
+
+/// Ends the hold of a batch, also one that the server began.
+pub(crate) fn release(
+    store: &Store,
+    service_id: &ServiceId,
+    batch_id: &HeaderId,
+    reason: Option<&str>,
+) -> Result<ChangeOutcome, StoreError> {
+    change_hold(store, service_id, batch_id, ("released", reason), |connection, held, _| match held
+    {
+        Held::Head(lane) => Ok(lane.release()),
+        Held::Waiting(seq) => release_waiting(connection, seq),
+    })
+}
+
+/// A batch whose hold is changed.
+enum Held<'a> {
+    /// The head of its service.
+    Head(&'a mut Lane),
+    /// A batch that waits behind another one, by its `seq`.
+    Waiting(i64),
+}
+
+/// Changes the hold of an open batch and logs it. `change` returns whether it changed anything.
+fn change_hold(
+    store: &Store,
+    service_id: &ServiceId,
+    batch_id: &HeaderId,
+    (action, reason): (&str, Option<&str>),
+    change: impl FnOnce(&mut Connection, Held<'_>, Timestamp) -> Result<bool, StoreError>,
+) -> Result<ChangeOutcome, StoreError> {
+    store.pools.write()?.write_transaction(|connection| {
+        lock_services(connection, [service_id])?;
+        let Some(record) = find_one(connection, service_id, batch_id)? else {
+            return Ok(ChangeOutcome::NotFound);
+        };
+        let seq = record.seq();
+        let state = record.into_batch()?.progress.state;
+        if state.is_terminal() {
+            return Ok(ChangeOutcome::Stale(TransitionError::Ended { state }.into()));
+        }
+        let now = store.now();
+        let key: BatchKey = (service_id.clone(), *batch_id);
+        let mut lanes = lock_lanes(connection, &BTreeSet::from([key.clone()]))?;
+        let changed = match lanes.get_mut(&key) {
+            Some(lane) => {
+                let changed = change(connection, Held::Head(lane), now)?;
+                if changed {
+                    let mut log = AttemptLog::default();
+                    log.add_action(lane, action, reason, now);
+                    write_held(connection, lane)?;
+                    log.write(connection)?;
+                }
+                changed
+            }
+            None => {
+                let changed = change(connection, Held::Waiting(seq), now)?;
+                if changed {
+                    log_waiting(connection, (service_id, *batch_id), seq, (action, reason), now)?;
+                }
+                changed
+            }
+        };
+        Ok(match changed {
+            true => ChangeOutcome::Applied { state, next_waits: false },
+            false => ChangeOutcome::Stale(Stale::NotHeld { state }),
+        })
+    })
+}
