@@ -22,6 +22,7 @@ use tokio_tungstenite::{
 
 use crate::{
     Fault,
+    common_state::CommonState,
     events::{EventFeed, Subscription},
     request::SimRequest,
     resettable_stream::ResetFlag,
@@ -79,9 +80,24 @@ pub(crate) async fn run(
         feed: subscription.feed,
         context,
         boot,
+        is_closed: false,
     };
-    if let Err(WebSocketEnd::Reset) = client.run(subscription.backlog).await {
-        reset_flag.set();
+    context.state().common.events.websocket_counts().open += 1;
+    let end = client.run(subscription.backlog).await;
+    let mut state = context.state();
+    let common = &mut state.common;
+    common.events.websocket_counts().open -= 1;
+    match end {
+        Err(WebSocketEnd::Reset) => reset_flag.set(),
+        _ if client.is_closed => common.events.websocket_counts().closed += 1,
+        _ => client_disappeared(common, &*client.feed),
+    }
+}
+
+fn client_disappeared(common: &mut CommonState, feed: &dyn EventFeed) {
+    common.events.websocket_counts().broken += 1;
+    if feed.may_end_with_client() && common.faults.occurs(Fault::EventsEndWithClient) {
+        common.events.stop_sending();
     }
 }
 
@@ -93,6 +109,8 @@ struct EventClient<'a> {
     count: watch::Receiver<usize>,
     next: usize,
     feed: Box<dyn EventFeed>,
+    /// The client has sent a Close frame.
+    is_closed: bool,
 }
 
 /// The next thing to do.
@@ -118,6 +136,8 @@ impl EventClient<'_> {
     async fn next_activity(&mut self, ping: &mut Interval) -> Result<Activity, WebSocketEnd> {
         let next = self.next;
         select! {
+            // A restart comes first: it may also resume events.
+            biased;
             reset = self.context.wait_for_restart(self.boot) => Err(reset.into()),
             _ = ping.tick() => Ok(Activity::SendPing),
             received = self.socket.next() => match received {
@@ -132,6 +152,7 @@ impl EventClient<'_> {
     }
 
     async fn receive(&mut self, message: Message) -> Result<(), WebSocketEnd> {
+        self.is_closed |= message.is_close();
         let Message::Text(text) = message else { return Ok(()) };
         let frames = self.feed.receive(&text, &self.context.state().common.events);
         self.send(frames).await

@@ -53,6 +53,10 @@ pub enum Fault {
     EventsBroken,
     /// An event is sent with this delay. Later events wait for it.
     LateEvents(Duration),
+    /// A client of an event websocket that disappears without a Close frame ends the sending of events
+    /// to all clients, as [`LedgerSim::stop_sending_events`](crate::LedgerSim::stop_sending_events)
+    /// does. Sawtooth only.
+    EventsEndWithClient,
 }
 
 impl Fault {

@@ -5,7 +5,7 @@ use grid_batch_protocol::VerifiedBatch;
 use tokio::sync::oneshot;
 
 use crate::{
-    Audit, Entry, Fault, LedgerSimBuilder, When, audit, sawtooth::SharedChain,
+    Audit, Entry, Fault, LedgerSimBuilder, WebSocketCounts, When, audit, sawtooth::SharedChain,
     sim_context::SimContext,
 };
 
@@ -98,6 +98,24 @@ impl LedgerSim {
     /// loses all that is not committed; Scabbard also loses the statuses of committed batches.
     pub fn restart(&self) {
         self.context.restart();
+    }
+
+    /// Restarts Sawtooth's REST API and not its validator: connections are reset, nothing else is lost,
+    /// and events are sent again.
+    pub fn restart_interface(&self) {
+        self.context.restart_interface();
+    }
+
+    /// Sends no more events to any client, as a node of Sawtooth after a subscriber has died: websockets
+    /// stay open, pings are answered, and a new client gets the block that was the newest then. It
+    /// ends with a restart of the interface or the ledger.
+    pub fn stop_sending_events(&self) {
+        self.context.advanced_state().common.events.stop_sending();
+    }
+
+    /// How many event websockets are open, and how others ended until now.
+    pub fn websockets(&self) -> WebSocketCounts {
+        self.context.state().common.events.websockets()
     }
 
     /// All executions until now, in order.

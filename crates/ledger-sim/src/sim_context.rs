@@ -109,6 +109,14 @@ impl SimContext {
         state.ledger.restart(now);
         // Still under the lock, so that no request of the old boot is answered after the restart.
         self.boot.send_modify(|boot| *boot += 1);
+        state.common.events.resume_sending();
+    }
+
+    /// Resets all connections. The ledger behind the interface loses nothing.
+    pub(crate) fn restart_interface(&self) {
+        let mut state = self.advanced_state();
+        self.boot.send_modify(|boot| *boot += 1);
+        state.common.events.resume_sending();
     }
 
     /// The current boot. Requests of an earlier boot are not answered.

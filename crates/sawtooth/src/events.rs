@@ -1,7 +1,9 @@
+use std::sync::{Arc, Mutex, PoisonError};
+
 use futures_core::future::BoxFuture;
 use futures_util::{StreamExt, stream::unfold};
 use grid_batch_core::{BatchError, BatchResult, LedgerEvent, LedgerEventStream, LedgerEvents};
-use grid_batch_http::{TextFrames, WebSocketOptions};
+use grid_batch_http::{TextFrames, WebSocketOptions, origin};
 use log::warn;
 
 use crate::{event_frame::EventFrame, nodes::with_node, rest_client::RestClient};
@@ -18,11 +20,17 @@ pub struct SawtoothEvents {
     client: RestClient,
     nodes: Vec<String>,
     options: WebSocketOptions,
+    /// The node of the latest subscription.
+    subscribed: Arc<Mutex<Option<String>>>,
 }
 
 impl SawtoothEvents {
     pub(crate) fn new(client: RestClient, nodes: Vec<String>, options: WebSocketOptions) -> Self {
-        Self { client, nodes, options }
+        Self { client, nodes, options, subscribed: Arc::default() }
+    }
+
+    fn set_subscribed(&self, node: &str) {
+        *self.subscribed.lock().unwrap_or_else(PoisonError::into_inner) = Some(origin(node));
     }
 }
 
@@ -38,12 +46,19 @@ impl LedgerEvents for SawtoothEvents {
                 let opening =
                     self.client.subscribe(node, "subscriptions", SUBSCRIPTION, &self.options);
                 match opening.await {
-                    Ok(frames) => return Ok(event_stream(frames)),
+                    Ok(frames) => {
+                        self.set_subscribed(node);
+                        return Ok(event_stream(frames));
+                    }
                     Err(error) => failure = with_node(node, error.into()),
                 }
             }
             Err(failure)
         })
+    }
+
+    fn node(&self, _service_id: &str) -> Option<String> {
+        self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -57,15 +57,22 @@ pub(super) fn compose<S: ScopeId>(
     }
     follow_open_services::<S>(&store, &follow_up, config.ledger.event_sockets)?;
 
-    let poller = start_poller(config, &ledger, &claim_store, &follow_up, trigger, follower)?;
+    let poller =
+        start_poller(config, &ledger, &claim_store, &follow_up, trigger, follower.clone())?;
     let queue = BatchQueue::new(claims.clone(), wake_up, config.queue.clone());
     let (submitter, submitter_counters) =
         start_submitter(config, &ledger, queue, &store, &follow_up, waker)?;
-    let recovery =
-        OrphanRecovery::start(claims.clone(), config.longest_submission(), config.clock())?;
+    let recovery = OrphanRecovery::start(
+        claims.clone(),
+        config.longest_submission(),
+        config.clock(),
+        follow_up.clone(),
+    )?;
     let options = ClaimMaintainerOptions::for_idle_expiry(config.claims.idle_expiry);
     let claims = ClaimMaintainer::start(claims, options, follow_up.clone())?;
-    let api = start_api(config, &ledger, &store, &follow_up, &claims, check, listener)?;
+    let silent_streams = move || follower.as_ref().map_or(0, EventFollower::silent_streams);
+    let api =
+        start_api(config, &ledger, &store, &follow_up, &claims, check, silent_streams, listener)?;
     info!(address:% = api.local_addr(), database:% = config.database; "server started");
     Ok(RunningServer {
         api,
@@ -258,6 +265,7 @@ fn start_api<S: ScopeId>(
     follow_up: &ChangeFollowUp,
     claims: &ClaimMaintainer,
     check: LedgerCheck,
+    silent_streams: impl Fn() -> usize + Send + Sync + 'static,
     listener: TcpListener,
 ) -> Result<RunningApi, StartError> {
     let options = ApiOptions {
@@ -281,7 +289,13 @@ fn start_api<S: ScopeId>(
             let claims = health.error().map(|error| error.to_string());
             claims.into_iter().chain(check.problem()).collect()
         })
-        .with_health_details(move || vec![("clock_ahead_seconds", skew_of.skew().ahead_seconds())])
+        .with_health_details(move || {
+            let silent_streams = u32::try_from(silent_streams()).unwrap_or(u32::MAX);
+            vec![
+                ("clock_ahead_seconds", skew_of.skew().ahead_seconds()),
+                ("silent_event_streams", f64::from(silent_streams)),
+            ]
+        })
         .with_clock(config.clock());
     if let Some(rules) = &ledger.withdrawals {
         api = api.with_withdrawals(store, Arc::clone(rules));
