@@ -23,7 +23,7 @@ use tokio_tungstenite::{
 use crate::{
     Fault,
     common_state::CommonState,
-    events::{EventFeed, Subscription},
+    events::{Event, EventFeed, Subscription},
     request::SimRequest,
     resettable_stream::ResetFlag,
     response::SimResponse,
@@ -136,8 +136,6 @@ impl EventClient<'_> {
     async fn next_activity(&mut self, ping: &mut Interval) -> Result<Activity, WebSocketEnd> {
         let next = self.next;
         select! {
-            // A restart comes first: it may also resume events.
-            biased;
             reset = self.context.wait_for_restart(self.boot) => Err(reset.into()),
             _ = ping.tick() => Ok(Activity::SendPing),
             received = self.socket.next() => match received {
@@ -159,7 +157,7 @@ impl EventClient<'_> {
     }
 
     async fn send_next_event(&mut self) -> Result<(), WebSocketEnd> {
-        let event = self.context.state().common.events.all().get(self.next).cloned();
+        let event = self.next_event()?;
         let frames = event.map_or(Vec::new(), |event| self.feed.frames(self.next, &event));
         self.next += 1;
         if frames.is_empty() {
@@ -171,6 +169,15 @@ impl EventClient<'_> {
             return Err(WebSocketEnd::Reset);
         }
         self.send(frames).await
+    }
+
+    /// The next event, unless the ledger has restarted: a restart may also resume events.
+    fn next_event(&self) -> Result<Option<Event>, WebSocketEnd> {
+        let state = self.context.state();
+        if self.context.boot() != self.boot {
+            return Err(WebSocketEnd::Reset);
+        }
+        Ok(state.common.events.all().get(self.next).cloned())
     }
 
     async fn send(&mut self, frames: Vec<String>) -> Result<(), WebSocketEnd> {

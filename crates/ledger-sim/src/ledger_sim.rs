@@ -5,8 +5,9 @@ use grid_batch_protocol::VerifiedBatch;
 use tokio::sync::oneshot;
 
 use crate::{
-    Audit, Entry, Fault, LedgerSimBuilder, WebSocketCounts, When, audit, sawtooth::SharedChain,
-    sim_context::SimContext,
+    Audit, Entry, Fault, LedgerSimBuilder, WebSocketCounts, When, audit,
+    sawtooth::SharedChain,
+    sim_context::{LedgerState, SimContext},
 };
 
 /// A simulated ledger that serves on a loopback port until it is dropped.
@@ -98,6 +99,13 @@ impl LedgerSim {
     /// loses all that is not committed; Scabbard also loses the statuses of committed batches.
     pub fn restart(&self) {
         self.context.restart();
+    }
+
+    /// Creates another Scabbard service on the node.
+    pub fn add_service(&self, service: ServiceScopeId) {
+        let mut state = self.context.advanced_state();
+        let LedgerState { ledger, common } = &mut *state;
+        ledger.add_service(service, &common.record);
     }
 
     /// Restarts Sawtooth's REST API and not its validator: connections are reset, nothing else is lost,

@@ -211,6 +211,10 @@ impl Ledger for Scabbard {
         self.services.iter().all(ScabbardService::is_idle)
     }
 
+    fn add_service(&mut self, service: ServiceScopeId, record: &Record) {
+        self.services.push(ScabbardService::from_record(service, record));
+    }
+
     fn restart(&mut self, now: Timestamp) {
         self.services.iter_mut().for_each(|service| service.restart(now));
     }

@@ -9,6 +9,7 @@ use grid_batch_protocol::CylinderToken;
 use crate::{
     ScabbardOptions, applied_transactions::AppliedTransactions, batch_history::BatchHistory,
     earlier_submission::QueriedServices, node_client::NodeClient, subscriptions::Subscriptions,
+    unknown_services::UnknownServices,
 };
 
 /// What the four parts of one adapter share.
@@ -23,6 +24,7 @@ pub(crate) struct ScabbardContext {
     pub(crate) subscriptions: Arc<Subscriptions>,
     pub(crate) history: BatchHistory,
     pub(crate) queried_services: QueriedServices,
+    pub(crate) unknown_services: UnknownServices,
 }
 
 impl ScabbardContext {
@@ -42,6 +44,7 @@ impl ScabbardContext {
             subscriptions: Arc::default(),
             history: BatchHistory::new(),
             queried_services: QueriedServices::new(),
+            unknown_services: UnknownServices::new(),
         })
     }
 

@@ -18,6 +18,7 @@ mod status_query;
 mod status_reader;
 mod status_response;
 mod subscriptions;
+mod unknown_services;
 
 pub use events::ScabbardEvents;
 pub use evidence::ScabbardEvidenceReader;
@@ -26,3 +27,4 @@ pub use options::{ScabbardError, ScabbardOptions};
 pub use scabbard::Scabbard;
 pub use sender::ScabbardSender;
 pub use status_reader::ScabbardStatusReader;
+pub use unknown_services::ScabbardServiceCheck;

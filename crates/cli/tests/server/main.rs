@@ -21,6 +21,7 @@ mod operator_decisions;
 mod polls_at_start;
 mod restarts_and_outages;
 mod several_nodes;
+mod unknown_services;
 mod unusable_database;
 
 const GRID_BATCH: Binary = Binary(env!("CARGO_BIN_EXE_grid-batch"));

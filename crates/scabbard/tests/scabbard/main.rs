@@ -13,3 +13,4 @@ mod runtimes;
 mod sending;
 mod statuses;
 mod test_ledger;
+mod unknown_services;

@@ -70,9 +70,7 @@ pub(super) fn compose<S: ScopeId>(
     )?;
     let options = ClaimMaintainerOptions::for_idle_expiry(config.claims.idle_expiry);
     let claims = ClaimMaintainer::start(claims, options, follow_up.clone())?;
-    let silent_streams = move || follower.as_ref().map_or(0, EventFollower::silent_streams);
-    let api =
-        start_api(config, &ledger, &store, &follow_up, &claims, check, silent_streams, listener)?;
+    let api = start_api(config, &ledger, &store, &follow_up, &claims, (check, follower), listener)?;
     info!(address:% = api.local_addr(), database:% = config.database; "server started");
     Ok(RunningServer {
         api,
@@ -264,8 +262,7 @@ fn start_api<S: ScopeId>(
     store: &Store,
     follow_up: &ChangeFollowUp,
     claims: &ClaimMaintainer,
-    check: LedgerCheck,
-    silent_streams: impl Fn() -> usize + Send + Sync + 'static,
+    (check, follower): (LedgerCheck, Option<EventFollower>),
     listener: TcpListener,
 ) -> Result<RunningApi, StartError> {
     let options = ApiOptions {
@@ -290,13 +287,17 @@ fn start_api<S: ScopeId>(
             claims.into_iter().chain(check.problem()).collect()
         })
         .with_health_details(move || {
-            let silent_streams = u32::try_from(silent_streams()).unwrap_or(u32::MAX);
+            let silent_streams = follower.as_ref().map_or(0, EventFollower::silent_streams);
+            let silent_streams = u32::try_from(silent_streams).unwrap_or(u32::MAX);
             vec![
                 ("clock_ahead_seconds", skew_of.skew().ahead_seconds()),
                 ("silent_event_streams", f64::from(silent_streams)),
             ]
         })
         .with_clock(config.clock());
+    if let Some(check) = &ledger.service_check {
+        api = api.with_service_check(Arc::clone(check));
+    }
     if let Some(rules) = &ledger.withdrawals {
         api = api.with_withdrawals(store, Arc::clone(rules));
     }

@@ -48,6 +48,7 @@ impl EvmChain {
             events: None,
             // Nonces keep the order at every node.
             node_check: None,
+            service_check: None,
             nodes,
             withdrawals: Some(Arc::new(rules)),
         })
