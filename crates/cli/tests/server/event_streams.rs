@@ -130,6 +130,7 @@ fn evicted_event_stream_is_closed() {
     let server = harness.serve_with(&[("--ledger-event-sockets", "1")]);
     let batches = signed_batches(&harness.services, 1);
     server.submit(&batches[..1]);
+    harness.wait_until_all_committed(&batches[..1]);
     wait_until("the first stream is open", || harness.ledger.websockets().open == 1);
     server.submit(&batches[1..]);
     wait_until("another stream has replaced it", || {
