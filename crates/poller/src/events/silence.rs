@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_of_batches_accepted_before_the_connection_do_not_count() {
+    fn commits_of_earlier_batches_do_not_count() {
         let (mut check, at) = connected();
         check.accepted();
         check.connected(at(5));
