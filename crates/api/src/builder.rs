@@ -1,6 +1,8 @@
 use std::{fmt, net::TcpListener, sync::Arc};
 
-use grid_batch_core::{BatchQueryStore, Clock, IntakeStore, InternalError, ServiceId, SystemClock};
+use grid_batch_core::{
+    BatchQueryStore, Clock, IntakeStore, InternalError, ServiceCheck, ServiceId, SystemClock,
+};
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
@@ -26,6 +28,7 @@ impl ApiBuilder {
             intake_store,
             query_store,
             service_rule: Arc::new(|_| Ok(())),
+            service_check: None,
             stored: StoredCallback::new(|_| ()),
             health_check: Arc::new(Vec::new),
             health_details: Arc::new(Vec::new),
@@ -50,6 +53,13 @@ impl ApiBuilder {
         rule: impl Fn(&ServiceId) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
         self.parts.service_rule = Arc::new(rule);
+        self
+    }
+
+    /// Accepts batches only for services that the ledger has, as far as this check knows.
+    #[must_use]
+    pub fn with_service_check(mut self, check: Arc<dyn ServiceCheck>) -> Self {
+        self.parts.service_check = Some(check);
         self
     }
 

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use grid_batch_core::{BatchQueryStore, Clock, IntakeStore};
+use grid_batch_core::{BatchQueryStore, Clock, IntakeStore, ServiceCheck};
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
@@ -16,6 +16,7 @@ pub(crate) struct ApiParts {
     pub(crate) intake_store: Arc<dyn IntakeStore>,
     pub(crate) query_store: Arc<dyn BatchQueryStore>,
     pub(crate) service_rule: Arc<ServiceRule>,
+    pub(crate) service_check: Option<Arc<dyn ServiceCheck>>,
     pub(crate) stored: StoredCallback,
     pub(crate) health_check: Arc<HealthCheck>,
     pub(crate) health_details: Arc<HealthDetails>,

@@ -23,11 +23,15 @@ use crate::{
 
 /// All routes of the interface.
 pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, queue: WriteQueue) -> Router {
-    let ApiParts { query_store, service_rule, stored, withdrawals, health_check, .. } = parts;
+    let ApiParts { query_store, stored, withdrawals, health_check, .. } = parts;
+    let (service_rule, service_check) = (parts.service_rule, parts.service_check);
     let health =
         HealthContext { api: Arc::clone(&api), check: health_check, details: parts.health_details };
     let intake = match withdrawals {
-        None => batch_routes(IntakeContext::new(Arc::clone(&api), service_rule, queue)),
+        None => {
+            let api = Arc::clone(&api);
+            batch_routes(IntakeContext::new(api, service_rule, service_check, queue))
+        }
         Some(parts) => withdrawal_routes(WithdrawalContext::new(
             Arc::clone(&api),
             parts.store,

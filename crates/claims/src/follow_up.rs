@@ -2,7 +2,7 @@ use std::{fmt, sync::Arc};
 
 use grid_batch_core::{
     AskAheadRequests, BatchState, Change, ChangeOutcome, Clock, Event, EventSubscriptions,
-    PollTriggers, ServiceId, Stale, SystemClock, Takeover, Timestamp, WakeUps,
+    PollTriggers, ServiceId, Stale, SubmittedBatch, SystemClock, Takeover, Timestamp, WakeUps,
 };
 use log::{error, warn};
 
@@ -76,6 +76,13 @@ impl ChangeFollowUp {
         let service_id = &change.service_id;
         let from_submission =
             matches!(change.event, Event::Outcome { .. } | Event::OwnerLost { .. });
+        if let Some(events) = &self.events {
+            match state {
+                BatchState::Pending if from_submission => events.accepted(service_id),
+                BatchState::Committed => events.committed(service_id),
+                _ => {}
+            }
+        }
         match state {
             _ if next_waits => self.wake_ups.wake(service_id),
             BatchState::Absent => self.wake_ups.wake(service_id),
@@ -105,15 +112,21 @@ impl ChangeFollowUp {
         }
     }
 
-    /// Services were taken over.
+    /// Services were taken over. Each is polled now: a batch that another instance left under way may
+    /// have ended, and triggers before the claim found nothing to poll.
     pub(crate) fn taken_over(&self, takeover: &Takeover) {
-        for claim in &takeover.claims {
-            self.wake_ups.wake(&claim.service_id);
-        }
         for (service_id, _) in &takeover.in_doubt {
             self.follow_events(service_id);
-            self.triggers.trigger(service_id);
         }
+        for claim in &takeover.claims {
+            self.wake_ups.wake(&claim.service_id);
+            self.triggers.trigger(&claim.service_id);
+        }
+    }
+
+    /// Batches that no submitter has were put in doubt.
+    pub(crate) fn recovered(&self, orphans: &[SubmittedBatch]) {
+        orphans.iter().for_each(|orphan| self.triggers.trigger(&orphan.service_id));
     }
 
     /// Subscribes to the events of a service, before its next batch is submitted.
@@ -146,7 +159,7 @@ mod tests {
     use std::time::Duration;
 
     use grid_batch_core::{
-        Claim, Evidence, HeaderId, ManualClock, Outcome,
+        Claim, Evidence, HeaderId, LedgerStatus, ManualClock, Outcome,
         mocks::{MockAskAheadRequests, MockEventSubscriptions, MockPollTriggers, MockWakeUps},
     };
 
@@ -284,10 +297,29 @@ mod tests {
     }
 
     #[test]
-    fn takeover_wakes_services_and_polls_what_is_in_doubt() {
+    fn event_source_is_told_of_acceptance_and_commit_only() {
+        let mut events = MockEventSubscriptions::new();
+        events.expect_accepted().once().return_const(());
+        events.expect_committed().once().return_const(());
+        let mut expected = Expected::default();
+        expected.triggers.expect_submitted().once().return_const(());
+        let follow_up = expected.follow_up().with_events(events);
+        let status = |status| Event::Status { attempt: Some(1), status };
+        follow_up.recorded(&change(outcome(Outcome::Accepted)), applied(BatchState::Pending));
+        for (reported, state) in [
+            (LedgerStatus::Pending, BatchState::Pending),
+            (LedgerStatus::Committed, BatchState::Committed),
+            (LedgerStatus::Invalid, BatchState::Invalid),
+        ] {
+            follow_up.recorded(&change(status(reported)), applied(state));
+        }
+    }
+
+    #[test]
+    fn takeover_wakes_and_polls_all_claimed_services() {
         let mut expected = Expected::default();
         expected.wake_ups.expect_wake().times(2).return_const(());
-        expected.triggers.expect_trigger().once().return_const(());
+        expected.triggers.expect_trigger().times(2).return_const(());
         let claim = |name: &str| Claim { service_id: name.parse().unwrap(), epoch: 1 };
         expected.follow_up().taken_over(&Takeover {
             claims: vec![claim("circuit::service"), claim("circuit::other")],

@@ -193,11 +193,13 @@ mod tests {
         Takeover { claims: (0..count).map(claim).collect(), in_doubt: Vec::new() }
     }
 
-    /// A worker whose queue is woken this many times.
+    /// A worker that wakes the queue and triggers the poller this many times.
     fn worker(claims: MockClaimKeeper, wake_ups: usize) -> MaintainerWorker<MockClaimKeeper> {
         let mut queue = MockWakeUps::new();
         queue.expect_wake().times(wake_ups).return_const(());
-        let follow_up = ChangeFollowUp::new(queue, MockPollTriggers::new());
+        let mut triggers = MockPollTriggers::new();
+        triggers.expect_trigger().times(wake_ups).return_const(());
+        let follow_up = ChangeFollowUp::new(queue, triggers);
         let options = ClaimMaintainerOptions {
             renewal_interval: Duration::from_secs(3_600),
             takeover_limit: 2,
@@ -283,7 +285,7 @@ mod tests {
             Ok(Takeover { in_doubt, ..takeover(1) })
         });
         let mut triggers = MockPollTriggers::new();
-        triggers.expect_trigger().once().withf(|id| *id == service()).return_const(());
+        triggers.expect_trigger().once().return_const(());
         let mut worker = worker(claims, 0);
         let mut queue = MockWakeUps::new();
         queue.expect_wake().once().return_const(());

@@ -6,6 +6,8 @@ use grid_batch_core::{
 use grid_batch_support::PeriodicThread;
 use log::{info, warn};
 
+use crate::ChangeFollowUp;
+
 /// A thread that finds orphaned batches: recorded as being with a submitter, but with none.
 ///
 /// A batch is orphaned when the store marked a round and the answer to that was lost. Such batches
@@ -27,18 +29,24 @@ impl OrphanRecovery {
         claims: impl ClaimKeeper + 'static,
         longest_submission: Duration,
         clock: Arc<dyn Clock>,
+        follow_up: ChangeFollowUp,
     ) -> Result<Self, InternalError> {
         let minimum_age = longest_submission.saturating_add(Self::INTERVAL);
         let mut submissions = ObservedSubmissions { minimum_age, first_seen: HashMap::new() };
         let thread = PeriodicThread::start("recovery", Self::INTERVAL, move || {
-            recover(&claims, &mut submissions, clock.monotonic());
+            recover(&claims, &mut submissions, clock.monotonic(), &follow_up);
         })?;
         Ok(Self { _thread: thread })
     }
 }
 
-fn recover(claims: &impl ClaimKeeper, submissions: &mut ObservedSubmissions, now: MonotonicTime) {
-    match try_recover(claims, submissions, now) {
+fn recover(
+    claims: &impl ClaimKeeper,
+    submissions: &mut ObservedSubmissions,
+    now: MonotonicTime,
+    follow_up: &ChangeFollowUp,
+) {
+    match try_recover(claims, submissions, now, follow_up) {
         Ok(0) => {}
         Ok(count) => info!(batches = count; "orphaned batches are in doubt now"),
         Err(error) => warn!(error:% = error; "cannot look for orphaned batches; retrying later"),
@@ -49,9 +57,15 @@ fn try_recover(
     claims: &impl ClaimKeeper,
     submissions: &mut ObservedSubmissions,
     now: MonotonicTime,
+    follow_up: &ChangeFollowUp,
 ) -> BatchResult<usize> {
     let orphans = submissions.find_orphans(claims.with_submitter()?, now);
-    if orphans.is_empty() { Ok(0) } else { claims.recover(&orphans) }
+    if orphans.is_empty() {
+        return Ok(0);
+    }
+    let count = claims.recover(&orphans)?;
+    follow_up.recovered(&orphans);
+    Ok(count)
 }
 
 /// When each batch was first seen with a submitter in its present attempt.
@@ -80,7 +94,10 @@ impl ObservedSubmissions {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{AttemptId, BatchError, HeaderId, SystemClock, mocks::MockClaimKeeper};
+    use grid_batch_core::{
+        AttemptId, BatchError, HeaderId, SystemClock,
+        mocks::{MockClaimKeeper, MockPollTriggers, MockWakeUps},
+    };
 
     use super::*;
 
@@ -94,6 +111,13 @@ mod tests {
 
     fn at(seconds: u64) -> MonotonicTime {
         MonotonicTime::default().plus(Duration::from_secs(seconds))
+    }
+
+    /// A follow-up that polls this many services.
+    fn follow_up(polled: usize) -> ChangeFollowUp {
+        let mut triggers = MockPollTriggers::new();
+        triggers.expect_trigger().times(polled).return_const(());
+        ChangeFollowUp::new(MockWakeUps::new(), triggers)
     }
 
     fn submissions(minimum_age: u64) -> ObservedSubmissions {
@@ -125,13 +149,13 @@ mod tests {
     }
 
     #[test]
-    fn orphans_are_recovered() {
+    fn orphans_are_recovered_and_polled() {
         let mut claims = MockClaimKeeper::new();
         claims.expect_with_submitter().times(2).returning(|| Ok(vec![submitted(1, 3)]));
         claims.expect_recover().once().withf(|of| *of == [submitted(1, 3)]).returning(|_| Ok(1));
         let mut submissions = submissions(7);
-        recover(&claims, &mut submissions, at(10));
-        recover(&claims, &mut submissions, at(17));
+        recover(&claims, &mut submissions, at(10), &follow_up(0));
+        recover(&claims, &mut submissions, at(17), &follow_up(1));
     }
 
     #[test]
@@ -139,13 +163,14 @@ mod tests {
         let mut claims = MockClaimKeeper::new();
         let error = || BatchError::Unavailable("no connection".to_owned());
         claims.expect_with_submitter().once().returning(move || Err(error()));
-        recover(&claims, &mut submissions(7), at(10));
+        recover(&claims, &mut submissions(7), at(10), &follow_up(0));
     }
 
     #[test]
     fn dropped_recovery_ends_without_waiting_for_its_interval() {
         let claims = MockClaimKeeper::new();
-        let recovery = OrphanRecovery::start(claims, Duration::MAX, Arc::new(SystemClock));
+        let recovery =
+            OrphanRecovery::start(claims, Duration::MAX, Arc::new(SystemClock), follow_up(0));
         drop(recovery.unwrap());
     }
 }

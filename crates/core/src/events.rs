@@ -21,4 +21,9 @@ pub trait LedgerEvents: Send + Sync {
         &'a self,
         service_id: &'a str,
     ) -> BoxFuture<'a, BatchResult<LedgerEventStream>>;
+
+    /// The node of the latest subscription to this service, for messages.
+    fn node(&self, _service_id: &str) -> Option<String> {
+        None
+    }
 }

@@ -31,6 +31,12 @@ pub trait EventSubscriptions: Send + Sync {
     /// Subscribes to the events of the service, if it is not subscribed to. Call it whenever a batch
     /// of the service is on its way.
     fn follow(&self, service_id: &ServiceId);
+
+    /// A ledger has accepted a batch of the service: an event must tell of its commit.
+    fn accepted(&self, service_id: &ServiceId);
+
+    /// A batch of the service has ended as committed, whether or not an event told of it.
+    fn committed(&self, service_id: &ServiceId);
 }
 
 /// Receives the services whose next batch the ledger should be asked about.

@@ -22,6 +22,7 @@ mod outcome;
 mod query;
 mod round;
 mod scope;
+mod service_check;
 mod service_id;
 mod state;
 mod submission;
@@ -58,6 +59,7 @@ pub use query::{
 };
 pub use round::{RoundStore, TakenBatch};
 pub use scope::{GlobalScopeId, ScopeId, ScopeIdError, ServiceScopeId};
+pub use service_check::ServiceCheck;
 pub use service_id::{ServiceId, ServiceIdError};
 pub use state::{BatchState, BatchStateError, DltStatus, DltStatusError};
 pub use submission::{AttemptId, Submission, SubmissionResponse};

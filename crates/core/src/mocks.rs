@@ -260,6 +260,8 @@ mock! {
     pub EventSubscriptions {}
     impl EventSubscriptions for EventSubscriptions {
         fn follow(&self, service_id: &ServiceId);
+        fn accepted(&self, service_id: &ServiceId);
+        fn committed(&self, service_id: &ServiceId);
     }
 }
 

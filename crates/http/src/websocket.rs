@@ -1,6 +1,6 @@
 use std::{
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
@@ -10,7 +10,7 @@ use futures_util::{
     stream::{BoxStream, unfold},
 };
 use reqwest::Url;
-use tokio::{net::TcpStream, pin, time::timeout};
+use tokio::{net::TcpStream, pin, runtime::Handle, time::timeout};
 use tokio_tungstenite::{
     MaybeTlsStream, WebSocketStream, client_async_tls_with_config,
     tungstenite::{
@@ -53,6 +53,8 @@ impl Default for WebSocketOptions {
 }
 
 /// The texts that a websocket receives. The stream ends after the first error.
+///
+/// Dropping it sends a Close frame. In a runtime, a task waits up to a second for the server's answer.
 pub struct TextFrames {
     texts: BoxStream<'static, Result<String, HttpError>>,
     probe: WebSocketProbe,
@@ -74,6 +76,31 @@ impl Stream for TextFrames {
 }
 
 type ClientWebSocket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// A websocket that is closed with a Close frame when it is dropped: a server may take a client that
+/// disappears for a failure of its own.
+struct ClosedOnDrop(Option<ClientWebSocket>);
+
+/// How long a dropped websocket waits for the server's Close frame.
+const CLOSE_LIMIT: Duration = Duration::from_secs(1);
+
+impl Drop for ClosedOnDrop {
+    /// Sends the frame without waiting, because the runtime may be about to end. If it is not, a task
+    /// keeps the connection until the server has answered.
+    fn drop(&mut self) {
+        let Some(mut socket) = self.0.take() else { return };
+        let mut context = Context::from_waker(Waker::noop());
+        // Errors mean that the connection has ended already.
+        let _ = socket.start_send_unpin(Message::Close(None));
+        let _ = socket.poll_flush_unpin(&mut context);
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(timeout(CLOSE_LIMIT, async move {
+                let _ = socket.flush().await;
+                while let Some(Ok(_)) = socket.next().await {}
+            }));
+        }
+    }
+}
 
 /// Opens a websocket at an `http`, `https`, `ws` or `wss` URL and sends these texts.
 pub async fn open_websocket(
@@ -97,17 +124,20 @@ async fn open(
     target: RequestTarget,
     texts: &[&str],
     limit: usize,
-) -> Result<ClientWebSocket, HttpError> {
+) -> Result<ClosedOnDrop, HttpError> {
     install_crypto_provider();
     let stream = connect(&target.url).await?;
     let config =
         WebSocketConfig::default().max_message_size(Some(limit)).max_frame_size(Some(limit));
-    let (mut socket, _) =
+    let (socket, _) =
         client_async_tls_with_config(handshake_request(target)?, stream, Some(config), None)
             .await
             .map_err(from_tungstenite)?;
-    for text in texts {
-        socket.send(Message::text(*text)).await.map_err(from_tungstenite)?;
+    let mut socket = ClosedOnDrop(Some(socket));
+    if let Some(open) = &mut socket.0 {
+        for text in texts {
+            open.send(Message::text(*text)).await.map_err(from_tungstenite)?;
+        }
     }
     Ok(socket)
 }
@@ -132,13 +162,13 @@ fn handshake_request(target: RequestTarget) -> Result<Request, HttpError> {
 
 /// The texts until the websocket breaks.
 fn received_texts(
-    socket: ClientWebSocket,
+    socket: ClosedOnDrop,
     probed: ProbedSocket,
     silence_timeout: Duration,
 ) -> impl Stream<Item = Result<String, HttpError>> + Send {
     unfold(Some((socket, probed)), move |open| async move {
         let (mut socket, mut probed) = open?;
-        match next_text(&mut socket, &mut probed, silence_timeout).await {
+        match next_text(socket.0.as_mut()?, &mut probed, silence_timeout).await {
             Ok(text) => Some((Ok(text), Some((socket, probed)))),
             Err(error) => Some((Err(error), None)),
         }

@@ -22,7 +22,8 @@ use tokio_tungstenite::{
 
 use crate::{
     Fault,
-    events::{EventFeed, Subscription},
+    common_state::CommonState,
+    events::{Event, EventFeed, Subscription},
     request::SimRequest,
     resettable_stream::ResetFlag,
     response::SimResponse,
@@ -80,9 +81,24 @@ pub(crate) async fn run(
         context,
         boot,
         crashes: context.crashes(),
+        is_closed: false,
     };
-    if let Err(WebSocketEnd::Reset) = client.run(subscription.backlog).await {
-        reset_flag.set();
+    context.state().common.events.websocket_counts().open += 1;
+    let end = client.run(subscription.backlog).await;
+    let mut state = context.state();
+    let common = &mut state.common;
+    common.events.websocket_counts().open -= 1;
+    match end {
+        Err(WebSocketEnd::Reset) => reset_flag.set(),
+        _ if client.is_closed => common.events.websocket_counts().closed += 1,
+        _ => client_disappeared(common, &*client.feed),
+    }
+}
+
+fn client_disappeared(common: &mut CommonState, feed: &dyn EventFeed) {
+    common.events.websocket_counts().broken += 1;
+    if feed.may_end_with_client() && common.faults.occurs(Fault::EventsEndWithClient) {
+        common.events.stop_sending();
     }
 }
 
@@ -96,6 +112,8 @@ struct EventClient<'a> {
     count: watch::Receiver<usize>,
     next: usize,
     feed: Box<dyn EventFeed>,
+    /// The client has sent a Close frame.
+    is_closed: bool,
 }
 
 /// The next thing to do.
@@ -144,13 +162,14 @@ impl EventClient<'_> {
     }
 
     async fn receive(&mut self, message: Message) -> Result<(), WebSocketEnd> {
+        self.is_closed |= message.is_close();
         let Message::Text(text) = message else { return Ok(()) };
         let frames = self.feed.receive(&text, &self.context.state().common.events);
         self.send(frames).await
     }
 
     async fn send_next_event(&mut self) -> Result<(), WebSocketEnd> {
-        let event = self.context.state().common.events.all().get(self.next).cloned();
+        let event = self.next_event()?;
         let frames = event.map_or(Vec::new(), |event| self.feed.frames(self.next, &event));
         self.next += 1;
         if frames.is_empty() {
@@ -162,6 +181,15 @@ impl EventClient<'_> {
             return Err(WebSocketEnd::Reset);
         }
         self.send(frames).await
+    }
+
+    /// The next event, unless the ledger has restarted: a restart may also resume events.
+    fn next_event(&self) -> Result<Option<Event>, WebSocketEnd> {
+        let state = self.context.state();
+        if self.context.boot() != self.boot {
+            return Err(WebSocketEnd::Reset);
+        }
+        Ok(state.common.events.all().get(self.next).cloned())
     }
 
     async fn send(&mut self, frames: Vec<String>) -> Result<(), WebSocketEnd> {

@@ -16,7 +16,21 @@ pub(crate) struct Event {
 #[derive(Debug)]
 pub(crate) struct Events {
     all: Vec<Event>,
+    /// The number of events that may be sent.
     count: watch::Sender<usize>,
+    are_sent: bool,
+    websockets: WebSocketCounts,
+}
+
+/// How many event websockets are open, and how others ended, except those that the ledger has reset.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WebSocketCounts {
+    /// Open websockets.
+    pub open: usize,
+    /// The client has sent a Close frame.
+    pub closed: usize,
+    /// The client has disappeared without one.
+    pub broken: usize,
 }
 
 impl Events {
@@ -32,12 +46,42 @@ impl Events {
                 transaction_ids: entry.transaction_ids.clone(),
             })
             .collect();
-        Self { count: watch::Sender::new(all.len()), all }
+        Self {
+            count: watch::Sender::new(all.len()),
+            all,
+            are_sent: true,
+            websockets: WebSocketCounts::default(),
+        }
     }
 
     pub(crate) fn publish(&mut self, event: Event) {
         self.all.push(event);
+        if self.are_sent {
+            self.count.send_replace(self.all.len());
+        }
+    }
+
+    /// Sends no more events, until they are resumed.
+    pub(crate) fn stop_sending(&mut self) {
+        self.are_sent = false;
+    }
+
+    pub(crate) fn resume_sending(&mut self) {
+        self.are_sent = true;
         self.count.send_replace(self.all.len());
+    }
+
+    pub(crate) fn websocket_counts(&mut self) -> &mut WebSocketCounts {
+        &mut self.websockets
+    }
+
+    pub(crate) fn websockets(&self) -> WebSocketCounts {
+        self.websockets
+    }
+
+    /// The events that may be sent.
+    pub(crate) fn sent(&self) -> &[Event] {
+        &self.all[..*self.count.borrow()]
     }
 
     pub(crate) fn all(&self) -> &[Event] {
@@ -62,6 +106,11 @@ pub(crate) trait EventFeed: fmt::Debug + Send {
 
     /// The frames that answer a text of the client.
     fn receive(&mut self, text: &str, events: &Events) -> Vec<String>;
+
+    /// Whether a client that disappears can end the events of all clients.
+    fn may_end_with_client(&self) -> bool {
+        false
+    }
 }
 
 /// A subscription: the frames to send first, and the source of later frames.

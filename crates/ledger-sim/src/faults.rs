@@ -67,6 +67,10 @@ pub enum Fault {
     LateEvents(Duration),
     /// A new event websocket begins with this delay to send earlier events. Later ones wait for them.
     LateReplay(Duration),
+    /// A client of an event websocket that disappears without a Close frame ends the sending of events
+    /// to all clients, as [`LedgerSim::stop_sending_events`](crate::LedgerSim::stop_sending_events)
+    /// does. Sawtooth only.
+    EventsEndWithClient,
 }
 
 impl Fault {

@@ -1,9 +1,9 @@
 use std::io;
 
-use grid_batch_core::Timestamp;
+use grid_batch_core::{ServiceScopeId, Timestamp};
 
 use crate::{
-    RequestKind,
+    Record, RequestKind,
     common_state::CommonState,
     request::SimRequest,
     response::{LedgerReply, SimResponse},
@@ -30,6 +30,9 @@ pub(crate) trait Ledger: Send {
 
     /// Whether no batch is waiting or being executed.
     fn is_idle(&self) -> bool;
+
+    /// Adds a service, if the ledger has services.
+    fn add_service(&mut self, _service: ServiceScopeId, _record: &Record) {}
 
     /// Clears the state that a restart loses.
     fn restart(&mut self, now: Timestamp);

@@ -5,8 +5,11 @@ use grid_batch_protocol::VerifiedBatch;
 use tokio::sync::oneshot;
 
 use crate::{
-    Audit, Entry, Fault, LedgerSimBuilder, LoggedRequest, When, audit, port::PortControl,
-    sawtooth::SharedChain, scabbard::Circuits, sim_context::SimContext,
+    Audit, Entry, Fault, LedgerSimBuilder, LoggedRequest, WebSocketCounts, When, audit,
+    port::PortControl,
+    sawtooth::SharedChain,
+    scabbard::Circuits,
+    sim_context::{LedgerState, SimContext},
 };
 
 /// A simulated ledger that serves on a loopback port until it is dropped.
@@ -137,6 +140,31 @@ impl LedgerSim {
     /// Requests that still wait for it are handled then.
     pub fn start_validator(&self) {
         self.context.start_validator();
+    }
+
+    /// Creates another Scabbard service on the node.
+    pub fn add_service(&self, service: ServiceScopeId) {
+        let mut state = self.context.advanced_state();
+        let LedgerState { ledger, common, .. } = &mut *state;
+        ledger.add_service(service, &common.record);
+    }
+
+    /// Restarts Sawtooth's REST API and not its validator: connections are reset, nothing else is lost,
+    /// and events are sent again.
+    pub fn restart_interface(&self) {
+        self.context.restart_interface();
+    }
+
+    /// Sends no more events to any client, as a node of Sawtooth after a subscriber has died: websockets
+    /// stay open, pings are answered, and a new client gets the block that was the newest then. It
+    /// ends with a restart of the interface or the ledger.
+    pub fn stop_sending_events(&self) {
+        self.context.advanced_state().common.events.stop_sending();
+    }
+
+    /// How many event websockets are open, and how others ended until now.
+    pub fn websockets(&self) -> WebSocketCounts {
+        self.context.state().common.events.websockets()
     }
 
     /// All executions until now, in order.

@@ -25,6 +25,7 @@ mod sim_context;
 
 pub use audit::{Audit, audit};
 pub use builder::{LedgerSimBuilder, SentTwice, StartError};
+pub use events::WebSocketCounts;
 pub use faults::{Fault, When};
 pub use ledger_sim::LedgerSim;
 pub use record::{Entry, ExecutionResult, RecordError, read_record};

@@ -231,6 +231,12 @@ impl Ledger for Scabbard {
         self.services.iter().all(ScabbardService::is_idle)
     }
 
+    fn add_service(&mut self, service: ServiceScopeId, record: &Record) {
+        // No other node has it.
+        let shared = Circuits::default().find_or_create(&service);
+        self.services.push(ScabbardService::from_record(service, record, &shared));
+    }
+
     fn restart(&mut self, now: Timestamp) {
         self.services.iter_mut().for_each(|service| service.restart(now));
     }

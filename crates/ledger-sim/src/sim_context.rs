@@ -138,6 +138,14 @@ impl SimContext {
         state.restart(now);
         // Still under the lock, so that no request of the old boot is answered after the restart.
         self.boot.send_modify(|boot| *boot += 1);
+        state.common.events.resume_sending();
+    }
+
+    /// Resets all connections. The ledger behind the interface loses nothing.
+    pub(crate) fn restart_interface(&self) {
+        let mut state = self.advanced_state();
+        self.boot.send_modify(|boot| *boot += 1);
+        state.common.events.resume_sending();
     }
 
     /// Ends the ledger's process: connections are reset, and nothing is done until it starts again.

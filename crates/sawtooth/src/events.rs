@@ -1,9 +1,12 @@
-use std::time::Instant;
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
 
 use futures_core::future::BoxFuture;
 use futures_util::{StreamExt, stream::unfold};
 use grid_batch_core::{BatchError, BatchResult, LedgerEvent, LedgerEventStream, LedgerEvents};
-use grid_batch_http::{HttpError, TextFrames, WebSocketOptions};
+use grid_batch_http::{HttpError, TextFrames, WebSocketOptions, origin};
 use log::warn;
 
 use crate::{
@@ -28,11 +31,17 @@ pub struct SawtoothEvents {
     client: RestClient,
     nodes: Vec<String>,
     options: WebSocketOptions,
+    /// The node of the latest subscription.
+    subscribed: Arc<Mutex<Option<String>>>,
 }
 
 impl SawtoothEvents {
     pub(crate) fn new(client: RestClient, nodes: Vec<String>, options: WebSocketOptions) -> Self {
-        Self { client, nodes, options }
+        Self { client, nodes, options, subscribed: Arc::default() }
+    }
+
+    fn set_subscribed(&self, node: &str) {
+        *self.subscribed.lock().unwrap_or_else(PoisonError::into_inner) = Some(origin(node));
     }
 
     fn disconnection(&self, node: &str) -> Disconnection {
@@ -52,7 +61,10 @@ impl LedgerEvents for SawtoothEvents {
                 let opening =
                     self.client.subscribe(node, "subscriptions", SUBSCRIPTION, &self.options);
                 match opening.await {
-                    Ok(frames) => return Ok(event_stream(frames, self.disconnection(node))),
+                    Ok(frames) => {
+                        self.set_subscribed(node);
+                        return Ok(event_stream(frames, self.disconnection(node)));
+                    }
                     Err(error) => {
                         if matches!(error, HttpError::NotSent(_)) {
                             self.disconnection(node).record();
@@ -63,6 +75,10 @@ impl LedgerEvents for SawtoothEvents {
             }
             Err(failure)
         })
+    }
+
+    fn node(&self, _service_id: &str) -> Option<String> {
+        self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

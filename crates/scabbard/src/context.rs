@@ -10,7 +10,7 @@ use crate::{
     PeerService, ScabbardOptions, applied_transactions::AppliedTransactions,
     asked_batches::AskedBatches, batch_history::BatchHistory, node_client::NodeClient,
     peer_listeners::PeerListeners, replay_wait::ReplayWaits, state_roots::StateRootLog,
-    subscriptions::Subscriptions,
+    subscriptions::Subscriptions, unknown_services::UnknownServices,
 };
 
 /// What the four parts of one adapter share.
@@ -31,6 +31,7 @@ pub(crate) struct ScabbardContext {
     pub(crate) history: BatchHistory,
     pub(crate) asked: AskedBatches,
     pub(crate) replay_waits: ReplayWaits,
+    pub(crate) unknown_services: UnknownServices,
 }
 
 impl ScabbardContext {
@@ -55,6 +56,7 @@ impl ScabbardContext {
             history: BatchHistory::new(),
             asked: AskedBatches::new(),
             replay_waits: ReplayWaits::new(),
+            unknown_services: UnknownServices::new(),
         })
     }
 

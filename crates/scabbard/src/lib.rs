@@ -27,6 +27,7 @@ mod status_reader;
 mod status_response;
 mod subscription_check;
 mod subscriptions;
+mod unknown_services;
 
 pub use events::ScabbardEvents;
 pub use evidence::ScabbardEvidenceReader;
@@ -35,3 +36,4 @@ pub use options::{PeerService, ScabbardError, ScabbardOptions};
 pub use scabbard::Scabbard;
 pub use sender::ScabbardSender;
 pub use status_reader::ScabbardStatusReader;
+pub use unknown_services::ScabbardServiceCheck;

@@ -5,7 +5,7 @@ use grid_batch_protocol::CylinderToken;
 
 use crate::{
     ScabbardError, ScabbardEvents, ScabbardEvidenceReader, ScabbardOptions, ScabbardSender,
-    ScabbardStatusReader, context::ScabbardContext,
+    ScabbardServiceCheck, ScabbardStatusReader, context::ScabbardContext,
 };
 
 /// The Scabbard adapter of one ledger: it creates the sender, the readers and the event source.
@@ -42,6 +42,11 @@ impl Scabbard {
     /// Looks for evidence.
     pub fn evidence_reader(&self) -> ScabbardEvidenceReader {
         ScabbardEvidenceReader(Arc::clone(&self.0))
+    }
+
+    /// Tells which services the nodes do not have.
+    pub fn service_check(&self) -> ScabbardServiceCheck {
+        ScabbardServiceCheck(Arc::clone(&self.0))
     }
 
     /// Subscribes to the events of services.

@@ -50,7 +50,7 @@ impl ScabbardSender {
         let scope = submission.scope_id();
         let batch = (scope.service_id().clone(), id);
         if let Some(answer) = self.0.refuse_earlier_submission(submission, &batch).await {
-            return answer;
+            return self.0.explain_unknown_service(scope, answer);
         }
         let attempt = submission.attempt_id().map(|attempt_id| attempt_id.attempt);
         let subscriptions = subscriptions.at_post(&batch.0);
@@ -60,7 +60,31 @@ impl ScabbardSender {
         let result = client.submit(url, scope, list).await;
         let rule = matching_rule(&result);
         post.finish(rule.outcome);
-        submission_answer(rule, result)
+        if let Ok(response) = &result {
+            let now = self.0.clock.monotonic();
+            self.0.unknown_services.record(scope.service_id(), url, response, now);
+        }
+        self.0.explain_unknown_service(scope, submission_answer(rule, result))
+    }
+}
+
+impl ScabbardContext {
+    /// The same answer, or that the ledger does not have the service.
+    fn explain_unknown_service(
+        &self,
+        scope: &ServiceScopeId,
+        answer: SubmissionAnswer,
+    ) -> SubmissionAnswer {
+        if !matches!(answer.outcome, Outcome::Refused | Outcome::NotSent) {
+            return answer;
+        }
+        let Some(reason) = self.unknown_service(scope) else { return answer };
+        SubmissionAnswer {
+            outcome: Outcome::Refused,
+            status: Some(404),
+            message: Some(reason),
+            retry_after: answer.retry_after,
+        }
     }
 }
 

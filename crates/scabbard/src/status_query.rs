@@ -32,7 +32,11 @@ impl ScabbardContext {
         ids: &[&str],
     ) -> BatchResult<Vec<BatchReport>> {
         let reports = match self.client.get_statuses(node, scope, ids).await {
-            Ok(response) => parse_response(&response, ids),
+            Ok(response) => {
+                let now = self.clock.monotonic();
+                self.unknown_services.record(scope.service_id(), node, &response, now);
+                parse_response(&response, ids)
+            }
             Err(error) => Err(error.into()),
         };
         let reports = reports.map_err(|error| with_node(node, error))?;

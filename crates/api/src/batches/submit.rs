@@ -5,7 +5,7 @@ use axum::{
     extract::{Request, State},
     http::StatusCode,
 };
-use grid_batch_core::{GlobalScopeId, HeaderId, NewBatch, ScopeId, ServiceId};
+use grid_batch_core::{GlobalScopeId, HeaderId, NewBatch, ScopeId, ServiceCheck, ServiceId};
 use grid_batch_protocol::{Limits, verify_list};
 use serde::Serialize;
 
@@ -21,6 +21,7 @@ pub(crate) type ServiceRule = dyn Fn(&ServiceId) -> Result<(), String> + Send + 
 pub(crate) struct IntakeContext {
     api: Arc<ApiState>,
     service_rule: Arc<ServiceRule>,
+    service_check: Option<Arc<dyn ServiceCheck>>,
     queue: WriteQueue,
     /// Checks signatures, one list per core.
     verifications: BlockingPool,
@@ -30,10 +31,19 @@ impl IntakeContext {
     pub(crate) fn new(
         api: Arc<ApiState>,
         service_rule: Arc<ServiceRule>,
+        service_check: Option<Arc<dyn ServiceCheck>>,
         queue: WriteQueue,
     ) -> Self {
         let cores = available_parallelism().map_or(1, NonZero::get);
-        Self { api, service_rule, queue, verifications: BlockingPool::new(cores) }
+        let verifications = BlockingPool::new(cores);
+        Self { api, service_rule, service_check, queue, verifications }
+    }
+
+    async fn check_service(&self, id: &ServiceId) -> Result<(), ApiError> {
+        (self.service_rule)(id)
+            .map_err(|rule| ApiError::RefusedService { id: id.clone(), rule })?;
+        let Some(check) = &self.service_check else { return Ok(()) };
+        check.check(id).await.map_err(|reason| ApiError::UnknownService { id: id.clone(), reason })
     }
 }
 
@@ -47,7 +57,7 @@ pub(crate) async fn post(
     State(context): State<Arc<IntakeContext>>,
     request: Request,
 ) -> Result<(StatusCode, Json<AcceptedJson>), ApiError> {
-    let IntakeContext { api, service_rule, queue, verifications } = &*context;
+    let IntakeContext { api, queue, verifications, .. } = &*context;
     let (request, body) = request.into_parts();
     let body = api.bodies.read(&request.headers, body, api.options.body_limit).await?;
     if let Some(other) = other_content_type(&request.headers, "application/octet-stream") {
@@ -55,8 +65,7 @@ pub(crate) async fn post(
     }
     let named_service = Query::parse(request.uri.query())?.service_id()?;
     let service_id = named_service.as_ref().unwrap_or(GlobalScopeId.service_id()).clone();
-    service_rule(&service_id)
-        .map_err(|rule| ApiError::RefusedService { id: service_id.clone(), rule })?;
+    context.check_service(&service_id).await?;
 
     // Checking signatures is expensive, so a full queue refuses the request before that.
     let slot = queue.reserve_slot()?;

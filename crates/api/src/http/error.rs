@@ -53,6 +53,12 @@ pub(crate) enum ApiError {
     InvalidServiceId(#[from] ServiceIdError),
     #[error("the service {id} is not served here: {rule}", id = Excerpt::of(.id.as_str()))]
     RefusedService { id: ServiceId, rule: String },
+    #[error(
+        "the ledger does not have the service {id}: {reason}; correct the id, or create the service and \
+         send the batches again",
+        id = Excerpt::of(.id.as_str())
+    )]
+    UnknownService { id: ServiceId, reason: String },
     #[error(transparent)]
     BatchConflict(#[from] BatchConflict),
     #[error("the batches may not have been stored; send them again: each is stored only once")]

@@ -87,6 +87,7 @@ fn kind(error: &ApiError) -> ErrorKind {
             (StatusCode::SERVICE_UNAVAILABLE, 1012, "Store Unavailable")
         }
         ApiError::ReadFailed => (StatusCode::SERVICE_UNAVAILABLE, 1013, "Store Unavailable"),
+        ApiError::UnknownService { .. } => (StatusCode::NOT_FOUND, 1015, "Unknown Service"),
         ApiError::BatchesNotServed | ApiError::WithdrawalsNotServed => {
             (StatusCode::NOT_FOUND, 1020, "Not Served Here")
         }

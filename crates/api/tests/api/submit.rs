@@ -1,7 +1,12 @@
-use std::{sync::mpsc, thread};
+use std::{
+    future::ready,
+    pin::Pin,
+    sync::{Arc, mpsc},
+    thread,
+};
 
 use grid_batch_api::ApiOptions;
-use grid_batch_core::{BatchFilter, BatchState};
+use grid_batch_core::{BatchFilter, BatchState, ServiceCheck, ServiceId};
 use grid_batch_protocol::{BatchList, Limits, Message};
 use grid_batch_store::{Store, StoreOptions};
 
@@ -211,4 +216,28 @@ fn concurrent_clients_find_their_batches_stored() {
         }
     });
     assert_eq!(server.store.count(&BatchFilter::default()).unwrap(), 160);
+}
+
+/// The ledger does not have the service `a::b`.
+struct NotAtLedger;
+
+impl ServiceCheck for NotAtLedger {
+    fn check<'a>(
+        &'a self,
+        service_id: &'a ServiceId,
+    ) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>> {
+        let is_known = service_id.as_str() != "a::b";
+        Box::pin(ready(if is_known { Ok(()) } else { Err("no node has it".to_owned()) }))
+    }
+}
+
+#[test]
+fn batch_of_an_unknown_service_is_not_stored() {
+    let server = TestServer::with(|builder, _| builder.with_service_check(Arc::new(NotAtLedger)));
+    let response = server.post("/batches?service_id=a::b", &body([batch(1)]));
+    assert_eq!(response.error(), (404, 1015));
+    let message = response.message();
+    assert!(message.contains("a::b") && message.contains("no node has it"), "{message}");
+    assert!(!server.is_stored(&id(&batch(1))));
+    server.post("/batches?service_id=a::c", &body([batch(1)])).link();
 }

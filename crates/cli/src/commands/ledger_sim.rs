@@ -110,7 +110,7 @@ struct FaultProbability(Fault, f64);
 const DELAY: Duration = Duration::from_secs(20);
 
 /// The faults and their names on the command line.
-const FAULTS: [(&str, Fault); 19] = [
+const FAULTS: [(&str, Fault); 20] = [
     ("busy", Fault::Busy),
     ("timed-out", Fault::TimedOut),
     ("late-answer", Fault::LateAnswer(DELAY)),
@@ -130,6 +130,7 @@ const FAULTS: [(&str, Fault); 19] = [
     ("statuses-of-others", Fault::StatusesOfOthers),
     ("events-broken", Fault::EventsBroken),
     ("late-events", Fault::LateEvents(DELAY)),
+    ("events-end-with-client", Fault::EventsEndWithClient),
 ];
 
 fn fault_names() -> String {

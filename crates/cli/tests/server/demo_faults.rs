@@ -58,6 +58,7 @@ single_faults! {
         When::Sometimes(0.5) => NO_CHECK;
     events_broken, Fault::EventsBroken, on sawtooth scabbard: When::Sometimes(0.5) => NO_CHECK;
     late_events, Fault::LateEvents(LATE / 5), on sawtooth scabbard: When::Sometimes(0.5) => NO_CHECK;
+    events_end_with_client, Fault::EventsEndWithClient, on sawtooth: When::Always => NO_CHECK;
 }
 
 fn sawtooth(fault: Fault, when: When) -> DemoOptions {

@@ -10,6 +10,7 @@ mod command_line;
 mod demo_faults;
 mod demo_restarts;
 mod earlier_transactions;
+mod event_streams;
 mod failed_over_clients;
 mod file_descriptors;
 mod instances;
@@ -24,8 +25,10 @@ mod node_outages;
 mod operator_decisions;
 mod operator_holds;
 mod pace_of_polling;
+mod polls_at_start;
 mod restarts_and_outages;
 mod several_nodes;
+mod unknown_services;
 mod unusable_database;
 
 const GRID_BATCH: Binary = Binary(env!("CARGO_BIN_EXE_grid-batch"));

@@ -4,7 +4,16 @@ use std::{future::Future, time::Duration};
 
 use futures_util::{SinkExt, StreamExt};
 use grid_batch_http::{HttpError, TextFrames, WebSocketOptions, open_websocket};
-use tokio::{net::TcpStream, sync::oneshot};
+use tokio::{
+    net::TcpStream,
+    runtime::Builder,
+    sync::{
+        mpsc::{UnboundedReceiver, unbounded_channel},
+        oneshot,
+    },
+    task::spawn_blocking,
+    time::timeout,
+};
 use tokio_tungstenite::{
     WebSocketStream, accept_async,
     tungstenite::{
@@ -217,4 +226,49 @@ async fn too_long_text_is_an_error() {
     let frames = open_websocket(&server.url(), &[], &[], &options).await.unwrap();
     let error = error_after(frames, &[&"x".repeat(100)]).await;
     assert!(matches!(error, HttpError::InvalidData(_)), "{error}");
+}
+
+/// A server that reports how each websocket ended: with the last message, or with an error.
+async fn server_reporting_ends() -> (Server, UnboundedReceiver<Option<Message>>) {
+    let (report, ends) = unbounded_channel();
+    let server = websocket_server(move |mut socket| {
+        let report = report.clone();
+        async move {
+            let mut last = None;
+            while let Some(Ok(message)) = socket.next().await {
+                last = Some(message);
+            }
+            report.send(last).unwrap();
+        }
+    })
+    .await;
+    (server, ends)
+}
+
+#[tokio::test]
+async fn dropped_websocket_sends_a_close_frame() {
+    let (server, mut ends) = server_reporting_ends().await;
+    drop(open(&server).await);
+    assert_eq!(ends.recv().await.unwrap(), Some(Message::Close(None)));
+
+    let mut frames = open(&server).await;
+    // Dropped while it waits for a text.
+    assert!(timeout(SHORT, frames.next()).await.is_err());
+    drop(frames);
+    assert_eq!(ends.recv().await.unwrap(), Some(Message::Close(None)));
+}
+
+#[tokio::test]
+async fn close_frame_is_sent_though_the_runtime_ends() {
+    let (server, mut ends) = server_reporting_ends().await;
+    let url = server.url();
+    let ended = spawn_blocking(move || {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let options = WebSocketOptions::default();
+        let frames = runtime.block_on(open_websocket(&url, &[], &[], &options)).unwrap();
+        // Nothing runs on the runtime after this.
+        drop(frames);
+    });
+    ended.await.unwrap();
+    assert_eq!(ends.recv().await.unwrap(), Some(Message::Close(None)));
 }

@@ -18,10 +18,10 @@ struct BlockFeed {
 }
 
 pub(super) fn subscribe(events: &Events) -> Subscription {
-    let last_block = events.all().last().map(block_id);
+    let last_block = events.sent().last().map(block_id);
     Subscription {
         backlog: Vec::new(),
-        next: events.all().len(),
+        next: events.sent().len(),
         feed: Box::new(BlockFeed { prefixes: None, last_block }),
     }
 }
@@ -61,11 +61,15 @@ impl EventFeed for BlockFeed {
             other => vec![error(&format!("Unknown action \"{other}\""))],
         }
     }
+
+    fn may_end_with_client(&self) -> bool {
+        true
+    }
 }
 
 /// The newest block when a client subscribes.
 fn latest(events: &Events, prefixes: &[String]) -> Option<String> {
-    let (last, before) = events.all().split_last()?;
+    let (last, before) = events.sent().split_last()?;
     let previous = before.last().map(block_id);
     Some(frame(before.len(), last, previous.as_deref(), prefixes))
 }

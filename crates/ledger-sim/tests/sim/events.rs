@@ -1,6 +1,6 @@
 use std::{io::ErrorKind, net::TcpStream, time::Duration};
 
-use grid_batch_ledger_sim::{Fault, SentTwice, When};
+use grid_batch_ledger_sim::{Fault, SentTwice, WebSocketCounts, When};
 use grid_batch_protocol::{Batch, CylinderToken};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::{
@@ -220,6 +220,49 @@ fn sawtooth_warns_of_a_crash_and_keeps_the_websocket() {
     ledger.start_validator();
     ledger.submit(&[batch(1)]);
     assert_eq!(next(&mut socket)["block_num"], "0");
+}
+
+/// A subscriber of all blocks, with the block that it gets first.
+fn subscribe_to_blocks(ledger: &Ledger) -> (Socket, Value) {
+    let mut socket = subscribe(ledger, "");
+    send_json(&mut socket, &json!({ "action": "subscribe" }));
+    let first = next(&mut socket);
+    (socket, first)
+}
+
+/// The next message is the answer to a ping, so that no block was sent before it.
+fn assert_receives_nothing(socket: &mut Socket) {
+    socket.send(Message::Ping("no block".into())).unwrap();
+    assert_eq!(socket.read().unwrap(), Message::Pong("no block".into()));
+}
+
+#[test]
+fn sawtooth_subscriber_that_disappears_ends_all_events() {
+    let ledger = sawtooth(|b| b.fault(Fault::EventsEndWithClient, When::Always));
+    ledger.submit(&[batch(1)]);
+    let [(mut stays, _), (mut closes, _), (disappears, _)] =
+        [(); 3].map(|()| subscribe_to_blocks(&ledger));
+    closes.close(None).unwrap();
+    while closes.read().is_ok() {}
+    ledger.wait_for_websockets(WebSocketCounts { open: 2, closed: 1, broken: 0 });
+    ledger.submit(&[batch(2)]);
+    assert_eq!(next(&mut stays)["block_num"], "1");
+
+    drop(disappears);
+    ledger.wait_for_websockets(WebSocketCounts { open: 1, closed: 1, broken: 1 });
+    ledger.submit(&[batch(3)]);
+    assert_receives_nothing(&mut stays);
+    let (mut new, stale) = subscribe_to_blocks(&ledger);
+    assert_eq!(stale["block_num"], "1");
+    ledger.submit(&[batch(4)]);
+    assert_receives_nothing(&mut new);
+
+    ledger.restart_interface();
+    assert_reset(&mut new);
+    let (mut new, latest) = subscribe_to_blocks(&ledger);
+    assert_eq!(latest["block_num"], "3");
+    ledger.submit(&[batch(5)]);
+    assert_eq!(next(&mut new)["block_num"], "4");
 }
 
 type Socket = WebSocket<TcpStream>;

@@ -3,7 +3,7 @@
 use std::{ops::Deref, sync::Arc, thread, time::Duration};
 
 use grid_batch_core::{HeaderId, ManualClock, ServiceScopeId, Timestamp};
-use grid_batch_ledger_sim::{ExecutionResult, LedgerSim, LedgerSimBuilder};
+use grid_batch_ledger_sim::{ExecutionResult, LedgerSim, LedgerSimBuilder, WebSocketCounts};
 use grid_batch_protocol::{Batch, CylinderToken};
 
 use crate::{
@@ -115,6 +115,16 @@ impl Ledger {
 
     pub fn advance(&self, seconds: u64) {
         self.clock.advance(Duration::from_secs(seconds));
+    }
+
+    pub fn wait_for_websockets(&self, expected: WebSocketCounts) {
+        for _ in 0..10_000 {
+            if self.websockets() == expected {
+                return;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        panic!("{:?}, expected {expected:?}", self.websockets());
     }
 
     pub fn applied(&self) -> Vec<HeaderId> {

@@ -5,10 +5,17 @@ use std::{
 };
 
 use grid_batch_core::{EventSubscriptions, ServiceId};
-use log::debug;
-use tokio::{sync::Notify, time::Instant};
+use log::{debug, info, warn};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
 
-use crate::{EventOptions, instant::after};
+use crate::{
+    EventOptions,
+    events::silence::{SilenceChange, SilenceCheck, SilenceOptions},
+    instant::after,
+};
 
 /// Selects the services that an event monitor listens to, and reports whether their streams are live.
 ///
@@ -30,6 +37,7 @@ struct FollowedServices {
     follow_count: u64,
     distrust_after_eviction: Duration,
     distrusted_until: Option<Instant>,
+    silence: SilenceOptions,
 }
 
 #[derive(Debug)]
@@ -39,7 +47,11 @@ struct ServiceStream {
     number: u64,
     /// The last call of `follow` for this service.
     last_followed: u64,
-    is_live: bool,
+    silence: SilenceCheck,
+    /// Whether the stream is silent, for its listener.
+    is_silent: watch::Sender<bool>,
+    /// The node that it is connected to.
+    node: Option<String>,
 }
 
 /// A service that is followed, from the call of `follow` that added it until it is evicted.
@@ -60,6 +72,19 @@ impl EventSubscriptions for EventFollower {
     fn follow(&self, service_id: &ServiceId) {
         Self::follow(self, service_id.as_str());
     }
+
+    fn accepted(&self, service_id: &ServiceId) {
+        if let Some(stream) = self.services().streams.get_mut(service_id.as_str()) {
+            stream.silence.accepted();
+        }
+    }
+
+    fn committed(&self, service_id: &ServiceId) {
+        if let Some(stream) = self.services().streams.get_mut(service_id.as_str()) {
+            let change = stream.silence.committed(Instant::now());
+            stream.silence_changed(service_id.as_str(), change);
+        }
+    }
 }
 
 impl EventFollower {
@@ -71,6 +96,10 @@ impl EventFollower {
                 follow_count: 0,
                 distrust_after_eviction: options.distrust_after_eviction,
                 distrusted_until: None,
+                silence: SilenceOptions {
+                    tolerance: options.event_tolerance,
+                    limit: options.silent_after,
+                },
             }),
             changed: Notify::new(),
         }))
@@ -86,19 +115,25 @@ impl EventFollower {
         }
     }
 
-    /// Whether the stream of this service is connected.
+    /// Whether the stream of this service is connected and not silent.
     pub fn is_live(&self, service_id: &str) -> bool {
-        self.services().streams.get(service_id).is_some_and(|stream| stream.is_live)
+        self.services().streams.get(service_id).is_some_and(ServiceStream::is_live)
+    }
+
+    /// The number of connected streams that are silent: batches were committed, and no event told of
+    /// them.
+    pub fn silent_streams(&self) -> usize {
+        self.services().streams.values().filter(|stream| stream.is_silent()).count()
     }
 
     /// Whether events can be relied on: at least one service is followed, the streams of all followed
-    /// services are connected, and no service was evicted recently.
+    /// services are live, and no service was evicted recently.
     pub fn all_live(&self) -> bool {
         let services = self.services();
         let is_distrusted = services.distrusted_until.is_some_and(|until| Instant::now() < until);
         !is_distrusted
             && !services.streams.is_empty()
-            && services.streams.values().all(|stream| stream.is_live)
+            && services.streams.values().all(ServiceStream::is_live)
     }
 
     /// Waits until other services are followed.
@@ -114,21 +149,71 @@ impl EventFollower {
         self.services().streams.iter().map(followed).collect()
     }
 
-    pub(crate) fn set_live(&self, service: &FollowedService, is_live: bool) {
-        if let Some(stream) = self.services().streams.get_mut(&service.service_id)
-            && stream.number == service.number
-        {
-            stream.is_live = is_live;
-        }
+    /// Records that the stream of this service was connected, at this node.
+    pub(crate) fn connected(&self, service: &FollowedService, node: Option<String>) {
+        self.update(service, |stream| {
+            stream.silence.connected(Instant::now());
+            stream.node = node;
+        });
+    }
+
+    pub(crate) fn disconnected(&self, service: &FollowedService) {
+        self.update(service, |stream| stream.silence.disconnected());
+    }
+
+    /// Records that an event of this service was received.
+    pub(crate) fn event(&self, service: &FollowedService) {
+        self.update(service, |stream| {
+            let change = stream.silence.event(Instant::now());
+            stream.silence_changed(&service.service_id, change);
+        });
+    }
+
+    /// Whether the stream of this service is silent, to be watched; `None` once it was evicted.
+    pub(crate) fn watch_silence(&self, service: &FollowedService) -> Option<watch::Receiver<bool>> {
+        let services = self.services();
+        let stream = services.streams.get(&service.service_id)?;
+        (stream.number == service.number).then(|| stream.is_silent.subscribe())
     }
 
     /// Records that the monitor has ended.
     pub(crate) fn set_none_live(&self) {
-        self.services().streams.values_mut().for_each(|stream| stream.is_live = false);
+        self.services().streams.values_mut().for_each(|stream| stream.silence.disconnected());
+    }
+
+    /// Updates the stream of this service, unless it was evicted.
+    fn update(&self, service: &FollowedService, update: impl FnOnce(&mut ServiceStream)) {
+        if let Some(stream) = self.services().streams.get_mut(&service.service_id)
+            && stream.number == service.number
+        {
+            update(stream);
+        }
     }
 
     fn services(&self) -> MutexGuard<'_, FollowedServices> {
         self.0.services.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ServiceStream {
+    fn is_live(&self) -> bool {
+        self.silence.is_connected() && !self.silence.is_silent()
+    }
+
+    fn is_silent(&self) -> bool {
+        self.silence.is_connected() && self.silence.is_silent()
+    }
+
+    fn silence_changed(&self, service: &str, change: SilenceChange) {
+        let node = self.node.as_deref();
+        match change {
+            SilenceChange::None => return,
+            SilenceChange::Began => warn!(service, node;
+                "the event stream is silent: batches are committed and no event tells of them; restart \
+                 the node's REST API, which may have lost a subscriber; polling continues without events"),
+            SilenceChange::Ended => info!(service, node; "the event stream tells of commits again"),
+        }
+        self.is_silent.send_replace(self.silence.is_silent());
     }
 }
 
@@ -144,7 +229,13 @@ impl FollowedServices {
         if self.streams.len() >= self.max_streams {
             self.evict_one();
         }
-        let stream = ServiceStream { number, last_followed: number, is_live: false };
+        let stream = ServiceStream {
+            number,
+            last_followed: number,
+            silence: SilenceCheck::new(self.silence),
+            is_silent: watch::Sender::new(false),
+            node: None,
+        };
         self.streams.insert(service_id.to_owned(), stream);
         true
     }
@@ -179,7 +270,7 @@ mod tests {
     }
 
     fn connect_all(follower: &EventFollower) {
-        follower.followed_services().iter().for_each(|service| follower.set_live(service, true));
+        follower.followed_services().iter().for_each(|service| follower.connected(service, None));
     }
 
     #[test]
@@ -210,13 +301,34 @@ mod tests {
         assert!(follower.all_live());
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn silent_stream_is_not_live() {
+        let follower = follower(1);
+        follower.follow("a");
+        connect_all(&follower);
+        let service: ServiceId = "a".parse().unwrap();
+        for missed in 0..EventOptions::default().silent_after {
+            assert!(follower.all_live(), "{missed}");
+            tokio::time::advance(std::time::Duration::from_secs(10)).await;
+            follower.accepted(&service);
+            follower.committed(&service);
+        }
+        assert!(!follower.all_live() && !follower.is_live("a"));
+        assert_eq!(follower.silent_streams(), 1);
+        let followed = follower.followed_services().remove(0);
+        assert!(*follower.watch_silence(&followed).unwrap().borrow());
+        follower.event(&followed);
+        assert!(follower.all_live(), "the event tells of the last commit");
+        assert_eq!(follower.silent_streams(), 0);
+    }
+
     #[test]
     fn state_of_an_evicted_stream_is_ignored() {
         let follower = follower(1);
         follower.follow("a");
         let evicted = follower.followed_services().remove(0);
         ["b", "a"].into_iter().for_each(|service| follower.follow(service));
-        follower.set_live(&evicted, true);
+        follower.connected(&evicted, None);
         assert!(!follower.is_live("a"));
     }
 }

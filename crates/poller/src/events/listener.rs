@@ -1,10 +1,13 @@
-use std::sync::Arc;
+use std::{future::pending, sync::Arc};
 
 use futures_util::StreamExt;
 use grid_batch_core::{BatchError, BatchResult, LedgerEventStream, LedgerEvents};
-use grid_batch_support::{catch_panic_async, rng};
-use log::{info, warn};
-use tokio::time::{Instant, sleep, timeout};
+use grid_batch_support::{Delays, catch_panic_async, rng};
+use log::{debug, info, warn};
+use tokio::{
+    select,
+    time::{Instant, sleep, timeout},
+};
 
 use crate::{EventFollower, EventOptions, PollTrigger, events::follower::FollowedService};
 
@@ -17,10 +20,18 @@ pub(crate) struct EventListener {
     pub(crate) options: EventOptions,
 }
 
+/// Why the events of a stream are not relayed any more.
+enum StreamEnd {
+    Lost(BatchError),
+    /// It was silent, and is connected again.
+    Silent,
+}
+
 impl EventListener {
     pub(crate) async fn run(self) {
         let service = self.service.service_id.as_str();
         let mut delays = self.options.reconnect_backoff.delays(rng(self.seed()));
+        let mut silent_delays = self.options.silent_reconnect_backoff.delays(rng(self.seed()));
         let mut failures: u64 = 0;
         loop {
             let error = match self.connect().await {
@@ -30,11 +41,17 @@ impl EventListener {
                         failures = 0;
                     }
                     let connected_at = Instant::now();
-                    let error = self.relay(stream).await;
+                    let end = self.relay(stream, &mut silent_delays).await;
                     if connected_at.elapsed() >= self.options.stable_after {
                         delays.reset();
                     }
-                    error
+                    match end {
+                        StreamEnd::Lost(error) => error,
+                        StreamEnd::Silent => {
+                            debug!(service = service; "connecting a silent event stream again");
+                            continue;
+                        }
+                    }
                 }
                 Err(error) => error,
             };
@@ -56,21 +73,48 @@ impl EventListener {
         catch_panic_async(connecting).await.unwrap_or_else(|panic| Err(panic.into()))
     }
 
-    /// Triggers a poll for each event until the stream breaks, and returns the reason.
-    async fn relay(&self, mut stream: LedgerEventStream) -> BatchError {
-        self.follower.set_live(&self.service, true);
+    /// Triggers a poll for each event until the stream breaks or is to be connected again.
+    async fn relay(&self, stream: LedgerEventStream, silent_delays: &mut Delays) -> StreamEnd {
+        self.follower.connected(&self.service, self.events.node(&self.service.service_id));
         // Events before the connection were missed.
         self.trigger.trigger(&self.service.service_id);
+        let end = select! {
+            error = self.relay_until_broken(stream) => StreamEnd::Lost(error),
+            () = self.stays_silent(silent_delays) => StreamEnd::Silent,
+        };
+        self.follower.disconnected(&self.service);
+        end
+    }
+
+    async fn relay_until_broken(&self, mut stream: LedgerEventStream) -> BatchError {
         let relaying = async {
             while let Some(event) = stream.next().await {
                 event?;
+                self.follower.event(&self.service);
                 self.trigger.trigger(&self.service.service_id);
             }
             Ok(())
         };
         let end = catch_panic_async(relaying).await.unwrap_or_else(|panic| Err(panic.into()));
-        self.follower.set_live(&self.service, false);
         end.err().unwrap_or_else(|| BatchError::Unavailable("the stream ended".to_owned()))
+    }
+
+    /// Waits until the stream has been silent for the next of these delays.
+    async fn stays_silent(&self, delays: &mut Delays) {
+        let Some(mut silence) = self.follower.watch_silence(&self.service) else {
+            return pending().await;
+        };
+        loop {
+            // An error means that the service was evicted, which ends this task.
+            if silence.wait_for(|is_silent| *is_silent).await.is_err() {
+                return pending().await;
+            }
+            let ends = silence.wait_for(|is_silent| !is_silent);
+            if timeout(delays.next_delay(), ends).await.is_err() {
+                return;
+            }
+            delays.reset();
+        }
     }
 
     /// A different seed for each service, so that streams that break together do not reconnect

@@ -2,6 +2,7 @@ mod follower;
 mod listener;
 mod monitor;
 mod options;
+mod silence;
 
 pub use follower::EventFollower;
 pub use monitor::{EventMonitor, RunningEventMonitor};

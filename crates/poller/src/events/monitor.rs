@@ -1,8 +1,12 @@
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::{InternalError, LedgerEvents, ShutdownHandle};
 use grid_batch_support::{RuntimeThread, Shutdown, shut_down_runtime};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::{
+    runtime::Handle,
+    task::{AbortHandle, JoinSet},
+    time::{sleep, timeout},
+};
 
 use crate::{
     EventFollower, EventOptions, MonitorOptionsError, PollTrigger,
@@ -71,6 +75,7 @@ impl EventMonitor {
         }
         listeners.tasks.shutdown().await;
         self.follower.set_none_live();
+        close_connections().await;
     }
 
     fn listener(&self, service: FollowedService) -> EventListener {
@@ -82,6 +87,20 @@ impl EventMonitor {
             options: self.options.clone(),
         }
     }
+}
+
+/// Waits a moment for the tasks in which dropped streams close their connections.
+async fn close_connections() {
+    const LIMIT: Duration = Duration::from_secs(1);
+    const CHECK_INTERVAL: Duration = Duration::from_millis(5);
+    let metrics = Handle::current().metrics();
+    let closing = async {
+        while metrics.num_alive_tasks() > 0 {
+            sleep(CHECK_INTERVAL).await;
+        }
+    };
+    // A server that does not answer is not waited for.
+    let _ = timeout(LIMIT, closing).await;
 }
 
 /// One task for each service that is listened to.

@@ -17,6 +17,12 @@ pub struct EventOptions {
     pub stable_after: Duration,
     /// How long events are not relied on after a service lost its socket to another one.
     pub distrust_after_eviction: Duration,
+    /// How long before or after a commit its event may come.
+    pub event_tolerance: Duration,
+    /// A stream is silent after this many commits in a row of which no event told.
+    pub silent_after: u32,
+    /// The delays before a silent stream is connected again.
+    pub silent_reconnect_backoff: Backoff,
     /// Makes the random part of the delays repeatable.
     pub seed: Option<u64>,
 }
@@ -32,6 +38,12 @@ impl Default for EventOptions {
             },
             stable_after: Duration::from_mins(1),
             distrust_after_eviction: Duration::from_mins(5),
+            event_tolerance: Duration::from_secs(1),
+            silent_after: 3,
+            silent_reconnect_backoff: Backoff {
+                first: Duration::from_mins(1),
+                longest: Duration::from_mins(10),
+            },
             seed: None,
         }
     }
@@ -43,6 +55,8 @@ impl EventOptions {
             ("sockets", self.sockets == 0),
             ("connect_limit", self.connect_limit.is_zero()),
             ("reconnect_backoff", self.reconnect_backoff.is_zero()),
+            ("silent_after", self.silent_after == 0),
+            ("silent_reconnect_backoff", self.silent_reconnect_backoff.is_zero()),
         ])
     }
 }

@@ -11,7 +11,8 @@ use futures_util::{StreamExt, stream};
 use grid_batch_core::{
     BatchResult,
     BatchState::{self, Committed},
-    LedgerEvent, LedgerEventStream, LedgerEvents, LedgerStatus, ShutdownHandle, SystemClock,
+    EventSubscriptions, LedgerEvent, LedgerEventStream, LedgerEvents, LedgerStatus, ShutdownHandle,
+    SystemClock,
     mocks::MockLedgerEvents,
 };
 use grid_batch_poller::{
@@ -247,4 +248,27 @@ fn options_without_sockets_or_delays_are_rejected() {
     assert_eq!(error.to_string(), "the monitor's sockets is zero; it must be greater");
     let never = Backoff { first: Duration::ZERO, longest: HOUR };
     assert!(build(EventOptions { reconnect_backoff: never, ..event_options() }).is_err());
+}
+
+#[test]
+fn silent_stream_is_connected_again_and_again() {
+    let trigger = PollTrigger::new();
+    let streams = Arc::new(TestStreams::default());
+    let options = EventOptions {
+        event_tolerance: Duration::ZERO,
+        silent_after: 1,
+        silent_reconnect_backoff: event_options().reconnect_backoff,
+        ..event_options()
+    };
+    let listening = listen(Arc::<TestStreams>::clone(&streams), &trigger, options);
+    let follower = listening.follower();
+    follower.follow("a");
+    until(|| follower.is_live("a"));
+    let service = "a".parse().unwrap();
+    follower.accepted(&service);
+    follower.committed(&service);
+    assert!(!follower.is_live("a"));
+    streams.wait_for(3);
+    assert!(!follower.is_live("a"), "no event has told of a commit");
+    listening.wait_for_shutdown().unwrap();
 }

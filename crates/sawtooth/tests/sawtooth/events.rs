@@ -68,7 +68,10 @@ async fn first_reachable_node_is_used() {
     let ledger = LedgerSim::sawtooth().start().unwrap();
     commit(&ledger, 1).await;
     let api = RestApi::new([recorded("not_found_404", &[])]).await;
-    let mut events = subscribe(&[unused_address().await, api.url(), ledger.url()]).await;
+    let source = sawtooth().events([unused_address().await, api.url(), ledger.url()]);
+    assert_eq!(source.node(SERVICE), None);
+    let mut events = source.subscribe(SERVICE).await.unwrap();
+    assert_eq!(source.node(SERVICE), Some(ledger.url()));
     assert_eq!(events.next().await, Some(Ok(event())));
     assert_eq!(api.requests()[0].line, "GET /subscriptions");
 }

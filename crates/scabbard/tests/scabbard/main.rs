@@ -14,4 +14,5 @@ mod runtimes;
 mod sending;
 mod statuses;
 mod test_ledger;
+mod unknown_services;
 mod whole_replays;

@@ -6,8 +6,8 @@ use grid_batch_api::{ApiBuilder, ApiOptions, RunningApi};
 use grid_batch_claims::{ChangeFollowUp, ClaimMaintainer, ClaimMaintainerOptions, OrphanRecovery};
 use grid_batch_core::{RunnableSubmitter, ScopeId, ServiceId, StatusReport};
 use grid_batch_poller::{
-    EventMonitor, EventOptions, InconclusivePolicy, MonitorOptions, NextBatchMonitor,
-    NextBatchTrigger, PollTrigger, PollingMonitorBuilder, RunningEventMonitor,
+    EventFollower, EventMonitor, EventOptions, InconclusivePolicy, MonitorOptions,
+    NextBatchMonitor, NextBatchTrigger, PollTrigger, PollingMonitorBuilder, RunningEventMonitor,
     RunningNextBatchMonitor, RunningPollingMonitor,
 };
 use grid_batch_queuer::{BatchQueue, WakeUp};
@@ -69,11 +69,15 @@ pub(super) fn compose<S: ScopeId>(
     let queue = BatchQueue::new(claims.clone(), wake_up, config.queue.clone());
     let (submitter, submitter_counters) =
         start_submitter(config, &ledger, queue, &store, &follow_up, waker)?;
-    let recovery =
-        OrphanRecovery::start(claims.clone(), config.longest_submission(), config.clock())?;
+    let recovery = OrphanRecovery::start(
+        claims.clone(),
+        config.longest_submission(),
+        config.clock(),
+        follow_up.clone(),
+    )?;
     let options = ClaimMaintainerOptions::for_idle_expiry(config.claims.idle_expiry);
     let claims = ClaimMaintainer::start(claims, options, follow_up.clone())?;
-    let api = start_api(config, &ledger, &store, &follow_up, &claims, check, listener)?;
+    let api = start_api(config, &ledger, &store, &follow_up, &claims, (check, follower), listener)?;
     info!(address:% = api.local_addr(), database:% = config.database; "server started");
     Ok(RunningServer {
         api,
@@ -280,7 +284,7 @@ fn start_api<S: ScopeId>(
     store: &Store,
     follow_up: &ChangeFollowUp,
     claims: &ClaimMaintainer,
-    check: LedgerCheck,
+    (check, follower): (LedgerCheck, Option<EventFollower>),
     listener: TcpListener,
 ) -> Result<RunningApi, StartError> {
     let options = ApiOptions {
@@ -304,8 +308,18 @@ fn start_api<S: ScopeId>(
             let claims = health.error().map(|error| error.to_string());
             claims.into_iter().chain(check.problem()).collect()
         })
-        .with_health_details(move || vec![("clock_ahead_seconds", skew_of.skew().ahead_seconds())])
+        .with_health_details(move || {
+            let silent_streams = follower.as_ref().map_or(0, EventFollower::silent_streams);
+            let silent_streams = u32::try_from(silent_streams).unwrap_or(u32::MAX);
+            vec![
+                ("clock_ahead_seconds", skew_of.skew().ahead_seconds()),
+                ("silent_event_streams", f64::from(silent_streams)),
+            ]
+        })
         .with_clock(config.clock());
+    if let Some(check) = &ledger.service_check {
+        api = api.with_service_check(Arc::clone(check));
+    }
     if let Some(rules) = &ledger.withdrawals {
         api = api.with_withdrawals(store, Arc::clone(rules));
     }

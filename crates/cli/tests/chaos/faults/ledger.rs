@@ -40,6 +40,7 @@ const CONSTANT_FAULTS: &[(Fault, f64)] = &[
     (Fault::StatusesOfOthers, 0.01),
     (Fault::EventsBroken, 0.01),
     (Fault::LateEvents(Duration::from_millis(50)), 0.03),
+    (Fault::EventsEndWithClient, 0.2),
 ];
 
 pub fn run(harness: &ChaosHarness, mut random: SeededRandom) {

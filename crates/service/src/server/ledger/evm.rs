@@ -49,6 +49,7 @@ impl EvmChain {
             ask_ahead: None,
             // Nonces keep the order at every node.
             node_check: None,
+            service_check: None,
             nodes,
             withdrawals: Some(Arc::new(rules)),
         })

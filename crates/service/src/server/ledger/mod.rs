@@ -9,7 +9,8 @@ use std::{path::Path, sync::Arc};
 
 use grid_batch_core::{
     AskAhead, BatchStatusReader, Clock, EvidenceReader, GlobalScopeId, LedgerEvents,
-    LedgerIdentityReader, NodeCheck, ScopeId, ServiceScopeId, StatusReport, SubmissionSender,
+    LedgerIdentityReader, NodeCheck, ScopeId, ServiceCheck, ServiceScopeId, StatusReport,
+    SubmissionSender,
 };
 use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_sawtooth::{Sawtooth, SawtoothIdentityReader, SawtoothOptions};
@@ -40,6 +41,8 @@ pub(super) struct Ledger<S: ScopeId> {
     pub(super) nodes: LedgerNodes<S>,
     /// Checks a node before a batch is sent to it, if the ledger has several and they need that.
     pub(super) node_check: Option<Arc<dyn NodeCheck<Id = S>>>,
+    /// Tells which services the ledger does not have, if it has services.
+    pub(super) service_check: Option<Arc<dyn ServiceCheck>>,
     /// The rules of withdrawals, if the ledger has pools. It accepts no other batches then.
     pub(super) withdrawals: Option<Arc<dyn WithdrawalRules>>,
 }
@@ -47,8 +50,7 @@ pub(super) struct Ledger<S: ScopeId> {
 impl<S: ScopeId> Ledger<S> {
     /// The same, kept away from nodes that have not confirmed their ledger.
     pub(super) fn checked(self, check: &LedgerCheck) -> Self {
-        let Self { sender, reader, evidence, events, node_check, nodes, withdrawals, ask_ahead } =
-            self;
+        let Self { sender, reader, evidence, events, nodes, .. } = self;
         let all = || nodes.status_resolver();
         let checked_events =
             |events| Arc::new(CheckedEvents::new(events, check.clone())) as Arc<dyn LedgerEvents>;
@@ -57,10 +59,11 @@ impl<S: ScopeId> Ledger<S> {
             reader: Arc::new(CheckedStatusReader::<S>::new(reader, all(), check.clone())),
             evidence: Arc::new(CheckedEvidenceReader::<S>::new(evidence, all(), check.clone())),
             events: events.map(checked_events),
-            ask_ahead,
-            node_check,
+            ask_ahead: self.ask_ahead,
+            node_check: self.node_check,
+            service_check: self.service_check,
             nodes,
-            withdrawals,
+            withdrawals: self.withdrawals,
         }
     }
 }
@@ -137,6 +140,7 @@ impl SawtoothLedger {
             events: Some(Arc::new(sawtooth.events(urls))),
             ask_ahead: Some(Arc::new(sawtooth.ask_ahead(nodes.confirmed_resolver(&check)))),
             node_check: sawtooth.node_check().map(|check| Arc::new(check) as Arc<_>),
+            service_check: None,
             nodes,
             withdrawals: None,
         }
@@ -170,6 +174,7 @@ pub(super) fn scabbard(
         ask_ahead: Some(Arc::new(scabbard.sender())),
         // A service is at one node.
         node_check: None,
+        service_check: Some(Arc::new(scabbard.service_check())),
         nodes,
         withdrawals: None,
     })

@@ -35,4 +35,8 @@ impl LedgerEvents for CheckedEvents {
             Ok(events.boxed())
         })
     }
+
+    fn node(&self, service_id: &str) -> Option<String> {
+        self.events.node(service_id)
+    }
 }

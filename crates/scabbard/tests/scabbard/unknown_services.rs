@@ -1,0 +1,40 @@
+//! Services that the nodes do not have.
+
+use grid_batch_core::{Outcome, ServiceCheck, SubmissionSender};
+use grid_batch_ledger_sim::LedgerSim;
+
+use crate::{
+    batches::{SERVICE, scope, submission},
+    nodes::unused_address,
+    test_ledger::TestLedger,
+};
+
+#[tokio::test]
+async fn service_is_unknown_until_a_node_has_it() {
+    let ledger = TestLedger::with(|_| LedgerSim::scabbard([]), []);
+    let check = ledger.scabbard.service_check();
+    let service = SERVICE.parse().unwrap();
+    assert_eq!(check.check(&service).await, Ok(()), "no node was asked");
+
+    let sender = ledger.scabbard.sender();
+    let answer = sender.send(&ledger.sim.url(), &submission(1, 1)).await;
+    assert_eq!((answer.outcome, answer.status), (Outcome::Refused, Some(404)));
+    let message = answer.message.unwrap();
+    assert!(message.contains(&format!("does not have the service {SERVICE}")), "{message}");
+    let reason = check.check(&service).await.unwrap_err();
+    assert!(reason.contains(&ledger.sim.url()), "{reason}");
+
+    ledger.sim.add_service(scope());
+    assert!(check.check(&service).await.is_err(), "the node was asked a moment ago");
+    ledger.advance(10);
+    assert_eq!(check.check(&service).await, Ok(()));
+    assert_eq!(ledger.send(1).await, Outcome::Accepted);
+}
+
+#[tokio::test]
+async fn service_is_not_unknown_before_all_nodes_say_so() {
+    let ledger = TestLedger::with(|_| LedgerSim::scabbard([]), [unused_address()]);
+    let check = ledger.scabbard.service_check();
+    assert_eq!(ledger.send(1).await, Outcome::NotSent);
+    assert_eq!(check.check(&SERVICE.parse().unwrap()).await, Ok(()));
+}
