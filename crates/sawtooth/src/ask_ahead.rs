@@ -32,7 +32,7 @@ impl SawtoothAskAhead {
     }
 
     async fn ask(&self, node: &str, ids: &[String]) {
-        let asked_at = self.before_post.now();
+        let asked_at = self.before_post.monotonic();
         match get_node_reports(node, &self.client, ids).await {
             Ok(reports) => {
                 reports.iter().for_each(|r| self.before_post.set_ahead(node, r, asked_at));

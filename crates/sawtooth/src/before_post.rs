@@ -71,7 +71,7 @@ impl BeforePost {
         Self { clock, nodes_and_batches: Mutex::new(BoundedMap::new(REMEMBERED)) }
     }
 
-    pub(crate) fn now(&self) -> MonotonicTime {
+    pub(crate) fn monotonic(&self) -> MonotonicTime {
         self.clock.monotonic()
     }
 
@@ -96,7 +96,7 @@ impl BeforePost {
         let known = self.lock();
         let before = known.get(&(node.to_owned(), batch_id.to_owned()))?;
         let is_fresh =
-            before.status == LedgerStatus::Committed || self.now().since(before.at) < FRESH_FOR;
+            before.status == LedgerStatus::Committed || self.monotonic().since(before.at) < FRESH_FOR;
         (before.post == Post::None && is_fresh).then_some(before.status)
     }
 
@@ -145,7 +145,7 @@ impl BeforePost {
 
     /// The POST before which the node may have had the INVALID of this report.
     fn post_before_which(&self, node: &str, report: &NodeReport) -> Option<Post> {
-        let now = self.now();
+        let now = self.monotonic();
         let mut known = self.lock();
         let first = || Before::new(report, now, Post::Elsewhere);
         let before = known.get_or_insert_with(&key(node, report), first);
@@ -231,7 +231,7 @@ mod tests {
         invalid_entries: usize,
     ) -> (Arc<ManualClock>, BeforePost) {
         let (clock, before) = before_post();
-        before.set(NODE, &report(status, invalid_entries), before.now());
+        before.set(NODE, &report(status, invalid_entries), before.monotonic());
         before.start_post(NODE, "a");
         (clock, before)
     }
@@ -301,12 +301,12 @@ mod tests {
     #[test]
     fn report_allows_a_post_for_a_short_time() {
         let (clock, before) = before_post();
-        before.set_ahead(NODE, &report(NotReported, 0), before.now());
+        before.set_ahead(NODE, &report(NotReported, 0), before.monotonic());
         assert_eq!(before.fresh_status(NODE, "a"), Some(NotReported));
         assert_eq!(before.fresh_status("http://other", "a"), None);
         clock.advance(FRESH_FOR);
         assert_eq!(before.fresh_status(NODE, "a"), None);
-        before.set_ahead(NODE, &report(Committed, 0), before.now());
+        before.set_ahead(NODE, &report(Committed, 0), before.monotonic());
         clock.advance(1_000 * SECOND);
         assert_eq!(before.fresh_status(NODE, "a"), Some(Committed), "that never changes");
     }
@@ -322,7 +322,7 @@ mod tests {
     #[test]
     fn question_ahead_that_ends_late_changes_nothing() {
         let (_clock, before) = posted_after(NotReported, 0);
-        before.set_ahead(NODE, &report(Invalid, 3), before.now());
+        before.set_ahead(NODE, &report(Invalid, 3), before.monotonic());
         assert_eq!(status(&before, Invalid, 3), Invalid);
     }
 }

@@ -88,9 +88,9 @@ impl SawtoothSender {
     }
 
     async fn ask(&self, url: &str, id: &str) -> Result<Option<LedgerStatus>, BatchError> {
-        let asked_at = self.before_post.now();
+        let asked_at = self.before_post.monotonic();
         let reports = get_node_reports(url, &self.question_client, &[id.to_owned()]).await;
-        if self.before_post.now().since(asked_at) > self.question_limit {
+        if self.before_post.monotonic().since(asked_at) > self.question_limit {
             let reason = "the answer came too late; this process may have been stopped";
             return Err(BatchError::Unavailable(reason.to_owned()));
         }

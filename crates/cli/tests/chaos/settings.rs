@@ -39,7 +39,7 @@ pub const SETTINGS: &[(&str, &str)] = &[
     ("SUBMIT_RETRY_FIRST", "10ms"),
     ("SUBMIT_RETRY_LONGEST", "100ms"),
     ("POLL_INTERVAL", "50ms"),
-    ("POLL_INTERVAL_WITH_EVENTS", "500ms"),
+    ("POLL_REQUESTS_PER_SECOND", "1000"),
     ("POLL_LONGEST_INTERVAL", "1s"),
     ("POLL_QUIET_AFTER", "1s"),
     ("POLL_ACCEPT_ABSENCE_AFTER", "800ms"),

@@ -41,6 +41,7 @@ const CONSTANT_FAULTS: &[(Fault, f64)] = &[
     (Fault::EventsBroken, 0.01),
     (Fault::LateEvents(Duration::from_millis(50)), 0.03),
     (Fault::EventsEndWithClient, 0.2),
+    (Fault::LateReplay(Duration::from_millis(50)), 0.1),
 ];
 
 pub fn run(harness: &ChaosHarness, mut random: SeededRandom) {
