@@ -95,8 +95,8 @@ impl BeforePost {
     pub(crate) fn fresh_status(&self, node: &str, batch_id: &str) -> Option<LedgerStatus> {
         let known = self.lock();
         let before = known.get(&(node.to_owned(), batch_id.to_owned()))?;
-        let is_fresh =
-            before.status == LedgerStatus::Committed || self.monotonic().since(before.at) < FRESH_FOR;
+        let is_fresh = before.status == LedgerStatus::Committed
+            || self.monotonic().since(before.at) < FRESH_FOR;
         (before.post == Post::None && is_fresh).then_some(before.status)
     }
 
