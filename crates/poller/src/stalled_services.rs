@@ -20,8 +20,8 @@ const LONGEST_PAUSE: Duration = Duration::from_hours(1);
 
 /// Warns when a batch of a service is under way and nothing of the service has ended for long.
 ///
-/// A held batch is not reported: its hold was. A batch that is asked about no longer, because it has
-/// ended elsewhere or its service was given up, is forgotten after a time.
+/// A held batch is not reported, because its hold was. A batch that the ledger is not asked about any
+/// more, because it has ended elsewhere or its service was released, is forgotten after a time.
 #[derive(Debug)]
 pub(crate) struct StalledServices {
     under_way: HashMap<String, UnderWay>,

@@ -19,8 +19,8 @@ const REMEMBERED: usize = 10_000;
 /// How old a report may be that allows a POST. Another client may post the batch meanwhile.
 const FRESH_FOR: Duration = Duration::from_secs(2);
 
-/// How long an INVALID is doubted that was there when this process first asked about a batch which it
-/// has not posted. A node executes a batch in less time, unless it has many.
+/// How long an INVALID does not count that was there when this process first asked about a batch which
+/// it has not posted. A node executes a batch in less time, unless it has many.
 const SETTLED_AFTER: Duration = Duration::from_secs(10);
 
 /// How long an INVALID from before a POST is shown before a warning says so.

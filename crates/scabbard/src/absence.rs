@@ -15,8 +15,8 @@ pub(crate) struct AbsenceFacts {
     pub(crate) at_node: LedgerStatus,
     /// How long all nodes together have had that status.
     pub(crate) stalled_for: Duration,
-    /// This adapter has sent the present attempt and those before it. Another process may be paused with
-    /// an attempt in its hands.
+    /// This adapter has sent the present attempt and those before it. Another process may be paused
+    /// after it has taken an attempt.
     pub(crate) is_own: bool,
     /// The node answered the present attempt with having accepted it.
     pub(crate) is_accepted: bool,

@@ -135,7 +135,7 @@ async fn listen_to_peer(context: &Arc<ScabbardContext>, peer: &PeerService, inde
                 if failures > 0 {
                     info!(
                         service:% = service, node = origin(url).as_str(), failures = failures;
-                        "events of the circuit's other node connected again"
+                        "events of a peer connected again"
                     );
                 }
                 failures = 0;
@@ -151,8 +151,8 @@ async fn listen_to_peer(context: &Arc<ScabbardContext>, peer: &PeerService, inde
         if failures == 0 {
             warn!(
                 service:% = service, node = origin(url).as_str(), error:% = error;
-                "events of the circuit's other node lost; if the service's own node is killed now, \
-                 its batches may need an operator"
+                "events of a peer lost, and its websocket is opened again; if the service's own node \
+                 is killed meanwhile, its batches may need an operator"
             );
         }
         failures += 1;

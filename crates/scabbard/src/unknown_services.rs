@@ -41,8 +41,8 @@ impl UnknownServices {
     const LIMIT: usize = 100_000;
     /// Nodes are asked again after this time, because a circuit may have been created.
     const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(10);
-    /// A service that a node had before counts as known for this time: a node that starts denies
-    /// services that it has not started yet.
+    /// A service that a node had before counts as known for this time: a node that starts answers 404
+    /// for services that it has not started yet.
     const STARTED_WITHIN: Duration = Duration::from_mins(1);
 
     pub(crate) fn new() -> Self {
@@ -125,8 +125,8 @@ impl Denials {
     }
 }
 
-/// Whether the node says that it does not have the service, and not a proxy that it does not have the
-/// path.
+/// Whether a node says that it does not have the service. A proxy that does not have the path answers
+/// 404, too.
 fn denies_service(response: &HttpResponse) -> bool {
     response.status == 404
         && error_message(response).is_some_and(|message| {

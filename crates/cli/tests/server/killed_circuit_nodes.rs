@@ -63,7 +63,7 @@ impl Circuit {
         signed_batches(&self.harness.services, count)
     }
 
-    /// Waits until all batches are committed without a person.
+    /// Waits until all batches are committed without an operator.
     fn wait_until_all_committed(&self, batches: &[SignedBatch]) {
         let store = self.harness.store();
         wait_until("all batches are committed", || {

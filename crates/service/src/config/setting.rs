@@ -104,7 +104,8 @@ pub static SETTINGS: &[Setting] = &[
     list(
         "ledger.peers",
         "Other nodes of a service's circuit, each as SERVICE=ID@URL with the service's id at that \
-         node; they are asked about batches but get none (scabbard)",
+         node; they are asked about batches but get none. With all of them, the failure of a node \
+         rarely needs an operator; list all nodes of a circuit or none (scabbard)",
     ),
     text(
         "ledger.key_file",
@@ -133,12 +134,14 @@ pub static SETTINGS: &[Setting] = &[
     text(
         "ledger.absent_after",
         "60s",
-        "A batch is absent after every node has reported it as unknown for this long (scabbard)",
+        "A batch is absent after every node has reported it as unknown for this long, if it is proved \
+         that it was not applied (scabbard)",
     ),
     text(
         "ledger.dropped_after",
         "90s",
-        "A batch that stays Valid for this long was dropped by the ledger (scabbard)",
+        "A batch that stays Valid for this long was dropped by the ledger, if it is proved that it was \
+         not applied (scabbard)",
     ),
     text(
         "ledger.late_arrival_limit",
@@ -250,7 +253,8 @@ pub static SETTINGS: &[Setting] = &[
         "poll.interval",
         "1s",
         "Longest time until an accepted batch is polled for the first time, and how often the database \
-         is read for batches that another server or an earlier run has left",
+         is read for batches that another instance or an earlier run has left; raise it to poll a slow \
+         ledger less",
     ),
     text(
         "poll.longest_interval",
@@ -266,7 +270,8 @@ pub static SETTINGS: &[Setting] = &[
         "poll.requests_per_second",
         "100",
         "Maximum number of status requests in a second, without those that events trigger; with more \
-         services under way, each is polled less often",
+         services under way, each is polled less often. Raise it if the nodes can answer more, lower \
+         it if they are overloaded",
     ),
     number("poll.connections", "16", "Maximum number of status requests in flight"),
     text(
@@ -294,7 +299,8 @@ pub static SETTINGS: &[Setting] = &[
         "poll.warn_after",
         "2m",
         "A warning is logged if nothing of a service has ended for this long although a batch is under \
-         way; sooner, down to a quarter of it, if the ledger is usually fast",
+         way; sooner, down to a quarter of it, if the ledger is usually fast. Raise it if the ledger \
+         usually takes longer",
     ),
     number(
         "poll.max_attempts",
