@@ -18,7 +18,7 @@ use crate::{
     faults::Faults,
     genesis,
     ledger::Ledger,
-    ledger_sim::Joinable,
+    ledger_sim::SharedParts,
     port::PortControl,
     record::Record,
     sawtooth::{Sawtooth, SharedChain},
@@ -285,8 +285,8 @@ impl LedgerSimBuilder {
             })
             .map_err(StartError::Thread)?;
         log::info!(seed, address:%; "simulated ledger started");
-        let joinable = Joinable { chain, circuits };
-        Ok(LedgerSim::new(context, address, seed, joinable, port_control, (stop, thread)))
+        let shared = SharedParts { chain, circuits };
+        Ok(LedgerSim::new(context, address, seed, shared, port_control, (stop, thread)))
     }
 
     fn into_context(self, record: Record, seed: u64, genesis: HeaderId) -> (SimContext, Circuits) {

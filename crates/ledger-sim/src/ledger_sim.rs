@@ -20,7 +20,7 @@ pub struct LedgerSim {
     context: Arc<SimContext>,
     address: SocketAddr,
     seed: u64,
-    joinable: Joinable,
+    shared: SharedParts,
     port: PortControl,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -28,7 +28,7 @@ pub struct LedgerSim {
 
 /// What other nodes may join.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Joinable {
+pub(crate) struct SharedParts {
     pub(crate) chain: SharedChain,
     pub(crate) circuits: Circuits,
 }
@@ -48,19 +48,19 @@ impl LedgerSim {
         context: Arc<SimContext>,
         address: SocketAddr,
         seed: u64,
-        joinable: Joinable,
+        shared: SharedParts,
         port: PortControl,
         (stop, thread): (oneshot::Sender<()>, JoinHandle<()>),
     ) -> Self {
-        Self { context, address, seed, joinable, port, stop: Some(stop), thread: Some(thread) }
+        Self { context, address, seed, shared, port, stop: Some(stop), thread: Some(thread) }
     }
 
     pub(crate) fn chain(&self) -> SharedChain {
-        self.joinable.chain.clone()
+        self.shared.chain.clone()
     }
 
     pub(crate) fn circuits(&self) -> &Circuits {
-        &self.joinable.circuits
+        &self.shared.circuits
     }
 
     /// The address on which it listens.

@@ -18,15 +18,15 @@ use crate::runtime;
 /// Requests questions about the next batch of a service. Clones request them from the same
 /// [`NextBatchMonitor`].
 #[derive(Debug, Clone, Default)]
-pub struct NextBatchTrigger(Arc<TriggerState>);
+pub struct NextBatchRequests(Arc<RequestState>);
 
 #[derive(Debug, Default)]
-struct TriggerState {
+struct RequestState {
     services: Mutex<HashSet<ServiceId>>,
     wake_up: Notify,
 }
 
-impl NextBatchTrigger {
+impl NextBatchRequests {
     /// Takes up to `limit` requested services that are not `busy`.
     fn take(&self, limit: usize, busy: &HashSet<ServiceId>) -> Vec<ServiceId> {
         let mut services = self.services();
@@ -40,21 +40,21 @@ impl NextBatchTrigger {
     }
 }
 
-impl AskAheadRequests for NextBatchTrigger {
+impl AskAheadRequests for NextBatchRequests {
     fn request(&self, service_id: &ServiceId) {
         self.services().insert(service_id.clone());
         self.0.wake_up.notify_one();
     }
 }
 
-/// Asks the ledger about the next batch of each service that its [`NextBatchTrigger`] names, one
+/// Asks the ledger about the next batch of each service that its [`NextBatchRequests`] names, one
 /// question of a service at a time.
 ///
 /// It has a thread of its own, so that no poll waits for it. A question that fails is not repeated.
 pub struct NextBatchMonitor {
     store: Box<dyn NextBatchStore>,
     ledger: Arc<dyn AskAhead>,
-    trigger: NextBatchTrigger,
+    requests: NextBatchRequests,
     concurrency: usize,
 }
 
@@ -65,13 +65,13 @@ impl NextBatchMonitor {
         ledger: Arc<dyn AskAhead>,
         concurrency: usize,
     ) -> Self {
-        let trigger = NextBatchTrigger::default();
-        Self { store: Box::new(store), ledger, trigger, concurrency: concurrency.max(1) }
+        let requests = NextBatchRequests::default();
+        Self { store: Box::new(store), ledger, requests, concurrency: concurrency.max(1) }
     }
 
-    /// The trigger, which may be used before the monitor runs.
-    pub fn trigger(&self) -> NextBatchTrigger {
-        self.trigger.clone()
+    /// The requests, which may be used before the monitor runs.
+    pub fn requests(&self) -> NextBatchRequests {
+        self.requests.clone()
     }
 
     /// Starts the monitor.
@@ -95,7 +95,7 @@ impl NextBatchMonitor {
                     biased;
                     () = shutdown.requested() => {}
                     () = questions.ended() => {}
-                    () = self.trigger.0.wake_up.notified() => {}
+                    () = self.requests.0.wake_up.notified() => {}
                 }
             });
         }
@@ -105,7 +105,7 @@ impl NextBatchMonitor {
     fn start_questions(&self, runtime: &Runtime, questions: &mut Questions) {
         loop {
             let free = self.concurrency.saturating_sub(questions.tasks.len());
-            let services = self.trigger.take(free, &questions.services);
+            let services = self.requests.take(free, &questions.services);
             if services.is_empty() {
                 return;
             }
@@ -189,7 +189,7 @@ impl Drop for RunningNextBatchMonitor {
 
 impl fmt::Debug for NextBatchMonitor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NextBatchMonitor").field("trigger", &self.trigger).finish_non_exhaustive()
+        f.debug_struct("NextBatchMonitor").field("requests", &self.requests).finish_non_exhaustive()
     }
 }
 

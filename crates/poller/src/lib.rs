@@ -31,7 +31,7 @@ mod status_answer;
 mod store_health;
 mod trigger;
 
-pub use ask_ahead::{NextBatchMonitor, NextBatchTrigger, RunningNextBatchMonitor};
+pub use ask_ahead::{NextBatchMonitor, NextBatchRequests, RunningNextBatchMonitor};
 pub use builder::{MonitorBuildError, PollingMonitorBuilder};
 pub use events::{EventFollower, EventMonitor, EventOptions, RunningEventMonitor};
 pub use grid_batch_support::Backoff;

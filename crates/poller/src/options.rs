@@ -100,7 +100,7 @@ impl Default for MonitorOptions {
             shortest_interval: Duration::from_millis(100),
             longest_interval: Duration::from_mins(1),
             trigger_gap: Duration::from_millis(20),
-            requests_per_second: 100,
+            requests_per_second: 500,
             batch_limit: 1_000,
             answer_limit: Duration::from_secs(30),
             drain_limit: Duration::from_secs(10),

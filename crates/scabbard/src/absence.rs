@@ -23,9 +23,9 @@ pub(crate) struct AbsenceFacts {
     /// Only the present attempt can have brought the batch to a node.
     pub(crate) is_only_attempt: bool,
     /// The node's subscription of the first POST is live and caught up.
-    pub(crate) node_is_watched: bool,
+    pub(crate) node_events_are_complete: bool,
     /// The node's subscription of the first POST has ended.
-    pub(crate) node_was_lost: bool,
+    pub(crate) node_subscription_ended: bool,
     /// The node has replayed all transactions of the service.
     pub(crate) replay_is_whole: bool,
     /// A peer has answered on a subscription that was live before the first POST.
@@ -59,7 +59,7 @@ impl AbsenceFacts {
             _ if !self.is_own => None,
             // A node may have applied it without a receipt, or without the others.
             StateRoots::Differ | StateRoots::DifferLastingly => None,
-            _ if self.node_is_watched => Some(NotApplied::NothingMissed),
+            _ if self.node_events_are_complete => Some(NotApplied::NothingMissed),
             _ if is_valid && self.is_only_attempt => Some(NotApplied::StillValid),
             _ if self.replay_is_whole => Some(NotApplied::WholeReplay),
             StateRoots::Equal if peer_has_not => Some(NotApplied::SameStateAsPeer),
@@ -82,7 +82,10 @@ impl AbsenceFacts {
     /// The node had the batch in its memory only, and has restarted since: it does not know the batch
     /// any more, and the websocket from before the POST has ended.
     fn was_lost_in_restart(&self) -> bool {
-        self.is_accepted && self.is_only_attempt && self.node_was_lost && self.node_coordinates
+        self.is_accepted
+            && self.is_only_attempt
+            && self.node_subscription_ended
+            && self.node_coordinates
     }
 
     /// The evidence of absence.
@@ -121,8 +124,8 @@ mod tests {
             is_own: true,
             is_accepted: false,
             is_only_attempt: false,
-            node_is_watched: false,
-            node_was_lost: false,
+            node_events_are_complete: false,
+            node_subscription_ended: false,
             replay_is_whole: false,
             peer_is_watched: false,
             peer_is_valid: false,
@@ -148,7 +151,10 @@ mod tests {
         let equal = AbsenceFacts { state_roots: StateRoots::Equal, ..none };
         let only = AbsenceFacts { is_only_attempt: true, ..equal };
         for (facts, expected) in [
-            (AbsenceFacts { node_is_watched: true, ..none }, Some(NotApplied::NothingMissed)),
+            (
+                AbsenceFacts { node_events_are_complete: true, ..none },
+                Some(NotApplied::NothingMissed),
+            ),
             (AbsenceFacts { replay_is_whole: true, ..none }, Some(NotApplied::WholeReplay)),
             (AbsenceFacts { peer_is_watched: true, ..none }, None),
             (AbsenceFacts { peer_is_watched: true, ..equal }, Some(NotApplied::SameStateAsPeer)),
@@ -185,7 +191,7 @@ mod tests {
         let lost = AbsenceFacts {
             is_accepted: true,
             is_only_attempt: true,
-            node_was_lost: true,
+            node_subscription_ended: true,
             node_coordinates: true,
             ..facts(UNKNOWN)
         };
@@ -193,7 +199,7 @@ mod tests {
         for uncertain in [
             AbsenceFacts { is_accepted: false, ..lost },
             AbsenceFacts { is_only_attempt: false, ..lost },
-            AbsenceFacts { node_was_lost: false, ..lost },
+            AbsenceFacts { node_subscription_ended: false, ..lost },
             AbsenceFacts { node_coordinates: false, ..lost },
             AbsenceFacts {
                 combined: CombinedStatus { is_complete: false, ..lost.combined },

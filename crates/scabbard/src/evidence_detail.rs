@@ -59,10 +59,10 @@ fn node_detail(NodeReport { node, status }: &NodeReport) -> String {
 
 /// What the events of the node that the batch was sent to can show.
 fn events_detail(context: &ScabbardContext, service: &ServiceId, facts: &AbsenceFacts) -> String {
-    if facts.node_is_watched {
+    if facts.node_events_are_complete {
         return "its events were received without a gap since the first POST".to_owned();
     }
-    let gap = match facts.node_was_lost {
+    let gap = match facts.node_subscription_ended {
         true => "its event stream broke after the first POST",
         false => "its events were not received since before the first POST",
     };

@@ -150,7 +150,7 @@ fn kill_while_under_way<'a>(
     }
 }
 
-fn assert_kills_need_no_person(node: impl Fn(&Circuit) -> &LedgerSim) {
+fn assert_kills_need_no_operator(node: impl Fn(&Circuit) -> &LedgerSim) {
     let mut random = printed_seed();
     let circuit = Circuit::new();
     let server = circuit.serve();
@@ -166,18 +166,18 @@ fn assert_kills_need_no_person(node: impl Fn(&Circuit) -> &LedgerSim) {
 }
 
 #[test]
-fn kills_of_the_node_need_no_person() {
-    assert_kills_need_no_person(|circuit| circuit.alpha());
+fn kills_of_the_node_need_no_operator() {
+    assert_kills_need_no_operator(|circuit| circuit.alpha());
 }
 
 #[test]
-fn kills_of_the_peer_need_no_person() {
-    assert_kills_need_no_person(|circuit| &circuit.beta);
+fn kills_of_the_peer_need_no_operator() {
+    assert_kills_need_no_operator(|circuit| &circuit.beta);
 }
 
 /// The batch is dropped twice: by the kill, and because the peer has the first proposal.
 #[test]
-fn batch_that_a_leftover_proposal_drops_needs_no_person() {
+fn batch_that_a_leftover_proposal_drops_needs_no_operator() {
     let circuit = Circuit::with(|builder| builder.fault(Fault::LeftoverProposal, When::Always));
     let server = circuit.serve();
     let batches = circuit.batches(3);
@@ -222,7 +222,7 @@ fn peer_that_is_down_stops_nothing() {
     server.stop();
 }
 
-fn assert_missed_commit_is_said(killed: impl Fn(&Circuit) -> &LedgerSim) {
+fn assert_missed_commit_is_reported(killed: impl Fn(&Circuit) -> &LedgerSim) {
     let circuit = Circuit::with(|builder| builder.valid_for(10 * STEP));
     let server = circuit.serve();
     let batches = circuit.batches(3);
@@ -239,17 +239,17 @@ fn assert_missed_commit_is_said(killed: impl Fn(&Circuit) -> &LedgerSim) {
 }
 
 #[test]
-fn commit_that_the_node_missed_is_said() {
-    assert_missed_commit_is_said(|circuit| circuit.alpha());
+fn commit_that_the_node_missed_is_reported() {
+    assert_missed_commit_is_reported(|circuit| circuit.alpha());
 }
 
 #[test]
-fn commit_that_the_peer_missed_is_said() {
-    assert_missed_commit_is_said(|circuit| &circuit.beta);
+fn commit_that_the_peer_missed_is_reported() {
+    assert_missed_commit_is_reported(|circuit| &circuit.beta);
 }
 
 #[test]
-fn circuit_that_a_second_execution_broke_is_said() {
+fn circuit_that_a_second_execution_broke_is_reported() {
     let circuit = Circuit::with(|builder| builder.sent_twice(SentTwice::StuckValid));
     let server = circuit.serve();
     let batches = circuit.batches(3);

@@ -16,7 +16,7 @@ const LONG: Duration = Duration::from_millis(700);
 /// A node that has committed fewer batches than one page of its replay shows that the batch under way is
 /// lost.
 #[test]
-fn batches_lost_by_the_only_node_need_no_person() {
+fn batches_lost_by_the_only_node_need_no_operator() {
     let harness = BatchHarness::scabbard_with(1, |ledger| ledger.pending_for(LONG));
     let server = harness.serve_with(&[("--poll-hold-after", "1h")]);
     let batches = signed_batches(&harness.services, 3);

@@ -74,14 +74,14 @@ struct Turn {
 #[derive(Debug)]
 struct LogEntry {
     node: usize,
-    news: News,
+    news: PeerUpdate,
     /// A node that was stopped before it could apply this commit.
     missed_by: Option<usize>,
 }
 
 /// What a node hears from another one.
 #[derive(Debug, Clone)]
-pub(super) enum News {
+pub(super) enum PeerUpdate {
     Proposed(VerifiedBatch, Timestamp),
     Committed(VerifiedBatch, Timestamp),
 }
@@ -126,7 +126,7 @@ impl SharedState {
                 apply(&mut node.root, batch);
             }
         }
-        let news = News::Committed(batch.clone(), time);
+        let news = PeerUpdate::Committed(batch.clone(), time);
         self.log.push(LogEntry { node: turn.node, news, missed_by });
     }
 }
@@ -172,7 +172,7 @@ impl CircuitNode {
         if let Some(turn) = &mut state.turn {
             turn.proposal = Some(batch.clone());
         }
-        let news = News::Proposed(batch.clone(), now);
+        let news = PeerUpdate::Proposed(batch.clone(), now);
         state.log.push(LogEntry { node: self.number, news, missed_by: None });
     }
 
@@ -207,15 +207,15 @@ impl CircuitNode {
     }
 
     /// Whether this node was stopped while the batch was voted on. It is told once.
-    pub(super) fn take_left_behind(&self, id: &HeaderId) -> bool {
+    pub(super) fn take_leftover_proposal(&self, id: &HeaderId) -> bool {
         self.service.lock().left_behind.remove(id)
     }
 
     /// What the next entry of another node says, if there is one.
-    pub(super) fn news(&self) -> Option<Option<News>> {
+    pub(super) fn news(&self) -> Option<Option<PeerUpdate>> {
         let state = self.service.lock();
         let entry = state.log.get(self.seen)?;
-        let is_unknown = matches!(entry.news, News::Proposed(..))
+        let is_unknown = matches!(entry.news, PeerUpdate::Proposed(..))
             && self.seen < state.nodes[self.number].proposals_from;
         let is_own = entry.node == self.number;
         let is_missed = entry.missed_by == Some(self.number);

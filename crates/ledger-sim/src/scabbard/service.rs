@@ -7,7 +7,7 @@ use grid_batch_core::{HeaderId, ScopeId, ServiceScopeId, Timestamp};
 use grid_batch_protocol::VerifiedBatch;
 
 use super::{
-    circuit::{CircuitNode, News, SharedService},
+    circuit::{CircuitNode, PeerUpdate, SharedService},
     history::{BatchInfo, BatchStatus, History, InvalidTransaction},
     state_root::StateRoot,
 };
@@ -153,10 +153,10 @@ impl ScabbardService {
     fn follow_others(&mut self, common: &mut CommonState) -> io::Result<()> {
         while let Some(news) = self.node.news() {
             match news {
-                Some(News::Proposed(batch, time)) => {
+                Some(PeerUpdate::Proposed(batch, time)) => {
                     self.history.set(batch.id(), BatchStatus::Valid(ids_of(&batch)), time);
                 }
-                Some(News::Committed(batch, time)) => self.commit(&batch, time, common)?,
+                Some(PeerUpdate::Committed(batch, time)) => self.commit(&batch, time, common)?,
                 None => {}
             }
             self.node.follow();
@@ -229,7 +229,7 @@ impl ScabbardService {
             return Ok(Some(self.drop_from(now, &common.settings)));
         }
         self.node.propose(batch, now);
-        let is_rejected = self.node.take_left_behind(&batch.id())
+        let is_rejected = self.node.take_leftover_proposal(&batch.id())
             && common.faults.occurs(Fault::LeftoverProposal);
         Ok(Some(if is_rejected || common.faults.occurs(Fault::DroppedValid) {
             self.drop_from(now, &common.settings)

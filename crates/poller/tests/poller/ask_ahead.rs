@@ -6,7 +6,7 @@ use grid_batch_core::{
     AskAhead, AskAheadRequests, BatchError, HeaderId, ServiceId, ShutdownHandle,
     mocks::{MockAskAhead, MockNextBatchStore},
 };
-use grid_batch_poller::{NextBatchMonitor, NextBatchTrigger, RunningNextBatchMonitor};
+use grid_batch_poller::{NextBatchMonitor, NextBatchRequests, RunningNextBatchMonitor};
 use grid_batch_test_support::watched::WatchedValue;
 use tokio::sync::Semaphore;
 
@@ -40,7 +40,7 @@ impl Ledger {
         &self,
         store: MockNextBatchStore,
         concurrency: usize,
-    ) -> (NextBatchTrigger, RunningNextBatchMonitor) {
+    ) -> (NextBatchRequests, RunningNextBatchMonitor) {
         let mut ledger = MockAskAhead::new();
         let (asked, answers) = (Arc::clone(&self.asked), Arc::clone(&self.answers));
         ledger.expect_ask_ahead().returning(move |service, batch_ids| {
@@ -50,7 +50,7 @@ impl Ledger {
             Box::pin(async move { answers.acquire().await.unwrap().forget() })
         });
         let monitor = NextBatchMonitor::new(store, Arc::new(ledger), concurrency);
-        (monitor.trigger(), monitor.run().unwrap())
+        (monitor.requests(), monitor.run().unwrap())
     }
 
     /// Waits until the ledger was asked this often.
@@ -142,7 +142,7 @@ fn question_that_panics_does_not_stop_later_ones() {
     let asked = Arc::new(WatchedValue::<usize>::default());
     let ledger = Arc::new(PanickingLedger(Arc::clone(&asked)));
     let monitor = NextBatchMonitor::new(store(), ledger, 1);
-    let (trigger, running) = (monitor.trigger(), monitor.run().unwrap());
+    let (trigger, running) = (monitor.requests(), monitor.run().unwrap());
     for times in 1..=2 {
         trigger.request(&service(1));
         asked.wait_until(|count| *count == times);

@@ -7,7 +7,7 @@ use grid_batch_claims::{ChangeFollowUp, ClaimMaintainer, ClaimMaintainerOptions,
 use grid_batch_core::{RunnableSubmitter, ScopeId, ServiceId, StatusReport};
 use grid_batch_poller::{
     EventFollower, EventMonitor, EventOptions, InconclusivePolicy, MonitorOptions,
-    NextBatchMonitor, NextBatchTrigger, PollTrigger, PollingMonitorBuilder, RunningEventMonitor,
+    NextBatchMonitor, NextBatchRequests, PollTrigger, PollingMonitorBuilder, RunningEventMonitor,
     RunningNextBatchMonitor, RunningPollingMonitor,
 };
 use grid_batch_queuer::{BatchQueue, WakeUp};
@@ -167,11 +167,11 @@ fn start_ask_ahead<S: ScopeId>(
     config: &Config,
     ledger: &Ledger<S>,
     claims: &ClaimStore,
-) -> Result<Option<(NextBatchTrigger, RunningNextBatchMonitor)>, StartError> {
+) -> Result<Option<(NextBatchRequests, RunningNextBatchMonitor)>, StartError> {
     let Some(ask_ahead) = &ledger.ask_ahead else { return Ok(None) };
     let store = MonitorStore::new(claims.clone(), |_, _| ());
     let monitor = NextBatchMonitor::new(store, Arc::clone(ask_ahead), config.poll.connections);
-    Ok(Some((monitor.trigger(), monitor.run()?)))
+    Ok(Some((monitor.requests(), monitor.run()?)))
 }
 
 /// Subscribes to the events of services with open batches before any of them is submitted.
