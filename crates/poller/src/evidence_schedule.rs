@@ -16,6 +16,8 @@ pub(crate) struct EvidenceSchedule {
     services: NotBefore<String>,
     /// When a batch is a candidate again.
     batches: NotBefore<BatchKey>,
+    /// When a batch that the ledger reports is a candidate again.
+    reported: NotBefore<BatchKey>,
     /// Batches to look at even if the ledger is not asked for their status.
     scheduled: BTreeSet<(MonotonicTime, BatchKey)>,
     /// The time between two looks at the reported batches of a service.
@@ -36,6 +38,7 @@ impl EvidenceSchedule {
         Self {
             services: NotBefore::new(keep),
             batches: NotBefore::new(keep),
+            reported: NotBefore::new(keep),
             scheduled: BTreeSet::new(),
             pause,
         }
@@ -51,12 +54,13 @@ impl EvidenceSchedule {
         now: MonotonicTime,
     ) -> Vec<String> {
         let reported = self.takes_reported(service_id, now).then_some(reported);
-        let all = not_reported.iter().cloned().chain(reported.into_iter().flatten());
-        let is_due = |id: &String| {
+        let is_over = |times: &NotBefore<BatchKey>, id: &String| {
             let key = (service_id.to_owned(), id.clone());
-            self.batches.get(&key).is_none_or(|not_before| not_before <= now)
+            times.get(&key).is_none_or(|not_before| not_before <= now)
         };
-        all.filter(is_due).collect()
+        let reported = reported.into_iter().flatten().filter(|id| is_over(&self.reported, id));
+        let all = not_reported.iter().cloned().chain(reported);
+        all.filter(|id| is_over(&self.batches, id)).collect()
     }
 
     /// Whether the reported batches of a service are candidates now. Most batches end soon, so this
@@ -78,6 +82,16 @@ impl EvidenceSchedule {
         now: MonotonicTime,
     ) {
         self.batches.set(key(batch), until, now);
+    }
+
+    /// Makes the batch no candidate before `until` as long as the ledger reports it.
+    pub(crate) fn defer_reported(
+        &mut self,
+        batch: &UnresolvedBatch,
+        until: MonotonicTime,
+        now: MonotonicTime,
+    ) {
+        self.reported.set(key(batch), until, now);
     }
 
     /// Schedules a look at the batch.
@@ -191,6 +205,17 @@ mod tests {
         schedule.defer(&unresolved(1), at(10), at(0));
         assert_eq!(candidates(&mut schedule, &[&id], &[], 9), [""; 0]);
         assert_eq!(candidates(&mut schedule, &[&id], &[], 10), [id.as_str()]);
+    }
+
+    #[test]
+    fn batch_deferred_while_reported_is_a_candidate_once_it_is_not() {
+        let mut schedule = schedule();
+        let id = unresolved(1).batch_id.to_string();
+        schedule.defer_reported(&unresolved(1), at(60), at(0));
+        assert_eq!(candidates(&mut schedule, &[], &[&id], 0), [""; 0]);
+        assert_eq!(candidates(&mut schedule, &[], &[&id], 15), [""; 0]);
+        assert_eq!(candidates(&mut schedule, &[&id], &[], 16), [id.as_str()]);
+        assert_eq!(candidates(&mut schedule, &[], &[&id], 60), [id.as_str()]);
     }
 
     #[test]

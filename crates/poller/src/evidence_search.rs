@@ -137,7 +137,8 @@ impl EvidenceSearch {
         let time = self.clock.now();
         let time_in_state = self.observed.see(&batch, now).max(time.since(batch.since));
         if time_in_state < due_after {
-            return self.schedule.defer(&batch, now.plus(due_after - time_in_state), now);
+            let due = now.plus(due_after - time_in_state);
+            return self.schedule.defer_reported(&batch, due, now);
         }
         let next = now.plus(pace.pause(time.since(batch.submitted_at)));
         self.schedule.defer(&batch, next, now);

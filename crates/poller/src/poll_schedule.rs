@@ -189,7 +189,8 @@ mod tests {
     }
 
     fn schedule() -> PollSchedule {
-        PollSchedule::new(&MonitorOptions::default())
+        let options = MonitorOptions { requests_per_second: 100, ..MonitorOptions::default() };
+        PollSchedule::new(&options)
     }
 
     fn take(schedule: &mut PollSchedule, millis: u64) -> Vec<String> {

@@ -58,7 +58,7 @@ impl StalledServices {
             under_way: HashMap::new(),
             usual: None,
             warn_after,
-            keep: longest_interval.saturating_mul(2),
+            keep: longest_interval.max(warn_after).saturating_mul(2),
             next_check: MonotonicTime::default(),
             warning: None,
         }
@@ -249,7 +249,7 @@ mod tests {
     fn batch_that_is_asked_about_no_longer_is_forgotten() {
         let mut services = services();
         assert_eq!(ask(&mut services, &FIRST, 0..180), 1);
-        assert_eq!(services.check(at(300)), Some(0));
+        assert_eq!(services.check(at(420)), Some(0));
         assert!(services.under_way.is_empty());
     }
 

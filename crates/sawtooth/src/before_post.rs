@@ -95,8 +95,7 @@ impl BeforePost {
     pub(crate) fn fresh_status(&self, node: &str, batch_id: &str) -> Option<LedgerStatus> {
         let known = self.lock();
         let before = known.get(&(node.to_owned(), batch_id.to_owned()))?;
-        let is_fresh = before.status == LedgerStatus::Committed
-            || self.monotonic().since(before.at) < FRESH_FOR;
+        let is_fresh = self.monotonic().since(before.at) < FRESH_FOR;
         (before.post == Post::None && is_fresh).then_some(before.status)
     }
 
@@ -307,8 +306,9 @@ mod tests {
         clock.advance(FRESH_FOR);
         assert_eq!(before.fresh_status(NODE, "a"), None);
         before.set_ahead(NODE, &report(Committed, 0), before.monotonic());
-        clock.advance(1_000 * SECOND);
-        assert_eq!(before.fresh_status(NODE, "a"), Some(Committed), "that never changes");
+        assert_eq!(before.fresh_status(NODE, "a"), Some(Committed));
+        clock.advance(FRESH_FOR);
+        assert_eq!(before.fresh_status(NODE, "a"), None, "its block may have been abandoned");
     }
 
     #[test]

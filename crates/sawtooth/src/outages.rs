@@ -107,9 +107,13 @@ impl Outages {
         self.lock().set_at_node(batch_id, Some(node), Instant::now());
     }
 
-    /// A node has reported that it has the batch and that it is not finished.
-    pub(crate) fn reported(&self, batch_id: &str) {
-        self.lock().set_at_node(batch_id, None, Instant::now());
+    /// The node has reported that it has the batch and that it is not finished. That says nothing about
+    /// another node that the batch was sent to.
+    pub(crate) fn reported(&self, node: &str, batch_id: &str) {
+        let mut seen = self.lock();
+        if !seen.was_sent_elsewhere(node, batch_id) {
+            seen.set_at_node(batch_id, None, Instant::now());
+        }
     }
 
     /// What happened to the batch's nodes since it was sent to them.
@@ -167,6 +171,11 @@ impl Seen {
                 }
             }
         }
+    }
+
+    fn was_sent_elsewhere(&self, node: &str, batch_id: &str) -> bool {
+        let batch = self.batches.iter().find(|batch| batch.batch_id == batch_id);
+        batch.and_then(|batch| batch.node.as_deref()).is_some_and(|sent_to| sent_to != node)
     }
 
     fn set_at_node(&mut self, batch_id: &str, node: Option<&str>, since: Instant) {

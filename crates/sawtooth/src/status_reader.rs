@@ -76,7 +76,7 @@ impl SawtoothStatusReader {
                 }
                 Err(error) => return Err(error),
                 Ok(reports) => {
-                    self.remember_reported(&reports);
+                    self.remember_reported(node, &reports);
                     return Ok(self.review(service_id, node, nodes, reports).await);
                 }
             }
@@ -84,11 +84,11 @@ impl SawtoothStatusReader {
         failure.map_or(Ok(Vec::new()), Err)
     }
 
-    fn remember_reported(&self, reports: &[NodeReport]) {
+    fn remember_reported(&self, node: &str, reports: &[NodeReport]) {
         let unfinished = [LedgerStatus::Pending, LedgerStatus::Valid];
         let reports = reports.iter().map(|report| &report.report);
         for report in reports.filter(|report| unfinished.contains(&report.status)) {
-            self.client.outages().reported(&report.batch_id);
+            self.client.outages().reported(node, &report.batch_id);
         }
     }
 

@@ -25,7 +25,7 @@ pub(crate) struct AbsenceFacts {
     /// The node's subscription of the first POST is live and caught up.
     pub(crate) node_events_are_complete: bool,
     /// The node's subscription of the first POST has ended.
-    pub(crate) node_subscription_ended: bool,
+    pub(crate) node_subscription_broke: bool,
     /// The node has replayed all transactions of the service.
     pub(crate) replay_is_whole: bool,
     /// A peer has answered on a subscription that was live before the first POST.
@@ -84,7 +84,7 @@ impl AbsenceFacts {
     fn was_lost_in_restart(&self) -> bool {
         self.is_accepted
             && self.is_only_attempt
-            && self.node_subscription_ended
+            && self.node_subscription_broke
             && self.node_coordinates
     }
 
@@ -125,7 +125,7 @@ mod tests {
             is_accepted: false,
             is_only_attempt: false,
             node_events_are_complete: false,
-            node_subscription_ended: false,
+            node_subscription_broke: false,
             replay_is_whole: false,
             peer_is_watched: false,
             peer_is_valid: false,
@@ -191,7 +191,7 @@ mod tests {
         let lost = AbsenceFacts {
             is_accepted: true,
             is_only_attempt: true,
-            node_subscription_ended: true,
+            node_subscription_broke: true,
             node_coordinates: true,
             ..facts(UNKNOWN)
         };
@@ -199,7 +199,7 @@ mod tests {
         for uncertain in [
             AbsenceFacts { is_accepted: false, ..lost },
             AbsenceFacts { is_only_attempt: false, ..lost },
-            AbsenceFacts { node_subscription_ended: false, ..lost },
+            AbsenceFacts { node_subscription_broke: false, ..lost },
             AbsenceFacts { node_coordinates: false, ..lost },
             AbsenceFacts {
                 combined: CombinedStatus { is_complete: false, ..lost.combined },

@@ -98,7 +98,7 @@ mod tests {
         let [a, b] = [(); 2].map(|()| {
             let from_start = Replay::from_start();
             let _live = subscriptions.register(&service, EventSource::Node, from_start, None);
-            subscriptions.live(&service)
+            subscriptions.at_post(&service).node
         });
         for (then, now) in [(None, None), (a, None), (None, a), (a, b), (a, a)] {
             assert!(counts_after(1, then, now));

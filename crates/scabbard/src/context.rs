@@ -23,6 +23,8 @@ pub(crate) struct ScabbardContext {
     pub(crate) dropped_after: Duration,
     /// How long a node may take to answer a ping on a websocket.
     pub(crate) probe_limit: Duration,
+    /// How long a node may take to answer the question before a POST, so that there is time for that.
+    pub(crate) question_limit: Duration,
     peers: Vec<PeerService>,
     pub(crate) peer_listeners: PeerListeners,
     pub(crate) state_roots: StateRootLog,
@@ -48,6 +50,7 @@ impl ScabbardContext {
             absent_after: options.absent_after,
             dropped_after: options.dropped_after,
             probe_limit: options.http.request_timeout,
+            question_limit: options.http.request_timeout / 2,
             peers: options.peers,
             peer_listeners: PeerListeners::default(),
             state_roots: StateRootLog::default(),

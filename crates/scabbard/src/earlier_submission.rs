@@ -8,14 +8,16 @@ use grid_batch_core::{
 };
 use grid_batch_protocol::transaction_ids;
 use log::{debug, warn};
+use tokio::time::timeout;
 
 use crate::{
     asked_batches::AskedAt,
     batch_history::{BatchKey, FirstPost},
-    context::{ScabbardContext, parse_scope},
+    context::{ScabbardContext, parse_scope, with_node},
     sender::answer_without_response,
     status_reader::ScabbardStatusReader,
     status_response::BatchReport,
+    subscriptions::EventSource,
 };
 
 impl ScabbardContext {
@@ -74,7 +76,7 @@ impl ScabbardContext {
     ) -> bool {
         let AttemptId { attempt, .. } = attempt_id;
         attempt == 1
-            || status == LedgerStatus::Committed
+            || status != LedgerStatus::Valid
             || self.history.first_post(batch, attempt) == FirstPost::None
     }
 
@@ -144,9 +146,12 @@ impl ScabbardContext {
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let nodes = self.all_nodes(scope, texts.first().copied().unwrap_or_default())?;
         let service = scope.service_id();
-        let queries = nodes
-            .iter()
-            .map(|node| self.query_statuses_of_service(&node.url, &node.scope, service, &texts));
+        let queries = nodes.iter().map(async |node| {
+            let query = self.query_statuses_of_service(&node.url, &node.scope, service, &texts);
+            let in_time = timeout(self.question_limit, query).await;
+            let result = in_time.unwrap_or_else(|_| Err(no_answer_in_time(&node.url)));
+            (node.source != EventSource::Node, result)
+        });
         let results = join_all(queries).await;
         let mut statuses = Vec::with_capacity(ids.len());
         for ((id, text), asked_at) in ids.iter().zip(&texts).zip(asked_at) {
@@ -160,24 +165,35 @@ impl ScabbardContext {
     }
 }
 
-/// The strongest status of a batch; `None` if no node that answers has it.
+fn no_answer_in_time(node: &str) -> BatchError {
+    with_node(node, BatchError::Unavailable("no answer in time".to_owned()))
+}
+
+/// The strongest status of a batch; `None` if no node has it. The answers of peers alone are not enough:
+/// the node that gets the POST may have the batch. Each result says whether it is of a peer.
 fn combined_status(
-    results: &[BatchResult<Vec<BatchReport>>],
+    results: &[(bool, BatchResult<Vec<BatchReport>>)],
     id: &str,
 ) -> BatchResult<Option<LedgerStatus>> {
     use LedgerStatus::{Committed, Invalid, Pending, Valid};
-    let reports = results.iter().flatten().flatten();
-    let statuses: Vec<LedgerStatus> = reports
-        .filter(|batch| batch.report.batch_id == id)
-        .map(|batch| batch.report.status)
-        .collect();
-    if statuses.is_empty() {
-        let failure = results.iter().find_map(|result| result.as_ref().err()).cloned();
-        let missing = || BatchError::InvalidAnswer("the batch is not in the answer".to_owned());
-        return Err(failure.unwrap_or_else(missing));
-    }
+    let status_at = |result: &BatchResult<Vec<BatchReport>>| {
+        let reports = result.as_ref().ok()?;
+        let report = reports.iter().find(|batch| batch.report.batch_id == id)?;
+        Some(report.report.status)
+    };
+    let statuses: Vec<LedgerStatus> =
+        results.iter().filter_map(|(_, result)| status_at(result)).collect();
     let is_reported = |status: &LedgerStatus| statuses.contains(status);
-    Ok([Committed, Invalid, Pending, Valid].into_iter().find(is_reported))
+    if let Some(status) = [Committed, Invalid, Pending, Valid].into_iter().find(is_reported) {
+        return Ok(Some(status));
+    }
+    let mut nodes = results.iter().filter(|(is_peer, _)| !is_peer).map(|(_, result)| result);
+    if nodes.clone().any(|result| status_at(result).is_some()) {
+        return Ok(None);
+    }
+    let failure = nodes.find_map(|result| result.as_ref().err()).cloned();
+    let missing = || BatchError::InvalidAnswer("the batch is not in the answer".to_owned());
+    Err(failure.unwrap_or_else(missing))
 }
 
 /// The answer is ambiguous: then evidence, the ledger's status or an operator decides.

@@ -127,6 +127,7 @@ impl Stream for ServiceEventStream {
         };
         let event = frame.map(|frame| receiver.receive(&frame?));
         if !matches!(event, Some(Ok(_))) {
+            receiver.record_break();
             // End the subscription before the error is returned: from now on events are missed.
             self.0 = None;
         }
@@ -135,6 +136,13 @@ impl Stream for ServiceEventStream {
 }
 
 impl EventReceiver {
+    fn record_break(&self) {
+        self.subscription.mark_broken();
+        if self.subscription.source() == EventSource::Node {
+            self.context.replay_waits.broken(self.subscription.service());
+        }
+    }
+
     fn receive(&self, frame: &str) -> BatchResult<LedgerEvent> {
         #[derive(Deserialize)]
         struct EventFrame {

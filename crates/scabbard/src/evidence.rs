@@ -149,7 +149,8 @@ impl ScabbardEvidenceReader {
             is_accepted: history.was_accepted(batch, attempt),
             is_only_attempt: history.is_only_attempt(batch, attempt),
             node_events_are_complete: first.is_some() && subscriptions.caught_up(&batch.0) == first,
-            node_subscription_ended: first.is_some() && subscriptions.live(&batch.0) != first,
+            node_subscription_broke: first
+                .is_some_and(|first| subscriptions.has_broken(&batch.0, first)),
             replay_is_whole: false,
             peer_is_watched: false,
             peer_is_valid: peers.any(|report| report.status == Ok(LedgerStatus::Valid)),

@@ -62,7 +62,7 @@ fn events_detail(context: &ScabbardContext, service: &ServiceId, facts: &Absence
     if facts.node_events_are_complete {
         return "its events were received without a gap since the first POST".to_owned();
     }
-    let gap = match facts.node_subscription_ended {
+    let gap = match facts.node_subscription_broke {
         true => "its event stream broke after the first POST",
         false => "its events were not received since before the first POST",
     };

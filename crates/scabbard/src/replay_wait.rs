@@ -17,6 +17,8 @@ pub(crate) struct ReplayWaits(Mutex<BoundedMap<ServiceId, ReplayWait>>);
 
 struct ReplayWait {
     since: MonotonicTime,
+    /// No subscription is open: it is being opened, or it broke.
+    is_broken: bool,
     /// Since when a POST has waited for this subscription and those before it.
     post_waits_since: Option<MonotonicTime>,
 }
@@ -27,6 +29,11 @@ impl ReplayWaits {
     const REPLAY_TIME: Duration = Duration::from_millis(300);
     /// How long a POST waits if subscriptions break before they are replayed.
     const LONGEST_WAIT: Duration = Duration::from_secs(2);
+    /// How long a POST waits for a subscription that broke: longer than until it is opened again when
+    /// the node is back.
+    const LONGEST_WAIT_WHILE_BROKEN: Duration = Duration::from_secs(45);
+    /// When a POST that waits for a subscription is tried again.
+    const RETRY_AFTER: Duration = Duration::from_millis(500);
 
     pub(crate) fn new() -> Self {
         Self(Mutex::new(BoundedMap::new(Self::LIMIT)))
@@ -34,27 +41,42 @@ impl ReplayWaits {
 
     /// The first subscription of a service is being opened.
     pub(crate) fn opening(&self, service: &ServiceId, now: MonotonicTime) {
-        let wait = || ReplayWait { since: now, post_waits_since: None };
+        let wait = || ReplayWait { since: now, is_broken: true, post_waits_since: None };
         self.lock().get_or_insert_with(service, wait);
+    }
+
+    /// The subscription of the service broke. Its node may have restarted, and may have forgotten what
+    /// it committed before the next one is open.
+    pub(crate) fn broken(&self, service: &ServiceId) {
+        if let Some(wait) = self.lock().get_mut(service) {
+            wait.is_broken = true;
+        }
     }
 
     /// A subscription of the service was opened.
     pub(crate) fn opened(&self, service: &ServiceId, now: MonotonicTime) {
-        let wait = || ReplayWait { since: now, post_waits_since: None };
-        self.lock().get_or_insert_with(service, wait).since = now;
+        let mut services = self.lock();
+        let wait = || ReplayWait { since: now, is_broken: false, post_waits_since: None };
+        let wait = services.get_or_insert_with(service, wait);
+        (wait.since, wait.is_broken) = (now, false);
     }
 
     /// How long a POST to the service has to wait.
     pub(crate) fn remaining(&self, service: &ServiceId, now: MonotonicTime) -> Option<Duration> {
         let mut services = self.lock();
         let wait = services.get_mut(service)?;
-        let remaining = Self::REPLAY_TIME.saturating_sub(now.since(wait.since));
+        let (remaining, limit) = if wait.is_broken {
+            (Self::RETRY_AFTER, Self::LONGEST_WAIT_WHILE_BROKEN)
+        } else {
+            let remaining = Self::REPLAY_TIME.saturating_sub(now.since(wait.since));
+            (remaining, Self::LONGEST_WAIT)
+        };
         if remaining.is_zero() {
             wait.post_waits_since = None;
             return None;
         }
         let waits_since = *wait.post_waits_since.get_or_insert(now);
-        (now.since(waits_since) < Self::LONGEST_WAIT).then_some(remaining)
+        (now.since(waits_since) < limit).then_some(remaining)
     }
 
     fn lock(&self) -> MutexGuard<'_, BoundedMap<ServiceId, ReplayWait>> {
@@ -83,16 +105,30 @@ mod tests {
         let waits = ReplayWaits::new();
         assert_eq!(remaining(&waits, 0), None, "nothing is subscribed to");
         waits.opening(&service(), at(1_000));
-        assert_eq!(remaining(&waits, 1_100), Some(200));
+        assert_eq!(remaining(&waits, 1_100), Some(500));
         waits.opened(&service(), at(1_200));
         assert_eq!(
             [1_200, 1_499, 1_500].map(|now| remaining(&waits, now)),
             [Some(300), Some(1), None]
         );
         waits.opening(&service(), at(9_000));
-        assert_eq!(remaining(&waits, 9_000), None, "events before the break were heard");
+        assert_eq!(remaining(&waits, 9_000), None, "it was not followed for a while");
         waits.opened(&service(), at(9_000));
         assert_eq!(remaining(&waits, 9_000), Some(300));
+    }
+
+    #[test]
+    fn post_waits_for_a_subscription_that_broke() {
+        let waits = ReplayWaits::new();
+        waits.opened(&service(), at(0));
+        assert_eq!(remaining(&waits, 1_000), None);
+        waits.broken(&service());
+        assert_eq!([2_000, 46_999].map(|now| remaining(&waits, now)), [Some(500); 2]);
+        assert_eq!(remaining(&waits, 47_000), None, "it may never be opened again");
+        waits.opened(&service(), at(50_000));
+        assert_eq!(remaining(&waits, 50_300), None);
+        waits.broken(&service());
+        assert_eq!(remaining(&waits, 60_000), Some(500));
     }
 
     #[test]

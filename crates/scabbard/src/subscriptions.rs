@@ -49,6 +49,8 @@ struct ServiceEvents {
 /// What is known of a service's events, also after a subscription has ended.
 #[derive(Default)]
 struct KnownEvents {
+    /// The last subscription that broke, as it does when its node ends. One that was given up did not.
+    last_broken: Option<SubscriptionId>,
     last_event: Option<HeaderId>,
     /// The service has more transactions than one page of the replay.
     is_long: bool,
@@ -91,12 +93,8 @@ impl Subscriptions {
         LiveSubscription { subscriptions: Arc::clone(self), key, id }
     }
 
-    /// The service's live subscription at a node that batches are sent to.
-    pub(crate) fn live(&self, service: &ServiceId) -> Option<SubscriptionId> {
-        self.read(service, EventSource::Node, |live| live.id)
-    }
-
-    /// The same, if all events that it received were processed.
+    /// The service's live subscription at a node that batches are sent to, if all events that it
+    /// received were processed.
     pub(crate) fn caught_up(&self, service: &ServiceId) -> Option<SubscriptionId> {
         self.read(service, EventSource::Node, |live| live.is_caught_up.then_some(live.id))?
     }
@@ -107,6 +105,13 @@ impl Subscriptions {
         let events = state.services.get(&(service.clone(), EventSource::Node));
         let live = events.and_then(|events| events.subscription.as_ref());
         SubscriptionsAtPost { node: live.map(|live| live.id), newest: state.last_id }
+    }
+
+    /// Whether this subscription at a node that batches are sent to, or a later one, broke.
+    pub(crate) fn has_broken(&self, service: &ServiceId, first: SubscriptionId) -> bool {
+        let state = self.lock();
+        let events = state.services.get(&(service.clone(), EventSource::Node));
+        events.and_then(|events| events.known.last_broken).is_some_and(|id| id >= first)
     }
 
     /// What the service's live subscription at this node has received.
@@ -186,6 +191,15 @@ impl LiveSubscription {
         &self.key.0
     }
 
+    pub(crate) fn source(&self) -> EventSource {
+        self.key.1
+    }
+
+    /// The subscription ended without being given up.
+    pub(crate) fn mark_broken(&self) {
+        self.update(|known, live| known.last_broken = Some(live.id));
+    }
+
     /// An event was received; there may be more.
     pub(crate) fn mark_behind(&self) {
         self.update(|_, live| {
@@ -242,13 +256,13 @@ mod tests {
     #[test]
     fn subscription_is_live_until_dropped_and_has_its_own_id() {
         let subscriptions = Arc::new(Subscriptions::default());
-        assert_eq!(subscriptions.live(&service()), None);
+        assert_eq!(subscriptions.at_post(&service()).node, None);
         let live = register(&subscriptions);
-        let first = subscriptions.live(&service()).unwrap();
+        let first = subscriptions.at_post(&service()).node.unwrap();
         drop(live);
-        assert_eq!(subscriptions.live(&service()), None);
+        assert_eq!(subscriptions.at_post(&service()).node, None);
         let _live = register(&subscriptions);
-        assert_ne!(subscriptions.live(&service()), Some(first));
+        assert_ne!(subscriptions.at_post(&service()).node, Some(first));
     }
 
     #[test]

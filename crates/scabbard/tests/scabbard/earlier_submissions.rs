@@ -6,8 +6,9 @@ use grid_batch_core::{
     AskAhead, AttemptId, Evidence, EvidenceReader, HeaderId, LedgerEvents, Outcome, ServiceScopeId,
     Submission, SubmissionAnswer, SubmissionSender, UnresolvedBatch,
 };
-use grid_batch_ledger_sim::{Fault, LoggedRequest, RequestKind, When};
+use grid_batch_ledger_sim::{Fault, LedgerSim, LoggedRequest, RequestKind, When};
 use grid_batch_protocol::{BatchBuilder, Message};
+use grid_batch_scabbard::PeerService;
 
 use crate::{
     batches::{SERVICE, batch, id, key, scope, submission, transaction_id},
@@ -124,6 +125,30 @@ async fn dropped_batch_is_sent_again_in_a_later_attempt() {
     let ledger = TestLedger::new();
     assert_eq!(ledger.send_with_fault(Fault::DroppedValid, 1).await, Outcome::Accepted);
     assert_eq!(ledger.send_again(1, 2).await, Outcome::Accepted);
+}
+
+#[tokio::test]
+async fn pending_or_invalid_batch_is_not_sent_in_a_later_attempt() {
+    let pending = TestLedger::with(|ledger| ledger.pending_for(Duration::from_secs(60)), []);
+    assert_eq!(pending.send_with_fault(Fault::ResetAfter, 1).await, Outcome::Ambiguous);
+    let invalid = TestLedger::new();
+    assert_eq!(invalid.send_with_fault(Fault::Invalid, 1).await, Outcome::Accepted);
+    for ledger in [pending, invalid] {
+        assert_not_sent(&send(&ledger, &submission(1, 2)).await, "a node has the batch already");
+        assert_eq!(ledger.times_received(1), 1);
+    }
+}
+
+#[tokio::test]
+async fn answer_of_a_peer_alone_does_not_allow_a_post() {
+    let peer = LedgerSim::scabbard([scope()]).start().unwrap();
+    let at_peer = || PeerService { service: scope(), peer: scope(), url: peer.url() };
+    let ledger = TestLedger::with_peers(|ledger| ledger, [], |_, _| vec![at_peer()]);
+    ledger.sim.inject(Fault::StatusesFail, When::Always);
+    assert_eq!(ledger.send(1).await, Outcome::NotSent);
+    assert_eq!(ledger.times_received(1), 0);
+    ledger.sim.heal();
+    assert_eq!(ledger.send(1).await, Outcome::Accepted);
 }
 
 /// The number of status requests about a batch.
