@@ -45,6 +45,7 @@ impl ScabbardEvents {
                 Err(error) => drop(failure.get_or_insert(with_node(&node, error.into()))),
             }
         }
+        self.0.replay_waits.broken(scope.service_id());
         Err(failure.unwrap_or_else(|| BatchError::Unavailable("no node was queried".to_owned())))
     }
 }

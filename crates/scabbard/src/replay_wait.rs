@@ -17,10 +17,19 @@ pub(crate) struct ReplayWaits(Mutex<BoundedMap<ServiceId, ReplayWait>>);
 
 struct ReplayWait {
     since: MonotonicTime,
-    /// No subscription is open: it is being opened, or it broke.
-    is_broken: bool,
+    phase: Phase,
     /// Since when a POST has waited for this subscription and those before it.
     post_waits_since: Option<MonotonicTime>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The first subscription is being opened.
+    Opening,
+    /// It was opened and did not break; it may have been given up since.
+    Opened,
+    /// The last subscription broke, or could not be opened.
+    Broken,
 }
 
 impl ReplayWaits {
@@ -41,31 +50,34 @@ impl ReplayWaits {
 
     /// The first subscription of a service is being opened.
     pub(crate) fn opening(&self, service: &ServiceId, now: MonotonicTime) {
-        let wait = || ReplayWait { since: now, is_broken: true, post_waits_since: None };
+        let wait = || ReplayWait { since: now, phase: Phase::Opening, post_waits_since: None };
         self.lock().get_or_insert_with(service, wait);
     }
 
-    /// The subscription of the service broke. Its node may have restarted, and may have forgotten what
+    /// The subscription of the service broke, or could not be opened. Its node may have restarted, and may have forgotten what
     /// it committed before the next one is open.
     pub(crate) fn broken(&self, service: &ServiceId) {
         if let Some(wait) = self.lock().get_mut(service) {
-            wait.is_broken = true;
+            wait.phase = Phase::Broken;
         }
     }
 
-    /// A subscription of the service was opened.
+    /// A subscription of the service was opened. If the one before was given up and did not break, its
+    /// node has no reason to have forgotten statuses.
     pub(crate) fn opened(&self, service: &ServiceId, now: MonotonicTime) {
         let mut services = self.lock();
-        let wait = || ReplayWait { since: now, is_broken: false, post_waits_since: None };
+        let wait = || ReplayWait { since: now, phase: Phase::Opening, post_waits_since: None };
         let wait = services.get_or_insert_with(service, wait);
-        (wait.since, wait.is_broken) = (now, false);
+        if wait.phase != Phase::Opened {
+            (wait.since, wait.phase) = (now, Phase::Opened);
+        }
     }
 
     /// How long a POST to the service has to wait.
     pub(crate) fn remaining(&self, service: &ServiceId, now: MonotonicTime) -> Option<Duration> {
         let mut services = self.lock();
         let wait = services.get_mut(service)?;
-        let (remaining, limit) = if wait.is_broken {
+        let (remaining, limit) = if wait.phase == Phase::Broken {
             (Self::RETRY_AFTER, Self::LONGEST_WAIT_WHILE_BROKEN)
         } else {
             let remaining = Self::REPLAY_TIME.saturating_sub(now.since(wait.since));
@@ -105,14 +117,16 @@ mod tests {
         let waits = ReplayWaits::new();
         assert_eq!(remaining(&waits, 0), None, "nothing is subscribed to");
         waits.opening(&service(), at(1_000));
-        assert_eq!(remaining(&waits, 1_100), Some(500));
+        assert_eq!(remaining(&waits, 1_100), Some(200));
         waits.opened(&service(), at(1_200));
         assert_eq!(
             [1_200, 1_499, 1_500].map(|now| remaining(&waits, now)),
             [Some(300), Some(1), None]
         );
         waits.opening(&service(), at(9_000));
-        assert_eq!(remaining(&waits, 9_000), None, "it was not followed for a while");
+        waits.opened(&service(), at(9_000));
+        assert_eq!(remaining(&waits, 9_000), None, "the one before was given up");
+        waits.broken(&service());
         waits.opened(&service(), at(9_000));
         assert_eq!(remaining(&waits, 9_000), Some(300));
     }
@@ -134,14 +148,19 @@ mod tests {
     #[test]
     fn post_does_not_wait_for_ever_for_subscriptions_that_break() {
         let waits = ReplayWaits::new();
-        for now in (0..2_000).step_by(200) {
+        let reopen = |now| {
+            waits.broken(&service());
             waits.opened(&service(), at(now));
+        };
+        waits.opened(&service(), at(0));
+        for now in (0..2_000).step_by(200) {
+            reopen(now);
             assert_eq!(remaining(&waits, now), Some(300));
         }
-        waits.opened(&service(), at(2_000));
+        reopen(2_000);
         assert_eq!(remaining(&waits, 2_000), None);
         assert_eq!(remaining(&waits, 2_300), None);
-        waits.opened(&service(), at(3_000));
+        reopen(3_000);
         assert_eq!(remaining(&waits, 3_000), Some(300));
     }
 }

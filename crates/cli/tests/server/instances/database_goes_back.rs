@@ -109,6 +109,10 @@ fn promoted_synchronous_standby_puts_nothing_in_doubt() {
     group.harness.ledger.freeze();
     let batches = signed_batches(&group.harness.services, BATCHES);
     instance.submit(&batches);
+    // A round whose commit is not answered is recovered only much later.
+    for service in &group.harness.services {
+        instance.process.wait_for_log(&format!("service={service}"));
+    }
     postgres.stop(StopMode::Immediate);
     standby.promote(&postgres);
     group.harness.ledger.thaw();
