@@ -1,8 +1,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use grid_batch_core::{HeaderId, ServiceId};
-
-use crate::bounded_map::BoundedMap;
+use grid_batch_support::BoundedMap;
 
 /// The latest transactions of all services that were heard to be applied.
 pub(crate) struct AppliedTransactions(Mutex<Heard>);

@@ -4,11 +4,9 @@ use std::{
 };
 
 use grid_batch_core::MonotonicTime;
+use grid_batch_support::BoundedMap;
 
-use crate::{
-    batch_history::BatchKey, bounded_map::BoundedMap, context::ScabbardContext,
-    subscriptions::SubscriptionId,
-};
+use crate::{batch_history::BatchKey, context::ScabbardContext, subscriptions::SubscriptionId};
 
 /// The batches that no node had when nodes were last asked about them before a POST.
 pub(crate) struct AskedBatches(Mutex<BoundedMap<BatchKey, AskedAt>>);

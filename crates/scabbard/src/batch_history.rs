@@ -1,11 +1,9 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use grid_batch_core::{HeaderId, MonotonicTime, Outcome, ServiceId};
+use grid_batch_support::BoundedMap;
 
-use crate::{
-    applied_transactions::ObservationCount, bounded_map::BoundedMap,
-    subscriptions::SubscriptionsAtPost,
-};
+use crate::{applied_transactions::ObservationCount, subscriptions::SubscriptionsAtPost};
 
 /// A batch of a service.
 pub(crate) type BatchKey = (ServiceId, HeaderId);

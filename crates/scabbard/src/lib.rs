@@ -4,7 +4,6 @@ mod absence;
 mod applied_transactions;
 mod asked_batches;
 mod batch_history;
-mod bounded_map;
 mod context;
 mod earlier_submission;
 mod events;

@@ -6,8 +6,7 @@ use std::{
 };
 
 use grid_batch_core::{MonotonicTime, ServiceId};
-
-use crate::bounded_map::BoundedMap;
+use grid_batch_support::BoundedMap;
 
 /// When the event subscriptions of services were opened.
 ///

@@ -10,10 +10,10 @@ use futures_core::future::BoxFuture;
 use futures_util::future::join_all;
 use grid_batch_core::{HeaderId, MonotonicTime, ScopeId, ServiceCheck, ServiceId, ServiceScopeId};
 use grid_batch_http::{HttpResponse, origin};
+use grid_batch_support::BoundedMap;
 use log::{info, warn};
 
 use crate::{
-    bounded_map::BoundedMap,
     context::{ScabbardContext, parse_scope},
     message::error_message,
 };

@@ -1,1 +1,0 @@
-pub(crate) use grid_batch_support::BoundedMap;
