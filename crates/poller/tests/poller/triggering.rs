@@ -48,7 +48,8 @@ fn failed_request_is_retried_before_the_batch_is_due() {
     }));
     let running = run(builder(&store, &ledger));
     running.trigger().trigger("a");
-    ledger.wait_for(1);
+    // An answer is handled after the next poll was scheduled, with the time before the advance.
+    until(|| running.stats().answered == 1);
     // Now the batch is so old that it is due again after minutes.
     store.clock.advance(HOUR);
     ledger.wait_for(2);
