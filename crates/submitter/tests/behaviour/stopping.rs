@@ -105,28 +105,6 @@ fn attempt_in_flight_at_the_deadline_is_ambiguous() {
 }
 
 #[test]
-fn stop_does_not_wait_for_retry_delays() {
-    let called = Arc::new(WatchedValue::<usize>::default());
-    let sender = {
-        let called = Arc::clone(&called);
-        Arc::new(FnSender(move |submission: &Submission<GlobalScopeId>| {
-            called.change(|count| *count += 1);
-            let even = submission.batch_header().ends_with(['0', '2', '4', '6', '8']);
-            let mut answer = answer(if even { Outcome::Busy } else { Outcome::NotSent });
-            answer.retry_after = Some(Duration::from_secs(500));
-            Box::pin(async { answer }) as AnswerFuture
-        }))
-    };
-    let recorder = Arc::new(Recorder::default());
-    let running = run(builder(10, sender, &recorder));
-    called.wait_until(|count| *count == 10);
-    // Both limits are longer than the time limit of the test runner.
-    running.stop().unwrap();
-    recorder.assert_each_once(10);
-    assert_eq!(recorder.count_by_outcome(), [(Outcome::Busy, 5), (Outcome::NotSent, 5)].into());
-}
-
-#[test]
 fn submitter_runs_and_stops_inside_a_runtime() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
