@@ -16,7 +16,7 @@ use grid_batch_core::{
     BatchResult, GlobalScopeId, GroupObserver, Outcome, RunnableSubmitter, ShutdownHandle,
     Submission, SubmissionAnswer, SubmissionOutcome, SubmissionSender,
 };
-use grid_batch_submitter::{FixedUrlResolver, SubmitterBuilder, SubmitterOptions, SubmitterWaker};
+use grid_batch_submitter::{FixedUrlResolver, SubmitterBuilder, SubmitterWaker};
 
 const BATCHES: usize = 10;
 

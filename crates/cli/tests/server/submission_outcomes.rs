@@ -20,6 +20,10 @@ use crate::harness::{BatchHarness, BatchServer, LONG_LEDGER_TIMEOUTS};
 /// The service at a node of its own.
 const HEALTHY: &str = "test-00000::h000";
 
+/// The places of the submitter, and several times as many services of one node.
+const PLACES: usize = 8;
+const SERVICES: usize = 5 * PLACES;
+
 /// A node with many services, and another one with a single service.
 struct TwoNodes {
     harness: BatchHarness,
@@ -30,13 +34,15 @@ struct TwoNodes {
 }
 
 impl TwoNodes {
-    fn serve(services: usize, flags: &[(&str, &str)]) -> Self {
-        let harness = BatchHarness::scabbard(services);
+    fn serve(flags: &[(&str, &str)]) -> Self {
+        let harness = BatchHarness::scabbard(SERVICES);
         let step = Duration::from_millis(5);
         let healthy = LedgerSim::scabbard([HEALTHY.parse::<ServiceScopeId>().unwrap()]);
         let healthy = healthy.pending_for(step).valid_for(step).start().unwrap();
         let services = format!("{HEALTHY}={}", healthy.url());
-        let flags = [flags, &[("--ledger-services", services.as_str())]].concat();
+        let places = PLACES.to_string();
+        let own = [("--ledger-services", services.as_str()), ("--submit-concurrency", &places)];
+        let flags = [flags, &own].concat();
         let server = harness.serve_with(&flags);
         let store = harness.store();
         Self { harness, healthy, server, store, sent: 0 }
@@ -71,10 +77,10 @@ impl TwoNodes {
 
 #[test]
 fn busy_node_does_not_slow_other_nodes() {
-    let mut nodes = TwoNodes::serve(300, &[]);
+    let mut nodes = TwoNodes::serve(&[]);
     let alone = nodes.measure();
     nodes.harness.ledger.inject(Fault::Busy, When::Always);
-    let batches = signed_batches(&nodes.harness.services, 300);
+    let batches = signed_batches(&nodes.harness.services, SERVICES);
     nodes.server.submit(&batches);
     wait_until("all batches were tried at the busy node", || {
         batches.iter().all(|batch| nodes.harness.ledger.times_received(&batch.batch_id) > 0)
@@ -86,7 +92,7 @@ fn busy_node_does_not_slow_other_nodes() {
 
 #[test]
 fn frozen_node_does_not_slow_other_nodes() {
-    let mut nodes = TwoNodes::serve(300, LONG_LEDGER_TIMEOUTS);
+    let mut nodes = TwoNodes::serve(LONG_LEDGER_TIMEOUTS);
     let alone = nodes.measure();
     nodes.harness.ledger.freeze();
     nodes.server.submit(&signed_batches(&nodes.harness.services, 300));
@@ -187,10 +193,9 @@ fn short_limit_ends_a_delay_of_a_year_by_itself() {
     waiting.server.stop();
 }
 
-/// 100 services, a ledger that is busy for a while, and how long they need after it.
+/// A ledger that is busy for a while, and how long its services need after it.
 #[test]
 fn services_wait_longer_and_longer_and_then_continue() {
-    const SERVICES: usize = 100;
     let harness = BatchHarness::scabbard(SERVICES);
     harness.ledger.inject(Fault::Busy, When::Always);
     let flags = [("--queue-delay", "250ms"), ("--queue-longest-delay", "4s")];

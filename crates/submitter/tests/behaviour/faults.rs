@@ -13,7 +13,7 @@ use grid_batch_core::{
     GlobalScopeId, Outcome, RunningSubmitter, ShutdownHandle, Submission, SubmissionAnswer,
     SubmissionSender, UrlResolver,
 };
-use grid_batch_submitter::{FixedUrlResolver, PerServiceUrlResolver, SubmitterOptions, UrlHealth};
+use grid_batch_submitter::{PerServiceUrlResolver, SubmitterOptions, UrlHealth};
 
 use crate::support::*;
 

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    GlobalScopeId, Outcome, RunnableSubmitter, RunningSubmitter, ShutdownHandle, Submission,
+    GlobalScopeId, Outcome, RunnableSubmitter, RunningSubmitter, ShutdownHandle,
 };
 use grid_batch_submitter::{BatchRunningSubmitter, SubmitterOptions};
 
