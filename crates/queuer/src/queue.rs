@@ -179,18 +179,20 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
         Ok((round?, others_wait))
     }
 
-    /// The woken services, and others if a scan is due, that get a place.
+    /// The woken services, and others if a scan is due, that get a place. The woken ones ask first, in
+    /// their order.
     fn candidates(&mut self, woken: &[ServiceId], now: MonotonicTime) -> BatchResult<Candidates> {
         let mut services = woken.to_vec();
-        services.extend(self.scan(self.options.round_size.saturating_sub(woken.len()), now)?);
-        services.sort_unstable();
-        services.dedup();
+        let found = self.scan(self.options.round_size.saturating_sub(woken.len()), now)?;
+        let known: HashSet<&ServiceId> = woken.iter().collect();
+        services.extend(found.into_iter().filter(|service| !known.contains(service)));
         services.retain(|service| is_scope::<S>(service));
         let asked = services.len();
         if let Some(admission) = &self.admission {
             services.retain(|service| admission.admit(service));
         }
         let others_wait = services.len() < asked;
+        services.sort_unstable();
         Ok(Candidates { services, others_wait })
     }
 

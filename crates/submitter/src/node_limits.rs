@@ -35,9 +35,14 @@ struct Places {
 #[derive(Default)]
 struct NodePlaces {
     taken: usize,
+    /// Services that wait for a place, in order.
     waiting: VecDeque<ServiceId>,
     /// The same as in `waiting`.
     waits: HashSet<ServiceId>,
+    /// Services that were woken because it is their turn.
+    called: HashSet<ServiceId>,
+    /// Services that have a place and asked for another one.
+    again: HashSet<ServiceId>,
 }
 
 /// The greatest number of services that wait for a place at one node. A further one is found by the
@@ -74,23 +79,32 @@ impl<S: ScopeId> Admission for NodeLimits<S> {
         let limit = state.limit(self.places, self.node_limit);
         let has_place = state.taken.contains_key(service_id);
         let node = state.nodes.entry(url.clone()).or_default();
-        if has_place || node.taken >= limit {
-            node.wait(service_id);
+        if has_place {
+            node.again.insert(service_id.clone());
             return false;
         }
-        node.taken += 1;
-        state.taken.insert(service_id.clone(), url);
-        true
+        if node.is_turn_of(service_id, limit) {
+            node.taken += 1;
+            state.taken.insert(service_id.clone(), url);
+            return true;
+        }
+        let next = if node.taken < limit { node.call_next() } else { None };
+        drop(state);
+        next.into_iter().for_each(|service| (self.wake)(service));
+        false
     }
 
     fn release(&self, service_id: &ServiceId) {
         let woken = {
             let mut state = self.lock();
             let Some(url) = state.taken.remove(service_id) else { return };
+            let mut woken = Vec::new();
             if let Some(node) = state.nodes.get_mut(&url) {
                 node.taken = node.taken.saturating_sub(1);
+                woken.extend(node.again.take(service_id));
             }
-            state.next_waiting(self.places, self.node_limit)
+            woken.extend(state.call_next(self.places, self.node_limit));
+            woken
         };
         woken.into_iter().for_each(|service| (self.wake)(service));
     }
@@ -103,29 +117,41 @@ impl Places {
     }
 
     /// The first waiting service of each node that may have one place more: more places are free for all.
-    fn next_waiting(&mut self, places: usize, node_limit: usize) -> Vec<ServiceId> {
+    fn call_next(&mut self, places: usize, node_limit: usize) -> Vec<ServiceId> {
         let limit = self.limit(places, node_limit);
-        let woken = self.nodes.values_mut().filter_map(|node| match node.taken < limit {
-            true => node.next(),
-            false => None,
-        });
-        let woken = woken.collect();
-        self.nodes.retain(|_, node| node.taken > 0 || !node.waiting.is_empty());
-        woken
+        let nodes = self.nodes.values_mut().filter(|node| node.taken < limit);
+        let called = nodes.filter_map(NodePlaces::call_next).collect();
+        self.nodes.retain(|_, node| node.is_used());
+        called
     }
 }
 
 impl NodePlaces {
-    fn wait(&mut self, service_id: &ServiceId) {
-        if self.waiting.len() < MOST_WAITING && self.waits.insert(service_id.clone()) {
-            self.waiting.push_back(service_id.clone());
+    /// Whether the service may take a place; otherwise it waits for its turn. It does not overtake those
+    /// that wait.
+    fn is_turn_of(&mut self, service_id: &ServiceId, limit: usize) -> bool {
+        let was_called = self.called.remove(service_id);
+        if self.taken < limit && (was_called || self.waiting.is_empty()) {
+            return true;
         }
+        if self.waiting.len() < MOST_WAITING && self.waits.insert(service_id.clone()) {
+            match was_called {
+                true => self.waiting.push_front(service_id.clone()),
+                false => self.waiting.push_back(service_id.clone()),
+            }
+        }
+        false
     }
 
-    fn next(&mut self) -> Option<ServiceId> {
+    fn call_next(&mut self) -> Option<ServiceId> {
         let next = self.waiting.pop_front()?;
         self.waits.remove(&next);
+        self.called.insert(next.clone());
         Some(next)
+    }
+
+    fn is_used(&self) -> bool {
+        self.taken > 0 || !self.waiting.is_empty() || !self.called.is_empty()
     }
 }
 
@@ -155,7 +181,8 @@ mod tests {
         node_limit: usize,
     ) -> (NodeLimits<ServiceScopeId>, Arc<Mutex<Vec<ServiceId>>>) {
         let names = ["a", "b", "c"].into_iter().flat_map(|node| {
-            (0..20).map(move |n| (format!("circuit::{node}{n}").parse().unwrap(), node.to_owned()))
+            let names = (0..20).flat_map(move |n| [format!("{node}{n}"), format!("{node}{n:02}")]);
+            names.map(move |n| (format!("circuit::{n}").parse().unwrap(), node.to_owned()))
         });
         let resolver = Arc::new(PerServiceUrlResolver::<ServiceScopeId>::new(names));
         let woken = Arc::new(Mutex::new(Vec::new()));
@@ -195,6 +222,37 @@ mod tests {
         limits.release(&service("a0"));
         assert_eq!(woken.lock().unwrap()[..], [service("a1")]);
         assert!(limits.admit(&service("a1")));
+    }
+
+    #[test]
+    fn services_of_a_node_take_turns() {
+        let (limits, woken) = limits(4, 100);
+        let mut served = HashMap::<ServiceId, usize>::new();
+        // Every service asks again at once, those with the first names first.
+        for _ in 0..200 {
+            let called: Vec<_> = woken.lock().unwrap().drain(..).collect();
+            let all = (0..20).map(|n| service(&format!("a{n:02}")));
+            let asks: Vec<ServiceId> = called.into_iter().chain(all).collect();
+            let admitted: Vec<_> = asks.into_iter().filter(|id| limits.admit(id)).collect();
+            for service in admitted {
+                limits.release(&service);
+                *served.entry(service).or_default() += 1;
+            }
+        }
+        let (least, most) = (served.values().min().unwrap(), served.values().max().unwrap());
+        assert!(served.len() == 20 && *most <= 2 * least, "{served:?}");
+    }
+
+    #[test]
+    fn service_that_was_called_and_does_not_come_blocks_no_other() {
+        let (limits, woken) = limits(2, 100);
+        assert!(limits.admit(&service("a0")));
+        assert!(!limits.admit(&service("a1")) && !limits.admit(&service("a2")));
+        limits.release(&service("a0"));
+        assert_eq!(woken.lock().unwrap()[..], [service("a1")]);
+        assert!(!limits.admit(&service("a3")), "another one waits");
+        assert_eq!(woken.lock().unwrap()[1..], [service("a2")]);
+        assert!(limits.admit(&service("a2")));
     }
 
     #[test]
