@@ -15,7 +15,9 @@ use grid_batch_core::{
     RunningSubmitter, ScopeId, ServiceScopeId, Submission, SubmissionAnswer, SubmissionSender,
 };
 use grid_batch_queuer::{BatchQueue, QueueOptions, WakeUp};
-use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreObserver, StoreOptions};
+use grid_batch_store::{
+    ClaimOptions, ClaimStore, DelayOptions, Store, StoreObserver, StoreOptions,
+};
 use grid_batch_submitter::{FixedUrlResolver, SubmitterBuilder, SubmitterOptions, SubmitterWaker};
 use grid_batch_test_postgres::TestDatabase;
 
@@ -87,11 +89,7 @@ fn check_stored_batches_are_submitted_in_order(url: &str) {
         .with_url_resolver(Arc::new(FixedUrlResolver::new("http://ledger")))
         .with_group_observer(Arc::new(observer(&store, wake_up)))
         // The submitter reports Busy at once, so the store has to hand out each batch twice.
-        .with_options(SubmitterOptions {
-            busy_attempts: 1,
-            poll_interval: never,
-            ..SubmitterOptions::default()
-        })
+        .with_options(SubmitterOptions { poll_interval: never, ..SubmitterOptions::default() })
         .build()
         .unwrap()
         .run()
@@ -115,7 +113,9 @@ fn check_stored_batches_are_submitted_in_order(url: &str) {
 /// Records outcomes without a delay, and commits an accepted batch at once.
 fn observer(store: &Store, wake_up: WakeUp) -> StoreObserver<ServiceScopeId> {
     let commit_store = store.clone();
-    StoreObserver::new(store.clone(), Duration::ZERO, move |change: &Change, recorded| {
+    let at_once =
+        DelayOptions { first: Duration::ZERO, longest: Duration::ZERO, ..DelayOptions::default() };
+    StoreObserver::new(store.clone(), at_once, move |change: &Change, recorded| {
         assert!(matches!(recorded, ChangeOutcome::Applied { .. }), "{recorded:?}");
         if let Event::Outcome { outcome: Outcome::Accepted, .. } = change.event {
             let event = Event::status(LedgerStatus::Committed);

@@ -21,8 +21,8 @@ pub struct Change {
     pub error: Option<String>,
     /// When a delayed batch may be tried again.
     pub retry_at: Option<Timestamp>,
-    /// Holds a batch that the poller follows, for this reason, until an operator decides. A batch
-    /// that is held already keeps its first reason.
+    /// Holds a batch that the poller follows, or one that is delayed, for this reason, until an operator
+    /// decides. A batch that is held already keeps its first reason.
     pub hold: Option<String>,
     /// The hold ends only with a decision or a final status: no evidence has the batch submitted again.
     /// It replaces a hold that evidence could end.

@@ -83,6 +83,9 @@ pub struct UnresolvedBatch {
     pub shared_transaction_ids: Vec<HeaderId>,
     /// The present attempt; 0 for a batch of a restored database that was never tried.
     pub attempt_id: AttemptId,
+    /// How many of its attempts the ledger certainly did not accept. They say nothing about what the
+    /// ledger does with the batch.
+    pub not_accepted: u32,
     /// Its state.
     pub state: BatchState,
     /// When it was handed to a submitter.
@@ -116,6 +119,7 @@ impl UnresolvedBatch {
             transaction_ids: Vec::new(),
             shared_transaction_ids: Vec::new(),
             attempt_id,
+            not_accepted: 0,
             state,
             submitted_at: Timestamp::default(),
             since: Timestamp::default(),

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod admission;
 mod ask_ahead;
 mod batch;
 mod change;
@@ -29,6 +30,7 @@ mod submission;
 mod submitter;
 mod transition;
 
+pub use admission::Admission;
 pub use ask_ahead::{AskAhead, NextBatchStore};
 pub use batch::{Hold, NewBatch, Receipt, StatusReport, StoredBatch};
 pub use change::{Change, ChangeOutcome, Decision, OperatorDecision, Stale};

@@ -27,17 +27,11 @@ impl HttpResponse {
     }
 }
 
-/// No server is obeyed for longer: a mistake in its answer would stop a service for ever.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(15);
-
-/// The value of `Retry-After`, at most [`LONGEST_RETRY_AFTER`]: a number of seconds or a date.
+/// The value of `Retry-After`: a number of seconds or a date. It may be very long: who obeys it needs a
+/// limit.
 ///
 /// A date is one of the server's clock, as `Date` is. Only without that it is compared with `now`.
 pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    retry_after_unlimited(headers, now).map(|pause| pause.min(LONGEST_RETRY_AFTER))
-}
-
-fn retry_after_unlimited(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse() {
         return Some(Duration::from_secs(seconds));
@@ -61,8 +55,9 @@ mod tests {
         assert_eq!(read("7"), Some(Duration::from_secs(7)));
         assert_eq!(read("Sun, 06 Nov 1994 08:49:37 GMT"), Some(Duration::from_secs(7)));
         assert_eq!(read("Sun, 06 Nov 1994 08:49:00 GMT"), Some(Duration::ZERO));
-        assert_eq!(read("31536000"), Some(LONGEST_RETRY_AFTER));
-        assert_eq!(read("Sat, 06 Nov 2094 08:49:37 GMT"), Some(LONGEST_RETRY_AFTER));
+        let year = Duration::from_hours(24 * 365);
+        assert_eq!(read("31536000"), Some(year));
+        assert!(read("Sat, 06 Nov 2094 08:49:37 GMT").unwrap() > 99 * year);
         assert_eq!(read("soon"), None);
         assert_eq!(retry_after(&HeaderMap::new(), SystemTime::UNIX_EPOCH), None);
     }

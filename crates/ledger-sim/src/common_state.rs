@@ -4,6 +4,7 @@ use grid_batch_core::{HeaderId, ServiceId, Timestamp};
 use grid_batch_protocol::{
     Batch, BatchList, Limits, ListError, Message, VerifiedBatch, list_of_one, verify_list,
 };
+use hyper::header::HeaderValue;
 use tokio::sync::watch;
 
 use crate::{
@@ -72,6 +73,12 @@ impl CommonState {
         for id in ids {
             *self.received.entry(id).or_default() += 1;
         }
+    }
+
+    /// The pause that [`Fault::BusyFor`] asks for, if it occurs.
+    pub(crate) fn retry_after(&mut self) -> Option<HeaderValue> {
+        let pause = self.faults.delay(Fault::BusyFor(Duration::ZERO));
+        (!pause.is_zero()).then(|| HeaderValue::from(pause.as_secs()))
     }
 
     pub(crate) fn is_stopped(&self) -> bool {

@@ -7,6 +7,8 @@ use crate::random::Random;
 pub enum Fault {
     /// A submission is answered 429 and not accepted.
     Busy,
+    /// A submission is answered 429 with this time in `Retry-After`, as by a proxy, and not accepted.
+    BusyFor(Duration),
     /// A submission is answered 400 with code 30, as if its signatures were invalid, and not accepted.
     /// Sawtooth only.
     Rejected,
@@ -124,7 +126,8 @@ impl Faults {
     pub(crate) fn delay(&mut self, kind: Fault) -> Duration {
         match self.draw(kind) {
             Some(
-                Fault::LateArrival(by)
+                Fault::BusyFor(by)
+                | Fault::LateArrival(by)
                 | Fault::LateAnswer(by)
                 | Fault::LateStatuses(by)
                 | Fault::LateEvents(by)

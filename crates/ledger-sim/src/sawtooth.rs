@@ -13,7 +13,7 @@ use std::{io, time::Duration};
 use bytes::Bytes;
 use grid_batch_core::{HeaderId, Timestamp};
 use grid_batch_protocol::{BatchList, Message};
-use hyper::{Method, StatusCode};
+use hyper::{Method, StatusCode, header::RETRY_AFTER};
 use serde::Serialize;
 
 pub(crate) use self::shared_chain::SharedChain;
@@ -79,6 +79,9 @@ impl Sawtooth {
         common.count_received(&list);
         if common.faults.occurs(Fault::Busy) || self.chain.is_full(&common.settings) {
             return Err(QUEUE_FULL.response());
+        }
+        if let Some(pause) = common.retry_after() {
+            return Err(QUEUE_FULL.response().with_value(RETRY_AFTER, pause));
         }
         if common.faults.occurs(Fault::Rejected) {
             return Err(SUBMITTED_INVALID.response());

@@ -13,7 +13,7 @@ use std::{collections::HashSet, io, time::Duration};
 
 use grid_batch_core::{HeaderId, ScopeId, ServiceScopeId, Timestamp};
 use grid_batch_protocol::{BatchList, Message};
-use hyper::{Method, StatusCode};
+use hyper::{Method, StatusCode, header::RETRY_AFTER};
 
 use self::{
     json::{Accepted, StatusData},
@@ -134,6 +134,9 @@ fn submit(
     common.count_received(&list);
     if common.faults.occurs(Fault::Busy) || !service.is_accepting(&common.settings) {
         return Err(responses::busy());
+    }
+    if let Some(pause) = common.retry_after() {
+        return Err(responses::busy().with_value(RETRY_AFTER, pause));
     }
     let batches = verify(&list).map_err(|_| invalid_list_error(&list))?;
     let link = json::link(service.id(), batches.iter().map(|batch| batch.id()));

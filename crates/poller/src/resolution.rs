@@ -140,9 +140,9 @@ fn resubmit(
     seen_for: Duration,
     options: &MonitorOptions,
 ) -> Resolution {
-    let attempts = batch.attempt_id.attempt;
+    let attempts = batch.attempt_id.attempt.saturating_sub(batch.not_accepted);
     if attempts >= options.max_attempts {
-        let reason = format!("the ledger does not have the batch after attempt {attempts}");
+        let reason = format!("the ledger does not have the batch after {attempts} attempts");
         return hold(batch, seen_for, &reason);
     }
     Resolution::Evidence(evidence)
@@ -357,6 +357,24 @@ mod tests {
                 InconclusivePolicy::Resubmit,
             );
             assert_eq!(resolution, expected, "after {age} s");
+        }
+    }
+
+    #[test]
+    fn attempts_that_were_not_accepted_do_not_count() {
+        let options = MonitorOptions::default();
+        for (not_accepted, held) in [(90, true), (91, false)] {
+            let attempt_id = AttemptId { attempt: 100, epoch: 1 };
+            let batch =
+                UnresolvedBatch { attempt_id, not_accepted, ..unresolved(BatchState::InDoubt) };
+            let resolution = resolve(
+                &batch,
+                &Evidence::Absent.into(),
+                after(5 * MIN),
+                &options,
+                InconclusivePolicy::Hold,
+            );
+            assert_eq!(matches!(resolution, Resolution::Hold(_)), held, "{resolution:?}");
         }
     }
 

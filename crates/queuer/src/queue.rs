@@ -1,8 +1,14 @@
-use std::{collections::VecDeque, fmt, marker::PhantomData, sync::Arc, time::Duration};
+use std::{
+    collections::{HashSet, VecDeque},
+    fmt,
+    marker::PhantomData,
+    sync::Arc,
+    time::Duration,
+};
 
 use grid_batch_core::{
-    BatchResult, Clock, Moment, MonotonicTime, RoundStore, ScopeId, ServiceId, Submission,
-    SystemClock, TakenBatch,
+    Admission, BatchResult, Clock, Moment, MonotonicTime, RoundStore, ScopeId, ServiceId,
+    Submission, SystemClock, TakenBatch,
 };
 use log::{error, warn};
 
@@ -48,7 +54,15 @@ pub struct BatchQueue<S: ScopeId, R: RoundStore> {
     /// When the store was asked for the round.
     asked_at: Moment,
     scan: ServiceScan,
+    admission: Option<Arc<dyn Admission>>,
     scope: PhantomData<fn() -> S>,
+}
+
+/// The services that a round may take batches of.
+struct Candidates {
+    services: Vec<ServiceId>,
+    /// Whether others got no place.
+    others_wait: bool,
 }
 
 /// The position of the scan for ready services.
@@ -64,7 +78,14 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
     pub fn new(store: R, wake_up: WakeUp, options: QueueOptions) -> Self {
         let (round, asked_at) = (VecDeque::new(), Moment::now(&*options.clock));
         let (scan, scope) = (ServiceScan::default(), PhantomData);
-        Self { store, wake_up, options, round, asked_at, scan, scope }
+        Self { store, wake_up, options, round, asked_at, scan, admission: None, scope }
+    }
+
+    /// Takes batches only of services that `admission` has a place for. Give it to the submitter, too.
+    #[must_use]
+    pub fn with_admission(mut self, admission: Arc<dyn Admission>) -> Self {
+        self.admission = Some(admission);
+        self
     }
 
     /// The number of batches that were taken from the store and not polled yet.
@@ -74,18 +95,35 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
 
     /// Takes the next round. If the store fails, the next call tries again.
     ///
-    /// While a scan is due, a quarter of the round is kept for services that were not woken.
+    /// Services that got no place do not hide those behind them: the round is tried again without them.
     fn refill(&mut self) {
+        const MOST_TRIES: usize = 1_000;
+        for _ in 0..MOST_TRIES {
+            if !self.refill_once() {
+                return;
+            }
+        }
+    }
+
+    /// Takes a round. Returns whether it is empty only because services got no place, and others are left.
+    ///
+    /// While a scan is due, a quarter of the round is kept for services that were not woken.
+    fn refill_once(&mut self) -> bool {
         self.asked_at = Moment::now(&*self.options.clock);
         let now = self.options.clock.monotonic();
         let round_size = self.options.round_size;
         let scanned = if self.scan.is_due(now) { round_size.div_ceil(4) } else { 0 };
         let woken = self.wake_up.take(round_size.saturating_sub(scanned));
         match self.take_round(&woken, now) {
-            Ok(round) => self.round.extend(round),
+            Ok((round, others_wait)) => {
+                self.round.extend(round);
+                let others_are_left = !self.wake_up.is_empty() || self.scan.next.is_none();
+                self.round.is_empty() && others_wait && others_are_left
+            }
             Err(error) => {
                 warn!(error:% = error; "cannot take a round from the store; it is tried again");
                 self.wake_up.put_back(woken);
+                false
             }
         }
     }
@@ -119,23 +157,51 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
                 "cannot give batches back to the store; they are in doubt until there is evidence"
             );
         }
-        self.round.clear();
+        for taken in self.round.drain(..) {
+            if let Some(admission) = &self.admission {
+                admission.release(&taken.service_id);
+            }
+        }
     }
 
+    /// A round, and whether services got no place in it.
     fn take_round(
         &mut self,
         woken: &[ServiceId],
         now: MonotonicTime,
-    ) -> BatchResult<Vec<TakenBatch>> {
-        let mut services = woken.to_vec();
-        services.extend(self.scan(self.options.round_size.saturating_sub(woken.len()), now)?);
-        services.sort_unstable();
-        services.dedup();
-        services.retain(|service| is_scope::<S>(service));
+    ) -> BatchResult<(Vec<TakenBatch>, bool)> {
+        let Candidates { services, others_wait } = self.candidates(woken, now)?;
         if services.is_empty() {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), others_wait));
         }
-        self.store.take_round(&services)
+        let round = self.store.take_round(&services);
+        self.release_others(services, round.as_deref().unwrap_or_default());
+        Ok((round?, others_wait))
+    }
+
+    /// The woken services, and others if a scan is due, that get a place. The woken ones ask first, in
+    /// their order.
+    fn candidates(&mut self, woken: &[ServiceId], now: MonotonicTime) -> BatchResult<Candidates> {
+        let mut services = woken.to_vec();
+        let found = self.scan(self.options.round_size.saturating_sub(woken.len()), now)?;
+        let known: HashSet<&ServiceId> = woken.iter().collect();
+        services.extend(found.into_iter().filter(|service| !known.contains(service)));
+        services.retain(|service| is_scope::<S>(service));
+        let asked = services.len();
+        if let Some(admission) = &self.admission {
+            services.retain(|service| admission.admit(service));
+        }
+        let others_wait = services.len() < asked;
+        services.sort_unstable();
+        Ok(Candidates { services, others_wait })
+    }
+
+    /// Returns the places of the services of which no batch was taken.
+    fn release_others(&self, services: Vec<ServiceId>, round: &[TakenBatch]) {
+        let Some(admission) = &self.admission else { return };
+        let taken: HashSet<&ServiceId> = round.iter().map(|taken| &taken.service_id).collect();
+        let others = services.iter().filter(|service| !taken.contains(service));
+        others.for_each(|service| admission.release(service));
     }
 
     /// Up to `limit` ready services, if a scan is due.

@@ -70,6 +70,11 @@ impl WakeUp {
         services
     }
 
+    /// Whether no service is woken.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.state.lock().order.is_empty()
+    }
+
     /// Puts back services whose batches could not be taken.
     pub(crate) fn put_back(&self, services: impl IntoIterator<Item = ServiceId>) {
         self.state.lock().extend(services);

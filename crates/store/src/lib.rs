@@ -47,4 +47,4 @@ pub use sql::{
     handle::{Store, StoreOptions},
     url::{DatabaseUrl, UrlError},
 };
-pub use submission::StoreObserver;
+pub use submission::{DelayOptions, StoreObserver};

@@ -19,13 +19,15 @@ use diesel::{
     sql_types::{Text, Untyped},
 };
 use grid_batch_core::{
-    Change, Decision, Event, HeaderId, LedgerIdentity, LedgerStatus, NewBatch, NextBatchStore,
-    Outcome, PendingBatchStore, Resolution, ServiceId, Timestamp, UnresolvedBatchStore,
+    Change, Decision, Event, GroupObserver, HeaderId, LedgerIdentity, LedgerStatus, NewBatch,
+    NextBatchStore, Outcome, PendingBatchStore, Resolution, ScopeId, ServiceId, ServiceScopeId,
+    SubmissionAnswer, SubmissionOutcome, Timestamp, UnresolvedBatchStore,
 };
 use grid_batch_test_postgres::TestDatabase;
 
 use crate::{
-    ClaimOptions, ClaimStore, MonitorStore, Store, StoreError, StoreOptions,
+    ClaimOptions, ClaimStore, DelayOptions, MonitorStore, Store, StoreError, StoreObserver,
+    StoreOptions,
     sql::{Connection, Statement, statement::ForOneRow},
 };
 
@@ -223,6 +225,7 @@ fn process_batches(claims: &ClaimStore, services: &[ServiceId]) {
 fn process_failures(claims: &ClaimStore, services: &[ServiceId]) {
     let store = claims.store();
     execute(store, "update lanes set attempts = 200");
+    process_delays(claims, services);
     let taken = claims.take_round(&services[..3]).unwrap();
     for (taken, outcome) in taken.iter().zip([Outcome::Busy, Outcome::Rejected]) {
         let event = Event::Outcome { attempt: taken.attempt, outcome };
@@ -239,6 +242,27 @@ fn process_failures(claims: &ClaimStore, services: &[ServiceId]) {
     assert_eq!(store.held_batches(None, 9).unwrap().len(), 1);
     store.decide(&lost.service_id, &lost.batch_id, lost.attempt, Decision::Absent).unwrap();
     process_waiting_holds(store, &lost.service_id);
+}
+
+/// Delays a batch and ends its delay.
+fn process_delays(claims: &ClaimStore, services: &[ServiceId]) {
+    let store = claims.store();
+    let taken = claims.take_round(&services[..1]).unwrap().remove(0);
+    let observer = StoreObserver::new(store.clone(), DelayOptions::default(), |_, _| ());
+    let outcome = SubmissionOutcome {
+        batch_header: taken.batch_id.to_string(),
+        scope_id: ServiceScopeId::from_service_id(&taken.service_id).unwrap(),
+        attempt_id: Some(taken.attempt_id()),
+        attempts: 1,
+        answer: SubmissionAnswer {
+            outcome: Outcome::NotSent,
+            status: None,
+            message: None,
+            retry_after: None,
+        },
+    };
+    observer.notify_group(&[outcome]).unwrap();
+    assert_eq!(store.end_delays(Some(&taken.service_id)).unwrap().len(), 1);
 }
 
 /// Holds, releases and ends batches that wait behind another one.

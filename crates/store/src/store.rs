@@ -163,6 +163,18 @@ impl Store {
         operator::release(self, service_id, batch_id, reason)
     }
 
+    /// Ends the delay of the batch that is next in a service, or in all services, and the hold that began
+    /// because the ledger refused it again and again. Returns the batches that can be sent now; a running
+    /// server finds them when it next looks for ready services.
+    ///
+    /// An operator's own hold stays.
+    pub fn end_delays(
+        &self,
+        service: Option<&ServiceId>,
+    ) -> Result<Vec<(ServiceId, HeaderId)>, StoreError> {
+        operator::end_delays(self, service)
+    }
+
     /// Records what an operator decided about this attempt of an open batch, also among its failed
     /// attempts. An attempt of 0 is that of a batch that was never tried.
     ///

@@ -16,7 +16,7 @@ use grid_batch_core::{
     BatchResult, GlobalScopeId, GroupObserver, Outcome, RunnableSubmitter, ShutdownHandle,
     Submission, SubmissionAnswer, SubmissionOutcome, SubmissionSender,
 };
-use grid_batch_submitter::{FixedUrlResolver, SubmitterBuilder, SubmitterOptions, SubmitterWaker};
+use grid_batch_submitter::{FixedUrlResolver, SubmitterBuilder, SubmitterWaker};
 
 const BATCHES: usize = 10;
 
@@ -131,8 +131,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         .with_sender(Arc::new(BusyLedger::default()))
         .with_url_resolver(Arc::new(FixedUrlResolver::new("http://localhost:8008")))
         .with_group_observer(Arc::new(store.clone()))
-        // Busy is reported after one attempt, so that the store decides when to try again.
-        .with_options(SubmitterOptions { busy_attempts: 1, ..SubmitterOptions::default() })
         .build()?
         .run()?;
 

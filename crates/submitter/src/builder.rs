@@ -1,14 +1,14 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    Clock, GroupObserver, NodeCheck, ScopeId, Submission, SubmissionSender, SubmitterObserver,
-    SystemClock, UrlResolver,
+    Admission, Clock, GroupObserver, NodeCheck, ScopeId, Submission, SubmissionSender,
+    SubmitterObserver, SystemClock, UrlResolver,
 };
 use thiserror::Error;
 
 use crate::{
-    BatchRunnableSubmitter, NodeUrlResolver, SubmitterCounters, SubmitterOptions, SubmitterWaker,
-    UrlHealth,
+    BatchRunnableSubmitter, DelayedServices, NodeUrlResolver, SubmitterCounters, SubmitterOptions,
+    SubmitterWaker, UrlHealth,
     command::CommandFactory,
     leader::Queue,
     runnable::{Observers, SubmitterParts},
@@ -27,6 +27,8 @@ pub struct SubmitterBuilder<S: ScopeId> {
     options: SubmitterOptions,
     waker: SubmitterWaker,
     clock: Arc<dyn Clock>,
+    admission: Option<Arc<dyn Admission>>,
+    delayed: Option<DelayedServices>,
 }
 
 /// Why a submitter cannot be built.
@@ -71,6 +73,8 @@ impl<S: ScopeId> SubmitterBuilder<S> {
             options: SubmitterOptions::default(),
             waker: SubmitterWaker::new(),
             clock: Arc::new(SystemClock),
+            admission: None,
+            delayed: None,
         }
     }
 
@@ -157,6 +161,20 @@ impl<S: ScopeId> SubmitterBuilder<S> {
         self
     }
 
+    /// Returns the place of each submission to `admission`. It must be that of the queue.
+    #[must_use]
+    pub fn with_admission(mut self, admission: Arc<dyn Admission>) -> Self {
+        self.admission = Some(admission);
+        self
+    }
+
+    /// Reports the services whose batches are not accepted to `delayed`.
+    #[must_use]
+    pub fn with_delayed_services(mut self, delayed: DelayedServices) -> Self {
+        self.delayed = Some(delayed);
+        self
+    }
+
     /// Builds the submitter, ready to run.
     pub fn build(self) -> Result<BatchRunnableSubmitter<S>, SubmitterBuildError> {
         self.options.check()?;
@@ -172,6 +190,9 @@ impl<S: ScopeId> SubmitterBuilder<S> {
             sender: self.sender.ok_or(missing("sender"))?,
             counters: counters.clone(),
         };
+        let delayed = self.delayed.unwrap_or_else(|| {
+            DelayedServices::new(self.options.warn_after, Arc::clone(&self.clock))
+        });
         Ok(BatchRunnableSubmitter(SubmitterParts {
             queue: self.queue.ok_or(missing("queue"))?,
             factory: Arc::new(factory),
@@ -180,6 +201,8 @@ impl<S: ScopeId> SubmitterBuilder<S> {
             waker: self.waker,
             counters,
             clock: self.clock,
+            admission: self.admission,
+            delayed,
             undelivered: Vec::new(),
         }))
     }

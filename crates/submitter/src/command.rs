@@ -41,28 +41,30 @@ pub(crate) struct SubmissionCommand<S: ScopeId> {
 }
 
 impl<S: ScopeId> SubmissionCommand<S> {
-    /// Begins an attempt: resolves the address, and checks the node there.
+    /// Begins an attempt at this address: checks the node there.
     ///
-    /// `abort` ends the check with its reason. An answer instead of an address ends the attempt;
-    /// nothing was sent.
-    pub(crate) async fn find_node(
+    /// `abort` ends the check with its reason. An error ends the attempt; nothing was sent.
+    pub(crate) async fn check(
         &mut self,
+        url: &str,
         abort: impl Future<Output = &'static str>,
-    ) -> Result<String, SubmissionAnswer> {
+    ) -> Result<(), SubmissionAnswer> {
         self.attempts = self.attempts.saturating_add(1);
-        let url = self.url()?;
         let checked = tokio::select! {
             biased;
-            checked = self.check_node(&url) => checked,
+            checked = self.check_node(url) => checked,
             reason = abort => Err(reason.to_owned()),
         };
-        match checked {
-            Ok(()) => Ok(url),
-            Err(reason) => {
-                self.report_health(&url, Outcome::NotSent);
-                Err(error_answer(Outcome::NotSent, redact_userinfo(&reason)))
-            }
-        }
+        checked.map_err(|reason| {
+            self.report_health(url, Outcome::NotSent);
+            error_answer(Outcome::NotSent, redact_userinfo(&reason))
+        })
+    }
+
+    /// Ends an attempt that has this answer instead of an address.
+    pub(crate) fn without_address(&mut self, answer: SubmissionAnswer) -> SubmissionAnswer {
+        self.attempts = self.attempts.saturating_add(1);
+        answer
     }
 
     /// Sends the batch once, to this address.
@@ -93,7 +95,8 @@ impl<S: ScopeId> SubmissionCommand<S> {
         SubmissionOutcome { batch_header, scope_id, attempt_id, attempts: self.attempts, answer }
     }
 
-    fn url(&self) -> Result<String, SubmissionAnswer> {
+    /// The address that the resolver names now, or an answer instead of one.
+    pub(crate) fn url(&self) -> Result<String, SubmissionAnswer> {
         let url = catch_panic(|| self.factory.url_resolver.url(self.submission.scope_id()));
         let url = url.map_err(|panic| {
             self.count_panic("the URL resolver", &panic);

@@ -1,7 +1,6 @@
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use grid_batch_core::{Clock, Moment, Outcome, ScopeId, SubmissionAnswer, SubmissionOutcome};
-use grid_batch_support::Delays;
 use tokio::time::sleep;
 
 use crate::{
@@ -10,17 +9,17 @@ use crate::{
     shutdown_deadline::ShutdownDeadline,
 };
 
-/// Decides whether and when a batch is sent again.
+/// Decides whether a batch is sent again. It never waits: a batch that the ledger does not accept goes
+/// back to its store, which has it tried later, so that it takes no place from others.
 pub(crate) struct SubmissionController<S: ScopeId> {
     command: SubmissionCommand<S>,
     options: Arc<SubmitterOptions>,
     shutdown: ShutdownDeadline,
-    delays: Delays,
     clock: Arc<dyn Clock>,
     /// When the submission was taken: its time limit starts then.
     taken_at: Moment,
-    busy_answers: u16,
-    not_sent_answers: u16,
+    /// The nodes that the batch did not reach.
+    not_reached: Vec<String>,
 }
 
 impl<S: ScopeId> SubmissionController<S> {
@@ -29,59 +28,59 @@ impl<S: ScopeId> SubmissionController<S> {
         command: SubmissionCommand<S>,
         options: Arc<SubmitterOptions>,
         shutdown: ShutdownDeadline,
-        rng: fastrand::Rng,
         (clock, taken_at): (Arc<dyn Clock>, Moment),
     ) -> Self {
-        let delays = options.retry_backoff.delays(rng);
-        Self {
-            command,
-            options,
-            shutdown,
-            delays,
-            clock,
-            taken_at,
-            busy_answers: 0,
-            not_sent_answers: 0,
-        }
+        Self { command, options, shutdown, clock, taken_at, not_reached: Vec::new() }
     }
 
-    /// Sends the batch until an answer is final or a limit is reached.
+    /// Sends the batch until a node answers, or none that is left can be reached.
     pub(crate) async fn run(mut self) -> SubmissionOutcome<S> {
         let answer = match self.reason_not_to_send() {
             Some(reason) => error_answer(Outcome::NotSent, reason),
-            None => self.send_with_retries().await,
+            None => self.send_to_nodes().await,
         };
         self.command.into_outcome(answer)
     }
 
-    async fn send_with_retries(&mut self) -> SubmissionAnswer {
-        loop {
-            let answer = self.attempt().await;
-            let Some(delay) = self.retry_delay(&answer) else { return answer };
-            // The wait may have lasted longer: the process may have been stopped meanwhile.
-            if !self.wait(delay).await || !self.has_time_after(Duration::ZERO) {
-                return answer;
-            }
+    async fn send_to_nodes(&mut self) -> SubmissionAnswer {
+        let mut answer = self.attempt(None).await;
+        while answer.outcome == Outcome::NotSent && self.may_try_another_node() {
+            let next = match self.command.url() {
+                Ok(url) if !self.not_reached.contains(&url) => url,
+                _ => break,
+            };
+            answer = self.attempt(Some(next)).await;
         }
+        answer
     }
 
     /// Sends the batch once. The limits are tested last, because whatever comes before may take long.
-    async fn attempt(&mut self) -> SubmissionAnswer {
-        let abort = self.abort_reason();
-        let url = match self.command.find_node(abort).await {
+    async fn attempt(&mut self, url: Option<String>) -> SubmissionAnswer {
+        let url = match url.map_or_else(|| self.command.url(), Ok) {
             Ok(url) => url,
-            Err(answer) => return answer,
+            Err(answer) => return self.command.without_address(answer),
         };
+        self.not_reached.push(url.clone());
+        if let Err(answer) = self.command.check(&url, self.abort_reason()).await {
+            return answer;
+        }
         match self.reason_not_to_send() {
             Some(reason) => error_answer(Outcome::NotSent, reason),
             None => self.command.execute(&url, self.abort_reason()).await,
         }
     }
 
+    /// Whether there is time for another node: not after a shutdown was requested.
+    fn may_try_another_node(&self) -> bool {
+        self.not_reached.len() < usize::from(self.options.not_sent_attempts)
+            && !self.shutdown.is_requested()
+            && self.has_time()
+    }
+
     fn reason_not_to_send(&self) -> Option<&'static str> {
         if self.shutdown.has_passed() {
             Some("the submitter shut down before the batch was sent")
-        } else if !self.has_time_after(Duration::ZERO) {
+        } else if !self.has_time() {
             Some("too little of the submission's time limit was left to send the batch")
         } else {
             None
@@ -99,41 +98,10 @@ impl<S: ScopeId> SubmissionController<S> {
         }
     }
 
-    /// The delay before the next attempt, or `None` if this answer is final.
-    fn retry_delay(&mut self, answer: &SubmissionAnswer) -> Option<Duration> {
-        let (count, limit) = match answer.outcome {
-            Outcome::Busy => (&mut self.busy_answers, self.options.busy_attempts),
-            Outcome::NotSent => (&mut self.not_sent_answers, self.options.not_sent_attempts),
-            // After an ambiguous outcome the ledger may have the batch; sending it again could apply
-            // it twice.
-            Outcome::Accepted
-            | Outcome::Parked
-            | Outcome::Rejected
-            | Outcome::Refused
-            | Outcome::Ambiguous => return None,
-        };
-        *count = count.saturating_add(1);
-        if *count >= limit {
-            return None;
-        }
-        let delay = self.delays.next_delay().max(answer.retry_after.unwrap_or_default());
-        self.has_time_after(delay).then_some(delay)
-    }
-
-    /// Whether an attempt that starts after `delay` would end within the submission's time limit.
-    fn has_time_after(&self, delay: Duration) -> bool {
+    /// Whether an attempt that starts now would end within the submission's time limit.
+    fn has_time(&self) -> bool {
         let elapsed = self.taken_at.longest_elapsed(&*self.clock);
-        let longest = elapsed.saturating_add(delay).saturating_add(self.options.sending_limit);
-        longest <= self.options.total_limit
-    }
-
-    /// Waits for `delay`. Returns `false` if a shutdown was requested meanwhile.
-    async fn wait(&self, delay: Duration) -> bool {
-        tokio::select! {
-            biased;
-            () = self.shutdown.requested() => false,
-            () = sleep(delay) => true,
-        }
+        elapsed.saturating_add(self.options.sending_limit) <= self.options.total_limit
     }
 }
 
@@ -142,13 +110,13 @@ mod tests {
     use std::{
         future::{pending, ready},
         sync::Mutex,
+        time::Duration,
     };
 
     use grid_batch_core::{
         GlobalScopeId, MonotonicTime, Submission, Timestamp,
         mocks::{MockNodeCheck, MockSubmissionSender, MockUrlResolver},
     };
-    use grid_batch_support::Backoff;
     use tokio::time::Instant;
 
     use super::*;
@@ -165,10 +133,7 @@ mod tests {
             sending_limit: 5 * SECOND,
             total_limit: 60 * SECOND,
             drain_limit: 10 * SECOND,
-            busy_attempts: 4,
             not_sent_attempts: 2,
-            retry_backoff: Backoff { first: SECOND, longest: 4 * SECOND },
-            seed: Some(7),
             ..SubmitterOptions::default()
         }
     }
@@ -212,6 +177,16 @@ mod tests {
     ) -> SubmissionController<GlobalScopeId> {
         let mut resolver = MockUrlResolver::new();
         resolver.expect_url().returning(|_| "http://ledger".to_owned());
+        controller_of(resolver, sender, node_check, options, clock)
+    }
+
+    fn controller_of(
+        resolver: MockUrlResolver<GlobalScopeId>,
+        sender: MockSubmissionSender<GlobalScopeId>,
+        node_check: Option<MockNodeCheck<GlobalScopeId>>,
+        options: SubmitterOptions,
+        clock: Arc<TokioClock>,
+    ) -> SubmissionController<GlobalScopeId> {
         let factory = Arc::new(CommandFactory {
             url_resolver: Arc::new(resolver),
             url_health: None,
@@ -221,10 +196,9 @@ mod tests {
         });
         let submission = Submission::new("b".to_owned(), GlobalScopeId, Vec::new());
         let shutdown = ShutdownDeadline::new(options.drain_limit);
-        let rng = options.rng();
         let command = factory.command(submission);
         let taken_at = Moment::now(&*clock);
-        SubmissionController::new(command, Arc::new(options), shutdown, rng, (clock, taken_at))
+        SubmissionController::new(command, Arc::new(options), shutdown, (clock, taken_at))
     }
 
     /// A sender that returns these answers in turn and records the times of its calls.
@@ -244,74 +218,55 @@ mod tests {
         (sender, calls)
     }
 
-    /// The times between the calls.
-    fn pauses(calls: &Mutex<Vec<Instant>>) -> Vec<Duration> {
-        calls.lock().unwrap().windows(2).map(|pair| pair[1] - pair[0]).collect()
-    }
-
     #[tokio::test(start_paused = true)]
-    async fn final_outcome_is_not_retried() {
-        use Outcome::{Accepted, Ambiguous, Parked, Refused, Rejected};
-        for outcome in [Accepted, Parked, Rejected, Refused, Ambiguous] {
+    async fn outcome_is_reported_at_once() {
+        use Outcome::{Accepted, Ambiguous, Busy, NotSent, Parked, Refused, Rejected};
+        let started = Instant::now();
+        for outcome in [Accepted, Busy, NotSent, Parked, Rejected, Refused, Ambiguous] {
             let (sender, _) = scripted([answer(outcome, Some(SECOND))]);
             let ended = controller(sender, options()).run().await;
             assert_eq!((ended.answer.outcome, ended.attempts), (outcome, 1));
+            assert_eq!(ended.answer.retry_after, Some(SECOND));
+        }
+        assert_eq!(started.elapsed(), Duration::ZERO, "nothing waits");
+    }
+
+    /// A controller whose resolver names these addresses in turn.
+    fn controller_of_nodes(
+        sender: MockSubmissionSender<GlobalScopeId>,
+        urls: &'static [&'static str],
+        options: SubmitterOptions,
+    ) -> SubmissionController<GlobalScopeId> {
+        let mut resolver = MockUrlResolver::new();
+        let mut urls = urls.iter();
+        resolver.expect_url().returning(move |_| (*urls.next().unwrap()).to_owned());
+        controller_of(resolver, sender, None, options, TokioClock::new())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn batch_that_does_not_reach_a_node_is_sent_to_others() {
+        use Outcome::{Accepted, Busy, NotSent};
+        for (urls, not_sent_attempts, answers, expected) in [
+            (&["a", "b"][..], 3, &[NotSent, Accepted][..], Accepted),
+            (&["a", "b", "c"], 3, &[NotSent, NotSent, Busy], Busy),
+            (&["a", "b"], 2, &[NotSent, NotSent], NotSent),
+            (&["a", "b", "a"], 9, &[NotSent, NotSent], NotSent),
+        ] {
+            let (sender, _) = scripted(answers.iter().map(|outcome| answer(*outcome, None)));
+            let limited = SubmitterOptions { not_sent_attempts, ..options() };
+            let ended = controller_of_nodes(sender, urls, limited).run().await;
+            assert_eq!(ended.answer.outcome, expected);
+            assert_eq!(usize::from(ended.attempts), answers.len());
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn busy_ledger_is_retried_with_growing_delays() {
-        let (sender, calls) = scripted(vec![answer(Outcome::Busy, None); 4]);
-        let ended = controller(sender, options()).run().await;
-        assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::Busy, 4));
-        let pauses = pauses(&calls);
-        assert_eq!(pauses.len(), 3);
-        for (pause, whole) in pauses.into_iter().zip([SECOND, 2 * SECOND, 4 * SECOND]) {
-            // The timer is exact to a millisecond.
-            let longest = whole + Duration::from_millis(2);
-            assert!(whole / 2 <= pause && pause <= longest, "{pause:?} of {whole:?}");
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn retry_after_of_the_ledger_is_honored() {
-        let requested = [10 * SECOND, 20 * SECOND];
-        let busy = requested.map(|delay| answer(Outcome::Busy, Some(delay)));
-        let (sender, calls) = scripted(busy.into_iter().chain([answer(Outcome::Accepted, None)]));
-        let ended = controller(sender, options()).run().await;
-        assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::Accepted, 3));
-        for (delay, requested) in pauses(&calls).into_iter().zip(requested) {
-            assert!(
-                requested <= delay && delay < requested + SECOND / 10,
-                "{delay:?} for {requested:?}"
-            );
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn unsent_batch_has_fewer_attempts() {
-        let (sender, _) = scripted(vec![answer(Outcome::NotSent, None); 2]);
-        let ended = controller(sender, options()).run().await;
-        assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::NotSent, 2));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn ambiguous_outcome_after_busy_is_final() {
-        let (sender, _) = scripted([answer(Outcome::Busy, None), answer(Outcome::Ambiguous, None)]);
-        let ended = controller(sender, options()).run().await;
-        assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::Ambiguous, 2));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn no_attempt_starts_that_could_exceed_the_total_limit() {
-        let started = Instant::now();
-        // A delay of 56 s and an attempt of up to 5 s exceed the limit of 60 s.
-        let (sender, _) = scripted([answer(Outcome::Busy, Some(56 * SECOND))]);
-        let ended = controller(sender, options()).run().await;
-        assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::Busy, 1));
-        assert!(started.elapsed() < SECOND, "there is no wait for an attempt that cannot start");
-        let (sender, _) = scripted([answer(Outcome::Busy, Some(Duration::MAX))]);
-        assert_eq!(controller(sender, options()).run().await.attempts, 1);
+    async fn no_other_node_is_tried_after_a_shutdown_request() {
+        let (sender, _) = scripted([answer(Outcome::NotSent, None)]);
+        let controller = controller_of_nodes(sender, &["a", "b"], options());
+        controller.shutdown.request();
+        let ended = controller.run().await;
+        assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::NotSent, 1));
     }
 
     #[tokio::test(start_paused = true)]
@@ -331,22 +286,6 @@ mod tests {
         let ended = controller(sender, options()).run().await;
         assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::Ambiguous, 1));
         assert_eq!(started.elapsed().as_secs(), 5);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn shutdown_ends_a_retry_wait_with_the_last_answer() {
-        let (sender, calls) = scripted([answer(Outcome::Busy, Some(30 * SECOND))]);
-        let controller = controller(sender, options());
-        let shutdown = controller.shutdown.clone();
-        let started = Instant::now();
-        let running = tokio::spawn(controller.run());
-        while calls.lock().unwrap().is_empty() {
-            tokio::task::yield_now().await;
-        }
-        shutdown.request();
-        let ended = running.await.unwrap();
-        assert_eq!((ended.answer.outcome, ended.answer.status), (Outcome::Busy, Some(503)));
-        assert!(started.elapsed() < SECOND);
     }
 
     #[tokio::test(start_paused = true)]
@@ -387,20 +326,6 @@ mod tests {
         assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::NotSent, 0));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn batch_is_not_sent_again_after_a_wait_that_lasted_longer() {
-        let clock = TokioClock::new();
-        let (sender, calls) = scripted([answer(Outcome::Busy, Some(SECOND))]);
-        let controller = controller_with(sender, None, options(), Arc::clone(&clock));
-        let running = tokio::spawn(controller.run());
-        while calls.lock().unwrap().is_empty() {
-            tokio::task::yield_now().await;
-        }
-        *clock.set_forward.lock().unwrap() = 56 * SECOND;
-        let ended = running.await.unwrap();
-        assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::Busy, 1));
-    }
-
     /// A node check with this result, after this time.
     fn node_check(result: Result<(), String>, after: Duration) -> MockNodeCheck<GlobalScopeId> {
         let mut check = MockNodeCheck::new();
@@ -415,12 +340,26 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn batch_is_not_sent_after_a_check_that_lasted_longer() {
+        let clock = TokioClock::new();
+        let mut check = MockNodeCheck::new();
+        let set_forward = Arc::clone(&clock);
+        check.expect_check().once().returning(move |_, _| {
+            *set_forward.set_forward.lock().unwrap() = 56 * SECOND;
+            Box::pin(ready(Ok(())))
+        });
+        let (sender, _) = scripted([]);
+        let ended = controller_with(sender, Some(check), options(), clock).run().await;
+        assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::NotSent, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn batch_is_not_sent_to_a_node_that_fails_the_check() {
         let (sender, _) = scripted([]);
         let check = node_check(Err("it lags".to_owned()), Duration::ZERO);
         let controller = controller_with(sender, Some(check), options(), TokioClock::new());
         let ended = controller.run().await;
-        assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::NotSent, 2));
+        assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::NotSent, 1));
         assert_eq!(ended.answer.message.as_deref(), Some("it lags"));
     }
 
@@ -442,9 +381,8 @@ mod tests {
     async fn node_check_without_a_result_ends_at_the_sending_limit() {
         let (sender, _) = scripted([]);
         let started = Instant::now();
-        let once = SubmitterOptions { not_sent_attempts: 1, ..options() };
         let check = node_check(Ok(()), Duration::from_hours(1));
-        let controller = controller_with(sender, Some(check), once, TokioClock::new());
+        let controller = controller_with(sender, Some(check), options(), TokioClock::new());
         assert_eq!(controller.run().await.answer.outcome, Outcome::NotSent);
         assert_eq!(started.elapsed().as_secs(), 5);
     }

@@ -1,4 +1,4 @@
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 
 use grid_batch_core::{Clock, Moment, Outcome, ScopeId, Submission, SubmissionOutcome};
 use grid_batch_support::catch_panic;
@@ -15,7 +15,7 @@ use crate::{
     message::{LeaderMessage, TaskMessage},
     shutdown_deadline::ShutdownDeadline,
     slots::{SubmissionSlot, SubmissionSlots},
-    task::OutcomeReporter,
+    task::OutcomeReports,
 };
 
 /// The source of submissions.
@@ -26,7 +26,7 @@ pub(crate) struct Leader<S: ScopeId> {
     pub(crate) queue: Queue<S>,
     pub(crate) runtime: Handle,
     pub(crate) submissions: UnboundedSender<LeaderMessage<S>>,
-    pub(crate) listener: mpsc::Sender<TaskMessage<S>>,
+    pub(crate) reports: OutcomeReports<S>,
     /// Whether an observer is notified when a submission starts.
     pub(crate) reports_start: bool,
     pub(crate) options: Arc<SubmitterOptions>,
@@ -89,14 +89,14 @@ impl<S: ScopeId> Leader<S> {
     fn start(&self, submission: Submission<S>, slot: SubmissionSlot) {
         self.counters.count_taken();
         let (batch, service) = (submission.batch_header(), submission.scope_id());
-        // A parked batch is taken again and again, so only its first attempt is logged at info.
+        // A batch that waits is taken again and again, so only its first attempt is logged at info.
         let is_first = submission.attempt_id().is_none_or(|attempt_id| attempt_id.attempt == 1);
         let level = if is_first { Level::Info } else { Level::Debug };
         log!(level, batch_id = batch, service:% = service; "batch taken from the queue");
         if self.reports_start {
             let (batch_header, scope_id) = (batch.to_owned(), service.clone());
             // If the listener has ended, the outcome reporter logs it.
-            let _ = self.listener.send(TaskMessage::Started { batch_header, scope_id });
+            let _ = self.reports.listener.send(TaskMessage::Started { batch_header, scope_id });
         }
         let taken_at = submission.taken_at().unwrap_or_else(|| Moment::now(&*self.clock));
         let message = LeaderMessage { submission, taken_at, polled_at: Instant::now(), slot };
@@ -108,8 +108,7 @@ impl<S: ScopeId> Leader<S> {
     /// Reports a submission that the runtime cannot take because it has ended unexpectedly.
     fn report_not_sent(&self, message: LeaderMessage<S>) {
         let LeaderMessage { submission, polled_at, slot, .. } = message;
-        let reporter =
-            OutcomeReporter::new(&submission, polled_at, slot.reporting, self.listener.clone());
+        let reporter = self.reports.reporter(&submission, polled_at, slot.reporting);
         let attempt_id = submission.attempt_id();
         let (batch_header, scope_id, _) = submission.into_parts();
         let answer = error_answer(Outcome::NotSent, "the submitter's runtime has ended");

@@ -3,10 +3,12 @@
 mod builder;
 mod command;
 mod controller;
+mod delayed_services;
 mod group_notifier;
 mod leader;
 mod listener;
 mod message;
+mod node_limits;
 mod options;
 mod resolver;
 mod runnable;
@@ -19,7 +21,9 @@ mod task;
 mod waker;
 
 pub use builder::{SubmitterBuildError, SubmitterBuilder};
+pub use delayed_services::{DelayedService, DelayedServices, DelayedSummary};
 pub use grid_batch_support::Backoff;
+pub use node_limits::NodeLimits;
 pub use options::SubmitterOptions;
 pub use resolver::{
     FixedUrlResolver, NO_ADDRESS, NoNodesError, NodeChoice, NodeUrlResolver, PerServiceUrlResolver,

@@ -1,4 +1,10 @@
-use std::sync::{Arc, mpsc::Receiver};
+use std::{
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError},
+    },
+    time::Duration,
+};
 
 use grid_batch_core::{Outcome, ScopeId, SubmissionOutcome, SubmissionResponse, SubmitterObserver};
 use grid_batch_support::catch_panic;
@@ -6,7 +12,7 @@ use log::{Level, error, log};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
-    SubmitterCounters,
+    DelayedServices, SubmitterCounters,
     group_notifier::GroupNotifier,
     message::{EndedSubmission, TaskMessage},
 };
@@ -18,7 +24,11 @@ pub(crate) struct Listener<S: ScopeId> {
     pub(crate) group: Option<GroupNotifier<S>>,
     pub(crate) group_limit: usize,
     pub(crate) counters: SubmitterCounters,
+    pub(crate) delayed: DelayedServices,
 }
+
+/// How often the services are looked at whose batches are not accepted.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl<S: ScopeId> Listener<S> {
     /// Delivers what an earlier run left undelivered, then every message until all senders are
@@ -29,7 +39,7 @@ impl<S: ScopeId> Listener<S> {
     ) -> Vec<SubmissionOutcome<S>> {
         self.notify_group(undelivered);
         self.counters.set_undelivered(0);
-        while let Ok(first) = self.messages.recv() {
+        while let Some(first) = self.receive() {
             let (outcomes, permits) = self.gather(first);
             self.notify_group(outcomes);
             drop(permits);
@@ -37,6 +47,21 @@ impl<S: ScopeId> Listener<S> {
         let undelivered = self.group.map(GroupNotifier::finish).unwrap_or_default();
         self.counters.set_undelivered(undelivered.len());
         undelivered
+    }
+
+    /// The next message, or `None` when all senders are gone.
+    fn receive(&self) -> Option<TaskMessage<S>> {
+        loop {
+            self.delayed.log_changes();
+            if self.delayed.is_empty() {
+                return self.messages.recv().ok();
+            }
+            match self.messages.recv_timeout(LOOK_INTERVAL) {
+                Ok(message) => return Some(message),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+        }
     }
 
     /// Handles the messages that are there, up to one group. The permits are held until the group
@@ -82,9 +107,10 @@ impl<S: ScopeId> Listener<S> {
     fn log_and_count(&self, ended: &EndedSubmission<S>) {
         let SubmissionOutcome { batch_header, scope_id, attempts, answer, .. } = &ended.outcome;
         self.counters.count_outcome(answer.outcome);
+        let is_news = self.delayed.observe(scope_id.service_id(), batch_header, answer);
         let message = answer.message.as_deref().map(log_excerpt);
         log!(
-            log_level(&ended.outcome),
+            log_level(&ended.outcome, is_news),
             batch_id = batch_header.as_str(), service:% = scope_id, attempts = *attempts,
             elapsed_ms = u64::try_from(ended.elapsed.as_millis()).unwrap_or(u64::MAX),
             outcome:% = answer.outcome, status = answer.status,
@@ -124,18 +150,19 @@ impl<S: ScopeId> Listener<S> {
     }
 }
 
-fn log_level<S: ScopeId>(outcome: &SubmissionOutcome<S>) -> Level {
+/// A batch that is not accepted is tried again and again, so that is logged once, and later with a
+/// warning. The gate that parked a batch logs that itself.
+fn log_level<S: ScopeId>(outcome: &SubmissionOutcome<S>, is_news: bool) -> Level {
     match outcome.answer.outcome {
-        // A parked batch is tried again and again. The gate that parked it logs that once.
         Outcome::Parked => Level::Debug,
-        Outcome::Accepted | Outcome::Rejected => Level::Info,
-        _ if outcome.answer.status.is_some() => Level::Info,
-        _ => Level::Warn,
+        Outcome::Busy | Outcome::NotSent | Outcome::Refused if !is_news => Level::Debug,
+        Outcome::Ambiguous if outcome.answer.status.is_none() => Level::Warn,
+        _ => Level::Info,
     }
 }
 
 /// The beginning of a ledger's message, escaped, for one line of the log.
-fn log_excerpt(message: &str) -> String {
+pub(crate) fn log_excerpt(message: &str) -> String {
     const LONGEST: usize = 256;
     message[..message.floor_char_boundary(LONGEST)].escape_debug().to_string()
 }

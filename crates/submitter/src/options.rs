@@ -18,18 +18,16 @@ pub struct SubmitterOptions {
     /// The time limit of one attempt to send. An attempt that reaches it is aborted, and its outcome
     /// is ambiguous. The adapter's own time limit should be shorter.
     pub sending_limit: Duration,
-    /// The time limit of a submission with all its attempts and delays, since it was taken. No attempt
+    /// The time limit of a submission with all its attempts, since it was taken. No attempt
     /// starts that could exceed it.
     pub total_limit: Duration,
     /// How long a shutdown waits for attempts in flight. If it is longer than `sending_limit`, no
     /// attempt is aborted.
     pub drain_limit: Duration,
-    /// How often a batch is sent to a ledger that answers that it is busy.
-    pub busy_attempts: u16,
-    /// How often a batch is sent when it does not reach the ledger.
+    /// To how many nodes a batch is sent, one after the other, while it does not reach any.
     pub not_sent_attempts: u16,
-    /// The delays between attempts. A longer delay that the ledger asks for is honored.
-    pub retry_backoff: Backoff,
+    /// A warning is logged when the batches of a service were not accepted for this long.
+    pub warn_after: Duration,
     /// The greatest number of outcomes in one call of the group observer.
     pub group_limit: usize,
     /// The delays between calls of a group observer that fails.
@@ -47,12 +45,8 @@ impl Default for SubmitterOptions {
             sending_limit: Duration::from_secs(15),
             total_limit: Duration::from_secs(60),
             drain_limit: Duration::from_secs(20),
-            busy_attempts: 10,
             not_sent_attempts: 3,
-            retry_backoff: Backoff {
-                first: Duration::from_millis(250),
-                longest: Duration::from_secs(10),
-            },
+            warn_after: Duration::from_mins(2),
             group_limit: 100,
             observer_backoff: Backoff {
                 first: Duration::from_millis(100),
@@ -71,8 +65,6 @@ impl SubmitterOptions {
             ("worker_threads", self.worker_threads == 0),
             ("sending_limit", self.sending_limit.is_zero()),
             ("group_limit", self.group_limit == 0),
-            ("retry_backoff.first", self.retry_backoff.first.is_zero()),
-            ("retry_backoff.longest", self.retry_backoff.longest.is_zero()),
             ("observer_backoff.first", self.observer_backoff.first.is_zero()),
             ("observer_backoff.longest", self.observer_backoff.longest.is_zero()),
         ];

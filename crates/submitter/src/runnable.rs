@@ -4,14 +4,14 @@ use std::{
 };
 
 use grid_batch_core::{
-    Clock, GroupObserver, InternalError, RunnableSubmitter, ScopeId, SubmissionOutcome,
+    Admission, Clock, GroupObserver, InternalError, RunnableSubmitter, ScopeId, SubmissionOutcome,
     SubmitterObserver,
 };
 use grid_batch_support::{RuntimeThread, spawn_thread};
 use tokio::{runtime::Handle, sync::mpsc::unbounded_channel};
 
 use crate::{
-    BatchRunningSubmitter, SubmitterCounters, SubmitterOptions, SubmitterWaker,
+    BatchRunningSubmitter, DelayedServices, SubmitterCounters, SubmitterOptions, SubmitterWaker,
     command::CommandFactory,
     group_notifier::GroupNotifier,
     leader::{Leader, Queue},
@@ -21,6 +21,7 @@ use crate::{
     runtime::{TaskRuntime, build_runtime},
     shutdown_deadline::ShutdownDeadline,
     slots::SubmissionSlots,
+    task::OutcomeReports,
 };
 
 /// A submitter that is configured and not running: new from its builder, or stopped.
@@ -35,6 +36,8 @@ pub(crate) struct SubmitterParts<S: ScopeId> {
     pub(crate) waker: SubmitterWaker,
     pub(crate) counters: SubmitterCounters,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) admission: Option<Arc<dyn Admission>>,
+    pub(crate) delayed: DelayedServices,
     /// Outcomes that the group observer did not accept in the last run.
     pub(crate) undelivered: Vec<SubmissionOutcome<S>>,
 }
@@ -63,6 +66,11 @@ impl<S: ScopeId> BatchRunnableSubmitter<S> {
         self.0.waker.clone()
     }
 
+    /// The services whose batches the ledger does not accept now.
+    pub fn delayed_services(&self) -> DelayedServices {
+        self.0.delayed.clone()
+    }
+
     /// The submitter's counters.
     pub fn counters(&self) -> SubmitterCounters {
         self.0.counters.clone()
@@ -81,6 +89,8 @@ impl<S: ScopeId> RunnableSubmitter<S> for BatchRunnableSubmitter<S> {
             waker,
             counters,
             clock,
+            admission,
+            delayed,
             undelivered,
         } = self.0;
         let shutdown = ShutdownDeadline::new(options.drain_limit);
@@ -98,12 +108,14 @@ impl<S: ScopeId> RunnableSubmitter<S> for BatchRunnableSubmitter<S> {
             }),
             group_limit: options.group_limit,
             counters: counters.clone(),
+            delayed: delayed.clone(),
         };
         let listener = spawn_thread("submit-listener", move || listener.run(undelivered))?;
 
+        let reports = OutcomeReports { listener: to_listener, admission: admission.clone() };
         let (runtime, handle) = start_runtime(TaskRuntime {
             submissions,
-            listener: to_listener.clone(),
+            reports: reports.clone(),
             factory: Arc::clone(&factory),
             options: Arc::clone(&options),
             shutdown: shutdown.clone(),
@@ -115,7 +127,7 @@ impl<S: ScopeId> RunnableSubmitter<S> for BatchRunnableSubmitter<S> {
             queue,
             runtime: handle,
             submissions: to_runtime,
-            listener: to_listener,
+            reports,
             reports_start: observers.single.is_some(),
             options: Arc::clone(&options),
             waker: waker.clone(),
@@ -136,6 +148,8 @@ impl<S: ScopeId> RunnableSubmitter<S> for BatchRunnableSubmitter<S> {
             waker,
             counters,
             clock,
+            admission,
+            delayed,
         })
     }
 }

@@ -1,12 +1,13 @@
 use std::{fmt, sync::Arc, thread::JoinHandle};
 
 use grid_batch_core::{
-    Clock, InternalError, RunningSubmitter, ScopeId, ShutdownHandle, SubmissionOutcome,
+    Admission, Clock, InternalError, RunningSubmitter, ScopeId, ShutdownHandle, SubmissionOutcome,
 };
 use grid_batch_support::RuntimeThread;
 
 use crate::{
-    BatchRunnableSubmitter, SubmitterCounters, SubmitterOptions, SubmitterStats, SubmitterWaker,
+    BatchRunnableSubmitter, DelayedServices, SubmitterCounters, SubmitterOptions, SubmitterStats,
+    SubmitterWaker,
     command::CommandFactory,
     leader::Queue,
     runnable::{Observers, SubmitterParts},
@@ -15,8 +16,7 @@ use crate::{
 
 /// The handle of a running submitter.
 ///
-/// Every way to end it does the same: Nothing more is taken from the queue. A submission that waits
-/// for a retry ends with its last answer. An attempt in flight may go on for up to
+/// Every way to end it does the same: Nothing more is taken from the queue. An attempt in flight may go on for up to
 /// [`drain_limit`](SubmitterOptions::drain_limit); after that its batch is in doubt. The observers
 /// are notified of every outcome. Dropping the handle requests this and does not wait for it.
 pub struct BatchRunningSubmitter<S: ScopeId> {
@@ -29,6 +29,8 @@ pub struct BatchRunningSubmitter<S: ScopeId> {
     pub(crate) waker: SubmitterWaker,
     pub(crate) counters: SubmitterCounters,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) admission: Option<Arc<dyn Admission>>,
+    pub(crate) delayed: DelayedServices,
 }
 
 /// The threads of a submitter, with what each returns.
@@ -42,6 +44,11 @@ impl<S: ScopeId> BatchRunningSubmitter<S> {
     /// The present values of the submitter's counters.
     pub fn stats(&self) -> SubmitterStats {
         self.counters.read()
+    }
+
+    /// The services whose batches the ledger does not accept now.
+    pub fn delayed_services(&self) -> DelayedServices {
+        self.delayed.clone()
     }
 
     /// The submitter's counters.
@@ -75,6 +82,8 @@ impl<S: ScopeId> RunningSubmitter<S> for BatchRunningSubmitter<S> {
             waker: self.waker.clone(),
             counters: self.counters.clone(),
             clock: Arc::clone(&self.clock),
+            admission: self.admission.clone(),
+            delayed: self.delayed.clone(),
             undelivered,
         }))
     }

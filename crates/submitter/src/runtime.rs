@@ -1,4 +1,4 @@
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 
 use grid_batch_core::{Clock, ScopeId};
 use grid_batch_support::shut_down_runtime;
@@ -11,16 +11,16 @@ use crate::{
     SubmitterOptions,
     command::CommandFactory,
     controller::SubmissionController,
-    message::{LeaderMessage, TaskMessage},
+    message::LeaderMessage,
     shutdown_deadline::ShutdownDeadline,
     slots::SubmissionSlots,
-    task::{OutcomeReporter, TaskHandler},
+    task::{OutcomeReports, TaskHandler},
 };
 
 /// Runs each submission as a task of the async runtime.
 pub(crate) struct TaskRuntime<S: ScopeId> {
     pub(crate) submissions: UnboundedReceiver<LeaderMessage<S>>,
-    pub(crate) listener: mpsc::Sender<TaskMessage<S>>,
+    pub(crate) reports: OutcomeReports<S>,
     pub(crate) factory: Arc<CommandFactory<S>>,
     pub(crate) options: Arc<SubmitterOptions>,
     pub(crate) shutdown: ShutdownDeadline,
@@ -36,22 +36,19 @@ impl<S: ScopeId> TaskRuntime<S> {
     }
 
     async fn spawn_tasks(mut self) {
-        let mut rng = self.options.rng();
         while let Some(message) = self.submissions.recv().await {
-            tokio::spawn(self.handler(message, rng.fork()).run());
+            tokio::spawn(self.handler(message).run());
         }
         self.slots.wait_until_idle().await;
     }
 
-    fn handler(&self, message: LeaderMessage<S>, rng: fastrand::Rng) -> TaskHandler<S> {
+    fn handler(&self, message: LeaderMessage<S>) -> TaskHandler<S> {
         let LeaderMessage { submission, taken_at, polled_at, slot } = message;
-        let reporter =
-            OutcomeReporter::new(&submission, polled_at, slot.reporting, self.listener.clone());
+        let reporter = self.reports.reporter(&submission, polled_at, slot.reporting);
         let controller = SubmissionController::new(
             self.factory.command(submission),
             Arc::clone(&self.options),
             self.shutdown.clone(),
-            rng,
             (Arc::clone(&self.clock), taken_at),
         );
         TaskHandler { controller, reporter, sending: slot.sending }

@@ -1,6 +1,6 @@
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
-use grid_batch_core::{AttemptId, Outcome, ScopeId, Submission, SubmissionOutcome};
+use grid_batch_core::{Admission, AttemptId, Outcome, ScopeId, Submission, SubmissionOutcome};
 use log::error;
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
@@ -27,6 +27,38 @@ impl<S: ScopeId> TaskHandler<S> {
     }
 }
 
+/// Where outcomes are reported.
+pub(crate) struct OutcomeReports<S: ScopeId> {
+    pub(crate) listener: mpsc::Sender<TaskMessage<S>>,
+    /// Gets the place of each submission back.
+    pub(crate) admission: Option<Arc<dyn Admission>>,
+}
+
+impl<S: ScopeId> Clone for OutcomeReports<S> {
+    fn clone(&self) -> Self {
+        Self { listener: self.listener.clone(), admission: self.admission.clone() }
+    }
+}
+
+impl<S: ScopeId> OutcomeReports<S> {
+    /// A reporter for this submission.
+    pub(crate) fn reporter(
+        &self,
+        submission: &Submission<S>,
+        polled_at: Instant,
+        reporting: OwnedSemaphorePermit,
+    ) -> OutcomeReporter<S> {
+        OutcomeReporter(Some(UnreportedSubmission {
+            batch_header: submission.batch_header().to_owned(),
+            scope_id: submission.scope_id().clone(),
+            attempt_id: submission.attempt_id(),
+            polled_at,
+            reporting,
+            reports: self.clone(),
+        }))
+    }
+}
+
 /// Reports the outcome of one submission exactly once, even if its task panics or is aborted.
 pub(crate) struct OutcomeReporter<S: ScopeId>(Option<UnreportedSubmission<S>>);
 
@@ -36,26 +68,10 @@ struct UnreportedSubmission<S: ScopeId> {
     attempt_id: Option<AttemptId>,
     polled_at: Instant,
     reporting: OwnedSemaphorePermit,
-    listener: mpsc::Sender<TaskMessage<S>>,
+    reports: OutcomeReports<S>,
 }
 
 impl<S: ScopeId> OutcomeReporter<S> {
-    pub(crate) fn new(
-        submission: &Submission<S>,
-        polled_at: Instant,
-        reporting: OwnedSemaphorePermit,
-        listener: mpsc::Sender<TaskMessage<S>>,
-    ) -> Self {
-        Self(Some(UnreportedSubmission {
-            batch_header: submission.batch_header().to_owned(),
-            scope_id: submission.scope_id().clone(),
-            attempt_id: submission.attempt_id(),
-            polled_at,
-            reporting,
-            listener,
-        }))
-    }
-
     /// Reports this outcome.
     pub(crate) fn report(mut self, outcome: SubmissionOutcome<S>) {
         if let Some(submission) = self.0.take() {
@@ -81,9 +97,12 @@ impl<S: ScopeId> Drop for OutcomeReporter<S> {
 
 impl<S: ScopeId> UnreportedSubmission<S> {
     fn report(self, outcome: SubmissionOutcome<S>) {
-        let Self { polled_at, reporting, listener, batch_header, .. } = self;
+        let Self { polled_at, reporting, reports, batch_header, scope_id, .. } = self;
+        if let Some(admission) = &reports.admission {
+            admission.release(scope_id.service_id());
+        }
         let ended = EndedSubmission { outcome, elapsed: polled_at.elapsed(), reporting };
-        if listener.send(ended.into_message()).is_err() {
+        if reports.listener.send(ended.into_message()).is_err() {
             error!(
                 batch_id = batch_header.as_str();
                 "the outcome of a batch is lost: the listener thread has ended"

@@ -157,6 +157,14 @@ create table lanes (
     since bigint,
     checked_at bigint,
     next_try_at bigint,
+    -- How often in a row the ledger certainly did not accept the batch, and since when. The next delay
+    -- follows from it.
+    delays integer not null default 0,
+    delayed_since bigint,
+    -- How often the ledger has refused the batch, without another answer in between.
+    refusals integer not null default 0,
+    -- How many attempts the ledger certainly did not accept.
+    not_accepted integer not null default 0,
     last_error text,
     -- Since when and why the batch waits for an operator.
     held_at bigint,

@@ -15,6 +15,7 @@ mod logging;
 mod nonce;
 mod print;
 mod restored;
+mod retry;
 mod serve;
 mod show;
 mod signals;
@@ -57,6 +58,7 @@ fn program() -> Command {
         .subcommand(hold::hold_command())
         .subcommand(hold::release_command())
         .subcommand(decide::command())
+        .subcommand(retry::command())
         .subcommand(ledger::command())
         .subcommand(restored::command())
         .subcommand(nonce::command());
@@ -74,6 +76,7 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("hold", matches)) => hold::hold(matches),
         Some(("release", matches)) => hold::release(matches),
         Some(("decide", matches)) => decide::run(matches),
+        Some(("retry", matches)) => retry::run(matches),
         Some(("ledger", matches)) => ledger::run(matches),
         Some(("restored", matches)) => restored::run(matches),
         Some(("nonce", matches)) => nonce::run(matches),

@@ -52,13 +52,12 @@ dropped_after = "2s"
 late_arrival_limit = "2s"
 [queue]
 poll_interval = "200ms"
-delay = "150ms"
+delay = "20ms"
+longest_delay = "150ms"
 [submit]
 sending_limit = "1200ms"
 total_limit = "2s"
 drain_limit = "2s"
-retry_first = "10ms"
-retry_longest = "100ms"
 [poll]
 interval = "50ms"
 longest_interval = "1s"

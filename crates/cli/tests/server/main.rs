@@ -28,6 +28,7 @@ mod pace_of_polling;
 mod polls_at_start;
 mod restarts_and_outages;
 mod several_nodes;
+mod submission_outcomes;
 mod unknown_services;
 mod unusable_database;
 

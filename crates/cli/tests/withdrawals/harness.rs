@@ -37,13 +37,12 @@ idle_expiry = "2s"
 full_expiry = "16s"
 [queue]
 poll_interval = "200ms"
-delay = "150ms"
+delay = "20ms"
+longest_delay = "150ms"
 [submit]
 sending_limit = "4s"
 total_limit = "6s"
 drain_limit = "4s"
-retry_first = "10ms"
-retry_longest = "100ms"
 [poll]
 interval = "30ms"
 longest_interval = "500ms"

@@ -15,7 +15,7 @@ pub(super) const SETTINGS: &[(&str, &str)] = &[
     ("evm.resend_after", "2s"),
     ("claims.idle_expiry", "2s"),
     ("claims.full_expiry", "30s"),
-    ("queue.delay", "500ms"),
+    ("queue.longest_delay", "500ms"),
     ("submit.sending_limit", "5s"),
     ("submit.total_limit", "10s"),
     ("poll.interval", "100ms"),

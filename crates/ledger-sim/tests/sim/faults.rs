@@ -42,6 +42,17 @@ fn busy_response_is_that_of_the_real_ledger() {
 }
 
 #[test]
+fn busy_ledger_can_ask_for_a_pause() {
+    let year = Duration::from_secs(31_536_000);
+    for ledger in both(|b| b.fault(Fault::BusyFor(year), When::Next(1))) {
+        let busy = ledger.submit(&[batch(1)]);
+        let pause = busy.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("retry-after"));
+        assert_eq!((busy.status(), pause.map(|(_, value)| &value[..])), (429, Some("31536000")));
+        assert_eq!(ledger.submit(&[batch(1)]).status(), 202);
+    }
+}
+
+#[test]
 fn timed_out_submission_is_accepted() {
     let ledger = sawtooth(|b| b.fault(Fault::TimedOut, When::Next(1)));
     check("sawtooth/timed_out_17.http", &ledger.submit(&[batch(1)]), &[]);

@@ -1,10 +1,14 @@
 //! The queue over a store.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use grid_batch_core::{
-    BatchError, BatchState, Event, GlobalScopeId, LedgerStatus, ManualClock, Moment, Outcome,
-    ServiceId, ServiceScopeId, Submission, TakenBatch, Timestamp, mocks::MockRoundStore,
+    Admission, BatchError, BatchState, Event, GlobalScopeId, LedgerStatus, ManualClock, Moment,
+    Outcome, ServiceId, ServiceScopeId, Submission, TakenBatch, Timestamp, mocks::MockRoundStore,
 };
 use grid_batch_queuer::{BatchQueue, QueueOptions, StrategyRoundStore, WakeUp};
 
@@ -336,4 +340,62 @@ fn scan_does_not_wait_for_a_time_of_day_that_went_back() {
     store.clock.set(Timestamp::default());
     store.clock.advance(Duration::from_secs(1));
     assert_eq!(queue.next().map(|submission| number(&submission)), Some(1));
+}
+
+/// Admits services whose names do not begin with `full`, and records who has a place.
+#[derive(Debug, Default)]
+struct Places(Mutex<BTreeSet<ServiceId>>);
+
+impl Places {
+    fn taken(&self) -> Vec<String> {
+        self.0.lock().unwrap().iter().map(ToString::to_string).collect()
+    }
+}
+
+impl Admission for Places {
+    fn admit(&self, service: &ServiceId) -> bool {
+        !service.as_str().starts_with("full") && self.0.lock().unwrap().insert(service.clone())
+    }
+
+    fn release(&self, service: &ServiceId) {
+        self.0.lock().unwrap().remove(service);
+    }
+}
+
+#[test]
+fn services_without_a_place_do_not_hide_others() {
+    let store = MemoryStore::default();
+    for number in 0..250 {
+        store.add(&format!("full::{number:03}"), number);
+    }
+    store.add("s::last", 1_000);
+    let (wake_up, places) = (wake_up(), Arc::new(Places::default()));
+    let queue = queue(&store, wake_up.clone());
+    let mut queue = queue.with_admission(Arc::<Places>::clone(&places));
+    assert_eq!(queue.next().map(|submission| number(&submission)), Some(1_000));
+    assert!(queue.next().is_none());
+    store.add("s::woken", 1_001);
+    for number in 0..250 {
+        wake_up.wake(format!("full::{number:03}").parse().unwrap());
+    }
+    wake_up.wake("s::woken".parse().unwrap());
+    assert_eq!(queue.next().map(|submission| number(&submission)), Some(1_001));
+    assert_eq!(places.taken(), ["s::last", "s::woken"]);
+    assert!(!store.states()[..250].contains(&BatchState::Submitting));
+}
+
+#[test]
+fn place_without_a_batch_is_returned() {
+    let store = MemoryStore::default();
+    for (number, service) in (1..).zip(["a::a", "a::b"]) {
+        store.add(service, number);
+    }
+    let (wake_up, places) = (wake_up(), Arc::new(Places::default()));
+    wake_up.wake("a::empty".parse().unwrap());
+    let queue = queue(&store, wake_up);
+    let mut queue = queue.with_admission(Arc::<Places>::clone(&places));
+    assert!(queue.next().is_some());
+    assert_eq!(places.taken(), ["a::a", "a::b"]);
+    drop(queue);
+    assert_eq!(places.taken(), ["a::a"], "the batch in the buffer was given back");
 }

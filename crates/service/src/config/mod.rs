@@ -19,8 +19,8 @@ use std::{net::SocketAddr, num::NonZero, path::Path, sync::Arc, time::Duration};
 
 use grid_batch_core::Clock;
 use grid_batch_queuer::QueueOptions;
-use grid_batch_store::{DatabaseClock, DatabaseUrl, StoreOptions};
-use grid_batch_submitter::{Backoff, SubmitterOptions};
+use grid_batch_store::{DatabaseClock, DatabaseUrl, DelayOptions, StoreOptions};
+use grid_batch_submitter::SubmitterOptions;
 
 pub use claims::ClaimsConfig;
 pub use error::{ConfigError, Origin};
@@ -52,8 +52,10 @@ pub struct Config {
     pub body_limit: usize,
     /// How batches are taken from the store.
     pub queue: QueueOptions,
-    /// How long a batch is delayed after an attempt that certainly failed.
-    pub delay: Duration,
+    /// How long a batch is delayed after an attempt that certainly failed, and when it is held.
+    pub delays: DelayOptions,
+    /// The greatest number of batches under submission at one node.
+    pub node_concurrency: usize,
     /// How batches are submitted.
     pub submit: SubmitterOptions,
     /// How the ledger is polled.
@@ -79,7 +81,7 @@ impl Config {
     /// let flag = (Setting::named("queue.delay").unwrap(), "3s".to_owned());
     /// let config = Config::load(None, variables.into_iter(), vec![flag])?;
     /// assert_eq!(config.listen.port(), 1);
-    /// assert_eq!(config.delay.as_secs(), 3);
+    /// assert_eq!(config.delays.first.as_secs(), 3);
     /// # Ok::<(), grid_batch_service::ConfigError>(())
     /// ```
     pub fn load(
@@ -111,7 +113,8 @@ impl Config {
             claims: ClaimsConfig::from_layers(&layers)?,
             body_limit: layers.get_size("intake.body_limit")?,
             queue: queue_options(&layers)?,
-            delay: layers.get("queue.delay")?,
+            delays: delay_options(&layers)?,
+            node_concurrency: layers.get_size("submit.node_concurrency")?,
             submit: submitter_options(&layers)?,
             poll: PollConfig::from_layers(&layers)?,
             layers,
@@ -163,18 +166,24 @@ fn queue_options(layers: &Layers) -> Result<QueueOptions, ConfigError> {
     })
 }
 
+fn delay_options(layers: &Layers) -> Result<DelayOptions, ConfigError> {
+    Ok(DelayOptions {
+        first: layers.get("queue.delay")?,
+        longest: layers.get("queue.longest_delay")?,
+        retry_after_limit: layers.get("submit.retry_after_limit")?,
+        refusals_before_hold: layers.get::<NonZero<u32>>("submit.refusals_before_hold")?.get(),
+        ..DelayOptions::default()
+    })
+}
+
 fn submitter_options(layers: &Layers) -> Result<SubmitterOptions, ConfigError> {
     Ok(SubmitterOptions {
         concurrency: layers.get::<NonZero<u32>>("submit.concurrency")?.get(),
         sending_limit: layers.get("submit.sending_limit")?,
         total_limit: layers.get("submit.total_limit")?,
         drain_limit: layers.get("submit.drain_limit")?,
-        busy_attempts: layers.get::<NonZero<u16>>("submit.busy_attempts")?.get(),
         not_sent_attempts: layers.get::<NonZero<u16>>("submit.not_sent_attempts")?.get(),
-        retry_backoff: Backoff {
-            first: layers.get("submit.retry_first")?,
-            longest: layers.get("submit.retry_longest")?,
-        },
+        warn_after: layers.get("poll.warn_after")?,
         ..SubmitterOptions::default()
     })
 }

@@ -96,7 +96,7 @@ mod tests {
         let file = dir.path().join("c.toml");
         std::fs::write(&file, &printed).unwrap();
         let again = Config::load(Some(&file), std::iter::empty(), Vec::new()).unwrap();
-        assert_eq!(again.delay, config.delay);
+        assert_eq!(again.delays.first, config.delays.first);
         assert_eq!(again.ledger.urls, config.ledger.urls);
         assert_eq!(again.log, config.log);
         assert!(printed.contains("(from the variable GRID_BATCH_QUEUE_DELAY)\ndelay = \"3s\"\n"));

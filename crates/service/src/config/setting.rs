@@ -225,10 +225,26 @@ pub static SETTINGS: &[Setting] = &[
     ),
     text(
         "queue.delay",
-        "15s",
-        "How long a batch is delayed after an attempt that the ledger certainly did not accept",
+        "250ms",
+        "How long a batch is delayed after an attempt that the ledger certainly did not accept; each \
+         further one in a row doubles the delay, up to queue.longest_delay. Raise it for a ledger that \
+         charges for requests",
+    ),
+    text(
+        "queue.longest_delay",
+        "30s",
+        "Longest delay of a batch that the ledger does not accept, except one that the ledger asks for; \
+         also about how long services take to continue after an outage. If it is shorter than \
+         queue.delay, that counts",
     ),
     number("submit.concurrency", "100", "Maximum number of batches under submission"),
+    number(
+        "submit.node_concurrency",
+        "50",
+        "Maximum number of batches under submission at one node of ledger.services, and never more than \
+         are left for other nodes, so that a slow node does not delay the services of others. Lower it if \
+         the nodes cannot take as many at once",
+    ),
     text("submit.sending_limit", "15s", "Timeout for sending a batch once"),
     text(
         "submit.total_limit",
@@ -238,17 +254,24 @@ pub static SETTINGS: &[Setting] = &[
     ),
     text("submit.drain_limit", "20s", "How long a shutdown waits for submissions under way"),
     number(
-        "submit.busy_attempts",
-        "10",
-        "How often a batch is sent to a busy ledger before it is delayed",
-    ),
-    number(
         "submit.not_sent_attempts",
         "3",
-        "How often a batch is sent to an unreachable ledger before it is delayed",
+        "How many nodes are tried, one after the other, with a batch that does not reach them, before it \
+         is delayed",
     ),
-    text("submit.retry_first", "250ms", "Pause before a batch is sent again for the first time"),
-    text("submit.retry_longest", "10s", "Longest pause before a batch is sent again"),
+    text(
+        "submit.retry_after_limit",
+        "5m",
+        "Longest delay that a ledger can ask for with Retry-After; a longer one is cut to this, and \
+         `grid-batch retry` ends it",
+    ),
+    number(
+        "submit.refusals_before_hold",
+        "40",
+        "A batch that the ledger refuses this often, without another answer in between, is held for an \
+         operator: a wrong key or service stays wrong. With the default delays that is after about a \
+         quarter of an hour",
+    ),
     text(
         "poll.interval",
         "1s",
@@ -299,8 +322,8 @@ pub static SETTINGS: &[Setting] = &[
         "poll.warn_after",
         "2m",
         "A warning is logged if nothing of a service has ended for this long although a batch is under \
-         way; sooner, down to a quarter of it, if the ledger is usually fast. Raise it if the ledger \
-         usually takes longer",
+         way; sooner, down to a quarter of it, if the ledger is usually fast; and if the ledger has not \
+         accepted the batch of a service for this long. Raise it if the ledger usually takes longer",
     ),
     number(
         "poll.max_attempts",

@@ -62,7 +62,7 @@ fn flags_override_variables_and_variables_the_file() {
     let config = Config::load(Some(&file), variables.into_iter(), flags).unwrap();
     assert_eq!(config.queue.round_size, 1);
     assert_eq!(config.queue.poll_interval.as_secs(), 2);
-    assert_eq!(config.delay.as_secs(), 3);
+    assert_eq!(config.delays.first.as_secs(), 3);
 }
 
 #[test]

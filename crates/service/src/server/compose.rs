@@ -4,7 +4,7 @@ use std::{net::TcpListener, sync::Arc, time::Duration};
 
 use grid_batch_api::{ApiBuilder, ApiOptions, RunningApi};
 use grid_batch_claims::{ChangeFollowUp, ClaimMaintainer, ClaimMaintainerOptions, OrphanRecovery};
-use grid_batch_core::{RunnableSubmitter, ScopeId, ServiceId, StatusReport};
+use grid_batch_core::{Admission, RunnableSubmitter, ScopeId, ServiceId, StatusReport};
 use grid_batch_poller::{
     EventFollower, EventMonitor, EventOptions, InconclusivePolicy, MonitorOptions,
     NextBatchMonitor, NextBatchRequests, PollTrigger, PollingMonitorBuilder, RunningEventMonitor,
@@ -14,7 +14,7 @@ use grid_batch_queuer::{BatchQueue, WakeUp};
 use grid_batch_store::{
     ClaimOptions, ClaimStore, MonitorStore, PendingBatch, Store, StoreObserver,
 };
-use grid_batch_submitter::{SubmitterBuilder, SubmitterCounters, SubmitterWaker};
+use grid_batch_submitter::{DelayedServices, SubmitterBuilder, SubmitterCounters, SubmitterWaker};
 use log::{info, warn};
 
 use super::{
@@ -66,9 +66,21 @@ pub(super) fn compose<S: ScopeId>(
     follow_open_services::<S>(&store, &follow_up, config.ledger.event_sockets)?;
 
     let poller = start_poller(config, &ledger, &claim_store, &follow_up, trigger)?;
-    let queue = BatchQueue::new(claims.clone(), wake_up, config.queue.clone());
-    let (submitter, submitter_counters) =
-        start_submitter(config, &ledger, queue, &store, &follow_up, waker)?;
+    let admission =
+        ledger.nodes.limits(config.submit.concurrency, config.node_concurrency, &wake_up);
+    let mut queue = BatchQueue::new(claims.clone(), wake_up, config.queue.clone());
+    if let Some(admission) = &admission {
+        queue = queue.with_admission(Arc::clone(admission));
+    }
+    let delayed = DelayedServices::new(config.submit.warn_after, Arc::clone(&config.queue.clock));
+    let (submitter, submitter_counters) = start_submitter(
+        config,
+        &ledger,
+        queue,
+        &store,
+        &follow_up,
+        (waker, admission, delayed.clone()),
+    )?;
     let recovery = OrphanRecovery::start(
         claims.clone(),
         config.longest_submission(),
@@ -85,6 +97,7 @@ pub(super) fn compose<S: ScopeId>(
         ask_ahead,
         submitter,
         submitter_counters,
+        delayed,
         poller,
         recovery,
         claims,
@@ -255,11 +268,15 @@ fn start_submitter<S: ScopeId>(
     queue: BatchQueue<S, CheckedClaims<ClaimStore, S>>,
     store: &Store,
     follow_up: &ChangeFollowUp,
-    waker: SubmitterWaker,
+    (waker, admission, delayed): (SubmitterWaker, Option<Arc<dyn Admission>>, DelayedServices),
 ) -> Result<(Box<dyn StoppableSubmitter>, SubmitterCounters), StartError> {
-    let recorded = follow_up.clone();
-    let observer = StoreObserver::new(store.clone(), config.delay, move |change, outcome| {
+    let (recorded, held) = (follow_up.clone(), delayed.clone());
+    let delays = config.delays.clone();
+    let observer = StoreObserver::new(store.clone(), delays, move |change, outcome| {
         recorded.recorded(change, outcome);
+        if change.hold.is_some() {
+            held.forget(&change.service_id);
+        }
     });
     let mut submitter = SubmitterBuilder::new()
         .with_queue(queue)
@@ -268,7 +285,11 @@ fn start_submitter<S: ScopeId>(
         .with_observer(Arc::new(EventObserver::new(follow_up.clone())))
         .with_group_observer(Arc::new(observer))
         .with_options(config.submit.clone())
-        .with_clock(Arc::clone(&config.queue.clock));
+        .with_clock(Arc::clone(&config.queue.clock))
+        .with_delayed_services(delayed);
+    if let Some(admission) = admission {
+        submitter = submitter.with_admission(admission);
+    }
     if let Some(check) = &ledger.node_check {
         submitter = submitter.with_node_check(Arc::clone(check));
     }

@@ -16,7 +16,7 @@ use grid_batch_claims::{ChangeFollowUp, ClaimMaintainer, OrphanRecovery};
 use grid_batch_core::{Clock, InternalError, ShutdownHandle, StatusReport, SystemClock};
 use grid_batch_poller::{RunningEventMonitor, RunningNextBatchMonitor, RunningPollingMonitor};
 use grid_batch_store::{PendingBatch, Store};
-use grid_batch_submitter::SubmitterCounters;
+use grid_batch_submitter::{DelayedServices, DelayedSummary, SubmitterCounters};
 
 pub use counts::ServerCounts;
 pub use error::StartError;
@@ -74,6 +74,7 @@ pub struct RunningServer {
     ask_ahead: Option<RunningNextBatchMonitor>,
     submitter: Box<dyn StoppableSubmitter>,
     submitter_counters: SubmitterCounters,
+    delayed: DelayedServices,
     poller: RunningPollingMonitor<PendingBatch, StatusReport>,
     recovery: OrphanRecovery,
     claims: ClaimMaintainer,
@@ -96,6 +97,11 @@ impl RunningServer {
     /// What happened to batches since the start.
     pub fn counts(&self) -> ServerCounts {
         ServerCounts::new(self.submitter_counters.read(), self.follow_up.counts())
+    }
+
+    /// The services whose batches the ledger does not accept now, from memory.
+    pub fn delayed_services(&self) -> DelayedSummary {
+        self.delayed.read()
     }
 
     /// Why the server must stop: it would use another ledger than the one of its database. It claims

@@ -1,12 +1,12 @@
 use std::collections::HashMap;
 
 use grid_batch_core::{
-    AttemptId, BatchState, Change, Event, HeaderId, Hold, Progress, ServiceId, Stale, Timestamp,
-    transition,
+    AttemptId, BatchState, Change, Event, HeaderId, Hold, Outcome, Progress, ServiceId, Stale,
+    Timestamp, transition,
 };
 
-use super::{BatchKey, RESTORED};
-use crate::sql::rows::storable;
+use super::{BatchKey, REFUSED, RESTORED};
+use crate::sql::rows::{DelayRow, storable};
 
 /// The locked lanes of a group of batches.
 pub(crate) type Lanes = HashMap<BatchKey, Lane>;
@@ -23,6 +23,7 @@ pub(crate) struct Lane {
     pub(super) since: Option<i64>,
     pub(super) checked_at: Option<i64>,
     pub(super) next_try_at: Option<i64>,
+    pub(super) delay: DelayRow,
     pub(super) last_error: Option<String>,
     pub(super) held: Option<Hold>,
     pub(super) changed: bool,
@@ -42,13 +43,14 @@ impl Lane {
             since: None,
             checked_at: None,
             next_try_at: None,
+            delay: DelayRow::default(),
             last_error: None,
             held: None,
             changed: false,
         }
     }
 
-    pub(super) fn key(&self) -> BatchKey {
+    pub(crate) fn key(&self) -> BatchKey {
         (self.service_id.clone(), self.batch_id)
     }
 
@@ -87,12 +89,13 @@ impl Lane {
             self.submitted_at = self.submitted_at.or(self.since);
         }
         if let Some(reason) = &change.hold {
-            self.hold_if_followed(reason, change.hold_until_decision, now);
+            self.hold_if_waiting(reason, change.hold_until_decision, now);
         }
         self.next_try_at = match self.progress.state {
             BatchState::Delayed => change.retry_at.map(Timestamp::as_micros),
             _ => None,
         };
+        self.count_delay(change.event, now);
         if let Event::Status { .. } | Event::Evidence { .. } = change.event {
             self.checked_at = Some(now.as_micros());
         }
@@ -113,14 +116,59 @@ impl Lane {
         }
     }
 
-    /// Holds a batch that the poller follows. The first reason stays, except that a hold until a
-    /// decision replaces one that evidence could end.
-    fn hold_if_followed(&mut self, reason: &str, until_decision: bool, now: Timestamp) {
+    /// Counts an attempt that the ledger certainly did not accept. A series of them ends with anything
+    /// else that happens to the batch, except that it is taken.
+    fn count_delay(&mut self, event: Event, now: Timestamp) {
+        let delay = &mut self.delay;
+        match (self.progress.state, event) {
+            (BatchState::Delayed, Event::Outcome { outcome, .. }) => {
+                delay.not_accepted = delay.not_accepted.saturating_add(1);
+                delay.delayed_since = delay.delayed_since.or(Some(now.as_micros()));
+                match outcome {
+                    // A closed gate is no failure.
+                    Outcome::Parked => (delay.delays, delay.refusals) = (0, 0),
+                    _ => delay.delays = delay.delays.saturating_add(1),
+                }
+                match outcome {
+                    Outcome::Refused => delay.refusals = delay.refusals.saturating_add(1),
+                    Outcome::Busy => delay.refusals = 0,
+                    _ => {}
+                }
+            }
+            (BatchState::Delayed | BatchState::Submitting, _) => {}
+            _ => *delay = DelayRow { not_accepted: delay.not_accepted, ..DelayRow::default() },
+        }
+    }
+
+    /// Ends the delay of a batch, and the hold that began because the ledger refused it: it can be taken
+    /// at once. Returns whether that changed anything.
+    pub(crate) fn end_delay(&mut self) -> bool {
+        let refused = self.held_reason().is_some_and(|reason| reason.starts_with(REFUSED));
+        let ends = self.progress.state == BatchState::Delayed
+            && (refused || (self.held.is_none() && self.next_try_at.is_some()));
+        if ends {
+            self.held = None;
+            self.start_again();
+        }
+        ends
+    }
+
+    /// Makes a delayed batch ready, as after its first delay.
+    fn start_again(&mut self) {
+        self.next_try_at = None;
+        (self.delay.delays, self.delay.refusals) = (0, 0);
+        self.changed = true;
+    }
+
+    /// Holds a batch that the poller follows, or one that the ledger refuses. The first reason stays,
+    /// except that a hold until a decision replaces one that evidence could end.
+    fn hold_if_waiting(&mut self, reason: &str, until_decision: bool, now: Timestamp) {
         let replaces = match &self.held {
             Some(hold) => until_decision && !hold.until_decision,
             None => true,
         };
-        if self.progress.state.awaits_poller() && replaces {
+        let refused = self.progress.state == BatchState::Delayed && until_decision;
+        if (self.progress.state.awaits_poller() || refused) && replaces {
             self.held = Some(self.hold(reason, until_decision, now));
         }
     }
@@ -133,7 +181,7 @@ impl Lane {
 
     /// Ends the hold. Returns whether there was one.
     pub(crate) fn release(&mut self) -> bool {
-        self.changed = true;
+        self.start_again();
         self.held.take().is_some()
     }
 

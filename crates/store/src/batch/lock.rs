@@ -12,7 +12,9 @@ use super::{
 };
 use crate::sql::{
     Connection, Dialect, Statement, StoreError,
-    rows::{PROGRESS_COLUMNS, ProgressRow, batch_id, service_id, service_rows},
+    rows::{
+        DELAY_COLUMNS, DelayRow, PROGRESS_COLUMNS, ProgressRow, batch_id, service_id, service_rows,
+    },
 };
 
 /// Locks services until the end of the transaction, in the order of their ids.
@@ -58,7 +60,8 @@ fn lock_lanes_statement(dialect: Dialect, batches: &BTreeSet<BatchKey>) -> State
         dialect,
         format!(
             "-- lock_lanes
-             select s.service_id, s.lane, s.epoch, s.batch_seq, s.batch_id, {PROGRESS_COLUMNS}
+             select s.service_id, s.lane, s.epoch, s.batch_seq, s.batch_id, {PROGRESS_COLUMNS},
+                 {DELAY_COLUMNS}
              from {{x}} join lanes s on s.service_id = x.service_id
              where s.batch_id = x.batch_id
              order by s.service_id, s.lane {lock}"
@@ -88,6 +91,8 @@ struct LaneRow {
     batch_id: Vec<u8>,
     #[diesel(embed)]
     progress: ProgressRow,
+    #[diesel(embed)]
+    delay: DelayRow,
 }
 
 impl LaneRow {
@@ -103,6 +108,7 @@ impl LaneRow {
             since: self.progress.since,
             checked_at: self.progress.checked_at,
             next_try_at: self.progress.next_try_at,
+            delay: self.delay,
             last_error: self.progress.last_error,
             held: self.progress.held.into_held(),
             changed: false,

@@ -18,13 +18,16 @@ pub(crate) use lane::Lane;
 pub(crate) use lock::{lock_lanes, lock_services};
 pub(crate) use record::{record, record_locked};
 pub(crate) use waiting::{end_waiting, hold_waiting, log_waiting, release_waiting};
-pub(crate) use write::write_held;
+pub(crate) use write::{write_held, write_open};
 
 use crate::sql::Rows;
 
 /// Why a batch is in doubt that was open when its database was restored.
 pub(crate) const RESTORED: &str = "the database was restored or lost its latest commits; in the time \
     that was lost, the batch may have been sent to the ledger";
+
+/// How the reason of a hold begins that was made because the ledger refused a batch again and again.
+pub(crate) const REFUSED: &str = "refused by the ledger";
 
 /// Names a batch.
 pub(crate) type BatchKey = (ServiceId, HeaderId);

@@ -60,8 +60,13 @@ pub(super) fn write(
 
 /// Writes the hold of a lane whose batch is open.
 pub(crate) fn write_held(connection: &mut Connection, lane: &Lane) -> Result<(), StoreError> {
-    let written = connection.execute(&write_lanes(connection.dialect(), &[lane]))?;
-    expect_all(written, 1)
+    write_open(connection, &[lane])
+}
+
+/// Writes lanes whose batches are open.
+pub(crate) fn write_open(connection: &mut Connection, lanes: &[&Lane]) -> Result<(), StoreError> {
+    let written = connection.execute(&write_lanes(connection.dialect(), lanes))?;
+    expect_all(written, lanes.len())
 }
 
 /// The rows are locked, so fewer than expected means that the lock does not work.
@@ -81,7 +86,8 @@ fn write_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
          set submitted = x.submitted, dlt_status = x.dlt_status, commit_proven = x.commit_proven,
              earlier_may_arrive = x.earlier_may_arrive, invalid_reported = x.invalid_reported,
              submitted_at = x.submitted_at, since = x.since, checked_at = x.checked_at,
-             next_try_at = x.next_try_at, last_error = x.last_error,
+             next_try_at = x.next_try_at, delays = x.delays, delayed_since = x.delayed_since,
+             refusals = x.refusals, not_accepted = x.not_accepted, last_error = x.last_error,
              held_at = x.held_at, held_reason = x.held_reason,
              held_until_decision = x.held_until_decision
          from {x}
@@ -100,6 +106,10 @@ fn write_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
             .optional_long("since", lanes.iter().map(|lane| lane.since))
             .optional_long("checked_at", lanes.iter().map(|lane| lane.checked_at))
             .optional_long("next_try_at", lanes.iter().map(|lane| lane.next_try_at))
+            .int("delays", lanes.iter().map(|lane| lane.delay.delays))
+            .optional_long("delayed_since", lanes.iter().map(|lane| lane.delay.delayed_since))
+            .int("refusals", lanes.iter().map(|lane| lane.delay.refusals))
+            .int("not_accepted", lanes.iter().map(|lane| lane.delay.not_accepted))
             .optional_text("last_error", lanes.iter().map(|lane| lane.last_error.as_deref()))
             .optional_long("held_at", lanes.iter().map(|lane| lane.held_at()))
             .optional_text("held_reason", lanes.iter().map(|lane| lane.held_reason()))
@@ -149,6 +159,7 @@ fn install_next_heads<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a>
              submitted = false, dlt_status = null, commit_proven = false,
              earlier_may_arrive = false, invalid_reported = false, attempts = 0,
              submitted_at = null, since = null, checked_at = null, next_try_at = null, last_error = null,
+             delays = 0, delayed_since = null, refusals = 0, not_accepted = 0,
              held_at = null, held_reason = null, held_until_decision = false,
              ended = lanes.ended + 1
          from {x}

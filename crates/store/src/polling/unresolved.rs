@@ -2,7 +2,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use diesel::{
     QueryableByName,
-    sql_types::{BigInt, Binary},
+    sql_types::{BigInt, Binary, Integer},
 };
 use grid_batch_core::{BatchState, HeaderId, Timestamp, UnresolvedBatch};
 
@@ -46,7 +46,8 @@ fn unresolved_batches_statement<'a>(
         dialect,
         format!(
             "-- unresolved_batches
-             select s.service_id, s.batch_id, s.epoch, s.batch_seq, {PROGRESS_COLUMNS}
+             select s.service_id, s.batch_id, s.epoch, s.batch_seq, s.not_accepted,
+                 {PROGRESS_COLUMNS}
              from {{x}} join lanes s on s.service_id = x.service_id
              where s.batch_id = x.batch_id and {states} and {claimed}"
         ),
@@ -106,6 +107,8 @@ struct UnresolvedRow {
     attempt: AttemptRow,
     #[diesel(sql_type = BigInt)]
     batch_seq: i64,
+    #[diesel(sql_type = Integer)]
+    not_accepted: i32,
     #[diesel(embed)]
     progress: ProgressRow,
 }
@@ -125,6 +128,7 @@ impl UnresolvedRow {
             transaction_ids: transactions.all,
             shared_transaction_ids: transactions.shared,
             attempt_id,
+            not_accepted: u32::try_from(self.not_accepted).map_err(StoreError::corrupt)?,
             state: progress.state,
             submitted_at: time(self.progress.submitted_at)?,
             since: time(self.progress.since)?,

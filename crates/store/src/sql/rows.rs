@@ -33,6 +33,9 @@ pub(crate) const PROGRESS_COLUMNS: &str = "s.submitted, s.dlt_status, s.commit_p
     s.earlier_may_arrive, s.invalid_reported, s.attempts, s.submitted_at, s.since, s.checked_at, s.next_try_at, s.last_error,
     s.held_at, s.held_reason, s.held_until_decision";
 
+/// The columns of a [`DelayRow`], from a lane `s`.
+pub(crate) const DELAY_COLUMNS: &str = "s.delays, s.delayed_since, s.refusals, s.not_accepted";
+
 /// One batch, as [`BATCH_COLUMNS`] reads it.
 #[derive(QueryableByName)]
 pub(crate) struct BatchRow {
@@ -139,6 +142,19 @@ impl HeldRow {
             until_decision: self.held_until_decision,
         })
     }
+}
+
+/// How often a batch was delayed.
+#[derive(QueryableByName, Debug, Clone, Copy, Default)]
+pub(crate) struct DelayRow {
+    #[diesel(sql_type = Integer)]
+    pub(crate) delays: i32,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    pub(crate) delayed_since: Option<i64>,
+    #[diesel(sql_type = Integer)]
+    pub(crate) refusals: i32,
+    #[diesel(sql_type = Integer)]
+    pub(crate) not_accepted: i32,
 }
 
 /// A batch with its current attempt and epoch.

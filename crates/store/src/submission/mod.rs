@@ -1,6 +1,7 @@
 //! Handing batches to submitters: taking rounds, recording outcomes, and recovering batches whose
 //! outcome never came.
 
+mod delay;
 mod history;
 mod observer;
 mod recovery;
@@ -10,4 +11,5 @@ pub(crate) use history::committed_before;
 pub(crate) use recovery::{find_with_submitter, owner_lost, recover};
 pub(crate) use round::{RoundOwner, give_back, ready_services, take_round};
 
+pub use delay::DelayOptions;
 pub use observer::StoreObserver;

@@ -1,14 +1,20 @@
-use std::{fmt, marker::PhantomData, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    marker::PhantomData,
+    sync::{Mutex, PoisonError},
+};
 
 use grid_batch_core::{
-    AttemptId, BatchResult, Change, ChangeOutcome, Event, GroupObserver, Outcome, ScopeId, Stale,
-    SubmissionAnswer, SubmissionOutcome, TransitionError,
+    AttemptId, BatchResult, Change, ChangeOutcome, Event, GroupObserver, Outcome, ScopeId,
+    ServiceId, Stale, SubmissionOutcome, TransitionError,
 };
 use log::{error, info, warn};
 
+use super::delay::{DelayOptions, DelayPolicy, read_delays};
 use crate::{
     batch::{ChangeListener, record},
-    sql::Store,
+    sql::{Store, rows::DelayRow},
 };
 
 /// Records the outcomes of submissions: the observer of a submitter whose queue is this store.
@@ -17,24 +23,36 @@ use crate::{
 /// that it can wake the queue for a service with another batch or a delayed one.
 pub struct StoreObserver<S> {
     store: Store,
-    delay: Duration,
+    delays: DelayPolicy,
+    /// The services whose ledger asked for a longer delay than it got: that is logged once.
+    cut: Mutex<HashSet<ServiceId>>,
     listener: Box<ChangeListener>,
     scope: PhantomData<fn() -> S>,
 }
 
 impl<S: ScopeId> StoreObserver<S> {
-    /// An observer that delays a batch that was certainly not accepted by `delay`, or longer if the
-    /// ledger asks for that, and calls `listener` for each change.
+    /// An observer that delays a batch that was certainly not accepted, and calls `listener` for each
+    /// change.
     pub fn new(
         store: Store,
-        delay: Duration,
+        delays: DelayOptions,
         listener: impl Fn(&Change, ChangeOutcome) + Send + Sync + 'static,
     ) -> Self {
-        Self { store, delay, listener: Box::new(listener), scope: PhantomData }
+        Self {
+            store,
+            delays: DelayPolicy::new(delays),
+            cut: Mutex::default(),
+            listener: Box::new(listener),
+            scope: PhantomData,
+        }
     }
 
     /// The change that records an outcome, unless the batch was not taken from this store.
-    fn change(&self, outcome: &SubmissionOutcome<S>) -> Option<Change> {
+    fn change(
+        &self,
+        outcome: &SubmissionOutcome<S>,
+        delays: &HashMap<ServiceId, DelayRow>,
+    ) -> Option<Change> {
         let SubmissionOutcome { batch_header, scope_id, attempt_id, answer, .. } = outcome;
         let (Some(AttemptId { attempt, epoch }), Ok(batch_id)) =
             (*attempt_id, batch_header.parse())
@@ -45,24 +63,48 @@ impl<S: ScopeId> StoreObserver<S> {
             return None;
         };
         let event = Event::Outcome { attempt, outcome: answer.outcome };
-        let accepted = answer.outcome == Outcome::Accepted;
-        Some(Change {
+        let change = Change {
             epoch: Some(epoch),
-            error: answer.message.clone().filter(|_| !accepted),
-            retry_at: Some(self.store.now().plus(self.delay(answer))),
             ..Change::new(scope_id.service_id().clone(), batch_id, event)
+        };
+        if !is_delayed(answer.outcome) {
+            let accepted = answer.outcome == Outcome::Accepted;
+            return Some(Change { error: answer.message.clone().filter(|_| !accepted), ..change });
+        }
+        let earlier = delays.get(scope_id.service_id()).copied().unwrap_or_default();
+        let count = |number: i32| u32::try_from(number).unwrap_or_default();
+        let hold = self.delays.hold(answer, count(earlier.refusals));
+        Some(Change {
+            error: self.delays.error(answer),
+            retry_at: Some(self.store.now().plus(self.delays.delay(answer, count(earlier.delays)))),
+            hold_until_decision: hold.is_some(),
+            hold,
+            ..change
         })
+    }
+
+    /// Logs once that a ledger asks for a longer delay than it gets.
+    fn log_cut(&self, outcome: &SubmissionOutcome<S>) {
+        const MOST_REMEMBERED: usize = 10_000;
+        let SubmissionOutcome { batch_header, scope_id, answer, .. } = outcome;
+        let service = scope_id.service_id();
+        let mut cut = self.cut.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.delays.is_cut(answer) {
+            cut.remove(service);
+        } else if cut.len() < MOST_REMEMBERED && cut.insert(service.clone()) {
+            let asked_s = answer.retry_after.unwrap_or_default().as_secs();
+            warn!(batch_id = batch_header.as_str(), service:%, asked_s;
+                "the ledger asks to wait longer than submit.retry_after_limit; the service is tried \
+                 again after that limit, or sooner with `grid-batch retry`");
+        }
     }
 }
 
-impl<S> StoreObserver<S> {
-    /// The delay of a batch that was not accepted. The gate that parked a batch decides alone when
-    /// it is tried again.
-    fn delay(&self, answer: &SubmissionAnswer) -> Duration {
-        match (answer.outcome, answer.retry_after) {
-            (Outcome::Parked, Some(retry_after)) => retry_after,
-            (_, retry_after) => self.delay.max(retry_after.unwrap_or_default()),
-        }
+/// Whether the ledger certainly did not accept the batch, so that it is tried again after a delay.
+fn is_delayed(outcome: Outcome) -> bool {
+    match outcome {
+        Outcome::Busy | Outcome::NotSent | Outcome::Parked | Outcome::Refused => true,
+        Outcome::Accepted | Outcome::Rejected | Outcome::Ambiguous => false,
     }
 }
 
@@ -70,9 +112,16 @@ impl<S: ScopeId> GroupObserver for StoreObserver<S> {
     type Id = S;
 
     fn notify_group(&self, outcomes: &[SubmissionOutcome<S>]) -> BatchResult<()> {
+        let delayed: Vec<ServiceId> = outcomes
+            .iter()
+            .filter(|outcome| is_delayed(outcome.answer.outcome))
+            .map(|outcome| outcome.scope_id.service_id().clone())
+            .collect();
+        let delays = read_delays(&self.store, &delayed)?;
         let changes: Vec<Change> =
-            outcomes.iter().filter_map(|outcome| self.change(outcome)).collect();
+            outcomes.iter().filter_map(|outcome| self.change(outcome, &delays)).collect();
         let recorded = record(&self.store, &changes)?;
+        outcomes.iter().for_each(|outcome| self.log_cut(outcome));
         for (change, outcome) in changes.iter().zip(recorded) {
             log_ignored(change, outcome);
             (self.listener)(change, outcome);
@@ -104,6 +153,6 @@ fn log_ignored(change: &Change, outcome: ChangeOutcome) {
 
 impl<S> fmt::Debug for StoreObserver<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoreObserver").field("delay", &self.delay).finish_non_exhaustive()
+        f.debug_struct("StoreObserver").field("delays", &self.delays).finish_non_exhaustive()
     }
 }

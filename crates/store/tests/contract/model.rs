@@ -189,6 +189,9 @@ impl Model {
             reason: "held by an operator: look first".to_owned(),
             until_decision: true,
         });
+        if !holds {
+            entry.next_try_at = None;
+        }
         ChangeOutcome::Applied { state, next_waits: false }
     }
 

@@ -4,21 +4,52 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchState, ChangeOutcome, GroupObserver, LedgerStatus, Outcome, ScopeId, ServiceScopeId,
-    SubmissionAnswer, SubmissionOutcome, TakenBatch,
+    BatchState, ChangeOutcome, Decision, Evidence, GroupObserver, LedgerStatus, Outcome, ScopeId,
+    ServiceScopeId, SubmissionAnswer, SubmissionOutcome, TakenBatch, UnresolvedBatchStore,
 };
-use grid_batch_store::StoreObserver;
+use grid_batch_store::{DelayOptions, StoreObserver};
 
-use crate::fixture::{Database, StoreExt, batch, on_both};
+use crate::fixture::{Database, StoreExt, TestStore, batch, id, on_both, service};
 
 on_both! {
     each_outcome_changes_the_state,
+    delays_in_a_row_double_and_end_with_an_acceptance,
     delay_is_the_longer_of_ours_and_the_ledgers,
+    ledger_cannot_ask_for_longer_than_the_limit,
+    refused_batch_is_held_and_its_release_tries_again,
+    only_refusals_in_a_row_hold_a_batch,
+    end_of_delays_makes_batches_ready,
+    attempts_not_accepted_are_counted_apart,
     late_outcome_is_reported_and_changes_nothing,
     malformed_outcomes_do_not_block_others,
 }
 
 const DELAY: Duration = Duration::from_secs(15);
+const LIMIT: Duration = Duration::from_mins(5);
+
+fn options() -> DelayOptions {
+    DelayOptions {
+        first: DELAY,
+        longest: 4 * DELAY,
+        retry_after_limit: LIMIT,
+        refusals_before_hold: 3,
+        seed: Some(7),
+    }
+}
+
+fn observer(store: &TestStore) -> StoreObserver<ServiceScopeId> {
+    StoreObserver::new(store.clone().into_store(), options(), |_, _| ())
+}
+
+/// How long the batch waits now.
+fn waits(db: &Database, store: &TestStore, name: &str, number: u64) -> Duration {
+    store.one(name, number).next_try_at.unwrap().since(db.now())
+}
+
+/// Whether this is a delay of `whole`, with its random part.
+fn is_about(delay: Duration, whole: Duration) -> bool {
+    whole / 2 <= delay && delay <= whole
+}
 
 fn outcome(taken: &TakenBatch, outcome: Outcome) -> SubmissionOutcome<ServiceScopeId> {
     SubmissionOutcome {
@@ -54,7 +85,7 @@ fn each_outcome_changes_the_state(db: &Database) {
     let reported = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&reported);
     let observer =
-        StoreObserver::new(store.clone().into_store(), DELAY, move |change, recorded| {
+        StoreObserver::new(store.clone().into_store(), options(), move |change, recorded| {
             sink.lock().unwrap().push((change.service_id.clone(), recorded));
         });
     let group: Vec<_> = taken.iter().zip(cases).map(|(t, (o, _))| outcome(t, o)).collect();
@@ -67,8 +98,9 @@ fn each_outcome_changes_the_state(db: &Database) {
         assert_eq!(stored.progress.state, state, "{outcome}");
         let error = (outcome != Outcome::Accepted).then_some("the answer");
         assert_eq!(stored.last_error.as_deref(), error, "{outcome}");
-        let until = (state == BatchState::Delayed).then(|| db.now().plus(DELAY));
-        assert_eq!(stored.next_try_at, until, "{outcome}");
+        let waits = stored.next_try_at.map(|at| at.since(db.now()));
+        let expected = state == BatchState::Delayed;
+        assert_eq!(waits.is_some_and(|delay| is_about(delay, DELAY)), expected, "{outcome}");
         let next_waits = state.is_terminal();
         let expected = (stored.service_id, ChangeOutcome::Applied { state, next_waits });
         assert_eq!(reported[number as usize], expected);
@@ -77,16 +109,146 @@ fn each_outcome_changes_the_state(db: &Database) {
 
 fn delay_is_the_longer_of_ours_and_the_ledgers(db: &Database) {
     let store = db.open();
-    let observer = StoreObserver::new(store.clone().into_store(), DELAY, |_, _| ());
-    for (number, asked, delay) in [(1, 5, 15), (2, 60, 60)] {
+    let observer = observer(&store);
+    for (number, asked, least) in [(1, 5, 7), (2, 60, 60)] {
         let name = format!("s::{number}");
         store.add_all(&[batch(&name, number)]);
         let mut busy = outcome(&store.take_one(&name), Outcome::Busy);
         busy.answer.retry_after = Some(Duration::from_secs(asked));
         observer.notify_group(&[busy]).unwrap();
-        let until = db.now().plus(Duration::from_secs(delay));
-        assert_eq!(store.one(&name, number).next_try_at, Some(until));
+        let delay = waits(db, &store, &name, number).as_secs();
+        assert!((least..least + 9).contains(&delay), "{delay}");
+        let error = store.one(&name, number).last_error.unwrap();
+        assert_eq!(error, format!("the answer; the ledger asked to wait {asked} s"));
     }
+}
+
+fn ledger_cannot_ask_for_longer_than_the_limit(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    let mut busy = outcome(&store.take_one("a::b"), Outcome::Busy);
+    busy.answer.retry_after = Some(Duration::from_secs(31_536_000));
+    observer(&store).notify_group(&[busy]).unwrap();
+    let delay = waits(db, &store, "a::b", 1);
+    assert!(LIMIT <= delay && delay <= LIMIT + LIMIT / 10, "{delay:?}");
+    let error = store.one("a::b", 1).last_error.unwrap();
+    assert!(error.ends_with("31536000 s, which submit.retry_after_limit cuts to 300 s"), "{error}");
+}
+
+fn delays_in_a_row_double_and_end_with_an_acceptance(db: &Database) {
+    let store = db.open();
+    let observer = observer(&store);
+    store.add_all(&[batch("a::b", 1)]);
+    let tried = |result: Outcome| {
+        db.later(75);
+        observer.notify_group(&[outcome(&store.take_one("a::b"), result)]).unwrap();
+    };
+    for whole in [DELAY, 2 * DELAY, 4 * DELAY, 4 * DELAY] {
+        tried(Outcome::NotSent);
+        let delay = waits(db, &store, "a::b", 1);
+        assert!(is_about(delay, whole), "{delay:?} of {whole:?}");
+    }
+    db.later(75);
+    let taken = store.take_one("a::b");
+    observer.notify_group(&[outcome(&taken, Outcome::Accepted)]).unwrap();
+    store.evidence(&taken, Evidence::Lost);
+    tried(Outcome::Busy);
+    assert!(is_about(waits(db, &store, "a::b", 1), DELAY));
+    // A closed gate is no failure.
+    tried(Outcome::Busy);
+    tried(Outcome::Parked);
+    tried(Outcome::Busy);
+    assert!(is_about(waits(db, &store, "a::b", 1), DELAY));
+}
+
+fn refused_batch_is_held_and_its_release_tries_again(db: &Database) {
+    let store = db.open();
+    let observer = observer(&store);
+    store.add_all(&[batch("a::b", 1)]);
+    let refused = || {
+        db.later(75);
+        observer.notify_group(&[outcome(&store.take_one("a::b"), Outcome::Refused)]).unwrap();
+    };
+    for release in [true, false] {
+        for held in [false, false, true] {
+            refused();
+            assert_eq!(store.one("a::b", 1).held.is_some(), held);
+        }
+        let stored = store.one("a::b", 1);
+        assert_eq!(stored.progress.state, BatchState::Delayed);
+        let hold = stored.held.unwrap();
+        assert!(hold.until_decision);
+        assert!(
+            hold.reason.starts_with("refused by the ledger 3 times: the answer"),
+            "{}",
+            hold.reason
+        );
+        db.later(75);
+        assert!(store.take(&["a::b"]).is_empty());
+        match release {
+            true => drop(store.release_batch(&service("a::b"), &id(1), None).unwrap()),
+            false => assert_eq!(store.end_delays(None).unwrap(), [(service("a::b"), id(1))]),
+        }
+        assert_eq!(store.one("a::b", 1).next_try_at, None);
+    }
+    refused();
+    assert!(store.one("a::b", 1).held.is_none());
+}
+
+fn only_refusals_in_a_row_hold_a_batch(db: &Database) {
+    let store = db.open();
+    let observer = observer(&store);
+    store.add_all(&[batch("a::b", 1)]);
+    let tried = |result: Outcome| {
+        db.later(75);
+        observer.notify_group(&[outcome(&store.take_one("a::b"), result)]).unwrap();
+        store.one("a::b", 1).held.is_some()
+    };
+    for _ in 0..20 {
+        assert!(!tried(Outcome::NotSent) && !tried(Outcome::Busy));
+    }
+    // No answer says nothing about refusals, another answer ends them.
+    assert!(!tried(Outcome::Refused) && !tried(Outcome::Refused) && !tried(Outcome::Busy));
+    assert!(!tried(Outcome::Refused) && !tried(Outcome::NotSent) && !tried(Outcome::Refused));
+    assert!(tried(Outcome::Refused));
+    let attempts = store.one("a::b", 1).progress.attempts;
+    store.decide(&service("a::b"), &id(1), attempts, Decision::Invalid).unwrap();
+    assert_eq!(store.one("a::b", 1).progress.state, BatchState::Invalid);
+}
+
+fn end_of_delays_makes_batches_ready(db: &Database) {
+    let store = db.open();
+    let observer = observer(&store);
+    let names = ["s::1", "s::2", "s::3", "s::4"];
+    for (number, name) in (1..).zip(names) {
+        store.add_all(&[batch(name, number)]);
+    }
+    let taken = store.take(&names[..3]);
+    let busy: Vec<_> = taken.iter().map(|taken| outcome(taken, Outcome::Busy)).collect();
+    observer.notify_group(&busy).unwrap();
+    store.hold_batch(&service("s::3"), &id(3), "look first").unwrap();
+    assert_eq!(store.end_delays(Some(&service("s::1"))).unwrap(), [(service("s::1"), id(1))]);
+    assert_eq!(store.end_delays(Some(&service("s::1"))).unwrap(), []);
+    assert_eq!(store.end_delays(None).unwrap(), [(service("s::2"), id(2))]);
+    assert_eq!(store.end_delays(Some(&service("s::4"))).unwrap(), []);
+    assert_eq!(store.one("s::3", 3).held.unwrap().reason, "held by an operator: look first");
+    assert_eq!(store.take(&names).len(), 3, "all but the held one");
+    let details = store.details(&service("s::1"), &id(1)).unwrap().unwrap();
+    assert_eq!(details.failed_attempts[0].outcome, "busy, then delay ended by an operator");
+}
+
+fn attempts_not_accepted_are_counted_apart(db: &Database) {
+    let store = db.open();
+    let observer = observer(&store);
+    store.add_all(&[batch("a::b", 1)]);
+    let results = [Outcome::Busy, Outcome::NotSent, Outcome::Refused, Outcome::Ambiguous];
+    for result in results {
+        db.later(75);
+        observer.notify_group(&[outcome(&store.take_one("a::b"), result)]).unwrap();
+    }
+    let ids = [id(1).to_string()];
+    let unresolved = store.monitor().get_unresolved_batches("a::b", &ids).unwrap().remove(0);
+    assert_eq!((unresolved.attempt_id.attempt, unresolved.not_accepted), (4, 3));
 }
 
 fn late_outcome_is_reported_and_changes_nothing(db: &Database) {
@@ -97,7 +259,7 @@ fn late_outcome_is_reported_and_changes_nothing(db: &Database) {
     let second = store.take_one("a::b");
     let reported = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&reported);
-    let observer = StoreObserver::new(store.clone().into_store(), DELAY, move |_, recorded| {
+    let observer = StoreObserver::new(store.clone().into_store(), options(), move |_, recorded| {
         sink.lock().unwrap().push(recorded);
     });
     observer.notify_group(&[outcome(&first, Outcome::Rejected)]).unwrap();
@@ -114,7 +276,7 @@ fn malformed_outcomes_do_not_block_others(db: &Database) {
     let good = outcome(&taken, Outcome::Accepted);
     let no_id = SubmissionOutcome { batch_header: "zz".to_owned(), ..good.clone() };
     let no_attempt_id = SubmissionOutcome { attempt_id: None, ..good.clone() };
-    let observer = StoreObserver::new(store.clone().into_store(), DELAY, |_, _| ());
+    let observer = observer(&store);
     observer.notify_group(&[no_id, no_attempt_id, good]).unwrap();
     assert_eq!(store.one("a::b", 1).progress.state, BatchState::Pending);
 }

@@ -1,8 +1,11 @@
 //! Attempts, concurrency and the builder.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering::SeqCst},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
 };
 
 use grid_batch_core::{
@@ -44,18 +47,24 @@ fn ambiguous_outcome_is_not_retried() {
     assert_eq!(stopped.counters().read().in_doubt, 1);
 }
 
+/// 100 services wait to be tried again, and the only place is free for another one.
 #[test]
-fn busy_ledger_is_retried_and_then_reported() {
-    let sender = Arc::new(FnSender(|_: &Submission<GlobalScopeId>| {
-        Box::pin(async { answer(Outcome::Busy) }) as AnswerFuture
+fn what_waits_gives_its_place_back() {
+    let sender = Arc::new(FnSender(|submission: &Submission<GlobalScopeId>| {
+        let busy = submission.batch_header() != "batch-00100";
+        let mut answer = answer(if busy { Outcome::Busy } else { Outcome::Accepted });
+        answer.retry_after = Some(Duration::from_hours(1));
+        Box::pin(async { answer }) as AnswerFuture
     }));
     let recorder = Arc::new(Recorder::default());
-    let busy = SubmitterOptions { busy_attempts: 5, ..options() };
-    let running = run(builder(1, sender, &recorder).with_options(busy));
-    recorder.wait_for(1);
-    let attempts = recorder.outcomes.change(|outcomes| outcomes[0].attempts);
+    let single = SubmitterOptions { concurrency: 1, ..options() };
+    let running = run(builder(101, sender, &recorder).with_options(single));
+    recorder.wait_for(101);
+    let counts = [(Outcome::Accepted, 1), (Outcome::Busy, 100)];
+    assert_eq!(recorder.count_by_outcome(), counts.into());
     let stats = running.stats();
-    assert_eq!((attempts, stats.delayed, stats.sent_again), (5, 1, 4));
+    assert_eq!((stats.delayed, stats.sent_again), (100, 0));
+    assert_eq!(running.delayed_services().read().services, 0, "the last batch was accepted");
     running.wait_for_shutdown().unwrap();
 }
 

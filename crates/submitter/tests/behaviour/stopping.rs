@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    GlobalScopeId, Outcome, RunnableSubmitter, RunningSubmitter, ShutdownHandle, Submission,
+    GlobalScopeId, Outcome, RunnableSubmitter, RunningSubmitter, ShutdownHandle,
 };
 use grid_batch_submitter::{BatchRunningSubmitter, SubmitterOptions};
 
@@ -102,28 +102,6 @@ fn attempt_in_flight_at_the_deadline_is_ambiguous() {
     running.stop().unwrap();
     recorder.assert_each_once(5);
     assert_eq!(recorder.count_by_outcome(), [(Outcome::Ambiguous, 5)].into());
-}
-
-#[test]
-fn stop_does_not_wait_for_retry_delays() {
-    let called = Arc::new(WatchedValue::<usize>::default());
-    let sender = {
-        let called = Arc::clone(&called);
-        Arc::new(FnSender(move |submission: &Submission<GlobalScopeId>| {
-            called.change(|count| *count += 1);
-            let even = submission.batch_header().ends_with(['0', '2', '4', '6', '8']);
-            let mut answer = answer(if even { Outcome::Busy } else { Outcome::NotSent });
-            answer.retry_after = Some(Duration::from_secs(500));
-            Box::pin(async { answer }) as AnswerFuture
-        }))
-    };
-    let recorder = Arc::new(Recorder::default());
-    let running = run(builder(10, sender, &recorder));
-    called.wait_until(|count| *count == 10);
-    // Both limits are longer than the time limit of the test runner.
-    running.stop().unwrap();
-    recorder.assert_each_once(10);
-    assert_eq!(recorder.count_by_outcome(), [(Outcome::Busy, 5), (Outcome::NotSent, 5)].into());
 }
 
 #[test]

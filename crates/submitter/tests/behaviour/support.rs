@@ -132,7 +132,6 @@ pub fn options() -> SubmitterOptions {
         total_limit: Duration::from_secs(1_000),
         drain_limit: Duration::from_secs(100),
         worker_threads: 2,
-        retry_backoff: backoff,
         observer_backoff: backoff,
         seed: Some(1),
         ..SubmitterOptions::default()

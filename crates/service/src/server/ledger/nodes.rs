@@ -1,8 +1,10 @@
 use std::sync::Arc;
 
-use grid_batch_core::{ScopeId, StatusUrlResolver};
+use grid_batch_core::{Admission, ScopeId, StatusUrlResolver};
+use grid_batch_queuer::WakeUp;
 use grid_batch_submitter::{
-    FixedUrlResolver, NodeChoice, NodeUrlResolver, PerServiceUrlResolver, SubmitterBuilder,
+    FixedUrlResolver, NodeChoice, NodeLimits, NodeUrlResolver, PerServiceUrlResolver,
+    SubmitterBuilder,
 };
 
 use super::super::ledger_check::{ConfirmedNodes, LedgerCheck};
@@ -63,6 +65,22 @@ impl<S: ScopeId> LedgerNodes<S> {
             Self::Cluster(resolver) => Arc::<NodeUrlResolver<S>>::clone(resolver),
             Self::PerService(resolver) => Arc::<PerServiceUrlResolver<S>>::clone(resolver),
         }
+    }
+
+    /// Shares the places of a submitter among the nodes, if services have nodes of their own. `wake_up` is
+    /// that of the queue.
+    pub(in crate::server) fn limits(
+        &self,
+        places: u32,
+        node_limit: usize,
+        wake_up: &WakeUp,
+    ) -> Option<Arc<dyn Admission>> {
+        let Self::PerService(resolver) = self else { return None };
+        let resolver = Arc::<PerServiceUrlResolver<S>>::clone(resolver);
+        let places = usize::try_from(places).unwrap_or(usize::MAX);
+        let wake_up = wake_up.clone();
+        let wake = move |service| wake_up.wake(service);
+        Some(Arc::new(NodeLimits::new(resolver, places, node_limit, wake)))
     }
 
     /// Makes a submitter send to these nodes.

@@ -63,6 +63,10 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
         store.depths(Some(service_id), 10).unwrap();
         store.held_batches(Some(service_id), 10).unwrap();
     });
+    run("delays", BUSY_LANES, &|| {
+        store.end_delays(None).unwrap();
+        store.end_delays(Some(service_id)).unwrap();
+    });
     run("holds of waiting batches", WAITING_HOLDS, &|| {
         store.waiting_holds().unwrap();
     });

@@ -78,7 +78,7 @@ macro_rules! column_tuples {
         column_tuples!($($rest)+);
     };
 }
-column_tuples!(A B C D E F G H I J K L M N O P Q R S T U V W X);
+column_tuples!(A B C D E F G H I J K L M N O P Q R S T U V W X Y Z AA AB AC AD AE AF);
 
 fn definition<C: Column + Expression<SqlType: SqlTypeName>>(is_postgres: bool) -> ColumnDefinition {
     let sql_type = if is_postgres { C::SqlType::POSTGRES } else { C::SqlType::SQLITE };

@@ -1,0 +1,50 @@
+//! `retry`: ends the delays of batches that the ledger did not accept.
+
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use grid_batch_core::ServiceId;
+
+use crate::commands::{batch_key::open_store, failure::Failure, flags, print::print_stdout};
+
+pub(crate) fn command() -> Command {
+    Command::new("retry")
+        .about("Ends the delays of batches that the ledger did not accept: they are sent again now")
+        .long_about(
+            "Ends the delays of batches that the ledger did not accept, also one that the ledger asked \
+             for, and the holds of batches that it refused again and again: they are sent again now. A \
+             running server finds them within queue.poll_interval. A batch that an operator holds stays \
+             held: use `release`.",
+        )
+        .arg(
+            Arg::new("service")
+                .value_parser(value_parser!(ServiceId))
+                .num_args(1..)
+                .required_unless_present("all")
+                .conflicts_with("all")
+                .help("Ids of services"),
+        )
+        .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("All services"))
+        .args(flags::settings())
+}
+
+pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let store = open_store(matches)?;
+    let mut ended = Vec::new();
+    match matches.get_many::<ServiceId>("service") {
+        Some(services) => {
+            for service in services {
+                ended.extend(store.end_delays(Some(service))?);
+            }
+        }
+        None => ended = store.end_delays(None)?,
+    }
+    for (service, batch) in &ended {
+        print_stdout(format_args!("{service} {batch}"));
+    }
+    match ended.len() {
+        0 => print_stdout(format_args!("nothing is delayed")),
+        count => print_stdout(format_args!("the delays of {count} batches are ended")),
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,285 @@
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use grid_batch_core::{Admission, ScopeId, ServiceId, UrlResolver};
+
+use crate::resolver::NO_ADDRESS;
+
+/// Shares the places of a submitter among its nodes, so that one that is slow or silent does not take
+/// them all.
+///
+/// A node has at most as many places as are free, and at most its limit: one busy node gets a half of all
+/// places, two get a third each, and there are always some for another one. A service has at most one
+/// place. Services of a node without a free place wait in order, without one, and are woken when there is
+/// one. What is waiting is not marked as submitted.
+///
+/// It is for a resolver with a fixed address for each service.
+pub struct NodeLimits<S: ScopeId> {
+    resolver: Arc<dyn UrlResolver<Id = S>>,
+    places: usize,
+    node_limit: usize,
+    wake: Box<dyn Fn(ServiceId) + Send + Sync>,
+    state: Mutex<Places>,
+}
+
+#[derive(Default)]
+struct Places {
+    /// The node of each service that has a place.
+    taken: HashMap<ServiceId, String>,
+    nodes: HashMap<String, NodePlaces>,
+}
+
+#[derive(Default)]
+struct NodePlaces {
+    taken: usize,
+    /// Services that wait for a place, in order.
+    waiting: VecDeque<ServiceId>,
+    /// The same as in `waiting`.
+    waits: HashSet<ServiceId>,
+    /// Services that were woken because it is their turn.
+    called: HashSet<ServiceId>,
+    /// Services that have a place and asked for another one.
+    again: HashSet<ServiceId>,
+}
+
+/// The greatest number of services that wait for a place at one node. A further one is found by the
+/// queue's own search.
+const MOST_WAITING: usize = 100_000;
+
+impl<S: ScopeId> NodeLimits<S> {
+    /// Shares `places` among the nodes of `resolver`, at most `node_limit` for each. `wake` wakes a
+    /// service in the queue; it must return quickly.
+    pub fn new(
+        resolver: Arc<dyn UrlResolver<Id = S>>,
+        places: usize,
+        node_limit: usize,
+        wake: impl Fn(ServiceId) + Send + Sync + 'static,
+    ) -> Self {
+        Self { resolver, places, node_limit, wake: Box::new(wake), state: Mutex::default() }
+    }
+
+    /// The node of a service; `None` if it has none, so that its batches are never sent.
+    fn node(&self, service_id: &ServiceId) -> Option<String> {
+        let url = self.resolver.url(&S::from_service_id(service_id).ok()?);
+        (!url.starts_with(NO_ADDRESS)).then_some(url)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Places> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<S: ScopeId> Admission for NodeLimits<S> {
+    fn admit(&self, service_id: &ServiceId) -> bool {
+        let Some(url) = self.node(service_id) else { return true };
+        let mut state = self.lock();
+        let limit = state.limit(self.places, self.node_limit);
+        let has_place = state.taken.contains_key(service_id);
+        let node = state.nodes.entry(url.clone()).or_default();
+        if has_place {
+            node.again.insert(service_id.clone());
+            return false;
+        }
+        if node.is_turn_of(service_id, limit) {
+            node.taken += 1;
+            state.taken.insert(service_id.clone(), url);
+            return true;
+        }
+        let next = if node.taken < limit { node.call_next() } else { None };
+        drop(state);
+        next.into_iter().for_each(|service| (self.wake)(service));
+        false
+    }
+
+    fn release(&self, service_id: &ServiceId) {
+        let woken = {
+            let mut state = self.lock();
+            let Some(url) = state.taken.remove(service_id) else { return };
+            let mut woken = Vec::new();
+            if let Some(node) = state.nodes.get_mut(&url) {
+                node.taken = node.taken.saturating_sub(1);
+                woken.extend(node.again.take(service_id));
+            }
+            woken.extend(state.call_next(self.places, self.node_limit));
+            woken
+        };
+        woken.into_iter().for_each(|service| (self.wake)(service));
+    }
+}
+
+impl Places {
+    /// How many places a node may have now.
+    fn limit(&self, places: usize, node_limit: usize) -> usize {
+        node_limit.min(places.saturating_sub(self.taken.len()))
+    }
+
+    /// The first waiting service of each node that may have one place more: more places are free for all.
+    fn call_next(&mut self, places: usize, node_limit: usize) -> Vec<ServiceId> {
+        let limit = self.limit(places, node_limit);
+        let nodes = self.nodes.values_mut().filter(|node| node.taken < limit);
+        let called = nodes.filter_map(NodePlaces::call_next).collect();
+        self.nodes.retain(|_, node| node.is_used());
+        called
+    }
+}
+
+impl NodePlaces {
+    /// Whether the service may take a place; otherwise it waits for its turn. It does not overtake those
+    /// that wait.
+    fn is_turn_of(&mut self, service_id: &ServiceId, limit: usize) -> bool {
+        let was_called = self.called.remove(service_id);
+        if self.taken < limit && (was_called || self.waiting.is_empty()) {
+            return true;
+        }
+        if self.waiting.len() < MOST_WAITING && self.waits.insert(service_id.clone()) {
+            match was_called {
+                true => self.waiting.push_front(service_id.clone()),
+                false => self.waiting.push_back(service_id.clone()),
+            }
+        }
+        false
+    }
+
+    fn call_next(&mut self) -> Option<ServiceId> {
+        let next = self.waiting.pop_front()?;
+        self.waits.remove(&next);
+        self.called.insert(next.clone());
+        Some(next)
+    }
+
+    fn is_used(&self) -> bool {
+        self.taken > 0 || !self.waiting.is_empty() || !self.called.is_empty()
+    }
+}
+
+impl<S: ScopeId> fmt::Debug for NodeLimits<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NodeLimits")
+            .field("places", &self.places)
+            .field("taken", &self.lock().taken.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use grid_batch_core::ServiceScopeId;
+
+    use super::*;
+    use crate::PerServiceUrlResolver;
+
+    fn service(name: &str) -> ServiceId {
+        format!("circuit::{name}").parse().unwrap()
+    }
+
+    /// Services whose names begin with the name of their node, and the services that were woken.
+    fn limits(
+        places: usize,
+        node_limit: usize,
+    ) -> (NodeLimits<ServiceScopeId>, Arc<Mutex<Vec<ServiceId>>>) {
+        let names = ["a", "b", "c"].into_iter().flat_map(|node| {
+            let names = (0..20).flat_map(move |n| [format!("{node}{n}"), format!("{node}{n:02}")]);
+            names.map(move |n| (format!("circuit::{n}").parse().unwrap(), node.to_owned()))
+        });
+        let resolver = Arc::new(PerServiceUrlResolver::<ServiceScopeId>::new(names));
+        let woken = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&woken);
+        let wake = move |service| sink.lock().unwrap().push(service);
+        (NodeLimits::new(resolver, places, node_limit, wake), woken)
+    }
+
+    /// How many of 20 services of a node get a place.
+    fn admitted(limits: &NodeLimits<ServiceScopeId>, node: &str) -> usize {
+        (0..20).filter(|n| limits.admit(&service(&format!("{node}{n}")))).count()
+    }
+
+    #[test]
+    fn each_node_leaves_places_for_others() {
+        let (limits, _) = limits(12, 100);
+        assert_eq!(admitted(&limits, "a"), 6);
+        assert_eq!(admitted(&limits, "b"), 3);
+        assert_eq!(admitted(&limits, "c"), 2);
+    }
+
+    #[test]
+    fn no_node_has_more_places_than_its_limit() {
+        let (limits, _) = limits(100, 5);
+        assert_eq!(admitted(&limits, "a"), 5);
+        assert_eq!(admitted(&limits, "b"), 5);
+    }
+
+    #[test]
+    fn returned_place_wakes_the_next_service_of_its_node() {
+        let (limits, woken) = limits(2, 100);
+        assert!(limits.admit(&service("a0")));
+        assert!(!limits.admit(&service("a1")) && !limits.admit(&service("a2")));
+        assert!(!limits.admit(&service("a1")));
+        limits.release(&service("a9"));
+        assert!(woken.lock().unwrap().is_empty());
+        limits.release(&service("a0"));
+        assert_eq!(woken.lock().unwrap()[..], [service("a1")]);
+        assert!(limits.admit(&service("a1")));
+    }
+
+    #[test]
+    fn services_of_a_node_take_turns() {
+        let (limits, woken) = limits(4, 100);
+        let mut served = HashMap::<ServiceId, usize>::new();
+        // Every service asks again at once, those with the first names first.
+        for _ in 0..200 {
+            let called: Vec<_> = woken.lock().unwrap().drain(..).collect();
+            let all = (0..20).map(|n| service(&format!("a{n:02}")));
+            let asks: Vec<ServiceId> = called.into_iter().chain(all).collect();
+            let admitted: Vec<_> = asks.into_iter().filter(|id| limits.admit(id)).collect();
+            for service in admitted {
+                limits.release(&service);
+                *served.entry(service).or_default() += 1;
+            }
+        }
+        let (least, most) = (served.values().min().unwrap(), served.values().max().unwrap());
+        assert!(served.len() == 20 && *most <= 2 * least, "{served:?}");
+    }
+
+    #[test]
+    fn service_that_was_called_and_does_not_come_blocks_no_other() {
+        let (limits, woken) = limits(2, 100);
+        assert!(limits.admit(&service("a0")));
+        assert!(!limits.admit(&service("a1")) && !limits.admit(&service("a2")));
+        limits.release(&service("a0"));
+        assert_eq!(woken.lock().unwrap()[..], [service("a1")]);
+        assert!(!limits.admit(&service("a3")), "another one waits");
+        assert_eq!(woken.lock().unwrap()[1..], [service("a2")]);
+        assert!(limits.admit(&service("a2")));
+    }
+
+    #[test]
+    fn service_has_at_most_one_place() {
+        let (limits, woken) = limits(10, 100);
+        assert!(limits.admit(&service("a0")));
+        assert!(!limits.admit(&service("a0")));
+        limits.release(&service("a0"));
+        assert_eq!(woken.lock().unwrap()[..], [service("a0")]);
+        limits.release(&service("a0"));
+        assert_eq!(admitted(&limits, "a"), 5);
+    }
+
+    #[test]
+    fn service_without_an_address_needs_no_place() {
+        let (limits, _) = limits(1, 1);
+        assert!(limits.admit(&service("elsewhere")) && limits.admit(&service("nowhere")));
+        assert!(limits.admit(&service("a0")));
+    }
+
+    #[test]
+    fn only_place_is_for_any_node() {
+        let (limits, woken) = limits(1, 100);
+        assert!(limits.admit(&service("a0")));
+        assert!(!limits.admit(&service("b0")));
+        limits.release(&service("a0"));
+        assert_eq!(woken.lock().unwrap()[..], [service("b0")]);
+        assert!(limits.admit(&service("b0")));
+    }
+}
