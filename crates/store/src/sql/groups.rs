@@ -220,8 +220,8 @@ pub(crate) fn look_at_locked(store: &Store) -> Result<(), StoreError> {
         .pools
         .write()?
         .group_transaction(SPLIT_LOCK_LIMIT, |connection| find_locked(connection, &services))?;
-    let free = services.difference(&locked);
-    let clock = store.clock();
-    store.locked.found_free(free.filter(|service| store.locked.looks_free(service, clock)));
+    let looks_free = |service: &&ServiceId| store.locked.looks_free(service, store.clock());
+    let free: Vec<&ServiceId> = services.difference(&locked).filter(looks_free).collect();
+    store.locked.found_free(free);
     Ok(())
 }
