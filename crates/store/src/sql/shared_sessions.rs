@@ -47,8 +47,8 @@ fn has_own_session(first: &mut PgConnection, url: &str) -> Result<bool, Failed> 
         other.batch_execute("begin").map_err(Failed::Query)?;
         let other_session = session(&mut other).map_err(Failed::Query)?;
         others.push(other);
-        let still = session_in_transaction(first).map_err(Failed::Query)?;
-        if other_session == own || still != own {
+        // The first connection would wait for a pooler that has no other session.
+        if other_session == own || session_in_transaction(first).map_err(Failed::Query)? != own {
             return Ok(false);
         }
     }

@@ -18,18 +18,23 @@ use super::group::{EXPIRY_1, InstanceGroup, SCHEDULING_SLACK, measure_until};
 use crate::harness::{BatchServer, count_all};
 
 const SERVICES: usize = 10;
-/// A lock may be waited for much longer than the leases of the group last.
-const FLAGS: &[(&str, &str)] = &[("--store-lock-timeout", "30s")];
+
+/// Starts an instance that may wait for a lock much longer than the leases of the group last.
+fn start(group: &InstanceGroup, name: &str) -> BatchServer {
+    let mut flags = InstanceGroup::flags(name, &[]);
+    flags.retain(|(flag, _)| *flag != "--store-lock-timeout");
+    group.harness.serve_with(&flags)
+}
 
 /// Row locks of a process that is frozen in the middle of a transaction end with its idle expiry.
 #[test]
 fn instance_frozen_in_a_transaction_stalls_no_other() {
     let group = InstanceGroup::new(SERVICES);
-    let first = group.start_with("first", FLAGS);
+    let first = start(&group, "first");
     first.submit(&group.batches(0));
     group.harness.wait_until_all_committed(&group.batches(0));
     group.wait_until_claimed_by("first", SERVICES);
-    let second = group.start_with("second", FLAGS);
+    let second = start(&group, "second");
 
     let frozen = Instant::now();
     freeze_in_transaction(&group, &first);
@@ -58,10 +63,10 @@ fn instance_frozen_in_a_transaction_stalls_no_other() {
 #[test]
 fn frozen_transaction_delays_intake_elsewhere_briefly() {
     let group = InstanceGroup::new(SERVICES);
-    let first = group.start_with("first", FLAGS);
+    let first = start(&group, "first");
     first.submit(&group.batches(0));
     group.harness.wait_until_all_committed(&group.batches(0));
-    let second = group.start_with("second", FLAGS);
+    let second = start(&group, "second");
     freeze_in_transaction(&group, &first);
 
     let started = Instant::now();
