@@ -228,8 +228,8 @@ fn process_batches(claims: &ClaimStore, services: &[ServiceId]) {
 fn look_for_locked_rows(store: &Store, services: &[ServiceId]) {
     let services = services.iter().cloned().collect();
     let mut connection = store.pools.write().unwrap();
-    let locked =
-        connection.group_transaction(LOCK_LIMIT, |connection| find_locked(connection, &services));
+    let locked = connection
+        .transaction_with_lock_limit(LOCK_LIMIT, |connection| find_locked(connection, &services));
     assert!(locked.unwrap().is_empty());
 }
 

@@ -27,10 +27,9 @@ fn pooler_in_transaction_mode_is_refused_at_start() {
     {
         let pgbouncer = Pgbouncer::start(&postgres, mode, pool_size);
         let output = run(harness(&pgbouncer).command(&[]));
-        let message = output.error_message();
         assert_ne!(output.exit_code, Some(0), "{output:?}");
         for part in ["connection pooler", "session mode", "directly"] {
-            assert!(message.contains(part), "{mode:?}, {pool_size}: {output:?}");
+            assert!(output.stderr.contains(part), "{mode:?}, {pool_size}: {output:?}");
         }
     }
 }

@@ -59,7 +59,7 @@ fn take_step(
     scope: Scope<'_>,
     count: usize,
 ) -> Result<Takeover, StoreError> {
-    store.pools.write()?.group_transaction(LOCK_LIMIT, |connection| {
+    store.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
         if !lock_live_instance(connection, instance)? {
             return Ok(Takeover::default());
         }

@@ -199,11 +199,11 @@ impl Connection {
     }
 
     /// Like [`write_transaction`](Self::write_transaction), but waits for each lock at most this long.
-    pub(crate) fn group_transaction<T>(
+    pub(crate) fn transaction_with_lock_limit<T, E: From<StoreError>>(
         &mut self,
         lock_limit: Duration,
-        work: impl FnOnce(&mut Self) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+        work: impl FnOnce(&mut Self) -> Result<T, E>,
+    ) -> Result<T, E> {
         let begin = self.dialect().begin_with_lock_limit(lock_limit);
         self.in_transaction(&begin, work)
     }

@@ -268,7 +268,7 @@ fn classify_message(message: &str) -> Option<Failure> {
             ],
         ),
         // The names of prepared statements are never used twice in a session of our own.
-        (Failure::SharedSessions, &["prepared statement \"", "pooling mode"]),
+        (Failure::SharedSessions, &["prepared statement \""]),
         (Failure::ReadOnly, &["readonly database", "read-only transaction"]),
         (Failure::Full, &["disk is full", "No space left on device", "could not extend file"]),
         (

@@ -10,7 +10,7 @@ use super::{
     rows::{ServiceRow, service_rows},
 };
 
-/// How long a group waits for a lock. Our own transactions hold theirs for a commit.
+/// How long a group or a request waits for a lock. Our own transactions hold theirs for a commit.
 pub(crate) const LOCK_LIMIT: Duration = Duration::from_millis(500);
 /// How long the parts of a group wait that has met a locked row.
 const SPLIT_LOCK_LIMIT: Duration = Duration::from_millis(100);
@@ -93,7 +93,7 @@ where
         }
         let services = self.services(&part);
         let mut connection = self.store.pools.write()?;
-        let committed = connection.group_transaction(SPLIT_LOCK_LIMIT, |connection| {
+        let committed = connection.transaction_with_lock_limit(SPLIT_LOCK_LIMIT, |connection| {
             let locked = find_locked(connection, &services)?;
             let is_free = |at: &usize| self.items[*at].services().all(|id| !locked.contains(id));
             let free: Part = part.iter().copied().filter(is_free).collect();
@@ -139,7 +139,7 @@ where
         }
         let mut connection = self.store.pools.write()?;
         let outcomes = connection
-            .group_transaction(lock_limit, |connection| self.work_on(connection, part))?;
+            .transaction_with_lock_limit(lock_limit, |connection| self.work_on(connection, part))?;
         drop(connection);
         self.keep(part, outcomes);
         Ok(())
@@ -216,10 +216,10 @@ pub(crate) fn look_at_locked(store: &Store) -> Result<(), StoreError> {
     if services.is_empty() {
         return Ok(());
     }
-    let locked = store
-        .pools
-        .write()?
-        .group_transaction(SPLIT_LOCK_LIMIT, |connection| find_locked(connection, &services))?;
+    let locked =
+        store.pools.write()?.transaction_with_lock_limit(SPLIT_LOCK_LIMIT, |connection| {
+            find_locked(connection, &services)
+        })?;
     let looks_free = |service: &&ServiceId| store.locked.looks_free(service, store.clock());
     let free: Vec<&ServiceId> = services.difference(&locked).filter(looks_free).collect();
     store.locked.found_free(free);

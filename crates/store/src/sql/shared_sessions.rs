@@ -23,11 +23,9 @@ pub(super) fn expect_own_session(first: &mut PgConnection, url: &str) -> Result<
     match has_own_session(first, url) {
         Ok(true) => Ok(()),
         Ok(false) => Err(StoreError::SharedSessions),
-        Err(Failed::Query(error)) if error.to_string().contains("statement pooling mode") => {
-            Err(StoreError::SharedSessions)
-        }
+        Err(Failed::Query) if refuses_transactions(url) => Err(StoreError::SharedSessions),
         // The database refuses connections, or has few left. The next use of it gets the error.
-        Err(Failed::Connect | Failed::Query(_)) => {
+        Err(Failed::Connect | Failed::Query) => {
             debug!("cannot look whether connections share sessions");
             Ok(())
         }
@@ -36,23 +34,31 @@ pub(super) fn expect_own_session(first: &mut PgConnection, url: &str) -> Result<
 
 enum Failed {
     Connect,
-    Query(diesel::result::Error),
+    Query,
 }
 
 fn has_own_session(first: &mut PgConnection, url: &str) -> Result<bool, Failed> {
-    let own = session_in_transaction(first).map_err(Failed::Query)?;
+    let own = session_in_transaction(first).map_err(|_| Failed::Query)?;
     let mut others = Vec::new();
     for _ in 0..OPEN_TRANSACTIONS {
         let mut other = PgConnection::establish(url).map_err(|_| Failed::Connect)?;
-        other.batch_execute("begin").map_err(Failed::Query)?;
-        let other_session = session(&mut other).map_err(Failed::Query)?;
+        other.batch_execute("begin").map_err(|_| Failed::Query)?;
+        let other_session = session(&mut other).map_err(|_| Failed::Query)?;
         others.push(other);
         // The first connection would wait for a pooler that has no other session.
-        if other_session == own || session_in_transaction(first).map_err(Failed::Query)? != own {
+        if other_session == own || session_in_transaction(first).map_err(|_| Failed::Query)? != own
+        {
             return Ok(false);
         }
     }
     Ok(true)
+}
+
+/// A pooler in statement mode closes a connection that begins a transaction.
+fn refuses_transactions(url: &str) -> bool {
+    PgConnection::establish(url).is_ok_and(|mut connection| {
+        connection.batch_execute("select 1").is_ok() && connection.batch_execute("begin").is_err()
+    })
 }
 
 fn session_in_transaction(connection: &mut PgConnection) -> QueryResult<i32> {
