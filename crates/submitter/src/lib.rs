@@ -14,6 +14,7 @@ mod resolver;
 mod runnable;
 mod running;
 mod runtime;
+mod set_aside;
 mod shutdown_deadline;
 mod slots;
 mod stats;

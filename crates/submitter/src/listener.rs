@@ -49,14 +49,21 @@ impl<S: ScopeId> Listener<S> {
         undelivered
     }
 
-    /// The next message, or `None` when all senders are gone.
-    fn receive(&self) -> Option<TaskMessage<S>> {
+    /// Waits for a message, and meanwhile delivers what was set aside and logs what is delayed. `None`:
+    /// there will be no more.
+    fn receive(&mut self) -> Option<TaskMessage<S>> {
         loop {
             self.delayed.log_changes();
-            if self.delayed.is_empty() {
+            let set_aside = self.group.as_mut().filter(|group| group.next_retry().is_some());
+            let retry = set_aside.map(|group| {
+                group.retry_set_aside();
+                group.next_retry().unwrap_or_default()
+            });
+            let look = (!self.delayed.is_empty()).then_some(LOOK_INTERVAL);
+            let Some(wait) = retry.into_iter().chain(look).min() else {
                 return self.messages.recv().ok();
-            }
-            match self.messages.recv_timeout(LOOK_INTERVAL) {
+            };
+            match self.messages.recv_timeout(wait) {
                 Ok(message) => return Some(message),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return None,

@@ -14,7 +14,7 @@ use log::{error, info, warn};
 use super::delay::{DelayOptions, DelayPolicy, read_delays};
 use crate::{
     batch::{ChangeListener, record},
-    sql::{Store, rows::DelayRow},
+    sql::{Store, groups::GroupResult, rows::DelayRow},
 };
 
 /// Records the outcomes of submissions: the observer of a submitter whose queue is this store.
@@ -120,13 +120,15 @@ impl<S: ScopeId> GroupObserver for StoreObserver<S> {
         let delays = read_delays(&self.store, &delayed)?;
         let changes: Vec<Change> =
             outcomes.iter().filter_map(|outcome| self.change(outcome, &delays)).collect();
-        let recorded = record(&self.store, &changes)?;
+        let GroupResult { outcomes: recorded, error } = record(&self.store, &changes);
         outcomes.iter().for_each(|outcome| self.log_cut(outcome));
         for (change, outcome) in changes.iter().zip(recorded) {
-            log_ignored(change, outcome);
-            (self.listener)(change, outcome);
+            if let Some(outcome) = outcome {
+                log_ignored(change, outcome);
+                (self.listener)(change, outcome);
+            }
         }
-        Ok(())
+        Ok(error.map_or(Ok(()), Err)?)
     }
 }
 
