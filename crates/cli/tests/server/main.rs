@@ -13,6 +13,7 @@ mod earlier_transactions;
 mod event_streams;
 mod failed_over_clients;
 mod file_descriptors;
+mod frozen_nodes;
 mod instances;
 mod invalid_configuration;
 mod invalid_requests;
@@ -29,6 +30,7 @@ mod polls_at_start;
 mod restarts_and_outages;
 mod several_nodes;
 mod unknown_services;
+mod unusable_answers;
 mod unusable_database;
 
 const GRID_BATCH: Binary = Binary(env!("CARGO_BIN_EXE_grid-batch"));
