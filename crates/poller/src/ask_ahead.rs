@@ -139,8 +139,12 @@ impl NextBatchMonitor {
     }
 
     fn start_questions(&self, runtime: &Runtime, questions: &mut Questions) {
-        let ready = self.requests.take(|service| !questions.queue.is_busy(service.as_str()));
-        ready.into_iter().for_each(|service| questions.queue.push(service));
+        let ready = self.requests.take(|service| !questions.queue.is_in_flight(service.as_str()));
+        for service in ready {
+            if !questions.queue.is_busy(service.as_str()) {
+                questions.queue.push(service);
+            }
+        }
         loop {
             let started = questions.start_next(self.concurrency);
             if started.is_empty() {

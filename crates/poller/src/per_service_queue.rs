@@ -114,8 +114,7 @@ impl<J: ServiceJob> PerServiceQueue<J> {
 
     fn may_start(&self, service: &str, now: Instant) -> bool {
         let is_gap_over = |started_at: &Instant| now.duration_since(*started_at) >= self.gap;
-        let is_in_flight = self.in_flight.contains_key(service);
-        !is_in_flight && self.started_at.get(service).is_none_or(is_gap_over)
+        !self.is_in_flight(service) && self.started_at.get(service).is_none_or(is_gap_over)
     }
 
     /// When the first gap ends.
@@ -125,9 +124,13 @@ impl<J: ServiceJob> PerServiceQueue<J> {
         self.started_at.values().min().map(|started_at| after(*started_at, gap))
     }
 
+    pub(crate) fn is_in_flight(&self, service: &str) -> bool {
+        self.in_flight.contains_key(service)
+    }
+
     /// Whether a job of this service is waiting or in flight.
     pub(crate) fn is_busy(&self, service: &str) -> bool {
-        self.in_flight.contains_key(service) || self.waiting.contains_key(service)
+        self.is_in_flight(service) || self.waiting.contains_key(service)
     }
 
     pub(crate) fn waiting(&self) -> impl Iterator<Item = &J> {

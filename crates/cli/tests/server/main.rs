@@ -22,6 +22,7 @@ mod killed_single_nodes;
 mod late_arrivals;
 mod late_rounds;
 mod ledger_identity;
+mod log_lines;
 mod node_outages;
 mod operator_decisions;
 mod operator_holds;
