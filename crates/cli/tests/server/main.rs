@@ -28,6 +28,7 @@ mod operator_decisions;
 mod operator_holds;
 mod pace_of_polling;
 mod polls_at_start;
+mod polls_without_sockets;
 mod restarts_and_outages;
 mod several_nodes;
 mod unknown_services;
