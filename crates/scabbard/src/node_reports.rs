@@ -1,7 +1,7 @@
 //! What all nodes of a circuit that are known say about a batch.
 
 use futures_util::future::join_all;
-use grid_batch_core::{BatchResult, LedgerStatus, ServiceId, ServiceScopeId};
+use grid_batch_core::{BatchError, BatchResult, LedgerStatus, ServiceId, ServiceScopeId};
 use grid_batch_http::origin;
 use log::debug;
 
@@ -21,7 +21,7 @@ pub(crate) struct ServiceNode {
 pub(crate) struct NodeReport {
     pub(crate) node: ServiceNode,
     /// The status, or why there is none.
-    pub(crate) status: Result<LedgerStatus, String>,
+    pub(crate) status: BatchResult<LedgerStatus>,
 }
 
 impl NodeReport {
@@ -50,6 +50,17 @@ impl CombinedStatus {
             is_complete: !statuses.is_empty() && statuses.iter().all(Option::is_some),
         }
     }
+}
+
+/// The error of a node that batches are sent to and that did not answer, if no node gives a status. It is
+/// waited for.
+pub(crate) fn outage(reports: &[NodeReport]) -> Option<BatchError> {
+    let is_outage = |error: &&BatchError| matches!(error, BatchError::Unavailable(_));
+    if reports.iter().any(|report| report.status.is_ok()) {
+        return None;
+    }
+    let at_nodes = reports.iter().filter(|report| !report.is_peer());
+    at_nodes.filter_map(|report| report.status.as_ref().err()).find(is_outage).cloned()
 }
 
 impl ScabbardContext {
@@ -84,14 +95,17 @@ impl ScabbardContext {
             let status = match self.query_statuses_of_service(url, scope, service, &ids).await {
                 Ok(reports) => match reports.first() {
                     Some(batch) => Ok(batch.report.status),
-                    None => Err(format!("{} did not report the batch", origin(url))),
+                    None => {
+                        let reason = format!("{} did not report the batch", origin(url));
+                        Err(BatchError::InvalidAnswer(reason))
+                    }
                 },
                 Err(error) => {
                     debug!(
                         batch_id = batch_id, service:% = scope, error:% = error;
                         "cannot read evidence from this node"
                     );
-                    Err(error.to_string())
+                    Err(error)
                 }
             };
             NodeReport { node, status }

@@ -19,6 +19,7 @@ use log::{info, warn};
 
 use super::{
     LedgerMismatchError, RunningServer, StartError, StoppableSubmitter,
+    counts_log::CountsLog,
     event_observer::EventObserver,
     ledger::Ledger,
     ledger_check::{CheckedClaims, LedgerCheck, RunningLedgerCheck},
@@ -81,6 +82,8 @@ pub(super) fn compose<S: ScopeId>(
         &follow_up,
         (waker, admission, delayed.clone()),
     )?;
+    let counts_log =
+        CountsLog::start(config.log_counts, submitter_counters.clone(), follow_up.clone())?;
     let recovery = OrphanRecovery::start(
         claims.clone(),
         config.longest_submission(),
@@ -98,6 +101,7 @@ pub(super) fn compose<S: ScopeId>(
         submitter,
         submitter_counters,
         delayed,
+        counts_log,
         poller,
         recovery,
         claims,
@@ -183,8 +187,15 @@ fn start_ask_ahead<S: ScopeId>(
 ) -> Result<Option<(NextBatchRequests, RunningNextBatchMonitor)>, StartError> {
     let Some(ask_ahead) = &ledger.ask_ahead else { return Ok(None) };
     let store = MonitorStore::new(claims.clone(), |_, _| ());
-    let monitor = NextBatchMonitor::new(store, Arc::clone(ask_ahead), config.poll.connections);
+    let monitor = NextBatchMonitor::new(store, Arc::clone(ask_ahead), config.poll.connections)
+        .with_nodes(first_node_of(ledger));
     Ok(Some((monitor.requests(), monitor.run()?)))
+}
+
+/// The node at which a service is asked about first.
+fn first_node_of<S: ScopeId>(ledger: &Ledger<S>) -> impl Fn(&str) -> Option<String> + use<S> {
+    let nodes = ledger.nodes.status_resolver();
+    move |service| nodes.status_urls(service, "").into_iter().next()
 }
 
 /// Subscribes to the events of services with open batches before any of them is submitted.
@@ -218,6 +229,7 @@ fn start_poller<S: ScopeId>(
         false => InconclusivePolicy::Hold,
     };
     let monitor = PollingMonitorBuilder::new()
+        .with_nodes(first_node_of(ledger))
         .with_store(store.clone())
         .with_updater(store.clone())
         .with_evidence(store, Arc::clone(&ledger.evidence))
