@@ -21,6 +21,7 @@ mod killed_single_nodes;
 mod late_arrivals;
 mod late_rounds;
 mod ledger_identity;
+mod memory_limits;
 mod node_outages;
 mod operator_decisions;
 mod operator_holds;
