@@ -28,6 +28,7 @@ mod operator_holds;
 mod pace_of_polling;
 mod polls_at_start;
 mod restarts_and_outages;
+mod retention;
 mod several_nodes;
 mod unknown_services;
 mod unusable_database;
