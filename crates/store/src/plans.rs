@@ -20,7 +20,8 @@ use diesel::{
 };
 use grid_batch_core::{
     Change, Decision, Event, HeaderId, LedgerIdentity, LedgerStatus, NewBatch, NextBatchStore,
-    Outcome, PendingBatchStore, Resolution, ServiceId, Timestamp, UnresolvedBatchStore,
+    Outcome, PendingBatchStore, Resolution, RetentionStore, ServiceId, Timestamp,
+    UnresolvedBatchStore,
 };
 use grid_batch_test_postgres::TestDatabase;
 
