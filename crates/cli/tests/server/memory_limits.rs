@@ -41,7 +41,7 @@ fn take_while_the_ledger_is_down(
 #[test]
 fn restart_with_many_large_batches_needs_little_memory() {
     const BATCHES: usize = 60;
-    let length = 2 * MEBIBYTE;
+    let length = 3 * MEBIBYTE;
     let harness = slow_ledger(BATCHES);
     let idle = serve_with(&harness, &[]);
     let idle_memory = idle.process.peak_memory();
@@ -52,7 +52,8 @@ fn restart_with_many_large_batches_needs_little_memory() {
     harness.wait_until_all_committed(&batches);
     let needed = server.process.peak_memory() - idle_memory;
     println!("{} MiB more than an idle server", needed / MEBIBYTE as u64);
-    // Half of what the batches have together, although each is copied into a request.
-    assert!(needed < (BATCHES * length / 2) as u64, "{needed} bytes");
+    // Much less than the batches have together, although each is copied into a request. Up to 64 MiB are
+    // SQLite's caches.
+    assert!(needed < (BATCHES * length * 2 / 3) as u64, "{needed} bytes");
     server.stop();
 }

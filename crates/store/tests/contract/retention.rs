@@ -110,7 +110,9 @@ fn commit_numbers(store: &TestStore, numbers: Range<u64>) {
     let batches: Vec<_> =
         numbers.zip(services).map(|(number, service)| batch(&service, number)).collect();
     store.add_all(&batches);
-    batches.iter().for_each(|batch| drop(store.commit_next(batch.service_id.as_str())));
+    for batch in &batches {
+        store.commit_next(batch.service_id.as_str());
+    }
 }
 
 fn walk_ends_at_young_batches(db: &Database) {

@@ -88,7 +88,7 @@ fn lengths_are_asked_only_of_batches_that_can_be_taken(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::1", 1), batch("a::2", 2)]);
     store.take_one("a::1");
-    store.outcome(&store.take_one("a::2"), Outcome::Busy);
+    store.outcome(&store.take_one("a::2"), Outcome::Accepted);
     let services = ["a::1", "a::2"].map(service);
     let worker = store.worker_of_all();
     let round = worker.take_fitting_round(&services, &mut |_| panic!("nothing is ready"));
