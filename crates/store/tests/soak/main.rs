@@ -33,7 +33,7 @@ const SAMPLES: usize = 20;
 /// How many batches a run passes through.
 fn batches() -> usize {
     let variable = env::var("GRID_BATCH_TEST_SOAK_BATCHES");
-    variable.map_or(20_000, |text| text.parse().expect("a number"))
+    variable.map_or(10_000, |text| text.parse().expect("a number"))
 }
 
 #[test]
