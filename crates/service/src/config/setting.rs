@@ -233,9 +233,9 @@ pub static SETTINGS: &[Setting] = &[
         "submit.memory_limit",
         "67108864",
         "Maximum size, in bytes, of the batches that were taken from the database and whose submissions \
-         have not ended; a larger batch is submitted when no other large one is. A batch may be in memory \
-         twice while it is sent. Raise it if large batches wait for each other and the machine has the \
-         memory, lower it on a small machine",
+         have not ended; a larger batch is submitted when no other large one is. Up to four times as much \
+         memory is needed for a moment. Raise it if large batches wait for each other and the machine has \
+         the memory, lower it on a small machine",
     ),
     text("submit.sending_limit", "15s", "Timeout for sending a batch once"),
     text(
