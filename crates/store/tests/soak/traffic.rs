@@ -17,13 +17,17 @@ pub struct Traffic {
     services: Vec<ServiceId>,
     next: u64,
     adding: Vec<Duration>,
+    taking: Vec<Duration>,
+    /// Without asking for the lengths of the batches.
+    taking_unasked: Vec<Duration>,
     ending: Vec<Duration>,
 }
 
 impl Traffic {
     pub fn new(claims: ClaimStore) -> Self {
         let services = (0..SERVICES).map(|n| format!("service::{n:03}").parse().unwrap()).collect();
-        Self { claims, services, next: 0, adding: Vec::new(), ending: Vec::new() }
+        let [adding, taking, taking_unasked, ending] = [const { Vec::new() }; 4];
+        Self { claims, services, next: 0, adding, taking, taking_unasked, ending }
     }
 
     /// Adds batches, and passes all of them to their end.
@@ -34,14 +38,27 @@ impl Traffic {
         self.adding.push(started.elapsed());
         self.claims.take_services(&self.services).unwrap();
         loop {
-            let round = self.claims.take_fitting_round(&self.services, &mut |_| true).unwrap();
-            if round.batches.is_empty() {
+            let taken = self.take();
+            if taken.is_empty() {
                 return;
             }
             let started = Instant::now();
-            self.end(&round.batches);
+            self.end(&taken);
             self.ending.push(started.elapsed());
         }
+    }
+
+    /// Takes a round, by turns with and without asking for the lengths of the batches before.
+    fn take(&mut self) -> Vec<TakenBatch> {
+        let asks = self.taking.len() <= self.taking_unasked.len();
+        let started = Instant::now();
+        let taken = match asks {
+            true => self.claims.take_fitting_round(&self.services, &mut |_| true).unwrap().batches,
+            false => self.claims.take_round(&self.services).unwrap(),
+        };
+        let durations = if asks { &mut self.taking } else { &mut self.taking_unasked };
+        durations.push(started.elapsed());
+        taken
     }
 
     fn end(&self, taken: &[TakenBatch]) {
@@ -68,12 +85,14 @@ impl Traffic {
         }
     }
 
-    /// The slowest additions and ends.
+    /// How long each kind of commit took.
     pub fn slowest_commits(&self) -> String {
+        let Self { adding, taking, taking_unasked, ending, .. } = self;
+        let [adding, taking, unasked, ending] =
+            [adding, taking, taking_unasked, ending].map(|all| slowest(all));
         format!(
-            "adding a group: {}; ending a round: {}",
-            slowest(&self.adding),
-            slowest(&self.ending)
+            "adding a group: {adding}; taking a round: {taking}, without asking for lengths: {unasked}; \
+             ending a round: {ending}"
         )
     }
 }
@@ -81,8 +100,8 @@ impl Traffic {
 fn slowest(durations: &[Duration]) -> String {
     let mut sorted = durations.to_vec();
     sorted.sort_unstable();
-    let at = |part: usize| sorted[(sorted.len() - 1) * part / 1_000].as_millis();
-    format!("median {} ms, p99 {} ms, longest {} ms", at(500), at(990), at(1_000))
+    let at = |part: usize| sorted[(sorted.len() - 1) * part / 1_000].as_secs_f64() * 1e3;
+    format!("median {:.1} ms, p99 {:.1} ms, longest {:.1} ms", at(500), at(990), at(1_000))
 }
 
 fn change(taken: &TakenBatch, event: Event) -> Change {
