@@ -20,8 +20,8 @@ use diesel::{
 };
 use grid_batch_core::{
     Change, Decision, Event, GroupObserver, HeaderId, LedgerIdentity, LedgerStatus, NewBatch,
-    NextBatchStore, Outcome, PendingBatchStore, Resolution, ScopeId, ServiceId, ServiceScopeId,
-    SubmissionAnswer, SubmissionOutcome, Timestamp, UnresolvedBatchStore,
+    NextBatchStore, Outcome, PendingBatchStore, Resolution, RetentionStore, ScopeId, ServiceId,
+    ServiceScopeId, SubmissionAnswer, SubmissionOutcome, Timestamp, UnresolvedBatchStore,
 };
 use grid_batch_test_postgres::TestDatabase;
 
@@ -202,7 +202,7 @@ fn process_batches(claims: &ClaimStore, services: &[ServiceId]) {
         (0..).zip(services).map(|(n, service)| new_batch(service.clone(), 90_000 + n)).collect();
     add(store, &new);
     claims.ready_services(None, 100).unwrap();
-    let taken = claims.take_round(services).unwrap();
+    let taken = claims.take_fitting_round(services, &mut |_| true).unwrap().batches;
     assert_eq!(taken.len(), services.len());
     let record = |event: Event| {
         let changes: Vec<Change> = taken
@@ -223,6 +223,8 @@ fn process_batches(claims: &ClaimStore, services: &[ServiceId]) {
     add(store, &[new_batch("new::0000".parse().unwrap(), 95_000)]);
     process_failures(claims, services);
     look_for_locked_rows(store, services);
+    assert!(store.start_retention(Duration::from_secs(1)).unwrap());
+    store.count_removable(Timestamp::from_micros(i64::MAX), None, 100).unwrap();
     store.remove_ended(Timestamp::from_micros(i64::MAX), None, 100).unwrap();
 }
 

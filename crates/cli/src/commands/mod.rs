@@ -15,6 +15,7 @@ mod logging;
 mod nonce;
 mod print;
 mod restored;
+mod retention;
 mod retry;
 mod serve;
 mod show;
@@ -61,6 +62,7 @@ fn program() -> Command {
         .subcommand(retry::command())
         .subcommand(ledger::command())
         .subcommand(restored::command())
+        .subcommand(retention::command())
         .subcommand(nonce::command());
     #[cfg(feature = "demo")]
     let program = program.subcommand(demo::command()).subcommand(ledger_sim::command());
@@ -79,6 +81,7 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("retry", matches)) => retry::run(matches),
         Some(("ledger", matches)) => ledger::run(matches),
         Some(("restored", matches)) => restored::run(matches),
+        Some(("retention", matches)) => retention::run(matches),
         Some(("nonce", matches)) => nonce::run(matches),
         #[cfg(feature = "demo")]
         Some(("demo", matches)) => demo::run(matches),

@@ -11,6 +11,7 @@ mod ledger;
 mod log_format;
 mod poll;
 mod print;
+mod retention;
 mod setting;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ pub use evm::{EvmConfig, KeySource};
 pub use ledger::{LedgerConfig, LedgerKind};
 pub use log_format::LogFormat;
 pub use poll::PollConfig;
+pub use retention::RetentionConfig;
 pub use setting::{Form, SETTINGS, Setting};
 
 use layers::{GivenValue, Layers};
@@ -68,6 +70,8 @@ pub struct Config {
     pub submit: SubmitterOptions,
     /// How the ledger is polled.
     pub poll: PollConfig,
+    /// When ended batches are removed.
+    pub retention: RetentionConfig,
     layers: Layers,
 }
 
@@ -128,6 +132,7 @@ impl Config {
             node_concurrency: layers.get_size("submit.node_concurrency")?,
             submit: submitter_options(&layers)?,
             poll: PollConfig::from_layers(&layers)?,
+            retention: RetentionConfig::from_layers(&layers)?,
             layers,
         };
         config.check()?;
@@ -173,6 +178,7 @@ fn queue_options(layers: &Layers) -> Result<QueueOptions, ConfigError> {
     let total_limit: Duration = layers.get("submit.total_limit")?;
     Ok(QueueOptions {
         round_size: layers.get_size("queue.round_size")?,
+        memory_limit: layers.get_size("submit.memory_limit")?,
         poll_interval: layers.get("queue.poll_interval")?,
         give_back_after: total_limit.saturating_sub(layers.get("submit.sending_limit")?),
         ..QueueOptions::default()

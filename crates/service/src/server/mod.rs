@@ -13,7 +13,7 @@ mod registration;
 use std::{fmt, sync::Arc};
 
 use grid_batch_api::RunningApi;
-use grid_batch_claims::{ChangeFollowUp, ClaimMaintainer, OrphanRecovery};
+use grid_batch_claims::{ChangeFollowUp, ClaimMaintainer, OrphanRecovery, Retention};
 use grid_batch_core::{Clock, InternalError, ShutdownHandle, StatusReport, SystemClock};
 use grid_batch_poller::{RunningEventMonitor, RunningNextBatchMonitor, RunningPollingMonitor};
 use grid_batch_store::{PendingBatch, Store};
@@ -80,6 +80,7 @@ pub struct RunningServer {
     counts_log: CountsLog,
     poller: RunningPollingMonitor<PendingBatch, StatusReport>,
     recovery: OrphanRecovery,
+    retention: Option<Retention>,
     claims: ClaimMaintainer,
     ledger_check: RunningLedgerCheck,
     follow_up: ChangeFollowUp,
@@ -122,7 +123,7 @@ impl RunningServer {
     /// records their outcomes.
     pub fn stop(self) -> Result<(), StartError> {
         let Self { mut api, events, ask_ahead, mut submitter, poller, .. } = self;
-        let Self { recovery, claims, ledger_check, counts_log, .. } = self;
+        let Self { recovery, retention, claims, ledger_check, counts_log, .. } = self;
         claims.stop_taking();
         // Both drain at the same time.
         let requested = [api.signal_shutdown(), submitter.request_stop()];
@@ -135,7 +136,7 @@ impl RunningServer {
         ];
         drop(counts_log);
         // Claims are released last: until then nothing else may work on the services.
-        drop((recovery, claims, ledger_check));
+        drop((recovery, retention, claims, ledger_check));
         Ok(requested.into_iter().chain(stopped).collect::<Result<(), InternalError>>()?)
     }
 }
