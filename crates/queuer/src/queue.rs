@@ -119,7 +119,7 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
     ///
     /// Services that got no place do not hide those behind them: the round is tried again without them.
     fn refill(&mut self) {
-        const MOST_TRIES: usize = 1_000;
+        const MOST_TRIES: usize = 100;
         for _ in 0..MOST_TRIES {
             if !self.refill_once() {
                 return;

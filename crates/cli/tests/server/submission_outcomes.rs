@@ -80,7 +80,7 @@ fn busy_node_does_not_slow_other_nodes() {
     let mut nodes = TwoNodes::serve(&[]);
     let alone = nodes.measure();
     nodes.harness.ledger.inject(Fault::Busy, When::Always);
-    let batches = signed_batches(&nodes.harness.services, SERVICES);
+    let batches = signed_batches(&nodes.harness.services, 1);
     nodes.server.submit(&batches);
     wait_until("all batches were tried at the busy node", || {
         batches.iter().all(|batch| nodes.harness.ledger.times_received(&batch.batch_id) > 0)
@@ -95,7 +95,7 @@ fn frozen_node_does_not_slow_other_nodes() {
     let mut nodes = TwoNodes::serve(LONG_LEDGER_TIMEOUTS);
     let alone = nodes.measure();
     nodes.harness.ledger.freeze();
-    nodes.server.submit(&signed_batches(&nodes.harness.services, SERVICES));
+    nodes.server.submit(&signed_batches(&nodes.harness.services, 1));
     wait_until("the frozen node has its share of the places", || {
         count_in_state(&nodes.store, BatchState::Submitting) >= PLACES / 2
     });
@@ -207,7 +207,7 @@ fn services_wait_longer_and_longer_and_then_continue() {
     let flags = [("--queue-delay", "250ms"), ("--queue-longest-delay", "4s")];
     let server = harness.serve_with(&flags);
     let store = harness.store();
-    let batches = signed_batches(&harness.services, SERVICES);
+    let batches = signed_batches(&harness.services, 1);
     server.submit(&batches);
     let received =
         || batches.iter().map(|b| harness.ledger.times_received(&b.batch_id)).sum::<usize>();
