@@ -160,7 +160,9 @@ mod tests {
             let numbers = parsed("", &[("i", number.to_value()), ("f", bits.to_value())]);
             assert_eq!(numbers["fields"]["i"], number);
             if bits.is_finite() {
-                assert_eq!(numbers["fields"]["f"].as_f64(), Some(bits));
+                let parsed = numbers["fields"]["f"].as_f64().unwrap();
+                // The parser of the test may round the last digit.
+                assert!((parsed - bits).abs() <= bits.abs() * 1e-9 + f64::MIN_POSITIVE);
             }
         }
     }
