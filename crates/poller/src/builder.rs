@@ -116,7 +116,7 @@ where
         self
     }
 
-    /// Tells the node at which a service is asked about first. A node that does not answer is then sent
+    /// Tells the node at which a service is asked about first, if there are several. A node that does not answer is then sent
     /// few requests, so that it takes no connections from the services of other nodes.
     #[must_use]
     pub fn with_nodes(

@@ -192,6 +192,12 @@ impl EvidenceSearch {
         if is_outage(error) {
             return None;
         }
+        let now = self.clock.monotonic();
+        let left = self.options.hold_after.saturating_sub(self.observed.seen_for(batch, now));
+        if !left.is_zero() {
+            // Requests that fail are repeated at growing delays. The hold does not wait for them.
+            self.schedule.schedule(batch, now.plus(left));
+        }
         let report = EvidenceReport::with_detail(Evidence::Inconclusive, error.to_string());
         Some(self.resolve(batch, &report, InconclusivePolicy::Hold))
     }
@@ -205,11 +211,6 @@ impl EvidenceSearch {
         let now = self.clock.monotonic();
         let seen_for = self.observed.seen_for(batch, now);
         let time_in_state = seen_for.max(self.clock.now().since(batch.since));
-        if report.evidence == Evidence::Inconclusive && seen_for < self.options.hold_after {
-            // Requests that fail are repeated at growing delays. The hold must not wait for them.
-            let left = self.options.hold_after - seen_for;
-            self.schedule.schedule(batch, now.plus(left));
-        }
         if is_too_early(batch, report.evidence, time_in_state, &self.options) {
             return Resolution::Evidence(Evidence::Inconclusive);
         }

@@ -13,7 +13,7 @@ pub(crate) type NodeOfServiceFn = Arc<dyn Fn(&str) -> Option<String> + Send + Sy
 /// Limits the requests in flight at each node, and those that repeat a failed one, so that nodes and
 /// services that do not answer leave connections to the others. Clones share their state.
 ///
-/// - If there are several nodes, a node has at most as many requests in flight as connections are free.
+/// - A node has at most as many requests in flight as connections are free.
 /// - Requests of services that failed last time share a part of the connections.
 /// - A node of which several services failed one after the other, and none succeeded, has one request at
 ///   a time. Services that failed before wait until the node's pause is over, which grows with each
@@ -207,9 +207,8 @@ impl LimitState {
         let retry_is_free = self.retries_in_flight < most_retries;
         let node = lane.node.as_ref().and_then(|node| self.nodes.get(node));
         let (in_flight, pause) = node.map_or((0, None), |node| (node.in_flight, node.pause));
-        let is_alone = self.nodes.len() <= 1;
         free > 0
-            && (is_alone || in_flight < free)
+            && (lane.node.is_none() || in_flight < free)
             && (!lane.is_retry || retry_is_free)
             && pause.is_none_or(|pause| {
                 let may_try = !lane.is_retry || pause.until <= now;
@@ -301,8 +300,9 @@ mod tests {
     }
 
     #[test]
-    fn only_node_may_use_all_connections() {
-        let (limits, _) = limits(8);
+    fn services_without_a_node_may_use_all_connections() {
+        let limits = NodeLimits::new(None, Arc::new(ManualClock::default()), PACE);
+        limits.set_connections(8);
         assert_eq!(start(&limits, &["a"; 20]).len(), 8);
     }
 
@@ -353,7 +353,7 @@ mod tests {
             end(&limits, started, RequestEnd::Failed);
         }
         assert_eq!(start(&limits, &failing).len(), 4);
-        assert_eq!(start(&limits, &["a7"; 20]).len(), 12);
+        assert_eq!(start(&limits, &["b7"; 20]).len(), 6, "half of what is left");
     }
 
     #[test]
@@ -364,7 +364,7 @@ mod tests {
             end(&limits, started, RequestEnd::NotAnswered);
         }
         assert_eq!(limits.next_pause_end(), None);
-        assert_eq!(start(&limits, &["a3"; 9]).len(), 9);
+        assert_eq!(start(&limits, &["a3"; 8]).len(), 8);
     }
 
     #[test]

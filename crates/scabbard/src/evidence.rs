@@ -13,7 +13,7 @@ use crate::{
     batch_history::{BatchKey, FirstPost, StalledStatus},
     context::{ScabbardContext, parse_scope},
     evidence_detail::detail,
-    node_reports::{CombinedStatus, NodeReport, outage},
+    node_reports::{CombinedStatus, NodeReport, no_status},
     state_roots::StateRoots,
     subscriptions::EventSource,
 };
@@ -50,7 +50,7 @@ impl ScabbardEvidenceReader {
         if self.is_committed(&search) {
             return Ok(Evidence::Committed.into());
         }
-        if let Some(error) = outage(&reports) {
+        if let Some(error) = no_status(&reports) {
             return Err(error);
         }
         let (history, attempt) = (&self.0.history, unresolved.attempt_id.attempt);

@@ -52,15 +52,16 @@ impl CombinedStatus {
     }
 }
 
-/// The error of a node that batches are sent to and that did not answer, if no node gives a status. It is
-/// waited for.
-pub(crate) fn outage(reports: &[NodeReport]) -> Option<BatchError> {
+/// Why no node gives a status; `None` if one does. If a node that batches are sent to did not answer, that is
+/// why: it is waited for.
+pub(crate) fn no_status(reports: &[NodeReport]) -> Option<BatchError> {
     let is_outage = |error: &&BatchError| matches!(error, BatchError::Unavailable(_));
     if reports.iter().any(|report| report.status.is_ok()) {
         return None;
     }
     let at_nodes = reports.iter().filter(|report| !report.is_peer());
-    at_nodes.filter_map(|report| report.status.as_ref().err()).find(is_outage).cloned()
+    let errors: Vec<_> = at_nodes.filter_map(|report| report.status.as_ref().err()).collect();
+    errors.iter().copied().find(is_outage).or(errors.first().copied()).cloned()
 }
 
 impl ScabbardContext {

@@ -193,14 +193,17 @@ fn start_ask_ahead<S: ScopeId>(
     let Some(ask_ahead) = &ledger.ask_ahead else { return Ok(None) };
     let store = MonitorStore::new(claims.clone(), |_, _| ());
     let monitor = NextBatchMonitor::new(store, Arc::clone(ask_ahead), config.poll.connections)
-        .with_nodes(first_node_of(ledger));
+        .with_nodes(first_node_of(config, ledger));
     Ok(Some((monitor.requests(), monitor.run()?)))
 }
 
-/// The node at which a service is asked about first.
-fn first_node_of<S: ScopeId>(ledger: &Ledger<S>) -> impl Fn(&str) -> Option<String> + use<S> {
-    let nodes = ledger.nodes.status_resolver();
-    move |service| nodes.status_urls(service, "").into_iter().next()
+/// The node at which a service is asked about first, if there are several nodes.
+fn first_node_of<S: ScopeId>(
+    config: &Config,
+    ledger: &Ledger<S>,
+) -> impl Fn(&str) -> Option<String> + use<S> {
+    let (nodes, are_several) = (ledger.nodes.status_resolver(), config.ledger.nodes().len() > 1);
+    move |service| are_several.then(|| nodes.status_urls(service, "").into_iter().next()).flatten()
 }
 
 /// Subscribes to the events of services with open batches before any of them is submitted.
@@ -234,7 +237,7 @@ fn start_poller<S: ScopeId>(
         false => InconclusivePolicy::Hold,
     };
     let monitor = PollingMonitorBuilder::new()
-        .with_nodes(first_node_of(ledger))
+        .with_nodes(first_node_of(config, ledger))
         .with_store(store.clone())
         .with_updater(store.clone())
         .with_evidence(store, Arc::clone(&ledger.evidence))
