@@ -11,7 +11,7 @@ pub enum AddOutcome {
     AlreadyStored,
 }
 
-/// Why a batch cannot be stored beside the batches that its service has.
+/// Why a batch cannot be stored beside the batches that its service has, or cannot be stored now.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BatchConflict {
     /// A batch with the same id and other bytes is stored already.
@@ -21,6 +21,15 @@ pub enum BatchConflict {
         service_id: ServiceId,
         /// Its id.
         batch_id: HeaderId,
+    },
+    /// Another transaction of the database keeps the service locked: try again later.
+    #[error(
+        "the service {service_id} is locked in the database by another transaction; send the batches \
+         again"
+    )]
+    ServiceLocked {
+        /// The service.
+        service_id: ServiceId,
     },
     /// Another batch of the service has one of its transactions already.
     #[error(transparent)]
@@ -47,8 +56,8 @@ pub struct TransactionConflict {
 
 /// Stores batches durably.
 pub trait IntakeStore: Send + Sync {
-    /// Stores lists of batches in one commit. Each list is stored as a whole or, on a conflict, not
-    /// at all.
+    /// Stores lists of batches, in one commit unless a service is locked. Each list is stored as a
+    /// whole or, on a conflict, not at all.
     fn add(
         &self,
         lists: &[&[NewBatch]],

@@ -3,7 +3,7 @@ use std::{fmt, fmt::Debug, time::Duration};
 use futures_core::future::BoxFuture;
 use thiserror::Error;
 
-use crate::Timestamp;
+use crate::{ServiceId, Timestamp};
 
 /// A result of storing, reading or polling batches.
 pub type BatchResult<T> = Result<T, BatchError>;
@@ -18,6 +18,14 @@ pub enum BatchError {
     /// The ledger or the store cannot be reached now; try again later.
     #[error("not available now: {0}")]
     Unavailable(String),
+    /// Other transactions keep rows of these services locked. What is about other services was done;
+    /// try again for these.
+    #[error(
+        "{} services are locked in the database by another transaction, first {}",
+        .0.len(),
+        .0.first().map_or("none", ServiceId::as_str)
+    )]
+    Locked(Vec<ServiceId>),
     /// The ledger sent a response that does not fit the request.
     #[error("the answer cannot be used: {0}")]
     InvalidAnswer(String),

@@ -91,6 +91,7 @@ pub trait GroupObserver: Send + Sync {
     /// The scope of the submissions.
     type Id: ScopeId;
 
-    /// Handles a group. After an error the whole group is delivered again.
+    /// Handles a group. After an error the whole group is delivered again; after
+    /// [`BatchError::Locked`](crate::BatchError::Locked) only what is about the services that it names.
     fn notify_group(&self, outcomes: &[SubmissionOutcome<Self::Id>]) -> BatchResult<()>;
 }

@@ -1,6 +1,8 @@
 use std::{mem::take, slice};
 
-use grid_batch_core::{BatchError, BatchId, BatchResult, BatchStatus, Resolution, UnresolvedBatch};
+use grid_batch_core::{
+    BatchError, BatchId, BatchResult, BatchStatus, Resolution, ServiceId, UnresolvedBatch,
+};
 use log::error;
 
 use crate::{MonitorCounters, poller_store::PollerStore, stats::to_u64};
@@ -8,7 +10,8 @@ use crate::{MonitorCounters, poller_store::PollerStore, stats::to_u64};
 /// Writes that wait for the store, to be made together.
 ///
 /// They are kept while the store is unavailable. Their number is bounded, because the monitor reads
-/// no more due batches meanwhile.
+/// no more due batches meanwhile. Those about a service that another transaction keeps locked are
+/// dropped, so that no other service waits for it: the ledger is asked again when the service is due.
 #[derive(Debug)]
 pub(crate) struct PendingWrites<I, T> {
     /// Statuses by service.
@@ -63,6 +66,10 @@ impl<I: BatchId, T: BatchStatus> PendingWrites<I, T> {
         }
         match store.update_groups(&self.groups) {
             Ok(()) => self.remove_written_groups(&store.counters),
+            Err(BatchError::Locked(services)) => {
+                self.groups.retain(|(service_id, _)| !is_one_of(&services, service_id));
+                self.remove_written_groups(&store.counters);
+            }
             Err(error @ BatchError::Unavailable(_)) => return Err(error),
             // A group that the store refuses must not block the others.
             Err(_) => self.write_each_group(store)?,
@@ -82,6 +89,7 @@ impl<I: BatchId, T: BatchStatus> PendingWrites<I, T> {
         {
             match store.update(service_id, statuses) {
                 Ok(()) => store.counters.count(|stats| stats.written += to_u64(statuses.len())),
+                Err(BatchError::Locked(_)) => {}
                 Err(error @ BatchError::Unavailable(_)) => return Err(error),
                 Err(error) => {
                     store.counters.count(|stats| stats.refused += 1);
@@ -102,7 +110,10 @@ impl<I: BatchId, T: BatchStatus> PendingWrites<I, T> {
         if self.checked.is_empty() {
             return Ok(());
         }
-        let result = store.mark_checked(&self.checked);
+        let result = match store.mark_checked(&self.checked) {
+            Err(BatchError::Locked(_)) => Ok(()),
+            result => result,
+        };
         if !matches!(result, Err(BatchError::Unavailable(_))) {
             self.checked.clear();
         }
@@ -114,7 +125,7 @@ impl<I: BatchId, T: BatchStatus> PendingWrites<I, T> {
             return Ok(());
         }
         match store.resolve(&self.resolutions) {
-            Ok(()) => self.resolutions.clear(),
+            Ok(()) | Err(BatchError::Locked(_)) => self.resolutions.clear(),
             Err(error @ BatchError::Unavailable(_)) => return Err(error),
             Err(_) => self.write_each_resolution(store)?,
         }
@@ -124,7 +135,7 @@ impl<I: BatchId, T: BatchStatus> PendingWrites<I, T> {
     fn write_each_resolution(&mut self, store: &PollerStore<I, T>) -> BatchResult<()> {
         while let Some(resolution) = self.resolutions.first() {
             match store.resolve(slice::from_ref(resolution)) {
-                Ok(()) => {}
+                Ok(()) | Err(BatchError::Locked(_)) => {}
                 Err(error @ BatchError::Unavailable(_)) => return Err(error),
                 Err(error) => {
                     store.counters.count(|stats| stats.refused += 1);
@@ -145,4 +156,8 @@ impl<I: BatchId, T: BatchStatus> PendingWrites<I, T> {
         let statuses = take(&mut self.groups).into_iter().map(|(_, statuses)| statuses.len());
         statuses.sum::<usize>() + take(&mut self.resolutions).len()
     }
+}
+
+fn is_one_of(services: &[ServiceId], service_id: &str) -> bool {
+    services.iter().any(|service| service.as_str() == service_id)
 }

@@ -11,6 +11,7 @@ use grid_batch_core::{
 use crate::{
     Store, StoreError,
     claims::{self, ClaimOptions, FileLock, micros},
+    sql::groups::look_at_locked,
     submission::{self, RoundOwner},
 };
 
@@ -117,6 +118,7 @@ impl ClaimStore {
     pub fn renew(&self) -> Result<bool, StoreError> {
         let is_renewed = claims::renew(&self.store, &self.instance(), &self.options)?;
         self.store.measure_clock()?;
+        look_at_locked(&self.store)?;
         Ok(is_renewed)
     }
 

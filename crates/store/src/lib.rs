@@ -45,6 +45,7 @@ pub use sql::{
     database_clock::{ClockSkew, DatabaseClock},
     error::{ClaimError, SigningError, StoreError},
     handle::{Store, StoreOptions},
+    locked_services::LockedService,
     url::{DatabaseUrl, UrlError},
 };
 pub use submission::StoreObserver;

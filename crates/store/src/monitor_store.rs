@@ -7,9 +7,10 @@ use grid_batch_core::{
 };
 
 use crate::{
-    ClaimStore, PendingBatch,
+    ClaimStore, PendingBatch, StoreError,
     batch::{BatchKey, ChangeListener, record},
     polling::{self, InFlightQueries, pending_key},
+    sql::groups::GroupResult,
 };
 
 /// The store as a monitor sees it: which batches to ask the ledger about, and where to record the
@@ -17,7 +18,8 @@ use crate::{
 ///
 /// Each group of answers is one commit. After it, the listener is called with each change and its
 /// outcome: a service may have another batch, or a batch to send again, or a held one. An answer
-/// that comes too late changes nothing and is no error. Clones share their state.
+/// that comes too late changes nothing and is no error. Answers about services that another transaction
+/// keeps locked are given up, and the error names the services. Clones share their state.
 ///
 /// ```no_run
 /// use grid_batch_core::{BatchState, ChangeOutcome};
@@ -50,12 +52,14 @@ impl MonitorStore {
         Self { claims, listener: Arc::new(listener), queries: Arc::default() }
     }
 
-    fn record(&self, changes: &[Change]) -> BatchResult<()> {
-        let outcomes = record(self.claims.store(), changes)?;
+    fn record(&self, changes: &[Change]) -> Result<(), StoreError> {
+        let GroupResult { outcomes, error } = record(self.claims.store(), changes);
         for (change, outcome) in changes.iter().zip(outcomes) {
-            (self.listener)(change, outcome);
+            if let Some(outcome) = outcome {
+                (self.listener)(change, outcome);
+            }
         }
-        Ok(())
+        error.map_or(Ok(()), Err)
     }
 
     fn update<'a>(
@@ -72,10 +76,18 @@ impl MonitorStore {
                 changes.extend(polling::status_change(batch, report, query));
             }
         }
-        self.record(&changes)?;
-        self.queries.finish(changes.into_iter().map(|change| (change.service_id, change.batch_id)));
-        Ok(())
+        let recorded = self.record(&changes);
+        if is_over(&recorded) {
+            let batches = changes.into_iter().map(|change| (change.service_id, change.batch_id));
+            self.queries.finish(batches);
+        }
+        Ok(recorded?)
     }
+}
+
+/// Whether the answers to queries were recorded, or given up because their service is locked.
+fn is_over(recorded: &Result<(), StoreError>) -> bool {
+    matches!(recorded, Ok(()) | Err(StoreError::ServicesLocked { .. }))
 }
 
 impl PendingBatchStore for MonitorStore {
@@ -117,9 +129,11 @@ impl PendingBatchStore for MonitorStore {
 
     fn mark_checked(&self, batches: &[PendingBatch]) -> BatchResult<()> {
         let changes: Vec<Change> = batches.iter().map(polling::no_answer).collect();
-        record(self.claims.store(), &changes)?;
-        self.queries.finish(batches.iter().map(pending_key));
-        Ok(())
+        let recorded = record(self.claims.store(), &changes).complete().map(drop);
+        if is_over(&recorded) {
+            self.queries.finish(batches.iter().map(pending_key));
+        }
+        Ok(recorded?)
     }
 }
 
@@ -163,7 +177,7 @@ impl UnresolvedBatchStore for MonitorStore {
             .iter()
             .map(|(batch, resolution)| polling::resolution_change(batch, resolution))
             .collect();
-        self.record(&changes)
+        Ok(self.record(&changes)?)
     }
 }
 

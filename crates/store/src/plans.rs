@@ -26,7 +26,11 @@ use grid_batch_test_postgres::TestDatabase;
 
 use crate::{
     ClaimOptions, ClaimStore, MonitorStore, Store, StoreError, StoreOptions,
-    sql::{Connection, Statement, statement::ForOneRow},
+    sql::{
+        Connection, Statement,
+        groups::{LOCK_LIMIT, find_locked},
+        statement::ForOneRow,
+    },
 };
 
 /// The text of a statement that ran, and the lines of its plan.
@@ -216,7 +220,17 @@ fn process_batches(claims: &ClaimStore, services: &[ServiceId]) {
     add(store, &new);
     add(store, &[new_batch("new::0000".parse().unwrap(), 95_000)]);
     process_failures(claims, services);
+    look_for_locked_rows(store, services);
     store.remove_ended(Timestamp::from_micros(i64::MAX), None, 100).unwrap();
+}
+
+/// Looks for locked rows as a group does that has met one.
+fn look_for_locked_rows(store: &Store, services: &[ServiceId]) {
+    let services = services.iter().cloned().collect();
+    let mut connection = store.pools.write().unwrap();
+    let locked = connection
+        .transaction_with_lock_limit(LOCK_LIMIT, |connection| find_locked(connection, &services));
+    assert!(locked.unwrap().is_empty());
 }
 
 /// Processes a batch with many attempts, a rejected one, and a lost one that an operator decides.

@@ -11,8 +11,8 @@ use grid_batch_withdrawals::{
 };
 
 use crate::{
-    DatabaseUrl, OpenBatchesInDoubt, Removed, RetentionCursor, Store, StoreError, StoreOptions,
-    batch,
+    DatabaseUrl, LockedService, OpenBatchesInDoubt, Removed, RetentionCursor, Store, StoreError,
+    StoreOptions, batch,
     claims::{self, FileLock},
     intake, operator, restored, withdrawals,
 };
@@ -68,6 +68,10 @@ impl Store {
     /// The batches of one service are queued in the given order, after all batches that were
     /// committed before.
     ///
+    /// If another transaction keeps a row of a service locked, the lists of other services are stored in
+    /// commits of their own, and those of this one are refused with
+    /// [`BatchConflict::ServiceLocked`].
+    ///
     /// ```no_run
     /// # use grid_batch_core::NewBatch;
     /// # fn example(store: grid_batch_store::Store, list: &[NewBatch]) -> Result<(), Box<dyn std::error::Error>> {
@@ -86,8 +90,18 @@ impl Store {
 
     /// Records changes of batches in one commit, and returns the outcome of each. When a batch ends,
     /// the next one of its service becomes its head.
+    ///
+    /// If another transaction keeps a row of a service locked, changes of the other services are
+    /// recorded in commits of their own, and the error names the locked ones. Recording a change again
+    /// is safe.
     pub fn record(&self, changes: &[Change]) -> Result<Vec<ChangeOutcome>, StoreError> {
-        batch::record(self, changes)
+        batch::record(self, changes).complete()
+    }
+
+    /// The services of which other transactions keep a row locked, as far as this process has met them.
+    /// Their batches wait.
+    pub fn locked_services(&self) -> Vec<LockedService> {
+        self.locked.list()
     }
 
     /// The batches with this id: at most one for each service.

@@ -1,12 +1,20 @@
-use std::sync::Arc;
+use std::{
+    mem,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use grid_batch_core::{GroupObserver, ScopeId, SubmissionOutcome};
+use grid_batch_core::{BatchError, GroupObserver, ScopeId, ServiceId, SubmissionOutcome};
 use grid_batch_support::{catch_panic, redact_userinfo};
 use log::{error, warn};
 
-use crate::{SubmitterCounters, SubmitterOptions, shutdown_deadline::ShutdownDeadline};
+use crate::{
+    SubmitterCounters, SubmitterOptions, set_aside::SetAside, shutdown_deadline::ShutdownDeadline,
+};
 
 /// Notifies the group observer, and retries until it succeeds or the shutdown deadline has passed.
+///
+/// What cannot be recorded because a service is locked is set aside and tried again by itself.
 pub(crate) struct GroupNotifier<S: ScopeId> {
     observer: Arc<dyn GroupObserver<Id = S>>,
     options: Arc<SubmitterOptions>,
@@ -14,6 +22,16 @@ pub(crate) struct GroupNotifier<S: ScopeId> {
     counters: SubmitterCounters,
     /// Outcomes that the observer did not accept before the deadline, in order.
     undelivered: Vec<SubmissionOutcome<S>>,
+    /// Outcomes of services that are locked.
+    set_aside: SetAside<S>,
+}
+
+/// What became of a group.
+enum Delivery {
+    Done,
+    /// Only what is about these services was not recorded.
+    Locked(Vec<ServiceId>),
+    Failed,
 }
 
 impl<S: ScopeId> GroupNotifier<S> {
@@ -23,11 +41,17 @@ impl<S: ScopeId> GroupNotifier<S> {
         shutdown: ShutdownDeadline,
         counters: SubmitterCounters,
     ) -> Self {
-        Self { observer, options, shutdown, counters, undelivered: Vec::new() }
+        let set_aside = SetAside::new(options.observer_backoff);
+        Self { observer, options, shutdown, counters, undelivered: Vec::new(), set_aside }
     }
 
-    /// Delivers these outcomes in groups of at most `group_limit`.
-    pub(crate) fn notify(&mut self, mut outcomes: Vec<SubmissionOutcome<S>>) {
+    /// Delivers these outcomes in groups of at most `group_limit`. Those behind one that was set aside
+    /// are set aside too.
+    pub(crate) fn notify(&mut self, outcomes: Vec<SubmissionOutcome<S>>) {
+        let (behind, mut outcomes): (Vec<_>, Vec<_>) = outcomes
+            .into_iter()
+            .partition(|outcome| self.set_aside.holds(outcome.scope_id.service_id()));
+        self.put_aside(behind);
         while !outcomes.is_empty() {
             let rest = outcomes.split_off(outcomes.len().min(self.options.group_limit));
             self.notify_group(outcomes);
@@ -37,14 +61,15 @@ impl<S: ScopeId> GroupNotifier<S> {
 
     /// Tries the undelivered outcomes once more, and returns those that are still not delivered.
     pub(crate) fn finish(mut self) -> Vec<SubmissionOutcome<S>> {
-        let mut delivered = 0;
-        for group in self.undelivered.chunks(self.options.group_limit) {
-            if !self.try_once(group) {
-                break;
-            }
-            delivered += group.len();
+        self.deliver_rest();
+        while !self.set_aside.is_empty()
+            && self.shutdown.is_requested()
+            && !self.shutdown.has_passed()
+        {
+            self.shutdown.sleep(self.next_retry().unwrap_or_default(), true);
+            self.retry_set_aside();
         }
-        self.undelivered.drain(..delivered);
+        self.undelivered.extend(self.set_aside.into_outcomes());
         for outcome in &self.undelivered {
             error!(
                 batch_id = outcome.batch_header.as_str(), service:% = outcome.scope_id,
@@ -55,30 +80,79 @@ impl<S: ScopeId> GroupNotifier<S> {
         self.undelivered
     }
 
-    fn notify_group(&mut self, group: Vec<SubmissionOutcome<S>>) {
-        // Later outcomes wait behind undelivered ones, so that the order is kept.
-        if !self.undelivered.is_empty() || !self.retry_until_delivered(&group) {
-            self.undelivered.extend(group);
+    /// Tries the undelivered outcomes once more.
+    fn deliver_rest(&mut self) {
+        let mut rest = mem::take(&mut self.undelivered);
+        while !rest.is_empty() {
+            let later = rest.split_off(rest.len().min(self.options.group_limit));
+            match self.try_once(&rest) {
+                Delivery::Done => {}
+                Delivery::Locked(services) => self.put_aside(of_services(rest, &services)),
+                Delivery::Failed => {
+                    self.undelivered = [rest, later].concat();
+                    return;
+                }
+            }
+            rest = later;
         }
     }
 
-    fn retry_until_delivered(&self, group: &[SubmissionOutcome<S>]) -> bool {
+    /// How long it is until outcomes that were set aside are tried again; `None` if there are none.
+    pub(crate) fn next_retry(&self) -> Option<Duration> {
+        self.set_aside.next_retry(Instant::now())
+    }
+
+    /// Tries the outcomes again that were set aside and are due.
+    pub(crate) fn retry_set_aside(&mut self) {
+        let due = self.set_aside.due(Instant::now(), self.options.group_limit);
+        if due.is_empty() {
+            return;
+        }
+        let locked = match self.try_once(&due) {
+            Delivery::Done => Vec::new(),
+            Delivery::Locked(services) => services,
+            Delivery::Failed => return,
+        };
+        let services = due.iter().map(|outcome| outcome.scope_id.service_id());
+        for service in services.filter(|service| !locked.contains(service)) {
+            self.set_aside.remove(service);
+        }
+    }
+
+    fn put_aside(&mut self, outcomes: Vec<SubmissionOutcome<S>>) {
+        for outcome in outcomes {
+            self.set_aside.add(outcome, self.options.rng(), Instant::now());
+        }
+    }
+
+    fn notify_group(&mut self, group: Vec<SubmissionOutcome<S>>) {
+        // Later outcomes wait behind undelivered ones, so that the order is kept.
+        if !self.undelivered.is_empty() {
+            return self.undelivered.extend(group);
+        }
+        match self.retry_until_delivered(&group) {
+            Delivery::Done => {}
+            Delivery::Locked(services) => self.put_aside(of_services(group, &services)),
+            Delivery::Failed => self.undelivered.extend(group),
+        }
+    }
+
+    fn retry_until_delivered(&self, group: &[SubmissionOutcome<S>]) -> Delivery {
         let mut delays = self.options.observer_backoff.delays(self.options.rng());
         loop {
             let known_request = self.shutdown.is_requested();
-            if self.try_once(group) {
-                return true;
-            }
-            if self.shutdown.has_passed() {
-                return false;
+            let delivery = self.try_once(group);
+            if !matches!(delivery, Delivery::Failed) || self.shutdown.has_passed() {
+                return delivery;
             }
             self.shutdown.sleep(delays.next_delay(), known_request);
         }
     }
 
-    fn try_once(&self, group: &[SubmissionOutcome<S>]) -> bool {
+    fn try_once(&self, group: &[SubmissionOutcome<S>]) -> Delivery {
         let error = match catch_panic(|| self.observer.notify_group(group)) {
-            Ok(Ok(())) => return true,
+            Ok(Ok(())) => return Delivery::Done,
+            Ok(Err(BatchError::Locked(services))) => return Delivery::Locked(services),
             Ok(Err(error)) => error.to_string(),
             Err(panic) => {
                 self.counters.count_panic();
@@ -91,15 +165,25 @@ impl<S: ScopeId> GroupNotifier<S> {
             error = error.as_ref(), outcomes = group.len();
             "the group observer failed; the group is delivered again"
         );
-        false
+        Delivery::Failed
     }
+}
+
+fn of_services<S: ScopeId>(
+    mut outcomes: Vec<SubmissionOutcome<S>>,
+    services: &[ServiceId],
+) -> Vec<SubmissionOutcome<S>> {
+    outcomes.retain(|outcome| services.contains(outcome.scope_id.service_id()));
+    outcomes
 }
 
 #[cfg(test)]
 mod tests {
     use std::{sync::Mutex, time::Duration};
 
-    use grid_batch_core::{BatchError, BatchResult, GlobalScopeId, Outcome, SubmissionAnswer};
+    use grid_batch_core::{
+        BatchError, BatchResult, GlobalScopeId, Outcome, ServiceScopeId, SubmissionAnswer,
+    };
 
     use super::*;
 
@@ -160,6 +244,64 @@ mod tests {
         let undelivered = names(&notifier.finish());
         let delivered = observer.delivered.lock().unwrap().clone();
         [delivered, undelivered]
+    }
+
+    /// Records everything except outcomes of the locked service.
+    #[derive(Default)]
+    struct ObserverWithLock {
+        locked: Mutex<Option<ServiceId>>,
+        delivered: Mutex<Vec<String>>,
+    }
+
+    impl GroupObserver for ObserverWithLock {
+        type Id = ServiceScopeId;
+
+        fn notify_group(&self, outcomes: &[SubmissionOutcome<ServiceScopeId>]) -> BatchResult<()> {
+            let locked = self.locked.lock().unwrap().clone();
+            let is_locked = |outcome: &&SubmissionOutcome<ServiceScopeId>| {
+                Some(outcome.scope_id.service_id()) == locked.as_ref()
+            };
+            let free = outcomes.iter().filter(|outcome| !is_locked(outcome));
+            self.delivered.lock().unwrap().extend(free.map(|outcome| outcome.batch_header.clone()));
+            match outcomes.iter().any(|outcome| is_locked(&outcome)) {
+                true => Err(BatchError::Locked(locked.into_iter().collect())),
+                false => Ok(()),
+            }
+        }
+    }
+
+    fn of_service(service: &str, batch: &str) -> SubmissionOutcome<ServiceScopeId> {
+        let SubmissionOutcome { batch_header, attempt_id, attempts, answer, .. } = accepted(batch);
+        let scope_id = service.parse().unwrap();
+        SubmissionOutcome { batch_header, scope_id, attempt_id, attempts, answer }
+    }
+
+    #[test]
+    fn outcomes_of_a_locked_service_wait_by_themselves() {
+        let observer = Arc::new(ObserverWithLock::default());
+        let options = Arc::new(SubmitterOptions::default());
+        let shutdown = ShutdownDeadline::new(Duration::from_hours(1));
+        let counters = SubmitterCounters::default();
+        let mut notifier =
+            GroupNotifier::new(observer.clone(), options, shutdown.clone(), counters.clone());
+        let lock = |service: Option<&str>| {
+            *observer.locked.lock().unwrap() = service.map(|service| service.parse().unwrap());
+        };
+        let delivered = || observer.delivered.lock().unwrap().clone();
+
+        lock(Some("a::locked"));
+        notifier.notify(vec![of_service("a::locked", "1"), of_service("a::free", "2")]);
+        assert_eq!(delivered(), ["2"]);
+        notifier.notify(vec![of_service("a::locked", "3"), of_service("a::free", "4")]);
+        assert_eq!(delivered(), ["2", "4"]);
+        assert!(notifier.next_retry().is_some());
+        lock(None);
+        notifier.notify(vec![of_service("a::locked", "5"), of_service("a::free", "6")]);
+        assert_eq!(delivered(), ["2", "4", "6"]);
+        shutdown.request();
+        assert!(notifier.finish().is_empty());
+        assert_eq!(delivered(), ["2", "4", "6", "1", "3", "5"]);
+        assert_eq!(counters.read().observer_failures, 0);
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod resolver;
 mod runnable;
 mod running;
 mod runtime;
+mod set_aside;
 mod shutdown_deadline;
 mod slots;
 mod stats;

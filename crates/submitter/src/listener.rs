@@ -1,4 +1,7 @@
-use std::sync::{Arc, mpsc::Receiver};
+use std::sync::{
+    Arc,
+    mpsc::{Receiver, RecvTimeoutError},
+};
 
 use grid_batch_core::{Outcome, ScopeId, SubmissionOutcome, SubmissionResponse, SubmitterObserver};
 use grid_batch_support::catch_panic;
@@ -29,7 +32,7 @@ impl<S: ScopeId> Listener<S> {
     ) -> Vec<SubmissionOutcome<S>> {
         self.notify_group(undelivered);
         self.counters.set_undelivered(0);
-        while let Ok(first) = self.messages.recv() {
+        while let Some(first) = self.receive() {
             let (outcomes, permits) = self.gather(first);
             self.notify_group(outcomes);
             drop(permits);
@@ -37,6 +40,21 @@ impl<S: ScopeId> Listener<S> {
         let undelivered = self.group.map(GroupNotifier::finish).unwrap_or_default();
         self.counters.set_undelivered(undelivered.len());
         undelivered
+    }
+
+    /// Waits for a message, and meanwhile delivers what was set aside. `None`: there will be no more.
+    fn receive(&mut self) -> Option<TaskMessage<S>> {
+        loop {
+            let set_aside = self.group.as_mut().filter(|group| group.next_retry().is_some());
+            let Some(group) = set_aside else { return self.messages.recv().ok() };
+            group.retry_set_aside();
+            let wait = group.next_retry().unwrap_or_default();
+            match self.messages.recv_timeout(wait) {
+                Ok(message) => return Some(message),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+        }
     }
 
     /// Handles the messages that are there, up to one group. The permits are held until the group

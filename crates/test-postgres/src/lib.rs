@@ -3,6 +3,7 @@
 mod account;
 mod database;
 mod installation;
+mod pgbouncer;
 mod restartable;
 mod server;
 mod server_url;
@@ -13,6 +14,7 @@ mod usage_counter;
 mod work_directory;
 
 pub use database::TestDatabase;
+pub use pgbouncer::{Pgbouncer, PoolMode};
 pub use restartable::{RestartablePostgres, StopMode};
 pub use server::PostgresServer;
 pub use server_url::URL_VARIABLE;

@@ -79,6 +79,9 @@ fn kind(error: &ApiError) -> ErrorKind {
         }
         ApiError::SeveralServices { .. } => (StatusCode::BAD_REQUEST, 1009, "Several Services"),
         ApiError::TooManyIds { .. } => (StatusCode::BAD_REQUEST, 1010, "Too Many Ids"),
+        ApiError::BatchConflict(BatchConflict::ServiceLocked { .. }) => {
+            (StatusCode::SERVICE_UNAVAILABLE, 1012, "Store Unavailable")
+        }
         ApiError::BatchConflict(BatchConflict::Transaction(_)) => {
             (StatusCode::CONFLICT, 1014, "Transaction Conflict")
         }

@@ -7,6 +7,7 @@ mod harness;
 
 mod batches_of_others;
 mod command_line;
+mod connection_poolers;
 mod demo_faults;
 mod demo_restarts;
 mod earlier_transactions;
@@ -21,6 +22,7 @@ mod killed_single_nodes;
 mod late_arrivals;
 mod late_rounds;
 mod ledger_identity;
+mod locked_rows;
 mod node_outages;
 mod operator_decisions;
 mod operator_holds;

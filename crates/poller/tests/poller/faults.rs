@@ -63,6 +63,25 @@ fn unwritten_answer_is_kept_and_written_later() {
     assert_eq!(ledger.requests.get().len(), 1);
 }
 
+/// The ledger is asked again about a service that is locked in the store.
+#[test]
+fn statuses_of_a_locked_service_are_asked_for_again() {
+    let store = Store::with(&["locked", "free"]);
+    store.fail(|call| match call {
+        "update locked" => Err(BatchError::Locked(vec!["locked".parse().unwrap()])),
+        "groups" => Err(internal_error()),
+        _ => Ok(()),
+    });
+    let ledger = Arc::new(Ledger::reporting(LedgerStatus::Committed));
+    let running = run(builder(&store, &ledger));
+    store.wait_for_state(1, Committed);
+    assert_eq!((store.state(0), running.stats().refused), (Pending, 0));
+    store.fail(|_| Ok(()));
+    store.pass_time_until(|| store.state(0) == Committed);
+    assert_eq!(running.stats().store_failures, 2);
+    running.wait_for_shutdown().unwrap();
+}
+
 #[test]
 fn refused_statuses_do_not_block_others() {
     let store = Store::with(&["bad", "good"]);

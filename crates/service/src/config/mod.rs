@@ -149,6 +149,8 @@ fn store_options(layers: &Layers) -> Result<StoreOptions, ConfigError> {
     Ok(StoreOptions {
         connections: layers.get::<NonZero<u32>>("store.connections")?.get(),
         lock_timeout: layers.get("store.lock_timeout")?,
+        // Row locks of a frozen instance must not outlive its lease.
+        idle_transaction_timeout: layers.get::<Duration>("claims.idle_expiry")? / 2,
         ..StoreOptions::default()
     })
 }

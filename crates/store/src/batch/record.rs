@@ -1,8 +1,11 @@
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap},
+    iter,
+};
 
 use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Event, Progress, Stale, Timestamp, TransitionError,
-    transition,
+    BatchState, Change, ChangeOutcome, Event, Progress, ServiceId, Stale, Timestamp,
+    TransitionError, transition,
 };
 
 use super::{
@@ -14,18 +17,22 @@ use super::{
 };
 use crate::sql::{
     Connection, Statement, Store, StoreError,
+    groups::{GroupItem, GroupResult, commit_group},
     rows::{BATCH_COLUMNS, BatchRow, WITH_LANE},
 };
 
-/// Records changes in one commit.
-pub(crate) fn record(store: &Store, changes: &[Change]) -> Result<Vec<ChangeOutcome>, StoreError> {
-    if changes.is_empty() {
-        return Ok(Vec::new());
-    }
-    store.pools.write()?.write_transaction(|connection| {
+/// Records changes, in one commit unless rows of their services are locked.
+pub(crate) fn record(store: &Store, changes: &[Change]) -> GroupResult<ChangeOutcome> {
+    commit_group(store, changes, |connection, changes| {
         lock_services(connection, changes.iter().map(|change| &change.service_id))?;
         record_locked(connection, changes, AttemptLog::default(), store.now())
     })
+}
+
+impl GroupItem for Change {
+    fn services(&self) -> impl Iterator<Item = &ServiceId> {
+        iter::once(&self.service_id)
+    }
 }
 
 /// Records changes of services that are locked.

@@ -7,8 +7,13 @@
 //!    and skipped if locked
 //! 2. rows of `service_id_claims`: skipped if locked
 //! 3. rows of `services`: skipped if locked by a takeover; locked by all others in the order of ids
-//! 4. rows of `lanes`: skipped if locked by taking a round; locked by all others under the lock of 3
+//! 4. rows of `lanes`: skipped if locked by taking a round or by a takeover; locked by all others under
+//!    the lock of 3
 //! 5. rows of `withdrawals` under the lock of 3, and rows of `account_nonces`; no lock follows them
+//!
+//! Transactions that work on a group of services, or run for requests and submissions, wait for locks only
+//! briefly: a row may be locked for long by a program that is frozen or by hand, and each that waits
+//! uses a connection. See `sql/groups.rs`.
 //!
 //! Taking a round shares the row of the claim, and a takeover has it exclusively. So a service does
 //! not change its owner while a batch of it is taken, and no batch is taken during a takeover. A

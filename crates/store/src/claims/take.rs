@@ -8,7 +8,7 @@ use super::{
     takeable::{find_takeable, lock_takeable},
     takeover::take_over,
 };
-use crate::sql::{Store, StoreError};
+use crate::sql::{Store, StoreError, groups::LOCK_LIMIT};
 
 /// Takes up to `count` services, one step in a commit.
 pub(crate) fn take(
@@ -59,7 +59,7 @@ fn take_step(
     scope: Scope<'_>,
     count: usize,
 ) -> Result<Takeover, StoreError> {
-    store.pools.write()?.write_transaction(|connection| {
+    store.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
         if !lock_live_instance(connection, instance)? {
             return Ok(Takeover::default());
         }

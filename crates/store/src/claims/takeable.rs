@@ -93,7 +93,8 @@ fn lock_takeable_statement<'a>(
         Source::IdleExpired(_) => format!("where {}", no_lane("f", &with_submitter("s"))),
         Source::Unclaimed | Source::FullyExpired(_) => String::new(),
     };
-    let lock = dialect.locking("for update of v skip locked");
+    // A takeover changes the lanes, too. A service with a locked lane is left for later.
+    let lock = dialect.locking("for update of v, l skip locked");
     let mut statement = Statement::new(
         dialect,
         format!(
@@ -101,6 +102,7 @@ fn lock_takeable_statement<'a>(
              select f.service_id
              from ({claims}) as f
              join services v on v.service_id = f.service_id
+             join lanes l on l.service_id = v.service_id and l.lane = 0
              {condition}
              limit ? {lock}"
         ),

@@ -4,7 +4,9 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Text},
 };
-use grid_batch_core::{AddOutcome, BatchConflict, HeaderId, NewBatch, TransactionConflict};
+use grid_batch_core::{
+    AddOutcome, BatchConflict, HeaderId, NewBatch, ServiceId, Timestamp, TransactionConflict,
+};
 
 use super::{
     CreatedAtAllocator,
@@ -12,30 +14,58 @@ use super::{
 };
 use crate::sql::{
     Connection, Rows, Statement, Store, StoreError,
+    groups::{GroupItem, GroupResult, commit_group},
     rows::{batch_id, same_transaction},
 };
 
 /// A service, and a batch or a transaction of it.
 type Key<'a> = (&'a str, HeaderId);
 
-/// Adds lists of batches in one commit.
+/// Adds lists of batches, in one commit unless rows of their services are locked.
 pub(crate) fn add(
     store: &Store,
     lists: &[&[NewBatch]],
 ) -> Result<Vec<Result<Vec<AddOutcome>, BatchConflict>>, StoreError> {
-    let all: Vec<&NewBatch> = lists.iter().copied().flatten().collect();
-    if all.is_empty() {
+    if lists.iter().all(|list| list.is_empty()) {
         return Ok(lists.iter().map(|_| Ok(Vec::new())).collect());
     }
-    store.pools.write()?.write_transaction(|connection| {
-        let mut created_at = CreatedAtAllocator::reserve(connection, &all, store.now())?;
-        let stored = find_stored(connection, &all)?;
-        let holders = find_transaction_holders(connection, &all)?;
-        let (outcomes, new) = decide(lists, &stored, holders);
-        insert(connection, &new, &mut created_at)?;
-        created_at.release_unused(connection)?;
-        Ok(outcomes)
-    })
+    let GroupResult { outcomes, error } =
+        commit_group(store, lists, |connection, lists| add_lists(connection, lists, store.now()));
+    if let Some(error) = error
+        && !matches!(error, StoreError::ServicesLocked { .. })
+    {
+        return Err(error);
+    }
+    let outcome = |(list, outcome): (&&[NewBatch], Option<_>)| match (outcome, list.first()) {
+        (Some(outcome), _) => outcome,
+        (None, None) => Ok(Vec::new()),
+        (None, Some(batch)) => {
+            Err(BatchConflict::ServiceLocked { service_id: batch.service_id.clone() })
+        }
+    };
+    Ok(lists.iter().zip(outcomes).map(outcome).collect())
+}
+
+/// Adds lists of batches. Part of a transaction.
+fn add_lists(
+    connection: &mut Connection,
+    lists: &[&[NewBatch]],
+    now: Timestamp,
+) -> Result<Vec<Result<Vec<AddOutcome>, BatchConflict>>, StoreError> {
+    let all: Vec<&NewBatch> = lists.iter().copied().flatten().collect();
+    let mut created_at = CreatedAtAllocator::reserve(connection, &all, now)?;
+    let stored = find_stored(connection, &all)?;
+    let holders = find_transaction_holders(connection, &all)?;
+    let (outcomes, new) = decide(lists, &stored, holders);
+    insert(connection, &new, &mut created_at)?;
+    created_at.release_unused(connection)?;
+    Ok(outcomes)
+}
+
+impl GroupItem for &[NewBatch] {
+    fn services(&self) -> impl Iterator<Item = &ServiceId> {
+        self.iter().map(|batch| &batch.service_id)
+    }
 }
 
 /// The bytes of those of these batches that are stored already.

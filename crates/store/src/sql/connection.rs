@@ -17,10 +17,12 @@ use log::warn;
 pub(crate) use super::any_connection::AnyConnection as Connection;
 use super::{
     StoreError,
-    dialect::{Dialect, Failure, classify},
+    dialect::{Dialect, Failure, SessionLimits, classify},
     statement::Statement,
     url::{DatabaseUrl, Kind},
 };
+#[cfg(feature = "postgres")]
+use super::{network::with_network_limits, shared_sessions::expect_own_session};
 
 /// Evaluates an expression with the connection of either database.
 macro_rules! on_either {
@@ -65,10 +67,23 @@ impl Connection {
         }
     }
 
-    pub(crate) fn open(url: &DatabaseUrl, lock_timeout: Duration) -> Result<Self, ConnectionError> {
-        let mut connection = match url.kind() {
+    pub(crate) fn open(url: &DatabaseUrl, limits: SessionLimits) -> Result<Self, ConnectionError> {
+        let mut connection = Self::establish(url, limits)?;
+        connection.configure(limits)?;
+        Ok(connection)
+    }
+
+    /// Connects without setting anything in the session.
+    pub(super) fn establish(
+        url: &DatabaseUrl,
+        limits: SessionLimits,
+    ) -> Result<Self, ConnectionError> {
+        Ok(match url.kind() {
             #[cfg(feature = "postgres")]
-            Kind::Postgres(url) => Self::Postgres(PgConnection::establish(url)?),
+            Kind::Postgres(url) => {
+                let url = with_network_limits(url, limits.idle_transaction);
+                Self::Postgres(PgConnection::establish(&url)?)
+            }
             #[cfg(feature = "sqlite")]
             Kind::Sqlite(path) => {
                 let path = path.to_str().ok_or_else(|| {
@@ -76,16 +91,30 @@ impl Connection {
                 })?;
                 Self::Sqlite(SqliteConnection::establish(path)?)
             }
-        };
-        connection.configure(lock_timeout).map_err(ConnectionError::CouldntSetupConfiguration)?;
-        Ok(connection)
+        })
+    }
+
+    /// Fails if a connection pooler shares sessions among connections to this URL.
+    pub(super) fn expect_own_session(
+        &mut self,
+        url: &DatabaseUrl,
+        limits: SessionLimits,
+    ) -> Result<(), StoreError> {
+        match (self, url.kind()) {
+            #[cfg(feature = "postgres")]
+            (Self::Postgres(inner), Kind::Postgres(url)) => {
+                expect_own_session(inner, &with_network_limits(url, limits.idle_transaction))
+            }
+            #[cfg(feature = "sqlite")]
+            _ => Ok(()),
+        }
     }
 
     /// Applies the settings of a connection. When several connections open a new SQLite file at
     /// once, SQLite does not wait for the change of the journal mode, so this retries.
-    fn configure(&mut self, lock_timeout: Duration) -> diesel::QueryResult<()> {
-        let settings = self.dialect().settings(lock_timeout);
-        let deadline = Instant::now().checked_add(lock_timeout);
+    pub(super) fn configure(&mut self, limits: SessionLimits) -> Result<(), ConnectionError> {
+        let settings = self.dialect().settings(limits);
+        let deadline = Instant::now().checked_add(limits.lock);
         loop {
             match self.batch_execute(&settings) {
                 Err(error)
@@ -94,7 +123,7 @@ impl Connection {
                 {
                     thread::sleep(Duration::from_millis(2));
                 }
-                done => return done,
+                done => return done.map_err(ConnectionError::CouldntSetupConfiguration),
             }
         }
     }
@@ -167,6 +196,16 @@ impl Connection {
     ) -> Result<T, E> {
         let begin = self.dialect().begin();
         self.in_transaction(begin, work)
+    }
+
+    /// Like [`write_transaction`](Self::write_transaction), but waits for each lock at most this long.
+    pub(crate) fn transaction_with_lock_limit<T, E: From<StoreError>>(
+        &mut self,
+        lock_limit: Duration,
+        work: impl FnOnce(&mut Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let begin = self.dialect().begin_with_lock_limit(lock_limit);
+        self.in_transaction(&begin, work)
     }
 
     /// Runs `work` in a read-only transaction that sees the database at one moment.

@@ -1,8 +1,11 @@
 //! The differences between the two databases.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use diesel::result::{DatabaseErrorKind, Error as DieselError};
+
+#[cfg(feature = "postgres")]
+use super::network::server_settings;
 
 /// One of the two supported databases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,20 +54,27 @@ impl Dialect {
     }
 
     /// The settings of a new connection.
-    pub(crate) fn settings(self, lock_timeout: Duration) -> String {
-        let lock_timeout = lock_timeout.as_millis().clamp(1, 1 << 30);
+    pub(crate) fn settings(self, limits: SessionLimits) -> String {
+        let lock_timeout = milliseconds(limits.lock);
         match self {
             // Every hot statement looks up a few rows by index. With statistics from when a table was
             // small, the planner would choose a sequential scan and keep it while the table grows. A
             // bitmap scan collects all matching rows before it returns the first.
+            //
+            // A process that is frozen or cut off in a transaction keeps its locks until the server
+            // ends the session.
             #[cfg(feature = "postgres")]
             Self::Postgres => format!(
                 "set client_min_messages = warning; set lock_timeout = {lock_timeout};
                  set default_transaction_isolation = 'read committed'; set jit = off;
                  set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off;
-                 set enable_bitmapscan = off"
+                 set enable_bitmapscan = off;
+                 set idle_in_transaction_session_timeout = {}; {}",
+                milliseconds(limits.idle_transaction),
+                server_settings(limits.idle_transaction)
             ),
-            // With NORMAL the last commits could be lost in a power failure.
+            // With NORMAL the last commits could be lost in a power failure. A frozen process keeps its
+            // lock, but it is the only one that claims services.
             #[cfg(feature = "sqlite")]
             Self::Sqlite => format!(
                 "pragma busy_timeout = {lock_timeout}; pragma journal_mode = wal;
@@ -144,6 +154,30 @@ impl Dialect {
         }
     }
 
+    /// Starts a writing transaction that waits for each lock at most this long.
+    ///
+    /// On SQLite, a transaction waits for the whole file, and not for a part of it.
+    pub(crate) fn begin_with_lock_limit(self, limit: Duration) -> Cow<'static, str> {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => {
+                format!("begin; set local lock_timeout = {}", milliseconds(limit)).into()
+            }
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => self.begin().into(),
+        }
+    }
+
+    /// Whether transactions lock rows, and not the whole database.
+    pub(crate) fn locks_rows(self) -> bool {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => true,
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => false,
+        }
+    }
+
     /// Starts a transaction that sees the database at one moment.
     pub(crate) fn begin_snapshot(self) -> &'static str {
         match self {
@@ -176,6 +210,19 @@ impl Dialect {
     }
 }
 
+/// How long a session of the database may wait or be idle.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SessionLimits {
+    /// The longest wait for a lock.
+    pub(crate) lock: Duration,
+    /// The server ends a session that is idle in a transaction, or cut off, for this long.
+    pub(crate) idle_transaction: Duration,
+}
+
+fn milliseconds(duration: Duration) -> u128 {
+    duration.as_millis().clamp(1, 1 << 30)
+}
+
 /// What a database error means for the caller, where that is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failure {
@@ -183,6 +230,7 @@ pub(crate) enum Failure {
     ReadOnly,
     Full,
     Unavailable,
+    SharedSessions,
 }
 
 /// Classifies an error by Diesel's kind, or else by its message.
@@ -219,6 +267,8 @@ fn classify_message(message: &str) -> Option<Failure> {
                 "statement timeout",
             ],
         ),
+        // The names of prepared statements are never used twice in a session of our own.
+        (Failure::SharedSessions, &["prepared statement \""]),
         (Failure::ReadOnly, &["readonly database", "read-only transaction"]),
         (Failure::Full, &["disk is full", "No space left on device", "could not extend file"]),
         (
@@ -251,6 +301,7 @@ mod tests {
             ("could not extend file \"base/5/1\": No space left on device", Some(Failure::Full)),
             ("database or disk is full", Some(Failure::Full)),
             ("terminating connection due to administrator command", Some(Failure::Unavailable)),
+            ("prepared statement \"s0\" already exists", Some(Failure::SharedSessions)),
             ("syntax error at or near", None),
         ] {
             assert_eq!(classify_message(message), failure, "{message}");

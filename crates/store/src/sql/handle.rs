@@ -6,7 +6,9 @@ use grid_batch_core::{Clock, SystemClock, Timestamp};
 use super::{
     Dialect, Statement, StoreError,
     database_clock::{DatabaseClock, Reading},
+    dialect::SessionLimits,
     last_seen::LastSeen,
+    locked_services::LockedServices,
     migrations::migrate,
     pools::Pools,
     url::DatabaseUrl,
@@ -19,6 +21,7 @@ use super::{
 pub struct Store {
     pub(crate) pools: Pools,
     pub(crate) last_seen: Arc<LastSeen>,
+    pub(crate) locked: Arc<LockedServices>,
     clock: DatabaseClock,
 }
 
@@ -29,6 +32,10 @@ pub struct StoreOptions {
     pub connections: u32,
     /// The longest wait for a free connection and for a lock; at most a day.
     pub lock_timeout: Duration,
+    /// On PostgreSQL, the server ends a session that is idle in a transaction for this long, and both
+    /// sides give up a connection that is cut off for as long. Locks of an instance that is frozen
+    /// outlast that by little, so it must be shorter than the idle expiry of claims.
+    pub idle_transaction_timeout: Duration,
     /// Gives the times that are stored. A clone of it is a clock for the parts that compare the time
     /// with stored times.
     pub clock: DatabaseClock,
@@ -37,16 +44,25 @@ pub struct StoreOptions {
 impl Default for StoreOptions {
     fn default() -> Self {
         let clock = DatabaseClock::new(Arc::new(SystemClock));
-        Self { connections: 8, lock_timeout: Duration::from_secs(30), clock }
+        Self {
+            connections: 8,
+            lock_timeout: Duration::from_secs(30),
+            idle_transaction_timeout: Duration::from_secs(15),
+            clock,
+        }
     }
 }
 
 impl Store {
     /// Opens the database and brings its schema up to date, without a look at whether it was restored.
     pub(crate) fn connect(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
-        let lock_timeout = options.lock_timeout.min(Duration::from_secs(24 * 60 * 60));
-        let pools = Pools::open(url, options.connections.max(1), lock_timeout)?;
-        let store = Self { pools, last_seen: Arc::default(), clock: options.clock };
+        let limits = SessionLimits {
+            lock: options.lock_timeout.min(Duration::from_secs(24 * 60 * 60)),
+            idle_transaction: options.idle_transaction_timeout,
+        };
+        let pools = Pools::open(url, options.connections.max(1), limits)?;
+        let (last_seen, locked) = (Arc::default(), Arc::default());
+        let store = Self { pools, last_seen, locked, clock: options.clock };
         migrate(&mut *store.pools.write()?)?;
         store.measure_clock()?;
         Ok(store)

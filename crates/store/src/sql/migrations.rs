@@ -80,10 +80,13 @@ mod tests {
     use grid_batch_test_postgres::TestDatabase;
 
     use super::*;
+    use crate::sql::dialect::SessionLimits;
+
+    const LIMIT: Duration = Duration::from_secs(9);
 
     fn revert_and_migrate_again(url: &str) {
-        let mut connection =
-            Connection::open(&url.parse().unwrap(), Duration::from_secs(9)).unwrap();
+        let limits = SessionLimits { lock: LIMIT, idle_transaction: LIMIT };
+        let mut connection = Connection::open(&url.parse().unwrap(), limits).unwrap();
         migrate(&mut connection).unwrap();
         let reverted = match &mut connection {
             Connection::Postgres(inner) => inner.revert_all_migrations(POSTGRES).unwrap().len(),

@@ -6,13 +6,19 @@ pub(crate) mod connection;
 pub(crate) mod database_clock;
 pub(crate) mod dialect;
 pub(crate) mod error;
+pub(crate) mod groups;
 pub(crate) mod handle;
 pub(crate) mod last_seen;
+pub(crate) mod locked_services;
 pub(crate) mod migrations;
+#[cfg(feature = "postgres")]
+mod network;
 pub(crate) mod pools;
 pub(crate) mod query;
 pub(crate) mod rows;
 pub(crate) mod schema;
+#[cfg(feature = "postgres")]
+mod shared_sessions;
 pub(crate) mod statement;
 pub(crate) mod url;
 
@@ -20,4 +26,5 @@ pub(crate) use connection::Connection;
 pub(crate) use dialect::Dialect;
 pub(crate) use error::StoreError;
 pub(crate) use handle::Store;
+pub(crate) use locked_services::LockedRow;
 pub(crate) use statement::{Rows, Statement};

@@ -1,7 +1,6 @@
 use std::{
     fmt,
     sync::{Arc, OnceLock},
-    time::Duration,
 };
 
 use diesel::{
@@ -10,7 +9,10 @@ use diesel::{
 };
 use grid_batch_support::ErrorChain;
 
-use super::{Connection, Dialect, StoreError, connection::on_either, url::DatabaseUrl};
+use super::{
+    Connection, Dialect, StoreError, connection::on_either, dialect::SessionLimits,
+    url::DatabaseUrl,
+};
 
 /// One pool of connections for writing and one for reading. On PostgreSQL they are the same pool.
 #[derive(Clone)]
@@ -29,11 +31,13 @@ impl Pools {
     pub(crate) fn open(
         url: &DatabaseUrl,
         connections: u32,
-        lock_timeout: Duration,
+        limits: SessionLimits,
     ) -> Result<Self, StoreError> {
         // r2d2 does not report why it cannot connect, so the first connection is opened without it.
-        let mut first = Connection::open(url, lock_timeout)
-            .map_err(|source| StoreError::Connect { url: url.to_string(), source })?;
+        let failed = |source| StoreError::Connect { url: url.to_string(), source };
+        let mut first = Connection::establish(url, limits).map_err(failed)?;
+        first.expect_own_session(url, limits)?;
+        first.configure(limits).map_err(failed)?;
         first.check_journal_mode(url)?;
         let dialect = first.dialect();
         let check: Arc<OnceLock<Box<ConnectionCheck>>> = Arc::default();
@@ -41,8 +45,8 @@ impl Pools {
             Pool::builder()
                 .max_size(size)
                 .min_idle(Some(0))
-                .connection_timeout(lock_timeout)
-                .build(Manager { url: url.clone(), lock_timeout, check: Arc::clone(&check) })
+                .connection_timeout(limits.lock)
+                .build(Manager { url: url.clone(), limits, check: Arc::clone(&check) })
                 .map_err(|source| StoreError::Unavailable { source: Box::new(source) })
         };
         let writers = dialect.writers(connections);
@@ -89,7 +93,7 @@ fn get(pool: &Pool<Manager>) -> Result<PooledConnection<Manager>, StoreError> {
 /// Opens connections for the pools.
 pub(crate) struct Manager {
     url: DatabaseUrl,
-    lock_timeout: Duration,
+    limits: SessionLimits,
     check: Arc<OnceLock<Box<ConnectionCheck>>>,
 }
 
@@ -104,7 +108,7 @@ impl ManageConnection for Manager {
     type Error = diesel::r2d2::Error;
 
     fn connect(&self) -> Result<Connection, Self::Error> {
-        let mut connection = Connection::open(&self.url, self.lock_timeout)
+        let mut connection = Connection::open(&self.url, self.limits)
             .map_err(diesel::r2d2::Error::ConnectionError)?;
         if let Some(check) = self.check.get() {
             check(&mut connection).map_err(failed_check)?;

@@ -8,7 +8,7 @@ use log::{error, info, warn};
 
 use crate::{
     batch::{ChangeListener, record},
-    sql::Store,
+    sql::{Store, groups::GroupResult},
 };
 
 /// Records the outcomes of submissions: the observer of a submitter whose queue is this store.
@@ -72,12 +72,14 @@ impl<S: ScopeId> GroupObserver for StoreObserver<S> {
     fn notify_group(&self, outcomes: &[SubmissionOutcome<S>]) -> BatchResult<()> {
         let changes: Vec<Change> =
             outcomes.iter().filter_map(|outcome| self.change(outcome)).collect();
-        let recorded = record(&self.store, &changes)?;
-        for (change, outcome) in changes.iter().zip(recorded) {
-            log_ignored(change, outcome);
-            (self.listener)(change, outcome);
+        let GroupResult { outcomes, error } = record(&self.store, &changes);
+        for (change, outcome) in changes.iter().zip(outcomes) {
+            if let Some(outcome) = outcome {
+                log_ignored(change, outcome);
+                (self.listener)(change, outcome);
+            }
         }
-        Ok(())
+        Ok(error.map_or(Ok(()), Err)?)
     }
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn recover(store: &Store, orphans: &[SubmittedBatch]) -> Result<usize
         let lost = |orphan: &SubmittedBatch| {
             owner_lost(orphan.service_id.clone(), orphan.batch_id, orphan.attempt_id)
         };
-        let outcomes = record(store, &step.iter().map(lost).collect::<Vec<_>>())?;
+        let outcomes = record(store, &step.iter().map(lost).collect::<Vec<_>>()).complete()?;
         recovered += outcomes
             .iter()
             .filter(|outcome| matches!(outcome, ChangeOutcome::Applied { .. }))

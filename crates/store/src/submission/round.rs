@@ -55,7 +55,7 @@ pub(crate) fn give_back(store: &Store, batches: &[TakenBatch]) -> Result<(), Sto
             ..Change::new(taken.service_id.clone(), taken.batch_id, event)
         }
     };
-    record(store, &batches.iter().map(not_sent).collect::<Vec<_>>()).map(drop)
+    record(store, &batches.iter().map(not_sent).collect::<Vec<_>>()).complete().map(drop)
 }
 
 /// How far a stored time may be in the future without being wrong: the clocks of two instances

@@ -1,7 +1,7 @@
 use grid_batch_withdrawals::{CancelOutcome, WithdrawalId};
 
 use super::retry::lock_withdrawal;
-use crate::sql::{Connection, Statement, Store, StoreError};
+use crate::sql::{Connection, Statement, Store, StoreError, groups::LOCK_LIMIT};
 
 /// Records that a withdrawal is to be cancelled if that is still possible. The end of its batch
 /// shows whether it was.
@@ -9,7 +9,7 @@ pub(crate) fn cancel_withdrawal(
     store: &Store,
     id: &WithdrawalId,
 ) -> Result<CancelOutcome, StoreError> {
-    store.pools.write()?.write_transaction(|connection| {
+    store.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
         let Some(details) = lock_withdrawal(connection, id)? else {
             return Ok(CancelOutcome::NotFound);
         };

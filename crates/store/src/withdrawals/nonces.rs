@@ -12,7 +12,8 @@ use super::{
     to_stored,
 };
 use crate::sql::{
-    Connection, Rows, Statement, Store, StoreError, error::SigningError, rows::storable,
+    Connection, Rows, Statement, Store, StoreError, error::SigningError, groups::LOCK_LIMIT,
+    rows::storable,
 };
 
 /// The nonce after the highest one of the account.
@@ -143,7 +144,7 @@ pub(crate) fn close_nonce(
     outcome: &NonceOutcome,
 ) -> Result<(), StoreError> {
     let number = to_stored("nonce", nonce)?;
-    store.pools.write()?.write_transaction(|connection| {
+    store.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
         let service = || service_id.clone();
         let Some(row) = lock_nonce(connection, service_id, number)? else {
             return Err(SigningError::UnassignedNonce { service_id: service(), nonce }.into());

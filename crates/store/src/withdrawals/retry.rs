@@ -5,7 +5,7 @@ use super::{batch_of, details::find_withdrawal};
 use crate::{
     batch::lock_services,
     intake::{CreatedAtAllocator, insert},
-    sql::{Connection, Rows, Statement, Store, StoreError},
+    sql::{Connection, Rows, Statement, Store, StoreError, groups::LOCK_LIMIT},
 };
 
 /// Starts the next generation of a failed withdrawal with another batch. Of two calls at the same
@@ -17,7 +17,7 @@ pub(crate) fn retry_withdrawal(
     store: &Store,
     id: &WithdrawalId,
 ) -> Result<RetryOutcome, StoreError> {
-    store.pools.write()?.write_transaction(|connection| {
+    store.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
         let Some(details) = lock_withdrawal(connection, id)? else {
             return Ok(RetryOutcome::NotFound);
         };

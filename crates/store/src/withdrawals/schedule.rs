@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     intake::{CreatedAtAllocator, insert},
-    sql::{Connection, Rows, Statement, Store, StoreError},
+    sql::{Connection, Rows, Statement, Store, StoreError, groups::LOCK_LIMIT},
 };
 
 const FIRST_GENERATION: u32 = 1;
@@ -43,7 +43,7 @@ fn try_schedule(
         .map(|withdrawal| (withdrawal, batch_of(withdrawal, FIRST_GENERATION)))
         .collect();
     let now = store.now();
-    store.pools.write()?.write_transaction(|connection| {
+    store.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
         let mut created_at = CreatedAtAllocator::reserve(connection, &batches(&pairs), now)?;
         let stored = find_withdrawals(connection, withdrawals)?;
         let (outcomes, new) = decide(&pairs, stored);

@@ -8,7 +8,7 @@ use grid_batch_withdrawals::{NewSignedTransaction, NonceUse, SignedTransaction, 
 use super::{to_stored, transactions::insert_stored};
 use crate::{
     batch::lock_services,
-    sql::{Connection, Rows, Statement, Store, StoreError, rows::storable},
+    sql::{Connection, Rows, Statement, Store, StoreError, groups::LOCK_LIMIT, rows::storable},
 };
 
 /// Stores what the chain used a nonce for. `false`: nothing was stored, because the nonce has an outcome
@@ -22,7 +22,7 @@ pub(crate) fn settle_nonce(
 ) -> Result<bool, StoreError> {
     let number = to_stored("nonce", nonce)?;
     let now = store.now();
-    store.pools.write()?.write_transaction(|connection| {
+    store.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
         lock_services(connection, [service_id])?;
         let stored = find_nonce(connection, service_id, number)?;
         if stored.as_ref().is_some_and(|stored| stored.outcome.is_some()) {
@@ -82,7 +82,7 @@ pub(crate) fn decide_nonce(
     paid: Option<&WithdrawalId>,
 ) -> Result<bool, StoreError> {
     let number = to_stored("nonce", nonce)?;
-    store.pools.write()?.write_transaction(|connection| {
+    store.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
         lock_services(connection, [service_id])?;
         let Some(stored) = find_nonce(connection, service_id, number)? else { return Ok(false) };
         if !stored.undecided {

@@ -11,7 +11,9 @@ use super::{
     transactions::{MAY_PAY, WITH_CURRENT_BATCH, insert_transaction, signed_transactions},
     unsettled::has_undecided_nonce,
 };
-use crate::sql::{Connection, Statement, Store, StoreError, error::SigningError};
+use crate::sql::{
+    Connection, Statement, Store, StoreError, error::SigningError, groups::LOCK_LIMIT,
+};
 
 /// Assigns the next nonce of the account, at least `at_least`, and stores it with the transaction
 /// that is signed with it.
@@ -23,7 +25,7 @@ pub(crate) fn assign_nonce(
 ) -> BatchResult<Option<SignedTransaction>> {
     let service_id = &attempt.service_id;
     let now = store.now();
-    store.pools.write()?.write_transaction(|connection| {
+    store.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
         let Some(stored) = lock_payment(connection, attempt)? else { return Ok(None) };
         let payment = &stored.payment;
         if payment.cancel_requested || payment.nonce.as_ref().is_some_and(may_be_paid) {
@@ -47,7 +49,7 @@ pub(crate) fn replace_transaction(
     signed: NewSignedTransaction,
 ) -> Result<Option<SignedTransaction>, StoreError> {
     let now = store.now();
-    store.pools.write()?.write_transaction(|connection| {
+    store.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
         let Some(stored) = lock_payment(connection, attempt)? else { return Ok(None) };
         let Some(open) = stored.payment.nonce else { return Ok(None) };
         if open.nonce != signed.nonce || open.outcome.is_some() {
@@ -72,7 +74,7 @@ pub(crate) fn fill_nonce(
     let service_id = &attempt.service_id;
     let number = to_stored("nonce", nonce).map_err(StoreError::from)?;
     let now = store.now();
-    store.pools.write()?.write_transaction(|connection| {
+    store.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
         let Some(stored) = lock_payment(connection, attempt)? else { return Ok(None) };
         if stored.payment.nonce.is_none_or(|open| open.nonce <= nonce) {
             return Ok(None);

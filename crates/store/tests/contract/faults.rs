@@ -7,7 +7,7 @@ use diesel::{
     Connection, PgConnection, QueryableByName, RunQueryDsl, SqliteConnection,
     connection::SimpleConnection, sql_query,
 };
-use grid_batch_core::{BatchError, PendingBatchStore};
+use grid_batch_core::{BatchConflict, BatchError, PendingBatchStore};
 use grid_batch_store::{Store, StoreError, StoreOptions};
 
 use crate::fixture::{Database, StoreExt, TestStore, batch, id, service, wait_until_blocked};
@@ -39,8 +39,8 @@ fn locked_service_is_an_error_until_it_is_unlocked() {
     store.worker().take(1).unwrap();
     let mut other = PgConnection::establish(&db.postgres_url()).unwrap();
     other.batch_execute("begin; select * from services for update").unwrap();
-    let error = store.add(&[&[batch("c::d", 2), batch("a::b", 3)]]).unwrap_err();
-    assert!(matches!(error, StoreError::Locked { .. }), "{error}");
+    let outcomes = store.add(&[&[batch("c::d", 2), batch("a::b", 3)]]).unwrap();
+    assert!(matches!(outcomes[..], [Err(BatchConflict::ServiceLocked { .. })]), "{outcomes:?}");
     assert!(store.find(&id(2)).unwrap().is_empty());
     // Work that does not need the lock continues.
     assert_eq!(store.take_one("a::b").batch_id, id(1));

@@ -111,6 +111,7 @@ impl Database {
             connections: 4,
             lock_timeout: Duration::from_secs(10),
             clock: DatabaseClock::simulated(self.clock.clone()),
+            ..StoreOptions::default()
         }
     }
 

@@ -12,6 +12,7 @@ mod ending;
 mod faults;
 mod holding;
 mod listing;
+mod locked_rows;
 mod model;
 mod monitoring;
 mod observing;

@@ -44,6 +44,21 @@ fn conflict_of_the_store_is_reported_with_the_batch() {
 }
 
 #[test]
+fn locked_service_is_unavailable() {
+    let mut store = MockIntakeStore::new();
+    store.expect_add().returning(|lists| {
+        let locked = |list: &&[NewBatch]| {
+            Err(BatchConflict::ServiceLocked { service_id: list[0].service_id.clone() })
+        };
+        Ok(lists.iter().map(locked).collect())
+    });
+    let server = server(store, MockBatchQueryStore::new());
+    let response = server.post("/batches", &body([batch(1)]));
+    assert_error(&response, (503, 1012));
+    assert!(response.message().contains("locked"), "{}", response.message());
+}
+
+#[test]
 fn transaction_conflict_names_the_other_batch() {
     let mut store = MockIntakeStore::new();
     store.expect_add().returning(|lists| {

@@ -97,7 +97,7 @@ impl InstanceGroup {
         runs
     }
 
-    fn connect(&self) -> PgConnection {
+    pub fn connect(&self) -> PgConnection {
         PgConnection::establish(&self.url).unwrap()
     }
 

@@ -3,6 +3,7 @@
 
 mod database_goes_back;
 mod database_outages;
+mod frozen_transactions;
 mod group;
 mod handover;
 mod names;

@@ -7,7 +7,7 @@ use diesel::{
     ConnectionError,
     result::{DatabaseErrorKind, Error as DieselError},
 };
-use grid_batch_core::BatchError;
+use grid_batch_core::{BatchError, ServiceId};
 use grid_batch_support::ErrorChain;
 use thiserror::Error;
 
@@ -74,6 +74,20 @@ pub enum StoreError {
         #[source]
         source: Cause,
     },
+    /// Other transactions keep rows of these services locked. Everything that is about other services
+    /// was done: try again for these.
+    #[error("rows of {} services are locked by another transaction", services.len())]
+    ServicesLocked {
+        /// The services.
+        services: Vec<ServiceId>,
+    },
+    /// A connection pooler gives sessions of the server to several clients in turn.
+    #[error(
+        "the database is reached through a connection pooler in transaction mode or statement mode, \
+         where settings and prepared statements of connections are mixed up: set it to session mode \
+         (pool_mode = session), or connect to the database directly"
+    )]
+    SharedSessions,
     /// The database does not accept writes.
     #[error("the database is read-only")]
     ReadOnly {
@@ -138,6 +152,7 @@ impl From<DieselError> for StoreError {
             Some(Failure::ReadOnly) => Self::ReadOnly { source: Box::new(error) },
             Some(Failure::Full) => Self::Full { source: Box::new(error) },
             Some(Failure::Unavailable) => Self::Unavailable { source: Box::new(error) },
+            Some(Failure::SharedSessions) => Self::SharedSessions,
             None => Self::Refused(error),
         }
     }
@@ -150,6 +165,7 @@ impl From<StoreError> for BatchError {
             StoreError::Connect { .. }
             | StoreError::Unavailable { .. }
             | StoreError::Locked { .. } => Self::Unavailable(message),
+            StoreError::ServicesLocked { services } => Self::Locked(services),
             _ => Self::InternalError(message),
         }
     }

@@ -1,0 +1,142 @@
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use grid_batch_core::{Clock, MonotonicTime, ServiceId, Timestamp};
+use log::{info, warn};
+
+/// A service of which another transaction keeps a row locked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockedService {
+    /// The service.
+    pub service_id: ServiceId,
+    /// When this process first could not lock it.
+    pub since: Timestamp,
+}
+
+/// The services that this process could not lock lately. Groups of changes leave them out until they
+/// are free, so that only the first group waits for them.
+#[derive(Debug, Default)]
+pub(crate) struct LockedServices(Mutex<BTreeMap<ServiceId, Lock>>);
+
+/// How a lock was noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LockedRow {
+    /// The row of the service, or its lane: [`find_locked`](super::groups::find_locked) sees it.
+    ServiceOrLane,
+    /// Another row, such as that of a batch. Only a try shows that it is free.
+    Other,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Lock {
+    row: LockedRow,
+    since: Timestamp,
+    last_found: MonotonicTime,
+}
+
+impl LockedServices {
+    /// A service that was not tried for longer than this is taken for free.
+    const FORGET_AFTER: Duration = Duration::from_secs(60);
+
+    pub(crate) fn contains(&self, service: &ServiceId) -> bool {
+        self.lock().contains_key(service)
+    }
+
+    /// All of them, ordered by their ids.
+    pub(crate) fn list(&self) -> Vec<LockedService> {
+        let listed = |(service_id, lock): (&ServiceId, &Lock)| LockedService {
+            service_id: service_id.clone(),
+            since: lock.since,
+        };
+        self.lock().iter().map(listed).collect()
+    }
+
+    /// These services could not be locked. Warns of those that could be before.
+    pub(crate) fn found_locked(
+        &self,
+        services: impl IntoIterator<Item = ServiceId>,
+        row: LockedRow,
+        clock: &dyn Clock,
+    ) {
+        let (since, last_found) = (clock.now(), clock.monotonic());
+        let mut locked = self.lock();
+        let mut new = Vec::new();
+        for service in services {
+            let known = locked.get(&service);
+            if known.is_none() {
+                new.push(service.clone());
+            }
+            let since = known.map_or(since, |known| known.since);
+            locked.insert(service, Lock { row, since, last_found });
+        }
+        if let Some(first) = new.first() {
+            warn!(service:% = first, services = new.len();
+                "a row of the service is locked by another transaction; its batches wait, and are \
+                 tried again until the lock ends");
+        }
+    }
+
+    /// These services could be locked.
+    pub(crate) fn found_free<'s>(&self, services: impl IntoIterator<Item = &'s ServiceId>) {
+        let mut locked = self.lock();
+        if locked.is_empty() {
+            return;
+        }
+        let free: Vec<_> =
+            services.into_iter().filter(|service| locked.remove(*service).is_some()).collect();
+        if let Some(first) = free.first() {
+            info!(service:% = first, services = free.len(); "the service is not locked any more");
+        }
+    }
+
+    /// Whether a service is free of which a look at its own row and its lane shows no lock.
+    pub(crate) fn looks_free(&self, service: &ServiceId, clock: &dyn Clock) -> bool {
+        self.lock().get(service).is_none_or(|lock| {
+            lock.row == LockedRow::ServiceOrLane
+                || clock.monotonic().since(lock.last_found) > Self::FORGET_AFTER
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<ServiceId, Lock>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use grid_batch_core::ManualClock;
+
+    use super::*;
+
+    fn service(name: &str) -> ServiceId {
+        name.parse().unwrap()
+    }
+
+    #[test]
+    fn service_is_locked_since_it_was_first_found() {
+        let clock = ManualClock::at(Timestamp::from_micros(5));
+        let locked = LockedServices::default();
+        locked.found_locked([service("a"), service("b")], LockedRow::ServiceOrLane, &clock);
+        clock.advance(Duration::from_secs(1));
+        locked.found_locked([service("a")], LockedRow::Other, &clock);
+        locked.found_free([&service("b"), &service("c")]);
+        let since = Timestamp::from_micros(5);
+        assert_eq!(locked.list(), [LockedService { service_id: service("a"), since }]);
+        assert!(locked.contains(&service("a")) && !locked.contains(&service("b")));
+    }
+
+    #[test]
+    fn lock_of_another_row_is_forgotten_after_a_while() {
+        let clock = ManualClock::at(Timestamp::from_micros(5));
+        let locked = LockedServices::default();
+        locked.found_locked([service("a")], LockedRow::ServiceOrLane, &clock);
+        locked.found_locked([service("b")], LockedRow::Other, &clock);
+        assert!(locked.looks_free(&service("a"), &clock));
+        assert!(!locked.looks_free(&service("b"), &clock));
+        clock.advance(Duration::from_secs(61));
+        assert!(locked.looks_free(&service("b"), &clock));
+    }
+}
