@@ -48,7 +48,7 @@ fn check_signed_batches_arrive_in_order(url: &str) {
         // The ledger can verify the submission.
         let received = verify_list(submission.serialized_batch(), &Limits::default()).unwrap();
         assert_eq!(received[0].id().to_string(), submission.batch_header());
-        ledger.push(submission.into_parts().2);
+        ledger.push(submission.into_parts().2.to_vec());
         commit(&store, &taken);
     }
 

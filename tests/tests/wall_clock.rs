@@ -12,6 +12,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/core/src/clock.rs", "the clock of the system"),
     ("crates/store/src/", "gives and compares stored times"),
     ("crates/api/src/rewards/create.rs", "the time of a new reward, to store"),
+    ("crates/cli/src/commands/retention.rs", "how long ago batches ended, by stored times"),
     ("crates/claims/src/follow_up.rs", "a hint when a stored delay ends; the queue also scans"),
     ("crates/http/src/client.rs", "a date in `Retry-After` of a server that sends no `Date`"),
     ("crates/poller/src/leader.rs", "which batches are due by their stored times"),

@@ -6,6 +6,7 @@ mod health;
 mod maintainer;
 mod recovery;
 mod requests;
+mod retention;
 
 pub use counts::ChangeCounts;
 pub use follow_up::ChangeFollowUp;
@@ -13,3 +14,4 @@ pub use health::ClaimHealth;
 pub use maintainer::{ClaimMaintainer, ClaimMaintainerOptions};
 pub use recovery::OrphanRecovery;
 pub use requests::ClaimRequests;
+pub use retention::{Retention, RetentionOptions};

@@ -2,6 +2,7 @@
 
 mod ask_ahead;
 mod batch;
+mod batch_bytes;
 mod change;
 mod claim;
 mod clock;
@@ -20,6 +21,7 @@ mod monitor;
 mod node_check;
 mod outcome;
 mod query;
+mod retention;
 mod round;
 mod scope;
 mod service_check;
@@ -31,6 +33,7 @@ mod transition;
 
 pub use ask_ahead::{AskAhead, NextBatchStore};
 pub use batch::{Hold, NewBatch, Receipt, StatusReport, StoredBatch};
+pub use batch_bytes::BatchBytes;
 pub use change::{Change, ChangeOutcome, Decision, OperatorDecision, Stale};
 pub use claim::{Claim, ClaimKeeper, InstanceId, SubmittedBatch, Takeover};
 pub use clock::{Clock, ManualClock, Moment, MonotonicTime, SystemClock, Timestamp};
@@ -57,7 +60,8 @@ pub use query::{
     BatchDetails, BatchFilter, BatchQueryStore, CommitAfterInvalid, FailedAttempt, PageCursor,
     QueueDepth,
 };
-pub use round::{RoundStore, TakenBatch};
+pub use retention::{Removable, Removed, RetentionCursor, RetentionStore};
+pub use round::{BatchFits, Round, RoundStore, TakenBatch};
 pub use scope::{GlobalScopeId, ScopeId, ScopeIdError, ServiceScopeId};
 pub use service_check::ServiceCheck;
 pub use service_id::{ServiceId, ServiceIdError};

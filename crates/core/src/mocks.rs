@@ -9,16 +9,17 @@ use futures_core::future::BoxFuture;
 use mockall::mock;
 
 use crate::{
-    AddOutcome, AskAhead, AskAheadRequests, BatchConflict, BatchDetails, BatchFilter, BatchId,
-    BatchQueryStore, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater, ClaimKeeper, Clock,
-    CommitHistory, EventSubscriptions, EvidenceReader, EvidenceReport, GroupObserver, HeaderId,
-    IntakeStore, InternalError, LedgerConfirmation, LedgerEventStream, LedgerEvents,
-    LedgerIdentity, LedgerIdentityReader, LedgerRegistry, MonotonicTime, NewBatch, NextBatchStore,
-    NodeCheck, PageCursor, PendingBatchStore, PollPace, PollTriggers, Resolution, RoundStore,
-    RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId, ShutdownHandle, StatusReport,
-    StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome,
-    SubmissionSender, SubmittedBatch, SubmitterObserver, TakenBatch, Takeover, Timestamp,
-    UnresolvedBatch, UnresolvedBatchStore, UrlResolver, WakeUps,
+    AddOutcome, AskAhead, AskAheadRequests, BatchConflict, BatchDetails, BatchFilter, BatchFits,
+    BatchId, BatchQueryStore, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater,
+    ClaimKeeper, Clock, CommitHistory, EventSubscriptions, EvidenceReader, EvidenceReport,
+    GroupObserver, HeaderId, IntakeStore, InternalError, LedgerConfirmation, LedgerEventStream,
+    LedgerEvents, LedgerIdentity, LedgerIdentityReader, LedgerRegistry, MonotonicTime, NewBatch,
+    NextBatchStore, NodeCheck, PageCursor, PendingBatchStore, PollPace, PollTriggers, Removed,
+    Resolution, RetentionCursor, RetentionStore, Round, RoundStore, RunnableSubmitter,
+    RunningSubmitter, ScopeId, ServiceId, ShutdownHandle, StatusReport, StatusUrlResolver,
+    StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome, SubmissionSender, SubmittedBatch,
+    SubmitterObserver, TakenBatch, Takeover, Timestamp, UnresolvedBatch, UnresolvedBatchStore,
+    UrlResolver, WakeUps,
 };
 
 mock! {
@@ -203,8 +204,18 @@ mock! {
     impl RoundStore for RoundStore {
         fn ready_services<'a>(&self, after: Option<&'a ServiceId>, limit: usize)
             -> BatchResult<Vec<ServiceId>>;
-        fn take_round(&self, services: &[ServiceId]) -> BatchResult<Vec<TakenBatch>>;
+        fn take_round<'a>(&self, services: &[ServiceId], fits: &mut BatchFits<'a>)
+            -> BatchResult<Round>;
         fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()>;
+    }
+}
+
+mock! {
+    pub RetentionStore {}
+    impl RetentionStore for RetentionStore {
+        fn start_retention(&self, interval: Duration) -> BatchResult<bool>;
+        fn remove_ended_before(&self, age: Duration, from: Option<RetentionCursor>, limit: usize)
+            -> BatchResult<Removed>;
     }
 }
 

@@ -36,6 +36,24 @@ impl fmt::Debug for TakenBatch {
     }
 }
 
+/// The result of taking a round.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Round {
+    /// The batches that were taken.
+    pub batches: Vec<TakenBatch>,
+    /// The services whose next batch did not fit, in the order in which they were given.
+    pub left: Vec<ServiceId>,
+}
+
+impl From<Vec<TakenBatch>> for Round {
+    fn from(batches: Vec<TakenBatch>) -> Self {
+        Self { batches, left: Vec::new() }
+    }
+}
+
+/// Decides whether a batch of this many bytes fits into a round, and counts it if it does.
+pub type BatchFits<'a> = dyn FnMut(usize) -> bool + 'a;
+
 /// A store from which batches are taken in rounds.
 pub trait RoundStore: Send {
     /// Up to `limit` services that have a batch to submit now, ordered by service id, starting after
@@ -46,10 +64,12 @@ pub trait RoundStore: Send {
         limit: usize,
     ) -> BatchResult<Vec<ServiceId>>;
 
-    /// Takes the next batch of each of these services that has one to submit now. The batches are
-    /// durably marked as being with a submitter before they are returned, at most one of each
-    /// service.
-    fn take_round(&self, services: &[ServiceId]) -> BatchResult<Vec<TakenBatch>>;
+    /// Takes the next batch of each of these services that has one to submit now and whose batch fits.
+    /// The batches are durably marked as being with a submitter before they are returned, at most one
+    /// of each service.
+    ///
+    /// `fits` is called once for each batch, in the order of `services`, before any bytes are read.
+    fn take_round(&self, services: &[ServiceId], fits: &mut BatchFits<'_>) -> BatchResult<Round>;
 
     /// Returns batches that were certainly not sent, so that they can be taken again at once.
     fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()>;

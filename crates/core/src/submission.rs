@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::{Excerpt, Moment, ScopeId};
+use crate::{BatchBytes, Excerpt, Moment, ScopeId};
 
 /// Identifies one attempt to submit a batch.
 ///
@@ -19,14 +19,15 @@ pub struct AttemptId {
 pub struct Submission<S: ScopeId> {
     batch_header: String,
     scope_id: S,
-    serialized_batch: Vec<u8>,
+    serialized_batch: BatchBytes,
     attempt_id: Option<AttemptId>,
     taken_at: Option<Moment>,
 }
 
 impl<S: ScopeId> Submission<S> {
     /// The batch with this header signature, scope and bytes.
-    pub fn new(batch_header: String, scope_id: S, serialized_batch: Vec<u8>) -> Self {
+    pub fn new(batch_header: String, scope_id: S, serialized_batch: impl Into<BatchBytes>) -> Self {
+        let serialized_batch = serialized_batch.into();
         Self { batch_header, scope_id, serialized_batch, attempt_id: None, taken_at: None }
     }
 
@@ -64,12 +65,12 @@ impl<S: ScopeId> Submission<S> {
     }
 
     /// The bytes, unchanged.
-    pub fn serialized_batch(&self) -> &[u8] {
+    pub fn serialized_batch(&self) -> &BatchBytes {
         &self.serialized_batch
     }
 
     /// Batch header, scope and bytes.
-    pub fn into_parts(self) -> (String, S, Vec<u8>) {
+    pub fn into_parts(self) -> (String, S, BatchBytes) {
         (self.batch_header, self.scope_id, self.serialized_batch)
     }
 }

@@ -55,6 +55,9 @@ impl OwnStore {
     }
 }
 
+/// The bytes of each batch.
+const BYTES: &[u8] = b"the bytes of the batch";
+
 /// What identifies a batch.
 #[derive(Debug)]
 struct BatchKey {
@@ -78,6 +81,10 @@ impl OpenBatchStore for OwnStore {
         Ok(open)
     }
 
+    fn batch_length(&self, _: &StoredBatch) -> BatchResult<usize> {
+        Ok(BYTES.len())
+    }
+
     fn mark_submitted(&self, batch: &StoredBatch) -> BatchResult<Option<TakenBatch>> {
         let mut batches = self.batches();
         let of_service = batches.entry(batch.service_id.clone()).or_default();
@@ -91,7 +98,7 @@ impl OpenBatchStore for OwnStore {
             batch_id: batch.batch_id,
             attempt: stored.progress.attempts,
             epoch: 0,
-            serialized_batch: b"the bytes of the batch".to_vec(),
+            serialized_batch: BYTES.to_vec(),
         }))
     }
 

@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+mod left_services;
+mod memory_budget;
 mod queue;
 mod serial;
 mod strategy_round_store;

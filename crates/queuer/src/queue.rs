@@ -1,18 +1,32 @@
-use std::{collections::VecDeque, fmt, marker::PhantomData, sync::Arc, time::Duration};
+use std::{
+    collections::{HashSet, VecDeque},
+    fmt,
+    marker::PhantomData,
+    sync::Arc,
+    time::Duration,
+};
 
 use grid_batch_core::{
-    BatchResult, Clock, Moment, MonotonicTime, RoundStore, ScopeId, ServiceId, Submission,
-    SystemClock, TakenBatch,
+    BatchBytes, BatchResult, Clock, Moment, MonotonicTime, Round, RoundStore, ScopeId, ServiceId,
+    Submission, SystemClock, TakenBatch,
 };
 use log::{error, warn};
 
-use crate::WakeUp;
+use crate::{
+    WakeUp,
+    left_services::LeftServices,
+    memory_budget::{MemoryBudget, MemoryPermit},
+};
 
 /// The options of a queue.
 #[derive(Debug, Clone)]
 pub struct QueueOptions {
     /// The greatest number of batches, and of services, in one round.
     pub round_size: usize,
+    /// The greatest number of bytes of batches that were taken and whose submissions have not ended. A
+    /// round takes only batches that fit. A batch that is larger is taken when no other large one is
+    /// there.
+    pub memory_limit: usize,
     /// How often to scan the services for ready ones that the queue was not woken for.
     pub poll_interval: Duration,
     /// A batch that was taken this long ago and not yet polled is given back to the store, because a
@@ -27,6 +41,7 @@ impl Default for QueueOptions {
     fn default() -> Self {
         Self {
             round_size: 100,
+            memory_limit: 64 << 20,
             poll_interval: Duration::from_secs(1),
             give_back_after: Duration::from_secs(45),
             clock: Arc::new(SystemClock),
@@ -44,11 +59,20 @@ pub struct BatchQueue<S: ScopeId, R: RoundStore> {
     store: R,
     wake_up: WakeUp,
     options: QueueOptions,
-    round: VecDeque<TakenBatch>,
+    round: VecDeque<BufferedBatch>,
     /// When the store was asked for the round.
     asked_at: Moment,
     scan: ServiceScan,
+    /// The services whose batches did not fit.
+    left: LeftServices,
+    budget: MemoryBudget,
     scope: PhantomData<fn() -> S>,
+}
+
+/// A batch that was taken and not polled yet.
+struct BufferedBatch {
+    taken: TakenBatch,
+    permit: MemoryPermit,
 }
 
 /// The position of the scan for ready services.
@@ -63,8 +87,10 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
     /// A queue over this store, woken for ready services by `wake_up`.
     pub fn new(store: R, wake_up: WakeUp, options: QueueOptions) -> Self {
         let (round, asked_at) = (VecDeque::new(), Moment::now(&*options.clock));
-        let (scan, scope) = (ServiceScan::default(), PhantomData);
-        Self { store, wake_up, options, round, asked_at, scan, scope }
+        let (scan, left, scope) = (ServiceScan::default(), LeftServices::default(), PhantomData);
+        let poll = wake_up.clone();
+        let budget = MemoryBudget::new(options.memory_limit, move || poll.notify());
+        Self { store, wake_up, options, round, asked_at, scan, left, budget, scope }
     }
 
     /// The number of batches that were taken from the store and not polled yet.
@@ -80,14 +106,26 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
         let now = self.options.clock.monotonic();
         let round_size = self.options.round_size;
         let scanned = if self.scan.is_due(now) { round_size.div_ceil(4) } else { 0 };
-        let woken = self.wake_up.take(round_size.saturating_sub(scanned));
-        match self.take_round(&woken, now) {
-            Ok(round) => self.round.extend(round),
+        let again = self.left.take(round_size / 2);
+        let woken = self.wake_up.take(round_size.saturating_sub(scanned + again.len()));
+        match self.take_round(&again, &woken, now) {
+            Ok(round) => self.add_round(round, &again),
             Err(error) => {
                 warn!(error:% = error; "cannot take a round from the store; it is tried again");
+                self.left.put_back(again);
                 self.wake_up.put_back(woken);
             }
         }
+    }
+
+    fn add_round(&mut self, round: Round, again: &[ServiceId]) {
+        for taken in round.batches {
+            let permit = self.budget.count(taken.serialized_batch.len());
+            self.round.push_back(BufferedBatch { taken, permit });
+        }
+        let (first, last) = round.left.into_iter().partition(|service| again.contains(service));
+        self.left.put_back(first);
+        self.left.add(last);
     }
 
     /// Whether the round was taken too long ago for its batches to be sent.
@@ -102,40 +140,44 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
             batches = self.round.len();
             "the store took too long to return a round; its batches are given back unsent"
         );
-        let services: Vec<_> = self.round.iter().map(|taken| taken.service_id.clone()).collect();
+        let services: Vec<_> =
+            self.round.iter().map(|batch| batch.taken.service_id.clone()).collect();
         self.give_back();
         self.wake_up.put_back(services);
     }
 
     /// Gives the buffered batches back to the store.
     fn give_back(&mut self) {
-        let batches = self.round.make_contiguous();
+        let batches: Vec<TakenBatch> = self.round.drain(..).map(|batch| batch.taken).collect();
         if batches.is_empty() {
             return;
         }
-        if let Err(error) = self.store.give_back(batches) {
+        if let Err(error) = self.store.give_back(&batches) {
             error!(
                 batches = batches.len(), error:% = error;
                 "cannot give batches back to the store; they are in doubt until there is evidence"
             );
         }
-        self.round.clear();
     }
 
+    /// Takes a round, first of the services that were left before.
     fn take_round(
         &mut self,
+        again: &[ServiceId],
         woken: &[ServiceId],
         now: MonotonicTime,
-    ) -> BatchResult<Vec<TakenBatch>> {
-        let mut services = woken.to_vec();
-        services.extend(self.scan(self.options.round_size.saturating_sub(woken.len()), now)?);
-        services.sort_unstable();
-        services.dedup();
-        services.retain(|service| is_scope::<S>(service));
+    ) -> BatchResult<Round> {
+        let mut services = [again, woken].concat();
+        services.extend(self.scan(self.options.round_size.saturating_sub(services.len()), now)?);
+        let mut seen = HashSet::new();
+        services.retain(|service| seen.insert(service.clone()) && is_scope::<S>(service));
         if services.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Round::default());
         }
-        self.store.take_round(&services)
+        let mut budget = self.budget.start_round();
+        let round = self.store.take_round(&services, &mut |bytes| budget.fits(bytes));
+        budget.end();
+        round
     }
 
     /// Up to `limit` ready services, if a scan is due.
@@ -210,9 +252,11 @@ fn is_scope<S: ScopeId>(service: &ServiceId) -> bool {
     }
 }
 
-fn into_submission<S: ScopeId>(taken: TakenBatch) -> Option<Submission<S>> {
+fn into_submission<S: ScopeId>(batch: BufferedBatch) -> Option<Submission<S>> {
+    let BufferedBatch { taken, permit } = batch;
     let scope = S::from_service_id(&taken.service_id).ok()?;
     let attempt_id = taken.attempt_id();
-    let submission = Submission::new(taken.batch_id.to_string(), scope, taken.serialized_batch);
+    let bytes = BatchBytes::with_guard(taken.serialized_batch, permit);
+    let submission = Submission::new(taken.batch_id.to_string(), scope, bytes);
     Some(submission.with_attempt_id(attempt_id))
 }

@@ -1,7 +1,8 @@
 use std::{fmt, sync::Arc};
 
 use grid_batch_core::{
-    BatchResult, Clock, RoundStore, ServiceId, StoredBatch, SystemClock, TakenBatch,
+    BatchFits, BatchResult, Clock, Round, RoundStore, ServiceId, StoredBatch, SystemClock,
+    TakenBatch,
 };
 use log::warn;
 
@@ -27,6 +28,9 @@ pub trait OpenBatchStore: Send {
     /// Up to `limit` open batches of a service. Batches that were tried before come first, then new
     /// ones, the oldest first, so that the limit never hides a batch in flight.
     fn open_batches(&self, service_id: &ServiceId, limit: usize) -> BatchResult<Vec<StoredBatch>>;
+
+    /// How many bytes the batch has. A round has only as many as fit into memory.
+    fn batch_length(&self, batch: &StoredBatch) -> BatchResult<usize>;
 
     /// Records durably that the batch is with a submitter, and returns it with its bytes.
     ///
@@ -70,11 +74,19 @@ impl<T: OpenBatchStore> StrategyRoundStore<T> {
         }
     }
 
-    fn take(&self, service_id: &ServiceId) -> BatchResult<Option<TakenBatch>> {
-        match self.next_batch(service_id)? {
-            Some(batch) => self.store.mark_submitted(&batch),
-            None => Ok(None),
+    /// Adds the next batch of the service to the round, if there is one and it fits.
+    fn take(
+        &self,
+        service_id: &ServiceId,
+        fits: &mut BatchFits<'_>,
+        round: &mut Round,
+    ) -> BatchResult<()> {
+        let Some(batch) = self.next_batch(service_id)? else { return Ok(()) };
+        match fits(self.store.batch_length(&batch)?) {
+            true => round.batches.extend(self.store.mark_submitted(&batch)?),
+            false => round.left.push(service_id.clone()),
         }
+        Ok(())
     }
 }
 
@@ -103,15 +115,15 @@ impl<T: OpenBatchStore> RoundStore for StrategyRoundStore<T> {
     }
 
     /// If the store fails after a batch was marked, the round ends with the batches before it.
-    fn take_round(&self, services: &[ServiceId]) -> BatchResult<Vec<TakenBatch>> {
-        let mut round = Vec::new();
+    fn take_round(&self, services: &[ServiceId], fits: &mut BatchFits<'_>) -> BatchResult<Round> {
+        let mut round = Round::default();
         for service in services {
-            match self.take(service) {
-                Ok(taken) => round.extend(taken),
-                Err(error) if round.is_empty() => return Err(error),
+            match self.take(service, fits, &mut round) {
+                Ok(()) => {}
+                Err(error) if round.batches.is_empty() => return Err(error),
                 Err(error) => {
                     warn!(
-                        service:% = service, taken = round.len(), error:% = error;
+                        service:% = service, taken = round.batches.len(), error:% = error;
                         "the store failed within a round; the rest is taken later"
                     );
                     break;

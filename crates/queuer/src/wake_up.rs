@@ -70,6 +70,11 @@ impl WakeUp {
         services
     }
 
+    /// Has the queue polled, although no service was woken.
+    pub(crate) fn notify(&self) {
+        (self.state.notify)();
+    }
+
     /// Puts back services whose batches could not be taken.
     pub(crate) fn put_back(&self, services: impl IntoIterator<Item = ServiceId>) {
         self.state.lock().extend(services);

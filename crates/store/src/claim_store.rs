@@ -4,8 +4,8 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchResult, ClaimKeeper, InstanceId, LedgerConfirmation, LedgerIdentity, LedgerRegistry,
-    RoundStore, ServiceId, SubmittedBatch, TakenBatch, Takeover,
+    BatchFits, BatchResult, ClaimKeeper, InstanceId, LedgerConfirmation, LedgerIdentity,
+    LedgerRegistry, Round, RoundStore, ServiceId, SubmittedBatch, TakenBatch, Takeover,
 };
 
 use crate::{
@@ -168,9 +168,23 @@ impl ClaimStore {
     /// twice gives one.
     pub fn take_round(&self, services: &[ServiceId]) -> Result<Vec<TakenBatch>, StoreError> {
         let instance = self.instance();
+        submission::take_round(&self.store, self.round_owner(&instance), services)
+    }
+
+    /// The same, without the batches that do not fit: `fits` is called with the length of each batch, in
+    /// the order of `services`, before any bytes are read.
+    pub fn take_fitting_round(
+        &self,
+        services: &[ServiceId],
+        fits: &mut BatchFits<'_>,
+    ) -> Result<Round, StoreError> {
+        let instance = self.instance();
+        submission::take_fitting_round(&self.store, self.round_owner(&instance), services, fits)
+    }
+
+    fn round_owner<'a>(&self, instance: &'a InstanceId) -> RoundOwner<'a> {
         let longest_submission = micros(self.options.longest_submission);
-        let owner = RoundOwner { instance: instance.as_str(), longest_submission };
-        submission::take_round(&self.store, owner, services)
+        RoundOwner { instance: instance.as_str(), longest_submission }
     }
 
     /// Returns batches that were taken and certainly not sent. They can be taken again at once.
@@ -239,8 +253,8 @@ impl RoundStore for ClaimStore {
         Ok(Self::ready_services(self, after, limit)?)
     }
 
-    fn take_round(&self, services: &[ServiceId]) -> BatchResult<Vec<TakenBatch>> {
-        Ok(Self::take_round(self, services)?)
+    fn take_round(&self, services: &[ServiceId], fits: &mut BatchFits<'_>) -> BatchResult<Round> {
+        Ok(self.take_fitting_round(services, fits)?)
     }
 
     fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()> {

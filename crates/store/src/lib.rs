@@ -38,7 +38,6 @@ mod plans;
 pub use claim_store::ClaimStore;
 pub use claims::ClaimOptions;
 pub use monitor_store::MonitorStore;
-pub use operator::{Removed, RetentionCursor};
 pub use polling::PendingBatch;
 pub use restored::OpenBatchesInDoubt;
 pub use sql::{

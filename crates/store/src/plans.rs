@@ -20,7 +20,8 @@ use diesel::{
 };
 use grid_batch_core::{
     Change, Decision, Event, HeaderId, LedgerIdentity, LedgerStatus, NewBatch, NextBatchStore,
-    Outcome, PendingBatchStore, Resolution, ServiceId, Timestamp, UnresolvedBatchStore,
+    Outcome, PendingBatchStore, Resolution, RetentionStore, ServiceId, Timestamp,
+    UnresolvedBatchStore,
 };
 use grid_batch_test_postgres::TestDatabase;
 
@@ -196,7 +197,7 @@ fn process_batches(claims: &ClaimStore, services: &[ServiceId]) {
         (0..).zip(services).map(|(n, service)| new_batch(service.clone(), 90_000 + n)).collect();
     add(store, &new);
     claims.ready_services(None, 100).unwrap();
-    let taken = claims.take_round(services).unwrap();
+    let taken = claims.take_fitting_round(services, &mut |_| true).unwrap().batches;
     assert_eq!(taken.len(), services.len());
     let record = |event: Event| {
         let changes: Vec<Change> = taken
@@ -216,6 +217,8 @@ fn process_batches(claims: &ClaimStore, services: &[ServiceId]) {
     add(store, &new);
     add(store, &[new_batch("new::0000".parse().unwrap(), 95_000)]);
     process_failures(claims, services);
+    assert!(store.start_retention(Duration::from_secs(1)).unwrap());
+    store.count_removable(Timestamp::from_micros(i64::MAX), None, 100).unwrap();
     store.remove_ended(Timestamp::from_micros(i64::MAX), None, 100).unwrap();
 }
 

@@ -2,8 +2,8 @@
 
 use grid_batch_core::{
     AddOutcome, BatchConflict, BatchDetails, BatchFilter, Change, ChangeOutcome, HeaderId,
-    LedgerIdentity, NewBatch, OperatorDecision, PageCursor, QueueDepth, RecordedLedger, ServiceId,
-    StoredBatch, Timestamp,
+    LedgerIdentity, NewBatch, OperatorDecision, PageCursor, QueueDepth, RecordedLedger, Removable,
+    Removed, RetentionCursor, ServiceId, StoredBatch, Timestamp,
 };
 use grid_batch_withdrawals::{
     CancelOutcome, RetryOutcome, Reward, RewardConflict, RewardId, UnsettledNonce, Withdrawal,
@@ -11,8 +11,7 @@ use grid_batch_withdrawals::{
 };
 
 use crate::{
-    DatabaseUrl, OpenBatchesInDoubt, Removed, RetentionCursor, Store, StoreError, StoreOptions,
-    batch,
+    DatabaseUrl, OpenBatchesInDoubt, Store, StoreError, StoreOptions, batch,
     claims::{self, FileLock},
     intake, operator, restored, withdrawals,
 };
@@ -233,6 +232,9 @@ impl Store {
     /// One step examines at most `count` batches, the oldest first, in one commit. It never removes
     /// an open batch, nor the latest batch of a withdrawal. A removed batch that is added again
     /// counts as new, so clients must not repeat requests that are older than `before`.
+    ///
+    /// The last step is the one that finds only batches that were stored after `before`: those behind
+    /// them are younger still.
     pub fn remove_ended(
         &self,
         before: Timestamp,
@@ -240,6 +242,16 @@ impl Store {
         count: usize,
     ) -> Result<Removed, StoreError> {
         operator::remove_ended(self, before, from, count)
+    }
+
+    /// What [`remove_ended`](Self::remove_ended) would remove in the same step.
+    pub fn count_removable(
+        &self,
+        before: Timestamp,
+        from: Option<RetentionCursor>,
+        count: usize,
+    ) -> Result<Removable, StoreError> {
+        operator::count_removable(self, before, from, count)
     }
 
     /// Stores withdrawals, each with its first batch, all in one commit, except those whose id

@@ -1,8 +1,11 @@
 //! The traits of core and of `grid-batch-withdrawals` for [`Store`].
 
+use std::time::Duration;
+
 use grid_batch_core::{
     AddOutcome, BatchConflict, BatchDetails, BatchFilter, BatchQueryStore, BatchResult,
-    CommitHistory, HeaderId, IntakeStore, NewBatch, PageCursor, ServiceId, StoredBatch, Timestamp,
+    CommitHistory, HeaderId, IntakeStore, NewBatch, PageCursor, Removed, RetentionCursor,
+    RetentionStore, ServiceId, StoredBatch, Timestamp,
 };
 use grid_batch_withdrawals::{
     BatchAttempt, CancelOutcome, NewSignedTransaction, NonceOutcome, NonceUse, Payment,
@@ -11,7 +14,7 @@ use grid_batch_withdrawals::{
     WithdrawalFilter, WithdrawalId, WithdrawalStore,
 };
 
-use crate::{Store, submission, withdrawals};
+use crate::{Store, operator, submission, withdrawals};
 
 impl IntakeStore for Store {
     fn add(
@@ -56,6 +59,21 @@ impl CommitHistory for Store {
         batch_id: &HeaderId,
     ) -> BatchResult<Option<HeaderId>> {
         Ok(submission::committed_before(self, service_id, batch_id)?)
+    }
+}
+
+impl RetentionStore for Store {
+    fn start_retention(&self, interval: Duration) -> BatchResult<bool> {
+        Ok(operator::start_retention(self, interval)?)
+    }
+
+    fn remove_ended_before(
+        &self,
+        age: Duration,
+        from: Option<RetentionCursor>,
+        limit: usize,
+    ) -> BatchResult<Removed> {
+        Ok(self.remove_ended(self.now().minus(age), from, limit)?)
     }
 }
 

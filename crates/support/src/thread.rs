@@ -33,10 +33,24 @@ impl PeriodicThread {
         interval: Duration,
         mut work: impl FnMut() + Send + 'static,
     ) -> Result<Self, InternalError> {
+        Self::start_with_pauses(name, interval, move || {
+            work();
+            interval
+        })
+    }
+
+    /// Starts a thread whose work returns the pause that follows it. It works for the first time after
+    /// `first_pause`.
+    pub fn start_with_pauses(
+        name: &str,
+        first_pause: Duration,
+        mut work: impl FnMut() -> Duration + Send + 'static,
+    ) -> Result<Self, InternalError> {
         let (end, ended) = mpsc::channel();
         let thread = spawn_thread(name, move || {
-            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(interval) {
-                work();
+            let mut pause = first_pause;
+            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(pause) {
+                pause = work();
             }
         })?;
         Ok(Self { end: Some(end), thread: Some(thread) })

@@ -49,6 +49,14 @@ pub fn batch_of_transactions(service: &str, numbers: &[usize]) -> SignedBatch {
     SignedBatch { service_id: service.parse().unwrap(), batch_id, batch }
 }
 
+/// The batch with this number for a service, with a payload of this many bytes.
+pub fn large_batch(service: &str, number: usize, payload_length: usize) -> SignedBatch {
+    let payload = "x".repeat(payload_length);
+    let batch = sign_batch(&format!("{service}/{number}"), &payload);
+    let batch_id = batch_id(&batch);
+    SignedBatch { service_id: service.parse().unwrap(), batch_id, batch }
+}
+
 /// `count` batches for each service: the first batch of every service, then the second, and so on.
 pub fn signed_batches(services: &[String], count: usize) -> Vec<SignedBatch> {
     let batches_with_number =

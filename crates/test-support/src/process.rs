@@ -122,6 +122,14 @@ impl TestProcess {
         send_signal(self.child.id(), signal);
     }
 
+    /// The most memory that it has used at once since its start, in bytes, on Linux.
+    pub fn peak_memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        let kibibytes: u64 = peak.trim().trim_end_matches("kB").trim().parse().unwrap();
+        kibibytes * 1024
+    }
+
     /// Kills it with SIGKILL.
     pub fn kill(mut self) {
         self.child.kill().unwrap();

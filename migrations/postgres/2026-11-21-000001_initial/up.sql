@@ -52,6 +52,8 @@ create table database_state (
     restored_at bigint,
     restored_reason text collate "C",
     restored_seq bigint,
+    -- When an instance last started to remove ended batches.
+    retention_at bigint,
     check ((restored_at is null) = (restored_seq is null)),
     check ((restored_at is null) = (restored_reason is null))
 );

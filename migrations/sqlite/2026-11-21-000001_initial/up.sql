@@ -33,6 +33,7 @@ create table database_state (
     restored_at integer,
     restored_reason text,
     restored_seq integer,
+    retention_at integer,
     check ((restored_at is null) = (restored_seq is null)),
     check ((restored_at is null) = (restored_reason is null))
 ) strict;

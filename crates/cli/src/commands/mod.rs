@@ -15,6 +15,7 @@ mod logging;
 mod nonce;
 mod print;
 mod restored;
+mod retention;
 mod serve;
 mod show;
 mod signals;
@@ -59,6 +60,7 @@ fn program() -> Command {
         .subcommand(decide::command())
         .subcommand(ledger::command())
         .subcommand(restored::command())
+        .subcommand(retention::command())
         .subcommand(nonce::command());
     #[cfg(feature = "demo")]
     let program = program.subcommand(demo::command()).subcommand(ledger_sim::command());
@@ -76,6 +78,7 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("decide", matches)) => decide::run(matches),
         Some(("ledger", matches)) => ledger::run(matches),
         Some(("restored", matches)) => restored::run(matches),
+        Some(("retention", matches)) => retention::run(matches),
         Some(("nonce", matches)) => nonce::run(matches),
         #[cfg(feature = "demo")]
         Some(("demo", matches)) => demo::run(matches),

@@ -85,6 +85,10 @@ impl OpenBatchStore for MemoryStore {
         Ok(tried.chain(new).take(limit).cloned().collect())
     }
 
+    fn batch_length(&self, batch: &StoredBatch) -> BatchResult<usize> {
+        Ok(bytes_of(batch.batch_id).len())
+    }
+
     fn mark_submitted(&self, batch: &StoredBatch) -> BatchResult<Option<TakenBatch>> {
         let mut batches = self.batches();
         let of_service = batches.get_mut(&batch.service_id).unwrap();
@@ -99,7 +103,7 @@ impl OpenBatchStore for MemoryStore {
             batch_id: batch.batch_id,
             attempt: stored.progress.attempts,
             epoch: 0,
-            serialized_batch: vec![1],
+            serialized_batch: bytes_of(batch.batch_id),
         }))
     }
 
@@ -118,6 +122,15 @@ impl OpenBatchStore for MemoryStore {
 fn is_open(batch: &StoredBatch) -> bool {
     !batch.progress.state.is_terminal()
 }
+
+/// The bytes of a batch: one, or as many as its number is above a million.
+fn bytes_of(batch_id: HeaderId) -> Vec<u8> {
+    let number = u32::from_be_bytes(batch_id.as_bytes()[..4].try_into().unwrap());
+    vec![1; number.saturating_sub(LARGE).max(1) as usize]
+}
+
+/// The number of a batch of one byte; each number above it is that of a batch of one byte more.
+pub const LARGE: u32 = 1_000_000;
 
 /// The id of a batch. The order of ids is that of their numbers.
 pub fn id(number: u32) -> HeaderId {

@@ -1,6 +1,12 @@
 //! The queue over a store.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use grid_batch_core::{
     BatchError, BatchState, Event, GlobalScopeId, LedgerStatus, ManualClock, Moment, Outcome,
@@ -8,7 +14,7 @@ use grid_batch_core::{
 };
 use grid_batch_queuer::{BatchQueue, QueueOptions, StrategyRoundStore, WakeUp};
 
-use crate::memory_store::{MemoryStore, id};
+use crate::memory_store::{LARGE, MemoryStore, id};
 
 fn number(submission: &Submission<ServiceScopeId>) -> u32 {
     u32::from_str_radix(&submission.batch_header()[..8], 16).unwrap()
@@ -183,7 +189,7 @@ fn wake_up_is_kept_when_the_store_fails() {
     let mut store = MockRoundStore::new();
     store.expect_ready_services().returning(|_, _| Ok(Vec::new()));
     let mut calls = 0;
-    store.expect_take_round().times(2).returning(move |services| {
+    store.expect_take_round().times(2).returning(move |services, _| {
         calls += 1;
         assert_eq!(services, ["a::b".parse().unwrap()]);
         match calls {
@@ -194,7 +200,8 @@ fn wake_up_is_kept_when_the_store_fails() {
                 attempt: 1,
                 epoch: 0,
                 serialized_batch: vec![],
-            }]),
+            }]
+            .into()),
         }
     });
     let wake_up = wake_up();
@@ -259,13 +266,14 @@ fn slow_store(
     store.expect_ready_services().returning(|_, _| Ok(Vec::new()));
     let clock = Arc::clone(clock);
     let mut attempt = 0;
-    store.expect_take_round().returning(move |services| {
+    store.expect_take_round().returning(move |services, _| {
         clock.advance(takes);
         jump.into_iter().for_each(|time| clock.set(time));
         attempt += 1;
         let serialized_batch = vec![];
         let service_id = services[0].clone();
-        Ok(vec![TakenBatch { service_id, batch_id: id(7), attempt, epoch: 0, serialized_batch }])
+        let taken = TakenBatch { service_id, batch_id: id(7), attempt, epoch: 0, serialized_batch };
+        Ok(vec![taken].into())
     });
     store
 }
@@ -336,4 +344,91 @@ fn scan_does_not_wait_for_a_time_of_day_that_went_back() {
     store.clock.set(Timestamp::default());
     store.clock.advance(Duration::from_secs(1));
     assert_eq!(queue.next().map(|submission| number(&submission)), Some(1));
+}
+
+/// A queue that lets 640 bytes be in flight: batches of up to 10 bytes are small.
+fn queue_with_little_memory(
+    store: &MemoryStore,
+) -> (BatchQueue<ServiceScopeId, StrategyRoundStore<MemoryStore>>, Arc<AtomicUsize>) {
+    let polls = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&polls);
+    let wake_up = WakeUp::new(move || {
+        counter.fetch_add(1, Ordering::SeqCst);
+    });
+    let options =
+        QueueOptions { clock: store.clock.clone(), memory_limit: 640, ..QueueOptions::default() };
+    (BatchQueue::new(store.round_store(), wake_up.unwrap(), options), polls)
+}
+
+#[test]
+fn large_batches_are_taken_when_earlier_ones_have_ended() {
+    let store = MemoryStore::default();
+    for number in 0..10 {
+        store.add(&format!("s::{number}"), LARGE + 200 + number);
+    }
+    let (mut queue, polls) = queue_with_little_memory(&store);
+    let mut taken = Vec::new();
+    while taken.len() < 10 {
+        let in_flight: Vec<_> = queue.by_ref().collect();
+        assert!((1..=2).contains(&in_flight.len()), "{}", in_flight.len());
+        let bytes: usize = in_flight.iter().map(|batch| batch.serialized_batch().len()).sum();
+        assert!(bytes <= 480, "{bytes} bytes are in flight");
+        taken.extend(in_flight.iter().map(number));
+        let polled_before = polls.load(Ordering::SeqCst);
+        drop(in_flight);
+        let is_over = taken.len() == 10;
+        assert_eq!(polls.load(Ordering::SeqCst) > polled_before, !is_over, "the queue is woken");
+    }
+    let expected: Vec<u32> = (0..10).map(|number| LARGE + 200 + number).collect();
+    assert_eq!(taken, expected, "in the order in which they were found");
+}
+
+#[test]
+fn small_batches_do_not_wait_for_large_ones() {
+    let store = MemoryStore::default();
+    for number in 0..5 {
+        store.add(&format!("a::{number}"), LARGE + 300 + number);
+        store.add(&format!("b::{number}"), number);
+    }
+    let (mut queue, _) = queue_with_little_memory(&store);
+    let in_flight: Vec<_> = queue.by_ref().collect();
+    let numbers: Vec<u32> = in_flight.iter().map(number).collect();
+    assert_eq!(numbers, [LARGE + 300, 0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn batch_larger_than_the_memory_limit_is_not_starved() {
+    let store = MemoryStore::default();
+    store.add("a::a", LARGE + 100);
+    store.add("b::huge", LARGE + 9_000);
+    (0..50).for_each(|number| store.add("c::many", LARGE + 101 + number));
+    let (mut queue, _) = queue_with_little_memory(&store);
+    let mut in_flight = queue.next();
+    assert!(queue.next().is_none());
+    let mut polled = 0;
+    while in_flight.as_ref().is_some_and(|batch| batch.serialized_batch().len() < 9_000) {
+        polled += 1;
+        let ended = in_flight.take().unwrap();
+        store.record(&ended, accepted);
+        store.record(&ended, committed);
+        store.clock.advance(Duration::from_secs(1));
+        drop(ended);
+        in_flight = queue.next();
+    }
+    assert_eq!(polled, 1, "the next large batch is the one that did not fit");
+    assert!(queue.next().is_none(), "it goes alone");
+}
+
+#[test]
+fn batches_given_back_release_their_memory() {
+    let store = MemoryStore::default();
+    for number in 0..2 {
+        store.add(&format!("s::{number}"), LARGE + 240);
+    }
+    let (mut queue, _) = queue_with_little_memory(&store);
+    drop(queue.next());
+    assert_eq!(queue.buffered(), 1);
+    store.clock.advance(QueueOptions::default().give_back_after);
+    let again: Vec<_> = queue.by_ref().collect();
+    assert_eq!(again.len(), 1, "the one that was given back");
 }

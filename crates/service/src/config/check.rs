@@ -25,6 +25,7 @@ impl Config {
             self.check_ascending(shorter, longer)?;
         }
         self.check_expiries()?;
+        self.check_retention()?;
         self.evm.check(&self.layers)?;
         self.check_services()?;
         self.check_peers()
@@ -68,6 +69,19 @@ impl Config {
             self.claims.full_expiry,
         );
         Err(self.layers.conflict("claims.full_expiry", rule))
+    }
+
+    fn check_retention(&self) -> Result<(), ConfigError> {
+        let limit = self.ledger.late_arrival_limit.max(self.poll.give_up_after);
+        let Some(after) = self.retention.after.filter(|after| *after <= limit) else {
+            return Ok(());
+        };
+        let rule = format!(
+            "retention.after is {after:?}; it must be more than ledger.late_arrival_limit and \
+             poll.give_up_after, {limit:?}, or what is known about a batch would be removed while the ledger \
+             may still report it",
+        );
+        Err(self.layers.conflict("retention.after", rule))
     }
 
     fn check_services(&self) -> Result<(), ConfigError> {

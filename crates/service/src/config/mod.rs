@@ -10,6 +10,7 @@ mod layers;
 mod ledger;
 mod poll;
 mod print;
+mod retention;
 mod setting;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ pub use error::{ConfigError, Origin};
 pub use evm::{EvmConfig, KeySource};
 pub use ledger::{LedgerConfig, LedgerKind};
 pub use poll::PollConfig;
+pub use retention::RetentionConfig;
 pub use setting::{Form, SETTINGS, Setting};
 
 use layers::{GivenValue, Layers};
@@ -58,6 +60,8 @@ pub struct Config {
     pub submit: SubmitterOptions,
     /// How the ledger is polled.
     pub poll: PollConfig,
+    /// When ended batches are removed.
+    pub retention: RetentionConfig,
     layers: Layers,
 }
 
@@ -114,6 +118,7 @@ impl Config {
             delay: layers.get("queue.delay")?,
             submit: submitter_options(&layers)?,
             poll: PollConfig::from_layers(&layers)?,
+            retention: RetentionConfig::from_layers(&layers)?,
             layers,
         };
         config.check()?;
@@ -157,6 +162,7 @@ fn queue_options(layers: &Layers) -> Result<QueueOptions, ConfigError> {
     let total_limit: Duration = layers.get("submit.total_limit")?;
     Ok(QueueOptions {
         round_size: layers.get_size("queue.round_size")?,
+        memory_limit: layers.get_size("submit.memory_limit")?,
         poll_interval: layers.get("queue.poll_interval")?,
         give_back_after: total_limit.saturating_sub(layers.get("submit.sending_limit")?),
         ..QueueOptions::default()

@@ -229,6 +229,14 @@ pub static SETTINGS: &[Setting] = &[
         "How long a batch is delayed after an attempt that the ledger certainly did not accept",
     ),
     number("submit.concurrency", "100", "Maximum number of batches under submission"),
+    number(
+        "submit.memory_limit",
+        "67108864",
+        "Maximum size, in bytes, of the batches that were taken from the database and whose submissions \
+         have not ended; a larger batch is submitted when no other large one is. Up to four times as much \
+         memory is needed for a moment. Raise it if large batches wait for each other and the machine has \
+         the memory, lower it on a small machine",
+    ),
     text("submit.sending_limit", "15s", "Timeout for sending a batch once"),
     text(
         "submit.total_limit",
@@ -310,6 +318,20 @@ pub static SETTINGS: &[Setting] = &[
     list(
         "poll.resubmit_inconclusive",
         "Services whose batches are submitted again instead of held; they may be applied twice",
+    ),
+    text(
+        "retention.after",
+        "",
+        "How long after its end a batch is removed, such as \"30d\"; empty: never. A removed batch that a \
+         client sends again is a new one and is submitted, so set it to longer than any client repeats a \
+         request. Without it the database grows by about 2 kB for each small batch. The same on all \
+         instances",
+    ),
+    text(
+        "retention.interval",
+        "1h",
+        "How often ended batches are looked for, by one of the instances; lower it if so many batches end \
+         that the database grows noticeably in between",
     ),
 ];
 

@@ -112,6 +112,16 @@ fn errors_name_the_line_and_the_rule() {
              and twice submit.total_limit, together 150s, ",
         ),
         (
+            "[retention]\nafter = \"1h\"",
+            "line 2 of c.toml: retention.after is 3600s; it must be more than \
+             ledger.late_arrival_limit and poll.give_up_after, 3600s, ",
+        ),
+        (
+            "[retention]\nafter = \"soon\"",
+            "line 2 of c.toml: retention.after is \"soon\"; it must be empty, or it must be a number \
+             with a unit, ",
+        ),
+        (
             "[evm]\npools = [\"0x1=a\"]",
             "line 2 of c.toml: the pool 0x1 has the gas admin a, which evm.gas_admins lacks",
         ),

@@ -57,6 +57,15 @@ impl SettingValue for Duration {
     }
 }
 
+impl SettingValue for Option<Duration> {
+    fn parse(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Ok(None);
+        }
+        Duration::parse(text).map(Some).map_err(|rule| format!("it must be empty, or {rule}"))
+    }
+}
+
 impl SettingValue for SocketAddr {
     fn parse(text: &str) -> Result<Self, String> {
         text.parse()

@@ -3,7 +3,10 @@
 use std::{net::TcpListener, sync::Arc, time::Duration};
 
 use grid_batch_api::{ApiBuilder, ApiOptions, RunningApi};
-use grid_batch_claims::{ChangeFollowUp, ClaimMaintainer, ClaimMaintainerOptions, OrphanRecovery};
+use grid_batch_claims::{
+    ChangeFollowUp, ClaimMaintainer, ClaimMaintainerOptions, OrphanRecovery, Retention,
+    RetentionOptions,
+};
 use grid_batch_core::{RunnableSubmitter, ScopeId, ServiceId, StatusReport};
 use grid_batch_poller::{
     EventFollower, EventMonitor, EventOptions, InconclusivePolicy, MonitorOptions,
@@ -75,6 +78,7 @@ pub(super) fn compose<S: ScopeId>(
         config.clock(),
         follow_up.clone(),
     )?;
+    let retention = start_retention(config, &store)?;
     let options = ClaimMaintainerOptions::for_idle_expiry(config.claims.idle_expiry);
     let claims = ClaimMaintainer::start(claims, options, follow_up.clone())?;
     let api = start_api(config, &ledger, &store, &follow_up, &claims, (check, follower), listener)?;
@@ -87,6 +91,7 @@ pub(super) fn compose<S: ScopeId>(
         submitter_counters,
         poller,
         recovery,
+        retention,
         claims,
         ledger_check,
         follow_up,
@@ -276,6 +281,17 @@ fn start_submitter<S: ScopeId>(
     let running = submitter.run()?;
     let counters = running.counters();
     Ok((Box::new(running), counters))
+}
+
+/// Removes batches long after their end, if the settings say so.
+fn start_retention(config: &Config, store: &Store) -> Result<Option<Retention>, StartError> {
+    let Some(after) = config.retention.after else {
+        info!("retention.after is not set: ended batches are kept for ever");
+        return Ok(None);
+    };
+    let interval = config.retention.interval;
+    let options = RetentionOptions { interval, ..RetentionOptions::after(after) };
+    Ok(Some(Retention::start(store.clone(), options, config.clock())?))
 }
 
 fn start_api<S: ScopeId>(

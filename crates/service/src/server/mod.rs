@@ -12,7 +12,7 @@ mod registration;
 use std::{fmt, sync::Arc};
 
 use grid_batch_api::RunningApi;
-use grid_batch_claims::{ChangeFollowUp, ClaimMaintainer, OrphanRecovery};
+use grid_batch_claims::{ChangeFollowUp, ClaimMaintainer, OrphanRecovery, Retention};
 use grid_batch_core::{Clock, InternalError, ShutdownHandle, StatusReport, SystemClock};
 use grid_batch_poller::{RunningEventMonitor, RunningNextBatchMonitor, RunningPollingMonitor};
 use grid_batch_store::{PendingBatch, Store};
@@ -76,6 +76,7 @@ pub struct RunningServer {
     submitter_counters: SubmitterCounters,
     poller: RunningPollingMonitor<PendingBatch, StatusReport>,
     recovery: OrphanRecovery,
+    retention: Option<Retention>,
     claims: ClaimMaintainer,
     ledger_check: RunningLedgerCheck,
     follow_up: ChangeFollowUp,
@@ -113,7 +114,7 @@ impl RunningServer {
     /// records their outcomes.
     pub fn stop(self) -> Result<(), StartError> {
         let Self { mut api, events, ask_ahead, mut submitter, poller, .. } = self;
-        let Self { recovery, claims, ledger_check, .. } = self;
+        let Self { recovery, retention, claims, ledger_check, .. } = self;
         claims.stop_taking();
         // Both drain at the same time.
         let requested = [api.signal_shutdown(), submitter.request_stop()];
@@ -125,7 +126,7 @@ impl RunningServer {
             poller.wait_for_shutdown(),
         ];
         // Claims are released last: until then nothing else may work on the services.
-        drop((recovery, claims, ledger_check));
+        drop((recovery, retention, claims, ledger_check));
         Ok(requested.into_iter().chain(stopped).collect::<Result<(), InternalError>>()?)
     }
 }

@@ -12,5 +12,4 @@ pub(crate) use details::{count_ahead, details, find, open_batches, serialized_ba
 pub(crate) use held::{held_batches, waiting_holds};
 pub(crate) use hold::{hold, release};
 pub(crate) use list::{count, depth, depths, list};
-pub(crate) use retention::remove_ended;
-pub use retention::{Removed, RetentionCursor};
+pub(crate) use retention::{count_removable, remove_ended, start_retention};

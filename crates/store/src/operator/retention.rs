@@ -1,20 +1,31 @@
-use diesel::prelude::*;
-use grid_batch_core::Timestamp;
+use std::time::Duration;
 
-use crate::sql::{Rows, Store, StoreError, rows::limit, schema::batches};
+use diesel::{QueryableByName, prelude::*, sql_types::BigInt};
+use grid_batch_core::{Removable, Removed, RetentionCursor, Timestamp};
 
-/// The result of one step of retention.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Removed {
-    /// How many batches were removed.
-    pub batches: usize,
-    /// Where the next step continues; `None` after the last step.
-    pub next: Option<RetentionCursor>,
+use crate::sql::{
+    Connection, Dialect, Rows, Statement, Store, StoreError, rows::limit, schema::batches,
+};
+
+/// The batches that ended before a time, without those that withdrawals need.
+const IS_REMOVABLE: &str = "b.ended_at is not null and (
+    select count(*) from withdrawals w where w.batch_seq = b.seq) = 0";
+
+/// Starts a pass, unless one was started less than `interval` ago by any instance.
+pub(crate) fn start_retention(store: &Store, interval: Duration) -> Result<bool, StoreError> {
+    let now = store.now();
+    let latest = now.minus(interval).as_micros();
+    let statement = store
+        .statement(
+            "-- start_retention
+             update database_state set retention_at = ?
+             where id = 1 and (retention_at is null or retention_at <= ? or retention_at > ?)",
+        )
+        .long(now.as_micros())
+        .long(latest)
+        .long(/* written before the clock was set back */ now.as_micros());
+    Ok(store.pools.write()?.execute(&statement)? > 0)
 }
-
-/// The last batch that retention examined.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RetentionCursor(i64);
 
 pub(crate) fn remove_ended(
     store: &Store,
@@ -22,33 +33,114 @@ pub(crate) fn remove_ended(
     from: Option<RetentionCursor>,
     count: usize,
 ) -> Result<Removed, StoreError> {
-    let before = before.as_micros();
-    let count = count.max(1);
-    let lock = store.pools.dialect().locking("for update of b skip locked");
-    let mut connection = store.pools.write()?;
-    connection.write_transaction(|connection| {
-        let window = batches::table
+    let now = store.now();
+    store.pools.write()?.write_transaction(|connection| {
+        let window = Window::load(connection, from, count)?;
+        let remove = remove_statement(connection.dialect(), window.ended_before(before));
+        let batches = connection.execute(&remove)?;
+        Ok(Removed { batches, next: window.next(before, now) })
+    })
+}
+
+pub(crate) fn count_removable(
+    store: &Store,
+    before: Timestamp,
+    from: Option<RetentionCursor>,
+    count: usize,
+) -> Result<Removable, StoreError> {
+    let now = store.now();
+    let mut connection = store.pools.read()?;
+    let window = Window::load(&mut connection, from, count)?;
+    let select = select_statement(connection.dialect(), window.ended_before(before));
+    let rows: Vec<RemovableRow> = connection.load(&select)?;
+    Ok(Removable {
+        batches: rows.len(),
+        bytes: rows.iter().map(|row| row.length.unsigned_abs()).sum(),
+        oldest_end: rows.iter().map(|row| row.ended_at).min().map(Timestamp::from_micros),
+        next: window.next(before, now),
+    })
+}
+
+/// The batches that one step examines.
+struct Window {
+    examined: Vec<Examined>,
+    /// Whether there may be more batches.
+    is_full: bool,
+}
+
+#[derive(Queryable, Clone, Copy)]
+struct Examined {
+    seq: i64,
+    created_at: i64,
+    ended_at: Option<i64>,
+}
+
+impl Window {
+    fn load(
+        connection: &mut Connection,
+        from: Option<RetentionCursor>,
+        count: usize,
+    ) -> Result<Self, StoreError> {
+        let count = count.max(1);
+        let query = batches::table
             .filter(batches::seq.gt(from.unwrap_or_default().0))
             .order_by(batches::seq)
             .limit(limit(count))
-            .select((batches::seq, batches::ended_at));
-        let examined: Vec<(i64, Option<i64>)> =
-            connection.load_query("retention_window", window)?;
-        let removable =
-            examined.iter().filter(|(_, ended_at)| ended_at.is_some_and(|at| at < before));
-        // By hand: Diesel has no `skip locked` for both databases, and no delete with it.
-        let remove = store
-            .statement(format!(
-                "-- remove_ended
-                 delete from batches where seq in (
-                     select b.seq from {{x}} join batches b on b.seq = x.seq
-                     where b.ended_at is not null and (
-                         select count(*) from withdrawals w where w.batch_seq = b.seq) = 0
-                     order by b.seq {lock})"
-            ))
-            .rows(Rows::default().long("seq", removable.map(|(seq, _)| *seq)));
-        let batches = connection.execute(&remove)?;
-        let last = examined.last().filter(|_| examined.len() >= count);
-        Ok(Removed { batches, next: last.map(|(seq, _)| RetentionCursor(*seq)) })
-    })
+            .select((batches::seq, batches::created_at, batches::ended_at));
+        let examined: Vec<Examined> = connection.load_query("retention_window", query)?;
+        let is_full = examined.len() >= count;
+        Ok(Self { examined, is_full })
+    }
+
+    fn ended_before(&self, before: Timestamp) -> Rows<'static> {
+        let before = before.as_micros();
+        let ended = self.examined.iter().filter(|b| b.ended_at.is_some_and(|at| at < before));
+        Rows::default().long("seq", ended.map(|batch| batch.seq))
+    }
+
+    /// Where the next step continues. A batch from the future was stored while a clock was ahead, and says
+    /// nothing about those behind it.
+    fn next(&self, before: Timestamp, now: Timestamp) -> Option<RetentionCursor> {
+        let young = before.as_micros()..=now.as_micros();
+        let all_are_young = self.examined.iter().all(|b| young.contains(&b.created_at));
+        let last = self.examined.last().filter(|_| self.is_full && !all_are_young)?;
+        Some(RetentionCursor(last.seq))
+    }
+}
+
+/// By hand: Diesel has no `skip locked` for both databases, and no delete with it.
+fn remove_statement(dialect: Dialect, seqs: Rows<'_>) -> Statement<'_> {
+    let lock = dialect.locking("for update of b skip locked");
+    Statement::new(
+        dialect,
+        format!(
+            "-- remove_ended
+             delete from batches where seq in (
+                 select b.seq from {{x}} join batches b on b.seq = x.seq
+                 where {IS_REMOVABLE} order by b.seq {lock})"
+        ),
+    )
+    .rows(seqs)
+}
+
+fn select_statement(dialect: Dialect, seqs: Rows<'_>) -> Statement<'_> {
+    Statement::new(
+        dialect,
+        format!(
+            "-- count_removable
+             select b.ended_at, cast(length(p.serialized_batch) as bigint) as length
+             from {{x}} join batches b on b.seq = x.seq
+             join batch_payloads p on p.batch_seq = b.seq
+             where {IS_REMOVABLE}"
+        ),
+    )
+    .rows(seqs)
+}
+
+#[derive(QueryableByName)]
+struct RemovableRow {
+    #[diesel(sql_type = BigInt)]
+    ended_at: i64,
+    #[diesel(sql_type = BigInt)]
+    length: i64,
 }

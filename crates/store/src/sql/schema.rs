@@ -43,6 +43,7 @@ table! {
         restored_at -> Nullable<BigInt>,
         restored_reason -> Nullable<Text>,
         restored_seq -> Nullable<BigInt>,
+        retention_at -> Nullable<BigInt>,
     }
 }
 

@@ -8,6 +8,6 @@ mod round;
 
 pub(crate) use history::committed_before;
 pub(crate) use recovery::{find_with_submitter, owner_lost, recover};
-pub(crate) use round::{RoundOwner, give_back, ready_services, take_round};
+pub(crate) use round::{RoundOwner, give_back, ready_services, take_fitting_round, take_round};
 
 pub use observer::StoreObserver;

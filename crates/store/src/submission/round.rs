@@ -1,10 +1,17 @@
-use diesel::{QueryableByName, sql_types::Binary};
-use grid_batch_core::{AttemptId, BatchState, Change, Event, Outcome, ServiceId, TakenBatch};
+use std::collections::HashMap;
+
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Binary, Text},
+};
+use grid_batch_core::{
+    AttemptId, BatchFits, BatchState, Change, Event, Outcome, Round, ServiceId, TakenBatch,
+};
 
 use crate::{
     batch::record,
     sql::{
-        Dialect, Statement, Store, StoreError,
+        Connection, Dialect, Statement, Store, StoreError,
         rows::{
             AttemptRow, ServiceRow, claimed_by, confirmed_ledger, in_states, limit, service_rows,
         },
@@ -38,10 +45,51 @@ pub(crate) fn take_round(
     services: &[ServiceId],
 ) -> Result<Vec<TakenBatch>, StoreError> {
     let now = store.now().as_micros();
-    let statement = take_round_statement(store.dialect(), owner, now, services);
-    let rows: Vec<TakenRow> =
-        store.pools.write()?.write_transaction(|connection| connection.load(&statement))?;
+    store.pools.write()?.write_transaction(|connection| take(connection, owner, now, services))
+}
+
+/// Takes the batches that fit, in the order of `services`.
+pub(crate) fn take_fitting_round(
+    store: &Store,
+    owner: RoundOwner<'_>,
+    services: &[ServiceId],
+    fits: &mut BatchFits<'_>,
+) -> Result<Round, StoreError> {
+    let now = store.now().as_micros();
+    store.pools.write()?.write_transaction(|connection| {
+        let lengths = load_head_lengths(connection, now, services)?;
+        let ready = services.iter().filter(|service| lengths.contains_key(service.as_str()));
+        let (fitting, left): (Vec<ServiceId>, _) =
+            ready.cloned().partition(|service| fits(lengths[service.as_str()]));
+        Ok(Round { batches: take(connection, owner, now, &fitting)?, left })
+    })
+}
+
+fn take(
+    connection: &mut Connection,
+    owner: RoundOwner<'_>,
+    now: i64,
+    services: &[ServiceId],
+) -> Result<Vec<TakenBatch>, StoreError> {
+    let statement = take_round_statement(connection.dialect(), owner, now, services);
+    let rows: Vec<TakenRow> = connection.load(&statement)?;
     rows.into_iter().map(TakenRow::into_taken).collect()
+}
+
+/// How many bytes the next batch of each of these services has, if it can be taken now.
+///
+/// The lanes are not locked. In the rare case that another batch becomes the head before the round is
+/// taken, its length is another one.
+fn load_head_lengths(
+    connection: &mut Connection,
+    now: i64,
+    services: &[ServiceId],
+) -> Result<HashMap<String, usize>, StoreError> {
+    let statement = head_lengths_statement(connection.dialect(), now, services);
+    let rows: Vec<LengthRow> = connection.load(&statement)?;
+    rows.into_iter()
+        .map(|row| Ok((row.service_id, usize::try_from(row.length).map_err(StoreError::corrupt)?)))
+        .collect()
 }
 
 pub(crate) fn give_back(store: &Store, batches: &[TakenBatch]) -> Result<(), StoreError> {
@@ -97,6 +145,24 @@ fn ready_services_statement<'a>(
     .long(limit(count))
 }
 
+fn head_lengths_statement(dialect: Dialect, now: i64, services: &[ServiceId]) -> Statement<'_> {
+    let ready = is_ready("h");
+    Statement::new(
+        dialect,
+        format!(
+            "-- head_lengths
+             select h.service_id, cast(length(p.serialized_batch) as bigint) as length
+             from {{x}}
+             join lanes h on h.service_id = x.service_id
+             join batch_payloads p on p.batch_seq = h.batch_seq
+             where {ready}"
+        ),
+    )
+    .rows(service_rows(services))
+    .long(/* next_try_at */ now)
+    .long(/* since */ now.saturating_add(AHEAD))
+}
+
 /// Marks batches as submitted and reads their bytes in one statement, while the lease of the
 /// instance is long enough for a submission and its ledger is the one that the database is bound to.
 ///
@@ -148,6 +214,14 @@ fn take_round_statement<'a>(
     .long(/* since */ now.saturating_add(AHEAD))
     .text(/* instance_id */ owner.instance)
     .long(owner.longest_submission)
+}
+
+#[derive(QueryableByName)]
+struct LengthRow {
+    #[diesel(sql_type = Text)]
+    service_id: String,
+    #[diesel(sql_type = BigInt)]
+    length: i64,
 }
 
 #[derive(QueryableByName)]

@@ -19,12 +19,12 @@ use diesel::{
 };
 use grid_batch_core::{
     AddOutcome, BatchResult, Change, ChangeOutcome, Event, Evidence, HeaderId, LedgerStatus,
-    ManualClock, NewBatch, Outcome, PendingBatchStore, PollPace, ServiceId, StoredBatch,
-    TakenBatch, Timestamp,
+    ManualClock, NewBatch, Outcome, PendingBatchStore, PollPace, RetentionCursor, ServiceId,
+    StoredBatch, TakenBatch, Timestamp,
 };
 use grid_batch_store::{
-    ClaimOptions, ClaimStore, DatabaseClock, DatabaseUrl, MonitorStore, PendingBatch,
-    RetentionCursor, Store, StoreOptions,
+    ClaimOptions, ClaimStore, DatabaseClock, DatabaseUrl, MonitorStore, PendingBatch, Store,
+    StoreOptions,
 };
 use grid_batch_test_postgres::TestDatabase;
 use proptest::test_runner::{Config, RngSeed, TestRunner};

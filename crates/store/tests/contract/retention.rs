@@ -1,6 +1,9 @@
-use grid_batch_core::{AddOutcome, BatchState, Outcome};
+use std::{ops::Range, time::Duration};
 
-use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
+use diesel::{Connection, PgConnection, connection::SimpleConnection};
+use grid_batch_core::{AddOutcome, BatchState, Outcome, RetentionStore};
+
+use crate::fixture::{Database, StoreExt, TestStore, batch, id, on_both, service};
 
 on_both! {
     only_batches_ended_before_the_limit_are_removed,
@@ -9,6 +12,11 @@ on_both! {
     old_open_batch_does_not_block_removal,
     queue_continues_after_removal,
     removal_works_after_clock_was_ahead,
+    walk_ends_at_young_batches,
+    counting_finds_what_a_step_removes,
+    one_pass_starts_in_an_interval,
+    pass_starts_after_the_clock_was_set_back,
+    locked_batch_is_skipped,
 }
 
 fn only_batches_ended_before_the_limit_are_removed(db: &Database) {
@@ -95,4 +103,89 @@ fn removal_works_after_clock_was_ahead(db: &Database) {
     store.add_all(&[batch("a::b", 4)]);
     store.commit_next("a::b");
     assert_eq!(store.remove_all_ended(db.later(1), 2), 1);
+}
+
+fn commit_numbers(store: &TestStore, numbers: Range<u64>) {
+    let services = numbers.clone().map(|number| format!("s::{number:02}"));
+    let batches: Vec<_> =
+        numbers.zip(services).map(|(number, service)| batch(&service, number)).collect();
+    store.add_all(&batches);
+    for batch in &batches {
+        store.commit_next(batch.service_id.as_str());
+    }
+}
+
+fn walk_ends_at_young_batches(db: &Database) {
+    let store = db.open();
+    commit_numbers(&store, 0..6);
+    let before = db.later(10);
+    commit_numbers(&store, 6..20);
+    db.later(10);
+    let (mut steps, mut from) = (Vec::new(), None);
+    loop {
+        let removed = store.remove_ended(before, from, 4).unwrap();
+        steps.push(removed.batches);
+        from = removed.next;
+        if from.is_none() {
+            break;
+        }
+    }
+    assert_eq!(steps, [4, 2, 0], "the third step finds only young batches");
+}
+
+fn counting_finds_what_a_step_removes(db: &Database) {
+    let store = db.open();
+    let first_end = db.now();
+    commit_numbers(&store, 0..3);
+    store.add_all(&[batch("open::one", 50)]);
+    let before = db.later(10);
+    let found = store.count_removable(before, None, 2).unwrap();
+    let bytes: usize = (0..2).map(|number| batch("s", number).serialized_batch.len()).sum();
+    assert_eq!((found.batches, found.bytes), (2, bytes as u64));
+    assert!(found.oldest_end.is_some_and(|end| first_end <= end && end < before));
+    let removed = store.remove_ended(before, None, 2).unwrap();
+    assert_eq!((removed.batches, removed.next), (found.batches, found.next));
+    assert_eq!(store.count_removable(before, removed.next, 9).unwrap().batches, 1);
+    assert_eq!(store.remove_all_ended(before, 9), 1);
+    let nothing = store.count_removable(before, None, 9).unwrap();
+    assert_eq!((nothing.batches, nothing.bytes, nothing.oldest_end), (0, 0, None));
+}
+
+const INTERVAL: Duration = Duration::from_secs(60);
+
+fn one_pass_starts_in_an_interval(db: &Database) {
+    let (store, other) = (db.open(), db.open());
+    assert!(store.start_retention(INTERVAL).unwrap());
+    assert!(!other.start_retention(INTERVAL).unwrap());
+    db.later(59);
+    assert!(!store.start_retention(INTERVAL).unwrap());
+    db.later(1);
+    assert!(other.start_retention(INTERVAL).unwrap());
+    assert!(!store.start_retention(INTERVAL).unwrap());
+}
+
+fn pass_starts_after_the_clock_was_set_back(db: &Database) {
+    let store = db.open();
+    let start = db.now();
+    db.later(1_000_000);
+    assert!(store.start_retention(INTERVAL).unwrap());
+    db.clock.set(start);
+    assert!(store.start_retention(INTERVAL).unwrap());
+}
+
+/// On SQLite nothing is locked while another transaction writes: the step waits for it.
+fn locked_batch_is_skipped(db: &Database) {
+    if !db.is_postgres() {
+        return;
+    }
+    let store = db.open();
+    commit_numbers(&store, 0..3);
+    let before = db.later(10);
+    let mut other = PgConnection::establish(&db.postgres_url()).unwrap();
+    other
+        .batch_execute("begin; select 1 from batches where service_id = 's::01' for update")
+        .unwrap();
+    assert_eq!(store.remove_all_ended(before, 9), 2);
+    other.batch_execute("rollback").unwrap();
+    assert_eq!(store.remove_all_ended(before, 9), 1);
 }

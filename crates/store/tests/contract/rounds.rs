@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use grid_batch_core::{BatchState, Change, Event, Evidence, Outcome, Timestamp};
+use grid_batch_core::{BatchState, Change, Event, Evidence, NewBatch, Outcome, Round, Timestamp};
 
 use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};
 
@@ -9,6 +9,8 @@ on_both! {
     service_with_batch_under_way_is_skipped,
     unknown_and_empty_services_are_skipped,
     service_named_twice_yields_one_batch,
+    batch_that_does_not_fit_stays,
+    lengths_are_asked_only_of_batches_that_can_be_taken,
     taken_batch_is_marked_before_it_is_returned,
     delayed_batch_is_taken_after_its_delay,
     delay_that_began_in_the_future_is_over,
@@ -53,6 +55,44 @@ fn service_named_twice_yields_one_batch(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
     assert_eq!(store.take(&["a::b", "a::b"]).len(), 1);
+}
+
+/// A batch with this many bytes.
+fn batch_of_length(service: &str, number: u64, length: usize) -> NewBatch {
+    NewBatch { serialized_batch: vec![7; length], ..batch(service, number) }
+}
+
+fn batch_that_does_not_fit_stays(db: &Database) {
+    let store = db.open();
+    store.add_all(&[
+        batch_of_length("a::1", 1, 10),
+        batch_of_length("a::2", 2, 300_000),
+        batch_of_length("a::3", 3, 20),
+    ]);
+    let services = ["a::3", "never::seen", "a::2", "a::1"].map(service);
+    let mut lengths = Vec::new();
+    let round = store.worker_of_all().take_fitting_round(&services, &mut |length| {
+        lengths.push(length);
+        length < 300_000
+    });
+    let round = round.unwrap();
+    assert_eq!(lengths, [20, 300_000, 10], "in the order of the services");
+    let mut taken: Vec<_> = round.batches.iter().map(|taken| taken.batch_id).collect();
+    taken.sort_unstable();
+    assert_eq!((taken, round.left), (vec![id(1), id(3)], vec![service("a::2")]));
+    let left = store.one("a::2", 2);
+    assert_eq!((left.progress.state, left.progress.attempts), (BatchState::New, 0));
+}
+
+fn lengths_are_asked_only_of_batches_that_can_be_taken(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::1", 1), batch("a::2", 2)]);
+    store.take_one("a::1");
+    store.outcome(&store.take_one("a::2"), Outcome::Accepted);
+    let services = ["a::1", "a::2"].map(service);
+    let worker = store.worker_of_all();
+    let round = worker.take_fitting_round(&services, &mut |_| panic!("nothing is ready"));
+    assert_eq!(round.unwrap(), Round::default());
 }
 
 fn taken_batch_is_marked_before_it_is_returned(db: &Database) {

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use grid_batch_core::{
-    BatchResult, ClaimKeeper, RoundStore, ScopeId, ServiceId, SubmittedBatch, TakenBatch, Takeover,
+    BatchFits, BatchResult, ClaimKeeper, Round, RoundStore, ScopeId, ServiceId, SubmittedBatch,
+    TakenBatch, Takeover,
 };
 
 use super::{LedgerCheck, refused_services::RefusedServices};
@@ -87,10 +88,10 @@ impl<C: RoundStore, S: ScopeId> RoundStore for CheckedClaims<C, S> {
         }
     }
 
-    fn take_round(&self, services: &[ServiceId]) -> BatchResult<Vec<TakenBatch>> {
+    fn take_round(&self, services: &[ServiceId], fits: &mut BatchFits<'_>) -> BatchResult<Round> {
         match self.check.may_claim() {
-            true => self.claims.take_round(services),
-            false => Ok(Vec::new()),
+            true => self.claims.take_round(services, fits),
+            false => Ok(Round::default()),
         }
     }
 
