@@ -12,6 +12,10 @@ test *arguments:
 chaos *arguments:
     scripts/chaos {{ arguments }}
 
+# Pass many batches through each database while retention removes old ones; arguments such as --batches 20000.
+soak *arguments:
+    scripts/soak {{ arguments }}
+
 # Run the linter on all targets.
 lint:
     cargo clippy --workspace --all-targets --features grid-batch-core/mocks,grid-batch-withdrawals/mocks,grid-batch/evm --locked -- -D warnings

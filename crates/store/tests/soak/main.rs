@@ -39,7 +39,7 @@ fn batches() -> usize {
 #[test]
 fn nothing_grows_with_retention_on_postgres() {
     let database = TestDatabase::create();
-    soak(&database.url());
+    soak(database.url());
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn soak(url: &str) {
     for group in 1..=groups {
         traffic.pass_group(GROUP);
         clock.advance(Duration::from_secs(1));
-        if group % groups.div_ceil(SAMPLES) == 0 {
+        if group.is_multiple_of(groups.div_ceil(SAMPLES)) {
             retention.finish_pass();
             sizes.vacuum_small_run(batches());
             let sample = sizes.read(group * GROUP, started.elapsed());

@@ -79,7 +79,7 @@ impl Traffic {
         self.next += 1;
         NewBatch {
             service_id: self.services[(number % SERVICES) as usize].clone(),
-            batch_id: id(number, u8::from(number % REJECTED == 0)),
+            batch_id: id(number, u8::from(number.is_multiple_of(REJECTED))),
             transaction_ids: vec![id(number, 2)],
             serialized_batch: id(number, 3).as_bytes().repeat(10)[..600].to_vec(),
         }
