@@ -28,6 +28,7 @@ mod state;
 mod submission;
 mod submitter;
 mod transition;
+mod waiting;
 
 pub use ask_ahead::{AskAhead, NextBatchStore};
 pub use batch::{Hold, NewBatch, Receipt, StatusReport, StoredBatch};
@@ -67,3 +68,4 @@ pub use submitter::{
     RunnableSubmitter, RunningSubmitter, ShutdownHandle, SubmitterObserver, UrlResolver,
 };
 pub use transition::{Event, LedgerStatus, Progress, TransitionError, transition};
+pub use waiting::{Ahead, Wait, WaitCause};

@@ -1,7 +1,7 @@
 //! The public methods of [`Store`]. Each delegates to the area that implements it.
 
 use grid_batch_core::{
-    AddOutcome, BatchConflict, BatchDetails, BatchFilter, Change, ChangeOutcome, HeaderId,
+    AddOutcome, Ahead, BatchConflict, BatchDetails, BatchFilter, Change, ChangeOutcome, HeaderId,
     LedgerIdentity, NewBatch, OperatorDecision, PageCursor, QueueDepth, RecordedLedger, ServiceId,
     StoredBatch, Timestamp,
 };
@@ -102,6 +102,17 @@ impl Store {
         batch_id: &HeaderId,
     ) -> Result<Option<BatchDetails>, StoreError> {
         operator::details(self, service_id, batch_id)
+    }
+
+    /// What is ahead of the open batches of a service that were stored at these times: `None` for one
+    /// that is the first, or has ended. Counts up to [`Ahead::MAX_COUNTED`], so that the cost does not
+    /// grow with the queue.
+    pub fn ahead(
+        &self,
+        service_id: &ServiceId,
+        created_at: &[Timestamp],
+    ) -> Result<Vec<Option<Ahead>>, StoreError> {
+        operator::ahead(self, service_id, created_at)
     }
 
     /// The bytes of a batch, exactly as they were added.

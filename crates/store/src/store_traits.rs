@@ -1,7 +1,7 @@
 //! The traits of core and of `grid-batch-withdrawals` for [`Store`].
 
 use grid_batch_core::{
-    AddOutcome, BatchConflict, BatchDetails, BatchFilter, BatchQueryStore, BatchResult,
+    AddOutcome, Ahead, BatchConflict, BatchDetails, BatchFilter, BatchQueryStore, BatchResult,
     CommitHistory, HeaderId, IntakeStore, NewBatch, PageCursor, ServiceId, StoredBatch, Timestamp,
 };
 use grid_batch_withdrawals::{
@@ -33,6 +33,14 @@ impl BatchQueryStore for Store {
         batch_id: &HeaderId,
     ) -> BatchResult<Option<BatchDetails>> {
         Ok(Self::details(self, service_id, batch_id)?)
+    }
+
+    fn ahead(
+        &self,
+        service_id: &ServiceId,
+        created_at: &[Timestamp],
+    ) -> BatchResult<Vec<Option<Ahead>>> {
+        Ok(Self::ahead(self, service_id, created_at)?)
     }
 
     fn list(

@@ -30,5 +30,6 @@ mod restarts_and_outages;
 mod several_nodes;
 mod unknown_services;
 mod unusable_database;
+mod waiting_batches;
 
 const GRID_BATCH: Binary = Binary(env!("CARGO_BIN_EXE_grid-batch"));
