@@ -13,6 +13,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/store/src/", "gives and compares stored times"),
     ("crates/api/src/rewards/create.rs", "the time of a new reward, to store"),
     ("crates/claims/src/follow_up.rs", "a hint when a stored delay ends; the queue also scans"),
+    ("crates/cli/src/commands/operator/database.rs", "how long ago a stored time was, to show it"),
     ("crates/http/src/client.rs", "a date in `Retry-After` of a server that sends no `Date`"),
     ("crates/poller/src/leader.rs", "which batches are due by their stored times"),
     ("crates/poller/src/evidence_search.rs", "when to look; not what the evidence comes to"),

@@ -11,6 +11,7 @@ mod evidence;
 mod excerpt;
 mod follow_up;
 mod header_id;
+mod header_id_prefix;
 mod hex;
 mod intake;
 mod ledger_identity;
@@ -43,6 +44,7 @@ pub use evidence::{
 pub use excerpt::Excerpt;
 pub use follow_up::{AskAheadRequests, EventSubscriptions, PollTriggers, WakeUps};
 pub use header_id::{HeaderId, HeaderIdError};
+pub use header_id_prefix::{HeaderIdPrefix, HeaderIdPrefixError};
 pub use hex::Hex;
 pub use intake::{AddOutcome, BatchConflict, IntakeStore, TransactionConflict};
 pub use ledger_identity::{

@@ -2,8 +2,8 @@
 
 use grid_batch_core::{
     AddOutcome, Ahead, BatchConflict, BatchDetails, BatchFilter, Change, ChangeOutcome, HeaderId,
-    LedgerIdentity, NewBatch, OperatorDecision, PageCursor, QueueDepth, RecordedLedger, ServiceId,
-    StoredBatch, Timestamp,
+    HeaderIdPrefix, LedgerIdentity, NewBatch, OperatorDecision, PageCursor, QueueDepth,
+    RecordedLedger, ServiceId, StoredBatch, Timestamp,
 };
 use grid_batch_withdrawals::{
     CancelOutcome, RetryOutcome, Reward, RewardConflict, RewardId, UnsettledNonce, Withdrawal,
@@ -14,11 +14,14 @@ use crate::{
     DatabaseUrl, OpenBatchesInDoubt, Removed, RetentionCursor, Store, StoreError, StoreOptions,
     batch,
     claims::{self, FileLock},
-    intake, operator, restored, withdrawals,
+    intake, operator, restored,
+    sql::url::Access,
+    withdrawals,
 };
 
-/// Locks an SQLite file, so that no process works on it meanwhile.
+/// Locks an SQLite file, which must exist, so that no process works on it meanwhile.
 fn stopped_file(url: &DatabaseUrl, even_if_running: bool) -> Result<Option<FileLock>, StoreError> {
+    url.with_access(Access::Existing).check_exists()?;
     match even_if_running {
         true => Ok(None),
         false => FileLock::acquire(url),
@@ -34,6 +37,18 @@ impl Store {
     /// before anything else is done.
     pub fn open(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
         restored::open(url, options)
+    }
+
+    /// Opens a database that a server uses, for an operator's command: it is neither created nor
+    /// migrated. Otherwise as [`open`](Self::open).
+    pub fn open_existing(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
+        restored::open(&url.with_access(Access::Existing), options)
+    }
+
+    /// Opens a database that a server uses, to read: nothing is written, so that the rights to read are
+    /// enough. Methods that write fail.
+    pub fn open_to_read(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
+        Self::connect(&url.with_access(Access::Read), options)
     }
 
     /// Puts every open batch of a database in doubt that was restored from a backup: in the time that
@@ -93,6 +108,16 @@ impl Store {
     /// The batches with this id: at most one for each service.
     pub fn find(&self, batch_id: &HeaderId) -> Result<Vec<StoredBatch>, StoreError> {
         operator::find(self, batch_id)
+    }
+
+    /// Up to `count` batches whose ids begin with these digits, ordered by id: of one service, or of all.
+    pub fn find_by_prefix(
+        &self,
+        prefix: &HeaderIdPrefix,
+        service_id: Option<&ServiceId>,
+        count: usize,
+    ) -> Result<Vec<StoredBatch>, StoreError> {
+        operator::find_by_prefix(self, prefix, service_id, count)
     }
 
     /// Everything that is stored about one batch.

@@ -22,6 +22,7 @@ mod late_arrivals;
 mod late_rounds;
 mod ledger_identity;
 mod node_outages;
+mod operator_commands;
 mod operator_decisions;
 mod operator_holds;
 mod pace_of_polling;

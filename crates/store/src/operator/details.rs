@@ -1,7 +1,7 @@
 use diesel::{alias, dsl::min, prelude::*};
 use grid_batch_core::{
-    BatchDetails, CommitAfterInvalid, FailedAttempt, HeaderId, Receipt, ServiceId, StoredBatch,
-    Timestamp,
+    BatchDetails, CommitAfterInvalid, FailedAttempt, HeaderId, HeaderIdPrefix, Receipt, ServiceId,
+    StoredBatch, Timestamp,
 };
 
 use super::{
@@ -31,6 +31,25 @@ pub(crate) fn find(store: &Store, batch_id: &HeaderId) -> Result<Vec<StoredBatch
     rows.into_iter()
         .map(|(record, hold)| with_waiting_hold(record, hold.map(WaitingHold::into_hold)))
         .collect()
+}
+
+pub(crate) fn find_by_prefix(
+    store: &Store,
+    prefix: &HeaderIdPrefix,
+    service_id: Option<&ServiceId>,
+    count: usize,
+) -> Result<Vec<StoredBatch>, StoreError> {
+    let mut query = batches_with_lane()
+        .filter(batches::batch_id.ge(&prefix.first().as_bytes()[..]))
+        .filter(batches::batch_id.le(&prefix.last().as_bytes()[..]))
+        .order_by((batches::batch_id, batches::service_id))
+        .limit(limit(count))
+        .select(BatchRecord::as_select())
+        .into_boxed();
+    if let Some(service_id) = service_id {
+        query = query.filter(batches::service_id.eq(service_id.as_str()));
+    }
+    into_batches(store.pools.read()?.load_query("find_by_prefix", query)?)
 }
 
 pub(crate) fn details(

@@ -10,7 +10,7 @@ mod retention;
 
 pub(crate) use ahead::{ahead, count_ahead};
 pub(crate) use decide::decide;
-pub(crate) use details::{details, find, open_batches, serialized_batch};
+pub(crate) use details::{details, find, find_by_prefix, open_batches, serialized_batch};
 pub(crate) use held::{held_batches, waiting_holds};
 pub(crate) use hold::{hold, release};
 pub(crate) use list::{count, depth, depths, list};

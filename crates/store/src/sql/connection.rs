@@ -5,8 +5,6 @@ use std::{
 
 #[cfg(feature = "postgres")]
 use diesel::pg::PgConnection;
-#[cfg(feature = "sqlite")]
-use diesel::sqlite::SqliteConnection;
 use diesel::{
     Connection as _, ConnectionError, RunQueryDsl,
     connection::{AnsiTransactionManager, SimpleConnection, TransactionManager},
@@ -15,11 +13,13 @@ use diesel::{
 use log::warn;
 
 pub(crate) use super::any_connection::AnyConnection as Connection;
+#[cfg(feature = "sqlite")]
+use super::sqlite_file;
 use super::{
     StoreError,
     dialect::{Dialect, Failure, classify},
     statement::Statement,
-    url::{DatabaseUrl, Kind},
+    url::{Access, DatabaseUrl, Kind},
 };
 
 /// Evaluates an expression with the connection of either database.
@@ -65,8 +65,11 @@ impl Connection {
         }
     }
 
-    pub(crate) fn open(url: &DatabaseUrl, lock_timeout: Duration) -> Result<Self, ConnectionError> {
-        let mut connection = match url.kind() {
+    pub(crate) fn open(
+        database: &DatabaseUrl,
+        lock_timeout: Duration,
+    ) -> Result<Self, ConnectionError> {
+        let mut connection = match database.kind() {
             #[cfg(feature = "postgres")]
             Kind::Postgres(url) => Self::Postgres(PgConnection::establish(url)?),
             #[cfg(feature = "sqlite")]
@@ -74,20 +77,25 @@ impl Connection {
                 let path = path.to_str().ok_or_else(|| {
                     ConnectionError::InvalidConnectionUrl("the path is not UTF-8".to_owned())
                 })?;
-                Self::Sqlite(SqliteConnection::establish(path)?)
+                Self::Sqlite(sqlite_file::open(path, database.access())?)
             }
         };
-        connection.configure(lock_timeout).map_err(ConnectionError::CouldntSetupConfiguration)?;
+        let settings = match database.access() {
+            Access::Read => connection.dialect().read_settings(lock_timeout),
+            Access::Create | Access::Existing => connection.dialect().settings(lock_timeout),
+        };
+        connection
+            .configure(&settings, lock_timeout)
+            .map_err(ConnectionError::CouldntSetupConfiguration)?;
         Ok(connection)
     }
 
     /// Applies the settings of a connection. When several connections open a new SQLite file at
     /// once, SQLite does not wait for the change of the journal mode, so this retries.
-    fn configure(&mut self, lock_timeout: Duration) -> diesel::QueryResult<()> {
-        let settings = self.dialect().settings(lock_timeout);
+    fn configure(&mut self, settings: &str, lock_timeout: Duration) -> diesel::QueryResult<()> {
         let deadline = Instant::now().checked_add(lock_timeout);
         loop {
-            match self.batch_execute(&settings) {
+            match self.batch_execute(settings) {
                 Err(error)
                     if classify(&error) == Some(Failure::Locked)
                         && deadline.is_none_or(|deadline| Instant::now() < deadline) =>
@@ -101,6 +109,9 @@ impl Connection {
 
     /// SQLite reports that a file system supports no write-ahead log only when asked.
     pub(super) fn check_journal_mode(&mut self, url: &DatabaseUrl) -> Result<(), StoreError> {
+        if url.access() == Access::Read {
+            return Ok(());
+        }
         let Some((query, expected)) = self.dialect().journal_mode_query() else { return Ok(()) };
         let rows: Vec<JournalModeRow> = self.load(&Statement::new(self.dialect(), query))?;
         match rows.first() {

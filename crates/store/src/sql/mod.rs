@@ -13,6 +13,8 @@ pub(crate) mod pools;
 pub(crate) mod query;
 pub(crate) mod rows;
 pub(crate) mod schema;
+#[cfg(feature = "sqlite")]
+mod sqlite_file;
 pub(crate) mod statement;
 pub(crate) mod url;
 

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    Ahead, BatchState, Change, CommitHistory, Event, Evidence, Outcome, Receipt,
+    Ahead, BatchState, Change, CommitHistory, Event, Evidence, NewBatch, Outcome, Receipt,
+    StoredBatch,
 };
 
 use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};
@@ -11,6 +12,7 @@ on_both! {
     details_count_the_batches_ahead,
     batches_ahead_are_counted_up_to_a_limit,
     found_batch_that_waits_has_its_hold,
+    batches_are_found_by_the_first_digits_of_their_ids,
     invalid_batch_always_has_a_receipt,
     only_the_latest_attempts_are_kept,
     unknown_batch_has_no_details,
@@ -109,6 +111,36 @@ fn found_batch_that_waits_has_its_hold(db: &Database) {
     // The hold moves into the lane when its turn comes.
     store.commit_next("a::b");
     assert_eq!(reason(2).as_deref(), Some("held by an operator: look first"));
+}
+
+fn batches_are_found_by_the_first_digits_of_their_ids(db: &Database) {
+    let store = db.open();
+    let with_id = |name: &str, number, digits: &str| {
+        let batch_id = format!("{digits:0<128}").parse().unwrap();
+        NewBatch { batch_id, ..batch(name, number) }
+    };
+    let ids = ["5a5a5a5a1", "5a5a5a5a2f", "5a5a5a5b", "ffffffff"];
+    store.add_all(&[
+        with_id("a::b", 1, ids[0]),
+        with_id("c::d", 2, ids[0]),
+        with_id("a::b", 3, ids[1]),
+        with_id("a::b", 4, ids[2]),
+        with_id("a::b", 5, ids[3]),
+    ]);
+    let find = |digits: &str, service_id: Option<&str>, limit| -> Vec<String> {
+        let service_id = service_id.map(service);
+        let found = store.find_by_prefix(&digits.parse().unwrap(), service_id.as_ref(), limit);
+        let name = |batch: StoredBatch| format!("{} {:.10}", batch.service_id, batch.batch_id);
+        found.unwrap().into_iter().map(name).collect()
+    };
+    let [first, other, second] = ["a::b 5a5a5a5a10", "c::d 5a5a5a5a10", "a::b 5a5a5a5a2f"];
+    assert_eq!(find("5a5a5a5a", None, 9), [first, other, second]);
+    assert_eq!(find("5a5a5a5a", None, 2), [first, other]);
+    assert_eq!(find("5a5a5a5a", Some("a::b"), 9), [first, second]);
+    assert_eq!(find("5a5a5a5a2", None, 9), [second]);
+    assert_eq!(find("ffffffff", None, 9), ["a::b ffffffff00"]);
+    assert_eq!(find("5a5a5a5c", None, 9), [""; 0]);
+    assert_eq!(find(&format!("{:0<128}", ids[0]), Some("c::d"), 9), [other]);
 }
 
 fn invalid_batch_always_has_a_receipt(db: &Database) {
