@@ -320,10 +320,11 @@ fn right_to_read_is_enough_on_postgres() {
 /// The same URL with another user and password.
 fn as_user(url: &str, user: &str, password: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap();
-    let authority = rest.split(['/', '?']).next().unwrap();
-    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    let rest = &rest[authority.len()..];
-    format!("{scheme}://{user}:{password}@{host}{rest}")
+    let (address, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+    let address = address.split_once('@').map_or(address, |(_, address)| address);
+    let others = parameters.split('&').filter(|parameter| !parameter.starts_with("user="));
+    let parameters = others.collect::<Vec<_>>().join("&");
+    format!("{scheme}://{user}:{password}@{address}?{parameters}")
 }
 
 /// A file in a folder without the right to write, which no server has open.

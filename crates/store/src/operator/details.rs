@@ -21,15 +21,22 @@ use crate::sql::{
 alias!(lanes as heads: Heads);
 
 pub(crate) fn find(store: &Store, batch_id: &HeaderId) -> Result<Vec<StoredBatch>, StoreError> {
+    let hold = || waiting_holds::table.filter(waiting_holds::batch_seq.eq(batches::seq));
     let query = batches_with_lane()
-        .left_join(waiting_holds::table.on(waiting_holds::batch_seq.eq(batches::seq)))
         .filter(batches::batch_id.eq(&batch_id.as_bytes()[..]))
         .order_by(batches::service_id)
-        .select((BatchRecord::as_select(), Option::<WaitingHold>::as_select()));
-    let rows: Vec<(BatchRecord, Option<WaitingHold>)> =
+        .select((
+            BatchRecord::as_select(),
+            hold().select(waiting_holds::held_at).single_value(),
+            hold().select(waiting_holds::held_reason).single_value(),
+        ));
+    let rows: Vec<(BatchRecord, Option<i64>, Option<String>)> =
         store.pools.read()?.load_query("find", query)?;
     rows.into_iter()
-        .map(|(record, hold)| with_waiting_hold(record, hold.map(WaitingHold::into_hold)))
+        .map(|(record, held_at, held_reason)| {
+            let hold = held_at.zip(held_reason).map(WaitingHold::from);
+            with_waiting_hold(record, hold.map(WaitingHold::into_hold))
+        })
         .collect()
 }
 

@@ -67,6 +67,12 @@ pub(super) struct WaitingHold {
     held_reason: String,
 }
 
+impl From<(i64, String)> for WaitingHold {
+    fn from((held_at, held_reason): (i64, String)) -> Self {
+        Self { held_at, held_reason }
+    }
+}
+
 impl WaitingHold {
     pub(super) fn into_hold(self) -> Hold {
         Hold {
