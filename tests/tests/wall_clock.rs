@@ -14,6 +14,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/api/src/rewards/create.rs", "the time of a new reward, to store"),
     ("crates/cli/src/commands/retention.rs", "how long ago batches ended, by stored times"),
     ("crates/claims/src/follow_up.rs", "a hint when a stored delay ends; the queue also scans"),
+    ("crates/cli/src/commands/operator/database.rs", "how long ago a stored time was, to show it"),
     ("crates/http/src/client.rs", "a date in `Retry-After` of a server that sends no `Date`"),
     ("crates/poller/src/leader.rs", "which batches are due by their stored times"),
     ("crates/poller/src/evidence_search.rs", "when to look; not what the evidence comes to"),

@@ -13,6 +13,7 @@ mod evidence;
 mod excerpt;
 mod follow_up;
 mod header_id;
+mod header_id_prefix;
 mod hex;
 mod intake;
 mod ledger_identity;
@@ -31,6 +32,7 @@ mod state;
 mod submission;
 mod submitter;
 mod transition;
+mod waiting;
 
 pub use admission::Admission;
 pub use ask_ahead::{AskAhead, NextBatchStore};
@@ -47,6 +49,7 @@ pub use evidence::{
 pub use excerpt::Excerpt;
 pub use follow_up::{AskAheadRequests, EventSubscriptions, PollTriggers, WakeUps};
 pub use header_id::{HeaderId, HeaderIdError};
+pub use header_id_prefix::{HeaderIdPrefix, HeaderIdPrefixError};
 pub use hex::Hex;
 pub use intake::{AddOutcome, BatchConflict, IntakeStore, TransactionConflict};
 pub use ledger_identity::{
@@ -73,3 +76,4 @@ pub use submitter::{
     RunnableSubmitter, RunningSubmitter, ShutdownHandle, SubmitterObserver, UrlResolver,
 };
 pub use transition::{Event, LedgerStatus, Progress, TransitionError, transition};
+pub use waiting::{Ahead, Wait, WaitCause};

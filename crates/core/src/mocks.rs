@@ -9,7 +9,7 @@ use futures_core::future::BoxFuture;
 use mockall::mock;
 
 use crate::{
-    AddOutcome, AskAhead, AskAheadRequests, BatchConflict, BatchDetails, BatchFilter, BatchFits,
+    AddOutcome, Ahead, AskAhead, AskAheadRequests, BatchConflict, BatchDetails, BatchFilter, BatchFits,
     BatchId, BatchQueryStore, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater,
     ClaimKeeper, Clock, CommitHistory, EventSubscriptions, EvidenceReader, EvidenceReport,
     GroupObserver, HeaderId, IntakeStore, InternalError, LedgerConfirmation, LedgerEventStream,
@@ -372,6 +372,8 @@ mock! {
         fn find(&self, batch_id: &HeaderId) -> BatchResult<Vec<StoredBatch>>;
         fn details(&self, service_id: &ServiceId, batch_id: &HeaderId)
             -> BatchResult<Option<BatchDetails>>;
+        fn ahead(&self, service_id: &ServiceId, created_at: &[Timestamp])
+            -> BatchResult<Vec<Option<Ahead>>>;
         fn list<'a>(&self, filter: &BatchFilter, after: Option<&'a PageCursor>, limit: usize)
             -> BatchResult<Vec<StoredBatch>>;
         fn count(&self, filter: &BatchFilter) -> BatchResult<u64>;

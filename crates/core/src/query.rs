@@ -1,5 +1,6 @@
 use crate::{
-    BatchState, HeaderId, Receipt, ServiceId, StoredBatch, Timestamp, monitor::BatchResult,
+    Ahead, BatchState, HeaderId, Receipt, ServiceId, StoredBatch, Timestamp, Wait,
+    monitor::BatchResult,
 };
 
 /// Everything that is stored about one batch.
@@ -7,8 +8,8 @@ use crate::{
 pub struct BatchDetails {
     /// The batch.
     pub batch: StoredBatch,
-    /// How many open batches of its service come before it.
-    pub ahead: u64,
+    /// The open batches of its service that come before it. `None`: it is the first, or has ended.
+    pub ahead: Option<Ahead>,
     /// The ids of its transactions, in order.
     pub transaction_ids: Vec<HeaderId>,
     /// The latest failed attempts, in order.
@@ -17,6 +18,13 @@ pub struct BatchDetails {
     pub receipts: Vec<Receipt>,
     /// Set if the batch ended as invalid and was reported as committed later.
     pub commit_after_invalid: Option<CommitAfterInvalid>,
+}
+
+impl BatchDetails {
+    /// Why the batch waits. `None`: it has ended.
+    pub fn wait(&self) -> Option<Wait<'_>> {
+        Wait::of(&self.batch, self.ahead.as_ref())
+    }
 }
 
 /// The first report that a ledger has applied a batch that had ended as invalid.
@@ -91,6 +99,14 @@ pub trait BatchQueryStore: Send + Sync {
         service_id: &ServiceId,
         batch_id: &HeaderId,
     ) -> BatchResult<Option<BatchDetails>>;
+
+    /// What is ahead of the open batches of a service that were stored at these times: `None` for one
+    /// that is the first, or has ended. Counts up to [`Ahead::MAX_COUNTED`].
+    fn ahead(
+        &self,
+        service_id: &ServiceId,
+        created_at: &[Timestamp],
+    ) -> BatchResult<Vec<Option<Ahead>>>;
 
     /// One page of batches, ordered by service and then by age, the oldest first.
     fn list(

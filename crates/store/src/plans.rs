@@ -450,7 +450,7 @@ fn expect_no_scans_on_sqlite(recording: &Recording) {
 }
 
 /// Statements that only operators and tests run, or that run once for a connection.
-const WITHOUT_PLAN_TEST: [&str; 15] = [
+const WITHOUT_PLAN_TEST: [&str; 17] = [
     "add_to_claim_epochs",
     "add_to_lane_epochs",
     "count",
@@ -458,6 +458,7 @@ const WITHOUT_PLAN_TEST: [&str; 15] = [
     "database_server",
     "depths",
     "durability",
+    "has_schema",
     "journal_mode",
     "list",
     "lock_all_services",
@@ -465,6 +466,7 @@ const WITHOUT_PLAN_TEST: [&str; 15] = [
     "mark_restored",
     "put_heads_in_doubt",
     "record_server",
+    "schema_versions",
     "serialized_batch",
 ];
 

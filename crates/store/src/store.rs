@@ -1,9 +1,9 @@
 //! The public methods of [`Store`]. Each delegates to the area that implements it.
 
 use grid_batch_core::{
-    AddOutcome, BatchConflict, BatchDetails, BatchFilter, Change, ChangeOutcome, HeaderId,
-    LedgerIdentity, NewBatch, OperatorDecision, PageCursor, QueueDepth, RecordedLedger, Removable,
-    Removed, RetentionCursor, ServiceId, StoredBatch, Timestamp,
+    AddOutcome, Ahead, BatchConflict, BatchDetails, BatchFilter, Change, ChangeOutcome, HeaderId,
+    HeaderIdPrefix, LedgerIdentity, NewBatch, OperatorDecision, PageCursor, QueueDepth,
+    RecordedLedger, Removable, Removed, RetentionCursor, ServiceId, StoredBatch, Timestamp,
 };
 use grid_batch_withdrawals::{
     CancelOutcome, RetryOutcome, Reward, RewardConflict, RewardId, UnsettledNonce, Withdrawal,
@@ -13,11 +13,14 @@ use grid_batch_withdrawals::{
 use crate::{
     DatabaseUrl, LockedService, OpenBatchesInDoubt, Store, StoreError, StoreOptions, batch,
     claims::{self, FileLock},
-    intake, operator, restored, withdrawals,
+    intake, operator, restored,
+    sql::url::Access,
+    withdrawals,
 };
 
-/// Locks an SQLite file, so that no process works on it meanwhile.
+/// Locks an SQLite file, which must exist, so that no process works on it meanwhile.
 fn stopped_file(url: &DatabaseUrl, even_if_running: bool) -> Result<Option<FileLock>, StoreError> {
+    url.with_access(Access::Existing).check_exists()?;
     match even_if_running {
         true => Ok(None),
         false => FileLock::acquire(url),
@@ -33,6 +36,18 @@ impl Store {
     /// before anything else is done.
     pub fn open(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
         restored::open(url, options)
+    }
+
+    /// Opens a database that a server uses, for an operator's command: it is neither created nor
+    /// migrated. Otherwise as [`open`](Self::open).
+    pub fn open_existing(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
+        restored::open(&url.with_access(Access::Existing), options)
+    }
+
+    /// Opens a database that a server uses, to read: nothing is written, so that the rights to read are
+    /// enough. Methods that write fail.
+    pub fn open_to_read(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
+        Self::connect(&url.with_access(Access::Read), options)
     }
 
     /// Puts every open batch of a database in doubt that was restored from a backup: in the time that
@@ -108,6 +123,16 @@ impl Store {
         operator::find(self, batch_id)
     }
 
+    /// Up to `count` batches whose ids begin with these digits, ordered by id: of one service, or of all.
+    pub fn find_by_prefix(
+        &self,
+        prefix: &HeaderIdPrefix,
+        service_id: Option<&ServiceId>,
+        count: usize,
+    ) -> Result<Vec<StoredBatch>, StoreError> {
+        operator::find_by_prefix(self, prefix, service_id, count)
+    }
+
     /// Everything that is stored about one batch.
     pub fn details(
         &self,
@@ -115,6 +140,17 @@ impl Store {
         batch_id: &HeaderId,
     ) -> Result<Option<BatchDetails>, StoreError> {
         operator::details(self, service_id, batch_id)
+    }
+
+    /// What is ahead of the open batches of a service that were stored at these times: `None` for one
+    /// that is the first, or has ended. Counts up to [`Ahead::MAX_COUNTED`], so that the cost does not
+    /// grow with the queue.
+    pub fn ahead(
+        &self,
+        service_id: &ServiceId,
+        created_at: &[Timestamp],
+    ) -> Result<Vec<Option<Ahead>>, StoreError> {
+        operator::ahead(self, service_id, created_at)
     }
 
     /// The bytes of a batch, exactly as they were added.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    AddOutcome, BatchConflict, BatchDetails, BatchFilter, BatchQueryStore, BatchResult,
+    AddOutcome, Ahead, BatchConflict, BatchDetails, BatchFilter, BatchQueryStore, BatchResult,
     CommitHistory, HeaderId, IntakeStore, NewBatch, PageCursor, Removed, RetentionCursor,
     RetentionStore, ServiceId, StoredBatch, Timestamp,
 };
@@ -36,6 +36,14 @@ impl BatchQueryStore for Store {
         batch_id: &HeaderId,
     ) -> BatchResult<Option<BatchDetails>> {
         Ok(Self::details(self, service_id, batch_id)?)
+    }
+
+    fn ahead(
+        &self,
+        service_id: &ServiceId,
+        created_at: &[Timestamp],
+    ) -> BatchResult<Vec<Option<Ahead>>> {
+        Ok(Self::ahead(self, service_id, created_at)?)
     }
 
     fn list(

@@ -7,6 +7,7 @@ mod status_query;
 mod status_wait;
 mod statuses;
 mod submit;
+mod wait_json;
 mod write_queue;
 mod writer;
 

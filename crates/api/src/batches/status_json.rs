@@ -1,8 +1,10 @@
 use std::fmt::Display;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use grid_batch_core::{BatchState, DltStatus, HeaderId, Receipt, ServiceId, StoredBatch};
+use grid_batch_core::{Ahead, BatchState, DltStatus, HeaderId, Receipt, ServiceId, StoredBatch};
 use serde::{Serialize, Serializer};
+
+use crate::{batches::wait_json::WaitJson, http::rfc3339};
 
 /// The answer of `/batch_statuses`.
 #[derive(Debug, Serialize)]
@@ -53,6 +55,10 @@ struct ProgressJson {
     dlt_status: Option<&'static str>,
     attempts: u32,
     last_error: Option<String>,
+    submitted_at: Option<String>,
+    checked_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wait: Option<WaitJson>,
 }
 
 impl BatchStatusJson {
@@ -62,8 +68,9 @@ impl BatchStatusJson {
         Self { id, status, invalid_transactions: Vec::new(), progress: None }
     }
 
-    pub(crate) fn new(batch: StoredBatch, receipts: Vec<Receipt>) -> Self {
+    pub(crate) fn new(batch: StoredBatch, receipts: Vec<Receipt>, ahead: Option<&Ahead>) -> Self {
         let state = batch.progress.state;
+        let wait = WaitJson::new(&batch, ahead);
         Self {
             id: batch.batch_id,
             status: match state {
@@ -78,6 +85,9 @@ impl BatchStatusJson {
                 dlt_status: state.dlt_status().map(DltStatus::as_str),
                 attempts: batch.progress.attempts,
                 last_error: batch.last_error,
+                submitted_at: batch.submitted_at.map(rfc3339),
+                checked_at: batch.checked_at.map(rfc3339),
+                wait,
             }),
         }
     }

@@ -1,6 +1,8 @@
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
-use grid_batch_core::{BatchQueryStore, BatchState, HeaderId, ServiceId};
+use grid_batch_core::{
+    Ahead, BatchQueryStore, BatchState, HeaderId, Receipt, ServiceId, StoredBatch, Timestamp,
+};
 use tokio::sync::Semaphore;
 
 use crate::{batches::status_json::BatchStatusJson, http::ApiError, state::ApiState};
@@ -20,6 +22,9 @@ pub(crate) struct StatusQuery {
     pub(crate) service_id: Option<ServiceId>,
 }
 
+/// What is ahead of the batches that wait behind others, by service and by when they were stored.
+type AheadOf = HashMap<(ServiceId, Timestamp), Ahead>;
+
 impl StatusContext {
     pub(crate) fn new(api: Arc<ApiState>, store: Arc<dyn BatchQueryStore>) -> Self {
         let waiters = Semaphore::new(api.options.max_status_waiters);
@@ -28,33 +33,83 @@ impl StatusContext {
 }
 
 impl StatusQuery {
-    /// Reads all statuses, in the order of the request.
+    /// Reads all statuses, in the order of the request, and why open batches wait.
     pub(crate) fn read_all(
         &self,
         store: &dyn BatchQueryStore,
     ) -> Result<Vec<BatchStatusJson>, ApiError> {
-        self.ids.iter().map(|id| self.read_one(store, *id)).collect()
+        let found: Vec<_> =
+            self.ids.iter().map(|id| self.find_one(store, *id)).collect::<Result<_, _>>()?;
+        let ahead_of = read_ahead(store, found.iter().flatten())?;
+        self.ids
+            .iter()
+            .zip(found)
+            .map(|(id, batch)| {
+                let Some(batch) = batch else { return Ok(BatchStatusJson::unknown(*id)) };
+                let ahead = ahead_of.get(&(batch.service_id.clone(), batch.created_at));
+                let receipts = read_receipts(store, &batch)?;
+                Ok(BatchStatusJson::new(batch, receipts, ahead))
+            })
+            .collect()
     }
 
+    /// Reads one status without what is ahead of the batch: enough to know whether it is pending.
     pub(crate) fn read_one(
         &self,
         store: &dyn BatchQueryStore,
         id: HeaderId,
     ) -> Result<BatchStatusJson, ApiError> {
+        let Some(batch) = self.find_one(store, id)? else {
+            return Ok(BatchStatusJson::unknown(id));
+        };
+        let receipts = read_receipts(store, &batch)?;
+        Ok(BatchStatusJson::new(batch, receipts, None))
+    }
+
+    fn find_one(
+        &self,
+        store: &dyn BatchQueryStore,
+        id: HeaderId,
+    ) -> Result<Option<StoredBatch>, ApiError> {
         let mut found = store.find(&id).map_err(ApiError::read_failed)?;
         if let Some(service_id) = &self.service_id {
             found.retain(|batch| batch.service_id == *service_id);
         }
-        let services = found.len();
-        let Some(batch) = found.pop() else { return Ok(BatchStatusJson::unknown(id)) };
-        if services > 1 {
-            return Err(ApiError::SeveralServices { id, services });
+        match found.len() {
+            0 | 1 => Ok(found.pop()),
+            services => Err(ApiError::SeveralServices { id, services }),
         }
-        if batch.progress.state != BatchState::Invalid {
-            return Ok(BatchStatusJson::new(batch, Vec::new()));
-        }
-        let details = store.details(&batch.service_id, &id).map_err(ApiError::read_failed)?;
-        let receipts = details.map_or_else(Vec::new, |details| details.receipts);
-        Ok(BatchStatusJson::new(batch, receipts))
     }
+}
+
+/// What is ahead of each batch: one read for each service. Only a batch that was never tried can be
+/// behind another one.
+fn read_ahead<'a>(
+    store: &dyn BatchQueryStore,
+    batches: impl Iterator<Item = &'a StoredBatch>,
+) -> Result<AheadOf, ApiError> {
+    let mut created_at: HashMap<&ServiceId, Vec<Timestamp>> = HashMap::new();
+    for batch in batches.filter(|batch| batch.progress.state == BatchState::New) {
+        created_at.entry(&batch.service_id).or_default().push(batch.created_at);
+    }
+    let mut ahead_of = AheadOf::new();
+    for (service_id, times) in created_at {
+        let ahead = store.ahead(service_id, &times).map_err(ApiError::read_failed)?;
+        let of_service = times.into_iter().zip(ahead);
+        let found = of_service.filter_map(|(at, ahead)| Some(((service_id.clone(), at), ahead?)));
+        ahead_of.extend(found);
+    }
+    Ok(ahead_of)
+}
+
+fn read_receipts(
+    store: &dyn BatchQueryStore,
+    batch: &StoredBatch,
+) -> Result<Vec<Receipt>, ApiError> {
+    if batch.progress.state != BatchState::Invalid {
+        return Ok(Vec::new());
+    }
+    let details =
+        store.details(&batch.service_id, &batch.batch_id).map_err(ApiError::read_failed)?;
+    Ok(details.map_or_else(Vec::new, |details| details.receipts))
 }

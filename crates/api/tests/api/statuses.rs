@@ -94,21 +94,67 @@ fn progress_of_a_stored_batch_is_reported() {
     let server = TestServer::new();
     let id = submit(&server, &batch(1));
     let progress = || server.get_status(&id).json()["data"][0]["progress"].clone();
+    let new = progress();
     assert_eq!(
-        progress(),
+        new,
         json!({
             "service_id": "a::b", "submitted": false, "dlt_status": null, "attempts": 0, "last_error": null,
+            "submitted_at": null, "checked_at": null,
+            "wait": {
+                "cause": "submission", "text": "its submission, as the next of its service",
+                "since": new["wait"]["since"], "next_try_at": null, "held": null, "behind": null,
+            },
         })
     );
     attempt(&server, Outcome::Busy);
+    let delayed = progress();
+    assert!(delayed["submitted_at"].is_string() && delayed["wait"]["since"].is_string());
     assert_eq!(
-        progress(),
+        delayed,
         json!({
             "service_id": "a::b", "submitted": false, "dlt_status": "DELAYED", "attempts": 1,
-            "last_error": "test error",
+            "last_error": "test error", "submitted_at": delayed["submitted_at"], "checked_at": null,
+            "wait": {
+                "cause": "delayed", "text": "its next try; the last one failed: test error",
+                "since": delayed["wait"]["since"], "next_try_at": null, "held": null, "behind": null,
+            },
         })
     );
     assert_eq!(server.store.find(&id).unwrap()[0].progress.state, BatchState::Delayed);
+}
+
+#[test]
+fn waiting_batches_name_the_first_one_and_its_hold() {
+    let server = TestServer::new();
+    let ids = [1, 2, 3].map(|number| submit(&server, &batch(number)));
+    server.store.hold_batch(&service(SERVICE), &ids[0], "look first").unwrap();
+    let text = ids.map(|id| id.to_string()).join(",");
+    let json = server.get(&format!("/batch_statuses?id={text}")).json();
+    let wait = |position: usize| json["data"][position]["progress"]["wait"].clone();
+    let first = wait(0);
+    assert_eq!((&first["cause"], &first["behind"]), (&json!("held"), &json!(null)));
+    assert_eq!(first["held"]["reason"], "held by an operator: look first");
+    let expected_head = |ahead: u64| {
+        let mut head = first.clone();
+        head.as_object_mut().unwrap().remove("behind");
+        json!({
+            "batch_id": ids[0].to_string(), "ahead": ahead, "more_ahead": false, "attempts": 0,
+            "last_error": null, "wait": head,
+        })
+    };
+    for position in [1, 2] {
+        assert_eq!(wait(position)["cause"], "behind");
+        assert_eq!(wait(position)["behind"], expected_head(position as u64));
+    }
+}
+
+#[test]
+fn ended_batches_do_not_wait() {
+    let server = TestServer::new();
+    let id = submit(&server, &batch(1));
+    attempt(&server, Outcome::Accepted);
+    record(&server, id, Event::status(LedgerStatus::Committed), &[]);
+    assert!(server.get_status(&id).json()["data"][0]["progress"].get("wait").is_none());
 }
 
 #[test]

@@ -1,21 +1,23 @@
-//! `decide`: what an operator knows about a batch.
+//! `decide`: what an operator knows about batches.
 
 use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
-use grid_batch_core::{BatchState, ChangeOutcome, Decision, OperatorDecision};
+use grid_batch_core::{BatchState, Decision, OperatorDecision};
 
 use crate::commands::{
-    batch_key::{BatchKey, batch_key, no_such_batch, open_store, reason, reason_flag},
     failure::Failure,
     flags,
-    print::print_stdout,
+    operator::{
+        BatchName, Changed, Target, batch_arguments, change_each, json_flag, reason, reason_flag,
+    },
+    print::print_stderr,
 };
 
 pub(crate) fn command() -> Command {
     Command::new("decide")
-        .about("Records an operator's decision about an open batch")
-        .args(BatchKey::arguments())
+        .about("Records an operator's decision about open batches")
+        .args(batch_arguments())
         .arg(
             Arg::new("decision")
                 .required(true)
@@ -32,43 +34,55 @@ pub(crate) fn command() -> Command {
             Arg::new("attempt")
                 .long("attempt")
                 .value_name("NUMBER")
-                .required(true)
                 .value_parser(value_parser!(u32))
                 .help(
                     "Number of the attempt that the decision is about, as `show` and `held` print \
                      it, 0 for a batch that was never tried; nothing changes if the batch is at \
-                     another one by now",
+                     another one by now. For batches at different attempts, name each as ID@ATTEMPT",
                 ),
         )
         .arg(reason_flag())
+        .arg(json_flag())
         .args(flags::settings())
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let BatchKey { service, batch } = batch_key(matches)?;
-    let attempt = matches.get_one::<u32>("attempt").copied();
-    let attempt = attempt.ok_or_else(|| Failure::new("an attempt must be given"))?;
+    const WRONG_ARGUMENTS: u8 = 2;
+    let common = matches.get_one::<u32>("attempt").copied();
+    let mut names = matches.get_many::<BatchName>("batch").into_iter().flatten();
+    if let Some(name) = names.find(|name| name.attempt.or(common).is_none()) {
+        print_stderr(format_args!(
+            "grid-batch: the attempt that the decision about {name:.32} is for is missing: give \
+             --attempt <NUMBER>, or the batch as ID@ATTEMPT"
+        ));
+        return Ok(ExitCode::from(WRONG_ARGUMENTS));
+    }
     let decision = match matches.get_one::<String>("decision").map_or("", String::as_str) {
         "committed" => Decision::Committed,
         "invalid" => Decision::Invalid,
         _ => Decision::Absent,
     };
-    let store = open_store(matches)?;
-    let before = store.details(service, batch)?.ok_or_else(no_such_batch)?.batch.progress;
     let decided = OperatorDecision { decision, reason: reason(matches).map(str::to_owned) };
-    match store.decide(service, batch, attempt, decided)? {
-        ChangeOutcome::Applied { state, .. } => {
-            print_stdout(format_args!("after attempt {attempt}, the batch is {state}"));
-            let may_arrive = before.state.awaits_poller() || before.earlier_may_arrive;
-            if state == BatchState::Invalid && may_arrive {
-                print_stdout(
-                    "The ledger may have had this batch. If it applies it after all, later batches\n\
-                     of the service may have been applied before it: the log then reports an error.",
-                );
-            }
-            Ok(ExitCode::SUCCESS)
+    let attempt_of = |target: &Target| target.attempt.or(common).unwrap_or_default();
+    change_each(
+        matches,
+        |store, target| {
+            let (service, id) = (&target.batch.service_id, &target.batch.batch_id);
+            store.decide(service, id, attempt_of(target), decided.clone())
+        },
+        |changed| text(changed, attempt_of(changed.target)),
+    )
+}
+
+fn text(Changed { target, state }: &Changed<'_>, attempt: u32) -> String {
+    let before = target.batch.progress;
+    let may_arrive = before.state.awaits_poller() || before.earlier_may_arrive;
+    let warning = match *state == BatchState::Invalid && may_arrive {
+        true => {
+            ". The ledger may have had this batch. If it applies it after all, later batches of the \
+             service may have been applied before it: the log then reports an error."
         }
-        ChangeOutcome::Stale(stale) => Err(Failure::new(format!("nothing changed: {stale}"))),
-        ChangeOutcome::NotFound => Err(no_such_batch()),
-    }
+        false => "",
+    };
+    format!("after attempt {attempt}, the batch is {state}{warning}")
 }

@@ -1,18 +1,19 @@
 //! The command line: each command is a file.
 
-mod batch_key;
 mod config;
 mod decide;
 #[cfg(feature = "demo")]
 mod demo;
 mod failure;
 mod flags;
+mod held;
 mod hold;
 mod ledger;
 #[cfg(feature = "demo")]
 mod ledger_sim;
 mod logging;
 mod nonce;
+mod operator;
 mod print;
 mod restored;
 mod retention;
@@ -55,7 +56,7 @@ fn program() -> Command {
         .subcommand(serve::command())
         .subcommand(config::command())
         .subcommand(show::command())
-        .subcommand(hold::held_command())
+        .subcommand(held::command())
         .subcommand(hold::hold_command())
         .subcommand(hold::release_command())
         .subcommand(decide::command())
@@ -74,7 +75,7 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("serve", matches)) => serve::run(matches),
         Some(("config", matches)) => config::run(matches),
         Some(("show", matches)) => show::run(matches),
-        Some(("held", matches)) => hold::list(matches),
+        Some(("held", matches)) => held::run(matches),
         Some(("hold", matches)) => hold::hold(matches),
         Some(("release", matches)) => hold::release(matches),
         Some(("decide", matches)) => decide::run(matches),

@@ -34,7 +34,7 @@ pub(crate) fn command() -> Command {
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let config = flags::load(matches)?;
-    let store = Store::open(&config.database, config.store)?;
+    let store = Store::open_existing(&config.database, config.store)?;
     let (Some(service), Some(nonce), Some(decision)) = (
         matches.get_one::<ServiceId>("service"),
         matches.get_one::<u64>("nonce"),

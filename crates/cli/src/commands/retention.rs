@@ -6,7 +6,9 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use grid_batch_core::{Clock, Removable, RetentionCursor, Timestamp};
 use grid_batch_store::Store;
 
-use crate::commands::{batch_key::open_store, failure::Failure, flags, print::print_stdout};
+use crate::commands::{
+    failure::Failure, flags, operator::database::Database, print::print_stdout,
+};
 
 /// How many batches one transaction examines.
 const STEP: usize = 200;
@@ -40,13 +42,17 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
             Failure::new("retention.after is not set; say how old with --older-than, such as 30d")
         })?,
     };
-    let store = open_store(matches)?;
-    let before = store.clock().now().minus(age);
+    let only_counts = matches.get_flag("dry-run");
+    let database = match only_counts {
+        true => Database::to_read(matches)?,
+        false => Database::to_write(matches)?,
+    };
+    let (store, before) = (&database.store, database.now().minus(age));
     let age = humantime::format_duration(age);
-    match matches.get_flag("dry-run") {
-        true => print_removable(&store, before, &age)?,
+    match only_counts {
+        true => print_removable(store, before, &age)?,
         false => {
-            let removed = remove(&store, before)?;
+            let removed = remove(store, before)?;
             print_stdout(format_args!("removed {removed} batches that ended more than {age} ago"));
         }
     }

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use grid_batch_core::ServiceId;
 
-use crate::commands::{batch_key::open_store, failure::Failure, flags, print::print_stdout};
+use crate::commands::{
+    failure::Failure, flags, operator::database::Database, print::print_stdout,
+};
 
 pub(crate) fn command() -> Command {
     Command::new("retry")
@@ -29,7 +31,7 @@ pub(crate) fn command() -> Command {
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let store = open_store(matches)?;
+    let store = Database::to_write(matches)?.store;
     let mut ended = Vec::new();
     match matches.get_many::<ServiceId>("service") {
         Some(services) => {

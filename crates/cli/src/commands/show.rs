@@ -1,59 +1,102 @@
-//! `show`: everything that is stored about a batch.
+//! `show`: everything that is stored about batches.
 
-use std::{
-    fmt::Display,
-    process::ExitCode,
-    time::{Duration, UNIX_EPOCH},
-};
+use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
 use grid_batch_core::{BatchDetails, FailedAttempt, StoredBatch, Timestamp};
-use humantime::format_rfc3339_seconds;
+use serde_json::json;
 
 use crate::commands::{
-    batch_key::{BatchKey, batch_key, no_such_batch, open_store},
     failure::Failure,
     flags,
-    print::print_stdout,
+    operator::{
+        Database, ago, batch_arguments, details_json, find_targets, in_future, json_flag,
+        print_json, print_wrapped, rfc3339, wants_json,
+    },
 };
 
 pub(crate) fn command() -> Command {
     Command::new("show")
-        .about("Shows what is stored about a batch: its state, why it waits, and its attempts")
-        .args(BatchKey::arguments())
+        .about("Shows what is stored about batches: their state, why they wait, and their attempts")
+        .long_about(
+            "Shows what is stored about batches: their state, why they wait, and their attempts. Needs \
+             only the right to read.",
+        )
+        .args(batch_arguments())
+        .arg(json_flag())
         .args(flags::settings())
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let BatchKey { service, batch } = batch_key(matches)?;
-    let store = open_store(matches)?;
-    let details = store.details(service, batch)?.ok_or_else(no_such_batch)?;
-    print_batch(&details.batch);
-    if !details.batch.progress.state.is_terminal() {
-        let open = store.depth(service)?;
-        let behind = open.saturating_sub(details.ahead + 1);
-        print_line("position", format_args!("{} before it, {behind} behind it", details.ahead));
+    let database = Database::to_read(matches)?;
+    let mut shown = Vec::new();
+    for target in find_targets(&database, matches)? {
+        let StoredBatch { service_id, batch_id, .. } = &target.batch;
+        // Retention may have removed it since it was found.
+        if let Some(details) = database.store.details(service_id, batch_id)? {
+            let behind = count_behind(&database, &details)?;
+            shown.push((details, behind));
+        }
     }
-    print_attempts(&details);
+    if wants_json(matches) {
+        let batches = shown.iter().map(|(details, behind)| details_json(details, *behind));
+        print_json(&json!({
+            "database": database.name(),
+            "read_at": rfc3339(database.now()),
+            "batches": batches.collect::<Vec<_>>(),
+        }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    print_line("database", &database.name());
+    for (details, behind) in &shown {
+        print_details(details, *behind, database.now());
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_batch(batch: &StoredBatch) {
+/// How many batches of its service come after an open batch.
+fn count_behind(database: &Database, details: &BatchDetails) -> Result<u64, Failure> {
+    if details.batch.progress.state.is_terminal() {
+        return Ok(0);
+    }
+    let open = database.store.depth(&details.batch.service_id)?;
+    Ok(open.saturating_sub(count_ahead(details) + 1))
+}
+
+fn count_ahead(details: &BatchDetails) -> u64 {
+    details.ahead.as_ref().map_or(0, |ahead| ahead.count)
+}
+
+fn print_details(details: &BatchDetails, behind: u64, now: Timestamp) {
+    print_batch(&details.batch, now);
+    if let Some(wait) = details.wait() {
+        print_line("waits for", &wait.to_string());
+        let ahead = count_ahead(details);
+        print_line("position", &format!("{ahead} before it, {behind} behind it"));
+    }
+    print_attempts(details, now);
+}
+
+fn print_batch(batch: &StoredBatch, now: Timestamp) {
     let StoredBatch { service_id, batch_id, progress, .. } = batch;
-    print_line("service", service_id);
-    print_line("batch", batch_id);
-    print_line("state", progress.state);
-    print_line("attempt", progress.attempts);
-    print_time("since", batch.since);
-    print_time("stored", Some(batch.created_at));
-    print_time("submitted", batch.submitted_at);
-    print_time("asked", batch.checked_at);
-    print_time("next try", batch.next_try_at);
+    print_line("service", service_id.as_str());
+    let id = batch_id.to_string();
+    let (first, second) = id.split_at(id.len() / 2);
+    print_line("batch", &format!("{first} {second}"));
+    print_line("state", &progress.state.to_string());
+    print_line("attempt", &progress.attempts.to_string());
+    print_time("since", batch.since, now);
+    print_time("stored", Some(batch.created_at), now);
+    print_time("submitted", batch.submitted_at, now);
+    print_time("asked", batch.checked_at, now);
+    if let Some(at) = batch.next_try_at {
+        print_line("next try", &format!("{} ({})", rfc3339(at), in_future(at, now)));
+    }
     if progress.earlier_may_arrive {
         print_line("note", "an earlier attempt may still arrive at the ledger");
     }
     if let Some(hold) = &batch.held {
-        print_time("held", Some(hold.since));
+        print_time("held", Some(hold.since), now);
         print_line("reason", &hold.reason);
     }
     if let Some(error) = &batch.last_error {
@@ -62,37 +105,28 @@ fn print_batch(batch: &StoredBatch) {
 }
 
 /// The failed attempts with what operators did, and why the batch is invalid.
-fn print_attempts(details: &BatchDetails) {
+fn print_attempts(details: &BatchDetails, now: Timestamp) {
     for attempt in &details.failed_attempts {
         let FailedAttempt { attempt: number, ended_at, outcome, error, .. } = attempt;
         let error = error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
-        print_line(
-            &format!("attempt {number}"),
-            format_args!("{} {outcome}{error}", text(*ended_at)),
-        );
+        let text = format!("{} ({}) {outcome}{error}", rfc3339(*ended_at), ago(*ended_at, now));
+        print_line(&format!("attempt {number}"), &text);
     }
     for receipt in &details.receipts {
         print_line("invalid", &receipt.error_message);
     }
     if let Some(report) = &details.commit_after_invalid {
-        let (at, source) = (text(report.reported_at), &report.source);
-        print_line("committed", format_args!("{at} reported after it was invalid, by {source}"));
+        let (at, source) = (rfc3339(report.reported_at), &report.source);
+        print_line("committed", &format!("{at} reported after it was invalid, by {source}"));
     }
 }
 
-fn print_time(name: &str, time: Option<Timestamp>) {
+fn print_time(name: &str, time: Option<Timestamp>, now: Timestamp) {
     if let Some(time) = time {
-        print_line(name, text(time));
+        print_line(name, &format!("{} ({})", rfc3339(time), ago(time, now)));
     }
 }
 
-fn print_line(name: &str, value: impl Display) {
-    print_stdout(format_args!("{name:<10} {value}"));
-}
-
-fn text(time: Timestamp) -> String {
-    // RFC 3339 has no times before 1970 or after the year 9999.
-    const LATEST: u64 = 253_402_300_799;
-    let seconds = u64::try_from(time.as_micros() / 1_000_000).unwrap_or(0).min(LATEST);
-    format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(seconds)).to_string()
+fn print_line(name: &str, value: &str) {
+    print_wrapped(&format!("{name:<10} "), value);
 }

@@ -27,6 +27,7 @@ mod locked_rows;
 mod log_lines;
 mod memory_limits;
 mod node_outages;
+mod operator_commands;
 mod operator_decisions;
 mod operator_holds;
 mod pace_of_polling;
@@ -39,5 +40,6 @@ mod submission_outcomes;
 mod unknown_services;
 mod unusable_answers;
 mod unusable_database;
+mod waiting_batches;
 
 const GRID_BATCH: Binary = Binary(env!("CARGO_BIN_EXE_grid-batch"));

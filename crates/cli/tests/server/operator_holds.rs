@@ -68,10 +68,10 @@ impl Stuck {
         let shown = self.run("show", 0, &[]).stdout;
         assert!(shown.contains("reason     held by an operator: it does not move"), "{shown}");
         let listed = self.harness.run_command(&["held"]).stdout;
-        assert!(listed.contains("1 held by an operator: it does not move"), "{listed}");
+        assert!(listed.contains("held by an operator: it does not move"), "{listed}");
 
         let decided = self.run("decide", 0, &["invalid", "--attempt", "1"]).stdout;
-        assert!(decided.contains("later batches\nof the service may have been"), "{decided}");
+        assert!(decided.contains("The ledger may have had this batch."), "{decided}");
         wait_until("the batches behind it are committed", || {
             count_in_state(&self.store, BatchState::Committed) == 2
         });

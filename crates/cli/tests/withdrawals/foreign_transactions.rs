@@ -20,11 +20,12 @@ fn use_the_first_nonce(harness: &WithdrawalHarness) {
 /// Decides, as the operator, that a held withdrawal is invalid.
 fn decide_invalid(harness: &WithdrawalHarness, server: &WithdrawalServer, held: &Value) {
     let (id, service) = (held["id"].as_str().unwrap(), held["gas_admin"].as_str().unwrap());
-    let listed = run(harness.command_with(&["held"]));
-    let mut words = listed.stdout.split_whitespace().skip_while(|word| !word.starts_with(id));
-    let (batch, attempt) = (words.next().unwrap(), words.next().unwrap());
-    assert!(listed.stdout.contains(service), "{listed:?}");
-    let decide = ["decide", service, batch, "invalid", "--attempt", attempt];
+    let listed = run(harness.command_with(&["held", "--service", service, "--json"]));
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+    let of_withdrawal = |batch: &&Value| batch["batch_id"].as_str().unwrap().starts_with(id);
+    let batch = listed["batches"].as_array().unwrap().iter().find(of_withdrawal).unwrap();
+    let attempt = batch["attempt"].to_string();
+    let decide = ["decide", service, id, "invalid", "--attempt", &attempt];
     let decided = run(harness.command_with(&decide));
     assert_eq!(decided.exit_code, Some(0), "{decided:?}");
     assert!(server.wait_for_state(id, "failed")["fail_reason"].is_string());

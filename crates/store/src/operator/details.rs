@@ -1,32 +1,62 @@
-use diesel::{
-    alias,
-    dsl::{count_star, min},
-    prelude::*,
-};
+use diesel::{alias, dsl::min, prelude::*};
 use grid_batch_core::{
-    BatchDetails, CommitAfterInvalid, FailedAttempt, HeaderId, Receipt, ServiceId, StoredBatch,
-    Timestamp,
+    BatchDetails, CommitAfterInvalid, FailedAttempt, HeaderId, HeaderIdPrefix, Receipt, ServiceId,
+    StoredBatch, Timestamp,
 };
 
-use super::held::waiting_hold;
+use super::{
+    ahead::all_ahead,
+    held::{WaitingHold, waiting_hold, with_waiting_hold},
+};
 use crate::sql::{
     Connection, Store, StoreError,
-    query::{BatchRecord, batches_with_lane, into_batches, single_count},
+    query::{BatchRecord, batches_with_lane, into_batches},
     rows::{batch_id as header_id, limit, time},
     schema::{
         batch_payloads, batches, commits_after_invalid, lanes, submission_attempts,
-        transaction_receipts, transactions,
+        transaction_receipts, transactions, waiting_holds,
     },
 };
 
 alias!(lanes as heads: Heads);
 
 pub(crate) fn find(store: &Store, batch_id: &HeaderId) -> Result<Vec<StoredBatch>, StoreError> {
+    let hold = || waiting_holds::table.filter(waiting_holds::batch_seq.eq(batches::seq));
     let query = batches_with_lane()
         .filter(batches::batch_id.eq(&batch_id.as_bytes()[..]))
         .order_by(batches::service_id)
-        .select(BatchRecord::as_select());
-    into_batches(store.pools.read()?.load_query("find", query)?)
+        .select((
+            BatchRecord::as_select(),
+            hold().select(waiting_holds::held_at).single_value(),
+            hold().select(waiting_holds::held_reason).single_value(),
+        ));
+    let rows: Vec<(BatchRecord, Option<i64>, Option<String>)> =
+        store.pools.read()?.load_query("find", query)?;
+    rows.into_iter()
+        .map(|(record, held_at, held_reason)| {
+            let hold = held_at.zip(held_reason).map(WaitingHold::from);
+            with_waiting_hold(record, hold.map(WaitingHold::into_hold))
+        })
+        .collect()
+}
+
+pub(crate) fn find_by_prefix(
+    store: &Store,
+    prefix: &HeaderIdPrefix,
+    service_id: Option<&ServiceId>,
+    count: usize,
+) -> Result<Vec<StoredBatch>, StoreError> {
+    let mut query = batches_with_lane()
+        .filter(batches::batch_id.ge(&prefix.first().as_bytes()[..]))
+        .filter(batches::batch_id.le(&prefix.last().as_bytes()[..]))
+        .order_by((batches::batch_id, batches::service_id))
+        .limit(limit(count))
+        .select(BatchRecord::as_select())
+        .into_boxed();
+    if let Some(service_id) = service_id {
+        query = query.filter(batches::service_id.eq(service_id.as_str()));
+    }
+    into_batches(store.pools.read()?.load_query("find_by_prefix", query)?)
 }
 
 pub(crate) fn details(
@@ -39,13 +69,13 @@ pub(crate) fn details(
             return Ok(None);
         };
         let seq = record.seq();
-        let waits_behind_another = record.waits_behind_another();
-        let mut batch = record.into_batch()?;
-        if waits_behind_another {
-            batch.held = waiting_hold(connection, seq)?;
-        }
+        let hold = match record.waits_behind_another() {
+            true => waiting_hold(connection, seq)?,
+            false => None,
+        };
+        let batch = with_waiting_hold(record, hold)?;
         Ok(Some(BatchDetails {
-            ahead: count_ahead(connection, &batch)?,
+            ahead: all_ahead(connection, &batch)?,
             transaction_ids: load_transaction_ids(connection, seq)?,
             failed_attempts: load_failed_attempts(connection, seq)?,
             receipts: load_receipts(connection, seq)?,
@@ -97,28 +127,6 @@ pub(crate) fn find_one(
         .filter(batches::service_id.eq(service_id.as_str()))
         .select(BatchRecord::as_select());
     Ok(connection.load_query("find_one", query)?.into_iter().next())
-}
-
-/// How many open batches of its service come before a batch.
-pub(crate) fn count_ahead(
-    connection: &mut Connection,
-    batch: &StoredBatch,
-) -> Result<u64, StoreError> {
-    if batch.progress.state.is_terminal() {
-        return Ok(0);
-    }
-    let service_id = batch.service_id.as_str();
-    let oldest_head = heads
-        .filter(heads.field(lanes::service_id).eq(service_id))
-        .select(min(heads.field(lanes::created_at)));
-    let query = batches::table
-        .filter(batches::service_id.eq(service_id))
-        .filter(batches::ended_at.is_null())
-        .filter(batches::created_at.lt(batch.created_at.as_micros()))
-        .filter(batches::created_at.nullable().ge(oldest_head.single_value()))
-        .select(count_star());
-    let counts: Vec<i64> = connection.load_query("count_ahead", query)?;
-    single_count(&counts)
 }
 
 fn load_transaction_ids(

@@ -35,10 +35,17 @@ pub(crate) fn waiting_holds(store: &Store) -> Result<Vec<StoredBatch>, StoreErro
     let rows: Vec<(WaitingHold, BatchRecord)> =
         store.pools.read()?.load_query("waiting_holds", query)?;
     rows.into_iter()
-        .map(|(hold, record)| {
-            Ok(StoredBatch { held: Some(hold.into_hold()), ..record.into_batch()? })
-        })
+        .map(|(hold, record)| with_waiting_hold(record, Some(hold.into_hold())))
         .collect()
+}
+
+/// A batch with its hold, which is not in its lane if it waits behind another one.
+pub(super) fn with_waiting_hold(
+    record: BatchRecord,
+    hold: Option<Hold>,
+) -> Result<StoredBatch, StoreError> {
+    let batch = record.into_batch()?;
+    Ok(StoredBatch { held: batch.held.or(hold), ..batch })
 }
 
 /// The hold of a batch that waits behind another one.
@@ -55,13 +62,19 @@ pub(super) fn waiting_hold(
 
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = waiting_holds)]
-struct WaitingHold {
+pub(super) struct WaitingHold {
     held_at: i64,
     held_reason: String,
 }
 
+impl From<(i64, String)> for WaitingHold {
+    fn from((held_at, held_reason): (i64, String)) -> Self {
+        Self { held_at, held_reason }
+    }
+}
+
 impl WaitingHold {
-    fn into_hold(self) -> Hold {
+    pub(super) fn into_hold(self) -> Hold {
         Hold {
             since: Timestamp::from_micros(self.held_at),
             reason: self.held_reason,

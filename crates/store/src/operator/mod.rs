@@ -1,5 +1,6 @@
 //! What operators read and do: holds and decisions, lists, details, counts and retention.
 
+mod ahead;
 mod decide;
 mod details;
 mod held;
@@ -8,8 +9,9 @@ mod list;
 mod retention;
 mod retry;
 
+pub(crate) use ahead::{ahead, count_ahead};
 pub(crate) use decide::decide;
-pub(crate) use details::{count_ahead, details, find, open_batches, serialized_batch};
+pub(crate) use details::{details, find, find_by_prefix, open_batches, serialized_batch};
 pub(crate) use held::{held_batches, waiting_holds};
 pub(crate) use hold::{hold, release};
 pub(crate) use list::{count, depth, depths, list};

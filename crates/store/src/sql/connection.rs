@@ -5,8 +5,6 @@ use std::{
 
 #[cfg(feature = "postgres")]
 use diesel::pg::PgConnection;
-#[cfg(feature = "sqlite")]
-use diesel::sqlite::SqliteConnection;
 use diesel::{
     Connection as _, ConnectionError, RunQueryDsl,
     connection::{AnsiTransactionManager, SimpleConnection, TransactionManager},
@@ -15,11 +13,13 @@ use diesel::{
 use log::warn;
 
 pub(crate) use super::any_connection::AnyConnection as Connection;
+#[cfg(feature = "sqlite")]
+use super::sqlite_file;
 use super::{
     StoreError,
     dialect::{Dialect, Failure, SessionLimits, classify},
     statement::Statement,
-    url::{DatabaseUrl, Kind},
+    url::{Access, DatabaseUrl, Kind},
 };
 #[cfg(feature = "postgres")]
 use super::{network::with_network_limits, shared_sessions::expect_own_session};
@@ -69,16 +69,16 @@ impl Connection {
 
     pub(crate) fn open(url: &DatabaseUrl, limits: SessionLimits) -> Result<Self, ConnectionError> {
         let mut connection = Self::establish(url, limits)?;
-        connection.configure(limits)?;
+        connection.configure(url.access(), limits)?;
         Ok(connection)
     }
 
     /// Connects without setting anything in the session.
     pub(super) fn establish(
-        url: &DatabaseUrl,
+        database: &DatabaseUrl,
         limits: SessionLimits,
     ) -> Result<Self, ConnectionError> {
-        Ok(match url.kind() {
+        Ok(match database.kind() {
             #[cfg(feature = "postgres")]
             Kind::Postgres(url) => {
                 let url = with_network_limits(url, limits.idle_transaction);
@@ -89,7 +89,7 @@ impl Connection {
                 let path = path.to_str().ok_or_else(|| {
                     ConnectionError::InvalidConnectionUrl("the path is not UTF-8".to_owned())
                 })?;
-                Self::Sqlite(SqliteConnection::establish(path)?)
+                Self::Sqlite(sqlite_file::open(path, database.access())?)
             }
         })
     }
@@ -112,8 +112,15 @@ impl Connection {
 
     /// Applies the settings of a connection. When several connections open a new SQLite file at
     /// once, SQLite does not wait for the change of the journal mode, so this retries.
-    pub(super) fn configure(&mut self, limits: SessionLimits) -> Result<(), ConnectionError> {
-        let settings = self.dialect().settings(limits);
+    pub(super) fn configure(
+        &mut self,
+        access: Access,
+        limits: SessionLimits,
+    ) -> Result<(), ConnectionError> {
+        let settings = match access {
+            Access::Read => self.dialect().read_settings(limits),
+            Access::Create | Access::Existing => self.dialect().settings(limits),
+        };
         let deadline = Instant::now().checked_add(limits.lock);
         loop {
             match self.batch_execute(&settings) {
@@ -130,6 +137,9 @@ impl Connection {
 
     /// SQLite reports that a file system supports no write-ahead log only when asked.
     pub(super) fn check_journal_mode(&mut self, url: &DatabaseUrl) -> Result<(), StoreError> {
+        if url.access() == Access::Read {
+            return Ok(());
+        }
         let Some((query, expected)) = self.dialect().journal_mode_query() else { return Ok(()) };
         let rows: Vec<JournalModeRow> = self.load(&Statement::new(self.dialect(), query))?;
         match rows.first() {

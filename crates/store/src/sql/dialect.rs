@@ -83,6 +83,38 @@ impl Dialect {
         }
     }
 
+    /// The settings of a new connection that only reads.
+    pub(crate) fn read_settings(self, limits: SessionLimits) -> String {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => {
+                format!("{}; set default_transaction_read_only = on", self.settings(limits))
+            }
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => {
+                let lock_timeout = milliseconds(limits.lock);
+                format!("pragma busy_timeout = {lock_timeout}; pragma cache_size = -32768")
+            }
+        }
+    }
+
+    /// A query for whether a migration has run.
+    pub(crate) fn has_schema_query(self) -> &'static str {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => {
+                "-- has_schema
+                 select (to_regclass('__diesel_schema_migrations') is not null)::int::bigint as found"
+            }
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => {
+                "-- has_schema
+                 select count(*) as found from sqlite_schema
+                 where name = '__diesel_schema_migrations'"
+            }
+        }
+    }
+
     /// A query for the journal mode, and the expected mode.
     pub(crate) fn journal_mode_query(self) -> Option<(&'static str, &'static str)> {
         match self {

@@ -9,9 +9,9 @@ use super::{
     dialect::SessionLimits,
     last_seen::LastSeen,
     locked_services::LockedServices,
-    migrations::migrate,
+    migrations::{check_schema, migrate},
     pools::Pools,
-    url::DatabaseUrl,
+    url::{Access, DatabaseUrl},
 };
 
 /// A durable store of batches: what [`add`](Self::add) has returned survives a crash.
@@ -54,16 +54,21 @@ impl Default for StoreOptions {
 }
 
 impl Store {
-    /// Opens the database and brings its schema up to date, without a look at whether it was restored.
+    /// Opens the database as its URL allows: brings its schema up to date, or checks it. Does not look
+    /// at whether it was restored.
     pub(crate) fn connect(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
         let limits = SessionLimits {
             lock: options.lock_timeout.min(Duration::from_secs(24 * 60 * 60)),
             idle_transaction: options.idle_transaction_timeout,
         };
+        url.check_exists()?;
         let pools = Pools::open(url, options.connections.max(1), limits)?;
         let (last_seen, locked) = (Arc::default(), Arc::default());
         let store = Self { pools, last_seen, locked, clock: options.clock };
-        migrate(&mut *store.pools.write()?)?;
+        match url.access() {
+            Access::Create => migrate(&mut *store.pools.write()?)?,
+            Access::Existing | Access::Read => check_schema(&mut *store.pools.read()?, url)?,
+        }
         store.measure_clock()?;
         Ok(store)
     }

@@ -1,10 +1,14 @@
 use std::collections::BTreeSet;
 
-use diesel::migration::{Migration, MigrationSource};
+use diesel::{
+    QueryableByName,
+    migration::{Migration, MigrationSource},
+    sql_types::{BigInt, Text},
+};
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 use log::info;
 
-use super::{Connection, StoreError, connection::on_either};
+use super::{Connection, Statement, StoreError, connection::on_either, url::DatabaseUrl};
 
 #[cfg(feature = "postgres")]
 const POSTGRES: EmbeddedMigrations = embed_migrations!("migrations/postgres");
@@ -35,6 +39,50 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
         }
         Ok(())
     })
+}
+
+/// Checks that the database has the schema of this release, without a write.
+pub(crate) fn check_schema(
+    connection: &mut Connection,
+    url: &DatabaseUrl,
+) -> Result<(), StoreError> {
+    let found = recorded_versions(connection)?;
+    let known = known_versions(connection)?;
+    let latest = |versions: &BTreeSet<String>| versions.last().cloned().unwrap_or_default();
+    if found.is_empty() {
+        Err(StoreError::NoTables { url: url.to_string() })
+    } else if found.last() > known.last() {
+        Err(StoreError::SchemaNewer { found: latest(&found), known: latest(&known) })
+    } else if found != known {
+        Err(StoreError::SchemaOlder { found: latest(&found), known: latest(&known) })
+    } else {
+        Ok(())
+    }
+}
+
+/// The migrations that have run. Diesel's own way to read them creates their table.
+fn recorded_versions(connection: &mut Connection) -> Result<BTreeSet<String>, StoreError> {
+    let dialect = connection.dialect();
+    let found: Vec<FoundRow> =
+        connection.load(&Statement::new(dialect, dialect.has_schema_query()))?;
+    if found.first().is_none_or(|row| row.found == 0) {
+        return Ok(BTreeSet::new());
+    }
+    let query = "-- schema_versions\n select version from __diesel_schema_migrations";
+    let rows: Vec<VersionRow> = connection.load(&Statement::new(dialect, query))?;
+    Ok(rows.into_iter().map(|row| row.version).collect())
+}
+
+#[derive(QueryableByName)]
+struct FoundRow {
+    #[diesel(sql_type = BigInt)]
+    found: i64,
+}
+
+#[derive(QueryableByName)]
+struct VersionRow {
+    #[diesel(sql_type = Text)]
+    version: String,
 }
 
 fn applied_versions(connection: &mut Connection) -> Result<BTreeSet<String>, StoreError> {

@@ -19,6 +19,8 @@ pub(crate) mod rows;
 pub(crate) mod schema;
 #[cfg(feature = "postgres")]
 mod shared_sessions;
+#[cfg(feature = "sqlite")]
+mod sqlite_file;
 pub(crate) mod statement;
 pub(crate) mod url;
 

@@ -37,7 +37,7 @@ impl Pools {
         let failed = |source| StoreError::Connect { url: url.to_string(), source };
         let mut first = Connection::establish(url, limits).map_err(failed)?;
         first.expect_own_session(url, limits)?;
-        first.configure(limits).map_err(failed)?;
+        first.configure(url.access(), limits).map_err(failed)?;
         first.check_journal_mode(url)?;
         let dialect = first.dialect();
         let check: Arc<OnceLock<Box<ConnectionCheck>>> = Arc::default();

@@ -4,6 +4,8 @@ use std::{fmt, path::PathBuf, str::FromStr};
 use grid_batch_support::redact_password;
 use thiserror::Error;
 
+use super::StoreError;
+
 /// The URL of a PostgreSQL or SQLite database.
 ///
 /// ```
@@ -16,7 +18,21 @@ use thiserror::Error;
 /// # Ok::<(), grid_batch_store::UrlError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct DatabaseUrl(Kind);
+pub struct DatabaseUrl {
+    kind: Kind,
+    access: Access,
+}
+
+/// What may be done with a database when it is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// It is created and migrated if needed.
+    Create,
+    /// It is used as it is: neither created nor migrated.
+    Existing,
+    /// As `Existing`, and nothing is written.
+    Read,
+}
 
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -62,8 +78,32 @@ pub enum UrlError {
 }
 
 impl DatabaseUrl {
+    fn new(kind: Kind) -> Self {
+        Self { kind, access: Access::Create }
+    }
+
     pub(crate) fn kind(&self) -> &Kind {
-        &self.0
+        &self.kind
+    }
+
+    pub(crate) fn access(&self) -> Access {
+        self.access
+    }
+
+    /// Fails if a file is to be used that does not exist.
+    pub(crate) fn check_exists(&self) -> Result<(), StoreError> {
+        match &self.kind {
+            #[cfg(feature = "sqlite")]
+            Kind::Sqlite(path) if self.access != Access::Create && !path.exists() => {
+                Err(StoreError::NoDatabase { url: self.to_string() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The same database, opened for this access.
+    pub(crate) fn with_access(&self, access: Access) -> Self {
+        Self { access, ..self.clone() }
     }
 }
 
@@ -82,7 +122,7 @@ impl FromStr for DatabaseUrl {
 
 #[cfg(feature = "postgres")]
 fn postgres(text: &str) -> Result<DatabaseUrl, UrlError> {
-    Ok(DatabaseUrl(Kind::Postgres(text.to_owned())))
+    Ok(DatabaseUrl::new(Kind::Postgres(text.to_owned())))
 }
 
 #[cfg(not(feature = "postgres"))]
@@ -97,7 +137,7 @@ fn sqlite(path: &str) -> Result<DatabaseUrl, UrlError> {
         ":memory:" => Err(UrlError::InMemory),
         // SQLite would parse this as a URL of its own, which can also name memory.
         path if path.starts_with("file:") => Err(UrlError::NotAPath),
-        path => Ok(DatabaseUrl(Kind::Sqlite(PathBuf::from(path)))),
+        path => Ok(DatabaseUrl::new(Kind::Sqlite(PathBuf::from(path)))),
     }
 }
 
@@ -108,7 +148,7 @@ fn sqlite(_path: &str) -> Result<DatabaseUrl, UrlError> {
 
 impl fmt::Display for DatabaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
+        match &self.kind {
             #[cfg(feature = "postgres")]
             Kind::Postgres(url) => f.write_str(&redact_password(url)),
             #[cfg(feature = "sqlite")]

@@ -1,12 +1,18 @@
 use std::time::Duration;
 
-use grid_batch_core::{BatchState, Change, CommitHistory, Event, Evidence, Outcome, Receipt};
+use grid_batch_core::{
+    Ahead, BatchState, Change, CommitHistory, Event, Evidence, NewBatch, Outcome, Receipt,
+    StoredBatch,
+};
 
 use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};
 
 on_both! {
     details_include_attempts_and_receipts,
     details_count_the_batches_ahead,
+    batches_ahead_are_counted_up_to_a_limit,
+    found_batch_that_waits_has_its_hold,
+    batches_are_found_by_the_first_digits_of_their_ids,
     invalid_batch_always_has_a_receipt,
     only_the_latest_attempts_are_kept,
     unknown_batch_has_no_details,
@@ -58,16 +64,83 @@ fn details_include_attempts_and_receipts(db: &Database) {
         (first_attempt.error.as_deref(), first_attempt.next_try_at),
         (Some("429"), Some(retry_at))
     );
-    assert_eq!(details.ahead, 0);
+    assert_eq!(details.ahead, None);
 }
 
 fn details_count_the_batches_ahead(db: &Database) {
     let store = db.open();
     store.add_all(&[1, 2, 3, 4].map(|number| batch("a::b", number)));
-    let ahead = |number| store.details(&service("a::b"), &id(number)).unwrap().unwrap().ahead;
-    assert_eq!([1, 2, 3, 4].map(ahead), [0, 1, 2, 3]);
+    let ahead = |number| {
+        let details = store.details(&service("a::b"), &id(number)).unwrap().unwrap();
+        details.ahead.map(|ahead| (ahead.head.batch_id, ahead.count))
+    };
+    let behind = |head, count| Some((id(head), count));
+    let expected = [None, behind(1, 1), behind(1, 2), behind(1, 3)];
+    assert_eq!([1, 2, 3, 4].map(ahead), expected);
     store.commit_next("a::b");
-    assert_eq!([1, 2, 3, 4].map(ahead), [0, 0, 1, 2]);
+    assert_eq!([1, 2, 3, 4].map(ahead), [None, None, behind(2, 1), behind(2, 2)]);
+}
+
+fn batches_ahead_are_counted_up_to_a_limit(db: &Database) {
+    let store = db.open();
+    let count = Ahead::MAX_COUNTED + 3;
+    store.add_all(&(1..=count).map(|number| batch("a::b", number)).collect::<Vec<_>>());
+    store.add_all(&[batch("other::b", 1)]);
+    store.commit_next("a::b");
+    let numbers = [1, 2, 3, count - 1, count];
+    let created_at = numbers.map(|number| store.one("a::b", number).created_at);
+    let ahead: Vec<_> = store
+        .ahead(&service("a::b"), &created_at)
+        .unwrap()
+        .into_iter()
+        .map(|ahead| ahead.map(|ahead| (ahead.head.batch_id, ahead.count, ahead.more)))
+        .collect();
+    let at_limit = |more| Some((id(2), Ahead::MAX_COUNTED, more));
+    let expected = [None, None, Some((id(2), 1, false)), at_limit(false), at_limit(true)];
+    assert_eq!(ahead, expected);
+    assert_eq!(store.ahead(&service("a::b"), &[]).unwrap(), []);
+    assert_eq!(store.ahead(&service("c::d"), &created_at[..1]).unwrap(), [None]);
+}
+
+fn found_batch_that_waits_has_its_hold(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
+    store.hold_batch(&service("a::b"), &id(2), "look first").unwrap();
+    let reason = |number| store.find(&id(number)).unwrap().remove(0).held.map(|hold| hold.reason);
+    assert_eq!([1, 2].map(reason), [None, Some("held by an operator: look first".to_owned())]);
+    // The hold moves into the lane when its turn comes.
+    store.commit_next("a::b");
+    assert_eq!(reason(2).as_deref(), Some("held by an operator: look first"));
+}
+
+fn batches_are_found_by_the_first_digits_of_their_ids(db: &Database) {
+    let store = db.open();
+    let with_id = |name: &str, number, digits: &str| {
+        let batch_id = format!("{digits:0<128}").parse().unwrap();
+        NewBatch { batch_id, ..batch(name, number) }
+    };
+    let ids = ["5a5a5a5a1", "5a5a5a5a2f", "5a5a5a5b", "ffffffff"];
+    store.add_all(&[
+        with_id("a::b", 1, ids[0]),
+        with_id("c::d", 2, ids[0]),
+        with_id("a::b", 3, ids[1]),
+        with_id("a::b", 4, ids[2]),
+        with_id("a::b", 5, ids[3]),
+    ]);
+    let find = |digits: &str, service_id: Option<&str>, limit| -> Vec<String> {
+        let service_id = service_id.map(service);
+        let found = store.find_by_prefix(&digits.parse().unwrap(), service_id.as_ref(), limit);
+        let name = |batch: StoredBatch| format!("{} {:.10}", batch.service_id, batch.batch_id);
+        found.unwrap().into_iter().map(name).collect()
+    };
+    let [first, other, second] = ["a::b 5a5a5a5a10", "c::d 5a5a5a5a10", "a::b 5a5a5a5a2f"];
+    assert_eq!(find("5a5a5a5a", None, 9), [first, other, second]);
+    assert_eq!(find("5a5a5a5a", None, 2), [first, other]);
+    assert_eq!(find("5a5a5a5a", Some("a::b"), 9), [first, second]);
+    assert_eq!(find("5a5a5a5a2", None, 9), [second]);
+    assert_eq!(find("ffffffff", None, 9), ["a::b ffffffff00"]);
+    assert_eq!(find("5a5a5a5c", None, 9), [""; 0]);
+    assert_eq!(find(&format!("{:0<128}", ids[0]), Some("c::d"), 9), [other]);
 }
 
 fn invalid_batch_always_has_a_receipt(db: &Database) {

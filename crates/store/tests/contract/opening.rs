@@ -2,7 +2,9 @@ use std::{sync::Arc, thread};
 
 use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
 use grid_batch_core::{Clock, ManualClock, SystemClock, Timestamp};
-use grid_batch_store::{ClaimOptions, ClaimStore, DatabaseClock, Store, StoreError, StoreOptions};
+use grid_batch_store::{
+    ClaimOptions, ClaimStore, DatabaseClock, DatabaseUrl, Store, StoreError, StoreOptions,
+};
 use grid_batch_support::ErrorChain;
 
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
@@ -13,6 +15,64 @@ on_both! {
     concurrent_opens_migrate_once,
     failed_migration_changes_nothing,
     stored_times_ignore_jumps_of_this_machine,
+    commands_open_no_database_that_no_server_used,
+    commands_open_no_database_with_another_schema,
+    store_that_reads_writes_nothing,
+}
+
+type Open = fn(&DatabaseUrl, StoreOptions) -> Result<Store, StoreError>;
+const FOR_COMMANDS: [Open; 2] = [Store::open_existing, Store::open_to_read];
+
+fn commands_open_no_database_that_no_server_used(db: &Database) {
+    db.execute("create table other (id integer)").unwrap();
+    for open in FOR_COMMANDS {
+        let error = open(&db.url(), db.options()).unwrap_err();
+        assert!(matches!(error, StoreError::NoTables { .. }), "{error}");
+        assert!(error.to_string().contains(&db.url().to_string()), "{error}");
+    }
+    // Nothing was created.
+    db.execute("create table services (id integer)").unwrap();
+}
+
+fn commands_open_no_database_with_another_schema(db: &Database) {
+    drop(db.open());
+    db.execute("insert into __diesel_schema_migrations (version) values ('29991231000000')")
+        .unwrap();
+    for open in FOR_COMMANDS {
+        let error = open(&db.url(), db.options()).unwrap_err();
+        assert!(matches!(error, StoreError::SchemaNewer { .. }), "{error}");
+    }
+    db.execute("delete from __diesel_schema_migrations").unwrap();
+    db.execute("insert into __diesel_schema_migrations (version) values ('19991231000000')")
+        .unwrap();
+    for open in FOR_COMMANDS {
+        let error = open(&db.url(), db.options()).unwrap_err();
+        assert!(matches!(error, StoreError::SchemaOlder { .. }), "{error}");
+        assert!(error.to_string().contains("start the server of this release"), "{error}");
+    }
+}
+
+fn store_that_reads_writes_nothing(db: &Database) {
+    db.open().add_all(&[batch("a::b", 1)]);
+    let reader = Store::open_to_read(&db.url(), db.options()).unwrap();
+    assert_eq!(reader.depth(&service("a::b")).unwrap(), 1);
+    let error = reader.hold_batch(&service("a::b"), &id(1), "look first").unwrap_err();
+    assert!(matches!(error, StoreError::ReadOnly { .. }), "{error}");
+    let writer = Store::open_existing(&db.url(), db.options()).unwrap();
+    writer.hold_batch(&service("a::b"), &id(1), "look first").unwrap();
+}
+
+#[test]
+fn commands_do_not_create_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("typo.db");
+    let url = format!("sqlite://{}", file.display()).parse().unwrap();
+    for open in FOR_COMMANDS {
+        let error = open(&url, StoreOptions::default()).unwrap_err();
+        assert!(matches!(error, StoreError::NoDatabase { .. }), "{error}");
+        assert!(error.to_string().contains("typo.db"), "{error}");
+    }
+    assert!(!file.exists());
 }
 
 fn reopened_store_has_its_batches(db: &Database) {

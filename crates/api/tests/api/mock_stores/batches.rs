@@ -111,6 +111,33 @@ fn failed_details_of_an_invalid_batch_are_reported() {
     assert_eq!(server.get(&status_path()).statuses(), ["INVALID"]);
 }
 
+/// What is ahead is read once for a service, and not at all for batches that cannot be behind another.
+#[test]
+fn what_is_ahead_is_read_only_where_needed() {
+    let mut store = MockBatchQueryStore::new();
+    let states = [BatchState::New, BatchState::New, BatchState::Committed, BatchState::Pending];
+    let state_of = move |id: &_| (1..).zip(states).find(|(n, _)| self::id(&batch(*n)) == *id);
+    store.expect_find().returning(move |id| Ok(vec![stored_batch(*id, state_of(id).unwrap().1)]));
+    store
+        .expect_ahead()
+        .times(1)
+        .withf(|_, created_at| created_at.len() == 2)
+        .returning(|_, created_at| Ok(vec![None; created_at.len()]));
+    let server = server(MockIntakeStore::new(), store);
+    let ids = [1, 2, 3, 4].map(|number| id(&batch(number)).to_string()).join(",");
+    let response = server.get(&format!("/batch_statuses?id={ids}"));
+    assert_eq!(response.statuses(), ["PENDING", "PENDING", "COMMITTED", "PENDING"]);
+}
+
+#[test]
+fn failed_look_ahead_is_reported() {
+    let mut store = MockBatchQueryStore::new();
+    store.expect_find().returning(|id| Ok(vec![stored_batch(*id, BatchState::New)]));
+    store.expect_ahead().times(1).returning(|_, _| unavailable());
+    let server = server(MockIntakeStore::new(), store);
+    assert_error(&server.get(&status_path()), (503, 1013));
+}
+
 #[test]
 fn failed_read_ends_a_wait() {
     let mut store = MockBatchQueryStore::new();

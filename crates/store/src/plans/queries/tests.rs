@@ -50,6 +50,12 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
     run("batch", NOTHING, &|| {
         assert_eq!(store.find(batch_id).unwrap().len(), 1);
         store.details(service_id, batch_id).unwrap().unwrap();
+        let last = store.open_batches(service_id, 10).unwrap().pop().unwrap();
+        assert!(store.ahead(service_id, &[last.created_at]).unwrap()[0].is_some());
+        assert!(store.details(service_id, &last.batch_id).unwrap().unwrap().ahead.is_some());
+        let prefix = batch_id.to_string()[..9].parse().unwrap();
+        assert!(!store.find_by_prefix(&prefix, None, 10).unwrap().is_empty());
+        assert!(!store.find_by_prefix(&prefix, Some(service_id), 10).unwrap().is_empty());
         store.serialized_batch(service_id, batch_id).unwrap().unwrap();
         store.open_batches(service_id, 10).unwrap();
     });

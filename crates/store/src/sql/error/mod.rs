@@ -113,6 +113,29 @@ pub enum StoreError {
         /// The newest version of this release.
         known: String,
     },
+    /// An older release has written the database: start the server of this release, which migrates it.
+    #[error(
+        "the database has the schema {found}; this release needs {known}: start the server of this \
+         release, which migrates the database, or run the command of the release that runs"
+    )]
+    SchemaOlder {
+        /// The newest version in the database.
+        found: String,
+        /// The newest version of this release.
+        known: String,
+    },
+    /// The database has no batches, not even tables for them: check which database is named.
+    #[error("no server has used the database {url}; check its name")]
+    NoTables {
+        /// The database, without its password.
+        url: String,
+    },
+    /// The file does not exist, and is not created: check its name.
+    #[error("there is no database {url}; check its name")]
+    NoDatabase {
+        /// The database.
+        url: String,
+    },
     /// A migration failed; the schema is unchanged.
     #[error("the schema of the database cannot be migrated")]
     Migration {

@@ -1,0 +1,164 @@
+//! `held`: the batches that wait for an operator.
+
+use std::{process::ExitCode, time::Duration};
+
+use clap::{Arg, ArgMatches, Command, builder::ValueParser};
+use grid_batch_core::{Hold, StoredBatch};
+use humantime::parse_duration;
+use serde_json::json;
+
+use crate::commands::{
+    failure::Failure,
+    flags,
+    operator::{
+        Database, ServicePattern, ago, batch_json, json_flag, print_json, print_wrapped, rfc3339,
+        short_id, wants_json,
+    },
+    print::print_stdout,
+};
+
+pub(crate) fn command() -> Command {
+    Command::new("held")
+        .about("Lists the batches that are held for an operator, and why")
+        .long_about(
+            "Lists the batches that are held for an operator: service, first digits of the id, attempt, \
+             state, age, how many batches wait behind it, and the reason. Needs only the right to read.",
+        )
+        .arg(
+            Arg::new("service")
+                .long("service")
+                .value_name("PATTERN")
+                .value_parser(ValueParser::new(str::parse::<ServicePattern>))
+                .help("Only batches of this service; * stands for any characters"),
+        )
+        .arg(
+            Arg::new("older-than")
+                .long("older-than")
+                .value_name("DURATION")
+                .value_parser(ValueParser::new(parse_duration))
+                .help("Only batches that have been held for longer, such as 2h"),
+        )
+        .arg(json_flag())
+        .args(flags::settings())
+}
+
+/// A held batch of a service with other batches.
+struct HeldBatch {
+    batch: StoredBatch,
+    ahead: u64,
+    behind: u64,
+}
+
+pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let database = Database::to_read(matches)?;
+    let filter = Filter::new(matches);
+    let held = read(&database, &filter)?;
+    if wants_json(matches) {
+        print_document(&database, &held);
+        return Ok(ExitCode::SUCCESS);
+    }
+    for held in &held {
+        print_held(&database, held);
+    }
+    let name = database.name();
+    match (held.len(), filter.is_empty()) {
+        (0, true) => print_stdout(format_args!("nothing is held in {name}")),
+        (0, false) => print_stdout(format_args!("nothing that is held matches in {name}")),
+        (1, _) => print_stdout(format_args!("1 batch is held in {name}")),
+        (count, _) => print_stdout(format_args!("{count} batches are held in {name}")),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Which held batches are listed.
+struct Filter<'a> {
+    service: Option<&'a ServicePattern>,
+    older_than: Option<Duration>,
+}
+
+impl<'a> Filter<'a> {
+    fn new(matches: &'a ArgMatches) -> Self {
+        Self {
+            service: matches.get_one("service"),
+            older_than: matches.get_one("older-than").copied(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.service.is_none() && self.older_than.is_none()
+    }
+
+    fn selects(&self, database: &Database, batch: &StoredBatch, hold: &Hold) -> bool {
+        self.service.is_none_or(|pattern| pattern.matches(&batch.service_id))
+            && self.older_than.is_none_or(|age| database.now().since(hold.since) > age)
+    }
+}
+
+/// The batches in lanes by service, then those that wait behind others.
+fn read(database: &Database, filter: &Filter<'_>) -> Result<Vec<HeldBatch>, Failure> {
+    const PAGE: usize = 500;
+    let store = &database.store;
+    let mut batches = Vec::new();
+    let mut after = None;
+    loop {
+        let page = store.held_batches(after.as_ref(), PAGE)?;
+        after = page.last().map(|last| last.service_id.clone());
+        let is_last = page.len() < PAGE;
+        batches.extend(page);
+        if is_last {
+            break;
+        }
+    }
+    batches.extend(store.waiting_holds()?);
+    batches
+        .into_iter()
+        .filter(|batch| {
+            batch.held.as_ref().is_some_and(|hold| filter.selects(database, batch, hold))
+        })
+        .map(|batch| {
+            let ahead = store.ahead(&batch.service_id, &[batch.created_at])?.pop().flatten();
+            let ahead = ahead.map_or(0, |ahead| ahead.count);
+            let behind = store.depth(&batch.service_id)?.saturating_sub(ahead + 1);
+            Ok(HeldBatch { batch, ahead, behind })
+        })
+        .collect()
+}
+
+fn print_held(database: &Database, held: &HeldBatch) {
+    let HeldBatch { batch, ahead, behind } = held;
+    let Some(hold) = &batch.held else { return };
+    print_stdout(format_args!("{} {}", batch.service_id, short_id(&batch.batch_id)));
+    let mut facts = format!(
+        "attempt {}, {}, held {}",
+        batch.progress.attempts,
+        batch.progress.state,
+        ago(hold.since, database.now())
+    );
+    if *ahead > 0 {
+        facts.push_str(&format!(", {ahead} before it"));
+    }
+    facts.push_str(&format!(", {behind} behind it"));
+    print_wrapped("    ", &facts);
+    print_wrapped("    ", &reason(batch, hold));
+}
+
+/// Why a batch is held, with its last error.
+fn reason(batch: &StoredBatch, hold: &Hold) -> String {
+    // A reason may end with the last error already.
+    let error = batch.last_error.as_deref().filter(|error| !hold.reason.contains(*error));
+    error.map_or_else(|| hold.reason.clone(), |error| format!("{} ({error})", hold.reason))
+}
+
+fn print_document(database: &Database, held: &[HeldBatch]) {
+    let batches = held.iter().map(|HeldBatch { batch, ahead, behind }| {
+        let mut object = batch_json(batch);
+        object["ahead"] = (*ahead).into();
+        object["behind"] = (*behind).into();
+        object
+    });
+    print_json(&json!({
+        "database": database.name(),
+        "read_at": rfc3339(database.now()),
+        "batches": batches.collect::<Vec<_>>(),
+    }));
+}

@@ -1,0 +1,70 @@
+use std::time::{Duration, UNIX_EPOCH};
+
+use grid_batch_core::Timestamp;
+use humantime::format_rfc3339_seconds;
+
+/// How long ago a time was, such as `3 h ago`.
+pub(in crate::commands) fn ago(time: Timestamp, now: Timestamp) -> String {
+    format!("{} ago", rough(now.since(time)))
+}
+
+/// When a time will be, such as `in 15 s`, or that it has passed.
+pub(in crate::commands) fn in_future(time: Timestamp, now: Timestamp) -> String {
+    match time > now {
+        true => format!("in {}", rough(time.since(now))),
+        false => "now".to_owned(),
+    }
+}
+
+/// A time in the format of RFC 3339, in UTC, to the second.
+pub(in crate::commands) fn rfc3339(time: Timestamp) -> String {
+    // The format has no times before 1970 or after the year 9999.
+    const LATEST: u64 = 253_402_300_799;
+    let seconds = u64::try_from(time.as_micros() / 1_000_000).unwrap_or(0).min(LATEST);
+    format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(seconds)).to_string()
+}
+
+/// A duration in one unit, rounded down.
+fn rough(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_micros(seconds * 1_000_000)
+    }
+
+    #[test]
+    fn ages_have_one_unit() {
+        for (seconds, text) in [
+            (0, "0 s ago"),
+            (119, "119 s ago"),
+            (120, "2 min ago"),
+            (7_199, "119 min ago"),
+            (7_200, "2 h ago"),
+            (172_799, "47 h ago"),
+            (172_800, "2 days ago"),
+        ] {
+            assert_eq!(ago(at(1), at(1 + seconds)), text);
+        }
+        assert_eq!(ago(at(9), at(1)), "0 s ago");
+        assert_eq!(in_future(at(9), at(1)), "in 8 s");
+        assert_eq!(in_future(at(1), at(9)), "now");
+    }
+
+    #[test]
+    fn times_are_formatted_to_the_second() {
+        assert_eq!(rfc3339(at(1_600_000_000)), "2020-09-13T12:26:40Z");
+        assert_eq!(rfc3339(Timestamp::from_micros(i64::MIN)), "1970-01-01T00:00:00Z");
+        assert_eq!(rfc3339(Timestamp::from_micros(i64::MAX)), "9999-12-31T23:59:59Z");
+    }
+}

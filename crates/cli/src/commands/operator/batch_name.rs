@@ -1,0 +1,48 @@
+use std::{error::Error, fmt, str::FromStr};
+
+use grid_batch_core::HeaderIdPrefix;
+
+/// A batch as an operator names it: the first digits of its id, and with `@` the attempt that was looked
+/// at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::commands) struct BatchName {
+    pub(in crate::commands) prefix: HeaderIdPrefix,
+    pub(in crate::commands) attempt: Option<u32>,
+}
+
+impl FromStr for BatchName {
+    type Err = Box<dyn Error + Send + Sync>;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (id, attempt) = match text.split_once('@') {
+            Some((id, attempt)) => (id, Some(parse_attempt(attempt)?)),
+            None => (text, None),
+        };
+        Ok(Self { prefix: id.parse()?, attempt })
+    }
+}
+
+fn parse_attempt(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "after @, the number of an attempt is expected".to_owned())
+}
+
+impl fmt::Display for BatchName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.prefix.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempt_follows_the_id() {
+        let attempt = |text: &str| text.parse::<BatchName>().map(|name| name.attempt);
+        assert_eq!(attempt("5a5a5a5a").unwrap(), None);
+        assert_eq!(attempt("5a5a5a5a@12").unwrap(), Some(12));
+        for text in ["5a5a5a5a@", "5a5a5a5a@x", "5a5a5a5a@-1", "@1"] {
+            assert!(attempt(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+use clap::{Arg, ArgAction, ArgMatches};
+use grid_batch_core::{Clock, Timestamp};
+use grid_batch_store::{DatabaseUrl, Store};
+use serde_json::Value;
+
+use crate::commands::{failure::Failure, flags, print::print_stdout};
+
+/// The database that a command works on. It is never created.
+pub(in crate::commands) struct Database {
+    pub(in crate::commands) store: Store,
+    url: DatabaseUrl,
+}
+
+impl Database {
+    /// Opens it to read, for which the rights to read are enough.
+    pub(in crate::commands) fn to_read(matches: &ArgMatches) -> Result<Self, Failure> {
+        let config = flags::load(matches)?;
+        let store = Store::open_to_read(&config.database, config.store)?;
+        Ok(Self { store, url: config.database })
+    }
+
+    /// Opens it to record what an operator does.
+    pub(in crate::commands) fn to_write(matches: &ArgMatches) -> Result<Self, Failure> {
+        let config = flags::load(matches)?;
+        let store = Store::open_existing(&config.database, config.store)?;
+        Ok(Self { store, url: config.database })
+    }
+
+    /// Its URL without the password.
+    pub(in crate::commands) fn name(&self) -> String {
+        self.url.to_string()
+    }
+
+    /// The time by the database's clock.
+    pub(in crate::commands) fn now(&self) -> Timestamp {
+        self.store.clock().now()
+    }
+}
+
+pub(in crate::commands) fn json_flag() -> Arg {
+    Arg::new("json")
+        .long("json")
+        .action(ArgAction::SetTrue)
+        .help("Print a JSON object instead of text; docs/operations.md describes its fields")
+}
+
+pub(in crate::commands) fn wants_json(matches: &ArgMatches) -> bool {
+    matches.get_flag("json")
+}
+
+pub(in crate::commands) fn print_json(document: &Value) {
+    print_stdout(format_args!("{document:#}"));
+}
+
+/// The flag with the reason of what an operator does.
+pub(in crate::commands) fn reason_flag() -> Arg {
+    Arg::new("reason").long("reason").value_name("TEXT").help("Why, as it is shown with the batch")
+}
+
+pub(in crate::commands) fn reason(matches: &ArgMatches) -> Option<&str> {
+    matches.get_one::<String>("reason").map(String::as_str)
+}
