@@ -7,7 +7,7 @@ use grid_batch_core::{Clock, Removable, RetentionCursor, Timestamp};
 use grid_batch_store::Store;
 
 use crate::commands::{
-    failure::Failure, flags, operator::database::Database, print::print_stdout,
+    failure::Failure, flags, operator::Database, print::print_stdout,
 };
 
 /// How many batches one transaction examines.

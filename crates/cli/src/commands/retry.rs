@@ -6,7 +6,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use grid_batch_core::ServiceId;
 
 use crate::commands::{
-    failure::Failure, flags, operator::database::Database, print::print_stdout,
+    failure::Failure, flags, operator::Database, print::print_stdout,
 };
 
 pub(crate) fn command() -> Command {

@@ -70,7 +70,9 @@ impl Stuck {
         let listed = self.harness.run_command(&["held"]).stdout;
         assert!(listed.contains("held by an operator: it does not move"), "{listed}");
 
-        let decided = self.run("decide", 0, &["invalid", "--attempt", "1"]).stdout;
+        // A Scabbard batch may have been delayed before, while its node replayed events.
+        let attempt = self.stored(0).progress.attempts.to_string();
+        let decided = self.run("decide", 0, &["invalid", "--attempt", &attempt]).stdout;
         assert!(decided.contains("The ledger may have had this batch."), "{decided}");
         wait_until("the batches behind it are committed", || {
             count_in_state(&self.store, BatchState::Committed) == 2
