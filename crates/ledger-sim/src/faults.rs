@@ -42,6 +42,12 @@ pub enum Fault {
     StaysPending,
     /// A request is answered 401. Scabbard only; Sawtooth has no authorization.
     Unauthorized,
+    /// A request is answered with an HTML page with this HTTP status, as by another server that has taken
+    /// the ledger's address.
+    OtherServer {
+        /// The HTTP status.
+        status: u16,
+    },
     /// A status request is answered with a temporary error: 503 with code 17 on Sawtooth, 500 on
     /// Scabbard.
     StatusesFail,
@@ -131,6 +137,14 @@ impl Faults {
                 | Fault::LateReplay(by),
             ) => by,
             _ => Duration::ZERO,
+        }
+    }
+
+    /// The HTTP status of another server at the ledger's address, if it answers.
+    pub(crate) fn other_server(&mut self) -> Option<u16> {
+        match self.draw(Fault::OtherServer { status: 0 }) {
+            Some(Fault::OtherServer { status }) => Some(status),
+            _ => None,
         }
     }
 

@@ -37,6 +37,9 @@ async fn handle_by_kind(
 ) -> Result<SimResponse, ConnectionReset> {
     context.wait_until_thawed(boot).await?;
     let kind = context.log_request(request);
+    if let Some(status) = context.state().common.faults.other_server() {
+        return Ok(SimResponse::page_of_another_server(status));
+    }
     match kind {
         RequestKind::Submission => handle_submission(context, boot, request).await,
         RequestKind::Statuses => handle_statuses(context, boot, request).await,

@@ -64,6 +64,12 @@ impl SimResponse {
         Self { content_type: None, ..Self::new(status, "", Bytes::new()) }
     }
 
+    /// What another server answers that has taken the ledger's address.
+    pub(crate) fn page_of_another_server(status: u16) -> Self {
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::NOT_FOUND);
+        Self::new(status, "text/html", "<html><body>\nThis is another server.\n</body></html>\n")
+    }
+
     pub(crate) fn with_header(self, name: HeaderName, value: &'static str) -> Self {
         self.with_value(name, HeaderValue::from_static(value))
     }

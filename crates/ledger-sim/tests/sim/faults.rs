@@ -42,6 +42,17 @@ fn busy_response_is_that_of_the_real_ledger() {
 }
 
 #[test]
+fn another_server_answers_with_its_pages() {
+    for ledger in both(|b| b.fault(Fault::OtherServer { status: 404 }, When::Next(1))) {
+        let answer = ledger.submit(&[batch(1)]);
+        assert_eq!(answer.status(), 404);
+        assert!(answer.text().contains("another server"), "{answer:?}");
+        assert_eq!(ledger.submit(&[batch(1)]).status(), 202);
+        assert_eq!(ledger.times_received(&id(&batch(1))), 1);
+    }
+}
+
+#[test]
 fn timed_out_submission_is_accepted() {
     let ledger = sawtooth(|b| b.fault(Fault::TimedOut, When::Next(1)));
     check("sawtooth/timed_out_17.http", &ledger.submit(&[batch(1)]), &[]);
