@@ -4,16 +4,27 @@ use std::{
     collections::HashSet,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use grid_batch_core::{
-    AskAhead, AskAheadRequests, HeaderId, InternalError, NextBatchStore, ServiceId, ShutdownHandle,
+    AskAhead, AskAheadRequests, HeaderId, InternalError, NextBatchStore, PollPace, ServiceId,
+    ShutdownHandle, SystemClock,
 };
 use grid_batch_support::{RuntimeThread, Shutdown, catch_panic_async, shut_down_runtime};
 use log::debug;
-use tokio::{runtime::Runtime, sync::Notify, task::JoinSet};
+use tokio::{
+    runtime::Runtime,
+    sync::Notify,
+    task::JoinSet,
+    time::{Instant, sleep},
+};
 
-use crate::runtime;
+use crate::{
+    node_limits::{NodeLimits, NodeOfServiceFn, RequestEnd},
+    per_service_queue::{PerServiceQueue, ServiceJob},
+    runtime,
+};
 
 /// Requests questions about the next batch of a service. Clones request them from the same
 /// [`NextBatchMonitor`].
@@ -27,12 +38,9 @@ struct RequestState {
 }
 
 impl NextBatchRequests {
-    /// Takes up to `limit` requested services that are not `busy`.
-    fn take(&self, limit: usize, busy: &HashSet<ServiceId>) -> Vec<ServiceId> {
-        let mut services = self.services();
-        let taken: Vec<_> = services.difference(busy).take(limit).cloned().collect();
-        services.retain(|service| !taken.contains(service));
-        taken
+    /// Takes the requested services for which this is true.
+    fn take(&self, is_ready: impl Fn(&ServiceId) -> bool) -> Vec<ServiceId> {
+        self.services().extract_if(|service| is_ready(service)).collect()
     }
 
     fn services(&self) -> MutexGuard<'_, HashSet<ServiceId>> {
@@ -50,13 +58,22 @@ impl AskAheadRequests for NextBatchRequests {
 /// Asks the ledger about the next batch of each service that its [`NextBatchRequests`] names, one
 /// question of a service at a time.
 ///
-/// It has a thread of its own, so that no poll waits for it. A question that fails is not repeated.
+/// It has a thread of its own, so that no poll waits for it. A question that fails is not repeated. A
+/// node that does not answer gets few questions, so that those to other nodes do not wait for it.
 pub struct NextBatchMonitor {
     store: Box<dyn NextBatchStore>,
     ledger: Arc<dyn AskAhead>,
     requests: NextBatchRequests,
     concurrency: usize,
+    node_of: Option<NodeOfServiceFn>,
 }
+
+/// A node that needs longer for a question counts as one that does not answer.
+const SLOW_AFTER: Duration = Duration::from_secs(1);
+
+/// Nodes that do not answer are asked again after pauses from one second to a quarter of this time.
+const PACE: PollPace =
+    PollPace { interval: Duration::from_secs(1), longest: Duration::from_mins(1) };
 
 impl NextBatchMonitor {
     /// A monitor with at most `concurrency` questions at a time.
@@ -66,7 +83,18 @@ impl NextBatchMonitor {
         concurrency: usize,
     ) -> Self {
         let requests = NextBatchRequests::default();
-        Self { store: Box::new(store), ledger, requests, concurrency: concurrency.max(1) }
+        let concurrency = concurrency.max(1);
+        Self { store: Box::new(store), ledger, requests, concurrency, node_of: None }
+    }
+
+    /// Tells the node at which a service is asked about.
+    #[must_use]
+    pub fn with_nodes(
+        mut self,
+        node_of: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.node_of = Some(Arc::new(node_of));
+        self
     }
 
     /// The requests, which may be used before the monitor runs.
@@ -87,30 +115,49 @@ impl NextBatchMonitor {
     }
 
     fn ask_until(&self, runtime: &Runtime, shutdown: &Shutdown) {
-        let mut questions = Questions::default();
+        let mut questions = Questions::new(self.limits());
         while !shutdown.is_requested() {
             self.start_questions(runtime, &mut questions);
+            let pause_end = questions.limits.next_pause_end();
             runtime.block_on(async {
                 tokio::select! {
                     biased;
                     () = shutdown.requested() => {}
                     () = questions.ended() => {}
                     () = self.requests.0.wake_up.notified() => {}
+                    () = sleep(pause_end.unwrap_or_default()), if pause_end.is_some() => {}
                 }
             });
         }
         runtime.block_on(questions.tasks.shutdown());
     }
 
+    fn limits(&self) -> NodeLimits {
+        let limits = NodeLimits::new(self.node_of.clone(), Arc::new(SystemClock), PACE);
+        limits.set_connections(self.concurrency);
+        limits
+    }
+
     fn start_questions(&self, runtime: &Runtime, questions: &mut Questions) {
+        let ready = self.requests.take(|service| !questions.queue.is_in_flight(service.as_str()));
+        for service in ready {
+            if !questions.queue.is_busy(service.as_str()) {
+                questions.queue.push(service);
+            }
+        }
         loop {
-            let free = self.concurrency.saturating_sub(questions.tasks.len());
-            let services = self.requests.take(free, &questions.services);
-            if services.is_empty() {
+            let started = questions.start_next(self.concurrency);
+            if started.is_empty() {
                 return;
             }
-            for (service, batch_id) in self.next_batches(&services) {
-                questions.start(runtime, &self.ledger, service, batch_id);
+            let batches = self.next_batches(&started);
+            for service in started {
+                match batches.iter().find(|(other, _)| *other == service) {
+                    Some((_, batch_id)) => {
+                        questions.start(runtime, &self.ledger, service, *batch_id);
+                    }
+                    None => questions.queue.dropped(service.as_str()),
+                }
             }
         }
     }
@@ -123,14 +170,36 @@ impl NextBatchMonitor {
     }
 }
 
-/// The questions under way.
-#[derive(Default)]
+/// The questions that wait and those under way.
 struct Questions {
-    tasks: JoinSet<ServiceId>,
-    services: HashSet<ServiceId>,
+    tasks: JoinSet<(ServiceId, RequestEnd)>,
+    queue: PerServiceQueue<ServiceId>,
+    limits: NodeLimits,
+}
+
+impl ServiceJob for ServiceId {
+    fn service(&self) -> &str {
+        self.as_str()
+    }
 }
 
 impl Questions {
+    fn new(limits: NodeLimits) -> Self {
+        let queue = PerServiceQueue::new(Duration::ZERO, limits.clone());
+        Self { tasks: JoinSet::new(), queue, limits }
+    }
+
+    /// Takes as many services as questions about them may start now.
+    fn start_next(&mut self, concurrency: usize) -> Vec<ServiceId> {
+        let mut services = Vec::new();
+        while self.queue.in_flight() < concurrency
+            && let Some(service) = self.queue.start_next(Instant::now())
+        {
+            services.push(service);
+        }
+        services
+    }
+
     fn start(
         &mut self,
         runtime: &Runtime,
@@ -138,15 +207,19 @@ impl Questions {
         service: ServiceId,
         batch_id: HeaderId,
     ) {
-        self.services.insert(service.clone());
         let ledger = Arc::clone(ledger);
         let ask = async move {
             let batch_ids = [batch_id];
+            let started = Instant::now();
             let asking = async { ledger.ask_ahead(&service, &batch_ids).await };
             if let Err(panic) = catch_panic_async(asking).await {
                 debug!(service:%, error = panic.message(); "a question about the next batch panicked");
             }
-            service
+            let end = match started.elapsed() < SLOW_AFTER {
+                true => RequestEnd::Answered,
+                false => RequestEnd::NotAnswered,
+            };
+            (service, end)
         };
         self.tasks.spawn_on(ask, runtime.handle());
     }
@@ -154,7 +227,7 @@ impl Questions {
     /// Waits until a question has ended.
     async fn ended(&mut self) {
         match self.tasks.join_next().await {
-            Some(Ok(service)) => drop(self.services.remove(&service)),
+            Some(Ok((service, end))) => self.queue.ended(service.as_str(), end),
             Some(Err(_)) => {}
             None => std::future::pending().await,
         }

@@ -11,6 +11,7 @@ use crate::{
     RunnablePollingMonitor,
     evidence_search::InconclusivePolicyFn,
     ledger_requests::{SharedEvidenceReader, SharedStatusReader},
+    node_limits::NodeOfServiceFn,
     parts::PollerParts,
     poller_store::PollerStore,
 };
@@ -26,6 +27,7 @@ pub struct PollingMonitorBuilder<I, T> {
     unresolved: Option<Box<dyn UnresolvedBatchStore>>,
     evidence_reader: Option<SharedEvidenceReader>,
     inconclusive_policy: InconclusivePolicyFn,
+    node_of: Option<NodeOfServiceFn>,
     options: MonitorOptions,
     clock: Arc<dyn Clock>,
     trigger: PollTrigger,
@@ -60,6 +62,7 @@ where
             unresolved: None,
             evidence_reader: None,
             inconclusive_policy: Arc::new(|_| InconclusivePolicy::Hold),
+            node_of: None,
             options: MonitorOptions::default(),
             clock: Arc::new(SystemClock),
             trigger: PollTrigger::new(),
@@ -113,6 +116,17 @@ where
         self
     }
 
+    /// Tells the node at which a service is asked about first, if there are several. A node that does not answer is then sent
+    /// few requests, so that it takes no connections from the services of other nodes.
+    #[must_use]
+    pub fn with_nodes(
+        mut self,
+        node_of: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.node_of = Some(Arc::new(node_of));
+        self
+    }
+
     /// Sets the trigger, which makes the monitor poll a service now.
     #[must_use]
     pub fn with_trigger(mut self, trigger: PollTrigger) -> Self {
@@ -148,6 +162,7 @@ where
             status_reader: self.status_reader.ok_or(missing("reader"))?,
             evidence_reader: self.evidence_reader,
             inconclusive_policy: self.inconclusive_policy,
+            node_of: self.node_of,
             options: self.options,
             clock: self.clock,
             trigger: self.trigger,

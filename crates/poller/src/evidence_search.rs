@@ -1,11 +1,11 @@
 use std::{collections::HashSet, mem::take, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchResult, Clock, Evidence, EvidenceReport, MonotonicTime, PollPace, Resolution, ServiceId,
-    UnresolvedBatch,
+    BatchError, BatchResult, Clock, Evidence, EvidenceReport, MonotonicTime, PollPace, Resolution,
+    ServiceId, UnresolvedBatch,
 };
 use grid_batch_support::catch_panic;
-use log::{info, warn};
+use log::{Level, debug, info, log, warn};
 use tokio::time::Instant;
 
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
     earlier_attempts::EarlierAttempts,
     evidence_schedule::EvidenceSchedule,
     failure_log::FailureLog,
+    node_limits::{NodeLimits, RequestEnd},
     observed_batches::ObservedBatches,
     per_service_queue::{PerServiceQueue, ServiceJob},
     resolution::{evidence_due_after, is_too_early, resolve},
@@ -46,17 +47,23 @@ struct Candidates {
     not_reported: HashSet<String>,
 }
 
+/// Whether a request failed because a node could not be reached or cannot answer now.
+pub(crate) fn is_outage(error: &BatchError) -> bool {
+    matches!(error, BatchError::Unavailable(_))
+}
+
 impl EvidenceSearch {
     pub(crate) fn new(
         policy: InconclusivePolicyFn,
         options: MonitorOptions,
         clock: Arc<dyn Clock>,
         counters: MonitorCounters,
+        limits: NodeLimits,
     ) -> Self {
         let pause = options.quiet_after / PollPace::PART;
         let keep = options.longest_wait().saturating_mul(2);
         Self {
-            queue: PerServiceQueue::new(Duration::ZERO),
+            queue: PerServiceQueue::new(Duration::ZERO, limits),
             candidates: Vec::new(),
             schedule: EvidenceSchedule::new(pause, options.longest_interval),
             earlier: EarlierAttempts::new(options.late_arrival_limit),
@@ -158,22 +165,49 @@ impl EvidenceSearch {
         batch: UnresolvedBatch,
         report: BatchResult<EvidenceReport>,
     ) -> Option<(UnresolvedBatch, Resolution)> {
-        self.queue.ended(batch.service());
+        self.queue.ended(batch.service(), RequestEnd::of(&report));
         match report {
             Ok(report) => {
                 self.request_failures.succeeded(batch.service());
-                let resolution = self.resolve(&batch, &report);
+                let policy = self.policy(&batch);
+                let resolution = self.resolve(&batch, &report, policy);
                 Some((batch, resolution))
             }
             Err(error) => {
                 self.counters.count(|stats| stats.evidence_failures += 1);
                 self.request_failures.failed(batch.service(), &error);
-                None
+                let resolution = self.without_usable_answer(&batch, &error)?;
+                Some((batch, resolution))
             }
         }
     }
 
-    fn resolve(&mut self, batch: &UnresolvedBatch, report: &EvidenceReport) -> Resolution {
+    /// What follows if no evidence was found because the request failed. A batch is held only if it
+    /// cannot go on by itself: when a node is back that did not answer, evidence is looked for again.
+    fn without_usable_answer(
+        &mut self,
+        batch: &UnresolvedBatch,
+        error: &BatchError,
+    ) -> Option<Resolution> {
+        if is_outage(error) {
+            return None;
+        }
+        let now = self.clock.monotonic();
+        let left = self.options.hold_after.saturating_sub(self.observed.seen_for(batch, now));
+        if !left.is_zero() {
+            // Requests that fail are repeated at growing delays. The hold does not wait for them.
+            self.schedule.schedule(batch, now.plus(left));
+        }
+        let report = EvidenceReport::with_detail(Evidence::Inconclusive, error.to_string());
+        Some(self.resolve(batch, &report, InconclusivePolicy::Hold))
+    }
+
+    fn resolve(
+        &mut self,
+        batch: &UnresolvedBatch,
+        report: &EvidenceReport,
+        policy: InconclusivePolicy,
+    ) -> Resolution {
         let now = self.clock.monotonic();
         let seen_for = self.observed.seen_for(batch, now);
         let time_in_state = seen_for.max(self.clock.now().since(batch.since));
@@ -184,7 +218,7 @@ impl EvidenceSearch {
             let left = self.options.believe_absence_after - seen_for;
             self.schedule.schedule(batch, now.plus(left));
         }
-        let resolution = resolve(batch, report, seen_for, &self.options, self.policy(batch));
+        let resolution = resolve(batch, report, seen_for, &self.options, policy);
         self.log_and_count(batch, &resolution);
         resolution
     }
@@ -207,9 +241,10 @@ impl EvidenceSearch {
         match resolution {
             Resolution::Hold(reason) | Resolution::HoldUntilDecision(reason) => {
                 self.counters.count(|stats| stats.held += 1);
-                warn!(
+                // The hold is logged when it is recorded.
+                debug!(
                     service:% = service_id, batch_id:% = batch_id, attempt = attempt,
-                    reason = reason.as_str(); "batch held"
+                    reason = reason.as_str(); "batch to be held"
                 );
             }
             Resolution::Evidence(
@@ -222,8 +257,13 @@ impl EvidenceSearch {
                     Evidence::Committed => stats.committed += 1,
                     _ => stats.absent += 1,
                 });
-                info!(
-                    service:% = service_id, batch_id:% = batch_id, attempt = attempt,
+                // What follows from absence is logged when it is recorded.
+                let level = match evidence {
+                    Evidence::Committed => Level::Info,
+                    _ => Level::Debug,
+                };
+                log!(
+                    level, service:% = service_id, batch_id:% = batch_id, attempt = attempt,
                     state:% = state, evidence:? = evidence; "batch resolved by evidence"
                 );
             }

@@ -10,6 +10,9 @@ pub(crate) struct FailureLog {
     failures: HashMap<String, u64>,
 }
 
+/// The greatest number of services that are remembered. A service that was forgotten is logged again.
+const MAX_SERVICES: usize = 100_000;
+
 impl FailureLog {
     /// A log of this operation, named in the plural.
     pub(crate) fn of(operation: &'static str) -> Self {
@@ -20,6 +23,9 @@ impl FailureLog {
         if let Some(failures) = self.failures.get_mut(service) {
             *failures += 1;
             return;
+        }
+        if self.failures.len() >= MAX_SERVICES {
+            self.failures.clear();
         }
         self.failures.insert(service.to_owned(), 1);
         warn!(service = service, error:% = error; "{} fail", self.operation);

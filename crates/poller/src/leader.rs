@@ -1,6 +1,8 @@
 use std::collections::HashSet;
 
-use grid_batch_core::{BatchId, BatchResult, BatchStatus, Evidence, Resolution, UnresolvedBatch};
+use grid_batch_core::{
+    BatchError, BatchId, BatchResult, BatchStatus, Evidence, Resolution, UnresolvedBatch,
+};
 use grid_batch_support::{Shutdown, rng, shut_down_runtime};
 use log::{debug, warn};
 use tokio::{
@@ -10,10 +12,11 @@ use tokio::{
 };
 
 use crate::{
-    evidence_search::EvidenceSearch,
+    evidence_search::{EvidenceSearch, is_outage},
     failure_log::FailureLog,
     instant::after,
     ledger_requests::{LedgerReply, LedgerRequests, StatusRequest, group_by_service},
+    node_limits::{NodeLimits, RequestEnd},
     parts::PollerParts,
     pending_writes::PendingWrites,
     per_service_queue::PerServiceQueue,
@@ -35,6 +38,8 @@ pub(crate) struct Leader<I, T> {
     schedule: PollSchedule,
     service_search: ServiceSearch,
     requests: PerServiceQueue<StatusRequest<I>>,
+    /// Shared by status and evidence requests.
+    limits: NodeLimits,
     evidence: EvidenceSearch,
     /// Status and evidence requests take turns when both wait for a connection.
     evidence_is_next: bool,
@@ -51,6 +56,7 @@ where
 {
     pub(crate) fn new(parts: PollerParts<I, T>, runtime: Runtime, shutdown: Shutdown) -> Self {
         let options = &parts.options;
+        let limits = parts.node_limits();
         let (to_leader, replies) = unbounded_channel();
         let ledger = LedgerRequests {
             runtime: runtime.handle().clone(),
@@ -61,8 +67,9 @@ where
         Self {
             schedule: PollSchedule::new(options),
             service_search: ServiceSearch::new(options.poll_interval, options.batch_limit),
-            requests: PerServiceQueue::new(options.trigger_gap),
-            evidence: parts.evidence_search(),
+            requests: PerServiceQueue::new(options.trigger_gap, limits.clone()),
+            evidence: parts.evidence_search(limits.clone()),
+            limits,
             evidence_is_next: false,
             writes: PendingWrites::new(),
             store_health: StoreHealth::new(options.store_backoff.delays(rng(options.seed))),
@@ -160,6 +167,7 @@ where
     fn read_services(&mut self) {
         let now = Instant::now();
         let triggered = self.parts.trigger.take(|service| self.requests.is_ready(service, now));
+        triggered.iter().for_each(|service| self.limits.end_pause(service));
         let due = self.take_due(&triggered);
         if triggered.is_empty() && due.is_empty() {
             return;
@@ -206,7 +214,9 @@ where
     }
 
     fn check_stalled_services(&mut self) {
-        if let Some(count) = self.stalled.check(self.parts.clock.monotonic()) {
+        let now = self.parts.clock.monotonic();
+        let Self { stalled, requests, .. } = self;
+        if let Some(count) = stalled.check(now, |service| requests.is_busy(service)) {
             self.parts.counters().count(|stats| stats.stalled_services = to_u64(count));
         }
     }
@@ -214,6 +224,7 @@ where
     /// Starts requests while there are connections.
     fn start_requests(&mut self) {
         let connections = self.parts.connections();
+        self.limits.set_connections(connections);
         while self.in_flight() < connections {
             let started = (self.evidence_is_next && self.start_evidence_request())
                 || self.start_status_request()
@@ -233,6 +244,9 @@ where
 
     fn start_evidence_request(&mut self) -> bool {
         let Some(reader) = self.parts.evidence_reader.clone() else { return false };
+        if self.evidence.in_flight() >= most_evidence_requests(self.parts.connections()) {
+            return false;
+        }
         let Some(unresolved) = self.evidence.start_next() else { return false };
         self.ledger.request_evidence(reader, unresolved);
         self.evidence_is_next = false;
@@ -262,7 +276,8 @@ where
         }
         let is_free = self.in_flight() < self.parts.connections();
         let poll = self.schedule.wait(self.parts.clock.monotonic()).filter(|_| is_free);
-        let waits = [poll, self.evidence.next_scheduled()];
+        let retry = self.limits.next_pause_end().filter(|_| is_free);
+        let waits = [poll, retry, self.evidence.next_scheduled()];
         let is_waiting = !self.requests.is_empty() || self.parts.trigger.has_requests();
         let gap_end = self.requests.next_gap_end(now).filter(|_| is_waiting);
         let times = waits.into_iter().flatten().map(|wait| after(now, wait)).chain(gap_end);
@@ -282,19 +297,41 @@ where
             }
             next = self.replies.try_recv().ok();
         }
+        self.retry_services_of_returned_nodes();
+    }
+
+    /// The services of a node that answers again need not wait until their own delays end.
+    fn retry_services_of_returned_nodes(&mut self) {
+        let nodes = self.limits.take_returned();
+        if nodes.is_empty() {
+            return;
+        }
+        let Self { schedule, limits, parts, .. } = self;
+        let is_back = |service: &str| limits.node_of(service).is_some_and(|n| nodes.contains(&n));
+        schedule.retry_failed(is_back, parts.clock.monotonic());
     }
 
     fn handle_statuses(&mut self, request: StatusRequest<I>, answer: BatchResult<StatusAnswer<T>>) {
         let StatusRequest { service_id, batches } = request;
-        self.requests.ended(&service_id);
+        self.requests.ended(&service_id, RequestEnd::of(&answer));
         match answer {
             Ok(answer) => self.handle_answer(service_id, batches, answer),
             Err(error) => {
                 self.schedule.failed(&service_id, self.parts.clock.monotonic());
                 self.parts.counters().count(|stats| stats.failed += 1);
                 self.request_failures.failed(&service_id, &error);
+                self.search_after_unusable_answer(&service_id, &batches, &error);
                 self.writes.add_checked(batches);
             }
+        }
+    }
+
+    /// A server that answers and does not behave as a ledger may do so for ever. A node that does not
+    /// answer is waited for.
+    fn search_after_unusable_answer(&mut self, service: &str, batches: &[I], error: &BatchError) {
+        if self.parts.evidence_reader.is_some() && !is_outage(error) {
+            let ids: Vec<String> = batches.iter().map(|batch| batch.get_id().to_owned()).collect();
+            self.evidence.add_candidates(service, &ids, std::iter::empty());
         }
     }
 
@@ -409,6 +446,12 @@ where
     fn in_flight(&self) -> usize {
         self.requests.in_flight() + self.evidence.in_flight()
     }
+}
+
+/// How many of the connections evidence requests may use: a search may wait for several nodes, so some
+/// are left to status requests.
+fn most_evidence_requests(connections: usize) -> usize {
+    connections - connections / 4
 }
 
 /// Records whether a call of the store succeeded.

@@ -12,6 +12,7 @@ mod failure_log;
 mod instant;
 mod leader;
 mod ledger_requests;
+mod node_limits;
 mod observed_batches;
 mod options;
 mod parts;

@@ -8,6 +8,7 @@ use crate::{
     MonitorCounters, MonitorOptions, PollTrigger,
     evidence_search::{EvidenceSearch, InconclusivePolicyFn},
     ledger_requests::{SharedEvidenceReader, SharedStatusReader},
+    node_limits::{NodeLimits, NodeOfServiceFn},
     poller_store::PollerStore,
 };
 
@@ -17,6 +18,7 @@ pub(crate) struct PollerParts<I, T> {
     pub(crate) status_reader: SharedStatusReader<T>,
     pub(crate) evidence_reader: Option<SharedEvidenceReader>,
     pub(crate) inconclusive_policy: InconclusivePolicyFn,
+    pub(crate) node_of: Option<NodeOfServiceFn>,
     pub(crate) options: MonitorOptions,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) trigger: PollTrigger,
@@ -27,9 +29,13 @@ impl<I, T> PollerParts<I, T> {
         &self.store.counters
     }
 
-    pub(crate) fn evidence_search(&self) -> EvidenceSearch {
+    pub(crate) fn node_limits(&self) -> NodeLimits {
+        NodeLimits::new(self.node_of.clone(), Arc::clone(&self.clock), self.options.pace())
+    }
+
+    pub(crate) fn evidence_search(&self, limits: NodeLimits) -> EvidenceSearch {
         let (policy, clock) = (Arc::clone(&self.inconclusive_policy), Arc::clone(&self.clock));
-        EvidenceSearch::new(policy, self.options.clone(), clock, self.counters().clone())
+        EvidenceSearch::new(policy, self.options.clone(), clock, self.counters().clone(), limits)
     }
 
     /// The greatest number of requests in flight.

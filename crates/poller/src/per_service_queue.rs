@@ -1,22 +1,36 @@
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{HashMap, VecDeque},
     time::Duration,
 };
 
 use tokio::time::Instant;
 
-use crate::instant::after;
+use crate::{
+    instant::after,
+    node_limits::{Lane, NodeLimits, RequestEnd, Ticket},
+};
 
 /// A queue of jobs, of which each service has at most one in flight.
 ///
-/// A job whose service is busy, or was started less than the gap ago, is passed over.
+/// A job whose service is busy, or was started less than the gap ago, is passed over, and so are those
+/// that the limits of their nodes do not let start. Nodes take turns. Jobs of services that failed last
+/// time come after all others.
 #[derive(Debug)]
 pub(crate) struct PerServiceQueue<J> {
-    waiting: VecDeque<J>,
-    in_flight: HashSet<String>,
+    lanes: VecDeque<WaitingJobs<J>>,
+    /// How many jobs of each service wait.
+    waiting: HashMap<String, usize>,
+    in_flight: HashMap<String, Ticket>,
     /// When the last job of each service started. Only entries younger than the gap are needed.
     started_at: HashMap<String, Instant>,
     gap: Duration,
+    limits: NodeLimits,
+}
+
+#[derive(Debug)]
+struct WaitingJobs<J> {
+    lane: Lane,
+    jobs: VecDeque<J>,
 }
 
 /// A job for one service.
@@ -25,38 +39,82 @@ pub(crate) trait ServiceJob {
 }
 
 impl<J: ServiceJob> PerServiceQueue<J> {
-    /// A queue that starts the jobs of one service at least `gap` apart.
-    pub(crate) fn new(gap: Duration) -> Self {
-        let (waiting, in_flight, started_at) = Default::default();
-        Self { waiting, in_flight, started_at, gap }
+    /// A queue that starts the jobs of one service at least `gap` apart, within these limits.
+    pub(crate) fn new(gap: Duration, limits: NodeLimits) -> Self {
+        let (lanes, waiting, in_flight, started_at) = Default::default();
+        Self { lanes, waiting, in_flight, started_at, gap, limits }
     }
 
     pub(crate) fn push(&mut self, job: J) {
-        self.waiting.push_back(job);
+        let lane = self.limits.lane(job.service());
+        *self.waiting.entry(job.service().to_owned()).or_default() += 1;
+        match self.lanes.iter_mut().find(|waiting| waiting.lane == lane) {
+            Some(waiting) => waiting.jobs.push_back(job),
+            None => self.lanes.push_back(WaitingJobs { lane, jobs: [job].into() }),
+        }
     }
 
     /// Starts the first job that may start, and returns it.
     pub(crate) fn start_next(&mut self, now: Instant) -> Option<J> {
-        let index = self.waiting.iter().position(|job| self.may_start(job.service(), now))?;
-        let job = self.waiting.remove(index)?;
-        self.in_flight.insert(job.service().to_owned());
-        self.started_at.insert(job.service().to_owned(), now);
+        let (lane, job) = self.find_ready(false, now).or_else(|| self.find_ready(true, now))?;
+        let mut waiting = self.lanes.remove(lane)?;
+        let job = waiting.jobs.remove(job)?;
+        let ticket = self.limits.start(&waiting.lane);
+        if !waiting.jobs.is_empty() {
+            self.lanes.push_back(waiting);
+        }
+        self.left(job.service());
+        self.in_flight.insert(job.service().to_owned(), ticket);
+        if !self.gap.is_zero() {
+            self.started_at.insert(job.service().to_owned(), now);
+        }
         Some(job)
     }
 
-    /// Records that the job of this service has ended.
-    pub(crate) fn ended(&mut self, service: &str) {
-        self.in_flight.remove(service);
+    /// The indexes of the first lane of this kind with a job that may start, and of that job.
+    fn find_ready(&self, is_retry: bool, now: Instant) -> Option<(usize, usize)> {
+        let lanes = self.lanes.iter().enumerate();
+        let mut lanes = lanes.filter(|(_, waiting)| waiting.lane.is_retry() == is_retry);
+        lanes.find_map(|(index, waiting)| {
+            let is_ready = |job: &J| self.may_start(job.service(), now);
+            let may_start = self.limits.may_start(&waiting.lane);
+            let job = may_start.then(|| waiting.jobs.iter().position(is_ready)).flatten()?;
+            Some((index, job))
+        })
     }
 
-    /// Whether a new job of this service could start at once.
+    /// A job of this service does not wait any more.
+    fn left(&mut self, service: &str) {
+        if let Some(count) = self.waiting.get_mut(service) {
+            *count -= 1;
+            if *count == 0 {
+                self.waiting.remove(service);
+            }
+        }
+    }
+
+    /// Records how the job of this service has ended.
+    pub(crate) fn ended(&mut self, service: &str, end: RequestEnd) {
+        if let Some(ticket) = self.in_flight.remove(service) {
+            self.limits.end(ticket, service, end);
+        }
+    }
+
+    /// Records that the job of this service started and nothing was sent.
+    pub(crate) fn dropped(&mut self, service: &str) {
+        if let Some(ticket) = self.in_flight.remove(service) {
+            self.limits.give_back(ticket);
+        }
+    }
+
+    /// Whether a new job of this service could start at once, but for the limits of its node.
     pub(crate) fn is_ready(&self, service: &str, now: Instant) -> bool {
         self.may_start(service, now) && !self.is_busy(service)
     }
 
     fn may_start(&self, service: &str, now: Instant) -> bool {
         let is_gap_over = |started_at: &Instant| now.duration_since(*started_at) >= self.gap;
-        !self.in_flight.contains(service) && self.started_at.get(service).is_none_or(is_gap_over)
+        !self.is_in_flight(service) && self.started_at.get(service).is_none_or(is_gap_over)
     }
 
     /// When the first gap ends.
@@ -66,22 +124,27 @@ impl<J: ServiceJob> PerServiceQueue<J> {
         self.started_at.values().min().map(|started_at| after(*started_at, gap))
     }
 
+    pub(crate) fn is_in_flight(&self, service: &str) -> bool {
+        self.in_flight.contains_key(service)
+    }
+
     /// Whether a job of this service is waiting or in flight.
     pub(crate) fn is_busy(&self, service: &str) -> bool {
-        self.in_flight.contains(service) || self.waiting().any(|job| job.service() == service)
+        self.is_in_flight(service) || self.waiting.contains_key(service)
     }
 
     pub(crate) fn waiting(&self) -> impl Iterator<Item = &J> {
-        self.waiting.iter()
+        self.lanes.iter().flat_map(|waiting| &waiting.jobs)
     }
 
     /// Whether no job is waiting.
     pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.lanes.is_empty()
     }
 
     /// Removes the jobs that have not started.
     pub(crate) fn clear(&mut self) {
+        self.lanes.clear();
         self.waiting.clear();
     }
 
@@ -92,9 +155,22 @@ impl<J: ServiceJob> PerServiceQueue<J> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use grid_batch_core::{ManualClock, PollPace};
+
     use super::*;
 
     const GAP: Duration = Duration::from_millis(20);
+
+    fn queue<'a>(gap: Duration) -> PerServiceQueue<&'a str> {
+        let pace = PollPace { interval: GAP, longest: GAP };
+        let node_of = |service: &str| service.get(..1).map(str::to_owned);
+        let clock = Arc::new(ManualClock::default());
+        let limits = NodeLimits::new(Some(Arc::new(node_of)), clock, pace);
+        limits.set_connections(4);
+        PerServiceQueue::new(gap, limits)
+    }
 
     impl ServiceJob for &str {
         fn service(&self) -> &str {
@@ -104,26 +180,44 @@ mod tests {
 
     #[test]
     fn busy_service_does_not_block_others() {
-        let mut queue = PerServiceQueue::new(Duration::ZERO);
+        let mut queue = queue(Duration::ZERO);
         let now = Instant::now();
         ["a", "a", "b"].into_iter().for_each(|job| queue.push(job));
         assert_eq!([(); 3].map(|()| queue.start_next(now)), [Some("a"), Some("b"), None]);
         assert_eq!((queue.in_flight(), queue.is_empty()), (2, false));
-        queue.ended("a");
+        queue.ended("a", RequestEnd::Answered);
         assert_eq!(queue.start_next(now), Some("a"));
         assert!(queue.is_empty());
     }
 
     #[test]
     fn jobs_of_a_service_start_a_gap_apart() {
-        let mut queue = PerServiceQueue::new(GAP);
+        let mut queue = queue(GAP);
         let now = Instant::now();
         ["a", "a"].into_iter().for_each(|job| queue.push(job));
         assert_eq!(queue.start_next(now), Some("a"));
-        queue.ended("a");
+        queue.ended("a", RequestEnd::Answered);
         assert_eq!(queue.start_next(now + GAP - Duration::from_millis(1)), None);
         assert_eq!(queue.next_gap_end(now), Some(now + GAP));
         assert_eq!(queue.start_next(now + GAP), Some("a"));
         assert_eq!(queue.next_gap_end(now + GAP + GAP), None);
+    }
+
+    #[test]
+    fn nodes_take_turns_and_failed_services_come_last() {
+        let mut queue = queue(Duration::ZERO);
+        let now = Instant::now();
+        for service in ["a1", "b1"] {
+            queue.push(service);
+            queue.start_next(now);
+        }
+        queue.ended("a1", RequestEnd::Failed);
+        queue.ended("b1", RequestEnd::Answered);
+        ["a1", "a2", "a3", "b1"].into_iter().for_each(|job| queue.push(job));
+        let started = [(); 4].map(|()| queue.start_next(now));
+        assert_eq!(started, [Some("a2"), Some("b1"), Some("a3"), None], "the node has its share");
+        queue.ended("a2", RequestEnd::Answered);
+        assert_eq!(queue.start_next(now), Some("a1"));
+        assert!(queue.is_empty() && !queue.is_busy("a2") && queue.is_busy("a1"));
     }
 }

@@ -119,6 +119,16 @@ impl PollSchedule {
         self.set(service_id, next, |service| service.failures += 1);
     }
 
+    /// Makes the services due whose last request failed and for which this is true.
+    pub(crate) fn retry_failed(&mut self, is_chosen: impl Fn(&str) -> bool, now: MonotonicTime) {
+        let services = self.services.iter().filter(|(_, service)| service.failures > 0);
+        let chosen: Vec<String> =
+            services.map(|(id, _)| id).filter(|id| is_chosen(id)).cloned().collect();
+        for service_id in chosen {
+            self.set(&service_id, now, |_| ());
+        }
+    }
+
     pub(crate) fn succeeded(&mut self, service_id: &str) {
         if let Some(service) = self.services.get_mut(service_id) {
             service.failures = 0;
@@ -306,6 +316,19 @@ mod tests {
         assert_eq!(take(&mut schedule, now), ["a"]);
         schedule.failed("a", at(now));
         assert_eq!(schedule.wait(at(now)), Some(SECOND));
+    }
+
+    #[test]
+    fn failed_services_of_a_node_are_retried_when_it_is_back() {
+        let mut schedule = schedule();
+        for service in ["a1", "a2", "b1"] {
+            schedule.accepted(service, at(0));
+        }
+        assert_eq!(take(&mut schedule, 100), ["a1", "a2", "b1"]);
+        schedule.failed("a1", at(100));
+        schedule.failed("b1", at(100));
+        schedule.retry_failed(|service| service.starts_with('a'), at(110));
+        assert_eq!(take(&mut schedule, 110), ["a1"]);
     }
 
     #[test]

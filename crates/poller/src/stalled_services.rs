@@ -98,15 +98,21 @@ impl StalledServices {
     }
 
     /// Logs what has changed, and returns how many services stand still, unless it is too early for
-    /// another look.
-    pub(crate) fn check(&mut self, now: MonotonicTime) -> Option<usize> {
+    /// another look. A service is not forgotten while a request for it waits.
+    pub(crate) fn check(
+        &mut self,
+        now: MonotonicTime,
+        waits_for_request: impl Fn(&str) -> bool,
+    ) -> Option<usize> {
         if now < self.next_check {
             return None;
         }
         let limit = self.limit();
         self.next_check = now.plus(limit / 8);
         let keep = self.keep;
-        self.under_way.retain(|_, batch| now.since(batch.last_asked) < keep);
+        self.under_way.retain(|service, batch| {
+            now.since(batch.last_asked) < keep || waits_for_request(service)
+        });
         let stalled: Vec<(&str, &UnderWay)> = self
             .under_way
             .iter()
@@ -208,7 +214,7 @@ mod tests {
         let mut count = 0;
         for second in seconds.step_by(30) {
             services.asked(std::slice::from_ref(batch), at(second));
-            count = services.check(at(second)).unwrap_or(count);
+            count = services.check(at(second), |_| false).unwrap_or(count);
         }
         count
     }
@@ -222,7 +228,7 @@ mod tests {
         assert_eq!(ask(&mut services, &FIRST, 120..150), 1);
         assert!(services.warning.is_some());
         services.ended("a", at(150));
-        assert_eq!(services.check(at(180)), Some(0));
+        assert_eq!(services.check(at(180), |_| false), Some(0));
         assert!(services.warning.is_none());
     }
 
@@ -242,14 +248,14 @@ mod tests {
         assert_eq!(ask(&mut services, &held, 0..600), 0);
         ask(&mut services, &FIRST, 600..900);
         services.held("a");
-        assert_eq!(services.check(at(930)), Some(0));
+        assert_eq!(services.check(at(930), |_| false), Some(0));
     }
 
     #[test]
     fn batch_that_is_asked_about_no_longer_is_forgotten() {
         let mut services = services();
         assert_eq!(ask(&mut services, &FIRST, 0..180), 1);
-        assert_eq!(services.check(at(420)), Some(0));
+        assert_eq!(services.check(at(420), |_| false), Some(0));
         assert!(services.under_way.is_empty());
     }
 
@@ -277,7 +283,7 @@ mod tests {
         let mut last = None;
         for second in (0..3_000).step_by(30) {
             services.asked(&[FIRST], at(second));
-            services.check(at(second));
+            services.check(at(second), |_| false);
             let next = services.warning.as_ref().map(|warning| warning.repeat_at);
             if next != last {
                 repeats.push(second);
@@ -285,5 +291,12 @@ mod tests {
             }
         }
         assert_eq!(repeats, [120, 240, 480, 960, 1920]);
+    }
+
+    #[test]
+    fn batch_whose_request_waits_is_not_forgotten() {
+        let mut services = services();
+        assert_eq!(ask(&mut services, &FIRST, 0..180), 1);
+        assert_eq!(services.check(at(420), |service| service == "a"), Some(1));
     }
 }

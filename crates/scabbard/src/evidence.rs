@@ -13,7 +13,7 @@ use crate::{
     batch_history::{BatchKey, FirstPost, StalledStatus},
     context::{ScabbardContext, parse_scope},
     evidence_detail::detail,
-    node_reports::{CombinedStatus, NodeReport},
+    node_reports::{CombinedStatus, NodeReport, no_status},
     state_roots::StateRoots,
     subscriptions::EventSource,
 };
@@ -49,6 +49,9 @@ impl ScabbardEvidenceReader {
         // were checked are among them.
         if self.is_committed(&search) {
             return Ok(Evidence::Committed.into());
+        }
+        if let Some(error) = no_status(&reports) {
+            return Err(error);
         }
         let (history, attempt) = (&self.0.history, unresolved.attempt_id.attempt);
         let (absent_after, dropped_after) = (self.0.absent_after, self.0.dropped_after);

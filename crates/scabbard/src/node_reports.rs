@@ -1,7 +1,7 @@
 //! What all nodes of a circuit that are known say about a batch.
 
 use futures_util::future::join_all;
-use grid_batch_core::{BatchResult, LedgerStatus, ServiceId, ServiceScopeId};
+use grid_batch_core::{BatchError, BatchResult, LedgerStatus, ServiceId, ServiceScopeId};
 use grid_batch_http::origin;
 use log::debug;
 
@@ -21,7 +21,7 @@ pub(crate) struct ServiceNode {
 pub(crate) struct NodeReport {
     pub(crate) node: ServiceNode,
     /// The status, or why there is none.
-    pub(crate) status: Result<LedgerStatus, String>,
+    pub(crate) status: BatchResult<LedgerStatus>,
 }
 
 impl NodeReport {
@@ -50,6 +50,18 @@ impl CombinedStatus {
             is_complete: !statuses.is_empty() && statuses.iter().all(Option::is_some),
         }
     }
+}
+
+/// Why no node gives a status; `None` if one does. If a node that batches are sent to did not answer, that is
+/// why: it is waited for.
+pub(crate) fn no_status(reports: &[NodeReport]) -> Option<BatchError> {
+    let is_outage = |error: &&BatchError| matches!(error, BatchError::Unavailable(_));
+    if reports.iter().any(|report| report.status.is_ok()) {
+        return None;
+    }
+    let at_nodes = reports.iter().filter(|report| !report.is_peer());
+    let errors: Vec<_> = at_nodes.filter_map(|report| report.status.as_ref().err()).collect();
+    errors.iter().copied().find(is_outage).or(errors.first().copied()).cloned()
 }
 
 impl ScabbardContext {
@@ -84,14 +96,17 @@ impl ScabbardContext {
             let status = match self.query_statuses_of_service(url, scope, service, &ids).await {
                 Ok(reports) => match reports.first() {
                     Some(batch) => Ok(batch.report.status),
-                    None => Err(format!("{} did not report the batch", origin(url))),
+                    None => {
+                        let reason = format!("{} did not report the batch", origin(url));
+                        Err(BatchError::InvalidAnswer(reason))
+                    }
                 },
                 Err(error) => {
                     debug!(
                         batch_id = batch_id, service:% = scope, error:% = error;
                         "cannot read evidence from this node"
                     );
-                    Err(error.to_string())
+                    Err(error)
                 }
             };
             NodeReport { node, status }

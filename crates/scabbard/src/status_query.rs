@@ -13,7 +13,7 @@ impl ScabbardContext {
     /// Requests the statuses of these batches from one node, and remembers those that it reports as
     /// committed.
     ///
-    /// After [`BatchError::Unavailable`] the caller may query another node.
+    /// After an error of this node, the caller may query another one.
     pub(crate) async fn query_statuses(
         &self,
         node: &str,
@@ -61,7 +61,11 @@ fn parse_response(response: &HttpResponse, ids: &[&str]) -> BatchResult<Vec<Batc
     match (status, &response.body) {
         (200, Ok(body)) => parse_statuses(body, ids),
         (200, Err(error)) => Err(error.clone().into()),
-        (404 | 408 | 429 | 500..=599, _) => Err(BatchError::Unavailable(format!(
+        (404, _) => Err(BatchError::InvalidAnswer(format!(
+            "HTTP status {status}: {}",
+            response_message(response)
+        ))),
+        (408 | 429 | 500..=599, _) => Err(BatchError::Unavailable(format!(
             "HTTP status {status}: {}",
             response_message(response)
         ))),

@@ -61,7 +61,10 @@ impl ScabbardStatusReader {
         let mut failure = None;
         for node in nodes {
             match self.0.query_statuses(node, scope, ids).await {
-                Err(error @ BatchError::Unavailable(_)) => drop(failure.get_or_insert(error)),
+                // A node may not have the service, although another one has.
+                Err(error @ (BatchError::Unavailable(_) | BatchError::InvalidAnswer(_))) => {
+                    failure = failure.or(Some(error));
+                }
                 result => return result,
             }
         }

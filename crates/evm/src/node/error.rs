@@ -60,7 +60,9 @@ impl From<HttpError> for NodeError {
 impl From<NodeError> for BatchError {
     fn from(error: NodeError) -> Self {
         match error {
-            NodeError::InvalidResponse(_) => Self::InvalidAnswer(error.to_string()),
+            NodeError::InvalidResponse(_) | NodeError::Status { status: 400..500, .. } => {
+                Self::InvalidAnswer(error.to_string())
+            }
             _ => Self::Unavailable(error.to_string()),
         }
     }

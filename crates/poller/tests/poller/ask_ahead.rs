@@ -149,3 +149,35 @@ fn question_that_panics_does_not_stop_later_ones() {
     }
     running.wait_for_shutdown().unwrap();
 }
+
+#[test]
+fn node_that_does_not_answer_leaves_questions_to_others() {
+    let ledger = Ledger::new();
+    let (asked, answers) = (Arc::clone(&ledger.asked), Arc::clone(&ledger.answers));
+    let mut adapter = MockAskAhead::new();
+    adapter.expect_ask_ahead().returning(move |service, _| {
+        asked.change(|asked| asked.push(service.clone()));
+        let answers = Arc::clone(&answers);
+        let is_frozen = service.as_str().starts_with("frozen");
+        Box::pin(async move {
+            if is_frozen {
+                answers.acquire().await.unwrap().forget();
+            }
+        })
+    });
+    let node_of = |service: &str| service.split_once("::").map(|(node, _)| node.to_owned());
+    let monitor = NextBatchMonitor::new(store(), Arc::new(adapter), 4).with_nodes(node_of);
+    let (trigger, running) = (monitor.requests(), monitor.run().unwrap());
+    let good: ServiceId = "good::1".parse().unwrap();
+    trigger.request(&good);
+    ledger.wait_until_asked(1);
+    for number in 0..20 {
+        trigger.request(&format!("frozen::{number}").parse().unwrap());
+    }
+    ledger.wait_until_asked(2);
+    trigger.request(&good);
+    ledger.asked.wait_until(|asked| asked.iter().filter(|service| **service == good).count() == 2);
+    let frozen = ledger.asked.get().len() - 2;
+    assert!(frozen <= 2, "{frozen} questions to the node that does not answer");
+    running.wait_for_shutdown().unwrap();
+}

@@ -57,7 +57,7 @@ impl<S: ScopeId> LedgerNodes<S> {
     }
 
     /// The nodes to ask for a batch's status.
-    pub(super) fn status_resolver(&self) -> Arc<dyn StatusUrlResolver> {
+    pub(in crate::server) fn status_resolver(&self) -> Arc<dyn StatusUrlResolver> {
         match self {
             Self::Single(resolver) => Arc::<FixedUrlResolver<S>>::clone(resolver),
             Self::Cluster(resolver) => Arc::<NodeUrlResolver<S>>::clone(resolver),

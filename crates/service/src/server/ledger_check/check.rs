@@ -183,6 +183,14 @@ impl LedgerCheck {
         self.0.nodes.iter().for_each(|node| self.connection_failed(&node.url));
     }
 
+    /// Why none of these nodes is used, if each has answered and not as a node of the ledger.
+    pub(super) fn unusable(&self, urls: &[String]) -> Option<String> {
+        let is_unusable = |node: &&Node| matches!(node.lock().answer(), NodeAnswer::Unusable(_));
+        let problem = |url: &String| self.node(url).filter(is_unusable).map(Node::problem);
+        let problems: Option<Vec<String>> = urls.iter().map(problem).collect();
+        problems.map(|problems| problems.join("; "))
+    }
+
     fn is_trusted(&self, node: &Node) -> bool {
         node.lock().is_trusted(self.0.options.clock.monotonic())
     }
@@ -204,7 +212,7 @@ impl Node {
     /// Why the node is not used, with its URL.
     fn problem(&self) -> String {
         let reason = match self.lock().answer() {
-            NodeAnswer::Failed(error) => error.clone(),
+            NodeAnswer::Failed(error) | NodeAnswer::Unusable(error) => error.clone(),
             NodeAnswer::None | NodeAnswer::Confirmed => "no answer yet".to_owned(),
         };
         format!("{}: {reason}", redact_url(&self.url))

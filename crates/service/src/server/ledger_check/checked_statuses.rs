@@ -62,5 +62,8 @@ pub(super) fn check_any_confirmed(check: &LedgerCheck, nodes: &[String]) -> Batc
         return Ok(());
     }
     let reason = "no node has confirmed that it belongs to the ledger of the database";
-    Err(BatchError::Unavailable(reason.to_owned()))
+    Err(match check.unusable(nodes) {
+        Some(problems) => BatchError::InvalidAnswer(format!("{reason} ({problems})")),
+        None => BatchError::Unavailable(reason.to_owned()),
+    })
 }

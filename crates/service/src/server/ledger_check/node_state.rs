@@ -26,6 +26,8 @@ pub(super) enum NodeAnswer {
     Confirmed,
     /// It did not tell, for this reason.
     Failed(String),
+    /// It answered, and not as a node of the ledger does.
+    Unusable(String),
 }
 
 impl NodeState {
@@ -83,7 +85,9 @@ impl NodeState {
     pub(super) fn pause(&self) -> Duration {
         match self.answer {
             NodeAnswer::Confirmed => Self::CONFIRMED_INTERVAL,
-            NodeAnswer::None | NodeAnswer::Failed(_) => Self::FAILED_INTERVAL,
+            NodeAnswer::None | NodeAnswer::Failed(_) | NodeAnswer::Unusable(_) => {
+                Self::FAILED_INTERVAL
+            }
         }
     }
 }

@@ -120,7 +120,8 @@ impl Watcher {
         let failures_before = node.lock().failures();
         let answer = match self.check.0.reader.read_id(&node.url).await {
             Ok(id) => self.compare_told(node, id).await,
-            Err(error) => NodeAnswer::Failed(error.to_string()),
+            Err(error @ BatchError::Unavailable(_)) => NodeAnswer::Failed(error.to_string()),
+            Err(error) => NodeAnswer::Unusable(error.to_string()),
         };
         self.log_change(node, &answer);
         let is_back = answer == NodeAnswer::Confirmed && !node.lock().is_confirmed();
@@ -169,7 +170,9 @@ impl Watcher {
             NodeAnswer::Confirmed if !is_confirmed => {
                 info!(node = url.as_str(); "the node has confirmed its ledger");
             }
-            NodeAnswer::Failed(error) if is_confirmed || !was_asked => {
+            NodeAnswer::Failed(error) | NodeAnswer::Unusable(error)
+                if is_confirmed || !was_asked =>
+            {
                 warn!(node = url.as_str(), error = error.as_str();
                     "the node has not confirmed its ledger; it is not used until it has");
             }

@@ -1,0 +1,392 @@
+use std::{
+    collections::{HashMap, HashSet},
+    fmt, mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use grid_batch_core::{BatchError, Clock, MonotonicTime, PollPace};
+
+/// Returns the node at which a service is asked about first; `None` if that is not known.
+pub(crate) type NodeOfServiceFn = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// Limits the requests in flight at each node, and those that repeat a failed one, so that nodes and
+/// services that do not answer leave connections to the others. Clones share their state.
+///
+/// - A node has at most as many requests in flight as connections are free.
+/// - Requests of services that failed last time share a part of the connections.
+/// - A node of which several services failed one after the other, and none succeeded, has one request at
+///   a time. Services that failed before wait until the node's pause is over, which grows with each
+///   failure.
+#[derive(Clone)]
+pub(crate) struct NodeLimits {
+    node_of: Option<NodeOfServiceFn>,
+    clock: Arc<dyn Clock>,
+    first_pause: Duration,
+    longest_pause: Duration,
+    state: Arc<Mutex<LimitState>>,
+}
+
+#[derive(Debug, Default)]
+struct LimitState {
+    connections: usize,
+    in_flight: usize,
+    retries_in_flight: usize,
+    nodes: HashMap<String, NodeState>,
+    /// The services whose last request failed.
+    failed_services: HashSet<String>,
+    /// Nodes that answer again, and were failing.
+    returned: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+struct NodeState {
+    in_flight: usize,
+    /// The services that failed one after the other since the last success.
+    failures: u32,
+    /// Set while the node is failing.
+    pause: Option<Pause>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Pause {
+    until: MonotonicTime,
+    length: Duration,
+}
+
+/// The requests that are limited together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Lane {
+    node: Option<String>,
+    /// The last request of the service failed.
+    is_retry: bool,
+}
+
+/// A request in flight.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    node: Option<String>,
+    is_retry: bool,
+}
+
+/// How a request ended, for the limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RequestEnd {
+    /// It succeeded.
+    Answered,
+    /// It failed, but the node has answered.
+    Failed,
+    /// The node did not answer, or answered that it cannot now.
+    NotAnswered,
+}
+
+/// A node is failing after this many services failed one after the other.
+const FAILING_AFTER: u32 = 3;
+
+/// Repeated requests may use this part of the connections, but at least one.
+const RETRY_PART: usize = 4;
+
+/// The greatest number of services that are remembered as failed.
+const MAX_FAILED_SERVICES: usize = 100_000;
+
+impl NodeLimits {
+    /// Limits for services at these nodes. Without them, only repeated requests are limited. Nodes are
+    /// tried again after pauses that grow to a quarter of the longest one of this pace.
+    pub(crate) fn new(
+        node_of: Option<NodeOfServiceFn>,
+        clock: Arc<dyn Clock>,
+        pace: PollPace,
+    ) -> Self {
+        let longest_pause = (pace.longest / PollPace::PART).max(pace.interval);
+        Self { node_of, clock, first_pause: pace.interval, longest_pause, state: Arc::default() }
+    }
+
+    /// Sets the greatest number of requests in flight.
+    pub(crate) fn set_connections(&self, connections: usize) {
+        self.lock().connections = connections;
+    }
+
+    pub(crate) fn lane(&self, service: &str) -> Lane {
+        let is_retry = self.lock().failed_services.contains(service);
+        Lane { node: self.node_of(service), is_retry }
+    }
+
+    /// Whether a request of this lane may start now.
+    pub(crate) fn may_start(&self, lane: &Lane) -> bool {
+        let now = self.clock.monotonic();
+        self.lock().may_start(lane, now)
+    }
+
+    /// A request of this lane starts.
+    pub(crate) fn start(&self, lane: &Lane) -> Ticket {
+        self.lock().start(lane)
+    }
+
+    /// A request that was counted was not sent.
+    pub(crate) fn give_back(&self, ticket: Ticket) {
+        self.lock().give_back(&ticket);
+    }
+
+    /// A request for this service has ended.
+    pub(crate) fn end(&self, ticket: Ticket, service: &str, end: RequestEnd) {
+        let now = self.clock.monotonic();
+        let mut state = self.lock();
+        state.give_back(&ticket);
+        let failed_before = state.record_service(service, end);
+        if let Some(node) = ticket.node {
+            self.end_at_node(&mut state, node, end, failed_before, now);
+        }
+    }
+
+    fn end_at_node(
+        &self,
+        state: &mut LimitState,
+        name: String,
+        end: RequestEnd,
+        failed_before: bool,
+        now: MonotonicTime,
+    ) {
+        let node = state.nodes.entry(name.clone()).or_default();
+        if end != RequestEnd::NotAnswered {
+            node.failures = 0;
+            if node.pause.take().is_some() {
+                state.returned.push(name);
+            }
+            return;
+        }
+        // A service that fails by itself again and again does not make its node a failing one.
+        node.failures += u32::from(!failed_before);
+        if node.failures >= FAILING_AFTER || node.pause.is_some() {
+            let length = node.pause.map_or(self.first_pause, |pause| pause.length * 2);
+            let length = length.min(self.longest_pause);
+            node.pause = Some(Pause { until: now.plus(length), length });
+        }
+    }
+
+    /// Ends the pause of this service's node: there is a sign that the node may answer.
+    pub(crate) fn end_pause(&self, service: &str) {
+        let Some(node) = self.node_of(service) else { return };
+        let now = self.clock.monotonic();
+        if let Some(NodeState { pause: Some(pause), .. }) = self.lock().nodes.get_mut(&node) {
+            pause.until = now;
+        }
+    }
+
+    /// The time until the first of the present pauses ends.
+    pub(crate) fn next_pause_end(&self) -> Option<Duration> {
+        let now = self.clock.monotonic();
+        let state = self.lock();
+        let pauses = state.nodes.values().filter_map(|node| node.pause);
+        pauses.filter(|pause| pause.until > now).map(|pause| pause.until.since(now)).min()
+    }
+
+    /// Takes the nodes that answer again.
+    pub(crate) fn take_returned(&self) -> Vec<String> {
+        mem::take(&mut self.lock().returned)
+    }
+
+    pub(crate) fn node_of(&self, service: &str) -> Option<String> {
+        self.node_of.as_ref().and_then(|node_of| node_of(service))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LimitState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lane {
+    pub(crate) fn is_retry(&self) -> bool {
+        self.is_retry
+    }
+}
+
+impl LimitState {
+    fn may_start(&self, lane: &Lane, now: MonotonicTime) -> bool {
+        let free = self.connections.saturating_sub(self.in_flight);
+        let most_retries = (self.connections / RETRY_PART).max(1);
+        let retry_is_free = self.retries_in_flight < most_retries;
+        let node = lane.node.as_ref().and_then(|node| self.nodes.get(node));
+        let (in_flight, pause) = node.map_or((0, None), |node| (node.in_flight, node.pause));
+        free > 0
+            && (lane.node.is_none() || in_flight < free)
+            && (!lane.is_retry || retry_is_free)
+            && pause.is_none_or(|pause| {
+                let may_try = !lane.is_retry || pause.until <= now;
+                in_flight == 0 && retry_is_free && may_try
+            })
+    }
+
+    fn start(&mut self, lane: &Lane) -> Ticket {
+        let mut is_retry = lane.is_retry;
+        if let Some(name) = &lane.node {
+            let node = self.nodes.entry(name.clone()).or_default();
+            node.in_flight += 1;
+            is_retry |= node.pause.is_some();
+        }
+        self.in_flight += 1;
+        self.retries_in_flight += usize::from(is_retry);
+        Ticket { node: lane.node.clone(), is_retry }
+    }
+
+    fn give_back(&mut self, ticket: &Ticket) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.retries_in_flight =
+            self.retries_in_flight.saturating_sub(usize::from(ticket.is_retry));
+        if let Some(node) = ticket.node.as_ref().and_then(|node| self.nodes.get_mut(node)) {
+            node.in_flight = node.in_flight.saturating_sub(1);
+        }
+    }
+
+    /// Returns whether the service had failed last time.
+    fn record_service(&mut self, service: &str, end: RequestEnd) -> bool {
+        if end == RequestEnd::Answered {
+            return self.failed_services.remove(service);
+        }
+        if self.failed_services.len() >= MAX_FAILED_SERVICES {
+            self.failed_services.clear();
+        }
+        !self.failed_services.insert(service.to_owned())
+    }
+}
+
+impl RequestEnd {
+    pub(crate) fn of<T>(result: &Result<T, BatchError>) -> Self {
+        match result {
+            Ok(_) => Self::Answered,
+            Err(BatchError::Unavailable(_)) => Self::NotAnswered,
+            Err(_) => Self::Failed,
+        }
+    }
+}
+
+impl fmt::Debug for NodeLimits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NodeLimits").field("state", &*self.lock()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use grid_batch_core::ManualClock;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const PACE: PollPace = PollPace { interval: SECOND, longest: Duration::from_secs(60) };
+
+    /// Limits whose nodes are the first letters of the services.
+    fn limits(connections: usize) -> (NodeLimits, Arc<ManualClock>) {
+        let clock = Arc::new(ManualClock::default());
+        let node_of = |service: &str| service.get(..1).map(str::to_owned);
+        let limits = NodeLimits::new(Some(Arc::new(node_of)), clock.clone(), PACE);
+        limits.set_connections(connections);
+        (limits, clock)
+    }
+
+    /// Starts a request for each of these services that may start.
+    fn start(limits: &NodeLimits, services: &[&'static str]) -> Vec<(&'static str, Ticket)> {
+        let mut started = Vec::new();
+        for service in services {
+            let lane = limits.lane(service);
+            if limits.may_start(&lane) {
+                started.push((*service, limits.start(&lane)));
+            }
+        }
+        started
+    }
+
+    fn end(limits: &NodeLimits, started: Vec<(&'static str, Ticket)>, end: RequestEnd) {
+        started.into_iter().for_each(|(service, ticket)| limits.end(ticket, service, end));
+    }
+
+    #[test]
+    fn services_without_a_node_may_use_all_connections() {
+        let limits = NodeLimits::new(None, Arc::new(ManualClock::default()), PACE);
+        limits.set_connections(8);
+        assert_eq!(start(&limits, &["a"; 20]).len(), 8);
+    }
+
+    #[test]
+    fn each_of_several_nodes_leaves_connections_free() {
+        let (limits, _) = limits(16);
+        let first = start(&limits, &["a1", "b1"]);
+        end(&limits, first, RequestEnd::Answered);
+        let at_a = start(&limits, &["a1"; 20]);
+        assert_eq!(at_a.len(), 8);
+        assert_eq!(start(&limits, &["b1"; 20]).len(), 4);
+        end(&limits, at_a, RequestEnd::Answered);
+        assert_eq!(start(&limits, &["c1"; 20]).len(), 6, "half of what is left");
+    }
+
+    #[test]
+    fn failing_node_has_one_request_at_a_time() {
+        let (limits, clock) = limits(16);
+        let services = ["a1", "a2", "a3"];
+        let started = start(&limits, &services);
+        end(&limits, started, RequestEnd::NotAnswered);
+        assert_eq!(start(&limits, &services).len(), 0, "they wait for the pause");
+        let unknown = start(&limits, &["a4", "a5"]);
+        assert_eq!(unknown.len(), 1, "a service that has not failed is tried without a pause");
+        end(&limits, unknown, RequestEnd::NotAnswered);
+        for seconds in [2, 4, 8, 15, 15] {
+            clock.advance(SECOND * seconds - Duration::from_millis(1));
+            assert_eq!(start(&limits, &services).len(), 0, "{seconds} s");
+            assert_eq!(limits.next_pause_end(), Some(Duration::from_millis(1)));
+            clock.advance(Duration::from_millis(1));
+            let started = start(&limits, &services);
+            assert_eq!(started.len(), 1, "{seconds} s");
+            end(&limits, started, RequestEnd::NotAnswered);
+        }
+        limits.end_pause("a1");
+        let started = start(&limits, &services);
+        end(&limits, started, RequestEnd::Answered);
+        assert_eq!((limits.take_returned(), limits.next_pause_end()), (vec!["a".to_owned()], None));
+        assert_eq!(start(&limits, &services).len(), 3);
+    }
+
+    #[test]
+    fn failing_services_leave_most_connections_to_others() {
+        let (limits, _) = limits(16);
+        let failing = ["a1", "a2", "a3", "a4", "a5", "a6"];
+        for _ in 0..3 {
+            let started = start(&limits, &failing);
+            end(&limits, started, RequestEnd::Failed);
+        }
+        assert_eq!(start(&limits, &failing).len(), 4);
+        assert_eq!(start(&limits, &["b7"; 20]).len(), 6, "half of what is left");
+    }
+
+    #[test]
+    fn service_that_fails_again_does_not_stop_its_node() {
+        let (limits, _) = limits(16);
+        for _ in 0..10 {
+            let started = start(&limits, &["a1", "a2"]);
+            end(&limits, started, RequestEnd::NotAnswered);
+        }
+        assert_eq!(limits.next_pause_end(), None);
+        assert_eq!(start(&limits, &["a3"; 8]).len(), 8);
+    }
+
+    #[test]
+    fn many_failing_nodes_share_a_part_of_the_connections() {
+        let (limits, clock) = limits(16);
+        const SERVICES: [[&str; 3]; 8] = [
+            ["a1", "a2", "a3"],
+            ["b1", "b2", "b3"],
+            ["c1", "c2", "c3"],
+            ["d1", "d2", "d3"],
+            ["e1", "e2", "e3"],
+            ["f1", "f2", "f3"],
+            ["g1", "g2", "g3"],
+            ["h1", "h2", "h3"],
+        ];
+        for services in SERVICES {
+            let started = start(&limits, &services);
+            end(&limits, started, RequestEnd::NotAnswered);
+        }
+        clock.advance(SECOND);
+        let all: Vec<&str> = SERVICES.concat();
+        assert_eq!(start(&limits, &all).len(), 4);
+        assert_eq!(start(&limits, &["x1", "y1", "z1"]).len(), 3);
+    }
+}

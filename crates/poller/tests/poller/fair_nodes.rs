@@ -1,0 +1,75 @@
+//! Nodes and services that do not answer leave connections to the others.
+
+use std::{future::pending, sync::Arc};
+
+use grid_batch_core::{
+    BatchState::{Committed, Pending},
+    LedgerStatus, ShutdownHandle,
+};
+use grid_batch_poller::MonitorOptions;
+
+use crate::support::*;
+
+const CONNECTIONS: usize = 8;
+const FROZEN: usize = 40;
+
+/// The node of a service is the part of its id before the dash.
+fn node_of(service: &str) -> Option<String> {
+    service.split_once('-').map(|(node, _)| node.to_owned())
+}
+
+/// A ledger with a node that never answers, and one that commits.
+fn ledger_with_frozen_node() -> Arc<Ledger> {
+    let ledger = Ledger::new(|service, ids| match service.starts_with("frozen") {
+        true => Box::pin(pending()),
+        false => answer(all(ids, LedgerStatus::Committed)),
+    });
+    Arc::new(ledger.with_connections(CONNECTIONS))
+}
+
+#[test]
+fn frozen_node_leaves_connections_to_another_one() {
+    let names: Vec<String> = (0..FROZEN).map(|number| format!("frozen-{number}")).collect();
+    let services: Vec<&str> = names.iter().map(String::as_str).chain(["good-0"]).collect();
+    let store = Store::with(&services);
+    let ledger = ledger_with_frozen_node();
+    let options = MonitorOptions { drain_limit: SECOND / 100, ..options() };
+    let running = run(builder(&store, &ledger).with_nodes(node_of).with_options(options));
+    store.wait_for_state(FROZEN, Committed);
+    running.wait_for_shutdown().unwrap();
+    assert_eq!(store.state(0), Pending);
+    let (_, most) = ledger.in_flight.get();
+    assert!(most <= CONNECTIONS, "{most} requests in flight");
+}
+
+/// Without knowing nodes, services that failed before get a part of the connections.
+#[test]
+fn services_that_fail_leave_connections_to_others() {
+    let names: Vec<String> = (0..FROZEN).map(|number| format!("failing-{number}")).collect();
+    let services: Vec<&str> = names.iter().map(String::as_str).collect();
+    let store = Store::with(&services);
+    let failed = Arc::new(WatchedValue::<std::collections::HashSet<String>>::default());
+    let seen = Arc::clone(&failed);
+    let ledger = Ledger::new(move |service, ids| {
+        if !service.starts_with("failing") {
+            return answer(all(ids, LedgerStatus::Committed));
+        }
+        let is_new = seen.change(|seen| seen.insert(service.to_owned()));
+        match is_new {
+            true => Box::pin(std::future::ready(Err(unavailable()))),
+            false => Box::pin(pending()),
+        }
+    });
+    let ledger = Arc::new(ledger.with_connections(CONNECTIONS));
+    let options = MonitorOptions { drain_limit: SECOND / 100, ..options() };
+    let running = run(builder(&store, &ledger).with_options(options));
+    failed.wait_until(|failed| failed.len() == FROZEN);
+    until(|| running.stats().failed == FROZEN as u64);
+    store.clock.advance(SECOND * 60);
+    ledger.in_flight.wait_until(|(now, _)| *now == CONNECTIONS / 4);
+    store.add("good", FROZEN, Pending, SECOND);
+    running.trigger().trigger("good");
+    store.wait_for_state(FROZEN, Committed);
+    assert_eq!(ledger.in_flight.get().0, CONNECTIONS / 4);
+    running.wait_for_shutdown().unwrap();
+}
