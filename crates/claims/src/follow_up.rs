@@ -2,9 +2,10 @@ use std::{fmt, sync::Arc};
 
 use grid_batch_core::{
     AskAheadRequests, BatchState, Change, ChangeOutcome, Clock, Event, EventSubscriptions,
-    PollTriggers, ServiceId, Stale, SubmittedBatch, SystemClock, Takeover, Timestamp, WakeUps,
+    Evidence, PollTriggers, ServiceId, Stale, SubmittedBatch, SystemClock, Takeover, Timestamp,
+    WakeUps,
 };
-use log::{error, warn};
+use log::{error, info, warn};
 
 use crate::{ChangeCounts, counts::ChangeCounters};
 
@@ -72,6 +73,9 @@ impl ChangeFollowUp {
         if let Some(reason) = &change.hold {
             warn!(service:% = change.service_id, batch_id:% = change.batch_id, reason = reason.as_str();
                 "batch held: its service waits for an operator's decision");
+        }
+        if state == BatchState::Absent {
+            log_resubmission(change);
         }
         let service_id = &change.service_id;
         let from_submission =
@@ -146,6 +150,18 @@ impl ChangeFollowUp {
         let delay = retry_at.map(|time| time.since(self.clock.now())).unwrap_or_default();
         self.wake_ups.wake_after(service_id, delay);
     }
+}
+
+/// An attempt that the ledger does not have is followed by another one.
+fn log_resubmission(change: &Change) {
+    let Event::Evidence { attempt, evidence } = change.event else { return };
+    let reason = match evidence {
+        Evidence::Lost => "the ledger had accepted the batch and lost it",
+        Evidence::Repeatable => "the ledger has not applied the batch, and applies it only once",
+        _ => "the ledger does not have the batch",
+    };
+    info!(service:% = change.service_id, batch_id:% = change.batch_id, attempt, reason;
+        "the batch is submitted again after this attempt");
 }
 
 impl fmt::Debug for ChangeFollowUp {

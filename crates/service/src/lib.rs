@@ -5,7 +5,7 @@ mod server;
 
 pub use config::{
     ClaimsConfig, Config, ConfigError, EvmConfig, Form, KeySource, LedgerConfig, LedgerKind,
-    Origin, PollConfig, SETTINGS, Setting,
+    LogFormat, Origin, PollConfig, SETTINGS, Setting,
 };
 pub use server::{
     LedgerInspection, LedgerMismatchError, NodeIdentity, RunningServer, Server, ServerCounts,

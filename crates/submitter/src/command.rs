@@ -4,7 +4,7 @@ use grid_batch_core::{
     NodeCheck, Outcome, ScopeId, Submission, SubmissionAnswer, SubmissionOutcome, SubmissionSender,
     UrlResolver,
 };
-use grid_batch_support::{Panic, catch_panic, catch_panic_async, redact_userinfo};
+use grid_batch_support::{Panic, catch_panic, catch_panic_async, redact_url, redact_userinfo};
 use log::error;
 
 use crate::{
@@ -60,7 +60,10 @@ impl<S: ScopeId> SubmissionCommand<S> {
             Ok(()) => Ok(url),
             Err(reason) => {
                 self.report_health(&url, Outcome::NotSent);
-                Err(error_answer(Outcome::NotSent, redact_userinfo(&reason)))
+                Err(with_node(
+                    url.as_str(),
+                    error_answer(Outcome::NotSent, redact_userinfo(&reason)),
+                ))
             }
         }
     }
@@ -132,7 +135,7 @@ impl<S: ScopeId> SubmissionCommand<S> {
             error_answer(Outcome::Ambiguous, format!("the sender panicked: {panic}"))
         });
         answer.message = answer.message.map(|text| redact_userinfo(&text).into_owned());
-        answer
+        with_node(url, answer)
     }
 
     fn report_health(&self, url: &str, outcome: Outcome) {
@@ -147,6 +150,17 @@ impl<S: ScopeId> SubmissionCommand<S> {
         self.factory.counters.count_panic();
         error!(batch_id = self.submission.batch_header(), error = panic.message(); "{part} panicked");
     }
+}
+
+/// Names the node that a batch could not be sent to.
+fn with_node(url: &str, mut answer: SubmissionAnswer) -> SubmissionAnswer {
+    let node = redact_url(url);
+    if let (Outcome::NotSent, Some(text)) = (answer.outcome, &answer.message)
+        && !text.contains(&node)
+    {
+        answer.message = Some(format!("{node}: {text}"));
+    }
+    answer
 }
 
 /// An answer of the submitter itself, in place of one from the ledger.

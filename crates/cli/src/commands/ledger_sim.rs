@@ -4,7 +4,12 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use grid_batch_core::ServiceScopeId;
 use grid_batch_ledger_sim::{Fault, LedgerSim, LedgerSimBuilder, When};
 
-use crate::commands::{failure::Failure, logging, print::print_stdout, signals};
+use crate::commands::{
+    failure::Failure,
+    logging::{self, LogOptions},
+    print::print_stdout,
+    signals,
+};
 
 pub(crate) fn command() -> Command {
     let time =
@@ -58,7 +63,8 @@ pub(crate) fn command() -> Command {
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    logging::start(matches.get_one::<String>("log").map_or("info", String::as_str));
+    let filter = matches.get_one::<String>("log").map_or("info", String::as_str);
+    logging::start(LogOptions::all(filter))?;
     let shutdown = signals::shutdown_receiver()?;
     let ledger = builder(matches)?.start()?;
     print_stdout(format_args!("The ledger is at {} (seed {})", ledger.url(), ledger.seed()));

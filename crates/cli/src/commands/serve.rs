@@ -4,7 +4,13 @@ use clap::{ArgMatches, Command};
 use grid_batch_service::{LedgerKind, Server};
 use log::info;
 
-use crate::commands::{failure::Failure, flags, logging, print::print_stdout, signals};
+use crate::commands::{
+    failure::Failure,
+    flags,
+    logging::{self, LogOptions},
+    print::print_stdout,
+    signals,
+};
 
 pub(crate) fn command() -> Command {
     Command::new("serve")
@@ -14,7 +20,8 @@ pub(crate) fn command() -> Command {
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let config = flags::load(matches)?;
-    logging::start(&config.log);
+    let (filter, format) = (config.log.as_str(), config.log_format);
+    logging::start(LogOptions { filter, format, repeats: config.log_repeats })?;
     let (request_shutdown, shutdown) = signals::shutdown_channel()?;
     let server = Server::start(&config)?;
     let content = match config.ledger.kind {
@@ -33,5 +40,6 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         return Err(mismatch.into());
     }
     info!("server stopped");
+    log::logger().flush();
     Ok(ExitCode::SUCCESS)
 }

@@ -8,6 +8,7 @@ mod evm;
 mod file;
 mod layers;
 mod ledger;
+mod log_format;
 mod poll;
 mod print;
 mod setting;
@@ -26,6 +27,7 @@ pub use claims::ClaimsConfig;
 pub use error::{ConfigError, Origin};
 pub use evm::{EvmConfig, KeySource};
 pub use ledger::{LedgerConfig, LedgerKind};
+pub use log_format::LogFormat;
 pub use poll::PollConfig;
 pub use setting::{Form, SETTINGS, Setting};
 
@@ -40,6 +42,12 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The log filter, in the syntax of `env_logger`.
     pub log: String,
+    /// The format of the log.
+    pub log_format: LogFormat,
+    /// How many lines with the same message are logged in ten seconds; 0 for all.
+    pub log_repeats: u32,
+    /// How often the log counts batches.
+    pub log_counts: Duration,
     /// The ledger.
     pub ledger: LedgerConfig,
     /// The pools and gas admins, if the ledger is an EVM chain.
@@ -105,6 +113,9 @@ impl Config {
             database: layers.get("database")?,
             listen: layers.get("listen")?,
             log: layers.get("log")?,
+            log_format: layers.get("log_format")?,
+            log_repeats: layers.get("log_repeats")?,
+            log_counts: layers.get("log_counts")?,
             ledger: LedgerConfig::from_layers(&layers)?,
             evm: EvmConfig::from_layers(&layers)?,
             store: store_options(&layers)?,

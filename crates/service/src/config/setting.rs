@@ -88,6 +88,23 @@ pub static SETTINGS: &[Setting] = &[
         "info",
         "Log level: off, error, warn, info, debug or trace; levels by crate are possible too",
     ),
+    text(
+        "log_format",
+        "text",
+        "Format of the log: text for people, or json for programs, with one object a line",
+    ),
+    number(
+        "log_repeats",
+        "10",
+        "How many lines with the same message are logged in 10 s; the others are summed up in one line. \
+         0 logs all; raise it to see each batch of a busy server",
+    ),
+    text(
+        "log_counts",
+        "1m",
+        "How often the log says how many batches were accepted, committed, found invalid and held, if \
+         any were",
+    ),
     text("ledger.kind", "", "Kind of ledger: sawtooth, scabbard or evm"),
     text(
         "ledger.name",

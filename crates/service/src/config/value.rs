@@ -31,6 +31,13 @@ impl SettingValue for bool {
     }
 }
 
+impl SettingValue for u32 {
+    fn parse(text: &str) -> Result<Self, String> {
+        let maximum = Self::MAX;
+        text.parse().map_err(|_| format!("it must be a number from 0 to {maximum}"))
+    }
+}
+
 macro_rules! impl_for_non_zero {
     ($($type:ty),+) => {$(
         impl SettingValue for NonZero<$type> {

@@ -19,6 +19,7 @@ use log::{info, warn};
 
 use super::{
     LedgerMismatchError, RunningServer, StartError, StoppableSubmitter,
+    counts_log::CountsLog,
     event_observer::EventObserver,
     ledger::Ledger,
     ledger_check::{CheckedClaims, LedgerCheck, RunningLedgerCheck},
@@ -69,6 +70,8 @@ pub(super) fn compose<S: ScopeId>(
     let queue = BatchQueue::new(claims.clone(), wake_up, config.queue.clone());
     let (submitter, submitter_counters) =
         start_submitter(config, &ledger, queue, &store, &follow_up, waker)?;
+    let counts_log =
+        CountsLog::start(config.log_counts, submitter_counters.clone(), follow_up.clone())?;
     let recovery = OrphanRecovery::start(
         claims.clone(),
         config.longest_submission(),
@@ -85,6 +88,7 @@ pub(super) fn compose<S: ScopeId>(
         ask_ahead,
         submitter,
         submitter_counters,
+        counts_log,
         poller,
         recovery,
         claims,
@@ -170,8 +174,18 @@ fn start_ask_ahead<S: ScopeId>(
 ) -> Result<Option<(NextBatchRequests, RunningNextBatchMonitor)>, StartError> {
     let Some(ask_ahead) = &ledger.ask_ahead else { return Ok(None) };
     let store = MonitorStore::new(claims.clone(), |_, _| ());
-    let monitor = NextBatchMonitor::new(store, Arc::clone(ask_ahead), config.poll.connections);
+    let monitor = NextBatchMonitor::new(store, Arc::clone(ask_ahead), config.poll.connections)
+        .with_nodes(first_node_of(config, ledger));
     Ok(Some((monitor.requests(), monitor.run()?)))
+}
+
+/// The node at which a service is asked about first, if there are several nodes.
+fn first_node_of<S: ScopeId>(
+    config: &Config,
+    ledger: &Ledger<S>,
+) -> impl Fn(&str) -> Option<String> + use<S> {
+    let (nodes, are_several) = (ledger.nodes.status_resolver(), config.ledger.nodes().len() > 1);
+    move |service| are_several.then(|| nodes.status_urls(service, "").into_iter().next()).flatten()
 }
 
 /// Subscribes to the events of services with open batches before any of them is submitted.
@@ -205,6 +219,7 @@ fn start_poller<S: ScopeId>(
         false => InconclusivePolicy::Hold,
     };
     let monitor = PollingMonitorBuilder::new()
+        .with_nodes(first_node_of(config, ledger))
         .with_store(store.clone())
         .with_updater(store.clone())
         .with_evidence(store, Arc::clone(&ledger.evidence))

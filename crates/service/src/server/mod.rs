@@ -2,6 +2,7 @@
 
 mod compose;
 mod counts;
+mod counts_log;
 mod error;
 mod event_observer;
 mod ledger;
@@ -25,6 +26,7 @@ pub use ledger_inspection::{LedgerInspection, NodeIdentity};
 
 use crate::{Config, LedgerKind};
 use compose::compose;
+use counts_log::CountsLog;
 use ledger_check::RunningLedgerCheck;
 
 /// The server: HTTP interface, queue, submitter and pollers over one store and one ledger.
@@ -74,6 +76,7 @@ pub struct RunningServer {
     ask_ahead: Option<RunningNextBatchMonitor>,
     submitter: Box<dyn StoppableSubmitter>,
     submitter_counters: SubmitterCounters,
+    counts_log: CountsLog,
     poller: RunningPollingMonitor<PendingBatch, StatusReport>,
     recovery: OrphanRecovery,
     claims: ClaimMaintainer,
@@ -113,7 +116,7 @@ impl RunningServer {
     /// records their outcomes.
     pub fn stop(self) -> Result<(), StartError> {
         let Self { mut api, events, ask_ahead, mut submitter, poller, .. } = self;
-        let Self { recovery, claims, ledger_check, .. } = self;
+        let Self { recovery, claims, ledger_check, counts_log, .. } = self;
         claims.stop_taking();
         // Both drain at the same time.
         let requested = [api.signal_shutdown(), submitter.request_stop()];
@@ -124,6 +127,7 @@ impl RunningServer {
             ask_ahead.map_or(Ok(()), ShutdownHandle::wait_for_shutdown),
             poller.wait_for_shutdown(),
         ];
+        drop(counts_log);
         // Claims are released last: until then nothing else may work on the services.
         drop((recovery, claims, ledger_check));
         Ok(requested.into_iter().chain(stopped).collect::<Result<(), InternalError>>()?)

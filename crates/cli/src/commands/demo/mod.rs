@@ -15,7 +15,7 @@ use grid_batch_store::DatabaseUrl;
 
 use crate::commands::{
     failure::Failure,
-    logging,
+    logging::{self, LogOptions},
     print::{print_stderr, print_stdout},
 };
 
@@ -83,7 +83,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     if text(matches, "ledger") == "evm" {
         return run_withdrawals(matches);
     }
-    logging::start(text(matches, "log"));
+    logging::start(LogOptions::all(text(matches, "log")))?;
     let options = options(matches)?;
     let json = matches.get_flag("json");
     if !json {

@@ -1,0 +1,92 @@
+//! Lines for people: time, level, target, message and ` key=value` for each pair.
+
+use std::{
+    fmt::{self, Write as _},
+    io::Write,
+};
+
+use env_logger::fmt::Formatter;
+use log::{
+    Record,
+    kv::{Error, Key, Value, VisitSource},
+};
+
+pub(super) fn write(out: &mut Formatter, record: &Record<'_>) -> std::io::Result<()> {
+    let time = out.timestamp_millis();
+    let (level, target) = (record.level(), record.target());
+    writeln!(out, "{time} {level:<5} {target}: {}", message_and_pairs(record))
+}
+
+fn message_and_pairs(record: &Record<'_>) -> String {
+    let mut line = FormattedLine(OneLine(record.args().to_string()).to_string());
+    // The visitor never fails.
+    let _ = record.key_values().visit(&mut line);
+    line.0
+}
+
+struct FormattedLine(String);
+
+impl<'kvs> VisitSource<'kvs> for FormattedLine {
+    fn visit_pair(&mut self, key: Key<'kvs>, value: Value<'kvs>) -> Result<(), Error> {
+        let text = value.to_string();
+        match is_plain(&text) {
+            true => write!(self.0, " {}={text}", OneLine(key.as_str()))?,
+            false => write!(self.0, " {}={text:?}", OneLine(key.as_str()))?,
+        }
+        Ok(())
+    }
+}
+
+/// Whether a value is unmistakable without quotes.
+fn is_plain(text: &str) -> bool {
+    !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c == '"' || is_escaped(c))
+}
+
+/// A text as one line: what could end the line or change how it is shown is escaped.
+struct OneLine<T>(T);
+
+impl<T: AsRef<str>> fmt::Display for OneLine<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_ref().chars().try_for_each(|c| match is_escaped(c) {
+            true => write!(f, "{}", c.escape_debug()),
+            false => f.write_char(c),
+        })
+    }
+}
+
+/// Characters that are not printed as themselves, such as those that turn the direction of the text.
+fn is_escaped(c: char) -> bool {
+    !matches!(c, '"' | '\'' | '\\') && c.escape_debug().len() > 1
+}
+
+#[cfg(test)]
+mod tests {
+    use log::Level;
+
+    use super::*;
+
+    fn formatted(message: &str, pairs: &[(&str, &str)]) -> String {
+        let args = format_args!("{message}");
+        let record = Record::builder().level(Level::Warn).args(args).key_values(&pairs).build();
+        message_and_pairs(&record)
+    }
+
+    #[test]
+    fn pairs_follow_the_message() {
+        let pairs = [("service", "a::b"), ("error", "two words"), ("path", "a\\b"), ("none", "")];
+        assert_eq!(
+            formatted("it failed", &pairs),
+            r#"it failed service=a::b error="two words" path=a\b none="""#
+        );
+    }
+
+    #[test]
+    fn nothing_from_outside_makes_a_second_line() {
+        for text in ["a\nERROR forged", "a\r\u{1b}[2K", "a\u{2028}b", "a\u{202e}b", "a\0\u{85}"] {
+            let line = formatted(text, &[("error", text)]);
+            let is_safe = |c: char| !c.is_control() && !"\u{2028}\u{202e}".contains(c);
+            assert!(line.chars().all(is_safe), "{line:?}");
+        }
+        assert_eq!(formatted("a\nb", &[("e", "c\nd")]), r#"a\nb e="c\nd""#);
+    }
+}

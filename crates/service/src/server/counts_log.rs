@@ -1,0 +1,121 @@
+//! Counts in the log: how many batches were accepted and ended.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use grid_batch_claims::ChangeFollowUp;
+use grid_batch_core::InternalError;
+use grid_batch_submitter::SubmitterCounters;
+use grid_batch_support::PeriodicThread;
+use log::info;
+
+/// Logs at an interval what happened to batches since the last time, and once more when it is dropped.
+#[derive(Debug)]
+pub(super) struct CountsLog {
+    state: Arc<CountsState>,
+    thread: Option<PeriodicThread>,
+}
+
+struct CountsState {
+    submitter: SubmitterCounters,
+    changes: ChangeFollowUp,
+    logged: Mutex<Counts>,
+}
+
+/// How often each of these happened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Counts {
+    accepted: u64,
+    committed: u64,
+    invalid: u64,
+    held: u64,
+    delayed: u64,
+    in_doubt: u64,
+    submitted_again: u64,
+}
+
+impl CountsLog {
+    pub(super) fn start(
+        interval: Duration,
+        submitter: SubmitterCounters,
+        changes: ChangeFollowUp,
+    ) -> Result<Self, InternalError> {
+        let state = Arc::new(CountsState { submitter, changes, logged: Mutex::default() });
+        let shared = Arc::clone(&state);
+        let thread = PeriodicThread::start("log-counts", interval, move || shared.log())?;
+        Ok(Self { state, thread: Some(thread) })
+    }
+}
+
+impl Drop for CountsLog {
+    fn drop(&mut self) {
+        drop(self.thread.take());
+        self.state.log();
+    }
+}
+
+impl CountsState {
+    fn log(&self) {
+        let counts = self.read();
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = counts.since(&logged);
+        *logged = counts;
+        if new == Counts::default() {
+            return;
+        }
+        let Counts { accepted, committed, invalid, held, delayed, in_doubt, submitted_again } = new;
+        info!(
+            accepted, committed, invalid, held, delayed, in_doubt, submitted_again;
+            "batches since the last count"
+        );
+    }
+
+    fn read(&self) -> Counts {
+        let changes = self.changes.counts();
+        Counts {
+            accepted: self.submitter.read().accepted,
+            committed: changes.committed,
+            invalid: changes.invalid,
+            held: changes.held,
+            delayed: changes.delayed,
+            in_doubt: changes.in_doubt,
+            submitted_again: changes.absent,
+        }
+    }
+}
+
+impl Counts {
+    fn since(&self, earlier: &Self) -> Self {
+        Self {
+            accepted: self.accepted - earlier.accepted,
+            committed: self.committed - earlier.committed,
+            invalid: self.invalid - earlier.invalid,
+            held: self.held - earlier.held,
+            delayed: self.delayed - earlier.delayed,
+            in_doubt: self.in_doubt - earlier.in_doubt,
+            submitted_again: self.submitted_again - earlier.submitted_again,
+        }
+    }
+}
+
+impl std::fmt::Debug for CountsState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CountsState").field("logged", &self.logged).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_those_since_the_last_line() {
+        let earlier = Counts { accepted: 3, committed: 2, ..Counts::default() };
+        let now = Counts { accepted: 5, committed: 2, held: 1, ..Counts::default() };
+        let new = Counts { accepted: 2, held: 1, ..Counts::default() };
+        assert_eq!(now.since(&earlier), new);
+        assert_eq!(now.since(&now), Counts::default());
+    }
+}
