@@ -2,6 +2,7 @@
 
 mod account;
 mod database;
+mod frozen;
 mod installation;
 mod restartable;
 mod server;
@@ -13,6 +14,7 @@ mod usage_counter;
 mod work_directory;
 
 pub use database::TestDatabase;
+pub use frozen::FrozenPostgres;
 pub use restartable::{RestartablePostgres, StopMode};
 pub use server::PostgresServer;
 pub use server_url::URL_VARIABLE;

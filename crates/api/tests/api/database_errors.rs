@@ -41,7 +41,7 @@ fn panicking_callbacks_fail_at_most_one_request() {
                 _ => Ok(()),
             })
             .with_stored_callback(|_| panic!("test panic"))
-            .with_health_check(|| panic!("test panic"))
+            .with_health(|| panic!("test panic"))
     });
     let mut client = server.client();
     let response = client.request("POST", "/batches?service_id=panic", &[], &body([batch(1)]));

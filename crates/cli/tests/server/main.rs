@@ -6,13 +6,16 @@ use grid_batch_test_support::process::Binary;
 mod harness;
 
 mod batches_of_others;
+mod busy_connections;
 mod command_line;
+mod database_without_answer;
 mod demo_faults;
 mod demo_restarts;
 mod earlier_transactions;
 mod event_streams;
 mod failed_over_clients;
 mod file_descriptors;
+mod health;
 mod instances;
 mod invalid_configuration;
 mod invalid_requests;
