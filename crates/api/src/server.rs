@@ -96,12 +96,13 @@ impl HttpServer {
             );
         tokio::spawn(async move {
             select! {
-                // A client may disconnect at any time, so this is no warning.
-                Err(error) = watcher.watch(connection) => {
-                    debug!(error:%; "connection closed with an error");
+                result = watcher.watch(connection) => {
+                    // A client may disconnect at any time, so this is no warning.
+                    if let Err(error) = result {
+                        debug!(error:%; "connection closed with an error");
+                    }
                 }
                 () = place.must_close() => debug!("idle connection closed for another one"),
-                else => {}
             }
         });
     }

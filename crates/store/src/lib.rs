@@ -38,13 +38,14 @@ mod plans;
 pub use claim_store::ClaimStore;
 pub use claims::ClaimOptions;
 pub use monitor_store::MonitorStore;
-pub use operator::{Removed, RetentionCursor};
+pub use operator::{Removed, RetentionCursor, ServiceCounts};
 pub use polling::PendingBatch;
 pub use restored::OpenBatchesInDoubt;
 pub use sql::{
     database_clock::{ClockSkew, DatabaseClock},
     error::{ClaimError, SigningError, StoreError},
     handle::{Store, StoreOptions},
+    probe::DatabaseProbe,
     url::{DatabaseUrl, UrlError},
 };
 pub use submission::StoreObserver;

@@ -11,8 +11,8 @@ use grid_batch_withdrawals::{
 };
 
 use crate::{
-    DatabaseUrl, OpenBatchesInDoubt, Removed, RetentionCursor, Store, StoreError, StoreOptions,
-    batch,
+    DatabaseUrl, OpenBatchesInDoubt, Removed, RetentionCursor, ServiceCounts, Store, StoreError,
+    StoreOptions, batch,
     claims::{self, FileLock},
     intake, operator, restored, withdrawals,
 };
@@ -210,6 +210,12 @@ impl Store {
         count: usize,
     ) -> Result<Vec<QueueDepth>, StoreError> {
         operator::depths(self, after, count)
+    }
+
+    /// How many services have open batches, and how many of them are in trouble. The cost grows with their
+    /// number.
+    pub fn service_counts(&self) -> Result<ServiceCounts, StoreError> {
+        operator::service_counts(self)
     }
 
     /// The ledger that the database is bound to; `None` before the first instance has confirmed its

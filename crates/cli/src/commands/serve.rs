@@ -1,4 +1,10 @@
-use std::process::ExitCode;
+use std::{
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
 
 use clap::{ArgMatches, Command};
 use grid_batch_service::{LedgerKind, Server};
@@ -15,8 +21,10 @@ pub(crate) fn command() -> Command {
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let config = flags::load(matches)?;
     logging::start(&config.log);
-    let (request_shutdown, shutdown) = signals::shutdown_channel()?;
+    let is_started = Arc::new(AtomicBool::new(false));
+    let (request_shutdown, shutdown) = signals::shutdown_channel(Arc::clone(&is_started))?;
     let server = Server::start(&config)?;
+    is_started.store(true, Relaxed);
     let content = match config.ledger.kind {
         Some(LedgerKind::Evm) => "withdrawals",
         _ => "batches",

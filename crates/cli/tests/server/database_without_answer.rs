@@ -7,7 +7,7 @@ use grid_batch_test_postgres::{RestartablePostgres, StopMode};
 use grid_batch_test_support::{
     batches::{batch_ids, signed_batches},
     http::{Response, request, send},
-    process::ProcessOutput,
+    process::{ProcessOutput, TestProcess},
     wait::wait_until,
 };
 
@@ -122,6 +122,20 @@ fn server_with_a_frozen_database_ends_in_time() {
     drop(frozen);
     assert_eq!(output.exit_code, Some(1), "{output:?}");
     assert_continued(&harness);
+}
+
+#[test]
+fn server_that_starts_with_a_frozen_database_can_be_stopped() {
+    let postgres = RestartablePostgres::start(100);
+    let harness = BatchHarness::scabbard(1).with_database(&postgres.url());
+    let frozen = postgres.freeze();
+    let process = TestProcess::spawn(harness.command(&[]));
+    wait_until("the server waits for signals", || process.catches_signal(15));
+    process.signal("TERM");
+    let (output, took) = timed("the stop", || process.wait());
+    drop(frozen);
+    assert_eq!(output.exit_code, Some(128 + 15), "{output:?}");
+    assert!(took < STOP_LIMIT, "{took:?}");
 }
 
 #[test]

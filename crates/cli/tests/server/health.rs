@@ -87,8 +87,8 @@ fn refused_submissions_are_shown() {
     server.submit(&signed_batches(&harness.services, 4));
     let response = wait_for_part(&server, "services", "degraded");
     assert_eq!(response.status, 200);
-    wait_until("both services are shown as delayed", || {
-        health(&server).json()["parts"]["services"]["delayed"] == 2
+    wait_until("both services are shown as failing", || {
+        health(&server).json()["parts"]["services"]["failing"] == 2
     });
     server.stop();
 }

@@ -6,6 +6,7 @@ mod held;
 mod hold;
 mod list;
 mod retention;
+mod service_counts;
 
 pub(crate) use decide::decide;
 pub(crate) use details::{count_ahead, details, find, open_batches, serialized_batch};
@@ -14,3 +15,5 @@ pub(crate) use hold::{hold, release};
 pub(crate) use list::{count, depth, depths, list};
 pub(crate) use retention::remove_ended;
 pub use retention::{Removed, RetentionCursor};
+pub use service_counts::ServiceCounts;
+pub(crate) use service_counts::service_counts;

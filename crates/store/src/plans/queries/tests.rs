@@ -63,6 +63,9 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
         store.depths(Some(service_id), 10).unwrap();
         store.held_batches(Some(service_id), 10).unwrap();
     });
+    run("services", BUSY_LANES, &|| {
+        store.service_counts().unwrap();
+    });
     run("holds of waiting batches", WAITING_HOLDS, &|| {
         store.waiting_holds().unwrap();
     });
