@@ -116,7 +116,7 @@ pub(super) fn compose<S: ScopeId>(
 }
 
 /// For what follows the drain: the outcomes are recorded and the claims released.
-const STOP_SLACK: Duration = Duration::from_secs(3);
+const STOP_SLACK: Duration = Duration::from_secs(5);
 
 fn listen(config: &Config) -> Result<TcpListener, StartError> {
     let address = config.listen;
@@ -272,6 +272,7 @@ fn monitor_options(config: &Config) -> MonitorOptions {
         warn_after: poll.warn_after,
         max_attempts: poll.max_attempts,
         late_arrival_limit,
+        drain_limit: config.submit.drain_limit.min(MonitorOptions::default().drain_limit),
         ..MonitorOptions::default()
     }
 }

@@ -71,7 +71,7 @@ impl Health {
 
     /// Whether the database answers.
     pub(super) fn database_answers(&self) -> bool {
-        self.0.database.answers()
+        parts::database_answers(&self.0.sources, &self.0.database)
     }
 
     fn parts(&self) -> BTreeMap<&'static str, HealthPart> {

@@ -23,13 +23,16 @@ pub(in crate::server) struct HealthSources {
 /// A commit of new batches that takes longer is shown.
 const SLOW_COMMIT: Duration = Duration::from_secs(3);
 
+/// Claims that were renewed within this time show that the database answers.
+const RECENT_RENEWAL: Duration = Duration::from_secs(1);
+
 pub(super) fn parts(
     sources: &HealthSources,
     database: &DatabaseState,
     services: &ServiceState,
 ) -> BTreeMap<&'static str, HealthPart> {
     let mut parts = BTreeMap::from([
-        ("database", database_part(database)),
+        ("database", database_part(sources, database)),
         ("claims", claims_part(sources)),
         ("ledger", ledger_part(&sources.ledger)),
         ("intake", intake_part(sources.commits.elapsed())),
@@ -42,8 +45,13 @@ pub(super) fn parts(
     parts
 }
 
-fn database_part(database: &DatabaseState) -> HealthPart {
-    if database.answers() {
+/// Whether the database answers, on the connection that is there for this question or on another one.
+pub(super) fn database_answers(sources: &HealthSources, database: &DatabaseState) -> bool {
+    database.answers() || sources.claims.since_success() < RECENT_RENEWAL
+}
+
+fn database_part(sources: &HealthSources, database: &DatabaseState) -> HealthPart {
+    if database_answers(sources, database) {
         return HealthPart::default();
     }
     let seconds = database.since_answer().as_secs();
