@@ -7,7 +7,7 @@ use std::{
 };
 
 use grid_batch_test_support::{
-    batches::signed_batches,
+    batches::{SignedBatch, signed_batches},
     http::{request, send_with_timeout},
     process::with_shell_setup,
 };
@@ -18,6 +18,8 @@ const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
 /// Much shorter than the time limits of a connection, which would free a place in any case.
 const SOON: Duration = Duration::from_secs(8);
+/// The server has read all bodies after this time.
+const FILLING: Duration = Duration::from_secs(5);
 
 fn open(server: &BatchServer, bytes: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(server.address).unwrap();
@@ -66,6 +68,13 @@ fn unfinished_post(length: usize) -> Vec<u8> {
     [header.as_bytes(), &vec![0; length]].concat()
 }
 
+/// Posts until there is no memory for a body. A slow body may give up its memory before that.
+fn wait_until_refused(server: &BatchServer, batches: &[SignedBatch]) {
+    let started = Instant::now();
+    while server.post(batches).unwrap().status != 429 && started.elapsed() < FILLING {}
+    println!("posted until {:.2?}", started.elapsed());
+}
+
 #[test]
 fn slow_bodies_shut_no_client_out() {
     let harness = BatchHarness::scabbard(1);
@@ -75,6 +84,7 @@ fn slow_bodies_shut_no_client_out() {
         [9 * MIB; 7].into_iter().chain((1..=10).map(|halvings| MIB >> halvings)).chain([KIB; 10]);
     let slow: Vec<TcpStream> =
         lengths.map(|length| open(&server, &unfinished_post(length))).collect();
+    wait_until_refused(&server, &signed_batches(&harness.services, 1));
     assert_served(&harness, server);
     drop(slow);
 }
