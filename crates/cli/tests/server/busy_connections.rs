@@ -18,6 +18,8 @@ const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
 /// Much shorter than the time limits of a connection, which would free a place in any case.
 const SOON: Duration = Duration::from_secs(8);
+/// Together longer than the memory that is left beside slow bodies.
+const BATCHES: usize = 100;
 /// The server has read all bodies after this time.
 const FILLING: Duration = Duration::from_secs(5);
 
@@ -34,7 +36,7 @@ fn assert_served(harness: &BatchHarness, server: BatchServer) {
     let health = send_with_timeout(server.address, &request("GET", "/health", &[], b""), SOON);
     println!("health after {:.2?}", started.elapsed());
     assert_eq!(health.unwrap().status, 200);
-    let batches = signed_batches(&harness.services, 1);
+    let batches = signed_batches(&harness.services, BATCHES);
     let response = loop {
         let response = server.post(&batches).unwrap();
         if response.status == 202 || started.elapsed() > SOON {
@@ -79,12 +81,11 @@ fn wait_until_refused(server: &BatchServer, batches: &[SignedBatch]) {
 fn slow_bodies_shut_no_client_out() {
     let harness = BatchHarness::scabbard(1);
     let server = harness.serve();
-    // All of the memory for bodies, 64 MiB, to the last kibibyte.
-    let lengths =
-        [9 * MIB; 7].into_iter().chain((1..=10).map(|halvings| MIB >> halvings)).chain([KIB; 10]);
+    // More than all of the memory for bodies, 64 MiB, in ever smaller pieces.
+    let lengths = [9 * MIB; 7].into_iter().chain([32 * KIB; 64]).chain([KIB; 64]);
     let slow: Vec<TcpStream> =
         lengths.map(|length| open(&server, &unfinished_post(length))).collect();
-    wait_until_refused(&server, &signed_batches(&harness.services, 1));
+    wait_until_refused(&server, &signed_batches(&harness.services, BATCHES));
     assert_served(&harness, server);
     drop(slow);
 }
