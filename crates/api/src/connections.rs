@@ -1,4 +1,5 @@
 use std::{
+    cmp::Reverse,
     collections::HashMap,
     net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -36,6 +37,11 @@ pub(crate) struct ConnectionLimits {
 }
 
 impl ConnectionLimits {
+    /// How many connections are closed when there is no place, so that a flood does not delay others.
+    fn closed_at_once(&self) -> usize {
+        (self.connections / 128).max(1)
+    }
+
     /// The most requests in progress, without those for the health.
     fn requests(&self) -> usize {
         self.connections - self.connections / 16
@@ -112,7 +118,7 @@ impl Connections {
                 warn!(connections = open.by_id.len();
                     "all places for connections are taken; idle connections are closed for new ones");
             }
-            open.close_longest_waiting(now);
+            open.close_longest_waiting(self.0.limits.closed_at_once(), now);
             return None;
         }
         Some(self.0.insert(&mut open, address, now))
@@ -146,26 +152,22 @@ impl Shared {
 }
 
 impl OpenConnections {
-    /// Closes one connection, unless one is being closed already.
-    fn close_longest_waiting(&mut self, now: Instant) {
+    /// Closes so many connections, unless some are being closed already.
+    fn close_longest_waiting(&mut self, count: usize, now: Instant) {
         if self.by_id.values().any(|connection| connection.is_closing) {
             return;
         }
         let addresses = &self.addresses;
-        let waited = |connection: &OpenConnection| {
+        let rank = |connection: &OpenConnection| {
             let waited = now.duration_since(connection.waiting_since?);
-            (waited >= Connections::SHORTEST_WAIT).then_some(waited)
+            let of_address = addresses.get(&connection.address).map_or(0, |a| a.connections);
+            (waited >= Connections::SHORTEST_WAIT).then_some((of_address, waited))
         };
-        let longest = self
-            .by_id
-            .values_mut()
-            .filter_map(|connection| {
-                let waited = waited(connection)?;
-                let of_address = addresses.get(&connection.address).map_or(0, |a| a.connections);
-                Some(((of_address, waited), connection))
-            })
-            .max_by_key(|(rank, _)| *rank);
-        if let Some((_, connection)) = longest {
+        let waiting = self.by_id.values_mut();
+        let mut waiting: Vec<_> =
+            waiting.filter_map(|connection| Some((rank(connection)?, connection))).collect();
+        waiting.sort_unstable_by_key(|(rank, _)| Reverse(*rank));
+        for (_, connection) in waiting.into_iter().take(count) {
             connection.is_closing = true;
             connection.close.notify_one();
         }
