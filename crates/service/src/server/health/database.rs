@@ -1,16 +1,14 @@
 use std::{
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
-    thread,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use grid_batch_core::InternalError;
-use grid_batch_store::{DatabaseProbe, Store, StoreError};
-use grid_batch_support::{ErrorChain, spawn_thread};
+use grid_batch_store::{Store, StoreError};
+use grid_batch_support::ErrorChain;
 use log::{info, warn};
+
+use super::watcher::Watcher;
 
 /// Whether the database answers, by a connection that is used for nothing else. Clones share it.
 #[derive(Debug, Clone)]
@@ -22,13 +20,6 @@ struct Probed {
     asked_at: Option<Instant>,
     succeeded_at: Instant,
     has_failed: bool,
-}
-
-/// The thread that asks the database. Dropping it ends the thread, and does not wait for it, because it
-/// may be waiting for the database.
-#[derive(Debug)]
-pub(super) struct DatabaseWatcher {
-    end: Arc<AtomicBool>,
 }
 
 impl DatabaseState {
@@ -82,28 +73,14 @@ impl DatabaseState {
     }
 }
 
-impl DatabaseWatcher {
-    pub(super) fn start(state: DatabaseState, store: &Store) -> Result<Self, InternalError> {
-        let end = Arc::new(AtomicBool::new(false));
-        let (ended, probe) = (Arc::clone(&end), store.probe());
-        spawn_thread("health-database", move || watch(&state, probe, &ended))?;
-        Ok(Self { end })
-    }
-}
-
-impl Drop for DatabaseWatcher {
-    fn drop(&mut self) {
-        self.end.store(true, Relaxed);
-    }
-}
-
-fn watch(state: &DatabaseState, mut probe: DatabaseProbe, ended: &AtomicBool) {
-    while !ended.load(Relaxed) {
+/// Starts the thread that asks the database.
+pub(super) fn watch(state: DatabaseState, store: &Store) -> Result<Watcher, InternalError> {
+    let mut probe = store.probe();
+    Watcher::start("health-database", move || {
         state.begin();
-        let result = probe.check();
-        state.end(result);
-        thread::sleep(DatabaseState::INTERVAL);
-    }
+        state.end(probe.check());
+        DatabaseState::INTERVAL
+    })
 }
 
 #[cfg(test)]

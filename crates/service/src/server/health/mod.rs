@@ -3,6 +3,7 @@
 mod database;
 mod parts;
 mod services;
+mod watcher;
 
 use std::{
     collections::BTreeMap,
@@ -15,9 +16,10 @@ use grid_batch_core::InternalError;
 use grid_batch_store::Store;
 use grid_batch_support::PeriodicThread;
 
-use database::{DatabaseState, DatabaseWatcher};
+use database::DatabaseState;
 pub(super) use parts::HealthSources;
-use services::{ServiceState, ServiceWatcher};
+use services::ServiceState;
+use watcher::Watcher;
 
 /// The present health. Clones share it.
 #[derive(Clone)]
@@ -34,8 +36,8 @@ struct HealthState {
 /// The threads that keep the health up to date. Dropping it ends them.
 #[derive(Debug)]
 pub(super) struct RunningHealth {
-    _database: DatabaseWatcher,
-    _services: ServiceWatcher,
+    _database: Watcher,
+    _services: Watcher,
     _changes: PeriodicThread,
 }
 
@@ -48,8 +50,8 @@ impl Health {
         store: &Store,
     ) -> Result<(Self, RunningHealth), InternalError> {
         let (database, services) = (DatabaseState::new(), ServiceState::new());
-        let running_database = DatabaseWatcher::start(database.clone(), store)?;
-        let running_services = ServiceWatcher::start(services.clone(), store)?;
+        let running_database = database::watch(database.clone(), store)?;
+        let running_services = services::watch(services.clone(), store)?;
         let since = Mutex::default();
         let health = Self(Arc::new(HealthState { sources, database, services, since }));
         let observed = health.clone();

@@ -1,15 +1,12 @@
 use std::{
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
-    thread,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use grid_batch_core::InternalError;
 use grid_batch_store::{ServiceCounts, Store};
-use grid_batch_support::spawn_thread;
+
+use super::watcher::Watcher;
 
 /// How many services are in trouble, as the store was read last. Clones share it.
 #[derive(Debug, Clone)]
@@ -21,13 +18,6 @@ struct Counted {
     counts: Option<ServiceCounts>,
     at: Instant,
     interval: Duration,
-}
-
-/// The thread that counts them. Dropping it ends the thread, and does not wait for it, because it may be
-/// waiting for the database.
-#[derive(Debug)]
-pub(super) struct ServiceWatcher {
-    end: Arc<AtomicBool>,
 }
 
 impl ServiceState {
@@ -61,33 +51,19 @@ impl ServiceState {
     }
 }
 
-impl ServiceWatcher {
-    pub(super) fn start(state: ServiceState, store: &Store) -> Result<Self, InternalError> {
-        let end = Arc::new(AtomicBool::new(false));
-        let (ended, store) = (Arc::clone(&end), store.clone());
-        spawn_thread("health-services", move || watch(&state, &store, &ended))?;
-        Ok(Self { end })
-    }
-}
-
-impl Drop for ServiceWatcher {
-    fn drop(&mut self) {
-        self.end.store(true, Relaxed);
-    }
-}
-
-fn watch(state: &ServiceState, store: &Store, ended: &AtomicBool) {
-    while !ended.load(Relaxed) {
+/// Starts the thread that counts them.
+pub(super) fn watch(state: ServiceState, store: &Store) -> Result<Watcher, InternalError> {
+    let store = store.clone();
+    Watcher::start("health-services", move || {
         let started = Instant::now();
         let counts = store.service_counts();
-        let interval =
-            (started.elapsed() * ServiceState::SHARE).max(ServiceState::SHORTEST_INTERVAL);
+        let pause = (started.elapsed() * ServiceState::SHARE).max(ServiceState::SHORTEST_INTERVAL);
         // Other parts report that the database does not answer.
         if let Ok(counts) = counts {
-            state.set(counts, interval);
+            state.set(counts, pause);
         }
-        thread::sleep(interval);
-    }
+        pause
+    })
 }
 
 #[cfg(test)]
