@@ -6,7 +6,7 @@ use grid_batch_core::{
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
-    ApiBuildError, ApiOptions, RunningApi,
+    ApiBuildError, ApiOptions, CommitProgress, HealthReport, RunningApi,
     parts::{ApiParts, WithdrawalParts},
     running,
     state::StoredCallback,
@@ -30,8 +30,9 @@ impl ApiBuilder {
             service_rule: Arc::new(|_| Ok(())),
             service_check: None,
             stored: StoredCallback::new(|_| ()),
-            health_check: Arc::new(Vec::new),
-            health_details: Arc::new(Vec::new),
+            health: Arc::new(HealthReport::default),
+            database_check: Arc::new(|| true),
+            commit_progress: CommitProgress::default(),
             clock: Arc::new(SystemClock),
             withdrawals: None,
         };
@@ -86,25 +87,30 @@ impl ApiBuilder {
         self
     }
 
-    /// Sets the function behind `GET /health`. It returns the reasons why the server is not healthy,
-    /// or none. It may block.
+    /// Sets the function behind `GET /health`. It must not block.
     #[must_use]
-    pub fn with_health_check(
+    pub fn with_health(
         mut self,
-        check: impl Fn() -> Vec<String> + Send + Sync + 'static,
+        health: impl Fn() -> HealthReport + Send + Sync + 'static,
     ) -> Self {
-        self.parts.health_check = Arc::new(check);
+        self.parts.health = Arc::new(health);
         self
     }
 
-    /// Shows values that the server measures at `GET /health`, with their names. The function must not
-    /// block.
+    /// Answers requests with 503 while the database does not answer. The check must not block.
     #[must_use]
-    pub fn with_health_details(
+    pub fn with_database_check(
         mut self,
-        details: impl Fn() -> Vec<(&'static str, f64)> + Send + Sync + 'static,
+        answers: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.parts.health_details = Arc::new(details);
+        self.parts.database_check = Arc::new(answers);
+        self
+    }
+
+    /// Shows there how long a commit of new batches takes.
+    #[must_use]
+    pub fn with_commit_progress(mut self, progress: CommitProgress) -> Self {
+        self.parts.commit_progress = progress;
         self
     }
 

@@ -3,44 +3,117 @@ use std::{collections::BTreeMap, sync::Arc};
 use axum::{Json, Router, extract::State, http::StatusCode, routing};
 use serde::Serialize;
 
-use crate::{http::ApiError, state::ApiState};
+/// Returns the present health. It must not block.
+pub(crate) type HealthSource = dyn Fn() -> HealthReport + Send + Sync;
 
-/// Returns the reasons why the server is not healthy.
-pub(crate) type HealthCheck = dyn Fn() -> Vec<String> + Send + Sync;
-
-/// Returns measured values that `/health` shows, with their names. They do not make the server unhealthy.
-pub(crate) type HealthDetails = dyn Fn() -> Vec<(&'static str, f64)> + Send + Sync;
-
-/// What `/health` needs.
-pub(crate) struct HealthContext {
-    pub(crate) api: Arc<ApiState>,
-    pub(crate) check: Arc<HealthCheck>,
-    pub(crate) details: Arc<HealthDetails>,
+/// How well a part works, from good to bad.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HealthStatus {
+    /// It works.
+    #[default]
+    Ok,
+    /// The server takes requests, and something else needs a look.
+    Degraded,
+    /// The server cannot do its work. `/health` answers 503.
+    Unhealthy,
 }
 
-#[derive(Debug, Serialize)]
-struct HealthJson {
-    status: &'static str,
+/// What `/health` shows about one part of the server.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct HealthPart {
+    /// How well it works.
+    pub status: HealthStatus,
+    /// Why it does not work, for a person. It names no host and has no secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// For how many seconds it has had this status.
+    pub for_seconds: f64,
+    /// Numbers about it.
+    #[serde(flatten)]
+    pub numbers: BTreeMap<&'static str, u64>,
+}
+
+/// What `/health` shows.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct HealthReport {
+    status: HealthStatus,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     reasons: Vec<String>,
     #[serde(flatten)]
-    details: BTreeMap<&'static str, f64>,
+    measured: BTreeMap<&'static str, f64>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    parts: BTreeMap<&'static str, HealthPart>,
 }
 
-pub(crate) fn routes(context: HealthContext) -> Router {
-    Router::new().route("/health", routing::get(get)).with_state(Arc::new(context))
+impl HealthReport {
+    /// A report about these parts. The server is as healthy as the worst of them.
+    pub fn new(parts: BTreeMap<&'static str, HealthPart>) -> Self {
+        let status = parts.values().map(|part| part.status).max().unwrap_or_default();
+        let reasons = parts.values().filter_map(|part| part.reason.clone()).collect();
+        Self { status, reasons, measured: BTreeMap::new(), parts }
+    }
+
+    /// Adds measured values, with their names. They do not change the status.
+    #[must_use]
+    pub fn with_measured(mut self, values: impl IntoIterator<Item = (&'static str, f64)>) -> Self {
+        self.measured.extend(values);
+        self
+    }
+
+    /// The parts, by name.
+    pub fn parts(&self) -> &BTreeMap<&'static str, HealthPart> {
+        &self.parts
+    }
+
+    fn code(&self) -> StatusCode {
+        match self.status {
+            HealthStatus::Ok | HealthStatus::Degraded => StatusCode::OK,
+            HealthStatus::Unhealthy => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
 }
 
-/// `GET /health`. The check may block, so it runs where the store is read.
-async fn get(
-    State(context): State<Arc<HealthContext>>,
-) -> Result<(StatusCode, Json<HealthJson>), ApiError> {
-    let check = Arc::clone(&context.check);
-    let reasons = context.api.reads.run(move || Ok(check())).await?;
-    let (code, status) = match reasons.is_empty() {
-        true => (StatusCode::OK, "ok"),
-        false => (StatusCode::SERVICE_UNAVAILABLE, "unhealthy"),
-    };
-    let details = (context.details)().into_iter().collect();
-    Ok((code, Json(HealthJson { status, reasons, details })))
+/// The paths that are answered from memory, also when too many other requests are in progress.
+pub(crate) const PATHS: [&str; 2] = ["/health", "/health/live"];
+
+pub(crate) fn routes(source: Arc<HealthSource>) -> Router {
+    Router::new()
+        .route(PATHS[0], routing::get(get))
+        .route(PATHS[1], routing::get(get_live))
+        .with_state(source)
+}
+
+/// `GET /health`.
+async fn get(State(source): State<Arc<HealthSource>>) -> (StatusCode, Json<HealthReport>) {
+    let report = source();
+    (report.code(), Json(report))
+}
+
+/// `GET /health/live`: the process answers, whatever else does not work.
+async fn get_live() -> Json<HealthReport> {
+    Json(HealthReport::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(status: HealthStatus, reason: Option<&str>) -> HealthPart {
+        HealthPart { status, reason: reason.map(ToOwned::to_owned), ..HealthPart::default() }
+    }
+
+    #[test]
+    fn report_has_the_worst_status_and_all_reasons() {
+        let good = part(HealthStatus::Ok, None);
+        let held = part(HealthStatus::Degraded, Some("2 services are held"));
+        let down = part(HealthStatus::Unhealthy, Some("the database does not answer"));
+        let report =
+            HealthReport::new([("claims", good.clone()), ("services", held.clone())].into());
+        assert_eq!((report.status, report.code()), (HealthStatus::Degraded, StatusCode::OK));
+        let report =
+            HealthReport::new([("services", held), ("database", down), ("claims", good)].into());
+        assert_eq!(report.code(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(report.reasons, ["the database does not answer", "2 services are held"]);
+    }
 }

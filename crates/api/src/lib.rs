@@ -3,6 +3,7 @@
 mod batches;
 mod build_error;
 mod builder;
+mod connections;
 mod health;
 mod http;
 mod options;
@@ -14,7 +15,9 @@ mod server;
 mod state;
 mod withdrawals;
 
+pub use batches::CommitProgress;
 pub use build_error::ApiBuildError;
 pub use builder::{Api, ApiBuilder};
+pub use health::{HealthPart, HealthReport, HealthStatus};
 pub use options::ApiOptions;
 pub use running::RunningApi;

@@ -17,8 +17,11 @@ pub struct ApiOptions {
     pub memory_limit: usize,
     /// The most requests that are checked or wait to be stored.
     pub write_queue_limit: usize,
-    /// The most open connections. More connections wait to be accepted.
+    /// The most open connections. When there are so many, a connection that waits for a request is
+    /// closed for a new one.
     pub max_connections: usize,
+    /// The most requests in progress of one address. Behind a proxy, all clients have one address.
+    pub max_requests_of_address: usize,
     /// The longest time without a complete request header, on a new or an idle connection. Then the
     /// connection is closed.
     pub header_timeout: Duration,
@@ -44,6 +47,7 @@ impl Default for ApiOptions {
             memory_limit: 64 * 1024 * 1024,
             write_queue_limit: 1_000,
             max_connections: 1_024,
+            max_requests_of_address: 512,
             header_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(60),
             write_timeout: Duration::from_secs(30),
@@ -63,7 +67,6 @@ impl ApiOptions {
         const MAX_PERMITS: usize = Semaphore::MAX_PERMITS;
         Self {
             write_queue_limit: self.write_queue_limit.min(MAX_PERMITS),
-            max_connections: self.max_connections.min(MAX_PERMITS),
             header_timeout: self.header_timeout.min(DAY),
             body_timeout: self.body_timeout.min(DAY),
             write_timeout: self.write_timeout.min(DAY),
@@ -79,6 +82,7 @@ impl ApiOptions {
             ("body_limit", self.body_limit == 0),
             ("write_queue_limit", self.write_queue_limit == 0),
             ("max_connections", self.max_connections == 0),
+            ("max_requests_of_address", self.max_requests_of_address == 0),
             ("header_timeout", self.header_timeout.is_zero()),
             ("body_timeout", self.body_timeout.is_zero()),
             ("write_timeout", self.write_timeout.is_zero()),

@@ -4,10 +4,10 @@ use grid_batch_core::{BatchQueryStore, Clock, IntakeStore, ServiceCheck};
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
-    ApiOptions,
+    ApiOptions, CommitProgress,
     batches::ServiceRule,
-    health::{HealthCheck, HealthDetails},
-    state::StoredCallback,
+    health::HealthSource,
+    state::{DatabaseCheck, StoredCallback},
 };
 
 /// What an interface is built from.
@@ -18,8 +18,9 @@ pub(crate) struct ApiParts {
     pub(crate) service_rule: Arc<ServiceRule>,
     pub(crate) service_check: Option<Arc<dyn ServiceCheck>>,
     pub(crate) stored: StoredCallback,
-    pub(crate) health_check: Arc<HealthCheck>,
-    pub(crate) health_details: Arc<HealthDetails>,
+    pub(crate) health: Arc<HealthSource>,
+    pub(crate) database_check: Arc<DatabaseCheck>,
+    pub(crate) commit_progress: CommitProgress,
     pub(crate) clock: Arc<dyn Clock>,
     /// If present, the interface accepts withdrawals instead of batches.
     pub(crate) withdrawals: Option<WithdrawalParts>,

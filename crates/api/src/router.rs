@@ -13,7 +13,7 @@ use log::{debug, error, warn};
 
 use crate::{
     batches::{self, IntakeContext, StatusContext, WriteQueue},
-    health::{self, HealthContext},
+    health,
     http::{ApiError, discard_body},
     parts::ApiParts,
     rewards,
@@ -23,10 +23,8 @@ use crate::{
 
 /// All routes of the interface.
 pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, queue: WriteQueue) -> Router {
-    let ApiParts { query_store, stored, withdrawals, health_check, .. } = parts;
+    let ApiParts { query_store, stored, withdrawals, health, .. } = parts;
     let (service_rule, service_check) = (parts.service_rule, parts.service_check);
-    let health =
-        HealthContext { api: Arc::clone(&api), check: health_check, details: parts.health_details };
     let intake = match withdrawals {
         None => {
             let api = Arc::clone(&api);

@@ -14,7 +14,7 @@ use crate::{
     parts::ApiParts,
     router::router,
     server::HttpServer,
-    state::ApiState,
+    state::{ApiState, DatabaseWatch},
 };
 
 /// A running HTTP interface, and the handle to shut it down.
@@ -77,11 +77,13 @@ pub(crate) fn start(parts: ApiParts, listener: TcpListener) -> Result<RunningApi
     // The writer ends when `queue` is dropped, also if a later step fails.
     let (queue, requests) = WriteQueue::new(parts.options.write_queue_limit);
     let writer = BatchWriter::new(requests, Arc::clone(&parts.intake_store), parts.stored.clone());
+    let writer = writer.with_progress(parts.commit_progress.clone());
     let writer = spawn_thread("api-writer", move || writer.run())?;
 
     let options = parts.options.clone();
     let clock = Arc::clone(&parts.clock);
-    let state = ApiState::new(options.clone(), local_addr, shutdown.clone(), clock);
+    let database = DatabaseWatch::new(Arc::clone(&parts.database_check));
+    let state = ApiState::new(options.clone(), local_addr, shutdown.clone(), clock, database);
     let state = Arc::new(state);
     let router = router(parts, state, queue);
     let server = HttpServer { listener, router, options, shutdown: shutdown.clone() };

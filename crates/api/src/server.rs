@@ -1,8 +1,17 @@
-use std::{sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
-use axum::Router;
+use axum::{
+    Router,
+    body::Body,
+    response::{IntoResponse, Response},
+};
 use grid_batch_support::Shutdown;
-use hyper::server::conn::http1;
+use hyper::{
+    Request,
+    body::Incoming,
+    server::conn::http1,
+    service::{Service, service_fn},
+};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::{GracefulShutdown, Watcher},
@@ -12,12 +21,16 @@ use log::{debug, warn};
 use tokio::{
     net::{TcpListener, TcpStream},
     select,
-    sync::{OwnedSemaphorePermit, Semaphore},
     time::{sleep, timeout},
 };
 use tokio_io_timeout::TimeoutStream;
 
-use crate::ApiOptions;
+use crate::{
+    ApiOptions,
+    connections::{ConnectionLimits, ConnectionPlace, Connections},
+    health,
+    http::discard_body,
+};
 
 /// The pause after a connection could not be accepted. The likely cause is a lack of file
 /// descriptors.
@@ -37,9 +50,12 @@ impl HttpServer {
     /// Serves until the shutdown is requested, and then waits for requests in progress.
     pub(crate) async fn run(self) {
         let graceful = GracefulShutdown::new();
-        let permits = Arc::new(Semaphore::new(self.options.max_connections));
+        let connections = Connections::new(ConnectionLimits {
+            connections: self.options.max_connections,
+            requests_of_address: self.options.max_requests_of_address,
+        });
         select! {
-            () = self.accept(&permits, &graceful) => {}
+            () = self.accept(&connections, &graceful) => {}
             () = self.shutdown.requested() => {}
         }
         drop(self.listener);
@@ -48,12 +64,13 @@ impl HttpServer {
         }
     }
 
-    /// Accepts connections. When all permits are in use, new connections wait in the backlog of the
-    /// operating system.
-    async fn accept(&self, permits: &Arc<Semaphore>, graceful: &GracefulShutdown) {
-        while let Ok(permit) = Arc::clone(permits).acquire_owned().await {
+    async fn accept(&self, connections: &Connections, graceful: &GracefulShutdown) {
+        loop {
             match self.listener.accept().await {
-                Ok((stream, _)) => self.serve(stream, permit, graceful.watcher()),
+                Ok((stream, address)) => {
+                    let place = connections.place(address.ip().to_canonical()).await;
+                    self.serve(stream, place, graceful.watcher());
+                }
                 Err(error) => {
                     warn!(error:%; "accepting a connection failed");
                     sleep(ACCEPT_RETRY_DELAY).await;
@@ -62,25 +79,51 @@ impl HttpServer {
         }
     }
 
-    fn serve(&self, stream: TcpStream, permit: OwnedSemaphorePermit, watcher: Watcher) {
+    fn serve(&self, stream: TcpStream, place: Arc<ConnectionPlace>, watcher: Watcher) {
         // Answers are small and should be sent at once. Without this option they are only slower.
         let _ = stream.set_nodelay(true);
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(self.options.write_timeout));
+        let router = TowerToHyperService::new(self.router.clone());
+        let serving = Arc::clone(&place);
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.options.header_timeout)
             .max_buf_size(BUFFER_SIZE)
             .serve_connection(
                 TokioIo::new(Box::pin(stream)),
-                TowerToHyperService::new(self.router.clone()),
+                service_fn(move |request| answer(router.clone(), Arc::clone(&serving), request)),
             );
         tokio::spawn(async move {
-            let _permit = permit;
-            // A client may disconnect at any time, so this is no warning.
-            if let Err(error) = watcher.watch(connection).await {
-                debug!(error:%; "connection closed with an error");
+            select! {
+                result = watcher.watch(connection) => {
+                    // A client may disconnect at any time, so this is no warning.
+                    if let Err(error) = result {
+                        debug!(error:%; "connection closed with an error");
+                    }
+                }
+                () = place.must_close() => debug!("idle connection closed for another one"),
             }
         });
+    }
+}
+
+/// Answers a request, unless too many are in progress.
+async fn answer(
+    router: TowerToHyperService<Router>,
+    place: Arc<ConnectionPlace>,
+    request: Request<Incoming>,
+) -> Result<Response, Infallible> {
+    let in_progress = match health::PATHS.contains(&request.uri().path()) {
+        true => Ok(place.begin_health_request()),
+        false => place.begin_request(),
+    };
+    match in_progress {
+        Ok(_in_progress) => router.call(request).await,
+        Err(error) => {
+            let (request, body) = request.into_parts();
+            discard_body(&request.headers, Body::new(body));
+            Ok(error.into_response())
+        }
     }
 }

@@ -1,16 +1,36 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
 
 use grid_batch_core::{BatchError, BatchResult};
 use log::{info, warn};
 
 /// Whether an instance can maintain its claims now. Clones share their state.
 #[derive(Debug, Clone, Default)]
-pub struct ClaimHealth(Arc<Mutex<Option<BatchError>>>);
+pub struct ClaimHealth(Arc<Mutex<LastResult>>);
+
+#[derive(Debug)]
+struct LastResult {
+    error: Option<BatchError>,
+    succeeded_at: Instant,
+}
+
+impl Default for LastResult {
+    fn default() -> Self {
+        Self { error: None, succeeded_at: Instant::now() }
+    }
+}
 
 impl ClaimHealth {
     /// Why the claims cannot be maintained; `None` if they can.
     pub fn error(&self) -> Option<BatchError> {
-        self.lock().clone()
+        self.lock().error.clone()
+    }
+
+    /// How long the claims have not been maintained until now, whether or not that has failed yet.
+    pub fn since_success(&self) -> Duration {
+        self.lock().succeeded_at.elapsed()
     }
 
     /// Stores the result's error, or clears the last one. Logs only when this changes the health:
@@ -19,22 +39,23 @@ impl ClaimHealth {
         let mut last = self.lock();
         match result {
             Ok(value) => {
-                if last.take().is_some() {
+                last.succeeded_at = Instant::now();
+                if last.error.take().is_some() {
                     info!("claims are maintained again");
                 }
                 Some(value)
             }
             Err(error) => {
-                if last.is_none() {
+                if last.error.is_none() {
                     warn!(error:% = error; "cannot maintain claims; retrying");
                 }
-                *last = Some(error);
+                last.error = Some(error);
                 None
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<BatchError>> {
+    fn lock(&self) -> MutexGuard<'_, LastResult> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,6 +7,7 @@ use crate::{
     context::EvmContext,
     evidence::EvmEvidenceReader,
     follow::EvmStatusReader,
+    funds::AccountsWithoutFunds,
     options::{EvmError, EvmOptions},
     send::EvmSender,
 };
@@ -32,6 +33,11 @@ impl Evm {
     /// Signs withdrawals and sends them.
     pub fn sender(&self) -> EvmSender {
         EvmSender::new(Arc::clone(&self.0))
+    }
+
+    /// The accounts that could not pay for the gas when it was last needed.
+    pub fn accounts_without_funds(&self) -> AccountsWithoutFunds {
+        self.0.without_funds.clone()
     }
 
     /// Reads the statuses of withdrawals from the chain.

@@ -6,6 +6,7 @@ use grid_batch_http::{HttpClient, HttpError};
 use grid_batch_withdrawals::SigningStore;
 
 use crate::{
+    funds::AccountsWithoutFunds,
     key::GasAdminKey,
     node::NodeClient,
     options::{EvmOptions, OracleOptions},
@@ -29,6 +30,7 @@ pub(crate) struct EvmContext {
     pub(crate) connections: usize,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) sent_times: SentTimes,
+    pub(crate) without_funds: AccountsWithoutFunds,
     /// Separate from `read_http`: connections close when the runtime that opened them shuts down,
     /// and the shutdown of a poller must not interrupt a transaction that is being sent.
     pub(crate) send_http: HttpClient,
@@ -57,6 +59,7 @@ impl EvmContext {
             connections: options.connections,
             clock: options.clock,
             sent_times: SentTimes::default(),
+            without_funds: AccountsWithoutFunds::default(),
             send_http,
             read_http,
             store: AsyncSigningStore::new(store),

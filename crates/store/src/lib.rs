@@ -38,6 +38,7 @@ mod plans;
 pub use claim_store::ClaimStore;
 pub use claims::ClaimOptions;
 pub use monitor_store::MonitorStore;
+pub use operator::ServiceCounts;
 pub use polling::PendingBatch;
 pub use restored::OpenBatchesInDoubt;
 pub use sql::{
@@ -45,6 +46,7 @@ pub use sql::{
     error::{ClaimError, SigningError, StoreError},
     handle::{Store, StoreOptions},
     locked_services::LockedService,
+    probe::DatabaseProbe,
     url::{DatabaseUrl, UrlError},
 };
 pub use submission::{DelayOptions, StoreObserver};

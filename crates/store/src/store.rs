@@ -11,7 +11,8 @@ use grid_batch_withdrawals::{
 };
 
 use crate::{
-    DatabaseUrl, LockedService, OpenBatchesInDoubt, Store, StoreError, StoreOptions, batch,
+    DatabaseUrl, LockedService, OpenBatchesInDoubt, ServiceCounts, Store, StoreError, StoreOptions,
+    batch,
     claims::{self, FileLock},
     intake, operator, restored,
     sql::url::Access,
@@ -271,6 +272,12 @@ impl Store {
         count: usize,
     ) -> Result<Vec<QueueDepth>, StoreError> {
         operator::depths(self, after, count)
+    }
+
+    /// How many services have open batches, and how many of them are in trouble. The cost grows with their
+    /// number.
+    pub fn service_counts(&self) -> Result<ServiceCounts, StoreError> {
+        operator::service_counts(self)
     }
 
     /// The ledger that the database is bound to; `None` before the first instance has confirmed its

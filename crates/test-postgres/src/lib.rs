@@ -2,6 +2,7 @@
 
 mod account;
 mod database;
+mod frozen;
 mod installation;
 mod pgbouncer;
 mod restartable;
@@ -14,6 +15,7 @@ mod usage_counter;
 mod work_directory;
 
 pub use database::TestDatabase;
+pub use frozen::FrozenPostgres;
 pub use pgbouncer::{Pgbouncer, PoolMode};
 pub use restartable::{RestartablePostgres, StopMode};
 pub use server::PostgresServer;

@@ -102,11 +102,9 @@ impl RestartablePostgres {
             StopMode::Fast => "INT",
             StopMode::Immediate => "QUIT",
         };
-        let pid_file = self.directory.join("data/postmaster.pid");
-        let text = fs::read_to_string(&pid_file)
-            .unwrap_or_else(|error| panic!("cannot read {}: {error}", pid_file.display()));
-        let process_id = text.lines().next().expect("the first line is the process id");
-        assert!(send_signal(signal, process_id), "cannot send {signal} to {process_id}");
+        let process_id = self.process_id();
+        assert!(send_signal(signal, &process_id), "cannot send {signal} to {process_id}");
+        let pid_file = self.pid_file();
         wait_until("the server has stopped", || {
             fs::metadata(&pid_file).is_err_and(|error| error.kind() == ErrorKind::NotFound)
         });
@@ -114,6 +112,17 @@ impl RestartablePostgres {
         if let Some(mut process) = restarted.take() {
             process.wait().expect("the server's process can be waited for");
         }
+    }
+
+    fn pid_file(&self) -> PathBuf {
+        self.directory.join("data/postmaster.pid")
+    }
+
+    pub(crate) fn process_id(&self) -> String {
+        let file = self.pid_file();
+        let text = fs::read_to_string(&file)
+            .unwrap_or_else(|error| panic!("cannot read {}: {error}", file.display()));
+        text.lines().next().expect("the first line is the process id").to_owned()
     }
 
     /// Starts the stopped server with its data, and with the options of its first start.

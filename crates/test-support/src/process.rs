@@ -130,6 +130,13 @@ impl TestProcess {
         kibibytes * 1024
     }
 
+    /// Whether it has installed a handler for the signal with this number.
+    pub fn catches_signal(&self, number: u32) -> bool {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim();
+        u64::from_str_radix(caught, 16).unwrap() >> (number - 1) & 1 == 1
+    }
+
     /// Kills it with SIGKILL.
     pub fn kill(mut self) {
         self.child.kill().unwrap();

@@ -2,6 +2,7 @@
 //!
 //! A submitted list passes through `submit.rs` (checks), `write_queue.rs` and `writer.rs` (commit).
 
+mod commit_progress;
 mod status_json;
 mod status_query;
 mod status_wait;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 use axum::{Router, routing};
 
+pub use commit_progress::CommitProgress;
 pub(crate) use status_query::StatusContext;
 pub(crate) use submit::{IntakeContext, ServiceRule};
 pub(crate) use write_queue::WriteQueue;

@@ -67,12 +67,14 @@ pub(crate) async fn post(
     let service_id = named_service.as_ref().unwrap_or(GlobalScopeId.service_id()).clone();
     context.check_service(&service_id).await?;
 
-    // Checking signatures is expensive, so a full queue refuses the request before that.
+    // Checking signatures is expensive, so what refuses the request comes before that.
+    api.database.check()?;
     let slot = queue.reserve_slot()?;
     let limits = api.options.list_limits;
     let batches = verifications.run(move || verify(&body.bytes, &limits, &service_id)).await?;
     let ids: Vec<HeaderId> = batches.iter().map(|batch| batch.batch_id).collect();
-    slot.store(batches, body.reservation).await?;
+    let stored = slot.store(batches, body.reservation);
+    api.database.run(ApiError::BatchesNotStored, stored).await?;
 
     let link = link::to_batch_statuses(&request, api.local_addr, &ids, named_service.as_ref());
     Ok((StatusCode::ACCEPTED, Json(AcceptedJson { link })))

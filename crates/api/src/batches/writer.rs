@@ -5,7 +5,9 @@ use grid_batch_support::catch_panic;
 use log::{debug, error, warn};
 use tokio::sync::mpsc::Receiver;
 
-use crate::{batches::write_queue::WriteRequest, http::ApiError, state::StoredCallback};
+use crate::{
+    CommitProgress, batches::write_queue::WriteRequest, http::ApiError, state::StoredCallback,
+};
 
 /// The most batches and the most bytes in one commit. A single request may exceed them.
 const MAX_GROUP_BATCHES: usize = 500;
@@ -19,6 +21,7 @@ pub(crate) struct BatchWriter {
     queue: Receiver<WriteRequest>,
     store: Arc<dyn IntakeStore>,
     stored: StoredCallback,
+    progress: CommitProgress,
     /// A request that was taken from the queue and did not fit into the last group.
     next: Option<WriteRequest>,
 }
@@ -29,7 +32,12 @@ impl BatchWriter {
         store: Arc<dyn IntakeStore>,
         stored: StoredCallback,
     ) -> Self {
-        Self { queue, store, stored, next: None }
+        Self { queue, store, stored, progress: CommitProgress::default(), next: None }
+    }
+
+    /// Shows there how long a commit takes.
+    pub(crate) fn with_progress(self, progress: CommitProgress) -> Self {
+        Self { progress, ..self }
     }
 
     /// Writes until all senders of the queue are dropped and all requests are answered.
@@ -70,6 +78,7 @@ impl BatchWriter {
     fn store(&self, group: &[WriteRequest]) -> Vec<Result<(), ApiError>> {
         let lists: Vec<&[NewBatch]> = group.iter().map(|request| &*request.batches).collect();
         let requests = group.len();
+        let _in_progress = self.progress.begin();
         match catch_panic(|| self.store.add(&lists)) {
             Ok(Ok(results)) => {
                 self.notify(&lists, &results);

@@ -9,9 +9,15 @@ use axum::{
 };
 use grid_batch_core::Excerpt;
 use http_body_util::BodyExt;
-use tokio::time::timeout;
+use tokio::{
+    select,
+    time::{Instant, sleep, sleep_until, timeout},
+};
 
-use crate::http::{ApiError, MemoryBudget, MemoryReservation};
+use crate::http::{
+    ApiError, MemoryBudget, MemoryReservation,
+    slow_bodies::{BodiesInProgress, BodyInProgress},
+};
 
 /// How long the rest of a refused body is read. If the connection were closed while the client still
 /// writes, the client would not see the answer.
@@ -27,11 +33,21 @@ pub(crate) struct RequestBody {
 /// Reads the bodies of requests, within limits of size, time and memory.
 #[derive(Debug, Clone)]
 pub(crate) struct BodyReader {
-    pub(crate) budget: MemoryBudget,
-    pub(crate) timeout: Duration,
+    budget: MemoryBudget,
+    timeout: Duration,
+    in_progress: BodiesInProgress,
 }
 
 impl BodyReader {
+    /// A body must begin to arrive within this time, and may pause for as long.
+    const GRACE: Duration = Duration::from_secs(5);
+    /// The least bytes a second after that.
+    const SLOWEST_RATE: u32 = 4 * 1024;
+
+    pub(crate) fn new(budget: MemoryBudget, timeout: Duration) -> Self {
+        Self { budget, timeout, in_progress: BodiesInProgress::default() }
+    }
+
     /// Reads a body of at most `limit` bytes. Memory is reserved as the bytes arrive, whatever length
     /// the client announced.
     pub(crate) async fn read(
@@ -55,18 +71,56 @@ impl BodyReader {
             return Err(ApiError::BodyTooLong { limit });
         }
         let mut collected = RequestBody { bytes: Vec::new(), reservation: self.budget.reserve()? };
-        while let Some(frame) = body.frame().await {
+        let (started, progress) = (Instant::now(), self.in_progress.begin());
+        loop {
+            let frame = select! {
+                frame = body.frame() => frame,
+                () = progress.refused() => return Err(ApiError::BodyTooSlow),
+                () = sleep_until(started + longest_wait(collected.bytes.len())) => {
+                    return Err(ApiError::BodyTooSlow);
+                }
+            };
+            let Some(frame) = frame else { return Ok(collected) };
             let frame = frame.map_err(|_| ApiError::IncompleteBody)?;
             let Ok(data) = frame.into_data() else { continue };
             let length = collected.bytes.len() + data.len();
             if length > limit {
                 return Err(ApiError::BodyTooLong { limit });
             }
-            collected.reservation.grow_to(length)?;
+            grow(&mut collected.reservation, length, &progress).await?;
             collected.bytes.extend_from_slice(&data);
+            progress.received(length);
         }
-        Ok(collected)
     }
+}
+
+/// Extends a reservation. If the memory is used up, a slow body must give up its part.
+async fn grow(
+    reservation: &mut MemoryReservation,
+    length: usize,
+    progress: &BodyInProgress,
+) -> Result<(), ApiError> {
+    const CHECK_INTERVAL: Duration = Duration::from_millis(5);
+    /// A body that is refused returns its memory within this time.
+    const CHECKS: usize = 40;
+    loop {
+        let Err(overloaded) = reservation.grow_to(length) else { return Ok(()) };
+        if !progress.refuse_slowest_other() {
+            return Err(overloaded);
+        }
+        for _ in 0..CHECKS {
+            sleep(CHECK_INTERVAL).await;
+            if reservation.grow_to(length).is_ok() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// How long a body may have taken of which so many bytes have arrived.
+fn longest_wait(received: usize) -> Duration {
+    let received = u32::try_from(received).unwrap_or(u32::MAX);
+    BodyReader::GRACE + Duration::from_secs((received / BodyReader::SLOWEST_RATE).into())
 }
 
 /// Reads and drops the rest of a body in the background, while the request is answered. A client that

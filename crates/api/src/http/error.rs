@@ -33,6 +33,14 @@ pub(crate) enum ApiError {
     InvalidValue { name: &'static str, rule: String },
     #[error("the server is overloaded: too many requests wait to be stored; try again later")]
     Overloaded,
+    #[error("too many requests are in progress; try again later")]
+    TooManyRequests,
+    #[error("too many requests of your address are in progress; wait for their answers")]
+    TooManyRequestsOfAddress,
+    #[error("the body arrives too slowly; send it faster or in parts")]
+    BodyTooSlow,
+    #[error("the database does not answer now; nothing was read or stored; try again later")]
+    DatabaseDown,
     #[error("internal error; the log of the server has the details")]
     Internal,
     #[error("the database cannot be read now; try again later")]

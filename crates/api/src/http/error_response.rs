@@ -55,7 +55,9 @@ fn kind(error: &ApiError) -> ErrorKind {
             (StatusCode::BAD_REQUEST, 34, "No Batches Submitted")
         }
         ApiError::List(_) => (StatusCode::BAD_REQUEST, 30, "Submitted Batches Invalid"),
-        ApiError::Overloaded => (StatusCode::TOO_MANY_REQUESTS, 31, "Unable to Accept Batches"),
+        ApiError::Overloaded | ApiError::TooManyRequests | ApiError::TooManyRequestsOfAddress => {
+            (StatusCode::TOO_MANY_REQUESTS, 31, "Unable to Accept Batches")
+        }
         ApiError::BatchesContentType(_) => (StatusCode::BAD_REQUEST, 42, "Wrong Content Type"),
         ApiError::IdsContentType(_) => (StatusCode::BAD_REQUEST, 43, "Wrong Content Type"),
         ApiError::InvalidIdList => (StatusCode::BAD_REQUEST, 46, "Bad Status Request"),
@@ -69,7 +71,9 @@ fn kind(error: &ApiError) -> ErrorKind {
             (StatusCode::METHOD_NOT_ALLOWED, 1002, "Method Not Allowed")
         }
         ApiError::BodyTooLong { .. } => (StatusCode::PAYLOAD_TOO_LARGE, 1003, "Body Too Long"),
-        ApiError::BodyTimeout(_) => (StatusCode::REQUEST_TIMEOUT, 1005, "Body Timeout"),
+        ApiError::BodyTimeout(_) | ApiError::BodyTooSlow => {
+            (StatusCode::REQUEST_TIMEOUT, 1005, "Body Timeout")
+        }
         ApiError::IncompleteBody => (StatusCode::BAD_REQUEST, 1006, "Incomplete Body"),
         ApiError::QueryEncoding(_)
         | ApiError::ContradictoryParameter(_)
@@ -86,9 +90,10 @@ fn kind(error: &ApiError) -> ErrorKind {
             (StatusCode::CONFLICT, 1014, "Transaction Conflict")
         }
         ApiError::BatchConflict(_) => (StatusCode::CONFLICT, 1011, "Batch Conflict"),
-        ApiError::BatchesNotStored | ApiError::NotScheduled(_) | ApiError::WriteFailed => {
-            (StatusCode::SERVICE_UNAVAILABLE, 1012, "Store Unavailable")
-        }
+        ApiError::BatchesNotStored
+        | ApiError::NotScheduled(_)
+        | ApiError::WriteFailed
+        | ApiError::DatabaseDown => (StatusCode::SERVICE_UNAVAILABLE, 1012, "Store Unavailable"),
         ApiError::ReadFailed => (StatusCode::SERVICE_UNAVAILABLE, 1013, "Store Unavailable"),
         ApiError::UnknownService { .. } => (StatusCode::NOT_FOUND, 1015, "Unknown Service"),
         ApiError::BatchesNotServed | ApiError::WithdrawalsNotServed => {

@@ -8,6 +8,7 @@ pub(crate) mod link;
 mod memory_budget;
 mod path_id;
 mod query;
+mod slow_bodies;
 mod time;
 
 pub(crate) use body::{BodyReader, discard_body, other_content_type};

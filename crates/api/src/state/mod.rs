@@ -1,6 +1,8 @@
 //! What all requests share.
 
 mod blocking_pool;
+mod database_watch;
+mod store_access;
 mod stored_callback;
 
 use std::{net::SocketAddr, sync::Arc};
@@ -10,10 +12,12 @@ use grid_batch_support::Shutdown;
 
 use crate::{
     ApiOptions,
-    http::{BodyReader, MemoryBudget},
+    http::{ApiError, BodyReader, MemoryBudget},
 };
 
 pub(crate) use blocking_pool::BlockingPool;
+pub(crate) use database_watch::{DatabaseCheck, DatabaseWatch};
+pub(crate) use store_access::StoreAccess;
 pub(crate) use stored_callback::StoredCallback;
 
 /// How many requests read from the store at once. A store has as many connections by default.
@@ -26,7 +30,8 @@ pub(crate) struct ApiState {
     pub(crate) local_addr: SocketAddr,
     pub(crate) bodies: BodyReader,
     /// Runs what reads from the store.
-    pub(crate) reads: BlockingPool,
+    pub(crate) reads: StoreAccess,
+    pub(crate) database: DatabaseWatch,
     pub(crate) shutdown: Shutdown,
     pub(crate) clock: Arc<dyn Clock>,
 }
@@ -37,9 +42,11 @@ impl ApiState {
         local_addr: SocketAddr,
         shutdown: Shutdown,
         clock: Arc<dyn Clock>,
+        database: DatabaseWatch,
     ) -> Self {
         let budget = MemoryBudget::new(options.memory_limit);
-        let bodies = BodyReader { budget, timeout: options.body_timeout };
-        Self { options, local_addr, bodies, reads: BlockingPool::new(READS), shutdown, clock }
+        let bodies = BodyReader::new(budget, options.body_timeout);
+        let reads = StoreAccess::new(READS, database.clone(), ApiError::ReadFailed);
+        Self { options, local_addr, bodies, reads, database, shutdown, clock }
     }
 }

@@ -6,7 +6,7 @@ use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
     http::{ApiError, JsonObject, other_content_type},
-    state::{ApiState, BlockingPool, StoredCallback},
+    state::{ApiState, StoreAccess, StoredCallback},
 };
 
 /// The longest body of a request about withdrawals or rewards.
@@ -22,7 +22,7 @@ pub(crate) struct WithdrawalContext {
     pub(crate) store: Arc<dyn WithdrawalStore>,
     pub(crate) stored: StoredCallback,
     /// Runs what writes to the store.
-    pub(crate) writes: BlockingPool,
+    pub(crate) writes: StoreAccess,
     rules: Arc<dyn WithdrawalRules>,
 }
 
@@ -33,7 +33,8 @@ impl WithdrawalContext {
         rules: Arc<dyn WithdrawalRules>,
         stored: StoredCallback,
     ) -> Self {
-        Self { api, store, stored, writes: BlockingPool::new(WRITES), rules }
+        let writes = StoreAccess::new(WRITES, api.database.clone(), ApiError::WriteFailed);
+        Self { api, store, stored, writes, rules }
     }
 
     /// Parses the address of a pool. Returns its canonical form, and the service of its gas admin.

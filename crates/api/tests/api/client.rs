@@ -77,15 +77,6 @@ impl Client {
         }
     }
 
-    /// Whether the server has sent something already.
-    pub fn has_input(&mut self) -> bool {
-        let stream = self.0.get_ref();
-        stream.set_nonblocking(true).unwrap();
-        let peeked = stream.peek(&mut [0]);
-        stream.set_nonblocking(false).unwrap();
-        peeked.is_ok()
-    }
-
     /// Whether the server closes the connection without a response.
     pub fn is_closed(&mut self) -> bool {
         self.try_receive().is_none()

@@ -1,9 +1,18 @@
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use diesel::connection::SimpleConnection;
 use grid_batch_core::BatchFilter;
 
-use crate::test_server::{TestServer, batch, body, id};
+use crate::{
+    client::encode_request,
+    test_server::{TestServer, batch, body, id},
+};
 
 #[test]
 fn failed_write_is_reported_and_stores_nothing() {
@@ -17,6 +26,26 @@ fn failed_write_is_reported_and_stores_nothing() {
     drop(lock);
     server.post("/batches", &list).link();
     assert_eq!(server.store.count(&BatchFilter::default()).unwrap(), 2);
+}
+
+#[test]
+fn requests_are_answered_while_the_database_does_not_answer() {
+    let answers = Arc::new(AtomicBool::new(true));
+    let observed = Arc::clone(&answers);
+    let server = TestServer::with(|builder, _| {
+        builder.with_database_check(move || observed.load(Ordering::Relaxed))
+    });
+    let lock = server.lock_database();
+    let mut waiting = server.client();
+    waiting.send(encode_request("POST", "/batches", &[], &body([batch(1)])));
+    answers.store(false, Ordering::Relaxed);
+    assert_eq!(waiting.receive().error(), (503, 1012));
+    assert_eq!(server.get_status(&id(&batch(1))).error(), (503, 1012));
+    assert_eq!(server.post("/batches", &body([batch(2)])).error(), (503, 1012));
+    answers.store(true, Ordering::Relaxed);
+    drop(lock);
+    server.post("/batches", &body([batch(1)])).link();
+    assert!(!server.is_stored(&id(&batch(2))));
 }
 
 #[test]
@@ -41,7 +70,7 @@ fn panicking_callbacks_fail_at_most_one_request() {
                 _ => Ok(()),
             })
             .with_stored_callback(|_| panic!("test panic"))
-            .with_health_check(|| panic!("test panic"))
+            .with_health(|| panic!("test panic"))
     });
     let mut client = server.client();
     let response = client.request("POST", "/batches?service_id=panic", &[], &body([batch(1)]));

@@ -172,19 +172,32 @@ fn connection_that_reads_no_responses_is_closed() {
 }
 
 #[test]
-fn connections_above_the_limit_wait() {
+fn idle_connection_gives_its_place_to_a_new_one() {
     let server =
         TestServer::with_options(ApiOptions { max_connections: 1, ..ApiOptions::default() });
     let mut first = server.client();
     assert_eq!(first.request("GET", "/health", &[], b"").status, 200);
     let mut second = server.client();
-    second.send(encode_request("GET", "/health", &[], b""));
-    for _ in 0..100 {
-        assert_eq!(first.request("GET", "/health", &[], b"").status, 200);
-    }
-    assert!(!second.has_input());
-    first.close();
-    assert_eq!(second.receive().status, 200);
+    assert_eq!(second.request("GET", "/health", &[], b"").status, 200);
+    assert!(first.is_closed());
+}
+
+#[test]
+fn requests_of_one_address_are_limited_and_health_is_not() {
+    let options = ApiOptions { max_requests_of_address: 1, ..ApiOptions::default() };
+    let server = TestServer::with_options(options);
+    let list = body([batch(1)]);
+    let (first_half, rest) = list.split_at(list.len() / 2);
+    let mut unfinished = server.client();
+    unfinished.send(header_with_length(list.len()));
+    unfinished.send(first_half);
+    wait_until(|| server.post("/batches", b"").status == 429);
+    assert_eq!(server.post("/batches", &list).error(), (429, 31));
+    assert_eq!(server.get("/health").status, 200);
+    assert_eq!(server.get("/health/live").status, 200);
+    unfinished.send(rest);
+    unfinished.receive().link();
+    assert_eq!(server.post("/batches", &list).status, 202);
 }
 
 #[test]

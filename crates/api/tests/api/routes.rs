@@ -6,26 +6,46 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_api::{ApiBuildError, ApiBuilder, ApiOptions};
+use grid_batch_api::{
+    ApiBuildError, ApiBuilder, ApiOptions, HealthPart, HealthReport, HealthStatus,
+};
 use serde_json::json;
 
 use crate::test_server::TestServer;
 
+fn unhealthy_part() -> HealthPart {
+    HealthPart {
+        status: HealthStatus::Unhealthy,
+        reason: Some("it does not answer".to_owned()),
+        for_seconds: 3.0,
+        numbers: [("connections", 7)].into(),
+    }
+}
+
 #[test]
-fn health_reports_the_reasons_of_the_check() {
+fn health_reports_the_parts_and_their_reasons() {
     let unhealthy = Arc::new(AtomicBool::new(false));
     let is_unhealthy = Arc::clone(&unhealthy);
     let server = TestServer::with(|builder, _| {
-        builder.with_health_check(move || {
-            let reason = "the ledger is unreachable".to_owned();
-            Vec::from_iter(is_unhealthy.load(Ordering::Relaxed).then_some(reason))
+        builder.with_health(move || match is_unhealthy.load(Ordering::Relaxed) {
+            true => HealthReport::new([("database", unhealthy_part())].into()),
+            false => HealthReport::default(),
         })
     });
     let response = server.get("/health");
     assert_eq!((response.status, response.json()), (200, json!({ "status": "ok" })));
     unhealthy.store(true, Ordering::Relaxed);
     let response = server.get("/health");
-    let expected = json!({ "status": "unhealthy", "reasons": ["the ledger is unreachable"] });
+    let expected = json!({
+        "status": "unhealthy",
+        "reasons": ["it does not answer"],
+        "parts": {
+            "database": {
+                "status": "unhealthy", "reason": "it does not answer", "for_seconds": 3.0,
+                "connections": 7,
+            },
+        },
+    });
     assert_eq!((response.status, response.json()), (503, expected));
 }
 

@@ -1,4 +1,10 @@
-use std::process::ExitCode;
+use std::{
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
 
 use clap::{ArgMatches, Command};
 use grid_batch_service::{LedgerKind, Server};
@@ -22,8 +28,10 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let config = flags::load(matches)?;
     let (filter, format) = (config.log.as_str(), config.log_format);
     logging::start(LogOptions { filter, format, repeats: config.log_repeats })?;
-    let (request_shutdown, shutdown) = signals::shutdown_channel()?;
+    let is_started = Arc::new(AtomicBool::new(false));
+    let (request_shutdown, shutdown) = signals::shutdown_channel(Arc::clone(&is_started))?;
     let server = Server::start(&config)?;
+    is_started.store(true, Relaxed);
     let content = match config.ledger.kind {
         Some(LedgerKind::Evm) => "withdrawals",
         _ => "batches",

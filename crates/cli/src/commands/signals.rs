@@ -1,4 +1,8 @@
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::Relaxed},
+    mpsc::{Receiver, Sender, channel},
+};
 
 use grid_batch_support::spawn_thread;
 use log::{info, warn};
@@ -14,27 +18,38 @@ use crate::commands::failure::Failure;
 /// everything that must survive is in the database.
 #[cfg(feature = "demo")]
 pub(crate) fn shutdown_receiver() -> Result<Receiver<()>, Failure> {
-    shutdown_channel().map(|(_, receiver)| receiver)
+    let is_started = Arc::new(AtomicBool::new(true));
+    shutdown_channel(is_started).map(|(_, receiver)| receiver)
 }
 
-/// The same, with a sender for other reasons to shut down.
-pub(crate) fn shutdown_channel() -> Result<(Sender<()>, Receiver<()>), Failure> {
+/// The same, with a sender for other reasons to shut down. Before `is_started` is set, the first signal
+/// exits at once, because the start may wait for a database that does not answer.
+pub(crate) fn shutdown_channel(
+    is_started: Arc<AtomicBool>,
+) -> Result<(Sender<()>, Receiver<()>), Failure> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let (sender, receiver) = channel();
     let other_reasons = sender.clone();
     spawn_thread("signals", move || {
         let mut pending = signals.forever();
         if let Some(signal) = pending.next() {
+            if !is_started.load(Relaxed) {
+                exit_at_once(signal);
+            }
             info!(signal = name(signal); "shutting down; send the signal again to exit at once");
             // The command may have ended already.
             let _ = sender.send(());
         }
         if let Some(signal) = pending.next() {
-            warn!(signal = name(signal); "exiting at once");
-            std::process::exit(128 + signal);
+            exit_at_once(signal);
         }
     })?;
     Ok((other_reasons, receiver))
+}
+
+fn exit_at_once(signal: i32) -> ! {
+    warn!(signal = name(signal); "exiting at once");
+    std::process::exit(128 + signal);
 }
 
 fn name(signal: i32) -> &'static str {

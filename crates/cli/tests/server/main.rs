@@ -6,8 +6,10 @@ use grid_batch_test_support::process::Binary;
 mod harness;
 
 mod batches_of_others;
+mod busy_connections;
 mod command_line;
 mod connection_poolers;
+mod database_without_answer;
 mod demo_faults;
 mod demo_restarts;
 mod earlier_transactions;
@@ -15,6 +17,7 @@ mod event_streams;
 mod failed_over_clients;
 mod file_descriptors;
 mod frozen_nodes;
+mod health;
 mod instances;
 mod invalid_configuration;
 mod invalid_requests;

@@ -102,8 +102,13 @@ fn missing_balance_for_gas_parks_with_a_reason() {
     let reason = withdrawal["waits_for"].as_str().unwrap();
     assert!(!reason.contains("gas price is") && reason.contains("has"), "{reason}");
     assert_not_started(&withdrawal);
+    let health = server.get("/health").json();
+    let gas = &health["parts"]["gas"];
+    assert_eq!((&health["status"], &gas["status"]), (&"degraded".into(), &"degraded".into()));
+    assert_eq!(gas["accounts_without_funds"], 1, "{health}");
     harness.anvil.set_balance(admin, 1_000_000_000_000_000_000).unwrap();
     server.wait_until_withdrawn(&[id]);
+    assert_eq!(server.get("/health").json()["parts"]["gas"]["status"], "ok");
 }
 
 #[test]

@@ -20,7 +20,9 @@ impl SendAttempt<'_> {
     /// Parks the withdrawal if the gas admin cannot pay for this much gas.
     pub(super) async fn pass_funds_gate(&self, gas_limit: u64, bid: &Bid) -> Step<()> {
         let balance = self.node.balance(self.admin).await.map_err(answer::node_failed)?;
-        funds_gate(self.admin, balance, gas_limit, bid).map_err(|closed| self.parked(closed))
+        let passed = funds_gate(self.admin, balance, gas_limit, bid);
+        self.context.without_funds.note(self.admin, passed.is_ok());
+        passed.map_err(|closed| self.parked(closed))
     }
 
     /// The current gas price.

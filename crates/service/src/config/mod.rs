@@ -60,6 +60,10 @@ pub struct Config {
     pub claims: ClaimsConfig,
     /// The longest request body, in bytes.
     pub body_limit: usize,
+    /// The most open HTTP connections, if the limit of file descriptors allows so many.
+    pub connections: usize,
+    /// The most HTTP requests in progress of one address.
+    pub requests_of_address: usize,
     /// How batches are taken from the store.
     pub queue: QueueOptions,
     /// How long a batch is delayed after an attempt that certainly failed, and when it is held.
@@ -127,6 +131,8 @@ impl Config {
             store: store_options(&layers)?,
             claims: ClaimsConfig::from_layers(&layers)?,
             body_limit: layers.get_size("intake.body_limit")?,
+            connections: layers.get_size("intake.connections")?,
+            requests_of_address: layers.get_size("intake.requests_of_address")?,
             queue: queue_options(&layers)?,
             delays: delay_options(&layers)?,
             node_concurrency: layers.get_size("submit.node_concurrency")?,

@@ -233,6 +233,20 @@ pub static SETTINGS: &[Setting] = &[
         "Claim no more than an equal share of the services, and release what exceeds it",
     ),
     number("intake.body_limit", "10485760", "Maximum size of a request body in bytes"),
+    number(
+        "intake.connections",
+        "1024",
+        "Maximum number of open HTTP connections; fewer if the limit of file descriptors (`ulimit -n`) \
+         leaves no more. When there are so many, idle ones are closed for new ones. Raise it if more \
+         clients than that send requests at once",
+    ),
+    number(
+        "intake.requests_of_address",
+        "512",
+        "Maximum number of HTTP requests in progress from one address; more are answered 429, so that one \
+         client leaves room for others. Behind a proxy all clients have one address: raise it there to \
+         intake.connections, and limit clients at the proxy",
+    ),
     number("queue.round_size", "100", "Maximum number of batches that are taken in one round"),
     text(
         "queue.poll_interval",

@@ -2,7 +2,7 @@
 
 use std::{net::TcpListener, sync::Arc, time::Duration};
 
-use grid_batch_api::{ApiBuilder, ApiOptions, RunningApi};
+use grid_batch_api::{ApiBuilder, ApiOptions, CommitProgress};
 use grid_batch_claims::{
     ChangeFollowUp, ClaimMaintainer, ClaimMaintainerOptions, OrphanRecovery, Retention,
     RetentionOptions,
@@ -15,7 +15,7 @@ use grid_batch_poller::{
 };
 use grid_batch_queuer::{BatchQueue, WakeUp};
 use grid_batch_store::{
-    ClaimOptions, ClaimStore, MonitorStore, PendingBatch, Store, StoreObserver,
+    ClaimOptions, ClaimStore, MonitorStore, PendingBatch, Store, StoreObserver, StoreOptions,
 };
 use grid_batch_submitter::{DelayedServices, SubmitterBuilder, SubmitterCounters, SubmitterWaker};
 use log::{info, warn};
@@ -24,6 +24,8 @@ use super::{
     LedgerMismatchError, RunningServer, StartError, StoppableSubmitter,
     counts_log::CountsLog,
     event_observer::EventObserver,
+    file_descriptors,
+    health::{Health, HealthSources},
     ledger::Ledger,
     ledger_check::{CheckedClaims, LedgerCheck, RunningLedgerCheck},
     registration::register,
@@ -36,6 +38,7 @@ pub(super) fn compose<S: ScopeId>(
     check: LedgerCheck,
     ledger: impl FnOnce(&Store) -> Result<Ledger<S>, StartError>,
 ) -> Result<RunningServer, StartError> {
+    let connections = file_descriptors::http_connections(config)?;
     let listener = listen(config)?;
     let claim_store = open_store(config)?;
     let store = claim_store.store().clone();
@@ -96,7 +99,23 @@ pub(super) fn compose<S: ScopeId>(
     let retention = start_retention(config, &store)?;
     let options = ClaimMaintainerOptions::for_idle_expiry(config.claims.idle_expiry);
     let claims = ClaimMaintainer::start(claims, options, follow_up.clone())?;
-    let api = start_api(config, &ledger, &store, &follow_up, &claims, (check, follower), listener)?;
+    let commits = CommitProgress::default();
+    let sources = HealthSources {
+        claims: claims.health(),
+        renewal_limit: config.claims.idle_expiry / 2,
+        ledger: check,
+        commits: commits.clone(),
+        poller: poller.counters(),
+        events: follower.clone(),
+        gas: ledger.accounts_without_funds.clone(),
+    };
+    let (health, running_health) = Health::start(sources, &store)?;
+    let options = api_options(config, connections);
+    let api = configure_api(options, &ledger, &store, (health, follower))
+        .with_stored_callback(stored_callback(&follow_up, &claims))
+        .with_commit_progress(commits)
+        .with_clock(config.clock());
+    let api = api.build().map_err(StartError::part)?.serve(listener)?;
     info!(address:% = api.local_addr(), database:% = config.database; "server started");
     Ok(RunningServer {
         api,
@@ -111,10 +130,15 @@ pub(super) fn compose<S: ScopeId>(
         retention,
         claims,
         ledger_check,
+        health: running_health,
+        stop_limit: config.submit.drain_limit + STOP_SLACK,
         follow_up,
         store,
     })
 }
+
+/// For what follows the drain: the outcomes are recorded and the claims released.
+const STOP_SLACK: Duration = Duration::from_secs(5);
 
 fn listen(config: &Config) -> Result<TcpListener, StartError> {
     let address = config.listen;
@@ -124,7 +148,10 @@ fn listen(config: &Config) -> Result<TcpListener, StartError> {
 /// Opens the store and registers this process as an instance.
 fn open_store(config: &Config) -> Result<ClaimStore, StartError> {
     let failed = |source| StartError::Store { database: config.database.to_string(), source };
-    let store = Store::open(&config.database, config.store.clone()).map_err(failed)?;
+    // The health has a connection of its own.
+    let connections = config.store.connections.saturating_sub(1).max(1);
+    let options = StoreOptions { connections, ..config.store.clone() };
+    let store = Store::open(&config.database, options).map_err(failed)?;
     if let (Some(configured), Some(recorded)) =
         (config.ledger.identity(), store.ledger().map_err(failed)?)
     {
@@ -278,6 +305,7 @@ fn monitor_options(config: &Config) -> MonitorOptions {
         warn_after: poll.warn_after,
         max_attempts: poll.max_attempts,
         late_arrival_limit,
+        drain_limit: config.submit.drain_limit.min(MonitorOptions::default().drain_limit),
         ..MonitorOptions::default()
     }
 }
@@ -330,50 +358,58 @@ fn start_retention(config: &Config, store: &Store) -> Result<Option<Retention>, 
     Ok(Some(Retention::start(store.clone(), options, config.clock())?))
 }
 
-fn start_api<S: ScopeId>(
-    config: &Config,
-    ledger: &Ledger<S>,
-    store: &Store,
+fn api_options(config: &Config, connections: usize) -> ApiOptions {
+    let usual = ApiOptions::default();
+    ApiOptions {
+        body_limit: config.body_limit,
+        memory_limit: config.body_limit.max(usual.memory_limit),
+        max_connections: connections,
+        max_requests_of_address: config.requests_of_address,
+        drain_timeout: config.submit.drain_limit.min(usual.drain_timeout),
+        ..usual
+    }
+}
+
+/// Has the services of new batches claimed and submitted.
+fn stored_callback(
     follow_up: &ChangeFollowUp,
     claims: &ClaimMaintainer,
-    (check, follower): (LedgerCheck, Option<EventFollower>),
-    listener: TcpListener,
-) -> Result<RunningApi, StartError> {
-    let options = ApiOptions {
-        body_limit: config.body_limit,
-        memory_limit: config.body_limit.max(ApiOptions::default().memory_limit),
-        ..ApiOptions::default()
-    };
-    let (follow_up, requests, health) = (follow_up.clone(), claims.requests(), claims.health());
-    let skew_of = store.clock().clone();
+) -> impl Fn(&[ServiceId]) + Send + Sync + 'static {
+    let (follow_up, requests) = (follow_up.clone(), claims.requests());
+    move |services| {
+        follow_up.stored(services);
+        requests.claim(services);
+    }
+}
+
+fn configure_api<S: ScopeId>(
+    options: ApiOptions,
+    ledger: &Ledger<S>,
+    store: &Store,
+    (health, follower): (Health, Option<EventFollower>),
+) -> ApiBuilder {
+    let clock = store.clock().clone();
+    let database = health.clone();
     let store = Arc::new(store.clone());
     let mut api = ApiBuilder::new(store.clone(), store.clone())
         .with_options(options)
         .with_service_rule(|service| {
             S::from_service_id(service).map(drop).map_err(|error| error.to_string())
         })
-        .with_stored_callback(move |services| {
-            follow_up.stored(services);
-            requests.claim(services);
-        })
-        .with_health_check(move || {
-            let claims = health.error().map(|error| error.to_string());
-            claims.into_iter().chain(check.problem()).collect()
-        })
-        .with_health_details(move || {
+        .with_database_check(move || database.database_answers())
+        .with_health(move || {
             let silent_streams = follower.as_ref().map_or(0, EventFollower::silent_streams);
             let silent_streams = u32::try_from(silent_streams).unwrap_or(u32::MAX);
-            vec![
-                ("clock_ahead_seconds", skew_of.skew().ahead_seconds()),
+            health.report().with_measured([
+                ("clock_ahead_seconds", clock.skew().ahead_seconds()),
                 ("silent_event_streams", f64::from(silent_streams)),
-            ]
-        })
-        .with_clock(config.clock());
+            ])
+        });
     if let Some(check) = &ledger.service_check {
         api = api.with_service_check(Arc::clone(check));
     }
     if let Some(rules) = &ledger.withdrawals {
         api = api.with_withdrawals(store, Arc::clone(rules));
     }
-    Ok(api.build().map_err(StartError::part)?.serve(listener)?)
+    api
 }

@@ -1,4 +1,4 @@
-use std::{error::Error, io, net::SocketAddr};
+use std::{error::Error, io, net::SocketAddr, time::Duration};
 
 use grid_batch_core::InternalError;
 use grid_batch_http::HttpError;
@@ -62,6 +62,28 @@ pub enum StartError {
     /// The HTTP client for the ledger cannot be created.
     #[error(transparent)]
     Http(#[from] HttpError),
+    /// The limit of file descriptors is too low for the settings.
+    #[error(
+        "the limit of file descriptors is {limit}, and the settings need at least {needed}; raise it with \
+         `ulimit -n` or LimitNOFILE, or lower submit.concurrency, ledger.event_sockets or store.connections"
+    )]
+    FileDescriptors {
+        /// The limit of this process.
+        limit: usize,
+        /// The least that the settings need.
+        needed: usize,
+    },
+    /// The server did not stop in time.
+    #[error(
+        "the server did not stop cleanly: {parts} did not end within {limit:?}. Nothing that was accepted is \
+         lost; batches that were being sent are in doubt, and their claims expire"
+    )]
+    StopLimit {
+        /// The time limit.
+        limit: Duration,
+        /// The parts that did not end, separated by commas.
+        parts: String,
+    },
     /// A part cannot be built.
     #[error(transparent)]
     Part(Box<dyn Error + Send + Sync>),

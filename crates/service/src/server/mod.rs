@@ -5,12 +5,15 @@ mod counts;
 mod counts_log;
 mod error;
 mod event_observer;
+mod file_descriptors;
+mod health;
 mod ledger;
 mod ledger_check;
 mod ledger_inspection;
 mod registration;
+mod stopping;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use grid_batch_api::RunningApi;
 use grid_batch_claims::{ChangeFollowUp, ClaimMaintainer, OrphanRecovery, Retention};
@@ -27,7 +30,9 @@ pub use ledger_inspection::{LedgerInspection, NodeIdentity};
 use crate::{Config, LedgerKind};
 use compose::compose;
 use counts_log::CountsLog;
+use health::RunningHealth;
 use ledger_check::RunningLedgerCheck;
+use stopping::{Stop, stop_within};
 
 /// The server: HTTP interface, queue, submitter and pollers over one store and one ledger.
 #[derive(Debug)]
@@ -83,6 +88,8 @@ pub struct RunningServer {
     retention: Option<Retention>,
     claims: ClaimMaintainer,
     ledger_check: RunningLedgerCheck,
+    health: RunningHealth,
+    stop_limit: Duration,
     follow_up: ChangeFollowUp,
     store: Store,
 }
@@ -120,25 +127,38 @@ impl RunningServer {
     }
 
     /// Stops the server: accepts and submits no more batches, waits for submissions under way, and
-    /// records their outcomes.
+    /// records their outcomes. It returns within `submit.drain_limit` and a few seconds, with an error if
+    /// parts still wait for the database or the ledger then.
     pub fn stop(self) -> Result<(), StartError> {
-        let Self { mut api, events, ask_ahead, mut submitter, poller, .. } = self;
-        let Self { recovery, retention, claims, ledger_check, counts_log, .. } = self;
+        let Self { mut api, events, ask_ahead, mut submitter, poller, stop_limit, .. } = self;
+        let Self { recovery, retention, claims, ledger_check, health, counts_log, .. } = self;
         claims.stop_taking();
-        // Both drain at the same time.
+        // All drain at the same time.
         let requested = [api.signal_shutdown(), submitter.request_stop()];
-        let stopped = [
-            api.wait_for_shutdown(),
-            submitter.wait_until_stopped(),
-            events.map_or(Ok(()), ShutdownHandle::wait_for_shutdown),
-            ask_ahead.map_or(Ok(()), ShutdownHandle::wait_for_shutdown),
-            poller.wait_for_shutdown(),
+        let first = vec![
+            Stop::new("HTTP interface", || api.wait_for_shutdown()),
+            Stop::new("submitter", || submitter.wait_until_stopped()),
+            Stop::new("events", || events.map_or(Ok(()), ShutdownHandle::wait_for_shutdown)),
+            Stop::new("questions", || ask_ahead.map_or(Ok(()), ShutdownHandle::wait_for_shutdown)),
+            Stop::new("poller", || poller.wait_for_shutdown()),
         ];
         drop(counts_log);
         // Claims are released last: until then nothing else may work on the services.
-        drop((recovery, retention, claims, ledger_check));
-        Ok(requested.into_iter().chain(stopped).collect::<Result<(), InternalError>>()?)
+        let last = vec![
+            Stop::new("recovery", || dropped(recovery)),
+            Stop::new("retention", || dropped(retention)),
+            Stop::new("claims", || dropped(claims)),
+            Stop::new("ledger check", || dropped(ledger_check)),
+            Stop::new("health", || dropped(health)),
+        ];
+        stop_within(stop_limit, first, last)?;
+        Ok(requested.into_iter().collect::<Result<(), InternalError>>()?)
     }
+}
+
+fn dropped<T>(part: T) -> Result<(), InternalError> {
+    drop(part);
+    Ok(())
 }
 
 impl fmt::Debug for RunningServer {

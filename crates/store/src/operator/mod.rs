@@ -8,6 +8,7 @@ mod hold;
 mod list;
 mod retention;
 mod retry;
+mod service_counts;
 
 pub(crate) use ahead::{ahead, count_ahead};
 pub(crate) use decide::decide;
@@ -17,3 +18,5 @@ pub(crate) use hold::{hold, release};
 pub(crate) use list::{count, depth, depths, list};
 pub(crate) use retention::{count_removable, remove_ended, start_retention};
 pub(crate) use retry::end_delays;
+pub use service_counts::ServiceCounts;
+pub(crate) use service_counts::service_counts;

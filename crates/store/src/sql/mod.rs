@@ -14,6 +14,7 @@ pub(crate) mod migrations;
 #[cfg(feature = "postgres")]
 mod network;
 pub(crate) mod pools;
+pub(crate) mod probe;
 pub(crate) mod query;
 pub(crate) mod rows;
 pub(crate) mod schema;

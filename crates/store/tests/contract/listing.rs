@@ -2,6 +2,8 @@ use grid_batch_core::{
     BatchFilter, BatchState, HeaderId, LedgerStatus, Outcome, PageCursor, QueueDepth,
 };
 
+use grid_batch_store::ServiceCounts;
+
 use crate::fixture::{Database, StoreExt, TestStore, batch, id, on_both, service};
 
 on_both! {
@@ -10,6 +12,24 @@ on_both! {
     batches_are_listed_and_counted_by_state,
     one_state_of_one_service_is_listed_in_pages,
     depths_are_counted_per_service,
+    services_in_trouble_are_counted,
+}
+
+fn services_in_trouble_are_counted(db: &Database) {
+    let store = db.open();
+    let counts = |open, held, failing| ServiceCounts { open, held, failing };
+    assert_eq!(store.service_counts().unwrap(), counts(0, 0, 0));
+    for (number, name) in [(1, "a"), (2, "b"), (3, "c")] {
+        store.add_all(&[batch(name, number)]);
+    }
+    assert_eq!(store.service_counts().unwrap(), counts(3, 0, 0));
+    let taken = store.take_one("a");
+    store.outcome(&taken, Outcome::Ambiguous);
+    store.hold(&taken, "no evidence");
+    store.outcome(&store.take_one("b"), Outcome::Refused);
+    assert_eq!(store.service_counts().unwrap(), counts(3, 1, 1));
+    store.commit_next("c");
+    assert_eq!(store.service_counts().unwrap(), counts(2, 1, 1));
 }
 
 fn listed(store: &TestStore, filter: &BatchFilter, page: usize) -> Vec<HeaderId> {

@@ -41,6 +41,7 @@ impl EvmChain {
         let signing: Arc<dyn SigningStore> = Arc::new(store.clone());
         let evm = Evm::new(options, signing, nodes.confirmed_resolver(check));
         let evm = evm.map_err(StartError::part)?;
+        let without_funds = evm.accounts_without_funds();
         Ok(Ledger {
             sender: Arc::new(evm.sender()),
             reader: Arc::new(evm.status_reader()),
@@ -52,6 +53,9 @@ impl EvmChain {
             service_check: None,
             nodes,
             withdrawals: Some(Arc::new(rules)),
+            accounts_without_funds: Some(Arc::new(move || {
+                u64::try_from(without_funds.count()).unwrap_or(u64::MAX)
+            })),
         })
     }
 }

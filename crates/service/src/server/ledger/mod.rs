@@ -45,6 +45,8 @@ pub(super) struct Ledger<S: ScopeId> {
     pub(super) service_check: Option<Arc<dyn ServiceCheck>>,
     /// The rules of withdrawals, if the ledger has pools. It accepts no other batches then.
     pub(super) withdrawals: Option<Arc<dyn WithdrawalRules>>,
+    /// How many accounts could not pay for gas when it was last needed, if the ledger has gas.
+    pub(super) accounts_without_funds: Option<Arc<dyn Fn() -> u64 + Send + Sync>>,
 }
 
 impl<S: ScopeId> Ledger<S> {
@@ -64,6 +66,7 @@ impl<S: ScopeId> Ledger<S> {
             service_check: self.service_check,
             nodes,
             withdrawals: self.withdrawals,
+            accounts_without_funds: self.accounts_without_funds,
         }
     }
 }
@@ -143,6 +146,7 @@ impl SawtoothLedger {
             service_check: None,
             nodes,
             withdrawals: None,
+            accounts_without_funds: None,
         }
     }
 }
@@ -177,6 +181,7 @@ pub(super) fn scabbard(
         service_check: Some(Arc::new(scabbard.service_check())),
         nodes,
         withdrawals: None,
+        accounts_without_funds: None,
     })
 }
 

@@ -52,6 +52,13 @@ pub(in crate::server) struct LedgerCheckOptions {
     pub(in crate::server) clock: Arc<dyn Clock>,
 }
 
+/// How many nodes there are, and how many of them answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::server) struct NodeCounts {
+    pub(in crate::server) all: u64,
+    pub(in crate::server) answering: u64,
+}
+
 impl LedgerCheck {
     pub(in crate::server) fn new(
         reader: Arc<dyn LedgerIdentityReader>,
@@ -113,6 +120,21 @@ impl LedgerCheck {
 
     fn lock_callback(&self) -> MutexGuard<'_, Option<Box<dyn FnOnce() + Send>>> {
         self.0.on_mismatch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many nodes there are, and how many of them answer as far as is known.
+    pub(in crate::server) fn node_counts(&self) -> NodeCounts {
+        let now = self.0.options.clock.monotonic();
+        let answering = self.0.nodes.iter().filter(|node| node.lock().is_answering(now)).count();
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        NodeCounts { all: number(self.0.nodes.len()), answering: number(answering) }
+    }
+
+    /// A request to this node was answered, or was not. It is only shown.
+    pub(super) fn note_request(&self, url: &str, is_answered: bool) {
+        if let Some(node) = self.node(url) {
+            node.lock().note_request(is_answered, self.0.options.clock.monotonic());
+        }
     }
 
     /// Why services are not claimed; `None` if they are.

@@ -33,10 +33,13 @@ impl<S: ScopeId> SubmissionSender for CheckedSender<S> {
                 return not_sent(reason);
             }
             let answer = self.sender.send(url, submission).await;
-            if answer.status.is_none()
-                && matches!(answer.outcome, Outcome::NotSent | Outcome::Ambiguous)
-            {
+            let has_failed = answer.status.is_none()
+                && matches!(answer.outcome, Outcome::NotSent | Outcome::Ambiguous);
+            if has_failed {
                 self.check.connection_failed(url);
+            }
+            if has_failed || answer.status.is_some() {
+                self.check.note_request(url, answer.status.is_some());
             }
             answer
         })

@@ -47,6 +47,8 @@ impl<S: ScopeId> BatchStatusReader for CheckedStatusReader<S> {
                 self.check.0.waiting.add(service_id);
                 nodes.iter().for_each(|node| self.check.connection_failed(node));
             }
+            let is_answered = !matches!(result, Err(BatchError::Unavailable(_)));
+            nodes.iter().for_each(|node| self.check.note_request(node, is_answered));
             result
         })
     }

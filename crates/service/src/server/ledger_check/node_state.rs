@@ -14,6 +14,8 @@ pub(super) struct NodeState {
     answered_failures: u64,
     /// How often the node was asked.
     checks: u64,
+    /// When the last request of any kind got no answer, if none was answered since.
+    unanswered_at: Option<MonotonicTime>,
 }
 
 /// How the last check of a node ended.
@@ -32,12 +34,15 @@ pub(super) enum NodeAnswer {
 
 impl NodeState {
     /// How often a node is asked that has confirmed its ledger.
-    pub(super) const CONFIRMED_INTERVAL: Duration = Duration::from_secs(30);
+    pub(super) const CONFIRMED_INTERVAL: Duration = Duration::from_secs(10);
     /// How often a node is asked that has not.
     pub(super) const FAILED_INTERVAL: Duration = Duration::from_secs(1);
     /// A batch is sent to a node only if the node was asked within this time. A connection that was
     /// open then is probably still the one that the batch is sent over.
     const TRUSTED_FOR: Duration = Duration::from_secs(5);
+
+    /// A request without an answer says nothing about the node after this time.
+    const REMEMBERED_FOR: Duration = Duration::from_secs(120);
 
     /// Stores the answer to a request that was sent at this time, after so many failures.
     pub(super) fn answered(
@@ -60,6 +65,17 @@ impl NodeState {
     /// A connection to the node failed: another node may answer at its address from now on.
     pub(super) fn connection_failed(&mut self) {
         self.failures += 1;
+    }
+
+    /// A request of any kind got an answer from the node, or none.
+    pub(super) fn note_request(&mut self, is_answered: bool, now: MonotonicTime) {
+        self.unanswered_at = (!is_answered).then_some(now);
+    }
+
+    /// Whether the node answers, as far as is known.
+    pub(super) fn is_answering(&self, now: MonotonicTime) -> bool {
+        let is_recent = |at: MonotonicTime| now.since(at) < Self::REMEMBERED_FOR;
+        self.is_confirmed() && !self.unanswered_at.is_some_and(is_recent)
     }
 
     pub(super) fn answer(&self) -> &NodeAnswer {
@@ -108,6 +124,20 @@ mod tests {
         assert!(node.is_trusted(at(14)));
         assert!(!node.is_trusted(at(15)));
         assert!(node.is_confirmed());
+    }
+
+    #[test]
+    fn node_answers_until_a_request_gets_no_answer() {
+        let mut node = NodeState::default();
+        assert!(!node.is_answering(at(0)));
+        node.answered(NodeAnswer::Confirmed, at(10), 0);
+        assert!(node.is_answering(at(10)));
+        node.note_request(false, at(11));
+        assert!(!node.is_answering(at(12)));
+        node.note_request(true, at(13));
+        assert!(node.is_answering(at(13)));
+        node.note_request(false, at(14));
+        assert!(node.is_answering(at(14).plus(NodeState::REMEMBERED_FOR)), "that is long ago");
     }
 
     #[test]

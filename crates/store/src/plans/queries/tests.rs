@@ -73,6 +73,9 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
         store.end_delays(None).unwrap();
         store.end_delays(Some(service_id)).unwrap();
     });
+    run("services", BUSY_LANES, &|| {
+        store.service_counts().unwrap();
+    });
     run("holds of waiting batches", WAITING_HOLDS, &|| {
         store.waiting_holds().unwrap();
     });

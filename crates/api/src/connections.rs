@@ -1,0 +1,347 @@
+use std::{
+    cmp::Reverse,
+    collections::HashMap,
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use log::{debug, warn};
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout},
+};
+
+use crate::http::ApiError;
+
+/// The open connections. When all places are taken, a new connection takes the place of one that waits
+/// for a request: of the address with most connections, the one that has waited longest.
+///
+/// Fewer requests are in progress than there are places, so that some connection always waits.
+#[derive(Debug, Clone)]
+pub(crate) struct Connections(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    limits: ConnectionLimits,
+    open: Mutex<OpenConnections>,
+    closed: Notify,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ConnectionLimits {
+    /// The most open connections.
+    pub(crate) connections: usize,
+    /// The most requests in progress of one address.
+    pub(crate) requests_of_address: usize,
+}
+
+impl ConnectionLimits {
+    /// How many connections are closed when there is no place, so that a flood does not delay others.
+    fn closed_at_once(&self) -> usize {
+        (self.connections / 128).max(1)
+    }
+
+    /// The most requests in progress, without those for the health.
+    fn requests(&self) -> usize {
+        self.connections - self.connections / 16
+    }
+}
+
+#[derive(Debug, Default)]
+struct OpenConnections {
+    next_id: u64,
+    by_id: HashMap<u64, OpenConnection>,
+    addresses: HashMap<IpAddr, AddressCounts>,
+    requests: usize,
+    is_full: bool,
+}
+
+#[derive(Debug)]
+struct OpenConnection {
+    address: IpAddr,
+    /// Since when it waits for a complete request header.
+    waiting_since: Option<Instant>,
+    /// It is about to be closed for another one.
+    is_closing: bool,
+    close: Arc<Notify>,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct AddressCounts {
+    connections: usize,
+    requests: usize,
+}
+
+/// The place of one connection. Dropping it frees the place.
+#[derive(Debug)]
+pub(crate) struct ConnectionPlace {
+    shared: Arc<Shared>,
+    id: u64,
+    address: IpAddr,
+    close: Arc<Notify>,
+}
+
+/// A request in progress. Dropping it ends the request.
+#[derive(Debug)]
+pub(crate) struct RequestInProgress {
+    place: Arc<ConnectionPlace>,
+    is_counted: bool,
+}
+
+impl Connections {
+    /// A connection that waited less than this may have a request that was not read yet.
+    const SHORTEST_WAIT: Duration = Duration::from_millis(50);
+    const CHECK_INTERVAL: Duration = Duration::from_millis(10);
+
+    pub(crate) fn new(limits: ConnectionLimits) -> Self {
+        Self(Arc::new(Shared { limits, open: Mutex::default(), closed: Notify::new() }))
+    }
+
+    /// Waits for a place, and has another connection closed if there is none.
+    pub(crate) async fn place(&self, address: IpAddr) -> Arc<ConnectionPlace> {
+        loop {
+            if let Some(place) = self.take_place(address) {
+                return Arc::new(place);
+            }
+            // Without a notification, it may be time to close another connection.
+            let _ = timeout(Self::CHECK_INTERVAL, self.0.closed.notified()).await;
+        }
+    }
+
+    fn take_place(&self, address: IpAddr) -> Option<ConnectionPlace> {
+        let mut open = self.0.lock();
+        let now = Instant::now();
+        if open.by_id.len() >= self.0.limits.connections {
+            if !open.is_full {
+                open.is_full = true;
+                warn!(connections = open.by_id.len();
+                    "all places for connections are taken; idle connections are closed for new ones");
+            }
+            open.close_longest_waiting(self.0.limits.closed_at_once(), now);
+            return None;
+        }
+        Some(self.0.insert(&mut open, address, now))
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, OpenConnections> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn insert(
+        self: &Arc<Self>,
+        open: &mut OpenConnections,
+        address: IpAddr,
+        now: Instant,
+    ) -> ConnectionPlace {
+        let id = open.next_id;
+        open.next_id += 1;
+        let close = Arc::new(Notify::new());
+        let connection = OpenConnection {
+            address,
+            waiting_since: Some(now),
+            is_closing: false,
+            close: Arc::clone(&close),
+        };
+        open.by_id.insert(id, connection);
+        open.addresses.entry(address).or_default().connections += 1;
+        ConnectionPlace { shared: Arc::clone(self), id, address, close }
+    }
+}
+
+impl OpenConnections {
+    /// Closes so many connections, unless some are being closed already.
+    fn close_longest_waiting(&mut self, count: usize, now: Instant) {
+        if self.by_id.values().any(|connection| connection.is_closing) {
+            return;
+        }
+        let addresses = &self.addresses;
+        let rank = |connection: &OpenConnection| {
+            let waited = now.duration_since(connection.waiting_since?);
+            let of_address = addresses.get(&connection.address).map_or(0, |a| a.connections);
+            (waited >= Connections::SHORTEST_WAIT).then_some((of_address, waited))
+        };
+        let waiting = self.by_id.values_mut();
+        let mut waiting: Vec<_> =
+            waiting.filter_map(|connection| Some((rank(connection)?, connection))).collect();
+        waiting.sort_unstable_by_key(|(rank, _)| Reverse(*rank));
+        for (_, connection) in waiting.into_iter().take(count) {
+            connection.is_closing = true;
+            connection.close.notify_one();
+        }
+    }
+
+    /// The log says again that all places are taken after a quarter of them was free.
+    fn note_free_places(&mut self, limit: usize) {
+        if self.is_full && self.by_id.len() <= limit - limit.div_ceil(4) {
+            self.is_full = false;
+            debug!("there are places for connections again");
+        }
+    }
+}
+
+impl ConnectionPlace {
+    /// Waits until the connection must be closed for another one.
+    pub(crate) async fn must_close(&self) {
+        loop {
+            self.close.notified().await;
+            // A request may have come meanwhile.
+            if self.shared.lock().by_id.get(&self.id).is_none_or(|open| open.is_closing) {
+                return;
+            }
+        }
+    }
+
+    /// Begins a request, if there are not too many.
+    pub(crate) fn begin_request(self: &Arc<Self>) -> Result<RequestInProgress, ApiError> {
+        let mut open = self.shared.lock();
+        let limits = self.shared.limits;
+        if open.requests >= limits.requests() {
+            return Err(ApiError::TooManyRequests);
+        }
+        let counts = open.addresses.entry(self.address).or_default();
+        if counts.requests >= limits.requests_of_address {
+            return Err(ApiError::TooManyRequestsOfAddress);
+        }
+        counts.requests += 1;
+        open.requests += 1;
+        Ok(self.begin(&mut open, true))
+    }
+
+    /// Begins a request that is always answered at once.
+    pub(crate) fn begin_health_request(self: &Arc<Self>) -> RequestInProgress {
+        self.begin(&mut self.shared.lock(), false)
+    }
+
+    fn begin(self: &Arc<Self>, open: &mut OpenConnections, is_counted: bool) -> RequestInProgress {
+        if let Some(connection) = open.by_id.get_mut(&self.id) {
+            connection.waiting_since = None;
+            connection.is_closing = false;
+        }
+        RequestInProgress { place: Arc::clone(self), is_counted }
+    }
+}
+
+impl Drop for RequestInProgress {
+    fn drop(&mut self) {
+        let mut open = self.place.shared.lock();
+        if let Some(connection) = open.by_id.get_mut(&self.place.id) {
+            connection.waiting_since = Some(Instant::now());
+        }
+        if self.is_counted {
+            open.requests -= 1;
+            if let Some(counts) = open.addresses.get_mut(&self.place.address) {
+                counts.requests -= 1;
+            }
+        }
+    }
+}
+
+impl Drop for ConnectionPlace {
+    fn drop(&mut self) {
+        let mut open = self.shared.lock();
+        open.by_id.remove(&self.id);
+        if let Some(counts) = open.addresses.get_mut(&self.address) {
+            counts.connections -= 1;
+            if counts.connections == 0 {
+                open.addresses.remove(&self.address);
+            }
+        }
+        open.note_free_places(self.shared.limits.connections);
+        drop(open);
+        self.shared.closed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{advance, sleep};
+
+    use super::*;
+
+    const A: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 1));
+    const B: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 2));
+
+    fn connections(connections: usize, requests_of_address: usize) -> Connections {
+        Connections::new(ConnectionLimits { connections, requests_of_address })
+    }
+
+    /// Takes a place while another task gives up the place that must be closed.
+    async fn place_of_another(all: &Connections, open: &mut Vec<Arc<ConnectionPlace>>) -> usize {
+        let waiting = tokio::spawn({
+            let all = all.clone();
+            async move { all.place(B).await }
+        });
+        let mut closed = None;
+        while closed.is_none() {
+            sleep(Duration::from_millis(5)).await;
+            closed = open.iter().position(|place| {
+                place.shared.lock().by_id.get(&place.id).is_some_and(|open| open.is_closing)
+            });
+        }
+        drop(open.remove(closed.unwrap()));
+        open.push(waiting.await.unwrap());
+        closed.unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn longest_waiting_connection_gives_its_place() {
+        let all = connections(3, 3);
+        let mut open = Vec::new();
+        for _ in 0..3 {
+            open.push(all.place(A).await);
+            advance(Duration::from_secs(1)).await;
+        }
+        let request = open[0].begin_request().unwrap();
+        assert_eq!(place_of_another(&all, &mut open).await, 1);
+        drop(request);
+        assert_eq!(place_of_another(&all, &mut open).await, 1, "the first has just had a request");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn address_with_most_connections_gives_a_place() {
+        let all = connections(3, 3);
+        let mut open = vec![all.place(B).await];
+        advance(Duration::from_secs(60)).await;
+        open.extend([all.place(A).await, all.place(A).await]);
+        advance(Duration::from_secs(1)).await;
+        assert_ne!(place_of_another(&all, &mut open).await, 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connection_with_a_request_is_not_closed() {
+        let all = connections(1, 1);
+        let first = all.place(A).await;
+        let request = first.begin_health_request();
+        advance(Duration::from_secs(1)).await;
+        assert!(timeout(Duration::from_secs(60), all.place(B)).await.is_err());
+        drop(request);
+        drop(first);
+        all.place(B).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_are_limited_in_all_and_of_an_address() {
+        let all = connections(32, 20);
+        let mut places = Vec::new();
+        for _ in 0..22 {
+            places.push(all.place(A).await);
+        }
+        let mut requests: Vec<_> =
+            places[..20].iter().map(|p| p.begin_request().unwrap()).collect();
+        let refused = places[20].begin_request().unwrap_err();
+        assert_eq!(refused, ApiError::TooManyRequestsOfAddress);
+        let mut others = Vec::new();
+        for _ in 0..10 {
+            let place = all.place(B).await;
+            requests.push(place.begin_request().unwrap());
+            others.push(place);
+        }
+        assert_eq!(others[0].begin_request().unwrap_err(), ApiError::TooManyRequests);
+        drop(others[0].begin_health_request());
+        requests.clear();
+        places[20].begin_request().unwrap();
+    }
+}

@@ -1,0 +1,96 @@
+//! What `/health` shows. It is assembled from what is in memory, so that it can be read at any time.
+
+mod database;
+mod parts;
+mod services;
+mod watcher;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use grid_batch_api::{HealthPart, HealthReport, HealthStatus};
+use grid_batch_core::InternalError;
+use grid_batch_store::Store;
+use grid_batch_support::PeriodicThread;
+
+use database::DatabaseState;
+pub(super) use parts::HealthSources;
+use services::ServiceState;
+use watcher::Watcher;
+
+/// The present health. Clones share it.
+#[derive(Clone)]
+pub(super) struct Health(Arc<HealthState>);
+
+struct HealthState {
+    sources: HealthSources,
+    database: DatabaseState,
+    services: ServiceState,
+    /// The status of each part, and since when it has it.
+    since: Mutex<BTreeMap<&'static str, (HealthStatus, Instant)>>,
+}
+
+/// The threads that keep the health up to date. Dropping it ends them.
+#[derive(Debug)]
+pub(super) struct RunningHealth {
+    _database: Watcher,
+    _services: Watcher,
+    _changes: PeriodicThread,
+}
+
+impl Health {
+    /// How exactly the time is known since which a part has its status.
+    const INTERVAL: Duration = Duration::from_millis(250);
+
+    pub(super) fn start(
+        sources: HealthSources,
+        store: &Store,
+    ) -> Result<(Self, RunningHealth), InternalError> {
+        let (database, services) = (DatabaseState::new(), ServiceState::new());
+        let running_database = database::watch(database.clone(), store)?;
+        let running_services = services::watch(services.clone(), store)?;
+        let since = Mutex::default();
+        let health = Self(Arc::new(HealthState { sources, database, services, since }));
+        let observed = health.clone();
+        let changes = PeriodicThread::start("health", Self::INTERVAL, move || {
+            observed.parts();
+        })?;
+        let running = RunningHealth {
+            _database: running_database,
+            _services: running_services,
+            _changes: changes,
+        };
+        Ok((health, running))
+    }
+
+    /// The report. It does not block.
+    pub(super) fn report(&self) -> HealthReport {
+        HealthReport::new(self.parts())
+    }
+
+    /// Whether the database answers.
+    pub(super) fn database_answers(&self) -> bool {
+        parts::database_answers(&self.0.sources, &self.0.database)
+    }
+
+    fn parts(&self) -> BTreeMap<&'static str, HealthPart> {
+        let HealthState { sources, database, services, .. } = &*self.0;
+        let mut parts = parts::parts(sources, database, services);
+        let (mut since, now) = (self.since(), Instant::now());
+        for (name, part) in &mut parts {
+            let known = since.entry(name).or_insert((part.status, now));
+            if known.0 != part.status {
+                *known = (part.status, now);
+            }
+            part.for_seconds = now.saturating_duration_since(known.1).as_secs_f64().round();
+        }
+        parts
+    }
+
+    fn since(&self) -> MutexGuard<'_, BTreeMap<&'static str, (HealthStatus, Instant)>> {
+        self.0.since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
