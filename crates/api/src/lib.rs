@@ -1,8 +1,10 @@
 #![doc = include_str!("../README.md")]
 
+mod allow_list;
 mod batches;
 mod build_error;
 mod builder;
+mod guard;
 mod health;
 mod http;
 mod options;
@@ -14,7 +16,9 @@ mod server;
 mod state;
 mod withdrawals;
 
+pub use allow_list::{ServicePattern, ServicePatternError, SignerPattern, SignerPatternError};
 pub use build_error::ApiBuildError;
 pub use builder::{Api, ApiBuilder};
+pub use guard::{HostName, HostNameError, WebOrigin, WebOriginError};
 pub use options::ApiOptions;
 pub use running::RunningApi;

@@ -4,8 +4,8 @@ mod config;
 mod server;
 
 pub use config::{
-    ClaimsConfig, Config, ConfigError, EvmConfig, Form, KeySource, LedgerConfig, LedgerKind,
-    Origin, PollConfig, SETTINGS, Setting,
+    ClaimsConfig, Config, ConfigError, EvmConfig, Form, IntakeConfig, KeySource, LedgerConfig,
+    LedgerKind, Origin, PollConfig, SETTINGS, Setting,
 };
 pub use server::{
     LedgerInspection, LedgerMismatchError, NodeIdentity, RunningServer, Server, ServerCounts,

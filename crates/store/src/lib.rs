@@ -45,6 +45,7 @@ pub use sql::{
     database_clock::{ClockSkew, DatabaseClock},
     error::{ClaimError, SigningError, StoreError},
     handle::{Store, StoreOptions},
+    intake_limits::IntakeLimits,
     url::{DatabaseUrl, UrlError},
 };
 pub use submission::StoreObserver;

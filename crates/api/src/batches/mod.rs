@@ -15,7 +15,7 @@ use std::sync::Arc;
 use axum::{Router, routing};
 
 pub(crate) use status_query::StatusContext;
-pub(crate) use submit::{IntakeContext, ServiceRule};
+pub(crate) use submit::{IntakeContext, ServiceChecks, ServiceRule};
 pub(crate) use write_queue::WriteQueue;
 pub(crate) use writer::BatchWriter;
 

@@ -7,6 +7,7 @@ mod harness;
 
 mod batches_of_others;
 mod command_line;
+mod cross_site_requests;
 mod demo_faults;
 mod demo_restarts;
 mod earlier_transactions;
@@ -14,6 +15,7 @@ mod event_streams;
 mod failed_over_clients;
 mod file_descriptors;
 mod instances;
+mod intake_limits;
 mod invalid_configuration;
 mod invalid_requests;
 mod killed_circuit_nodes;

@@ -6,6 +6,7 @@ mod claims;
 mod error;
 mod evm;
 mod file;
+mod intake;
 mod layers;
 mod ledger;
 mod poll;
@@ -25,6 +26,7 @@ use grid_batch_submitter::{Backoff, SubmitterOptions};
 pub use claims::ClaimsConfig;
 pub use error::{ConfigError, Origin};
 pub use evm::{EvmConfig, KeySource};
+pub use intake::IntakeConfig;
 pub use ledger::{LedgerConfig, LedgerKind};
 pub use poll::PollConfig;
 pub use setting::{Form, SETTINGS, Setting};
@@ -50,6 +52,8 @@ pub struct Config {
     pub claims: ClaimsConfig,
     /// The longest request body, in bytes.
     pub body_limit: usize,
+    /// Which requests are answered, and which batches are accepted.
+    pub intake: IntakeConfig,
     /// How batches are taken from the store.
     pub queue: QueueOptions,
     /// How long a batch is delayed after an attempt that certainly failed.
@@ -110,6 +114,7 @@ impl Config {
             store: store_options(&layers)?,
             claims: ClaimsConfig::from_layers(&layers)?,
             body_limit: layers.get_size("intake.body_limit")?,
+            intake: IntakeConfig::from_layers(&layers)?,
             queue: queue_options(&layers)?,
             delay: layers.get("queue.delay")?,
             submit: submitter_options(&layers)?,
@@ -149,6 +154,7 @@ fn store_options(layers: &Layers) -> Result<StoreOptions, ConfigError> {
     Ok(StoreOptions {
         connections: layers.get::<NonZero<u32>>("store.connections")?.get(),
         lock_timeout: layers.get("store.lock_timeout")?,
+        intake_limits: intake::intake_limits(layers)?,
         ..StoreOptions::default()
     })
 }

@@ -297,6 +297,10 @@ fn start_api<S: ScopeId>(
     let store = Arc::new(store.clone());
     let mut api = ApiBuilder::new(store.clone(), store.clone())
         .with_options(options)
+        .with_allowed_hosts(config.intake.allowed_hosts.clone())
+        .with_allowed_origins(config.intake.allowed_origins.clone())
+        .with_allowed_services(config.intake.services.clone())
+        .with_allowed_signers(config.intake.signers.clone())
         .with_service_rule(|service| {
             S::from_service_id(service).map(drop).map_err(|error| error.to_string())
         })

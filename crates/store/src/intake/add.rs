@@ -1,14 +1,18 @@
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Text},
 };
-use grid_batch_core::{AddOutcome, BatchConflict, HeaderId, NewBatch, TransactionConflict};
+use grid_batch_core::{
+    AddOutcome, BatchConflict, HeaderId, NewBatch, SignerId, TransactionConflict,
+};
 
 use super::{
     CreatedAtAllocator,
     insert::{insert, new_batch_rows},
+    new_services,
+    room::Room,
 };
 use crate::sql::{
     Connection, Rows, Statement, Store, StoreError,
@@ -31,11 +35,31 @@ pub(crate) fn add(
         let mut created_at = CreatedAtAllocator::reserve(connection, &all, store.now())?;
         let stored = find_stored(connection, &all)?;
         let holders = find_transaction_holders(connection, &all)?;
-        let (outcomes, new) = decide(lists, &stored, holders);
+        let room = Room::read(connection, &all, &created_at, store.intake_limits)?;
+        let (outcomes, new) = decide(lists, &stored, holders, room);
         insert(connection, &new, &mut created_at)?;
+        record_openers(connection, &new, &created_at)?;
         created_at.release_unused(connection)?;
+        created_at.remove_unused_services(connection)?;
         Ok(outcomes)
     })
+}
+
+/// Records who opened each service that gets its first batch.
+fn record_openers(
+    connection: &mut Connection,
+    new: &[&NewBatch],
+    created_at: &CreatedAtAllocator<'_>,
+) -> Result<(), StoreError> {
+    let added: HashMap<&str, u64> = created_at.added_before().collect();
+    let mut openers: BTreeMap<&str, SignerId> = BTreeMap::new();
+    for batch in new {
+        let service = batch.service_id.as_str();
+        if let (Some(0), Some(signer)) = (added.get(service), batch.signer) {
+            openers.entry(service).or_insert(signer);
+        }
+    }
+    new_services::record(connection, &openers)
 }
 
 /// The bytes of those of these batches that are stored already.
@@ -104,6 +128,7 @@ fn decide<'a>(
     lists: &[&'a [NewBatch]],
     stored: &HashMap<(String, HeaderId), Vec<u8>>,
     holders: HashMap<Key<'a>, HeaderId>,
+    mut room: Room<'a>,
 ) -> (Vec<Result<Vec<AddOutcome>, BatchConflict>>, Vec<&'a NewBatch>) {
     let bytes = stored
         .iter()
@@ -118,15 +143,20 @@ fn decide<'a>(
             let outcome = list
                 .iter()
                 .map(|batch| {
-                    let outcome = known.add(batch)?;
+                    let outcome = known.check(batch)?;
                     if outcome == AddOutcome::Stored {
+                        room.take(batch)?;
+                        known.insert(batch);
                         new.push(batch);
                     }
                     Ok(outcome)
                 })
                 .collect::<Result<Vec<_>, _>>();
             if outcome.is_err() {
-                new.drain(before..).for_each(|batch| known.remove(batch));
+                for batch in new.drain(before..).rev() {
+                    known.remove(batch);
+                    room.give_back(batch);
+                }
             }
             outcome
         })
@@ -142,7 +172,8 @@ struct KnownBatches<'k> {
 }
 
 impl<'k> KnownBatches<'k> {
-    fn add(&mut self, batch: &'k NewBatch) -> Result<AddOutcome, BatchConflict> {
+    /// Whether a batch is stored already, or can be.
+    fn check(&self, batch: &NewBatch) -> Result<AddOutcome, BatchConflict> {
         match self.bytes.get(&key(batch)) {
             Some(bytes) if *bytes == batch.serialized_batch => {
                 return Ok(AddOutcome::AlreadyStored);
@@ -166,12 +197,15 @@ impl<'k> KnownBatches<'k> {
                 return Err(Box::new(conflict).into());
             }
         }
-        self.bytes.insert(key(batch), &batch.serialized_batch);
-        self.holders.extend(transactions(batch).map(|key| (key, batch.batch_id)));
         Ok(AddOutcome::Stored)
     }
 
-    /// Removes a batch that was added and will not be stored.
+    fn insert(&mut self, batch: &'k NewBatch) {
+        self.bytes.insert(key(batch), &batch.serialized_batch);
+        self.holders.extend(transactions(batch).map(|key| (key, batch.batch_id)));
+    }
+
+    /// Removes a batch that was inserted and will not be stored.
     fn remove(&mut self, batch: &'k NewBatch) {
         self.bytes.remove(&key(batch));
         for transaction in transactions(batch) {

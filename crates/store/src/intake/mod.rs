@@ -4,6 +4,8 @@
 mod add;
 mod created_at;
 mod insert;
+mod new_services;
+mod room;
 
 pub(crate) use add::add;
 pub(crate) use created_at::CreatedAtAllocator;

@@ -6,6 +6,7 @@ use grid_batch_core::{Clock, SystemClock, Timestamp};
 use super::{
     Dialect, Statement, StoreError,
     database_clock::{DatabaseClock, Reading},
+    intake_limits::IntakeLimits,
     last_seen::LastSeen,
     migrations::migrate,
     pools::Pools,
@@ -19,6 +20,7 @@ use super::{
 pub struct Store {
     pub(crate) pools: Pools,
     pub(crate) last_seen: Arc<LastSeen>,
+    pub(crate) intake_limits: IntakeLimits,
     clock: DatabaseClock,
 }
 
@@ -32,12 +34,15 @@ pub struct StoreOptions {
     /// Gives the times that are stored. A clone of it is a clock for the parts that compare the time
     /// with stored times.
     pub clock: DatabaseClock,
+    /// How much intake may store.
+    pub intake_limits: IntakeLimits,
 }
 
 impl Default for StoreOptions {
     fn default() -> Self {
         let clock = DatabaseClock::new(Arc::new(SystemClock));
-        Self { connections: 8, lock_timeout: Duration::from_secs(30), clock }
+        let intake_limits = IntakeLimits::default();
+        Self { connections: 8, lock_timeout: Duration::from_secs(30), clock, intake_limits }
     }
 }
 
@@ -46,7 +51,8 @@ impl Store {
     pub(crate) fn connect(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
         let lock_timeout = options.lock_timeout.min(Duration::from_secs(24 * 60 * 60));
         let pools = Pools::open(url, options.connections.max(1), lock_timeout)?;
-        let store = Self { pools, last_seen: Arc::default(), clock: options.clock };
+        let StoreOptions { clock, intake_limits, .. } = options;
+        let store = Self { pools, last_seen: Arc::default(), intake_limits, clock };
         migrate(&mut *store.pools.write()?)?;
         store.measure_clock()?;
         Ok(store)

@@ -7,6 +7,7 @@ pub(crate) mod database_clock;
 pub(crate) mod dialect;
 pub(crate) mod error;
 pub(crate) mod handle;
+pub(crate) mod intake_limits;
 pub(crate) mod last_seen;
 pub(crate) mod migrations;
 pub(crate) mod pools;
