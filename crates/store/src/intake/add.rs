@@ -10,9 +10,9 @@ use grid_batch_core::{
 
 use super::{
     CreatedAtAllocator,
+    capacity::Capacity,
     insert::{insert, new_batch_rows},
     new_services,
-    room::Room,
 };
 use crate::sql::{
     Connection, Rows, Statement, Store, StoreError,
@@ -35,8 +35,8 @@ pub(crate) fn add(
         let mut created_at = CreatedAtAllocator::reserve(connection, &all, store.now())?;
         let stored = find_stored(connection, &all)?;
         let holders = find_transaction_holders(connection, &all)?;
-        let room = Room::read(connection, &all, &created_at, store.intake_limits)?;
-        let (outcomes, new) = decide(lists, &stored, holders, room);
+        let capacity = Capacity::read(connection, &all, &created_at, store.intake_limits)?;
+        let (outcomes, new) = decide(lists, &stored, holders, capacity);
         insert(connection, &new, &mut created_at)?;
         record_openers(connection, &new, &created_at)?;
         created_at.release_unused(connection)?;
@@ -128,7 +128,7 @@ fn decide<'a>(
     lists: &[&'a [NewBatch]],
     stored: &HashMap<(String, HeaderId), Vec<u8>>,
     holders: HashMap<Key<'a>, HeaderId>,
-    mut room: Room<'a>,
+    mut capacity: Capacity<'a>,
 ) -> (Vec<Result<Vec<AddOutcome>, BatchConflict>>, Vec<&'a NewBatch>) {
     let bytes = stored
         .iter()
@@ -145,7 +145,7 @@ fn decide<'a>(
                 .map(|batch| {
                     let outcome = known.check(batch)?;
                     if outcome == AddOutcome::Stored {
-                        room.take(batch)?;
+                        capacity.take(batch)?;
                         known.insert(batch);
                         new.push(batch);
                     }
@@ -155,7 +155,7 @@ fn decide<'a>(
             if outcome.is_err() {
                 for batch in new.drain(before..).rev() {
                     known.remove(batch);
-                    room.give_back(batch);
+                    capacity.give_back(batch);
                 }
             }
             outcome

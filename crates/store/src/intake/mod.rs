@@ -2,10 +2,10 @@
 //! becomes its head.
 
 mod add;
+mod capacity;
 mod created_at;
 mod insert;
 mod new_services;
-mod room;
 
 pub(crate) use add::add;
 pub(crate) use created_at::CreatedAtAllocator;

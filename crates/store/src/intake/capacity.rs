@@ -14,19 +14,19 @@ use crate::sql::{Connection, Rows, Statement, StoreError, intake_limits::IntakeL
 
 /// What may still be added to the services of some batches. The locks of the services keep the
 /// numbers of open batches true until the end of the transaction.
-pub(super) struct Room<'a> {
+pub(super) struct Capacity<'a> {
     limits: IntakeLimits,
-    services: HashMap<&'a str, ServiceRoom>,
+    services: HashMap<&'a str, ServiceCount>,
     new_services: NewServiceCounts,
 }
 
-struct ServiceRoom {
+struct ServiceCount {
     open: u64,
     /// No batch was ever added to it.
     is_new: bool,
 }
 
-impl<'a> Room<'a> {
+impl<'a> Capacity<'a> {
     /// Reads what the limits need: nothing, for services that are neither new nor near their limit.
     pub(super) fn read(
         connection: &mut Connection,
@@ -45,7 +45,7 @@ impl<'a> Room<'a> {
             .into_iter()
             .map(|(service, added)| {
                 let open = added.saturating_sub(ended.get(service).copied().unwrap_or(0));
-                (service, ServiceRoom { open, is_new: added == 0 })
+                (service, ServiceCount { open, is_new: added == 0 })
             })
             .collect();
         Ok(Self { limits, services, new_services })
@@ -54,28 +54,13 @@ impl<'a> Room<'a> {
     /// Counts a batch that will be stored, if it may be.
     pub(super) fn take(&mut self, batch: &NewBatch) -> Result<(), BatchConflict> {
         let Some(service) = self.services.get_mut(batch.service_id.as_str()) else { return Ok(()) };
-        let limits = self.limits;
-        let service_id = || batch.service_id.clone();
-        if service.open >= limits.open_batches {
-            let (open, limit) = (service.open, limits.open_batches);
-            return Err(BatchConflict::QueueFull { service_id: service_id(), open, limit });
+        let (open, limit) = (service.open, self.limits.open_batches);
+        if open >= limit {
+            let service_id = batch.service_id.clone();
+            return Err(BatchConflict::QueueFull { service_id, open, limit });
         }
-        if let (true, 0, Some(signer)) = (service.is_new, service.open, batch.signer) {
-            let of_signer = self.new_services.of_signers.entry(signer).or_default();
-            if *of_signer >= limits.new_services_per_signer {
-                let limit = limits.new_services_per_signer;
-                return Err(BatchConflict::TooManyServicesOfSigner {
-                    service_id: service_id(),
-                    signer: Box::new(signer),
-                    limit,
-                });
-            }
-            if self.new_services.in_all >= limits.new_services {
-                let limit = limits.new_services;
-                return Err(BatchConflict::TooManyNewServices { service_id: service_id(), limit });
-            }
-            *of_signer += 1;
-            self.new_services.in_all += 1;
+        if let (true, 0, Some(signer)) = (service.is_new, open, batch.signer) {
+            count_opened(&mut self.new_services, self.limits, batch, signer)?;
         }
         service.open += 1;
         Ok(())
@@ -92,6 +77,29 @@ impl<'a> Room<'a> {
             self.new_services.in_all -= 1;
         }
     }
+}
+
+/// Counts a service that a batch opens, if its signer may open it.
+fn count_opened(
+    counts: &mut NewServiceCounts,
+    limits: IntakeLimits,
+    batch: &NewBatch,
+    signer: SignerId,
+) -> Result<(), BatchConflict> {
+    let service_id = || batch.service_id.clone();
+    let of_signer = counts.of_signers.entry(signer).or_default();
+    if *of_signer >= limits.new_services_per_signer {
+        let (service_id, limit) = (service_id(), limits.new_services_per_signer);
+        let signer = Box::new(signer);
+        return Err(BatchConflict::TooManyServicesOfSigner { service_id, signer, limit });
+    }
+    if counts.in_all >= limits.new_services {
+        let (service_id, limit) = (service_id(), limits.new_services);
+        return Err(BatchConflict::TooManyNewServices { service_id, limit });
+    }
+    *of_signer += 1;
+    counts.in_all += 1;
+    Ok(())
 }
 
 /// The number of batches that have ended, of each service.
