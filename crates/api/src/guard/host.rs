@@ -26,9 +26,11 @@ pub struct HostNameError {
 }
 
 impl HostName {
-    /// The host of a URL, as it is between the scheme and the port.
+    /// The host of a URL that has no user, and no port or a valid one.
     pub(super) fn of(authority: &Authority) -> Option<Self> {
-        authority.host().parse().ok()
+        let rest = authority.as_str().strip_prefix(authority.host())?;
+        let is_valid = rest.is_empty() || authority.port().is_some() && !rest.contains('@');
+        if is_valid { authority.host().parse().ok() } else { None }
     }
 
     /// Whether the name is this machine's by definition, so that no name server can lead it elsewhere.

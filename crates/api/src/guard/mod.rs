@@ -72,9 +72,6 @@ impl RequestGuard {
     }
 
     fn is_allowed(&self, authority: &Authority) -> bool {
-        if authority.as_str().contains('@') {
-            return false;
-        }
         HostName::of(authority).is_some_and(|host| {
             host.is_loopback()
                 || host.address() == Some(self.local)
@@ -147,9 +144,17 @@ mod tests {
             assert_eq!(check("/", &[("host", host)]), Ok(()), "{host}");
         }
         assert_eq!(check("/", &[]), Ok(()));
-        for host in
-            ["evil.example", "10.0.0.2", "localhost.evil.example", "me@localhost", "", "a b"]
-        {
+        for host in [
+            "evil.example",
+            "10.0.0.2",
+            "localhost.evil.example",
+            "me@localhost",
+            "localhost:me@localhost:80",
+            "localhost:99999",
+            "localhost:",
+            "",
+            "a b",
+        ] {
             let refused = Err(ApiError::OtherHost(Excerpt::of(host)));
             assert_eq!(check("/", &[("host", host)]), refused, "{host}");
         }

@@ -71,12 +71,8 @@ impl FromStr for WebOrigin {
             .find_map(|scheme| Some((scheme, text.strip_prefix(scheme.prefix())?)))
             .ok_or_else(error)?;
         let authority: Authority = rest.parse().map_err(|_| error())?;
-        let host = HostName::of(&authority).filter(|_| !rest.contains('@')).ok_or_else(error)?;
-        let port = match authority.port() {
-            Some(port) => port.as_u16(),
-            None if rest.ends_with(':') => return Err(error()),
-            None => scheme.default_port(),
-        };
+        let host = HostName::of(&authority).ok_or_else(error)?;
+        let port = authority.port_u16().unwrap_or(scheme.default_port());
         Ok(Self { scheme, host, port })
     }
 }
