@@ -204,7 +204,8 @@ fn invalid_hosts_and_origins_are_refused_at_start() {
         ("--http-allowed-origins", "https://console.example/", "is not an origin"),
         ("--http-allowed-origins", "null", "is not an origin"),
     ] {
-        let message = run(harness.command(&[(flag, value)])).error_message();
+        let output = run(harness.command(&[(flag, value)]));
+        let message = output.error_message();
         assert!(message.contains(expected) && message.contains(value), "{message}");
     }
 }

@@ -98,7 +98,8 @@ fn invalid_patterns_are_refused_at_start() {
         ("--intake-open-batches", "0", "it must be a number from 1"),
         ("--intake-new-services", "0", "it must be a number from 1"),
     ] {
-        let message = run(harness.command(&[(flag, value)])).error_message();
+        let output = run(harness.command(&[(flag, value)]));
+        let message = output.error_message();
         assert!(message.contains(expected) && message.contains(value), "{message}");
     }
 }
