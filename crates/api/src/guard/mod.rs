@@ -1,8 +1,8 @@
 //! Refuses what a web page makes a browser send.
 //!
-//! The interface does not authenticate its clients: whoever reaches it may use it. A browser on the same
-//! machine reaches it for every page that it shows, so requests of pages are told from others by the
-//! headers that a page cannot choose.
+//! The interface does not authenticate its clients: every program that reaches it may use it. A browser on
+//! the same machine reaches it for every page that it shows, so requests of pages are told from others by
+//! the headers that a page cannot choose.
 
 mod host;
 mod origin;
