@@ -1,6 +1,6 @@
 //! What a client can make the server store: allow-lists and limits.
 
-use std::{ops::Range, slice};
+use std::{ops::Range, slice, thread};
 
 use grid_batch_core::BatchState;
 use grid_batch_ledger_sim::{Fault, When};
@@ -37,17 +37,27 @@ fn assert_refused(response: &Response, status: u16, code: u64) {
 
 /// Posts one signed batch for made-up services, and returns how many were accepted.
 fn flood(server: &BatchServer, services: Range<usize>, list: &[u8]) -> usize {
-    let responses = services.map(|number| {
-        post_for(server, &format!("made-up{:03}::{:03}", number / 500, number % 500), list)
-    });
-    let accepted = responses.filter(|response| match response.status {
-        202 => true,
-        _ => {
-            assert_refused(response, 429, 1019);
-            false
-        }
-    });
-    accepted.count()
+    const CLIENTS: usize = 16;
+    let post = &|first: usize| {
+        let numbers = services.clone().skip(first).step_by(CLIENTS);
+        numbers.filter(|number| is_accepted(server, *number, list)).count()
+    };
+    thread::scope(|scope| {
+        let spawn = |first| scope.spawn(move || post(first));
+        let clients: Vec<_> = (0..CLIENTS).map(spawn).collect();
+        clients.into_iter().map(|client| client.join().unwrap()).sum()
+    })
+}
+
+/// Posts the list for a made-up service. If it is refused, then because of the limit.
+fn is_accepted(server: &BatchServer, number: usize, list: &[u8]) -> bool {
+    let service = format!("made-up{:03}::{:03}", number / 500, number % 500);
+    let response = post_for(server, &service, list);
+    if response.status == 202 {
+        return true;
+    }
+    assert_refused(&response, 429, 1019);
+    false
 }
 
 #[test]
