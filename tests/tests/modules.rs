@@ -19,7 +19,7 @@ const FOLDERS: &[(&str, &[&str])] = &[
             "sql",
         ],
     ),
-    ("api", &["rewards", "withdrawals", "batches", "state", "http"]),
+    ("api", &["rewards", "withdrawals", "batches", "state", "guard", "allow_list", "http"]),
     ("evm", &["follow", "send", "settle", "nonce", "pool", "price", "node", "values"]),
     ("service", &["server", "config"]),
 ];

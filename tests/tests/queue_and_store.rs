@@ -45,6 +45,7 @@ fn batch(service_number: usize, number: u32) -> NewBatch {
     NewBatch {
         service_id: service(service_number),
         batch_id: HeaderId::from_bytes(id),
+        signer: None,
         transaction_ids: vec![],
         serialized_batch: number.to_be_bytes().to_vec(),
     }

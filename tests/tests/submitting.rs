@@ -133,6 +133,7 @@ fn batch(number: u64) -> NewBatch {
     NewBatch {
         service_id: scope.service_id().clone(),
         batch_id: HeaderId::from_bytes(id),
+        signer: None,
         transaction_ids: vec![HeaderId::from_bytes(id)],
         serialized_batch: vec![1],
     }

@@ -6,7 +6,10 @@ use grid_batch_core::{
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
-    ApiBuildError, ApiOptions, CommitProgress, HealthReport, RunningApi,
+    ApiBuildError, ApiOptions, CommitProgress, HealthReport, HostName, RunningApi, ServicePattern,
+    SignerPattern, WebOrigin,
+    allow_list::AllowLists,
+    guard::AllowedSites,
     parts::{ApiParts, WithdrawalParts},
     running,
     state::StoredCallback,
@@ -14,7 +17,8 @@ use crate::{
 
 /// Builds an HTTP interface.
 ///
-/// By default it accepts batches, for every service, has no callback, and is always healthy.
+/// By default it accepts batches, for every service and from every signer, answers requests to the
+/// address of its listener and to the loopback names, has no callback, and is always healthy.
 pub struct ApiBuilder {
     parts: ApiParts,
 }
@@ -27,6 +31,8 @@ impl ApiBuilder {
             options: ApiOptions::default(),
             intake_store,
             query_store,
+            allow_lists: AllowLists::default(),
+            allowed_sites: AllowedSites::default(),
             service_rule: Arc::new(|_| Ok(())),
             service_check: None,
             stored: StoredCallback::new(|_| ()),
@@ -54,6 +60,37 @@ impl ApiBuilder {
         rule: impl Fn(&ServiceId) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
         self.parts.service_rule = Arc::new(rule);
+        self
+    }
+
+    /// Accepts batches only for services of these forms; an empty list accepts all.
+    #[must_use]
+    pub fn with_allowed_services(mut self, services: Vec<ServicePattern>) -> Self {
+        self.parts.allow_lists.services = services;
+        self
+    }
+
+    /// Accepts batches only from signers of these forms; an empty list accepts all. It is the signer of
+    /// the batch that counts, not those of its transactions.
+    #[must_use]
+    pub fn with_allowed_signers(mut self, signers: Vec<SignerPattern>) -> Self {
+        self.parts.allow_lists.signers = signers;
+        self
+    }
+
+    /// Also answers requests to these hosts. Others are refused, except those to the address of the
+    /// listener and to the loopback names: a web page could have made its own name lead here.
+    #[must_use]
+    pub fn with_allowed_hosts(mut self, hosts: Vec<HostName>) -> Self {
+        self.parts.allowed_sites.hosts = hosts;
+        self
+    }
+
+    /// Also answers requests of web pages of these origins. Those of others are refused, except pages of
+    /// the host that the request was sent to.
+    #[must_use]
+    pub fn with_allowed_origins(mut self, origins: Vec<WebOrigin>) -> Self {
+        self.parts.allowed_sites.origins = origins;
         self
     }
 

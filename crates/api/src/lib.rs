@@ -1,9 +1,11 @@
 #![doc = include_str!("../README.md")]
 
+mod allow_list;
 mod batches;
 mod build_error;
 mod builder;
 mod connections;
+mod guard;
 mod health;
 mod http;
 mod options;
@@ -15,9 +17,11 @@ mod server;
 mod state;
 mod withdrawals;
 
+pub use allow_list::{ServicePattern, ServicePatternError, SignerPattern, SignerPatternError};
 pub use batches::CommitProgress;
 pub use build_error::ApiBuildError;
 pub use builder::{Api, ApiBuilder};
+pub use guard::{HostName, HostNameError, WebOrigin, WebOriginError};
 pub use health::{HealthPart, HealthReport, HealthStatus};
 pub use options::ApiOptions;
 pub use running::RunningApi;

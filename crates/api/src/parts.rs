@@ -5,7 +5,9 @@ use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
     ApiOptions, CommitProgress,
+    allow_list::AllowLists,
     batches::ServiceRule,
+    guard::AllowedSites,
     health::HealthSource,
     state::{DatabaseCheck, StoredCallback},
 };
@@ -15,6 +17,8 @@ pub(crate) struct ApiParts {
     pub(crate) options: ApiOptions,
     pub(crate) intake_store: Arc<dyn IntakeStore>,
     pub(crate) query_store: Arc<dyn BatchQueryStore>,
+    pub(crate) allow_lists: AllowLists,
+    pub(crate) allowed_sites: AllowedSites,
     pub(crate) service_rule: Arc<ServiceRule>,
     pub(crate) service_check: Option<Arc<dyn ServiceCheck>>,
     pub(crate) stored: StoredCallback,

@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Instant};
 use axum::{
     Router,
     extract::Request,
-    middleware::{Next, from_fn},
+    middleware::{Next, from_fn, from_fn_with_state},
     response::{IntoResponse, Response},
     routing,
 };
@@ -12,7 +12,8 @@ use grid_batch_support::catch_panic_async;
 use log::{debug, error, warn};
 
 use crate::{
-    batches::{self, IntakeContext, StatusContext, WriteQueue},
+    batches::{self, IntakeContext, ServiceChecks, StatusContext, WriteQueue},
+    guard::{RequestGuard, refuse_web_pages},
     health,
     http::{ApiError, discard_body},
     parts::ApiParts,
@@ -24,11 +25,15 @@ use crate::{
 /// All routes of the interface.
 pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, queue: WriteQueue) -> Router {
     let ApiParts { query_store, stored, withdrawals, health, .. } = parts;
-    let (service_rule, service_check) = (parts.service_rule, parts.service_check);
+    let guard = Arc::new(RequestGuard::new(parts.allowed_sites, api.local_addr.ip()));
     let intake = match withdrawals {
         None => {
-            let api = Arc::clone(&api);
-            batch_routes(IntakeContext::new(api, service_rule, service_check, queue))
+            let services = ServiceChecks {
+                rule: parts.service_rule,
+                allowed: parts.allow_lists,
+                ledger: parts.service_check,
+            };
+            batch_routes(IntakeContext::new(Arc::clone(&api), services, queue))
         }
         Some(parts) => withdrawal_routes(WithdrawalContext::new(
             Arc::clone(&api),
@@ -42,6 +47,7 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, queue: WriteQueue) -> 
         .merge(health::routes(health))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
+        .layer(from_fn_with_state(guard, refuse_web_pages))
         .layer(from_fn(catch_panics_and_log))
 }
 

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::{HeaderId, LedgerStatus, Progress, ServiceId, Timestamp, monitor};
+use crate::{HeaderId, LedgerStatus, Progress, ServiceId, SignerId, Timestamp, monitor};
 
 /// A batch that was checked and is not stored yet.
 #[derive(Clone, PartialEq, Eq)]
@@ -9,6 +9,8 @@ pub struct NewBatch {
     pub service_id: ServiceId,
     /// Its id.
     pub batch_id: HeaderId,
+    /// Who signed it; `None` for a batch that has no signature, such as a withdrawal.
+    pub signer: Option<SignerId>,
     /// The ids of its transactions, in order.
     pub transaction_ids: Vec<HeaderId>,
     /// The bytes. They are stored and sent unchanged.
@@ -20,6 +22,7 @@ impl fmt::Debug for NewBatch {
         f.debug_struct("NewBatch")
             .field("service_id", &self.service_id)
             .field("batch_id", &self.batch_id)
+            .field("signer", &self.signer)
             .field("transactions", &self.transaction_ids.len())
             .field("bytes", &self.serialized_batch.len())
             .finish()

@@ -1,6 +1,6 @@
 use thiserror::Error;
 
-use crate::{HeaderId, NewBatch, ServiceId, monitor::BatchResult};
+use crate::{HeaderId, NewBatch, ServiceId, SignerId, monitor::BatchResult};
 
 /// How a request to store something ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -11,7 +11,7 @@ pub enum AddOutcome {
     AlreadyStored,
 }
 
-/// Why a batch cannot be stored beside the batches that its service has, or cannot be stored now.
+/// Why a batch cannot be stored beside those that are stored already, or cannot be stored now.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BatchConflict {
     /// A batch with the same id and other bytes is stored already.
@@ -34,6 +34,45 @@ pub enum BatchConflict {
     /// Another batch of the service has one of its transactions already.
     #[error(transparent)]
     Transaction(#[from] Box<TransactionConflict>),
+    /// The service has as many open batches as it may have.
+    #[error(
+        "the service {service_id} has {open} open batches, and may have {limit}; send the batches again \
+         when some of them have ended"
+    )]
+    QueueFull {
+        /// The service that orders the batches.
+        service_id: ServiceId,
+        /// The number of its open batches, with those of the same list.
+        open: u64,
+        /// How many it may have.
+        limit: u64,
+    },
+    /// The signer has opened as many services as it may while no batch of them has ended.
+    #[error(
+        "the service {service_id} has no batches yet, and the key {signer} has opened {limit} other \
+         services in which no batch has ended; check the service id, or send the batches again when \
+         batches of the other services have ended"
+    )]
+    TooManyServicesOfSigner {
+        /// The service that would be opened.
+        service_id: ServiceId,
+        /// Who signed the batch.
+        signer: Box<SignerId>,
+        /// How many it may have opened.
+        limit: u64,
+    },
+    /// There are as many services as there may be in which no batch has ended.
+    #[error(
+        "the service {service_id} has no batches yet, and there are {limit} other services in which no \
+         batch has ended; check the service id, or send the batches again when batches of the other \
+         services have ended"
+    )]
+    TooManyNewServices {
+        /// The service that would be opened.
+        service_id: ServiceId,
+        /// How many there may be.
+        limit: u64,
+    },
 }
 
 /// Another batch of the service, which is open or committed, has the same transaction. The ledger
@@ -56,8 +95,8 @@ pub struct TransactionConflict {
 
 /// Stores batches durably.
 pub trait IntakeStore: Send + Sync {
-    /// Stores lists of batches, in one commit unless a service is locked. Each list is stored as a
-    /// whole or, on a conflict, not at all.
+    /// Stores lists of batches, in one commit unless a service is locked. Each list is stored as a whole
+    /// or, on a conflict or at a limit, not at all.
     fn add(
         &self,
         lists: &[&[NewBatch]],

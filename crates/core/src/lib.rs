@@ -28,6 +28,7 @@ mod round;
 mod scope;
 mod service_check;
 mod service_id;
+mod signer;
 mod state;
 mod submission;
 mod submitter;
@@ -70,6 +71,7 @@ pub use round::{BatchFits, Round, RoundStore, TakenBatch};
 pub use scope::{GlobalScopeId, ScopeId, ScopeIdError, ServiceScopeId};
 pub use service_check::ServiceCheck;
 pub use service_id::{ServiceId, ServiceIdError};
+pub use signer::SignerId;
 pub use state::{BatchState, BatchStateError, DltStatus, DltStatusError};
 pub use submission::{AttemptId, Submission, SubmissionResponse};
 pub use submitter::{

@@ -25,6 +25,8 @@ pub(crate) const SETTINGS: &[(&str, &str)] = &[
     ("ledger.late_arrival_limit", "1s"),
     ("claims.idle_expiry", "1s"),
     ("claims.full_expiry", "5s"),
+    // One key signs for all services.
+    ("intake.new_services_per_signer", "10000"),
     ("queue.delay", "20ms"),
     ("queue.longest_delay", "150ms"),
     ("submit.sending_limit", "500ms"),

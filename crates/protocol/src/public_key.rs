@@ -1,6 +1,6 @@
 use std::{fmt, str::FromStr};
 
-use grid_batch_core::Excerpt;
+use grid_batch_core::{Excerpt, SignerId};
 use secp256k1::{Message, ecdsa};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
@@ -56,6 +56,11 @@ pub enum SignatureError {
 }
 
 impl PublicKey {
+    /// The key as core knows it, which does not verify signatures.
+    pub fn id(&self) -> SignerId {
+        SignerId::from_bytes(self.0.serialize())
+    }
+
     /// Verifies a signature over the SHA-256 of `message`.
     pub fn verify(&self, message: &[u8], signature: &[u8; 64]) -> Result<(), SignatureError> {
         let wrong = || SignatureError::Wrong { key: *self };

@@ -52,6 +52,7 @@ impl VerifiedBatch {
         NewBatch {
             service_id,
             batch_id: self.id,
+            signer: Some(self.signer.id()),
             transaction_ids: self.transactions.iter().map(|t| t.id).collect(),
             serialized_batch: self.bytes,
         }

@@ -45,6 +45,7 @@ pub use sql::{
     database_clock::{ClockSkew, DatabaseClock},
     error::{ClaimError, SigningError, StoreError},
     handle::{Store, StoreOptions},
+    intake_limits::IntakeLimits,
     locked_services::LockedService,
     probe::DatabaseProbe,
     url::{DatabaseUrl, UrlError},

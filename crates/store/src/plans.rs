@@ -21,13 +21,13 @@ use diesel::{
 use grid_batch_core::{
     Change, Decision, Event, GroupObserver, HeaderId, LedgerIdentity, LedgerStatus, NewBatch,
     NextBatchStore, Outcome, PendingBatchStore, Resolution, RetentionStore, ScopeId, ServiceId,
-    ServiceScopeId, SubmissionAnswer, SubmissionOutcome, Timestamp, UnresolvedBatchStore,
+    ServiceScopeId, SignerId, SubmissionAnswer, SubmissionOutcome, Timestamp, UnresolvedBatchStore,
 };
 use grid_batch_test_postgres::TestDatabase;
 
 use crate::{
-    ClaimOptions, ClaimStore, DelayOptions, MonitorStore, Store, StoreError, StoreObserver,
-    StoreOptions,
+    ClaimOptions, ClaimStore, DelayOptions, IntakeLimits, MonitorStore, Store, StoreError,
+    StoreObserver, StoreOptions,
     sql::{
         Connection, Statement,
         groups::{LOCK_LIMIT, find_locked},
@@ -139,6 +139,19 @@ struct SqlitePlanRow {
     detail: String,
 }
 
+/// The most open batches of a service.
+const OPEN_BATCHES: u64 = 30;
+
+/// Limits that are so low, or so high, that intake looks at them and rarely refuses anything.
+fn options_with_limits() -> StoreOptions {
+    let intake_limits = IntakeLimits {
+        open_batches: OPEN_BATCHES,
+        new_services_per_signer: 10_000,
+        new_services: 10_000,
+    };
+    StoreOptions { intake_limits, ..StoreOptions::default() }
+}
+
 /// An instance whose lease outlasts the test.
 fn register_worker(store: &Store) -> ClaimStore {
     let day = Duration::from_secs(24 * 60 * 60);
@@ -186,6 +199,7 @@ fn new_batch(service_id: ServiceId, number: u64) -> NewBatch {
     NewBatch {
         service_id,
         batch_id: id(number),
+        signer: Some(SignerId::from_bytes([2; SignerId::BYTES])),
         transaction_ids: vec![id(number + (1 << 40))],
         serialized_batch: vec![7; 600],
     }
@@ -221,6 +235,7 @@ fn process_batches(claims: &ClaimStore, services: &[ServiceId]) {
     record(Event::status(LedgerStatus::Committed));
     add(store, &new);
     add(store, &[new_batch("new::0000".parse().unwrap(), 95_000)]);
+    refuse_a_full_queue(store);
     process_failures(claims, services);
     look_for_locked_rows(store, services);
     assert!(store.start_retention(Duration::from_secs(1)).unwrap());
@@ -235,6 +250,14 @@ fn look_for_locked_rows(store: &Store, services: &[ServiceId]) {
     let locked = connection
         .transaction_with_lock_limit(LOCK_LIMIT, |connection| find_locked(connection, &services));
     assert!(locked.unwrap().is_empty());
+}
+
+/// Adds more batches to a new service than it may have.
+fn refuse_a_full_queue(store: &Store) {
+    let service_id: ServiceId = "full::0000".parse().unwrap();
+    let list: Vec<NewBatch> =
+        (0..=OPEN_BATCHES).map(|number| new_batch(service_id.clone(), 96_000 + number)).collect();
+    assert!(store.add(&[&list]).unwrap()[0].is_err());
 }
 
 /// Processes a batch with many attempts, a rejected one, and a lost one that an operator decides.
@@ -424,11 +447,13 @@ fn scans(plan: &[String]) -> Vec<&String> {
 const READ_BUSY_LANES: [&str; 3] = ["due_batches", "find_orphans", "ready_services"];
 
 /// Whether a statement may read everything that a line of its plan names. There are few instances;
-/// and claims are counted at most once for each take.
+/// claims are counted at most once for each take; and new services are limited, and counted only when
+/// a service is opened.
 fn may_scan(statement: &str, line: &str) -> bool {
     line.contains("instances")
         || (line.contains("lanes_busy") && READ_BUSY_LANES.contains(&statement))
         || (line.contains("service_id_claims") && statement == "count_claims")
+        || (line.contains("new_services") && statement == "count_new_services")
 }
 
 fn expect_no_scans_on_postgres(recording: &Recording) {
@@ -509,7 +534,7 @@ fn statements_in_source() -> BTreeSet<String> {
 #[test]
 fn statements_have_good_plans_on_postgres() {
     let database = TestDatabase::create();
-    let store = Store::open(&database.url().parse().unwrap(), StoreOptions::default()).unwrap();
+    let store = Store::open(&database.url().parse().unwrap(), options_with_limits()).unwrap();
     let worker = register_worker(&store);
     let services = load(&worker);
     load_claimed_services(&store);
@@ -531,7 +556,7 @@ fn statements_have_good_plans_on_postgres() {
 fn statements_have_good_plans_on_sqlite() {
     let dir = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}/plans.db", dir.path().display()).parse().unwrap();
-    let store = Store::open(&url, StoreOptions::default()).unwrap();
+    let store = Store::open(&url, options_with_limits()).unwrap();
     let worker = register_worker(&store);
     let services = load(&worker);
     load_claimed_services(&store);

@@ -55,7 +55,7 @@ fn parse_response(bytes: &[u8]) -> io::Result<Response> {
 pub fn request(method: &str, path: &str, headers: &[&str], body: &[u8]) -> Vec<u8> {
     let length = body.len();
     let mut head = format!(
-        "{method} {path} HTTP/1.1\r\nhost: grid.test\r\nconnection: close\r\n\
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
          content-length: {length}\r\n"
     );
     for header in headers {

@@ -80,6 +80,11 @@ impl TestProcess {
         Self { child: command.spawn().unwrap(), directory }
     }
 
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What it has printed to standard output.
     pub fn stdout(&self) -> String {
         self.output("stdout")

@@ -68,6 +68,14 @@ create table service_id_claims (
 );
 create index service_id_claims_by_claimant on service_id_claims (claimant, service_id);
 
+-- The services in which no batch has ended yet, and who signed the first batch of each: how many a signer
+-- may have is limited. The row is removed when a batch of the service ends.
+create table new_services (
+    service_id text collate "C" primary key references services,
+    signer bytea not null check (octet_length(signer) = 33)
+);
+create index new_services_by_signer on new_services (signer);
+
 -- One row for each batch, written when it is added and when it ends. No index has a column that
 -- changes at the end, and the pages have free space, so PostgreSQL updates the row in its page.
 create table batches (

@@ -11,6 +11,7 @@ drop table transaction_receipts;
 drop table transactions;
 drop table batch_payloads;
 drop table batches;
+drop table new_services;
 drop table service_id_claims;
 drop table database_state;
 drop table instances;

@@ -46,6 +46,12 @@ create table service_id_claims (
 ) strict, without rowid;
 create index service_id_claims_by_claimant on service_id_claims (claimant, service_id);
 
+create table new_services (
+    service_id text primary key references services,
+    signer blob not null check (length(signer) = 33)
+) strict, without rowid;
+create index new_services_by_signer on new_services (signer);
+
 -- autoincrement: the seq of a removed batch is never used again.
 create table batches (
     seq integer primary key autoincrement,

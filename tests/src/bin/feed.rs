@@ -40,6 +40,7 @@ fn batch(number: u64, services: &[ServiceId]) -> NewBatch {
     NewBatch {
         service_id: services[number as usize % services.len()].clone(),
         batch_id: HeaderId::from_bytes(id),
+        signer: None,
         transaction_ids: vec![HeaderId::from_bytes(id)],
         serialized_batch: number.to_be_bytes().repeat(50),
     }

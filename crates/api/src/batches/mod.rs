@@ -18,7 +18,7 @@ use axum::{Router, routing};
 
 pub use commit_progress::CommitProgress;
 pub(crate) use status_query::StatusContext;
-pub(crate) use submit::{IntakeContext, ServiceRule};
+pub(crate) use submit::{IntakeContext, ServiceChecks, ServiceRule};
 pub(crate) use write_queue::WriteQueue;
 pub(crate) use writer::BatchWriter;
 

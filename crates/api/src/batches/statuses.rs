@@ -12,7 +12,7 @@ use crate::{
         status_query::{StatusContext, StatusQuery},
         status_wait::{read_or_wait, requested_wait},
     },
-    http::{ApiError, Query, link, other_content_type},
+    http::{ApiError, Query, json_content_type, link},
 };
 
 /// The most ids in one request.
@@ -40,9 +40,7 @@ pub(crate) async fn post(
 ) -> Result<Json<BatchStatusesJson>, ApiError> {
     let (request, body) = request.into_parts();
     let body = context.api.bodies.read(&request.headers, body, IDS_BODY_LIMIT).await?;
-    if let Some(other) = other_content_type(&request.headers, "application/json") {
-        return Err(ApiError::IdsContentType(other));
-    }
+    json_content_type(&request.headers).map_err(ApiError::IdsContentType)?;
     let query = Query::parse(request.uri.query())?;
     let ids: Vec<String> =
         serde_json::from_slice(&body.bytes).map_err(|_| ApiError::InvalidIdList)?;

@@ -10,8 +10,9 @@ use grid_batch_protocol::{Limits, verify_list};
 use serde::Serialize;
 
 use crate::{
+    allow_list::AllowLists,
     batches::write_queue::WriteQueue,
-    http::{ApiError, Query, link, other_content_type},
+    http::{ApiError, Query, batch_content_type, link},
     state::{ApiState, BlockingPool},
 };
 
@@ -20,29 +21,33 @@ pub(crate) type ServiceRule = dyn Fn(&ServiceId) -> Result<(), String> + Send + 
 /// What `POST /batches` needs.
 pub(crate) struct IntakeContext {
     api: Arc<ApiState>,
-    service_rule: Arc<ServiceRule>,
-    service_check: Option<Arc<dyn ServiceCheck>>,
+    checks: Arc<ServiceChecks>,
     queue: WriteQueue,
     /// Checks signatures, one list per core.
     verifications: BlockingPool,
 }
 
+/// Which services get batches, and from which signers.
+pub(crate) struct ServiceChecks {
+    pub(crate) rule: Arc<ServiceRule>,
+    pub(crate) allowed: AllowLists,
+    /// What is known of the ledger's services.
+    pub(crate) ledger: Option<Arc<dyn ServiceCheck>>,
+}
+
 impl IntakeContext {
-    pub(crate) fn new(
-        api: Arc<ApiState>,
-        service_rule: Arc<ServiceRule>,
-        service_check: Option<Arc<dyn ServiceCheck>>,
-        queue: WriteQueue,
-    ) -> Self {
+    pub(crate) fn new(api: Arc<ApiState>, checks: ServiceChecks, queue: WriteQueue) -> Self {
         let cores = available_parallelism().map_or(1, NonZero::get);
         let verifications = BlockingPool::new(cores);
-        Self { api, service_rule, service_check, queue, verifications }
+        Self { api, checks: Arc::new(checks), queue, verifications }
     }
+}
 
+impl ServiceChecks {
     async fn check_service(&self, id: &ServiceId) -> Result<(), ApiError> {
-        (self.service_rule)(id)
-            .map_err(|rule| ApiError::RefusedService { id: id.clone(), rule })?;
-        let Some(check) = &self.service_check else { return Ok(()) };
+        (self.rule)(id).map_err(|rule| ApiError::RefusedService { id: id.clone(), rule })?;
+        self.allowed.check_service(id)?;
+        let Some(check) = &self.ledger else { return Ok(()) };
         check.check(id).await.map_err(|reason| ApiError::UnknownService { id: id.clone(), reason })
     }
 }
@@ -57,21 +62,21 @@ pub(crate) async fn post(
     State(context): State<Arc<IntakeContext>>,
     request: Request,
 ) -> Result<(StatusCode, Json<AcceptedJson>), ApiError> {
-    let IntakeContext { api, queue, verifications, .. } = &*context;
+    let IntakeContext { api, checks, queue, verifications } = &*context;
     let (request, body) = request.into_parts();
     let body = api.bodies.read(&request.headers, body, api.options.body_limit).await?;
-    if let Some(other) = other_content_type(&request.headers, "application/octet-stream") {
-        return Err(ApiError::BatchesContentType(other));
-    }
+    batch_content_type(&request.headers).map_err(ApiError::BatchesContentType)?;
     let named_service = Query::parse(request.uri.query())?.service_id()?;
     let service_id = named_service.as_ref().unwrap_or(GlobalScopeId.service_id()).clone();
-    context.check_service(&service_id).await?;
+    checks.check_service(&service_id).await?;
 
     // Checking signatures is expensive, so what refuses the request comes before that.
     api.database.check()?;
     let slot = queue.reserve_slot()?;
     let limits = api.options.list_limits;
-    let batches = verifications.run(move || verify(&body.bytes, &limits, &service_id)).await?;
+    let checks = Arc::clone(checks);
+    let verify = move || verify(&body.bytes, &limits, &service_id, &checks.allowed);
+    let batches = verifications.run(verify).await?;
     let ids: Vec<HeaderId> = batches.iter().map(|batch| batch.batch_id).collect();
     let stored = slot.store(batches, body.reservation);
     api.database.run(ApiError::BatchesNotStored, stored).await?;
@@ -80,10 +85,16 @@ pub(crate) async fn post(
     Ok((StatusCode::ACCEPTED, Json(AcceptedJson { link })))
 }
 
-fn verify(body: &[u8], limits: &Limits, service_id: &ServiceId) -> Result<Vec<NewBatch>, ApiError> {
+fn verify(
+    body: &[u8],
+    limits: &Limits,
+    service_id: &ServiceId,
+    allowed: &AllowLists,
+) -> Result<Vec<NewBatch>, ApiError> {
     if body.is_empty() {
         return Err(ApiError::NoBatches);
     }
     let verified = verify_list(body, limits)?;
+    verified.iter().try_for_each(|batch| allowed.check_signer(&batch.signer().id()))?;
     Ok(verified.into_iter().map(|batch| batch.into_new_batch(service_id.clone())).collect())
 }

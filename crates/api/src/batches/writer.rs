@@ -140,6 +140,7 @@ mod tests {
         NewBatch {
             service_id: service.parse().unwrap(),
             batch_id: HeaderId::from_bytes(id),
+            signer: None,
             transaction_ids: Vec::new(),
             serialized_batch: vec![0; bytes],
         }

@@ -2,12 +2,8 @@ use std::time::Duration;
 
 use axum::{
     body::{Body, HttpBody},
-    http::{
-        HeaderMap,
-        header::{CONTENT_TYPE, EXPECT},
-    },
+    http::{HeaderMap, header::EXPECT},
 };
-use grid_batch_core::Excerpt;
 use http_body_util::BodyExt;
 use tokio::{
     select,
@@ -131,11 +127,4 @@ pub(crate) fn discard_body(headers: &HeaderMap, mut body: Body) {
     }
     let read_to_end = async move { while let Some(Ok(_)) = body.frame().await {} };
     tokio::spawn(timeout(DISCARD_TIMEOUT, read_to_end));
-}
-
-/// The Content-Type of the request, if it has one other than `expected`.
-pub(crate) fn other_content_type(headers: &HeaderMap, expected: &str) -> Option<Excerpt> {
-    let given = String::from_utf8_lossy(headers.get(CONTENT_TYPE)?.as_bytes());
-    let essence = given.split(';').next().unwrap_or_default().trim();
-    (!essence.eq_ignore_ascii_case(expected)).then(|| Excerpt::of(&given))
 }

@@ -2,11 +2,14 @@ use std::time::Duration;
 
 use grid_batch_core::{
     BatchConflict, BatchError, Excerpt, HeaderId, HeaderIdError, ServiceId, ServiceIdError,
+    SignerId,
 };
 use grid_batch_protocol::ListError;
 use grid_batch_withdrawals::{Reward, RewardId, ShortIdError, Withdrawal, WithdrawalId};
 use log::warn;
 use thiserror::Error;
+
+use crate::http::OtherContentType;
 
 /// Why a request is refused or fails. Its text is the `message` of the answer; `error_response.rs`
 /// has the status and the code of each.
@@ -17,6 +20,20 @@ pub(crate) enum ApiError {
     NotFound,
     #[error("this path does not support the method {0}")]
     MethodNotAllowed(Excerpt),
+    #[error(
+        "this server does not answer requests to the host {0}; use localhost or its address, or add the \
+         host to http.allowed_hosts"
+    )]
+    OtherHost(Excerpt),
+    #[error(
+        "requests of web pages from {0} are refused; if it is yours, add it to http.allowed_origins"
+    )]
+    OtherOrigin(Excerpt),
+    #[error(
+        "requests of web pages of other sites are refused (Sec-Fetch-Site is {0}); if the page is yours, \
+         add its origin to http.allowed_origins"
+    )]
+    OtherSite(Excerpt),
     #[error("the body is longer than {limit} bytes; send it in parts")]
     BodyTooLong { limit: usize },
     #[error("the body did not arrive within {0:?}")]
@@ -51,8 +68,11 @@ pub(crate) enum ApiError {
     // Batches and their statuses.
     #[error("batches are not accepted here; send withdrawals with POST /withdrawals")]
     BatchesNotServed,
-    #[error("the Content-Type must be application/octet-stream, or missing, not {0}")]
-    BatchesContentType(Excerpt),
+    #[error(
+        "the Content-Type must be application/octet-stream, {0}; with curl, use \
+         -H 'Content-Type: application/octet-stream' --data-binary @FILE"
+    )]
+    BatchesContentType(OtherContentType),
     #[error("the list has no batches; send at least one")]
     NoBatches,
     #[error(transparent)]
@@ -61,6 +81,17 @@ pub(crate) enum ApiError {
     InvalidServiceId(#[from] ServiceIdError),
     #[error("the service {id} is not served here: {rule}", id = Excerpt::of(.id.as_str()))]
     RefusedService { id: ServiceId, rule: String },
+    #[error(
+        "batches for the service {id} are not accepted here; use a service that intake.services allows, \
+         or have the operator add it",
+        id = Excerpt::of(.0.as_str())
+    )]
+    ServiceNotAllowed(ServiceId),
+    #[error(
+        "batches signed by the key {0} are not accepted here; sign them with a key that intake.signers \
+         allows, or have the operator add it"
+    )]
+    SignerNotAllowed(SignerId),
     #[error(
         "the ledger does not have the service {id}: {reason}; correct the id, or create the service and \
          send the batches again",
@@ -71,8 +102,10 @@ pub(crate) enum ApiError {
     BatchConflict(#[from] BatchConflict),
     #[error("the batches may not have been stored; send them again: each is stored only once")]
     BatchesNotStored,
-    #[error("the Content-Type must be application/json, or missing, not {0}")]
-    IdsContentType(Excerpt),
+    #[error(
+        "the Content-Type must be application/json, {0}; with curl, use -H 'Content-Type: application/json'"
+    )]
+    IdsContentType(OtherContentType),
     #[error("the body must be a JSON array of at least one batch id")]
     InvalidIdList,
     #[error("the query has no id; send one batch id, or several separated by commas")]
@@ -87,8 +120,10 @@ pub(crate) enum ApiError {
     // Withdrawals and rewards.
     #[error("withdrawals are not accepted here, because no pools are configured")]
     WithdrawalsNotServed,
-    #[error("the Content-Type must be application/json, or missing, not {0}")]
-    JsonContentType(Excerpt),
+    #[error(
+        "the Content-Type must be application/json, {0}; with curl, use -H 'Content-Type: application/json'"
+    )]
+    JsonContentType(OtherContentType),
     #[error("the body is not a valid JSON object: {0}")]
     InvalidJsonObject(String),
     #[error("unknown field {name}; {}", allowed(.known))]

@@ -37,11 +37,23 @@ impl IntoResponse for ApiError {
         let error = ErrorObject { code, title, message: self.to_string(), link: link(self) };
         let mut response = (status, Json(ErrorBody { error })).into_response();
         if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            response.headers_mut().insert(RETRY_AFTER, retry_after(code));
         }
         response
     }
 }
+
+/// After how many seconds to try again. A place in a queue is free as soon as the ledger has applied a
+/// batch; a new service stays new at least until then.
+fn retry_after(code: u16) -> HeaderValue {
+    HeaderValue::from_static(match code {
+        QUEUE_FULL | TOO_MANY_NEW_SERVICES => "10",
+        _ => "1",
+    })
+}
+
+const QUEUE_FULL: u16 = 1018;
+const TOO_MANY_NEW_SERVICES: u16 = 1019;
 
 fn kind(error: &ApiError) -> ErrorKind {
     let (status, code, title) = match error {
@@ -58,8 +70,12 @@ fn kind(error: &ApiError) -> ErrorKind {
         ApiError::Overloaded | ApiError::TooManyRequests | ApiError::TooManyRequestsOfAddress => {
             (StatusCode::TOO_MANY_REQUESTS, 31, "Unable to Accept Batches")
         }
-        ApiError::BatchesContentType(_) => (StatusCode::BAD_REQUEST, 42, "Wrong Content Type"),
-        ApiError::IdsContentType(_) => (StatusCode::BAD_REQUEST, 43, "Wrong Content Type"),
+        ApiError::BatchesContentType(_) => {
+            (StatusCode::UNSUPPORTED_MEDIA_TYPE, 42, "Wrong Content Type")
+        }
+        ApiError::IdsContentType(_) => {
+            (StatusCode::UNSUPPORTED_MEDIA_TYPE, 43, "Wrong Content Type")
+        }
         ApiError::InvalidIdList => (StatusCode::BAD_REQUEST, 46, "Bad Status Request"),
         ApiError::InvalidBatchId(_) | ApiError::InvalidShortId(_) => {
             (StatusCode::BAD_REQUEST, 60, "Invalid Resource Id")
@@ -86,6 +102,13 @@ fn kind(error: &ApiError) -> ErrorKind {
         ApiError::BatchConflict(BatchConflict::ServiceLocked { .. }) => {
             (StatusCode::SERVICE_UNAVAILABLE, 1012, "Store Unavailable")
         }
+        ApiError::BatchConflict(BatchConflict::QueueFull { .. }) => {
+            (StatusCode::TOO_MANY_REQUESTS, QUEUE_FULL, "Queue Full")
+        }
+        ApiError::BatchConflict(
+            BatchConflict::TooManyServicesOfSigner { .. }
+            | BatchConflict::TooManyNewServices { .. },
+        ) => (StatusCode::TOO_MANY_REQUESTS, TOO_MANY_NEW_SERVICES, "Too Many New Services"),
         ApiError::BatchConflict(BatchConflict::Transaction(_)) => {
             (StatusCode::CONFLICT, 1014, "Transaction Conflict")
         }
@@ -95,11 +118,19 @@ fn kind(error: &ApiError) -> ErrorKind {
         | ApiError::WriteFailed
         | ApiError::DatabaseDown => (StatusCode::SERVICE_UNAVAILABLE, 1012, "Store Unavailable"),
         ApiError::ReadFailed => (StatusCode::SERVICE_UNAVAILABLE, 1013, "Store Unavailable"),
+        ApiError::ServiceNotAllowed(_) => (StatusCode::FORBIDDEN, 1016, "Service Not Allowed"),
+        ApiError::SignerNotAllowed(_) => (StatusCode::FORBIDDEN, 1017, "Signer Not Allowed"),
+        ApiError::OtherHost(_) => (StatusCode::MISDIRECTED_REQUEST, 1030, "Unknown Host"),
+        ApiError::OtherOrigin(_) | ApiError::OtherSite(_) => {
+            (StatusCode::FORBIDDEN, 1031, "Cross-Site Request")
+        }
         ApiError::UnknownService { .. } => (StatusCode::NOT_FOUND, 1015, "Unknown Service"),
         ApiError::BatchesNotServed | ApiError::WithdrawalsNotServed => {
             (StatusCode::NOT_FOUND, 1020, "Not Served Here")
         }
-        ApiError::JsonContentType(_) => (StatusCode::BAD_REQUEST, 1021, "Wrong Content Type"),
+        ApiError::JsonContentType(_) => {
+            (StatusCode::UNSUPPORTED_MEDIA_TYPE, 1021, "Wrong Content Type")
+        }
         ApiError::InvalidJsonObject(_) | ApiError::UnknownField { .. } => {
             (StatusCode::BAD_REQUEST, 1022, "Invalid Body")
         }

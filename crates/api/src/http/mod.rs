@@ -1,6 +1,7 @@
 //! HTTP requests and answers: bodies, queries, links, ids, times and errors.
 
 mod body;
+mod content_type;
 mod error;
 mod error_response;
 mod json_object;
@@ -11,7 +12,10 @@ mod query;
 mod slow_bodies;
 mod time;
 
-pub(crate) use body::{BodyReader, discard_body, other_content_type};
+pub(crate) use body::{BodyReader, discard_body};
+pub(crate) use content_type::{
+    OtherContentType, batch_content_type, json_content_type, json_content_type_if_any,
+};
 pub(crate) use error::ApiError;
 pub(crate) use json_object::JsonObject;
 pub(crate) use memory_budget::{MemoryBudget, MemoryReservation};

@@ -5,7 +5,7 @@ use grid_batch_core::ServiceId;
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
-    http::{ApiError, JsonObject, other_content_type},
+    http::{ApiError, JsonObject, json_content_type, json_content_type_if_any},
     state::{ApiState, StoreAccess, StoredCallback},
 };
 
@@ -63,11 +63,10 @@ impl WithdrawalContext {
         let (request, body) = request.into_parts();
         let body = self.api.bodies.read(&request.headers, body, BODY_LIMIT).await?;
         if body.bytes.is_empty() && known.is_empty() {
+            json_content_type_if_any(&request.headers).map_err(ApiError::JsonContentType)?;
             return Ok((request, JsonObject::default()));
         }
-        if let Some(other) = other_content_type(&request.headers, "application/json") {
-            return Err(ApiError::JsonContentType(other));
-        }
+        json_content_type(&request.headers).map_err(ApiError::JsonContentType)?;
         let fields = JsonObject::parse(&body.bytes, known)?;
         Ok((request, fields))
     }

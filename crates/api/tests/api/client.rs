@@ -87,16 +87,28 @@ impl Client {
     }
 }
 
+/// A request for this server, as all clients of this module send them.
 pub fn encode_request(method: &str, path: &str, headers: &[&str], body: &[u8]) -> Vec<u8> {
     let length = body.len();
     let mut head =
         format!("{method} {path} HTTP/1.1\r\nhost: grid.test\r\ncontent-length: {length}\r\n");
-    for header in headers {
+    for header in headers.iter().copied().chain(default_content_type(path, headers, body)) {
         head.push_str(header);
         head.push_str("\r\n");
     }
     head.push_str("\r\n");
     [head.as_bytes(), body].concat()
+}
+
+/// The right type, unless the headers have one, or there is nothing to have a type.
+fn default_content_type(path: &str, headers: &[&str], body: &[u8]) -> Option<&'static str> {
+    let is_given = headers.iter().any(|header| header.starts_with("content-type:"));
+    match path {
+        _ if is_given => None,
+        path if path.starts_with("/batches") => Some("content-type: application/octet-stream"),
+        _ if body.is_empty() => None,
+        _ => Some("content-type: application/json"),
+    }
 }
 
 impl Response {
@@ -115,9 +127,11 @@ impl Response {
         let error = &json["error"];
         assert!(!error["title"].as_str().unwrap().is_empty(), "{json}");
         assert!(!error["message"].as_str().unwrap().is_empty(), "{json}");
-        let retry_after = matches!(self.status, 429 | 503).then_some("1");
+        let code = error["code"].as_u64().unwrap();
+        let seconds = if matches!(code, 1018 | 1019) { "10" } else { "1" };
+        let retry_after = matches!(self.status, 429 | 503).then_some(seconds);
         assert_eq!(self.header("retry-after"), retry_after);
-        (self.status, error["code"].as_u64().unwrap())
+        (self.status, code)
     }
 
     /// The message of an error.

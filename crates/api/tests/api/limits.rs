@@ -11,10 +11,14 @@ use crate::{
 const MIB: usize = 1024 * 1024;
 
 fn header_with_length(length: usize) -> String {
-    format!("POST /batches HTTP/1.1\r\nhost: h\r\ncontent-length: {length}\r\n\r\n")
+    format!(
+        "POST /batches HTTP/1.1\r\nhost: h\r\ncontent-type: application/octet-stream\r\n\
+         content-length: {length}\r\n\r\n"
+    )
 }
 
-const CHUNKED: &str = "POST /batches HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n";
+const CHUNKED: &str = "POST /batches HTTP/1.1\r\nhost: h\r\n\
+    content-type: application/octet-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 
 /// One chunk of a chunked body.
 fn chunk(length: usize) -> Vec<u8> {

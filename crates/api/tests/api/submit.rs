@@ -7,7 +7,7 @@ use std::{
 
 use grid_batch_api::ApiOptions;
 use grid_batch_core::{BatchFilter, BatchState, ServiceCheck, ServiceId};
-use grid_batch_protocol::{BatchList, Limits, Message};
+use grid_batch_protocol::{BatchList, Limits, Message, SigningKey};
 use grid_batch_store::{Store, StoreOptions};
 
 use crate::test_server::{
@@ -83,17 +83,65 @@ fn link_has_the_service_and_clients_may_append_it_again() {
 }
 
 #[test]
-fn content_type_must_be_right_or_missing() {
+fn content_type_of_batches_must_be_given() {
     let server = TestServer::new();
     let list = body([batch(1)]);
-    for header in ["content-type: Application/Octet-Stream; x=y", "x-none: 1"] {
-        server.client().request("POST", "/batches", &[header], &list).link();
-    }
+    let header = "content-type: Application/Octet-Stream; x=y";
+    server.client().request("POST", "/batches", &[header], &list).link();
     for given in ["application/json", "", "application/octet-stream2", "\u{fe}"] {
         let header = format!("content-type: {given}");
         let response = server.client().request("POST", "/batches", &[&header], &list);
-        assert_eq!(response.error(), (400, 42), "{given}");
+        assert_eq!(response.error(), (415, 42), "{given}");
     }
+    let send_without_type = |header: &str| {
+        let mut client = server.client();
+        let length = list.len();
+        client.send(format!(
+            "POST /batches HTTP/1.1\r\nhost: h\r\ncontent-length: {length}\r\n{header}\r\n"
+        ));
+        client.send(&list);
+        client.receive()
+    };
+    let response = send_without_type("");
+    assert_eq!(response.error(), (415, 42));
+    let curl = "--data-binary";
+    assert!(response.message().contains(curl), "{}", response.message());
+    send_without_type("GridProtocolVersion: 1\r\n").link();
+}
+
+#[test]
+fn only_allowed_services_get_batches() {
+    let server = TestServer::with(|builder, _| {
+        builder.with_allowed_services(vec!["a::*".parse().unwrap(), "b::c".parse().unwrap()])
+    });
+    let list = body([batch(1)]);
+    for allowed in ["a::b", "a::c", "b::c"] {
+        server.post(&format!("/batches?service_id={allowed}"), &list).link();
+    }
+    for other in ["", "?service_id=b::d", "?service_id=xa::b"] {
+        let response = server.post(&format!("/batches{other}"), &list);
+        assert_eq!(response.error(), (403, 1016), "{other}");
+    }
+    assert_eq!(server.store.count(&BatchFilter::default()).unwrap(), 3);
+}
+
+#[test]
+fn only_allowed_signers_hand_in_batches() {
+    let list = body([batch(1)]);
+    let signer = SigningKey::from_seed(7).public_key().to_string();
+    for allowed in [signer.clone(), format!("{}*", &signer[..8])] {
+        let server = TestServer::with(|builder, _| {
+            builder.with_allowed_signers(vec![allowed.parse().unwrap()])
+        });
+        server.post("/batches", &list).link();
+    }
+    let other = SigningKey::from_seed(8).public_key().to_string();
+    let server =
+        TestServer::with(|builder, _| builder.with_allowed_signers(vec![other.parse().unwrap()]));
+    let response = server.post("/batches", &list);
+    assert_eq!(response.error(), (403, 1017));
+    assert!(response.message().contains(&signer), "{}", response.message());
+    assert_eq!(server.store.count(&BatchFilter::default()).unwrap(), 0);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::{
 };
 
 use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
-use grid_batch_api::{ApiBuilder, ApiOptions, RunningApi};
+use grid_batch_api::{ApiBuilder, ApiOptions, HostName, RunningApi};
 use grid_batch_core::{HeaderId, ServiceId, TakenBatch};
 use grid_batch_protocol::{
     Batch, BatchBuilder, BatchList, Message, SigningKey, TransactionBuilder,
@@ -46,7 +46,8 @@ impl TestServer {
         let directory = tempfile::tempdir().unwrap();
         let options = StoreOptions { lock_timeout: timeout, ..StoreOptions::default() };
         let store = Arc::new(Store::open(&url(&directory), options).unwrap());
-        let builder = ApiBuilder::new(store.clone(), store.clone());
+        let builder =
+            ApiBuilder::new(store.clone(), store.clone()).with_allowed_hosts(test_hosts());
         let (api, address) = serve(configure(builder, &store));
         Self { api, store, address, directory }
     }
@@ -95,6 +96,11 @@ impl TestServer {
         connection.batch_execute("pragma busy_timeout = 20000; begin immediate").unwrap();
         connection
     }
+}
+
+/// The hosts that the requests of tests name.
+pub fn test_hosts() -> Vec<HostName> {
+    ["grid.test", "h"].map(|host| host.parse().unwrap()).to_vec()
 }
 
 /// Serves at a free port.

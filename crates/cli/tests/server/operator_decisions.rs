@@ -27,6 +27,7 @@ impl HeldBatch {
         let batch = NewBatch {
             service_id: SERVICE.parse().unwrap(),
             batch_id: batch_id.parse().unwrap(),
+            signer: None,
             transaction_ids: vec![batch_id.parse().unwrap()],
             serialized_batch: vec![1],
         };

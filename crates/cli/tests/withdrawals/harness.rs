@@ -85,7 +85,7 @@ const LISTENING_SUFFIX: &str = "/withdrawals";
 /// A running server that takes withdrawals.
 pub struct WithdrawalServer {
     pub process: TestProcess,
-    address: SocketAddr,
+    pub address: SocketAddr,
 }
 
 impl WithdrawalHarness {

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, thread};
 
+use grid_batch_test_support::http::{request, send};
 use serde_json::json;
 
 use crate::harness::{WithdrawalHarness, WithdrawalServer, count_values};
@@ -29,6 +30,26 @@ fn withdrawal_is_reported_until_it_is_paid() {
     );
     let listed = server.get("/withdrawals").json();
     assert_eq!(listed["data"][0]["id"], withdrawal["id"], "{listed}");
+}
+
+#[test]
+fn web_page_requests_no_withdrawal() {
+    let harness = WithdrawalHarness::new(1);
+    let server = harness.serve();
+    let body = harness.withdrawal_request(0, 12).to_string();
+    let json = "content-type: application/json";
+    for (headers, status) in [
+        (&["origin: https://evil.example", json][..], 403),
+        (&["origin: null", json], 403),
+        (&["sec-fetch-site: cross-site", json], 403),
+        (&["host: evil.example", json], 421),
+        (&["content-type: text/plain"], 415),
+        (&[], 415),
+    ] {
+        let post = request("POST", "/withdrawals", headers, body.as_bytes());
+        assert_eq!(send(server.address, &post).unwrap().status, status, "{headers:?}");
+    }
+    assert_eq!(server.get("/withdrawals").json()["data"], json!([]));
 }
 
 #[test]

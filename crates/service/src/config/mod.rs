@@ -6,6 +6,7 @@ mod claims;
 mod error;
 mod evm;
 mod file;
+mod intake;
 mod layers;
 mod ledger;
 mod log_format;
@@ -27,6 +28,7 @@ use grid_batch_submitter::SubmitterOptions;
 pub use claims::ClaimsConfig;
 pub use error::{ConfigError, Origin};
 pub use evm::{EvmConfig, KeySource};
+pub use intake::IntakeConfig;
 pub use ledger::{LedgerConfig, LedgerKind};
 pub use log_format::LogFormat;
 pub use poll::PollConfig;
@@ -64,6 +66,8 @@ pub struct Config {
     pub connections: usize,
     /// The most HTTP requests in progress of one address.
     pub requests_of_address: usize,
+    /// Which requests are answered, and which batches are accepted.
+    pub intake: IntakeConfig,
     /// How batches are taken from the store.
     pub queue: QueueOptions,
     /// How long a batch is delayed after an attempt that certainly failed, and when it is held.
@@ -133,6 +137,7 @@ impl Config {
             body_limit: layers.get_size("intake.body_limit")?,
             connections: layers.get_size("intake.connections")?,
             requests_of_address: layers.get_size("intake.requests_of_address")?,
+            intake: IntakeConfig::from_layers(&layers)?,
             queue: queue_options(&layers)?,
             delays: delay_options(&layers)?,
             node_concurrency: layers.get_size("submit.node_concurrency")?,
@@ -176,6 +181,7 @@ fn store_options(layers: &Layers) -> Result<StoreOptions, ConfigError> {
         lock_timeout: layers.get("store.lock_timeout")?,
         // Row locks of a frozen instance must not outlive its lease.
         idle_transaction_timeout: layers.get::<Duration>("claims.idle_expiry")? / 2,
+        intake_limits: intake::intake_limits(layers)?,
         ..StoreOptions::default()
     })
 }

@@ -232,6 +232,17 @@ pub static SETTINGS: &[Setting] = &[
         "false",
         "Claim no more than an equal share of the services, and release what exceeds it",
     ),
+    list(
+        "http.allowed_hosts",
+        "Host names in the URLs of clients, without a port, besides localhost, loopback addresses and the \
+         address of listen; requests to other hosts are refused, because a web page could have made its \
+         own name lead here. Set it if a proxy passes the host on that its clients use",
+    ),
+    list(
+        "http.allowed_origins",
+        "Origins of web pages that may use the server, each as https://HOST or https://HOST:PORT; requests \
+         of pages of other sites are refused. Set it if a proxy in front serves pages that use the server",
+    ),
     number("intake.body_limit", "10485760", "Maximum size of a request body in bytes"),
     number(
         "intake.connections",
@@ -246,6 +257,38 @@ pub static SETTINGS: &[Setting] = &[
         "Maximum number of HTTP requests in progress from one address; more are answered 429, so that one \
          client leaves room for others. Behind a proxy all clients have one address: raise it there to \
          intake.connections, and limit clients at the proxy",
+    ),
+    list(
+        "intake.services",
+        "Services whose batches are accepted, as patterns in which * stands for any characters, such as \
+         abcde-01234::gs*; empty for all. Batches that are stored already go on. Use the same on all \
+         instances (sawtooth, scabbard)",
+    ),
+    list(
+        "intake.signers",
+        "Public keys of the signers whose batches are accepted, as 66 hex digits or as patterns in which * \
+         stands for any digits; empty for all. The signer of the batch counts, not those of its \
+         transactions. Use the same on all instances (sawtooth, scabbard)",
+    ),
+    number(
+        "intake.open_batches",
+        "100000",
+        "Maximum number of open batches of a service; more are refused with 429 until some have ended. \
+         Raise it if clients hand in more at once than the ledger applies while it is down. Use the \
+         same on all instances (sawtooth, scabbard)",
+    ),
+    number(
+        "intake.new_services_per_signer",
+        "1000",
+        "Maximum number of services that a signer has opened and in which no batch has ended yet; batches \
+         for further new services are refused with 429. Raise it if a signer starts with more services \
+         at once. Use the same on all instances (sawtooth, scabbard)",
+    ),
+    number(
+        "intake.new_services",
+        "10000",
+        "Maximum number of services in which no batch has ended yet, of all signers together. Use the same \
+         on all instances (sawtooth, scabbard)",
     ),
     number("queue.round_size", "100", "Maximum number of batches that are taken in one round"),
     text(

@@ -31,6 +31,8 @@ fn every_setting_can_be_given_in_every_source() {
             ("ledger.urls", _) => ("http://a,http://b", "[\"http://a\", \"http://b\"]"),
             ("ledger.services", _) => ("a::b=http://c", "[\"a::b=http://c\"]"),
             ("ledger.peers", _) => ("a::b=d@http://c", "[\"a::b=d@http://c\"]"),
+            ("http.allowed_origins", _) => ("https://a", "[\"https://a\"]"),
+            ("intake.signers", _) => ("02*", "[\"02*\"]"),
             ("evm.pools" | "evm.pool_maximum_gas_price", _) => ("", "[]"),
             ("evm.gas_admins", _) => ("a=b", "[\"a=b\"]"),
             (_, Form::List) => ("a::b", "[\"a::b\"]"),

@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, num::NonZero, time::Duration};
 
+use grid_batch_api::{HostName, ServicePattern, SignerPattern, WebOrigin};
 use grid_batch_core::{ServiceId, ServiceScopeId};
 use grid_batch_scabbard::PeerService;
 use grid_batch_store::DatabaseUrl;
@@ -237,6 +238,18 @@ impl SettingValue for ServiceId {
         text.parse().map_err(|error| format!("{error}"))
     }
 }
+
+macro_rules! impl_by_from_str {
+    ($($type:ty),+) => {$(
+        impl SettingValue for $type {
+            fn parse(text: &str) -> Result<Self, String> {
+                text.parse().map_err(|error| format!("{error}"))
+            }
+        }
+    )+};
+}
+
+impl_by_from_str!(HostName, WebOrigin, ServicePattern, SignerPattern);
 
 impl<T: SettingValue> SettingValue for Vec<T> {
     fn parse(text: &str) -> Result<Self, String> {

@@ -111,7 +111,7 @@ pub(super) fn compose<S: ScopeId>(
     };
     let (health, running_health) = Health::start(sources, &store)?;
     let options = api_options(config, connections);
-    let api = configure_api(options, &ledger, &store, (health, follower))
+    let api = configure_api(options, config, &ledger, &store, (health, follower))
         .with_stored_callback(stored_callback(&follow_up, &claims))
         .with_commit_progress(commits)
         .with_clock(config.clock());
@@ -384,6 +384,7 @@ fn stored_callback(
 
 fn configure_api<S: ScopeId>(
     options: ApiOptions,
+    config: &Config,
     ledger: &Ledger<S>,
     store: &Store,
     (health, follower): (Health, Option<EventFollower>),
@@ -393,6 +394,10 @@ fn configure_api<S: ScopeId>(
     let store = Arc::new(store.clone());
     let mut api = ApiBuilder::new(store.clone(), store.clone())
         .with_options(options)
+        .with_allowed_hosts(config.intake.allowed_hosts.clone())
+        .with_allowed_origins(config.intake.allowed_origins.clone())
+        .with_allowed_services(config.intake.services.clone())
+        .with_allowed_signers(config.intake.signers.clone())
         .with_service_rule(|service| {
             S::from_service_id(service).map(drop).map_err(|error| error.to_string())
         })

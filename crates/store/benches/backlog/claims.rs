@@ -173,6 +173,7 @@ fn batch(number: usize) -> NewBatch {
     NewBatch {
         service_id: service.parse().expect("a service id"),
         batch_id: scattered_id(number as u64),
+        signer: None,
         transaction_ids: vec![scattered_id(1 << 40 | number as u64)],
         serialized_batch: vec![7; 600],
     }

@@ -5,6 +5,7 @@ mod attempt_log;
 mod lane;
 mod late_commit;
 mod lock;
+mod new_services;
 mod record;
 mod waiting;
 mod write;

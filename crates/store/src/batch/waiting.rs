@@ -5,6 +5,7 @@ use grid_batch_core::{Change, ChangeOutcome, HeaderId, ServiceId, Timestamp};
 use super::{
     AttemptLog,
     lane::Lane,
+    new_services::forget_new_services,
     write::{HeadRow, end_batches},
 };
 use crate::sql::{Connection, Rows, Statement, StoreError, rows::storable};
@@ -35,6 +36,7 @@ pub(crate) fn end_waiting(
         .text(change.service_id.as_str())
         .text(change.service_id.as_str()),
     )?;
+    forget_new_services(connection, [change.service_id.as_str()])?;
     log.write(connection)?;
     Ok(ChangeOutcome::Applied { state: lane.progress().state, next_waits: false })
 }

@@ -9,6 +9,7 @@ use grid_batch_core::Timestamp;
 use super::{
     BatchKey,
     lane::{Lane, Lanes},
+    new_services::forget_new_services,
     waiting::begin_waiting_holds,
 };
 use crate::sql::{
@@ -52,6 +53,8 @@ pub(super) fn write(
             restored.push((service_id(&row.service_id)?, batch_id(id)?));
         }
     }
+    let first_ends = heads.iter().filter(|row| row.ended == 1);
+    forget_new_services(connection, first_ends.map(|row| row.service_id.as_str()))?;
     begin_waiting_holds(connection, heads.iter().filter(|row| row.held))?;
     let has_next = |lane: &&Lane| busy.contains(&(lane.service_id.as_str(), lane.lane));
     let followed = ended.into_iter().filter(has_next).map(Lane::key).collect();
@@ -168,7 +171,8 @@ fn install_next_heads<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a>
          returning lanes.service_id, lanes.lane, lanes.batch_id, coalesce(
                  lanes.batch_seq <= (select d.restored_seq from database_state d where d.id = 1),
                  false) as restored, lanes.batch_seq,
-             (select count(*) from waiting_holds w where w.batch_seq = lanes.batch_seq) > 0 as held",
+             (select count(*) from waiting_holds w where w.batch_seq = lanes.batch_seq) > 0 as held,
+             lanes.ended",
     )
     .rows(lane_rows(lanes))
 }
@@ -195,4 +199,7 @@ pub(super) struct HeadRow {
     pub(super) batch_seq: Option<i64>,
     #[diesel(sql_type = Bool)]
     held: bool,
+    /// The number of batches that ended in the lane.
+    #[diesel(sql_type = BigInt)]
+    ended: i64,
 }

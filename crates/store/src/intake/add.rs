@@ -1,16 +1,18 @@
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Text},
 };
 use grid_batch_core::{
-    AddOutcome, BatchConflict, HeaderId, NewBatch, ServiceId, Timestamp, TransactionConflict,
+    AddOutcome, BatchConflict, HeaderId, NewBatch, ServiceId, SignerId, TransactionConflict,
 };
 
 use super::{
     CreatedAtAllocator,
+    capacity::Capacity,
     insert::{insert, new_batch_rows},
+    new_services,
 };
 use crate::sql::{
     Connection, Rows, Statement, Store, StoreError,
@@ -30,7 +32,7 @@ pub(crate) fn add(
         return Ok(lists.iter().map(|_| Ok(Vec::new())).collect());
     }
     let GroupResult { outcomes, error } =
-        commit_group(store, lists, |connection, lists| add_lists(connection, lists, store.now()));
+        commit_group(store, lists, |connection, lists| add_lists(store, connection, lists));
     if let Some(error) = error
         && !matches!(error, StoreError::ServicesLocked { .. })
     {
@@ -48,17 +50,20 @@ pub(crate) fn add(
 
 /// Adds lists of batches. Part of a transaction.
 fn add_lists(
+    store: &Store,
     connection: &mut Connection,
     lists: &[&[NewBatch]],
-    now: Timestamp,
 ) -> Result<Vec<Result<Vec<AddOutcome>, BatchConflict>>, StoreError> {
     let all: Vec<&NewBatch> = lists.iter().copied().flatten().collect();
-    let mut created_at = CreatedAtAllocator::reserve(connection, &all, now)?;
+    let mut created_at = CreatedAtAllocator::reserve(connection, &all, store.now())?;
     let stored = find_stored(connection, &all)?;
     let holders = find_transaction_holders(connection, &all)?;
-    let (outcomes, new) = decide(lists, &stored, holders);
+    let capacity = Capacity::read(connection, &all, &created_at, store.intake_limits)?;
+    let (outcomes, new) = decide(lists, &stored, holders, capacity);
     insert(connection, &new, &mut created_at)?;
+    record_openers(connection, &new, &created_at)?;
     created_at.release_unused(connection)?;
+    created_at.remove_unused_services(connection)?;
     Ok(outcomes)
 }
 
@@ -66,6 +71,23 @@ impl GroupItem for &[NewBatch] {
     fn services(&self) -> impl Iterator<Item = &ServiceId> {
         self.iter().map(|batch| &batch.service_id)
     }
+}
+
+/// Records who opened each service that gets its first batch.
+fn record_openers(
+    connection: &mut Connection,
+    new: &[&NewBatch],
+    created_at: &CreatedAtAllocator<'_>,
+) -> Result<(), StoreError> {
+    let added: HashMap<&str, u64> = created_at.added_before().collect();
+    let mut openers: BTreeMap<&str, SignerId> = BTreeMap::new();
+    for batch in new {
+        let service = batch.service_id.as_str();
+        if let (Some(0), Some(signer)) = (added.get(service), batch.signer) {
+            openers.entry(service).or_insert(signer);
+        }
+    }
+    new_services::record(connection, &openers)
 }
 
 /// The bytes of those of these batches that are stored already.
@@ -134,6 +156,7 @@ fn decide<'a>(
     lists: &[&'a [NewBatch]],
     stored: &HashMap<(String, HeaderId), Vec<u8>>,
     holders: HashMap<Key<'a>, HeaderId>,
+    mut capacity: Capacity<'a>,
 ) -> (Vec<Result<Vec<AddOutcome>, BatchConflict>>, Vec<&'a NewBatch>) {
     let bytes = stored
         .iter()
@@ -148,15 +171,20 @@ fn decide<'a>(
             let outcome = list
                 .iter()
                 .map(|batch| {
-                    let outcome = known.add(batch)?;
+                    let outcome = known.check(batch)?;
                     if outcome == AddOutcome::Stored {
+                        capacity.take(batch)?;
+                        known.insert(batch);
                         new.push(batch);
                     }
                     Ok(outcome)
                 })
                 .collect::<Result<Vec<_>, _>>();
             if outcome.is_err() {
-                new.drain(before..).for_each(|batch| known.remove(batch));
+                for batch in new.drain(before..).rev() {
+                    known.remove(batch);
+                    capacity.give_back(batch);
+                }
             }
             outcome
         })
@@ -172,7 +200,8 @@ struct KnownBatches<'k> {
 }
 
 impl<'k> KnownBatches<'k> {
-    fn add(&mut self, batch: &'k NewBatch) -> Result<AddOutcome, BatchConflict> {
+    /// Whether a batch is stored already, or can be.
+    fn check(&self, batch: &NewBatch) -> Result<AddOutcome, BatchConflict> {
         match self.bytes.get(&key(batch)) {
             Some(bytes) if *bytes == batch.serialized_batch => {
                 return Ok(AddOutcome::AlreadyStored);
@@ -196,12 +225,15 @@ impl<'k> KnownBatches<'k> {
                 return Err(Box::new(conflict).into());
             }
         }
-        self.bytes.insert(key(batch), &batch.serialized_batch);
-        self.holders.extend(transactions(batch).map(|key| (key, batch.batch_id)));
         Ok(AddOutcome::Stored)
     }
 
-    /// Removes a batch that was added and will not be stored.
+    fn insert(&mut self, batch: &'k NewBatch) {
+        self.bytes.insert(key(batch), &batch.serialized_batch);
+        self.holders.extend(transactions(batch).map(|key| (key, batch.batch_id)));
+    }
+
+    /// Removes a batch that was inserted and will not be stored.
     fn remove(&mut self, batch: &'k NewBatch) {
         self.bytes.remove(&key(batch));
         for transaction in transactions(batch) {

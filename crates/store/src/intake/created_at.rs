@@ -13,8 +13,17 @@ use crate::sql::{Connection, Rows, Statement, StoreError};
 /// Values are reserved under the lock of the service, before it is known which of the batches are
 /// stored already.
 pub(crate) struct CreatedAtAllocator<'a> {
-    /// For each service, the next value and how many are left.
-    left: BTreeMap<&'a str, (i64, i64)>,
+    services: BTreeMap<&'a str, Reserved>,
+}
+
+/// What is reserved for one service.
+struct Reserved {
+    next: i64,
+    count: i64,
+    /// How many of the `count` values are left.
+    left: i64,
+    /// How many batches were added to the service before.
+    added_before: i64,
 }
 
 impl<'a> CreatedAtAllocator<'a> {
@@ -53,34 +62,66 @@ impl<'a> CreatedAtAllocator<'a> {
         let rows: Vec<ReservedRow> = connection.load(&reserve)?;
         let reserved: HashMap<&str, &ReservedRow> =
             rows.iter().map(|row| (row.service_id.as_str(), row)).collect();
-        let mut left = BTreeMap::new();
-        let mut new_services = Vec::new();
+        let mut services = BTreeMap::new();
         for (service, count) in counts {
             let row = reserved
                 .get(service)
                 .ok_or_else(|| StoreError::corrupt(format!("no row of the service {service}")))?;
-            if row.added == count {
-                new_services.push(service);
-            }
-            left.insert(service, (row.last_created_at - count + 1, count));
+            let (next, added_before) = (row.last_created_at - count + 1, row.added - count);
+            services.insert(service, Reserved { next, count, left: count, added_before });
         }
-        insert_services(connection, &new_services)?;
-        Ok(Self { left })
+        Ok(Self { services })
     }
 
     /// The next value of a service.
     pub(super) fn next(&mut self, service: &str) -> Timestamp {
-        let (next, left) =
-            self.left.get_mut(service).expect("values are reserved for the service of every batch");
-        let created_at = Timestamp::from_micros(*next);
-        *next += 1;
-        *left -= 1;
+        let reserved = self
+            .services
+            .get_mut(service)
+            .expect("values are reserved for the service of every batch");
+        let created_at = Timestamp::from_micros(reserved.next);
+        reserved.next += 1;
+        reserved.left -= 1;
         created_at
     }
 
+    /// How many batches each service ever had before.
+    pub(super) fn added_before(&self) -> impl Iterator<Item = (&'a str, u64)> {
+        let added = |reserved: &Reserved| u64::try_from(reserved.added_before).unwrap_or(0);
+        self.services.iter().map(move |(service, reserved)| (*service, added(reserved)))
+    }
+
+    /// A service gets an unclaimed claim and an empty lane with its first batch.
+    pub(super) fn open_services(&self, connection: &mut Connection) -> Result<(), StoreError> {
+        let opened = |reserved: &Reserved| reserved.left < reserved.count;
+        insert_services(connection, &self.new_services(opened))
+    }
+
+    fn new_services(&self, condition: impl Fn(&Reserved) -> bool) -> Vec<&'a str> {
+        let services = self.services.iter().filter(|(_, reserved)| reserved.added_before == 0);
+        services.filter(|(_, reserved)| condition(reserved)).map(|(service, _)| *service).collect()
+    }
+
+    /// Removes the services that never had a batch and got none: they may have been made up.
+    pub(super) fn remove_unused_services(
+        &self,
+        connection: &mut Connection,
+    ) -> Result<(), StoreError> {
+        let unused = self.new_services(|reserved| reserved.left == reserved.count);
+        let statement = Statement::new(
+            connection.dialect(),
+            "-- remove_unused_services
+             delete from services where service_id in (select x.service_id from {x}) and added = 0
+                 and not exists (select 1 from service_id_claims c
+                     where c.service_id = services.service_id)",
+        )
+        .rows(Rows::default().text("service_id", unused));
+        connection.execute(&statement).map(drop)
+    }
+
     /// Subtracts the batches that were counted as added and not stored.
-    pub(crate) fn release_unused(self, connection: &mut Connection) -> Result<(), StoreError> {
-        let left = || self.left.iter().filter(|(_, (_, left))| *left > 0);
+    pub(crate) fn release_unused(&self, connection: &mut Connection) -> Result<(), StoreError> {
+        let left = || self.services.iter().filter(|(_, reserved)| reserved.left > 0);
         let statement = Statement::new(
             connection.dialect(),
             "-- release_created_at
@@ -90,13 +131,12 @@ impl<'a> CreatedAtAllocator<'a> {
         .rows(
             Rows::default()
                 .text("service_id", left().map(|(service, _)| *service))
-                .long("count", left().map(|(_, (_, left))| *left)),
+                .long("count", left().map(|(_, reserved)| reserved.left)),
         );
         connection.execute(&statement).map(drop)
     }
 }
 
-/// A new service has an unclaimed claim and an empty lane.
 fn insert_services(connection: &mut Connection, services: &[&str]) -> Result<(), StoreError> {
     for sql in [
         "-- insert_claims

@@ -18,6 +18,7 @@ pub(crate) fn insert(
     let dialect = connection.dialect();
     let dated: Vec<(&NewBatch, Timestamp)> =
         batches.iter().map(|batch| (*batch, created_at.next(batch.service_id.as_str()))).collect();
+    created_at.open_services(connection)?;
     let rows: Vec<InsertedRow> = connection.load(&insert_batches(dialect, &dated))?;
     let seqs: HashMap<(&str, i64), i64> =
         rows.iter().map(|row| ((row.service_id.as_str(), row.created_at), row.seq)).collect();

@@ -2,8 +2,10 @@
 //! becomes its head.
 
 mod add;
+mod capacity;
 mod created_at;
 mod insert;
+mod new_services;
 
 pub(crate) use add::add;
 pub(crate) use created_at::CreatedAtAllocator;

@@ -7,6 +7,7 @@ use super::{
     Dialect, Statement, StoreError,
     database_clock::{DatabaseClock, Reading},
     dialect::SessionLimits,
+    intake_limits::IntakeLimits,
     last_seen::LastSeen,
     locked_services::LockedServices,
     migrations::{check_schema, migrate},
@@ -22,6 +23,7 @@ pub struct Store {
     pub(crate) pools: Pools,
     pub(crate) last_seen: Arc<LastSeen>,
     pub(crate) locked: Arc<LockedServices>,
+    pub(crate) intake_limits: IntakeLimits,
     clock: DatabaseClock,
 }
 
@@ -39,16 +41,20 @@ pub struct StoreOptions {
     /// Gives the times that are stored. A clone of it is a clock for the parts that compare the time
     /// with stored times.
     pub clock: DatabaseClock,
+    /// How much intake may store.
+    pub intake_limits: IntakeLimits,
 }
 
 impl Default for StoreOptions {
     fn default() -> Self {
         let clock = DatabaseClock::new(Arc::new(SystemClock));
+        let intake_limits = IntakeLimits::default();
         Self {
             connections: 8,
             lock_timeout: Duration::from_secs(30),
             idle_transaction_timeout: Duration::from_secs(15),
             clock,
+            intake_limits,
         }
     }
 }
@@ -64,7 +70,8 @@ impl Store {
         url.check_exists()?;
         let pools = Pools::open(url, options.connections.max(1), limits)?;
         let (last_seen, locked) = (Arc::default(), Arc::default());
-        let store = Self { pools, last_seen, locked, clock: options.clock };
+        let StoreOptions { clock, intake_limits, .. } = options;
+        let store = Self { pools, last_seen, locked, intake_limits, clock };
         match url.access() {
             Access::Create => migrate(&mut *store.pools.write()?)?,
             Access::Existing | Access::Read => check_schema(&mut *store.pools.read()?, url)?,

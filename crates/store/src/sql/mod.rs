@@ -8,6 +8,7 @@ pub(crate) mod dialect;
 pub(crate) mod error;
 pub(crate) mod groups;
 pub(crate) mod handle;
+pub(crate) mod intake_limits;
 pub(crate) mod last_seen;
 pub(crate) mod locked_services;
 pub(crate) mod migrations;

@@ -56,6 +56,13 @@ table! {
 }
 
 table! {
+    new_services (service_id) {
+        service_id -> Text,
+        signer -> Binary,
+    }
+}
+
+table! {
     batches (seq) {
         seq -> BigInt,
         service_id -> Text,
@@ -227,6 +234,7 @@ allow_tables_to_appear_in_same_query!(
     ledger,
     instances,
     service_id_claims,
+    new_services,
     batches,
     batch_payloads,
     transactions,

@@ -46,6 +46,7 @@ fn batch_of(withdrawal: &Withdrawal, generation: u32) -> NewBatch {
     NewBatch {
         service_id: withdrawal.service_id.clone(),
         batch_id: withdrawal.id.batch_id(generation),
+        signer: None,
         transaction_ids: Vec::new(),
         serialized_batch: format!("{pool} {beneficiary} {amount}").into_bytes(),
     }

@@ -176,6 +176,7 @@ pub fn batch(service_name: &str, number: u64) -> NewBatch {
     NewBatch {
         service_id: service(service_name),
         batch_id: id(number),
+        signer: None,
         transaction_ids: [1_000_000, 2_000_000].map(|n| id(number.wrapping_add(n))).to_vec(),
         serialized_batch: format!("the bytes of {number}").into_bytes(),
     }

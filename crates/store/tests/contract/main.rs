@@ -11,6 +11,7 @@ mod due;
 mod ending;
 mod faults;
 mod holding;
+mod intake_limits;
 mod listing;
 mod locked_rows;
 mod model;

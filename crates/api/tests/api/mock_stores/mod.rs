@@ -12,7 +12,7 @@ use grid_batch_core::{
 
 use crate::{
     client::{Client, Response},
-    test_server::{serve, service},
+    test_server::{serve, service, test_hosts},
 };
 
 /// A part of the cause of every store error. No response may have it.
@@ -26,7 +26,7 @@ struct MockServer {
 
 impl MockServer {
     fn new(builder: ApiBuilder) -> Self {
-        let (api, address) = serve(builder);
+        let (api, address) = serve(builder.with_allowed_hosts(test_hosts()));
         Self { _api: api, address }
     }
 

@@ -80,7 +80,9 @@ proptest! {
         let body = br#"{"pool":"pool","beneficiary":"member","amount":"1"}"#;
         let mut client = SERVER.client();
         let length = body.len();
-        client.send(format!("POST /withdrawals HTTP/1.1\r\nhost: h\r\ncontent-length: {length}\r\nidempotency-key: "));
+        client.send(format!(
+            "POST /withdrawals HTTP/1.1\r\nhost: h\r\n{JSON}\r\ncontent-length: {length}\r\nidempotency-key: "
+        ));
         client.send(&key);
         client.send("\r\n\r\n");
         client.send(body);

@@ -68,12 +68,36 @@ fn invalid_fields_are_refused_with_their_rule() {
 }
 
 #[test]
+fn web_page_requests_no_withdrawal() {
+    let server = server_with_pools();
+    let body = br#"{"pool":"pool","beneficiary":"member","amount":"1"}"#;
+    for (header, expected) in [
+        ("origin: https://evil.example", (403, 1031)),
+        ("origin: null", (403, 1031)),
+        ("sec-fetch-site: cross-site", (403, 1031)),
+        ("sec-fetch-site: same-site", (403, 1031)),
+        ("host: evil.example", (421, 1030)),
+        ("content-type: text/plain", (415, 1021)),
+    ] {
+        let response = server.client().request("POST", "/withdrawals", &[header], body);
+        assert_eq!(response.error(), expected, "{header}");
+    }
+    let length = body.len();
+    let mut client = server.client();
+    client
+        .send(format!("POST /withdrawals HTTP/1.1\r\nhost: h\r\ncontent-length: {length}\r\n\r\n"));
+    client.send(body);
+    assert_eq!(client.receive().error(), (415, 1021), "a body without a type");
+    let all = server.store.withdrawals(&WithdrawalFilter::default(), None, 9).unwrap();
+    assert_eq!(all, []);
+}
+
+#[test]
 fn bodies_are_json_of_limited_length() {
     let server = server_with_pools();
     let octets = ["content-type: application/octet-stream"];
     let body = br#"{"pool":"pool","beneficiary":"member","amount":"1"}"#;
-    assert_eq!(server.client().request("POST", "/withdrawals", &octets, body).error(), (400, 1021));
-    server.client().request("POST", "/withdrawals", &[], body).scheduled_id();
+    assert_eq!(server.client().request("POST", "/withdrawals", &octets, body).error(), (415, 1021));
     let charset = ["content-type: application/json; charset=utf-8"];
     server.client().request("POST", "/withdrawals", &charset, body).scheduled_id();
 

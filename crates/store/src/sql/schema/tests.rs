@@ -109,6 +109,7 @@ fn defined(is_postgres: bool) -> Schema {
         "instances": instances,
         "database_state": database_state,
         "service_id_claims": service_id_claims,
+        "new_services": new_services,
         "batches": batches,
         "batch_payloads": batch_payloads,
         "transactions": transactions,

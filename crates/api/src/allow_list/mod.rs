@@ -1,0 +1,36 @@
+//! Which services get batches, and from which signers.
+
+mod pattern;
+mod service_pattern;
+mod signer_pattern;
+
+use grid_batch_core::{ServiceId, SignerId};
+
+pub use service_pattern::{ServicePattern, ServicePatternError};
+pub use signer_pattern::{SignerPattern, SignerPatternError};
+
+use crate::http::ApiError;
+
+/// The services and signers whose batches are accepted. An empty list accepts all.
+#[derive(Debug, Default)]
+pub(crate) struct AllowLists {
+    pub(crate) services: Vec<ServicePattern>,
+    pub(crate) signers: Vec<SignerPattern>,
+}
+
+impl AllowLists {
+    pub(crate) fn check_service(&self, id: &ServiceId) -> Result<(), ApiError> {
+        match self.services.is_empty() || self.services.iter().any(|allowed| allowed.matches(id)) {
+            true => Ok(()),
+            false => Err(ApiError::ServiceNotAllowed(id.clone())),
+        }
+    }
+
+    pub(crate) fn check_signer(&self, signer: &SignerId) -> Result<(), ApiError> {
+        match self.signers.is_empty() || self.signers.iter().any(|allowed| allowed.matches(signer))
+        {
+            true => Ok(()),
+            false => Err(ApiError::SignerNotAllowed(*signer)),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+/// A text in which each `*` stands for any number of characters, also none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pattern(pub(super) String);
+
+impl Pattern {
+    /// Whether the whole text has this form.
+    pub(super) fn matches(&self, text: &str) -> bool {
+        let Some((first, rest)) = self.0.split_once('*') else { return self.0 == text };
+        let Some(text) = text.strip_prefix(first) else { return false };
+        let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
+        let Some(text) = text.strip_suffix(last) else { return false };
+        // The first place where a part occurs leaves the most for the parts after it.
+        let find = |text: &str, part: &str| Some(text.find(part)? + part.len());
+        middle
+            .split('*')
+            .try_fold(text, |text, part| find(text, part).map(|end| &text[end..]))
+            .is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The definition, by trying every length for each `*`.
+    fn matches_by_definition(pattern: &[u8], text: &[u8]) -> bool {
+        match pattern {
+            [] => text.is_empty(),
+            [b'*', rest @ ..] => {
+                (0..=text.len()).any(|length| matches_by_definition(rest, &text[length..]))
+            }
+            [first, rest @ ..] => {
+                text.first() == Some(first) && matches_by_definition(rest, &text[1..])
+            }
+        }
+    }
+
+    #[test]
+    fn star_stands_for_any_characters() {
+        for (pattern, text, expected) in [
+            ("a::b", "a::b", true),
+            ("a::b", "a::bc", false),
+            ("a::*", "a::", true),
+            ("a::*", "a:b", false),
+            ("*", "anything", true),
+            ("a*a", "a", false),
+            ("a*b*c", "a-b-b-c", true),
+            ("a*b*c", "a-c", false),
+        ] {
+            assert_eq!(Pattern(pattern.to_owned()).matches(text), expected, "{pattern} {text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn matching_follows_the_definition(pattern in "[ab*]{0,8}", text in "[ab]{0,10}") {
+            let expected = matches_by_definition(pattern.as_bytes(), text.as_bytes());
+            prop_assert_eq!(Pattern(pattern).matches(&text), expected);
+        }
+    }
+}

@@ -1,0 +1,40 @@
+use std::num::NonZero;
+
+use grid_batch_api::{HostName, ServicePattern, SignerPattern, WebOrigin};
+use grid_batch_store::IntakeLimits;
+
+use super::{ConfigError, layers::Layers};
+
+/// Which requests are answered, and which batches are accepted. The limits of what is stored are among
+/// the options of the store.
+#[derive(Debug, Clone)]
+pub struct IntakeConfig {
+    /// Host names of the server, besides those of the machine itself.
+    pub allowed_hosts: Vec<HostName>,
+    /// Origins of web pages that may use the server.
+    pub allowed_origins: Vec<WebOrigin>,
+    /// Services whose batches are accepted; empty for all.
+    pub services: Vec<ServicePattern>,
+    /// Signers whose batches are accepted; empty for all.
+    pub signers: Vec<SignerPattern>,
+}
+
+impl IntakeConfig {
+    pub(super) fn from_layers(layers: &Layers) -> Result<Self, ConfigError> {
+        Ok(Self {
+            allowed_hosts: layers.get("http.allowed_hosts")?,
+            allowed_origins: layers.get("http.allowed_origins")?,
+            services: layers.get("intake.services")?,
+            signers: layers.get("intake.signers")?,
+        })
+    }
+}
+
+pub(super) fn intake_limits(layers: &Layers) -> Result<IntakeLimits, ConfigError> {
+    let limit = |name| layers.get::<NonZero<u64>>(name).map(NonZero::get);
+    Ok(IntakeLimits {
+        open_batches: limit("intake.open_batches")?,
+        new_services_per_signer: limit("intake.new_services_per_signer")?,
+        new_services: limit("intake.new_services")?,
+    })
+}

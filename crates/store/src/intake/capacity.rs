@@ -1,0 +1,151 @@
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Text},
+};
+use grid_batch_core::{BatchConflict, NewBatch, SignerId};
+
+use super::{
+    CreatedAtAllocator,
+    new_services::{self, NewServiceCounts},
+};
+use crate::sql::{Connection, Rows, Statement, StoreError, intake_limits::IntakeLimits};
+
+/// What may still be added to the services of some batches. The locks of the services keep the
+/// numbers of open batches true until the end of the transaction.
+pub(super) struct Capacity<'a> {
+    limits: IntakeLimits,
+    services: HashMap<&'a str, ServiceCount>,
+    new_services: NewServiceCounts,
+}
+
+struct ServiceCount {
+    open: u64,
+    /// No batch was ever added to it.
+    is_new: bool,
+}
+
+impl<'a> Capacity<'a> {
+    /// Reads what the limits need: nothing, for services that are neither new nor near their limit.
+    pub(super) fn read(
+        connection: &mut Connection,
+        batches: &[&'a NewBatch],
+        reserved: &CreatedAtAllocator<'a>,
+        limits: IntakeLimits,
+    ) -> Result<Self, StoreError> {
+        let added: BTreeMap<&'a str, u64> = reserved.added_before().collect();
+        let new = batches.len() as u64;
+        let may_be_full = |added: u64| added.saturating_add(new) > limits.open_batches;
+        let full: Vec<&str> =
+            added.iter().filter(|(_, added)| may_be_full(**added)).map(|(id, _)| *id).collect();
+        let ended = count_ended(connection, &full)?;
+        let new_services = count_new_services(connection, batches, &added, limits)?;
+        let services = added
+            .into_iter()
+            .map(|(service, added)| {
+                let open = added.saturating_sub(ended.get(service).copied().unwrap_or(0));
+                (service, ServiceCount { open, is_new: added == 0 })
+            })
+            .collect();
+        Ok(Self { limits, services, new_services })
+    }
+
+    /// Counts a batch that will be stored, if it may be.
+    pub(super) fn take(&mut self, batch: &NewBatch) -> Result<(), BatchConflict> {
+        let Some(service) = self.services.get_mut(batch.service_id.as_str()) else { return Ok(()) };
+        let (open, limit) = (service.open, self.limits.open_batches);
+        if open >= limit {
+            let service_id = batch.service_id.clone();
+            return Err(BatchConflict::QueueFull { service_id, open, limit });
+        }
+        if let (true, 0, Some(signer)) = (service.is_new, open, batch.signer) {
+            count_opened(&mut self.new_services, self.limits, batch, signer)?;
+        }
+        service.open += 1;
+        Ok(())
+    }
+
+    /// Takes back what [`take`](Self::take) counted for the latest batch of a service.
+    pub(super) fn give_back(&mut self, batch: &NewBatch) {
+        let Some(service) = self.services.get_mut(batch.service_id.as_str()) else { return };
+        service.open -= 1;
+        if let (true, 0, Some(signer)) = (service.is_new, service.open, batch.signer) {
+            if let Some(of_signer) = self.new_services.of_signers.get_mut(&signer) {
+                *of_signer -= 1;
+            }
+            self.new_services.in_all -= 1;
+        }
+    }
+}
+
+/// Counts a service that a batch opens, if its signer may open it.
+fn count_opened(
+    counts: &mut NewServiceCounts,
+    limits: IntakeLimits,
+    batch: &NewBatch,
+    signer: SignerId,
+) -> Result<(), BatchConflict> {
+    let service_id = || batch.service_id.clone();
+    let of_signer = counts.of_signers.entry(signer).or_default();
+    if *of_signer >= limits.new_services_per_signer {
+        let (service_id, limit) = (service_id(), limits.new_services_per_signer);
+        let signer = Box::new(signer);
+        return Err(BatchConflict::TooManyServicesOfSigner { service_id, signer, limit });
+    }
+    if counts.in_all >= limits.new_services {
+        let (service_id, limit) = (service_id(), limits.new_services);
+        return Err(BatchConflict::TooManyNewServices { service_id, limit });
+    }
+    *of_signer += 1;
+    counts.in_all += 1;
+    Ok(())
+}
+
+/// The number of batches that have ended, of each service.
+fn count_ended(
+    connection: &mut Connection,
+    services: &[&str],
+) -> Result<HashMap<String, u64>, StoreError> {
+    if services.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- count_ended_of_lanes
+         select s.service_id, s.ended from {x} join lanes s on s.service_id = x.service_id",
+    )
+    .rows(Rows::default().text("service_id", services.iter().copied()));
+    let rows: Vec<EndedRow> = connection.load(&statement)?;
+    let mut ended: HashMap<String, u64> = HashMap::new();
+    for row in rows {
+        *ended.entry(row.service_id).or_default() +=
+            u64::try_from(row.ended).map_err(StoreError::corrupt)?;
+    }
+    Ok(ended)
+}
+
+/// The numbers of new services, if one of the batches would open a service and they are limited.
+fn count_new_services(
+    connection: &mut Connection,
+    batches: &[&NewBatch],
+    added: &BTreeMap<&str, u64>,
+    limits: IntakeLimits,
+) -> Result<NewServiceCounts, StoreError> {
+    let opens = |batch: &&&NewBatch| added.get(batch.service_id.as_str()) == Some(&0);
+    let signers: BTreeSet<SignerId> =
+        batches.iter().filter(opens).filter_map(|batch| batch.signer).collect();
+    let unlimited = limits.new_services_per_signer == u64::MAX && limits.new_services == u64::MAX;
+    match signers.is_empty() || unlimited {
+        true => Ok(NewServiceCounts::default()),
+        false => new_services::count(connection, &signers),
+    }
+}
+
+#[derive(QueryableByName)]
+struct EndedRow {
+    #[diesel(sql_type = Text)]
+    service_id: String,
+    #[diesel(sql_type = BigInt)]
+    ended: i64,
+}

@@ -1,0 +1,18 @@
+/// How much intake may store. The default limits nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IntakeLimits {
+    /// The most open batches of a service.
+    pub open_batches: u64,
+    /// The most services that one signer has opened and in which no batch has ended yet.
+    ///
+    /// Instances that open services at the same moment may exceed this, and the next, by a few.
+    pub new_services_per_signer: u64,
+    /// The most services in which no batch has ended yet.
+    pub new_services: u64,
+}
+
+impl Default for IntakeLimits {
+    fn default() -> Self {
+        Self { open_batches: u64::MAX, new_services_per_signer: u64::MAX, new_services: u64::MAX }
+    }
+}

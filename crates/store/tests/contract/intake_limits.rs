@@ -1,0 +1,179 @@
+//! Limits of intake: open batches of a service, and services that are new.
+
+use grid_batch_core::{AddOutcome, BatchConflict, Decision, NewBatch, Outcome, SignerId};
+use grid_batch_store::{IntakeLimits, Store, StoreOptions};
+
+use crate::fixture::{Database, StoreExt, TestStore, batch, id, on_both, service};
+
+on_both! {
+    queue_of_a_service_is_limited,
+    list_that_exceeds_a_queue_is_refused_as_a_whole,
+    ended_batches_free_their_places,
+    new_services_of_a_signer_are_limited,
+    new_services_of_all_signers_are_limited,
+    refused_list_opens_no_service,
+    service_is_not_new_after_its_first_end,
+    decided_batch_behind_another_ends_newness,
+    limits_hold_for_another_store_of_the_database,
+    refused_services_leave_nothing_behind,
+    unsigned_batches_open_services_without_a_limit,
+    list_is_counted_after_an_earlier_one_was_refused,
+}
+
+fn open_with(db: &Database, limits: IntakeLimits) -> TestStore {
+    db.open_with(StoreOptions { intake_limits: limits, ..db.options() })
+}
+
+fn queue_limit(open_batches: u64) -> IntakeLimits {
+    IntakeLimits { open_batches, ..IntakeLimits::default() }
+}
+
+fn signer_limit(new_services_per_signer: u64) -> IntakeLimits {
+    IntakeLimits { new_services_per_signer, ..IntakeLimits::default() }
+}
+
+fn signer(number: u8) -> SignerId {
+    SignerId::from_bytes([number; SignerId::BYTES])
+}
+
+fn signed(service_name: &str, number: u64, by: u8) -> NewBatch {
+    NewBatch { signer: Some(signer(by)), ..batch(service_name, number) }
+}
+
+/// Adds each batch as a list of its own, in one commit, and says which were stored.
+fn add_each(store: &Store, batches: &[NewBatch]) -> Vec<bool> {
+    let lists: Vec<&[NewBatch]> = batches.iter().map(std::slice::from_ref).collect();
+    store.add(&lists).unwrap().iter().map(Result::is_ok).collect()
+}
+
+fn refusal(store: &Store, batches: &[NewBatch]) -> BatchConflict {
+    store.add(&[batches]).unwrap().remove(0).unwrap_err()
+}
+
+fn queue_of_a_service_is_limited(db: &Database) {
+    let store = open_with(db, queue_limit(2));
+    store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
+    let expected = BatchConflict::QueueFull { service_id: service("a::b"), open: 2, limit: 2 };
+    assert_eq!(refusal(&store, &[batch("a::b", 3)]), expected);
+    let again = store.add(&[&[batch("a::b", 1)]]).unwrap();
+    assert_eq!(again, [Ok(vec![AddOutcome::AlreadyStored])]);
+    store.add_all(&[batch("a::c", 3)]);
+}
+
+fn list_that_exceeds_a_queue_is_refused_as_a_whole(db: &Database) {
+    let store = open_with(db, queue_limit(3));
+    let lists = [
+        vec![batch("a::b", 1), batch("a::b", 2)],
+        vec![batch("a::b", 3), batch("a::b", 4)],
+        vec![batch("a::b", 5)],
+        vec![batch("a::b", 6)],
+    ];
+    let lists: Vec<&[NewBatch]> = lists.iter().map(Vec::as_slice).collect();
+    let stored: Vec<bool> = store.add(&lists).unwrap().iter().map(Result::is_ok).collect();
+    assert_eq!(stored, [true, false, true, false]);
+    assert!(store.find(&id(3)).unwrap().is_empty());
+}
+
+fn ended_batches_free_their_places(db: &Database) {
+    let store = open_with(db, queue_limit(2));
+    for number in 1..=5 {
+        store.add_all(&[batch("a::b", 2 * number)]);
+        let stored = add_each(&store, &[batch("a::b", 2 * number + 1), batch("a::b", 99)]);
+        assert_eq!(stored, [true, false]);
+        store.commit_next("a::b");
+        store.commit_next("a::b");
+    }
+    store.remove_all_ended(db.later(1), 100);
+    let stored = add_each(&store, &[20, 21, 22].map(|number| batch("a::b", number)));
+    assert_eq!(stored, [true, true, false]);
+}
+
+fn new_services_of_a_signer_are_limited(db: &Database) {
+    let store = open_with(db, signer_limit(2));
+    let names = ["a::b", "a::c", "a::d"];
+    let stored = add_each(&store, &names.map(|name| signed(name, 1, 7)));
+    assert_eq!(stored, [true, true, false]);
+    let expected = BatchConflict::TooManyServicesOfSigner {
+        service_id: service("a::e"),
+        signer: Box::new(signer(7)),
+        limit: 2,
+    };
+    assert_eq!(refusal(&store, &[signed("a::e", 1, 7)]), expected);
+    assert_eq!(add_each(&store, &[signed("a::b", 2, 7), signed("a::d", 1, 8)]), [true, true]);
+    store.add_all(&[signed("a::d", 2, 7)]);
+}
+
+fn new_services_of_all_signers_are_limited(db: &Database) {
+    let store = open_with(db, IntakeLimits { new_services: 2, ..IntakeLimits::default() });
+    let batches = [signed("a::b", 1, 7), signed("a::c", 1, 8), signed("a::d", 1, 9)];
+    assert_eq!(add_each(&store, &batches), [true, true, false]);
+    let expected = BatchConflict::TooManyNewServices { service_id: service("a::e"), limit: 2 };
+    assert_eq!(refusal(&store, &[signed("a::e", 1, 9)]), expected);
+    store.add_all(&[signed("a::b", 2, 9)]);
+}
+
+fn refused_list_opens_no_service(db: &Database) {
+    let store = open_with(db, signer_limit(2));
+    store.add_all(&[signed("a::b", 1, 7)]);
+    let two = [signed("a::c", 1, 7), signed("a::d", 1, 7)];
+    refusal(&store, &two);
+    assert_eq!(add_each(&store, &two), [true, false]);
+}
+
+fn service_is_not_new_after_its_first_end(db: &Database) {
+    let store = open_with(db, signer_limit(1));
+    store.add_all(&[signed("a::b", 1, 7), signed("a::b", 2, 7)]);
+    let taken = store.take_one("a::b");
+    store.outcome(&taken, Outcome::Busy);
+    refusal(&store, &[signed("a::c", 1, 7)]);
+    let attempt = taken.attempt;
+    store.decide(&taken.service_id, &taken.batch_id, attempt, Decision::Invalid).unwrap();
+    store.add_all(&[signed("a::c", 1, 7)]);
+    refusal(&store, &[signed("a::d", 1, 7)]);
+    store.commit_next("a::c");
+    store.add_all(&[signed("a::d", 1, 7)]);
+}
+
+fn decided_batch_behind_another_ends_newness(db: &Database) {
+    let store = open_with(db, signer_limit(1));
+    store.add_all(&[signed("a::b", 1, 7), signed("a::b", 2, 7)]);
+    refusal(&store, &[signed("a::c", 1, 7)]);
+    store.decide(&service("a::b"), &id(2), 0, Decision::Invalid).unwrap();
+    store.add_all(&[signed("a::c", 1, 7)]);
+}
+
+fn limits_hold_for_another_store_of_the_database(db: &Database) {
+    open_with(db, signer_limit(2)).add_all(&[signed("a::b", 1, 7)]);
+    let other = open_with(db, signer_limit(1));
+    refusal(&other, &[signed("a::c", 1, 7)]);
+}
+
+fn refused_services_leave_nothing_behind(db: &Database) {
+    let store = open_with(db, signer_limit(1));
+    store.add_all(&[signed("a::b", 1, 7)]);
+    let made_up: Vec<NewBatch> =
+        (0..50).map(|number| signed(&format!("made-up::{number}"), 1, 7)).collect();
+    assert_eq!(add_each(&store, &made_up), [false; 50]);
+    for table in ["services", "service_id_claims", "lanes", "new_services", "batches"] {
+        assert_eq!(db.number(&format!("select count(*) as number from {table}")), 1, "{table}");
+    }
+}
+
+fn unsigned_batches_open_services_without_a_limit(db: &Database) {
+    let limits = IntakeLimits { new_services: 1, ..signer_limit(1) };
+    let store = open_with(db, limits);
+    let batches = ["a::b", "a::c", "a::d"].map(|name| batch(name, 1));
+    assert_eq!(add_each(&store, &batches), [true; 3]);
+}
+
+fn list_is_counted_after_an_earlier_one_was_refused(db: &Database) {
+    let store = open_with(db, IntakeLimits { open_batches: 2, ..signer_limit(1) });
+    let lists = [
+        vec![signed("a::b", 1, 7), signed("a::b", 2, 8), signed("a::b", 3, 8)],
+        vec![signed("a::c", 1, 7), signed("a::c", 2, 8)],
+        vec![signed("a::d", 1, 7)],
+    ];
+    let lists: Vec<&[NewBatch]> = lists.iter().map(Vec::as_slice).collect();
+    let stored: Vec<bool> = store.add(&lists).unwrap().iter().map(Result::is_ok).collect();
+    assert_eq!(stored, [false, true, false]);
+}
