@@ -1,11 +1,12 @@
 #![doc = include_str!("../README.md")]
 
 mod config;
+mod private_file;
 mod server;
 
 pub use config::{
     ClaimsConfig, Config, ConfigError, EvmConfig, Form, KeySource, LedgerConfig, LedgerKind,
-    Origin, PollConfig, SETTINGS, Setting,
+    LogFilter, Origin, PollConfig, SETTINGS, Setting,
 };
 pub use server::{
     LedgerInspection, LedgerMismatchError, NodeIdentity, RunningServer, Server, ServerCounts,

@@ -14,7 +14,9 @@ use crate::{
     DatabaseUrl, OpenBatchesInDoubt, Removed, RetentionCursor, Store, StoreError, StoreOptions,
     batch,
     claims::{self, FileLock},
-    intake, operator, restored, withdrawals,
+    intake, operator, restored,
+    sql::Connection,
+    withdrawals,
 };
 
 /// Locks an SQLite file, so that no process works on it meanwhile.
@@ -34,6 +36,13 @@ impl Store {
     /// before anything else is done.
     pub fn open(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
         restored::open(url, options)
+    }
+
+    /// Opens one connection and closes it again, to find out whether the database can be used now.
+    pub fn check_reachable(url: &DatabaseUrl, options: &StoreOptions) -> Result<(), StoreError> {
+        let connection = Connection::open(url, options.lock_timeout);
+        let failed = |source| StoreError::Connect { url: url.to_string(), source };
+        connection.map(|_: Connection| ()).map_err(failed)
     }
 
     /// Puts every open batch of a database in doubt that was restored from a backup: in the time that

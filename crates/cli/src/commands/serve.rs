@@ -4,7 +4,13 @@ use clap::{ArgMatches, Command};
 use grid_batch_service::{LedgerKind, Server};
 use log::info;
 
-use crate::commands::{failure::Failure, flags, logging, print::print_stdout, signals};
+use crate::commands::{
+    failure::Failure,
+    flags, logging,
+    print::print_stdout,
+    signals,
+    wait::{self, Waited},
+};
 
 pub(crate) fn command() -> Command {
     Command::new("serve")
@@ -16,6 +22,10 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let config = flags::load(matches)?;
     logging::start(&config.log);
     let (request_shutdown, shutdown) = signals::shutdown_channel()?;
+    config.warn_of_readable_secrets();
+    if wait::for_database(&config, &shutdown)? == Waited::ShutdownRequested {
+        return Ok(ExitCode::SUCCESS);
+    }
     let server = Server::start(&config)?;
     let content = match config.ledger.kind {
         Some(LedgerKind::Evm) => "withdrawals",

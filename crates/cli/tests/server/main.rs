@@ -7,6 +7,7 @@ mod harness;
 
 mod batches_of_others;
 mod command_line;
+mod configuration_file;
 mod demo_faults;
 mod demo_restarts;
 mod earlier_transactions;
@@ -26,8 +27,11 @@ mod operator_decisions;
 mod operator_holds;
 mod pace_of_polling;
 mod polls_at_start;
+mod private_files;
 mod restarts_and_outages;
+mod secrets;
 mod several_nodes;
+mod start_failures;
 mod unknown_services;
 mod unusable_database;
 

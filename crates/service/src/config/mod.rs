@@ -8,12 +8,17 @@ mod evm;
 mod file;
 mod layers;
 mod ledger;
+mod log_filter;
 mod poll;
 mod print;
+mod range;
+mod secret;
 mod setting;
+mod setting_file;
 #[cfg(test)]
 mod tests;
 mod value;
+mod warnings;
 
 use std::{net::SocketAddr, num::NonZero, path::Path, sync::Arc, time::Duration};
 
@@ -26,10 +31,13 @@ pub use claims::ClaimsConfig;
 pub use error::{ConfigError, Origin};
 pub use evm::{EvmConfig, KeySource};
 pub use ledger::{LedgerConfig, LedgerKind};
+pub use log_filter::LogFilter;
 pub use poll::PollConfig;
 pub use setting::{Form, SETTINGS, Setting};
 
 use layers::{GivenValue, Layers};
+use setting_file::with_files;
+use value::DurationOrZero;
 
 /// All settings, checked.
 #[derive(Debug, Clone)]
@@ -46,6 +54,8 @@ pub struct Config {
     pub evm: EvmConfig,
     /// How the database is used.
     pub store: StoreOptions,
+    /// How long a server that starts waits for its database.
+    pub start_timeout: Duration,
     /// How services are divided among instances.
     pub claims: ClaimsConfig,
     /// The longest request body, in bytes.
@@ -87,27 +97,31 @@ impl Config {
         variables: impl Iterator<Item = (String, String)>,
         flags: Vec<(&'static Setting, String)>,
     ) -> Result<Self, ConfigError> {
+        let values = file::read(file.unwrap_or(Path::new(Self::FILE)), file.is_some())?;
         let layers = Layers::defaults()
-            .override_with(file::read(file.unwrap_or(Path::new(Self::FILE)), file.is_some())?)
-            .override_with(layers::read_environment(variables)?)
-            .override_with(flags.into_iter().map(given_by_flag).collect());
+            .override_with(with_files(values)?)
+            .override_with(with_files(layers::read_environment(variables)?)?)
+            .override_with(with_files(flags.into_iter().map(given_by_flag).collect())?);
         Self::from_layers(layers)
     }
 
     /// The configuration of these flags alone, without a file or the environment.
     pub fn from_flags(flags: Vec<(&'static Setting, String)>) -> Result<Self, ConfigError> {
-        let flags = flags.into_iter().map(given_by_flag).collect();
+        let flags = with_files(flags.into_iter().map(given_by_flag).collect())?;
         Self::from_layers(Layers::defaults().override_with(flags))
     }
 
     fn from_layers(layers: Layers) -> Result<Self, ConfigError> {
+        layers.check_placeholders()?;
+        range::check(&layers)?;
         let config = Self {
             database: layers.get("database")?,
             listen: layers.get("listen")?,
-            log: layers.get("log")?,
+            log: layers.get::<LogFilter>("log")?.as_str().to_owned(),
             ledger: LedgerConfig::from_layers(&layers)?,
             evm: EvmConfig::from_layers(&layers)?,
             store: store_options(&layers)?,
+            start_timeout: layers.get::<DurationOrZero>("store.start_timeout")?.0,
             claims: ClaimsConfig::from_layers(&layers)?,
             body_limit: layers.get_size("intake.body_limit")?,
             queue: queue_options(&layers)?,

@@ -1,13 +1,16 @@
 //! How the values of settings are parsed.
 
-use std::{net::SocketAddr, num::NonZero, time::Duration};
+use std::{net::SocketAddr, num::NonZero, path::PathBuf, time::Duration};
 
 use grid_batch_core::{ServiceId, ServiceScopeId};
 use grid_batch_scabbard::PeerService;
 use grid_batch_store::DatabaseUrl;
-use grid_batch_support::redact_password;
+use grid_batch_support::Authority;
 
-use super::{KeySource, LedgerKind};
+use super::{
+    KeySource, LedgerKind,
+    secret::{NOT_SHOWN, may_hold_secret},
+};
 
 /// The value of a setting. The error of `parse` is the rule that the text breaks.
 pub(super) trait SettingValue: Sized {
@@ -15,7 +18,10 @@ pub(super) trait SettingValue: Sized {
 
     /// The text for an error message, without secrets.
     fn redacted(text: &str) -> String {
-        format!("{text:?}")
+        match may_hold_secret(text) {
+            true => NOT_SHOWN.to_owned(),
+            false => format!("{text:?}"),
+        }
     }
 }
 
@@ -46,8 +52,15 @@ impl_for_non_zero!(u16, u32, u64, usize);
 
 impl SettingValue for Duration {
     fn parse(text: &str) -> Result<Self, String> {
+        const SHORTEST: Duration = Duration::from_millis(1);
+        // Sums of times do not overflow.
+        const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
         match humantime::parse_duration(text) {
-            Ok(duration) if !duration.is_zero() => Ok(duration),
+            Ok(duration) if duration > LONGEST => {
+                Err("it must be at most 10 years, 87600h".to_owned())
+            }
+            Ok(duration) if duration >= SHORTEST => Ok(duration),
+            Ok(duration) if !duration.is_zero() => Err("it must be at least 1ms".to_owned()),
             _ => {
                 Err("it must be a number with a unit, and not zero, such as \"500ms\", \"2s\" or \
                       \"1h\""
@@ -57,10 +70,39 @@ impl SettingValue for Duration {
     }
 }
 
+/// A time that may be zero.
+pub(super) struct DurationOrZero(pub(super) Duration);
+
+impl SettingValue for DurationOrZero {
+    fn parse(text: &str) -> Result<Self, String> {
+        match humantime::parse_duration(text) {
+            Ok(Duration::ZERO) => Ok(Self(Duration::ZERO)),
+            _ => Duration::parse(text).map(Self),
+        }
+    }
+}
+
+/// The path of a file.
+pub(super) struct FilePath(pub(super) Option<PathBuf>);
+
+impl SettingValue for FilePath {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "" => Ok(Self(None)),
+            text if text.contains("://") || looks_like_key(text) => {
+                Err("it must be the path of a file".to_owned())
+            }
+            text => Ok(Self(Some(PathBuf::from(text)))),
+        }
+    }
+}
+
 impl SettingValue for SocketAddr {
     fn parse(text: &str) -> Result<Self, String> {
-        text.parse()
-            .map_err(|_| "it must be an address and a port, such as \"127.0.0.1:8080\"".to_owned())
+        text.parse().map_err(|_| {
+            "it must be an IP address and a port from 0 to 65535, such as \"127.0.0.1:8080\""
+                .to_owned()
+        })
     }
 }
 
@@ -71,7 +113,7 @@ impl SettingValue for DatabaseUrl {
 
     /// The text may contain a password.
     fn redacted(_: &str) -> String {
-        "not a valid database URL".to_owned()
+        NOT_SHOWN.to_owned()
     }
 }
 
@@ -94,20 +136,27 @@ pub(super) struct NodeUrl(pub(super) String);
 impl SettingValue for NodeUrl {
     fn parse(text: &str) -> Result<Self, String> {
         let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
-        match rest {
-            Some(rest)
-                if !rest.is_empty()
-                    && !rest.starts_with('/')
-                    && !rest.contains(|c: char| c.is_whitespace() || "?#".contains(c)) =>
-            {
-                Ok(Self(text.trim_end_matches('/').to_owned()))
-            }
-            _ => Err("a URL must begin with http:// or https://, and have no ? or #".to_owned()),
+        let Some(rest) = rest else {
+            return Err("a URL must begin with http:// or https://".to_owned());
+        };
+        let authority = Authority::parse(rest).map_err(|error| error.to_string())?;
+        match authority.hosts.as_slice() {
+            [host] if !host.is_empty() => {}
+            _ => return Err("a URL must have a host, such as http://node:8008".to_owned()),
         }
+        if authority.rest.contains(['?', '#']) {
+            return Err("a URL of a node must have no ? or #".to_owned());
+        }
+        Ok(Self(text.trim_end_matches('/').to_owned()))
     }
 
+    /// A text without `://`, or with more than one `@`, may be a part of a password.
     fn redacted(text: &str) -> String {
-        format!("{:?}", redact_password(text))
+        let is_shown = text.contains("://") && text.matches('@').count() <= 1;
+        match is_shown && !may_hold_secret(text) {
+            true => format!("{text:?}"),
+            false => NOT_SHOWN.to_owned(),
+        }
     }
 }
 
@@ -212,7 +261,7 @@ impl SettingValue for OracleUrl {
 
     /// The text may contain an API key.
     fn redacted(_: &str) -> String {
-        "not a valid URL".to_owned()
+        NOT_SHOWN.to_owned()
     }
 }
 
@@ -224,12 +273,23 @@ impl SettingValue for ServiceId {
 
 impl<T: SettingValue> SettingValue for Vec<T> {
     fn parse(text: &str) -> Result<Self, String> {
-        let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
-        items.map(T::parse).collect()
+        let items: Vec<&str> =
+            text.split(',').map(str::trim).filter(|item| !item.is_empty()).collect();
+        let parse = |(at, item): (usize, &&str)| {
+            T::parse(item).map_err(|rule| match items.len() {
+                1 => rule,
+                _ => format!("item {}: {rule}", at + 1),
+            })
+        };
+        items.iter().enumerate().map(parse).collect()
     }
 
+    /// Nothing is shown if any item may hold a secret: a comma in a password makes two items of it.
     fn redacted(text: &str) -> String {
         let items: Vec<String> = text.split(',').map(|item| T::redacted(item.trim())).collect();
-        format!("[{}]", items.join(", "))
+        match may_hold_secret(text) || items.iter().any(|item| item == NOT_SHOWN) {
+            true => NOT_SHOWN.to_owned(),
+            false => format!("[{}]", items.join(", ")),
+        }
     }
 }

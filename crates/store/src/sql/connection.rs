@@ -1,4 +1,5 @@
 use std::{
+    path::Path,
     thread,
     time::{Duration, Instant},
 };
@@ -15,6 +16,8 @@ use diesel::{
 use log::warn;
 
 pub(crate) use super::any_connection::AnyConnection as Connection;
+#[cfg(feature = "sqlite")]
+use super::private_file::prepare_database_file;
 use super::{
     StoreError,
     dialect::{Dialect, Failure, classify},
@@ -74,6 +77,8 @@ impl Connection {
                 let path = path.to_str().ok_or_else(|| {
                     ConnectionError::InvalidConnectionUrl("the path is not UTF-8".to_owned())
                 })?;
+                // If this fails, SQLite says why.
+                let _ = prepare_database_file(Path::new(path));
                 Self::Sqlite(SqliteConnection::establish(path)?)
             }
         };

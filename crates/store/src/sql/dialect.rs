@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use diesel::result::{DatabaseErrorKind, Error as DieselError};
+use diesel::{
+    ConnectionError,
+    result::{DatabaseErrorKind, Error as DieselError},
+};
 
 /// One of the two supported databases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,6 +176,27 @@ impl Dialect {
             #[cfg(feature = "sqlite")]
             Self::Sqlite => 1,
         }
+    }
+}
+
+/// Whether a later attempt to connect may succeed although nothing else is changed. libpq reports the
+/// server's refusal by its English text only.
+pub(crate) fn may_connect_later(error: &ConnectionError, is_file: bool) -> bool {
+    const REFUSALS: [&str; 5] = [
+        "authentication failed",
+        "no password supplied",
+        "no pg_hba.conf entry",
+        "\" does not exist",
+        "is not permitted to log in",
+    ];
+    match error {
+        ConnectionError::BadConnection(message) => {
+            !is_file && !REFUSALS.iter().any(|refusal| message.contains(refusal))
+        }
+        ConnectionError::CouldntSetupConfiguration(error) => {
+            matches!(classify(error), Some(Failure::Locked | Failure::Unavailable))
+        }
+        _ => false,
     }
 }
 

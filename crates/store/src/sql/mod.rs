@@ -10,6 +10,7 @@ pub(crate) mod handle;
 pub(crate) mod last_seen;
 pub(crate) mod migrations;
 pub(crate) mod pools;
+pub(crate) mod private_file;
 pub(crate) mod query;
 pub(crate) mod rows;
 pub(crate) mod schema;

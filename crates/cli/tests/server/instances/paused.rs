@@ -59,7 +59,11 @@ fn paused_instance_changes_no_service_of_its_successor() {
 fn paused_instance_sends_no_batch_again() {
     let group = InstanceGroup::new(1);
     group.harness.ledger.inject(Fault::Busy, When::Always);
-    let flags = [("--submit-retry-first", "1s"), ("--submit-busy-attempts", "1000")];
+    let flags = [
+        ("--submit-retry-first", "1s"),
+        ("--submit-retry-longest", "1s"),
+        ("--submit-busy-attempts", "1000"),
+    ];
     let first = group.start_with("first", &flags);
     let second = group.start("second");
     first.submit(&group.batches(0));
