@@ -150,9 +150,11 @@ impl SettingValue for NodeUrl {
         Ok(Self(text.trim_end_matches('/').to_owned()))
     }
 
-    /// A text without `://`, or with more than one `@`, may be a part of a password.
+    /// What does not look like a URL, or has more than one `@`, may be a part of a password.
     fn redacted(text: &str) -> String {
-        let is_shown = text.contains("://") && text.matches('@').count() <= 1;
+        let is_url =
+            ["http://", "https://", "ftp://", "ws://"].iter().any(|part| text.contains(part));
+        let is_shown = is_url && text.matches('@').count() <= 1;
         match is_shown && !may_hold_secret(text) {
             true => format!("{text:?}"),
             false => NOT_SHOWN.to_owned(),
@@ -178,8 +180,11 @@ impl SettingValue for ServiceUrl {
     }
 }
 
+/// The error does not repeat the text, which may be a part of a URL with a password.
 fn parse_service(text: &str) -> Result<ServiceScopeId, String> {
-    text.parse().map_err(|error| format!("{error}"))
+    text.parse().map_err(|_| {
+        "a service must be circuit::service, both of ASCII letters, digits, '-' and '_'".to_owned()
+    })
 }
 
 /// A service at another node of its circuit.

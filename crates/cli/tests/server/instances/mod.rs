@@ -8,4 +8,5 @@ mod handover;
 mod names;
 mod paused;
 mod sharing;
+mod single_expiry;
 mod sqlite;
