@@ -5,8 +5,8 @@ mod private_file;
 mod server;
 
 pub use config::{
-    ClaimsConfig, Config, ConfigError, EvmConfig, Form, KeySource, LedgerConfig, LedgerKind,
-    LogFilter, Origin, PollConfig, SETTINGS, Setting,
+    ClaimsConfig, Config, ConfigError, EvmConfig, Form, Guidance, KeySource, LedgerConfig,
+    LedgerKind, LogFilter, Origin, PollConfig, SETTINGS, Setting, settings_reference,
 };
 pub use server::{
     LedgerInspection, LedgerMismatchError, NodeIdentity, RunningServer, Server, ServerCounts,

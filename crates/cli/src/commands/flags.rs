@@ -5,7 +5,7 @@ use std::{env, path::PathBuf};
 use clap::{Arg, ArgMatches};
 #[cfg(feature = "demo")]
 use grid_batch_service::LogFilter;
-use grid_batch_service::{Config, Form, SETTINGS, Setting};
+use grid_batch_service::{Config, Form, Guidance, SETTINGS, Setting};
 
 use crate::commands::failure::Failure;
 
@@ -20,7 +20,9 @@ pub(crate) fn settings() -> Vec<Arg> {
             "" => setting.help.to_owned(),
             default => format!("{} [default: {default}]", setting.help),
         };
-        let flag = Arg::new(setting.name).long(setting.flag()).help(help);
+        let guidance = Guidance::named(setting.name).map(Guidance::text).unwrap_or_default();
+        let long_help = format!("{help}. {guidance}");
+        let flag = Arg::new(setting.name).long(setting.flag()).help(help).long_help(long_help);
         match setting.form {
             Form::Number => flag.value_name("NUMBER"),
             Form::Bool => flag.value_name("true|false"),

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{
-    Config, Origin,
+    Config, Guidance, Origin,
     layers::GivenValue,
     secret::redact_secrets,
     setting::{Form, SETTINGS, Setting},
@@ -45,7 +45,10 @@ impl Config {
                 writeln!(f, "\n[{section}]")?;
             }
             let given = self.layers.given(setting.name);
-            writeln!(f, "# {}{}", setting.help, origin_note(&given.origin))?;
+            write_comments(f, setting)?;
+            if given.origin != Origin::Default {
+                writeln!(f, "# (from {})", given.origin)?;
+            }
             let file = setting.file_setting().map(|file| self.layers.given(file.name));
             if let Some(file) = file.filter(|file| !file.text.is_empty()) {
                 writeln!(f, "# {key} is in the file that {} names", file.setting.name)?;
@@ -74,11 +77,28 @@ fn toml_value(setting: &Setting, given: &GivenValue, secrets: Secrets) -> String
     }
 }
 
-fn origin_note(origin: &Origin) -> String {
-    match origin {
-        Origin::Default => String::new(),
-        origin => format!(" (from {origin})"),
+/// What the setting does, and when to change it.
+fn write_comments(f: &mut fmt::Formatter<'_>, setting: &Setting) -> fmt::Result {
+    let guidance = Guidance::named(setting.name).map(Guidance::text).unwrap_or_default();
+    for line in wrapped(&format!("{}. {guidance}", setting.help)) {
+        writeln!(f, "# {line}")?;
     }
+    Ok(())
+}
+
+fn wrapped(text: &str) -> Vec<String> {
+    const COLUMNS: usize = 98;
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= COLUMNS => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 #[cfg(test)]
