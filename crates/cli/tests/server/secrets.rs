@@ -106,7 +106,7 @@ fn no_error_has_a_part_of_a_misplaced_password() {
     let url = "postgres://u:Hid0den@sEc1ret@h/d";
     for text in [
         format!("database = {url}"),
-        format!("database = \"postgres://u:Hid0den\"sEc1ret@h/d\""),
+        "database = \"postgres://u:Hid0den\"sEc1ret@h/d\"".to_owned(),
         format!("database = [\"{url}\"]"),
         format!("[ledger]\nurls = \"{url}\""),
         format!("[ledger]\nevents = \"{url}\""),
