@@ -9,8 +9,8 @@ use futures_core::future::BoxFuture;
 use mockall::mock;
 
 use crate::{
-    AddOutcome, Ahead, AskAhead, AskAheadRequests, BatchConflict, BatchDetails, BatchFilter, BatchFits,
-    BatchId, BatchQueryStore, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater,
+    AddOutcome, Ahead, AskAhead, AskAheadRequests, BatchConflict, BatchDetails, BatchFilter,
+    BatchFits, BatchId, BatchQueryStore, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater,
     ClaimKeeper, Clock, CommitHistory, EventSubscriptions, EvidenceReader, EvidenceReport,
     GroupObserver, HeaderId, IntakeStore, InternalError, LedgerConfirmation, LedgerEventStream,
     LedgerEvents, LedgerIdentity, LedgerIdentityReader, LedgerRegistry, MonotonicTime, NewBatch,

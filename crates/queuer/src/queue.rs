@@ -8,8 +8,7 @@ use std::{
 
 use grid_batch_core::{
     Admission, BatchBytes, BatchResult, Clock, Moment, MonotonicTime, Round, RoundStore, ScopeId,
-    ServiceId,
-    Submission, SystemClock, TakenBatch,
+    ServiceId, Submission, SystemClock, TakenBatch,
 };
 use log::{error, warn};
 

@@ -1,11 +1,13 @@
 #![doc = include_str!("../README.md")]
 
 mod config;
+mod private_file;
 mod server;
 
 pub use config::{
-    ClaimsConfig, Config, ConfigError, EvmConfig, Form, IntakeConfig, KeySource, LedgerConfig,
-    LedgerKind, LogFormat, Origin, PollConfig, RetentionConfig, SETTINGS, Setting,
+    ClaimsConfig, Config, ConfigError, EvmConfig, Form, Guidance, IntakeConfig, KeySource,
+    LedgerConfig, LedgerKind, LogFilter, LogFormat, Origin, PollConfig, RetentionConfig, SETTINGS,
+    Setting, settings_reference,
 };
 pub use server::{
     LedgerInspection, LedgerMismatchError, NodeIdentity, RunningServer, Server, ServerCounts,

@@ -15,7 +15,7 @@ use crate::{
     batch,
     claims::{self, FileLock},
     intake, operator, restored,
-    sql::url::Access,
+    sql::{Connection, url::Access},
     withdrawals,
 };
 
@@ -49,6 +49,13 @@ impl Store {
     /// enough. Methods that write fail.
     pub fn open_to_read(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
         Self::connect(&url.with_access(Access::Read), options)
+    }
+
+    /// Opens one connection and closes it again, to find out whether the database can be used now.
+    pub fn check_reachable(url: &DatabaseUrl, options: &StoreOptions) -> Result<(), StoreError> {
+        let connection = Connection::open(url, options.session_limits());
+        let failed = |source| StoreError::Connect { url: url.to_string(), source };
+        connection.map(|_: Connection| ()).map_err(failed)
     }
 
     /// Puts every open batch of a database in doubt that was restored from a backup: in the time that

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod authority;
 mod backoff;
 mod bounded_map;
 mod error_chain;
@@ -9,6 +10,7 @@ mod redact;
 mod shutdown;
 mod thread;
 
+pub use authority::{Authority, AuthorityError};
 pub use backoff::{Backoff, Delays, rng};
 pub use bounded_map::BoundedMap;
 pub use error_chain::ErrorChain;

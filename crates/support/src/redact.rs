@@ -45,17 +45,27 @@ pub fn redact_url(url: &str) -> String {
 /// assert_eq!(redact_password(url), "postgres://batch:***@db.example/batches");
 /// ```
 pub fn redact_password(url: &str) -> String {
-    let (address, _query) = url.split_once('?').unwrap_or((url, ""));
-    let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
-    let separator = if scheme.is_empty() { "" } else { "://" };
+    let (scheme, rest) = match url.find("://") {
+        Some(at) => url.split_at(at + "://".len()),
+        None => ("", url),
+    };
     // A password may hold an unescaped @: what follows the last one is the host.
-    match rest.rsplit_once('@') {
-        Some((user, host)) => match user.split_once(':') {
-            Some((name, _password)) => format!("{scheme}{separator}{name}:***@{host}"),
-            None => format!("{scheme}{separator}{user}@{host}"),
-        },
-        None => format!("{scheme}{separator}{rest}"),
+    let Some((user, host)) = rest.rsplit_once('@') else {
+        return format!("{scheme}{}", without_query(rest));
+    };
+    // The @ may be in a parameter, or the / in a password: any part may be secret.
+    if user.contains(['/', '?', '#']) {
+        return format!("{scheme}***");
     }
+    let host = without_query(host);
+    match user.split_once(':') {
+        Some((name, _)) => format!("{scheme}{name}:***@{host}"),
+        None => format!("{scheme}{user}@{host}"),
+    }
+}
+
+fn without_query(text: &str) -> &str {
+    &text[..text.find(['?', '#']).unwrap_or(text.len())]
 }
 
 fn authority(address: &str) -> &str {
@@ -95,6 +105,12 @@ mod tests {
             "postgres://u:hid@den:hidden@h/db",
             "postgresql:///db?user=u&password=hidden",
             "postgres://u:hidden@h:5432/db?sslpassword=hidden",
+            "postgres://u:x?hidden@h/db",
+            "postgres://u:x/hidden@h/db",
+            "postgres://u:x#hidden@h/db?y=hidden",
+            "postgres:///db?password=hidden&user=a@b",
+            "postgres:///db?user=a@b&password=hidden",
+            "postgres://u:p://hidden@h/db",
         ] {
             assert!(!redact_password(url).contains("den"), "{url}");
         }

@@ -1,34 +1,82 @@
-use std::{error::Error, fmt};
+use std::{error::Error, fmt, process::ExitCode};
 
+use grid_batch_service::{ConfigError, LedgerMismatchError, StartError};
+use grid_batch_store::{StoreError, UrlError};
 use grid_batch_support::ErrorChain;
 
 /// Why a command failed, as one line for the user.
 #[derive(Debug)]
-pub(crate) struct Failure(String);
+pub(crate) struct Failure {
+    message: String,
+    cause: Cause,
+}
+
+/// What must change before the command can succeed. Each has an exit code of its own, those of
+/// `sysexits.h`: supervisors such as systemd know them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// A setting, a key file, or what they name.
+    Configuration,
+    /// Nothing: a part cannot be reached now.
+    Unavailable,
+    /// Something else.
+    Other,
+}
+
+impl Cause {
+    fn of(error: &(dyn Error + 'static)) -> Self {
+        let (is_unavailable, is_configuration) =
+            if let Some(error) = error.downcast_ref::<StartError>() {
+                (error.is_unavailable(), error.is_configuration())
+            } else if let Some(error) = error.downcast_ref::<StoreError>() {
+                (error.is_unavailable(), error.is_configuration())
+            } else {
+                let is_configuration = error.is::<ConfigError>()
+                    || error.is::<UrlError>()
+                    || error.is::<LedgerMismatchError>();
+                (false, is_configuration)
+            };
+        match (is_unavailable, is_configuration) {
+            (true, _) => Self::Unavailable,
+            (_, true) => Self::Configuration,
+            _ => Self::Other,
+        }
+    }
+}
 
 impl Failure {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
+        Self { message: message.into(), cause: Cause::Other }
+    }
+
+    pub(crate) fn configuration(message: impl Into<String>) -> Self {
+        Self { message: message.into(), cause: Cause::Configuration }
+    }
+
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        const EX_UNAVAILABLE: u8 = 69;
+        const EX_CONFIG: u8 = 78;
+        match self.cause {
+            Cause::Configuration => ExitCode::from(EX_CONFIG),
+            Cause::Unavailable => ExitCode::from(EX_UNAVAILABLE),
+            Cause::Other => ExitCode::FAILURE,
+        }
     }
 }
 
+/// libpq's messages have several lines.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        let lines = self.message.lines().map(str::trim).filter(|line| !line.is_empty());
+        let line = lines.collect::<Vec<_>>().join(" ");
+        f.write_str(&line.replace(|c: char| c.is_control(), " "))
     }
 }
 
-impl<E: Error> From<E> for Failure {
+impl<E: Error + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self(on_one_line(&ErrorChain(&error).to_string()))
+        Self { message: ErrorChain(&error).to_string(), cause: Cause::of(&error) }
     }
-}
-
-/// Errors of databases and parsers have several lines.
-fn on_one_line(text: &str) -> String {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let line = lines.collect::<Vec<_>>().join(" ");
-    line.replace(|c: char| c.is_control(), " ")
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 use std::{env, path::PathBuf};
 
 use clap::{Arg, ArgMatches};
-use grid_batch_service::{Config, Form, SETTINGS, Setting};
+#[cfg(feature = "demo")]
+use grid_batch_service::LogFilter;
+use grid_batch_service::{Config, Form, Guidance, SETTINGS, Setting};
 
 use crate::commands::failure::Failure;
 
@@ -18,7 +20,9 @@ pub(crate) fn settings() -> Vec<Arg> {
             "" => setting.help.to_owned(),
             default => format!("{} [default: {default}]", setting.help),
         };
-        let flag = Arg::new(setting.name).long(setting.flag()).help(help);
+        let guidance = Guidance::named(setting.name).map(Guidance::text).unwrap_or_default();
+        let long_help = format!("{help}. {guidance}");
+        let flag = Arg::new(setting.name).long(setting.flag()).help(help).long_help(long_help);
         match setting.form {
             Form::Number => flag.value_name("NUMBER"),
             Form::Bool => flag.value_name("true|false"),
@@ -29,10 +33,20 @@ pub(crate) fn settings() -> Vec<Arg> {
     std::iter::once(file).chain(flags).collect()
 }
 
+/// The file that is named by the flag or the environment.
+fn named_file(matches: &ArgMatches) -> Option<PathBuf> {
+    let file = matches.get_one::<String>("config").map(PathBuf::from);
+    file.or_else(|| env::var_os(Config::FILE_VARIABLE).map(PathBuf::from))
+}
+
+/// The file that the configuration is read from, if it exists.
+pub(crate) fn config_file(matches: &ArgMatches) -> PathBuf {
+    named_file(matches).unwrap_or_else(|| PathBuf::from(Config::FILE))
+}
+
 /// Reads the configuration from its file, the environment and the flags.
 pub(crate) fn load(matches: &ArgMatches) -> Result<Config, Failure> {
-    let file = matches.get_one::<String>("config").map(PathBuf::from);
-    let file = file.or_else(|| env::var_os(Config::FILE_VARIABLE).map(PathBuf::from));
+    let file = named_file(matches);
     let given = |setting: &'static Setting| {
         matches.get_one::<String>(setting.name).map(|text| (setting, text.clone()))
     };
@@ -43,8 +57,16 @@ pub(crate) fn load(matches: &ArgMatches) -> Result<Config, Failure> {
         match text.into_string() {
             Ok(text) => variables.push((name, text)),
             Err(_) if !name.starts_with("GRID_BATCH_") => {}
-            Err(_) => return Err(Failure::new(format!("the variable {name} is not UTF-8"))),
+            Err(_) => {
+                return Err(Failure::configuration(format!("the variable {name} is not UTF-8")));
+            }
         }
     }
     Ok(Config::load(file.as_deref(), variables.into_iter(), flags)?)
+}
+
+/// The filter of the log for commands without a configuration.
+#[cfg(feature = "demo")]
+pub(crate) fn log_filter(text: &str) -> Result<String, String> {
+    text.parse().map(|filter: LogFilter| filter.as_str().to_owned())
 }

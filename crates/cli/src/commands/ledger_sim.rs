@@ -6,6 +6,7 @@ use grid_batch_ledger_sim::{Fault, LedgerSim, LedgerSimBuilder, When};
 
 use crate::commands::{
     failure::Failure,
+    flags::log_filter,
     logging::{self, LogOptions},
     print::print_stdout,
     signals,
@@ -59,7 +60,13 @@ pub(crate) fn command() -> Command {
                 .value_parser(value_parser!(u64))
                 .help("Seed of the random numbers, to repeat a run"),
         )
-        .arg(Arg::new("log").long("log").default_value("info").help("Log level"))
+        .arg(
+            Arg::new("log")
+                .long("log")
+                .value_parser(log_filter)
+                .default_value("info")
+                .help("Log level: off, error, warn, info, debug or trace"),
+        )
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {

@@ -21,6 +21,8 @@ mod retry;
 mod serve;
 mod show;
 mod signals;
+mod usage;
+mod wait;
 
 use std::{ffi::OsString, process::ExitCode};
 
@@ -30,19 +32,16 @@ use failure::Failure;
 
 /// Parses the command line and runs its command.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let matches = match program().try_get_matches_from(arguments) {
+    let arguments: Vec<OsString> = arguments.collect();
+    let matches = match program().try_get_matches_from(&arguments) {
         Ok(matches) => matches,
-        Err(error) => {
-            // There is no other place to report that the text could not be printed.
-            let _ = error.print();
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
-        }
+        Err(error) => return usage::print(&error, &arguments),
     };
     match dispatch(&matches) {
         Ok(code) => code,
         Err(failure) => {
             print::print_stderr(format_args!("grid-batch: {failure}"));
-            ExitCode::FAILURE
+            failure.exit_code()
         }
     }
 }

@@ -6,9 +6,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use grid_batch_core::{Clock, Removable, RetentionCursor, Timestamp};
 use grid_batch_store::Store;
 
-use crate::commands::{
-    failure::Failure, flags, operator::Database, print::print_stdout,
-};
+use crate::commands::{failure::Failure, flags, operator::Database, print::print_stdout};
 
 /// How many batches one transaction examines.
 const STEP: usize = 200;

@@ -5,9 +5,7 @@ use std::process::ExitCode;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use grid_batch_core::ServiceId;
 
-use crate::commands::{
-    failure::Failure, flags, operator::Database, print::print_stdout,
-};
+use crate::commands::{failure::Failure, flags, operator::Database, print::print_stdout};
 
 pub(crate) fn command() -> Command {
     Command::new("retry")

@@ -16,6 +16,7 @@ use crate::commands::{
     logging::{self, LogOptions},
     print::print_stdout,
     signals,
+    wait::{self, Waited},
 };
 
 pub(crate) fn command() -> Command {
@@ -28,10 +29,15 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let config = flags::load(matches)?;
     let (filter, format) = (config.log.as_str(), config.log_format);
     logging::start(LogOptions { filter, format, repeats: config.log_repeats })?;
-    let is_started = Arc::new(AtomicBool::new(false));
-    let (request_shutdown, shutdown) = signals::shutdown_channel(Arc::clone(&is_started))?;
+    let can_stop = Arc::new(AtomicBool::new(true));
+    let (request_shutdown, shutdown) = signals::shutdown_channel(Arc::clone(&can_stop))?;
+    config.warn_of_readable_secrets();
+    if wait::for_database(&config, &shutdown)? == Waited::ShutdownRequested {
+        return Ok(ExitCode::SUCCESS);
+    }
+    can_stop.store(false, Relaxed);
     let server = Server::start(&config)?;
-    is_started.store(true, Relaxed);
+    can_stop.store(true, Relaxed);
     let content = match config.ledger.kind {
         Some(LedgerKind::Evm) => "withdrawals",
         _ => "batches",

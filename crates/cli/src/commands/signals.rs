@@ -18,14 +18,14 @@ use crate::commands::failure::Failure;
 /// everything that must survive is in the database.
 #[cfg(feature = "demo")]
 pub(crate) fn shutdown_receiver() -> Result<Receiver<()>, Failure> {
-    let is_started = Arc::new(AtomicBool::new(true));
-    shutdown_channel(is_started).map(|(_, receiver)| receiver)
+    let can_stop = Arc::new(AtomicBool::new(true));
+    shutdown_channel(can_stop).map(|(_, receiver)| receiver)
 }
 
-/// The same, with a sender for other reasons to shut down. Before `is_started` is set, the first signal
+/// The same, with a sender for other reasons to shut down. While `can_stop` is not set, the first signal
 /// exits at once, because the start may wait for a database that does not answer.
 pub(crate) fn shutdown_channel(
-    is_started: Arc<AtomicBool>,
+    can_stop: Arc<AtomicBool>,
 ) -> Result<(Sender<()>, Receiver<()>), Failure> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let (sender, receiver) = channel();
@@ -33,7 +33,7 @@ pub(crate) fn shutdown_channel(
     spawn_thread("signals", move || {
         let mut pending = signals.forever();
         if let Some(signal) = pending.next() {
-            if !is_started.load(Relaxed) {
+            if !can_stop.load(Relaxed) {
                 exit_at_once(signal);
             }
             info!(signal = name(signal); "shutting down; send the signal again to exit at once");

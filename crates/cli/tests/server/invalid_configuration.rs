@@ -74,8 +74,7 @@ fn flag_with_an_invalid_value_is_named() {
     let message = output.error_message();
     assert_eq!(
         message,
-        "the flag --queue-round-size: queue.round_size is \"many\"; it must be a number from 1 to \
-         18446744073709551615"
+        "the flag --queue-round-size: queue.round_size is \"many\"; it must be a number from 1 to 10000"
     );
 }
 

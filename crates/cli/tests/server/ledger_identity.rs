@@ -39,7 +39,7 @@ fn with_open_batches(harness: &BatchHarness) -> Vec<SignedBatch> {
 #[track_caller]
 fn run_stopped(harness: &BatchHarness, flags: &[(&str, &str)], stray: &LedgerSim) -> ProcessOutput {
     let output = run(harness.command(flags));
-    assert_eq!(output.exit_code, Some(1), "{output:?}");
+    assert_eq!(output.exit_code, Some(78), "{output:?}");
     assert_eq!(stray.record(), []);
     output
 }
@@ -75,7 +75,7 @@ fn second_instance_beside_the_first_takes_nothing() {
     let other = LedgerSim::sawtooth().start().unwrap();
     let second = TestProcess::spawn(harness.command(&[("--ledger-urls", &*other.url())]));
     first.submit(&batches[1..]);
-    assert_eq!(second.wait().exit_code, Some(1));
+    assert_eq!(second.wait().exit_code, Some(78));
     harness.wait_until_all_committed(&batches);
     assert_eq!(other.record(), []);
     first.stop();
@@ -156,7 +156,7 @@ fn node_replaced_by_another_ledger_stops_the_server() {
     harness.ledger = LedgerSim::sawtooth().port(port).start().unwrap();
     server.submit(&batches[10..]);
     let output = server.process.wait();
-    assert_eq!(output.exit_code, Some(1), "{output:?}");
+    assert_eq!(output.exit_code, Some(78), "{output:?}");
     assert!(output.stderr.contains("another ledger"), "{}", output.stderr);
     assert!(batches.iter().all(|batch| harness.ledger.times_received(&batch.batch_id) == 0));
     assert_eq!(count_in_state(&store, BatchState::Committed), 10);

@@ -67,6 +67,7 @@ impl Batches {
                     batch_id,
                     transaction_ids: vec![batch_id],
                     serialized_batch: vec![1],
+                    signer: None,
                 }
             });
             store.add(&[&list]).unwrap().remove(0).unwrap();

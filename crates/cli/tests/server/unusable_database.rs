@@ -90,7 +90,7 @@ fn unreachable_server_is_named_without_its_password() {
     let harness =
         BatchHarness::scabbard(1).with_database("postgresql://user:hidden@127.0.0.1:1/grid");
     let ProcessOutput { exit_code, stderr, .. } = run(harness.command(&QUICK_FAILURE));
-    assert_eq!(exit_code, Some(1));
+    assert_eq!(exit_code, Some(69));
     assert!(stderr.contains("the database cannot be reached: "), "{stderr}");
     assert!(stderr.contains("127.0.0.1") && !stderr.contains("hidden"), "{stderr}");
 }

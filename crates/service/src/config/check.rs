@@ -18,11 +18,20 @@ const ASCENDING: [(&str, &str); 7] = [
     ("poll.interval", "poll.longest_interval"),
 ];
 
+/// Pairs of settings of which the first must not be more than the second.
+const NOT_DESCENDING: [(&str, &str); 2] = [
+    ("ledger.reconnect_first", "ledger.reconnect_longest"),
+    ("queue.delay", "queue.longest_delay"),
+];
+
 impl Config {
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         self.check_listen()?;
         for (shorter, longer) in ASCENDING {
-            self.check_ascending(shorter, longer)?;
+            self.check_ascending(shorter, longer, "less than", |short, long| short < long)?;
+        }
+        for (shorter, longer) in NOT_DESCENDING {
+            self.check_ascending(shorter, longer, "at most", |short, long| short <= long)?;
         }
         self.check_expiries()?;
         self.check_retention()?;
@@ -43,13 +52,19 @@ impl Config {
         Err(self.layers.conflict("listen", rule))
     }
 
-    fn check_ascending(&self, shorter: &str, longer: &str) -> Result<(), ConfigError> {
+    fn check_ascending(
+        &self,
+        shorter: &str,
+        longer: &str,
+        relation: &str,
+        holds: fn(Duration, Duration) -> bool,
+    ) -> Result<(), ConfigError> {
         let short: Duration = self.layers.get(shorter)?;
         let long: Duration = self.layers.get(longer)?;
-        if short < long {
+        if holds(short, long) {
             return Ok(());
         }
-        let rule = format!("{shorter} is {short:?}; it must be less than {longer}, {long:?}");
+        let rule = format!("{shorter} is {short:?}; it must be {relation} {longer}, {long:?}");
         let changed = match self.layers.given(shorter).origin {
             Origin::Default => longer,
             _ => shorter,
@@ -57,18 +72,25 @@ impl Config {
         Err(self.layers.conflict(changed, rule))
     }
 
+    /// With equal expiries, a batch is taken only while enough of the lease is left to send it.
     fn check_expiries(&self) -> Result<(), ConfigError> {
-        let minimum = self.claims.idle_expiry + self.longest_submission();
-        if self.claims.full_expiry >= minimum {
+        let (idle, full) = (self.claims.idle_expiry, self.claims.full_expiry);
+        let longest = self.longest_submission();
+        if full >= idle + longest || (full == idle && full > longest) {
             return Ok(());
         }
         let rule = format!(
-            "claims.full_expiry is {:?}; it must be at least claims.idle_expiry and twice \
-             submit.total_limit, together {minimum:?}, or a service could be taken over while its \
-             batch is being submitted",
-            self.claims.full_expiry,
+            "claims.full_expiry is {full:?}; it must be at least claims.idle_expiry and twice \
+             submit.total_limit, together {:?}, or equal to claims.idle_expiry and more than twice \
+             submit.total_limit, {longest:?}: a service could be taken over while its batch is being \
+             submitted",
+            idle + longest,
         );
-        Err(self.layers.conflict("claims.full_expiry", rule))
+        let changed = match self.layers.given("claims.full_expiry").origin {
+            Origin::Default => "claims.idle_expiry",
+            _ => "claims.full_expiry",
+        };
+        Err(self.layers.conflict(changed, rule))
     }
 
     fn check_retention(&self) -> Result<(), ConfigError> {

@@ -44,6 +44,32 @@ pub enum ConfigError {
         /// What the value must be.
         rule: String,
     },
+    /// The file with a setting's value cannot be used.
+    #[error("{origin}: {name} names {}, which cannot be read: {message}", file.display())]
+    SettingFile {
+        /// Where the file was given.
+        origin: Origin,
+        /// The setting that names the file.
+        name: &'static str,
+        /// The file.
+        file: PathBuf,
+        /// The reason.
+        message: String,
+    },
+    /// The value was printed without its secret.
+    #[error(
+        "{origin}: {name} has *** in place of a secret, as `grid-batch config` prints it without \
+         --show-secrets; write the secret, or put the value into a file and set {name}_file, or set the \
+         variable {variable}"
+    )]
+    Placeholder {
+        /// Where it was given.
+        origin: Origin,
+        /// The setting.
+        name: &'static str,
+        /// The variable that the value can be given in.
+        variable: String,
+    },
     /// Two settings contradict each other.
     #[error("{origin}: {rule}")]
     Conflict {

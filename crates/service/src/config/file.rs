@@ -10,6 +10,7 @@ use toml::{
 use super::{
     ConfigError, Origin,
     layers::{GivenValue, nearest_setting},
+    secret::{NOT_SHOWN, may_hold_secret},
     setting::{Form, SETTINGS, Setting},
 };
 
@@ -78,9 +79,11 @@ impl SourceFile<'_> {
             Some(text) => Ok(GivenValue { setting, origin, text }),
             None => {
                 let written = self.text.get(value.span()).unwrap_or_default();
+                let first_line = written.lines().next().unwrap_or_default();
                 let value = match setting.form {
-                    Form::Secret => "not shown".to_owned(),
-                    _ => written.lines().next().unwrap_or_default().to_owned(),
+                    Form::Secret => NOT_SHOWN.to_owned(),
+                    _ if may_hold_secret(first_line) => NOT_SHOWN.to_owned(),
+                    _ => first_line.to_owned(),
                 };
                 let rule = rule(setting.form).to_owned();
                 Err(ConfigError::Value { origin, name: name.to_owned(), value, rule })

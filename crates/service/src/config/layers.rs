@@ -1,19 +1,27 @@
 //! Values from the defaults, the file, the environment and the command line.
 
-use std::{collections::HashMap, num::NonZero};
+use std::{collections::HashMap, fmt, num::NonZero};
 
 use super::{
     ConfigError, Origin,
+    secret::{NOT_SHOWN, PLACEHOLDER, may_hold_secret},
     setting::{PREFIX, SETTINGS, Setting},
     value::SettingValue,
 };
 
 /// A setting's value, not parsed yet, and where it was given.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct GivenValue {
     pub(super) setting: &'static Setting,
     pub(super) origin: Origin,
     pub(super) text: String,
+}
+
+/// The text may hold a secret.
+impl fmt::Debug for GivenValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} from {}", self.setting.name, self.origin)
+    }
 }
 
 /// The effective value of each setting.
@@ -42,6 +50,30 @@ impl Layers {
             let value = T::redacted(&given.text);
             ConfigError::Value { origin: given.origin.clone(), name: name.to_owned(), value, rule }
         })
+    }
+
+    /// A value that was printed without its secret cannot be used.
+    pub(super) fn check_placeholders(&self) -> Result<(), ConfigError> {
+        let values = SETTINGS.iter().map(|setting| self.given(setting.name));
+        let mut values = values.filter(|given| given.setting.may_hold_secret());
+        match values.find(|given| given.text.contains(PLACEHOLDER)) {
+            None => Ok(()),
+            Some(GivenValue { setting, origin, .. }) => Err(ConfigError::Placeholder {
+                origin: origin.clone(),
+                name: setting.name,
+                variable: setting.variable(),
+            }),
+        }
+    }
+
+    /// The error for a value that breaks this rule.
+    pub(super) fn invalid(&self, name: &str, rule: String) -> ConfigError {
+        let given = self.given(name);
+        let value = match may_hold_secret(&given.text) {
+            true => NOT_SHOWN.to_owned(),
+            false => format!("{:?}", given.text),
+        };
+        ConfigError::Value { origin: given.origin.clone(), name: name.to_owned(), value, rule }
     }
 
     /// The value of a setting that is a count above zero.
@@ -111,7 +143,7 @@ pub(super) fn nearest_setting(name: &str) -> Option<String> {
 }
 
 /// The Levenshtein distance.
-fn edit_distance(left: &str, right: &str) -> usize {
+pub(super) fn edit_distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();
     for (i, a) in left.chars().enumerate() {

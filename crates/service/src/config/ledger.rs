@@ -1,15 +1,15 @@
-use std::{path::PathBuf, time::Duration};
+use std::{fmt, path::PathBuf, time::Duration};
 
 use grid_batch_core::{LedgerIdentity, ServiceScopeId};
 use grid_batch_http::{HttpOptions, WebSocketOptions};
 use grid_batch_poller::Backoff;
 use grid_batch_scabbard::PeerService;
+use grid_batch_support::redact_url;
 
 use super::{
     ConfigError,
     layers::Layers,
-    optional,
-    value::{NodeUrl, Peer, ServiceUrl},
+    value::{FilePath, NodeUrl, Peer, ServiceUrl},
 };
 
 /// A kind of ledger.
@@ -35,7 +35,7 @@ impl LedgerKind {
 }
 
 /// The ledger, and how requests to it are made.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct LedgerConfig {
     /// The kind of ledger, if it is set.
     pub kind: Option<LedgerKind>,
@@ -102,7 +102,7 @@ impl LedgerConfig {
             urls: urls.into_iter().map(|NodeUrl(url)| url).collect(),
             services: services.into_iter().map(|ServiceUrl(id, url)| (id, url)).collect(),
             peers: peers.into_iter().map(|Peer(peer)| peer).collect(),
-            key_file: optional(layers.get("ledger.key_file")?),
+            key_file: layers.get::<FilePath>("ledger.key_file")?.0,
             http: HttpOptions {
                 connect_timeout: layers.get("ledger.connect_timeout")?,
                 request_timeout: layers.get("ledger.request_timeout")?,
@@ -124,5 +124,17 @@ impl LedgerConfig {
             dropped_after: layers.get("ledger.dropped_after")?,
             late_arrival_limit: layers.get("ledger.late_arrival_limit")?,
         })
+    }
+}
+
+/// The URLs may have passwords.
+impl fmt::Debug for LedgerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hosts: Vec<String> = self.nodes().iter().map(|url| redact_url(url)).collect();
+        f.debug_struct("LedgerConfig")
+            .field("kind", &self.kind)
+            .field("name", &self.name)
+            .field("nodes", &hosts)
+            .finish_non_exhaustive()
     }
 }

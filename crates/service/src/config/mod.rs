@@ -6,17 +6,24 @@ mod claims;
 mod error;
 mod evm;
 mod file;
+mod guidance;
 mod intake;
 mod layers;
 mod ledger;
+mod log_filter;
 mod log_format;
 mod poll;
 mod print;
+mod range;
+mod reference;
 mod retention;
+mod secret;
 mod setting;
+mod setting_file;
 #[cfg(test)]
 mod tests;
 mod value;
+mod warnings;
 
 use std::{net::SocketAddr, num::NonZero, path::Path, sync::Arc, time::Duration};
 
@@ -28,14 +35,19 @@ use grid_batch_submitter::SubmitterOptions;
 pub use claims::ClaimsConfig;
 pub use error::{ConfigError, Origin};
 pub use evm::{EvmConfig, KeySource};
+pub use guidance::Guidance;
 pub use intake::IntakeConfig;
 pub use ledger::{LedgerConfig, LedgerKind};
+pub use log_filter::LogFilter;
 pub use log_format::LogFormat;
 pub use poll::PollConfig;
+pub use reference::settings_reference;
 pub use retention::RetentionConfig;
 pub use setting::{Form, SETTINGS, Setting};
 
 use layers::{GivenValue, Layers};
+use setting_file::with_files;
+use value::DurationOrZero;
 
 /// All settings, checked.
 #[derive(Debug, Clone)]
@@ -58,6 +70,8 @@ pub struct Config {
     pub evm: EvmConfig,
     /// How the database is used.
     pub store: StoreOptions,
+    /// How long a server that starts waits for its database.
+    pub start_timeout: Duration,
     /// How services are divided among instances.
     pub claims: ClaimsConfig,
     /// The longest request body, in bytes.
@@ -109,30 +123,34 @@ impl Config {
         variables: impl Iterator<Item = (String, String)>,
         flags: Vec<(&'static Setting, String)>,
     ) -> Result<Self, ConfigError> {
+        let values = file::read(file.unwrap_or(Path::new(Self::FILE)), file.is_some())?;
         let layers = Layers::defaults()
-            .override_with(file::read(file.unwrap_or(Path::new(Self::FILE)), file.is_some())?)
-            .override_with(layers::read_environment(variables)?)
-            .override_with(flags.into_iter().map(given_by_flag).collect());
+            .override_with(with_files(values)?)
+            .override_with(with_files(layers::read_environment(variables)?)?)
+            .override_with(with_files(flags.into_iter().map(given_by_flag).collect())?);
         Self::from_layers(layers)
     }
 
     /// The configuration of these flags alone, without a file or the environment.
     pub fn from_flags(flags: Vec<(&'static Setting, String)>) -> Result<Self, ConfigError> {
-        let flags = flags.into_iter().map(given_by_flag).collect();
+        let flags = with_files(flags.into_iter().map(given_by_flag).collect())?;
         Self::from_layers(Layers::defaults().override_with(flags))
     }
 
     fn from_layers(layers: Layers) -> Result<Self, ConfigError> {
+        layers.check_placeholders()?;
+        range::check(&layers)?;
         let config = Self {
             database: layers.get("database")?,
             listen: layers.get("listen")?,
-            log: layers.get("log")?,
+            log: layers.get::<LogFilter>("log")?.as_str().to_owned(),
             log_format: layers.get("log_format")?,
             log_repeats: layers.get("log_repeats")?,
             log_counts: layers.get("log_counts")?,
             ledger: LedgerConfig::from_layers(&layers)?,
             evm: EvmConfig::from_layers(&layers)?,
             store: store_options(&layers)?,
+            start_timeout: layers.get::<DurationOrZero>("store.start_timeout")?.0,
             claims: ClaimsConfig::from_layers(&layers)?,
             body_limit: layers.get_size("intake.body_limit")?,
             connections: layers.get_size("intake.connections")?,

@@ -2,17 +2,41 @@
 
 use std::fmt;
 
-use grid_batch_support::redact_password;
-
 use super::{
-    Config, Origin,
+    Config, Guidance, Origin,
     layers::GivenValue,
+    secret::redact_secrets,
     setting::{Form, SETTINGS, Setting},
 };
 
 /// Every setting with its help, its value without secrets, and where the value was given.
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, Secrets::Replaced)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Secrets {
+    Replaced,
+    Shown,
+}
+
+struct WithSecrets<'a>(&'a Config);
+
+impl fmt::Display for WithSecrets<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write(f, Secrets::Shown)
+    }
+}
+
+impl Config {
+    /// The same as [`Display`](fmt::Display), with all secrets. A server can be started with it anywhere.
+    pub fn with_secrets(&self) -> impl fmt::Display {
+        WithSecrets(self)
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, secrets: Secrets) -> fmt::Result {
         let mut current_section = "";
         for setting in SETTINGS {
             let (section, key) = setting.name.split_once('.').unwrap_or(("", setting.name));
@@ -21,58 +45,60 @@ impl fmt::Display for Config {
                 writeln!(f, "\n[{section}]")?;
             }
             let given = self.layers.given(setting.name);
-            writeln!(f, "# {}{}", setting.help, origin_note(&given.origin))?;
-            writeln!(f, "{key} = {}", toml_value(setting, given))?;
+            write_comments(f, setting)?;
+            if given.origin != Origin::Default {
+                writeln!(f, "# (from {})", given.origin)?;
+            }
+            let file = setting.file_setting().map(|file| self.layers.given(file.name));
+            if let Some(file) = file.filter(|file| !file.text.is_empty()) {
+                writeln!(f, "# {key} is in the file that {} names", file.setting.name)?;
+                continue;
+            }
+            writeln!(f, "{key} = {}", toml_value(setting, given, secrets))?;
         }
         Ok(())
     }
 }
 
-fn toml_value(setting: &Setting, given: &GivenValue) -> String {
+fn toml_value(setting: &Setting, given: &GivenValue, secrets: Secrets) -> String {
     let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+    let shown = |text: &str| match secrets {
+        Secrets::Replaced if setting.may_hold_secret() => quoted(&redact_secrets(text)),
+        _ => quoted(text),
+    };
     match setting.form {
         Form::Number | Form::Bool => given.text.clone(),
-        Form::Text => quoted(&given.text),
-        Form::Secret => quoted(&redact_secrets(&given.text)),
+        Form::Text | Form::Secret => shown(&given.text),
         Form::List => {
             let items = given.text.split(',').map(str::trim).filter(|item| !item.is_empty());
-            let items: Vec<String> = items.map(|item| quoted(&redact_secrets(item))).collect();
+            let items: Vec<String> = items.map(shown).collect();
             format!("[{}]", items.join(", "))
         }
     }
 }
 
-fn origin_note(origin: &Origin) -> String {
-    match origin {
-        Origin::Default => String::new(),
-        origin => format!(" (from {origin})"),
+/// What the setting does, and when to change it.
+fn write_comments(f: &mut fmt::Formatter<'_>, setting: &Setting) -> fmt::Result {
+    let guidance = Guidance::named(setting.name).map(Guidance::text).unwrap_or_default();
+    for line in wrapped(&format!("{}. {guidance}", setting.help)) {
+        writeln!(f, "# {line}")?;
     }
+    Ok(())
 }
 
-/// A URL without its password and the secrets in its query; other text as it is.
-fn redact_secrets(text: &str) -> String {
-    if !text.contains("://") {
-        return text.to_owned();
+fn wrapped(text: &str) -> Vec<String> {
+    const COLUMNS: usize = 98;
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= COLUMNS => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
     }
-    let (address, query) = text.split_once('?').unwrap_or((text, ""));
-    let address = redact_password(address);
-    let parameters: Vec<String> = query.split('&').map(redact_parameter).collect();
-    match parameters.join("&") {
-        query if query.is_empty() => address,
-        query => format!("{address}?{query}"),
-    }
-}
-
-fn redact_parameter(parameter: &str) -> String {
-    match parameter.split_once('=') {
-        Some((name, _)) if is_secret(name) => format!("{name}=***"),
-        _ => parameter.to_owned(),
-    }
-}
-
-fn is_secret(name: &str) -> bool {
-    let name = name.to_lowercase();
-    ["pass", "key", "token", "secret"].iter().any(|part| name.contains(part))
+    lines
 }
 
 #[cfg(test)]
@@ -88,7 +114,7 @@ mod tests {
     fn printed_configuration_can_be_loaded_again() {
         let config = load(&[
             ("GRID_BATCH_LEDGER_URLS", "http://a, http://b"),
-            ("GRID_BATCH_LOG", "info,\"x\""),
+            ("GRID_BATCH_LOG", "info,x=warn"),
             ("GRID_BATCH_QUEUE_DELAY", "3s"),
         ]);
         let printed = config.to_string();
@@ -100,6 +126,38 @@ mod tests {
         assert_eq!(again.ledger.urls, config.ledger.urls);
         assert_eq!(again.log, config.log);
         assert!(printed.contains("(from the variable GRID_BATCH_QUEUE_DELAY)\ndelay = \"3s\"\n"));
+    }
+
+    /// Each kind of ledger, with secrets wherever a setting can hold one.
+    #[test]
+    fn configuration_with_secrets_has_the_same_meaning() {
+        for (kind, name, value) in [
+            ("sawtooth", "LEDGER_URLS", "http://u:a%40b@h:1, https://g"),
+            ("scabbard", "LEDGER_SERVICES", "a::b=http://u:p@h:1,a::c=http://g"),
+            ("scabbard", "LEDGER_PEERS", "a::b=d@http://u:p@h:1"),
+            ("evm", "EVM_ORACLE_URL", "https://h/gas?apikey=k%3D&module=gas"),
+            ("evm", "EVM_GAS_ADMINS", "a=env:KEY,b=/run/key"),
+            ("evm", "EVM_POOL_MAXIMUM_GAS_PRICE", "0x1=5"),
+        ] {
+            let name = format!("GRID_BATCH_{name}");
+            let config = load(&[
+                ("GRID_BATCH_LEDGER_KIND", kind),
+                (&name, value),
+                ("GRID_BATCH_DATABASE", "postgres://u:p%23@h/d?sslpassword=x%26y"),
+            ]);
+            let dir = tempfile::tempdir().unwrap();
+            let file = dir.path().join("c.toml");
+            std::fs::write(&file, config.with_secrets().to_string()).unwrap();
+            let again = Config::load(Some(&file), std::iter::empty(), Vec::new()).unwrap();
+            for setting in SETTINGS {
+                let items = |config: &Config| {
+                    let text = &config.layers.given(setting.name).text;
+                    text.split(',').map(|item| item.trim().to_owned()).collect::<Vec<_>>()
+                };
+                assert_eq!(items(&again), items(&config), "{kind} {}", setting.name);
+            }
+            assert_eq!(again.database, config.database);
+        }
     }
 
     #[test]

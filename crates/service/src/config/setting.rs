@@ -42,11 +42,29 @@ impl Setting {
         self.name.replace(['.', '_'], "-")
     }
 
+    /// Whether a value may hold a secret, such as a password in a URL.
+    pub(super) fn may_hold_secret(&self) -> bool {
+        self.form == Form::Secret || self.file_setting().is_some()
+    }
+
+    /// The setting that names a file with the value of this one, if it has such a setting.
+    pub fn file_setting(&self) -> Option<&'static Self> {
+        Self::named(&format!("{}{FILE_SUFFIX}", self.name))
+    }
+
+    /// The setting whose value is in the file that this one names.
+    pub(super) fn value_setting(&self) -> Option<&'static Self> {
+        self.name.strip_suffix(FILE_SUFFIX).and_then(Self::named)
+    }
+
     /// The setting with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         SETTINGS.iter().find(|setting| setting.name == name)
     }
 }
+
+/// Ends the name of a setting that names a file with the value of another one.
+const FILE_SUFFIX: &str = "_file";
 
 /// The prefix of all our environment variables.
 pub(crate) const PREFIX: &str = "GRID_BATCH_";
@@ -77,6 +95,11 @@ pub static SETTINGS: &[Setting] = &[
         "database",
         "sqlite://grid-batch.db",
         "Database URL: sqlite://FILE or postgresql://USER@HOST/DATABASE",
+    ),
+    text(
+        "database_file",
+        "",
+        "File with the database URL, in place of database: for a URL with a password",
     ),
     text(
         "listen",
@@ -117,12 +140,29 @@ pub static SETTINGS: &[Setting] = &[
         "URLs of the ledger's nodes, each of one node; for scabbard the node of all services that are \
          not in ledger.services",
     ),
+    text(
+        "ledger.urls_file",
+        "",
+        "File with the URLs of the nodes, one in a line, in place of ledger.urls: for URLs with passwords",
+    ),
     list("ledger.services", "Services on nodes of their own, each as SERVICE=URL (scabbard)"),
+    text(
+        "ledger.services_file",
+        "",
+        "File with services on nodes of their own, one in a line, in place of ledger.services: for URLs \
+         with passwords (scabbard)",
+    ),
     list(
         "ledger.peers",
         "Other nodes of a service's circuit, each as SERVICE=ID@URL with the service's id at that \
          node; they are asked about batches but get none. With all of them, the failure of a node \
          rarely needs an operator; list all nodes of a circuit or none (scabbard)",
+    ),
+    text(
+        "ledger.peers_file",
+        "",
+        "File with other nodes of circuits, one in a line, in place of ledger.peers: for URLs with \
+         passwords (scabbard)",
     ),
     text(
         "ledger.key_file",
@@ -187,6 +227,11 @@ pub static SETTINGS: &[Setting] = &[
         "URL of a gas price oracle, used if the node reports no price; it may contain a key",
     ),
     text(
+        "evm.oracle_url_file",
+        "",
+        "File with the URL of the gas price oracle, in place of evm.oracle_url: for a URL with a key",
+    ),
+    text(
         "evm.oracle_field",
         "/result/FastGasPrice",
         "JSON pointer to the gas price, in gwei, in the oracle's response",
@@ -209,6 +254,11 @@ pub static SETTINGS: &[Setting] = &[
         "store.lock_timeout",
         "30s",
         "Timeout for a database connection from the pool and for a lock in the database",
+    ),
+    text(
+        "store.start_timeout",
+        "0s",
+        "How long a server that starts waits for a database that cannot be reached; 0s ends it at once",
     ),
     text(
         "claims.name",

@@ -90,7 +90,7 @@ fn errors_name_the_line_and_the_rule() {
         ),
         (
             "[queue]\nround_size = 0",
-            "line 2 of c.toml: queue.round_size is \"0\"; it must be a number from 1 to",
+            "line 2 of c.toml: queue.round_size is \"0\"; it must be a number from 1 to 10000",
         ),
         (
             "[queue]\nround_size = -1",
@@ -111,7 +111,8 @@ fn errors_name_the_line_and_the_rule() {
         (
             "[claims]\nfull_expiry = \"80s\"",
             "line 2 of c.toml: claims.full_expiry is 80s; it must be at least claims.idle_expiry \
-             and twice submit.total_limit, together 150s, ",
+             and twice submit.total_limit, together 150s, or equal to claims.idle_expiry and more \
+             than twice submit.total_limit, 120s: ",
         ),
         (
             "[retention]\nafter = \"1h\"",
@@ -123,6 +124,11 @@ fn errors_name_the_line_and_the_rule() {
             "line 2 of c.toml: retention.after is \"soon\"; it must be empty, or it must be a number \
              with a unit, ",
         ),
+        (
+            "[claims]\nidle_expiry = \"120s\"\nfull_expiry = \"120s\"",
+            "line 3 of c.toml: claims.full_expiry is 120s; ",
+        ),
+        ("[claims]\nidle_expiry = \"100s\"", "line 2 of c.toml: claims.full_expiry is 180s; "),
         (
             "[evm]\npools = [\"0x1=a\"]",
             "line 2 of c.toml: the pool 0x1 has the gas admin a, which evm.gas_admins lacks",
@@ -180,6 +186,13 @@ fn errors_name_the_line_and_the_rule() {
         let error = load_file(text).expect_err(text);
         assert!(error.starts_with(expected), "{text:?}: {error}");
     }
+}
+
+#[test]
+fn equal_expiries_may_outlast_a_submission() {
+    let text = "[claims]\nidle_expiry = \"121s\"\nfull_expiry = \"121s\"";
+    let claims = load_file(text).unwrap().claims;
+    assert_eq!(claims.idle_expiry, claims.full_expiry);
 }
 
 #[test]
@@ -247,6 +260,47 @@ fn named_file_must_exist() {
     let error = Config::load(Some(file), std::iter::empty(), Vec::new()).unwrap_err();
     let text = error.to_string();
     assert!(text.starts_with("the configuration /nowhere/c.toml cannot be read: "), "{text}");
+}
+
+#[test]
+fn value_is_read_from_the_file_that_a_later_source_names() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let file = directory.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        file
+    };
+    let urls = file("urls", "http://u:p@a:1\n\n http://b \n").display().to_string();
+    let settings = file("c.toml", "[ledger]\nurls = [\"http://c\"]\nurls_file = \"\"");
+    let variable = ("GRID_BATCH_LEDGER_URLS_FILE".to_owned(), urls);
+    let load = |variables: Vec<(String, String)>, flags: &[(&str, &str)]| {
+        let flags =
+            flags.iter().map(|(name, text)| (Setting::named(name).unwrap(), (*text).to_owned()));
+        Config::load(Some(&settings), variables.into_iter(), flags.collect())
+    };
+    assert_eq!(load(Vec::new(), &[]).unwrap().ledger.urls, ["http://c"]);
+    let config = load(vec![variable.clone()], &[]).unwrap();
+    assert_eq!(config.ledger.urls, ["http://u:p@a:1", "http://b"]);
+    let config = load(vec![variable.clone()], &[("ledger.urls", "http://d")]).unwrap();
+    assert_eq!(config.ledger.urls, ["http://d"]);
+    assert_eq!(config.layers.given("ledger.urls_file").text, "");
+
+    let both = vec![variable, ("GRID_BATCH_LEDGER_URLS".to_owned(), "http://e".to_owned())];
+    let error = load(both, &[]).unwrap_err().to_string();
+    assert!(error.ends_with("ledger.urls and ledger.urls_file are both given; give one of them"));
+}
+
+#[test]
+fn debug_output_has_no_password() {
+    let variables = [
+        ("GRID_BATCH_DATABASE", "postgres://u:hidden@h/d"),
+        ("GRID_BATCH_LEDGER_URLS", "http://u:hidden@h"),
+        ("GRID_BATCH_LEDGER_PEERS", "a::b=c@http://u:hidden@g"),
+        ("GRID_BATCH_EVM_ORACLE_URL", "https://h/gas?apikey=hidden"),
+    ];
+    let variables = variables.map(|(name, text)| (name.to_owned(), text.to_owned()));
+    let config = Config::load(None, variables.into_iter(), Vec::new()).unwrap();
+    assert!(!format!("{config:?}").contains("hidden"), "{config:?}");
 }
 
 #[test]

@@ -1,14 +1,17 @@
 //! How the values of settings are parsed.
 
-use std::{net::SocketAddr, num::NonZero, time::Duration};
+use std::{net::SocketAddr, num::NonZero, path::PathBuf, time::Duration};
 
 use grid_batch_api::{HostName, ServicePattern, SignerPattern, WebOrigin};
 use grid_batch_core::{ServiceId, ServiceScopeId};
 use grid_batch_scabbard::PeerService;
 use grid_batch_store::DatabaseUrl;
-use grid_batch_support::redact_password;
+use grid_batch_support::Authority;
 
-use super::{KeySource, LedgerKind};
+use super::{
+    KeySource, LedgerKind,
+    secret::{NOT_SHOWN, may_hold_secret},
+};
 
 /// The value of a setting. The error of `parse` is the rule that the text breaks.
 pub(super) trait SettingValue: Sized {
@@ -16,7 +19,10 @@ pub(super) trait SettingValue: Sized {
 
     /// The text for an error message, without secrets.
     fn redacted(text: &str) -> String {
-        format!("{text:?}")
+        match may_hold_secret(text) {
+            true => NOT_SHOWN.to_owned(),
+            false => format!("{text:?}"),
+        }
     }
 }
 
@@ -54,8 +60,15 @@ impl_for_non_zero!(u16, u32, u64, usize);
 
 impl SettingValue for Duration {
     fn parse(text: &str) -> Result<Self, String> {
+        const SHORTEST: Duration = Duration::from_millis(1);
+        // Sums of times do not overflow.
+        const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
         match humantime::parse_duration(text) {
-            Ok(duration) if !duration.is_zero() => Ok(duration),
+            Ok(duration) if duration > LONGEST => {
+                Err("it must be at most 10 years, 87600h".to_owned())
+            }
+            Ok(duration) if duration >= SHORTEST => Ok(duration),
+            Ok(duration) if !duration.is_zero() => Err("it must be at least 1ms".to_owned()),
             _ => {
                 Err("it must be a number with a unit, and not zero, such as \"500ms\", \"2s\" or \
                       \"1h\""
@@ -74,10 +87,39 @@ impl SettingValue for Option<Duration> {
     }
 }
 
+/// A time that may be zero.
+pub(super) struct DurationOrZero(pub(super) Duration);
+
+impl SettingValue for DurationOrZero {
+    fn parse(text: &str) -> Result<Self, String> {
+        match humantime::parse_duration(text) {
+            Ok(Duration::ZERO) => Ok(Self(Duration::ZERO)),
+            _ => Duration::parse(text).map(Self),
+        }
+    }
+}
+
+/// The path of a file.
+pub(super) struct FilePath(pub(super) Option<PathBuf>);
+
+impl SettingValue for FilePath {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "" => Ok(Self(None)),
+            text if text.contains("://") || looks_like_key(text) => {
+                Err("it must be the path of a file".to_owned())
+            }
+            text => Ok(Self(Some(PathBuf::from(text)))),
+        }
+    }
+}
+
 impl SettingValue for SocketAddr {
     fn parse(text: &str) -> Result<Self, String> {
-        text.parse()
-            .map_err(|_| "it must be an address and a port, such as \"127.0.0.1:8080\"".to_owned())
+        text.parse().map_err(|_| {
+            "it must be an IP address and a port from 0 to 65535, such as \"127.0.0.1:8080\""
+                .to_owned()
+        })
     }
 }
 
@@ -88,7 +130,7 @@ impl SettingValue for DatabaseUrl {
 
     /// The text may contain a password.
     fn redacted(_: &str) -> String {
-        "not a valid database URL".to_owned()
+        NOT_SHOWN.to_owned()
     }
 }
 
@@ -111,20 +153,29 @@ pub(super) struct NodeUrl(pub(super) String);
 impl SettingValue for NodeUrl {
     fn parse(text: &str) -> Result<Self, String> {
         let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
-        match rest {
-            Some(rest)
-                if !rest.is_empty()
-                    && !rest.starts_with('/')
-                    && !rest.contains(|c: char| c.is_whitespace() || "?#".contains(c)) =>
-            {
-                Ok(Self(text.trim_end_matches('/').to_owned()))
-            }
-            _ => Err("a URL must begin with http:// or https://, and have no ? or #".to_owned()),
+        let Some(rest) = rest else {
+            return Err("a URL must begin with http:// or https://".to_owned());
+        };
+        let authority = Authority::parse(rest).map_err(|error| error.to_string())?;
+        match authority.hosts.as_slice() {
+            [host] if !host.is_empty() => {}
+            _ => return Err("a URL must have a host, such as http://node:8008".to_owned()),
         }
+        if authority.rest.contains(['?', '#']) {
+            return Err("a URL of a node must have no ? or #".to_owned());
+        }
+        Ok(Self(text.trim_end_matches('/').to_owned()))
     }
 
+    /// What does not look like a URL, or has more than one `@`, may be a part of a password.
     fn redacted(text: &str) -> String {
-        format!("{:?}", redact_password(text))
+        let is_url =
+            ["http://", "https://", "ftp://", "ws://"].iter().any(|part| text.contains(part));
+        let is_shown = is_url && text.matches('@').count() <= 1;
+        match is_shown && !may_hold_secret(text) {
+            true => format!("{text:?}"),
+            false => NOT_SHOWN.to_owned(),
+        }
     }
 }
 
@@ -146,8 +197,11 @@ impl SettingValue for ServiceUrl {
     }
 }
 
+/// The error does not repeat the text, which may be a part of a URL with a password.
 fn parse_service(text: &str) -> Result<ServiceScopeId, String> {
-    text.parse().map_err(|error| format!("{error}"))
+    text.parse().map_err(|_| {
+        "a service must be circuit::service, both of ASCII letters, digits, '-' and '_'".to_owned()
+    })
 }
 
 /// A service at another node of its circuit.
@@ -229,7 +283,7 @@ impl SettingValue for OracleUrl {
 
     /// The text may contain an API key.
     fn redacted(_: &str) -> String {
-        "not a valid URL".to_owned()
+        NOT_SHOWN.to_owned()
     }
 }
 
@@ -253,12 +307,23 @@ impl_by_from_str!(HostName, WebOrigin, ServicePattern, SignerPattern);
 
 impl<T: SettingValue> SettingValue for Vec<T> {
     fn parse(text: &str) -> Result<Self, String> {
-        let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
-        items.map(T::parse).collect()
+        let items: Vec<&str> =
+            text.split(',').map(str::trim).filter(|item| !item.is_empty()).collect();
+        let parse = |(at, item): (usize, &&str)| {
+            T::parse(item).map_err(|rule| match items.len() {
+                1 => rule,
+                _ => format!("item {}: {rule}", at + 1),
+            })
+        };
+        items.iter().enumerate().map(parse).collect()
     }
 
+    /// Nothing is shown if any item may hold a secret: a comma in a password makes two items of it.
     fn redacted(text: &str) -> String {
         let items: Vec<String> = text.split(',').map(|item| T::redacted(item.trim())).collect();
-        format!("[{}]", items.join(", "))
+        match may_hold_secret(text) || items.iter().any(|item| item == NOT_SHOWN) {
+            true => NOT_SHOWN.to_owned(),
+            false => format!("[{}]", items.join(", ")),
+        }
     }
 }

@@ -93,6 +93,30 @@ pub enum StartError {
 }
 
 impl StartError {
+    /// Something is not available now, and may be later although nothing is changed: try again.
+    pub fn is_unavailable(&self) -> bool {
+        match self {
+            Self::Store { source, .. } => source.is_unavailable(),
+            Self::Listen { source, .. } => source.kind() == io::ErrorKind::AddrInUse,
+            _ => false,
+        }
+    }
+
+    /// The settings, a key, the database or the nodes must be changed first.
+    pub fn is_configuration(&self) -> bool {
+        match self {
+            Self::Missing { .. }
+            | Self::Key { .. }
+            | Self::Setting { .. }
+            | Self::NotBuilt { .. }
+            | Self::FileDescriptors { .. }
+            | Self::Ledger(_) => true,
+            Self::Listen { .. } => !self.is_unavailable(),
+            Self::Store { source, .. } => source.is_configuration(),
+            Self::Http(_) | Self::StopLimit { .. } | Self::Part(_) | Self::Internal(_) => false,
+        }
+    }
+
     pub(super) fn no_ledger_kind() -> Self {
         let rule = "it must be \"sawtooth\", \"scabbard\" or \"evm\"";
         Self::Missing { name: "ledger.kind", rule }

@@ -1,11 +1,12 @@
 use std::{
-    fs::{File, OpenOptions, TryLockError},
+    fs::{File, TryLockError},
     path::{Path, PathBuf},
 };
 
 use crate::sql::{
     StoreError,
     error::ClaimError,
+    private_file::create_private,
     url::{DatabaseUrl, Kind},
 };
 
@@ -38,8 +39,7 @@ impl FileLock {
         let mut path = file.clone().into_os_string();
         path.push(".lock");
         let path = PathBuf::from(path);
-        let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
-        let lock = opened.map_err(failed(&path))?;
+        let lock = create_private().open(&path).map_err(failed(&path))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { _locked: lock }),
             Err(TryLockError::WouldBlock) => Err(ClaimError::FileInUse { file }.into()),

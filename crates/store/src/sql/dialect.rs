@@ -2,7 +2,10 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use diesel::result::{DatabaseErrorKind, Error as DieselError};
+use diesel::{
+    ConnectionError,
+    result::{DatabaseErrorKind, Error as DieselError},
+};
 
 #[cfg(feature = "postgres")]
 use super::network::server_settings;
@@ -253,6 +256,27 @@ pub(crate) struct SessionLimits {
 
 fn milliseconds(duration: Duration) -> u128 {
     duration.as_millis().clamp(1, 1 << 30)
+}
+
+/// Whether a later attempt to connect may succeed although nothing else is changed. libpq reports the
+/// server's refusal by its English text only.
+pub(crate) fn may_connect_later(error: &ConnectionError, is_file: bool) -> bool {
+    const REFUSALS: [&str; 5] = [
+        "authentication failed",
+        "no password supplied",
+        "no pg_hba.conf entry",
+        "\" does not exist",
+        "is not permitted to log in",
+    ];
+    match error {
+        ConnectionError::BadConnection(message) => {
+            !is_file && !REFUSALS.iter().any(|refusal| message.contains(refusal))
+        }
+        ConnectionError::CouldntSetupConfiguration(error) => {
+            matches!(classify(error), Some(Failure::Locked | Failure::Unavailable))
+        }
+        _ => false,
+    }
 }
 
 /// What a database error means for the caller, where that is known.

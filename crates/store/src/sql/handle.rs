@@ -59,14 +59,20 @@ impl Default for StoreOptions {
     }
 }
 
+impl StoreOptions {
+    pub(crate) fn session_limits(&self) -> SessionLimits {
+        SessionLimits {
+            lock: self.lock_timeout.min(Duration::from_secs(24 * 60 * 60)),
+            idle_transaction: self.idle_transaction_timeout,
+        }
+    }
+}
+
 impl Store {
     /// Opens the database as its URL allows: brings its schema up to date, or checks it. Does not look
     /// at whether it was restored.
     pub(crate) fn connect(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
-        let limits = SessionLimits {
-            lock: options.lock_timeout.min(Duration::from_secs(24 * 60 * 60)),
-            idle_transaction: options.idle_transaction_timeout,
-        };
+        let limits = options.session_limits();
         url.check_exists()?;
         let pools = Pools::open(url, options.connections.max(1), limits)?;
         let (last_seen, locked) = (Arc::default(), Arc::default());

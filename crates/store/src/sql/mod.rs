@@ -15,6 +15,7 @@ pub(crate) mod migrations;
 #[cfg(feature = "postgres")]
 mod network;
 pub(crate) mod pools;
+pub(crate) mod private_file;
 pub(crate) mod probe;
 pub(crate) mod query;
 pub(crate) mod rows;

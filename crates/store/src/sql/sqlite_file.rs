@@ -1,17 +1,25 @@
 //! Opening an SQLite file, which a plain path would create.
 
-use std::{fmt::Write as _, fs, path::PathBuf};
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use diesel::{
     Connection as _, ConnectionError, ConnectionResult, connection::SimpleConnection,
     sqlite::SqliteConnection,
 };
 
-use super::url::Access;
+use super::{private_file::prepare_database_file, url::Access};
 
 pub(super) fn open(path: &str, access: Access) -> ConnectionResult<SqliteConnection> {
     match access {
-        Access::Create => SqliteConnection::establish(path),
+        Access::Create => {
+            // If this fails, SQLite says why.
+            let _ = prepare_database_file(Path::new(path));
+            SqliteConnection::establish(path)
+        }
         Access::Existing => open_with(path, "mode=rw"),
         Access::Read => open_to_read(path),
     }

@@ -1,7 +1,11 @@
-use std::{fmt, path::PathBuf, str::FromStr};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 #[cfg(feature = "postgres")]
-use grid_batch_support::redact_password;
+use grid_batch_support::{Authority, AuthorityError, redact_password};
 use thiserror::Error;
 
 use super::StoreError;
@@ -46,13 +50,30 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum UrlError {
-    /// The scheme is missing or unknown.
+    /// The text is not a URL. It may be a password, or have one.
+    #[error(
+        "it is not a URL; expected postgres://USER:PASSWORD@HOST/DATABASE for a server, also in place of a \
+         libpq connection string (host=...), or sqlite://FILE"
+    )]
+    NotAUrl,
+    /// The server's part of the URL cannot be read.
+    #[cfg(feature = "postgres")]
+    #[error("the database URL cannot be read: {0}")]
+    Authority(AuthorityError),
+    /// A parameter after the question mark is unknown or has no value.
+    #[error(
+        "the database URL cannot be read: each parameter after ? must be NAME=VALUE with a name that libpq \
+         knows, and & between them; write ? as %3F, & as %26 and = as %3D in a user name, a password or a \
+         value"
+    )]
+    Parameter,
+    /// The scheme is unknown.
     #[error(
         "the database URL begins with {scheme:?}; expected postgres://... or postgresql://... for a \
          server, or sqlite://FILE"
     )]
     Scheme {
-        /// The text up to the first colon.
+        /// The text up to `://`.
         scheme: String,
     },
     /// This build does not support the database.
@@ -80,6 +101,16 @@ pub enum UrlError {
 impl DatabaseUrl {
     fn new(kind: Kind) -> Self {
         Self { kind, access: Access::Create }
+    }
+
+    /// The file, if the database is one.
+    pub fn file(&self) -> Option<&Path> {
+        match &self.kind {
+            #[cfg(feature = "postgres")]
+            Kind::Postgres(_) => None,
+            #[cfg(feature = "sqlite")]
+            Kind::Sqlite(path) => Some(path),
+        }
     }
 
     pub(crate) fn kind(&self) -> &Kind {
@@ -112,21 +143,56 @@ impl FromStr for DatabaseUrl {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (scheme, rest) = text.split_once(':').unwrap_or((text, ""));
-        match scheme {
-            "postgres" | "postgresql" if rest.starts_with("//") => postgres(text),
-            "sqlite" => sqlite(rest.strip_prefix("//").unwrap_or(rest)),
-            _ => Err(UrlError::Scheme { scheme: scheme.chars().take(32).collect() }),
+        match (scheme, rest.strip_prefix("//")) {
+            ("postgres" | "postgresql", Some(rest)) => postgres(text, rest),
+            ("sqlite", without_slashes) => sqlite(without_slashes.unwrap_or(rest)),
+            (scheme, Some(_)) if is_scheme(scheme) => {
+                Err(UrlError::Scheme { scheme: scheme.to_owned() })
+            }
+            _ => Err(UrlError::NotAUrl),
         }
     }
 }
 
-#[cfg(feature = "postgres")]
-fn postgres(text: &str) -> Result<DatabaseUrl, UrlError> {
-    Ok(DatabaseUrl::new(Kind::Postgres(text.to_owned())))
+/// Whether the text is the scheme of a URL, and not a part of something else.
+fn is_scheme(text: &str) -> bool {
+    const LONGEST: usize = 16;
+    !text.is_empty() && text.len() <= LONGEST && text.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
+#[cfg(feature = "postgres")]
+fn postgres(url: &str, after_scheme: &str) -> Result<DatabaseUrl, UrlError> {
+    let authority = Authority::parse(after_scheme).map_err(UrlError::Authority)?;
+    // libpq would name the parameter in its error, and it may be a part of a password.
+    let parameters = authority.rest.split_once('?').map_or("", |(_, parameters)| parameters);
+    match parameters.split('&').all(|parameter| parameter.is_empty() || is_parameter(parameter)) {
+        true if !authority.rest.contains('#') => {
+            Ok(DatabaseUrl::new(Kind::Postgres(url.to_owned())))
+        }
+        true => Err(UrlError::Authority(AuthorityError::NotEscaped)),
+        false => Err(UrlError::Parameter),
+    }
+}
+
+#[cfg(feature = "postgres")]
+fn is_parameter(text: &str) -> bool {
+    let is_known = |name: &str| LIBPQ_PARAMETERS.split_whitespace().any(|known| known == name);
+    text.split_once('=').is_some_and(|(name, value)| is_known(name) && !value.contains('='))
+}
+
+/// The parameters that libpq knows; it names others in its errors.
+#[cfg(feature = "postgres")]
+const LIBPQ_PARAMETERS: &str = "host hostaddr port dbname user password passfile require_auth
+    channel_binding connect_timeout client_encoding options application_name fallback_application_name
+    keepalives keepalives_idle keepalives_interval keepalives_count tcp_user_timeout replication gssencmode
+    ssl sslmode sslnegotiation requiressl sslcompression sslcert sslkey sslkeylogfile sslpassword sslcertmode
+    sslrootcert sslcrl sslcrldir sslsni requirepeer ssl_min_protocol_version ssl_max_protocol_version
+    min_protocol_version max_protocol_version krbsrvname gsslib gssdelegation scram_client_key
+    scram_server_key service servicefile target_session_attrs load_balance_hosts oauth_issuer
+    oauth_client_id oauth_client_secret oauth_scope";
+
 #[cfg(not(feature = "postgres"))]
-fn postgres(_text: &str) -> Result<DatabaseUrl, UrlError> {
+fn postgres(_url: &str, _after_scheme: &str) -> Result<DatabaseUrl, UrlError> {
     Err(UrlError::NotBuilt { database: "PostgreSQL", feature: "postgres" })
 }
 
@@ -171,7 +237,7 @@ mod tests {
     fn passwords_are_not_displayed() {
         for url in [
             "postgres://u:hidden@h/db",
-            "postgres://u:hid@den:hidden@h/db",
+            "postgres://u:hid%40den:hidden@h/db",
             "postgresql:///db?user=u&password=hidden",
             "postgres://u:hidden@h:5432/db?sslpassword=hidden",
         ] {
@@ -185,12 +251,34 @@ mod tests {
     fn invalid_urls_are_refused_with_the_reason() {
         let message = |url: &str| url.parse::<DatabaseUrl>().unwrap_err().to_string();
         assert!(message("mysql://h/db").starts_with("the database URL begins with \"mysql\""));
-        assert!(message("batches.db").starts_with("the database URL begins with \"batches.db\""));
-        assert!(message("").contains("begins with \"\""));
+        for text in ["batches.db", "", "host=h password=hidden", "a=hidden://h", "postgres:h"] {
+            assert_eq!(message(text), UrlError::NotAUrl.to_string());
+        }
         assert_eq!(message("sqlite://"), UrlError::NoPath.to_string());
         assert_eq!(message("sqlite::memory:"), UrlError::InMemory.to_string());
         for url in ["sqlite:file::memory:", "sqlite://file:x?mode=memory", "sqlite:file:"] {
             assert_eq!(message(url), UrlError::NotAPath.to_string());
+        }
+    }
+
+    #[test]
+    fn url_that_libpq_would_misread_is_refused() {
+        let error = |url: &str| url.parse::<DatabaseUrl>().unwrap_err();
+        let not_escaped = UrlError::Authority(AuthorityError::NotEscaped);
+        for password in ["a@b", "a/b", "a?b", "a#b", "a%b", "a b"] {
+            assert_eq!(error(&format!("postgres://u:{password}@h/db")), not_escaped, "{password}");
+        }
+        assert_eq!(error("postgres://h/db?password=a#b"), not_escaped);
+        assert_eq!(error("postgres://h:x/db"), UrlError::Authority(AuthorityError::Port));
+        for parameters in ["password", "=x", "password=a&b", "password=a=b", "passwort=x"] {
+            assert_eq!(error(&format!("postgres://h/db?{parameters}")), UrlError::Parameter);
+        }
+        for url in [
+            "postgres://u:a%40b@h1:1,h2:2/db?options=c%3D",
+            "postgresql:///db",
+            "postgres://?user=u",
+        ] {
+            assert!(url.parse::<DatabaseUrl>().is_ok(), "{url}");
         }
     }
 

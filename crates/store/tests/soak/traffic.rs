@@ -82,6 +82,7 @@ impl Traffic {
             batch_id: id(number, u8::from(number.is_multiple_of(REJECTED))),
             transaction_ids: vec![id(number, 2)],
             serialized_batch: id(number, 3).as_bytes().repeat(10)[..600].to_vec(),
+            signer: None,
         }
     }
 

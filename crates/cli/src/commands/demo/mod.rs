@@ -15,6 +15,7 @@ use grid_batch_store::DatabaseUrl;
 
 use crate::commands::{
     failure::Failure,
+    flags::log_filter,
     logging::{self, LogOptions},
     print::{print_stderr, print_stdout},
 };
@@ -74,6 +75,7 @@ pub(crate) fn command() -> Command {
         .arg(
             Arg::new("log")
                 .long("log")
+                .value_parser(log_filter)
                 .default_value("off")
                 .help("Log level: off, error, warn, info or debug"),
         )

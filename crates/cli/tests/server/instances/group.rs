@@ -59,8 +59,12 @@ impl InstanceGroup {
         self.harness.serve_with(&Self::flags(name, extra))
     }
 
+    /// The flags of an instance; the extra ones replace those of the group.
     pub fn flags<'a>(name: &'a str, extra: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
-        [FLAGS, &[("--claims-name", name)], extra].concat()
+        let is_replaced = |flag: &str| extra.iter().any(|(other, _)| *other == flag);
+        let mut flags = FLAGS.to_vec();
+        flags.retain(|(flag, _)| !is_replaced(flag));
+        [&flags, &[("--claims-name", name)][..], extra].concat()
     }
 
     /// The batch with this number for each service.

@@ -9,4 +9,5 @@ mod handover;
 mod names;
 mod paused;
 mod sharing;
+mod single_expiry;
 mod sqlite;

@@ -12,7 +12,7 @@ use grid_batch_support::ErrorChain;
 use thiserror::Error;
 
 use super::{
-    dialect::{Failure, classify},
+    dialect::{Failure, classify, may_connect_later},
     url::UrlError,
 };
 
@@ -155,6 +155,33 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// The database cannot be used now, and may be later although nothing else is changed: try again.
+    pub fn is_unavailable(&self) -> bool {
+        match self {
+            Self::Connect { url, source } => may_connect_later(source, url.starts_with("sqlite:")),
+            Self::Unavailable { .. } | Self::Locked { .. } => true,
+            Self::Claims(
+                ClaimError::NameInUse { .. }
+                | ClaimError::InstancesRunning { .. }
+                | ClaimError::FileInUse { .. },
+            ) => true,
+            _ => false,
+        }
+    }
+
+    /// The configuration, the database's or the server's, must be changed first.
+    pub fn is_configuration(&self) -> bool {
+        match self {
+            Self::Connect { .. } | Self::Claims(_) => !self.is_unavailable(),
+            Self::Url(_)
+            | Self::NoWriteAheadLog { .. }
+            | Self::LockFile { .. }
+            | Self::ReadOnly { .. }
+            | Self::SchemaNewer { .. } => true,
+            _ => false,
+        }
+    }
+
     pub(crate) fn corrupt(what: impl std::fmt::Display) -> Self {
         Self::Corrupt { what: what.to_string() }
     }

@@ -1,0 +1,50 @@
+//! A start that waits for the database.
+
+use std::{
+    sync::mpsc::{Receiver, RecvTimeoutError},
+    time::{Duration, Instant},
+};
+
+use grid_batch_service::Config;
+use grid_batch_store::Store;
+use grid_batch_support::{ErrorChain, one_line};
+use log::{info, warn};
+
+use crate::commands::failure::Failure;
+
+/// How the wait has ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Waited {
+    Reached,
+    ShutdownRequested,
+}
+
+/// Waits up to `store.start_timeout` until the database can be reached. A database that refuses the
+/// connection for another reason, such as a wrong password, is not waited for.
+pub(crate) fn for_database(config: &Config, shutdown: &Receiver<()>) -> Result<Waited, Failure> {
+    const FIRST_PAUSE: Duration = Duration::from_millis(50);
+    const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+    let started = Instant::now();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        // The start itself reports an error if there is no time to wait.
+        let Some(left) = config.start_timeout.checked_sub(started.elapsed()) else { break };
+        let Err(error) = Store::check_reachable(&config.database, &config.store) else { break };
+        if !error.is_unavailable() {
+            return Err(error.into());
+        }
+        if pause == FIRST_PAUSE {
+            let limit = config.start_timeout.as_secs();
+            warn!(error = one_line(ErrorChain(&error).to_string()).as_str(), limit_seconds = limit;
+                "the database cannot be reached; waiting for it");
+        }
+        match shutdown.recv_timeout(pause.min(left)) {
+            Err(RecvTimeoutError::Timeout) => pause = (pause * 2).min(LONGEST_PAUSE),
+            _ => return Ok(Waited::ShutdownRequested),
+        }
+    }
+    if pause > FIRST_PAUSE {
+        info!(waited_seconds = started.elapsed().as_secs(); "the wait for the database has ended");
+    }
+    Ok(Waited::Reached)
+}

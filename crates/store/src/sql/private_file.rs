@@ -1,0 +1,23 @@
+//! Files that only the user of the process may read and write.
+
+use std::{
+    fs::{File, OpenOptions},
+    io,
+    path::Path,
+};
+
+/// The options to create a file that belongs to its user alone, whatever the umask allows.
+pub(crate) fn create_private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Creates an empty file if there is none, which is an empty database for SQLite. SQLite would create it
+/// with the rights that the umask leaves; the files that it creates beside have those of the database.
+#[cfg(feature = "sqlite")]
+pub(crate) fn prepare_database_file(path: &Path) -> io::Result<()> {
+    if path.exists() { Ok(()) } else { create_private().open(path).map(|_: File| ()) }
+}
