@@ -13,7 +13,7 @@ impl ScabbardContext {
     /// Requests the statuses of these batches from one node, and remembers those that it reports as
     /// committed.
     ///
-    /// After an error of this node, the caller may query another one.
+    /// After some errors the caller [may ask another node](may_ask_another).
     pub(crate) async fn query_statuses(
         &self,
         node: &str,
@@ -56,15 +56,27 @@ impl ScabbardContext {
     }
 }
 
+/// How the error of a node begins that does not have the service.
+const NOT_FOUND: &str = "HTTP status 404";
+
+/// Whether another node may answer: this one cannot now, or does not have the service.
+pub(crate) fn may_ask_another(error: &BatchError) -> bool {
+    match error {
+        BatchError::Unavailable(_) => true,
+        BatchError::InvalidAnswer(text) => text.contains(NOT_FOUND),
+        _ => false,
+    }
+}
+
 fn parse_response(response: &HttpResponse, ids: &[&str]) -> BatchResult<Vec<BatchReport>> {
     let status = response.status;
     match (status, &response.body) {
         (200, Ok(body)) => parse_statuses(body, ids),
         (200, Err(error)) => Err(error.clone().into()),
-        (404, _) => Err(BatchError::InvalidAnswer(format!(
-            "HTTP status {status}: {}",
-            response_message(response)
-        ))),
+        (404, _) => {
+            let message = response_message(response);
+            Err(BatchError::InvalidAnswer(format!("{NOT_FOUND}: {message}")))
+        }
         (408 | 429 | 500..=599, _) => Err(BatchError::Unavailable(format!(
             "HTTP status {status}: {}",
             response_message(response)

@@ -8,6 +8,7 @@ use grid_batch_core::{
 use crate::{
     batch_history::StalledStatus,
     context::{ScabbardContext, parse_batch_id, parse_scope},
+    status_query::may_ask_another,
     status_response::BatchReport,
 };
 
@@ -61,10 +62,7 @@ impl ScabbardStatusReader {
         let mut failure = None;
         for node in nodes {
             match self.0.query_statuses(node, scope, ids).await {
-                // A node may not have the service, although another one has.
-                Err(error @ (BatchError::Unavailable(_) | BatchError::InvalidAnswer(_))) => {
-                    failure = failure.or(Some(error));
-                }
+                Err(error) if may_ask_another(&error) => failure = failure.or(Some(error)),
                 result => return result,
             }
         }

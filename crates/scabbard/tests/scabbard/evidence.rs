@@ -2,7 +2,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::join;
 use grid_batch_core::{
-    AttemptId, Evidence, EvidenceReader, LedgerStatus, Outcome, UnresolvedBatch,
+    AttemptId, BatchError, Evidence, EvidenceReader, LedgerStatus, Outcome, UnresolvedBatch,
 };
 use grid_batch_ledger_sim::{Fault, SentTwice, When};
 use serde_json::json;
@@ -322,16 +322,21 @@ async fn attempt_of_another_process_is_never_absent() {
 }
 
 #[tokio::test]
-async fn invalid_statuses_are_inconclusive() {
+async fn invalid_statuses_are_no_evidence() {
     let ledger = TestLedger::new();
     let mut events = ledger.subscribe().await;
     ledger.send_with_fault(Fault::ResetBefore, 1).await;
     catch_up(&mut events);
     ledger.evidence_after(1, 59).await;
-    for fault in [Fault::StatusesFail, Fault::StatusesTruncated, Fault::StatusesOfOthers] {
+    for (fault, is_outage) in [
+        (Fault::StatusesFail, true),
+        (Fault::StatusesTruncated, false),
+        (Fault::StatusesOfOthers, false),
+    ] {
         ledger.advance(60);
         ledger.sim.inject(fault, When::Next(1));
-        assert_eq!(ledger.evidence(1).await, Evidence::Inconclusive, "{fault:?}");
+        let error = ledger.try_report(1).await.unwrap_err();
+        assert_eq!(matches!(error, BatchError::Unavailable(_)), is_outage, "{fault:?}: {error}");
     }
     assert_eq!(ledger.evidence(1).await, Evidence::Absent);
 }

@@ -132,7 +132,7 @@ async fn first_error_is_returned_if_all_are_unavailable() {
     let second = Node::responding(fixture("server_error_500")).await;
     let error = query(Nodes::at([&first.url, &second.url]), &[fixture_batch()]).await.unwrap_err();
     let message = "HTTP status 404: scabbard service gsZZ on circuit abcDE-F0123 not found";
-    assert_eq!(error, BatchError::Unavailable(format!("{}: {message}", first.url)));
+    assert_eq!(error, BatchError::InvalidAnswer(format!("{}: {message}", first.url)));
 }
 
 #[tokio::test]

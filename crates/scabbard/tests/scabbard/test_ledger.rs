@@ -111,8 +111,12 @@ impl TestLedger {
     }
 
     pub async fn report(&self, number: u32) -> EvidenceReport {
+        self.try_report(number).await.unwrap()
+    }
+
+    pub async fn try_report(&self, number: u32) -> BatchResult<EvidenceReport> {
         let reader = self.scabbard.evidence_reader();
-        reader.find_evidence(&self.unresolved(number)).await.unwrap()
+        reader.find_evidence(&self.unresolved(number)).await
     }
 
     /// The unresolved batch at its last attempt.
