@@ -24,7 +24,7 @@ fn slow_ledger(services: usize) -> BatchHarness {
     })
 }
 
-/// A server takes one batch of each service while the ledger is down, and is killed.
+/// A server takes one batch of each service while the ledger is down, and is stopped.
 fn take_while_the_ledger_is_down(
     harness: &BatchHarness,
     payload_length: usize,
@@ -33,7 +33,7 @@ fn take_while_the_ledger_is_down(
     let batches: Vec<SignedBatch> =
         harness.services.iter().map(|service| large_batch(service, 1, payload_length)).collect();
     server.submit(&batches);
-    server.process.kill();
+    server.stop();
     batches
 }
 
