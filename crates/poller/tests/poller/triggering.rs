@@ -49,7 +49,7 @@ fn failed_request_is_retried_before_the_batch_is_due() {
     let running = run(builder(&store, &ledger));
     running.trigger().trigger("a");
     // An answer is handled after the next poll was scheduled, with the time before the advance.
-    until(|| running.stats().answered == 1);
+    until(|| running.stats().answered >= 1);
     // Now the batch is so old that it is due again after minutes.
     store.clock.advance(HOUR);
     ledger.wait_for(2);
