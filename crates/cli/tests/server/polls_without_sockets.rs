@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{HeaderId, Timestamp};
+use grid_batch_core::{BatchState, HeaderId, Timestamp};
 use grid_batch_ledger_sim::{Fault, RequestKind, When};
 use grid_batch_test_support::{batches::signed_batches, wait::wait_until};
 
-use crate::harness::BatchHarness;
+use crate::harness::{BatchHarness, count_in_state};
 
 const BATCHES: usize = 6;
 /// How long the ledger takes for a batch.
@@ -58,8 +58,12 @@ fn failed_polls_are_repeated_after_growing_delays() {
     let flags = [FLAGS, &[("--poll-interval", "100ms")]].concat();
     let server = harness.serve_with(&flags);
     let batches = signed_batches(&harness.services, 1);
-    harness.ledger.inject(Fault::StatusesFail, When::Always);
     server.submit(&batches);
+    let store = harness.store();
+    wait_until("all batches are at the ledger", || {
+        count_in_state(&store, BatchState::Pending) == batches.len()
+    });
+    harness.ledger.inject(Fault::StatusesFail, When::Always);
     for batch in &batches {
         let id = &batch.batch_id;
         let longest_gap = || {
