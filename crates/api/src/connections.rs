@@ -14,10 +14,10 @@ use tokio::{
 
 use crate::http::ApiError;
 
-/// The open connections. When all places are taken, a new connection takes the place of one that waits
-/// for a request: of the address with most connections, the one that has waited longest.
+/// The open connections. When all permits are in use, a connection that waits for a request is closed for
+/// a new one: of the address with most connections, the one that has waited longest.
 ///
-/// Fewer requests are in progress than there are places, so that some connection always waits.
+/// Fewer requests are in progress than there are permits, so that some connection always waits.
 #[derive(Debug, Clone)]
 pub(crate) struct Connections(Arc<Shared>);
 
@@ -37,12 +37,12 @@ pub(crate) struct ConnectionLimits {
 }
 
 impl ConnectionLimits {
-    /// How many connections are closed when there is no place, so that a flood does not delay others.
+    /// How many connections are closed when no permit is free, so that a flood does not delay others.
     fn closed_at_once(&self) -> usize {
         (self.connections / 128).max(1)
     }
 
-    /// The most requests in progress, without those for the health.
+    /// The most requests in progress, without those of the paths of the health.
     fn requests(&self) -> usize {
         self.connections - self.connections / 16
     }
@@ -73,9 +73,9 @@ struct AddressCounts {
     requests: usize,
 }
 
-/// The place of one connection. Dropping it frees the place.
+/// The right to one open connection. Dropping it returns the permit.
 #[derive(Debug)]
-pub(crate) struct ConnectionPlace {
+pub(crate) struct ConnectionPermit {
     shared: Arc<Shared>,
     id: u64,
     address: IpAddr,
@@ -85,7 +85,7 @@ pub(crate) struct ConnectionPlace {
 /// A request in progress. Dropping it ends the request.
 #[derive(Debug)]
 pub(crate) struct RequestInProgress {
-    place: Arc<ConnectionPlace>,
+    permit: Arc<ConnectionPermit>,
     is_counted: bool,
 }
 
@@ -98,25 +98,25 @@ impl Connections {
         Self(Arc::new(Shared { limits, open: Mutex::default(), closed: Notify::new() }))
     }
 
-    /// Waits for a place, and has another connection closed if there is none.
-    pub(crate) async fn place(&self, address: IpAddr) -> Arc<ConnectionPlace> {
+    /// Waits for a permit, and has another connection closed if there is none.
+    pub(crate) async fn acquire(&self, address: IpAddr) -> Arc<ConnectionPermit> {
         loop {
-            if let Some(place) = self.take_place(address) {
-                return Arc::new(place);
+            if let Some(permit) = self.try_acquire(address) {
+                return Arc::new(permit);
             }
             // Without a notification, it may be time to close another connection.
             let _ = timeout(Self::CHECK_INTERVAL, self.0.closed.notified()).await;
         }
     }
 
-    fn take_place(&self, address: IpAddr) -> Option<ConnectionPlace> {
+    fn try_acquire(&self, address: IpAddr) -> Option<ConnectionPermit> {
         let mut open = self.0.lock();
         let now = Instant::now();
         if open.by_id.len() >= self.0.limits.connections {
             if !open.is_full {
                 open.is_full = true;
                 warn!(connections = open.by_id.len();
-                    "all places for connections are taken; idle connections are closed for new ones");
+                    "the maximum number of connections is open; idle ones are closed for new ones");
             }
             open.close_longest_waiting(self.0.limits.closed_at_once(), now);
             return None;
@@ -135,7 +135,7 @@ impl Shared {
         open: &mut OpenConnections,
         address: IpAddr,
         now: Instant,
-    ) -> ConnectionPlace {
+    ) -> ConnectionPermit {
         let id = open.next_id;
         open.next_id += 1;
         let close = Arc::new(Notify::new());
@@ -147,7 +147,7 @@ impl Shared {
         };
         open.by_id.insert(id, connection);
         open.addresses.entry(address).or_default().connections += 1;
-        ConnectionPlace { shared: Arc::clone(self), id, address, close }
+        ConnectionPermit { shared: Arc::clone(self), id, address, close }
     }
 }
 
@@ -173,16 +173,16 @@ impl OpenConnections {
         }
     }
 
-    /// The log says again that all places are taken after a quarter of them was free.
-    fn note_free_places(&mut self, limit: usize) {
+    /// The next warning is logged only after a quarter of the permits was free.
+    fn note_free_permits(&mut self, limit: usize) {
         if self.is_full && self.by_id.len() <= limit - limit.div_ceil(4) {
             self.is_full = false;
-            debug!("there are places for connections again");
+            debug!("fewer than the maximum number of connections are open");
         }
     }
 }
 
-impl ConnectionPlace {
+impl ConnectionPermit {
     /// Waits until the connection must be closed for another one.
     pub(crate) async fn must_close(&self) {
         loop {
@@ -220,26 +220,26 @@ impl ConnectionPlace {
             connection.waiting_since = None;
             connection.is_closing = false;
         }
-        RequestInProgress { place: Arc::clone(self), is_counted }
+        RequestInProgress { permit: Arc::clone(self), is_counted }
     }
 }
 
 impl Drop for RequestInProgress {
     fn drop(&mut self) {
-        let mut open = self.place.shared.lock();
-        if let Some(connection) = open.by_id.get_mut(&self.place.id) {
+        let mut open = self.permit.shared.lock();
+        if let Some(connection) = open.by_id.get_mut(&self.permit.id) {
             connection.waiting_since = Some(Instant::now());
         }
         if self.is_counted {
             open.requests -= 1;
-            if let Some(counts) = open.addresses.get_mut(&self.place.address) {
+            if let Some(counts) = open.addresses.get_mut(&self.permit.address) {
                 counts.requests -= 1;
             }
         }
     }
 }
 
-impl Drop for ConnectionPlace {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut open = self.shared.lock();
         open.by_id.remove(&self.id);
@@ -249,7 +249,7 @@ impl Drop for ConnectionPlace {
                 open.addresses.remove(&self.address);
             }
         }
-        open.note_free_places(self.shared.limits.connections);
+        open.note_free_permits(self.shared.limits.connections);
         drop(open);
         self.shared.closed.notify_one();
     }
@@ -268,17 +268,17 @@ mod tests {
         Connections::new(ConnectionLimits { connections, requests_of_address })
     }
 
-    /// Takes a place while another task gives up the place that must be closed.
-    async fn place_of_another(all: &Connections, open: &mut Vec<Arc<ConnectionPlace>>) -> usize {
+    /// Acquires a permit while another task closes the connection that must be closed.
+    async fn permit_of_another(all: &Connections, open: &mut Vec<Arc<ConnectionPermit>>) -> usize {
         let waiting = tokio::spawn({
             let all = all.clone();
-            async move { all.place(B).await }
+            async move { all.acquire(B).await }
         });
         let mut closed = None;
         while closed.is_none() {
             sleep(Duration::from_millis(5)).await;
-            closed = open.iter().position(|place| {
-                place.shared.lock().by_id.get(&place.id).is_some_and(|open| open.is_closing)
+            closed = open.iter().position(|permit| {
+                permit.shared.lock().by_id.get(&permit.id).is_some_and(|open| open.is_closing)
             });
         }
         drop(open.remove(closed.unwrap()));
@@ -287,61 +287,61 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn longest_waiting_connection_gives_its_place() {
+    async fn longest_waiting_connection_gives_way() {
         let all = connections(3, 3);
         let mut open = Vec::new();
         for _ in 0..3 {
-            open.push(all.place(A).await);
+            open.push(all.acquire(A).await);
             advance(Duration::from_secs(1)).await;
         }
         let request = open[0].begin_request().unwrap();
-        assert_eq!(place_of_another(&all, &mut open).await, 1);
+        assert_eq!(permit_of_another(&all, &mut open).await, 1);
         drop(request);
-        assert_eq!(place_of_another(&all, &mut open).await, 1, "the first has just had a request");
+        assert_eq!(permit_of_another(&all, &mut open).await, 1, "the first has just had a request");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn address_with_most_connections_gives_a_place() {
+    async fn address_with_most_connections_gives_way() {
         let all = connections(3, 3);
-        let mut open = vec![all.place(B).await];
+        let mut open = vec![all.acquire(B).await];
         advance(Duration::from_secs(60)).await;
-        open.extend([all.place(A).await, all.place(A).await]);
+        open.extend([all.acquire(A).await, all.acquire(A).await]);
         advance(Duration::from_secs(1)).await;
-        assert_ne!(place_of_another(&all, &mut open).await, 0);
+        assert_ne!(permit_of_another(&all, &mut open).await, 0);
     }
 
     #[tokio::test(start_paused = true)]
     async fn connection_with_a_request_is_not_closed() {
         let all = connections(1, 1);
-        let first = all.place(A).await;
+        let first = all.acquire(A).await;
         let request = first.begin_health_request();
         advance(Duration::from_secs(1)).await;
-        assert!(timeout(Duration::from_secs(60), all.place(B)).await.is_err());
+        assert!(timeout(Duration::from_secs(60), all.acquire(B)).await.is_err());
         drop(request);
         drop(first);
-        all.place(B).await;
+        all.acquire(B).await;
     }
 
     #[tokio::test(start_paused = true)]
     async fn requests_are_limited_in_all_and_of_an_address() {
         let all = connections(32, 20);
-        let mut places = Vec::new();
+        let mut permits = Vec::new();
         for _ in 0..22 {
-            places.push(all.place(A).await);
+            permits.push(all.acquire(A).await);
         }
         let mut requests: Vec<_> =
-            places[..20].iter().map(|p| p.begin_request().unwrap()).collect();
-        let refused = places[20].begin_request().unwrap_err();
+            permits[..20].iter().map(|p| p.begin_request().unwrap()).collect();
+        let refused = permits[20].begin_request().unwrap_err();
         assert_eq!(refused, ApiError::TooManyRequestsOfAddress);
         let mut others = Vec::new();
         for _ in 0..10 {
-            let place = all.place(B).await;
-            requests.push(place.begin_request().unwrap());
-            others.push(place);
+            let permit = all.acquire(B).await;
+            requests.push(permit.begin_request().unwrap());
+            others.push(permit);
         }
         assert_eq!(others[0].begin_request().unwrap_err(), ApiError::TooManyRequests);
         drop(others[0].begin_health_request());
         requests.clear();
-        places[20].begin_request().unwrap();
+        permits[20].begin_request().unwrap();
     }
 }

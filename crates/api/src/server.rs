@@ -27,7 +27,7 @@ use tokio_io_timeout::TimeoutStream;
 
 use crate::{
     ApiOptions,
-    connections::{ConnectionLimits, ConnectionPlace, Connections},
+    connections::{ConnectionLimits, ConnectionPermit, Connections},
     health,
     http::discard_body,
 };
@@ -68,8 +68,8 @@ impl HttpServer {
         loop {
             match self.listener.accept().await {
                 Ok((stream, address)) => {
-                    let place = connections.place(address.ip().to_canonical()).await;
-                    self.serve(stream, place, graceful.watcher());
+                    let permit = connections.acquire(address.ip().to_canonical()).await;
+                    self.serve(stream, permit, graceful.watcher());
                 }
                 Err(error) => {
                     warn!(error:%; "accepting a connection failed");
@@ -79,13 +79,13 @@ impl HttpServer {
         }
     }
 
-    fn serve(&self, stream: TcpStream, place: Arc<ConnectionPlace>, watcher: Watcher) {
+    fn serve(&self, stream: TcpStream, permit: Arc<ConnectionPermit>, watcher: Watcher) {
         // Answers are small and should be sent at once. Without this option they are only slower.
         let _ = stream.set_nodelay(true);
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(self.options.write_timeout));
         let router = TowerToHyperService::new(self.router.clone());
-        let serving = Arc::clone(&place);
+        let serving = Arc::clone(&permit);
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.options.header_timeout)
@@ -102,7 +102,7 @@ impl HttpServer {
                         debug!(error:%; "connection closed with an error");
                     }
                 }
-                () = place.must_close() => debug!("idle connection closed for another one"),
+                () = permit.must_close() => debug!("idle connection closed for another one"),
             }
         });
     }
@@ -111,12 +111,12 @@ impl HttpServer {
 /// Answers a request, unless too many are in progress.
 async fn answer(
     router: TowerToHyperService<Router>,
-    place: Arc<ConnectionPlace>,
+    permit: Arc<ConnectionPermit>,
     request: Request<Incoming>,
 ) -> Result<Response, Infallible> {
     let in_progress = match health::PATHS.contains(&request.uri().path()) {
-        true => Ok(place.begin_health_request()),
-        false => place.begin_request(),
+        true => Ok(permit.begin_health_request()),
+        false => permit.begin_request(),
     };
     match in_progress {
         Ok(_in_progress) => router.call(request).await,

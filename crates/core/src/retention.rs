@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::{Timestamp, monitor::BatchResult};
 
-/// A position in a walk over all batches in the order in which they were stored: that of the last batch
+/// A position in a pass over all batches in the order in which they were stored: that of the last batch
 /// that was examined.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RetentionCursor(pub i64);

@@ -116,8 +116,9 @@ where
         self
     }
 
-    /// Tells the node at which a service is asked about first, if there are several. A node that does not answer is then sent
-    /// few requests, so that it takes no connections from the services of other nodes.
+    /// Sets how to find the node at which a service is asked about first, if there are several nodes. A node
+    /// that does not answer then gets few requests, so that it takes no connections from the services of
+    /// other nodes.
     #[must_use]
     pub fn with_nodes(
         mut self,

@@ -300,7 +300,7 @@ where
         self.retry_services_of_returned_nodes();
     }
 
-    /// The services of a node that answers again need not wait until their own delays end.
+    /// The services of a node that answers again need not wait until their own pauses end.
     fn retry_services_of_returned_nodes(&mut self) {
         let nodes = self.limits.take_returned();
         if nodes.is_empty() {

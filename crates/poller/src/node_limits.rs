@@ -54,9 +54,9 @@ struct Pause {
     length: Duration,
 }
 
-/// The requests that are limited together.
+/// Which requests are limited together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Lane {
+pub(crate) struct RequestGroup {
     node: Option<String>,
     /// The last request of the service failed.
     is_retry: bool,
@@ -106,20 +106,20 @@ impl NodeLimits {
         self.lock().connections = connections;
     }
 
-    pub(crate) fn lane(&self, service: &str) -> Lane {
+    pub(crate) fn group(&self, service: &str) -> RequestGroup {
         let is_retry = self.lock().failed_services.contains(service);
-        Lane { node: self.node_of(service), is_retry }
+        RequestGroup { node: self.node_of(service), is_retry }
     }
 
-    /// Whether a request of this lane may start now.
-    pub(crate) fn may_start(&self, lane: &Lane) -> bool {
+    /// Whether a request of this group may start now.
+    pub(crate) fn may_start(&self, group: &RequestGroup) -> bool {
         let now = self.clock.monotonic();
-        self.lock().may_start(lane, now)
+        self.lock().may_start(group, now)
     }
 
-    /// A request of this lane starts.
-    pub(crate) fn start(&self, lane: &Lane) -> Ticket {
-        self.lock().start(lane)
+    /// A request of this group starts.
+    pub(crate) fn start(&self, group: &RequestGroup) -> Ticket {
+        self.lock().start(group)
     }
 
     /// A request that was counted was not sent.
@@ -194,38 +194,38 @@ impl NodeLimits {
     }
 }
 
-impl Lane {
+impl RequestGroup {
     pub(crate) fn is_retry(&self) -> bool {
         self.is_retry
     }
 }
 
 impl LimitState {
-    fn may_start(&self, lane: &Lane, now: MonotonicTime) -> bool {
+    fn may_start(&self, group: &RequestGroup, now: MonotonicTime) -> bool {
         let free = self.connections.saturating_sub(self.in_flight);
         let most_retries = (self.connections / RETRY_PART).max(1);
         let retry_is_free = self.retries_in_flight < most_retries;
-        let node = lane.node.as_ref().and_then(|node| self.nodes.get(node));
+        let node = group.node.as_ref().and_then(|node| self.nodes.get(node));
         let (in_flight, pause) = node.map_or((0, None), |node| (node.in_flight, node.pause));
         free > 0
-            && (lane.node.is_none() || in_flight < free)
-            && (!lane.is_retry || retry_is_free)
+            && (group.node.is_none() || in_flight < free)
+            && (!group.is_retry || retry_is_free)
             && pause.is_none_or(|pause| {
-                let may_try = !lane.is_retry || pause.until <= now;
+                let may_try = !group.is_retry || pause.until <= now;
                 in_flight == 0 && retry_is_free && may_try
             })
     }
 
-    fn start(&mut self, lane: &Lane) -> Ticket {
-        let mut is_retry = lane.is_retry;
-        if let Some(name) = &lane.node {
+    fn start(&mut self, group: &RequestGroup) -> Ticket {
+        let mut is_retry = group.is_retry;
+        if let Some(name) = &group.node {
             let node = self.nodes.entry(name.clone()).or_default();
             node.in_flight += 1;
             is_retry |= node.pause.is_some();
         }
         self.in_flight += 1;
         self.retries_in_flight += usize::from(is_retry);
-        Ticket { node: lane.node.clone(), is_retry }
+        Ticket { node: group.node.clone(), is_retry }
     }
 
     fn give_back(&mut self, ticket: &Ticket) {
@@ -287,9 +287,9 @@ mod tests {
     fn start(limits: &NodeLimits, services: &[&'static str]) -> Vec<(&'static str, Ticket)> {
         let mut started = Vec::new();
         for service in services {
-            let lane = limits.lane(service);
-            if limits.may_start(&lane) {
-                started.push((*service, limits.start(&lane)));
+            let group = limits.group(service);
+            if limits.may_start(&group) {
+                started.push((*service, limits.start(&group)));
             }
         }
         started

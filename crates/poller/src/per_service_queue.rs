@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::{
     instant::after,
-    node_limits::{Lane, NodeLimits, RequestEnd, Ticket},
+    node_limits::{NodeLimits, RequestEnd, RequestGroup, Ticket},
 };
 
 /// A queue of jobs, of which each service has at most one in flight.
@@ -17,7 +17,7 @@ use crate::{
 /// time come after all others.
 #[derive(Debug)]
 pub(crate) struct PerServiceQueue<J> {
-    lanes: VecDeque<WaitingJobs<J>>,
+    groups: VecDeque<WaitingJobs<J>>,
     /// How many jobs of each service wait.
     waiting: HashMap<String, usize>,
     in_flight: HashMap<String, Ticket>,
@@ -29,7 +29,7 @@ pub(crate) struct PerServiceQueue<J> {
 
 #[derive(Debug)]
 struct WaitingJobs<J> {
-    lane: Lane,
+    group: RequestGroup,
     jobs: VecDeque<J>,
 }
 
@@ -41,27 +41,27 @@ pub(crate) trait ServiceJob {
 impl<J: ServiceJob> PerServiceQueue<J> {
     /// A queue that starts the jobs of one service at least `gap` apart, within these limits.
     pub(crate) fn new(gap: Duration, limits: NodeLimits) -> Self {
-        let (lanes, waiting, in_flight, started_at) = Default::default();
-        Self { lanes, waiting, in_flight, started_at, gap, limits }
+        let (groups, waiting, in_flight, started_at) = Default::default();
+        Self { groups, waiting, in_flight, started_at, gap, limits }
     }
 
     pub(crate) fn push(&mut self, job: J) {
-        let lane = self.limits.lane(job.service());
+        let group = self.limits.group(job.service());
         *self.waiting.entry(job.service().to_owned()).or_default() += 1;
-        match self.lanes.iter_mut().find(|waiting| waiting.lane == lane) {
+        match self.groups.iter_mut().find(|waiting| waiting.group == group) {
             Some(waiting) => waiting.jobs.push_back(job),
-            None => self.lanes.push_back(WaitingJobs { lane, jobs: [job].into() }),
+            None => self.groups.push_back(WaitingJobs { group, jobs: [job].into() }),
         }
     }
 
     /// Starts the first job that may start, and returns it.
     pub(crate) fn start_next(&mut self, now: Instant) -> Option<J> {
-        let (lane, job) = self.find_ready(false, now).or_else(|| self.find_ready(true, now))?;
-        let mut waiting = self.lanes.remove(lane)?;
+        let (group, job) = self.find_ready(false, now).or_else(|| self.find_ready(true, now))?;
+        let mut waiting = self.groups.remove(group)?;
         let job = waiting.jobs.remove(job)?;
-        let ticket = self.limits.start(&waiting.lane);
+        let ticket = self.limits.start(&waiting.group);
         if !waiting.jobs.is_empty() {
-            self.lanes.push_back(waiting);
+            self.groups.push_back(waiting);
         }
         self.left(job.service());
         self.in_flight.insert(job.service().to_owned(), ticket);
@@ -71,13 +71,13 @@ impl<J: ServiceJob> PerServiceQueue<J> {
         Some(job)
     }
 
-    /// The indexes of the first lane of this kind with a job that may start, and of that job.
+    /// The indexes of the first group of this kind with a job that may start, and of that job.
     fn find_ready(&self, is_retry: bool, now: Instant) -> Option<(usize, usize)> {
-        let lanes = self.lanes.iter().enumerate();
-        let mut lanes = lanes.filter(|(_, waiting)| waiting.lane.is_retry() == is_retry);
-        lanes.find_map(|(index, waiting)| {
+        let groups = self.groups.iter().enumerate();
+        let mut groups = groups.filter(|(_, waiting)| waiting.group.is_retry() == is_retry);
+        groups.find_map(|(index, waiting)| {
             let is_ready = |job: &J| self.may_start(job.service(), now);
-            let may_start = self.limits.may_start(&waiting.lane);
+            let may_start = self.limits.may_start(&waiting.group);
             let job = may_start.then(|| waiting.jobs.iter().position(is_ready)).flatten()?;
             Some((index, job))
         })
@@ -134,17 +134,17 @@ impl<J: ServiceJob> PerServiceQueue<J> {
     }
 
     pub(crate) fn waiting(&self) -> impl Iterator<Item = &J> {
-        self.lanes.iter().flat_map(|waiting| &waiting.jobs)
+        self.groups.iter().flat_map(|waiting| &waiting.jobs)
     }
 
     /// Whether no job is waiting.
     pub(crate) fn is_empty(&self) -> bool {
-        self.lanes.is_empty()
+        self.groups.is_empty()
     }
 
     /// Removes the jobs that have not started.
     pub(crate) fn clear(&mut self) {
-        self.lanes.clear();
+        self.groups.clear();
         self.waiting.clear();
     }
 

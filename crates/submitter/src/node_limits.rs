@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn service_that_was_called_and_does_not_come_blocks_no_other() {
+    fn woken_service_that_does_not_ask_blocks_no_other() {
         let (limits, woken) = limits(2, 100);
         assert!(limits.admit(&service("a0")));
         assert!(!limits.admit(&service("a1")) && !limits.admit(&service("a2")));

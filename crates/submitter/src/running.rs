@@ -16,8 +16,8 @@ use crate::{
 
 /// The handle of a running submitter.
 ///
-/// Every way to end it does the same: Nothing more is taken from the queue. An attempt in flight may go on for up to
-/// [`drain_limit`](SubmitterOptions::drain_limit); after that its batch is in doubt. The observers
+/// Every way to end it does the same: nothing more is taken from the queue. An attempt in flight may go on
+/// for up to [`drain_limit`](SubmitterOptions::drain_limit); after that its batch is in doubt. The observers
 /// are notified of every outcome. Dropping the handle requests this and does not wait for it.
 pub struct BatchRunningSubmitter<S: ScopeId> {
     /// `None` once the threads have been joined.

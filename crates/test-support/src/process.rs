@@ -176,7 +176,7 @@ impl Drop for TestProcess {
 
 impl ProcessOutput {
     /// The error message: the only line that a failed command prints, without the name of the
-    /// program. The exit code is that of an error, of a part that is not available, or of the
+    /// program. The exit code is that of an error, of something that is not available, or of the
     /// configuration.
     #[track_caller]
     pub fn error_message(&self) -> &str {

@@ -90,7 +90,7 @@ impl BodyReader {
     }
 }
 
-/// Extends a reservation. If the memory is used up, a slow body must give up its part.
+/// Extends a reservation. If the memory is used up, a slow body is refused to make room.
 async fn grow(
     reservation: &mut MemoryReservation,
     length: usize,

@@ -43,8 +43,8 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// After how many seconds to try again. A place in a queue is free as soon as the ledger has applied a
-/// batch; a new service stays new at least until then.
+/// After how many seconds to try again. A service at its limit can have another open batch as soon as one
+/// has ended, and a new service stays new at least until then.
 fn retry_after(code: u16) -> HeaderValue {
     HeaderValue::from_static(match code {
         QUEUE_FULL | TOO_MANY_NEW_SERVICES => "10",

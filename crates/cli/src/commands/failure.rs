@@ -17,7 +17,7 @@ pub(crate) struct Failure {
 pub(crate) enum Cause {
     /// A setting, a key file, or what they name.
     Configuration,
-    /// Nothing: a part cannot be reached now.
+    /// Nothing: the database or something else that is needed cannot be reached now.
     Unavailable,
     /// Something else.
     Other,

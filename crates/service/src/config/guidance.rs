@@ -188,7 +188,8 @@ static GUIDANCE: &[Guidance] = &[
     ),
     own(
         "queue.delay",
-        "Lower it if the ledger recovers fast, raise it to load a failing ledger less.",
+        "Lower it if the ledger recovers fast; raise it to load a failing ledger less, or if the ledger \
+         charges for requests.",
     ),
     own(
         "queue.longest_delay",
@@ -201,8 +202,8 @@ static GUIDANCE: &[Guidance] = &[
     equal("submit.sending_limit", "Raise it with ledger.request_timeout, which it must exceed."),
     equal(
         "submit.total_limit",
-        "Raise it if a busy ledger needs longer retries. claims.full_expiry must exceed claims.idle_expiry \
-         by twice this time.",
+        "Raise it with submit.sending_limit, which it must exceed. claims.full_expiry must exceed \
+         claims.idle_expiry by twice this time.",
     ),
     own(
         "submit.drain_limit",
@@ -224,7 +225,8 @@ static GUIDANCE: &[Guidance] = &[
     ),
     own(
         "submit.memory_limit",
-        "Lower it on a small machine, raise it if large batches wait for each other.",
+        "Lower it on a small machine; raise it if large batches wait for each other and the machine has the \
+         memory.",
     ),
     own("poll.interval", "Raise it for a ledger that takes seconds or minutes for a batch."),
     own(
@@ -245,7 +247,8 @@ static GUIDANCE: &[Guidance] = &[
     ),
     equal(
         "poll.hold_after",
-        "Raise it if nodes are often down for longer, to be asked less often.",
+        "Raise it if evidence often takes longer, or if a proxy answers in place of the ledger for longer: \
+         fewer batches are then held.",
     ),
     equal("poll.give_up_after", "Raise it if batches may be pending for hours."),
     own("poll.warn_after", "Raise it if the ledger usually takes longer."),
@@ -258,19 +261,44 @@ static GUIDANCE: &[Guidance] = &[
         "List only services whose transactions may be applied twice without harm.",
     ),
     own("log_format", "Use json if a program reads the log."),
-    own("log_counts", "Raise it if the log has too many lines, lower it to see progress sooner."),
-    own("log_repeats", "Lower it if the log of an outage has too many lines."),
-    own("intake.connections", "Keep it below the limit of open files of the process."),
-    own("intake.requests_of_address", "Raise it if all clients come through one proxy."),
-    own("http.allowed_hosts", "List the names that clients and the proxy use for the server."),
-    own("http.allowed_origins", "List only pages that may send batches."),
+    own("log_counts", "Raise it if the log has too many lines; lower it to see progress sooner."),
+    own(
+        "log_repeats",
+        "Raise it to see each batch of a busy server; lower it if the log of an outage has too many lines.",
+    ),
+    own(
+        "intake.connections",
+        "Raise it if more clients send requests at once, and raise the limit of file descriptors with it.",
+    ),
+    own(
+        "intake.requests_of_address",
+        "Behind a proxy all clients have one address: raise it there to intake.connections, and limit \
+         clients at the proxy.",
+    ),
+    own(
+        "http.allowed_hosts",
+        "If a proxy passes on the host that its clients use, list that name.",
+    ),
+    own(
+        "http.allowed_origins",
+        "If a proxy serves pages that use the server, list their origins, and no others.",
+    ),
     equal("intake.services", "List the services of the ledger, so that made-up ones are refused."),
     equal("intake.signers", "List the keys that may sign batches."),
-    equal("intake.open_batches", "Raise it if clients send more batches ahead of the ledger."),
-    equal("intake.new_services_per_signer", "Raise it if one signer serves many new services."),
-    equal("intake.new_services", "Raise it if many services are really new."),
+    equal(
+        "intake.open_batches",
+        "Raise it if clients send more batches while the ledger is down than it allows.",
+    ),
+    equal(
+        "intake.new_services_per_signer",
+        "Raise it if one signer starts with more services at once.",
+    ),
+    equal("intake.new_services", "Raise it if more services are used for the first time at once."),
     equal("retention.after", "Keep batches for longer than any client repeats a request."),
-    own("retention.interval", "Lower it if many batches end, so that each pass removes fewer."),
+    own(
+        "retention.interval",
+        "Lower it if so many batches end that the database grows noticeably in between.",
+    ),
 ];
 
 #[cfg(test)]

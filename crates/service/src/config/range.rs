@@ -1,4 +1,4 @@
-//! The smallest and the largest value of settings: one outside is a mistake, not a wish.
+//! The smallest and the largest value of settings: one outside is refused, because it is a mistake.
 
 use std::time::Duration;
 

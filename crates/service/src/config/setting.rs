@@ -120,7 +120,7 @@ pub static SETTINGS: &[Setting] = &[
         "log_repeats",
         "10",
         "How many lines with the same message are logged in 10 s; the others are summed up in one line. \
-         0 logs all; raise it to see each batch of a busy server",
+         0 logs all",
     ),
     text(
         "log_counts",
@@ -286,59 +286,55 @@ pub static SETTINGS: &[Setting] = &[
         "http.allowed_hosts",
         "Host names in the URLs of clients, without a port, besides localhost, loopback addresses and the \
          address of listen; requests to other hosts are refused, because a web page could have made its \
-         own name lead here. Set it if a proxy passes the host on that its clients use",
+         own name lead here",
     ),
     list(
         "http.allowed_origins",
         "Origins of web pages that may use the server, each as https://HOST or https://HOST:PORT; requests \
-         of pages of other sites are refused. Set it if a proxy in front serves pages that use the server",
+         of pages of other sites are refused",
     ),
     number("intake.body_limit", "10485760", "Maximum size of a request body in bytes"),
     number(
         "intake.connections",
         "1024",
         "Maximum number of open HTTP connections; fewer if the limit of file descriptors (`ulimit -n`) \
-         leaves no more. When there are so many, idle ones are closed for new ones. Raise it if more \
-         clients than that send requests at once",
+         leaves no more. When so many are open, idle ones are closed for new ones",
     ),
     number(
         "intake.requests_of_address",
         "512",
         "Maximum number of HTTP requests in progress from one address; more are answered 429, so that one \
-         client leaves room for others. Behind a proxy all clients have one address: raise it there to \
-         intake.connections, and limit clients at the proxy",
+         client leaves room for others",
     ),
     list(
         "intake.services",
         "Services whose batches are accepted, as patterns in which * stands for any characters, such as \
-         abcde-01234::gs*; empty for all. Batches that are stored already go on. Use the same on all \
-         instances (sawtooth, scabbard)",
+         abcde-01234::gs*; empty for all. Batches that are stored already are submitted all the same \
+         (sawtooth, scabbard)",
     ),
     list(
         "intake.signers",
         "Public keys of the signers whose batches are accepted, as 66 hex digits or as patterns in which * \
          stands for any digits; empty for all. The signer of the batch counts, not those of its \
-         transactions. Use the same on all instances (sawtooth, scabbard)",
+         transactions (sawtooth, scabbard)",
     ),
     number(
         "intake.open_batches",
         "100000",
-        "Maximum number of open batches of a service; more are refused with 429 until some have ended. \
-         Raise it if clients hand in more at once than the ledger applies while it is down. Use the \
-         same on all instances (sawtooth, scabbard)",
+        "Maximum number of open batches of a service; more are refused with 429 until some have ended \
+         (sawtooth, scabbard)",
     ),
     number(
         "intake.new_services_per_signer",
         "1000",
         "Maximum number of services that a signer has opened and in which no batch has ended yet; batches \
-         for further new services are refused with 429. Raise it if a signer starts with more services \
-         at once. Use the same on all instances (sawtooth, scabbard)",
+         for further new services are refused with 429 (sawtooth, scabbard)",
     ),
     number(
         "intake.new_services",
         "10000",
-        "Maximum number of services in which no batch has ended yet, of all signers together. Use the same \
-         on all instances (sawtooth, scabbard)",
+        "Maximum number of services in which no batch has ended yet, of all signers together; batches for \
+         further new services are refused with 429 (sawtooth, scabbard)",
     ),
     number("queue.round_size", "100", "Maximum number of batches that are taken in one round"),
     text(
@@ -351,38 +347,34 @@ pub static SETTINGS: &[Setting] = &[
         "queue.delay",
         "250ms",
         "How long a batch is delayed after an attempt that the ledger certainly did not accept; each \
-         further one in a row doubles the delay, up to queue.longest_delay. Raise it for a ledger that \
-         charges for requests",
+         further one in a row doubles the delay, up to queue.longest_delay",
     ),
     text(
         "queue.longest_delay",
         "30s",
         "Longest delay of a batch that the ledger does not accept, except one that the ledger asks for; \
-         also about how long services take to continue after an outage. If it is shorter than \
-         queue.delay, that counts",
+         also about how long services take to continue after an outage",
     ),
     number("submit.concurrency", "100", "Maximum number of batches under submission"),
     number(
         "submit.node_concurrency",
         "50",
         "Maximum number of batches under submission at one node of ledger.services, and never more than \
-         are left for other nodes, so that a slow node does not delay the services of others. Lower it if \
-         the nodes cannot take as many at once",
+         are left for other nodes, so that a slow node does not delay the services of others",
     ),
     number(
         "submit.memory_limit",
         "67108864",
         "Maximum size, in bytes, of the batches that were taken from the database and whose submissions \
          have not ended; a larger batch is submitted when no other large one is. Up to four times as much \
-         memory is needed for a moment. Raise it if large batches wait for each other and the machine has \
-         the memory, lower it on a small machine",
+         memory is needed for a moment",
     ),
     text("submit.sending_limit", "15s", "Timeout for sending a batch once"),
     text(
         "submit.total_limit",
         "60s",
-        "Timeout for an attempt, from taking a batch from the database to its last try; a batch that \
-         cannot be sent within it goes back to the queue",
+        "Timeout for a submission, from taking a batch from the database to the answer of the last node \
+         that is tried; a batch that cannot be sent within it goes back to the queue",
     ),
     text("submit.drain_limit", "20s", "How long a shutdown waits for submissions under way"),
     number(
@@ -455,7 +447,7 @@ pub static SETTINGS: &[Setting] = &[
         "2m",
         "A warning is logged if nothing of a service has ended for this long although a batch is under \
          way; sooner, down to a quarter of it, if the ledger is usually fast; and if the ledger has not \
-         accepted the batch of a service for this long. Raise it if the ledger usually takes longer",
+         accepted the batch of a service for this long",
     ),
     number(
         "poll.max_attempts",
@@ -470,15 +462,13 @@ pub static SETTINGS: &[Setting] = &[
         "retention.after",
         "",
         "How long after its end a batch is removed, such as \"30d\"; empty: never. A removed batch that a \
-         client sends again is a new one and is submitted, so set it to longer than any client repeats a \
-         request. Without it the database grows by about 2 kB for each small batch. The same on all \
-         instances",
+         client sends again is a new one and is submitted. Without it the database grows by about 2 kB \
+         for each small batch",
     ),
     text(
         "retention.interval",
         "1h",
-        "How often ended batches are looked for, by one of the instances; lower it if so many batches end \
-         that the database grows noticeably in between",
+        "How often ended batches are looked for, by one of the instances",
     ),
 ];
 

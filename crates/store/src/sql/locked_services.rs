@@ -79,7 +79,7 @@ impl LockedServices {
         }
     }
 
-    /// These services could be locked.
+    /// These services are not locked any more.
     pub(crate) fn found_free<'s>(&self, services: impl IntoIterator<Item = &'s ServiceId>) {
         let mut locked = self.lock();
         if locked.is_empty() {

@@ -103,7 +103,7 @@ impl RepeatedLines {
 
 impl Services {
     const NAMED: usize = 3;
-    /// The greatest number of services that are told apart.
+    /// The greatest number of services that are counted as different ones.
     const MAX_COUNTED: usize = 100_000;
 
     fn add(&mut self, service: &str) {
