@@ -75,7 +75,9 @@ impl HealthReport {
 }
 
 /// The paths that are answered from memory, also when too many other requests are in progress.
-pub(crate) const PATHS: [&str; 2] = ["/health", "/health/live"];
+pub(crate) const PATHS: [&str; 2] = ["/health", LIVE_PATH];
+
+pub(crate) const LIVE_PATH: &str = "/health/live";
 
 pub(crate) fn routes(source: Arc<HealthSource>) -> Router {
     Router::new()

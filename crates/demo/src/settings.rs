@@ -28,7 +28,7 @@ pub(crate) const SETTINGS: &[(&str, &str)] = &[
     // One key signs for all services.
     ("intake.new_services_per_signer", "10000"),
     ("queue.delay", "20ms"),
-    ("queue.longest_delay", "150ms"),
+    ("queue.longest_delay", "500ms"),
     ("submit.sending_limit", "500ms"),
     ("submit.total_limit", "2s"),
     ("submit.drain_limit", "1s"),

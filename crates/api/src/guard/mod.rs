@@ -25,7 +25,10 @@ use grid_batch_core::Excerpt;
 pub use host::{HostName, HostNameError};
 pub use origin::{WebOrigin, WebOriginError};
 
-use crate::http::{ApiError, discard_body};
+use crate::{
+    health::LIVE_PATH,
+    http::{ApiError, discard_body},
+};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
@@ -110,6 +113,10 @@ pub(crate) async fn refuse_web_pages(
     next: Next,
 ) -> Response {
     let (parts, body) = request.into_parts();
+    // It says nothing but that the server runs, to supervisors that know it by any name.
+    if parts.uri.path() == LIVE_PATH {
+        return next.run(Request::from_parts(parts, body)).await;
+    }
     match guard.check(&parts) {
         Ok(()) => next.run(Request::from_parts(parts, body)).await,
         Err(error) => {

@@ -37,7 +37,10 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(matches) => matches,
         Err(error) => return usage::print(&error, &arguments),
     };
-    match dispatch(&matches) {
+    let ended = dispatch(&matches);
+    // Repeated lines are still to be summed up.
+    log::logger().flush();
+    match ended {
         Ok(code) => code,
         Err(failure) => {
             print::print_stderr(format_args!("grid-batch: {failure}"));

@@ -34,12 +34,7 @@ pub(crate) fn command() -> Command {
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let age = match matches.get_one::<Duration>("older-than") {
-        Some(age) => *age,
-        None => flags::load(matches)?.retention.after.ok_or_else(|| {
-            Failure::new("retention.after is not set; say how old with --older-than, such as 30d")
-        })?,
-    };
+    let age = age(matches)?;
     let only_counts = matches.get_flag("dry-run");
     let database = match only_counts {
         true => Database::to_read(matches)?,
@@ -55,6 +50,26 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// How long ago the batches must have ended.
+fn age(matches: &ArgMatches) -> Result<Duration, Failure> {
+    let config = flags::load(matches)?;
+    let Some(age) = matches.get_one::<Duration>("older-than") else {
+        return config.retention.after.ok_or_else(|| {
+            Failure::new("retention.after is not set; say how old with --older-than, such as 30d")
+        });
+    };
+    let limit = config.retention_limit();
+    if *age <= limit {
+        return Err(Failure::new(format!(
+            "--older-than is {}; it must be more than ledger.late_arrival_limit and poll.give_up_after, {}, \
+             because the ledger may still report younger batches",
+            humantime::format_duration(*age),
+            humantime::format_duration(limit)
+        )));
+    }
+    Ok(*age)
 }
 
 fn remove(store: &Store, before: Timestamp) -> Result<usize, Failure> {

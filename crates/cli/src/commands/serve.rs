@@ -54,6 +54,5 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         return Err(mismatch.into());
     }
     info!("server stopped");
-    log::logger().flush();
     Ok(ExitCode::SUCCESS)
 }

@@ -151,7 +151,7 @@ fn made_up_services_are_limited_on_postgres() {
 #[test]
 fn made_up_services_are_limited_by_default() {
     let harness = BatchHarness::scabbard(1);
-    let server = harness.serve_with(&[("--queue-delay", "1h")]);
+    let server = harness.serve_with(&[("--queue-delay", "1h"), ("--queue-longest-delay", "1h")]);
     let list = encode_batch_list(&[signed_batch(&harness.services[0], 1)]);
     assert_eq!(flood(&server, 0..1_100, &list), 1_000);
     server.stop();

@@ -91,7 +91,7 @@ fn held_batch_and_those_behind_it_say_so_on_postgres() {
 fn refused_batch_says_when_it_is_tried_again() {
     let harness = BatchHarness::scabbard(1);
     harness.ledger.inject(Fault::Unauthorized, When::Always);
-    let server = harness.serve_with(&[("--queue-delay", "1h")]);
+    let server = harness.serve_with(&[("--queue-delay", "1h"), ("--queue-longest-delay", "1h")]);
     let batches = signed_batches(&harness.services, 2);
     server.submit(&batches);
     let refused = wait_for_cause(&server, &batches[0].batch_id, "delayed");

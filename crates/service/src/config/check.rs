@@ -93,8 +93,13 @@ impl Config {
         Err(self.layers.conflict(changed, rule))
     }
 
+    /// Ended batches must be kept for longer than this: until then the ledger may still report them.
+    pub fn retention_limit(&self) -> Duration {
+        self.ledger.late_arrival_limit.max(self.poll.give_up_after)
+    }
+
     fn check_retention(&self) -> Result<(), ConfigError> {
-        let limit = self.ledger.late_arrival_limit.max(self.poll.give_up_after);
+        let limit = self.retention_limit();
         let Some(after) = self.retention.after.filter(|after| *after <= limit) else {
             return Ok(());
         };

@@ -106,6 +106,8 @@ pub(super) fn compose<S: ScopeId>(
         ledger: check,
         commits: commits.clone(),
         poller: poller.counters(),
+        delayed: delayed.clone(),
+        locked: count_locked(&store),
         events: follower.clone(),
         gas: ledger.accounts_without_funds.clone(),
     };
@@ -356,6 +358,11 @@ fn start_retention(config: &Config, store: &Store) -> Result<Option<Retention>, 
     let interval = config.retention.interval;
     let options = RetentionOptions { interval, ..RetentionOptions::after(after) };
     Ok(Some(Retention::start(store.clone(), options, config.clock())?))
+}
+
+fn count_locked(store: &Store) -> Arc<dyn Fn() -> usize + Send + Sync> {
+    let store = store.clone();
+    Arc::new(move || store.locked_services().len())
 }
 
 fn api_options(config: &Config, connections: usize) -> ApiOptions {

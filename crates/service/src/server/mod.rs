@@ -142,7 +142,6 @@ impl RunningServer {
             Stop::new("questions", || ask_ahead.map_or(Ok(()), ShutdownHandle::wait_for_shutdown)),
             Stop::new("poller", || poller.wait_for_shutdown()),
         ];
-        drop(counts_log);
         // Claims are released last: until then nothing else may work on the services.
         let last = vec![
             Stop::new("recovery", || dropped(recovery)),
@@ -150,6 +149,7 @@ impl RunningServer {
             Stop::new("claims", || dropped(claims)),
             Stop::new("ledger check", || dropped(ledger_check)),
             Stop::new("health", || dropped(health)),
+            Stop::new("counts of batches", || dropped(counts_log)),
         ];
         stop_within(stop_limit, first, last)?;
         Ok(requested.into_iter().collect::<Result<(), InternalError>>()?)

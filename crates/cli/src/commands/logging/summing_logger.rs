@@ -64,9 +64,9 @@ impl Log for SummingLogger {
 
 impl SummingState {
     fn admits(&self, record: &Record<'_>) -> bool {
-        let Some(lines) = self.lines.as_ref().filter(|_| record.level() <= Level::Info) else {
-            return true;
-        };
+        // Each error is about something else that an operator must see.
+        let is_summed = matches!(record.level(), Level::Warn | Level::Info);
+        let Some(lines) = self.lines.as_ref().filter(|_| is_summed) else { return true };
         let key = MessageKey {
             level: record.level(),
             target: record.target().to_owned(),

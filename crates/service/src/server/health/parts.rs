@@ -3,6 +3,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use grid_batch_api::{CommitProgress, HealthPart, HealthStatus};
 use grid_batch_claims::ClaimHealth;
 use grid_batch_poller::{EventFollower, MonitorCounters};
+use grid_batch_submitter::DelayedServices;
 
 use super::{database::DatabaseState, services::ServiceState};
 use crate::server::ledger_check::LedgerCheck;
@@ -15,6 +16,9 @@ pub(in crate::server) struct HealthSources {
     pub(in crate::server) ledger: LedgerCheck,
     pub(in crate::server) commits: CommitProgress,
     pub(in crate::server) poller: MonitorCounters,
+    pub(in crate::server) delayed: DelayedServices,
+    /// How many services have a row that another transaction keeps locked.
+    pub(in crate::server) locked: Arc<dyn Fn() -> usize + Send + Sync>,
     pub(in crate::server) events: Option<EventFollower>,
     /// How many accounts that pay for gas could not pay for it when it was last needed.
     pub(in crate::server) gas: Option<Arc<dyn Fn() -> u64 + Send + Sync>>,
@@ -36,7 +40,7 @@ pub(super) fn parts(
         ("claims", claims_part(sources)),
         ("ledger", ledger_part(&sources.ledger)),
         ("intake", intake_part(sources.commits.elapsed())),
-        ("services", services_part(services, sources.poller.read().stalled_services)),
+        ("services", services_part(services, &WaitingServices::read(sources))),
         ("events", events_part(sources.events.as_ref())),
     ]);
     if let Some(gas) = &sources.gas {
@@ -104,13 +108,34 @@ fn intake_part(elapsed: Option<Duration>) -> HealthPart {
     }
 }
 
-fn services_part(services: &ServiceState, stalled: u64) -> HealthPart {
+/// Services that wait, as this process knows them.
+struct WaitingServices {
+    stalled: u64,
+    delayed: u64,
+    locked: u64,
+}
+
+impl WaitingServices {
+    fn read(sources: &HealthSources) -> Self {
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        Self {
+            stalled: sources.poller.read().stalled_services,
+            delayed: number(sources.delayed.read().long),
+            locked: number((sources.locked)()),
+        }
+    }
+}
+
+fn services_part(services: &ServiceState, waiting: &WaitingServices) -> HealthPart {
+    let WaitingServices { stalled, delayed, locked } = *waiting;
     let counts = services.counts().unwrap_or_default();
     let mut reasons = Vec::new();
     for (number, what) in [
         (counts.held, "held for an operator"),
         (counts.failing, "failing; `grid-batch show` has the last error"),
         (stalled, "standing still"),
+        (delayed, "delayed for long; the log has the reasons"),
+        (locked, "locked in the database by another transaction"),
     ] {
         if number > 0 {
             reasons.push(format!("{number} of {} services are {what}", counts.open));
@@ -130,6 +155,8 @@ fn services_part(services: &ServiceState, stalled: u64) -> HealthPart {
             ("held", counts.held),
             ("failing", counts.failing),
             ("stalled", stalled),
+            ("delayed", delayed),
+            ("locked", locked),
         ],
     )
 }
