@@ -82,12 +82,12 @@ fn price_at_the_cap_parks_and_below_it_does_not() {
 #[test]
 fn cap_of_a_pool_parks_only_its_gas_admin() {
     let harness = WithdrawalHarness::new(2);
-    let cap = format!("{}=1.5", harness.pools[0].address());
+    let cap = format!("{}=1.01", harness.pools[0].address());
     let server = harness.serve_with(&[("--evm-pool-maximum-gas-price", &cap)]);
     let ids = [0, 1].map(|pool| server.schedule(&harness.withdrawal_request(pool, 1)));
     server.wait_until_withdrawn(&ids[1..]);
     let withdrawal = server.wait_for_state(&ids[0], "parked");
-    assert!(withdrawal["waits_for"].as_str().unwrap().contains("1.5 gwei"), "{withdrawal}");
+    assert!(withdrawal["waits_for"].as_str().unwrap().contains("1.01 gwei"), "{withdrawal}");
     assert_not_started(&withdrawal);
 }
 
