@@ -87,7 +87,7 @@ fn without_port(host: &str) -> Option<&str> {
     };
     let is_number = |port: &str| port.bytes().all(|digit| digit.is_ascii_digit());
     let is_port = |port: &str| is_number(port) && port.parse::<u16>().is_ok_and(|port| port > 0);
-    port.is_none_or(is_port).then(|| if address.is_empty() { name } else { address })
+    port.is_none_or(is_port).then_some(if address.is_empty() { name } else { address })
 }
 
 #[cfg(test)]

@@ -26,9 +26,8 @@ pub(crate) fn for_database(config: &Config, shutdown: &Receiver<()>) -> Result<W
     const LONGEST_PAUSE: Duration = Duration::from_secs(1);
     let started = Instant::now();
     let mut pause = FIRST_PAUSE;
-    loop {
-        // The start itself reports an error if there is no time to wait.
-        let Some(left) = config.start_timeout.checked_sub(started.elapsed()) else { break };
+    // The start itself reports an error if there is no time to wait.
+    while let Some(left) = config.start_timeout.checked_sub(started.elapsed()) {
         let Err(error) = Store::check_reachable(&config.database, &config.store) else { break };
         if !error.is_unavailable() {
             return Err(error.into());

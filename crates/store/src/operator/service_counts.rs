@@ -1,5 +1,5 @@
 use diesel::{
-    dsl::{count, count_star},
+    dsl::{count, count_star, not},
     prelude::*,
 };
 use grid_batch_core::DltStatus;
@@ -27,10 +27,9 @@ pub(crate) fn service_counts(store: &Store) -> Result<ServiceCounts, StoreError>
         .ne(DltStatus::Pending.as_str())
         .and(lanes::dlt_status.ne(DltStatus::Valid.as_str())));
     // A batch behind a closed gate has no failed attempt.
-    let has_failed =
-        lanes::delays.gt(0).or(lanes::dlt_status.is_distinct_from(DltStatus::Delayed.as_str()));
-    let failing =
-        open().filter(lanes::held_at.is_null()).filter(not_at_ledger).filter(has_failed);
+    let is_delayed = lanes::dlt_status.eq(DltStatus::Delayed.as_str());
+    let has_failed = lanes::delays.gt(0).or(lanes::dlt_status.is_null()).or(not(is_delayed));
+    let failing = open().filter(lanes::held_at.is_null()).filter(not_at_ledger).filter(has_failed);
     let failing = failing.select(count(lanes::last_error));
     let failing: Vec<i64> = connection.load_query("failing_services", failing)?;
     let number = |count: i64| u64::try_from(count).map_err(StoreError::corrupt);

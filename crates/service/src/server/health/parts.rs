@@ -200,6 +200,10 @@ fn with_numbers<const N: usize>(part: HealthPart, numbers: [(&'static str, u64);
 mod tests {
     use super::*;
 
+    fn waiting(stalled: u64) -> WaitingServices {
+        WaitingServices { stalled, delayed: 0, locked: 0 }
+    }
+
     #[test]
     fn slow_commit_is_shown() {
         assert_eq!(intake_part(None).status, HealthStatus::Ok);
@@ -211,9 +215,9 @@ mod tests {
 
     #[test]
     fn stalled_services_and_accounts_without_funds_are_shown() {
-        let part = services_part(&ServiceState::new(), 3);
+        let part = services_part(&ServiceState::new(), &waiting(3));
         assert_eq!((part.status, part.numbers["stalled"]), (HealthStatus::Degraded, 3));
-        assert_eq!(services_part(&ServiceState::new(), 0).status, HealthStatus::Ok);
+        assert_eq!(services_part(&ServiceState::new(), &waiting(0)).status, HealthStatus::Ok);
         assert_eq!(gas_part(0).status, HealthStatus::Ok);
         assert_eq!(gas_part(1).status, HealthStatus::Degraded);
     }
