@@ -210,8 +210,7 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
         let mut budget = self.budget.start_round();
         let round = self.store.take_round(&services, &mut |bytes| budget.fits(bytes));
         budget.end();
-        let taken = round.as_ref().map_or(&[][..], |round| &round.batches);
-        self.release_others(&services, taken);
+        self.return_places(&services, &round);
         Ok((round?, others_wait))
     }
 
@@ -236,11 +235,22 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
     }
 
     /// Returns the places of the services of which no batch was taken.
-    fn release_others(&self, services: &[ServiceId], round: &[TakenBatch]) {
+    ///
+    /// Those that are tried again, because their batches did not fit or the store failed, call no other:
+    /// it would not fit either, and so on without end.
+    fn return_places(&self, services: &[ServiceId], round: &BatchResult<Round>) {
         let Some(admission) = &self.admission else { return };
-        let taken: HashSet<&ServiceId> = round.iter().map(|taken| &taken.service_id).collect();
-        let others = services.iter().filter(|service| !taken.contains(service));
-        others.for_each(|service| admission.release(service));
+        let Ok(Round { batches, left }) = round else {
+            return services.iter().for_each(|service| admission.put_back(service));
+        };
+        let taken: HashSet<&ServiceId> = batches.iter().map(|taken| &taken.service_id).collect();
+        let left: HashSet<&ServiceId> = left.iter().collect();
+        for service in services.iter().filter(|service| !taken.contains(service)) {
+            match left.contains(service) {
+                true => admission.put_back(service),
+                false => admission.release(service),
+            }
+        }
     }
 
     /// Up to `limit` ready services, if a scan is due.

@@ -39,7 +39,7 @@ struct NodePlaces {
     waiting: VecDeque<ServiceId>,
     /// The same as in `waiting`.
     waits: HashSet<ServiceId>,
-    /// Services that were woken because it is their turn.
+    /// Services whose turn it is: they were woken, or they put their place back.
     called: HashSet<ServiceId>,
     /// Services that have a place and asked for another one.
     again: HashSet<ServiceId>,
@@ -107,6 +107,18 @@ impl<S: ScopeId> Admission for NodeLimits<S> {
             woken
         };
         woken.into_iter().for_each(|service| (self.wake)(service));
+    }
+
+    /// Those that wait are called when the service that put its place back has had its turn, or when
+    /// another place is returned.
+    fn put_back(&self, service_id: &ServiceId) {
+        let mut state = self.lock();
+        let Some(url) = state.taken.remove(service_id) else { return };
+        if let Some(node) = state.nodes.get_mut(&url) {
+            node.taken = node.taken.saturating_sub(1);
+            node.again.remove(service_id);
+            node.called.insert(service_id.clone());
+        }
     }
 }
 
@@ -253,6 +265,32 @@ mod tests {
         assert!(!limits.admit(&service("a3")), "another one waits");
         assert_eq!(woken.lock().unwrap()[1..], [service("a2")]);
         assert!(limits.admit(&service("a2")));
+    }
+
+    #[test]
+    fn place_that_is_put_back_wakes_nobody() {
+        let (limits, woken) = limits(10, 2);
+        assert!(limits.admit(&service("a0")) && limits.admit(&service("a1")));
+        assert!(!limits.admit(&service("a2")) && !limits.admit(&service("a3")));
+        for _ in 0..3 {
+            limits.put_back(&service("a1"));
+            assert!(limits.admit(&service("a1")), "it keeps its turn");
+        }
+        assert!(woken.lock().unwrap().is_empty());
+        limits.release(&service("a0"));
+        limits.release(&service("a1"));
+        assert_eq!(woken.lock().unwrap()[..], [service("a2"), service("a3")]);
+    }
+
+    #[test]
+    fn service_that_put_its_place_back_blocks_no_other() {
+        let (limits, woken) = limits(2, 100);
+        assert!(limits.admit(&service("a0")));
+        assert!(!limits.admit(&service("a1")));
+        limits.put_back(&service("a0"));
+        assert!(!limits.admit(&service("a2")), "another one waits");
+        assert_eq!(woken.lock().unwrap()[..], [service("a1")]);
+        assert!(limits.admit(&service("a1")));
     }
 
     #[test]

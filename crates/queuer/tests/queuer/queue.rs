@@ -4,16 +4,18 @@ use std::{
     collections::BTreeSet,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use grid_batch_core::{
     Admission, BatchError, BatchState, Event, GlobalScopeId, LedgerStatus, ManualClock, Moment,
-    Outcome, ServiceId, ServiceScopeId, Submission, TakenBatch, Timestamp, mocks::MockRoundStore,
+    Outcome, RoundStore, ScopeId, ServiceId, ServiceScopeId, Submission, TakenBatch, Timestamp,
+    mocks::MockRoundStore,
 };
 use grid_batch_queuer::{BatchQueue, QueueOptions, StrategyRoundStore, WakeUp};
+use grid_batch_submitter::{NodeLimits, PerServiceUrlResolver};
 
 use crate::memory_store::{LARGE, MemoryStore, id};
 
@@ -365,6 +367,10 @@ impl Admission for Places {
     fn release(&self, service: &ServiceId) {
         self.0.lock().unwrap().remove(service);
     }
+
+    fn put_back(&self, service: &ServiceId) {
+        self.release(service);
+    }
 }
 
 #[test]
@@ -490,4 +496,112 @@ fn batches_given_back_release_their_memory() {
     store.clock.advance(QueueOptions::default().give_back_after);
     let again: Vec<_> = queue.by_ref().collect();
     assert_eq!(again.len(), 1, "the one that was given back");
+}
+
+/// A queue with little memory, over services of one node with two places.
+struct CrowdedNode {
+    store: MemoryStore,
+    queue: BatchQueue<ServiceScopeId, MockRoundStore>,
+    limits: Arc<NodeLimits<ServiceScopeId>>,
+    polls: Arc<AtomicUsize>,
+    rounds: Arc<AtomicUsize>,
+}
+
+impl CrowdedNode {
+    /// Each of these services has a batch of which only one fits into memory. While `is_down`, the store
+    /// returns no round.
+    fn new(services: &[&str], is_down: &Arc<AtomicBool>) -> Self {
+        let store = MemoryStore::default();
+        for (number, service) in (LARGE + 400..).zip(services) {
+            store.add(service, number);
+        }
+        let (polls, rounds) = (Arc::new(AtomicUsize::new(1)), Arc::new(AtomicUsize::new(0)));
+        let counter = Arc::clone(&polls);
+        let wake_up = WakeUp::new(move || {
+            counter.fetch_add(1, Ordering::SeqCst);
+        });
+        let wake_up = wake_up.unwrap();
+        let nodes = services.iter().map(|name| (name.parse().unwrap(), "node".to_owned()));
+        let wake = wake_up.clone();
+        let wake = move |service| wake.wake(service);
+        let resolver = Arc::new(PerServiceUrlResolver::<ServiceScopeId>::new(nodes));
+        let limits = Arc::new(NodeLimits::new(resolver, 10, 2, wake));
+        let options = QueueOptions {
+            clock: store.clock.clone(),
+            memory_limit: 640,
+            ..QueueOptions::default()
+        };
+        let mut counted = MockRoundStore::new();
+        let (found, taken) = (store.round_store(), store.round_store());
+        counted
+            .expect_ready_services()
+            .returning(move |after, limit| found.ready_services(after, limit));
+        let (counter, is_down) = (Arc::clone(&rounds), Arc::clone(is_down));
+        counted.expect_take_round().returning(move |services, fits| {
+            counter.fetch_add(1, Ordering::SeqCst);
+            match is_down.load(Ordering::SeqCst) {
+                true => Err(BatchError::Unavailable("injected by the test".to_owned())),
+                false => taken.take_round(services, fits),
+            }
+        });
+        let queue = BatchQueue::new(counted, wake_up, options);
+        let queue = queue.with_admission(Arc::<NodeLimits<_>>::clone(&limits));
+        Self { store, queue, limits, polls, rounds }
+    }
+
+    /// Polls the queue as long as it is notified, as a submitter does. Returns what it got and how many
+    /// rounds were asked for.
+    fn poll(&mut self) -> (Vec<Submission<ServiceScopeId>>, usize) {
+        let before = self.rounds.load(Ordering::SeqCst);
+        let mut polled = Vec::new();
+        for _ in 0..100 {
+            if self.polls.swap(0, Ordering::SeqCst) == 0 {
+                return (polled, self.rounds.load(Ordering::SeqCst) - before);
+            }
+            polled.extend(self.queue.by_ref());
+        }
+        panic!("the queue is notified without end");
+    }
+
+    fn end(&self, submission: Submission<ServiceScopeId>) {
+        self.store.record(&submission, accepted);
+        self.store.record(&submission, committed);
+        let service = submission.scope_id().service_id().clone();
+        drop(submission);
+        self.limits.release(&service);
+    }
+}
+
+#[test]
+fn services_that_do_not_fit_do_not_call_each_other() {
+    let services = ["s::0", "s::1", "s::2", "s::3", "s::4"];
+    let mut node = CrowdedNode::new(&services, &Arc::default());
+    let mut taken = Vec::new();
+    for _ in services {
+        let (mut polled, rounds) = node.poll();
+        assert_eq!(polled.len(), 1, "one fits into memory");
+        assert!(rounds <= 3, "{rounds} rounds");
+        let submission = polled.remove(0);
+        taken.push(number(&submission));
+        node.end(submission);
+    }
+    taken.sort_unstable();
+    let expected: Vec<u32> = (LARGE + 400..LARGE + 405).collect();
+    assert_eq!(taken, expected, "none is forgotten");
+}
+
+#[test]
+fn services_do_not_call_each_other_if_the_store_fails() {
+    let is_down = Arc::new(AtomicBool::new(true));
+    let mut node = CrowdedNode::new(&["s::0", "s::1", "s::2", "s::3", "s::4"], &is_down);
+    let (polled, rounds) = node.poll();
+    assert!(polled.is_empty() && rounds <= 2, "{rounds} rounds");
+    is_down.store(false, Ordering::SeqCst);
+    node.store.clock.advance(Duration::from_secs(1));
+    for _ in 0..5 {
+        node.polls.store(1, Ordering::SeqCst);
+        let (mut polled, _) = node.poll();
+        assert_eq!(polled.len(), 1);
+        node.end(polled.remove(0));
+    }
 }

@@ -57,7 +57,7 @@ pub(crate) fn take_fitting_round(
 ) -> Result<Round, StoreError> {
     let now = store.now().as_micros();
     store.pools.write()?.write_transaction(|connection| {
-        let lengths = load_head_lengths(connection, now, services)?;
+        let lengths = load_head_lengths(connection, owner.instance, now, services)?;
         let ready = services.iter().filter(|service| lengths.contains_key(service.as_str()));
         let (fitting, left): (Vec<ServiceId>, _) =
             ready.cloned().partition(|service| fits(lengths[service.as_str()]));
@@ -76,16 +76,18 @@ fn take(
     rows.into_iter().map(TakenRow::into_taken).collect()
 }
 
-/// How many bytes the next batch of each of these services has, if it can be taken now.
+/// How many bytes the next batch of each of these services has, if this instance can take it now. Batches of
+/// another instance's services must not use up the budget of the round.
 ///
 /// The lanes are not locked. In the rare case that another batch becomes the head before the round is
 /// taken, its length is another one.
 fn load_head_lengths(
     connection: &mut Connection,
+    instance: &str,
     now: i64,
     services: &[ServiceId],
 ) -> Result<HashMap<String, usize>, StoreError> {
-    let statement = head_lengths_statement(connection.dialect(), now, services);
+    let statement = head_lengths_statement(connection.dialect(), instance, now, services);
     let rows: Vec<LengthRow> = connection.load(&statement)?;
     rows.into_iter()
         .map(|row| Ok((row.service_id, usize::try_from(row.length).map_err(StoreError::corrupt)?)))
@@ -145,7 +147,12 @@ fn ready_services_statement<'a>(
     .long(limit(count))
 }
 
-fn head_lengths_statement(dialect: Dialect, now: i64, services: &[ServiceId]) -> Statement<'_> {
+fn head_lengths_statement<'a>(
+    dialect: Dialect,
+    instance: &'a str,
+    now: i64,
+    services: &'a [ServiceId],
+) -> Statement<'a> {
     let ready = is_ready("h");
     Statement::new(
         dialect,
@@ -153,12 +160,14 @@ fn head_lengths_statement(dialect: Dialect, now: i64, services: &[ServiceId]) ->
             "-- head_lengths
              select h.service_id, cast(length(p.serialized_batch) as bigint) as length
              from {{x}}
+             join service_id_claims c on c.service_id = x.service_id
              join lanes h on h.service_id = x.service_id
              join batch_payloads p on p.batch_seq = h.batch_seq
-             where {ready}"
+             where coalesce(c.claimant, null) = ? and {ready}"
         ),
     )
     .rows(service_rows(services))
+    .text(/* claimant */ instance)
     .long(/* next_try_at */ now)
     .long(/* since */ now.saturating_add(AHEAD))
 }

@@ -11,6 +11,7 @@ on_both! {
     service_named_twice_yields_one_batch,
     batch_that_does_not_fit_stays,
     lengths_are_asked_only_of_batches_that_can_be_taken,
+    lengths_are_not_asked_of_services_of_others,
     taken_batch_is_marked_before_it_is_returned,
     delayed_batch_is_taken_after_its_delay,
     delay_that_began_in_the_future_is_over,
@@ -93,6 +94,19 @@ fn lengths_are_asked_only_of_batches_that_can_be_taken(db: &Database) {
     let worker = store.worker_of_all();
     let round = worker.take_fitting_round(&services, &mut |_| panic!("nothing is ready"));
     assert_eq!(round.unwrap(), Round::default());
+}
+
+fn lengths_are_not_asked_of_services_of_others(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch_of_length("a::1", 1, 10), batch_of_length("a::2", 2, 20)]);
+    let services = ["a::1", "a::2"].map(service);
+    store.worker().take_services(&services[1..]).unwrap();
+    let mut lengths = Vec::new();
+    let round = store.worker().take_fitting_round(&services, &mut |length| {
+        lengths.push(length);
+        false
+    });
+    assert_eq!((lengths, round.unwrap().left), (vec![20], vec![service("a::2")]));
 }
 
 fn taken_batch_is_marked_before_it_is_returned(db: &Database) {
