@@ -475,7 +475,7 @@ fn expect_no_scans_on_sqlite(recording: &Recording) {
 }
 
 /// Statements that only operators and tests run, or that run once for a connection.
-const WITHOUT_PLAN_TEST: [&str; 17] = [
+const WITHOUT_PLAN_TEST: [&str; 18] = [
     "add_to_claim_epochs",
     "add_to_lane_epochs",
     "count",
@@ -489,6 +489,7 @@ const WITHOUT_PLAN_TEST: [&str; 17] = [
     "lock_all_services",
     "lock_database_state",
     "mark_restored",
+    "probe",
     "put_heads_in_doubt",
     "record_server",
     "schema_versions",
