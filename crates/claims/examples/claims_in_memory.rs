@@ -64,8 +64,8 @@ impl ClaimKeeper for InMemoryClaims {
         Ok(Vec::new())
     }
 
-    fn recover(&self, _orphans: &[SubmittedBatch]) -> BatchResult<usize> {
-        Ok(0)
+    fn recover(&self, _orphans: &[SubmittedBatch]) -> BatchResult<Vec<SubmittedBatch>> {
+        Ok(Vec::new())
     }
 
     fn release(&self) -> BatchResult<usize> {

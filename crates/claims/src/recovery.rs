@@ -63,9 +63,9 @@ fn try_recover(
     if orphans.is_empty() {
         return Ok(0);
     }
-    let count = claims.recover(&orphans)?;
-    follow_up.recovered(&orphans);
-    Ok(count)
+    let recovered = claims.recover(&orphans)?;
+    follow_up.recovered(&recovered);
+    Ok(recovered.len())
 }
 
 /// When each batch was first seen with a submitter in its present attempt.
@@ -151,8 +151,11 @@ mod tests {
     #[test]
     fn orphans_are_recovered_and_polled() {
         let mut claims = MockClaimKeeper::new();
-        claims.expect_with_submitter().times(2).returning(|| Ok(vec![submitted(1, 3)]));
-        claims.expect_recover().once().withf(|of| *of == [submitted(1, 3)]).returning(|_| Ok(1));
+        let orphans = || vec![submitted(1, 3), submitted(2, 1)];
+        claims.expect_with_submitter().times(2).returning(move || Ok(orphans()));
+        // The service of the other one is locked.
+        let first = |_: &[SubmittedBatch]| Ok(vec![submitted(1, 3)]);
+        claims.expect_recover().once().withf(|of| of.len() == 2).returning(first);
         let mut submissions = submissions(7);
         recover(&claims, &mut submissions, at(10), &follow_up(0));
         recover(&claims, &mut submissions, at(17), &follow_up(1));

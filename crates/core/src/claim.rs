@@ -81,8 +81,8 @@ pub trait ClaimKeeper: Send {
     fn with_submitter(&self) -> BatchResult<Vec<SubmittedBatch>>;
 
     /// Puts those of these batches in doubt that are still with the submitter of that attempt. Returns
-    /// how many there were.
-    fn recover(&self, orphans: &[SubmittedBatch]) -> BatchResult<usize>;
+    /// those that it did. Others may be left for a later call.
+    fn recover(&self, orphans: &[SubmittedBatch]) -> BatchResult<Vec<SubmittedBatch>>;
 
     /// Releases every claim on a service that has no batch with a submitter, and returns how many
     /// were released.

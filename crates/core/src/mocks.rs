@@ -227,7 +227,7 @@ mock! {
         fn take(&self, limit: usize) -> BatchResult<Takeover>;
         fn take_services(&self, services: &[ServiceId]) -> BatchResult<Takeover>;
         fn with_submitter(&self) -> BatchResult<Vec<SubmittedBatch>>;
-        fn recover(&self, orphans: &[SubmittedBatch]) -> BatchResult<usize>;
+        fn recover(&self, orphans: &[SubmittedBatch]) -> BatchResult<Vec<SubmittedBatch>>;
         fn release(&self) -> BatchResult<usize>;
     }
 }

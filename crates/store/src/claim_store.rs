@@ -200,12 +200,14 @@ impl ClaimStore {
     }
 
     /// Puts those of these batches in doubt that are still with the submitter of that attempt, in the
-    /// same epoch. Returns how many there were.
+    /// same epoch. Returns these.
+    ///
+    /// A batch of a service of which another transaction keeps a row locked is left for a later call.
     ///
     /// While a submitter runs, an orphan is a batch that has been with it for longer than any
     /// submission lasts: the answer of the take was lost. Batches of a previous owner are put in
     /// doubt by the takeover.
-    pub fn recover(&self, orphans: &[SubmittedBatch]) -> Result<usize, StoreError> {
+    pub fn recover(&self, orphans: &[SubmittedBatch]) -> Result<Vec<SubmittedBatch>, StoreError> {
         submission::recover(&self.store, orphans)
     }
 }
@@ -231,7 +233,7 @@ impl ClaimKeeper for ClaimStore {
         Ok(Self::with_submitter(self)?)
     }
 
-    fn recover(&self, orphans: &[SubmittedBatch]) -> BatchResult<usize> {
+    fn recover(&self, orphans: &[SubmittedBatch]) -> BatchResult<Vec<SubmittedBatch>> {
         Ok(Self::recover(self, orphans)?)
     }
 

@@ -271,7 +271,7 @@ fn process_failures(claims: &ClaimStore, services: &[ServiceId]) {
         let change = |event| Change::new(taken.service_id.clone(), taken.batch_id, event);
         store.record(&[change(event), change(Event::status(LedgerStatus::Committed))]).unwrap();
     }
-    assert_eq!(claims.recover(&claims.with_submitter().unwrap()).unwrap(), 1);
+    assert_eq!(claims.recover(&claims.with_submitter().unwrap()).unwrap().len(), 1);
 
     let lost = &taken[2];
     let monitor = MonitorStore::new(claims.clone(), |_, _| ());
@@ -301,7 +301,7 @@ fn process_delays(claims: &ClaimStore, services: &[ServiceId]) {
         },
     };
     observer.notify_group(&[outcome]).unwrap();
-    assert_eq!(store.end_delays(Some(&taken.service_id)).unwrap().len(), 1);
+    assert_eq!(store.end_delays(Some(&taken.service_id)).unwrap().batches.len(), 1);
 }
 
 /// Holds, releases and ends batches that wait behind another one.

@@ -11,8 +11,8 @@ use grid_batch_withdrawals::{
 };
 
 use crate::{
-    DatabaseUrl, LockedService, OpenBatchesInDoubt, ServiceCounts, Store, StoreError, StoreOptions,
-    batch,
+    DatabaseUrl, EndedDelays, LockedService, OpenBatchesInDoubt, ServiceCounts, Store, StoreError,
+    StoreOptions, batch,
     claims::{self, FileLock},
     intake, operator, restored,
     sql::{Connection, url::Access},
@@ -221,14 +221,12 @@ impl Store {
     }
 
     /// Ends the delay of the batch that is next in a service, or in all services, and the hold that began
-    /// because the ledger refused it again and again. Returns the batches that can be sent now; a running
-    /// server finds them when it next looks for ready services.
+    /// because the ledger refused it again and again. A running server finds these batches when it next
+    /// looks for ready services.
     ///
-    /// An operator's own hold stays.
-    pub fn end_delays(
-        &self,
-        service: Option<&ServiceId>,
-    ) -> Result<Vec<(ServiceId, HeaderId)>, StoreError> {
+    /// An operator's own hold stays. So does the delay of a service of which another transaction keeps a
+    /// row locked; the result names such services.
+    pub fn end_delays(&self, service: Option<&ServiceId>) -> Result<EndedDelays, StoreError> {
         operator::end_delays(self, service)
     }
 

@@ -191,7 +191,8 @@ impl<S: ScopeId> SubmitterBuilder<S> {
             counters: counters.clone(),
         };
         let delayed = self.delayed.unwrap_or_else(|| {
-            DelayedServices::new(self.options.warn_after, Arc::clone(&self.clock))
+            let longest_delay = Duration::ZERO; // not known
+            DelayedServices::new(self.options.warn_after, longest_delay, Arc::clone(&self.clock))
         });
         Ok(BatchRunnableSubmitter(SubmitterParts {
             queue: self.queue.ok_or(missing("queue"))?,

@@ -21,6 +21,7 @@ pub struct DelayedServices(Arc<Shared>);
 
 struct Shared {
     warn_after: Duration,
+    keep: Duration,
     clock: Arc<dyn Clock>,
     state: Mutex<Delayed>,
 }
@@ -76,17 +77,19 @@ const CAPACITY: usize = 100_000;
 /// How many services a look warns of one by one.
 const NAMED: usize = 10;
 
-/// A service without an attempt for this long is forgotten: its batch was decided or is held, or another
-/// instance has it.
+/// A service without an attempt for this long, and for two of the longest delays, is forgotten: its batch
+/// was decided or is held, or another instance has it.
 const KEEP: Duration = Duration::from_mins(15);
 
 /// Warnings are repeated at growing intervals, up to this one.
 const LONGEST_PAUSE: Duration = Duration::from_hours(1);
 
 impl DelayedServices {
-    /// No service is delayed yet. A warning is logged when one is for `warn_after`.
-    pub fn new(warn_after: Duration, clock: Arc<dyn Clock>) -> Self {
-        Self(Arc::new(Shared { warn_after, clock, state: Mutex::default() }))
+    /// No service is delayed yet. A warning is logged when one is for `warn_after`. No attempt follows its
+    /// last one later than after `longest_delay`.
+    pub fn new(warn_after: Duration, longest_delay: Duration, clock: Arc<dyn Clock>) -> Self {
+        let keep = longest_delay.saturating_mul(2).max(KEEP);
+        Self(Arc::new(Shared { warn_after, keep, clock, state: Mutex::default() }))
     }
 
     /// The present summary. It is read from memory.
@@ -161,9 +164,9 @@ impl DelayedServices {
     /// Logs warnings that are due.
     pub(crate) fn log_changes(&self) {
         let now = self.0.clock.monotonic();
-        let warn_after = self.0.warn_after;
+        let (warn_after, keep) = (self.0.warn_after, self.0.keep);
         let mut state = self.lock();
-        state.services.retain(|_, waiting| now.since(waiting.last_seen) < KEEP);
+        state.services.retain(|_, waiting| now.since(waiting.last_seen) < keep);
         let long = state.long(now, warn_after).count();
         if long == 0 {
             state.repeat = None;
@@ -263,8 +266,12 @@ mod tests {
     const MIN: Duration = Duration::from_mins(1);
 
     fn delayed() -> (DelayedServices, Arc<ManualClock>) {
+        delayed_for(MIN)
+    }
+
+    fn delayed_for(longest_delay: Duration) -> (DelayedServices, Arc<ManualClock>) {
         let clock = Arc::new(ManualClock::default());
-        (DelayedServices::new(2 * MIN, Arc::<ManualClock>::clone(&clock)), clock)
+        (DelayedServices::new(2 * MIN, longest_delay, Arc::<ManualClock>::clone(&clock)), clock)
     }
 
     fn service(number: u8) -> ServiceId {
@@ -316,6 +323,18 @@ mod tests {
         delayed.log_changes();
         assert_eq!(delayed.read().longest.unwrap().service_id, service(2));
         delayed.forget(&service(2));
+        assert!(delayed.is_empty());
+    }
+
+    #[test]
+    fn service_is_kept_during_a_long_delay() {
+        let (delayed, clock) = delayed_for(4 * KEEP);
+        delayed.observe(&service(1), "a", &answer(Outcome::Busy));
+        clock.advance(4 * KEEP);
+        delayed.log_changes();
+        assert!(!delayed.observe(&service(1), "a", &answer(Outcome::Busy)), "it is known");
+        clock.advance(8 * KEEP);
+        delayed.log_changes();
         assert!(delayed.is_empty());
     }
 }

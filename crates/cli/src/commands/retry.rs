@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use grid_batch_core::ServiceId;
+use grid_batch_store::EndedDelays;
 
 use crate::commands::{failure::Failure, flags, operator::Database, print::print_stdout};
 
@@ -14,7 +15,8 @@ pub(crate) fn command() -> Command {
             "Ends the delays of batches that the ledger did not accept, also one that the ledger asked \
              for, and the holds of batches that it refused again and again: they are sent again now. A \
              running server finds them within queue.poll_interval. A batch that an operator holds stays \
-             held: use `release`.",
+             held: use `release`. Services of which another transaction keeps a row locked are left out, \
+             and the exit code is 1: run the command again.",
         )
         .arg(
             Arg::new("service")
@@ -30,21 +32,29 @@ pub(crate) fn command() -> Command {
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let store = Database::to_write(matches)?.store;
-    let mut ended = Vec::new();
+    let mut ended = EndedDelays::default();
     match matches.get_many::<ServiceId>("service") {
         Some(services) => {
             for service in services {
-                ended.extend(store.end_delays(Some(service))?);
+                let EndedDelays { batches, locked } = store.end_delays(Some(service))?;
+                ended.batches.extend(batches);
+                ended.locked.extend(locked);
             }
         }
         None => ended = store.end_delays(None)?,
     }
-    for (service, batch) in &ended {
+    for (service, batch) in &ended.batches {
         print_stdout(format_args!("{service} {batch}"));
     }
-    match ended.len() {
-        0 => print_stdout(format_args!("nothing is delayed")),
-        count => print_stdout(format_args!("the delays of {count} batches are ended")),
+    match (ended.batches.len(), ended.locked.len()) {
+        (0, 0) => print_stdout(format_args!("nothing is delayed")),
+        (count, _) => print_stdout(format_args!("the delays of {count} batches are ended")),
     }
-    Ok(ExitCode::SUCCESS)
+    match ended.locked.as_slice() {
+        [] => Ok(ExitCode::SUCCESS),
+        locked @ [first, ..] => Err(Failure::new(format!(
+            "{} services are locked by another transaction, such as {first}; run the command again",
+            locked.len()
+        ))),
+    }
 }

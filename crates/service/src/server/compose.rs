@@ -79,7 +79,11 @@ pub(super) fn compose<S: ScopeId>(
     if let Some(admission) = &admission {
         queue = queue.with_admission(Arc::clone(admission));
     }
-    let delayed = DelayedServices::new(config.submit.warn_after, Arc::clone(&config.queue.clock));
+    let delayed = DelayedServices::new(
+        config.submit.warn_after,
+        config.delays.longest_delay(),
+        Arc::clone(&config.queue.clock),
+    );
     let (submitter, submitter_counters) = start_submitter(
         config,
         &ledger,

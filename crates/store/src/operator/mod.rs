@@ -17,6 +17,7 @@ pub(crate) use held::{held_batches, waiting_holds};
 pub(crate) use hold::{hold, release};
 pub(crate) use list::{count, depth, depths, list};
 pub(crate) use retention::{count_removable, remove_ended, start_retention};
+pub use retry::EndedDelays;
 pub(crate) use retry::end_delays;
 pub use service_counts::ServiceCounts;
 pub(crate) use service_counts::service_counts;

@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, iter};
 
 use diesel::prelude::*;
 use grid_batch_core::{DltStatus, HeaderId, ServiceId};
@@ -6,7 +6,8 @@ use grid_batch_core::{DltStatus, HeaderId, ServiceId};
 use crate::{
     batch::{AttemptLog, BatchKey, Lane, lock_lanes, lock_services, write_open},
     sql::{
-        Store, StoreError,
+        Connection, Store, StoreError,
+        groups::{GroupItem, GroupResult, commit_group},
         rows::{batch_id, limit, service_id},
         schema::lanes,
     },
@@ -15,18 +16,27 @@ use crate::{
 /// The number of services whose delays end in one commit.
 const STEP: usize = 500;
 
-/// Ends the delays of one service, or of all. Returns the batches that can be sent now.
+/// What the end of delays did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EndedDelays {
+    /// The batches that can be sent now.
+    pub batches: Vec<(ServiceId, HeaderId)>,
+    /// The services of which another transaction keeps a row locked. Their delays go on.
+    pub locked: Vec<ServiceId>,
+}
+
+/// Ends the delays of one service, or of all. A locked service stops no other one.
 pub(crate) fn end_delays(
     store: &Store,
     service: Option<&ServiceId>,
-) -> Result<Vec<(ServiceId, HeaderId)>, StoreError> {
-    let mut ended = Vec::new();
+) -> Result<EndedDelays, StoreError> {
+    let mut ended = EndedDelays::default();
     let mut after = None;
     loop {
         let step = delayed_batches(store, service, after.as_ref())?;
         let Some((last, _)) = step.last() else { return Ok(ended) };
         after = Some(last.clone());
-        ended.extend(end_step(store, &step.into_iter().collect())?);
+        end_step(store, &step, &mut ended)?;
         if service.is_some() {
             return Ok(ended);
         }
@@ -61,18 +71,45 @@ fn delayed_batches(
         .collect()
 }
 
-fn end_step(store: &Store, batches: &BTreeSet<BatchKey>) -> Result<Vec<BatchKey>, StoreError> {
-    store.pools.write()?.write_transaction(|connection| {
-        lock_services(connection, batches.iter().map(|(service, _)| service))?;
-        let mut lanes = lock_lanes(connection, batches)?;
-        let ended: Vec<&Lane> =
-            lanes.values_mut().filter_map(|lane| lane.end_delay().then_some(&*lane)).collect();
-        let mut log = AttemptLog::default();
-        for lane in &ended {
-            log.add_action(lane, "delay ended", None, store.now());
+impl GroupItem for BatchKey {
+    fn services(&self) -> impl Iterator<Item = &ServiceId> {
+        iter::once(&self.0)
+    }
+}
+
+fn end_step(store: &Store, step: &[BatchKey], ended: &mut EndedDelays) -> Result<(), StoreError> {
+    let GroupResult { outcomes, error } =
+        commit_group(store, step, |connection, batches| end(store, connection, batches));
+    let is_ended = |(batch, outcome): (&BatchKey, Option<bool>)| {
+        outcome.unwrap_or(false).then(|| batch.clone())
+    };
+    ended.batches.extend(step.iter().zip(outcomes).filter_map(is_ended));
+    match error {
+        None => Ok(()),
+        Some(StoreError::ServicesLocked { services }) => {
+            ended.locked.extend(services);
+            Ok(())
         }
-        write_open(connection, &ended)?;
-        log.write(connection)?;
-        Ok(ended.into_iter().map(Lane::key).collect())
-    })
+        Some(error) => Err(error),
+    }
+}
+
+/// Ends the delays of these batches. Returns of which there was one.
+fn end(
+    store: &Store,
+    connection: &mut Connection,
+    batches: &[BatchKey],
+) -> Result<Vec<bool>, StoreError> {
+    lock_services(connection, batches.iter().map(|(service, _)| service))?;
+    let keys: BTreeSet<BatchKey> = batches.iter().cloned().collect();
+    let mut lanes = lock_lanes(connection, &keys)?;
+    lanes.retain(|_, lane| lane.end_delay());
+    let ended: Vec<&Lane> = lanes.values().collect();
+    let mut log = AttemptLog::default();
+    for lane in &ended {
+        log.add_action(lane, "delay ended", None, store.now());
+    }
+    write_open(connection, &ended)?;
+    log.write(connection)?;
+    Ok(batches.iter().map(|batch| lanes.contains_key(batch)).collect())
 }

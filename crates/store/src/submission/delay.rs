@@ -41,6 +41,17 @@ impl Default for DelayOptions {
     }
 }
 
+impl DelayOptions {
+    /// No delay is longer, whoever asks for it, except that of a batch that a gate parked.
+    pub fn longest_delay(&self) -> Duration {
+        let asked = self.retry_after_limit;
+        self.longest.max(self.first).max(asked.saturating_add(asked / RANDOM_SHARE))
+    }
+}
+
+/// What a delay that the ledger asks for may be longer: this part of it.
+const RANDOM_SHARE: u32 = 10;
+
 /// Computes delays. They are partly random, so that services that were delayed together do not all come
 /// back at once.
 #[derive(Debug)]
@@ -63,7 +74,7 @@ impl DelayPolicy {
             (_, None) => self.backoff(earlier),
             (_, Some(asked)) => {
                 let asked = asked.min(self.options.retry_after_limit);
-                self.backoff(earlier).max(asked + self.random_part(asked / 10))
+                self.backoff(earlier).max(asked + self.random_part(asked / RANDOM_SHARE))
             }
         }
     }

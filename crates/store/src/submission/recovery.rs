@@ -7,6 +7,7 @@ use crate::{
     batch::record,
     sql::{
         Dialect, Statement, Store, StoreError,
+        groups::GroupResult,
         rows::{AttemptRow, claimed_by, with_submitter},
     },
 };
@@ -33,17 +34,31 @@ pub(crate) fn find_with_submitter(
     }
 }
 
-pub(crate) fn recover(store: &Store, orphans: &[SubmittedBatch]) -> Result<usize, StoreError> {
-    let mut recovered = 0;
-    for step in orphans.chunks(STEP) {
-        let lost = |orphan: &SubmittedBatch| {
+/// Returns the orphans that are in doubt now. The others of locked services are left for a later try.
+pub(crate) fn recover(
+    store: &Store,
+    orphans: &[SubmittedBatch],
+) -> Result<Vec<SubmittedBatch>, StoreError> {
+    // An outcome may be set aside until its service is free: then that is recorded first.
+    let is_free = |orphan: &&SubmittedBatch| !store.locked.contains(&orphan.service_id);
+    let free: Vec<&SubmittedBatch> = orphans.iter().filter(is_free).collect();
+    let mut recovered = Vec::new();
+    for step in free.chunks(STEP) {
+        let lost = |orphan: &&SubmittedBatch| {
             owner_lost(orphan.service_id.clone(), orphan.batch_id, orphan.attempt_id)
         };
-        let outcomes = record(store, &step.iter().map(lost).collect::<Vec<_>>()).complete()?;
-        recovered += outcomes
-            .iter()
-            .filter(|outcome| matches!(outcome, ChangeOutcome::Applied { .. }))
-            .count();
+        let GroupResult { outcomes, error } =
+            record(store, &step.iter().map(lost).collect::<Vec<_>>());
+        let applied = |(orphan, outcome): (&&SubmittedBatch, _)| {
+            matches!(outcome, Some(ChangeOutcome::Applied { .. })).then(|| (*orphan).clone())
+        };
+        recovered.extend(step.iter().zip(outcomes).filter_map(applied));
+        match error {
+            None | Some(StoreError::ServicesLocked { .. }) => {}
+            Some(error) if recovered.is_empty() => return Err(error),
+            // The next try meets the error again if it lasts.
+            Some(_) => break,
+        }
     }
     Ok(recovered)
 }

@@ -246,7 +246,7 @@ impl TestStore {
 
     pub fn recover(&self) -> BatchResult<usize> {
         let worker = self.worker_of_all();
-        Ok(worker.recover(&worker.with_submitter()?)?)
+        Ok(worker.recover(&worker.with_submitter()?)?.len())
     }
 
     pub fn due(

@@ -11,10 +11,12 @@ use grid_batch_core::{
 };
 use grid_batch_store::{ClaimOptions, ClaimStore, StoreError, StoreOptions};
 
-use crate::fixture::{Database, StoreExt, TestStore, batch, happened, service};
+use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, service};
 
 const SERVICES: u64 = 9;
 const LOCKED: &str = "a::4";
+/// Much less than the usual lock limit of a test, and much more than the lock limit of a group.
+const SHORT: Duration = Duration::from_secs(8);
 
 fn name(number: u64) -> String {
     format!("a::{number}")
@@ -145,6 +147,85 @@ fn lists_of_a_locked_service_are_refused_alone() {
     assert_eq!(new_batches as u64, SERVICES - 1);
     drop(other);
     assert!(store.add(&lists).unwrap().iter().all(Result::is_ok));
+}
+
+#[test]
+fn delays_of_free_services_end() {
+    for table in ["services", "lanes"] {
+        let db = Database::postgres();
+        let store = db.open();
+        let taken = take_all(&store);
+        let retry_at = Some(db.now().plus(Duration::from_secs(3_600)));
+        let busy =
+            |taken: &TakenBatch| Event::Outcome { attempt: taken.attempt, outcome: Outcome::Busy };
+        let delayed = changes(&taken, busy).into_iter();
+        let delayed: Vec<Change> = delayed.map(|change| Change { retry_at, ..change }).collect();
+        store.record(&delayed).unwrap();
+
+        let other = lock(&db, table);
+        let started = Instant::now();
+        let ended = store.end_delays(None).unwrap();
+        assert!(started.elapsed() < SHORT, "{table}: {:?}", started.elapsed());
+        assert_eq!(ended.locked, [service(LOCKED)], "{table}");
+        assert_eq!(ended.batches.len() as u64, SERVICES - 1, "{table}");
+        let one = store.end_delays(Some(&service(LOCKED))).unwrap();
+        assert_eq!((one.batches, one.locked), (vec![], vec![service(LOCKED)]), "{table}");
+
+        drop(other);
+        let ended = store.end_delays(None).unwrap();
+        assert_eq!(ended.batches, [(service(LOCKED), id(4))], "{table}");
+        assert_eq!(ended.locked, [], "{table}");
+    }
+}
+
+#[test]
+fn orphans_of_free_services_are_recovered() {
+    let db = Database::postgres();
+    let store = db.open();
+    take_all(&store);
+    let orphans = store.worker().with_submitter().unwrap();
+    let other = lock(&db, "lanes");
+    let recovered = store.worker().recover(&orphans).unwrap();
+    assert_eq!(recovered.len() as u64, SERVICES - 1);
+    assert!(recovered.iter().all(|orphan| orphan.service_id != service(LOCKED)));
+    drop(other);
+    assert_eq!(store.worker().recover(&orphans).unwrap(), [], "it is still taken for locked");
+    store.worker().renew().unwrap();
+    let recovered = store.worker().recover(&orphans).unwrap();
+    let services: Vec<_> = recovered.into_iter().map(|orphan| orphan.service_id).collect();
+    assert_eq!(services, [service(LOCKED)]);
+}
+
+/// More orphans than one step has, the first of which is locked.
+#[test]
+fn later_steps_of_recovery_follow_a_locked_service() {
+    let db = Database::postgres();
+    let store = db.open();
+    take_all(&store);
+    let names: Vec<String> = (0..600).map(|number| format!("b::{number:03}")).collect();
+    let all: Vec<_> = (100..).zip(&names).map(|(number, name)| batch(name, number)).collect();
+    store.add_all(&all);
+    store.take(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let _other = lock(&db, "services");
+    let orphans = store.worker().with_submitter().unwrap();
+    let recovered = store.worker().recover(&orphans).unwrap();
+    assert_eq!((orphans.len(), recovered.len()), (609, 608));
+}
+
+/// The outcome is set aside while its service is locked, and recorded before recovery.
+#[test]
+fn outcome_set_aside_is_recorded_before_recovery() {
+    let db = Database::postgres();
+    let store = db.open();
+    let taken = take_all(&store);
+    let orphans = store.worker().with_submitter().unwrap();
+    let other = lock(&db, "lanes");
+    let accepted = changes(&taken, accepted);
+    expect_only_one_locked(&store, &accepted);
+    drop(other);
+    assert_eq!(store.worker().recover(&orphans).unwrap(), []);
+    store.record(&accepted).unwrap();
+    assert!(states(&store).iter().all(|(_, state)| *state == BatchState::Pending));
 }
 
 /// A lock that nothing meets any more does not stay on the list.

@@ -187,7 +187,9 @@ fn refused_batch_is_held_and_its_release_tries_again(db: &Database) {
         assert!(store.take(&["a::b"]).is_empty());
         match release {
             true => drop(store.release_batch(&service("a::b"), &id(1), None).unwrap()),
-            false => assert_eq!(store.end_delays(None).unwrap(), [(service("a::b"), id(1))]),
+            false => {
+                assert_eq!(store.end_delays(None).unwrap().batches, [(service("a::b"), id(1))])
+            }
         }
         assert_eq!(store.one("a::b", 1).next_try_at, None);
     }
@@ -227,10 +229,13 @@ fn end_of_delays_makes_batches_ready(db: &Database) {
     let busy: Vec<_> = taken.iter().map(|taken| outcome(taken, Outcome::Busy)).collect();
     observer.notify_group(&busy).unwrap();
     store.hold_batch(&service("s::3"), &id(3), "look first").unwrap();
-    assert_eq!(store.end_delays(Some(&service("s::1"))).unwrap(), [(service("s::1"), id(1))]);
-    assert_eq!(store.end_delays(Some(&service("s::1"))).unwrap(), []);
-    assert_eq!(store.end_delays(None).unwrap(), [(service("s::2"), id(2))]);
-    assert_eq!(store.end_delays(Some(&service("s::4"))).unwrap(), []);
+    assert_eq!(
+        store.end_delays(Some(&service("s::1"))).unwrap().batches,
+        [(service("s::1"), id(1))]
+    );
+    assert_eq!(store.end_delays(Some(&service("s::1"))).unwrap().batches, []);
+    assert_eq!(store.end_delays(None).unwrap().batches, [(service("s::2"), id(2))]);
+    assert_eq!(store.end_delays(Some(&service("s::4"))).unwrap().batches, []);
     assert_eq!(store.one("s::3", 3).held.unwrap().reason, "held by an operator: look first");
     assert_eq!(store.take(&names).len(), 3, "all but the held one");
     let details = store.details(&service("s::1"), &id(1)).unwrap().unwrap();

@@ -57,7 +57,7 @@ impl<C: ClaimKeeper, S: ScopeId> ClaimKeeper for CheckedClaims<C, S> {
         self.claims.with_submitter()
     }
 
-    fn recover(&self, orphans: &[SubmittedBatch]) -> BatchResult<usize> {
+    fn recover(&self, orphans: &[SubmittedBatch]) -> BatchResult<Vec<SubmittedBatch>> {
         self.claims.recover(orphans)
     }
 

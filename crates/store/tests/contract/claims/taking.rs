@@ -215,7 +215,7 @@ fn recovery_ignores_services_of_other_instances(db: &Database) {
     let states = || [1, 2].map(|number| db.state(&format!("a::{number}"), number));
     use BatchState::{InDoubt, Submitting};
     assert_eq!(states(), [Submitting, Submitting]);
-    assert_eq!(one.recover(&one.with_submitter().unwrap()).unwrap(), 1);
+    assert_eq!(one.recover(&one.with_submitter().unwrap()).unwrap().len(), 1);
     assert_eq!(states(), [InDoubt, Submitting]);
     other.store().outcome(&own, Outcome::Accepted);
     assert_eq!(states(), [InDoubt, BatchState::Pending]);
