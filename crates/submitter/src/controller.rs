@@ -360,7 +360,7 @@ mod tests {
         let controller = controller_with(sender, Some(check), options(), TokioClock::new());
         let ended = controller.run().await;
         assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::NotSent, 1));
-        assert_eq!(ended.answer.message.as_deref(), Some("it lags"));
+        assert_eq!(ended.answer.message.as_deref(), Some("http://ledger: it lags"));
     }
 
     #[tokio::test(start_paused = true)]

@@ -28,9 +28,11 @@ pub(crate) fn service_counts(store: &Store) -> Result<ServiceCounts, StoreError>
         .and(lanes::dlt_status.ne(DltStatus::Valid.as_str())));
     // A batch behind a closed gate has no failed attempt.
     let is_delayed = lanes::dlt_status.eq(DltStatus::Delayed.as_str());
-    let has_failed = lanes::delays.gt(0).or(lanes::dlt_status.is_null()).or(not(is_delayed));
+    let has_error =
+        lanes::last_error.is_not_null().and(lanes::dlt_status.is_null().or(not(is_delayed)));
+    let has_failed = lanes::delays.gt(0).or(has_error);
     let failing = open().filter(lanes::held_at.is_null()).filter(not_at_ledger).filter(has_failed);
-    let failing = failing.select(count(lanes::last_error));
+    let failing = failing.select(count_star());
     let failing: Vec<i64> = connection.load_query("failing_services", failing)?;
     let number = |count: i64| u64::try_from(count).map_err(StoreError::corrupt);
     let (open, held) = all.first().copied().unwrap_or_default();

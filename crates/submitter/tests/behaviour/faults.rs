@@ -172,5 +172,5 @@ fn unsent_batch_is_sent_to_each_address_once() {
     recorder.wait_for(1);
     running.wait_for_shutdown().unwrap();
     assert_eq!(resolver.0.load(SeqCst), 4);
-    assert_eq!(message(&recorder), "cannot reach http://ledger/batches");
+    assert_eq!(message(&recorder), "http://ledger-3: cannot reach http://ledger/batches");
 }
