@@ -9,7 +9,7 @@ use crate::ServiceId;
 /// free.
 ///
 /// A service whose batch cannot be taken now, although it has one, puts its place back: the queue asks
-/// again for it, so nobody is woken who would meet the same obstacle.
+/// again for it, so no service is woken that would have to wait, too.
 pub trait Admission: fmt::Debug + Send + Sync {
     /// Takes a place for a submission of this service. `false`: there is none now.
     fn admit(&self, service_id: &ServiceId) -> bool;

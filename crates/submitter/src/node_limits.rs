@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn place_that_is_put_back_wakes_nobody() {
+    fn place_that_is_put_back_wakes_no_service() {
         let (limits, woken) = limits(10, 2);
         assert!(limits.admit(&service("a0")) && limits.admit(&service("a1")));
         assert!(!limits.admit(&service("a2")) && !limits.admit(&service("a3")));

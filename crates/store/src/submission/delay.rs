@@ -42,7 +42,7 @@ impl Default for DelayOptions {
 }
 
 impl DelayOptions {
-    /// No delay is longer, whoever asks for it, except that of a batch that a gate parked.
+    /// No delay is longer, also if the ledger asks for it, except that of a batch that a gate parked.
     pub fn longest_delay(&self) -> Duration {
         let asked = self.retry_after_limit;
         self.longest.max(self.first).max(asked.saturating_add(asked / RANDOM_SHARE))
