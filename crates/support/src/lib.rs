@@ -9,6 +9,7 @@ mod panic;
 mod redact;
 mod shutdown;
 mod thread;
+mod wildcard;
 
 pub use authority::{Authority, AuthorityError};
 pub use backoff::{Backoff, Delays, rng};
@@ -19,3 +20,4 @@ pub use panic::{Panic, catch_panic, catch_panic_async};
 pub use redact::{redact_password, redact_url, redact_userinfo};
 pub use shutdown::Shutdown;
 pub use thread::{PeriodicThread, RuntimeThread, shut_down_runtime, spawn_thread};
+pub use wildcard::Wildcard;

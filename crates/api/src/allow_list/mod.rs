@@ -1,6 +1,5 @@
 //! Which services get batches, and from which signers.
 
-mod pattern;
 mod service_pattern;
 mod signer_pattern;
 

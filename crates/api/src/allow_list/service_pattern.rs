@@ -1,9 +1,8 @@
 use std::{fmt, str::FromStr};
 
 use grid_batch_core::{Excerpt, ServiceId, ServiceIdError};
+use grid_batch_support::Wildcard;
 use thiserror::Error;
-
-use super::pattern::Pattern;
 
 /// Service ids: a service id in which each `*` stands for any number of characters, also none.
 ///
@@ -16,7 +15,7 @@ use super::pattern::Pattern;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServicePattern(Pattern);
+pub struct ServicePattern(Wildcard);
 
 /// Why a text is not a [`ServicePattern`]: no service id has this form.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -42,13 +41,13 @@ impl FromStr for ServicePattern {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let error = |cause| ServicePatternError { value: Excerpt::of(text), cause };
         text.parse::<ServiceId>().map_err(error)?;
-        Ok(Self(Pattern(text.to_owned())))
+        Ok(Self(Wildcard::new(text)))
     }
 }
 
 impl fmt::Display for ServicePattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0.0)
+        self.0.fmt(f)
     }
 }
 

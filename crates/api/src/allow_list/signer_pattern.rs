@@ -1,9 +1,8 @@
 use std::{fmt, str::FromStr};
 
 use grid_batch_core::{Excerpt, SignerId};
+use grid_batch_support::Wildcard;
 use thiserror::Error;
-
-use super::pattern::Pattern;
 
 /// Public keys of signers: 66 lower-case hex digits, or fewer with `*`, which stands for any number of
 /// digits, also none.
@@ -20,7 +19,7 @@ use super::pattern::Pattern;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SignerPattern(Pattern);
+pub struct SignerPattern(Wildcard);
 
 /// Why a text is not a [`SignerPattern`]: no public key has this form.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -53,7 +52,7 @@ impl FromStr for SignerPattern {
             false => text.len() == Self::DIGITS,
         };
         match are_digits && fits {
-            true => Ok(Self(Pattern(text.to_owned()))),
+            true => Ok(Self(Wildcard::new(text))),
             false => Err(SignerPatternError { value: Excerpt::of(text) }),
         }
     }
@@ -61,7 +60,7 @@ impl FromStr for SignerPattern {
 
 impl fmt::Display for SignerPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0.0)
+        self.0.fmt(f)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::commands::{
     failure::Failure,
     flags,
     operator::{
-        Database, ServicePattern, ago, batch_json, json_flag, print_json, print_wrapped, rfc3339,
+        Database, ServiceSelection, ago, batch_json, json_flag, print_json, print_wrapped, rfc3339,
         short_id, wants_json,
     },
     print::print_stdout,
@@ -28,7 +28,7 @@ pub(crate) fn command() -> Command {
             Arg::new("service")
                 .long("service")
                 .value_name("PATTERN")
-                .value_parser(ValueParser::new(str::parse::<ServicePattern>))
+                .value_parser(ValueParser::new(str::parse::<ServiceSelection>))
                 .help("Only batches of this service; * stands for any characters"),
         )
         .arg(
@@ -72,7 +72,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 
 /// Which held batches are listed.
 struct Filter<'a> {
-    service: Option<&'a ServicePattern>,
+    service: Option<&'a ServiceSelection>,
     older_than: Option<Duration>,
 }
 

@@ -22,6 +22,7 @@ pub(crate) struct LogOptions<'a> {
     pub(crate) repeats: u32,
 }
 
+#[cfg(feature = "demo")]
 impl<'a> LogOptions<'a> {
     /// All lines that pass the filter, as text.
     pub(crate) fn all(filter: &'a str) -> Self {

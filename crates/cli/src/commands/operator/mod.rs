@@ -5,7 +5,7 @@ mod batch_json;
 mod batch_name;
 mod changes;
 mod database;
-mod service_pattern;
+mod service_selection;
 mod targets;
 mod wrapped;
 
@@ -14,6 +14,6 @@ pub(super) use batch_json::{batch_json, details_json};
 pub(super) use batch_name::BatchName;
 pub(super) use changes::{Changed, change_each};
 pub(super) use database::{Database, json_flag, print_json, reason, reason_flag, wants_json};
-pub(super) use service_pattern::ServicePattern;
+pub(super) use service_selection::ServiceSelection;
 pub(super) use targets::{Target, batch_arguments, find_targets, short_id};
 pub(super) use wrapped::print_wrapped;

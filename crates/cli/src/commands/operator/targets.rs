@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::{Arg, ArgMatches, builder::ValueParser};
 use grid_batch_core::{HeaderId, HeaderIdPrefix, StoredBatch};
 
-use super::{BatchName, Database, ServicePattern};
+use super::{BatchName, Database, ServiceSelection};
 use crate::commands::failure::Failure;
 
 /// How many batches with the same first digits are examined.
@@ -24,7 +24,7 @@ pub(in crate::commands) struct Target {
 pub(in crate::commands) fn batch_arguments() -> [Arg; 2] {
     let service = Arg::new("service")
         .required(true)
-        .value_parser(ValueParser::new(str::parse::<ServicePattern>))
+        .value_parser(ValueParser::new(str::parse::<ServiceSelection>))
         .help("Id of the service, or a pattern: * stands for any characters");
     let batches = Arg::new("batch")
         .required(true)
@@ -47,7 +47,7 @@ pub(in crate::commands) fn find_targets(
     database: &Database,
     matches: &ArgMatches,
 ) -> Result<Vec<Target>, Failure> {
-    let service = matches.get_one::<ServicePattern>("service");
+    let service = matches.get_one::<ServiceSelection>("service");
     let service = service.ok_or_else(|| Failure::new("a service must be given"))?;
     let mut targets: Vec<Target> = Vec::new();
     for name in matches.get_many::<BatchName>("batch").into_iter().flatten() {
@@ -62,7 +62,7 @@ pub(in crate::commands) fn find_targets(
 
 fn find_one(
     database: &Database,
-    service: &ServicePattern,
+    service: &ServiceSelection,
     prefix: &HeaderIdPrefix,
 ) -> Result<StoredBatch, Failure> {
     let mut found = database.store.find_by_prefix(prefix, service.one(), MAX_FOUND)?;

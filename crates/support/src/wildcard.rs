@@ -1,10 +1,25 @@
-/// A text in which each `*` stands for any number of characters, also none.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Pattern(pub(super) String);
+use std::fmt;
 
-impl Pattern {
+/// A text in which each `*` stands for any number of characters, also none.
+///
+/// ```
+/// use grid_batch_support::Wildcard;
+///
+/// let pattern = Wildcard::new("abcDE-*::gs*");
+/// assert!(pattern.matches("abcDE-F0123::gsAA"));
+/// assert!(!pattern.matches("other-F0123::gsAA"));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wildcard(String);
+
+impl Wildcard {
+    /// The pattern of this text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
     /// Whether the whole text has this form.
-    pub(super) fn matches(&self, text: &str) -> bool {
+    pub fn matches(&self, text: &str) -> bool {
         let Some((first, rest)) = self.0.split_once('*') else { return self.0 == text };
         let Some(text) = text.strip_prefix(first) else { return false };
         let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
@@ -15,6 +30,12 @@ impl Pattern {
             .split('*')
             .try_fold(text, |text, part| find(text, part).map(|end| &text[end..]))
             .is_some()
+    }
+}
+
+impl fmt::Display for Wildcard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
     }
 }
 
@@ -47,8 +68,10 @@ mod tests {
             ("a*a", "a", false),
             ("a*b*c", "a-b-b-c", true),
             ("a*b*c", "a-c", false),
+            ("ab*ba", "aba", false),
+            ("**", "x", true),
         ] {
-            assert_eq!(Pattern(pattern.to_owned()).matches(text), expected, "{pattern} {text}");
+            assert_eq!(Wildcard::new(pattern).matches(text), expected, "{pattern} {text}");
         }
     }
 
@@ -56,7 +79,7 @@ mod tests {
         #[test]
         fn matching_follows_the_definition(pattern in "[ab*]{0,8}", text in "[ab]{0,10}") {
             let expected = matches_by_definition(pattern.as_bytes(), text.as_bytes());
-            prop_assert_eq!(Pattern(pattern).matches(&text), expected);
+            prop_assert_eq!(Wildcard::new(pattern).matches(&text), expected);
         }
     }
 }
