@@ -17,6 +17,15 @@ const SOON: &[(&str, &str)] = &[
     ("--retention-interval", "50ms"),
 ];
 
+/// An age that `SOON` allows.
+const OLD: &str = "2100ms";
+
+/// The command with the limits of `SOON`.
+fn retention<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    let limits = SOON[..2].iter().flat_map(|(flag, value)| [*flag, *value]);
+    ["retention"].into_iter().chain(limits).chain(arguments.iter().copied()).collect()
+}
+
 /// A batch that waits for an operator: it was stored and held while the ledger was down.
 fn hold_one(harness: &BatchHarness, service: &str) -> SignedBatch {
     let server = harness.serve_with(&[("--ledger-urls", "http://127.0.0.1:1")]);
@@ -78,17 +87,25 @@ fn command_shows_and_removes_ended_batches() {
     wait_until("the batches end", || count_in_state(&store, BatchState::Committed) == 3);
     assert!(server.process.stderr().contains("ended batches are kept for ever"));
 
-    let dry_run = |age| stdout(&harness, &["retention", "--older-than", age, "--dry-run"]);
+    let dry_run = |age| stdout(&harness, &retention(&["--older-than", age, "--dry-run"]));
     assert!(dry_run("1h").contains("nothing would be removed"));
-    let found = dry_run("1us");
-    assert!(found.starts_with("3 batches of ") && found.contains("would be removed"), "{found}");
+    wait_until("the batches are old enough", || dry_run(OLD).starts_with("3 batches of "));
+    assert!(dry_run(OLD).contains("would be removed"));
     assert_eq!(count_all(&store), 4);
 
     // The server runs meanwhile.
-    let removed = stdout(&harness, &["retention", "--older-than", "1us"]);
+    let removed = stdout(&harness, &retention(&["--older-than", OLD]));
     assert!(removed.starts_with("removed 3 batches"), "{removed}");
     assert_eq!(count_all(&store), 1);
     server.stop();
+}
+
+#[test]
+fn command_keeps_what_the_ledger_may_still_report() {
+    let harness = BatchHarness::scabbard(1);
+    let output = harness.run_command(&retention(&["--older-than", "2s"]));
+    assert_ne!(output.exit_code, Some(0));
+    assert!(output.stderr.contains("--older-than is 2s; it must be more than"), "{output:?}");
 }
 
 #[test]
