@@ -41,12 +41,22 @@ fn committed(_: &TakenBatch) -> Event {
     Event::status(LedgerStatus::Committed)
 }
 
-/// Locks the rows of one service in this table until the connection is dropped.
-fn lock(db: &Database, table: &str) -> PgConnection {
+/// Another transaction, which is rolled back before its drop ends: when a connection only closes, the
+/// server frees its locks some time later.
+struct OtherTransaction(PgConnection);
+
+impl Drop for OtherTransaction {
+    fn drop(&mut self) {
+        let _ = self.0.batch_execute("rollback");
+    }
+}
+
+/// Locks the rows of one service in this table until the transaction is dropped.
+fn lock(db: &Database, table: &str) -> OtherTransaction {
     let mut other = PgConnection::establish(&db.postgres_url()).unwrap();
     let lock = format!("begin; select from {table} where service_id = '{LOCKED}' for update");
     other.batch_execute(&lock).unwrap();
-    other
+    OtherTransaction(other)
 }
 
 fn locked_services(store: &TestStore) -> Vec<ServiceId> {
