@@ -16,11 +16,31 @@ const FOLDERS: &[(&str, &[&str])] = &[
             "operator",
             "restored",
             "batch",
+            "scheduling",
             "sql",
         ],
     ),
-    ("api", &["rewards", "withdrawals", "batches", "state", "guard", "allow_list", "http"]),
-    ("evm", &["follow", "send", "settle", "nonce", "pool", "price", "node", "values"]),
+    (
+        "api",
+        &[
+            "gas_admins",
+            "rewards",
+            "withdrawals",
+            "batches",
+            "group_commit",
+            "state",
+            "guard",
+            "allow_list",
+            "http",
+        ],
+    ),
+    (
+        "evm",
+        &[
+            "follow", "heads", "ahead", "send", "gas", "settle", "nonce", "sync", "pool", "price",
+            "node", "signer", "values",
+        ],
+    ),
     ("service", &["server", "config"]),
 ];
 

@@ -48,6 +48,7 @@ fn batch(service_number: usize, number: u32) -> NewBatch {
         signer: None,
         transaction_ids: vec![],
         serialized_batch: number.to_be_bytes().to_vec(),
+        declared_access: None,
     }
 }
 

@@ -48,9 +48,11 @@ fn diagram() -> String {
 fn events() -> Vec<(String, Event)> {
     let outcomes = [
         Outcome::Accepted,
+        Outcome::Committed,
         Outcome::Busy,
         Outcome::NotSent,
         Outcome::Parked,
+        Outcome::RefusedBatch,
         Outcome::Rejected,
         Outcome::Refused,
         Outcome::Ambiguous,
@@ -86,6 +88,7 @@ fn events() -> Vec<(String, Event)> {
         .chain([
             ("owner lost".to_owned(), Event::OwnerLost { attempt: ATTEMPT }),
             ("database restored".to_owned(), Event::DatabaseRestored),
+            ("dependency invalid".to_owned(), Event::DependencyInvalid),
         ])
         .chain(statuses)
         .chain(evidence)

@@ -136,5 +136,6 @@ fn batch(number: u64) -> NewBatch {
         signer: None,
         transaction_ids: vec![HeaderId::from_bytes(id)],
         serialized_batch: vec![1],
+        declared_access: None,
     }
 }

@@ -14,6 +14,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/api/src/rewards/create.rs", "the time of a new reward, to store"),
     ("crates/claims/src/follow_up.rs", "a hint when a stored delay ends; the queue also scans"),
     ("crates/cli/src/commands/", "how long ago a stored time was"),
+    ("crates/evm/src/sync/refused_call.rs", "the age of a block, which has a time of day"),
     ("crates/http/src/client.rs", "a date in `Retry-After` of a server that sends no `Date`"),
     ("crates/poller/src/leader.rs", "which batches are due by their stored times"),
     ("crates/poller/src/evidence_search.rs", "when to look; not what the evidence comes to"),

@@ -1,13 +1,14 @@
 use std::{fmt, net::TcpListener, sync::Arc};
 
 use grid_batch_core::{
-    BatchQueryStore, Clock, IntakeStore, InternalError, ServiceCheck, ServiceId, SystemClock,
+    BatchQueryStore, BatchResult, Clock, IntakeStore, InternalError, ServiceCheck, ServiceId,
+    SystemClock,
 };
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
-    ApiBuildError, ApiOptions, CommitProgress, HealthReport, HostName, RunningApi, ServicePattern,
-    SignerPattern, WebOrigin,
+    ApiBuildError, ApiOptions, CommitProgress, GasAdminReport, HealthReport, HostName, RunningApi,
+    ServicePattern, SignerPattern, WebOrigin,
     allow_list::AllowLists,
     guard::AllowedSites,
     parts::{ApiParts, WithdrawalParts},
@@ -40,6 +41,7 @@ impl ApiBuilder {
             database_check: Arc::new(|| true),
             commit_progress: CommitProgress::default(),
             clock: Arc::new(SystemClock),
+            gas_admins: None,
             withdrawals: None,
         };
         Self { parts }
@@ -121,6 +123,16 @@ impl ApiBuilder {
         rules: Arc<dyn WithdrawalRules>,
     ) -> Self {
         self.parts.withdrawals = Some(WithdrawalParts { store, rules });
+        self
+    }
+
+    /// Sets the function behind `GET /v1/gas-admins`. It may read the store, and asks no node.
+    #[must_use]
+    pub fn with_gas_admins(
+        mut self,
+        reports: impl Fn() -> BatchResult<Vec<GasAdminReport>> + Send + Sync + 'static,
+    ) -> Self {
+        self.parts.gas_admins = Some(Arc::new(reports));
         self
     }
 

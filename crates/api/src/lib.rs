@@ -5,6 +5,8 @@ mod batches;
 mod build_error;
 mod builder;
 mod connections;
+mod gas_admins;
+mod group_commit;
 mod guard;
 mod health;
 mod http;
@@ -18,9 +20,12 @@ mod state;
 mod withdrawals;
 
 pub use allow_list::{ServicePattern, ServicePatternError, SignerPattern, SignerPatternError};
-pub use batches::CommitProgress;
 pub use build_error::ApiBuildError;
 pub use builder::{Api, ApiBuilder};
+pub use gas_admins::{
+    FailureReport, GasAdminReport, GasPause, GasReport, PoolReport, QueueReport, Reading,
+};
+pub use group_commit::CommitProgress;
 pub use guard::{HostName, HostNameError, WebOrigin, WebOriginError};
 pub use health::{HealthPart, HealthReport, HealthStatus};
 pub use options::ApiOptions;

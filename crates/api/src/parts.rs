@@ -7,6 +7,7 @@ use crate::{
     ApiOptions, CommitProgress,
     allow_list::AllowLists,
     batches::ServiceRule,
+    gas_admins::GasAdminSource,
     guard::AllowedSites,
     health::HealthSource,
     state::{DatabaseCheck, StoredCallback},
@@ -26,6 +27,8 @@ pub(crate) struct ApiParts {
     pub(crate) database_check: Arc<DatabaseCheck>,
     pub(crate) commit_progress: CommitProgress,
     pub(crate) clock: Arc<dyn Clock>,
+    /// What is known of the gas admins, if the ledger has any.
+    pub(crate) gas_admins: Option<Arc<GasAdminSource>>,
     /// If present, the interface accepts withdrawals instead of batches.
     pub(crate) withdrawals: Option<WithdrawalParts>,
 }

@@ -12,22 +12,24 @@ use grid_batch_support::catch_panic_async;
 use log::{debug, error, warn};
 
 use crate::{
-    batches::{self, IntakeContext, ServiceChecks, StatusContext, WriteQueue},
+    batches::{self, IntakeContext, ServiceChecks, StatusContext},
+    gas_admins,
     guard::{RequestGuard, refuse_web_pages},
     health,
     http::{ApiError, discard_body},
     parts::ApiParts,
     rewards,
+    running::Intake,
     state::ApiState,
     withdrawals::{self, WithdrawalContext},
 };
 
 /// All routes of the interface.
-pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, queue: WriteQueue) -> Router {
-    let ApiParts { query_store, stored, withdrawals, health, .. } = parts;
+pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Router {
+    let ApiParts { query_store, stored, health, gas_admins, .. } = parts;
     let guard = Arc::new(RequestGuard::new(parts.allowed_sites, api.local_addr.ip()));
-    let intake = match withdrawals {
-        None => {
+    let intake = match intake {
+        Intake::Batches(queue) => {
             let services = ServiceChecks {
                 rule: parts.service_rule,
                 allowed: parts.allow_lists,
@@ -35,14 +37,20 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, queue: WriteQueue) -> 
             };
             batch_routes(IntakeContext::new(Arc::clone(&api), services, queue))
         }
-        Some(parts) => withdrawal_routes(WithdrawalContext::new(
+        Intake::Withdrawals(parts, queue) => withdrawal_routes(WithdrawalContext::new(
             Arc::clone(&api),
             parts.store,
             parts.rules,
             stored,
+            queue,
         )),
     };
+    let gas_admins = match gas_admins {
+        Some(source) => gas_admins::routes(Arc::clone(&api), source),
+        None => not_served(gas_admins::PATH),
+    };
     intake
+        .merge(gas_admins)
         .merge(batches::status_routes(StatusContext::new(api, query_store)))
         .merge(health::routes(health))
         .fallback(not_found)
@@ -64,6 +72,11 @@ fn withdrawal_routes(context: WithdrawalContext) -> Router {
     Router::new()
         .route("/batches", routing::any(|request| refuse(request, ApiError::BatchesNotServed)))
         .merge(withdrawals::routes().merge(rewards::routes()).with_state(Arc::new(context)))
+}
+
+fn not_served(path: &str) -> Router {
+    Router::new()
+        .route(path, routing::any(|request| refuse(request, ApiError::WithdrawalsNotServed)))
 }
 
 async fn not_found(request: Request) -> ApiError {

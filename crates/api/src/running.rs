@@ -10,11 +10,13 @@ use grid_batch_support::{RuntimeThread, Shutdown, shut_down_runtime, spawn_threa
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{
-    batches::{BatchWriter, WriteQueue},
-    parts::ApiParts,
+    batches::{BatchListStore, BatchQueue},
+    group_commit::{GroupStore, GroupWriter, QueueOf},
+    parts::{ApiParts, WithdrawalParts},
     router::router,
     server::HttpServer,
     state::{ApiState, DatabaseWatch},
+    withdrawals::{WithdrawalGroupStore, WithdrawalQueue},
 };
 
 /// A running HTTP interface, and the handle to shut it down.
@@ -67,25 +69,30 @@ impl fmt::Debug for RunningApi {
     }
 }
 
-pub(crate) fn start(parts: ApiParts, listener: TcpListener) -> Result<RunningApi, InternalError> {
+/// What is stored, and the queue of its writer.
+pub(crate) enum Intake {
+    Batches(BatchQueue),
+    Withdrawals(WithdrawalParts, WithdrawalQueue),
+}
+
+pub(crate) fn start(
+    mut parts: ApiParts,
+    listener: TcpListener,
+) -> Result<RunningApi, InternalError> {
     let failed = |error| InternalError::from_source("cannot start the HTTP interface", error);
     let local_addr = listener.local_addr().map_err(failed)?;
     let runtime = runtime(parts.options.worker_threads).map_err(failed)?;
     let listener = register(listener, &runtime).map_err(failed)?;
     let shutdown = Shutdown::new();
 
-    // The writer ends when `queue` is dropped, also if a later step fails.
-    let (queue, requests) = WriteQueue::new(parts.options.write_queue_limit);
-    let writer = BatchWriter::new(requests, Arc::clone(&parts.intake_store), parts.stored.clone());
-    let writer = writer.with_progress(parts.commit_progress.clone());
-    let writer = spawn_thread("api-writer", move || writer.run())?;
-
+    // The writer ends when the queue is dropped, also if a later step fails.
+    let (intake, writer) = start_writer(&mut parts)?;
     let options = parts.options.clone();
     let clock = Arc::clone(&parts.clock);
     let database = DatabaseWatch::new(Arc::clone(&parts.database_check));
     let state = ApiState::new(options.clone(), local_addr, shutdown.clone(), clock, database);
     let state = Arc::new(state);
-    let router = router(parts, state, queue);
+    let router = router(parts, state, intake);
     let server = HttpServer { listener, router, options, shutdown: shutdown.clone() };
     let serve = move |runtime: Runtime| {
         runtime.block_on(server.run());
@@ -93,6 +100,36 @@ pub(crate) fn start(parts: ApiParts, listener: TcpListener) -> Result<RunningApi
     };
     let server = RuntimeThread::start("api-server", || Ok(runtime), serve)?;
     Ok(RunningApi { local_addr, shutdown: ShutdownOnDrop(shutdown), server, writer })
+}
+
+/// Starts the thread that stores what the interface accepts.
+fn start_writer(parts: &mut ApiParts) -> Result<(Intake, JoinHandle<()>), InternalError> {
+    let stored = parts.stored.clone();
+    match parts.withdrawals.take() {
+        None => {
+            let store = BatchListStore { store: Arc::clone(&parts.intake_store), stored };
+            let (queue, writer) = spawn_writer(parts, store)?;
+            Ok((Intake::Batches(queue), writer))
+        }
+        Some(withdrawals) => {
+            let store = WithdrawalGroupStore { store: Arc::clone(&withdrawals.store), stored };
+            let (queue, writer) = spawn_writer(parts, store)?;
+            Ok((Intake::Withdrawals(withdrawals, queue), writer))
+        }
+    }
+}
+
+fn spawn_writer<S>(
+    parts: &ApiParts,
+    store: S,
+) -> Result<(QueueOf<S>, JoinHandle<()>), InternalError>
+where
+    S: GroupStore<Item: Send, Answer: Send> + Send + 'static,
+{
+    let (queue, requests) = QueueOf::<S>::new(parts.options.write_queue_limit);
+    let writer = GroupWriter::new(requests, store, parts.commit_progress.clone());
+    let writer = spawn_thread("api-writer", move || writer.run())?;
+    Ok((queue, writer))
 }
 
 fn runtime(worker_threads: usize) -> io::Result<Runtime> {

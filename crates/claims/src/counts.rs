@@ -52,6 +52,11 @@ impl ChangeCounters {
         counter.fetch_add(1, Relaxed);
     }
 
+    /// Counts batches that ended as invalid without a change of their own.
+    pub(crate) fn count_invalid(&self, batches: u64) {
+        self.invalid.fetch_add(batches, Relaxed);
+    }
+
     pub(crate) fn count_commit_after_invalid(&self) {
         self.committed_after_invalid.fetch_add(1, Relaxed);
     }

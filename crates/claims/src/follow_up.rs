@@ -1,9 +1,9 @@
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use grid_batch_core::{
     AskAheadRequests, BatchState, Change, ChangeOutcome, Clock, Event, EventSubscriptions,
-    Evidence, PollTriggers, ServiceId, Stale, SubmittedBatch, SystemClock, Takeover, Timestamp,
-    WakeUps,
+    Evidence, InFlightUpdates, PollTriggers, ServiceId, Stale, SubmittedBatch, SystemClock,
+    Takeover, Timestamp, WakeUps,
 };
 use log::{error, info, warn};
 
@@ -20,6 +20,8 @@ pub struct ChangeFollowUp {
     triggers: Arc<dyn PollTriggers>,
     events: Option<Arc<dyn EventSubscriptions>>,
     ask_ahead: Option<Arc<dyn AskAheadRequests>>,
+    in_flight: Option<Arc<dyn InFlightUpdates>>,
+    dependents: Option<Arc<dyn Fn() + Send + Sync>>,
     clock: Arc<dyn Clock>,
     counters: Arc<ChangeCounters>,
 }
@@ -32,6 +34,8 @@ impl ChangeFollowUp {
             triggers: Arc::new(triggers),
             events: None,
             ask_ahead: None,
+            in_flight: None,
+            dependents: None,
             clock: Arc::new(SystemClock),
             counters: Arc::default(),
         }
@@ -48,6 +52,21 @@ impl ChangeFollowUp {
     #[must_use]
     pub fn with_ask_ahead(mut self, ask_ahead: impl AskAheadRequests + 'static) -> Self {
         self.ask_ahead = Some(Arc::new(ask_ahead));
+        self
+    }
+
+    /// Reports the batches under way to a window that limits them.
+    #[must_use]
+    pub fn with_in_flight(mut self, in_flight: impl InFlightUpdates + 'static) -> Self {
+        self.in_flight = Some(Arc::new(in_flight));
+        self
+    }
+
+    /// Calls this after batches have ended or were stored: others may have waited for them. It must return
+    /// quickly.
+    #[must_use]
+    pub fn with_dependents(mut self, look: impl Fn() + Send + Sync + 'static) -> Self {
+        self.dependents = Some(Arc::new(look));
         self
     }
 
@@ -70,9 +89,16 @@ impl ChangeFollowUp {
         }
         let ChangeOutcome::Applied { state, next_waits } = outcome else { return };
         self.counters.count(change, state);
+        // Before the service is woken, so that it gets the place.
+        if let Some(in_flight) = &self.in_flight {
+            in_flight.recorded(change, state);
+        }
+        if state.is_terminal() {
+            self.look_at_dependents();
+        }
         if let Some(reason) = &change.hold {
             warn!(service:% = change.service_id, batch_id:% = change.batch_id, reason = reason.as_str();
-                "batch held: its service waits for an operator's decision");
+                "batch held: it waits for an operator's decision, and so does what waits for it");
         }
         if state == BatchState::Absent {
             log_resubmission(change);
@@ -83,13 +109,16 @@ impl ChangeFollowUp {
         if let Some(events) = &self.events {
             match state {
                 BatchState::Pending if from_submission => events.accepted(service_id),
-                BatchState::Committed => events.committed(service_id),
+                // No event told of a commit that the sender has found.
+                BatchState::Committed if !from_submission => events.committed(service_id),
                 _ => {}
             }
         }
+        if next_waits {
+            self.wake_ups.wake(service_id);
+        }
         match state {
-            _ if next_waits => self.wake_ups.wake(service_id),
-            BatchState::Absent => self.wake_ups.wake(service_id),
+            BatchState::Absent if !next_waits => self.wake_ups.wake(service_id),
             BatchState::Delayed => self.wake_at(service_id, change.retry_at),
             BatchState::Pending if from_submission => {
                 self.triggers.submitted(service_id);
@@ -98,6 +127,17 @@ impl ChangeFollowUp {
             BatchState::InDoubt if from_submission => self.triggers.trigger(service_id),
             _ => {}
         }
+    }
+
+    /// Batches ended as invalid without being sent, because of another invalid batch.
+    pub fn ended_unsent(&self, batches: u64) {
+        if batches == 0 {
+            return;
+        }
+        self.counters.count_invalid(batches);
+        info!(batches;
+            "batches ended as invalid without being sent: they depend on a transaction of an invalid batch, \
+             or an operator ended what follows one; the error of each batch tells which");
     }
 
     fn committed_after_invalid(&self, change: &Change) {
@@ -114,13 +154,16 @@ impl ChangeFollowUp {
             self.wake_ups.wake(service_id);
             self.ask_ahead(service_id);
         }
+        self.look_at_dependents();
     }
 
     /// Services were taken over. Each is polled now: a batch that another instance left under way may
     /// have ended, and triggers before the claim found nothing to poll.
     pub(crate) fn taken_over(&self, takeover: &Takeover) {
-        for (service_id, _) in &takeover.in_doubt {
-            self.follow_events(service_id);
+        let in_doubt: BTreeSet<&ServiceId> = takeover.in_doubt.iter().map(|(id, _)| id).collect();
+        in_doubt.into_iter().for_each(|service_id| self.follow_events(service_id));
+        if let Some(in_flight) = self.in_flight.as_ref().filter(|_| !takeover.claims.is_empty()) {
+            in_flight.claimed();
         }
         for claim in &takeover.claims {
             self.wake_ups.wake(&claim.service_id);
@@ -130,7 +173,8 @@ impl ChangeFollowUp {
 
     /// Batches that no submitter has were put in doubt.
     pub(crate) fn recovered(&self, orphans: &[SubmittedBatch]) {
-        orphans.iter().for_each(|orphan| self.triggers.trigger(&orphan.service_id));
+        let services: BTreeSet<&ServiceId> = orphans.iter().map(|it| &it.service_id).collect();
+        services.into_iter().for_each(|service_id| self.triggers.trigger(service_id));
     }
 
     /// Subscribes to the events of a service, before its next batch is submitted.
@@ -143,6 +187,12 @@ impl ChangeFollowUp {
     fn ask_ahead(&self, service_id: &ServiceId) {
         if let Some(ask_ahead) = &self.ask_ahead {
             ask_ahead.request(service_id);
+        }
+    }
+
+    fn look_at_dependents(&self) {
+        if let Some(dependents) = &self.dependents {
+            dependents();
         }
     }
 
@@ -185,6 +235,14 @@ mod tests {
         "circuit::service".parse().unwrap()
     }
 
+    #[test]
+    fn batches_that_end_unsent_are_counted_as_invalid() {
+        let follow_up = Expected::default().follow_up();
+        follow_up.ended_unsent(3);
+        follow_up.ended_unsent(0);
+        assert_eq!(follow_up.counts(), ChangeCounts { invalid: 3, ..ChangeCounts::default() });
+    }
+
     fn change(event: Event) -> Change {
         Change::new(service(), HeaderId::from_bytes([1; 64]), event)
     }
@@ -219,6 +277,57 @@ mod tests {
         let follow_up = expected.follow_up();
         follow_up.recorded(&change(event), outcome);
         assert_eq!(follow_up.counts(), ChangeCounts { committed: 1, ..ChangeCounts::default() });
+    }
+
+    #[test]
+    fn accepted_batch_of_a_service_with_more_to_send_wakes_it() {
+        let mut expected = Expected::default();
+        expected.wake_ups.expect_wake().once().return_const(());
+        expected.triggers.expect_submitted().once().return_const(());
+        let outcome_applied =
+            ChangeOutcome::Applied { state: BatchState::Pending, next_waits: true };
+        expected.follow_up().recorded(&change(outcome(Outcome::Accepted)), outcome_applied);
+    }
+
+    /// Records what a window hears of, and when a service is woken.
+    #[derive(Clone, Default)]
+    struct Heard(Arc<std::sync::Mutex<Vec<String>>>);
+
+    impl Heard {
+        fn add(&self, text: impl Into<String>) {
+            self.0.lock().unwrap().push(text.into());
+        }
+    }
+
+    impl InFlightUpdates for Heard {
+        fn recorded(&self, _: &Change, state: BatchState) {
+            self.add(state.to_string());
+        }
+
+        fn claimed(&self) {
+            self.add("claimed");
+        }
+    }
+
+    #[test]
+    fn window_hears_of_an_end_before_the_service_is_woken() {
+        let heard = Heard::default();
+        let mut expected = Expected::default();
+        let (woken, looked) = (heard.clone(), heard.clone());
+        expected.wake_ups.expect_wake().times(2).returning(move |_| woken.add("woken"));
+        expected.triggers.expect_trigger().once().return_const(());
+        let follow_up = expected.follow_up().with_in_flight(heard.clone());
+        let follow_up = follow_up.with_dependents(move || looked.add("dependents"));
+        let event = Event::status(LedgerStatus::Committed);
+        let ended = ChangeOutcome::Applied { state: BatchState::Committed, next_waits: true };
+        follow_up.recorded(&change(event), ended);
+        let claims = vec![Claim { service_id: service(), epoch: 1 }];
+        follow_up.taken_over(&Takeover { claims, in_doubt: Vec::new() });
+        follow_up.taken_over(&Takeover::default());
+        let expected = ["committed", "dependents", "woken", "claimed", "woken"];
+        let heard: Vec<String> =
+            heard.0.lock().unwrap().iter().map(|text| text.to_lowercase()).collect();
+        assert_eq!(heard, expected);
     }
 
     #[test]

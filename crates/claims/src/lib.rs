@@ -2,6 +2,7 @@
 
 mod counts;
 mod follow_up;
+mod free_dependents;
 mod health;
 mod maintainer;
 mod recovery;
@@ -10,6 +11,7 @@ mod retention;
 
 pub use counts::ChangeCounts;
 pub use follow_up::ChangeFollowUp;
+pub use free_dependents::{DependentsJob, DependentsLook, DependentsRequests, ReceivedRequests};
 pub use health::ClaimHealth;
 pub use maintainer::{ClaimMaintainer, ClaimMaintainerOptions};
 pub use recovery::OrphanRecovery;

@@ -179,7 +179,7 @@ impl<K: ClaimKeeper> MaintainerWorker<K> {
 mod tests {
     use grid_batch_core::{
         BatchError, Claim, HeaderId, ServiceId,
-        mocks::{MockClaimKeeper, MockPollTriggers, MockWakeUps},
+        mocks::{MockClaimKeeper, MockEventSubscriptions, MockPollTriggers, MockWakeUps},
     };
 
     use super::*;
@@ -209,6 +209,22 @@ mod tests {
 
     fn request() -> RequestBatch {
         RequestBatch { services: vec![service()], ..RequestBatch::default() }
+    }
+
+    #[test]
+    fn service_with_a_hundred_batches_in_doubt_is_woken_once() {
+        let mut claims = MockClaimKeeper::new();
+        claims.expect_take_services().once().returning(|_| {
+            let in_doubt = |number: u8| (service(), HeaderId::from_bytes([number; 64]));
+            let in_doubt = (0..100).map(in_doubt).collect();
+            Ok(Takeover { claims: vec![Claim { service_id: service(), epoch: 2 }], in_doubt })
+        });
+        let mut worker = worker(claims, 1);
+        let mut events = MockEventSubscriptions::new();
+        events.expect_follow().once().withf(|id| *id == service()).return_const(());
+        worker.follow_up = worker.follow_up.clone().with_events(events);
+        worker.next_renewal = Instant::now() + worker.options.renewal_interval;
+        worker.handle(&request());
     }
 
     #[test]

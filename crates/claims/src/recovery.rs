@@ -153,12 +153,35 @@ mod tests {
         let mut claims = MockClaimKeeper::new();
         let orphans = || vec![submitted(1, 3), submitted(2, 1)];
         claims.expect_with_submitter().times(2).returning(move || Ok(orphans()));
-        // The service of the other one is locked.
+        // The other one is left for a later call.
         let first = |_: &[SubmittedBatch]| Ok(vec![submitted(1, 3)]);
         claims.expect_recover().once().withf(|of| of.len() == 2).returning(first);
         let mut submissions = submissions(7);
         recover(&claims, &mut submissions, at(10), &follow_up(0));
         recover(&claims, &mut submissions, at(17), &follow_up(1));
+    }
+
+    #[test]
+    fn hundred_orphans_of_a_service_are_recovered_at_once() {
+        let mut claims = MockClaimKeeper::new();
+        let orphans: Vec<SubmittedBatch> = (0..100).map(|number| submitted(number, 1)).collect();
+        let present = orphans.clone();
+        claims.expect_with_submitter().times(2).returning(move || Ok(present.clone()));
+        let all = |of: &[SubmittedBatch]| Ok(of.to_vec());
+        claims.expect_recover().once().withf(|of| of.len() == 100).returning(all);
+        let mut submissions = submissions(7);
+        recover(&claims, &mut submissions, at(10), &follow_up(0));
+        recover(&claims, &mut submissions, at(17), &follow_up(1));
+    }
+
+    #[test]
+    fn batch_sent_later_than_others_of_its_service_is_no_orphan() {
+        let mut submissions = submissions(60);
+        let batches = |count: u8| (0..count).map(|number| submitted(number, 1)).collect();
+        assert_eq!(submissions.find_orphans(batches(100), at(0)), []);
+        assert_eq!(submissions.find_orphans(batches(101), at(60)).len(), 100);
+        assert_eq!(submissions.find_orphans(batches(101), at(119)).len(), 100);
+        assert_eq!(submissions.find_orphans(batches(101), at(120)).len(), 101);
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub trait AskAhead: Send + Sync {
 
 /// A store that knows which batches are sent next.
 pub trait NextBatchStore: Send {
-    /// The batches that follow the present ones of these services: at most one of each service.
+    /// The batches that follow the present ones of these services: those that are sent next, not more of a
+    /// service than a ledger can be asked about with one request.
     fn next_batches(&self, services: &[ServiceId]) -> BatchResult<Vec<(ServiceId, HeaderId)>>;
 }

@@ -1,6 +1,8 @@
 use std::fmt;
 
-use crate::{HeaderId, LedgerStatus, Progress, ServiceId, SignerId, Timestamp, monitor};
+use crate::{
+    DeclaredAccess, HeaderId, LedgerStatus, Progress, ServiceId, SignerId, Timestamp, monitor,
+};
 
 /// A batch that was checked and is not stored yet.
 #[derive(Clone, PartialEq, Eq)]
@@ -13,6 +15,9 @@ pub struct NewBatch {
     pub signer: Option<SignerId>,
     /// The ids of its transactions, in order.
     pub transaction_ids: Vec<HeaderId>,
+    /// What its transactions declare that they read, write and depend on; `None`: that is not known, so
+    /// that it conflicts with every other batch.
+    pub declared_access: Option<DeclaredAccess>,
     /// The bytes. They are stored and sent unchanged.
     pub serialized_batch: Vec<u8>,
 }

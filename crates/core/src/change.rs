@@ -108,6 +108,12 @@ pub enum Stale {
         /// The state of the batch.
         state: BatchState,
     },
+    /// An operator decided about what a batch stops, but it stops nothing.
+    #[error("the batch is {state} and stops nothing; `grid-batch halts` lists the batches that do")]
+    StopsNothing {
+        /// The state of the batch.
+        state: BatchState,
+    },
     /// An operator decided about the batch of a withdrawal that does not wait for a decision.
     #[error(
         "the batch belongs to a withdrawal and does not wait for a decision: cancel the withdrawal with \

@@ -60,13 +60,28 @@ impl From<Evidence> for EvidenceReport {
 ///
 /// It complements [`BatchStatusReader`](crate::BatchStatusReader): a status that a ledger does not
 /// report proves nothing.
-pub trait EvidenceReader: Send {
+pub trait EvidenceReader: Send + Sync {
     /// What can be proved about the batch. [`Evidence::Absent`] is about every attempt up to the
     /// present one, including those of other instances.
     fn find_evidence<'a>(
         &'a self,
         batch: &'a UnresolvedBatch,
     ) -> BoxFuture<'a, BatchResult<EvidenceReport>>;
+
+    /// The same for each of these batches of one service, in their order. An adapter that can ask about
+    /// several batches at once does so.
+    fn find_evidence_of_all<'a>(
+        &'a self,
+        batches: &'a [UnresolvedBatch],
+    ) -> BoxFuture<'a, Vec<BatchResult<EvidenceReport>>> {
+        Box::pin(async move {
+            let mut reports = Vec::with_capacity(batches.len());
+            for batch in batches {
+                reports.push(self.find_evidence(batch).await);
+            }
+            reports
+        })
+    }
 }
 
 /// A batch whose reported status does not end it: evidence is looked for.

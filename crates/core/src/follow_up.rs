@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::ServiceId;
+use crate::{BatchState, Change, ServiceId};
 
 /// Receives wake-ups: hints that a service has a batch to submit.
 pub trait WakeUps: Send + Sync {
@@ -43,4 +43,13 @@ pub trait EventSubscriptions: Send + Sync {
 pub trait AskAheadRequests: Send + Sync {
     /// A batch of the service is under way, or was stored: another one may wait behind it.
     fn request(&self, service_id: &ServiceId);
+}
+
+/// Receives what is recorded about batches that are under way.
+pub trait InFlightUpdates: Send + Sync {
+    /// The change was recorded; its batch is in this state now.
+    fn recorded(&self, change: &Change, state: BatchState);
+
+    /// The instance has claimed services, which may have batches under way.
+    fn claimed(&self);
 }

@@ -6,7 +6,8 @@ use crate::{Excerpt, Timestamp, monitor::BatchResult};
 
 /// Which ledger it is: what a database is bound to, so that no batch is sent to another ledger.
 ///
-/// Two identities are of the same ledger only if all their parts are equal.
+/// Two identities are of the same ledger only if all their parts are equal, or one id says less than the
+/// other ([`agrees_with`](Self::agrees_with)).
 ///
 /// ```
 /// use grid_batch_core::LedgerIdentity;
@@ -30,6 +31,29 @@ impl LedgerIdentity {
     /// A ledger of this kind, without an id or a name.
     pub fn new(kind: impl Into<String>) -> Self {
         Self { kind: kind.into(), id: String::new(), name: String::new() }
+    }
+
+    /// Whether nothing shows that these are two ledgers: all parts are equal, or one id is the
+    /// beginning of the other, up to a comma. A node may not have all that identifies its ledger.
+    ///
+    /// ```
+    /// use grid_batch_core::LedgerIdentity;
+    ///
+    /// let with_id = |id: &str| LedgerIdentity { id: id.to_owned(), ..LedgerIdentity::new("evm") };
+    /// assert!(with_id("chain 1").agrees_with(&with_id("chain 1, genesis block 0xab")));
+    /// assert!(!with_id("chain 1, genesis block 0xcd").agrees_with(&with_id("chain 1, genesis block 0xab")));
+    /// assert!(!with_id("chain 1").agrees_with(&with_id("chain 10")));
+    /// ```
+    pub fn agrees_with(&self, other: &Self) -> bool {
+        self.kind == other.kind
+            && self.name == other.name
+            && (self.id == other.id || self.tells_more_than(other) || other.tells_more_than(self))
+    }
+
+    /// Whether the id is the other one and something more.
+    pub fn tells_more_than(&self, other: &Self) -> bool {
+        let more = self.id.strip_prefix(&other.id);
+        !other.id.is_empty() && more.is_some_and(|more| more.starts_with(", "))
     }
 }
 
@@ -95,7 +119,7 @@ pub trait LedgerRegistry: Send + Sync {
 /// Asks the nodes of one kind of ledger which ledger they belong to.
 pub trait LedgerIdentityReader: Send + Sync {
     /// What the node at this URL tells: [`LedgerIdentity::id`]. It must be the same at all nodes and
-    /// at all times.
+    /// at all times, except that a node may tell less than others.
     fn read_id<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>>;
 }
 

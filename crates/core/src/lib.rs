@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod address_prefix;
 mod admission;
 mod ask_ahead;
 mod batch;
@@ -7,6 +8,7 @@ mod batch_bytes;
 mod change;
 mod claim;
 mod clock;
+mod declared_access;
 mod error;
 mod events;
 mod evidence;
@@ -17,10 +19,12 @@ mod header_id_prefix;
 mod hex;
 mod intake;
 mod ledger_identity;
+mod missing_transactions;
 #[cfg(feature = "mocks")]
 pub mod mocks;
 mod monitor;
 mod node_check;
+mod obstacle;
 mod outcome;
 mod query;
 mod retention;
@@ -30,11 +34,13 @@ mod service_check;
 mod service_id;
 mod signer;
 mod state;
+mod strategy;
 mod submission;
 mod submitter;
 mod transition;
 mod waiting;
 
+pub use address_prefix::AddressPrefix;
 pub use admission::Admission;
 pub use ask_ahead::{AskAhead, NextBatchStore};
 pub use batch::{Hold, NewBatch, Receipt, StatusReport, StoredBatch};
@@ -42,13 +48,14 @@ pub use batch_bytes::BatchBytes;
 pub use change::{Change, ChangeOutcome, Decision, OperatorDecision, Stale};
 pub use claim::{Claim, ClaimKeeper, InstanceId, SubmittedBatch, Takeover};
 pub use clock::{Clock, ManualClock, Moment, MonotonicTime, SystemClock, Timestamp};
+pub use declared_access::{DeclaredAccess, DeclaredAccessError};
 pub use error::InternalError;
 pub use events::{LedgerEvent, LedgerEventStream, LedgerEvents};
 pub use evidence::{
     Evidence, EvidenceReader, EvidenceReport, Resolution, UnresolvedBatch, UnresolvedBatchStore,
 };
 pub use excerpt::Excerpt;
-pub use follow_up::{AskAheadRequests, EventSubscriptions, PollTriggers, WakeUps};
+pub use follow_up::{AskAheadRequests, EventSubscriptions, InFlightUpdates, PollTriggers, WakeUps};
 pub use header_id::{HeaderId, HeaderIdError};
 pub use header_id_prefix::{HeaderIdPrefix, HeaderIdPrefixError};
 pub use hex::Hex;
@@ -56,23 +63,28 @@ pub use intake::{AddOutcome, BatchConflict, IntakeStore, TransactionConflict};
 pub use ledger_identity::{
     LedgerConfirmation, LedgerIdentity, LedgerIdentityReader, LedgerRegistry, RecordedLedger,
 };
+pub use missing_transactions::{
+    EndedDependents, MissingTransactionStore, TransactionAnswers, TransactionCheck,
+};
 pub use monitor::{
     BatchError, BatchId, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater,
     PendingBatchStore, PollPace, StatusUrlResolver,
 };
-pub use node_check::{CommitHistory, NodeCheck};
+pub use node_check::{CommitHistory, CommittedBefore, NodeCheck};
+pub use obstacle::Obstacle;
 pub use outcome::{GroupObserver, Outcome, SubmissionAnswer, SubmissionOutcome, SubmissionSender};
 pub use query::{
-    BatchDetails, BatchFilter, BatchQueryStore, CommitAfterInvalid, FailedAttempt, PageCursor,
-    QueueDepth,
+    BatchDetails, BatchFilter, BatchQueryStore, CommitAfterInvalid, FailedAttempt, Halt,
+    PageCursor, QueueDepth,
 };
 pub use retention::{Removable, Removed, RetentionCursor, RetentionStore};
-pub use round::{BatchFits, Round, RoundStore, TakenBatch};
+pub use round::{BatchFits, Round, RoundStore, ServiceShare, TakenBatch};
 pub use scope::{GlobalScopeId, ScopeId, ScopeIdError, ServiceScopeId};
 pub use service_check::ServiceCheck;
 pub use service_id::{ServiceId, ServiceIdError};
 pub use signer::SignerId;
 pub use state::{BatchState, BatchStateError, DltStatus, DltStatusError};
+pub use strategy::{AfterInvalid, Scheduling, SchedulingRules, Strategy};
 pub use submission::{AttemptId, Submission, SubmissionResponse};
 pub use submitter::{
     RunnableSubmitter, RunningSubmitter, ShutdownHandle, SubmitterObserver, UrlResolver,

@@ -11,15 +11,16 @@ use mockall::mock;
 use crate::{
     AddOutcome, Ahead, AskAhead, AskAheadRequests, BatchConflict, BatchDetails, BatchFilter,
     BatchFits, BatchId, BatchQueryStore, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater,
-    ClaimKeeper, Clock, CommitHistory, EventSubscriptions, EvidenceReader, EvidenceReport,
-    GroupObserver, HeaderId, IntakeStore, InternalError, LedgerConfirmation, LedgerEventStream,
-    LedgerEvents, LedgerIdentity, LedgerIdentityReader, LedgerRegistry, MonotonicTime, NewBatch,
-    NextBatchStore, NodeCheck, PageCursor, PendingBatchStore, PollPace, PollTriggers, Removed,
-    Resolution, RetentionCursor, RetentionStore, Round, RoundStore, RunnableSubmitter,
-    RunningSubmitter, ScopeId, ServiceId, ShutdownHandle, StatusReport, StatusUrlResolver,
-    StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome, SubmissionSender, SubmittedBatch,
-    SubmitterObserver, TakenBatch, Takeover, Timestamp, UnresolvedBatch, UnresolvedBatchStore,
-    UrlResolver, WakeUps,
+    ClaimKeeper, Clock, CommitHistory, EndedDependents, EventSubscriptions, EvidenceReader,
+    EvidenceReport, GroupObserver, HeaderId, IntakeStore, InternalError, LedgerConfirmation,
+    LedgerEventStream, LedgerEvents, LedgerIdentity, LedgerIdentityReader, LedgerRegistry,
+    MissingTransactionStore, MonotonicTime, NewBatch, NextBatchStore, NodeCheck, PageCursor,
+    PendingBatchStore, PollPace, PollTriggers, Removed, Resolution, RetentionCursor,
+    RetentionStore, Round, RoundStore, RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId,
+    ServiceShare, ShutdownHandle, StatusReport, StatusUrlResolver, StoredBatch, Submission,
+    SubmissionAnswer, SubmissionOutcome, SubmissionSender, SubmittedBatch, SubmitterObserver,
+    TakenBatch, Takeover, Timestamp, TransactionAnswers, TransactionCheck, UnresolvedBatch,
+    UnresolvedBatchStore, UrlResolver, WakeUps,
 };
 
 mock! {
@@ -195,7 +196,7 @@ mock! {
     pub CommitHistory {}
     impl CommitHistory for CommitHistory {
         fn committed_before(&self, service_id: &ServiceId, batch_id: &HeaderId)
-            -> BatchResult<Option<HeaderId>>;
+            -> BatchResult<crate::CommittedBefore>;
     }
 }
 
@@ -204,7 +205,7 @@ mock! {
     impl RoundStore for RoundStore {
         fn ready_services<'a>(&self, after: Option<&'a ServiceId>, limit: usize)
             -> BatchResult<Vec<ServiceId>>;
-        fn take_round<'a>(&self, services: &[ServiceId], fits: &mut BatchFits<'a>)
+        fn take_round<'a>(&self, shares: &[ServiceShare], fits: &mut BatchFits<'a>)
             -> BatchResult<Round>;
         fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()>;
     }
@@ -328,6 +329,32 @@ impl AskAhead for MockAskAhead {
         batch_ids: &'a [HeaderId],
     ) -> BoxFuture<'a, ()> {
         Self::ask_ahead(self, service_id, batch_ids)
+    }
+}
+
+mock! {
+    pub TransactionCheck {
+        pub fn look_up(&self, transaction_ids: &[HeaderId])
+            -> BoxFuture<'static, BatchResult<TransactionAnswers>>;
+    }
+}
+
+impl TransactionCheck for MockTransactionCheck {
+    fn look_up<'a>(
+        &'a self,
+        transaction_ids: &'a [HeaderId],
+    ) -> BoxFuture<'a, BatchResult<TransactionAnswers>> {
+        Self::look_up(self, transaction_ids)
+    }
+}
+
+mock! {
+    pub MissingTransactionStore {}
+    impl MissingTransactionStore for MissingTransactionStore {
+        fn missing_transactions(&self, pause: Duration, limit: usize) -> BatchResult<Vec<HeaderId>>;
+        fn found_at_ledger(&self, transaction_ids: &[HeaderId]) -> BatchResult<Vec<ServiceId>>;
+        fn absent_at_ledger(&self, transaction_ids: &[HeaderId]) -> BatchResult<EndedDependents>;
+        fn hold_missing(&self, limit: Duration) -> BatchResult<usize>;
     }
 }
 

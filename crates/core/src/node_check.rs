@@ -4,7 +4,7 @@ use crate::{HeaderId, ScopeId, ServiceId, Submission, monitor::BatchResult};
 
 /// Checks a node before a batch is sent to it.
 ///
-/// Some nodes of a ledger apply a batch later than others. A node that has not applied the batch before
+/// Some nodes of a ledger apply a batch later than others. A node that has not applied the batches before
 /// this one executes it on an old state, and may report it as invalid permanently.
 pub trait NodeCheck: Send + Sync {
     /// The scope of the batches.
@@ -19,13 +19,24 @@ pub trait NodeCheck: Send + Sync {
     ) -> BoxFuture<'a, Result<(), String>>;
 }
 
-/// Tells which batch of a service was committed before another one.
+/// Tells which batches of a service were committed before another one.
 pub trait CommitHistory: Send + Sync {
-    /// The last committed batch of the service that was stored before this one. `None`: there is
-    /// none, or it is not stored any more.
+    /// The last batch that was committed in each lane of the service, as far as they are still stored.
+    ///
+    /// What was committed in a lane before was committed before that one was sent. So a node that has
+    /// applied all of them has applied every batch of the service that had ended before this one was taken.
     fn committed_before(
         &self,
         service_id: &ServiceId,
         batch_id: &HeaderId,
-    ) -> BatchResult<Option<HeaderId>>;
+    ) -> BatchResult<CommittedBefore>;
+}
+
+/// The last batch that was committed in each lane of a service.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CommittedBefore {
+    /// Those that had ended before the batch in question was taken.
+    pub before: Vec<HeaderId>,
+    /// Those that ended later. What was committed in their lanes before may be older than the batch.
+    pub since: Vec<HeaderId>,
 }

@@ -9,6 +9,9 @@ use crate::{AttemptId, ScopeId, Submission, monitor::BatchResult};
 pub enum Outcome {
     /// The ledger accepted the batch.
     Accepted,
+    /// The ledger has applied the batch already, which is final: it was accepted before it was the
+    /// batch's turn, as a withdrawal is that was signed ahead.
+    Committed,
     /// The ledger is busy and did not accept it.
     Busy,
     /// It certainly did not reach the ledger.
@@ -19,6 +22,9 @@ pub enum Outcome {
     Rejected,
     /// The ledger refused the caller or the address, whatever the batch: check the configuration.
     Refused,
+    /// The ledger certainly did not accept this batch, and refuses it as it is, such as one above a limit
+    /// of the node. It may accept it when that has changed.
+    RefusedBatch,
     /// It may have been accepted: the answer was lost, or none came in time.
     Ambiguous,
 }
@@ -27,11 +33,13 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Accepted => "accepted",
+            Self::Committed => "committed",
             Self::Busy => "busy",
             Self::NotSent => "not sent",
             Self::Parked => "parked",
             Self::Rejected => "rejected",
             Self::Refused => "refused",
+            Self::RefusedBatch => "batch refused",
             Self::Ambiguous => "outcome unknown",
         })
     }

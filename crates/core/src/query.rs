@@ -79,6 +79,19 @@ impl PageCursor {
     }
 }
 
+/// An invalid batch that stops others until an operator decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Halt {
+    /// The batch.
+    pub batch: StoredBatch,
+    /// Its position in the order of its service.
+    pub position: Timestamp,
+    /// Since when.
+    pub since: Timestamp,
+    /// An operator has ended what follows it, and that is not done.
+    pub is_ending: bool,
+}
+
 /// The number of open batches of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueDepth {

@@ -36,6 +36,22 @@ impl fmt::Debug for TakenBatch {
     }
 }
 
+/// A service that a round may take batches of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceShare {
+    /// The service.
+    pub service_id: ServiceId,
+    /// How many batches of it, at most.
+    pub batches: usize,
+}
+
+impl ServiceShare {
+    /// One batch of the service.
+    pub fn of_one(service_id: ServiceId) -> Self {
+        Self { service_id, batches: 1 }
+    }
+}
+
 /// The result of taking a round.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Round {
@@ -64,12 +80,12 @@ pub trait RoundStore: Send {
         limit: usize,
     ) -> BatchResult<Vec<ServiceId>>;
 
-    /// Takes the next batch of each of these services that has one to submit now and whose batch fits.
-    /// The batches are durably marked as being with a submitter before they are returned, at most one
-    /// of each service.
+    /// Takes the next batches of these services that can be submitted now and fit, at most as many of
+    /// each as its share. The batches are durably marked as being with a submitter before they are
+    /// returned.
     ///
-    /// `fits` is called once for each batch, in the order of `services`, before any bytes are read.
-    fn take_round(&self, services: &[ServiceId], fits: &mut BatchFits<'_>) -> BatchResult<Round>;
+    /// `fits` is called once for each batch, in the order of `shares`, before any bytes are read.
+    fn take_round(&self, shares: &[ServiceShare], fits: &mut BatchFits<'_>) -> BatchResult<Round>;
 
     /// Returns batches that were certainly not sent, so that they can be taken again at once.
     fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()>;

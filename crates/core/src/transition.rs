@@ -84,6 +84,9 @@ pub enum Event {
         /// The present attempt.
         attempt: u32,
     },
+    /// A transaction that it depends on is in a batch that ended as invalid: the ledger could never apply
+    /// it, so it is not sent.
+    DependencyInvalid,
     /// An operator decided about it.
     Decided {
         /// The attempt that the operator looked at; 0 for a batch that was never tried.
@@ -215,7 +218,7 @@ pub fn transition(from: Progress, event: Event) -> Result<Progress, TransitionEr
 /// The attempt that an event must be about; `None` for a proof of commit, which counts for any.
 fn about_attempt(event: Event) -> Option<u32> {
     match event {
-        Event::Taken | Event::DatabaseRestored => None,
+        Event::Taken | Event::DatabaseRestored | Event::DependencyInvalid => None,
         _ if event.is_proof_of_commit() => None,
         Event::Status { attempt, .. } => attempt,
         Event::Outcome { attempt, .. }
@@ -245,6 +248,10 @@ fn next_progress(from: Progress, event: Event) -> Option<Progress> {
             Some(Progress { earlier_may_arrive: false, ..from })
         }
         (_, Event::Decided { decision, .. }) => after_decision(from, decision),
+        // A batch of which an earlier attempt may still arrive is followed by the poller first.
+        (New | Delayed | Absent, Event::DependencyInvalid) if !from.earlier_may_arrive => {
+            Some(ended(from, BatchState::Invalid))
+        }
         _ => None,
     }
 }
@@ -266,9 +273,12 @@ fn after_outcome(from: Progress, outcome: Outcome) -> Progress {
     let in_state = |state| Progress { state, ..from };
     match outcome {
         Outcome::Accepted => in_state(BatchState::Pending),
-        Outcome::Busy | Outcome::NotSent | Outcome::Parked | Outcome::Refused => {
-            in_state(BatchState::Delayed)
-        }
+        Outcome::Committed => ended(from, BatchState::Committed),
+        Outcome::Busy
+        | Outcome::NotSent
+        | Outcome::Parked
+        | Outcome::Refused
+        | Outcome::RefusedBatch => in_state(BatchState::Delayed),
         Outcome::Rejected => invalid(in_state(BatchState::InDoubt)),
         Outcome::Ambiguous => in_state(BatchState::InDoubt),
     }
@@ -328,13 +338,15 @@ mod tests {
     use super::*;
     use proptest::{prelude::*, sample::select};
 
-    const OUTCOMES: [Outcome; 7] = [
+    const OUTCOMES: [Outcome; 9] = [
         Outcome::Accepted,
+        Outcome::Committed,
         Outcome::Busy,
         Outcome::NotSent,
         Outcome::Parked,
         Outcome::Rejected,
         Outcome::Refused,
+        Outcome::RefusedBatch,
         Outcome::Ambiguous,
     ];
     const STATUSES: [LedgerStatus; 5] = [
@@ -367,6 +379,7 @@ mod tests {
             Event::OwnerLost { attempt },
             Event::DatabaseRestored,
             Event::EarlierCannotArrive { attempt },
+            Event::DependencyInvalid,
         ]
         .into_iter()
         .chain(outcomes)
@@ -470,6 +483,7 @@ mod tests {
                         Event::DatabaseRestored => "DatabaseRestored".to_owned(),
                         Event::Taken => "Taken".to_owned(),
                         Event::EarlierCannotArrive { .. } => "EarlierCannotArrive".to_owned(),
+                        Event::DependencyInvalid => "DependencyInvalid".to_owned(),
                     };
                     edges.push(format!("{state:?} {name} -> {:?}", to.state));
                 }
@@ -478,19 +492,23 @@ mod tests {
         let expected = "\
 New Taken -> Submitting
 New DatabaseRestored -> InDoubt
+New DependencyInvalid -> Invalid
 New decided Committed -> Committed
 New decided Invalid -> Invalid
 Submitting OwnerLost -> InDoubt
 Submitting DatabaseRestored -> InDoubt
 Submitting Accepted -> Pending
+Submitting Committed -> Committed
 Submitting Busy -> Delayed
 Submitting NotSent -> Delayed
 Submitting Parked -> Delayed
 Submitting Rejected -> Invalid
 Submitting Refused -> Delayed
+Submitting RefusedBatch -> Delayed
 Submitting Ambiguous -> InDoubt
 Delayed Taken -> Submitting
 Delayed DatabaseRestored -> InDoubt
+Delayed DependencyInvalid -> Invalid
 Delayed status Committed -> Committed
 Delayed evidence Committed -> Committed
 Delayed decided Committed -> Committed
@@ -510,6 +528,7 @@ InDoubt decided Invalid -> Invalid
 InDoubt decided Absent -> Absent
 Absent Taken -> Submitting
 Absent DatabaseRestored -> InDoubt
+Absent DependencyInvalid -> Invalid
 Absent status Committed -> Committed
 Absent evidence Committed -> Committed
 Absent decided Committed -> Committed
@@ -538,6 +557,16 @@ Valid decided Committed -> Committed
 Valid decided Invalid -> Invalid
 Valid decided Absent -> Absent";
         assert_eq!(edges.join("\n"), expected);
+    }
+
+    #[test]
+    fn batch_that_may_be_at_the_ledger_outlasts_its_dependency() {
+        for state in BatchState::ALL.into_iter().filter(|state| !state.awaits_queuer()) {
+            let at = Progress { attempts: 1, ..Progress::at(state) };
+            assert!(transition(at, Event::DependencyInvalid).is_err(), "{state:?}");
+        }
+        let sent_before = Progress { earlier_may_arrive: true, ..Progress::at(BatchState::Absent) };
+        assert!(transition(sent_before, Event::DependencyInvalid).is_err());
     }
 
     #[test]

@@ -2,13 +2,25 @@
 
 use std::fmt;
 
-use crate::{BatchState, StoredBatch, Timestamp};
+use crate::{BatchState, Obstacle, StoredBatch, Timestamp};
 
 /// The kind of thing that an open batch waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WaitCause {
     /// Earlier batches of its service.
     Behind,
+    /// An earlier batch of its service that it conflicts with.
+    Conflict,
+    /// A batch with a transaction that it depends on.
+    Dependency,
+    /// A transaction that it depends on and that no other batch has.
+    MissingTransaction,
+    /// An operator, because an invalid batch stops it.
+    Halt,
+    /// A lane of its service: each has a batch.
+    Lane,
+    /// A place in the in-flight window: the ledger has as many batches as it takes at present.
+    InFlightWindow,
     /// It is held for an operator.
     Held,
     /// Its last attempt failed, and it is tried again later.
@@ -27,8 +39,14 @@ pub enum WaitCause {
 
 impl WaitCause {
     /// Every cause.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 14] = [
         Self::Behind,
+        Self::Conflict,
+        Self::Dependency,
+        Self::MissingTransaction,
+        Self::Halt,
+        Self::Lane,
+        Self::InFlightWindow,
         Self::Held,
         Self::Delayed,
         Self::Submission,
@@ -42,6 +60,12 @@ impl WaitCause {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Behind => "behind",
+            Self::Conflict => "conflict",
+            Self::Dependency => "dependency",
+            Self::MissingTransaction => "missing_transaction",
+            Self::Halt => "halt",
+            Self::Lane => "lane",
+            Self::InFlightWindow => "in_flight_window",
             Self::Held => "held",
             Self::Delayed => "delayed",
             Self::Submission => "submission",
@@ -59,12 +83,17 @@ impl fmt::Display for WaitCause {
     }
 }
 
-/// The open batches of a service that come before another one.
+/// What is ahead of an open batch that is neither next nor under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ahead {
-    /// The first of them, which is next or under way.
-    pub head: StoredBatch,
-    /// How many there are, with the head.
+    /// What it waits for.
+    pub obstacle: Obstacle,
+    /// The batch that it waits for, which may be in no lane, or the first in a lane of its service if it waits
+    /// for its turn. `None`: it waits for no batch that is stored.
+    pub head: Option<StoredBatch>,
+    /// The head is in no lane itself, so it waits for others.
+    pub head_waits: bool,
+    /// How many open batches of its service come before it.
     pub count: u64,
     /// There are more than were counted.
     pub more: bool,
@@ -93,21 +122,23 @@ impl<'a> Wait<'a> {
     pub fn of(batch: &'a StoredBatch, ahead: Option<&'a Ahead>) -> Option<Self> {
         let cause = match (ahead, &batch.held) {
             _ if batch.progress.state.is_terminal() => return None,
-            (Some(_), _) => WaitCause::Behind,
-            (None, Some(_)) => WaitCause::Held,
             (None, None) => cause_of_head(batch),
+            (None, Some(_)) => WaitCause::Held,
+            (Some(ahead), Some(_)) if ahead.obstacle.is_after_a_hold() => WaitCause::Held,
+            (Some(ahead), _) => ahead.obstacle.cause(),
         };
-        let since = match (cause, &batch.held) {
-            (WaitCause::Behind, _) => batch.created_at,
-            (WaitCause::Held, Some(hold)) => hold.since,
+        let since = match (cause, &batch.held, ahead) {
+            (WaitCause::Held, Some(hold), _) => hold.since,
+            (_, _, Some(ahead)) => ahead.obstacle.since().unwrap_or(batch.created_at),
             _ => batch.since.unwrap_or(batch.created_at),
         };
         Some(Self { cause, since, batch, ahead })
     }
 
-    /// Why the first of the batches ahead of it waits.
+    /// Why the batch that it waits for waits itself. `None`: it has ended, or is in no lane.
     pub fn of_head(&self) -> Option<Wait<'a>> {
-        self.ahead.and_then(|ahead| Wait::of(&ahead.head, None))
+        let ahead = self.ahead.filter(|ahead| !ahead.head_waits)?;
+        Wait::of(ahead.head.as_ref()?, None)
     }
 }
 
@@ -132,7 +163,13 @@ fn cause_of_head(batch: &StoredBatch) -> WaitCause {
 impl fmt::Display for Wait<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.cause {
-            WaitCause::Behind => self.fmt_behind(f),
+            WaitCause::Behind
+            | WaitCause::Conflict
+            | WaitCause::Dependency
+            | WaitCause::MissingTransaction
+            | WaitCause::Halt
+            | WaitCause::Lane
+            | WaitCause::InFlightWindow => self.fmt_ahead(f),
             WaitCause::Held => self.fmt_held(f),
             WaitCause::Delayed => match &self.batch.last_error {
                 Some(error) => write!(f, "its next try; the last one failed: {error}"),
@@ -154,18 +191,80 @@ impl fmt::Display for Wait<'_> {
 }
 
 impl Wait<'_> {
-    fn fmt_behind(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(Ahead { head, count, more }) = self.ahead else { return Ok(()) };
-        let (at_least, batches) =
-            (if *more { "more than " } else { "" }, if *count == 1 { "batch" } else { "batches" });
-        write!(f, "{at_least}{count} earlier {batches} of its service")?;
-        if let Some(wait) = self.of_head() {
-            write!(f, "; the first one, {:.12}, waits for {wait}", head.batch_id)?;
-        }
+    fn fmt_ahead(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(ahead) = self.ahead else { return Ok(()) };
+        match &ahead.obstacle {
+            Obstacle::Order => self.fmt_order(f, ahead),
+            Obstacle::Conflict { address } => {
+                write!(
+                    f,
+                    "the end of the earlier batch {}, which it conflicts with",
+                    self.head_id()
+                )?;
+                if let Some(address) = address {
+                    write!(f, " at {address}")?;
+                }
+                self.fmt_head(f, ahead)
+            }
+            Obstacle::Dependency { transaction_id } => {
+                write!(
+                    f,
+                    "the commit of the batch {}, which has the transaction {transaction_id:.12} that it \
+                     depends on",
+                    self.head_id()
+                )?;
+                self.fmt_head(f, ahead)
+            }
+            Obstacle::MissingTransaction { transaction_id, invalid: true, .. } => write!(
+                f,
+                "an answer of the ledger: whether it has the transaction {transaction_id:.12}, which it \
+                 depends on and whose batch is invalid"
+            ),
+            Obstacle::MissingTransaction { transaction_id, .. } => write!(
+                f,
+                "the transaction {transaction_id:.12}, which it depends on and which no batch has that \
+                 can be submitted"
+            ),
+            Obstacle::Halt { .. } => write!(
+                f,
+                "an operator's decision about the batch {}, which is invalid and stops others",
+                self.head_id()
+            ),
+            Obstacle::Lane => f.write_str(
+                "the end of another batch of its service: as many are under way as are allowed",
+            ),
+            Obstacle::InFlightWindow => f.write_str(
+                "a place in the in-flight window: the ledger has as many batches as it takes at present",
+            ),
+        }?;
         match &self.batch.held {
             Some(hold) => write!(f, "; and it is held itself: {}", hold.reason),
             None => Ok(()),
         }
+    }
+
+    fn fmt_order(&self, f: &mut fmt::Formatter<'_>, ahead: &Ahead) -> fmt::Result {
+        let Ahead { count, more, .. } = ahead;
+        let (at_least, batches) =
+            (if *more { "more than " } else { "" }, if *count == 1 { "batch" } else { "batches" });
+        write!(f, "{at_least}{count} earlier {batches} of its service")?;
+        match self.of_head() {
+            Some(wait) => write!(f, "; the first one, {}, waits for {wait}", self.head_id()),
+            None => Ok(()),
+        }
+    }
+
+    /// Why the one batch that it waits for waits itself.
+    fn fmt_head(&self, f: &mut fmt::Formatter<'_>, ahead: &Ahead) -> fmt::Result {
+        match self.of_head() {
+            Some(wait) => write!(f, "; that one waits for {wait}"),
+            None if ahead.head_waits => f.write_str("; that one waits for others"),
+            None => Ok(()),
+        }
+    }
+
+    fn head_id(&self) -> HeadId<'_> {
+        HeadId { batch: self.batch, head: self.ahead.and_then(|ahead| ahead.head.as_ref()) }
     }
 
     fn fmt_held(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -179,12 +278,29 @@ impl Wait<'_> {
     }
 }
 
+/// The first digits of the batch that another one waits for, and its service if that is another one.
+struct HeadId<'a> {
+    batch: &'a StoredBatch,
+    head: Option<&'a StoredBatch>,
+}
+
+impl fmt::Display for HeadId<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(head) = self.head else { return f.write_str("that is not stored any more") };
+        write!(f, "{:.12}", head.batch_id)?;
+        if head.service_id != self.batch.service_id {
+            write!(f, " of the service {}", head.service_id)?;
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::{HeaderId, Hold, Progress};
+    use crate::{AddressPrefix, HeaderId, Hold, Progress};
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_micros(seconds * 1_000_000)
@@ -211,7 +327,8 @@ mod tests {
     }
 
     fn ahead(head: StoredBatch, count: u64) -> Ahead {
-        Ahead { head, count, more: false }
+        let obstacle = Obstacle::Order;
+        Ahead { obstacle, head: Some(head), head_waits: false, count, more: false }
     }
 
     #[test]
@@ -284,6 +401,95 @@ mod tests {
         let text = Wait::of(&held, Some(&more)).unwrap().to_string();
         assert!(text.starts_with("more than 1000 earlier batches"), "{text}");
         assert!(text.ends_with("; and it is held itself: no evidence"), "{text}");
+    }
+
+    /// What a new batch waits for with this obstacle, and a batch in this state before it.
+    fn text(
+        obstacle: Obstacle,
+        head: Option<StoredBatch>,
+        head_waits: bool,
+    ) -> (WaitCause, String) {
+        let waiting = StoredBatch { since: None, ..batch(BatchState::New) };
+        let ahead = Ahead { obstacle, head, head_waits, count: 1, more: false };
+        let wait = Wait::of(&waiting, Some(&ahead)).unwrap();
+        (wait.cause, wait.to_string())
+    }
+
+    #[test]
+    fn each_obstacle_is_told_in_one_sentence() {
+        let head = || Some(batch(BatchState::Pending));
+        let other_service =
+            StoredBatch { service_id: "c::d".parse().unwrap(), ..batch(BatchState::Submitting) };
+        let transaction_id = HeaderId::from_bytes([0xc3; 64]);
+        let address = Some(AddressPrefix::new("1cf126"));
+        let conflict = |address| Obstacle::Conflict { address };
+        let missing =
+            |invalid| Obstacle::MissingTransaction { transaction_id, since: at(4), invalid };
+        let told = [
+            text(conflict(address), head(), false),
+            text(conflict(None), head(), true),
+            text(Obstacle::Dependency { transaction_id }, Some(other_service), false),
+            text(missing(false), None, false),
+            text(missing(true), None, false),
+            text(Obstacle::Halt { since: at(5) }, Some(batch(BatchState::Invalid)), false),
+            text(Obstacle::Lane, None, false),
+            text(Obstacle::InFlightWindow, None, false),
+        ];
+        let expected = [
+            (
+                WaitCause::Conflict,
+                "the end of the earlier batch 5a5a5a5a5a5a, which it conflicts with at 1cf126; that one \
+                 waits for the ledger's final status; it is pending there",
+            ),
+            (
+                WaitCause::Conflict,
+                "the end of the earlier batch 5a5a5a5a5a5a, which it conflicts with; that one waits for \
+                 others",
+            ),
+            (
+                WaitCause::Dependency,
+                "the commit of the batch 5a5a5a5a5a5a of the service c::d, which has the transaction \
+                 c3c3c3c3c3c3 that it depends on; that one waits for the end of its submission, which is \
+                 under way",
+            ),
+            (
+                WaitCause::MissingTransaction,
+                "the transaction c3c3c3c3c3c3, which it depends on and which no batch has that can be \
+                 submitted",
+            ),
+            (
+                WaitCause::MissingTransaction,
+                "an answer of the ledger: whether it has the transaction c3c3c3c3c3c3, which it depends on \
+                 and whose batch is invalid",
+            ),
+            (
+                WaitCause::Halt,
+                "an operator's decision about the batch 5a5a5a5a5a5a, which is invalid and stops others",
+            ),
+            (
+                WaitCause::Lane,
+                "the end of another batch of its service: as many are under way as are allowed",
+            ),
+            (
+                WaitCause::InFlightWindow,
+                "a place in the in-flight window: the ledger has as many batches as it takes at present",
+            ),
+        ];
+        assert_eq!(told, expected.map(|(cause, text)| (cause, text.to_owned())));
+    }
+
+    #[test]
+    fn obstacle_that_has_a_time_says_since_when() {
+        let transaction_id = HeaderId::from_bytes([0xc3; 64]);
+        let missing = Obstacle::MissingTransaction { transaction_id, since: at(4), invalid: false };
+        let ahead =
+            Ahead { obstacle: missing, head: None, head_waits: false, count: 0, more: false };
+        let waiting = StoredBatch { since: None, ..batch(BatchState::New) };
+        assert_eq!(Wait::of(&waiting, Some(&ahead)).unwrap().since, at(4));
+        let held = StoredBatch { held: hold(true), ..waiting };
+        let wait = Wait::of(&held, Some(&ahead)).unwrap();
+        assert_eq!((wait.cause, wait.since), (WaitCause::Held, at(3)));
+        assert_eq!(wait.to_string(), "an operator's decision: no evidence");
     }
 
     #[test]

@@ -1,13 +1,16 @@
 //! The batches of a demonstration. The same seed makes the same batches.
 
 use grid_batch_core::{GlobalScopeId, HeaderId, ScopeId, ServiceId, ServiceScopeId};
-use grid_batch_protocol::{BatchBuilder, BatchList, Message, SigningKey, TransactionBuilder};
+use grid_batch_protocol::{
+    Batch, BatchBuilder, BatchList, Message, SigningKey, TransactionBuilder,
+};
 
-use crate::{DemoError, SimulatedLedger};
+use crate::{DemoError, SimulatedLedger, accounts};
 
 /// The batches of a demonstration, any number of them.
 #[derive(Debug)]
 pub(crate) struct DemoBatches {
+    ledger: SimulatedLedger,
     seed: u64,
     key: SigningKey,
     services: Vec<ServiceId>,
@@ -27,7 +30,7 @@ impl DemoBatches {
                 .collect::<Result<_, _>>()
                 .map_err(DemoError::internal)?,
         };
-        Ok(Self { seed, key: SigningKey::from_seed(seed), services })
+        Ok(Self { ledger, seed, key: SigningKey::from_seed(seed), services })
     }
 
     pub(crate) fn services(&self) -> &[ServiceId] {
@@ -66,12 +69,22 @@ impl DemoBatches {
         Ok(ids)
     }
 
-    fn batch(&self, service: usize, number: usize) -> grid_batch_protocol::Batch {
-        let transaction = TransactionBuilder::new("demo", "1.0")
-            .inputs(["d3"])
-            .outputs(["d3"])
+    /// The first `total` batches of the only service of a Sawtooth ledger, in the order in which they are
+    /// sent.
+    pub(crate) fn in_order(&self, total: usize) -> Vec<Batch> {
+        (0..total).map(|number| self.batch(0, number)).collect()
+    }
+
+    fn batch(&self, service: usize, number: usize) -> Batch {
+        let transaction = match self.ledger {
+            SimulatedLedger::Sawtooth => accounts::transaction(number),
+            SimulatedLedger::Scabbard => TransactionBuilder::new("demo", "1.0")
+                .inputs(["d3"])
+                .outputs(["d3"])
+                .payload(format!("set {service} to {number}")),
+        };
+        let transaction = transaction
             .nonce(format!("{}/{service}/{number}", self.seed))
-            .payload(format!("set {service} to {number}"))
             .sign(&self.key, &self.key.public_key());
         BatchBuilder::new().transaction(transaction).sign(&self.key)
     }

@@ -44,7 +44,10 @@ pub fn demonstrate(
     let counts = run(options, &plan, &batches, &ledger, &server, &mut watch)?;
     server.stop()?;
     let promised = batches.ids(plan.batches)?;
-    let report = DemoReport::new(&store, &ledger.record(), &promised, counts, plan.seed)?;
+    let mut report = DemoReport::new(&store, &ledger.record(), &promised, counts, plan.seed)?;
+    if options.ledger == SimulatedLedger::Sawtooth {
+        report.add_state(&ledger, &batches.in_order(plan.batches), options.strategy);
+    }
     plan.done = true;
     directory.write(&plan)?;
     Ok(report)
@@ -206,6 +209,7 @@ fn config(
         ("ledger.urls", ledger.url()),
         ("ledger.key_file", directory.write_key(plan.seed)?.display().to_string()),
         ("ledger.event_sockets", options.services.to_string()),
+        ("ledger.strategy", options.strategy.as_str().to_owned()),
     ];
     let fixed = settings::SETTINGS.iter().map(|(name, text)| (*name, (*text).to_owned()));
     let flags = variable.into_iter().chain(fixed).map(|(name, text)| {

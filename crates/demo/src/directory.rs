@@ -15,6 +15,7 @@ use crate::{DemoError, DemoOptions};
 pub(crate) struct DemoPlan {
     pub(crate) ledger: String,
     pub(crate) services: usize,
+    pub(crate) strategy: String,
     pub(crate) seed: u64,
     /// How many batches are to be sent, over all runs.
     pub(crate) batches: usize,
@@ -79,6 +80,7 @@ impl DemoDirectory {
         let new = DemoPlan {
             ledger: options.ledger.as_str().to_owned(),
             services: options.services,
+            strategy: options.strategy.as_str().to_owned(),
             seed,
             batches: options.batches,
             done: false,
@@ -124,6 +126,9 @@ impl DemoPlan {
         }
         if self.services != new.services {
             return Err(differs("number of services", &self.services));
+        }
+        if self.strategy != new.strategy {
+            return Err(differs("strategy", &self.strategy));
         }
         if options.seed.is_some_and(|seed| seed != self.seed) {
             return Err(differs("seed", &self.seed));

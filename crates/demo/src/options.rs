@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use grid_batch_core::Strategy;
 use grid_batch_ledger_sim::{Fault, When};
 use grid_batch_store::DatabaseUrl;
 
@@ -33,6 +34,8 @@ pub struct DemoOptions {
     pub services: usize,
     /// The number of batches, over all services.
     pub batches: usize,
+    /// The strategy of all services. Scabbard has only the serial one.
+    pub strategy: Strategy,
     /// The ledger's faults.
     pub faults: FaultLevel,
     /// The database; `None` for an SQLite file next to the ledger's record.
@@ -46,14 +49,15 @@ pub struct DemoOptions {
 impl DemoOptions {
     /// A demonstration of a few seconds.
     pub fn new(ledger: SimulatedLedger) -> Self {
-        let (services, batches) = match ledger {
-            SimulatedLedger::Sawtooth => (1, 300),
-            SimulatedLedger::Scabbard => (50, 1_000),
+        let (services, batches, strategy) = match ledger {
+            SimulatedLedger::Sawtooth => (1, 300, Strategy::Parallel),
+            SimulatedLedger::Scabbard => (50, 1_000, Strategy::Serial),
         };
         Self {
             ledger,
             services,
             batches,
+            strategy,
             faults: FaultLevel::None,
             database: None,
             keep: None,
@@ -94,6 +98,12 @@ impl DemoOptions {
         match self.ledger {
             SimulatedLedger::Sawtooth if self.services != 1 => {
                 invalid("a sawtooth ledger has no services; use one, for all batches")
+            }
+            SimulatedLedger::Scabbard if self.strategy != Strategy::Serial => {
+                invalid("scabbard takes one batch of a service at a time; use the strategy serial")
+            }
+            SimulatedLedger::Sawtooth if self.strategy == Strategy::Pipeline => {
+                invalid("the simulated ledger keeps no order; use the strategy serial or parallel")
             }
             SimulatedLedger::Scabbard if self.services > 10_000 => {
                 invalid("the simulated ledger has at most 10000 services")

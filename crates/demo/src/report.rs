@@ -1,7 +1,8 @@
 use std::{fmt, time::Duration};
 
-use grid_batch_core::{BatchState, HeaderId, ServiceId};
-use grid_batch_ledger_sim::{Audit, Entry, ExecutionResult, audit};
+use grid_batch_core::{BatchState, HeaderId, ServiceId, Strategy};
+use grid_batch_ledger_sim::{Audit, Entry, ExecutionResult, LedgerSim, audit};
+use grid_batch_protocol::Batch;
 use grid_batch_store::{Store, StoreError};
 use serde::Serialize;
 
@@ -21,8 +22,14 @@ pub struct DemoReport {
     pub lost: usize,
     /// Batches that the ledger applied more than once: must be 0.
     pub duplicated: usize,
-    /// Batches that the ledger applied after a later batch of their service: must be 0.
+    /// Batches that the ledger applied after a later batch of their service, in the strategy parallel
+    /// after a later one that they conflict with: must be 0.
     pub out_of_order: usize,
+    /// Numbers in the ledger's state and results of batches that differ from what applying the batches one
+    /// by one comes to: must be 0. Sawtooth only.
+    pub wrong_state: usize,
+    /// The greatest number of batches that waited at the ledger at once. Sawtooth only.
+    pub most_at_ledger: usize,
     /// Batches whose state in the store contradicts the ledger's record: must be 0.
     pub misreported: usize,
     /// How often a batch was sent again.
@@ -53,9 +60,10 @@ pub(crate) struct DemoCounts {
 }
 
 impl DemoReport {
-    /// Whether no batch was lost, duplicated, out of order, or misreported.
+    /// Whether no batch was lost, duplicated, out of order, or misreported, and the state is right.
     pub fn is_clean(&self) -> bool {
-        [self.lost, self.duplicated, self.out_of_order, self.misreported] == [0; 4]
+        let Self { lost, duplicated, out_of_order, wrong_state, misreported, .. } = self;
+        [lost, duplicated, out_of_order, wrong_state, misreported] == [&0; 5]
     }
 
     pub(crate) fn new(
@@ -75,6 +83,8 @@ impl DemoReport {
             lost: lost.len(),
             duplicated: duplicated.len(),
             out_of_order: out_of_order.len(),
+            wrong_state: 0,
+            most_at_ledger: 0,
             misreported: misreported(store, record, promised)? + unpromised.len(),
             retried: counts.retried,
             in_doubt: counts.in_doubt,
@@ -84,6 +94,16 @@ impl DemoReport {
             per_second: (counts.ended as f64 / seconds.max(0.001)).round(),
             seed,
         })
+    }
+
+    /// Compares what a Sawtooth ledger has applied with applying the batches one by one.
+    pub(crate) fn add_state(&mut self, ledger: &LedgerSim, batches: &[Batch], strategy: Strategy) {
+        let audit = ledger.audit_state(batches);
+        self.wrong_state = audit.wrong_values.len() + audit.wrong_results.len();
+        if strategy != Strategy::Serial {
+            self.out_of_order = audit.out_of_order.len();
+        }
+        self.most_at_ledger = ledger.most_waiting();
     }
 }
 
@@ -114,14 +134,16 @@ impl fmt::Display for DemoReport {
             f,
             "Audit: the batches that the server accepted, compared with the ledger's record"
         )?;
-        let rows: [(&str, &dyn fmt::Display); 11] = [
+        let rows: [(&str, &dyn fmt::Display); 13] = [
             ("accepted", &self.accepted),
             ("committed", &self.committed),
             ("invalid", &self.invalid),
             ("lost", &self.lost),
             ("duplicated", &self.duplicated),
             ("out of order", &self.out_of_order),
+            ("wrong in the state", &self.wrong_state),
             ("misreported", &self.misreported),
+            ("at the ledger at most", &self.most_at_ledger),
             ("sent again", &self.retried),
             ("in doubt", &self.in_doubt),
             ("decided by operator", &self.decided_by_operator),

@@ -7,9 +7,11 @@ use crate::{
     context::EvmContext,
     evidence::EvmEvidenceReader,
     follow::EvmStatusReader,
-    funds::AccountsWithoutFunds,
+    gas::{GasWatch, WatchedAccount},
+    heads::EvmEvents,
     options::{EvmError, EvmOptions},
     send::EvmSender,
+    settle::EvmAccountCheck,
 };
 
 /// The adapter of one chain.
@@ -35,9 +37,10 @@ impl Evm {
         EvmSender::new(Arc::clone(&self.0))
     }
 
-    /// The accounts that could not pay for the gas when it was last needed.
-    pub fn accounts_without_funds(&self) -> AccountsWithoutFunds {
-        self.0.without_funds.clone()
+    /// Watches the gas price and the balances of these accounts. A balance is low if it pays for fewer
+    /// withdrawals than `low_balance`.
+    pub fn gas_watch(&self, accounts: Vec<WatchedAccount>, low_balance: u64) -> GasWatch {
+        GasWatch::new(Arc::clone(&self.0), accounts, low_balance)
     }
 
     /// Reads the statuses of withdrawals from the chain.
@@ -45,8 +48,18 @@ impl Evm {
         EvmStatusReader(Arc::clone(&self.0))
     }
 
+    /// Finds out whether everything that an account has sent is stored.
+    pub fn account_check(&self) -> EvmAccountCheck {
+        EvmAccountCheck(Arc::clone(&self.0))
+    }
+
     /// Finds evidence that a withdrawal has to be sent again, or must not be.
     pub fn evidence_reader(&self) -> EvmEvidenceReader {
         EvmEvidenceReader(Arc::clone(&self.0))
+    }
+
+    /// Tells when to ask about withdrawals: at each new block, and when one was sent.
+    pub fn events(&self) -> EvmEvents {
+        EvmEvents::new(Arc::clone(&self.0))
     }
 }

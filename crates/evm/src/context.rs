@@ -1,18 +1,26 @@
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, iter, sync::Arc, time::Duration};
 
 use alloy_primitives::Address;
 use grid_batch_core::{BatchError, BatchResult, Clock, HeaderId, ServiceId, StatusUrlResolver};
 use grid_batch_http::{HttpClient, HttpError};
+use grid_batch_support::ErrorChain;
 use grid_batch_withdrawals::SigningStore;
 
 use crate::{
-    funds::AccountsWithoutFunds,
-    key::GasAdminKey,
+    ahead::AheadPauses,
+    beneficiaries::AllowedBeneficiaries,
+    chain_facts::ChainFacts,
+    gas::GasObservations,
+    heads::Hints,
+    logged_services::LoggedServices,
     node::NodeClient,
     options::{EvmOptions, OracleOptions},
-    price::{GasPriceSource, Oracle},
+    price::{GasPriceSource, GasQuote, NoPriceError, Oracle, PriceReader, Urgency},
+    send::UnknownPendingLog,
     sent_times::SentTimes,
+    signer::{AccountSigner, TransactionSigner},
     signing_store::AsyncSigningStore,
+    sync::{FirstRefusals, HighestBlock, SkippedNodes},
     values::GasPrice,
 };
 
@@ -20,21 +28,39 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct EvmContext {
     pub(crate) chain_id: u64,
-    pub(crate) keys: HashMap<Address, GasAdminKey>,
+    pub(crate) signers: HashMap<Address, AccountSigner>,
     pub(crate) cap: GasPrice,
     pub(crate) pool_caps: HashMap<Address, GasPrice>,
-    pub(crate) price_source: GasPriceSource,
+    pub(crate) beneficiaries: AllowedBeneficiaries,
+    pub(crate) price_source: PriceReader,
     pub(crate) gate_interval: Duration,
     pub(crate) confirmations: u64,
     pub(crate) resend_after: Duration,
+    pub(crate) longest_gap: u64,
+    pub(crate) agreeing_nodes: usize,
+    pub(crate) head_age_limit: Option<Duration>,
     pub(crate) connections: usize,
+    pub(crate) in_flight: usize,
+    pub(crate) ahead_pauses: AheadPauses,
+    /// The services for which nothing is signed ahead, because a stored nonce is not settled.
+    pub(crate) not_signing_ahead: LoggedServices,
+    /// The services whose transactions that were signed ahead are sent with errors.
+    pub(crate) refused_ahead: LoggedServices,
+    pub(crate) unknown_pending: UnknownPendingLog,
+    pub(crate) hints: Hints,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) sent_times: SentTimes,
-    pub(crate) without_funds: AccountsWithoutFunds,
+    pub(crate) gas: GasObservations,
+    pub(crate) facts: ChainFacts,
+    pub(crate) highest_block: HighestBlock,
+    pub(crate) first_refusals: FirstRefusals,
+    pub(crate) skipped_nodes: SkippedNodes,
     /// Separate from `read_http`: connections close when the runtime that opened them shuts down,
     /// and the shutdown of a poller must not interrupt a transaction that is being sent.
     pub(crate) send_http: HttpClient,
     pub(crate) read_http: HttpClient,
+    /// Separate for the same reason.
+    pub(crate) watch_http: HttpClient,
     pub(crate) store: AsyncSigningStore,
     pub(crate) nodes: Arc<dyn StatusUrlResolver>,
 }
@@ -47,29 +73,109 @@ impl EvmContext {
     ) -> Result<Self, HttpError> {
         let send_http = HttpClient::new(&options.http)?;
         let read_http = HttpClient::new(&options.http)?;
+        let watch_http = HttpClient::new(&options.http)?;
         Ok(Self {
             chain_id: options.chain_id,
-            keys: options.keys.into_iter().map(|key| (key.address(), key)).collect(),
+            signers: options.signers.into_iter().map(by_account).collect(),
             cap: options.cap,
             pool_caps: options.pool_caps.into_iter().collect(),
-            price_source: price_source(options.oracle, options.oracle_first, &send_http),
+            beneficiaries: options.beneficiaries,
+            price_source: PriceReader::new(
+                price_source(options.oracle, options.oracle_first, &send_http),
+                options.maximum_tip,
+            ),
             gate_interval: options.gate_interval,
             confirmations: options.confirmations,
             resend_after: options.resend_after,
+            longest_gap: options.longest_gap,
+            agreeing_nodes: options.agreeing_nodes,
+            head_age_limit: options.head_age_limit,
             connections: options.connections,
+            in_flight: options.in_flight,
+            ahead_pauses: AheadPauses::default(),
+            not_signing_ahead: LoggedServices::default(),
+            refused_ahead: LoggedServices::default(),
+            unknown_pending: UnknownPendingLog::default(),
+            hints: Hints::new(),
             clock: options.clock,
             sent_times: SentTimes::default(),
-            without_funds: AccountsWithoutFunds::default(),
+            gas: GasObservations::default(),
+            facts: ChainFacts::default(),
+            highest_block: HighestBlock::default(),
+            first_refusals: FirstRefusals::default(),
+            skipped_nodes: SkippedNodes::default(),
             send_http,
             read_http,
+            watch_http,
             store: AsyncSigningStore::new(store),
             nodes,
         })
     }
 
+    /// The cap of the gas price for this pool.
+    pub(crate) fn cap_of(&self, pool: Address) -> GasPrice {
+        self.pool_caps.get(&pool).copied().unwrap_or(self.cap)
+    }
+
+    /// The current gas price at a node, with a tip for a transaction that is this urgent.
+    pub(crate) async fn quote(
+        &self,
+        node: &NodeClient,
+        urgency: Urgency,
+    ) -> Result<GasQuote, NoPriceError> {
+        let quote = self.price_source.quote_for(node, urgency).await;
+        self.note_price(quote.as_ref());
+        let quote = quote?;
+        self.facts.set_quote(quote, self.clock.monotonic());
+        Ok(match self.facts.is_legacy_only() {
+            true => GasQuote::without_base_fee(quote.price),
+            false => quote,
+        })
+    }
+
+    /// The gas limit of a block, as it was seen lately.
+    pub(crate) async fn block_gas_limit(&self, node: &NodeClient) -> Option<u64> {
+        match self.facts.block_gas_limit(self.clock.monotonic()) {
+            Some(limit) => Some(limit),
+            None => self.read_block_gas_limit(node).await,
+        }
+    }
+
+    /// `None`: the node does not report it. Then the limit is not known to be exceeded.
+    pub(crate) async fn read_block_gas_limit(&self, node: &NodeClient) -> Option<u64> {
+        let limit = node.block_gas_limit().await.ok()?;
+        self.facts.set_block_gas_limit(limit, self.clock.monotonic());
+        Some(limit)
+    }
+
+    /// Remembers the gas price, or why it could not be read.
+    pub(crate) fn note_price(&self, quote: Result<&GasQuote, &NoPriceError>) {
+        match quote {
+            Ok(quote) => {
+                let caps = iter::once(self.cap).chain(self.pool_caps.values().copied());
+                let price = Ok(GasPrice::from_wei(quote.price));
+                self.gas.note_price(price, caps, self.clock.monotonic());
+            }
+            Err(error) => self.note_price_error(ErrorChain(error).to_string()),
+        }
+    }
+
+    /// Remembers why the gas price could not be read.
+    pub(crate) fn note_price_error(&self, error: String) {
+        self.gas.note_price(Err(error), iter::empty(), self.clock.monotonic());
+    }
+
     /// Whether a transaction that is pending was sent so long ago that it is sent again.
     pub(crate) fn is_pending_too_long(&self, hash: [u8; 32]) -> bool {
         self.sent_times.elapsed(hash, self.clock.monotonic()) > self.resend_after
+    }
+
+    /// How many withdrawals behind the one that is under way are looked at: those that are not mined,
+    /// those that are not final, and the next ones.
+    pub(crate) fn following_limit(&self) -> usize {
+        const MOST: usize = 512;
+        let blocks = usize::try_from(self.confirmations).unwrap_or(MOST).saturating_add(1);
+        self.in_flight.saturating_mul(blocks).min(MOST.max(self.in_flight))
     }
 
     /// The nodes to ask about a batch, in order of preference.
@@ -86,6 +192,10 @@ impl EvmContext {
         }
         Ok(urls.into_iter().map(|url| NodeClient::new(http.clone(), url)).collect())
     }
+}
+
+fn by_account(signer: Arc<dyn TransactionSigner>) -> (Address, AccountSigner) {
+    (signer.address(), AccountSigner::new(signer))
 }
 
 fn price_source(

@@ -19,27 +19,30 @@ use crate::{
 pub struct EvmEvidenceReader(pub(crate) Arc<EvmContext>);
 
 impl EvmEvidenceReader {
-    async fn find(&self, batch: &UnresolvedBatch) -> BatchResult<Evidence> {
+    async fn find(&self, batch: &UnresolvedBatch) -> BatchResult<EvidenceReport> {
         let scope = AccountScopeId::from_service_id(&batch.service_id)
             .map_err(|error| BatchError::InternalError(error.to_string()))?;
         let payment = self.0.store.payment(&batch.service_id, batch.batch_id).await?;
         // The sender rejects a batch that belongs to no withdrawal.
-        let Some(payment) = payment else { return Ok(Evidence::Repeatable) };
+        let Some(payment) = payment else { return Ok(Evidence::Repeatable.into()) };
         let Some(assigned) = &payment.nonce else {
-            return self.evidence_without_nonce(batch, &scope, &payment).await;
+            let evidence = self.evidence_without_nonce(batch, &scope, &payment).await?;
+            return Ok(evidence.into());
         };
         if let Some(outcome) = &assigned.outcome {
-            return Ok(evidence_of_outcome(outcome));
+            return Ok(evidence_of_outcome(outcome).into());
         }
         let nodes = self.0.nodes_for(&self.0.read_http, &batch.service_id, &batch.batch_id)?;
         let best = observe_nonce(&nodes, &self.0, scope.address(), assigned).await?;
         match best.observation {
-            NonceObservation::Mined(_) => Ok(Evidence::Present),
+            NonceObservation::Mined(_) => Ok(Evidence::Present.into()),
             NonceObservation::UsedElsewhere => {
-                self.evidence_of_used_nonce(&scope, &payment, assigned, &nodes).await
+                let evidence = self.evidence_of_used_nonce(&scope, &payment, assigned, &nodes);
+                // The status reader noted which transaction used the nonce.
+                Ok(EvidenceReport { evidence: evidence.await?, detail: assigned.note.clone() })
             }
-            NonceObservation::NotFound => Ok(Evidence::Repeatable),
-            NonceObservation::Pending => Ok(self.evidence_of_pending(&payment, assigned)),
+            NonceObservation::NotFound => Ok(Evidence::Repeatable.into()),
+            NonceObservation::Pending => Ok(self.evidence_of_pending(&payment, assigned).into()),
         }
     }
 
@@ -130,7 +133,7 @@ impl EvidenceReader for EvmEvidenceReader {
         &'a self,
         batch: &'a UnresolvedBatch,
     ) -> BoxFuture<'a, BatchResult<EvidenceReport>> {
-        Box::pin(async { self.find(batch).await.map(EvidenceReport::from) })
+        Box::pin(self.find(batch))
     }
 }
 

@@ -1,19 +1,44 @@
-use futures_core::future::BoxFuture;
-use grid_batch_core::{BatchError, BatchResult, LedgerIdentityReader};
-use grid_batch_http::{HttpClient, HttpError, HttpOptions};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+};
 
-use crate::node::NodeClient;
+use futures_core::future::BoxFuture;
+use grid_batch_core::{BatchResult, LedgerIdentityReader};
+use grid_batch_http::{HttpClient, HttpError, HttpOptions};
+use grid_batch_support::redact_url;
+use log::warn;
+
+use crate::node::{BlockId, NodeClient, NodeError};
 
 /// Reads the id of the chain and the hash of its first block. Test chains often share an id.
+///
+/// A node that has removed its first block tells only the id of the chain.
 #[derive(Debug, Clone)]
 pub struct EvmIdentityReader {
     http: HttpClient,
+    /// The nodes that do not show their first block.
+    without_first_block: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl EvmIdentityReader {
     /// A reader with connections of its own.
     pub fn new(options: &HttpOptions) -> Result<Self, HttpError> {
-        Ok(Self { http: HttpClient::new(options)? })
+        Ok(Self { http: HttpClient::new(options)?, without_first_block: Arc::default() })
+    }
+
+    /// Logs a node that does not show its first block once.
+    fn log_change(&self, node: &NodeClient, shows_first_block: bool) {
+        let url = redact_url(node.url());
+        let nodes = self.without_first_block.lock();
+        let mut nodes = nodes.unwrap_or_else(PoisonError::into_inner);
+        if shows_first_block {
+            nodes.remove(&url);
+        } else if nodes.insert(url.clone()) {
+            warn!(node = url.as_str();
+                "the node does not show block 0; a chain that was made anew with the same id cannot be \
+                 told from this one by this node");
+        }
     }
 }
 
@@ -22,16 +47,28 @@ impl LedgerIdentityReader for EvmIdentityReader {
         Box::pin(async move {
             let node = NodeClient::new(self.http.clone(), node);
             let chain_id = node.chain_id().await?;
-            let Some(genesis) = node.block(0).await? else {
-                return Err(BatchError::Unavailable("the node has no first block yet".to_owned()));
-            };
-            Ok(format!("chain {chain_id}, genesis block {}", genesis.id.hash))
+            let genesis = first_block(&node).await?;
+            self.log_change(&node, genesis.is_some());
+            Ok(match genesis {
+                Some(BlockId { hash, .. }) => format!("chain {chain_id}, genesis block {hash}"),
+                None => format!("chain {chain_id}"),
+            })
         })
+    }
+}
+
+/// The first block of the chain. `None`: the node has removed it.
+async fn first_block(node: &NodeClient) -> Result<Option<BlockId>, NodeError> {
+    match node.block(0).await {
+        Ok(block) => Ok(block.map(|block| block.id)),
+        Err(error) if error.is_pruned() => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use grid_batch_core::BatchError;
     use serde_json::json;
 
     use super::*;
@@ -56,6 +93,22 @@ mod tests {
         let id = read_id(block("0x0")).await;
         assert_eq!(id, Ok(format!("chain 137, genesis block {hash}")));
         assert!(matches!(read_id(block("0x1")).await, Err(BatchError::InvalidAnswer(_))));
-        assert!(matches!(read_id(json!(null)).await, Err(BatchError::Unavailable(_))));
+    }
+
+    #[tokio::test]
+    async fn node_without_the_first_block_tells_the_chain_only() {
+        let chain = Ok("chain 137".to_owned());
+        assert_eq!(read_id(json!(null)).await, chain);
+        let read_error = |code: i64, message: &'static str| async move {
+            let (server, _) = node_with_methods(move |method| match method {
+                "eth_chainId" => json!({"result": "0x89"}),
+                _ => json!({"error": {"code": code, "message": message}}),
+            })
+            .await;
+            EvmIdentityReader::new(&HttpOptions::default()).unwrap().read_id(server.url()).await
+        };
+        assert_eq!(read_error(4444, "pruned history unavailable").await, chain);
+        assert_eq!(read_error(-32000, "block has been pruned").await, chain);
+        read_error(-32000, "database closed").await.unwrap_err();
     }
 }

@@ -1,12 +1,16 @@
 #![doc = include_str!("../README.md")]
 
 mod adapter;
+mod ahead;
+mod beneficiaries;
+mod chain_facts;
 mod context;
 mod evidence;
 mod follow;
-mod funds;
+mod gas;
+mod heads;
 mod identity;
-mod key;
+mod logged_services;
 mod node;
 mod nonce;
 mod options;
@@ -17,20 +21,27 @@ mod scope;
 mod send;
 mod sent_times;
 mod settle;
+mod signer;
 mod signing_store;
+mod sync;
 #[cfg(test)]
 mod test_server;
 mod values;
 
 pub use adapter::Evm;
-pub use alloy_primitives::Address;
+pub use alloy_primitives::{Address, Signature, U256};
+pub use beneficiaries::AllowedBeneficiaries;
 pub use evidence::EvmEvidenceReader;
 pub use follow::EvmStatusReader;
-pub use funds::AccountsWithoutFunds;
+pub use gas::{AccountGas, GasLimit, GasWatch, PoolGas, Seen, WatchedAccount};
+pub use heads::EvmEvents;
 pub use identity::EvmIdentityReader;
-pub use key::{GasAdminKey, GasAdminKeyError};
 pub use options::{EvmError, EvmOptions, OracleOptions};
 pub use rules::PoolRules;
 pub use scope::AccountScopeId;
 pub use send::EvmSender;
+pub use settle::EvmAccountCheck;
+pub use signer::{
+    GasAdminKey, GasAdminKeyError, KeystoreError, RemoteSigner, SignerError, TransactionSigner,
+};
 pub use values::{AddressError, AmountError, GasPrice, GasPriceError, parse_address};

@@ -6,20 +6,25 @@ use grid_batch_http::{HttpError, HttpOptions};
 use grid_batch_support::redact_url;
 use thiserror::Error;
 
-use crate::{key::GasAdminKey, values::GasPrice};
+use crate::{beneficiaries::AllowedBeneficiaries, signer::TransactionSigner, values::GasPrice};
 
-/// Options of an adapter: the chain, the keys, the gas price, and when a withdrawal is final.
+/// Options of an adapter: the chain, the signers, the gas price, and when a withdrawal is final.
 #[derive(Debug, Clone)]
 pub struct EvmOptions {
     /// The id of the chain. Nothing is sent to a node of another chain.
     pub chain_id: u64,
-    /// The keys of the gas admins. Withdrawals of other gas admins wait.
-    pub keys: Vec<GasAdminKey>,
+    /// Sign for the gas admins, one for each. Withdrawals of other gas admins wait.
+    pub signers: Vec<Arc<dyn TransactionSigner>>,
     /// The cap of the gas price: nothing is signed while gas costs this much or more, and no
     /// transaction bids more.
     pub cap: GasPrice,
     /// Caps of single pools, which replace `cap`.
     pub pool_caps: Vec<(Address, GasPrice)>,
+    /// The beneficiaries that may be paid. Nothing is signed for others.
+    pub beneficiaries: AllowedBeneficiaries,
+    /// The highest tip that is offered to block producers, where the chain has a base fee. A replacement
+    /// may have to exceed it, and an oracle's price is not limited by it.
+    pub maximum_tip: GasPrice,
     /// A second source of the gas price.
     pub oracle: Option<OracleOptions>,
     /// Whether the oracle is asked first, and the node if it fails; otherwise the other way round.
@@ -32,6 +37,16 @@ pub struct EvmOptions {
     /// How long a transaction is pending before it is sent again, with a higher fee if the cap
     /// allows it.
     pub resend_after: Duration,
+    /// How many nonces may be missing at the node below the next one. Beyond that, nothing is sent.
+    pub longest_gap: u64,
+    /// How many nodes that are up to date have to say that a pool refuses a withdrawal before it fails.
+    pub agreeing_nodes: usize,
+    /// A node whose latest block is older is not up to date. `None`: blocks may have any age, as on a
+    /// chain that adds blocks only for transactions.
+    pub head_age_limit: Option<Duration>,
+    /// How many transactions of a gas admin are pending at once: withdrawals are signed and sent before
+    /// it is their turn. 1: none is.
+    pub in_flight: usize,
     /// The highest number of status requests in flight.
     pub connections: usize,
     /// Options of the HTTP clients.
@@ -59,6 +74,9 @@ pub enum EvmError {
     /// No status could ever be requested.
     #[error("connections is 0; it must be at least 1")]
     NoConnections,
+    /// Nothing could be sent.
+    #[error("in_flight is 0; it must be at least 1")]
+    NoneInFlight,
     /// Transactions would be final without a block.
     #[error("confirmations is 0; it must be at least 1")]
     NoConfirmations,
@@ -71,18 +89,24 @@ pub enum EvmError {
 }
 
 impl EvmOptions {
-    /// Options for a chain with this cap of the gas price, without keys.
+    /// Options for a chain with this cap of the gas price, without signers.
     pub fn new(chain_id: u64, cap: GasPrice) -> Self {
         Self {
             chain_id,
-            keys: Vec::new(),
+            signers: Vec::new(),
             cap,
             pool_caps: Vec::new(),
+            beneficiaries: AllowedBeneficiaries::default(),
+            maximum_tip: GasPrice::from_wei(50_000_000_000),
             oracle: None,
             oracle_first: false,
             gate_interval: Duration::from_secs(5),
             confirmations: 3,
             resend_after: Duration::from_secs(30),
+            longest_gap: 64,
+            agreeing_nodes: 1,
+            head_age_limit: None,
+            in_flight: 16,
             connections: 4,
             http: HttpOptions::default(),
             clock: Arc::new(SystemClock),
@@ -92,6 +116,9 @@ impl EvmOptions {
     pub(crate) fn check(&self) -> Result<(), EvmError> {
         if self.connections == 0 {
             return Err(EvmError::NoConnections);
+        }
+        if self.in_flight == 0 {
+            return Err(EvmError::NoneInFlight);
         }
         if self.confirmations == 0 {
             return Err(EvmError::NoConfirmations);
@@ -145,6 +172,8 @@ mod tests {
         assert_eq!(message(none), format!("connections {rule}"));
         let none = EvmOptions { confirmations: 0, ..options() };
         assert_eq!(message(none), format!("confirmations {rule}"));
+        let none = EvmOptions { in_flight: 0, ..options() };
+        assert_eq!(message(none), format!("in_flight {rule}"));
         let oracle = OracleOptions { url: "http://o".to_owned(), pointer: "fast".to_owned() };
         let pointer = EvmOptions { oracle: Some(oracle), ..options() };
         assert_eq!(

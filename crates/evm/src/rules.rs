@@ -5,6 +5,7 @@ use grid_batch_core::{ScopeId, ServiceId};
 use grid_batch_withdrawals::WithdrawalRules;
 
 use crate::{
+    beneficiaries::AllowedBeneficiaries,
     scope::AccountScopeId,
     values::{parse_address, parse_amount, parse_beneficiary},
 };
@@ -27,6 +28,7 @@ use crate::{
 #[derive(Debug, Clone, Default)]
 pub struct PoolRules {
     services: HashMap<Address, ServiceId>,
+    beneficiaries: AllowedBeneficiaries,
 }
 
 impl PoolRules {
@@ -34,7 +36,13 @@ impl PoolRules {
     pub fn new(pools: impl IntoIterator<Item = (Address, AccountScopeId)>) -> Self {
         let services =
             pools.into_iter().map(|(pool, account)| (pool, account.service_id().clone())).collect();
-        Self { services }
+        Self { services, beneficiaries: AllowedBeneficiaries::default() }
+    }
+
+    /// Lets the pools pay only these beneficiaries.
+    #[must_use]
+    pub fn with_beneficiaries(self, beneficiaries: AllowedBeneficiaries) -> Self {
+        Self { beneficiaries, ..self }
     }
 }
 
@@ -47,10 +55,23 @@ impl WithdrawalRules for PoolRules {
         }
     }
 
+    fn pool_address(&self, text: &str) -> Result<String, String> {
+        parse_address(text).map(|pool| pool.to_string()).map_err(|error| error.to_string())
+    }
+
     fn beneficiary(&self, text: &str) -> Result<String, String> {
         parse_beneficiary(text)
             .map(|address| address.to_string())
             .map_err(|error| error.to_string())
+    }
+
+    fn may_be_paid(&self, pool: &str, beneficiary: &str) -> Result<(), String> {
+        let parse = |text| parse_address(text).map_err(|error| error.to_string());
+        let (pool, beneficiary) = (parse(pool)?, parse(beneficiary)?);
+        match self.beneficiaries.contains(pool, beneficiary) {
+            true => Ok(()),
+            false => Err(AllowedBeneficiaries::refusal(pool, beneficiary)),
+        }
     }
 
     fn amount(&self, text: &str) -> Result<String, String> {
@@ -84,6 +105,24 @@ mod tests {
         let error = rules.pool(&OTHER.to_lowercase()).unwrap_err();
         assert_eq!(error, format!("the pool {OTHER} is not configured"));
         assert!(rules.pool("pool").unwrap_err().contains("0x and 40 hex digits"));
+    }
+
+    #[test]
+    fn address_of_a_removed_pool_is_canonical() {
+        let (rules, _) = rules();
+        assert_eq!(rules.pool_address(&OTHER.to_lowercase()).as_deref(), Ok(OTHER));
+        assert!(rules.pool_address("pool").unwrap_err().contains("0x and 40 hex digits"));
+    }
+
+    #[test]
+    fn beneficiary_that_is_not_listed_is_refused() {
+        let (rules, _) = rules();
+        assert_eq!(rules.may_be_paid(POOL, OTHER), Ok(()));
+        let allowed = AllowedBeneficiaries::new([(None, POOL.parse().unwrap())]);
+        let rules = rules.with_beneficiaries(allowed);
+        let error = rules.may_be_paid(POOL, OTHER).unwrap_err();
+        assert!(error.contains(OTHER) && error.contains("evm.beneficiaries"), "{error}");
+        assert_eq!(rules.may_be_paid(POOL, POOL), Ok(()));
     }
 
     #[test]

@@ -2,8 +2,8 @@ use std::{fmt, sync::Arc};
 
 use grid_batch_core::{BatchError, BatchResult, HeaderId, ServiceId, Timestamp};
 use grid_batch_withdrawals::{
-    BatchAttempt, NewSignedTransaction, NonceOutcome, NonceUse, Payment, SignedTransaction,
-    SigningStore, UnpaidWithdrawal, UnsettledNonces,
+    BatchAttempt, ClosedNonce, FollowingPayments, NewSignedTransaction, NonceOutcome, NonceUse,
+    Payment, SignedTransaction, SigningStore, UnpaidWithdrawal, UnsettledNonces,
 };
 use tokio::task::spawn_blocking;
 
@@ -14,6 +14,17 @@ use crate::settle::Terms;
 /// Dropping a future does not cancel an operation that has begun.
 #[derive(Clone)]
 pub(crate) struct AsyncSigningStore(Arc<dyn SigningStore>);
+
+/// What became of a signed transaction that needs a nonce of its own.
+#[derive(Debug)]
+pub(crate) enum NonceAssignment {
+    /// It is stored, and its nonce is assigned.
+    Assigned(Box<SignedTransaction>),
+    /// Nothing was stored: the attempt is no longer current.
+    NotCurrent,
+    /// Nothing was stored: another nonce is the next one.
+    Other { next: u64 },
+}
 
 impl AsyncSigningStore {
     pub(crate) fn new(store: Arc<dyn SigningStore>) -> Self {
@@ -40,14 +51,45 @@ impl AsyncSigningStore {
         self.run(move |store| store.payment(&service_id, &batch_id)).await
     }
 
+    pub(crate) async fn highest_block(&self) -> BatchResult<Option<u64>> {
+        self.run(|store| store.highest_block()).await
+    }
+
+    pub(crate) async fn record_highest_block(&self, number: u64) -> BatchResult<()> {
+        self.run(move |store| store.record_highest_block(number)).await
+    }
+
+    pub(crate) async fn next_nonce(&self, service_id: &ServiceId) -> BatchResult<Option<u64>> {
+        let service_id = service_id.clone();
+        self.run(move |store| store.next_nonce(&service_id)).await
+    }
+
+    /// Stores a signed transaction, if its nonce is the one to assign.
     pub(crate) async fn assign_nonce(
         &self,
         attempt: &BatchAttempt,
         at_least: u64,
-        mut sign: impl FnMut(u64) -> BatchResult<NewSignedTransaction> + Send + 'static,
-    ) -> BatchResult<Option<SignedTransaction>> {
+        signed: NewSignedTransaction,
+    ) -> BatchResult<NonceAssignment> {
         let attempt = attempt.clone();
-        self.run(move |store| store.assign_nonce(&attempt, at_least, &mut sign)).await
+        self.run(move |store| {
+            let mut other = None;
+            let mut signed_with = |nonce| match nonce == signed.nonce {
+                true => Ok(signed.clone()),
+                false => {
+                    other = Some(nonce);
+                    Err(BatchError::InternalError(format!("nonce {nonce} was not signed with")))
+                }
+            };
+            let stored = store.assign_nonce(&attempt, at_least, &mut signed_with);
+            match (stored, other) {
+                (Ok(Some(stored)), _) => Ok(NonceAssignment::Assigned(Box::new(stored))),
+                (Ok(None), _) => Ok(NonceAssignment::NotCurrent),
+                (Err(_), Some(next)) => Ok(NonceAssignment::Other { next }),
+                (Err(error), None) => Err(error),
+            }
+        })
+        .await
     }
 
     pub(crate) async fn replace_transaction(
@@ -62,11 +104,45 @@ impl AsyncSigningStore {
     pub(crate) async fn fill_nonce(
         &self,
         attempt: &BatchAttempt,
-        nonce: u64,
-        mut sign: impl FnMut(u64) -> BatchResult<NewSignedTransaction> + Send + 'static,
+        filler: NewSignedTransaction,
     ) -> BatchResult<Option<SignedTransaction>> {
         let attempt = attempt.clone();
-        self.run(move |store| store.fill_nonce(&attempt, nonce, &mut sign)).await
+        self.run(move |store| store.fill_nonce(&attempt, filler.nonce, &mut |_| Ok(filler.clone())))
+            .await
+    }
+
+    pub(crate) async fn following_payments(
+        &self,
+        service_id: &ServiceId,
+        batch_id: HeaderId,
+        count: usize,
+    ) -> BatchResult<Option<FollowingPayments>> {
+        let service_id = service_id.clone();
+        self.run(move |store| store.following_payments(&service_id, &batch_id, count)).await
+    }
+
+    pub(crate) async fn sign_following(
+        &self,
+        following: FollowingPayments,
+        signed: Vec<NewSignedTransaction>,
+    ) -> BatchResult<bool> {
+        self.run(move |store| store.sign_following(&following, signed)).await
+    }
+
+    pub(crate) async fn mark_all_sent(
+        &self,
+        sent: Vec<([u8; 32], Option<String>)>,
+    ) -> BatchResult<()> {
+        self.run(move |store| store.mark_all_sent(&sent)).await
+    }
+
+    pub(crate) async fn close_nonces(
+        &self,
+        service_id: &ServiceId,
+        closed: Vec<ClosedNonce>,
+    ) -> BatchResult<()> {
+        let service_id = service_id.clone();
+        self.run(move |store| store.close_nonces(&service_id, &closed)).await
     }
 
     pub(crate) async fn transactions_from(

@@ -144,6 +144,7 @@ mod tests {
             time: Timestamp::default(),
             result,
             batch: None,
+            refused: false,
         }
     }
 

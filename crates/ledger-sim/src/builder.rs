@@ -119,6 +119,8 @@ impl LedgerSimBuilder {
                 valid_for: Duration::ZERO,
                 coordinator_timeout: Self::COORDINATOR_TIMEOUT,
                 block_size: Self::BLOCK_SIZE,
+                block_interval: Duration::ZERO,
+                keeps_order: false,
                 back_pressure: true,
                 sent_twice: SentTwice::default(),
             },
@@ -173,6 +175,20 @@ impl LedgerSimBuilder {
     /// The limit of its queue depends on the size of blocks.
     pub fn block_size(mut self, batches: usize) -> Self {
         self.settings.block_size = batches.max(1);
+        self
+    }
+
+    /// Publishes at most one block of Sawtooth in each interval of this length. By default, a block is
+    /// published whenever a batch is due.
+    pub fn block_interval(mut self, interval: Duration) -> Self {
+        self.settings.block_interval = interval;
+        self
+    }
+
+    /// Makes a node of Sawtooth execute all batches in the order in which they arrived. By default, only those
+    /// that conflict, by what their transactions declare, are executed in that order.
+    pub fn keeps_order(mut self) -> Self {
+        self.settings.keeps_order = true;
         self
     }
 

@@ -27,6 +27,8 @@ pub(crate) struct CommonState {
     /// Shuffles what has no order. It is separate from the numbers for faults, so that status
     /// requests do not change these.
     pub(crate) shuffle_random: Random,
+    /// Chooses the order in which batches are executed where the ledger keeps none.
+    pub(crate) order_random: Random,
     pub(crate) rule: Option<InvalidityRule>,
     pub(crate) predecessor: Option<PredecessorRule>,
     /// Whether a batch without a processor has stopped the node.
@@ -40,6 +42,8 @@ pub(crate) struct LedgerSettings {
     pub(crate) valid_for: Duration,
     pub(crate) coordinator_timeout: Duration,
     pub(crate) block_size: usize,
+    pub(crate) block_interval: Duration,
+    pub(crate) keeps_order: bool,
     pub(crate) back_pressure: bool,
     pub(crate) sent_twice: SentTwice,
 }
@@ -60,6 +64,7 @@ impl CommonState {
             record,
             events,
             shuffle_random,
+            order_random: Random::from_seed(seed.rotate_left(32)),
             rule,
             predecessor: None,
             stopped: watch::Sender::new(false),
@@ -106,15 +111,38 @@ impl CommonState {
         time: Timestamp,
         bytes: Option<Arc<[u8]>>,
     ) -> io::Result<()> {
-        self.record.append(Entry {
+        let entry = Self::entry(result, service_id, batch, time);
+        self.record.append(Entry { batch: bytes, ..entry })
+    }
+
+    /// Records a batch that a fault or a rule has made invalid, whatever it contains.
+    pub(crate) fn record_refused(
+        &mut self,
+        service_id: &ServiceId,
+        batch: &VerifiedBatch,
+        time: Timestamp,
+    ) -> io::Result<()> {
+        let entry = Self::entry(ExecutionResult::Invalid, service_id, batch, time);
+        self.record.append(Entry { refused: true, ..entry })
+    }
+
+    /// An entry without its position.
+    fn entry(
+        result: ExecutionResult,
+        service_id: &ServiceId,
+        batch: &VerifiedBatch,
+        time: Timestamp,
+    ) -> Entry {
+        Entry {
             position: 0,
             service_id: service_id.clone(),
             batch_id: batch.id(),
             transaction_ids: batch.transactions().iter().map(|t| t.id()).collect(),
             time,
             result,
-            batch: bytes,
-        })
+            batch: None,
+            refused: false,
+        }
     }
 }
 

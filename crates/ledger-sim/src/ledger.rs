@@ -3,7 +3,7 @@ use std::io;
 use grid_batch_core::{ServiceScopeId, Timestamp};
 
 use crate::{
-    Record, RequestKind,
+    Record, RequestKind, StateValues,
     common_state::CommonState,
     request::SimRequest,
     response::{LedgerReply, SimResponse},
@@ -33,6 +33,16 @@ pub(crate) trait Ledger: Send {
 
     /// Adds a service, if the ledger has services.
     fn add_service(&mut self, _service: ServiceScopeId, _record: &Record) {}
+
+    /// What batches of the family that is executed have written.
+    fn state_values(&self) -> StateValues {
+        StateValues::default()
+    }
+
+    /// The greatest number of batches that have waited to be executed at once.
+    fn most_waiting(&self) -> usize {
+        0
+    }
 
     /// Clears the state that a restart loses.
     fn restart(&mut self, now: Timestamp);

@@ -5,7 +5,8 @@ use grid_batch_protocol::VerifiedBatch;
 use tokio::sync::oneshot;
 
 use crate::{
-    Audit, Entry, Fault, LedgerSimBuilder, LoggedRequest, WebSocketCounts, When, audit,
+    Audit, AuditedBatches, Entry, Fault, LedgerSimBuilder, LoggedRequest, StateAudit, StateValues,
+    WebSocketCounts, When, audit, audit_state,
     port::PortControl,
     sawtooth::SharedChain,
     scabbard::Circuits,
@@ -175,6 +176,23 @@ impl LedgerSim {
     /// Compares the record with the promised batches, as [`audit()`] does.
     pub fn audit(&self, promised: &[(ServiceId, HeaderId)]) -> Audit {
         audit(self.context.advanced_state().common.record.entries(), promised)
+    }
+
+    /// Compares the record with what applying the accepted batches one by one comes to, as
+    /// [`audit_state`] does. Sawtooth only.
+    pub fn audit_state<'a>(&self, batches: impl Into<AuditedBatches<'a>>) -> StateAudit {
+        audit_state(self.context.advanced_state().common.record.entries(), batches)
+    }
+
+    /// What batches of the family [`StateOperation::FAMILY`](crate::StateOperation::FAMILY) have
+    /// written. Empty on Scabbard.
+    pub fn state_values(&self) -> StateValues {
+        self.context.advanced_state().ledger.state_values()
+    }
+
+    /// The greatest number of batches that have waited to be executed at once, until now. 0 on Scabbard.
+    pub fn most_waiting(&self) -> usize {
+        self.context.state().ledger.most_waiting()
     }
 
     /// The latest requests, in the order in which they were read. Those that were reset later are

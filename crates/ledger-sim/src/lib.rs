@@ -22,6 +22,7 @@ mod sawtooth;
 mod scabbard;
 mod server;
 mod sim_context;
+mod state;
 
 pub use audit::{Audit, audit};
 pub use builder::{LedgerSimBuilder, SentTwice, StartError};
@@ -30,5 +31,9 @@ pub use faults::{Fault, When};
 pub use ledger_sim::LedgerSim;
 pub use record::{Entry, ExecutionResult, RecordError, read_record};
 pub use request_log::{LoggedRequest, RequestKind};
+pub use state::{
+    AuditedBatches, RandomBatches, StateAudit, StateOperation, StateValues, WrongResult,
+    WrongValue, audit_state,
+};
 
 use record::Record;

@@ -27,6 +27,8 @@ pub struct Entry {
     pub result: ExecutionResult,
     /// The bytes of a batch that Sawtooth committed, which it returns on request.
     pub batch: Option<Arc<[u8]>>,
+    /// Whether a fault or a rule made the batch invalid, whatever it contains.
+    pub refused: bool,
 }
 
 /// The result of an execution.
@@ -175,6 +177,13 @@ struct Line {
     result: ExecutionResult,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     bytes: Option<String>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    refused: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 impl From<&Entry> for Line {
@@ -187,6 +196,7 @@ impl From<&Entry> for Line {
             time: entry.time.as_micros(),
             result: entry.result,
             bytes: entry.batch.as_ref().map(|batch| BASE64_STANDARD.encode(batch)),
+            refused: entry.refused,
         }
     }
 }
@@ -206,6 +216,7 @@ impl Line {
             time: Timestamp::from_micros(self.time),
             result: self.result,
             batch: self.bytes.map(decode).transpose().map_err(|error| error.to_string())?,
+            refused: self.refused,
         })
     }
 }
@@ -245,6 +256,7 @@ mod tests {
             time: Timestamp::from_micros(5),
             result: ExecutionResult::Applied,
             batch: number.is_multiple_of(2).then(|| vec![number].into()),
+            refused: number == 1,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Sawtooth's REST API: paths, and checks in their order.
 
 mod chain;
+mod execution_order;
 mod feed;
 mod json;
 mod link;
@@ -28,7 +29,7 @@ use self::{
     },
 };
 use crate::{
-    Fault, Record, RequestKind,
+    Fault, Record, RequestKind, StateValues,
     common_state::{CommonState, verify},
     event_socket::handshake,
     ledger::Ledger,
@@ -186,6 +187,14 @@ impl Ledger for Sawtooth {
 
     fn is_idle(&self) -> bool {
         self.chain.is_idle()
+    }
+
+    fn state_values(&self) -> StateValues {
+        self.chain.values().clone()
+    }
+
+    fn most_waiting(&self) -> usize {
+        self.chain.most_waiting()
     }
 
     fn restart(&mut self, _now: Timestamp) {

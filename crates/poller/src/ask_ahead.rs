@@ -1,7 +1,7 @@
-//! Asking about the next batch of a service while the present one is under way.
+//! Asking about the next batches of a service while the present ones are under way.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -55,7 +55,7 @@ impl AskAheadRequests for NextBatchRequests {
     }
 }
 
-/// Asks the ledger about the next batch of each service that its [`NextBatchRequests`] names, one
+/// Asks the ledger about the next batches of each service that its [`NextBatchRequests`] names, one
 /// question of a service at a time.
 ///
 /// It has a thread of its own, so that no poll waits for it. A question that fails is not repeated. A
@@ -150,23 +150,26 @@ impl NextBatchMonitor {
             if started.is_empty() {
                 return;
             }
-            let batches = self.next_batches(&started);
+            let mut batches = self.next_batches(&started);
             for service in started {
-                match batches.iter().find(|(other, _)| *other == service) {
-                    Some((_, batch_id)) => {
-                        questions.start(runtime, &self.ledger, service, *batch_id);
-                    }
+                match batches.remove(&service) {
+                    Some(next) => questions.start(runtime, &self.ledger, service, next),
                     None => questions.queue.dropped(service.as_str()),
                 }
             }
         }
     }
 
-    fn next_batches(&self, services: &[ServiceId]) -> Vec<(ServiceId, HeaderId)> {
-        self.store.next_batches(services).unwrap_or_else(|error| {
+    fn next_batches(&self, services: &[ServiceId]) -> HashMap<ServiceId, Vec<HeaderId>> {
+        let next = self.store.next_batches(services).unwrap_or_else(|error| {
             debug!(error:%; "cannot read the next batches; the sender asks about them itself");
             Vec::new()
-        })
+        });
+        let mut by_service: HashMap<ServiceId, Vec<HeaderId>> = HashMap::new();
+        for (service, batch_id) in next {
+            by_service.entry(service).or_default().push(batch_id);
+        }
+        by_service
     }
 }
 
@@ -205,15 +208,14 @@ impl Questions {
         runtime: &Runtime,
         ledger: &Arc<dyn AskAhead>,
         service: ServiceId,
-        batch_id: HeaderId,
+        batch_ids: Vec<HeaderId>,
     ) {
         let ledger = Arc::clone(ledger);
         let ask = async move {
-            let batch_ids = [batch_id];
             let started = Instant::now();
             let asking = async { ledger.ask_ahead(&service, &batch_ids).await };
             if let Err(panic) = catch_panic_async(asking).await {
-                debug!(service:%, error = panic.message(); "a question about the next batch panicked");
+                debug!(service:%, error = panic.message(); "a question about the next batches panicked");
             }
             let end = match started.elapsed() < SLOW_AFTER {
                 true => RequestEnd::Answered,

@@ -44,15 +44,14 @@ impl EarlierAttempts {
         }
     }
 
-    /// Takes the batches of which no earlier attempt can arrive any more, except those of busy services,
-    /// for which an answer is on its way that may be older than the end of the wait.
+    /// Takes the batches of which no earlier attempt can arrive any more, except busy ones, for which an
+    /// answer is on its way that may be older than the end of the wait.
     pub(crate) fn take_over(
         &mut self,
         now: MonotonicTime,
-        is_busy: impl Fn(&str) -> bool,
+        is_busy: impl Fn(&BatchKey) -> bool,
     ) -> Vec<UnresolvedBatch> {
-        let over =
-            self.waits.extract_if(|(service, _), wait| wait.until <= now && !is_busy(service));
+        let over = self.waits.extract_if(|batch, wait| wait.until <= now && !is_busy(batch));
         let over: Vec<UnresolvedBatch> = over.map(|(_, wait)| wait.batch).collect();
         for batch in &over {
             // So that only evidence of a commit has an effect.
@@ -72,7 +71,7 @@ impl EarlierAttempts {
     /// When a wait is over or a last look is due next.
     pub(crate) fn next(&self, now: MonotonicTime) -> Option<MonotonicTime> {
         let waits = self.waits.values().chain(&self.last_looks);
-        // A wait that is over already is that of a busy service: the reply wakes the monitor.
+        // A wait that is over already is that of a busy batch: the reply wakes the monitor.
         waits.map(|wait| wait.until).filter(|until| *until > now).min()
     }
 
@@ -136,10 +135,10 @@ mod tests {
     }
 
     #[test]
-    fn wait_of_a_busy_service_ends_when_it_is_free() {
+    fn wait_of_a_busy_batch_ends_when_it_is_free() {
         let mut earlier = EarlierAttempts::new(LIMIT);
         earlier.observe(&second_attempt(), at(0));
-        assert!(earlier.take_over(at(400), |service| service == "s").is_empty());
+        assert!(earlier.take_over(at(400), |(service, _)| service == "s").is_empty());
         assert_eq!(earlier.next(at(400)), None, "a reply wakes the monitor");
         assert_eq!(over(&mut earlier, 401), 1);
     }

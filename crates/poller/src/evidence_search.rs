@@ -11,9 +11,10 @@ use tokio::time::Instant;
 use crate::{
     InconclusivePolicy, MonitorCounters, MonitorOptions,
     earlier_attempts::EarlierAttempts,
-    evidence_schedule::EvidenceSchedule,
+    evidence_requests::{RequestSize, end_of, one_for_each},
+    evidence_schedule::{BatchKey, EvidenceSchedule, key},
     failure_log::FailureLog,
-    node_limits::{NodeLimits, RequestEnd},
+    node_limits::NodeLimits,
     observed_batches::ObservedBatches,
     per_service_queue::{PerServiceQueue, ServiceJob},
     resolution::{evidence_due_after, is_too_early, resolve},
@@ -26,6 +27,12 @@ pub(crate) type InconclusivePolicyFn = Arc<dyn Fn(&ServiceId) -> InconclusivePol
 pub(crate) struct EvidenceSearch {
     /// Unresolved batches to look for evidence about.
     queue: PerServiceQueue<UnresolvedBatch>,
+    /// The batches in the queue.
+    queued: HashSet<BatchKey>,
+    /// The batches of requests in flight.
+    in_flight: HashSet<BatchKey>,
+    /// How many batches of a service one request is about.
+    request_size: RequestSize,
     /// Batches that may be unresolved. They are read once their statuses are written.
     candidates: Vec<Candidates>,
     schedule: EvidenceSchedule,
@@ -64,6 +71,9 @@ impl EvidenceSearch {
         let keep = options.longest_wait().saturating_mul(2);
         Self {
             queue: PerServiceQueue::new(Duration::ZERO, limits),
+            queued: HashSet::new(),
+            in_flight: HashSet::new(),
+            request_size: RequestSize::default(),
             candidates: Vec::new(),
             schedule: EvidenceSchedule::new(pause, options.longest_interval),
             earlier: EarlierAttempts::new(options.late_arrival_limit),
@@ -101,10 +111,11 @@ impl EvidenceSearch {
     ) {
         let now = self.clock.monotonic();
         let scheduled = self.schedule.take_scheduled(now).into_iter();
+        // They are due, whether the ledger reported them when it was last asked or not.
         self.candidates.extend(scheduled.map(|(service_id, batch_ids)| Candidates {
             service_id,
+            not_reported: batch_ids.iter().cloned().collect(),
             batch_ids,
-            not_reported: HashSet::new(),
         }));
         for Candidates { service_id, batch_ids, not_reported } in take(&mut self.candidates) {
             match read(&service_id, &batch_ids) {
@@ -124,9 +135,18 @@ impl EvidenceSearch {
     /// flight, and queues the last searches that are due.
     pub(crate) fn take_over(&mut self, has_request: impl Fn(&str) -> bool) -> Vec<UnresolvedBatch> {
         let now = self.clock.monotonic();
-        self.earlier.take_last_looks(now).into_iter().for_each(|batch| self.queue.push(batch));
-        let Self { earlier, queue, .. } = self;
-        earlier.take_over(now, |service| has_request(service) || queue.is_busy(service))
+        self.earlier.take_last_looks(now).into_iter().for_each(|batch| self.push(batch));
+        let Self { earlier, queued, in_flight, .. } = self;
+        earlier.take_over(now, |batch| {
+            has_request(&batch.0) || queued.contains(batch) || in_flight.contains(batch)
+        })
+    }
+
+    /// Queues a batch unless it is queued already.
+    fn push(&mut self, batch: UnresolvedBatch) {
+        if self.queued.insert(key(&batch)) {
+            self.queue.push(batch);
+        }
     }
 
     fn queue_if_due(
@@ -149,23 +169,45 @@ impl EvidenceSearch {
         }
         let next = now.plus(pace.pause(time.since(batch.submitted_at)));
         self.schedule.defer(&batch, next, now);
-        if !self.queue.waiting().any(|other| other.batch_id == batch.batch_id) {
-            self.queue.push(batch);
-        }
+        self.push(batch);
     }
 
-    /// Starts the next evidence request, if one may start now.
-    pub(crate) fn start_next(&mut self) -> Option<UnresolvedBatch> {
-        self.queue.start_next(Instant::now())
+    /// Starts the next evidence request, if one may start now: about several batches of one service.
+    pub(crate) fn start_next(&mut self) -> Option<Vec<UnresolvedBatch>> {
+        let mut batches = vec![self.queue.start_next(Instant::now())?];
+        let service = batches[0].service_id.clone();
+        batches.extend(self.queue.take_more(service.as_str(), self.request_size.others()));
+        for batch in &batches {
+            self.queued.remove(&key(batch));
+            self.in_flight.insert(key(batch));
+        }
+        Some(batches)
     }
 
     /// Ends an evidence request, and returns what its evidence comes to.
     pub(crate) fn ended(
         &mut self,
+        batches: Vec<UnresolvedBatch>,
+        reports: BatchResult<Vec<BatchResult<EvidenceReport>>>,
+    ) -> Vec<(UnresolvedBatch, Resolution)> {
+        for batch in &batches {
+            self.in_flight.remove(&key(batch));
+        }
+        let reports = one_for_each(&batches, reports);
+        if let Some(service) = batches.first().map(|batch| batch.service_id.clone()) {
+            let end = end_of(&reports);
+            self.request_size.ended(end);
+            self.queue.ended(service.as_str(), end);
+        }
+        let ended = batches.into_iter().zip(reports);
+        ended.filter_map(|(batch, report)| self.batch_ended(batch, report)).collect()
+    }
+
+    fn batch_ended(
+        &mut self,
         batch: UnresolvedBatch,
         report: BatchResult<EvidenceReport>,
     ) -> Option<(UnresolvedBatch, Resolution)> {
-        self.queue.ended(batch.service(), RequestEnd::of(&report));
         match report {
             Ok(report) => {
                 self.request_failures.succeeded(batch.service());
@@ -192,12 +234,6 @@ impl EvidenceSearch {
         if is_outage(error) {
             return None;
         }
-        let now = self.clock.monotonic();
-        let left = self.options.hold_after.saturating_sub(self.observed.seen_for(batch, now));
-        if !left.is_zero() {
-            // Requests that fail are repeated at growing delays. The hold does not wait for them.
-            self.schedule.schedule(batch, now.plus(left));
-        }
         let report = EvidenceReport::with_detail(Evidence::Inconclusive, error.to_string());
         Some(self.resolve(batch, &report, InconclusivePolicy::Hold))
     }
@@ -211,7 +247,12 @@ impl EvidenceSearch {
         let now = self.clock.monotonic();
         let seen_for = self.observed.seen_for(batch, now);
         let time_in_state = seen_for.max(self.clock.now().since(batch.since));
-        if is_too_early(batch, report.evidence, time_in_state, &self.options) {
+        // A batch that was reported as invalid waits until no earlier attempt can arrive.
+        let may_be_held = !batch.held && !batch.invalid_reported;
+        if report.evidence == Evidence::Inconclusive && may_be_held {
+            self.schedule_hold(batch, seen_for, now);
+        }
+        if is_too_early(batch, report.evidence, time_in_state, &self.options, policy) {
             return Resolution::Evidence(Evidence::Inconclusive);
         }
         if report.evidence == Evidence::Absent && seen_for < self.options.believe_absence_after {
@@ -221,6 +262,14 @@ impl EvidenceSearch {
         let resolution = resolve(batch, report, seen_for, &self.options, policy);
         self.log_and_count(batch, &resolution);
         resolution
+    }
+
+    /// Searches are repeated at growing pauses. The hold does not wait for the end of a pause.
+    fn schedule_hold(&mut self, batch: &UnresolvedBatch, seen_for: Duration, now: MonotonicTime) {
+        let left = self.options.hold_after.saturating_sub(seen_for);
+        if !left.is_zero() {
+            self.schedule.schedule(batch, now.plus(left));
+        }
     }
 
     fn policy(&self, batch: &UnresolvedBatch) -> InconclusivePolicy {
@@ -292,5 +341,6 @@ impl EvidenceSearch {
     /// Removes the requests that have not started.
     pub(crate) fn clear(&mut self) {
         self.queue.clear();
+        self.queued.clear();
     }
 }

@@ -206,10 +206,13 @@ where
     fn queue_requests(&mut self, batches: Vec<I>) {
         let now = self.parts.clock.monotonic();
         self.stalled.asked(&batches, now);
-        for request in group_by_service(batches, self.parts.options.batch_limit) {
+        for request in group_by_service(batches) {
             let are_held = request.batches.iter().all(BatchId::is_held);
+            let ids = request.batches.iter().map(BatchId::get_id);
             self.schedule.asked(&request.service_id, are_held, now);
-            self.requests.push(request);
+            self.schedule.asked_about(&request.service_id, ids);
+            let requests = request.split(self.parts.options.batch_limit);
+            requests.into_iter().for_each(|request| self.requests.push(request));
         }
     }
 
@@ -289,8 +292,8 @@ where
         while let Some(reply) = next {
             match reply {
                 LedgerReply::Statuses(request, answer) => self.handle_statuses(request, answer),
-                LedgerReply::Evidence(unresolved, report) => {
-                    if let Some((batch, resolution)) = self.evidence.ended(unresolved, report) {
+                LedgerReply::Evidence(unresolved, reports) => {
+                    for (batch, resolution) in self.evidence.ended(unresolved, reports) {
                         self.handle_resolution(batch, resolution);
                     }
                 }
@@ -345,11 +348,8 @@ where
             service = service_id.as_str(), reported = reported.len(),
             not_reported = not_reported.len(); "statuses received"
         );
-        if reported.iter().any(BatchStatus::is_final) {
-            self.stalled.ended(&service_id, self.parts.clock.monotonic());
-        }
         self.request_failures.succeeded(&service_id);
-        self.schedule_next(&service_id, &reported, not_reported.is_empty());
+        self.schedule_next(&service_id, &reported);
         if self.parts.evidence_reader.is_some() {
             let reported_ids = reported.iter().map(|status| status.get_id().to_owned());
             self.evidence.add_candidates(&service_id, &not_reported, reported_ids);
@@ -361,39 +361,46 @@ where
         self.writes.add_statuses(service_id, with_status, reported);
     }
 
-    /// Takes the service from the schedule if all that it was asked for has ended.
-    fn schedule_next(&mut self, service_id: &str, reported: &[T], all_reported: bool) {
+    /// Takes the service from the schedule if all its batches under way have ended.
+    fn schedule_next(&mut self, service_id: &str, reported: &[T]) {
+        let now = self.parts.clock.monotonic();
         self.schedule.succeeded(service_id);
-        if reported.iter().any(BatchStatus::is_committed) {
-            self.schedule.committed(service_id, self.parts.clock.monotonic());
+        for status in reported.iter().filter(|status| status.is_final()) {
+            self.stalled.ended(service_id, status.get_id(), now);
+            match status.is_committed() {
+                true => self.schedule.committed(service_id, status.get_id(), now),
+                false => self.schedule.ended(service_id, status.get_id()),
+            }
         }
-        let all_ended = all_reported && reported.iter().all(BatchStatus::is_final);
-        if all_ended && !self.requests.is_busy(service_id) {
-            self.schedule.remove(service_id);
+        if !self.requests.is_busy(service_id) {
+            self.schedule.remove_if_idle(service_id);
         }
     }
 
     fn handle_resolution(&mut self, batch: UnresolvedBatch, resolution: Resolution) {
-        self.note_stalled(&batch, &resolution);
+        let (service, id) = (batch.service_id.as_str(), batch.batch_id.to_string());
+        self.note_stalled(service, &id, &resolution);
         if let Resolution::Evidence(
             Evidence::Committed | Evidence::Absent | Evidence::Lost | Evidence::Repeatable,
         )
         | Resolution::NeverApplicable(_) = resolution
         {
             // A batch that is submitted again is polled at the pace of a new one.
-            self.schedule.remove(batch.service_id.as_str());
+            self.schedule.ended(service, &id);
+            self.schedule.remove_if_idle(service);
         }
         self.writes.add_resolution(batch, resolution);
     }
 
     /// A batch that has ended or is held does not make its service stand still.
-    fn note_stalled(&mut self, batch: &UnresolvedBatch, resolution: &Resolution) {
-        let service = batch.service_id.as_str();
+    fn note_stalled(&mut self, service: &str, batch_id: &str, resolution: &Resolution) {
         match resolution {
             Resolution::Evidence(Evidence::Committed) | Resolution::NeverApplicable(_) => {
-                self.stalled.ended(service, self.parts.clock.monotonic());
+                self.stalled.ended(service, batch_id, self.parts.clock.monotonic());
             }
-            Resolution::Hold(_) | Resolution::HoldUntilDecision(_) => self.stalled.held(service),
+            Resolution::Hold(_) | Resolution::HoldUntilDecision(_) => {
+                self.stalled.held(service, batch_id);
+            }
             Resolution::Evidence(_) | Resolution::EarlierCannotArrive => {}
         }
     }

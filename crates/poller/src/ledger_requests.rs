@@ -7,7 +7,9 @@ use grid_batch_core::{
 use grid_batch_support::catch_panic_async;
 use tokio::{runtime::Handle, sync::mpsc::UnboundedSender, time::timeout};
 
-use crate::{MonitorCounters, per_service_queue::ServiceJob, status_answer::StatusAnswer};
+use crate::{
+    MonitorCounters, per_service_queue::ServiceJob, stats::to_u64, status_answer::StatusAnswer,
+};
 
 pub(crate) type SharedStatusReader<T> = Arc<dyn BatchStatusReader<Status = T> + Sync>;
 pub(crate) type SharedEvidenceReader = Arc<dyn EvidenceReader + Sync>;
@@ -22,7 +24,8 @@ pub(crate) struct StatusRequest<I> {
 /// The end of a request.
 pub(crate) enum LedgerReply<I, T> {
     Statuses(StatusRequest<I>, BatchResult<StatusAnswer<T>>),
-    Evidence(UnresolvedBatch, BatchResult<EvidenceReport>),
+    /// The batches of one service, and what was found about each of them.
+    Evidence(Vec<UnresolvedBatch>, BatchResult<Vec<BatchResult<EvidenceReport>>>),
 }
 
 /// Sends requests to ledgers, each in its own task.
@@ -59,12 +62,13 @@ where
     pub(crate) fn request_evidence(
         &self,
         reader: SharedEvidenceReader,
-        unresolved: UnresolvedBatch,
+        unresolved: Vec<UnresolvedBatch>,
     ) {
-        self.counters.count(|stats| stats.evidence_requests += 1);
+        self.counters.count(|stats| stats.evidence_requests += to_u64(unresolved.len()));
         let (replies, counters, limit) = self.shared();
         self.runtime.spawn(async move {
-            let reading = within(limit, async { reader.find_evidence(&unresolved).await });
+            let reading =
+                within(limit, async { Ok(reader.find_evidence_of_all(&unresolved).await) });
             let evidence = counters.count_panic(catch_panic_async(reading).await);
             let _ = replies.send(LedgerReply::Evidence(unresolved, evidence));
         });
@@ -92,14 +96,28 @@ impl ServiceJob for UnresolvedBatch {
     }
 }
 
-/// Requests for up to `limit` batches of one service, in the order of the first batch of each service.
-pub(crate) fn group_by_service<I: BatchId>(batches: Vec<I>, limit: usize) -> Vec<StatusRequest<I>> {
+impl<I> StatusRequest<I> {
+    /// Requests for up to `limit` of these batches each.
+    pub(crate) fn split(self, limit: usize) -> Vec<Self> {
+        let Self { service_id, mut batches } = self;
+        let mut requests = Vec::new();
+        while batches.len() > limit {
+            let rest = batches.split_off(limit);
+            requests.push(Self { service_id: service_id.clone(), batches });
+            batches = rest;
+        }
+        requests.push(Self { service_id, batches });
+        requests
+    }
+}
+
+/// A request for the batches of each service, in the order of the first batch of each.
+pub(crate) fn group_by_service<I: BatchId>(batches: Vec<I>) -> Vec<StatusRequest<I>> {
     let mut requests: Vec<StatusRequest<I>> = Vec::new();
     let mut indexes = HashMap::new();
     for batch in batches {
         let service_id = batch.get_service_id().to_owned();
-        let last = indexes.get(&service_id).and_then(|index: &usize| requests.get_mut(*index));
-        match last.filter(|request| request.batches.len() < limit) {
+        match indexes.get(&service_id).and_then(|index: &usize| requests.get_mut(*index)) {
             Some(request) => request.batches.push(batch),
             None => {
                 indexes.insert(service_id.clone(), requests.len());

@@ -1,17 +1,20 @@
 #![doc = include_str!("../README.md")]
 
 mod ask_ahead;
+mod batches_under_way;
 mod builder;
 mod commit_times;
 mod earlier_attempts;
 mod environment;
 mod events;
+mod evidence_requests;
 mod evidence_schedule;
 mod evidence_search;
 mod failure_log;
 mod instant;
 mod leader;
 mod ledger_requests;
+mod missing_transactions;
 mod node_limits;
 mod observed_batches;
 mod options;
@@ -36,6 +39,9 @@ pub use ask_ahead::{NextBatchMonitor, NextBatchRequests, RunningNextBatchMonitor
 pub use builder::{MonitorBuildError, PollingMonitorBuilder};
 pub use events::{EventFollower, EventMonitor, EventOptions, RunningEventMonitor};
 pub use grid_batch_support::Backoff;
+pub use missing_transactions::{
+    MissingTransactionMonitor, MissingTransactionOptions, RunningMissingTransactionMonitor,
+};
 pub use options::{
     InconclusivePolicy, MonitorOptions, MonitorOptionsError, POLL_INTERVAL_VARIABLE,
 };

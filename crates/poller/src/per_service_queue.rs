@@ -71,6 +71,24 @@ impl<J: ServiceJob> PerServiceQueue<J> {
         Some(job)
     }
 
+    /// Takes up to `count` other jobs of a service whose job was started, to be done with that one.
+    pub(crate) fn take_more(&mut self, service: &str, count: usize) -> Vec<J> {
+        let mut taken = Vec::new();
+        for waiting in &mut self.groups {
+            let mut kept = VecDeque::with_capacity(waiting.jobs.len());
+            for job in waiting.jobs.drain(..) {
+                match job.service() == service && taken.len() < count {
+                    true => taken.push(job),
+                    false => kept.push_back(job),
+                }
+            }
+            waiting.jobs = kept;
+        }
+        self.groups.retain(|waiting| !waiting.jobs.is_empty());
+        taken.iter().for_each(|_| self.left(service));
+        taken
+    }
+
     /// The indexes of the first group of this kind with a job that may start, and of that job.
     fn find_ready(&self, is_retry: bool, now: Instant) -> Option<(usize, usize)> {
         let groups = self.groups.iter().enumerate();
@@ -131,10 +149,6 @@ impl<J: ServiceJob> PerServiceQueue<J> {
     /// Whether a job of this service is waiting or in flight.
     pub(crate) fn is_busy(&self, service: &str) -> bool {
         self.is_in_flight(service) || self.waiting.contains_key(service)
-    }
-
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = &J> {
-        self.groups.iter().flat_map(|waiting| &waiting.jobs)
     }
 
     /// Whether no job is waiting.
@@ -219,5 +233,20 @@ mod tests {
         queue.ended("a2", RequestEnd::Answered);
         assert_eq!(queue.start_next(now), Some("a1"));
         assert!(queue.is_empty() && !queue.is_busy("a2") && queue.is_busy("a1"));
+    }
+
+    #[test]
+    fn other_jobs_of_a_started_service_are_taken_with_it() {
+        let mut queue = queue(Duration::ZERO);
+        let now = Instant::now();
+        ["a", "a", "b", "a", "a"].into_iter().for_each(|job| queue.push(job));
+        assert_eq!(queue.start_next(now), Some("a"));
+        assert_eq!(queue.take_more("a", 2), ["a"; 2]);
+        assert_eq!((queue.start_next(now), queue.start_next(now)), (Some("b"), None));
+        queue.ended("a", RequestEnd::Answered);
+        assert_eq!(queue.start_next(now), Some("a"));
+        assert_eq!((queue.take_more("a", 2), queue.is_empty()), (Vec::new(), true));
+        queue.ended("a", RequestEnd::Answered);
+        assert!(!queue.is_busy("a"));
     }
 }

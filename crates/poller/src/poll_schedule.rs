@@ -5,7 +5,10 @@ use std::{
 
 use grid_batch_core::{MonotonicTime, PollPace};
 
-use crate::{MonitorOptions, commit_times::CommitTimes, request_budget::RequestBudget};
+use crate::{
+    MonitorOptions, batches_under_way::BatchesUnderWay, commit_times::CommitTimes,
+    request_budget::RequestBudget,
+};
 
 /// When to ask the ledger next for the batches of each service that has some under way.
 ///
@@ -24,12 +27,11 @@ pub(crate) struct PollSchedule {
     pace: PollPace,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct ScheduledService {
     /// When its last batch was accepted, or found.
     since: MonotonicTime,
-    /// The acceptance was seen: the time until the commit is known.
-    saw_acceptance: bool,
+    batches: BatchesUnderWay,
     /// The requests that failed since the last answer.
     failures: u32,
     turn: Turn,
@@ -54,7 +56,10 @@ impl PollSchedule {
         let first = now.plus(self.commit_times.first_interval(service_id));
         let known = self.services.get(service_id);
         let next = known.map_or(first, |known| known.turn.0.min(first));
-        self.set(service_id, next, |service| (service.since, service.saw_acceptance) = (now, true));
+        self.set(service_id, next, |service| {
+            service.since = now;
+            service.batches.accepted(now);
+        });
     }
 
     /// The store has batches of the service. If it is not in the schedule, it is due now.
@@ -109,6 +114,17 @@ impl PollSchedule {
         });
     }
 
+    /// The ledger is asked for these batches now, which are all of the service that are under way.
+    pub(crate) fn asked_about<'a>(
+        &mut self,
+        service_id: &str,
+        batch_ids: impl Iterator<Item = &'a str>,
+    ) {
+        if let Some(service) = self.services.get_mut(service_id) {
+            service.batches.asked_about(batch_ids);
+        }
+    }
+
     /// A request for the service failed: it is repeated after increasing delays, however old its
     /// batches are. What led to the request will not lead to another one.
     pub(crate) fn failed(&mut self, service_id: &str, now: MonotonicTime) {
@@ -135,12 +151,26 @@ impl PollSchedule {
         }
     }
 
-    /// The ledger has committed the batches of the service that are under way.
-    pub(crate) fn committed(&mut self, service_id: &str, now: MonotonicTime) {
-        if let Some(service) = self.services.get(service_id)
-            && service.saw_acceptance
+    /// The ledger has committed the batch.
+    pub(crate) fn committed(&mut self, service_id: &str, batch_id: &str, now: MonotonicTime) {
+        if let Some(service) = self.services.get_mut(service_id)
+            && let Some(accepted) = service.batches.ended(batch_id)
         {
-            self.commit_times.record(service_id, now.since(service.since));
+            self.commit_times.record(service_id, now.since(accepted));
+        }
+    }
+
+    /// The batch is not under way any more.
+    pub(crate) fn ended(&mut self, service_id: &str, batch_id: &str) {
+        if let Some(service) = self.services.get_mut(service_id) {
+            service.batches.ended(batch_id);
+        }
+    }
+
+    /// Removes the service unless a batch of it is under way.
+    pub(crate) fn remove_if_idle(&mut self, service_id: &str) {
+        if self.services.get(service_id).is_some_and(|service| service.batches.is_empty()) {
+            self.remove(service_id);
         }
     }
 
@@ -173,7 +203,8 @@ impl PollSchedule {
     ) {
         self.turns += 1;
         let turn = (next, self.turns);
-        let new = ScheduledService { since: next, saw_acceptance: false, failures: 0, turn };
+        let batches = BatchesUnderWay::default();
+        let new = ScheduledService { since: next, batches, failures: 0, turn };
         let service = self.services.entry(service_id.to_owned()).or_insert(new);
         self.queue.remove(&service.turn);
         service.turn = turn;
@@ -212,6 +243,12 @@ mod tests {
         (0..=end).filter(|millis| !take(schedule, *millis).is_empty()).collect()
     }
 
+    /// The ledger reports the only batch of service "a" as committed.
+    fn commit(schedule: &mut PollSchedule, millis: u64) {
+        schedule.asked_about("a", ["1"].into_iter());
+        schedule.committed("a", "1", at(millis));
+    }
+
     #[test]
     fn new_batch_is_asked_for_soon_and_then_less_often() {
         let mut schedule = schedule();
@@ -228,7 +265,7 @@ mod tests {
     fn interval_follows_how_long_commits_take() {
         let mut schedule = schedule();
         schedule.accepted("a", at(0));
-        schedule.committed("a", at(2_000));
+        commit(&mut schedule, 2_000);
         schedule.remove("a");
         assert_eq!(schedule.wait(at(2_000)), None);
         schedule.accepted("a", at(3_000));
@@ -242,7 +279,7 @@ mod tests {
         let mut schedule = schedule();
         (0..2).for_each(|_| schedule.found("a", at(0)));
         assert_eq!(take(&mut schedule, 0), ["a"]);
-        schedule.committed("a", at(4_000));
+        commit(&mut schedule, 4_000);
         schedule.accepted("b", at(4_000));
         assert_eq!(turns(&mut schedule, 4_150).last(), Some(&4_100));
     }
@@ -256,7 +293,7 @@ mod tests {
         for usual in [1, 300, 4_000, 3_600_000] {
             let mut schedule = schedule();
             schedule.accepted("a", at(0));
-            schedule.committed("a", at(usual));
+            commit(&mut schedule, usual);
             // The store has recorded the submission before the monitor was told.
             let submitted_at = stored(4_000_000 - 7);
             schedule.accepted("a", at(4_000_000));
@@ -366,5 +403,43 @@ mod tests {
         (0..5_000).for_each(|number| schedule.accepted(&number.to_string(), at(0)));
         let pace = PollPace { interval: SECOND * 100, longest: SECOND * 100 };
         assert_eq!(schedule.store_pace(), pace);
+    }
+
+    #[test]
+    fn each_batch_of_a_service_has_a_time_until_its_commit() {
+        let mut schedule = schedule();
+        for number in 0..40u64 {
+            let accepted = number * 50;
+            schedule.accepted("a", at(accepted));
+            let first = number.saturating_sub(20);
+            let ids: Vec<String> = (first..=number).map(|id| id.to_string()).collect();
+            schedule.asked_about("a", ids.iter().map(String::as_str));
+            if number >= 20 {
+                // Another batch was accepted 50 ms before, this one a second.
+                schedule.committed("a", &first.to_string(), at(accepted));
+            }
+        }
+        schedule.remove("a");
+        schedule.accepted("a", at(9_000));
+        assert_eq!(schedule.wait(at(9_000)), Some(SECOND / 4));
+    }
+
+    #[test]
+    fn service_stays_while_a_batch_is_under_way() {
+        let mut schedule = schedule();
+        schedule.accepted("a", at(0));
+        schedule.asked_about("a", ["1", "2"].into_iter());
+        schedule.committed("a", "1", at(100));
+        schedule.remove_if_idle("a");
+        assert!(schedule.wait(at(100)).is_some(), "the other one is under way");
+        // One is accepted while a request is in flight that does not name it.
+        schedule.accepted("a", at(200));
+        schedule.ended("a", "2");
+        schedule.remove_if_idle("a");
+        assert!(schedule.wait(at(200)).is_some(), "the third one is under way");
+        schedule.asked_about("a", ["3"].into_iter());
+        schedule.committed("a", "3", at(300));
+        schedule.remove_if_idle("a");
+        assert_eq!(schedule.wait(at(300)), None);
     }
 }

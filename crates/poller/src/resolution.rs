@@ -22,18 +22,22 @@ pub(crate) fn evidence_due_after(
 
 /// Whether this evidence does not count yet, for a batch that has been in its state for `time_in_state`.
 ///
-/// A ledger may not report a batch for a while that it has accepted. Until the batch is quiet, only
-/// evidence that does not depend on that counts.
+/// A ledger may not report a batch for a while that it has accepted. Until the batch is quiet, nothing
+/// that depends on that has it submitted again. A hold only waits for `hold_after`.
 pub(crate) fn is_too_early(
     batch: &UnresolvedBatch,
     evidence: Evidence,
     time_in_state: Duration,
     options: &MonitorOptions,
+    policy: InconclusivePolicy,
 ) -> bool {
     let was_accepted = matches!(batch.state, BatchState::Pending | BatchState::Valid);
-    let depends =
-        matches!(evidence, Evidence::Absent | Evidence::Repeatable | Evidence::Inconclusive);
-    was_accepted && depends && time_in_state < options.quiet_after
+    let may_resubmit = match evidence {
+        Evidence::Absent | Evidence::Repeatable => true,
+        Evidence::Inconclusive => policy == InconclusivePolicy::Resubmit,
+        _ => false,
+    };
+    was_accepted && may_resubmit && time_in_state < options.quiet_after
 }
 
 /// What follows from evidence about a batch that this process has seen in its attempt and state for
@@ -238,16 +242,18 @@ mod tests {
             StoppedNode,
         };
         let options = MonitorOptions::default();
-        let early = |state, evidence, seconds| {
-            is_too_early(&unresolved(state), evidence, after(seconds), &options)
+        let early = |state, evidence, seconds, policy| {
+            is_too_early(&unresolved(state), evidence, after(seconds), &options, policy)
         };
+        let resubmit = InconclusivePolicy::Resubmit;
         for evidence in [Absent, Repeatable, Inconclusive] {
-            assert!(early(BatchState::Pending, evidence, 59), "{evidence:?}");
-            assert!(!early(BatchState::Valid, evidence, MIN), "{evidence:?}");
-            assert!(!early(BatchState::InDoubt, evidence, 0), "{evidence:?}");
+            assert!(early(BatchState::Pending, evidence, 59, resubmit), "{evidence:?}");
+            assert!(!early(BatchState::Valid, evidence, MIN, resubmit), "{evidence:?}");
+            assert!(!early(BatchState::InDoubt, evidence, 0, resubmit), "{evidence:?}");
         }
-        for evidence in [Committed, Present, Lost, StoppedNode, NeverApplicable] {
-            assert!(!early(BatchState::Pending, evidence, 0), "{evidence:?}");
+        for evidence in [Inconclusive, Committed, Present, Lost, StoppedNode, NeverApplicable] {
+            let hold = InconclusivePolicy::Hold;
+            assert!(!early(BatchState::Pending, evidence, 0, hold), "{evidence:?}");
         }
     }
 

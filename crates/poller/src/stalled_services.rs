@@ -1,4 +1,7 @@
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use grid_batch_core::{BatchId, MonotonicTime};
 use log::{info, warn};
@@ -18,13 +21,14 @@ const SHORTEST_PART: u32 = 4;
 /// Warnings are repeated at growing intervals, up to this one.
 const LONGEST_PAUSE: Duration = Duration::from_hours(1);
 
-/// Warns when a batch of a service is under way and nothing of the service has ended for long.
+/// Warns when a batch of a service has been under way for much longer than usual: what comes after it in
+/// the service, or conflicts with it, stands still.
 ///
 /// A held batch is not reported, because its hold was. A batch that the ledger is not asked about any
 /// more, because it has ended elsewhere or its service was released, is forgotten after a time.
 #[derive(Debug)]
 pub(crate) struct StalledServices {
-    under_way: HashMap<String, UnderWay>,
+    under_way: HashMap<String, Vec<UnderWay>>,
     /// How long batches usually take, as a moving average; `None` before the first has ended.
     usual: Option<Duration>,
     warn_after: Duration,
@@ -34,7 +38,7 @@ pub(crate) struct StalledServices {
     warning: Option<Warning>,
 }
 
-/// The batch of a service that is under way.
+/// A batch that is under way.
 #[derive(Debug)]
 struct UnderWay {
     batch_id: String,
@@ -64,37 +68,58 @@ impl StalledServices {
         }
     }
 
-    /// The ledger is asked about these batches.
+    /// The ledger is asked about these batches, which are all of their services that are under way.
     pub(crate) fn asked<I: BatchId>(&mut self, batches: &[I], now: MonotonicTime) {
+        let mut services: HashMap<&str, HashSet<&str>> = HashMap::new();
         for batch in batches {
-            let service = batch.get_service_id();
-            let is_full = self.under_way.len() >= CAPACITY;
-            if batch.is_held() {
-                self.under_way.remove(service);
-                continue;
+            let ids = services.entry(batch.get_service_id()).or_default();
+            if !batch.is_held() {
+                ids.insert(batch.get_id());
             }
-            match self.under_way.get_mut(service) {
-                Some(known) if known.batch_id == batch.get_id() => known.last_asked = now,
-                None if is_full => {}
-                _ => {
-                    let batch_id = batch.get_id().to_owned();
-                    let under_way = UnderWay { batch_id, since: now, last_asked: now };
-                    self.under_way.insert(service.to_owned(), under_way);
-                }
-            }
+        }
+        for (service, ids) in services {
+            self.asked_service(service, ids, now);
         }
     }
 
-    /// A batch of the service has ended.
-    pub(crate) fn ended(&mut self, service: &str, now: MonotonicTime) {
-        let Some(ended) = self.under_way.remove(service) else { return };
+    fn asked_service(&mut self, service: &str, mut ids: HashSet<&str>, now: MonotonicTime) {
+        let is_full = self.under_way.len() >= CAPACITY;
+        if ids.is_empty() {
+            self.under_way.remove(service);
+            return;
+        }
+        if is_full && !self.under_way.contains_key(service) {
+            return;
+        }
+        let known = self.under_way.entry(service.to_owned()).or_default();
+        known.retain_mut(|batch| {
+            batch.last_asked = now;
+            ids.remove(batch.batch_id.as_str())
+        });
+        let new = |id: &str| UnderWay { batch_id: id.to_owned(), since: now, last_asked: now };
+        known.extend(ids.into_iter().map(new));
+    }
+
+    /// A batch has ended.
+    pub(crate) fn ended(&mut self, service: &str, batch_id: &str, now: MonotonicTime) {
+        let Some(ended) = self.remove(service, batch_id) else { return };
         let took = now.since(ended.since);
         self.usual = Some(self.usual.map_or(took, |usual| (usual * 7 + took) / 8));
     }
 
-    /// A batch of the service was held.
-    pub(crate) fn held(&mut self, service: &str) {
-        self.under_way.remove(service);
+    /// A batch was held.
+    pub(crate) fn held(&mut self, service: &str, batch_id: &str) {
+        self.remove(service, batch_id);
+    }
+
+    fn remove(&mut self, service: &str, batch_id: &str) -> Option<UnderWay> {
+        let batches = self.under_way.get_mut(service)?;
+        let index = batches.iter().position(|batch| batch.batch_id == batch_id)?;
+        let removed = batches.swap_remove(index);
+        if batches.is_empty() {
+            self.under_way.remove(service);
+        }
+        Some(removed)
     }
 
     /// Logs what has changed, and returns how many services stand still, unless it is too early for
@@ -110,14 +135,17 @@ impl StalledServices {
         let limit = self.limit();
         self.next_check = now.plus(limit / 8);
         let keep = self.keep;
-        self.under_way.retain(|service, batch| {
-            now.since(batch.last_asked) < keep || waits_for_request(service)
+        self.under_way.retain(|service, batches| {
+            let last_asked = batches.iter().map(|batch| batch.last_asked).max();
+            last_asked.is_some_and(|last| now.since(last) < keep) || waits_for_request(service)
         });
         let stalled: Vec<(&str, &UnderWay)> = self
             .under_way
             .iter()
-            .filter(|(_, batch)| now.since(batch.since) >= limit)
-            .map(|(service, batch)| (service.as_str(), batch))
+            .filter_map(|(service, batches)| {
+                let oldest = batches.iter().min_by_key(|batch| batch.since)?;
+                (now.since(oldest.since) >= limit).then_some((service.as_str(), oldest))
+            })
             .collect();
         let count = stalled.len();
         self.warning = log_change(self.warning.take(), stalled, limit, now);
@@ -169,7 +197,7 @@ fn log_stalled(stalled: &[(&str, &UnderWay)], now: MonotonicTime) {
     warn!(
         services = stalled.len(), oldest = *oldest, batch_id = batch.batch_id.as_str(),
         seconds = now.since(batch.since).as_secs(), others = others.join(", ").as_str();
-        "services stand still: a batch is under way and none has ended for long; `grid-batch show` \
+        "services stand still: a batch has been under way for much longer than usual; `grid-batch show` \
          shows what is known of a batch, `grid-batch decide` ends one that nothing else will end"
     );
 }
@@ -227,7 +255,7 @@ mod tests {
         assert_eq!(ask(&mut services, &FIRST, 0..120), 0);
         assert_eq!(ask(&mut services, &FIRST, 120..150), 1);
         assert!(services.warning.is_some());
-        services.ended("a", at(150));
+        services.ended("a", "1", at(150));
         assert_eq!(services.check(at(180), |_| false), Some(0));
         assert!(services.warning.is_none());
     }
@@ -247,7 +275,7 @@ mod tests {
         let held = Batch { held: true, ..FIRST };
         assert_eq!(ask(&mut services, &held, 0..600), 0);
         ask(&mut services, &FIRST, 600..900);
-        services.held("a");
+        services.held("a", "1");
         assert_eq!(services.check(at(930), |_| false), Some(0));
     }
 
@@ -266,7 +294,7 @@ mod tests {
         let mut limit_after = |took: u64| {
             for _ in 0..100 {
                 services.asked(&[FIRST], at(begins));
-                services.ended("a", at(begins + took));
+                services.ended("a", "1", at(begins + took));
                 begins += took;
             }
             services.limit().as_secs()
@@ -298,5 +326,24 @@ mod tests {
         let mut services = services();
         assert_eq!(ask(&mut services, &FIRST, 0..180), 1);
         assert_eq!(services.check(at(420), |service| service == "a"), Some(1));
+    }
+
+    #[test]
+    fn late_batch_is_reported_while_others_of_its_service_end() {
+        let mut services = services();
+        let ids: Vec<String> = (0..40).map(|number: u64| number.to_string()).collect();
+        let batch =
+            |number: usize| Batch { service: "a", id: ids[number].clone().leak(), held: false };
+        let mut counts = Vec::new();
+        for number in 1..40 {
+            let now = at(number as u64 * 4);
+            services.asked(&[batch(0), batch(number)], now);
+            services.ended("a", batch(number).id, now.plus(Duration::from_secs(1)));
+            counts.extend(services.check(now, |_| false));
+        }
+        assert_eq!((counts.first(), counts.last()), (Some(&0), Some(&1)));
+        // It was decided about, so the ledger is not asked about it any more.
+        services.asked(&[batch(1)], at(200));
+        assert_eq!(services.check(at(200), |_| false), Some(0));
     }
 }

@@ -16,9 +16,9 @@ pub struct MonitorStats {
     pub written: u64,
     /// Batches of valid answers without a reported status.
     pub not_reported: u64,
-    /// Requests for evidence.
+    /// Batches that evidence was requested for.
     pub evidence_requests: u64,
-    /// Evidence requests that failed.
+    /// Those of them whose request failed.
     pub evidence_failures: u64,
     /// Batches that evidence proved committed.
     pub committed: u64,
@@ -28,7 +28,7 @@ pub struct MonitorStats {
     pub never_applicable: u64,
     /// Batches that were held for an operator.
     pub held: u64,
-    /// Services of which a batch is under way and none has ended for long.
+    /// Services of which a batch has been under way for much longer than usual.
     pub stalled_services: u64,
     /// Calls of the store that failed or panicked.
     pub store_failures: u64,

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod builder;
+mod declared_access;
 mod error;
 mod fields;
 mod limits;

@@ -2,7 +2,7 @@ use std::fmt;
 
 use grid_batch_core::{HeaderId, NewBatch, ServiceId};
 
-use crate::{PublicKey, TransactionHeader};
+use crate::{PublicKey, TransactionHeader, declared_access::declared_access};
 
 /// A batch whose ids, keys, hashes and signatures were verified.
 ///
@@ -54,6 +54,7 @@ impl VerifiedBatch {
             batch_id: self.id,
             signer: Some(self.signer.id()),
             transaction_ids: self.transactions.iter().map(|t| t.id).collect(),
+            declared_access: Some(declared_access(&self.transactions)),
             serialized_batch: self.bytes,
         }
     }

@@ -8,7 +8,7 @@ use std::{
 
 use grid_batch_core::{
     Admission, BatchBytes, BatchResult, Clock, Moment, MonotonicTime, Round, RoundStore, ScopeId,
-    ServiceId, Submission, SystemClock, TakenBatch,
+    ServiceId, ServiceShare, Submission, SystemClock, TakenBatch,
 };
 use log::{error, warn};
 
@@ -16,6 +16,7 @@ use crate::{
     WakeUp,
     left_services::LeftServices,
     memory_budget::{MemoryBudget, MemoryPermit},
+    taken_of_services::TakenOfServices,
 };
 
 /// The options of a queue.
@@ -23,6 +24,8 @@ use crate::{
 pub struct QueueOptions {
     /// The greatest number of batches, and of services, in one round.
     pub round_size: usize,
+    /// The greatest number of batches of one service in a round.
+    pub most_of_service: usize,
     /// The greatest number of bytes of batches that were taken and whose submissions have not ended. A
     /// round takes only batches that fit. A batch that is larger is taken when no other large one is
     /// there.
@@ -41,6 +44,7 @@ impl Default for QueueOptions {
     fn default() -> Self {
         Self {
             round_size: 100,
+            most_of_service: 1,
             memory_limit: 64 << 20,
             poll_interval: Duration::from_secs(1),
             give_back_after: Duration::from_secs(45),
@@ -72,7 +76,9 @@ pub struct BatchQueue<S: ScopeId, R: RoundStore> {
 
 /// The services that a round may take batches of.
 struct Candidates {
-    services: Vec<ServiceId>,
+    shares: Vec<ServiceShare>,
+    /// How many batches a service gets if it has a place for each.
+    wanted: usize,
     /// Whether others got no place.
     others_wait: bool,
 }
@@ -192,7 +198,7 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
             );
         }
         if let Some(admission) = &self.admission {
-            batches.iter().for_each(|taken| admission.release(&taken.service_id));
+            batches.iter().for_each(|taken| admission.given_back(taken));
         }
     }
 
@@ -203,14 +209,19 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
         woken: &[ServiceId],
         now: MonotonicTime,
     ) -> BatchResult<(Round, bool)> {
-        let Candidates { services, others_wait } = self.candidates(again, woken, now)?;
-        if services.is_empty() {
+        let Candidates { shares, wanted, others_wait } = self.candidates(again, woken, now)?;
+        if shares.is_empty() {
             return Ok((Round::default(), others_wait));
         }
         let mut budget = self.budget.start_round();
-        let round = self.store.take_round(&services, &mut |bytes| budget.fits(bytes));
+        let round = self.store.take_round(&shares, &mut |bytes| budget.fits(bytes));
         budget.end();
-        self.return_places(&services, &round);
+        let taken = TakenOfServices::new(round.as_ref().ok());
+        self.return_places(&shares, &taken, &round);
+        if self.options.most_of_service > 1 {
+            // They may have more.
+            self.wake_up.put_back(taken.services_with(wanted));
+        }
         Ok((round?, others_wait))
     }
 
@@ -226,29 +237,43 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
         services.extend(self.scan(self.options.round_size.saturating_sub(services.len()), now)?);
         let mut seen = HashSet::new();
         services.retain(|service| seen.insert(service.clone()) && is_scope::<S>(service));
+        let wanted = self.options.round_size / services.len().max(1);
+        let wanted = wanted.clamp(1, self.options.most_of_service.max(1));
         let asked = services.len();
-        if let Some(admission) = &self.admission {
-            services.retain(|service| admission.admit(service));
-        }
-        let others_wait = services.len() < asked;
-        Ok(Candidates { services, others_wait })
+        let share = |service_id: ServiceId| {
+            let admission = self.admission.as_ref();
+            let batches = admission.map_or(wanted, |it| it.admit(&service_id, wanted));
+            (batches > 0).then_some(ServiceShare { service_id, batches })
+        };
+        let shares: Vec<ServiceShare> = services.into_iter().filter_map(share).collect();
+        let others_wait = shares.len() < asked;
+        Ok(Candidates { shares, wanted, others_wait })
     }
 
-    /// Returns the places of the services of which no batch was taken.
+    /// Tells which batches were taken, and returns the places that are left over.
     ///
-    /// Those that are tried again, because their batches did not fit or the store failed, call no other:
-    /// it would not fit either, and so on without end.
-    fn return_places(&self, services: &[ServiceId], round: &BatchResult<Round>) {
+    /// Those of services that are tried again, because a batch did not fit or the store failed, call no
+    /// other: it would not fit either, and so on without end.
+    fn return_places(
+        &self,
+        shares: &[ServiceShare],
+        taken: &TakenOfServices,
+        round: &BatchResult<Round>,
+    ) {
         let Some(admission) = &self.admission else { return };
-        let Ok(Round { batches, left }) = round else {
-            return services.iter().for_each(|service| admission.put_back(service));
-        };
-        let taken: HashSet<&ServiceId> = batches.iter().map(|taken| &taken.service_id).collect();
-        let left: HashSet<&ServiceId> = left.iter().collect();
-        for service in services.iter().filter(|service| !taken.contains(service)) {
-            match left.contains(service) {
-                true => admission.put_back(service),
-                false => admission.release(service),
+        let left: Option<HashSet<&ServiceId>> =
+            round.as_ref().ok().map(|round| round.left.iter().collect());
+        for ServiceShare { service_id, batches: places } in shares {
+            let batches = taken.of(service_id);
+            if !batches.is_empty() {
+                admission.taken(service_id, batches);
+            }
+            let unused = places.saturating_sub(batches.len());
+            let asks_again = left.as_ref().is_none_or(|left| left.contains(service_id));
+            match unused {
+                0 => {}
+                unused if asks_again => admission.put_back(service_id, unused),
+                unused => admission.release(service_id, unused),
             }
         }
     }

@@ -1,8 +1,8 @@
 use std::{fmt, sync::Arc};
 
 use grid_batch_core::{
-    BatchFits, BatchResult, Clock, Round, RoundStore, ServiceId, StoredBatch, SystemClock,
-    TakenBatch,
+    BatchFits, BatchResult, Clock, Round, RoundStore, ServiceId, ServiceShare, StoredBatch,
+    SystemClock, TakenBatch,
 };
 use log::warn;
 
@@ -115,9 +115,9 @@ impl<T: OpenBatchStore> RoundStore for StrategyRoundStore<T> {
     }
 
     /// If the store fails after a batch was marked, the round ends with the batches before it.
-    fn take_round(&self, services: &[ServiceId], fits: &mut BatchFits<'_>) -> BatchResult<Round> {
+    fn take_round(&self, shares: &[ServiceShare], fits: &mut BatchFits<'_>) -> BatchResult<Round> {
         let mut round = Round::default();
-        for service in services {
+        for ServiceShare { service_id: service, .. } in shares {
             match self.take(service, fits, &mut round) {
                 Ok(()) => {}
                 Err(error) if round.batches.is_empty() => return Err(error),

@@ -146,7 +146,12 @@ async fn first_in_chain(
     Ok(None)
 }
 
-async fn is_in_chain(client: &RestClient, node: &str, id: HeaderId) -> BatchResult<bool> {
+/// Whether the node has a block with this transaction.
+pub(crate) async fn is_in_chain(
+    client: &RestClient,
+    node: &str,
+    id: HeaderId,
+) -> BatchResult<bool> {
     let response = client.get(node, &format!("transactions/{id}")).await?;
     if response.status == 404
         && ApiError::from_response(&response)

@@ -54,7 +54,8 @@ impl AskAhead for SawtoothAskAhead {
             let mut by_node: BTreeMap<String, Vec<String>> = BTreeMap::new();
             for id in batch_ids.iter().map(ToString::to_string) {
                 let nodes = nodes_of_batch(&*self.resolver, service_id.as_str(), &id);
-                for node in nodes.unwrap_or_default() {
+                let nodes = nodes.unwrap_or_default().into_iter();
+                for node in nodes.filter(|node| self.before_post.is_question_useful(node, &id)) {
                     by_node.entry(node).or_default().push(id.clone());
                 }
             }

@@ -99,6 +99,16 @@ impl BeforePost {
         (before.post == Post::None && is_fresh).then_some(before.status)
     }
 
+    /// Whether a question ahead about a batch could help its sender: it was not posted to the node, and
+    /// what is known of it will soon be too old.
+    pub(crate) fn is_question_useful(&self, node: &str, batch_id: &str) -> bool {
+        let known = self.lock();
+        let before = known.get(&(node.to_owned(), batch_id.to_owned()));
+        before.is_none_or(|before| {
+            before.post == Post::None && self.monotonic().since(before.at) >= FRESH_FOR / 2
+        })
+    }
+
     /// The batch is posted to the node now.
     pub(crate) fn start_post(&self, node: &str, batch_id: &str) {
         self.set_post(node, batch_id, Post::Here);
@@ -324,5 +334,17 @@ mod tests {
         let (_clock, before) = posted_after(NotReported, 0);
         before.set_ahead(NODE, &report(Invalid, 3), before.monotonic());
         assert_eq!(status(&before, Invalid, 3), Invalid);
+    }
+
+    #[test]
+    fn batch_is_not_asked_about_again_and_again() {
+        let (clock, before) = before_post();
+        assert!(before.is_question_useful(NODE, "a"));
+        before.set_ahead(NODE, &report(NotReported, 0), before.monotonic());
+        assert!(!before.is_question_useful(NODE, "a"));
+        clock.advance(FRESH_FOR / 2);
+        assert!(before.is_question_useful(NODE, "a"), "the answer is used for as long again");
+        before.start_post(NODE, "a");
+        assert!(!before.is_question_useful(NODE, "a"), "it was posted");
     }
 }

@@ -15,10 +15,15 @@ use crate::{
     applied_transactions::AppliedTransactions,
     before_post::BeforePost,
     node_record::NodeRecord,
-    nodes::{get_node_reports, nodes_of_batch, with_node},
+    nodes::{ReportsById, get_reports_by_id, nodes_of_batch, with_node},
     outages::Outage,
     rest_client::RestClient,
+    statuses::NodeReport,
 };
+
+/// About how many batches a node is asked at the same time. A validator has five threads for all of its
+/// clients.
+const BATCHES_AT_ONCE: usize = 4;
 
 /// Looks for evidence at every node of a batch: in its status, in the blocks, and in what became of its
 /// transactions.
@@ -44,48 +49,135 @@ impl SawtoothEvidenceReader {
         Self { client, resolver, lost_after, record, before_post, applied }
     }
 
-    /// The evidence of all nodes.
-    async fn evidence_of_all(&self, nodes: &[String], batch_id: &str) -> BatchResult<Evidence> {
-        let queries = nodes.iter().map(async |node| {
-            self.evidence_at(node, batch_id).await.map_err(|error| with_node(node, error))
-        });
-        combine(join_all(queries).await)
+    /// What can be proved about batches that are at these nodes.
+    async fn find_all(
+        &self,
+        nodes: &[String],
+        batches: &[UnresolvedBatch],
+    ) -> Vec<BatchResult<EvidenceReport>> {
+        let ids: Vec<String> = batches.iter().map(|batch| batch.batch_id.to_string()).collect();
+        let looked: Vec<_> = batches.iter().zip(self.look(nodes, &ids).await).collect();
+        let mut reports = Vec::with_capacity(batches.len());
+        for some in looked.chunks(BATCHES_AT_ONCE) {
+            let searches = some.iter().map(async |(batch, evidence)| {
+                self.with_transactions(nodes, batch, evidence.clone()?).await
+            });
+            reports.extend(join_all(searches).await);
+        }
+        self.look_again(nodes, batches, &mut reports).await;
+        reports
     }
 
-    /// What the absence of a batch proves that a node had accepted. It is looked at a second time,
-    /// because a node does not know a batch for a moment after it accepted it.
-    async fn after_outage(&self, nodes: &[String], batch_id: &str) -> BatchResult<EvidenceReport> {
-        let outage = self.client.outages().since_sent(batch_id);
-        if outage == Outage::None {
-            return Ok(Evidence::Absent.into());
+    /// The evidence of all nodes about each of these batches. Each node is asked for all statuses at once.
+    async fn look(&self, nodes: &[String], ids: &[String]) -> Vec<BatchResult<Evidence>> {
+        let queries =
+            nodes.iter().map(async |node| get_reports_by_id(node, &self.client, ids).await);
+        let statuses = join_all(queries).await;
+        let mut evidence = Vec::with_capacity(ids.len());
+        for some in ids.chunks(BATCHES_AT_ONCE) {
+            let looks =
+                some.iter().map(async |id| self.evidence_of_all(nodes, &statuses, id).await);
+            evidence.extend(join_all(looks).await);
+        }
+        evidence
+    }
+
+    /// The evidence of all nodes about a batch, from their statuses of several batches.
+    async fn evidence_of_all(
+        &self,
+        nodes: &[String],
+        statuses: &[BatchResult<ReportsById>],
+        batch_id: &str,
+    ) -> BatchResult<Evidence> {
+        let looks = nodes.iter().zip(statuses).map(async |(node, reports)| {
+            let evidence = match reports {
+                Ok(reports) => self.evidence_of(node, batch_id, reports.get(batch_id)).await,
+                Err(error) => Err(error.clone()),
+            };
+            evidence.map_err(|error| with_node(node, error))
+        });
+        combine(join_all(looks).await)
+    }
+
+    async fn with_transactions(
+        &self,
+        nodes: &[String],
+        batch: &UnresolvedBatch,
+        evidence: Evidence,
+    ) -> BatchResult<EvidenceReport> {
+        if evidence == Evidence::Committed {
+            return Ok(evidence.into());
+        }
+        let found = self.find_applied_transaction(nodes, batch).await?;
+        Ok(found.unwrap_or_else(|| evidence.into()))
+    }
+
+    /// Replaces the reports of batches that a node had accepted and that are absent after an outage. They
+    /// are looked at a second time, because a node does not know a batch for a moment after it accepted it.
+    async fn look_again(
+        &self,
+        nodes: &[String],
+        batches: &[UnresolvedBatch],
+        reports: &mut [BatchResult<EvidenceReport>],
+    ) {
+        let absent = Ok(EvidenceReport::from(Evidence::Absent));
+        let mut lost = Vec::new();
+        for (batch, report) in batches.iter().zip(reports) {
+            let was_accepted = matches!(batch.state, BatchState::Pending | BatchState::Valid);
+            let id = batch.batch_id.to_string();
+            let outage = self.client.outages().since_sent(&id);
+            if was_accepted && *report == absent && outage != Outage::None {
+                lost.push((report, id, outage));
+            }
+        }
+        if lost.is_empty() {
+            return;
         }
         sleep(self.lost_after).await;
-        let again = self.evidence_of_all(nodes, batch_id).await?;
-        Ok(match outage {
+        let ids: Vec<String> = lost.iter().map(|(_, id, _)| id.clone()).collect();
+        for ((report, _, outage), again) in lost.into_iter().zip(self.look(nodes, &ids).await) {
+            *report = again.map(|again| self.after_outage(nodes, outage, again));
+        }
+    }
+
+    /// What the absence of a batch proves that a node had accepted.
+    fn after_outage(&self, nodes: &[String], outage: Outage, again: Evidence) -> EvidenceReport {
+        match outage {
             _ if again != Evidence::Absent => again.into(),
+            Outage::None => Evidence::Absent.into(),
             Outage::Silent { node, lasted } => {
                 let (node, seconds) = (origin(&node), lasted.as_secs());
                 let detail = format!("{node} accepted requests and answered none for {seconds} s");
                 EvidenceReport::with_detail(Evidence::StoppedNode, detail)
             }
             // A node that is not used at present may have it.
-            _ if self.record.as_ref().is_some_and(|record| !record.are_all(nodes)) => {
+            Outage::Failed if self.record.as_ref().is_some_and(|record| !record.are_all(nodes)) => {
                 Evidence::Absent.into()
             }
-            _ => Evidence::Lost.into(),
-        })
+            Outage::Failed => Evidence::Lost.into(),
+        }
     }
 
-    /// The evidence of one node. The blocks are read after the status, so that a batch that is
-    /// committed in between is found there.
+    /// The evidence of one node.
     async fn evidence_at(&self, node: &str, batch_id: &str) -> BatchResult<Evidence> {
-        let reports = get_node_reports(node, &self.client, &[batch_id.to_owned()]).await?;
-        let Some(report) = reports.into_iter().next() else {
+        let reports = get_reports_by_id(node, &self.client, &[batch_id.to_owned()]).await?;
+        self.evidence_of(node, batch_id, reports.get(batch_id)).await
+    }
+
+    /// The evidence of one node that gave this report. The blocks are read after the status, so that a
+    /// batch that is committed in between is found there.
+    async fn evidence_of(
+        &self,
+        node: &str,
+        batch_id: &str,
+        report: Option<&NodeReport>,
+    ) -> BatchResult<Evidence> {
+        let Some(report) = report else {
             return Err(BatchError::InvalidAnswer(
                 "statuses: the batch is missing in the response".to_owned(),
             ));
         };
-        let status = match self.before_post.may_need_another_post(node, &report) {
+        let status = match self.before_post.may_need_another_post(node, report) {
             // It does not show that the POST has arrived, and another one does no harm.
             true => LedgerStatus::NotReported,
             false => report.report.status,
@@ -154,27 +246,45 @@ struct Batch {
     header_signature: String,
 }
 
+impl SawtoothEvidenceReader {
+    fn nodes_of(&self, batch: &UnresolvedBatch) -> BatchResult<Vec<String>> {
+        let id = batch.batch_id.to_string();
+        nodes_of_batch(&*self.resolver, batch.service_id.as_str(), &id)
+    }
+
+    async fn find_at_their_nodes(
+        &self,
+        batches: &[UnresolvedBatch],
+    ) -> Vec<BatchResult<EvidenceReport>> {
+        let mut reports = Vec::with_capacity(batches.len());
+        let same_nodes = |one: &_, other: &_| self.nodes_of(one) == self.nodes_of(other);
+        for batches in batches.chunk_by(same_nodes) {
+            match batches.first().map(|batch| self.nodes_of(batch)) {
+                Some(Ok(nodes)) => reports.extend(self.find_all(&nodes, batches).await),
+                Some(Err(error)) => reports.extend(batches.iter().map(|_| Err(error.clone()))),
+                None => {}
+            }
+        }
+        reports
+    }
+}
+
 impl EvidenceReader for SawtoothEvidenceReader {
     fn find_evidence<'a>(
         &'a self,
         batch: &'a UnresolvedBatch,
     ) -> BoxFuture<'a, BatchResult<EvidenceReport>> {
         Box::pin(async move {
-            let batch_id = batch.batch_id.to_string();
-            let nodes = nodes_of_batch(&*self.resolver, batch.service_id.as_str(), &batch_id)?;
-            let evidence = self.evidence_of_all(&nodes, &batch_id).await?;
-            if evidence == Evidence::Committed {
-                return Ok(evidence.into());
-            }
-            if let Some(report) = self.find_applied_transaction(&nodes, batch).await? {
-                return Ok(report);
-            }
-            let was_accepted = matches!(batch.state, BatchState::Pending | BatchState::Valid);
-            if evidence == Evidence::Absent && was_accepted {
-                return self.after_outage(&nodes, &batch_id).await;
-            }
-            Ok(evidence.into())
+            let reports = self.find_at_their_nodes(std::slice::from_ref(batch)).await;
+            reports.into_iter().next().unwrap_or(Ok(Evidence::Inconclusive.into()))
         })
+    }
+
+    fn find_evidence_of_all<'a>(
+        &'a self,
+        batches: &'a [UnresolvedBatch],
+    ) -> BoxFuture<'a, Vec<BatchResult<EvidenceReport>>> {
+        Box::pin(self.find_at_their_nodes(batches))
     }
 }
 

@@ -20,6 +20,7 @@ mod sawtooth;
 mod sender;
 mod status_reader;
 mod statuses;
+mod transaction_check;
 
 pub use ask_ahead::SawtoothAskAhead;
 pub use events::SawtoothEvents;
@@ -30,3 +31,4 @@ pub use options::{BasicAuth, SawtoothOptions};
 pub use sawtooth::Sawtooth;
 pub use sender::SawtoothSender;
 pub use status_reader::SawtoothStatusReader;
+pub use transaction_check::SawtoothTransactionCheck;

@@ -6,10 +6,10 @@ use grid_batch_http::origin;
 
 use crate::{node_record::NodeRecord, rest_client::RestClient};
 
-/// Checks that a node has applied the batch before the one that is sent to it.
+/// Checks that a node has applied the batches before the one that is sent to it.
 ///
-/// The batches of a ledger that were committed before are in the store; the last of them must be
-/// committed at the node. The node is asked once: after a start, and when another node is used.
+/// The store knows the last batch that was committed in each lane of the service; all of them must be
+/// committed at the node. It is asked with one request, about those that it has not just reported.
 #[derive(Debug, Clone)]
 pub struct SawtoothNodeCheck {
     client: RestClient,
@@ -30,25 +30,24 @@ impl SawtoothNodeCheck {
         let batch_id = submission.batch_header();
         let before = self.record.committed_before(service_id, batch_id).await;
         let before = before.map_err(|error| {
-            format!("cannot read which batch was committed before this one: {error}")
+            format!("cannot read which batches were committed before this one: {error}")
         })?;
-        if let Some(before) = before {
-            match self.record.has_applied(&self.client, node, &before).await {
-                Ok(true) => {}
-                Ok(false) => {
-                    return Err(format!(
-                        "the node {} does not report the batch before, {before}, as committed; this \
-                         one waits until a node does",
-                        origin(node)
-                    ));
-                }
-                Err(error) => {
-                    let node = origin(node);
-                    return Err(format!(
-                        "cannot ask the node {node} whether it has applied the batch before, \
-                         {before}: {error}"
-                    ));
-                }
+        let ids: Vec<String> =
+            before.before.iter().chain(&before.since).map(ToString::to_string).collect();
+        match self.record.first_missing(&self.client, node, &ids).await {
+            Ok(None) => {}
+            Ok(Some(before)) => {
+                return Err(format!(
+                    "the node {} does not report a batch before, {before}, as committed; this one \
+                     waits until a node does",
+                    origin(node)
+                ));
+            }
+            Err(error) => {
+                let node = origin(node);
+                return Err(format!(
+                    "cannot ask the node {node} whether it has applied the batches before: {error}"
+                ));
             }
         }
         self.record.set_checked(node, batch_id);

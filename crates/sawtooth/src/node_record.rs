@@ -1,17 +1,20 @@
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{BatchError, BatchResult, CommitHistory, LedgerStatus, ServiceId};
-use tokio::task::spawn_blocking;
+use grid_batch_core::{
+    BatchError, BatchResult, CommitHistory, CommittedBefore, LedgerStatus, ServiceId,
+};
+use grid_batch_support::BoundedMap;
+use tokio::{sync::Mutex as AsyncMutex, task::spawn_blocking};
 
 use crate::{nodes::get_statuses, rest_client::RestClient};
 
-/// How many batches are remembered. One at a time is under way.
-const REMEMBERED: usize = 1_000;
+/// How many batches are remembered. A few hundred are under way.
+const REMEMBERED: usize = 10_000;
 
 /// How long a commit that a node reported is taken for what the node has. Behind its URL, another
 /// node or an older state of it may answer later.
@@ -28,14 +31,24 @@ pub(crate) struct NodeRecord {
     seen: Mutex<Seen>,
 }
 
-#[derive(Default)]
 struct Seen {
-    /// The last batch that each node reported as committed.
-    committed: HashMap<String, (String, Instant)>,
-    /// Nodes and batches: the node had applied all batches before this one when it was sent there.
-    checked: VecDeque<(String, String)>,
-    /// Nodes and batches: the node reported the batch as invalid, and may not have applied all before it.
-    doubted: VecDeque<(String, String)>,
+    /// When nodes last reported batches as committed.
+    committed: BoundedMap<NodeAndBatch, Instant>,
+    /// The node had applied all batches before this one when it was sent there.
+    checked: BoundedMap<NodeAndBatch, ()>,
+    /// The node reported the batch as invalid, and may not have applied all before it.
+    doubted: BoundedMap<NodeAndBatch, ()>,
+    /// The last question to each node.
+    questions: HashMap<String, Arc<AsyncMutex<Option<Answer>>>>,
+}
+
+type NodeAndBatch = (String, String);
+
+/// The answer to a question to a node: which of these batches it has applied.
+struct Answer {
+    at: Instant,
+    asked: HashSet<String>,
+    applied: BatchResult<HashSet<String>>,
 }
 
 impl NodeRecord {
@@ -48,65 +61,100 @@ impl NodeRecord {
         self.nodes.iter().all(|node| nodes.contains(node))
     }
 
-    /// The last batch that was committed before this one.
+    /// What was committed before this batch.
     pub(crate) async fn committed_before(
         &self,
         service_id: &str,
         batch_id: &str,
-    ) -> BatchResult<Option<String>> {
+    ) -> BatchResult<CommittedBefore> {
         let invalid = |error: String| BatchError::InternalError(error);
         let service_id: ServiceId =
             service_id.parse().map_err(|error| invalid(format!("{error}")))?;
         let batch_id = batch_id.parse().map_err(|error| invalid(format!("{error}")))?;
         let history = Arc::clone(&self.history);
         let read = spawn_blocking(move || history.committed_before(&service_id, &batch_id)).await;
-        let before = read.map_err(|error| invalid(format!("the history failed: {error}")))??;
-        Ok(before.map(|id| id.to_string()))
+        read.map_err(|error| invalid(format!("the history failed: {error}")))?
     }
 
-    /// Whether the node reports the batch as committed. It is asked unless it has just reported that.
-    pub(crate) async fn has_applied(
+    /// The first of these batches that the node does not report as committed. It is asked about those that
+    /// it has not just reported, with one request.
+    pub(crate) async fn first_missing(
         &self,
         client: &RestClient,
         node: &str,
-        batch_id: &str,
-    ) -> BatchResult<bool> {
-        let is_known =
-            |(last, at): &(String, Instant)| last == batch_id && at.elapsed() < TRUSTED_FOR;
-        if self.lock().committed.get(node).is_some_and(is_known) {
-            return Ok(true);
+        batch_ids: &[String],
+    ) -> BatchResult<Option<String>> {
+        let began = Instant::now();
+        if self.unknown(node, batch_ids).is_empty() {
+            return Ok(None);
         }
-        let reports = get_statuses(node, client, &[batch_id.to_owned()]).await?;
-        let is_committed = reports.iter().any(|report| report.status == LedgerStatus::Committed);
-        if is_committed {
-            self.set_committed(node, batch_id);
+        let question = Arc::clone(self.lock().questions.entry(node.to_owned()).or_default());
+        let mut last = question.lock().await;
+        let unknown = self.unknown(node, batch_ids);
+        if unknown.is_empty() {
+            return Ok(None);
         }
-        Ok(is_committed)
+        // Many batches are sent at the same time. The answer to another one may say it all.
+        let is_answered = |answer: &&Answer| {
+            answer.at >= began && unknown.iter().all(|id| answer.asked.contains(id))
+        };
+        if let Some(answer) = last.as_ref().filter(is_answered) {
+            return answer.first_missing(&unknown);
+        }
+        let applied = self.ask(client, node, &unknown).await;
+        let asked = unknown.iter().cloned().collect();
+        let answer = last.insert(Answer { at: Instant::now(), asked, applied });
+        answer.first_missing(&unknown)
+    }
+
+    async fn ask(
+        &self,
+        client: &RestClient,
+        node: &str,
+        batch_ids: &[String],
+    ) -> BatchResult<HashSet<String>> {
+        let reports = get_statuses(node, client, batch_ids).await?;
+        let committed = reports.into_iter().filter(|it| it.status == LedgerStatus::Committed);
+        let applied: HashSet<String> = committed.map(|report| report.batch_id).collect();
+        applied.iter().for_each(|id| self.set_committed(node, id));
+        Ok(applied)
+    }
+
+    /// Those of these batches that the node has not just reported as committed.
+    fn unknown(&self, node: &str, batch_ids: &[String]) -> Vec<String> {
+        let seen = self.lock();
+        let is_known = |id: &&String| {
+            let reported = seen.committed.get(&key(node, id));
+            reported.is_some_and(|at| at.elapsed() < TRUSTED_FOR)
+        };
+        batch_ids.iter().filter(|id| !is_known(id)).cloned().collect()
     }
 
     /// The node reported the batch as committed.
     pub(crate) fn set_committed(&self, node: &str, batch_id: &str) {
-        let commit = (batch_id.to_owned(), Instant::now());
-        self.lock().committed.insert(node.to_owned(), commit);
+        let now = Instant::now();
+        *self.lock().committed.get_or_insert_with(&key(node, batch_id), || now) = now;
     }
 
     /// The node has applied all batches before this one, which may be sent to it now.
     pub(crate) fn set_checked(&self, node: &str, batch_id: &str) {
-        remember(&mut self.lock().checked, node, batch_id);
+        self.lock().checked.get_or_insert_with(&key(node, batch_id), || ());
     }
 
     pub(crate) fn was_checked(&self, node: &str, batch_id: &str) -> bool {
-        contains(&self.lock().checked, node, batch_id)
+        self.lock().checked.get(&key(node, batch_id)).is_some()
     }
 
     /// The node may not have applied all batches before this one when it found it invalid. Returns
     /// whether that is new.
     pub(crate) fn set_doubted(&self, node: &str, batch_id: &str) -> bool {
-        remember(&mut self.lock().doubted, node, batch_id)
+        let is_new = !self.is_doubted(node, batch_id);
+        self.lock().doubted.get_or_insert_with(&key(node, batch_id), || ());
+        is_new
     }
 
     pub(crate) fn is_doubted(&self, node: &str, batch_id: &str) -> bool {
-        contains(&self.lock().doubted, node, batch_id)
+        self.lock().doubted.get(&key(node, batch_id)).is_some()
     }
 
     fn lock(&self) -> MutexGuard<'_, Seen> {
@@ -114,20 +162,26 @@ impl NodeRecord {
     }
 }
 
-/// Adds a pair, and forgets the oldest one beyond the limit. Returns whether it is new.
-fn remember(pairs: &mut VecDeque<(String, String)>, node: &str, batch_id: &str) -> bool {
-    if contains(pairs, node, batch_id) {
-        return false;
+impl Answer {
+    fn first_missing(&self, batch_ids: &[String]) -> BatchResult<Option<String>> {
+        let applied = self.applied.as_ref().map_err(Clone::clone)?;
+        Ok(batch_ids.iter().find(|id| !applied.contains(*id)).cloned())
     }
-    if pairs.len() >= REMEMBERED {
-        pairs.pop_front();
-    }
-    pairs.push_back((node.to_owned(), batch_id.to_owned()));
-    true
 }
 
-fn contains(pairs: &VecDeque<(String, String)>, node: &str, batch_id: &str) -> bool {
-    pairs.iter().any(|pair| pair.0 == node && pair.1 == batch_id)
+impl Default for Seen {
+    fn default() -> Self {
+        Self {
+            committed: BoundedMap::new(REMEMBERED),
+            checked: BoundedMap::new(REMEMBERED),
+            doubted: BoundedMap::new(REMEMBERED),
+            questions: HashMap::new(),
+        }
+    }
+}
+
+fn key(node: &str, batch_id: &str) -> NodeAndBatch {
+    (node.to_owned(), batch_id.to_owned())
 }
 
 impl fmt::Debug for NodeRecord {

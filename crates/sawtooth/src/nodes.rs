@@ -1,5 +1,7 @@
 //! The nodes of a batch, and status requests to one node.
 
+use std::collections::HashMap;
+
 use grid_batch_core::{BatchError, BatchResult, HeaderId, StatusReport, StatusUrlResolver};
 use grid_batch_http::origin;
 
@@ -35,6 +37,19 @@ pub(crate) async fn get_node_reports(
         client.post(node, "batch_statuses", "application/json", ids).await?
     };
     parse_statuses(&successful_body(response)?, ids)
+}
+
+/// The reports of one node by the id of their batch.
+pub(crate) type ReportsById = HashMap<String, NodeReport>;
+
+/// The same, by the id of the batch.
+pub(crate) async fn get_reports_by_id(
+    node: &str,
+    client: &RestClient,
+    ids: &[String],
+) -> BatchResult<ReportsById> {
+    let reports = get_node_reports(node, client, ids).await?;
+    Ok(reports.into_iter().map(|report| (report.report.batch_id.clone(), report)).collect())
 }
 
 /// The nodes to query about a batch: at least one.

@@ -1,11 +1,12 @@
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::HashMap,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use grid_batch_http::{HttpError, HttpResponse, origin};
+use grid_batch_support::BoundedMap;
 use log::warn;
 
 use crate::api_error::ApiError;
@@ -23,7 +24,7 @@ struct Seen {
     shortest_silence: Duration,
     nodes: HashMap<String, NodeOutages>,
     /// The last attempts that this process has sent, or that a node has reported.
-    batches: VecDeque<BatchAtNode>,
+    batches: BoundedMap<String, BatchAtNode>,
 }
 
 #[derive(Debug, Default)]
@@ -50,7 +51,6 @@ struct Unanswered {
 /// Since when a batch is at a node.
 #[derive(Debug)]
 struct BatchAtNode {
-    batch_id: String,
     /// `None` if another process has sent it.
     node: Option<String>,
     since: Instant,
@@ -82,8 +82,8 @@ pub(crate) enum Outage {
 impl Outages {
     /// The least number of requests without an answer that counts as silence.
     const FEWEST_REQUESTS: u32 = 2;
-    /// How many batches are remembered. One at a time is under way.
-    const REMEMBERED: usize = 1_000;
+    /// How many batches are remembered. A few hundred are under way.
+    const REMEMBERED: usize = 10_000;
     /// How long an outage counts for a batch that another process has sent and that no node has
     /// reported to this one: it may be older than the batch.
     const RECENT: Duration = Duration::from_secs(60);
@@ -93,7 +93,7 @@ impl Outages {
         Self(Arc::new(Mutex::new(Seen {
             shortest_silence: request_timeout.saturating_mul(Self::FEWEST_REQUESTS),
             nodes: HashMap::new(),
-            batches: VecDeque::new(),
+            batches: BoundedMap::new(Self::REMEMBERED),
         })))
     }
 
@@ -174,23 +174,22 @@ impl Seen {
     }
 
     fn was_sent_elsewhere(&self, node: &str, batch_id: &str) -> bool {
-        let batch = self.batches.iter().find(|batch| batch.batch_id == batch_id);
+        let batch = self.batches.get(&batch_id.to_owned());
         batch.and_then(|batch| batch.node.as_deref()).is_some_and(|sent_to| sent_to != node)
     }
 
     fn set_at_node(&mut self, batch_id: &str, node: Option<&str>, since: Instant) {
-        let known = self.batches.iter().position(|batch| batch.batch_id == batch_id);
-        let known = known.and_then(|index| self.batches.remove(index));
+        let new = || BatchAtNode { node: None, since };
+        let batch = self.batches.get_or_insert_with(&batch_id.to_owned(), new);
+        batch.since = since;
         // A report does not tell which node the batch was sent to.
-        let node = node.map(str::to_owned).or(known.and_then(|batch| batch.node));
-        if self.batches.len() >= Outages::REMEMBERED {
-            self.batches.pop_front();
+        if let Some(node) = node {
+            batch.node = Some(node.to_owned());
         }
-        self.batches.push_back(BatchAtNode { batch_id: batch_id.to_owned(), node, since });
     }
 
     fn since_sent(&self, batch_id: &str, now: Instant) -> Outage {
-        let batch = self.batches.iter().find(|batch| batch.batch_id == batch_id);
+        let batch = self.batches.get(&batch_id.to_owned());
         let sent_to = batch.and_then(|batch| batch.node.as_ref());
         let is_known = |at: Instant| match batch {
             Some(batch) => at >= batch.since,
@@ -270,7 +269,7 @@ mod tests {
             let seen = Seen {
                 shortest_silence: SECOND * 24,
                 nodes: HashMap::new(),
-                batches: VecDeque::new(),
+                batches: BoundedMap::new(Outages::REMEMBERED),
             };
             Self { start: Instant::now(), seen }
         }
@@ -425,11 +424,14 @@ mod tests {
     }
 
     #[test]
-    fn number_of_batches_is_limited() {
+    fn batches_that_are_under_way_together_are_all_remembered() {
         let mut test = Test::new();
-        for number in 0..2 * Outages::REMEMBERED {
-            test.seen.set_at_node(&number.to_string(), None, test.start);
+        let ids: Vec<String> = (0..1_000).map(|number| number.to_string()).collect();
+        for id in &ids {
+            test.seen.set_at_node(id, Some(NODE), test.start + SECOND);
         }
-        assert_eq!(test.seen.batches.len(), Outages::REMEMBERED);
+        test.record(NODE, 2, 2, RequestEnd::Disconnected);
+        let outages = ids.iter().map(|id| test.seen.since_sent(id, test.start + SECOND * 99));
+        assert_eq!(outages.filter(|outage| *outage == Outage::Failed).count(), ids.len());
     }
 }

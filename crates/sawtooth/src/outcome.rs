@@ -150,7 +150,9 @@ mod tests {
                 Outcome::Rejected => (413, 413),
                 Outcome::Busy => (429, 429),
                 Outcome::Refused => (300, 499),
-                Outcome::NotSent | Outcome::Parked => panic!("{status} is a response"),
+                Outcome::NotSent | Outcome::Parked | Outcome::RefusedBatch | Outcome::Committed => {
+                    panic!("{status} does not say {outcome}")
+                }
                 Outcome::Ambiguous => continue,
             };
             assert!((first..=last).contains(&status), "{status} is {outcome}");

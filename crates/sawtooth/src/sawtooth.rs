@@ -6,15 +6,15 @@ use grid_batch_http::{HttpError, HttpOptions, WebSocketOptions};
 use crate::{
     SawtoothAskAhead, SawtoothEvents, SawtoothEvidenceReader, SawtoothIdentityReader,
     SawtoothNodeCheck, SawtoothOptions, SawtoothSender, SawtoothStatusReader,
-    applied_transactions::AppliedTransactions, before_post::BeforePost, node_record::NodeRecord,
-    outages::Outages, rest_client::RestClient,
+    SawtoothTransactionCheck, applied_transactions::AppliedTransactions, before_post::BeforePost,
+    node_record::NodeRecord, outages::Outages, rest_client::RestClient,
 };
 
 /// The Sawtooth adapter: it creates the sender, the readers and the event source.
 ///
-/// The sender and the identity reader have their own connections, and the others share theirs. A connection ends with the
-/// runtime that opened it, and the end of the poller's runtime must not leave a submission in doubt.
-/// All parts share what they see of outages of the nodes.
+/// The sender and the identity reader have their own connections, and the others share theirs. A connection
+/// ends with the runtime that opened it, and the end of the poller's runtime must not leave a submission in
+/// doubt. All parts share what they see of outages of the nodes.
 #[derive(Debug, Clone)]
 pub struct Sawtooth {
     submit_client: RestClient,
@@ -98,6 +98,14 @@ impl Sawtooth {
     /// Asks the nodes that the resolver returns about batches that will be sent soon.
     pub fn ask_ahead(&self, resolver: Arc<dyn StatusUrlResolver>) -> SawtoothAskAhead {
         SawtoothAskAhead::new(self.query_client.clone(), resolver, self.before_post.clone())
+    }
+
+    /// Tells which transactions are in the chain, at the nodes that the resolver returns.
+    pub fn transaction_check(
+        &self,
+        resolver: Arc<dyn StatusUrlResolver>,
+    ) -> SawtoothTransactionCheck {
+        SawtoothTransactionCheck::new(self.query_client.clone(), resolver)
     }
 
     /// Reads statuses from the nodes that the resolver returns.

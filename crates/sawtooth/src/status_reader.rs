@@ -102,21 +102,20 @@ impl SawtoothStatusReader {
         reports: Vec<NodeReport>,
     ) -> Vec<StatusReport> {
         let before_post = &*self.before_post;
-        let reports = reports.into_iter().map(|report| before_post.review(node, report));
-        let Some(record) = &self.record else { return reports.collect() };
+        let reports: Vec<StatusReport> =
+            reports.into_iter().map(|report| before_post.review(node, report)).collect();
+        let Some(record) = &self.record else { return reports };
+        let with_status = |status| reports.iter().filter(move |report| report.status == status);
+        with_status(LedgerStatus::Committed)
+            .for_each(|it| record.set_committed(node, &it.batch_id));
         let client = &self.client;
         let review = InvalidReview { client, record, before_post, service_id, node, nodes };
-        let mut reviewed = Vec::with_capacity(reports.len());
-        for report in reports {
-            if report.status == LedgerStatus::Committed {
-                record.set_committed(node, &report.batch_id);
-            }
-            reviewed.push(match report.status {
-                LedgerStatus::Invalid => review.final_report(report).await,
-                _ => report,
-            });
-        }
-        reviewed
+        let invalid = with_status(LedgerStatus::Invalid).cloned().collect();
+        let mut reviewed = review.final_reports(invalid).await;
+        reports
+            .into_iter()
+            .map(|report| reviewed.remove(&report.batch_id).unwrap_or(report))
+            .collect()
     }
 }
 

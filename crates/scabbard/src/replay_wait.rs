@@ -53,8 +53,8 @@ impl ReplayWaits {
         self.lock().get_or_insert_with(service, wait);
     }
 
-    /// The subscription of the service broke, or could not be opened. Its node may have restarted, and may have forgotten what
-    /// it committed before the next one is open.
+    /// The subscription of the service broke, or could not be opened. Its node may have restarted, and may
+    /// have forgotten what it committed before the next one is open.
     pub(crate) fn broken(&self, service: &ServiceId) {
         if let Some(wait) = self.lock().get_mut(service) {
             wait.phase = Phase::Broken;

@@ -6,10 +6,12 @@ mod server;
 
 pub use config::{
     ClaimsConfig, Config, ConfigError, EvmConfig, Form, Guidance, IntakeConfig, KeySource,
-    LedgerConfig, LedgerKind, LogFilter, LogFormat, Origin, PollConfig, RetentionConfig, SETTINGS,
-    Setting, settings_reference,
+    LedgerConfig, LedgerKind, LogFilter, LogFormat, Origin, PasswordSource, PollConfig,
+    RetentionConfig, SETTINGS, Setting, settings_reference,
 };
 pub use server::{
     LedgerInspection, LedgerMismatchError, NodeIdentity, RunningServer, Server, ServerCounts,
-    StartError,
+    StartError, gas_admin_addresses,
 };
+#[cfg(feature = "evm")]
+pub use server::{PoolMove, WithdrawalMoves};

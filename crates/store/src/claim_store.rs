@@ -1,17 +1,20 @@
 use std::{
     fmt,
     sync::{Arc, PoisonError, RwLock},
+    time::Duration,
 };
 
 use grid_batch_core::{
-    BatchFits, BatchResult, ClaimKeeper, InstanceId, LedgerConfirmation, LedgerIdentity,
-    LedgerRegistry, Round, RoundStore, ServiceId, SubmittedBatch, TakenBatch, Takeover,
+    BatchFits, BatchResult, ClaimKeeper, EndedDependents, HeaderId, InstanceId, LedgerConfirmation,
+    LedgerIdentity, LedgerRegistry, MissingTransactionStore, Round, RoundStore, ServiceId,
+    ServiceShare, SubmittedBatch, TakenBatch, Takeover,
 };
 
 use crate::{
     Store, StoreError,
     claims::{self, ClaimOptions, FileLock, micros},
-    sql::groups::look_at_locked,
+    operator,
+    sql::find_locked::forget_unlocked,
     submission::{self, RoundOwner},
 };
 
@@ -52,7 +55,15 @@ pub struct ClaimStore {
 }
 
 impl ClaimStore {
+    /// Registers a new instance without claims, for a ledger that can have every service.
+    pub fn register(store: Store, options: ClaimOptions) -> Result<Self, StoreError> {
+        Self::register_for(store, options, |_| true)
+    }
+
     /// Registers a new instance without claims.
+    ///
+    /// Fails if open batches of a service that the ledger can have were stored by a store with other rules
+    /// about declared access. Those of other services stay as they are: the caller leaves them alone.
     ///
     /// If an earlier run has the same name, its idle expiry must be past; its services can then be
     /// taken at once.
@@ -60,9 +71,14 @@ impl ClaimStore {
     /// Only one process can register with an SQLite file, until it drops this value and all its
     /// clones. All services that were claimed before can be taken at once. Reading from a store and
     /// adding to it need no registration.
-    pub fn register(store: Store, options: ClaimOptions) -> Result<Self, StoreError> {
+    pub fn register_for(
+        store: Store,
+        options: ClaimOptions,
+        can_have: impl Fn(&ServiceId) -> bool,
+    ) -> Result<Self, StoreError> {
         options.check()?;
         let file_lock = FileLock::acquire(store.pools.url())?;
+        claims::check_scheduling(&store, can_have)?;
         let instance = claims::register(&store, &options, None, file_lock.is_some())?;
         Ok(Self {
             store,
@@ -110,6 +126,16 @@ impl ClaimStore {
         &self.store
     }
 
+    /// Up to `count` transactions that batches of claimed services miss and that the ledger was not asked
+    /// about for at least `pause`, the longest ago first. They count as asked about from now on.
+    pub fn missing_transactions(
+        &self,
+        pause: Duration,
+        count: usize,
+    ) -> Result<Vec<HeaderId>, StoreError> {
+        operator::missing_transactions(&self.store, self.instance().as_str(), pause, count)
+    }
+
     /// Extends the lease of the instance: its claims last for the expiries from now on. `false`: the
     /// instance was expired by another one, which may have taken its services; call
     /// [`register_again`](Self::register_again) or shut down.
@@ -118,7 +144,7 @@ impl ClaimStore {
     pub fn renew(&self) -> Result<bool, StoreError> {
         let is_renewed = claims::renew(&self.store, &self.instance(), &self.options)?;
         self.store.measure_clock()?;
-        look_at_locked(&self.store)?;
+        forget_unlocked(&self.store)?;
         Ok(is_renewed)
     }
 
@@ -169,8 +195,7 @@ impl ClaimStore {
     /// A service whose batch is under way, delayed or held gives none. A service that is named
     /// twice gives one.
     pub fn take_round(&self, services: &[ServiceId]) -> Result<Vec<TakenBatch>, StoreError> {
-        let instance = self.instance();
-        submission::take_round(&self.store, self.round_owner(&instance), services)
+        Ok(self.take_fitting_round(services, &mut |_| true)?.batches)
     }
 
     /// The same, without the batches that do not fit: `fits` is called with the length of each batch, in
@@ -180,8 +205,19 @@ impl ClaimStore {
         services: &[ServiceId],
         fits: &mut BatchFits<'_>,
     ) -> Result<Round, StoreError> {
+        let one = |service_id: &ServiceId| ServiceShare::of_one(service_id.clone());
+        self.take_shares(&services.iter().map(one).collect::<Vec<_>>(), fits)
+    }
+
+    /// Takes up to as many batches of each service as its share, in the order of the shares and of each
+    /// service.
+    pub fn take_shares(
+        &self,
+        shares: &[ServiceShare],
+        fits: &mut BatchFits<'_>,
+    ) -> Result<Round, StoreError> {
         let instance = self.instance();
-        submission::take_fitting_round(&self.store, self.round_owner(&instance), services, fits)
+        submission::take_round(&self.store, self.round_owner(&instance), shares, fits)
     }
 
     fn round_owner<'a>(&self, instance: &'a InstanceId) -> RoundOwner<'a> {
@@ -197,6 +233,12 @@ impl ClaimStore {
     /// The batches of claimed services that are recorded as being with a submitter.
     pub fn with_submitter(&self) -> Result<Vec<SubmittedBatch>, StoreError> {
         submission::find_with_submitter(&self.store, self.instance().as_str())
+    }
+
+    /// The batches of claimed services that are under way: they were submitted, have not ended and are not
+    /// held.
+    pub fn under_way(&self) -> Result<Vec<(ServiceId, HeaderId)>, StoreError> {
+        submission::find_under_way(&self.store, self.instance().as_str())
     }
 
     /// Puts those of these batches in doubt that are still with the submitter of that attempt, in the
@@ -248,6 +290,24 @@ impl LedgerRegistry for ClaimStore {
     }
 }
 
+impl MissingTransactionStore for ClaimStore {
+    fn missing_transactions(&self, pause: Duration, limit: usize) -> BatchResult<Vec<HeaderId>> {
+        Ok(Self::missing_transactions(self, pause, limit)?)
+    }
+
+    fn found_at_ledger(&self, transaction_ids: &[HeaderId]) -> BatchResult<Vec<ServiceId>> {
+        Ok(self.store.found_at_ledger(transaction_ids)?.into_iter().collect())
+    }
+
+    fn absent_at_ledger(&self, transaction_ids: &[HeaderId]) -> BatchResult<EndedDependents> {
+        Ok(self.store.absent_at_ledger(transaction_ids)?)
+    }
+
+    fn hold_missing(&self, limit: Duration) -> BatchResult<usize> {
+        Ok(self.store.hold_missing(limit)?)
+    }
+}
+
 impl RoundStore for ClaimStore {
     fn ready_services(
         &self,
@@ -257,8 +317,8 @@ impl RoundStore for ClaimStore {
         Ok(Self::ready_services(self, after, limit)?)
     }
 
-    fn take_round(&self, services: &[ServiceId], fits: &mut BatchFits<'_>) -> BatchResult<Round> {
-        Ok(self.take_fitting_round(services, fits)?)
+    fn take_round(&self, shares: &[ServiceShare], fits: &mut BatchFits<'_>) -> BatchResult<Round> {
+        Ok(self.take_shares(shares, fits)?)
     }
 
     fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()> {

@@ -30,6 +30,8 @@ mod restored;
 // databases that went back to an earlier state, over:
 mod batch;
 // recording a change of a batch, over:
+mod scheduling;
+// which batches of a service may be under way together, over:
 mod sql;
 
 #[cfg(test)]
@@ -50,4 +52,4 @@ pub use sql::{
     probe::DatabaseProbe,
     url::{DatabaseUrl, UrlError},
 };
-pub use submission::{DelayOptions, StoreObserver};
+pub use submission::{DelayOptions, FreedDependents, StoreObserver};

@@ -1,9 +1,9 @@
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchError, BatchResult, BatchUpdater, Change, ChangeOutcome, HeaderId, NextBatchStore,
-    PendingBatchStore, PollPace, Resolution, ServiceId, StatusReport, Timestamp, UnresolvedBatch,
-    UnresolvedBatchStore,
+    BatchError, BatchResult, BatchUpdater, Change, ChangeOutcome, HeaderId, LedgerStatus,
+    NextBatchStore, PendingBatchStore, PollPace, Resolution, ServiceId, StatusReport, Timestamp,
+    UnresolvedBatch, UnresolvedBatchStore,
 };
 
 use crate::{
@@ -16,10 +16,11 @@ use crate::{
 /// The store as a monitor sees it: which batches to ask the ledger about, and where to record the
 /// answers.
 ///
-/// Each group of answers is one commit. After it, the listener is called with each change and its
-/// outcome: a service may have another batch, or a batch to send again, or a held one. An answer
-/// that comes too late changes nothing and is no error. Answers about services that another transaction
-/// keeps locked are given up, and the error names the services. Clones share their state.
+/// Each group of answers is one commit. After it, the listener is called with each change and its outcome: a
+/// service may have another batch, or a batch to send again, or a held one. An answer that changes nothing is
+/// recorded once a second. An answer that comes too late changes nothing and is no error. Answers about
+/// services that another transaction keeps locked are given up, and the error names the services. Clones
+/// share their state.
 ///
 /// ```no_run
 /// use grid_batch_core::{BatchState, ChangeOutcome};
@@ -66,15 +67,24 @@ impl MonitorStore {
         &self,
         groups: impl IntoIterator<Item = (&'a str, &'a [StatusReport])>,
     ) -> BatchResult<()> {
-        let mut changes = Vec::new();
+        let now = self.claims.store().now();
+        let (mut changes, mut unchanged) = (Vec::new(), Vec::new());
         for (service_id, reports) in groups {
             let service_id: ServiceId = service_id.parse().map_err(invalid_id)?;
             for report in reports {
                 let batch_id = report.batch_id.parse().map_err(invalid_id)?;
                 let batch: BatchKey = (service_id.clone(), batch_id);
+                if self.queries.is_recorded(&batch, report.status, now) {
+                    unchanged.push(batch);
+                    continue;
+                }
                 let query = self.queries.attempt_id(&batch);
                 changes.extend(polling::status_change(batch, report, query));
             }
+        }
+        self.queries.finish(unchanged);
+        if changes.is_empty() {
+            return Ok(());
         }
         let recorded = self.record(&changes);
         if is_over(&recorded) {
@@ -128,7 +138,16 @@ impl PendingBatchStore for MonitorStore {
     }
 
     fn mark_checked(&self, batches: &[PendingBatch]) -> BatchResult<()> {
-        let changes: Vec<Change> = batches.iter().map(polling::no_answer).collect();
+        let now = self.claims.store().now();
+        let is_recorded = |batch: &&PendingBatch| {
+            self.queries.is_recorded(&pending_key(batch), LedgerStatus::NotReported, now)
+        };
+        let (unchanged, changed): (Vec<_>, Vec<_>) = batches.iter().partition(is_recorded);
+        self.queries.finish(unchanged.into_iter().map(pending_key));
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let changes: Vec<Change> = changed.into_iter().map(polling::no_answer).collect();
         let recorded = record(self.claims.store(), &changes).complete().map(drop);
         if is_over(&recorded) {
             self.queries.finish(batches.iter().map(pending_key));
@@ -173,6 +192,7 @@ impl UnresolvedBatchStore for MonitorStore {
     }
 
     fn resolve(&self, resolutions: &[(UnresolvedBatch, Resolution)]) -> BatchResult<()> {
+        let resolutions = polling::in_order(self.claims.store(), resolutions)?;
         let changes: Vec<Change> = resolutions
             .iter()
             .map(|(batch, resolution)| polling::resolution_change(batch, resolution))

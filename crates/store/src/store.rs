@@ -1,22 +1,26 @@
 //! The public methods of [`Store`]. Each delegates to the area that implements it.
 
+use std::{collections::BTreeSet, time::Duration};
+
 use grid_batch_core::{
-    AddOutcome, Ahead, BatchConflict, BatchDetails, BatchFilter, Change, ChangeOutcome, HeaderId,
-    HeaderIdPrefix, LedgerIdentity, NewBatch, OperatorDecision, PageCursor, QueueDepth,
-    RecordedLedger, Removable, Removed, RetentionCursor, ServiceId, StoredBatch, Timestamp,
+    AddOutcome, Ahead, BatchConflict, BatchDetails, BatchFilter, Change, ChangeOutcome,
+    EndedDependents, Halt, HeaderId, HeaderIdPrefix, LedgerIdentity, NewBatch, OperatorDecision,
+    PageCursor, QueueDepth, RecordedLedger, Removable, Removed, RetentionCursor, ServiceId,
+    StoredBatch, Timestamp,
 };
 use grid_batch_withdrawals::{
-    CancelOutcome, RetryOutcome, Reward, RewardConflict, RewardId, UnsettledNonce, Withdrawal,
-    WithdrawalConflict, WithdrawalDetails, WithdrawalFilter, WithdrawalId,
+    CancelOutcome, FailedFilter, FailedWithdrawal, GasAdminQueue, PoolSum, RetryOutcome, Reward,
+    RewardConflict, RewardId, ScheduleOutcome, UnsettledNonce, Withdrawal, WithdrawalConflict,
+    WithdrawalDetails, WithdrawalFilter, WithdrawalId,
 };
 
 use crate::{
-    DatabaseUrl, EndedDelays, LockedService, OpenBatchesInDoubt, ServiceCounts, Store, StoreError,
-    StoreOptions, batch,
+    DatabaseUrl, EndedDelays, FreedDependents, LockedService, OpenBatchesInDoubt, ServiceCounts,
+    Store, StoreError, StoreOptions, batch,
     claims::{self, FileLock},
     intake, operator, restored,
     sql::{Connection, url::Access},
-    withdrawals,
+    submission, withdrawals,
 };
 
 /// Locks an SQLite file, which must exist, so that no process works on it meanwhile.
@@ -118,6 +122,28 @@ impl Store {
     /// is safe.
     pub fn record(&self, changes: &[Change]) -> Result<Vec<ChangeOutcome>, StoreError> {
         batch::record(self, changes).complete()
+    }
+
+    /// Evaluates up to `limit` batches that waited for others which have ended: those that the commit of the
+    /// end did not evaluate, because they are of other services or too many. Returns the services that got
+    /// a next batch.
+    ///
+    /// Any instance may call it, whichever services it claims. It costs one read if there is nothing to do.
+    pub fn free_dependents(&self, limit: usize) -> Result<FreedDependents, StoreError> {
+        submission::free_dependents(self, limit)
+    }
+
+    /// How many batches this process has ended without sending them since this was called last: they depend
+    /// on an invalid batch, or an operator ended what follows one. A commit that was repeated may count twice.
+    pub fn take_ended_unsent(&self) -> u64 {
+        self.scheduler.take_ended()
+    }
+
+    /// Whether this process has left something to [`free_dependents`](Self::free_dependents) since this
+    /// was asked last. Only a hint that saves time: what other processes leave is found by calling that
+    /// now and then.
+    pub fn dependents_wait(&self) -> bool {
+        self.scheduler.take_left_dependents()
     }
 
     /// The services of which other transactions keep a row locked, as far as this process has met them.
@@ -246,6 +272,71 @@ impl Store {
         operator::decide(self, service_id, batch_id, attempt, &decision.into())
     }
 
+    /// Up to `count` invalid batches that stop others, until an operator decides or until what follows has
+    /// ended, ordered by service and position, after one of them.
+    pub fn halts(&self, after: Option<&Halt>, count: usize) -> Result<Vec<Halt>, StoreError> {
+        operator::halts(self, after, count)
+    }
+
+    /// Lets go on what an invalid batch stops. What depends on it ends as invalid.
+    pub fn continue_after(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+        reason: Option<&str>,
+    ) -> Result<ChangeOutcome, StoreError> {
+        let outcome = operator::continue_after(self, service_id, batch_id, reason)?;
+        self.free_all_dependents()?;
+        Ok(outcome)
+    }
+
+    /// Ends what an invalid batch stops, as invalid and without sending it: in the parallel strategy, the
+    /// batches that wait for it, and those that wait for these; in the others, all batches of the service
+    /// that were never sent. Batches that are added later are not affected.
+    ///
+    /// They end in steps of a commit each. If the process ends in between, a server ends the others.
+    pub fn end_following(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+        reason: &str,
+    ) -> Result<ChangeOutcome, StoreError> {
+        let outcome = operator::end_following(self, service_id, batch_id, reason)?;
+        self.free_all_dependents()?;
+        Ok(outcome)
+    }
+
+    /// Looks at everything that waits for a batch that has ended, until nothing is left to do now.
+    fn free_all_dependents(&self) -> Result<(), StoreError> {
+        const STEP: usize = 256;
+        while self.free_dependents(STEP)?.more {}
+        Ok(())
+    }
+
+    /// The ledger has applied these transactions. Batches that miss no other one get a position in the order of
+    /// their service. Returns the services that got a next batch.
+    pub fn found_at_ledger(
+        &self,
+        transaction_ids: &[HeaderId],
+    ) -> Result<BTreeSet<ServiceId>, StoreError> {
+        operator::found_at_ledger(self, transaction_ids)
+    }
+
+    /// The ledger does not have these transactions. Batches end as invalid that depend on one which only
+    /// invalid batches have, if the ledger was asked since that is so.
+    pub fn absent_at_ledger(
+        &self,
+        transaction_ids: &[HeaderId],
+    ) -> Result<EndedDependents, StoreError> {
+        operator::absent_at_ledger(self, transaction_ids)
+    }
+
+    /// Holds batches that have missed a transaction for longer than `longest`, until it arrives, the ledger
+    /// has it, or an operator releases or decides. Returns how many.
+    pub fn hold_missing(&self, longest: Duration) -> Result<usize, StoreError> {
+        operator::hold_missing(self, longest)
+    }
+
     /// One page of batches, ordered by service and then by age, the oldest first.
     ///
     /// The cost of a page grows with the number of batches that it shows, and with the number that
@@ -335,13 +426,12 @@ impl Store {
     /// derived from what may be paid only once, no other lock is needed.
     ///
     /// ```no_run
-    /// # use grid_batch_withdrawals::Withdrawal;
-    /// # use grid_batch_core::AddOutcome;
+    /// # use grid_batch_withdrawals::{ScheduleOutcome, Withdrawal};
     /// # fn example(store: grid_batch_store::Store, withdrawal: Withdrawal) -> Result<(), Box<dyn std::error::Error>> {
     /// for outcome in store.schedule(&[withdrawal])? {
     ///     match outcome? {
-    ///         AddOutcome::Stored => println!("scheduled"),
-    ///         AddOutcome::AlreadyStored => println!("was scheduled before, and is paid once"),
+    ///         ScheduleOutcome::Stored { ahead, .. } => println!("scheduled behind {ahead} others"),
+    ///         ScheduleOutcome::AlreadyStored => println!("was scheduled before, and is paid once"),
     ///     }
     /// }
     /// # Ok(())
@@ -350,7 +440,7 @@ impl Store {
     pub fn schedule(
         &self,
         withdrawals: &[Withdrawal],
-    ) -> Result<Vec<Result<AddOutcome, WithdrawalConflict>>, StoreError> {
+    ) -> Result<Vec<Result<ScheduleOutcome, WithdrawalConflict>>, StoreError> {
         withdrawals::schedule(self, withdrawals)
     }
 
@@ -366,6 +456,30 @@ impl Store {
     /// While a transaction of an earlier generation may be paid, no other is signed.
     pub fn retry_withdrawal(&self, id: &WithdrawalId) -> Result<RetryOutcome, StoreError> {
         withdrawals::retry_withdrawal(self, id)
+    }
+
+    /// The open withdrawals of these gas admins, and what failed last.
+    pub fn gas_admin_queues(
+        &self,
+        services: &[ServiceId],
+    ) -> Result<Vec<GasAdminQueue>, StoreError> {
+        withdrawals::gas_admin_queues(self, services)
+    }
+
+    /// What was scheduled from each of these pools in the last 24 hours.
+    pub fn pool_sums(&self, pools: &[&str]) -> Result<Vec<PoolSum>, StoreError> {
+        withdrawals::pool_sums(self, pools)
+    }
+
+    /// One page of failed withdrawals, in the order in which they were scheduled: those after this one.
+    /// What the filter says about the reason is left to [`FailedFilter::find`].
+    pub fn failed_withdrawals(
+        &self,
+        filter: &FailedFilter,
+        after: Option<&WithdrawalId>,
+        limit: usize,
+    ) -> Result<Vec<FailedWithdrawal>, StoreError> {
+        withdrawals::failed_withdrawals(self, filter, after, limit)
     }
 
     /// The nonces of which it cannot be decided what the chain used them for, with the reason.

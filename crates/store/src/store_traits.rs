@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use grid_batch_core::{
     AddOutcome, Ahead, BatchConflict, BatchDetails, BatchFilter, BatchQueryStore, BatchResult,
-    CommitHistory, HeaderId, IntakeStore, NewBatch, PageCursor, Removed, RetentionCursor,
-    RetentionStore, ServiceId, StoredBatch, Timestamp,
+    CommitHistory, CommittedBefore, HeaderId, IntakeStore, NewBatch, PageCursor, Removed,
+    RetentionCursor, RetentionStore, ServiceId, StoredBatch, Timestamp,
 };
 use grid_batch_withdrawals::{
-    BatchAttempt, CancelOutcome, NewSignedTransaction, NonceOutcome, NonceUse, Payment,
-    RetryOutcome, Reward, RewardConflict, RewardId, SignFn, SignedTransaction, SigningStore,
-    UnpaidWithdrawal, UnsettledNonces, Withdrawal, WithdrawalConflict, WithdrawalDetails,
-    WithdrawalFilter, WithdrawalId, WithdrawalStore,
+    BatchAttempt, CancelOutcome, ClosedNonce, FailedFilter, FailedWithdrawal, FollowingPayments,
+    NewSignedTransaction, NonceOutcome, NonceUse, Payment, RetryOutcome, Reward, RewardConflict,
+    RewardId, ScheduleOutcome, SignFn, SignedTransaction, SigningStore, UnpaidWithdrawal,
+    UnsettledNonces, Withdrawal, WithdrawalConflict, WithdrawalDetails, WithdrawalFilter,
+    WithdrawalId, WithdrawalStore,
 };
 
 use crate::{Store, operator, submission, withdrawals};
@@ -65,7 +66,7 @@ impl CommitHistory for Store {
         &self,
         service_id: &ServiceId,
         batch_id: &HeaderId,
-    ) -> BatchResult<Option<HeaderId>> {
+    ) -> BatchResult<CommittedBefore> {
         Ok(submission::committed_before(self, service_id, batch_id)?)
     }
 }
@@ -89,7 +90,7 @@ impl WithdrawalStore for Store {
     fn schedule(
         &self,
         withdrawals: &[Withdrawal],
-    ) -> BatchResult<Vec<Result<AddOutcome, WithdrawalConflict>>> {
+    ) -> BatchResult<Vec<Result<ScheduleOutcome, WithdrawalConflict>>> {
         Ok(Self::schedule(self, withdrawals)?)
     }
 
@@ -108,6 +109,15 @@ impl WithdrawalStore for Store {
 
     fn cancel_withdrawal(&self, id: &WithdrawalId) -> BatchResult<CancelOutcome> {
         Ok(Self::cancel_withdrawal(self, id)?)
+    }
+
+    fn failed_withdrawals(
+        &self,
+        filter: &FailedFilter,
+        after: Option<&WithdrawalId>,
+        limit: usize,
+    ) -> BatchResult<Vec<FailedWithdrawal>> {
+        Ok(Self::failed_withdrawals(self, filter, after, limit)?)
     }
 
     fn retry_withdrawal(&self, id: &WithdrawalId) -> BatchResult<RetryOutcome> {
@@ -154,6 +164,23 @@ impl SigningStore for Store {
         withdrawals::fill_nonce(self, attempt, nonce, sign)
     }
 
+    fn following_payments(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+        count: usize,
+    ) -> BatchResult<Option<FollowingPayments>> {
+        Ok(withdrawals::following_payments(self, service_id, batch_id, count)?)
+    }
+
+    fn sign_following(
+        &self,
+        following: &FollowingPayments,
+        signed: Vec<NewSignedTransaction>,
+    ) -> BatchResult<bool> {
+        Ok(withdrawals::sign_following(self, following, signed)?)
+    }
+
     fn next_nonce(&self, service_id: &ServiceId) -> BatchResult<Option<u64>> {
         Ok(withdrawals::next_nonce(self, service_id)?)
     }
@@ -167,7 +194,12 @@ impl SigningStore for Store {
     }
 
     fn mark_sent(&self, hash: &[u8; 32], error: Option<&str>) -> BatchResult<()> {
-        Ok(withdrawals::mark_sent(self, hash, error)?)
+        let sent = [(*hash, error.map(str::to_owned))];
+        Ok(withdrawals::mark_sent(self, &sent)?)
+    }
+
+    fn mark_all_sent(&self, sent: &[([u8; 32], Option<String>)]) -> BatchResult<()> {
+        Ok(withdrawals::mark_sent(self, sent)?)
     }
 
     fn note(&self, service_id: &ServiceId, nonce: u64, note: Option<&str>) -> BatchResult<()> {
@@ -181,6 +213,14 @@ impl SigningStore for Store {
         hash: &[u8; 32],
     ) -> BatchResult<()> {
         Ok(withdrawals::record_foreign_use(self, service_id, nonce, hash)?)
+    }
+
+    fn highest_block(&self) -> BatchResult<Option<u64>> {
+        Ok(withdrawals::highest_block(self)?)
+    }
+
+    fn record_highest_block(&self, number: u64) -> BatchResult<()> {
+        Ok(withdrawals::record_highest_block(self, number)?)
     }
 
     fn unsettled_nonces(&self, service_id: &ServiceId) -> BatchResult<UnsettledNonces> {
@@ -222,5 +262,9 @@ impl SigningStore for Store {
         outcome: &NonceOutcome,
     ) -> BatchResult<()> {
         Ok(withdrawals::close_nonce(self, service_id, nonce, outcome)?)
+    }
+
+    fn close_nonces(&self, service_id: &ServiceId, closed: &[ClosedNonce]) -> BatchResult<()> {
+        Ok(withdrawals::close_nonces(self, service_id, closed)?)
     }
 }

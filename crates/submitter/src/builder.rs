@@ -161,7 +161,7 @@ impl<S: ScopeId> SubmitterBuilder<S> {
         self
     }
 
-    /// Returns the place of each submission to `admission`. It must be that of the queue.
+    /// Tells `admission`, which must be that of the queue, when each submission has ended.
     #[must_use]
     pub fn with_admission(mut self, admission: Arc<dyn Admission>) -> Self {
         self.admission = Some(admission);

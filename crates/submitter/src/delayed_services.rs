@@ -1,5 +1,5 @@
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -16,21 +16,33 @@ use crate::listener::log_excerpt;
 /// A service counts from the first attempt that certainly failed until one that did not. A closed gate, such
 /// as that of the gas price, is no failure. What is known is that of this process: it begins anew after a
 /// restart.
+///
+/// If several batches of a service may be under way, a batch that the ledger refuses as it is counts by itself:
+/// that others are accepted says nothing about it.
 #[derive(Clone)]
 pub struct DelayedServices(Arc<Shared>);
 
 struct Shared {
     warn_after: Duration,
     keep: Duration,
+    /// Whether several batches of a service may be under way.
+    several: bool,
     clock: Arc<dyn Clock>,
     state: Mutex<Delayed>,
 }
 
 #[derive(Default)]
 struct Delayed {
-    services: HashMap<ServiceId, Waiting>,
+    services: HashMap<WhatWaits, Waiting>,
     /// When the next warning about all services is due, and the pause after it.
     repeat: Option<(MonotonicTime, Duration)>,
+}
+
+/// A service, or a batch of it that counts by itself.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct WhatWaits {
+    service_id: ServiceId,
+    batch_id: Option<String>,
 }
 
 struct Waiting {
@@ -89,7 +101,16 @@ impl DelayedServices {
     /// last one later than after `longest_delay`.
     pub fn new(warn_after: Duration, longest_delay: Duration, clock: Arc<dyn Clock>) -> Self {
         let keep = longest_delay.saturating_mul(2).max(KEEP);
-        Self(Arc::new(Shared { warn_after, keep, clock, state: Mutex::default() }))
+        let state = Mutex::default();
+        Self(Arc::new(Shared { warn_after, keep, several: false, clock, state }))
+    }
+
+    /// Sets whether several batches of a service may be under way. No service is delayed yet.
+    #[must_use]
+    pub fn with_several_batches(self, several: bool) -> Self {
+        let Shared { warn_after, keep, ref clock, .. } = *self.0;
+        let (clock, state) = (Arc::clone(clock), Mutex::default());
+        Self(Arc::new(Shared { warn_after, keep, several, clock, state }))
     }
 
     /// The present summary. It is read from memory.
@@ -97,18 +118,28 @@ impl DelayedServices {
         let now = self.0.clock.monotonic();
         let state = self.lock();
         let long = state.long(now, self.0.warn_after).count();
-        let longest =
-            state.services.iter().min_by_key(|(service, waiting)| (waiting.since, *service));
+        let longest = state.services.iter().min_by_key(|(what, waiting)| (waiting.since, *what));
         DelayedSummary {
-            services: state.services.len(),
+            services: state
+                .services
+                .keys()
+                .map(|what| &what.service_id)
+                .collect::<HashSet<_>>()
+                .len(),
             long,
-            longest: longest.map(|(service_id, waiting)| waiting.describe(service_id, now)),
+            longest: longest.map(|(what, waiting)| waiting.describe(&what.service_id, now)),
         }
     }
 
-    /// Forgets a service whose batch waits for something else now, such as an operator.
-    pub fn forget(&self, service_id: &ServiceId) {
-        self.lock().services.remove(service_id);
+    /// Forgets a batch that has ended or waits for something else now, such as an operator.
+    pub fn forget(&self, service_id: &ServiceId, batch_id: &str) {
+        let mut state = self.lock();
+        state.services.remove(&WhatWaits::batch(service_id, batch_id));
+        let of_service = WhatWaits::service(service_id);
+        let is_about_batch = |waiting: &Waiting| !self.0.several || waiting.batch_id == batch_id;
+        if state.services.get(&of_service).is_some_and(is_about_batch) {
+            state.services.remove(&of_service);
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -126,19 +157,25 @@ impl DelayedServices {
         let now = self.0.clock.monotonic();
         let mut state = self.lock();
         if !is_failure(answer.outcome) {
-            if let Some(waiting) =
-                state.services.remove(service_id).filter(|waiting| waiting.warned)
-            {
+            let what = [WhatWaits::service(service_id), WhatWaits::batch(service_id, batch_id)];
+            let ended = what.iter().filter_map(|what| state.services.remove(what));
+            for waiting in ended.filter(|waiting| waiting.warned) {
                 let (seconds, attempts) = (now.since(waiting.since).as_secs(), waiting.attempts);
                 info!(service:% = service_id, seconds, attempts; "the service goes on");
             }
             return true;
         }
+        let counts_by_itself = self.0.several && answer.outcome == Outcome::RefusedBatch;
+        let what = match counts_by_itself {
+            true => WhatWaits::batch(service_id, batch_id),
+            false => WhatWaits::service(service_id),
+        };
         let error = answer.message.as_deref().map(log_excerpt).unwrap_or_default();
         let is_full = state.services.len() >= CAPACITY;
-        match state.services.get_mut(service_id) {
+        match state.services.get_mut(&what) {
             Some(waiting) => {
-                let is_news = waiting.outcome != answer.outcome || waiting.batch_id != batch_id;
+                let is_other = !self.0.several && waiting.batch_id != batch_id;
+                let is_news = waiting.outcome != answer.outcome || is_other;
                 batch_id.clone_into(&mut waiting.batch_id);
                 (waiting.outcome, waiting.error) = (answer.outcome, error);
                 (waiting.last_seen, waiting.attempts) = (now, waiting.attempts + 1);
@@ -155,7 +192,7 @@ impl DelayedServices {
                     error,
                     warned: false,
                 };
-                state.services.insert(service_id.clone(), waiting);
+                state.services.insert(what, waiting);
                 true
             }
         }
@@ -194,19 +231,19 @@ impl Delayed {
         &self,
         now: MonotonicTime,
         warn_after: Duration,
-    ) -> impl Iterator<Item = (&ServiceId, &Waiting)> {
+    ) -> impl Iterator<Item = (&WhatWaits, &Waiting)> {
         self.services.iter().filter(move |(_, waiting)| now.since(waiting.since) >= warn_after)
     }
 
     /// Warns once of each service; of many at once in one line.
     fn warn_of_new(&mut self, now: MonotonicTime, warn_after: Duration) {
         let due = |waiting: &Waiting| !waiting.warned && now.since(waiting.since) >= warn_after;
-        let mut due: Vec<(&ServiceId, &mut Waiting)> =
+        let mut due: Vec<(&WhatWaits, &mut Waiting)> =
             self.services.iter_mut().filter(|(_, waiting)| due(waiting)).collect();
-        due.sort_unstable_by_key(|(service, waiting)| (waiting.since, *service));
-        for (service, waiting) in due.iter_mut().take(NAMED) {
+        due.sort_unstable_by_key(|(what, waiting)| (waiting.since, *what));
+        for (what, waiting) in due.iter_mut().take(NAMED) {
             warn!(
-                service:%, batch_id = waiting.batch_id.as_str(), attempts = waiting.attempts,
+                service:% = what.service_id, batch_id = waiting.batch_id.as_str(), attempts = waiting.attempts,
                 seconds = now.since(waiting.since).as_secs(), outcome:% = waiting.outcome,
                 error = waiting.error.as_str();
                 "the ledger does not accept the batch of a service; it is tried again"
@@ -219,15 +256,24 @@ impl Delayed {
     }
 
     fn warn_of_all(&self, now: MonotonicTime, services: usize) {
-        let oldest =
-            self.services.iter().min_by_key(|(service, waiting)| (waiting.since, *service));
-        let Some((service, waiting)) = oldest else { return };
+        let oldest = self.services.iter().min_by_key(|(what, waiting)| (waiting.since, *what));
+        let Some((what, waiting)) = oldest else { return };
         warn!(
-            services, oldest:% = service, batch_id = waiting.batch_id.as_str(),
+            services, oldest:% = what.service_id, batch_id = waiting.batch_id.as_str(),
             seconds = now.since(waiting.since).as_secs(), outcome:% = waiting.outcome,
             error = waiting.error.as_str();
             "the ledger still does not accept the batches of services"
         );
+    }
+}
+
+impl WhatWaits {
+    fn service(service_id: &ServiceId) -> Self {
+        Self { service_id: service_id.clone(), batch_id: None }
+    }
+
+    fn batch(service_id: &ServiceId, batch_id: &str) -> Self {
+        Self { service_id: service_id.clone(), batch_id: Some(batch_id.to_owned()) }
     }
 }
 
@@ -246,8 +292,12 @@ impl Waiting {
 
 fn is_failure(outcome: Outcome) -> bool {
     match outcome {
-        Outcome::Busy | Outcome::NotSent | Outcome::Refused => true,
-        Outcome::Accepted | Outcome::Parked | Outcome::Rejected | Outcome::Ambiguous => false,
+        Outcome::Busy | Outcome::NotSent | Outcome::Refused | Outcome::RefusedBatch => true,
+        Outcome::Accepted
+        | Outcome::Committed
+        | Outcome::Parked
+        | Outcome::Rejected
+        | Outcome::Ambiguous => false,
     }
 }
 
@@ -314,6 +364,27 @@ mod tests {
     }
 
     #[test]
+    fn refused_batch_counts_beside_accepted_ones_of_its_service() {
+        let (delayed, clock) = delayed();
+        let delayed = delayed.with_several_batches(true);
+        let observe = |batch: &str, outcome| delayed.observe(&service(1), batch, &answer(outcome));
+        assert!(observe("refused", Outcome::RefusedBatch));
+        assert!(observe("other", Outcome::Busy));
+        assert!(!observe("another", Outcome::Busy), "the ledger is busy for all of them");
+        assert_eq!(delayed.read().services, 1);
+        clock.advance(3 * MIN);
+        assert!(observe("another", Outcome::Accepted));
+        assert!(!observe("refused", Outcome::RefusedBatch));
+        let longest = delayed.read().longest.unwrap();
+        assert_eq!((longest.batch_id.as_str(), longest.attempts), ("refused", 2));
+        assert_eq!(longest.waiting_for, 3 * MIN);
+        delayed.forget(&service(1), "another");
+        assert_eq!(delayed.read().services, 1);
+        delayed.forget(&service(1), "refused");
+        assert!(delayed.is_empty());
+    }
+
+    #[test]
     fn service_without_attempts_is_forgotten() {
         let (delayed, clock) = delayed();
         delayed.observe(&service(1), "a", &answer(Outcome::Busy));
@@ -322,7 +393,7 @@ mod tests {
         clock.advance(KEEP / 2);
         delayed.log_changes();
         assert_eq!(delayed.read().longest.unwrap().service_id, service(2));
-        delayed.forget(&service(2));
+        delayed.forget(&service(2), "another one of the service");
         assert!(delayed.is_empty());
     }
 

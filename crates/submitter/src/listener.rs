@@ -162,7 +162,9 @@ impl<S: ScopeId> Listener<S> {
 fn log_level<S: ScopeId>(outcome: &SubmissionOutcome<S>, is_news: bool) -> Level {
     match outcome.answer.outcome {
         Outcome::Parked => Level::Debug,
-        Outcome::Busy | Outcome::NotSent | Outcome::Refused if !is_news => Level::Debug,
+        Outcome::Busy | Outcome::NotSent | Outcome::Refused | Outcome::RefusedBatch if !is_news => {
+            Level::Debug
+        }
         Outcome::Ambiguous if outcome.answer.status.is_none() => Level::Warn,
         _ => Level::Info,
     }

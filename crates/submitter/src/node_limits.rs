@@ -4,7 +4,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use grid_batch_core::{Admission, ScopeId, ServiceId, UrlResolver};
+use grid_batch_core::{Admission, HeaderId, ScopeId, ServiceId, TakenBatch, UrlResolver};
 
 use crate::resolver::NO_ADDRESS;
 
@@ -73,7 +73,40 @@ impl<S: ScopeId> NodeLimits<S> {
 }
 
 impl<S: ScopeId> Admission for NodeLimits<S> {
-    fn admit(&self, service_id: &ServiceId) -> bool {
+    fn admit(&self, service_id: &ServiceId, wanted: usize) -> usize {
+        usize::from(self.admit_one(service_id)).min(wanted)
+    }
+
+    fn taken(&self, _: &ServiceId, _: &[HeaderId]) {}
+
+    fn release(&self, service_id: &ServiceId, _: usize) {
+        self.release_place(service_id);
+    }
+
+    /// Those that wait are called when the service that put its place back has had its turn, or when
+    /// another place is returned.
+    fn put_back(&self, service_id: &ServiceId, _: usize) {
+        let mut state = self.lock();
+        let Some(url) = state.taken.remove(service_id) else { return };
+        if let Some(node) = state.nodes.get_mut(&url) {
+            node.taken = node.taken.saturating_sub(1);
+            node.again.remove(service_id);
+            node.called.insert(service_id.clone());
+        }
+    }
+
+    fn given_back(&self, batch: &TakenBatch) {
+        self.release_place(&batch.service_id);
+    }
+
+    fn submission_ended(&self, service_id: &ServiceId) {
+        self.release_place(service_id);
+    }
+}
+
+impl<S: ScopeId> NodeLimits<S> {
+    /// Whether the service gets a place now.
+    fn admit_one(&self, service_id: &ServiceId) -> bool {
         let Some(url) = self.node(service_id) else { return true };
         let mut state = self.lock();
         let limit = state.limit(self.places, self.node_limit);
@@ -94,7 +127,7 @@ impl<S: ScopeId> Admission for NodeLimits<S> {
         false
     }
 
-    fn release(&self, service_id: &ServiceId) {
+    fn release_place(&self, service_id: &ServiceId) {
         let woken = {
             let mut state = self.lock();
             let Some(url) = state.taken.remove(service_id) else { return };
@@ -107,18 +140,6 @@ impl<S: ScopeId> Admission for NodeLimits<S> {
             woken
         };
         woken.into_iter().for_each(|service| (self.wake)(service));
-    }
-
-    /// Those that wait are called when the service that put its place back has had its turn, or when
-    /// another place is returned.
-    fn put_back(&self, service_id: &ServiceId) {
-        let mut state = self.lock();
-        let Some(url) = state.taken.remove(service_id) else { return };
-        if let Some(node) = state.nodes.get_mut(&url) {
-            node.taken = node.taken.saturating_sub(1);
-            node.again.remove(service_id);
-            node.called.insert(service_id.clone());
-        }
     }
 }
 
@@ -203,9 +224,14 @@ mod tests {
         (NodeLimits::new(resolver, places, node_limit, wake), woken)
     }
 
+    /// Whether the service gets a place.
+    fn admit(limits: &NodeLimits<ServiceScopeId>, name: &str) -> bool {
+        limits.admit(&service(name), 1) == 1
+    }
+
     /// How many of 20 services of a node get a place.
     fn admitted(limits: &NodeLimits<ServiceScopeId>, node: &str) -> usize {
-        (0..20).filter(|n| limits.admit(&service(&format!("{node}{n}")))).count()
+        (0..20).filter(|n| admit(limits, &format!("{node}{n}"))).count()
     }
 
     #[test]
@@ -226,14 +252,14 @@ mod tests {
     #[test]
     fn returned_place_wakes_the_next_service_of_its_node() {
         let (limits, woken) = limits(2, 100);
-        assert!(limits.admit(&service("a0")));
-        assert!(!limits.admit(&service("a1")) && !limits.admit(&service("a2")));
-        assert!(!limits.admit(&service("a1")));
-        limits.release(&service("a9"));
+        assert!(admit(&limits, "a0"));
+        assert!(!admit(&limits, "a1") && !admit(&limits, "a2"));
+        assert!(!admit(&limits, "a1"));
+        limits.submission_ended(&service("a9"));
         assert!(woken.lock().unwrap().is_empty());
-        limits.release(&service("a0"));
+        limits.submission_ended(&service("a0"));
         assert_eq!(woken.lock().unwrap()[..], [service("a1")]);
-        assert!(limits.admit(&service("a1")));
+        assert!(admit(&limits, "a1"));
     }
 
     #[test]
@@ -245,9 +271,9 @@ mod tests {
             let called: Vec<_> = woken.lock().unwrap().drain(..).collect();
             let all = (0..20).map(|n| service(&format!("a{n:02}")));
             let asks: Vec<ServiceId> = called.into_iter().chain(all).collect();
-            let admitted: Vec<_> = asks.into_iter().filter(|id| limits.admit(id)).collect();
+            let admitted: Vec<_> = asks.into_iter().filter(|id| limits.admit(id, 1) == 1).collect();
             for service in admitted {
-                limits.release(&service);
+                limits.submission_ended(&service);
                 *served.entry(service).or_default() += 1;
             }
         }
@@ -258,66 +284,66 @@ mod tests {
     #[test]
     fn woken_service_that_does_not_ask_blocks_no_other() {
         let (limits, woken) = limits(2, 100);
-        assert!(limits.admit(&service("a0")));
-        assert!(!limits.admit(&service("a1")) && !limits.admit(&service("a2")));
-        limits.release(&service("a0"));
+        assert!(admit(&limits, "a0"));
+        assert!(!admit(&limits, "a1") && !admit(&limits, "a2"));
+        limits.submission_ended(&service("a0"));
         assert_eq!(woken.lock().unwrap()[..], [service("a1")]);
-        assert!(!limits.admit(&service("a3")), "another one waits");
+        assert!(!admit(&limits, "a3"), "another one waits");
         assert_eq!(woken.lock().unwrap()[1..], [service("a2")]);
-        assert!(limits.admit(&service("a2")));
+        assert!(admit(&limits, "a2"));
     }
 
     #[test]
     fn place_that_is_put_back_wakes_no_service() {
         let (limits, woken) = limits(10, 2);
-        assert!(limits.admit(&service("a0")) && limits.admit(&service("a1")));
-        assert!(!limits.admit(&service("a2")) && !limits.admit(&service("a3")));
+        assert!(admit(&limits, "a0") && admit(&limits, "a1"));
+        assert!(!admit(&limits, "a2") && !admit(&limits, "a3"));
         for _ in 0..3 {
-            limits.put_back(&service("a1"));
-            assert!(limits.admit(&service("a1")), "it keeps its turn");
+            limits.put_back(&service("a1"), 1);
+            assert!(admit(&limits, "a1"), "it keeps its turn");
         }
         assert!(woken.lock().unwrap().is_empty());
-        limits.release(&service("a0"));
-        limits.release(&service("a1"));
+        limits.submission_ended(&service("a0"));
+        limits.submission_ended(&service("a1"));
         assert_eq!(woken.lock().unwrap()[..], [service("a2"), service("a3")]);
     }
 
     #[test]
     fn service_that_put_its_place_back_blocks_no_other() {
         let (limits, woken) = limits(2, 100);
-        assert!(limits.admit(&service("a0")));
-        assert!(!limits.admit(&service("a1")));
-        limits.put_back(&service("a0"));
-        assert!(!limits.admit(&service("a2")), "another one waits");
+        assert!(admit(&limits, "a0"));
+        assert!(!admit(&limits, "a1"));
+        limits.put_back(&service("a0"), 1);
+        assert!(!admit(&limits, "a2"), "another one waits");
         assert_eq!(woken.lock().unwrap()[..], [service("a1")]);
-        assert!(limits.admit(&service("a1")));
+        assert!(admit(&limits, "a1"));
     }
 
     #[test]
     fn service_has_at_most_one_place() {
         let (limits, woken) = limits(10, 100);
-        assert!(limits.admit(&service("a0")));
-        assert!(!limits.admit(&service("a0")));
-        limits.release(&service("a0"));
+        assert!(admit(&limits, "a0"));
+        assert!(!admit(&limits, "a0"));
+        limits.submission_ended(&service("a0"));
         assert_eq!(woken.lock().unwrap()[..], [service("a0")]);
-        limits.release(&service("a0"));
+        limits.submission_ended(&service("a0"));
         assert_eq!(admitted(&limits, "a"), 5);
     }
 
     #[test]
     fn service_without_an_address_needs_no_place() {
         let (limits, _) = limits(1, 1);
-        assert!(limits.admit(&service("elsewhere")) && limits.admit(&service("nowhere")));
-        assert!(limits.admit(&service("a0")));
+        assert!(admit(&limits, "elsewhere") && admit(&limits, "nowhere"));
+        assert!(admit(&limits, "a0"));
     }
 
     #[test]
     fn only_place_is_for_any_node() {
         let (limits, woken) = limits(1, 100);
-        assert!(limits.admit(&service("a0")));
-        assert!(!limits.admit(&service("b0")));
-        limits.release(&service("a0"));
+        assert!(admit(&limits, "a0"));
+        assert!(!admit(&limits, "b0"));
+        limits.submission_ended(&service("a0"));
         assert_eq!(woken.lock().unwrap()[..], [service("b0")]);
-        assert!(limits.admit(&service("b0")));
+        assert!(admit(&limits, "b0"));
     }
 }

@@ -87,10 +87,12 @@ impl SubmitterCounters {
 
     pub(crate) fn count_outcome(&self, outcome: Outcome) {
         let counter = match outcome {
-            Outcome::Accepted => &self.0.accepted,
-            Outcome::Busy | Outcome::NotSent | Outcome::Parked | Outcome::Refused => {
-                &self.0.delayed
-            }
+            Outcome::Accepted | Outcome::Committed => &self.0.accepted,
+            Outcome::Busy
+            | Outcome::NotSent
+            | Outcome::Parked
+            | Outcome::Refused
+            | Outcome::RefusedBatch => &self.0.delayed,
             Outcome::Rejected => &self.0.rejected,
             Outcome::Ambiguous => &self.0.in_doubt,
         };

@@ -30,7 +30,7 @@ impl<S: ScopeId> TaskHandler<S> {
 /// Where outcomes are reported.
 pub(crate) struct OutcomeReports<S: ScopeId> {
     pub(crate) listener: mpsc::Sender<TaskMessage<S>>,
-    /// Gets the place of each submission back.
+    /// Is told of the end of each submission.
     pub(crate) admission: Option<Arc<dyn Admission>>,
 }
 
@@ -99,7 +99,7 @@ impl<S: ScopeId> UnreportedSubmission<S> {
     fn report(self, outcome: SubmissionOutcome<S>) {
         let Self { polled_at, reporting, reports, batch_header, scope_id, .. } = self;
         if let Some(admission) = &reports.admission {
-            admission.release(scope_id.service_id());
+            admission.submission_ended(scope_id.service_id());
         }
         let ended = EndedSubmission { outcome, elapsed: polled_at.elapsed(), reporting };
         if reports.listener.send(ended.into_message()).is_err() {

@@ -16,13 +16,20 @@ pub enum ChainError {
         /// The npm package that has the program for this machine.
         package: String,
     },
+    /// Hardhat is not installed.
+    #[error(
+        "hardhat, an EVM node in Node.js, was not found. `scripts/test` installs it; otherwise run \
+         `npm install hardhat@2` and set GRID_BATCH_TEST_HARDHAT to `node_modules/.bin/hardhat`"
+    )]
+    HardhatNotInstalled,
     /// The environment variable names a program that does not exist.
     #[error(
-        "GRID_BATCH_TEST_ANVIL is {path:?}, which is not a file; set it to the path of anvil's \
-         program"
+        "{variable} is {path:?}, which is not a file; set it to the path of the node's program"
     )]
     NoProgram {
-        /// The value of the variable.
+        /// The variable.
+        variable: &'static str,
+        /// Its value.
         path: PathBuf,
     },
     /// The node or the proxy did not start.

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use serde_json::Value;
+
 /// A fault of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
@@ -19,6 +21,8 @@ pub enum Fault {
     },
     /// Responds with `"result": null`. The node does not get the call.
     Null,
+    /// Responds with this result. The node does not get the call.
+    Result(Value),
     /// Closes the connection. The node does not get the call.
     NotForwarded,
     /// Closes the connection after the node got the call, without its response.

@@ -6,32 +6,51 @@ use std::{
 use crate::ChainError;
 
 /// The environment variable with the path of anvil's program.
-const VARIABLE: &str = "GRID_BATCH_TEST_ANVIL";
-const PROGRAM: &str = "anvil";
+const ANVIL_VARIABLE: &str = "GRID_BATCH_TEST_ANVIL";
+/// The environment variable with the path of hardhat's program.
+const HARDHAT_VARIABLE: &str = "GRID_BATCH_TEST_HARDHAT";
+const ANVIL: &str = "anvil";
 
 /// The path of anvil's program: the value of `GRID_BATCH_TEST_ANVIL`, else the one on the PATH, else
 /// the one that `scripts/test` installed into the build directory of this process.
 pub fn find_anvil() -> Result<PathBuf, ChainError> {
-    if let Some(path) = env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
-        return existing(path.into());
+    if let Some(path) = configured(ANVIL_VARIABLE)? {
+        return Ok(path);
     }
     let path = env::var_os("PATH").unwrap_or_default();
-    let on_path = env::split_paths(&path).map(|directory| directory.join(PROGRAM));
-    let this_program = env::current_exe().unwrap_or_default();
-    let installed = this_program.ancestors().map(installed_in);
+    let on_path = env::split_paths(&path).map(|directory| directory.join(ANVIL));
     on_path
-        .chain(installed)
+        .chain(installed(Path::new("anvil/node_modules").join(package()).join("bin").join(ANVIL)))
         .find(|path| path.is_file())
         .ok_or_else(|| ChainError::NotInstalled { package: package() })
 }
 
-fn existing(path: PathBuf) -> Result<PathBuf, ChainError> {
-    if path.is_file() { Ok(path) } else { Err(ChainError::NoProgram { path }) }
+/// The path of hardhat's program: the value of `GRID_BATCH_TEST_HARDHAT`, else the one that
+/// `scripts/test` installed into the build directory of this process.
+pub fn find_hardhat() -> Result<PathBuf, ChainError> {
+    if let Some(path) = configured(HARDHAT_VARIABLE)? {
+        return Ok(path);
+    }
+    installed("hardhat/node_modules/.bin/hardhat".into())
+        .find(|path| path.is_file())
+        .ok_or(ChainError::HardhatNotInstalled)
 }
 
-fn installed_in(build_directory: &Path) -> PathBuf {
-    let modules = build_directory.join("anvil/node_modules");
-    modules.join(package()).join("bin").join(PROGRAM)
+/// The program that this environment variable names, if it is set.
+fn configured(variable: &'static str) -> Result<Option<PathBuf>, ChainError> {
+    let path = env::var_os(variable).filter(|path| !path.is_empty());
+    path.map(|path| existing(variable, path.into())).transpose()
+}
+
+fn existing(variable: &'static str, path: PathBuf) -> Result<PathBuf, ChainError> {
+    if path.is_file() { Ok(path) } else { Err(ChainError::NoProgram { variable, path }) }
+}
+
+/// Where `scripts/test` may have installed a program, with this path in the build directory.
+fn installed(program: PathBuf) -> impl Iterator<Item = PathBuf> {
+    let this_program = env::current_exe().unwrap_or_default();
+    let directories: Vec<PathBuf> = this_program.ancestors().map(Path::to_owned).collect();
+    directories.into_iter().map(move |directory| directory.join(&program))
 }
 
 /// The npm package for this machine, with npm's names of systems and processors.
@@ -52,14 +71,15 @@ mod tests {
     #[test]
     fn error_says_how_to_install_anvil() {
         let message = ChainError::NotInstalled { package: package() }.to_string();
-        for part in ["scripts/test", "npm install @foundry-rs/anvil-", VARIABLE] {
+        for part in ["scripts/test", "npm install @foundry-rs/anvil-", ANVIL_VARIABLE] {
             assert!(message.contains(part), "{message}");
         }
     }
 
     #[test]
     fn path_that_is_not_a_file_is_refused() {
-        let error = existing("/nowhere/anvil".into()).unwrap_err();
-        assert!(error.to_string().contains("\"/nowhere/anvil\""), "{error}");
+        let error = existing(ANVIL_VARIABLE, "/nowhere/anvil".into()).unwrap_err();
+        let expected = "GRID_BATCH_TEST_ANVIL is \"/nowhere/anvil\", which is not a file";
+        assert!(error.to_string().starts_with(expected), "{error}");
     }
 }

@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod account;
-mod anvil;
+mod chain;
 mod endpoint;
 mod error;
 mod fault;
@@ -12,13 +12,15 @@ mod options;
 mod pool;
 mod proxy;
 mod stop;
+mod web3signer;
 
 pub use account::Account;
-pub use anvil::Anvil;
+pub use chain::{Anvil, Chain};
 pub use error::ChainError;
 pub use fault::Fault;
-pub use installation::find_anvil;
+pub use installation::{find_anvil, find_hardhat};
 pub use options::{AnvilOptions, Mining};
 pub use pool::{Poll, Pool};
 pub use proxy::{FaultProxy, SentTransaction};
 pub use stop::Stop;
+pub use web3signer::{SignerFault, Web3Signer};

@@ -6,6 +6,35 @@ use std::{
     process::{Child, ChildStdout, Command, Stdio},
 };
 
+use crate::{
+    Account,
+    account::{printed_accounts, read_accounts},
+};
+
+/// The program of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NodeKind {
+    Anvil,
+    Hardhat,
+}
+
+impl NodeKind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Anvil => "anvil",
+            Self::Hardhat => "hardhat",
+        }
+    }
+
+    /// What the node prints before its address.
+    const fn address_prefix(self) -> &'static str {
+        match self {
+            Self::Anvil => "Listening on ",
+            Self::Hardhat => "Started HTTP and WebSocket JSON-RPC server at http://",
+        }
+    }
+}
+
 /// The process of a node. It runs under a shell that stops it and deletes its files when the shell's
 /// standard input is closed. The system closes it if this process is killed.
 #[derive(Debug)]
@@ -13,14 +42,15 @@ pub(crate) struct NodeProcess {
     shell: Child,
     stdout: BufReader<ChildStdout>,
     directory: PathBuf,
+    kind: NodeKind,
     port: u16,
 }
 
 impl NodeProcess {
     /// Starts the node on a free port and waits until it listens.
-    pub(crate) fn start(program: &Path, options: &[String]) -> io::Result<Self> {
+    pub(crate) fn start(kind: NodeKind, program: &Path, options: &[String]) -> io::Result<Self> {
         let mut shell = Command::new("/bin/sh")
-            .args(["-c", include_str!("supervise.sh"), "supervise"])
+            .args(["-c", include_str!("supervise.sh"), "supervise", kind.name()])
             .arg(program)
             .args(options)
             .stdin(Stdio::piped())
@@ -31,13 +61,16 @@ impl NodeProcess {
             .spawn()?;
         let stdout = shell.stdout.take().ok_or_else(|| io::Error::other("stdout is not piped"))?;
         let stdout = BufReader::new(stdout);
-        let mut node = Self { shell, stdout, directory: PathBuf::new(), port: 0 };
+        let mut node = Self { shell, stdout, directory: PathBuf::new(), kind, port: 0 };
         node.wait_until_it_listens()?;
         Ok(node)
     }
 
     /// Restarts the node on its port, with its chain.
     pub(crate) fn restart(&mut self) -> io::Result<()> {
+        if self.kind == NodeKind::Hardhat {
+            return Err(io::Error::other("hardhat keeps no chain on disk"));
+        }
         let port = self.port;
         let stdin = self.shell.stdin.as_mut();
         writeln!(stdin.ok_or_else(|| io::Error::other("stdin is not piped"))?, "{port}")?;
@@ -49,9 +82,16 @@ impl NodeProcess {
         self.port
     }
 
-    /// The file with its accounts.
-    pub(crate) fn accounts_file(&self) -> PathBuf {
-        self.directory.join("accounts")
+    /// The accounts with a balance from the start.
+    pub(crate) fn accounts(&self) -> io::Result<Vec<Account>> {
+        match self.kind {
+            NodeKind::Anvil => read_accounts(&self.directory.join("accounts")),
+            NodeKind::Hardhat => Ok(printed_accounts(&self.log()?)),
+        }
+    }
+
+    fn log(&self) -> io::Result<String> {
+        fs::read_to_string(self.directory.join("log"))
     }
 
     fn wait_until_it_listens(&mut self) -> io::Result<()> {
@@ -61,8 +101,8 @@ impl NodeProcess {
             return Err(self.exit_reason());
         };
         self.directory = directory.into();
-        let log = fs::read_to_string(self.directory.join("log"))?;
-        self.port = port_in(&log).ok_or_else(|| io::Error::other(log))?;
+        let log = self.log()?;
+        self.port = port_in(self.kind, &log).ok_or_else(|| io::Error::other(log))?;
         Ok(())
     }
 
@@ -82,9 +122,9 @@ impl Drop for NodeProcess {
     }
 }
 
-fn port_in(log: &str) -> Option<u16> {
-    let address = log.lines().find_map(|line| line.strip_prefix("Listening on "))?;
-    address.rsplit_once(':')?.1.trim().parse().ok()
+fn port_in(kind: NodeKind, log: &str) -> Option<u16> {
+    let address = log.lines().find_map(|line| line.strip_prefix(kind.address_prefix()))?;
+    address.rsplit_once(':')?.1.trim().trim_end_matches('/').parse().ok()
 }
 
 #[cfg(test)]
@@ -93,13 +133,17 @@ mod tests {
 
     #[test]
     fn port_is_read_from_the_log() {
-        assert_eq!(port_in("Gas Limit\n\n30000000\n\nListening on 127.0.0.1:45499\n"), Some(45499));
-        assert_eq!(port_in("Gas Limit"), None);
+        let anvil = "Gas Limit\n\n30000000\n\nListening on 127.0.0.1:45499\n";
+        assert_eq!(port_in(NodeKind::Anvil, anvil), Some(45499));
+        assert_eq!(port_in(NodeKind::Anvil, "Gas Limit"), None);
+        let hardhat = "Started HTTP and WebSocket JSON-RPC server at http://127.0.0.1:38073/\n";
+        assert_eq!(port_in(NodeKind::Hardhat, hardhat), Some(38073));
     }
 
     #[test]
     fn failed_start_reports_the_reason() {
-        let error = NodeProcess::start(Path::new("/nowhere/anvil"), &[]).unwrap_err();
+        let error =
+            NodeProcess::start(NodeKind::Anvil, Path::new("/nowhere/anvil"), &[]).unwrap_err();
         assert!(error.to_string().contains("/nowhere/anvil"), "{error}");
     }
 }

@@ -7,7 +7,7 @@ use alloy_primitives::{Address, U256};
 use serde_json::{Value, json};
 
 use crate::{
-    Account, Anvil, ChainError,
+    Account, Chain, ChainError,
     hex::{number, text, words},
 };
 
@@ -49,9 +49,9 @@ impl Pool {
     const TIMEOUT: Duration = Duration::from_secs(60);
 
     /// Deploys a new pool, which accepts calls from `owner` only.
-    pub fn deploy(chain: &Anvil, owner: &Account) -> Result<Self, ChainError> {
+    pub fn deploy(chain: &Chain, owner: &Account) -> Result<Self, ChainError> {
         chain.set_balance(Self::DEPLOYER, u128::MAX >> 1)?;
-        chain.rpc("anvil_impersonateAccount", json!([Self::DEPLOYER]))?;
+        chain.rpc("hardhat_impersonateAccount", json!([Self::DEPLOYER]))?;
         let creation = json!({
             "from": Self::DEPLOYER, "data": creation_code(owner)?, "gas": "0x100000",
             // A legacy chain requires it.
@@ -71,7 +71,7 @@ impl Pool {
     }
 
     /// All withdrawals that the pool has accepted, the oldest first.
-    pub fn polls(&self, chain: &Anvil) -> Result<Vec<Poll>, ChainError> {
+    pub fn polls(&self, chain: &Chain) -> Result<Vec<Poll>, ChainError> {
         let filter = json!({
             "address": self.address, "topics": [Self::POLL_CREATED],
             "fromBlock": "earliest", "toBlock": "latest",
@@ -81,7 +81,7 @@ impl Pool {
     }
 }
 
-fn poll_of(chain: &Anvil, log: &Value) -> Result<Poll, ChainError> {
+fn poll_of(chain: &Chain, log: &Value) -> Result<Poll, ChainError> {
     let transaction = chain.rpc("eth_getTransactionByHash", json!([log["transactionHash"]]))?;
     let [id] = words("the data of the event", &log["data"], 0)?;
     let [member] = words("the topic of the event", &log["topics"][1], 0)?;
@@ -111,7 +111,7 @@ fn creation_code(owner: &Account) -> Result<String, ChainError> {
     Ok(format!("{code}{:0>64}", owner.address.trim_start_matches("0x")))
 }
 
-fn receipt_of(chain: &Anvil, hash: &Value) -> Result<Value, ChainError> {
+fn receipt_of(chain: &Chain, hash: &Value) -> Result<Value, ChainError> {
     let deadline = Instant::now() + Pool::TIMEOUT;
     loop {
         let receipt = chain.rpc("eth_getTransactionReceipt", json!([hash]))?;

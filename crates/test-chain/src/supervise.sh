@@ -4,11 +4,13 @@
 # Each line of standard input is a port: the node restarts there with its chain. Each time the node
 # listens, the script prints its directory.
 #
-# Arguments: the node's program and its options.
+# Arguments: "anvil" or "hardhat", the node's program and its options.
 set -eu
 trap '' HUP INT TERM PIPE
 
-directory=$(mktemp -d "${TMPDIR:-/tmp}/grid-batch-anvil-XXXXXX")
+kind=$1
+shift
+directory=$(mktemp -d "${TMPDIR:-/tmp}/grid-batch-$kind-XXXXXX")
 trap 'rm -rf "$directory"' EXIT
 
 start() {
@@ -16,10 +18,8 @@ start() {
   shift
   # The node truncates the log itself, but perhaps only after it is read below.
   : >"$directory/log"
-  "$@" --host 127.0.0.1 --port "$port" --state "$directory/state" --cache-path "$directory/cache" \
-    --preserve-historical-states --config-out "$directory/accounts" </dev/null >"$directory/log" 2>&1 &
-  node=$!
-  until grep -q '^Listening on ' "$directory/log"; do
+  "start_$kind" "$@"
+  until "${kind}_listens"; do
     if ! kill -0 "$node" 2>/dev/null; then
       cat "$directory/log" >&2
       exit 1
@@ -27,6 +27,36 @@ start() {
     sleep 0.01
   done
   echo "$directory"
+}
+
+start_anvil() {
+  "$@" --host 127.0.0.1 --port "$port" --state "$directory/state" --cache-path "$directory/cache" \
+    --preserve-historical-states --config-out "$directory/accounts" </dev/null >"$directory/log" 2>&1 &
+  node=$!
+}
+
+anvil_listens() {
+  grep -q '^Listening on ' "$directory/log"
+}
+
+# Hardhat must run in the directory where it is installed. It prints colors on servers that set CI.
+start_hardhat() {
+  cat >"$directory/hardhat.config.js" <<'EOF'
+module.exports = {
+  solidity: "0.8.0",
+  paths: { root: __dirname },
+  networks: { hardhat: { initialBaseFeePerGas: 1000000000, accounts: { count: 10 } } },
+};
+EOF
+  cd "$(dirname "$1")"
+  HARDHAT_DISABLE_TELEMETRY_PROMPT=true NO_COLOR=1 "$@" --config "$directory/hardhat.config.js" \
+    node --hostname 127.0.0.1 --port "$port" </dev/null >"$directory/log" 2>&1 &
+  node=$!
+}
+
+# It prints its accounts after its address.
+hardhat_listens() {
+  [ "$(grep -c '^Private Key: ' "$directory/log")" -ge 10 ]
 }
 
 start 0 "$@"

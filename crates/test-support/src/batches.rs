@@ -16,6 +16,17 @@ pub struct SignedBatch {
 }
 
 impl SignedBatch {
+    /// A batch for this service.
+    pub fn new(service: &str, batch: Batch) -> Self {
+        let batch_id = batch_id(&batch);
+        Self { service_id: service.parse().unwrap(), batch_id, batch }
+    }
+
+    /// The signed message.
+    pub fn message(&self) -> &Batch {
+        &self.batch
+    }
+
     /// The ids of its transactions, in order.
     pub fn transaction_ids(&self) -> Vec<HeaderId> {
         let ids = self.batch.transactions.iter().map(|t| t.header_signature.parse().unwrap());
@@ -32,8 +43,7 @@ pub fn numbered_batch(number: usize) -> Batch {
 /// The batch with this number for a service. The same arguments always give the same batch.
 pub fn signed_batch(service: &str, number: usize) -> SignedBatch {
     let batch = sign_batch(&format!("{service}/{number}"), &format!("set {service} to {number}"));
-    let batch_id = batch_id(&batch);
-    SignedBatch { service_id: service.parse().unwrap(), batch_id, batch }
+    SignedBatch::new(service, batch)
 }
 
 /// A batch for a service with the transactions of these numbers. Batches with a number in common have
@@ -44,7 +54,19 @@ pub fn batch_of_transactions(service: &str, numbers: &[usize]) -> SignedBatch {
             (format!("{service}/{number}"), format!("set {service} to {number}"));
         builder.transaction(sign_transaction(&nonce, &payload))
     });
-    let batch = builder.sign(&key());
+    SignedBatch::new(service, builder.sign(&key()))
+}
+
+/// The batch with this number for a service, of one transaction that depends on these.
+pub fn depending_batch(service: &str, number: usize, dependencies: &[HeaderId]) -> SignedBatch {
+    let transaction = TransactionBuilder::new("test", "1.0")
+        .inputs(["7e57"])
+        .outputs(["7e57"])
+        .dependencies(dependencies.iter().copied())
+        .nonce(format!("{service}/{number}"))
+        .payload(format!("set {service} to {number}"))
+        .sign(&key(), &key().public_key());
+    let batch = BatchBuilder::new().transaction(transaction).sign(&key());
     let batch_id = batch_id(&batch);
     SignedBatch { service_id: service.parse().unwrap(), batch_id, batch }
 }
@@ -52,9 +74,7 @@ pub fn batch_of_transactions(service: &str, numbers: &[usize]) -> SignedBatch {
 /// The batch with this number for a service, with a payload of this many bytes.
 pub fn large_batch(service: &str, number: usize, payload_length: usize) -> SignedBatch {
     let payload = "x".repeat(payload_length);
-    let batch = sign_batch(&format!("{service}/{number}"), &payload);
-    let batch_id = batch_id(&batch);
-    SignedBatch { service_id: service.parse().unwrap(), batch_id, batch }
+    SignedBatch::new(service, sign_batch(&format!("{service}/{number}"), &payload))
 }
 
 /// `count` batches for each service: the first batch of every service, then the second, and so on.

@@ -1,28 +1,43 @@
 #![doc = include_str!("../README.md")]
 
+mod amount;
+mod following;
+mod gas_admin_queue;
 mod ids;
 #[cfg(feature = "mocks")]
 pub mod mocks;
+mod moving;
 mod nonce;
 mod nonce_use;
 mod payment;
+mod payment_limits;
+mod retry_failed;
 mod reward;
 mod rules;
+mod schedule;
 mod signing_store;
 mod transaction;
 mod withdrawal;
+mod withdrawal_state;
 mod withdrawal_store;
 
+pub use amount::{Amount, NotAnAmountError};
+pub use following::{ClosedNonce, FollowingPayment, FollowingPayments};
+pub use gas_admin_queue::{GasAdminQueue, LastFailure, PoolSum};
 pub use ids::{RewardId, ShortIdError, WithdrawalId};
+pub use moving::{MoveObstacle, MoveStep, OpenWithdrawal, OpenWithdrawals};
 pub use nonce::{AssignedNonce, NonceOutcome};
 pub use nonce_use::{NonceUse, UnpaidWithdrawal, UnsettledNonce, UnsettledNonces};
 pub use payment::Payment;
+pub use payment_limits::{PAYMENT_WINDOW, PAYMENT_WINDOW_STEP, PaymentLimitError, PaymentLimits};
+pub use retry_failed::{FailedFilter, FailedWithdrawal, FailedWithdrawals};
 pub use reward::{Reward, RewardConflict};
 pub use rules::WithdrawalRules;
+pub use schedule::{AheadCount, ScheduleOutcome, WithdrawalConflict};
 pub use signing_store::{BatchAttempt, SignFn, SigningStore};
 pub use transaction::{NewSignedTransaction, SignedTransaction};
 pub use withdrawal::{Withdrawal, WithdrawalKind};
+pub use withdrawal_state::WithdrawalState;
 pub use withdrawal_store::{
-    CancelOutcome, RetryOutcome, WithdrawalConflict, WithdrawalDetails, WithdrawalFilter,
-    WithdrawalStore,
+    CancelOutcome, RetryOutcome, WithdrawalDetails, WithdrawalFilter, WithdrawalStore,
 };

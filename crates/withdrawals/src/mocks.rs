@@ -4,10 +4,11 @@ use grid_batch_core::{AddOutcome, BatchResult, HeaderId, ServiceId, Timestamp};
 use mockall::mock;
 
 use crate::{
-    BatchAttempt, CancelOutcome, NewSignedTransaction, NonceOutcome, NonceUse, Payment,
-    RetryOutcome, Reward, RewardConflict, RewardId, SignFn, SignedTransaction, SigningStore,
-    UnpaidWithdrawal, UnsettledNonces, Withdrawal, WithdrawalConflict, WithdrawalDetails,
-    WithdrawalFilter, WithdrawalId, WithdrawalRules, WithdrawalStore,
+    BatchAttempt, CancelOutcome, FailedFilter, FailedWithdrawal, FollowingPayments,
+    NewSignedTransaction, NonceOutcome, NonceUse, Payment, RetryOutcome, Reward, RewardConflict,
+    RewardId, ScheduleOutcome, SignFn, SignedTransaction, SigningStore, UnpaidWithdrawal,
+    UnsettledNonces, Withdrawal, WithdrawalConflict, WithdrawalDetails, WithdrawalFilter,
+    WithdrawalId, WithdrawalRules, WithdrawalStore,
 };
 
 mock! {
@@ -21,6 +22,10 @@ mock! {
             -> BatchResult<Option<SignedTransaction>>;
         fn fill_nonce<'a>(&self, attempt: &BatchAttempt, nonce: u64, sign: &mut SignFn<'a>)
             -> BatchResult<Option<SignedTransaction>>;
+        fn following_payments(&self, service_id: &ServiceId, batch_id: &HeaderId, count: usize)
+            -> BatchResult<Option<FollowingPayments>>;
+        fn sign_following(&self, following: &FollowingPayments, signed: Vec<NewSignedTransaction>)
+            -> BatchResult<bool>;
         fn next_nonce(&self, service_id: &ServiceId) -> BatchResult<Option<u64>>;
         fn transactions_from(&self, service_id: &ServiceId, nonce: u64) -> BatchResult<Vec<NewSignedTransaction>>;
         fn mark_sent<'a>(&self, hash: &[u8; 32], error: Option<&'a str>) -> BatchResult<()>;
@@ -28,6 +33,8 @@ mock! {
             -> BatchResult<()>;
         fn record_foreign_use(&self, service_id: &ServiceId, nonce: u64, hash: &[u8; 32]) -> BatchResult<()>;
         fn close_nonce(&self, service_id: &ServiceId, nonce: u64, outcome: &NonceOutcome) -> BatchResult<()>;
+        fn highest_block(&self) -> BatchResult<Option<u64>>;
+        fn record_highest_block(&self, number: u64) -> BatchResult<()>;
         fn unsettled_nonces(&self, service_id: &ServiceId) -> BatchResult<UnsettledNonces>;
         fn unsettled_since(&self, service_id: &ServiceId) -> BatchResult<Option<Timestamp>>;
         fn pools(&self, service_id: &ServiceId) -> BatchResult<Vec<String>>;
@@ -42,6 +49,7 @@ mock! {
     pub WithdrawalRules {}
     impl WithdrawalRules for WithdrawalRules {
         fn pool(&self, text: &str) -> Result<(String, ServiceId), String>;
+        fn pool_address(&self, text: &str) -> Result<String, String>;
         fn beneficiary(&self, text: &str) -> Result<String, String>;
         fn amount(&self, text: &str) -> Result<String, String>;
     }
@@ -51,7 +59,7 @@ mock! {
     pub WithdrawalStore {}
     impl WithdrawalStore for WithdrawalStore {
         fn schedule(&self, withdrawals: &[Withdrawal])
-            -> BatchResult<Vec<Result<AddOutcome, WithdrawalConflict>>>;
+            -> BatchResult<Vec<Result<ScheduleOutcome, WithdrawalConflict>>>;
         fn withdrawal(&self, id: &WithdrawalId) -> BatchResult<Option<WithdrawalDetails>>;
         fn withdrawals<'a>(
             &self,
@@ -60,6 +68,12 @@ mock! {
             limit: usize,
         ) -> BatchResult<Vec<WithdrawalDetails>>;
         fn cancel_withdrawal(&self, id: &WithdrawalId) -> BatchResult<CancelOutcome>;
+        fn failed_withdrawals<'a>(
+            &self,
+            filter: &FailedFilter,
+            after: Option<&'a WithdrawalId>,
+            limit: usize,
+        ) -> BatchResult<Vec<FailedWithdrawal>>;
         fn retry_withdrawal(&self, id: &WithdrawalId) -> BatchResult<RetryOutcome>;
         fn add_reward(&self, reward: &Reward) -> BatchResult<Result<AddOutcome, RewardConflict>>;
         fn reward(&self, id: &RewardId) -> BatchResult<Option<Reward>>;

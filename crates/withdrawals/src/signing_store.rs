@@ -1,8 +1,8 @@
 use grid_batch_core::{AttemptId, BatchResult, HeaderId, ServiceId, Timestamp};
 
 use crate::{
-    NewSignedTransaction, NonceOutcome, NonceUse, Payment, SignedTransaction, UnpaidWithdrawal,
-    UnsettledNonces,
+    ClosedNonce, FollowingPayments, NewSignedTransaction, NonceOutcome, NonceUse, Payment,
+    SignedTransaction, UnpaidWithdrawal, UnsettledNonces,
 };
 
 /// One attempt to submit a batch. Nothing is signed for an attempt that is no longer current.
@@ -16,7 +16,8 @@ pub struct BatchAttempt {
     pub attempt_id: AttemptId,
 }
 
-/// Signs a transaction with the given nonce.
+/// Gives the transaction that is signed with this nonce. It is called within a database transaction, so
+/// it must not wait: what a remote signer signs is signed before. After an error nothing is stored.
 pub type SignFn<'a> = dyn FnMut(u64) -> BatchResult<NewSignedTransaction> + 'a;
 
 /// Stores nonces and signed transactions before they are sent.
@@ -62,6 +63,28 @@ pub trait SigningStore: Send + Sync {
         sign: &mut SignFn<'_>,
     ) -> BatchResult<Option<SignedTransaction>>;
 
+    /// The withdrawals behind the one of this batch, at most `count`, the oldest first.
+    ///
+    /// `None`: the batch is not under way, because the ledger has not accepted it or it is held.
+    fn following_payments(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+        count: usize,
+    ) -> BatchResult<Option<FollowingPayments>>;
+
+    /// Assigns the nonces of these transactions to the first unsigned of the following withdrawals, and
+    /// stores the transactions, in one commit.
+    ///
+    /// `false`: nothing was stored, because something has changed: the attempt or the claim is no
+    /// longer current, another nonce was assigned, a nonce is undecided, or a withdrawal was cancelled,
+    /// held or signed.
+    fn sign_following(
+        &self,
+        following: &FollowingPayments,
+        signed: Vec<NewSignedTransaction>,
+    ) -> BatchResult<bool>;
+
     /// The nonce after the highest one that was assigned or filled. `None`: there is none yet.
     fn next_nonce(&self, service_id: &ServiceId) -> BatchResult<Option<u64>>;
 
@@ -79,11 +102,16 @@ pub trait SigningStore: Send + Sync {
     /// Records that a transaction was sent, with the node's error if there was one.
     fn mark_sent(&self, hash: &[u8; 32], error: Option<&str>) -> BatchResult<()>;
 
+    /// Records in one commit that transactions were sent, each with the node's error if there was one.
+    fn mark_all_sent(&self, sent: &[([u8; 32], Option<String>)]) -> BatchResult<()> {
+        sent.iter().try_for_each(|(hash, error)| self.mark_sent(hash, error.as_deref()))
+    }
+
     /// Replaces the note about an open nonce.
     fn note(&self, service_id: &ServiceId, nonce: u64, note: Option<&str>) -> BatchResult<()>;
 
     /// Records which transaction, not signed here, the chain shows with an open nonce. A
-    /// reorganisation may remove it again: the last recorded one counts.
+    /// reorganization may remove it again: the last recorded one counts.
     fn record_foreign_use(
         &self,
         service_id: &ServiceId,
@@ -99,6 +127,22 @@ pub trait SigningStore: Send + Sync {
         nonce: u64,
         outcome: &NonceOutcome,
     ) -> BatchResult<()>;
+
+    /// The highest block of the chain that was recorded. `None`: none was.
+    fn highest_block(&self) -> BatchResult<Option<u64>>;
+
+    /// Records a block of the chain, unless a higher one is recorded.
+    fn record_highest_block(&self, number: u64) -> BatchResult<()>;
+    /// Records the notes and the final outcomes of nonces in one commit.
+    fn close_nonces(&self, service_id: &ServiceId, closed: &[ClosedNonce]) -> BatchResult<()> {
+        for ClosedNonce { nonce, note, outcome } in closed {
+            self.note(service_id, *nonce, Some(note))?;
+            if let Some(outcome) = outcome {
+                self.close_nonce(service_id, *nonce, outcome)?;
+            }
+        }
+        Ok(())
+    }
 
     /// The nonces of the service that have to be settled once the chain has used them.
     fn unsettled_nonces(&self, service_id: &ServiceId) -> BatchResult<UnsettledNonces>;

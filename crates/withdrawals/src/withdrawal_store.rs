@@ -1,7 +1,14 @@
-use grid_batch_core::{AddOutcome, BatchResult, BatchState, ServiceId, StoredBatch, Timestamp};
-use thiserror::Error;
+use std::collections::BTreeSet;
 
-use crate::{AssignedNonce, Reward, RewardConflict, RewardId, Withdrawal, WithdrawalId};
+use grid_batch_core::{
+    AddOutcome, BatchResult, BatchState, Progress, ServiceId, StoredBatch, Timestamp,
+};
+
+use crate::{
+    AheadCount, AssignedNonce, FailedFilter, FailedWithdrawal, NonceOutcome, PaymentLimitError,
+    Reward, RewardConflict, RewardId, ScheduleOutcome, Withdrawal, WithdrawalConflict,
+    WithdrawalId, WithdrawalState,
+};
 
 /// Everything that is stored about one withdrawal.
 ///
@@ -21,22 +28,51 @@ pub struct WithdrawalDetails {
     /// The batch of the present generation.
     pub batch: StoredBatch,
     /// How many open batches of its service come before it. Lists leave it out.
-    pub ahead: Option<u64>,
+    pub ahead: Option<AheadCount>,
     /// The last nonce that it was assigned, in any generation.
     pub nonce: Option<AssignedNonce>,
     /// Why it failed, if it did.
     pub fail_reason: Option<String>,
 }
 
-/// A withdrawal with the same id and other contents is stored already.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error(
-    "the withdrawal {} is already stored with other contents: {} to {} from {}",
-    stored.id, stored.amount, stored.beneficiary, stored.pool
-)]
-pub struct WithdrawalConflict {
-    /// The withdrawal that is stored.
-    pub stored: Box<Withdrawal>,
+impl WithdrawalDetails {
+    /// Whether it was signed and sent before it is its turn.
+    pub fn is_signed_ahead(&self) -> bool {
+        let counts = |nonce: &AssignedNonce| {
+            nonce.generation == self.generation
+                && nonce.outcome != Some(NonceOutcome::UsedElsewhere)
+                && nonce.transactions.iter().any(|transaction| transaction.sent_at.is_some())
+        };
+        self.batch.progress.state == BatchState::New && self.nonce.as_ref().is_some_and(counts)
+    }
+
+    /// A withdrawal that was scheduled just now.
+    pub fn scheduled(withdrawal: Withdrawal, created_at: Timestamp, ahead: u64) -> Self {
+        const FIRST_GENERATION: u32 = 1;
+        let batch = StoredBatch {
+            service_id: withdrawal.service_id.clone(),
+            batch_id: withdrawal.id.batch_id(FIRST_GENERATION),
+            created_at,
+            progress: Progress::NEW,
+            submitted_at: None,
+            since: None,
+            checked_at: None,
+            next_try_at: None,
+            last_error: None,
+            held: None,
+            ended_at: None,
+        };
+        Self {
+            withdrawal,
+            created_at,
+            generation: FIRST_GENERATION,
+            cancelled_at: None,
+            batch,
+            ahead: Some(AheadCount::exactly(ahead)),
+            nonce: None,
+            fail_reason: None,
+        }
+    }
 }
 
 /// How a request to cancel a withdrawal ended.
@@ -58,7 +94,7 @@ pub enum CancelOutcome {
 }
 
 /// How a request to retry a withdrawal ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RetryOutcome {
     /// It is at the end of the queue, and no longer cancelled.
     Scheduled {
@@ -70,6 +106,8 @@ pub enum RetryOutcome {
         /// The state of its batch.
         state: BatchState,
     },
+    /// A payment limit of its pool would be exceeded; nothing changed.
+    PaymentLimit(PaymentLimitError),
     /// There is no such withdrawal.
     NotFound,
 }
@@ -85,17 +123,18 @@ pub struct WithdrawalFilter {
     pub reward_id: Option<RewardId>,
     /// Only withdrawals to this beneficiary.
     pub beneficiary: Option<String>,
-    /// Only withdrawals that have ended, or only those that have not.
-    pub ended: Option<bool>,
+    /// Only withdrawals in one of these states. Empty: in any state.
+    pub states: BTreeSet<WithdrawalState>,
 }
 
 /// Stores and reads withdrawals and rewards. Its methods block.
 pub trait WithdrawalStore: Send + Sync {
-    /// Stores withdrawals in one commit, except those that conflict with a stored one.
+    /// Stores withdrawals, in one commit unless a service is locked, and in the order of the slice.
+    /// Leaves out those that conflict with a stored one, or for which there is no room.
     fn schedule(
         &self,
         withdrawals: &[Withdrawal],
-    ) -> BatchResult<Vec<Result<AddOutcome, WithdrawalConflict>>>;
+    ) -> BatchResult<Vec<Result<ScheduleOutcome, WithdrawalConflict>>>;
 
     /// Everything that is stored about a withdrawal.
     fn withdrawal(&self, id: &WithdrawalId) -> BatchResult<Option<WithdrawalDetails>>;
@@ -110,6 +149,15 @@ pub trait WithdrawalStore: Send + Sync {
 
     /// Requests that a withdrawal be cancelled.
     fn cancel_withdrawal(&self, id: &WithdrawalId) -> BatchResult<CancelOutcome>;
+
+    /// One page of failed withdrawals, in the order in which they were scheduled: those after this one.
+    /// The text that reasons must contain is left to [`FailedFilter::find`].
+    fn failed_withdrawals(
+        &self,
+        filter: &FailedFilter,
+        after: Option<&WithdrawalId>,
+        limit: usize,
+    ) -> BatchResult<Vec<FailedWithdrawal>>;
 
     /// Schedules a failed withdrawal again, with a new batch.
     fn retry_withdrawal(&self, id: &WithdrawalId) -> BatchResult<RetryOutcome>;

@@ -1,8 +1,16 @@
 drop view batch_statuses;
 drop table signed_transactions;
 drop table account_nonces;
+drop table last_failures;
+drop table payment_sums;
 drop table withdrawals;
 drop table rewards;
+drop table halts;
+drop table changed_blockers;
+drop table missing_transactions;
+drop table address_lengths;
+drop table declared_addresses;
+drop table waiting_batches;
 drop table waiting_holds;
 drop table lanes;
 drop table submission_attempts;

@@ -18,7 +18,9 @@ create table ledger (
     identity text collate "C" not null,
     -- The name that the operator gave the ledger, or empty.
     name text collate "C" not null,
-    recorded_at bigint not null
+    recorded_at bigint not null,
+    -- The highest block of the chain that has confirmed a withdrawal (evm). A node without it lags.
+    highest_block bigint
 );
 
 -- One row for each running instance, with the expiries of its lease. Past expiry_1 (the idle expiry)
@@ -97,6 +99,9 @@ create table batches (
 -- The bytes of each batch, written once and read for each attempt.
 create table batch_payloads (
     batch_seq bigint primary key references batches on delete cascade,
+    -- What the transactions declare, in the form of the program. Null where it is not used. It is read
+    -- when the batch ends; after the bytes, SQLite would read them, too.
+    declared_access bytea,
     serialized_batch bytea not null
 );
 -- Signatures and hashes do not compress.
@@ -150,9 +155,16 @@ create table lanes (
     epoch bigint not null default 0,
     -- The number of batches that ended in this lane.
     ended bigint not null default 0,
+    -- The last batch that was committed in this lane. A node must have applied it before it gets another one.
+    last_committed_seq bigint,
     batch_seq bigint,
     batch_id bytea,
     created_at bigint,
+    -- As in waiting_batches; null where the declared access is not used.
+    position bigint,
+    -- The last earlier open batch that the batch conflicts with: the pipeline strategy sends it all the
+    -- same.
+    blocker_seq bigint,
     submitted boolean not null default false,
     dlt_status text collate "C",
     -- Proved to be committed while with a submitter. The batch ends when the submitter reports.
@@ -205,8 +217,107 @@ create index lanes_busy on lanes (service_id, lane) where busy;
 create table waiting_holds (
     batch_seq bigint primary key references batches on delete cascade,
     held_at bigint not null,
-    held_reason text not null
+    held_reason text not null,
+    -- A hold because a transaction is missing ends when that arrives.
+    cause text collate "C" not null check (cause in ('OPERATOR', 'MISSING_TRANSACTION'))
 );
+
+-- The open batches that wait, of services whose ledger enforces what transactions declare: those in no
+-- lane. Other services have no rows here, and their batches wait in the order of created_at.
+-- There is no foreign key to services, which would need another index.
+create table waiting_batches (
+    batch_seq bigint primary key references batches on delete cascade,
+    service_id text collate "C" not null,
+    -- Its position in the order of its service: created_at or, if it depends on a transaction that arrived
+    -- later, a value from when that one arrived. Null: a transaction that it depends on is missing.
+    position bigint,
+    -- The batch that must end first: an earlier one that it conflicts with, or one with a transaction that
+    -- it depends on, also of another service; the batch itself while the ledger is asked for a transaction of
+    -- an invalid batch. Null: none that is known.
+    blocker_seq bigint,
+    -- Whether it depends on the blocker.
+    depends_on_blocker boolean not null default false,
+    check (position is not null or blocker_seq is null),
+    check (blocker_seq is not null or not depends_on_blocker)
+) with (fillfactor = 80);
+create unique index waiting_batches_by_position on waiting_batches (service_id, position)
+    where position is not null;
+create unique index waiting_batches_free on waiting_batches (service_id, position)
+    where position is not null and blocker_seq is null;
+create index waiting_batches_by_blocker on waiting_batches (blocker_seq, position, batch_seq)
+    where blocker_seq is not null;
+create index waiting_batches_by_service on waiting_batches (service_id, batch_seq);
+
+-- What open batches with a position declare that they read and write, also those in lanes. A batch has a
+-- row for each address, and one for each shorter prefix of it whose length is in address_lengths.
+create table declared_addresses (
+    service_id text collate "C" not null,
+    address text collate "C" not null,
+    -- 0 writes it, 1 reads it, 2 writes below it, 3 reads below it.
+    kind integer not null check (kind between 0 and 3),
+    position bigint not null,
+    batch_seq bigint not null,
+    primary key (service_id, address, kind, position)
+);
+
+-- The lengths of the addresses that batches of a service have declared. Batches before `since` may lack the
+-- rows of declared_addresses for this length.
+create table address_lengths (
+    service_id text collate "C" not null references services,
+    length integer not null,
+    since bigint not null,
+    primary key (service_id, length)
+);
+
+-- The transactions that open batches depend on and that no open or committed batch had, or only one without
+-- a position, when they arrived; or that only an invalid batch has. While a row is not found, its batch has no
+-- position, or is its own blocker.
+create table missing_transactions (
+    transaction_id bytea not null check (octet_length(transaction_id) = 64),
+    batch_seq bigint not null references batches on delete cascade,
+    service_id text collate "C" not null,
+    since bigint not null,
+    -- When the ledger was last asked whether it has the transaction; 0: never.
+    asked_at bigint not null default 0,
+    -- When the ledger was found to have it, or an operator released the batch.
+    found_at bigint,
+    -- It has been missing for too long, and the batch was held for that.
+    overdue boolean not null default false,
+    -- An invalid batch that has the transaction. The batch ends as invalid if the ledger does not have it.
+    invalid_seq bigint,
+    primary key (transaction_id, batch_seq)
+);
+create index missing_transactions_by_batch on missing_transactions (batch_seq);
+create index missing_transactions_to_ask on missing_transactions (asked_at) where found_at is null;
+create index missing_transactions_in_time on missing_transactions (since)
+    where found_at is null and not overdue;
+
+-- Batches that got a position or ended while batches waited for them that are still to be looked at, of
+-- other services or more than one commit looks at. Normally empty.
+create table changed_blockers (
+    batch_seq bigint primary key references batches on delete cascade,
+    changed_at bigint not null
+);
+
+-- Invalid batches that stop what is behind them: until an operator decides, or until what follows has ended.
+create table halts (
+    batch_seq bigint primary key references batches on delete cascade,
+    service_id text collate "C" not null references services,
+    -- Its position in the order of its service. Its rows in declared_addresses stay as long as this one.
+    position bigint not null,
+    since bigint not null,
+    -- Set when an operator has decided to end what follows: the last position that this is about. The row is
+    -- removed when no batch up to there waits. Batches that end for that have such a row, too.
+    ends_until bigint,
+    -- POLICY: its service halts. COMMAND: a command ended it, and a server is still to apply the policy.
+    -- FOLLOWING: it follows another invalid batch, and ended for that.
+    origin text collate "C" not null check (origin in ('POLICY', 'COMMAND', 'FOLLOWING')),
+    -- False for a service with one lane: position is in the order of created_at there.
+    positioned boolean not null
+);
+create index halts_of_commands on halts (service_id) where origin = 'COMMAND';
+create index halts_by_service on halts (service_id, position);
+create index halts_that_end on halts (service_id, ends_until) where ends_until is not null;
 
 -- The status of each batch.
 create view batch_statuses as
@@ -241,12 +352,40 @@ create table withdrawals (
     batch_seq bigint not null unique references batches,
     created_at bigint not null,
     cancelled_at bigint,
+    -- How its present batch ended, for lists by state; the batch says the same.
+    list_state text collate "C" not null default 'OPEN'
+        check (list_state in ('OPEN', 'COMMITTED', 'INVALID')),
+    -- The step of payment_sums in which the amount counts; null after a failure.
+    counted_at bigint,
     check ((kind = 'propose') = (reward_id is null))
 );
 create index withdrawals_by_service on withdrawals (service_id, seq);
-create index withdrawals_by_pool on withdrawals (pool, seq);
-create index withdrawals_by_beneficiary on withdrawals (beneficiary, seq);
-create index withdrawals_by_reward on withdrawals (reward_id, seq) where reward_id is not null;
+create index withdrawals_by_service_and_state on withdrawals (service_id, list_state, seq);
+create index withdrawals_by_state on withdrawals (list_state, seq);
+create index withdrawals_by_pool on withdrawals (pool, list_state, seq);
+create index withdrawals_by_beneficiary on withdrawals (beneficiary, list_state, seq);
+create index withdrawals_by_reward on withdrawals (reward_id, list_state, seq)
+    where reward_id is not null;
+
+-- The sum of the amounts that were scheduled from a pool and have not failed, in a step of ten minutes.
+-- Amounts are decimal digits: they may have 256 bits.
+create table payment_sums (
+    pool text collate "C" not null,
+    started_at bigint not null,
+    amount text collate "C" not null,
+    primary key (pool, started_at)
+);
+
+-- The withdrawal that failed last, of each pool.
+create table last_failures (
+    service_id text collate "C" not null references services,
+    pool text collate "C" not null,
+    withdrawal_seq bigint not null,
+    -- The batch that failed, which may have been removed since.
+    batch_seq bigint not null,
+    failed_at bigint not null,
+    primary key (service_id, pool)
+);
 
 -- The nonces of each account and the withdrawals that they were assigned to. A nonce with only a filler
 -- has no withdrawal, nor has one that the chain used for something that is not stored. A withdrawal

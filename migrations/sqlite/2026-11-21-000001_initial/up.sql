@@ -11,7 +11,8 @@ create table ledger (
     kind text not null,
     identity text not null,
     name text not null,
-    recorded_at integer not null
+    recorded_at integer not null,
+    highest_block integer
 ) strict;
 
 create table instances (
@@ -71,6 +72,7 @@ create table batches (
 
 create table batch_payloads (
     batch_seq integer primary key references batches on delete cascade,
+    declared_access blob,
     serialized_batch blob not null
 ) strict;
 
@@ -114,9 +116,12 @@ create table lanes (
     lane integer not null,
     epoch integer not null default 0,
     ended integer not null default 0,
+    last_committed_seq integer,
     batch_seq integer,
     batch_id blob,
     created_at integer,
+    position integer,
+    blocker_seq integer,
     submitted integer not null default 0 check (submitted in (0, 1)),
     dlt_status text,
     commit_proven integer not null default 0 check (commit_proven in (0, 1)),
@@ -158,8 +163,79 @@ create index lanes_busy on lanes (service_id, lane) where busy;
 create table waiting_holds (
     batch_seq integer primary key references batches on delete cascade,
     held_at integer not null,
-    held_reason text not null
+    held_reason text not null,
+    cause text not null check (cause in ('OPERATOR', 'MISSING_TRANSACTION'))
 ) strict;
+
+create table waiting_batches (
+    batch_seq integer primary key references batches on delete cascade,
+    service_id text not null,
+    position integer,
+    blocker_seq integer,
+    depends_on_blocker integer not null default 0 check (depends_on_blocker in (0, 1)),
+    check (position is not null or blocker_seq is null),
+    check (blocker_seq is not null or not depends_on_blocker)
+) strict;
+
+create unique index waiting_batches_by_position on waiting_batches (service_id, position)
+    where position is not null;
+create unique index waiting_batches_free on waiting_batches (service_id, position)
+    where position is not null and blocker_seq is null;
+create index waiting_batches_by_blocker on waiting_batches (blocker_seq, position, batch_seq)
+    where blocker_seq is not null;
+create index waiting_batches_by_service on waiting_batches (service_id, batch_seq);
+
+create table declared_addresses (
+    service_id text not null,
+    address text not null,
+    kind integer not null check (kind between 0 and 3),
+    position integer not null,
+    batch_seq integer not null,
+    primary key (service_id, address, kind, position)
+) strict, without rowid;
+
+create table address_lengths (
+    service_id text not null references services,
+    length integer not null,
+    since integer not null,
+    primary key (service_id, length)
+) strict, without rowid;
+
+create table missing_transactions (
+    transaction_id blob not null check (length(transaction_id) = 64),
+    batch_seq integer not null references batches on delete cascade,
+    service_id text not null,
+    since integer not null,
+    asked_at integer not null default 0,
+    found_at integer,
+    overdue integer not null default 0 check (overdue in (0, 1)),
+    invalid_seq integer,
+    primary key (transaction_id, batch_seq)
+) strict, without rowid;
+
+create index missing_transactions_by_batch on missing_transactions (batch_seq);
+create index missing_transactions_to_ask on missing_transactions (asked_at) where found_at is null;
+create index missing_transactions_in_time on missing_transactions (since)
+    where found_at is null and not overdue;
+
+create table changed_blockers (
+    batch_seq integer primary key references batches on delete cascade,
+    changed_at integer not null
+) strict;
+
+create table halts (
+    batch_seq integer primary key references batches on delete cascade,
+    service_id text not null references services,
+    position integer not null,
+    since integer not null,
+    ends_until integer,
+    origin text not null check (origin in ('POLICY', 'COMMAND', 'FOLLOWING')),
+    positioned integer not null check (positioned in (0, 1))
+) strict;
+
+create index halts_of_commands on halts (service_id) where origin = 'COMMAND';
+create index halts_by_service on halts (service_id, position);
+create index halts_that_end on halts (service_id, ends_until) where ends_until is not null;
 
 create view batch_statuses as
 select b.service_id, b.batch_id,
@@ -189,12 +265,34 @@ create table withdrawals (
     batch_seq integer not null unique references batches,
     created_at integer not null,
     cancelled_at integer,
+    list_state text not null default 'OPEN'
+        check (list_state in ('OPEN', 'COMMITTED', 'INVALID')),
+    counted_at integer,
     check ((kind = 'propose') = (reward_id is null))
 ) strict;
 create index withdrawals_by_service on withdrawals (service_id, seq);
-create index withdrawals_by_pool on withdrawals (pool, seq);
-create index withdrawals_by_beneficiary on withdrawals (beneficiary, seq);
-create index withdrawals_by_reward on withdrawals (reward_id, seq) where reward_id is not null;
+create index withdrawals_by_service_and_state on withdrawals (service_id, list_state, seq);
+create index withdrawals_by_state on withdrawals (list_state, seq);
+create index withdrawals_by_pool on withdrawals (pool, list_state, seq);
+create index withdrawals_by_beneficiary on withdrawals (beneficiary, list_state, seq);
+create index withdrawals_by_reward on withdrawals (reward_id, list_state, seq)
+    where reward_id is not null;
+
+create table payment_sums (
+    pool text not null,
+    started_at integer not null,
+    amount text not null,
+    primary key (pool, started_at)
+) strict, without rowid;
+
+create table last_failures (
+    service_id text not null references services,
+    pool text not null,
+    withdrawal_seq integer not null,
+    batch_seq integer not null,
+    failed_at integer not null,
+    primary key (service_id, pool)
+) strict, without rowid;
 
 create table account_nonces (
     service_id text not null references services,

@@ -7,10 +7,10 @@ use std::fmt;
 pub enum Action {
     /// A step of an instance and its claims.
     Claims(ClaimStep, usize),
-    /// A step of a batch from the store to the ledger.
-    Submission(SubmissionStep, WorkerId),
-    /// A step that brings a batch's result from the ledger to the store.
-    Result(ResultStep, WorkerId),
+    /// A step of this batch of a service, from the store to the ledger.
+    Submission(SubmissionStep, WorkerId, usize),
+    /// A step that brings the result of this batch of a service from the ledger to the store.
+    Result(ResultStep, WorkerId, usize),
     /// A step of the ledger.
     Ledger(LedgerStep),
     /// A step of the database.
@@ -21,8 +21,8 @@ impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Claims(step, instance) => write!(f, "instance {instance}: {step:?}"),
-            Self::Submission(step, worker) => write!(f, "{worker}: {step:?}"),
-            Self::Result(step, worker) => write!(f, "{worker}: {step:?}"),
+            Self::Submission(step, worker, batch) => write!(f, "{worker}, batch {batch}: {step:?}"),
+            Self::Result(step, worker, batch) => write!(f, "{worker}, batch {batch}: {step:?}"),
             Self::Ledger(step) => write!(f, "ledger: {step:?}"),
             Self::Database(step) => write!(f, "database: {step:?}"),
         }
@@ -70,7 +70,7 @@ pub enum ClockJump {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubmissionStep {
-    /// The next batch is marked as submitting and passed to the submitter.
+    /// The batch is marked as submitting and passed to the submitter.
     Mark,
     /// The POST certainly is not sent.
     NotSent,

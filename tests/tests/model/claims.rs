@@ -110,7 +110,7 @@ fn has_work(state: &State, instance: usize) -> bool {
 }
 
 fn has_task(state: &State, instance: usize) -> bool {
-    state.instances[instance].workers.iter().any(|memory| memory.task.is_some())
+    state.instances[instance].workers.iter().any(|memory| !memory.tasks.is_empty())
 }
 
 pub fn apply_step(protocol: &Protocol, state: &mut State, step: ClaimStep, instance: usize) {
@@ -167,7 +167,7 @@ fn claim(protocol: &Protocol, state: &mut State, worker: WorkerId) {
 /// The POSTs that a process was sending when it ended may still arrive.
 fn delay_posts_in_progress(state: &mut State, instance: usize) {
     for (service, memory) in state.services.iter_mut().zip(&state.instances[instance].workers) {
-        if let Some(task) = memory.task.filter(|_| memory.is_sending()) {
+        for task in memory.tasks.iter().filter(|task| task.is_sending()) {
             service.batches[task.batch].delayed_posts += 1;
         }
     }

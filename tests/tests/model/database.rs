@@ -66,22 +66,25 @@ fn go_back(protocol: &Protocol, state: &mut State) {
 }
 
 fn mark_in_doubt(protocol: &Protocol, service: &mut Service) {
-    let open = service.batches.iter_mut().filter(|batch| !batch.progress.state.is_terminal());
     let marked = match protocol.rules.restore {
-        RestoreRule::AllBatches => usize::MAX,
-        RestoreRule::Heads => 1,
-        RestoreRule::Nothing => 0,
+        RestoreRule::AllBatches => (0..service.batches.len()).collect(),
+        RestoreRule::Heads => service.in_lanes(),
+        RestoreRule::Nothing => vec![],
     };
-    open.take(marked).for_each(|batch| batch.is_restored = true);
-    put_restored_head_in_doubt(service);
+    for batch in marked {
+        service.batches[batch].is_restored = !service.batches[batch].has_ended();
+    }
+    put_restored_in_doubt(service);
 }
 
-/// Puts the head in doubt if it was open when the database went back, once.
-pub fn put_restored_head_in_doubt(service: &mut Service) {
-    let Some(head) = service.head() else { return };
-    let head = &mut service.batches[head];
-    if head.is_restored {
-        head.is_restored = false;
-        head.progress = transition(head.progress, Event::DatabaseRestored).unwrap_or(head.progress);
+/// Puts the batches in the lanes in doubt that were open when the database went back, once.
+pub fn put_restored_in_doubt(service: &mut Service) {
+    for batch in service.in_lanes() {
+        let batch = &mut service.batches[batch];
+        if batch.is_restored {
+            batch.is_restored = false;
+            batch.progress =
+                transition(batch.progress, Event::DatabaseRestored).unwrap_or(batch.progress);
+        }
     }
 }

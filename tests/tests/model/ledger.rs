@@ -11,7 +11,7 @@ use crate::{
         },
     },
     protocol::{LedgerKind, Protocol},
-    state::{Batch, State},
+    state::{Batch, Relations, State},
 };
 
 pub fn add_actions(protocol: &Protocol, state: &State, actions: &mut Vec<Action>) {
@@ -99,13 +99,20 @@ pub fn accept_at_follower(protocol: &Protocol, state: &mut State, at: BatchAt) {
 }
 
 fn apply(protocol: &Protocol, state: &mut State, at: BatchAt) {
-    let (earlier, later) = state.services[at.service].batches.split_at(at.batch);
+    let batches = &state.services[at.service].batches;
     // The database may have lost that the ledger found a batch invalid.
     let is_invalid =
         |batch: &Batch| batch.ledger.is_invalid || batch.progress.state == BatchState::Invalid;
-    let not_before = earlier.iter().any(|batch| batch.ledger.applied == 0 && !is_invalid(batch));
-    let not_after = later[1..].iter().any(|batch| batch.ledger.applied > 0);
+    let is_missing = |batch: &Batch| batch.ledger.applied == 0 && !is_invalid(batch);
+    let Relations { conflicts, dependencies, .. } = batches[at.batch].relations;
+    let mut earlier = (0..at.batch).filter(|&other| conflicts.contains(other));
+    let not_before = earlier.any(|other| is_missing(&batches[other]));
+    let mut later = batches.iter().filter(|other| other.relations.conflicts.contains(at.batch));
+    let not_after = later.any(|other| other.ledger.applied > 0);
+    let mut needed = (0..at.batch).filter(|&other| dependencies.contains(other));
+    let before_dependency = needed.any(|other| batches[other].ledger.applied == 0);
     state.violations.out_of_order |= not_before || not_after;
+    state.violations.before_dependency |= before_dependency;
     let ledger = &mut state.batch_mut(at).ledger;
     ledger.accepted -= 1;
     ledger.applied += 1;

@@ -13,7 +13,7 @@
 //! | property | reason | if instances pause |
 //! |---|---|---|
 //! | an epoch has one owner | a claim raises it, in one transaction | the same |
-//! | one batch of a service is in progress | the owner marks it in the lane | the same |
+//! | batches that conflict, or of which one depends on the other, are under way one after the other | the owner marks what is in a lane, and a batch gets one after the end of those | the same |
 //! | no batch is sent again blindly | `transition` requires evidence, and the attempt id fences late results | the same |
 //! | no batch is sent again too early | the full expiry is longer than a submission, and absence counts only after the time in which the submission may still arrive | not if the ledger's report is enough for absence |
 //! | applied once, in order, with a true record | all of the above | if the ledger applies a batch once and an invalid batch stays invalid, or if absence is observed |
@@ -69,13 +69,17 @@
 //! once. So every path ends, which is checked,
 //! too; and at its end, all batches have ended or wait for an operator.
 //!
+//! With two lanes (`two_lanes`), for a ledger that applies a batch once: up to four batches of a service, of
+//! which some conflict or depend on others. With one lane all batches of a service conflict.
+//!
 //! Delays need no steps, because a possible step stays possible. Pauses are not steps either: if
 //! instances pause, none of their time limits holds. A restarted instance has a new name, so a
 //! crashed instance does not return.
 //!
 //! Left out are: a busy ledger, which is like a POST that is not sent; the status *valid*;
 //! decisions of operators; and a transaction that is committed while its confirmation is lost. An
-//! instance has one task per service.
+//! instance has one task for each lane of a service. A pipeline is left out too: its order is a promise of the
+//! ledger.
 
 mod action;
 mod broken_rules;
@@ -90,3 +94,4 @@ mod results;
 mod state;
 mod submissions;
 mod symmetry;
+mod two_lanes;

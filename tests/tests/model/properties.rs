@@ -5,14 +5,16 @@ use stateright::{Model, Property};
 
 use crate::{
     protocol::Protocol,
-    state::{Batch, Service, State},
+    state::{Batch, Relations, Service, State},
 };
 
 pub const ONE_OWNER: &str = "an epoch of a service has one owner";
 pub const TRUE_RECORD: &str = "the recorded end of a batch is its end at the ledger";
-pub const ONE_IN_PROGRESS: &str =
-    "one batch of a service is in progress, and those before it have ended";
-pub const IN_ORDER: &str = "batches of a service are applied in order";
+pub const NO_CONFLICT_UNDER_WAY: &str =
+    "a batch is under way only after the end of those that it conflicts with or depends on";
+pub const IN_ORDER: &str = "batches of a service that conflict are applied in order";
+pub const AFTER_DEPENDENCIES: &str = "no batch is applied before one that it depends on";
+pub const TOGETHER: &str = "two batches of a service are under way together";
 pub const APPLIED_ONCE: &str = "no batch is applied twice";
 pub const NOT_SENT_BLINDLY: &str = "no batch is sent again without certainty or evidence";
 pub const NOT_SENT_TOO_EARLY: &str = "no batch is sent again while it may still be applied";
@@ -20,14 +22,17 @@ pub const RIGHT_LEDGER: &str = "no batch is sent to another ledger";
 pub const NOT_INVALID_BY_LAG: &str = "no batch ends as invalid because a node lags";
 pub const NO_DEADLOCK: &str = "without further steps, every batch has ended or may be held";
 
-pub fn all() -> Vec<Property<Protocol>> {
-    vec![
+pub fn all(protocol: &Protocol) -> Vec<Property<Protocol>> {
+    let mut properties = vec![
         Property::always(ONE_OWNER, |_, state| one_owner(state)),
         Property::always(TRUE_RECORD, |_, state| batches(state).all(is_recorded_truly)),
-        Property::always(ONE_IN_PROGRESS, |_, state: &State| {
-            state.services.iter().all(one_in_progress)
+        Property::always(NO_CONFLICT_UNDER_WAY, |_, state: &State| {
+            state.services.iter().all(no_conflict_under_way)
         }),
         Property::always(IN_ORDER, |_, state: &State| !state.violations.out_of_order),
+        Property::always(AFTER_DEPENDENCIES, |_, state: &State| {
+            !state.violations.before_dependency
+        }),
         Property::always(APPLIED_ONCE, |_, state| {
             batches(state).all(|batch| batch.ledger.applied <= 1)
         }),
@@ -45,7 +50,21 @@ pub fn all() -> Vec<Property<Protocol>> {
         Property::sometimes("all batches are committed", |_, state| {
             batches(state).all(|batch| batch.progress.state == BatchState::Committed)
         }),
-    ]
+    ];
+    if protocol.lanes > 1 {
+        properties.push(Property::sometimes(TOGETHER, |_, state: &State| {
+            state.services.iter().any(|service| under_way(service).count() > 1)
+        }));
+    }
+    properties
+}
+
+/// The numbers of the batches that were taken and have not ended.
+fn under_way(service: &Service) -> impl Iterator<Item = usize> {
+    (0..service.batches.len()).filter(|&number| {
+        let batch = &service.batches[number];
+        batch.was_tried() && !batch.has_ended()
+    })
 }
 
 fn batches(state: &State) -> impl Iterator<Item = &Batch> {
@@ -78,16 +97,21 @@ fn is_recorded_truly(batch: &Batch) -> bool {
     }
 }
 
-fn one_in_progress(service: &Service) -> bool {
-    let head = service.head().unwrap_or(service.batches.len());
-    service.batches.iter().skip(head + 1).all(|batch| batch.progress.state == BatchState::New)
+/// Those that were tried have no earlier open batch that they must wait for.
+fn no_conflict_under_way(service: &Service) -> bool {
+    service.batches.iter().filter(|batch| batch.was_tried()).all(|batch| {
+        let Relations { conflicts, dependencies, .. } = batch.relations;
+        let must_wait_for = conflicts.union(dependencies);
+        let mut earlier = service.batches.iter().enumerate();
+        earlier.all(|(other, earlier)| !must_wait_for.contains(other) || earlier.has_ended())
+    })
 }
 
 /// In a state without further steps, every batch has ended or may be held.
 fn no_deadlock(protocol: &Protocol, state: &State) -> bool {
-    let has_ended_or_may_be_held = |service: &Service| match service.head() {
-        None => true,
-        Some(head) => protocol.may_be_held(&service.batches[head]),
+    let has_ended_or_may_be_held = |service: &Service| {
+        let mut in_lanes = service.in_lanes().into_iter();
+        in_lanes.all(|batch| protocol.may_be_held(&service.batches[batch]))
     };
     let mut actions = Vec::new();
     protocol.actions(state, &mut actions);

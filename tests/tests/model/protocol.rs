@@ -5,7 +5,7 @@ use stateright::{Model, Property};
 use crate::{
     action::Action,
     claims, database, ledger, properties, results,
-    state::{Batch, FaultBudget, State},
+    state::{Batch, BatchSet, FaultBudget, Relations, Service, State},
     submissions,
 };
 
@@ -18,10 +18,19 @@ pub struct Protocol {
     pub strays: usize,
     /// The number of batches of each service.
     pub services: Vec<usize>,
+    /// How many batches of a service may be under way.
+    pub lanes: usize,
+    /// The pairs of batches of each service that conflict; `None`: all.
+    pub conflicts: Option<&'static [Pair]>,
+    /// The pairs of which the later batch depends on the earlier one.
+    pub dependencies: &'static [Pair],
     pub faults: FaultBudget,
     pub environment: Environment,
     pub rules: Rules,
 }
+
+/// An earlier and a later batch of a service.
+pub type Pair = (usize, usize);
 
 /// The conditions that the protocol cannot choose.
 #[derive(Debug, Clone, Copy)]
@@ -69,6 +78,12 @@ pub struct Rules {
     pub restore: RestoreRule,
     /// A database that went back has no claims, and its epochs are later than those that were lost.
     pub restore_raises_epochs: bool,
+    /// A batch waits for the end of the earlier ones that it conflicts with.
+    pub waits_for_conflicts: bool,
+    /// A batch waits for the end of those that it depends on.
+    pub waits_for_dependencies: bool,
+    /// A batch that depends on an invalid one ends without being sent.
+    pub dependents_of_invalid_end: bool,
 }
 
 /// When a service may be taken over from an instance that does not renew its lease.
@@ -173,6 +188,9 @@ impl Protocol {
             instances: 2,
             strays: 0,
             services: vec![2],
+            lanes: 1,
+            conflicts: None,
+            dependencies: &[],
             faults: FaultBudget { instances: 2, ledger: 1, clocks: 0, databases: 0 },
             environment: Environment {
                 ledger,
@@ -196,6 +214,9 @@ impl Protocol {
                 claim_requires_identity: true,
                 restore: RestoreRule::AllBatches,
                 restore_raises_epochs: true,
+                waits_for_conflicts: true,
+                waits_for_dependencies: true,
+                dependents_of_invalid_end: true,
             },
         }
     }
@@ -246,6 +267,16 @@ impl Protocol {
         Self { instances, services: services.to_vec(), ..self }
     }
 
+    /// The same with services of which two batches may be under way. Only these pairs conflict.
+    pub fn with_two_lanes(self, conflicts: &'static [Pair]) -> Self {
+        Self { lanes: 2, conflicts: Some(conflicts), ..self }
+    }
+
+    /// The same with these pairs of which the later batch depends on the earlier one.
+    pub fn with_dependencies(self, dependencies: &'static [Pair]) -> Self {
+        Self { dependencies, ..self }
+    }
+
     /// The same with these numbers of faults.
     pub fn with_faults(self, instances: u8, ledger: u8) -> Self {
         Self { faults: FaultBudget { instances, ledger, ..self.faults }, ..self }
@@ -255,6 +286,25 @@ impl Protocol {
     pub fn with_rules(mut self, change: impl FnOnce(&mut Rules)) -> Self {
         change(&mut self.rules);
         self
+    }
+
+    /// How a batch of a service is related to the earlier ones.
+    fn relations(&self, batch: usize) -> Relations {
+        let earlier = |pairs: &[Pair]| -> BatchSet {
+            (0..batch).filter(|&earlier| pairs.contains(&(earlier, batch))).collect()
+        };
+        let conflicts = self.conflicts.map_or_else(|| (0..batch).collect(), earlier);
+        let dependencies = earlier(self.dependencies);
+        let used = |set: BatchSet, is_used: bool| if is_used { set } else { BatchSet::default() };
+        let waits_for = used(conflicts, self.rules.waits_for_conflicts)
+            .union(used(dependencies, self.rules.waits_for_dependencies));
+        Relations { conflicts, dependencies, waits_for }
+    }
+
+    /// A service with this number of batches.
+    fn service(&self, batches: usize) -> Service {
+        let batches = (0..batches).map(|number| Batch::new(self.relations(number))).collect();
+        Service::new(batches, self.lanes)
     }
 
     /// Whether the batch may end up held, because nothing can be proved about it.
@@ -268,7 +318,8 @@ impl Model for Protocol {
     type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
-        vec![State::initial(self.instances, self.strays, &self.services, self.faults)]
+        let services = self.services.iter().map(|&batches| self.service(batches)).collect();
+        vec![State::initial(self.instances, self.strays, services, self.faults)]
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
@@ -287,10 +338,12 @@ impl Model for Protocol {
         let mut state = before.clone();
         match action {
             Action::Claims(step, instance) => claims::apply_step(self, &mut state, step, instance),
-            Action::Submission(step, worker) => {
-                submissions::apply_step(self, &mut state, step, worker)
+            Action::Submission(step, worker, batch) => {
+                submissions::apply_step(self, &mut state, step, worker, batch)
             }
-            Action::Result(step, worker) => results::apply_step(self, &mut state, step, worker),
+            Action::Result(step, worker, batch) => {
+                results::apply_step(self, &mut state, step, worker, batch)
+            }
             Action::Ledger(step) => ledger::apply_step(self, &mut state, step),
             Action::Database(step) => database::apply_step(self, &mut state, step),
         }
@@ -298,6 +351,6 @@ impl Model for Protocol {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        properties::all()
+        properties::all(self)
     }
 }

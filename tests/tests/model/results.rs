@@ -10,31 +10,42 @@ use crate::{
     },
     database, ledger,
     protocol::{AbsenceRule, ClockRule, Fence, Protocol, RecoveryRule, WaitRule},
-    state::{Batch, State, Task},
+    state::{Batch, Service, State, Task},
     submissions,
 };
 
 pub fn add_actions(protocol: &Protocol, state: &State, actions: &mut Vec<Action>) {
     for worker in state.running_workers() {
-        let mut add = |step| actions.push(Action::Result(step, worker));
-        if state.memory(worker).task.is_some_and(|task| task.result.is_some()) {
-            add(Record);
+        for task in state.memory(worker).tasks.iter().filter(|task| !task.is_sending()) {
+            actions.push(Action::Result(Record, worker, task.batch));
         }
-        if finds_lost_batch(state, worker) {
-            add(Recover);
-        }
-        if query_result(protocol, state, worker).is_some() {
-            add(Query);
+        for batch in state.services[worker.service].in_lanes() {
+            if finds_lost_batch(state, worker, batch) {
+                actions.push(Action::Result(Recover, worker, batch));
+            }
+            if query_result(protocol, state, worker, batch).is_some() {
+                actions.push(Action::Result(Query, worker, batch));
+            }
         }
     }
 }
 
-pub fn apply_step(protocol: &Protocol, state: &mut State, step: ResultStep, worker: WorkerId) {
+pub fn apply_step(
+    protocol: &Protocol,
+    state: &mut State,
+    step: ResultStep,
+    worker: WorkerId,
+    batch: usize,
+) {
     match step {
-        Recover => recover(protocol, state, worker),
-        Query => state.memory_mut(worker).task = query_result(protocol, state, worker),
+        Recover => recover(protocol, state, worker, batch),
+        Query => {
+            if let Some(task) = query_result(protocol, state, worker, batch) {
+                state.memory_mut(worker).begin(task);
+            }
+        }
         Record => {
-            if let Some(task) = state.memory_mut(worker).task.take() {
+            if let Some(task) = state.memory_mut(worker).end(batch) {
                 record(protocol, state, worker.service, task);
             }
         }
@@ -48,28 +59,25 @@ pub fn stale_result(protocol: &Protocol, state: &State) -> Option<Action> {
     if protocol.rules.fence != Fence::AttemptId || state.faults_left.databases > 0 {
         return None;
     }
-    let is_stale = |worker: &WorkerId| {
+    let stale_task = |worker: WorkerId| {
         let epoch = state.services[worker.service].epoch;
-        let task = state.memory(*worker).task;
-        task.is_some_and(|task| task.result.is_some() && task.attempt_id.epoch != epoch)
+        let mut tasks = state.memory(worker).tasks.iter();
+        let task = tasks.find(|task| !task.is_sending() && task.attempt_id.epoch != epoch)?;
+        Some(Action::Result(Record, worker, task.batch))
     };
-    state.running_workers().find(is_stale).map(|worker| Action::Result(Record, worker))
+    state.running_workers().find_map(stale_task)
 }
 
-/// Whether the lane has a batch that was passed to a submitter in an earlier epoch.
-fn finds_lost_batch(state: &State, worker: WorkerId) -> bool {
+/// Whether this batch in a lane was passed to a submitter in an earlier epoch.
+fn finds_lost_batch(state: &State, worker: WorkerId, number: usize) -> bool {
     let service = &state.services[worker.service];
-    let is_lost = |head: usize| {
-        let batch = &service.batches[head];
-        batch.progress.state == BatchState::Submitting && batch.taken_in < service.epoch
-    };
-    state.owns(worker) && state.memory(worker).task.is_none() && service.head().is_some_and(is_lost)
+    let batch = &service.batches[number];
+    let is_lost = batch.progress.state == BatchState::Submitting && batch.taken_in < service.epoch;
+    state.owns(worker) && state.memory(worker).is_free_for(number, service.lanes) && is_lost
 }
 
-fn recover(protocol: &Protocol, state: &mut State, worker: WorkerId) {
-    let service = &mut state.services[worker.service];
-    let Some(head) = service.head() else { return };
-    let progress = &mut service.batches[head].progress;
+fn recover(protocol: &Protocol, state: &mut State, worker: WorkerId, batch: usize) {
+    let progress = &mut state.batch_mut(BatchAt { service: worker.service, batch }).progress;
     match protocol.rules.recovery {
         RecoveryRule::MarkInDoubt => {
             let lost = Event::OwnerLost { attempt: progress.attempts };
@@ -77,18 +85,22 @@ fn recover(protocol: &Protocol, state: &mut State, worker: WorkerId) {
         }
         RecoveryRule::SendAgain => {
             progress.attempts += 1;
-            submissions::begin(protocol, state, worker, head);
+            submissions::begin(protocol, state, worker, batch);
         }
     }
 }
 
-/// The ledger's answer about the batch in the lane, if it changes anything.
-fn query_result(protocol: &Protocol, state: &State, worker: WorkerId) -> Option<Task> {
+/// The ledger's answer about this batch in a lane, if it changes anything.
+fn query_result(
+    protocol: &Protocol,
+    state: &State,
+    worker: WorkerId,
+    number: usize,
+) -> Option<Task> {
     let service = &state.services[worker.service];
-    let head = service.head()?;
-    let batch = &service.batches[head];
+    let batch = &service.batches[number];
     let may_query = state.owns(worker)
-        && state.memory(worker).task.is_none()
+        && state.memory(worker).is_free_for(number, service.lanes)
         && batch.progress.state.awaits_poller();
     if !may_query {
         return None;
@@ -105,7 +117,7 @@ fn query_result(protocol: &Protocol, state: &State, worker: WorkerId) -> Option<
     let changes_anything = transition(batch.progress, result) != Ok(batch.progress);
     let attempt_id = AttemptId { attempt, epoch: service.epoch };
     changes_anything.then_some(Task {
-        batch: head,
+        batch: number,
         attempt_id,
         started_in_time: true,
         result: Some(result),
@@ -169,6 +181,7 @@ fn record(protocol: &Protocol, state: &mut State, service: usize, task: Task) {
     {
         return;
     }
+    let number = batch;
     let batch = state.batch_mut(BatchAt { service, batch });
     if proves_failure(event) {
         batch.last_failed_attempt = batch.last_failed_attempt.max(attempt_id.attempt);
@@ -178,7 +191,26 @@ fn record(protocol: &Protocol, state: &mut State, service: usize, task: Task) {
         Fence::AttemptId | Fence::Attempt => event,
     };
     batch.progress = transition(batch.progress, event).unwrap_or(batch.progress);
-    database::put_restored_head_in_doubt(&mut state.services[service]);
+    if protocol.rules.dependents_of_invalid_end {
+        end_dependents(&mut state.services[service], number);
+    }
+    database::put_restored_in_doubt(&mut state.services[service]);
+}
+
+/// What depends on a batch that ended as invalid ends too, without being sent, and so on.
+fn end_dependents(service: &mut Service, number: usize) {
+    if service.batches[number].progress.state != BatchState::Invalid {
+        return;
+    }
+    for dependent in number + 1..service.batches.len() {
+        let batch = &mut service.batches[dependent];
+        let depends = batch.relations.dependencies.contains(number);
+        if depends && batch.progress.state == BatchState::New && !batch.is_restored {
+            batch.progress =
+                transition(batch.progress, Event::DependencyInvalid).unwrap_or(batch.progress);
+            end_dependents(service, dependent);
+        }
+    }
 }
 
 fn proves_failure(event: Event) -> bool {
@@ -197,6 +229,9 @@ fn for_attempt(event: Event, attempt: u32) -> Event {
         Event::Status { status, .. } => Event::Status { attempt: Some(attempt), status },
         Event::EarlierCannotArrive { .. } => Event::EarlierCannotArrive { attempt },
         Event::Decided { decision, .. } => Event::Decided { attempt, decision },
-        Event::Taken | Event::OwnerLost { .. } | Event::DatabaseRestored => event,
+        Event::Taken
+        | Event::OwnerLost { .. }
+        | Event::DatabaseRestored
+        | Event::DependencyInvalid => event,
     }
 }

@@ -59,7 +59,8 @@ pub enum Lease {
 pub struct WorkerMemory {
     /// The epoch of the last claim that the instance made; 0 for none.
     pub epoch: u64,
-    pub task: Option<Task>,
+    /// At most one for each batch, in their order, and as many as the service has lanes.
+    pub tasks: Vec<Task>,
 }
 
 /// A batch that an instance is submitting, or a result that it has not recorded yet.
@@ -79,6 +80,8 @@ pub struct Service {
     pub owner: Option<usize>,
     pub epoch: u64,
     pub batches: Vec<Batch>,
+    /// How many batches may be under way.
+    pub lanes: usize,
     /// A node of the ledger has not applied the last batch that the others have applied.
     pub follower_lags: bool,
 }
@@ -101,6 +104,7 @@ pub struct BatchCopy {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Batch {
+    pub relations: Relations,
     /// The progress in the store.
     pub progress: Progress,
     /// The epoch in which the batch was last passed to a submitter.
@@ -113,6 +117,37 @@ pub struct Batch {
     /// The number of POSTs that timed out and may still arrive.
     pub delayed_posts: u8,
     pub ledger: LedgerBatch,
+}
+
+/// How a batch is related to the earlier batches of its service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Relations {
+    /// Those that it conflicts with.
+    pub conflicts: BatchSet,
+    /// Those that it depends on.
+    pub dependencies: BatchSet,
+    /// Those whose end it waits for, by the rules.
+    pub waits_for: BatchSet,
+}
+
+/// A set of batches of one service: a bit for each number.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct BatchSet(u8);
+
+impl BatchSet {
+    pub fn contains(self, batch: usize) -> bool {
+        self.0 & 1 << batch != 0
+    }
+
+    pub fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl FromIterator<usize> for BatchSet {
+    fn from_iter<I: IntoIterator<Item = usize>>(batches: I) -> Self {
+        Self(batches.into_iter().fold(0, |set, batch| set | 1 << batch))
+    }
 }
 
 /// The state of a batch at the ledger.
@@ -142,30 +177,18 @@ pub struct Violations {
     pub sent_blindly: bool,
     /// A batch was sent again while the previous attempt could still succeed.
     pub sent_too_early: bool,
+    /// A batch was applied before one that it depends on.
+    pub before_dependency: bool,
 }
 
 impl State {
     pub fn initial(
         instances: usize,
         strays: usize,
-        services: &[usize],
+        services: Vec<Service>,
         faults_left: FaultBudget,
     ) -> Self {
         let workers = vec![WorkerMemory::default(); services.len()];
-        let batch = Batch {
-            progress: Progress::NEW,
-            taken_in: 0,
-            last_failed_attempt: 0,
-            is_restored: false,
-            delayed_posts: 0,
-            ledger: LedgerBatch::default(),
-        };
-        let service = |&batches: &usize| Service {
-            owner: None,
-            epoch: 0,
-            batches: vec![batch.clone(); batches],
-            follower_lags: false,
-        };
         let instance = |number| Instance {
             is_running: true,
             is_stray: number >= instances,
@@ -175,7 +198,7 @@ impl State {
         };
         Self {
             instances: (0..instances + strays).map(instance).collect(),
-            services: services.iter().map(service).collect(),
+            services,
             copy: None,
             faults_left,
             violations: Violations::default(),
@@ -223,34 +246,88 @@ impl State {
 impl Instance {
     /// Whether it has a submission that ends before the full expiry.
     pub fn has_timely_submission(&self) -> bool {
-        self.workers.iter().any(|memory| {
-            memory.is_sending() && memory.task.is_some_and(|task| task.started_in_time)
-        })
+        self.workers
+            .iter()
+            .any(|memory| memory.tasks.iter().any(|task| task.is_sending() && task.started_in_time))
     }
 }
 
 impl WorkerMemory {
-    pub fn is_sending(&self) -> bool {
-        self.task.is_some_and(|task| task.result.is_none())
+    pub fn task(&self, batch: usize) -> Option<&Task> {
+        self.tasks.iter().find(|task| task.batch == batch)
     }
 
-    pub fn is_sending_batch(&self, batch: usize) -> bool {
-        self.task.is_some_and(|task| task.result.is_none() && task.batch == batch)
+    pub fn is_sending(&self, batch: usize) -> bool {
+        self.task(batch).is_some_and(Task::is_sending)
+    }
+
+    /// Whether the instance can begin to work on this batch.
+    pub fn is_free_for(&self, batch: usize, lanes: usize) -> bool {
+        self.tasks.len() < lanes && self.task(batch).is_none()
+    }
+
+    pub fn begin(&mut self, task: Task) {
+        let at = self.tasks.partition_point(|other| other.batch < task.batch);
+        self.tasks.insert(at, task);
+    }
+
+    pub fn end(&mut self, batch: usize) -> Option<Task> {
+        let at = self.tasks.iter().position(|task| task.batch == batch)?;
+        Some(self.tasks.remove(at))
+    }
+}
+
+impl Task {
+    pub fn is_sending(&self) -> bool {
+        self.result.is_none()
+    }
+}
+
+impl Batch {
+    pub fn new(relations: Relations) -> Self {
+        Self {
+            relations,
+            progress: Progress::NEW,
+            taken_in: 0,
+            last_failed_attempt: 0,
+            is_restored: false,
+            delayed_posts: 0,
+            ledger: LedgerBatch::default(),
+        }
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.progress.state.is_terminal()
+    }
+
+    pub fn was_tried(&self) -> bool {
+        self.progress.state != BatchState::New
     }
 }
 
 impl Service {
-    /// The oldest open batch, which is in the lane.
-    pub fn head(&self) -> Option<usize> {
-        self.batches.iter().position(|batch| !batch.progress.state.is_terminal())
+    pub fn new(batches: Vec<Batch>, lanes: usize) -> Self {
+        Self { owner: None, epoch: 0, batches, lanes, follower_lags: false }
+    }
+
+    /// The batches in the lanes: those that were tried, and the first ones that wait for no other.
+    pub fn in_lanes(&self) -> Vec<usize> {
+        let is_free = |batch: &usize| {
+            let waits_for = self.batches[*batch].relations.waits_for;
+            !(0..*batch).any(|other| waits_for.contains(other) && !self.batches[other].has_ended())
+        };
+        let open = || (0..self.batches.len()).filter(|&batch| !self.batches[batch].has_ended());
+        let tried = open().filter(|&batch| self.batches[batch].was_tried());
+        let new = open().filter(|&batch| !self.batches[batch].was_tried()).filter(is_free);
+        tried.chain(new).take(self.lanes).collect()
     }
 
     pub fn has_ended(&self) -> bool {
-        self.head().is_none()
+        self.batches.iter().all(Batch::has_ended)
     }
 
-    /// Whether the batch in the lane is with a submitter.
+    /// Whether a batch is with a submitter.
     pub fn is_submitting(&self) -> bool {
-        self.head().is_some_and(|head| self.batches[head].progress.state == BatchState::Submitting)
+        self.batches.iter().any(|batch| batch.progress.state == BatchState::Submitting)
     }
 }

@@ -15,11 +15,13 @@ use crate::{
 
 pub fn add_actions(protocol: &Protocol, state: &State, actions: &mut Vec<Action>) {
     for worker in state.running_workers() {
-        let mut add = |step| actions.push(Action::Submission(step, worker));
-        if may_mark(protocol, state, worker) {
-            add(Mark);
+        for batch in state.services[worker.service].in_lanes() {
+            if may_mark(protocol, state, worker, batch) {
+                actions.push(Action::Submission(Mark, worker, batch));
+            }
         }
-        if state.memory(worker).is_sending() {
+        for task in state.memory(worker).tasks.iter().filter(|task| task.is_sending()) {
+            let mut add = |step| actions.push(Action::Submission(step, worker, task.batch));
             add(Arrive);
             if state.faults_left.ledger > 0 {
                 [NotSent, ArriveUnanswered, GiveUp].into_iter().for_each(&mut add);
@@ -41,9 +43,9 @@ fn may_send_to_follower(protocol: &Protocol, state: &State, worker: WorkerId) ->
         }
 }
 
-/// Whether the batch in the lane may be marked. A submission that starts after the idle expiry
+/// Whether this batch in a lane may be marked. A submission that starts after the idle expiry
 /// could still be running at the full expiry.
-fn may_mark(protocol: &Protocol, state: &State, worker: WorkerId) -> bool {
+fn may_mark(protocol: &Protocol, state: &State, worker: WorkerId, batch: usize) -> bool {
     let memory = state.memory(worker);
     let claims = match protocol.rules.mark {
         MarkRule::OwnerBeforeIdleExpiry => {
@@ -55,44 +57,45 @@ fn may_mark(protocol: &Protocol, state: &State, worker: WorkerId) -> bool {
         MarkRule::FormerOwner => memory.epoch > 0,
     };
     let service = &state.services[worker.service];
-    let is_ready = |head: usize| transition(service.batches[head].progress, Event::Taken).is_ok();
-    claims && memory.task.is_none() && service.head().is_some_and(is_ready)
+    let is_ready = transition(service.batches[batch].progress, Event::Taken).is_ok();
+    claims && memory.is_free_for(batch, service.lanes) && is_ready
 }
 
-pub fn apply_step(protocol: &Protocol, state: &mut State, step: SubmissionStep, worker: WorkerId) {
+pub fn apply_step(
+    protocol: &Protocol,
+    state: &mut State,
+    step: SubmissionStep,
+    worker: WorkerId,
+    batch: usize,
+) {
+    let at = BatchAt { service: worker.service, batch };
     match step {
-        Mark => mark(protocol, state, worker),
-        NotSent => finish_with_fault(state, worker, Outcome::NotSent),
+        Mark => mark(protocol, state, worker, batch),
+        NotSent => finish_with_fault(state, worker, batch, Outcome::NotSent),
         Arrive => {
-            arrive(protocol, state, worker);
-            finish(state, worker, Outcome::Accepted);
+            arrive(protocol, state, worker, batch);
+            finish(state, worker, batch, Outcome::Accepted);
         }
         ArriveAtFollower => {
-            if let Some(task) = state.memory(worker).task {
-                let at = BatchAt { service: worker.service, batch: task.batch };
-                ledger::accept_at_follower(protocol, state, at);
-            }
-            finish_with_fault(state, worker, Outcome::Accepted);
+            ledger::accept_at_follower(protocol, state, at);
+            finish_with_fault(state, worker, batch, Outcome::Accepted);
         }
         ArriveUnanswered => {
-            arrive(protocol, state, worker);
-            finish_with_fault(state, worker, Outcome::Ambiguous);
+            arrive(protocol, state, worker, batch);
+            finish_with_fault(state, worker, batch, Outcome::Ambiguous);
         }
         GiveUp => {
-            if let Some(task) = state.memory(worker).task {
-                state.services[worker.service].batches[task.batch].delayed_posts += 1;
-            }
-            finish_with_fault(state, worker, Outcome::Ambiguous);
+            state.batch_mut(at).delayed_posts += 1;
+            finish_with_fault(state, worker, batch, Outcome::Ambiguous);
         }
     }
 }
 
-fn mark(protocol: &Protocol, state: &mut State, worker: WorkerId) {
-    let service = &mut state.services[worker.service];
-    let Some(head) = service.head() else { return };
-    if let Ok(taken) = transition(service.batches[head].progress, Event::Taken) {
-        service.batches[head].progress = taken;
-        begin(protocol, state, worker, head);
+fn mark(protocol: &Protocol, state: &mut State, worker: WorkerId, batch: usize) {
+    let marked = state.batch_mut(BatchAt { service: worker.service, batch });
+    if let Ok(taken) = transition(marked.progress, Event::Taken) {
+        marked.progress = taken;
+        begin(protocol, state, worker, batch);
     }
 }
 
@@ -106,7 +109,7 @@ pub fn begin(protocol: &Protocol, state: &mut State, worker: WorkerId, batch: us
     marked.ledger.observed = protocol.rules.absence != AbsenceRule::Reported;
     let attempt_id = AttemptId { attempt: marked.progress.attempts, epoch };
     let started_in_time = state.lease(worker) == Lease::Valid;
-    state.memory_mut(worker).task = Some(Task { batch, attempt_id, started_in_time, result: None });
+    state.memory_mut(worker).begin(Task { batch, attempt_id, started_in_time, result: None });
 }
 
 fn check_earlier_attempt(state: &mut State, at: BatchAt) {
@@ -118,29 +121,29 @@ fn check_earlier_attempt(state: &mut State, at: BatchAt) {
     let may_still_come = earlier.delayed_posts > 0 || ledger.accepted > 0 || ledger.applied > 0;
     let is_being_sent = state
         .running_workers()
-        .any(|worker| worker.service == service && state.memory(worker).is_sending_batch(batch));
+        .any(|worker| worker.service == service && state.memory(worker).is_sending(batch));
     state.violations.sent_blindly |= blindly;
     state.violations.sent_too_early |= may_still_come || is_being_sent;
 }
 
-fn arrive(protocol: &Protocol, state: &mut State, worker: WorkerId) {
-    if let Some(task) = state.memory(worker).task {
-        let at = BatchAt { service: worker.service, batch: task.batch };
-        if state.instances[worker.instance].is_stray {
-            state.batch_mut(at).ledger.elsewhere += 1;
-        } else {
-            ledger::accept(protocol, state.batch_mut(at));
-        }
+fn arrive(protocol: &Protocol, state: &mut State, worker: WorkerId, batch: usize) {
+    let is_stray = state.instances[worker.instance].is_stray;
+    let batch = state.batch_mut(BatchAt { service: worker.service, batch });
+    if is_stray {
+        batch.ledger.elsewhere += 1;
+    } else {
+        ledger::accept(protocol, batch);
     }
 }
 
-fn finish(state: &mut State, worker: WorkerId, outcome: Outcome) {
-    if let Some(task) = &mut state.memory_mut(worker).task {
+fn finish(state: &mut State, worker: WorkerId, batch: usize, outcome: Outcome) {
+    let mut tasks = state.memory_mut(worker).tasks.iter_mut();
+    if let Some(task) = tasks.find(|task| task.batch == batch) {
         task.result = Some(Event::Outcome { attempt: task.attempt_id.attempt, outcome });
     }
 }
 
-fn finish_with_fault(state: &mut State, worker: WorkerId, outcome: Outcome) {
+fn finish_with_fault(state: &mut State, worker: WorkerId, batch: usize, outcome: Outcome) {
     state.faults_left.ledger -= 1;
-    finish(state, worker, outcome);
+    finish(state, worker, batch, outcome);
 }

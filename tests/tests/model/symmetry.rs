@@ -46,7 +46,7 @@ impl State {
         for instance in &mut self.instances {
             let memory = &mut instance.workers[service];
             normalize(&mut memory.epoch);
-            memory.task.iter_mut().for_each(|task| normalize(&mut task.attempt_id.epoch));
+            memory.tasks.iter_mut().for_each(|task| normalize(&mut task.attempt_id.epoch));
         }
     }
 

@@ -1,26 +1,22 @@
 //! `POST /batches` and `/batch_statuses`.
 //!
-//! A submitted list passes through `submit.rs` (checks), `write_queue.rs` and `writer.rs` (commit).
+//! A submitted list passes through `submit.rs` (checks), the queue of `group_commit`, and `writer.rs`.
 
-mod commit_progress;
 mod status_json;
 mod status_query;
 mod status_wait;
 mod statuses;
 mod submit;
 mod wait_json;
-mod write_queue;
 mod writer;
 
 use std::sync::Arc;
 
 use axum::{Router, routing};
 
-pub use commit_progress::CommitProgress;
 pub(crate) use status_query::StatusContext;
-pub(crate) use submit::{IntakeContext, ServiceChecks, ServiceRule};
-pub(crate) use write_queue::WriteQueue;
-pub(crate) use writer::BatchWriter;
+pub(crate) use submit::{BatchQueue, IntakeContext, ServiceChecks, ServiceRule};
+pub(crate) use writer::BatchListStore;
 
 /// The routes that store batches.
 pub(crate) fn intake_routes(context: IntakeContext) -> Router {

@@ -11,18 +11,22 @@ use serde::Serialize;
 
 use crate::{
     allow_list::AllowLists,
-    batches::write_queue::WriteQueue,
+    batches::writer::{BatchList, ListAnswer},
+    group_commit::{WriteQueue, WriteSlot},
     http::{ApiError, Query, batch_content_type, link},
     state::{ApiState, BlockingPool},
 };
 
 pub(crate) type ServiceRule = dyn Fn(&ServiceId) -> Result<(), String> + Send + Sync;
 
+/// The queue of the writer of batches.
+pub(crate) type BatchQueue = WriteQueue<BatchList, ListAnswer>;
+
 /// What `POST /batches` needs.
 pub(crate) struct IntakeContext {
     api: Arc<ApiState>,
     checks: Arc<ServiceChecks>,
-    queue: WriteQueue,
+    queue: BatchQueue,
     /// Checks signatures, one list per core.
     verifications: BlockingPool,
 }
@@ -36,7 +40,7 @@ pub(crate) struct ServiceChecks {
 }
 
 impl IntakeContext {
-    pub(crate) fn new(api: Arc<ApiState>, checks: ServiceChecks, queue: WriteQueue) -> Self {
+    pub(crate) fn new(api: Arc<ApiState>, checks: ServiceChecks, queue: BatchQueue) -> Self {
         let cores = available_parallelism().map_or(1, NonZero::get);
         let verifications = BlockingPool::new(cores);
         Self { api, checks: Arc::new(checks), queue, verifications }
@@ -78,11 +82,16 @@ pub(crate) async fn post(
     let verify = move || verify(&body.bytes, &limits, &service_id, &checks.allowed);
     let batches = verifications.run(verify).await?;
     let ids: Vec<HeaderId> = batches.iter().map(|batch| batch.batch_id).collect();
-    let stored = slot.store(batches, body.reservation);
+    let stored = store(slot, BatchList { batches, _reservation: body.reservation });
     api.database.run(ApiError::BatchesNotStored, stored).await?;
 
     let link = link::to_batch_statuses(&request, api.local_addr, &ids, named_service.as_ref());
     Ok((StatusCode::ACCEPTED, Json(AcceptedJson { link })))
+}
+
+async fn store(slot: WriteSlot<BatchList, ListAnswer>, list: BatchList) -> Result<(), ApiError> {
+    let answer = slot.store(list).await.ok_or(ApiError::BatchesNotStored)?;
+    Ok(answer?)
 }
 
 fn verify(

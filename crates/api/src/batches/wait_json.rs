@@ -1,4 +1,4 @@
-use grid_batch_core::{Ahead, Hold, StoredBatch, Wait};
+use grid_batch_core::{Ahead, Hold, Obstacle, StoredBatch, Wait};
 use serde::Serialize;
 
 use crate::http::rfc3339;
@@ -11,6 +11,8 @@ pub(crate) struct WaitJson {
     since: String,
     next_try_at: Option<String>,
     held: Option<HoldJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits_for: Option<WaitsForJson>,
     /// Not there for the batch that others are behind.
     #[serde(skip_serializing_if = "Option::is_none")]
     behind: Option<Option<Box<AheadJson>>>,
@@ -23,13 +25,26 @@ struct HoldJson {
     until_decision: bool,
 }
 
-/// The batches that come before one: the first of them, and how many there are.
+/// What one batch waits for, where its service may have several under way.
+#[derive(Debug, Clone, Serialize)]
+struct WaitsForJson {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    batch_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transaction_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
+}
+
+/// The batches that come before one: the one that it waits for, and how many there are.
 #[derive(Debug, Clone, Serialize)]
 struct AheadJson {
-    batch_id: String,
+    batch_id: Option<String>,
     ahead: u64,
     more_ahead: bool,
-    attempts: u32,
+    attempts: Option<u32>,
     last_error: Option<String>,
     wait: Option<WaitJson>,
 }
@@ -37,8 +52,12 @@ struct AheadJson {
 impl WaitJson {
     /// `None`: the batch has ended.
     pub(crate) fn new(batch: &StoredBatch, ahead: Option<&Ahead>) -> Option<Self> {
-        let behind = Some(ahead.map(|ahead| Box::new(AheadJson::new(ahead))));
-        Some(Self { behind, ..Self::of_head(batch, &Wait::of(batch, ahead)?) })
+        let wait = Wait::of(batch, ahead)?;
+        let is_behind = |ahead: &&Ahead| ahead.obstacle != Obstacle::InFlightWindow;
+        let ahead_json = |ahead| Box::new(AheadJson::new(ahead, wait.of_head()));
+        let behind = Some(ahead.filter(is_behind).map(ahead_json));
+        let waits_for = ahead.and_then(WaitsForJson::new);
+        Some(Self { behind, waits_for, ..Self::of_head(batch, &wait) })
     }
 
     fn of_head(batch: &StoredBatch, wait: &Wait<'_>) -> Self {
@@ -48,6 +67,7 @@ impl WaitJson {
             since: rfc3339(wait.since),
             next_try_at: batch.next_try_at.map(rfc3339),
             held: batch.held.as_ref().map(HoldJson::new),
+            waits_for: None,
             behind: None,
         }
     }
@@ -60,16 +80,35 @@ impl HoldJson {
     }
 }
 
+impl WaitsForJson {
+    fn new(ahead: &Ahead) -> Option<Self> {
+        let (transaction_id, address) = match &ahead.obstacle {
+            Obstacle::Order | Obstacle::Lane | Obstacle::InFlightWindow => return None,
+            Obstacle::Conflict { address } => (None, address.as_ref()),
+            Obstacle::Dependency { transaction_id }
+            | Obstacle::MissingTransaction { transaction_id, .. } => (Some(transaction_id), None),
+            Obstacle::Halt { .. } => (None, None),
+        };
+        Some(Self {
+            batch_id: ahead.head.as_ref().map(|head| head.batch_id.to_string()),
+            service_id: ahead.head.as_ref().map(|head| head.service_id.to_string()),
+            transaction_id: transaction_id.map(ToString::to_string),
+            address: address.map(|address| address.as_str().to_owned()),
+        })
+    }
+}
+
 impl AheadJson {
-    fn new(ahead: &Ahead) -> Self {
-        let Ahead { head, count, more } = ahead;
+    fn new(ahead: &Ahead, wait: Option<Wait<'_>>) -> Self {
+        let Ahead { head, count, more, .. } = ahead;
+        let head = head.as_ref();
         Self {
-            batch_id: head.batch_id.to_string(),
+            batch_id: head.map(|head| head.batch_id.to_string()),
             ahead: *count,
             more_ahead: *more,
-            attempts: head.progress.attempts,
-            last_error: head.last_error.clone(),
-            wait: Wait::of(head, None).map(|wait| WaitJson::of_head(head, &wait)),
+            attempts: head.map(|head| head.progress.attempts),
+            last_error: head.and_then(|head| head.last_error.clone()),
+            wait: head.zip(wait).map(|(head, wait)| WaitJson::of_head(head, &wait)),
         }
     }
 }

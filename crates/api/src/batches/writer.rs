@@ -1,100 +1,53 @@
 use std::{collections::BTreeSet, sync::Arc};
 
-use grid_batch_core::{AddOutcome, BatchConflict, IntakeStore, NewBatch, ServiceId};
-use grid_batch_support::catch_panic;
-use log::{debug, error, warn};
-use tokio::sync::mpsc::Receiver;
+use grid_batch_core::{AddOutcome, BatchConflict, BatchResult, IntakeStore, NewBatch, ServiceId};
 
 use crate::{
-    CommitProgress, batches::write_queue::WriteRequest, http::ApiError, state::StoredCallback,
+    group_commit::{GroupSize, GroupStore},
+    http::MemoryReservation,
+    state::StoredCallback,
 };
 
-/// The most batches and the most bytes in one commit. A single request may exceed them.
-const MAX_GROUP_BATCHES: usize = 500;
-const MAX_GROUP_BYTES: usize = 32 * 1024 * 1024;
+/// The batches of one HTTP request.
+#[derive(Debug)]
+pub(crate) struct BatchList {
+    pub(crate) batches: Vec<NewBatch>,
+    /// The memory that the batches take, reserved until they are stored.
+    pub(crate) _reservation: MemoryReservation,
+}
+
+/// Whether a list was stored.
+pub(crate) type ListAnswer = Result<(), BatchConflict>;
 
 /// The result of [`IntakeStore::add`]: one for each list.
 type AddResults = Vec<Result<Vec<AddOutcome>, BatchConflict>>;
 
-/// Takes requests from the write queue, stores groups of them in one commit, and answers each.
-pub(crate) struct BatchWriter {
-    queue: Receiver<WriteRequest>,
-    store: Arc<dyn IntakeStore>,
-    stored: StoredCallback,
-    progress: CommitProgress,
-    /// A request that was taken from the queue and did not fit into the last group.
-    next: Option<WriteRequest>,
+/// Stores groups of lists, and tells of the services that have new batches.
+pub(crate) struct BatchListStore {
+    pub(crate) store: Arc<dyn IntakeStore>,
+    pub(crate) stored: StoredCallback,
 }
 
-impl BatchWriter {
-    pub(crate) fn new(
-        queue: Receiver<WriteRequest>,
-        store: Arc<dyn IntakeStore>,
-        stored: StoredCallback,
-    ) -> Self {
-        Self { queue, store, stored, progress: CommitProgress::default(), next: None }
+impl GroupStore for BatchListStore {
+    type Item = BatchList;
+    type Answer = ListAnswer;
+
+    const ITEMS: &'static str = "batches";
+
+    fn size(list: &BatchList) -> GroupSize {
+        let bytes = list.batches.iter().map(|batch| batch.serialized_batch.len()).sum();
+        GroupSize { batches: list.batches.len(), bytes }
     }
 
-    /// Shows there how long a commit takes.
-    pub(crate) fn with_progress(self, progress: CommitProgress) -> Self {
-        Self { progress, ..self }
+    fn store(&self, lists: &[BatchList]) -> BatchResult<Vec<ListAnswer>> {
+        let lists: Vec<&[NewBatch]> = lists.iter().map(|list| &*list.batches).collect();
+        let results = self.store.add(&lists)?;
+        self.notify(&lists, &results);
+        Ok(results.into_iter().map(|result| result.map(drop)).collect())
     }
+}
 
-    /// Writes until all senders of the queue are dropped and all requests are answered.
-    pub(crate) fn run(mut self) {
-        while let Some(group) = self.next_group() {
-            self.write(group);
-        }
-    }
-
-    /// Waits for one request, and adds those that are in the queue already.
-    fn next_group(&mut self) -> Option<Vec<WriteRequest>> {
-        let first = self.next.take().or_else(|| self.queue.blocking_recv())?;
-        let (mut batches, mut bytes) = (first.batches.len(), first.bytes());
-        let mut group = vec![first];
-        while let Ok(request) = self.queue.try_recv() {
-            batches += request.batches.len();
-            bytes += request.bytes();
-            if batches > MAX_GROUP_BATCHES || bytes > MAX_GROUP_BYTES {
-                self.next = Some(request);
-                break;
-            }
-            group.push(request);
-        }
-        Some(group)
-    }
-
-    fn write(&self, group: Vec<WriteRequest>) {
-        let results = self.store(&group);
-        debug!(requests = group.len(), stored = results.iter().flatten().count();
-            "group of batches written");
-        for (request, result) in group.into_iter().zip(results) {
-            // The client may have disconnected.
-            let _ = request.answer.send(result);
-        }
-    }
-
-    /// Stores a group in one commit, and returns the result of each request.
-    fn store(&self, group: &[WriteRequest]) -> Vec<Result<(), ApiError>> {
-        let lists: Vec<&[NewBatch]> = group.iter().map(|request| &*request.batches).collect();
-        let requests = group.len();
-        let _in_progress = self.progress.begin();
-        match catch_panic(|| self.store.add(&lists)) {
-            Ok(Ok(results)) => {
-                self.notify(&lists, &results);
-                results.into_iter().map(|list| list.map(drop).map_err(ApiError::from)).collect()
-            }
-            Ok(Err(error)) => {
-                warn!(requests, error:%; "storing a group of batches failed");
-                vec![Err(ApiError::BatchesNotStored); requests]
-            }
-            Err(panic) => {
-                error!(requests, panic:%; "storing a group of batches panicked");
-                vec![Err(ApiError::BatchesNotStored); requests]
-            }
-        }
-    }
-
+impl BatchListStore {
     /// Calls the callback with the services that have new batches.
     fn notify(&self, lists: &[&[NewBatch]], results: &AddResults) {
         let services: BTreeSet<&ServiceId> = lists
@@ -113,12 +66,6 @@ impl BatchWriter {
     }
 }
 
-impl WriteRequest {
-    fn bytes(&self) -> usize {
-        self.batches.iter().map(|batch| batch.serialized_batch.len()).sum()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::{
@@ -126,13 +73,21 @@ mod tests {
         thread,
     };
 
-    use grid_batch_core::{BatchError, BatchResult, HeaderId, mocks::MockIntakeStore};
-    use tokio::sync::{mpsc::channel, oneshot};
+    use grid_batch_core::{BatchError, HeaderId, mocks::MockIntakeStore};
+    use tokio::sync::{
+        mpsc::{Receiver, channel},
+        oneshot,
+    };
 
     use super::*;
-    use crate::http::MemoryBudget;
+    use crate::{
+        CommitProgress,
+        group_commit::{GroupWriter, WriteRequest},
+        http::MemoryBudget,
+    };
 
-    type Answers = Vec<oneshot::Receiver<Result<(), ApiError>>>;
+    type Queue = Receiver<WriteRequest<BatchList, ListAnswer>>;
+    type Answers = Vec<oneshot::Receiver<ListAnswer>>;
 
     fn batch(service: &str, number: usize, bytes: usize) -> NewBatch {
         let mut id = [0; HeaderId::BYTES];
@@ -143,6 +98,7 @@ mod tests {
             signer: None,
             transaction_ids: Vec::new(),
             serialized_batch: vec![0; bytes],
+            declared_access: None,
         }
     }
 
@@ -152,13 +108,14 @@ mod tests {
     }
 
     /// A queue without senders that holds a request for each list.
-    fn queue(lists: impl IntoIterator<Item = Vec<NewBatch>>) -> (Receiver<WriteRequest>, Answers) {
+    fn queue(lists: impl IntoIterator<Item = Vec<NewBatch>>) -> (Queue, Answers) {
         let (sender, queue) = channel(1_000);
         let budget = MemoryBudget::new(1);
         let send = |batches| {
             let (answer, answered) = oneshot::channel();
             let _reservation = budget.reserve().unwrap();
-            sender.try_send(WriteRequest { batches, _reservation, answer }).unwrap();
+            let item = BatchList { batches, _reservation };
+            sender.try_send(WriteRequest { item, answer }).unwrap();
             answered
         };
         let answers = lists.into_iter().map(send).collect();
@@ -181,9 +138,14 @@ mod tests {
         StoredCallback::new(|_| ())
     }
 
-    fn results(answers: Answers) -> Vec<Result<(), ApiError>> {
-        let not_stored = Err(ApiError::BatchesNotStored);
-        answers.into_iter().map(|a| a.blocking_recv().unwrap_or(not_stored.clone())).collect()
+    fn run(queue: Queue, store: Arc<dyn IntakeStore>, stored: StoredCallback) {
+        let store = BatchListStore { store, stored };
+        GroupWriter::new(queue, store, CommitProgress::default()).run();
+    }
+
+    /// The answers; `None` for a list that may not have been stored.
+    fn results(answers: Answers) -> Vec<Option<ListAnswer>> {
+        answers.into_iter().map(|answer| answer.blocking_recv().ok()).collect()
     }
 
     #[test]
@@ -205,9 +167,9 @@ mod tests {
                     all_stored(lists)
                 }
             });
-            BatchWriter::new(queue, store, no_callback()).run();
+            run(queue, store, no_callback());
             assert_eq!(*groups.lock().unwrap(), expected);
-            assert!(results(answers).iter().all(Result::is_ok));
+            assert!(results(answers).iter().all(|answer| *answer == Some(Ok(()))));
         }
     }
 
@@ -219,17 +181,16 @@ mod tests {
         store.expect_add().times(1).returning(move |_| locked());
         store.expect_add().times(1).returning(|_| panic!("test panic"));
         store.expect_add().times(1).returning(all_stored);
-        BatchWriter::new(queue, Arc::new(store), no_callback()).run();
-        let failed = Err(ApiError::BatchesNotStored);
-        assert_eq!(results(answers), [failed.clone(), failed, Ok(())]);
+        run(queue, Arc::new(store), no_callback());
+        assert_eq!(results(answers), [None, None, Some(Ok(()))]);
     }
 
     #[test]
     fn request_without_a_result_is_not_stored() {
         let (queue, answers) = queue([(1, 1); 2].map(list));
         let store = store(|_| Ok(vec![Ok(vec![AddOutcome::Stored])]));
-        BatchWriter::new(queue, store, no_callback()).run();
-        assert_eq!(results(answers), [Ok(()), Err(ApiError::BatchesNotStored)]);
+        run(queue, store, no_callback());
+        assert_eq!(results(answers), [Some(Ok(())), None]);
     }
 
     #[test]
@@ -251,21 +212,21 @@ mod tests {
         let callback = StoredCallback::new(move |services: &[ServiceId]| {
             sender.send(services.to_vec()).unwrap();
         });
-        let writer = thread::spawn(move || BatchWriter::new(queue, store, callback).run());
+        let writer = thread::spawn(move || run(queue, store, callback));
         assert_eq!(answers.remove(0).blocking_recv().unwrap(), Ok(()));
         let services: Vec<String> =
             notified.try_recv().unwrap().iter().map(ToString::to_string).collect();
         assert_eq!(services, ["a", "b"]);
         writer.join().unwrap();
         assert!(notified.try_recv().is_err());
-        assert!(matches!(results(answers)[2], Err(ApiError::BatchConflict(_))));
+        assert!(matches!(results(answers)[2], Some(Err(BatchConflict::OtherBytes { .. }))));
     }
 
     #[test]
     fn panicking_callback_changes_no_answer() {
         let (queue, answers) = queue([list((1, 1))]);
         let callback = StoredCallback::new(|_| panic!("test panic"));
-        BatchWriter::new(queue, store(all_stored), callback).run();
-        assert_eq!(results(answers), [Ok(())]);
+        run(queue, store(all_stored), callback);
+        assert_eq!(results(answers), [Some(Ok(()))]);
     }
 }

@@ -5,7 +5,9 @@ use grid_batch_core::{
     SignerId,
 };
 use grid_batch_protocol::ListError;
-use grid_batch_withdrawals::{Reward, RewardId, ShortIdError, Withdrawal, WithdrawalId};
+use grid_batch_withdrawals::{
+    PaymentLimitError, Reward, RewardId, ShortIdError, Withdrawal, WithdrawalConflict, WithdrawalId,
+};
 use log::warn;
 use thiserror::Error;
 
@@ -126,6 +128,12 @@ pub(crate) enum ApiError {
     JsonContentType(OtherContentType),
     #[error("the body is not a valid JSON object: {0}")]
     InvalidJsonObject(String),
+    #[error(
+        "the body is longer than {limit} bytes, and a request about one withdrawal or reward needs much \
+         less; {}",
+        what_to_send(.known)
+    )]
+    FieldsTooLong { limit: usize, known: &'static [&'static str] },
     #[error("unknown field {name}; {}", allowed(.known))]
     UnknownField { name: Excerpt, known: &'static [&'static str] },
     #[error("an idempotency key must have 1 to 255 characters and no control characters")]
@@ -148,8 +156,14 @@ pub(crate) enum ApiError {
         .stored.id, .stored.amount, .stored.pool, .stored.once_per_member
     )]
     RewardConflict { stored: Box<Reward>, link: String },
+    #[error(transparent)]
+    NotAccepted(WithdrawalConflict),
     #[error("this member has a withdrawal for this reward already: {link}")]
     AlreadyPaid { link: String },
+    #[error("{rule}")]
+    BeneficiaryNotAllowed { rule: String },
+    #[error(transparent)]
+    PaymentLimit(#[from] PaymentLimitError),
     #[error("only a failed withdrawal can be retried; this one is {state}")]
     NotFailed { state: &'static str },
     #[error("the withdrawal has ended and cannot be cancelled: it is {state}")]
@@ -172,6 +186,13 @@ impl ApiError {
     pub(crate) fn write_failed(error: BatchError) -> Self {
         warn!(error:%; "writing to the store failed");
         Self::WriteFailed
+    }
+}
+
+fn what_to_send(known: &[&str]) -> String {
+    match known {
+        [] => "send an empty body".to_owned(),
+        known => format!("send each one in a request of its own, with only {}", known.join(", ")),
     }
 }
 

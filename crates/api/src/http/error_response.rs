@@ -5,6 +5,7 @@ use axum::{
 };
 use grid_batch_core::BatchConflict;
 use grid_batch_protocol::{BatchFault, ListError};
+use grid_batch_withdrawals::{PaymentLimitError, WithdrawalConflict};
 use serde::Serialize;
 
 use crate::http::ApiError;
@@ -47,6 +48,8 @@ impl IntoResponse for ApiError {
 /// has ended, and a new service stays new at least until then.
 fn retry_after(code: u16) -> HeaderValue {
     HeaderValue::from_static(match code {
+        // The step in which amounts stop counting.
+        DAY_LIMIT => "600",
         QUEUE_FULL | TOO_MANY_NEW_SERVICES => "10",
         _ => "1",
     })
@@ -54,6 +57,7 @@ fn retry_after(code: u16) -> HeaderValue {
 
 const QUEUE_FULL: u16 = 1018;
 const TOO_MANY_NEW_SERVICES: u16 = 1019;
+const DAY_LIMIT: u16 = 1042;
 
 fn kind(error: &ApiError) -> ErrorKind {
     let (status, code, title) = match error {
@@ -86,7 +90,9 @@ fn kind(error: &ApiError) -> ErrorKind {
         ApiError::MethodNotAllowed(_) => {
             (StatusCode::METHOD_NOT_ALLOWED, 1002, "Method Not Allowed")
         }
-        ApiError::BodyTooLong { .. } => (StatusCode::PAYLOAD_TOO_LARGE, 1003, "Body Too Long"),
+        ApiError::BodyTooLong { .. } | ApiError::FieldsTooLong { .. } => {
+            (StatusCode::PAYLOAD_TOO_LARGE, 1003, "Body Too Long")
+        }
         ApiError::BodyTimeout(_) | ApiError::BodyTooSlow => {
             (StatusCode::REQUEST_TIMEOUT, 1005, "Body Timeout")
         }
@@ -144,7 +150,26 @@ fn kind(error: &ApiError) -> ErrorKind {
         ApiError::WithdrawalConflict { .. } | ApiError::RewardConflict { .. } => {
             (StatusCode::CONFLICT, 1026, "Idempotency Conflict")
         }
+        ApiError::NotAccepted(WithdrawalConflict::QueueFull { .. }) => {
+            (StatusCode::TOO_MANY_REQUESTS, QUEUE_FULL, "Queue Full")
+        }
+        ApiError::NotAccepted(WithdrawalConflict::ServiceLocked { .. }) => {
+            (StatusCode::SERVICE_UNAVAILABLE, 1012, "Store Unavailable")
+        }
+        ApiError::NotAccepted(WithdrawalConflict::OtherTerms { .. }) => {
+            (StatusCode::CONFLICT, 1026, "Idempotency Conflict")
+        }
         ApiError::AlreadyPaid { .. } => (StatusCode::CONFLICT, 1027, "Already Paid"),
+        ApiError::BeneficiaryNotAllowed { .. } => {
+            (StatusCode::FORBIDDEN, 1040, "Beneficiary Not Allowed")
+        }
+        ApiError::PaymentLimit(error)
+        | ApiError::NotAccepted(WithdrawalConflict::PaymentLimit(error)) => match error {
+            PaymentLimitError::Day { .. } => {
+                (StatusCode::TOO_MANY_REQUESTS, DAY_LIMIT, "Daily Limit")
+            }
+            _ => (StatusCode::FORBIDDEN, 1041, "Amount Not Allowed"),
+        },
         ApiError::NotFailed { .. } | ApiError::AlreadyEnded { .. } => {
             (StatusCode::CONFLICT, 1028, "Wrong State")
         }

@@ -7,13 +7,14 @@ use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 use crate::{
     http::{ApiError, JsonObject, json_content_type, json_content_type_if_any},
     state::{ApiState, StoreAccess, StoredCallback},
+    withdrawals::WithdrawalQueue,
 };
 
 /// The longest body of a request about withdrawals or rewards.
 const BODY_LIMIT: usize = 64 * 1024;
 
-/// How many withdrawals and rewards are written at once. SQLite has one writer, and writes for one
-/// gas admin wait for each other.
+/// How many rewards, retries and cancellations are written at once. SQLite has one writer, and writes
+/// for one gas admin wait for each other.
 const WRITES: usize = 4;
 
 /// What the handlers of withdrawals and rewards need.
@@ -21,9 +22,11 @@ pub(crate) struct WithdrawalContext {
     pub(crate) api: Arc<ApiState>,
     pub(crate) store: Arc<dyn WithdrawalStore>,
     pub(crate) stored: StoredCallback,
-    /// Runs what writes to the store.
+    /// The queue of what schedules new withdrawals.
+    pub(crate) queue: WithdrawalQueue,
+    /// Runs what else writes to the store.
     pub(crate) writes: StoreAccess,
-    rules: Arc<dyn WithdrawalRules>,
+    pub(super) rules: Arc<dyn WithdrawalRules>,
 }
 
 impl WithdrawalContext {
@@ -32,14 +35,20 @@ impl WithdrawalContext {
         store: Arc<dyn WithdrawalStore>,
         rules: Arc<dyn WithdrawalRules>,
         stored: StoredCallback,
+        queue: WithdrawalQueue,
     ) -> Self {
         let writes = StoreAccess::new(WRITES, api.database.clone(), ApiError::WriteFailed);
-        Self { api, store, stored, writes, rules }
+        Self { api, store, stored, queue, writes, rules }
     }
 
     /// Parses the address of a pool. Returns its canonical form, and the service of its gas admin.
     pub(crate) fn parse_pool(&self, text: &str) -> Result<(String, ServiceId), ApiError> {
         self.rules.pool(text).map_err(|rule| ApiError::InvalidValue { name: "pool", rule })
+    }
+
+    /// Parses the address of a pool that may have been removed into its canonical form.
+    pub(crate) fn parse_any_pool(&self, text: &str) -> Result<String, ApiError> {
+        self.rules.pool_address(text).map_err(|rule| ApiError::InvalidValue { name: "pool", rule })
     }
 
     /// Parses the address of a beneficiary into its canonical form.
@@ -61,7 +70,11 @@ impl WithdrawalContext {
         known: &'static [&'static str],
     ) -> Result<(Parts, JsonObject), ApiError> {
         let (request, body) = request.into_parts();
-        let body = self.api.bodies.read(&request.headers, body, BODY_LIMIT).await?;
+        let body = self.api.bodies.read(&request.headers, body, BODY_LIMIT).await;
+        let body = body.map_err(|error| match error {
+            ApiError::BodyTooLong { limit } => ApiError::FieldsTooLong { limit, known },
+            other => other,
+        })?;
         if body.bytes.is_empty() && known.is_empty() {
             json_content_type_if_any(&request.headers).map_err(ApiError::JsonContentType)?;
             return Ok((request, JsonObject::default()));

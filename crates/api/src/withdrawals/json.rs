@@ -1,13 +1,13 @@
 use axum::http::request::Parts;
 use grid_batch_core::{BatchState, Hex};
-use grid_batch_withdrawals::{NonceOutcome, SignedTransaction, WithdrawalDetails, WithdrawalId};
+use grid_batch_withdrawals::{
+    NonceOutcome, SignedTransaction, WithdrawalDetails, WithdrawalId, WithdrawalState,
+};
 use serde::Serialize;
 
 use crate::{
     http::{link, rfc3339},
-    withdrawals::{
-        context::WithdrawalContext, waits_for::waits_for, withdrawal_state::WithdrawalState,
-    },
+    withdrawals::{context::WithdrawalContext, waits_for::waits_for},
 };
 
 /// A withdrawal in an answer.

@@ -1,11 +1,11 @@
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use axum::{
     Json,
     extract::{Request, State},
 };
 use grid_batch_core::Excerpt;
-use grid_batch_withdrawals::{WithdrawalFilter, WithdrawalId};
+use grid_batch_withdrawals::{WithdrawalFilter, WithdrawalId, WithdrawalState};
 use serde::Serialize;
 
 use crate::{
@@ -66,21 +66,43 @@ pub(crate) async fn get(
 }
 
 fn parse_filter(context: &WithdrawalContext, query: &Query) -> Result<WithdrawalFilter, ApiError> {
-    let pool = query.get("pool")?.map(|text| context.parse_pool(text)).transpose()?;
+    let pool = query.get("pool")?.map(|text| context.parse_any_pool(text)).transpose()?;
     let beneficiary =
         query.get("beneficiary")?.map(|text| context.parse_beneficiary(text)).transpose()?;
     let reward_id = query.get("reward_id")?.map(str::parse).transpose()?;
-    let ended = match query.get("state")? {
-        None => None,
-        Some("ended") => Some(true),
-        Some("open") => Some(false),
-        Some(other) => {
-            let rule = format!("it is {}; it must be ended or open", Excerpt::of(other));
-            return Err(ApiError::InvalidValue { name: "state", rule });
+    let states = query.get("state")?.map_or_else(|| Ok(BTreeSet::new()), parse_states)?;
+    Ok(WithdrawalFilter { pool, beneficiary, reward_id, states, ..WithdrawalFilter::default() })
+}
+
+/// The states of which all are meant.
+const OPEN: &str = "open";
+const ENDED: &str = "ended";
+
+/// Parses states that are separated by commas.
+fn parse_states(text: &str) -> Result<BTreeSet<WithdrawalState>, ApiError> {
+    let mut states = BTreeSet::new();
+    for name in text.split(',') {
+        let is_meant = |state: &WithdrawalState| match name {
+            OPEN => !state.has_ended(),
+            ENDED => state.has_ended(),
+            name => state.as_str() == name,
+        };
+        let meant: Vec<_> = WithdrawalState::ALL.into_iter().filter(is_meant).collect();
+        if meant.is_empty() {
+            return Err(unknown_state(name));
         }
-    };
-    let pool = pool.map(|(pool, _)| pool);
-    Ok(WithdrawalFilter { pool, beneficiary, reward_id, ended, ..WithdrawalFilter::default() })
+        states.extend(meant);
+    }
+    Ok(states)
+}
+
+fn unknown_state(name: &str) -> ApiError {
+    let names = WithdrawalState::ALL.map(WithdrawalState::as_str).join(", ");
+    let rule = format!(
+        "it has {}; it must be one or several of {names}, {OPEN} and {ENDED}, separated by commas",
+        Excerpt::of(name)
+    );
+    ApiError::InvalidValue { name: "state", rule }
 }
 
 fn parse_limit(query: &Query) -> Result<usize, ApiError> {

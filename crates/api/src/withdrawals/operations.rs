@@ -7,7 +7,7 @@ use axum::{
 };
 use grid_batch_core::BatchState;
 use grid_batch_withdrawals::{
-    CancelOutcome, RetryOutcome, WithdrawalDetails, WithdrawalId, WithdrawalStore,
+    CancelOutcome, RetryOutcome, WithdrawalDetails, WithdrawalId, WithdrawalState, WithdrawalStore,
 };
 
 use crate::{
@@ -16,7 +16,6 @@ use crate::{
     withdrawals::{
         context::WithdrawalContext,
         json::{WithdrawalJson, withdrawal_json},
-        withdrawal_state::WithdrawalState,
     },
 };
 
@@ -43,8 +42,8 @@ pub(crate) async fn cancel(
 ) -> WithdrawalAnswer {
     let (request, _) = context.read_json(request, &[]).await?;
     let id = parse_path_id(path)?;
-    let store = Arc::clone(&context.store);
-    let details = context.writes.run(move || write_cancellation(&*store, &id)).await?;
+    let (store, stored) = (Arc::clone(&context.store), context.stored.clone());
+    let details = context.writes.run(move || write_cancellation(&*store, &stored, &id)).await?;
     Ok((StatusCode::ACCEPTED, Json(withdrawal_json(&context, &request, details))))
 }
 
@@ -60,16 +59,23 @@ fn write_retry(
             Ok(details)
         }
         RetryOutcome::NotFailed { state } => Err(ApiError::NotFailed { state: name(state) }),
+        RetryOutcome::PaymentLimit(error) => Err(error.into()),
         RetryOutcome::NotFound => Err(ApiError::WithdrawalNotFound(*id)),
     }
 }
 
 fn write_cancellation(
     store: &dyn WithdrawalStore,
+    stored: &StoredCallback,
     id: &WithdrawalId,
 ) -> Result<WithdrawalDetails, ApiError> {
     match store.cancel_withdrawal(id).map_err(ApiError::write_failed)? {
-        CancelOutcome::Requested { .. } => read(store, id),
+        CancelOutcome::Requested { .. } => {
+            let details = read(store, id)?;
+            // A delayed withdrawal is cancelled at once.
+            stored.notify(slice::from_ref(&details.withdrawal.service_id));
+            Ok(details)
+        }
         CancelOutcome::AlreadyEnded { state } => Err(ApiError::AlreadyEnded { state: name(state) }),
         CancelOutcome::NotFound => Err(ApiError::WithdrawalNotFound(*id)),
     }

@@ -1,4 +1,4 @@
-use std::{slice, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     Json,
@@ -6,21 +6,20 @@ use axum::{
     http::{StatusCode, header::LOCATION, request::Parts},
     response::{IntoResponse, Response},
 };
-use grid_batch_core::{AddOutcome, BatchError};
 use grid_batch_withdrawals::{
-    Withdrawal, WithdrawalConflict, WithdrawalDetails, WithdrawalId, WithdrawalKind,
-    WithdrawalStore,
+    ScheduleOutcome, Withdrawal, WithdrawalConflict, WithdrawalDetails, WithdrawalId,
+    WithdrawalKind,
 };
-use log::warn;
 
 use crate::{
     http::{ApiError, link},
-    state::StoredCallback,
     withdrawals::{
+        allowed_beneficiary::check_beneficiary,
         context::WithdrawalContext,
         derived_ids::{random_id, withdrawal_id_from_key},
         idempotency_key::{KEY_FIELD, take_idempotency_key},
         json::{withdrawal_json, withdrawal_path},
+        writer::ScheduleAnswer,
     },
 };
 
@@ -63,48 +62,49 @@ pub(crate) async fn schedule(
     withdrawal: Withdrawal,
     unique_by: UniqueBy,
 ) -> Result<Response, ApiError> {
+    check_beneficiary(context, &withdrawal).await?;
     let id = withdrawal.id;
-    let (store, stored) = (Arc::clone(&context.store), context.stored.clone());
-    // If the client disconnects, the write and the callback still run.
-    let write = move || write(&*store, &stored, &withdrawal);
-    let written = context.writes.run(write).await?;
+    let stored = store(context, withdrawal.clone()).await?;
     let link = || link::to_path(&withdrawal_path(&id), request, context.api.local_addr);
-    let details = match (written, unique_by) {
-        (Ok((AddOutcome::AlreadyStored, _)), UniqueBy::Member { may_repeat: false })
-        | (Err(_), UniqueBy::Member { .. }) => {
+    let details = match (stored, unique_by) {
+        (Ok(ScheduleOutcome::AlreadyStored), UniqueBy::Member { may_repeat: false })
+        | (Err(WithdrawalConflict::OtherTerms { .. }), UniqueBy::Member { .. }) => {
             return Err(ApiError::AlreadyPaid { link: link() });
         }
-        (Err(WithdrawalConflict { stored }), UniqueBy::Key) => {
+        (Err(WithdrawalConflict::OtherTerms { stored }), UniqueBy::Key) => {
             return Err(ApiError::WithdrawalConflict { stored, link: link() });
         }
-        (Ok((_, details)), _) => details,
+        (Err(refused), _) => return Err(ApiError::NotAccepted(refused)),
+        (Ok(ScheduleOutcome::Stored { created_at, ahead }), _) => {
+            WithdrawalDetails::scheduled(withdrawal, created_at, ahead)
+        }
+        (Ok(ScheduleOutcome::AlreadyStored), _) => read(context, id).await?,
     };
     let location = [(LOCATION, withdrawal_path(&id))];
     let json = withdrawal_json(context, request, details);
     Ok((StatusCode::CREATED, location, Json(json)).into_response())
 }
 
-type WriteResult = Result<(AddOutcome, WithdrawalDetails), WithdrawalConflict>;
+/// Stores a withdrawal, in a commit with others that wait. If the client disconnects, it is stored all
+/// the same.
+async fn store(
+    context: &WithdrawalContext,
+    withdrawal: Withdrawal,
+) -> Result<ScheduleAnswer, ApiError> {
+    let not_scheduled = ApiError::NotScheduled(withdrawal.id);
+    context.api.database.check()?;
+    let slot = context.queue.reserve_slot()?;
+    let stored = async { slot.store(withdrawal).await.ok_or(not_scheduled.clone()) };
+    context.api.database.run(not_scheduled.clone(), stored).await
+}
 
-fn write(
-    store: &dyn WithdrawalStore,
-    stored: &StoredCallback,
-    withdrawal: &Withdrawal,
-) -> Result<WriteResult, ApiError> {
-    let id = withdrawal.id;
-    let not_scheduled = |error: BatchError| {
-        warn!(withdrawal:% = id, error:%; "scheduling a withdrawal failed");
-        ApiError::NotScheduled(id)
-    };
-    let results = store.schedule(slice::from_ref(withdrawal)).map_err(not_scheduled)?;
-    let outcome = match results.into_iter().next() {
-        Some(Ok(outcome)) => outcome,
-        Some(Err(conflict)) => return Ok(Err(conflict)),
-        None => return Err(ApiError::NotScheduled(id)),
-    };
-    if outcome == AddOutcome::Stored {
-        stored.notify(slice::from_ref(&withdrawal.service_id));
-    }
-    let details = store.withdrawal(&id).map_err(not_scheduled)?;
-    details.map(|details| Ok((outcome, details))).ok_or(ApiError::NotScheduled(id))
+/// Reads a withdrawal that an earlier request has stored.
+async fn read(
+    context: &WithdrawalContext,
+    id: WithdrawalId,
+) -> Result<WithdrawalDetails, ApiError> {
+    let store = Arc::clone(&context.store);
+    let read = move || store.withdrawal(&id).map_err(ApiError::read_failed);
+    let details = context.api.reads.run(read).await.map_err(|_| ApiError::NotScheduled(id))?;
+    details.ok_or(ApiError::NotScheduled(id))
 }

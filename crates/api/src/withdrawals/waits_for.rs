@@ -1,23 +1,25 @@
 use grid_batch_core::Hold;
-use grid_batch_withdrawals::WithdrawalDetails;
+use grid_batch_withdrawals::{AheadCount, AssignedNonce, WithdrawalDetails, WithdrawalState};
 
-use crate::{http::rfc3339, withdrawals::withdrawal_state::WithdrawalState};
+use crate::http::rfc3339;
 
 /// What a withdrawal waits for, as a text for people. `None` if it has ended.
 pub(crate) fn waits_for(details: &WithdrawalDetails) -> Option<String> {
-    let note = details.nonce.as_ref().and_then(|nonce| nonce.note.as_deref());
+    let nonce = present_nonce(details);
+    let note = nonce.and_then(|nonce| nonce.note.as_deref());
     // Without a nonce, the last attempt says why none was assigned.
-    let note =
-        note.or_else(|| details.batch.last_error.as_deref().filter(|_| details.nonce.is_none()));
+    let without_nonce = details.batch.last_error.as_deref().filter(|_| nonce.is_none());
     let waits_for = match WithdrawalState::of(details) {
         WithdrawalState::Withdrawn | WithdrawalState::Failed => return None,
-        WithdrawalState::Held => hold_reason(details, note),
+        WithdrawalState::Held => hold_reason(details, note.or(without_nonce)),
         WithdrawalState::Scheduled => queue_position(details.ahead),
         WithdrawalState::Parked => next_try(details),
         WithdrawalState::Submitting => "the node's answer to its transaction".to_owned(),
         WithdrawalState::InDoubt => {
-            note.unwrap_or("evidence of whether its transaction was sent").to_owned()
+            let reason = note.or(without_nonce);
+            reason.unwrap_or("evidence of whether its transaction was sent").to_owned()
         }
+        WithdrawalState::Pending if details.is_signed_ahead() => signed_ahead(details, note),
         WithdrawalState::Pending => note.unwrap_or("its transaction to be mined").to_owned(),
         WithdrawalState::Mined => {
             note.unwrap_or("the block of its transaction to be final").to_owned()
@@ -29,20 +31,55 @@ pub(crate) fn waits_for(details: &WithdrawalDetails) -> Option<String> {
     }
 }
 
-fn hold_reason(details: &WithdrawalDetails, note: Option<&str>) -> String {
-    let Some(Hold { reason, .. }) = &details.batch.held else { return String::new() };
-    match note {
-        Some(note) => format!("{reason} ({note})"),
-        None => reason.clone(),
+/// The nonce that the withdrawal has. One whose use ended in an earlier generation says nothing about the
+/// present.
+fn present_nonce(details: &WithdrawalDetails) -> Option<&AssignedNonce> {
+    let is_present =
+        |nonce: &&AssignedNonce| nonce.outcome.is_none() || nonce.generation == details.generation;
+    details.nonce.as_ref().filter(is_present)
+}
+
+/// Its result is reported after those of the earlier withdrawals.
+fn signed_ahead(details: &WithdrawalDetails, note: Option<&str>) -> String {
+    let queue = queue_position(details.ahead);
+    match (note, node_error(details)) {
+        (Some(note), _) => format!("{note}; it waits for {queue}"),
+        (None, None) => format!("its transaction is sent; it waits for {queue}"),
+        (None, Some(error)) => {
+            format!("its transaction was last sent with an error: {error}; it waits for {queue}")
+        }
     }
 }
 
-fn queue_position(ahead: Option<u64>) -> String {
-    match ahead {
-        None => "earlier withdrawals of its gas admin".to_owned(),
-        Some(0) => "its submission, as the next of its gas admin".to_owned(),
-        Some(1) => "1 earlier withdrawal of its gas admin".to_owned(),
-        Some(ahead) => format!("{ahead} earlier withdrawals of its gas admin"),
+/// The node's error when the transaction that is to be mined was last sent.
+fn node_error(details: &WithdrawalDetails) -> Option<&str> {
+    let transactions = &details.nonce.as_ref()?.transactions;
+    let best = transactions.iter().max_by_key(|transaction| transaction.rank())?;
+    best.last_error.as_deref()
+}
+
+fn hold_reason(details: &WithdrawalDetails, note: Option<&str>) -> String {
+    let Some(Hold { reason, .. }) = &details.batch.held else { return String::new() };
+    match note {
+        Some(note) if !reason.contains(note) => format!("{reason} ({note})"),
+        None if details.is_signed_ahead() => {
+            format!(
+                "{reason} (its transaction was already sent; cancel it to keep it from being mined)"
+            )
+        }
+        _ => reason.clone(),
+    }
+}
+
+fn queue_position(ahead: Option<AheadCount>) -> String {
+    let Some(AheadCount { count, more }) = ahead else {
+        return "earlier withdrawals of its gas admin".to_owned();
+    };
+    let more = if more { "more than " } else { "" };
+    match count {
+        0 => "its submission, as the next of its gas admin".to_owned(),
+        1 => "1 earlier withdrawal of its gas admin".to_owned(),
+        count => format!("{more}{count} earlier withdrawals of its gas admin"),
     }
 }
 

@@ -128,7 +128,11 @@ impl Response {
         assert!(!error["title"].as_str().unwrap().is_empty(), "{json}");
         assert!(!error["message"].as_str().unwrap().is_empty(), "{json}");
         let code = error["code"].as_u64().unwrap();
-        let seconds = if matches!(code, 1018 | 1019) { "10" } else { "1" };
+        let seconds = match code {
+            1018 | 1019 => "10",
+            1042 => "600",
+            _ => "1",
+        };
         let retry_after = matches!(self.status, 429 | 503).then_some(seconds);
         assert_eq!(self.header("retry-after"), retry_after);
         (self.status, code)

@@ -17,6 +17,11 @@ fn header_with_length(length: usize) -> String {
     )
 }
 
+/// A header whose sender waits for the permission to send the body.
+fn expecting_header(length: usize) -> String {
+    header_with_length(length).replace("\r\n\r\n", "\r\nexpect: 100-continue\r\n\r\n")
+}
+
 const CHUNKED: &str = "POST /batches HTTP/1.1\r\nhost: h\r\n\
     content-type: application/octet-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 
@@ -40,15 +45,12 @@ fn announced_long_body_is_refused_before_it_is_sent() {
 fn long_body_is_refused_instead_of_continue() {
     let server = TestServer::new();
     let mut client = server.client();
-    client
-        .send(header_with_length(20 * MIB).replace("\r\n\r\n", "\r\nexpect: 100-continue\r\n\r\n"));
+    client.send(expecting_header(20 * MIB));
     assert_eq!(client.receive().error(), (413, 1003));
 
     let list = body([batch(1)]);
     let mut client = server.client();
-    client.send(
-        header_with_length(list.len()).replace("\r\n\r\n", "\r\nexpect: 100-continue\r\n\r\n"),
-    );
+    client.send(expecting_header(list.len()));
     assert_eq!(client.receive().status, 100);
     client.send(list);
     client.receive().link();
@@ -191,17 +193,15 @@ fn requests_of_one_address_are_limited_and_health_is_not() {
     let options = ApiOptions { max_requests_of_address: 1, ..ApiOptions::default() };
     let server = TestServer::with_options(options);
     let list = body([batch(1)]);
-    let (first_half, rest) = list.split_at(list.len() / 2);
     let mut unfinished = server.client();
-    unfinished.send(header_with_length(list.len()));
-    unfinished.send(first_half);
-    wait_until(|| server.post("/batches", b"").status == 429);
+    unfinished.send(expecting_header(list.len()));
+    assert_eq!(unfinished.receive().status, 100);
     assert_eq!(server.post("/batches", &list).error(), (429, 31));
     assert_eq!(server.get("/health").status, 200);
     assert_eq!(server.get("/health/live").status, 200);
-    unfinished.send(rest);
+    unfinished.send(&list);
     unfinished.receive().link();
-    assert_eq!(server.post("/batches", &list).status, 202);
+    wait_until(|| server.post("/batches", &list).status == 202);
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn decide(inspection: &LedgerInspection, is_confirmed: bool) -> Decision<'_> {
             "nothing changed: every node must answer, and all must belong to one ledger",
         );
     };
-    if inspection.recorded.as_ref().is_some_and(|recorded| recorded.identity == *actual) {
+    if inspection.recorded.as_ref().is_some_and(|recorded| recorded.identity.agrees_with(actual)) {
         return Decision::Unchanged;
     }
     match is_confirmed {

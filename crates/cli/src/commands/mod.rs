@@ -6,18 +6,23 @@ mod decide;
 mod demo;
 mod failure;
 mod flags;
+mod gas_admins;
+mod halts;
 mod held;
 mod hold;
 mod ledger;
 #[cfg(feature = "demo")]
 mod ledger_sim;
 mod logging;
+#[cfg(feature = "evm")]
+mod move_withdrawals;
 mod nonce;
 mod operator;
 mod print;
 mod restored;
 mod retention;
 mod retry;
+mod retry_withdrawals;
 mod serve;
 mod show;
 mod signals;
@@ -62,11 +67,18 @@ fn program() -> Command {
         .subcommand(hold::hold_command())
         .subcommand(hold::release_command())
         .subcommand(decide::command())
+        .subcommand(halts::list_command())
+        .subcommand(halts::continue_command())
+        .subcommand(halts::end_command())
         .subcommand(retry::command())
+        .subcommand(retry_withdrawals::command())
         .subcommand(ledger::command())
         .subcommand(restored::command())
         .subcommand(retention::command())
-        .subcommand(nonce::command());
+        .subcommand(nonce::command())
+        .subcommand(gas_admins::command());
+    #[cfg(feature = "evm")]
+    let program = program.subcommand(move_withdrawals::command());
     #[cfg(feature = "demo")]
     let program = program.subcommand(demo::command()).subcommand(ledger_sim::command());
     program
@@ -81,11 +93,18 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("hold", matches)) => hold::hold(matches),
         Some(("release", matches)) => hold::release(matches),
         Some(("decide", matches)) => decide::run(matches),
+        Some(("halts", matches)) => halts::list(matches),
+        Some(("continue", matches)) => halts::continue_after(matches),
+        Some(("end-following", matches)) => halts::end_following(matches),
         Some(("retry", matches)) => retry::run(matches),
+        Some(("retry-withdrawals", matches)) => retry_withdrawals::run(matches),
         Some(("ledger", matches)) => ledger::run(matches),
         Some(("restored", matches)) => restored::run(matches),
         Some(("retention", matches)) => retention::run(matches),
         Some(("nonce", matches)) => nonce::run(matches),
+        Some(("gas-admins", matches)) => gas_admins::run(matches),
+        #[cfg(feature = "evm")]
+        Some(("move-withdrawals", matches)) => move_withdrawals::run(matches),
         #[cfg(feature = "demo")]
         Some(("demo", matches)) => demo::run(matches),
         #[cfg(feature = "demo")]

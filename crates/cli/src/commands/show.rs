@@ -72,7 +72,9 @@ fn print_details(details: &BatchDetails, behind: u64, now: Timestamp) {
     if let Some(wait) = details.wait() {
         print_line("waits for", &wait.to_string());
         let ahead = count_ahead(details);
-        print_line("position", &format!("{ahead} before it, {behind} behind it"));
+        let more = details.ahead.as_ref().is_some_and(|ahead| ahead.more);
+        let more = if more { "more than " } else { "" };
+        print_line("position", &format!("{more}{ahead} before it, {behind} behind it"));
     }
     print_attempts(details, now);
 }

@@ -6,7 +6,8 @@ use std::{
 };
 
 use grid_batch_core::{BatchFilter, BatchState, Clock, SystemClock};
-use grid_batch_ledger_sim::{Audit, ExecutionResult};
+use grid_batch_ledger_sim::{Audit, ExecutionResult, StateAudit};
+use grid_batch_protocol::Batch;
 use grid_batch_store::{Store, StoreOptions};
 
 use crate::{
@@ -55,11 +56,15 @@ pub fn find_misreported(
         let found = store.find(&batch.batch_id).unwrap();
         let state = found.first().map(|batch| batch.progress.state);
         let result = results.get(&batch.batch_id);
-        let is_right = matches!(
-            (state, result),
+        // A batch that depends on an invalid one ends without being sent. The audit of the state finds it if
+        // it should have been applied.
+        let may_be_unsent = harness.is_parallel();
+        let is_right = match (state, result) {
             (Some(BatchState::Committed), Some(ExecutionResult::Applied))
-                | (Some(BatchState::Invalid), Some(ExecutionResult::Invalid))
-        );
+            | (Some(BatchState::Invalid), Some(ExecutionResult::Invalid)) => true,
+            (Some(BatchState::Invalid), None) => may_be_unsent,
+            _ => false,
+        };
         if !is_right {
             misreported.push(format!(
                 "{} is {state:?} in the store and {result:?} at the ledger",
@@ -89,6 +94,30 @@ pub fn print_summary(
         duplicated.len(),
         out_of_order.len(),
     );
+}
+
+/// The promised batches in the order in which the server has accepted them. Panics if it is not that of each
+/// client's requests.
+pub fn in_accepted_order(store: &Store, promises: &[Promise]) -> Vec<Batch> {
+    let mut accepted = Vec::with_capacity(promises.len());
+    let mut last = None;
+    for Promise { batch, client, .. } in promises {
+        let stored = store.find(&batch.batch_id).unwrap();
+        let place = (*client, stored[0].created_at);
+        assert!(last.is_none_or(|last| last < place), "{} is out of order", batch.batch_id);
+        last = Some(place);
+        accepted.push((stored[0].created_at, batch));
+    }
+    accepted.sort_by_key(|(created_at, _)| *created_at);
+    accepted.into_iter().map(|(_, batch)| batch.message().clone()).collect()
+}
+
+pub fn print_state_summary(harness: &ChaosHarness, audit: &StateAudit, misreported: usize) {
+    for (event, count) in harness.events.counts() {
+        println!("{count:>8}  {event}");
+    }
+    println!("{:>8}  batches at the ledger at most", harness.ledger.most_waiting());
+    println!("{audit}, {misreported} misreported");
 }
 
 /// Prints the longest downtime with and without a wait for the operator. Outages do not count.

@@ -20,7 +20,7 @@ pub struct ServiceDowntime {
 /// The downtimes of all services.
 pub fn downtimes(promises: &[Promise], record: &[Entry]) -> Vec<ServiceDowntime> {
     let mut changes: HashMap<&ServiceId, Vec<(Timestamp, i64)>> = HashMap::new();
-    for Promise { batch, since } in promises {
+    for Promise { batch, since, .. } in promises {
         changes.entry(&batch.service_id).or_default().push((*since, 1));
     }
     let mut ended = HashSet::new();

@@ -3,7 +3,7 @@ use std::{
     process::Command, sync::Mutex, thread,
 };
 
-use grid_batch_core::ServiceScopeId;
+use grid_batch_core::{ServiceScopeId, Strategy};
 use grid_batch_ledger_sim::{LedgerSim, LedgerSimBuilder, SentTwice};
 use grid_batch_protocol::VerifiedBatch;
 use grid_batch_test_postgres::RestartablePostgres;
@@ -29,6 +29,7 @@ pub struct ChaosHarness {
     /// Stops the operator, when every batch has ended.
     pub stop_operator: StopSignal,
     ledger_kind: &'static str,
+    strategy: Strategy,
     directory: TempDir,
 }
 
@@ -38,16 +39,16 @@ impl ChaosHarness {
             (0..services).map(|number| format!("test-00000::s{number:04}")).collect();
         let scopes = services.iter().map(|service| service.parse::<ServiceScopeId>().unwrap());
         let ledger = LedgerSim::scabbard(scopes);
-        Self::new("scabbard", services, instances, (ledger, seed))
+        Self::new(("scabbard", Strategy::Serial), services, instances, (ledger, seed))
     }
 
-    pub fn sawtooth(instances: usize, seed: u64) -> Self {
+    pub fn sawtooth(strategy: Strategy, instances: usize, seed: u64) -> Self {
         let services = vec!["global".to_owned()];
-        Self::new("sawtooth", services, instances, (LedgerSim::sawtooth(), seed))
+        Self::new(("sawtooth", strategy), services, instances, (LedgerSim::sawtooth(), seed))
     }
 
     fn new(
-        ledger_kind: &'static str,
+        (ledger_kind, strategy): (&'static str, Strategy),
         services: Vec<String>,
         instances: usize,
         (ledger, seed): (LedgerSimBuilder, u64),
@@ -80,6 +81,7 @@ impl ChaosHarness {
             stop_faults: StopSignal::default(),
             stop_operator: StopSignal::default(),
             ledger_kind,
+            strategy,
             directory,
         }
     }
@@ -91,6 +93,7 @@ impl ChaosHarness {
             ("DATABASE", self.postgres.url()),
             ("LEDGER_KIND", self.ledger_kind.to_owned()),
             ("LEDGER_URLS", self.ledger.url()),
+            ("LEDGER_STRATEGY", self.strategy.as_str().to_owned()),
             ("LEDGER_KEY_FILE", self.directory.path().join("key").display().to_string()),
             ("LEDGER_EVENT_SOCKETS", self.services.len().to_string()),
         ];
@@ -106,6 +109,11 @@ impl ChaosHarness {
         self.ledger_kind == "sawtooth"
     }
 
+    /// Whether several batches of a service are under way.
+    pub fn is_parallel(&self) -> bool {
+        self.strategy == Strategy::Parallel
+    }
+
     /// The command `serve` of an instance with the same database and another ledger.
     pub fn stray_command(&self) -> Command {
         let mut command = self.command();
@@ -117,7 +125,12 @@ impl ChaosHarness {
 
     /// The log of each slot.
     pub fn logs(&self) -> impl Iterator<Item = (&InstanceSlot, String)> {
-        self.slots.iter().map(|slot| (slot, fs::read_to_string(&slot.log).unwrap_or_default()))
+        self.slots.iter().enumerate().map(|(number, slot)| (slot, self.log_of(number)))
+    }
+
+    /// What the instances of a slot have logged.
+    pub fn log_of(&self, slot: usize) -> String {
+        fs::read_to_string(&self.slots[slot].log).unwrap_or_default()
     }
 
     /// The directory of the logs.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{Clock, SystemClock};
+use grid_batch_core::{Clock, Strategy, SystemClock};
 use grid_batch_demo::{DemoOptions, DemoReport, FaultLevel, SimulatedLedger, demonstrate};
 use grid_batch_ledger_sim::{Fault, When};
 use grid_batch_test_postgres::TestDatabase;
@@ -91,6 +91,21 @@ fn all_faults_at_once_on_sawtooth_and_sqlite() {
 }
 
 #[test]
+fn all_faults_at_once_on_serial_sawtooth() {
+    let options = harsh(SimulatedLedger::Sawtooth);
+    assert_clean_run(DemoOptions { strategy: Strategy::Serial, ..options }, |report| {
+        report.most_at_ledger == 1
+    });
+}
+
+#[test]
+fn parallel_demo_has_several_batches_at_the_ledger() {
+    let options = DemoOptions { batches: 100, ..DemoOptions::new(SimulatedLedger::Sawtooth) };
+    assert_eq!(options.strategy, Strategy::Parallel);
+    assert_clean_run(options, |report| report.most_at_ledger > 1);
+}
+
+#[test]
 fn all_faults_at_once_on_scabbard_and_sqlite() {
     assert_clean_run(harsh(SimulatedLedger::Scabbard), NO_CHECK);
 }
@@ -113,8 +128,8 @@ fn assert_clean_run(options: DemoOptions, check: Check) {
     let mut last = None;
     let report = demonstrate(&options, |progress| last = Some(*progress)).unwrap();
     println!("{report:?}, {last:?}");
-    let DemoReport { lost, duplicated, out_of_order, misreported, .. } = report;
-    assert_eq!([lost, duplicated, out_of_order, misreported], [0; 4]);
+    let DemoReport { lost, duplicated, out_of_order, wrong_state, misreported, .. } = report;
+    assert_eq!([lost, duplicated, out_of_order, wrong_state, misreported], [0; 5]);
     assert_eq!(report.accepted, options.batches);
     assert_eq!(report.committed + report.invalid, options.batches);
     assert!(check(&report), "the report does not show the fault");

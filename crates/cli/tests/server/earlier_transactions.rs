@@ -11,7 +11,9 @@ use std::{
 use grid_batch_core::{BatchState, StoredBatch};
 use grid_batch_ledger_sim::{ExecutionResult, Fault, LedgerSimBuilder, When};
 use grid_batch_test_support::{
-    batches::{SignedBatch, batch_of_transactions, encode_batch_list, signed_batch},
+    batches::{
+        SignedBatch, batch_of_transactions, depending_batch, encode_batch_list, signed_batch,
+    },
     http::{request, send},
     wait::{wait_for, wait_until},
 };
@@ -21,7 +23,7 @@ use crate::harness::BatchHarness;
 const SERVICE: &str = "global";
 
 /// Sends a batch to the ledger as another client does, and waits until it is executed.
-fn execute_past_the_server(harness: &BatchHarness, batch: &SignedBatch) {
+fn execute_for_another_client(harness: &BatchHarness, batch: &SignedBatch) {
     let executions = harness.ledger.record().len();
     let headers = ["content-type: application/octet-stream"];
     let body = encode_batch_list(std::slice::from_ref(batch));
@@ -54,7 +56,7 @@ fn reason(harness: &BatchHarness, batch: &SignedBatch) -> String {
 /// Transaction 1 is in the chain; the batch has it, too.
 fn batch_with_an_applied_transaction(harness: &BatchHarness) -> [SignedBatch; 2] {
     let earlier = signed_batch(SERVICE, 1);
-    execute_past_the_server(harness, &earlier);
+    execute_for_another_client(harness, &earlier);
     [batch_of_transactions(SERVICE, &[2, 1]), signed_batch(SERVICE, 3)]
 }
 
@@ -74,6 +76,20 @@ fn batch_with_an_applied_transaction_ends_invalid() {
     let server = harness.serve();
     server.submit(&batches);
     assert_ends_invalid_with_the_transaction(&harness, &batches);
+    server.stop();
+}
+
+/// The batch of its dependency is invalid, because the ledger has the transaction from another client.
+#[test]
+fn dependent_of_an_applied_transaction_is_applied() {
+    let harness = BatchHarness::sawtooth();
+    let [invalid, _] = batch_with_an_applied_transaction(&harness);
+    let applied = batch_of_transactions(SERVICE, &[1]).transaction_ids();
+    let dependent = depending_batch(SERVICE, 7, &applied);
+    let server = harness.serve();
+    server.submit(&[invalid.clone(), dependent.clone()]);
+    assert_eq!(wait_for_end(&harness, &invalid), BatchState::Invalid);
+    assert_eq!(wait_for_end(&harness, &dependent), BatchState::Committed);
     server.stop();
 }
 
@@ -121,7 +137,7 @@ fn slow_ledger() -> (BatchHarness, Arc<AtomicBool>) {
 fn invalid_from_before_the_post_does_not_end_a_batch() {
     let (harness, refuses) = slow_ledger();
     let batch = signed_batch(SERVICE, 1);
-    execute_past_the_server(&harness, &batch);
+    execute_for_another_client(&harness, &batch);
     refuses.store(false, Ordering::SeqCst);
 
     let server = harness.serve();
@@ -134,7 +150,7 @@ fn invalid_from_before_the_post_does_not_end_a_batch() {
 fn batch_that_is_invalid_again_ends_invalid() {
     let (harness, _refuses) = slow_ledger();
     let batch = signed_batch(SERVICE, 1);
-    execute_past_the_server(&harness, &batch);
+    execute_for_another_client(&harness, &batch);
 
     let server = harness.serve();
     server.submit(std::slice::from_ref(&batch));
@@ -149,7 +165,7 @@ fn batch_that_is_invalid_again_ends_invalid() {
 fn lost_post_of_a_batch_that_was_invalid_is_repeated() {
     let (harness, refuses) = slow_ledger();
     let batch = signed_batch(SERVICE, 1);
-    execute_past_the_server(&harness, &batch);
+    execute_for_another_client(&harness, &batch);
     refuses.store(false, Ordering::SeqCst);
 
     harness.ledger.inject(Fault::ResetBefore, When::Next(1));
@@ -163,7 +179,7 @@ fn lost_post_of_a_batch_that_was_invalid_is_repeated() {
 fn invalid_from_before_the_post_is_unknown_after_a_kill() {
     let (harness, refuses) = slow_ledger();
     let batch = signed_batch(SERVICE, 1);
-    execute_past_the_server(&harness, &batch);
+    execute_for_another_client(&harness, &batch);
     refuses.store(false, Ordering::SeqCst);
 
     let server = harness.serve();
@@ -179,7 +195,7 @@ fn invalid_from_before_the_post_is_unknown_after_a_kill() {
 fn batch_that_another_client_committed_is_not_sent() {
     let harness = BatchHarness::sawtooth();
     let batches = [1, 2].map(|number| signed_batch(SERVICE, number));
-    execute_past_the_server(&harness, &batches[0]);
+    execute_for_another_client(&harness, &batches[0]);
     let server = harness.serve();
     server.submit(&batches);
     harness.wait_until_all_committed(&batches);

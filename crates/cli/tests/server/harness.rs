@@ -10,7 +10,7 @@ use std::{
 };
 
 use grid_batch_core::{BatchFilter, BatchState, Decision, ServiceScopeId};
-use grid_batch_ledger_sim::{LedgerSim, LedgerSimBuilder};
+use grid_batch_ledger_sim::{ExecutionResult, LedgerSim, LedgerSimBuilder};
 use grid_batch_store::{Store, StoreOptions};
 use grid_batch_test_support::{
     batches::{SignedBatch, batch_ids, encode_batch_list},
@@ -160,7 +160,11 @@ impl BatchHarness {
 
     /// The servers' store, opened by the test.
     pub fn store(&self) -> Store {
-        Store::open(&self.database.parse().unwrap(), StoreOptions::default()).unwrap()
+        self.store_with(StoreOptions::default())
+    }
+
+    pub fn store_with(&self, options: StoreOptions) -> Store {
+        Store::open(&self.database.parse().unwrap(), options).unwrap()
     }
 
     /// Waits until exactly these batches are committed, and audits the ledger's record.
@@ -178,8 +182,13 @@ impl BatchHarness {
     pub fn decide_held_batches(&self, store: &Store) {
         for held in store.held_batches(None, 100).unwrap() {
             let record = self.ledger.record();
-            let is_applied = record.iter().any(|entry| entry.batch_id == held.batch_id);
-            let decision = if is_applied { Decision::Committed } else { Decision::Absent };
+            // What was applied is not executed again, so the last result counts.
+            let last = record.iter().rev().find(|entry| entry.batch_id == held.batch_id);
+            let decision = match last.map(|entry| entry.result) {
+                Some(ExecutionResult::Applied) => Decision::Committed,
+                Some(ExecutionResult::Invalid) => Decision::Invalid,
+                None => Decision::Absent,
+            };
             let attempt = held.progress.attempts;
             store.decide(&held.service_id, &held.batch_id, attempt, decision).unwrap();
         }

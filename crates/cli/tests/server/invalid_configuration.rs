@@ -1,6 +1,11 @@
 //! Invalid configuration: the server prints one line that says what to do, and does not start.
 
-use std::{fs, net::TcpListener, path::Path};
+use std::{
+    fs::{self, Permissions},
+    net::TcpListener,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+};
 
 use grid_batch_test_support::process::run;
 
@@ -109,11 +114,24 @@ fn unusable_key_file_is_named_without_its_contents() {
     assert!(error_message(&path).contains(&format!("the key file {path} cannot be used: No such")));
     for text in ["", "hidden", &"zz".repeat(32), &"00".repeat(32), &"07".repeat(33)] {
         fs::write(&key, text).unwrap();
+        fs::set_permissions(&key, Permissions::from_mode(0o600)).unwrap();
         let message = error_message(&path);
         assert!(message.starts_with(&format!("the key file {path} cannot be used: ")), "{message}");
         assert!(text.is_empty() || !message.contains(text), "{message}");
     }
     assert!(!harness.database_file().exists(), "a server that did not start created a database");
+}
+
+#[test]
+fn key_file_that_others_can_read_is_refused() {
+    let harness = BatchHarness::scabbard(1);
+    let key = harness.path().join("key");
+    fs::set_permissions(&key, Permissions::from_mode(0o640)).unwrap();
+    let output = run(harness.command(&[("--log", "error")]));
+    let message = output.error_message();
+    let expected = format!("its mode is 640; restrict it with `chmod 600 {}`", key.display());
+    assert!(message.contains(&expected), "{message}");
+    assert!(!harness.database_file().exists());
 }
 
 #[test]

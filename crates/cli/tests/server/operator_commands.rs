@@ -68,6 +68,7 @@ impl Batches {
                     transaction_ids: vec![batch_id],
                     serialized_batch: vec![1],
                     signer: None,
+                    declared_access: None,
                 }
             });
             store.add(&[&list]).unwrap().remove(0).unwrap();

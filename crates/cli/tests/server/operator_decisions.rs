@@ -30,6 +30,7 @@ impl HeldBatch {
             signer: None,
             transaction_ids: vec![batch_id.parse().unwrap()],
             serialized_batch: vec![1],
+            declared_access: None,
         };
         store.add(&[&[batch]]).unwrap().remove(0).unwrap();
         let claims = ClaimStore::register(store.clone(), ClaimOptions::default()).unwrap();

@@ -13,8 +13,11 @@ use serde_json::{Value, json};
 use crate::harness::{BatchHarness, BatchServer, count_in_state};
 
 /// A ledger that keeps a batch pending is given up soon, and one that drops it is not noticed.
-const SHORT_LIMITS: &[(&str, &str)] =
-    &[("--poll-give-up-after", "2s"), ("--ledger-dropped-after", "1h")];
+const SHORT_LIMITS: &[(&str, &str)] = &[
+    ("--poll-give-up-after", "2s"),
+    ("--ledger-dropped-after", "1h"),
+    ("--ledger-strategy", "serial"),
+];
 
 /// The `progress` of a batch, as a client reads it.
 fn progress(server: &BatchServer, id: &HeaderId) -> Value {
@@ -85,6 +88,22 @@ fn held_batch_and_those_behind_it_say_so() {
 fn held_batch_and_those_behind_it_say_so_on_postgres() {
     let database = TestDatabase::create();
     assert_held_batch_explains_the_queue(&BatchHarness::sawtooth().with_database(database.url()));
+}
+
+#[test]
+fn conflicting_batch_names_the_one_that_it_waits_for() {
+    let harness = BatchHarness::sawtooth();
+    harness.ledger.inject(Fault::StaysPending, When::Next(1));
+    let server =
+        harness.serve_with(&[("--ledger-dropped-after", "1h"), ("--ledger-strategy", "parallel")]);
+    let batches = signed_batches(&harness.services, 2);
+    server.submit(&batches);
+    wait_for_cause(&server, &batches[0].batch_id, "status");
+    let waiting = wait_for_cause(&server, &batches[1].batch_id, "conflict");
+    let waits_for = &waiting["wait"]["waits_for"];
+    assert_eq!(waits_for["batch_id"], batches[0].batch_id.to_string(), "{waiting}");
+    assert_eq!(waits_for["address"], "7e57", "{waiting}");
+    server.stop();
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! Invalid settings, and secrets that must not be shown.
 
-use std::fs;
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
+};
 
 use grid_batch_test_support::{process::run, wait::wait_until};
 
@@ -15,6 +18,7 @@ fn invalid_setting_is_named_and_no_database_is_created() {
     let other = format!("0x{:040x}=5", 7);
     let bad = harness.path().join("bad.key");
     fs::write(&bad, "not a key at all").unwrap();
+    fs::set_permissions(&bad, Permissions::from_mode(0o600)).unwrap();
     let file = format!("a={}", bad.display());
     let missing = format!("a={}", harness.path().join("missing.key").display());
     let cases: &[(&[(&str, &str)], &str)] = &[
@@ -25,6 +29,9 @@ fn invalid_setting_is_named_and_no_database_is_created() {
         (&[("--evm-maximum-gas-price", "0")], "evm.maximum_gas_price: it must be more than 0 gwei"),
         (&[("--evm-pools", &twice)], "is listed twice"),
         (&[("--evm-pool-maximum-gas-price", &other)], "is not configured"),
+        (&[("--evm-maximum-payment", &other)], "evm.maximum_payment: the pool 0x"),
+        (&[("--evm-maximum-payments-per-day", "0x12=5")], "evm.maximum_payments_per_day: "),
+        (&[("--evm-beneficiaries", "0x12")], "evm.beneficiaries: "),
         (&[("--evm-maximum-gas-price", "1e3")], "evm.maximum_gas_price: "),
         (&[("--evm-pool-maximum-gas-price", "0x12=5")], "evm.pool_maximum_gas_price: "),
         (

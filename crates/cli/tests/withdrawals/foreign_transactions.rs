@@ -1,20 +1,24 @@
 //! Another program uses a gas admin's key, or seems to.
 
+use std::time::Instant;
+
 use grid_batch_test_chain::Fault;
 use grid_batch_test_support::{process::run, wait::wait_until};
 use serde_json::{Value, json};
 
 use crate::harness::{WithdrawalHarness, WithdrawalServer};
 
-/// Sends a transaction with the first nonce and a higher fee, as another program with the key would.
-fn use_the_first_nonce(harness: &WithdrawalHarness) {
+/// Mines a transaction with the first nonce and a higher fee, as another program with the key would,
+/// and returns its hash.
+fn use_the_first_nonce(harness: &WithdrawalHarness) -> String {
     let admin = &harness.anvil.accounts()[0].address;
     let foreign = json!({
         "from": admin, "to": admin, "value": "0x1", "nonce": "0x0", "gas": "0x5208",
         "maxFeePerGas": "0x2540be400", "maxPriorityFeePerGas": "0x2540be400",
     });
-    harness.anvil.rpc("eth_sendTransaction", json!([foreign])).unwrap();
+    let hash = harness.anvil.rpc("eth_sendTransaction", json!([foreign])).unwrap();
     harness.anvil.mine(1).unwrap();
+    hash.as_str().unwrap().to_owned()
 }
 
 /// Decides, as the operator, that a held withdrawal is invalid.
@@ -37,9 +41,14 @@ fn retry(server: &WithdrawalServer, id: &str) {
 
 /// A server whose first withdrawal is sent and not mined.
 fn start_with_pending_withdrawal() -> (WithdrawalHarness, WithdrawalServer, String) {
+    start_with(&[])
+}
+
+/// The same with these flags of the server.
+fn start_with(flags: &[(&str, &str)]) -> (WithdrawalHarness, WithdrawalServer, String) {
     let harness = WithdrawalHarness::new(1);
     harness.anvil.stop_mining().unwrap();
-    let server = harness.serve();
+    let server = harness.serve_with(flags);
     let id = server.schedule(&harness.withdrawal_request(0, 1));
     server.wait_for_state(&id, "pending");
     (harness, server, id)
@@ -62,6 +71,23 @@ fn withdrawal_is_held_when_its_nonce_is_used_elsewhere() {
     harness.anvil.start_mining().unwrap();
     server.wait_until_withdrawn(&[id]);
     assert_eq!((harness.paid(0), harness.nonce(0)), (vec![1], 2));
+}
+
+/// Not only when the withdrawal is quiet, or at the end of a pause between two searches.
+#[test]
+fn used_nonce_is_held_after_hold_after_with_the_hash() {
+    let flags = [
+        ("--poll-quiet-after", "10m"),
+        ("--poll-longest-interval", "10m"),
+        ("--evm-resend-after", "10m"),
+    ];
+    let (harness, server, id) = start_with(&flags);
+    let foreign = use_the_first_nonce(&harness);
+    let used_at = Instant::now();
+    let withdrawal = server.wait_for_state(&id, "held");
+    eprintln!("held after {:?}", used_at.elapsed());
+    let waits_for = withdrawal["waits_for"].as_str().unwrap();
+    assert_eq!(waits_for.matches(&foreign).count(), 1, "{waits_for}");
 }
 
 #[test]

@@ -51,6 +51,24 @@ fn price_above_the_cap_parks_until_it_falls() {
 }
 
 #[test]
+fn price_above_the_cap_parks_on_hardhat() {
+    let harness = WithdrawalHarness::on_hardhat();
+    harness.anvil.stop_mining().unwrap();
+    harness.anvil.set_base_fee(250).unwrap();
+    let server = harness.serve();
+    let id = server.schedule(&harness.withdrawal_request(0, 1));
+    let parked = server.wait_for_state(&id, "parked");
+    let reason = parked["waits_for"].as_str().unwrap();
+    let expected = "the base fee is 250 gwei, not below the cap of 200 gwei";
+    assert!(reason.starts_with(expected), "{reason}");
+    assert_not_started(&parked);
+    harness.anvil.set_base_fee(100).unwrap();
+    harness.anvil.start_mining().unwrap();
+    server.wait_until_withdrawn(&[id]);
+    assert_eq!((harness.paid(0), harness.nonce(0)), (vec![1], 1));
+}
+
+#[test]
 fn price_at_the_cap_parks_and_below_it_does_not() {
     let harness = WithdrawalHarness::new(1);
     harness.anvil.stop_mining().unwrap();
@@ -106,6 +124,8 @@ fn missing_balance_for_gas_parks_with_a_reason() {
     let gas = &health["parts"]["gas"];
     assert_eq!((&health["status"], &gas["status"]), (&"degraded".into(), &"degraded".into()));
     assert_eq!(gas["accounts_without_funds"], 1, "{health}");
+    let paused = server.get("/v1/gas-admins").json()["data"][0]["pools"][0]["paused"].clone();
+    assert!(paused["reason"].as_str().unwrap().contains("too few coins"), "{paused}");
     harness.anvil.set_balance(admin, 1_000_000_000_000_000_000).unwrap();
     server.wait_until_withdrawn(&[id]);
     assert_eq!(server.get("/health").json()["parts"]["gas"]["status"], "ok");

@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use grid_batch_test_chain::{Account, Anvil, AnvilOptions, FaultProxy, Poll, Pool};
+use grid_batch_test_chain::{Account, AnvilOptions, Chain, FaultProxy, Poll, Pool};
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::{
     http::{Response, request, send},
@@ -54,7 +54,7 @@ hold_after = "2s"
 /// What servers of a test need, and what stays when they end: a chain with a pool for each gas admin,
 /// a database, and a configuration file.
 pub struct WithdrawalHarness {
-    pub anvil: Anvil,
+    pub anvil: Chain,
     pub proxy: FaultProxy,
     pub pools: Vec<Pool>,
     directory: TempDir,
@@ -91,16 +91,20 @@ pub struct WithdrawalServer {
 impl WithdrawalHarness {
     /// This many pools, each with a gas admin of its own, and a SQLite database.
     pub fn new(pools: usize) -> Self {
-        Self::with_database(pools, None)
+        Self::with(pools, anvil(), None)
     }
 
     /// The same with a PostgreSQL database.
     pub fn on_postgres(pools: usize) -> Self {
-        Self::with_database(pools, Some(TestDatabase::create()))
+        Self::with(pools, anvil(), Some(TestDatabase::create()))
     }
 
-    fn with_database(pools: usize, postgres: Option<TestDatabase>) -> Self {
-        let anvil = Anvil::start(&AnvilOptions::default()).unwrap();
+    /// One pool on a chain whose node is hardhat, and a SQLite database.
+    pub fn on_hardhat() -> Self {
+        Self::with(1, Chain::start_hardhat().unwrap(), None)
+    }
+
+    fn with(pools: usize, anvil: Chain, postgres: Option<TestDatabase>) -> Self {
         let deploy = |owner: &Account| Pool::deploy(&anvil, owner).unwrap();
         let pools: Vec<Pool> = anvil.accounts()[..pools].iter().map(deploy).collect();
         // A reorganization must not remove the pools.
@@ -202,9 +206,8 @@ impl WithdrawalHarness {
     /// Makes this account the owner of a pool.
     pub fn set_pool_owner(&self, pool: usize, account: usize) {
         let owner = &self.anvil.accounts()[account].address[2..];
-        let slot = format!("0x{:064x}", 0);
-        let owner = json!([self.pools[pool].address(), slot, format!("0x{owner:0>64}")]);
-        self.anvil.rpc("anvil_setStorageAt", owner).unwrap();
+        let owner = json!([self.pools[pool].address(), "0x0", format!("0x{owner:0>64}")]);
+        self.anvil.rpc("hardhat_setStorageAt", owner).unwrap();
     }
 
     pub fn withdrawal_request(&self, pool: usize, amount: u64) -> Value {
@@ -273,6 +276,10 @@ impl WithdrawalServer {
         }
         withdrawn
     }
+}
+
+fn anvil() -> Chain {
+    Chain::start(&AnvilOptions::default()).unwrap()
 }
 
 fn parse_hex(number: &Value) -> u64 {

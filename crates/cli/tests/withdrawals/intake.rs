@@ -9,7 +9,15 @@ use crate::harness::{WithdrawalHarness, WithdrawalServer, count_values};
 
 #[test]
 fn withdrawal_is_reported_until_it_is_paid() {
-    let harness = WithdrawalHarness::new(1);
+    assert_reported_until_paid(&WithdrawalHarness::new(1));
+}
+
+#[test]
+fn withdrawal_on_hardhat_is_reported_until_it_is_paid() {
+    assert_reported_until_paid(&WithdrawalHarness::on_hardhat());
+}
+
+fn assert_reported_until_paid(harness: &WithdrawalHarness) {
     harness.anvil.stop_mining().unwrap();
     let server = harness.serve();
     let response = server.post("/withdrawals", &harness.withdrawal_request(0, 12));

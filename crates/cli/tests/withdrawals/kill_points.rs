@@ -87,6 +87,13 @@ fn killed_after_sending_on_postgres() {
 }
 
 #[test]
+fn killed_after_sending_to_hardhat() {
+    assert_paid_after_kill_at(&WithdrawalHarness::on_hardhat(), |harness| {
+        harness.proxy.stop_after("eth_sendRawTransaction", 1)
+    });
+}
+
+#[test]
 fn killed_after_scheduling() {
     let harness = WithdrawalHarness::new(1);
     let before = harness.serve();

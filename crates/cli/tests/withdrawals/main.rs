@@ -6,17 +6,28 @@ use grid_batch_test_support::process::Binary;
 
 mod harness;
 
+mod bulk_retry;
 mod configuration;
 mod demo;
 mod foreign_transactions;
+mod gas_admins;
 mod gas_price_gate;
+mod guide;
+mod in_flight;
 mod instances;
 mod intake;
+mod keys;
 mod kill_points;
+mod lists;
+mod moved_gas_admin;
 mod nodes;
+mod nonce_gaps;
 mod order;
+mod payment_limits;
 mod random_faults;
+mod refusals;
 mod rejections;
 mod restored_database;
+mod speed;
 
 const GRID_BATCH: Binary = Binary(env!("CARGO_BIN_EXE_grid-batch"));

@@ -1,7 +1,8 @@
 //! Several nodes of one chain.
 
-use grid_batch_test_chain::{Anvil, AnvilOptions, Mining, Pool};
-use grid_batch_test_support::process::run;
+use grid_batch_test_chain::{Anvil, AnvilOptions, Fault, FaultProxy, Mining, Pool};
+use grid_batch_test_support::{process::run, wait::wait_for};
+use serde_json::json;
 
 use crate::harness::{WithdrawalHarness, WithdrawalServer};
 
@@ -37,6 +38,58 @@ fn server_of_another_chain_with_the_same_id_stops() {
     command.env("GRID_BATCH_LEDGER_URLS", other.url());
     let output = run(command);
     let message = output.error_message();
-    assert!(message.contains("another ledger") && message.contains("chain 31337"), "{message}");
+    let first_block = |anvil: &Anvil| {
+        let block = anvil.rpc("eth_getBlockByNumber", json!(["0x0", false])).unwrap();
+        format!("chain 31337, genesis block {}", &block["hash"].as_str().unwrap()[..16])
+    };
+    for part in ["another ledger", &first_block(&harness.anvil), &first_block(&other)] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    assert!(message.contains("grid-batch ledger adopt"), "{message}");
     assert!(pool.polls(&other).unwrap().is_empty());
+}
+
+/// The node answers as one that has just started to sync: it has no state yet.
+fn start_syncing(node: &FaultProxy) {
+    let progress = json!({"startingBlock": "0x0", "currentBlock": "0x5", "highestBlock": "0x384"});
+    node.set("eth_syncing", Fault::Result(progress));
+    node.set("eth_getCode", Fault::Result(json!("0x")));
+    node.set("eth_call", Fault::RpcError { code: 3, message: "execution reverted".to_owned() });
+}
+
+#[test]
+fn syncing_node_fails_no_withdrawal() {
+    let harness = WithdrawalHarness::new(1);
+    start_syncing(&harness.proxy);
+    let server = harness.serve();
+    let ids: Vec<String> =
+        (1..=10).map(|amount| server.schedule(&harness.withdrawal_request(0, amount))).collect();
+    let first = wait_for("the first withdrawal is tried", || {
+        let withdrawal = server.withdrawal(&ids[0]);
+        (withdrawal["state"] != "scheduled" && withdrawal["state"] != "submitting")
+            .then_some(withdrawal)
+    });
+    assert_eq!(first["state"], "parked", "{first}");
+    let waits_for = first["waits_for"].as_str().unwrap();
+    assert!(waits_for.contains("is syncing: block 5 of 900"), "{first}");
+    harness.proxy.clear();
+    server.wait_until_withdrawn(&ids);
+    assert_eq!(harness.paid(0), (1..=10).collect::<Vec<u64>>());
+}
+
+#[test]
+fn node_without_the_first_block_is_used() {
+    let harness = WithdrawalHarness::new(1);
+    harness.proxy.set_next("eth_getBlockByNumber", 1, Fault::Null);
+    let server = harness.serve();
+    let id = server.schedule(&harness.withdrawal_request(0, 1));
+    server.wait_until_withdrawn(&[id]);
+    drop(server);
+    // A node that shows its first block completes what the database is bound to.
+    let server = harness.serve();
+    let id = server.schedule(&harness.withdrawal_request(0, 2));
+    server.wait_until_withdrawn(&[id]);
+    let output = run(harness.command_with(&["ledger", "show"]));
+    let database = output.stdout.split("The node").next().unwrap();
+    assert!(database.contains("chain 31337, genesis block 0x"), "{output:?}");
 }

@@ -27,10 +27,10 @@ fn withdrawals_are_paid_in_order() {
 }
 
 #[test]
-fn gas_admin_has_one_pending_withdrawal() {
+fn gas_admin_can_have_one_pending_withdrawal() {
     let harness = WithdrawalHarness::new(1);
     harness.anvil.stop_mining().unwrap();
-    let server = harness.serve();
+    let server = harness.serve_with(&[("--evm-in-flight", "1")]);
     let ids = schedule(&server, &harness, 0, 1..=3);
     server.wait_for_state(&ids[0], "pending");
     for id in &ids[1..] {

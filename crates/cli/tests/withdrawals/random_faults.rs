@@ -8,7 +8,7 @@ use grid_batch_test_chain::{Fault, FaultProxy};
 use crate::harness::{WithdrawalHarness, WithdrawalServer};
 
 const POOLS: usize = 3;
-const WITHDRAWALS_PER_POOL: u64 = 8;
+const WITHDRAWALS_PER_POOL: u64 = 20;
 const ITERATIONS: usize = 160;
 const KILLS: usize = 5;
 
@@ -41,16 +41,20 @@ fn random_fault(random: &mut Rng) -> Fault {
     }
 }
 
-/// A withdrawal needs two confirmations, so that a reorganization of one block is allowed.
+/// How many blocks a reorganization drops at most. The pools are older.
+const DEEPEST_REORG: u64 = 3;
+
+/// A withdrawal needs one more confirmation than a reorganization drops blocks.
 fn serve(harness: &WithdrawalHarness) -> WithdrawalServer {
-    harness.serve_with(&[("--evm-confirmations", "2"), ("--log", "info")])
+    let confirmations = (DEEPEST_REORG + 1).to_string();
+    harness.serve_with(&[("--evm-confirmations", &confirmations), ("--log", "info")])
 }
 
 /// Anvil must not mine during a reorganization: the chain would have two transactions with the same
 /// nonce.
-fn reorganize(harness: &WithdrawalHarness) {
+fn reorganize(harness: &WithdrawalHarness, depth: u64) {
     harness.anvil.stop_mining().unwrap();
-    harness.anvil.reorg(1).unwrap();
+    harness.anvil.reorg(depth).unwrap();
     harness.anvil.start_mining().unwrap();
     harness.anvil.mine(1).unwrap();
 }
@@ -76,7 +80,7 @@ fn withdrawals_are_paid_once_under_random_faults() {
                 harness.proxy.set_next(method, random.usize(1..4), random_fault(&mut random));
             }
             6..8 => harness.anvil.mine(1).unwrap(),
-            8 => reorganize(&harness),
+            8 => reorganize(&harness, random.u64(1..=DEEPEST_REORG)),
             _ => harness.proxy.clear(),
         }
         if iteration % (ITERATIONS / KILLS) == ITERATIONS / KILLS - 1 {

@@ -7,25 +7,29 @@ use crate::harness::WithdrawalHarness;
 
 /// Changes the owner of a pool; the pool rejects withdrawals of all others.
 fn set_owner(harness: &WithdrawalHarness, pool: usize, owner: usize) {
-    let owner =
-        format!("0x{:0>64}", harness.anvil.accounts()[owner].address.trim_start_matches("0x"));
-    let slot = format!("0x{:064x}", 0);
-    let address = harness.pools[pool].address();
-    harness.anvil.rpc("anvil_setStorageAt", json!([address, slot, owner])).unwrap();
+    harness.set_pool_owner(pool, owner);
 }
 
 #[test]
 fn rejected_withdrawal_fails_and_is_retried_on_request() {
-    let harness = WithdrawalHarness::new(1);
+    assert_rejected_fails_and_is_retried(&WithdrawalHarness::new(1));
+}
+
+#[test]
+fn rejected_withdrawal_on_hardhat_is_retried_on_request() {
+    assert_rejected_fails_and_is_retried(&WithdrawalHarness::on_hardhat());
+}
+
+fn assert_rejected_fails_and_is_retried(harness: &WithdrawalHarness) {
     let server = harness.serve();
-    set_owner(&harness, 0, 5);
+    set_owner(harness, 0, 5);
     let rejected = server.schedule(&harness.withdrawal_request(0, 1));
     let withdrawal = server.wait_for_state(&rejected, "failed");
     assert!(withdrawal["fail_reason"].as_str().unwrap().contains("not the owner"), "{withdrawal}");
     assert!(withdrawal["withdrawal_id"].is_null(), "{withdrawal}");
     assert_eq!(harness.nonce(0), 0, "a withdrawal that is known to fail uses no nonce");
 
-    set_owner(&harness, 0, 0);
+    set_owner(harness, 0, 0);
     let next = server.schedule(&harness.withdrawal_request(0, 2));
     server.wait_until_withdrawn(&[next]);
     assert_eq!(
@@ -65,7 +69,15 @@ fn reverted_withdrawal_fails_and_uses_its_nonce() {
 
 #[test]
 fn scheduled_and_pending_withdrawals_can_be_cancelled() {
-    let harness = WithdrawalHarness::new(1);
+    assert_can_be_cancelled(&WithdrawalHarness::new(1));
+}
+
+#[test]
+fn withdrawals_on_hardhat_can_be_cancelled() {
+    assert_can_be_cancelled(&WithdrawalHarness::on_hardhat());
+}
+
+fn assert_can_be_cancelled(harness: &WithdrawalHarness) {
     harness.anvil.stop_mining().unwrap();
     let server = harness.serve();
     let ids = [1, 2, 3].map(|amount| server.schedule(&harness.withdrawal_request(0, amount)));

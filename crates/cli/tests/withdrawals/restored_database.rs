@@ -107,7 +107,8 @@ fn equal_withdrawals_are_each_paid_once() {
     let requests = vec![harness.withdrawal_request(0, 5); 4];
     let (copy, ids) = copy_with_scheduled(&harness, &requests);
     let stop = harness.proxy.stop_before("eth_sendRawTransaction", 3);
-    let server = harness.serve();
+    // The third and the fourth are not sent.
+    let server = harness.serve_with(&[("--evm-in-flight", "1")]);
     assert!(stop.wait(STOP_LIMIT));
     server.process.kill();
     stop.cut();
@@ -153,9 +154,10 @@ fn copy_before_a_replacement_that_was_mined() {
     wait_until("the payment is replaced", || {
         server.withdrawal(&ids[0])["transactions"].as_array().unwrap().len() > 1
     });
+    // The second one may be mined with it.
     wait_until("the replacement is mined", || {
         harness.anvil.mine(1).unwrap();
-        harness.paid(0) == [1]
+        harness.paid(0).first() == Some(&1)
     });
     harness.anvil.start_mining().unwrap();
     server.wait_until_withdrawn(&ids);

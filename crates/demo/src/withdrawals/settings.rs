@@ -12,6 +12,8 @@ pub(super) const SETTINGS: &[(&str, &str)] = &[
     ("ledger.request_timeout", "2s"),
     ("evm.gate_interval", "1s"),
     ("evm.confirmations", "2"),
+    // So that few withdrawals are enough to have some that are not signed when the gas price rises.
+    ("evm.in_flight", "1"),
     ("evm.resend_after", "2s"),
     ("claims.idle_expiry", "2s"),
     ("claims.full_expiry", "30s"),

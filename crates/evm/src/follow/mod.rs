@@ -1,6 +1,6 @@
 //! Follows a withdrawal on the chain until its end.
 
-mod final_result;
+mod pending_note;
 mod status_reader;
 mod withdrawal_status;
 

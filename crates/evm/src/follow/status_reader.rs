@@ -1,5 +1,6 @@
 use std::{
     fmt::{self, Display},
+    iter,
     sync::Arc,
 };
 
@@ -7,14 +8,15 @@ use futures_core::future::BoxFuture;
 use grid_batch_core::{
     BatchError, BatchResult, BatchStatusReader, HeaderId, LedgerStatus, ScopeId, StatusReport,
 };
-use grid_batch_withdrawals::{AssignedNonce, Payment};
+use grid_batch_withdrawals::{AssignedNonce, ClosedNonce, Payment};
 use log::{info, warn};
 
-use super::{final_result::FinalResult, withdrawal_status::WithdrawalStatus};
+use super::{pending_note::pending_note, withdrawal_status::WithdrawalStatus};
 use crate::{
+    ahead::Look,
     context::EvmContext,
     node::NodeClient,
-    nonce::{BestObservation, NonceObservation, find_nonce_user, observe_nonce},
+    nonce::{BestObservation, FinalResult, NonceObservation, find_nonce_user, observe_nonce},
     pool::PoolCall,
     scope::AccountScopeId,
     settle::{UsedNonce, explain_used_nonce},
@@ -46,25 +48,56 @@ impl EvmStatusReader {
             return Ok(WithdrawalStatus::from_outcome(outcome, assigned.note.clone()));
         }
         let nodes = self.0.nodes_for(&self.0.read_http, scope.service_id(), &batch_id)?;
-        let BestObservation { node, observation, is_final } =
+        let BestObservation { node, observation, is_final, dispute } =
             observe_nonce(&nodes, &self.0, scope.address(), assigned).await?;
         match &observation {
             NonceObservation::Mined(mined) if is_final => {
                 let call = parsed(PoolCall::for_payment(&payment))?;
                 let result = FinalResult::read(mined, node, scope.address(), &call).await?;
-                return self.store_final_result(scope, assigned, result).await;
+                let look = self.look(&nodes, node, scope, assigned);
+                let following = look.start(batch_id).await;
+                let closed = match &following {
+                    Some(following) => look.final_nonces(following).await,
+                    None => Vec::new(),
+                };
+                let status = self.store_final_result(scope, assigned, result, closed).await?;
+                // Afterwards: the result does not wait for a slow signer.
+                if let Some(following) = &following {
+                    look.sign_and_send(following).await;
+                }
+                return Ok(status);
             }
             NonceObservation::Mined(mined) => {
-                self.note(scope, assigned, Some(mined.note(self.0.confirmations))).await?;
+                let note = dispute.map(|dispute| dispute.to_string());
+                let note = note.unwrap_or_else(|| mined.note(self.0.confirmations));
+                self.note(scope, assigned, Some(note)).await?;
             }
             NonceObservation::UsedElsewhere => {
                 return self.status_of_used_nonce(&nodes, scope, &payment, assigned).await;
             }
-            NonceObservation::Pending | NonceObservation::NotFound => {
-                self.note(scope, assigned, None).await?;
+            NonceObservation::Pending => {
+                self.note(scope, assigned, pending_note(&self.0, assigned)).await?;
+            }
+            NonceObservation::NotFound => self.note(scope, assigned, None).await?,
+        }
+        let is_sent = !matches!(observation, NonceObservation::NotFound);
+        if is_sent {
+            let look = self.look(&nodes, node, scope, assigned);
+            if let Some(following) = look.start(batch_id).await {
+                look.sign_and_send(&following).await;
             }
         }
         Ok(WithdrawalStatus::from_observation(&observation))
+    }
+
+    fn look<'a>(
+        &'a self,
+        nodes: &'a [NodeClient],
+        node: &'a NodeClient,
+        scope: &'a AccountScopeId,
+        head: &'a AssignedNonce,
+    ) -> Look<'a> {
+        Look { context: &self.0, nodes, node, scope, head }
     }
 
     /// The nonce is used, but no node shows one of its transactions: looks for the transaction that
@@ -117,21 +150,28 @@ impl EvmStatusReader {
         self.0.store.note(scope.service_id(), assigned.nonce, note).await
     }
 
-    /// The note is stored before the outcome, so that a withdrawal with an outcome has its reason.
+    /// Stores how the withdrawal ended, and how those behind it did, in one commit.
     async fn store_final_result(
         &self,
         scope: &AccountScopeId,
         assigned: &AssignedNonce,
-        FinalResult { outcome, note }: FinalResult,
+        result: FinalResult,
+        following: Vec<ClosedNonce>,
     ) -> BatchResult<WithdrawalStatus> {
-        let (store, nonce) = (&self.0.store, assigned.nonce);
-        store.note(scope.service_id(), nonce, Some(note.clone())).await?;
-        let Some(outcome) = outcome else {
-            return Ok(WithdrawalStatus::without_reason(LedgerStatus::Valid));
+        if let Some(number) = self.0.highest_block.take_to_store(self.0.clock.monotonic()) {
+            self.0.store.record_highest_block(number).await?;
+        }
+        let head = result.into_closed(assigned.nonce);
+        let status = match &head.outcome {
+            Some(outcome) => WithdrawalStatus::from_outcome(outcome, Some(head.note.clone())),
+            None => WithdrawalStatus::without_reason(LedgerStatus::Valid),
         };
-        store.close_nonce(scope.service_id(), nonce, outcome.clone()).await?;
-        info!(service:% = scope, nonce, end = note.as_str(); "a withdrawal has ended");
-        Ok(WithdrawalStatus::from_outcome(&outcome, Some(note)))
+        let closed: Vec<ClosedNonce> = iter::once(head).chain(following).collect();
+        self.0.store.close_nonces(scope.service_id(), closed.clone()).await?;
+        for ClosedNonce { nonce, note, .. } in closed.iter().filter(|it| it.outcome.is_some()) {
+            info!(service:% = scope, nonce, end = note.as_str(); "a withdrawal has ended");
+        }
+        Ok(status)
     }
 }
 

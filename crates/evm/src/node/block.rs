@@ -8,6 +8,8 @@ use super::{error::NodeError, quantity::Quantity};
 pub(crate) enum BlockTag {
     /// The latest block.
     Latest,
+    /// The next block, with the pending transactions that the node has.
+    Pending,
     /// The block with this number.
     Number(u64),
 }
@@ -16,6 +18,7 @@ impl Serialize for BlockTag {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Latest => serializer.serialize_str("latest"),
+            Self::Pending => serializer.serialize_str("pending"),
             Self::Number(number) => serializer.serialize_str(&format!("{number:#x}")),
         }
     }

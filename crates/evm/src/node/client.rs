@@ -16,6 +16,11 @@ impl NodeClient {
         Self { http, url: url.into(), last_id: AtomicU64::new(0) }
     }
 
+    /// Another client of the same node, with the same connections.
+    pub(crate) fn duplicate(&self) -> Self {
+        Self::new(self.http.clone(), self.url.clone())
+    }
+
     /// The URL of the node.
     pub(crate) fn url(&self) -> &str {
         &self.url

@@ -38,11 +38,36 @@ fn detail(text: &str) -> String {
 
 impl NodeError {
     const METHOD_NOT_FOUND: i64 = -32_601;
+    const METHOD_NOT_SUPPORTED: i64 = -32_004;
 
-    /// The node does not have the requested method.
-    pub(crate) fn is_method_not_found(&self) -> bool {
-        matches!(self, Self::Rpc { code: Self::METHOD_NOT_FOUND, .. })
+    /// The node has removed what was asked for.
+    pub(crate) fn is_pruned(&self) -> bool {
+        const PRUNED_HISTORY: i64 = 4_444;
+        let Self::Rpc { code, message, .. } = self else { return false };
+        *code == PRUNED_HISTORY || message.to_lowercase().contains("pruned")
     }
+
+    /// The node does not have the requested method. Nodes that do not use the code of JSON-RPC for this
+    /// say it in their message.
+    pub(crate) fn is_method_not_found(&self) -> bool {
+        let Self::Rpc { code, message, .. } = self else { return false };
+        match *code {
+            Self::METHOD_NOT_FOUND | Self::METHOD_NOT_SUPPORTED => true,
+            _ => says_that_a_method_is_missing(&message.to_lowercase()),
+        }
+    }
+}
+
+fn says_that_a_method_is_missing(message: &str) -> bool {
+    const MISSING: [&str; 6] = [
+        "not found",
+        "not supported",
+        "does not exist",
+        "not available",
+        "not implemented",
+        "unsupported",
+    ];
+    message.contains("method") && MISSING.iter().any(|words| message.contains(words))
 }
 
 impl From<HttpError> for NodeError {
@@ -65,5 +90,28 @@ impl From<NodeError> for BatchError {
             }
             _ => Self::Unavailable(error.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_method_is_recognized_by_code_or_words() {
+        for (code, message, expected) in [
+            (-32_601, "", true),
+            (-32_004, "Method eth_feeHistory is not supported", true),
+            (-32_000, "Method eth_feeHistory not supported.", true),
+            (-32_000, "the method eth_feeHistory does not exist/is not available", true),
+            (-32_000, "unsupported method: eth_feeHistory", true),
+            (-32_000, "method handler crashed", false),
+            (-32_000, "header not found", false),
+            (3, "execution reverted", false),
+        ] {
+            let error = NodeError::Rpc { code, message: message.to_owned(), data: None };
+            assert_eq!(error.is_method_not_found(), expected, "{error}");
+        }
+        assert!(!NodeError::NoResponse("method not found".to_owned()).is_method_not_found());
     }
 }

@@ -7,13 +7,23 @@ use super::quantity::Quantity;
 pub(crate) struct FeeHistory {
     /// The base fee of the next block. `None`: the chain has no base fee.
     pub(crate) next_base_fee: Option<u128>,
-    /// The median tip of each block, weighted by gas.
-    pub(crate) median_tips: Vec<u128>,
+    /// The blocks, the oldest first.
+    pub(crate) blocks: Vec<BlockTip>,
+}
+
+/// What a transaction with a low bid paid in a block, in wei for a unit of gas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BlockTip {
+    /// The part that was burned.
+    pub(crate) base_fee: u128,
+    /// The part that went to the block producer, zero in an empty block: a fifth of the block's gas
+    /// paid less or as much.
+    pub(crate) tip: u128,
 }
 
 impl FeeHistory {
     /// The percentiles of tips that are requested.
-    pub(super) const PERCENTILES: [u8; 1] = [50];
+    pub(super) const PERCENTILES: [u8; 1] = [20];
 }
 
 /// The fee history in a node's response. A chain without base fees reports zero or nothing.
@@ -26,15 +36,17 @@ pub(super) struct FeeHistoryJson {
 
 impl From<FeeHistoryJson> for FeeHistory {
     fn from(json: FeeHistoryJson) -> Self {
-        let next_base_fee = json.base_fee_per_gas.unwrap_or_default().pop();
+        let base_fees = json.base_fee_per_gas.unwrap_or_default();
         let rewards = json.reward.unwrap_or_default();
+        let next_base_fee = base_fees.last().map(|Quantity(fee)| *fee);
+        let tip = |block: &Vec<Quantity<u128>>| block.first().map_or(0, |Quantity(tip)| *tip);
+        let block = |(base_fee, rewards): (&Quantity<u128>, _)| BlockTip {
+            base_fee: base_fee.0,
+            tip: tip(rewards),
+        };
         Self {
-            next_base_fee: next_base_fee.map(|Quantity(fee)| fee).filter(|fee| *fee > 0),
-            median_tips: rewards
-                .iter()
-                .filter_map(|block| block.first())
-                .map(|Quantity(tip)| *tip)
-                .collect(),
+            next_base_fee: next_base_fee.filter(|fee| *fee > 0),
+            blocks: base_fees.iter().zip(&rewards).map(block).collect(),
         }
     }
 }

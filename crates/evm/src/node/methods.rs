@@ -29,8 +29,15 @@ struct BlockTimeJson {
     timestamp: Quantity<u64>,
 }
 
+/// The gas limit of a block, in a node's response.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct GasLimitJson {
+    gas_limit: Quantity<u64>,
+}
+
 /// How many blocks a fee history covers.
-const FEE_HISTORY_BLOCKS: &str = "0x4";
+const FEE_HISTORY_BLOCKS: &str = "0x14";
 
 impl NodeClient {
     /// The id of the chain.
@@ -133,6 +140,14 @@ impl NodeClient {
             Err(error) if error.is_method_not_found() => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// The gas limit of the latest block.
+    pub(crate) async fn block_gas_limit(&self) -> Result<u64, NodeError> {
+        let params = json!([BlockTag::Latest, false]);
+        let GasLimitJson { gas_limit: Quantity(limit) } =
+            self.request("eth_getBlockByNumber", params).await?;
+        Ok(limit)
     }
 
     /// Sends a signed transaction and returns its hash.

@@ -1,9 +1,11 @@
 //! A client of the JSON-RPC interface of a chain's node.
 
+mod batch;
 mod block;
 mod client;
 mod error;
 mod fee_history;
+mod head;
 mod methods;
 mod quantity;
 mod receipt;
@@ -13,10 +15,12 @@ mod rpc;
 mod transaction;
 mod transaction_details;
 
-pub(crate) use block::{BlockId, BlockTag};
+pub(crate) use batch::AccountState;
+pub(crate) use block::{Block, BlockId, BlockTag};
 pub(crate) use client::NodeClient;
 pub(crate) use error::NodeError;
-pub(crate) use fee_history::FeeHistory;
+pub(crate) use fee_history::{BlockTip, FeeHistory};
+pub(crate) use head::{Head, SyncProgress};
 pub(crate) use receipt::{EventLog, Receipt};
 pub(crate) use refusal::Refusal;
 pub(crate) use revert::revert_reason;

@@ -1,3 +1,5 @@
+use super::error::NodeError;
+
 /// Why a node refused a transaction, by the words of its error. Error codes differ between nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
@@ -13,13 +15,23 @@ pub(crate) enum Refusal {
     InsufficientFunds,
     /// A transaction with a lower nonce is missing.
     NonceTooHigh,
-    /// The node's transaction pool is full.
-    PoolFull,
+    /// The node's transaction pool is full, or it has a fault of its own.
+    NodeBusy,
+    /// It allows more gas than a block or a transaction may use.
+    GasLimitTooHigh,
+    /// It allows less gas than the data alone costs.
+    GasLimitTooLow,
+    /// It may cost more than the node is configured to send.
+    FeeAboveNodeCap,
+    /// The chain does not have transactions of this type.
+    TypeNotSupported,
+    /// Another property of the transaction is refused, such as its size or its sender.
+    Invalid,
     /// The words are not known.
     Unrecognized,
 }
 
-/// The words of geth, erigon, nethermind, besu, reth and anvil. The first match counts, so more
+/// The words of geth, erigon, nethermind, besu, reth, anvil and hardhat. The first match counts, so more
 /// specific words come first.
 const WORDS: &[(&str, Refusal)] = &[
     ("already known", Refusal::Known),
@@ -40,21 +52,88 @@ const WORDS: &[(&str, Refusal)] = &[
     ("fee too low", Refusal::FeeTooLow),
     ("feetoolow", Refusal::FeeTooLow),
     ("feetoolowtocompete", Refusal::FeeTooLow),
+    ("is too low for the next block", Refusal::FeeTooLow),
     ("underpriced", Refusal::FeeTooLow),
     ("insufficient funds", Refusal::InsufficientFunds),
     ("insufficientfunds", Refusal::InsufficientFunds),
     ("insufficient balance", Refusal::InsufficientFunds),
     ("upfront cost exceeds account balance", Refusal::InsufficientFunds),
+    ("doesn't have enough funds", Refusal::InsufficientFunds),
     ("nonce too high", Refusal::NonceTooHigh),
     ("nonce gap", Refusal::NonceTooHigh),
     ("noncegap", Refusal::NonceTooHigh),
     ("noncetoofarinfuture", Refusal::NonceTooHigh),
-    ("txpool is full", Refusal::PoolFull),
-    ("transaction pool is full", Refusal::PoolFull),
-    ("sub-pool is full", Refusal::PoolFull),
+    ("txpool is full", Refusal::NodeBusy),
+    ("transaction pool is full", Refusal::NodeBusy),
+    ("sub-pool is full", Refusal::NodeBusy),
+    ("exceeds block gas limit", Refusal::GasLimitTooHigh),
+    ("env.block.gas_limit", Refusal::GasLimitTooHigh),
+    ("intrinsic gas too high", Refusal::GasLimitTooHigh),
+    ("gas limit too high", Refusal::GasLimitTooHigh),
+    ("gaslimitexceeded", Refusal::GasLimitTooHigh),
+    ("exceeds the block gas limit", Refusal::GasLimitTooHigh),
+    ("exceeds transaction gas limit cap", Refusal::GasLimitTooHigh),
+    ("intrinsic gas too low", Refusal::GasLimitTooLow),
+    ("intrinsic gas exceeds gas limit", Refusal::GasLimitTooLow),
+    ("insufficient gas for floor data gas cost", Refusal::GasLimitTooLow),
+    ("transaction requires at least", Refusal::GasLimitTooLow),
+    ("exceeds the configured cap", Refusal::FeeAboveNodeCap),
+    ("transaction fee cap exceeded", Refusal::FeeAboveNodeCap),
+    ("transaction type not supported", Refusal::TypeNotSupported),
+    ("unsupported transaction type", Refusal::TypeNotSupported),
+    ("unknown transaction type", Refusal::TypeNotSupported),
+    ("invalid transaction type", Refusal::TypeNotSupported),
+    ("notsupportedtxtype", Refusal::TypeNotSupported),
+    ("eip-1559 style fee params", Refusal::TypeNotSupported),
+    ("eip-1559 disabled", Refusal::TypeNotSupported),
+    ("oversized data", Refusal::Invalid),
+    ("maxtxsizeexceeded", Refusal::Invalid),
+    ("max initcode size exceeded", Refusal::Invalid),
+    ("invalid sender", Refusal::Invalid),
+    ("invalid signature", Refusal::Invalid),
+    ("invalid chain id", Refusal::Invalid),
+    ("invalid chain id for signer", Refusal::Invalid),
+    ("sender not an eoa", Refusal::Invalid),
+    ("senderiscontract", Refusal::Invalid),
+    ("higher than max fee per gas", Refusal::Invalid),
+    ("internal error", Refusal::NodeBusy),
+    ("rate limit", Refusal::NodeBusy),
+    ("too many requests", Refusal::NodeBusy),
+    ("timeout", Refusal::NodeBusy),
+    ("timed out", Refusal::NodeBusy),
+    ("not synced", Refusal::NodeBusy),
+    ("syncing", Refusal::NodeBusy),
 ];
 
 impl Refusal {
+    /// The meaning of a node's error.
+    pub(crate) fn of(error: &NodeError) -> Self {
+        match error {
+            NodeError::Rpc { message, .. } => Self::from_message(message),
+            _ => Self::Unrecognized,
+        }
+    }
+
+    /// What is wrong with the transaction, if the same bytes will be refused again until the node or the
+    /// chain has changed.
+    pub(crate) const fn lasting_reason(self) -> Option<&'static str> {
+        match self {
+            Self::GasLimitTooHigh => Some("its gas limit is above that of a block"),
+            Self::GasLimitTooLow => Some("its gas limit is too low for its data"),
+            Self::FeeAboveNodeCap => Some("it may cost more than the node is configured to send"),
+            Self::TypeNotSupported => Some("the chain does not have transactions of its type"),
+            Self::Invalid => Some("the node refuses it whatever its fee"),
+            Self::Known
+            | Self::NonceTooLow
+            | Self::ReplacementUnderpriced
+            | Self::FeeTooLow
+            | Self::InsufficientFunds
+            | Self::NonceTooHigh
+            | Self::NodeBusy
+            | Self::Unrecognized => None,
+        }
+    }
+
     /// The meaning of a node's error message.
     pub(crate) fn from_message(message: &str) -> Self {
         let message = message.to_lowercase();
@@ -108,14 +187,30 @@ mod tests {
             ),
             ("nonce too high", Refusal::NonceTooHigh),
             ("nonce too high: address 0xf39F, tx: 9 state: 5", Refusal::NonceTooHigh),
-            ("txpool is full", Refusal::PoolFull),
+            ("txpool is full", Refusal::NodeBusy),
+            ("exceeds block gas limit", Refusal::GasLimitTooHigh),
+            (
+                "transaction gas limit too high (cap: 16777216, tx: 30000000)",
+                Refusal::GasLimitTooHigh,
+            ),
+            ("intrinsic gas too low: have 20000, want 21000", Refusal::GasLimitTooLow),
+            (
+                "tx fee (2.00 ether) exceeds the configured cap (1.00 ether)",
+                Refusal::FeeAboveNodeCap,
+            ),
+            ("transaction type not supported", Refusal::TypeNotSupported),
+            ("transaction type not supported: 2", Refusal::TypeNotSupported),
+            ("oversized data: transaction size 9, limit 8", Refusal::Invalid),
+            ("invalid sender", Refusal::Invalid),
+            ("max priority fee per gas higher than max fee per gas", Refusal::Invalid),
+            ("Internal error", Refusal::NodeBusy),
             // erigon
             ("INTERNAL_ERROR: existing tx with same hash", Refusal::Known),
             ("INTERNAL_ERROR: could not replace existing tx", Refusal::ReplacementUnderpriced),
             ("fee too low", Refusal::FeeTooLow),
             ("underpriced", Refusal::FeeTooLow),
             ("insufficient funds", Refusal::InsufficientFunds),
-            ("pending sub-pool is full", Refusal::PoolFull),
+            ("pending sub-pool is full", Refusal::NodeBusy),
             // nethermind
             ("AlreadyKnown", Refusal::Known),
             ("OldNonce, Current nonce: 5, nonce of rejected tx: 4", Refusal::NonceTooLow),
@@ -136,10 +231,44 @@ mod tests {
             ("Gas price below configured minimum gas price", Refusal::FeeTooLow),
             ("Upfront cost exceeds account balance", Refusal::InsufficientFunds),
             ("Nonce too high", Refusal::NonceTooHigh),
+            ("Transaction gas limit exceeds block gas limit", Refusal::GasLimitTooHigh),
+            ("Intrinsic gas exceeds gas limit", Refusal::GasLimitTooLow),
+            ("Transaction fee cap exceeded", Refusal::FeeAboveNodeCap),
             // anvil
             ("transaction already imported", Refusal::Known),
             ("max fee per gas less than block base fee", Refusal::FeeTooLow),
             ("Insufficient funds for gas * price + value", Refusal::InsufficientFunds),
+            (
+                "intrinsic gas too high -- tx.gas_limit > env.block.gas_limit",
+                Refusal::GasLimitTooHigh,
+            ),
+            // hardhat
+            ("Known transaction: 0xab", Refusal::Known),
+            ("Nonce too low. Expected nonce to be 1 but got 0.", Refusal::NonceTooLow),
+            ("Nonce too high. Expected nonce to be 0 but got 1.", Refusal::NonceTooHigh),
+            (
+                "Replacement transaction underpriced. A gasPrice/maxFeePerGas of at least 7",
+                Refusal::ReplacementUnderpriced,
+            ),
+            (
+                "Transaction maxFeePerGas (1) is too low for the next block, which has a \
+                 baseFeePerGas of 7",
+                Refusal::FeeTooLow,
+            ),
+            (
+                "Sender doesn't have enough funds to send tx. The max upfront cost is: 7",
+                Refusal::InsufficientFunds,
+            ),
+            (
+                "Transaction gas limit is 131071 and exceeds block gas limit of 61440",
+                Refusal::GasLimitTooHigh,
+            ),
+            ("Transaction requires at least 21000 gas but got 1", Refusal::GasLimitTooLow),
+            (
+                "EIP-1559 style fee params (maxFeePerGas or maxPriorityFeePerGas) received but \
+                 they are not supported by the current hardfork.",
+                Refusal::TypeNotSupported,
+            ),
         ] {
             assert_eq!(Refusal::from_message(message), expected, "{message}");
         }
@@ -147,18 +276,7 @@ mod tests {
 
     #[test]
     fn other_messages_are_not_recognized() {
-        for message in [
-            "",
-            "unknown transaction type",
-            "unknown transaction",
-            "invalid sender",
-            "intrinsic gas too low",
-            "exceeds block gas limit",
-            "transaction type not supported",
-            "tx fee (2.00 ether) exceeds the configured cap (1.00 ether)",
-            "max priority fee per gas higher than max fee per gas",
-            "Internal error",
-        ] {
+        for message in ["", "unknown transaction", "the moon is full", "forbidden"] {
             assert_eq!(Refusal::from_message(message), Refusal::Unrecognized, "{message}");
         }
     }

@@ -8,8 +8,10 @@ use super::error::NodeError;
 const REVERTED: i64 = 3;
 
 /// The words of nodes for calls that fail in another way, and how they are reported.
-const OTHER_FAILURES: [(&str, &str); 3] = [
+const OTHER_FAILURES: [(&str, &str); 5] = [
     ("out of gas", "it needs more gas than allowed"),
+    ("outofgas", "it needs more gas than allowed"),
+    ("sentryoog", "it needs more gas than allowed"),
     ("gas required exceeds", "it needs more gas than allowed"),
     ("invalid opcode", "it executes an invalid instruction"),
 ];

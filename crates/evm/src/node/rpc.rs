@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{client::NodeClient, error::NodeError};
 
-const HEADERS: &[(&str, &str)] = &[("content-type", "application/json")];
+pub(super) const HEADERS: &[(&str, &str)] = &[("content-type", "application/json")];
 const LIMIT_EXCEEDED: i64 = -32_005;
 
 impl NodeClient {
@@ -21,21 +21,25 @@ impl NodeClient {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         let response = self.http.post(&self.url, HEADERS, request.to_string()).await?;
-        let result = read_result(id, &response)?;
-        serde_json::from_value(result).map_err(|error| {
-            NodeError::InvalidResponse(format!("{method}: {}", one_line(error.to_string())))
-        })
+        read_typed(method, result_of(id, &response)?)
     }
 }
 
+/// The result of this method in its own type.
+pub(super) fn read_typed<T: DeserializeOwned>(method: &str, result: Value) -> Result<T, NodeError> {
+    serde_json::from_value(result).map_err(|error| {
+        NodeError::InvalidResponse(format!("{method}: {}", one_line(error.to_string())))
+    })
+}
+
 /// The result in the response to the request with this id.
-fn read_result(id: u64, response: &HttpResponse) -> Result<Value, NodeError> {
+pub(super) fn result_of(id: u64, response: &HttpResponse) -> Result<Value, NodeError> {
     let status = response.status;
     if matches!(status, 429 | 503) {
         return Err(busy(response, response.text()));
     }
     let body = response.body.as_ref().map_err(|error| NodeError::from(error.clone()))?;
-    let mut json: Value = serde_json::from_slice(body).unwrap_or_default();
+    let json: Value = serde_json::from_slice(body).unwrap_or_default();
     // A node that cannot read a request answers it without an id.
     let has_our_id = json["id"] == id || json["id"].is_null();
     if let Some(error) = json.get("error").filter(|error| has_our_id && !error.is_null()) {
@@ -48,8 +52,15 @@ fn read_result(id: u64, response: &HttpResponse) -> Result<Value, NodeError> {
         let text = format!("expected JSON with the id {id}: {}", response.text());
         return Err(NodeError::InvalidResponse(text));
     }
-    let result = json.get_mut("result").map(Value::take);
-    result.ok_or_else(|| {
+    result_in(json, response)
+}
+
+/// The result in the answer to a call, which is in this response.
+pub(super) fn result_in(mut answer: Value, response: &HttpResponse) -> Result<Value, NodeError> {
+    if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
+        return Err(rpc_error(response, error));
+    }
+    answer.get_mut("result").map(Value::take).ok_or_else(|| {
         NodeError::InvalidResponse("it has neither a result nor an error".to_owned())
     })
 }

@@ -88,7 +88,7 @@ async fn requests_have_their_parameters() {
             json!([account, "latest"]),
             json!([call, "latest"]),
             json!([call, "latest"]),
-            json!(["0x4", "latest", [50]]),
+            json!(["0x14", "latest", [20]]),
             json!(["0xf085"]),
             json!([HASH.to_string()]),
         ]
@@ -224,10 +224,11 @@ async fn fee_history_is_read() {
         "oldestBlock": "0x2",
         "baseFeePerGas": ["0x1", "0x2", "0x3"],
         "gasUsedRatio": [0.5, 0.0],
-        "reward": [["0x2"], ["0x0"], []],
+        "reward": [["0x2"], ["0x0"]],
     });
     let (_server, node) = node_with_result(history).await;
-    let expected = FeeHistory { next_base_fee: Some(3), median_tips: vec![2, 0] };
+    let blocks = vec![BlockTip { base_fee: 1, tip: 2 }, BlockTip { base_fee: 2, tip: 0 }];
+    let expected = FeeHistory { next_base_fee: Some(3), blocks };
     assert_eq!(node.fee_history().await, Ok(expected));
 }
 
@@ -240,7 +241,7 @@ async fn missing_base_fee_is_none() {
         json!({}),
     ] {
         let (_server, node) = node_with_result(history).await;
-        let expected = FeeHistory { next_base_fee: None, median_tips: vec![] };
+        let expected = FeeHistory { next_base_fee: None, blocks: vec![] };
         assert_eq!(node.fee_history().await, Ok(expected));
     }
 }

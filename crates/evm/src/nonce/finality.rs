@@ -1,4 +1,6 @@
-use crate::node::{BlockId, NodeClient, NodeError};
+use std::collections::HashMap;
+
+use crate::node::{Block, BlockId, NodeClient, NodeError};
 
 /// The number of the block that gives this one enough confirmations.
 pub(super) fn final_with(block: BlockId, confirmations: u64) -> u64 {
@@ -6,24 +8,49 @@ pub(super) fn final_with(block: BlockId, confirmations: u64) -> u64 {
 }
 
 /// Whether a block has enough confirmations.
-///
-/// Several nodes may answer behind one URL, and one that lags may show a block that the others have
-/// replaced. So block numbers prove nothing: the parent hashes are followed down to this block.
 pub(super) async fn is_final(
     node: &NodeClient,
     block: BlockId,
     confirmations: u64,
 ) -> Result<bool, NodeError> {
-    let Some(mut current) = node.block(final_with(block, confirmations)).await? else {
-        return Ok(false);
-    };
-    while current.id.number > block.number {
-        match node.block(current.id.number - 1).await? {
-            Some(parent) if parent.id.hash == current.parent_hash => current = parent,
-            _ => return Ok(false),
-        }
+    Confirmations::new(node, confirmations).is_final(block).await
+}
+
+/// Tells which blocks of a node have enough confirmations. It reads each block once, so it is for one
+/// look at the chain.
+pub(crate) struct Confirmations<'a> {
+    node: &'a NodeClient,
+    confirmations: u64,
+    blocks: HashMap<u64, Option<Block>>,
+}
+
+impl<'a> Confirmations<'a> {
+    pub(crate) fn new(node: &'a NodeClient, confirmations: u64) -> Self {
+        Self { node, confirmations, blocks: HashMap::new() }
     }
-    Ok(current.id == block)
+
+    /// Several nodes may answer behind one URL, and one that lags may show a block that the others have
+    /// replaced. So block numbers prove nothing: the parent hashes are followed down to this block.
+    pub(crate) async fn is_final(&mut self, block: BlockId) -> Result<bool, NodeError> {
+        let last = final_with(block, self.confirmations);
+        let Some(mut current) = self.block(last).await? else { return Ok(false) };
+        while current.id.number > block.number {
+            match self.block(current.id.number - 1).await? {
+                Some(parent) if parent.id.hash == current.parent_hash => current = parent,
+                _ => return Ok(false),
+            }
+        }
+        Ok(current.id == block)
+    }
+
+    async fn block(&mut self, number: u64) -> Result<Option<Block>, NodeError> {
+        if let Some(block) = self.blocks.get(&number) {
+            return Ok(*block);
+        }
+        let block = self.node.block(number).await?;
+        self.blocks.insert(number, block);
+        Ok(block)
+    }
 }
 
 #[cfg(test)]

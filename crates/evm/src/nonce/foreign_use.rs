@@ -2,6 +2,7 @@ use alloy_primitives::{Address, B256};
 use grid_batch_withdrawals::AssignedNonce;
 
 use super::{
+    dispute::find_dispute,
     finality::is_final,
     nodes::{check_chain, find_at_any},
 };
@@ -23,7 +24,11 @@ pub(crate) async fn is_foreign_use_final(
     assigned: &AssignedNonce,
 ) -> Result<bool, NodeError> {
     let Some(hash) = assigned.foreign_hash.map(B256::from) else { return Ok(false) };
-    let find = |node| final_block_of(node, context, admin, assigned.nonce, hash);
+    let find = async |node: &NodeClient| {
+        let block = final_block_of(node, context, admin, assigned.nonce, hash).await?;
+        let Some(block) = block else { return Ok(None) };
+        Ok(find_dispute(context, nodes, node, block).await.is_none().then_some(block))
+    };
     Ok(find_at_any(nodes, find).await?.is_some())
 }
 

@@ -2,7 +2,11 @@ use alloy_primitives::Address;
 use grid_batch_core::{BatchError, BatchResult};
 use grid_batch_withdrawals::AssignedNonce;
 
-use super::{finality::is_final, observation::NonceObservation};
+use super::{
+    dispute::{Dispute, find_dispute},
+    finality::{final_with, is_final},
+    observation::NonceObservation,
+};
 use crate::{
     context::EvmContext,
     node::{NodeClient, NodeError},
@@ -15,6 +19,8 @@ pub(crate) struct BestObservation<'a, 'n> {
     pub(crate) observation: NonceObservation<'a>,
     /// Whether a transaction of the nonce is mined and has enough confirmations.
     pub(crate) is_final: bool,
+    /// Why a transaction with enough confirmations at this node is not final all the same.
+    pub(crate) dispute: Option<Dispute>,
 }
 
 impl<'a, 'n> BestObservation<'a, 'n> {
@@ -36,7 +42,21 @@ impl<'a, 'n> BestObservation<'a, 'n> {
             }
             NonceObservation::Pending | NonceObservation::NotFound => false,
         };
-        Ok(Self { node, observation, is_final })
+        Ok(Self { node, observation, is_final, dispute: None })
+    }
+
+    /// The same, but not final if other nodes have another block at the height of the transaction's.
+    async fn compared_with(self, nodes: &[NodeClient], context: &EvmContext) -> Self {
+        let NonceObservation::Mined(mined) = &self.observation else { return self };
+        if !self.is_final {
+            return self;
+        }
+        let block = mined.receipt.block;
+        let dispute = find_dispute(context, nodes, self.node, block).await;
+        if dispute.is_none() {
+            context.highest_block.see(final_with(block, context.confirmations));
+        }
+        Self { is_final: dispute.is_none(), dispute, ..self }
     }
 
     fn outweighs(&self, other: &Self) -> bool {
@@ -44,7 +64,8 @@ impl<'a, 'n> BestObservation<'a, 'n> {
     }
 }
 
-/// Asks the nodes in turn about a nonce, until one shows a final transaction. Otherwise the
+/// Asks the nodes in turn about a nonce, until one shows a final transaction in a block that the others
+/// do not contradict. Otherwise the
 /// observation with the highest weight counts, so that no node hides what another one shows.
 ///
 /// A node that fails is skipped. If all fail, the first error is returned.
@@ -57,7 +78,11 @@ pub(crate) async fn observe_nonce<'a, 'n>(
     let mut best: Option<BestObservation<'_, '_>> = None;
     let mut first_error = None;
     for node in nodes {
-        match BestObservation::read(node, context, admin, assigned).await {
+        let seen = match BestObservation::read(node, context, admin, assigned).await {
+            Ok(seen) => Ok(seen.compared_with(nodes, context).await),
+            Err(error) => Err(error),
+        };
+        match seen {
             Ok(seen) if seen.is_final => return Ok(seen),
             Ok(seen) if best.as_ref().is_none_or(|best| seen.outweighs(best)) => best = Some(seen),
             Ok(_) => {}

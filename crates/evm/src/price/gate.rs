@@ -3,7 +3,7 @@ use thiserror::Error;
 
 use super::{
     bid::Bid,
-    quote::{GasQuote, QuoteSource},
+    quote::{BaseFee, GasQuote, QuoteSource},
 };
 use crate::values::GasPrice;
 
@@ -13,6 +13,12 @@ pub(crate) enum ClosedGate {
     /// The gas price is too high.
     #[error("the gas price is {price}, not below the cap of {cap} (source: {source_name})")]
     Price { price: GasPrice, cap: GasPrice, source_name: QuoteSource },
+    /// The base fee alone is too high.
+    #[error(
+        "the base fee is {base_fee}, not below the cap of {cap}; with the tip, the gas price is {price} \
+         (source: {source_name})"
+    )]
+    BaseFee { base_fee: GasPrice, price: GasPrice, cap: GasPrice, source_name: QuoteSource },
     /// The account cannot pay for the gas.
     #[error(
         "{account} has {} coins of the chain; the gas may cost {}",
@@ -30,10 +36,15 @@ fn coins(wei: U256) -> String {
 /// The bid at this price, if it is below the cap.
 pub(crate) fn price_gate(quote: &GasQuote, cap: GasPrice) -> Result<Bid, ClosedGate> {
     let price = GasPrice::from_wei(quote.price);
-    if price >= cap {
-        return Err(ClosedGate::Price { price, cap, source_name: quote.source });
+    let source_name = quote.source;
+    match quote.base {
+        BaseFee::Fee(base_fee) if base_fee >= cap.wei() => {
+            let base_fee = GasPrice::from_wei(base_fee);
+            Err(ClosedGate::BaseFee { base_fee, price, cap, source_name })
+        }
+        _ if price >= cap => Err(ClosedGate::Price { price, cap, source_name }),
+        _ => Ok(Bid::new(quote, cap)),
     }
-    Ok(Bid::new(quote, cap))
 }
 
 /// Checks that an account with this balance can pay the highest cost of the gas.
@@ -77,6 +88,7 @@ mod tests {
         let cap: GasPrice = "200".parse().unwrap();
         let at = |wei: u128| price_gate(&GasQuote::with_base_fee(wei - GWEI, GWEI), cap);
         assert_eq!(at(200 * GWEI - 1).unwrap().max_fee, 200 * GWEI);
+        // The base fee alone is below the cap.
         for price in [200 * GWEI, 200 * GWEI + 1] {
             let closed = ClosedGate::Price {
                 price: GasPrice::from_wei(price),
@@ -90,10 +102,16 @@ mod tests {
     #[test]
     fn closed_gate_reports_the_price_and_the_cap() {
         let cap: GasPrice = "200".parse().unwrap();
+        let closed = price_gate(&GasQuote::with_base_fee(199 * GWEI, GWEI), cap).unwrap_err();
+        assert_eq!(
+            closed.to_string(),
+            "the gas price is 200 gwei, not below the cap of 200 gwei (source: node)"
+        );
         let closed = price_gate(&GasQuote::with_base_fee(200 * GWEI, GWEI), cap).unwrap_err();
         assert_eq!(
             closed.to_string(),
-            "the gas price is 201 gwei, not below the cap of 200 gwei (source: node)"
+            "the base fee is 200 gwei, not below the cap of 200 gwei; with the tip, the gas price is \
+             201 gwei (source: node)"
         );
         let closed = price_gate(&GasQuote::oracle_only(300 * GWEI), cap).unwrap_err();
         assert!(

@@ -7,13 +7,17 @@ mod oracle;
 mod price_source;
 mod quote;
 mod raise;
+mod reader;
+mod tip;
 
 pub(crate) use bid::{Bid, covers_price};
 pub(crate) use gate::{funds_gate, price_gate};
+pub(crate) use node_price::Urgency;
 pub(crate) use oracle::Oracle;
-pub(crate) use price_source::GasPriceSource;
+pub(crate) use price_source::{GasPriceSource, NoPriceError};
 pub(crate) use quote::GasQuote;
 pub(crate) use raise::raise_bid;
+pub(crate) use reader::PriceReader;
 
 #[cfg(test)]
 mod tests;

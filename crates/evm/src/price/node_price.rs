@@ -1,8 +1,24 @@
-use super::quote::GasQuote;
+use super::{quote::GasQuote, tip::Tips};
 use crate::node::{FeeHistory, NodeClient, NodeError};
 
+/// How soon a transaction is to be mined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Urgency {
+    /// It is the first one with its nonce.
+    Usual,
+    /// An earlier one with its nonce was not mined in time.
+    Late,
+}
+
+/// The highest tip while too few blocks show what others pay: 1 gwei.
+const TIP_ON_A_QUIET_CHAIN: u128 = 1_000_000_000;
+
 /// The gas price of a node.
-pub(super) async fn node_price(node: &NodeClient) -> Result<GasQuote, NodeError> {
+pub(super) async fn node_price(
+    node: &NodeClient,
+    tips: &Tips,
+    urgency: Urgency,
+) -> Result<GasQuote, NodeError> {
     let history = match node.fee_history().await {
         Err(error) if error.is_method_not_found() => None,
         history => Some(history?),
@@ -10,20 +26,40 @@ pub(super) async fn node_price(node: &NodeClient) -> Result<GasQuote, NodeError>
     let base_fee = history.as_ref().and_then(|history| history.next_base_fee);
     match (history, base_fee) {
         (Some(history), Some(base_fee)) => {
-            Ok(GasQuote::with_base_fee(base_fee, tip(node, history).await?))
+            let tip = tip(node, &history, base_fee, tips, urgency).await?;
+            Ok(GasQuote::with_base_fee(base_fee, tip))
         }
         _ => Ok(GasQuote::without_base_fee(node.gas_price().await?)),
     }
 }
 
-/// The median tip of the latest blocks, and at least what the node suggests: empty blocks have no
-/// tips.
-async fn tip(node: &NodeClient, history: FeeHistory) -> Result<u128, NodeError> {
-    let suggested = node.max_priority_fee().await?.unwrap_or_default();
-    Ok(median(history.median_tips).max(suggested).max(1))
+/// What others paid in the latest blocks. If too few blocks show that, the node's suggestion up to a low
+/// maximum, because it follows the same few transactions and those of this process. A transaction that was
+/// not mined in time offers at least what the node suggests. Never more than the limit.
+async fn tip(
+    node: &NodeClient,
+    history: &FeeHistory,
+    base_fee: u128,
+    tips: &Tips,
+    urgency: Urgency,
+) -> Result<u128, NodeError> {
+    let tip = match (tips.of_blocks(&history.blocks), urgency) {
+        (Some(tip), Urgency::Usual) => tip,
+        (Some(tip), Urgency::Late) => tip.max(suggested_tip(node, base_fee).await?),
+        (None, Urgency::Usual) => suggested_tip(node, base_fee).await?.min(TIP_ON_A_QUIET_CHAIN),
+        (None, Urgency::Late) => suggested_tip(node, base_fee).await?,
+    };
+    Ok(tip.clamp(1, tips.highest()))
 }
 
-fn median(mut tips: Vec<u128>) -> u128 {
-    tips.sort_unstable();
-    tips.get(tips.len() / 2).copied().unwrap_or_default()
+/// The tip that the node suggests, or what is left of its gas price.
+async fn suggested_tip(node: &NodeClient, base_fee: u128) -> Result<u128, NodeError> {
+    if let Some(tip) = node.max_priority_fee().await? {
+        return Ok(tip);
+    }
+    match node.gas_price().await {
+        Ok(price) => Ok(price.saturating_sub(base_fee)),
+        Err(error) if error.is_method_not_found() => Ok(0),
+        Err(error) => Err(error),
+    }
 }

@@ -1,9 +1,10 @@
 use thiserror::Error;
 
 use super::{
-    node_price::node_price,
+    node_price::{Urgency, node_price},
     oracle::{Oracle, OracleError},
     quote::GasQuote,
+    tip::Tips,
 };
 use crate::node::{NodeClient, NodeError};
 
@@ -33,24 +34,42 @@ pub(crate) enum NoPriceError {
 }
 
 impl GasPriceSource {
-    /// The current gas price.
-    pub(crate) async fn quote(&self, node: &NodeClient) -> Result<GasQuote, NoPriceError> {
+    /// The current gas price, with the tip to offer.
+    pub(crate) async fn quote_with(
+        &self,
+        node: &NodeClient,
+        tips: &Tips,
+        urgency: Urgency,
+    ) -> Result<GasQuote, NoPriceError> {
         match self {
-            Self::Node => node_price(node).await.map_err(NoPriceError::Node),
-            Self::NodeFirst(oracle) => match node_price(node).await {
+            Self::Node => node_price(node, tips, urgency).await.map_err(NoPriceError::Node),
+            Self::NodeFirst(oracle) => match node_price(node, tips, urgency).await {
                 Ok(quote) => Ok(quote),
                 Err(node_error) => match oracle.price().await {
                     Ok(price) => Ok(GasQuote::oracle_only(price)),
                     Err(error) => Err(both_failed(oracle, error, node_error)),
                 },
             },
-            Self::OracleFirst(oracle) => match (oracle.price().await, node_price(node).await) {
-                (Ok(price), Ok(quote)) => Ok(quote.with_oracle_price(price)),
-                (Ok(price), Err(_)) => Ok(GasQuote::oracle_only(price)),
-                (Err(_), Ok(quote)) => Ok(quote),
-                (Err(error), Err(node_error)) => Err(both_failed(oracle, error, node_error)),
-            },
+            Self::OracleFirst(oracle) => {
+                match (oracle.price().await, node_price(node, tips, urgency).await) {
+                    (Ok(price), Ok(quote)) => Ok(quote.with_oracle_price(price)),
+                    (Ok(price), Err(_)) => Ok(GasQuote::oracle_only(price)),
+                    (Err(_), Ok(quote)) => Ok(quote),
+                    (Err(error), Err(node_error)) => Err(both_failed(oracle, error, node_error)),
+                }
+            }
         }
+    }
+}
+
+#[cfg(test)]
+use crate::values::GasPrice;
+
+#[cfg(test)]
+impl GasPriceSource {
+    /// The current gas price before anything was signed, with any tip.
+    pub(crate) async fn quote(&self, node: &NodeClient) -> Result<GasQuote, NoPriceError> {
+        self.quote_with(node, &Tips::new(GasPrice::from_wei(u128::MAX)), Urgency::Usual).await
     }
 }
 

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     quote::{GasQuote, QuoteSource},
+    tip::Tips,
     *,
 };
 use crate::{
@@ -53,25 +54,77 @@ async fn broken_node() -> (TestServer, NodeClient) {
 }
 
 #[tokio::test]
-async fn node_price_is_the_next_base_fee_and_the_median_tip() {
-    for (rewards, suggested, tip) in [
-        (json!([["0x5"], ["0x7"], ["0x6"]]), "0x2", 6),
-        (json!([["0x5"]]), "0x8", 8),
-        (json!([["0x0"]]), "0x0", 1),
-        (json!(null), "0x0", 1),
+async fn node_price_is_the_next_base_fee_and_a_low_tip() {
+    let high = "0x1bf08eb000";
+    for (rewards, suggested, tip, late) in [
+        (json!([["0x9"], ["0x7"], ["0x6"], ["0x9"], ["0x9"]]), "0x8", 6, 8),
+        (json!([["0x9"], ["0x7"], ["0x6"], ["0x9"], ["0x9"]]), "0x5", 6, 6),
+        (json!([["0x9"], ["0x7"], ["0x0"], ["0x9"], ["0x9"]]), "0x8", 8, 8),
+        (json!([["0x5"]]), high, GWEI, 120 * GWEI),
+        (json!([["0x5"]]), "0x0", 1, 1),
+        (json!(null), "0x0", 1, 1),
     ] {
-        let history = json!({"baseFeePerGas": ["0x1", "0x64"], "reward": rewards});
+        let fees = ["0x1", "0x1", "0x1", "0x1", "0x1", "0x64"];
+        let history = json!({"baseFeePerGas": fees, "reward": rewards});
         let answers = json!({"eth_feeHistory": history, "eth_maxPriorityFeePerGas": suggested});
         let (_server, node) = node_with(answers).await;
         assert_eq!(GasPriceSource::Node.quote(&node).await, Ok(GasQuote::with_base_fee(100, tip)));
+        let tips = Tips::new("1000".parse().unwrap());
+        let quote = GasPriceSource::Node.quote_with(&node, &tips, Urgency::Late).await;
+        assert_eq!(quote, Ok(GasQuote::with_base_fee(100, late)));
     }
 }
 
 #[tokio::test]
 async fn node_without_the_tip_method_has_a_price() {
     let history = json!({"baseFeePerGas": ["0x64"], "reward": [["0x5"]]});
-    let (_server, node) = node_with(json!({"eth_feeHistory": history})).await;
-    assert_eq!(GasPriceSource::Node.quote(&node).await, Ok(GasQuote::with_base_fee(100, 5)));
+    for (answers, tip) in [
+        (json!({"eth_feeHistory": history}), 1),
+        (json!({"eth_feeHistory": history, "eth_gasPrice": "0x6b"}), 7),
+    ] {
+        let (_server, node) = node_with(answers).await;
+        assert_eq!(GasPriceSource::Node.quote(&node).await, Ok(GasQuote::with_base_fee(100, tip)));
+    }
+}
+
+#[tokio::test]
+async fn tip_of_a_node_is_limited_and_an_oracle_decides() {
+    let tips = Tips::new("0.5".parse().unwrap());
+    let history = json!({"baseFeePerGas": ["0x64"], "reward": []});
+    let high = "0x12a05f200";
+    let answers = json!({"eth_feeHistory": history, "eth_maxPriorityFeePerGas": high});
+    let (_server, node) = node_with(answers).await;
+    let (_oracle, oracle) = oracle_returning(r#"{"result": {"FastGasPrice": 9}}"#).await;
+    for (source, price) in
+        [(GasPriceSource::Node, 100 + GWEI / 2), (GasPriceSource::OracleFirst(oracle), 9 * GWEI)]
+    {
+        let quote = source.quote_with(&node, &tips, Urgency::Usual).await.unwrap();
+        assert_eq!(quote.price, price, "{source:?}");
+    }
+}
+
+#[tokio::test]
+async fn missing_price_methods_are_replaced_whatever_the_code() {
+    for (code, message) in [
+        (-32601, "the method does not exist"),
+        (-32004, "Method eth_feeHistory is not supported"),
+        (-32000, "Method eth_feeHistory not supported."),
+    ] {
+        let (_server, node) = node_with_methods(move |method| match method {
+            "eth_gasPrice" => json!({"result": "0x64"}),
+            _ => json!({"error": {"code": code, "message": message}}),
+        })
+        .await;
+        let expected = Ok(GasQuote::without_base_fee(100));
+        assert_eq!(GasPriceSource::Node.quote(&node).await, expected, "{message}");
+        let (_server, node) = node_with_methods(move |method| match method {
+            "eth_feeHistory" => json!({"result": {"baseFeePerGas": ["0x64"], "reward": null}}),
+            _ => json!({"error": {"code": code, "message": message}}),
+        })
+        .await;
+        let expected = Ok(GasQuote::with_base_fee(100, 1));
+        assert_eq!(GasPriceSource::Node.quote(&node).await, expected, "{message}");
+    }
 }
 
 #[tokio::test]

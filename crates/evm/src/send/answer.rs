@@ -11,12 +11,24 @@ pub(super) fn accepted() -> SubmissionAnswer {
     SubmissionAnswer { outcome: Outcome::Accepted, status: None, message: None, retry_after: None }
 }
 
+pub(super) fn committed() -> SubmissionAnswer {
+    SubmissionAnswer { outcome: Outcome::Committed, ..accepted() }
+}
+
 pub(super) fn rejected(reason: impl Display) -> SubmissionAnswer {
     with_reason(Outcome::Rejected, reason)
 }
 
 pub(super) fn refused(reason: impl Display) -> SubmissionAnswer {
     with_reason(Outcome::Refused, reason)
+}
+
+pub(super) fn refused_batch(reason: impl Display) -> SubmissionAnswer {
+    with_reason(Outcome::RefusedBatch, reason)
+}
+
+pub(super) fn not_sent(reason: impl Display) -> SubmissionAnswer {
+    with_reason(Outcome::NotSent, reason)
 }
 
 pub(super) fn ambiguous(reason: impl Display) -> SubmissionAnswer {

@@ -5,13 +5,16 @@ use grid_batch_core::{BatchResult, HeaderId, ScopeId, ServiceId, Submission, Sub
 use grid_batch_withdrawals::{BatchAttempt, NewSignedTransaction, Payment, SignedTransaction};
 use log::info;
 
-use super::answer::{self, Step};
+use super::{
+    answer::{self, Step},
+    transaction::SigningError,
+};
 use crate::{
     context::EvmContext,
-    key::GasAdminKey,
     node::{BlockTag, NodeClient},
     pool::PoolCall,
     scope::AccountScopeId,
+    signer::AccountSigner,
     values::GasPrice,
 };
 
@@ -59,12 +62,16 @@ impl<'a> SendAttempt<'a> {
         &self.batch.service_id
     }
 
-    /// The key of the gas admin.
-    pub(super) fn key(&self) -> Step<&'a GasAdminKey> {
+    /// Signs for the gas admin.
+    pub(super) fn signer(&self) -> Step<&'a AccountSigner> {
         let admin = self.admin;
-        let no_key =
-            || answer::refused(format_args!("no key is configured for the gas admin {admin}"));
-        self.context.keys.get(&admin).ok_or_else(no_key)
+        let no_signer = || {
+            answer::refused(format_args!(
+                "no key is configured for the gas admin {admin}; add it to evm.gas_admins, or move the \
+                 withdrawal with `grid-batch move-withdrawals` if its pool has another gas admin now"
+            ))
+        };
+        self.context.signers.get(&admin).ok_or_else(no_signer)
     }
 
     pub(super) fn pool_call(&self) -> Step<PoolCall> {
@@ -82,6 +89,14 @@ impl<'a> SendAttempt<'a> {
         answer::parked(reason, self.context.gate_interval)
     }
 
+    /// The answer if nothing was signed. No nonce was used, so the withdrawal waits for the signer.
+    pub(super) fn not_signed(&self, error: SigningError) -> SubmissionAnswer {
+        match error {
+            SigningError::Stored(error) => answer::refused(error),
+            SigningError::Signer(_) => self.parked(error),
+        }
+    }
+
     /// The transaction that the store has stored. It stores none if the attempt is no longer
     /// current; then it must not be sent either.
     pub(super) fn stored(
@@ -91,6 +106,7 @@ impl<'a> SendAttempt<'a> {
         let Some(SignedTransaction { signed, .. }) = result.map_err(answer::store_failed)? else {
             return Err(answer::ambiguous("this attempt is no longer current; nothing was signed"));
         };
+        self.context.price_source.record(&signed);
         info!(
             service:% = self.service_id(), withdrawal:% = self.payment.withdrawal_id,
             nonce = signed.nonce, hash:% = B256::from(signed.hash),

@@ -18,35 +18,41 @@ impl SendAttempt<'_> {
         }
         match sent {
             Ok(_) => answer::accepted(),
-            Err(error) => self.answer_to_error(&error),
+            Err(error @ NodeError::Rpc { .. }) => self.answer_to_refusal(signed, &error).await,
+            Err(error) => answer::node_answer(outcome_of(&error), &error),
         }
     }
 
-    fn answer_to_error(&self, error: &NodeError) -> SubmissionAnswer {
-        match outcome_of(error) {
-            Outcome::Accepted => answer::accepted(),
-            Outcome::Parked => self.parked(error),
-            outcome => answer::node_answer(outcome, error),
+    async fn answer_to_refusal(
+        &self,
+        signed: &NewSignedTransaction,
+        error: &NodeError,
+    ) -> SubmissionAnswer {
+        let refusal = Refusal::of(error);
+        if let Some(reason) = refusal.lasting_reason() {
+            return self.refused_for_good(signed, reason, error).await;
+        }
+        match refusal {
+            // Another transaction with this nonce is pending at the node.
+            Refusal::Known | Refusal::ReplacementUnderpriced => answer::accepted(),
+            Refusal::FeeTooLow => self.refused_fee(signed, error).await,
+            Refusal::InsufficientFunds => self.parked(error),
+            // The node lags behind; it certainly did not take the transaction.
+            Refusal::NonceTooHigh => answer::node_answer(Outcome::Busy, error),
+            Refusal::NodeBusy => self.unless_known(signed, Outcome::Busy, error).await,
+            // The nonce was used, by us or by another program: the readers find out.
+            Refusal::NonceTooLow => answer::ambiguous(error),
+            _ => self.unless_known(signed, Outcome::Refused, error).await,
         }
     }
 }
 
-/// The outcome of a transaction that the node did not simply accept.
+/// The outcome of a transaction to which the node did not respond as asked.
 fn outcome_of(error: &NodeError) -> Outcome {
-    let refusal = match error {
-        NodeError::Rpc { message, .. } => Refusal::from_message(message),
-        NodeError::InvalidUrl(_) => return Outcome::Refused,
-        NodeError::NotSent(_) => return Outcome::NotSent,
-        _ => return Outcome::Ambiguous,
-    };
-    match refusal {
-        // Another transaction with this nonce is pending at the node.
-        Refusal::Known | Refusal::ReplacementUnderpriced => Outcome::Accepted,
-        Refusal::FeeTooLow | Refusal::InsufficientFunds => Outcome::Parked,
-        // The node is full or lags behind; it certainly did not take the transaction.
-        Refusal::NonceTooHigh | Refusal::PoolFull => Outcome::Busy,
-        // The nonce was used, by us or by another program: the readers find out.
-        Refusal::NonceTooLow | Refusal::Unrecognized => Outcome::Ambiguous,
+    match error {
+        NodeError::InvalidUrl(_) => Outcome::Refused,
+        NodeError::NotSent(_) => Outcome::NotSent,
+        _ => Outcome::Ambiguous,
     }
 }
 
@@ -64,7 +70,6 @@ mod tests {
             (NodeError::Busy { status: 429, retry_after: None, text: text() }, Outcome::Ambiguous),
             (NodeError::Status { status: 401, text: text() }, Outcome::Ambiguous),
             (NodeError::InvalidResponse(text()), Outcome::Ambiguous),
-            (NodeError::Rpc { code: 3, message: text(), data: None }, Outcome::Ambiguous),
         ] {
             assert_eq!(outcome_of(&error), outcome, "{error:?}");
         }

@@ -8,22 +8,20 @@ use super::{
 };
 use crate::price::{Bid, covers_price, price_gate, raise_bid};
 
-/// How many nonces below the withdrawal's own are looked after. Reorganisations are not deeper, and
-/// a node that lags further behind catches up by itself.
-const MAX_LOWER_NONCES: u64 = 64;
+/// How many transactions with lower nonces an attempt sends. The next attempts send the rest.
+const MAX_AT_ONCE: u64 = 64;
 
 impl SendAttempt<'_> {
     /// Sends the transactions with lower nonces that are not in a block of the node, which has
     /// `count` transactions: the chain may have dropped a block, or the node a pending transaction.
     /// A nonce without a transaction that may be sent is filled.
     pub(super) async fn send_lower_nonces(&self, count: u64, nonce: u64) -> Step<()> {
-        let first = count.max(nonce.saturating_sub(MAX_LOWER_NONCES));
-        if first >= nonce {
+        if count >= nonce {
             return Ok(());
         }
-        let stored = self.context.store.transactions_from(self.service_id(), first).await;
+        let stored = self.context.store.transactions_from(self.service_id(), count).await;
         let stored = stored.map_err(answer::store_failed)?;
-        for nonce in first..nonce {
+        for nonce in count..nonce.min(count.saturating_add(MAX_AT_ONCE)) {
             let stored = stored.iter().find(|signed| signed.nonce == nonce);
             let filler = self.fill_nonce(nonce, stored).await?;
             let Some(signed) = filler.as_ref().or(stored) else { continue };
@@ -43,16 +41,16 @@ impl SendAttempt<'_> {
         if stored.is_some_and(|signed| !signed.is_filler) {
             return Ok(None);
         }
-        let Ok(key) = self.key().cloned() else { return Ok(None) };
+        let Ok(signer) = self.signer() else { return Ok(None) };
         let Some(bid) = self.filler_bid(stored).await? else { return Ok(None) };
-        let Ok(gas_limit) = self.node.estimate_gas(self.admin, self.admin, &[].into()).await else {
-            return Ok(None);
-        };
+        let gas_limit = self.filler_gas_limit().await;
         let chain_id = self.context.chain_id;
-        let sign = move |nonce| Ok(sign_filler(&key, chain_id, nonce, gas_limit, &bid));
-        let filler = self.context.store.fill_nonce(&self.batch, nonce, sign).await;
+        let filler = sign_filler(signer, chain_id, nonce, gas_limit, &bid).await;
+        let filler = filler.map_err(|error| self.not_signed(error))?;
+        let filler = self.context.store.fill_nonce(&self.batch, filler).await;
         let filler = filler.map_err(answer::store_failed)?.map(|filler| filler.signed);
-        if filler.is_some() {
+        if let Some(filler) = &filler {
+            self.context.price_source.record(filler);
             warn!(
                 service:% = self.service_id(), nonce;
                 "no payment may use this nonce any more; it is filled with an empty transfer"

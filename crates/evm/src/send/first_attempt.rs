@@ -9,12 +9,17 @@ use super::{
     transaction::{TransactionDraft, sign},
 };
 use crate::{
-    node::{BlockTag, NodeClient, NodeError, revert_reason},
+    node::NodeClient,
     pool::PoolCall,
     price::Bid,
     scope::AccountScopeId,
     settle::{SettleError, Settled, settle_nonces},
+    signing_store::NonceAssignment,
+    sync::{SimulationError, simulate},
 };
+
+/// How many nonces an attempt signs with until one of them is still free.
+const MAX_SIGNATURES: usize = 4;
 
 impl SendAttempt<'_> {
     /// Assigns a nonce, signs and sends. Nothing is stored until every gate is open.
@@ -22,27 +27,28 @@ impl SendAttempt<'_> {
     /// `count` is the number of the account's transactions in blocks, all of which are settled: the
     /// lowest nonce that may be free.
     pub(super) async fn send_with_new_nonce(&self, count: u64) -> Step<SubmissionAnswer> {
-        self.key()?;
+        self.signer()?;
+        self.check_gap_before_next(count).await?;
         let call = self.pool_call()?;
+        self.check_beneficiary(call.pool)?;
         let bid = self.pass_price_gate(call.pool).await?;
         let gas_limit = self.simulate(&call).await?;
         self.pass_funds_gate(gas_limit, &bid).await?;
+        self.check_unknown_pending(count).await?;
         let signed = self.assign_nonce(count, bid, gas_limit, call).await?;
         self.send_lower_nonces(count, signed.nonce).await?;
         Ok(self.broadcast(&signed).await)
     }
 
     /// Simulates the call, so that a refusal of the pool costs no nonce, and returns the gas limit.
-    async fn simulate(&self, PoolCall { pool, data }: &PoolCall) -> Step<u64> {
-        if !self.node.has_code(*pool).await.map_err(answer::node_failed)? {
-            return Err(answer::rejected(format_args!("there is no contract at the pool {pool}")));
+    async fn simulate(&self, call: &PoolCall) -> Step<u64> {
+        match simulate(&self.node, self.admin, call).await {
+            Ok(estimate) => self.gas_limit(estimate).await,
+            Err(SimulationError::Node(error)) => Err(answer::node_failed(error)),
+            Err(SimulationError::Refused(refusal)) => {
+                Err(self.refused_by_node(call, &refusal).await)
+            }
         }
-        let result = self.node.call(self.admin, *pool, data, BlockTag::Latest).await;
-        result.map_err(simulation_failed)?;
-        let estimate = self.node.estimate_gas(self.admin, *pool, data).await;
-        let estimate = estimate.map_err(simulation_failed)?;
-        // Transactions before it in the same block can raise what it needs.
-        Ok(estimate.saturating_add(estimate / 4))
     }
 
     /// Settles the nonces that the chain has used, and returns the number of the account's transactions
@@ -63,7 +69,7 @@ impl SendAttempt<'_> {
     }
 
     /// The node of this attempt, and then the others.
-    fn nodes(&self) -> Step<Vec<NodeClient>> {
+    pub(super) fn nodes(&self) -> Step<Vec<NodeClient>> {
         let context = self.context;
         let all = context.nodes_for(&context.send_http, self.service_id(), &self.batch.batch_id);
         let others = all.map_err(answer::store_failed)?;
@@ -72,6 +78,10 @@ impl SendAttempt<'_> {
         Ok(iter::once(this).chain(others).collect())
     }
 
+    /// Signs with the next nonce, and stores both in one commit.
+    ///
+    /// A signer may be on another machine, so it signs before the commit begins. If another attempt
+    /// takes the nonce meanwhile, that signature is dropped, and the next nonce is tried.
     async fn assign_nonce(
         &self,
         at_least: u64,
@@ -79,18 +89,22 @@ impl SendAttempt<'_> {
         gas_limit: u64,
         PoolCall { pool: to, data }: PoolCall,
     ) -> Step<NewSignedTransaction> {
-        let (key, chain_id) = (self.key()?.clone(), self.context.chain_id);
-        let sign = move |nonce| {
-            let draft = TransactionDraft { chain_id, nonce, gas_limit, to, data: data.clone() };
-            Ok(sign(&key, &draft, &bid))
-        };
-        self.stored(self.context.store.assign_nonce(&self.batch, at_least, sign).await)
-    }
-}
-
-fn simulation_failed(error: NodeError) -> SubmissionAnswer {
-    match revert_reason(&error) {
-        Some(reason) => answer::rejected(format_args!("the pool refuses the withdrawal: {reason}")),
-        None => answer::node_failed(error),
+        let (signer, store) = (self.signer()?, &self.context.store);
+        let next = store.next_nonce(self.service_id()).await.map_err(answer::store_failed)?;
+        let mut nonce = next.map_or(at_least, |next| next.max(at_least));
+        let mut draft =
+            TransactionDraft { chain_id: self.context.chain_id, nonce, gas_limit, to, data };
+        for _ in 0..MAX_SIGNATURES {
+            draft.nonce = nonce;
+            let signed = sign(signer, &draft, &bid).await;
+            let signed = signed.map_err(|error| self.not_signed(error))?;
+            match store.assign_nonce(&self.batch, at_least, signed).await {
+                Ok(NonceAssignment::Other { next }) => nonce = next,
+                Ok(NonceAssignment::Assigned(stored)) => return self.stored(Ok(Some(*stored))),
+                Ok(NonceAssignment::NotCurrent) => return self.stored(Ok(None)),
+                Err(error) => return self.stored(Err(error)),
+            }
+        }
+        Err(self.parked("other withdrawals took the nonces that it was signed with"))
     }
 }

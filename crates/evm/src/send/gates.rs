@@ -6,8 +6,9 @@ use super::{
     attempt::SendAttempt,
 };
 use crate::{
-    price::{Bid, GasQuote, funds_gate, price_gate},
-    values::GasPrice,
+    beneficiaries::AllowedBeneficiaries,
+    price::{Bid, GasQuote, Urgency, funds_gate, price_gate},
+    values::{GasPrice, parse_address},
 };
 
 impl SendAttempt<'_> {
@@ -21,18 +22,34 @@ impl SendAttempt<'_> {
     pub(super) async fn pass_funds_gate(&self, gas_limit: u64, bid: &Bid) -> Step<()> {
         let balance = self.node.balance(self.admin).await.map_err(answer::node_failed)?;
         let passed = funds_gate(self.admin, balance, gas_limit, bid);
-        self.context.without_funds.note(self.admin, passed.is_ok());
+        let (gas, now) = (&self.context.gas, self.context.clock.monotonic());
+        gas.note_balance(self.admin, balance, now);
+        gas.note_need(self.admin, gas_limit, passed.is_ok());
         passed.map_err(|closed| self.parked(closed))
+    }
+
+    /// Rejects the withdrawal if its beneficiary may not be paid any more.
+    pub(super) fn check_beneficiary(&self, pool: Address) -> Step<()> {
+        let beneficiary = parse_address(&self.payment.beneficiary).map_err(answer::rejected)?;
+        match self.context.beneficiaries.contains(pool, beneficiary) {
+            true => Ok(()),
+            false => Err(answer::rejected(AllowedBeneficiaries::refusal(pool, beneficiary))),
+        }
     }
 
     /// The current gas price.
     pub(super) async fn quote(&self) -> Step<GasQuote> {
-        let quote = self.context.price_source.quote(&self.node).await;
+        self.quote_for(Urgency::Usual).await
+    }
+
+    /// The current gas price, with a tip for a transaction that is this urgent.
+    pub(super) async fn quote_for(&self, urgency: Urgency) -> Step<GasQuote> {
+        let quote = self.context.quote(&self.node, urgency).await;
         quote.map_err(|error| self.parked(ErrorChain(&error)))
     }
 
     /// The cap of the gas price for this pool.
     pub(super) fn cap(&self, pool: Address) -> GasPrice {
-        self.context.pool_caps.get(&pool).copied().unwrap_or(self.context.cap)
+        self.context.cap_of(pool)
     }
 }

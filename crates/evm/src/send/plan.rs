@@ -22,10 +22,13 @@ impl<'a> SendPlan<'a> {
         match assigned.outcome {
             None => Self::Resend(assigned),
             Some(NonceOutcome::UsedElsewhere) => Self::without_nonce(payment),
-            // The status reader reports that it is committed.
-            Some(NonceOutcome::Withdrawn { .. }) => Self::Finished(answer::accepted()),
-            Some(NonceOutcome::Reverted) => Self::rejected("the pool refused the withdrawal"),
-            Some(NonceOutcome::Cancelled) => Self::rejected("the withdrawal was cancelled"),
+            Some(NonceOutcome::Withdrawn { .. }) => Self::Finished(answer::committed()),
+            Some(NonceOutcome::Reverted) => {
+                Self::rejected(assigned, "the pool refused the withdrawal")
+            }
+            Some(NonceOutcome::Cancelled) => {
+                Self::rejected(assigned, "the withdrawal was cancelled")
+            }
         }
     }
 
@@ -36,8 +39,9 @@ impl<'a> SendPlan<'a> {
         Self::AssignNonce
     }
 
-    fn rejected(reason: &str) -> Self {
-        Self::Finished(answer::rejected(reason))
+    /// The note has the block and the pool's reason.
+    fn rejected(assigned: &AssignedNonce, reason: &str) -> Self {
+        Self::Finished(answer::rejected(assigned.note.as_deref().unwrap_or(reason)))
     }
 }
 
@@ -100,7 +104,7 @@ mod tests {
         for (cancel_requested, nonce, outcome) in [
             (false, Some(Some(NonceOutcome::Reverted)), Outcome::Rejected),
             (true, Some(Some(NonceOutcome::Cancelled)), Outcome::Rejected),
-            (true, Some(Some(withdrawn)), Outcome::Accepted),
+            (true, Some(Some(withdrawn)), Outcome::Committed),
         ] {
             let payment = payment(cancel_requested, nonce);
             let SendPlan::Finished(answer) = SendPlan::for_payment(&payment) else {

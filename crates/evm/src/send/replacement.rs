@@ -3,11 +3,11 @@ use grid_batch_withdrawals::{AssignedNonce, NewSignedTransaction, SignedTransact
 use super::{
     answer::{self, Step},
     attempt::SendAttempt,
-    transaction::{gas_limit, sign_cancellation, sign_replacement},
+    transaction::{SigningError, gas_limit, sign_cancellation, sign_replacement},
 };
 use crate::{
     node::Refusal,
-    price::{Bid, GasQuote, covers_price, price_gate, raise_bid},
+    price::{Bid, GasQuote, Urgency, covers_price, price_gate, raise_bid},
     values::GasPrice,
 };
 
@@ -27,8 +27,15 @@ impl SendAttempt<'_> {
             return self.cancellation(assigned, best).await;
         }
         let cap = self.cap(self.pool_call()?.pool);
+        if let Some(changed) = self.changed_after_refusal(best, cap).await? {
+            return self.store_replacement(changed).await;
+        }
         // Without a price, the stored transaction is sent.
-        let Ok(quote) = self.quote().await else { return Ok(best.signed.clone()) };
+        let urgency = match self.is_pending_too_long(best) {
+            true => Urgency::Late,
+            false => Urgency::Usual,
+        };
+        let Ok(quote) = self.quote_for(urgency).await else { return Ok(best.signed.clone()) };
         if let Some(replacement) = self.replacement(assigned, best, &quote, cap).await? {
             return self.store_replacement(replacement).await;
         }
@@ -50,12 +57,14 @@ impl SendAttempt<'_> {
         let quote = self.quote().await?;
         let bid = raise_bid(highest_fees(assigned), &quote, cap)
             .unwrap_or_else(|| Bid { max_fee: cap.wei(), ..Bid::new(&quote, cap) });
-        let filler = sign_cancellation(self.key()?, &best.signed, &bid).map_err(answer::refused)?;
+        let gas_limit = self.filler_gas_limit().await;
+        let filler = sign_cancellation(self.signer()?, &best.signed, gas_limit, &bid).await;
+        let filler = filler.map_err(|error| self.not_signed(error))?;
         self.store_replacement(filler).await
     }
 
-    /// The same transaction with higher fees, if it needs them and they are possible: there is a
-    /// key, the cap allows them, and the account can pay.
+    /// The same transaction with higher fees, if it needs them and they are possible: the signer
+    /// signs, the cap allows them, and the account can pay.
     async fn replacement(
         &self,
         assigned: &AssignedNonce,
@@ -69,12 +78,36 @@ impl SendAttempt<'_> {
             return Ok(None);
         }
         let bid = raise_bid(highest_fees(assigned), quote, cap);
-        let (Some(bid), Ok(key)) = (bid, self.key()) else { return Ok(None) };
+        let Some(bid) = bid else { return Ok(None) };
+        let Ok(signer) = self.signer() else { return self.without_key(best, quote) };
         let gas_limit = gas_limit(&best.signed).map_err(answer::refused)?;
         if self.pass_funds_gate(gas_limit, &bid).await.is_err() {
             return Ok(None);
         }
-        sign_replacement(key, &best.signed, &bid).map(Some).map_err(answer::refused)
+        match sign_replacement(signer, &best.signed, gas_limit, &bid).await {
+            Ok(replacement) => Ok(Some(replacement)),
+            // What is signed can be sent without the signer.
+            Err(SigningError::Signer(_)) => Ok(None),
+            Err(error) => Err(self.not_signed(error)),
+        }
+    }
+
+    /// Without the key, the same bytes are sent, unless they cannot be mined at this price.
+    fn without_key(
+        &self,
+        best: &SignedTransaction,
+        quote: &GasQuote,
+    ) -> Step<Option<NewSignedTransaction>> {
+        if covers_price(best.signed.max_fee, quote) {
+            return Ok(None);
+        }
+        let (nonce, admin) = (best.signed.nonce, self.admin);
+        Err(self.parked(format_args!(
+            "the transaction with nonce {nonce} offers {}, the gas price is {}, and no key is configured \
+             for the gas admin {admin}; add it to evm.gas_admins, or wait for a lower price",
+            GasPrice::from_wei(best.signed.max_fee),
+            GasPrice::from_wei(quote.price)
+        )))
     }
 
     fn is_pending_too_long(&self, best: &SignedTransaction) -> bool {
@@ -86,7 +119,7 @@ impl SendAttempt<'_> {
     }
 }
 
-/// The filler, if there is one, or else the payment; of several the one with the highest fee.
+/// The filler, if there is one, or else the payment; of several the last one with the highest fee.
 fn best_transaction(assigned: &AssignedNonce) -> Option<&SignedTransaction> {
     assigned.transactions.iter().max_by_key(|it| (it.signed.is_filler, it.signed.max_fee))
 }

@@ -1,4 +1,4 @@
-use grid_batch_core::SubmissionAnswer;
+use grid_batch_core::{Outcome, SubmissionAnswer};
 use grid_batch_withdrawals::{AssignedNonce, NonceOutcome};
 
 use super::{
@@ -6,7 +6,7 @@ use super::{
     attempt::SendAttempt,
 };
 use crate::{
-    nonce::{NonceObservation, is_foreign_use_final},
+    nonce::{NonceObservation, is_foreign_use_final, node_ahead},
     scope::AccountScopeId,
     settle::{UsedNonce, explain_used_nonce},
 };
@@ -15,14 +15,54 @@ impl SendAttempt<'_> {
     /// Sends the withdrawal again with the nonce that it has. `None`: it has that nonce no longer.
     pub(super) async fn resend(&self, assigned: &AssignedNonce) -> Step<Option<SubmissionAnswer>> {
         let observation = NonceObservation::read(&self.node, self.admin, assigned).await;
-        match observation.map_err(answer::node_failed)? {
+        let is_pending = match observation.map_err(answer::node_failed)? {
             NonceObservation::Mined(_) => return Ok(Some(answer::accepted())),
             NonceObservation::UsedElsewhere => return self.replace_used_nonce(assigned).await,
-            NonceObservation::Pending | NonceObservation::NotFound => {}
+            NonceObservation::Pending if self.was_sent_lately(assigned) => {
+                return Ok(Some(answer::accepted()));
+            }
+            NonceObservation::Pending => true,
+            NonceObservation::NotFound => false,
+        };
+        let count = self.transaction_count().await?;
+        if !is_pending && self.is_mined_elsewhere(count, assigned).await? {
+            return Ok(Some(answer::accepted()));
         }
+        self.check_gap(count, assigned.nonce)?;
         let signed = self.transaction_to_send(assigned).await?;
-        self.send_lower_nonces(self.transaction_count().await?, assigned.nonce).await?;
-        Ok(Some(self.broadcast(&signed).await))
+        self.send_lower_nonces(count, assigned.nonce).await?;
+        let answer = self.broadcast(&signed).await;
+        // The node keeps the transaction that this one was to replace.
+        let keeps_earlier = is_pending && answer.outcome == Outcome::RefusedBatch;
+        Ok(Some(if keeps_earlier { answer::accepted() } else { answer }))
+    }
+
+    /// Whether another node, which has more blocks, shows the withdrawal's transaction in one of them. If
+    /// it does not, the attempt ends: that node is to get the transaction.
+    async fn is_mined_elsewhere(&self, count: u64, assigned: &AssignedNonce) -> Step<bool> {
+        let (context, admin) = (self.context, self.admin);
+        let ahead = node_ahead(context, &self.nodes()?, &self.node, admin, count).await;
+        let Some(node) = ahead else { return Ok(false) };
+        match NonceObservation::read(&node, admin, assigned).await {
+            Ok(NonceObservation::Mined(_)) => Ok(true),
+            _ => Err(answer::not_sent(format_args!(
+                "the node lags behind: it has {count} transactions of {admin} in blocks, and another \
+                 node has more"
+            ))),
+        }
+    }
+
+    /// Whether nothing has to be sent now: the withdrawal was signed ahead, and the node has its
+    /// transaction.
+    fn was_sent_lately(&self, assigned: &AssignedNonce) -> bool {
+        let best = assigned.transactions.iter().max_by_key(|transaction| transaction.rank());
+        let lately = best.is_some_and(|best| {
+            best.sent_at.is_some()
+                && best.last_error.is_none()
+                && !self.context.is_pending_too_long(best.signed.hash)
+        });
+        let is_first_attempt = self.batch.attempt_id.attempt == 1;
+        is_first_attempt && lately && !self.payment.cancel_requested
     }
 
     /// Closes the nonce, but only after an operator's retry, and only if the use of the nonce by

@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc};
 
 use futures_core::future::BoxFuture;
-use grid_batch_core::{Submission, SubmissionAnswer, SubmissionSender};
+use grid_batch_core::{Outcome, ScopeId, Submission, SubmissionAnswer, SubmissionSender};
 
 use super::{
     answer::{self, Step},
@@ -63,6 +63,9 @@ impl SubmissionSender for EvmSender {
         Box::pin(async move {
             let answer = self.attempt(url, submission).await.unwrap_or_else(|answer| answer);
             self.parked_log.record(submission.scope_id(), &answer);
+            if answer.outcome == Outcome::Accepted {
+                self.context.hints.sent(submission.scope_id().service_id());
+            }
             answer
         })
     }

@@ -7,85 +7,108 @@ use alloy_primitives::{Address, Bytes, TxKind, U256};
 use grid_batch_withdrawals::NewSignedTransaction;
 use thiserror::Error;
 
-use crate::{key::GasAdminKey, price::Bid};
+use crate::{
+    price::Bid,
+    signer::{AccountSigner, SignerError},
+};
 
 /// A transaction without its fees. A replacement differs only in its fees.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct TransactionDraft {
-    pub(super) chain_id: u64,
-    pub(super) nonce: u64,
-    pub(super) gas_limit: u64,
-    pub(super) to: Address,
-    pub(super) data: Bytes,
+pub(crate) struct TransactionDraft {
+    pub(crate) chain_id: u64,
+    pub(crate) nonce: u64,
+    pub(crate) gas_limit: u64,
+    pub(crate) to: Address,
+    pub(crate) data: Bytes,
 }
 
 /// A stored transaction that cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("cannot decode the stored transaction with nonce {nonce}: {reason}")]
-pub(super) struct TransactionError {
+pub(crate) struct TransactionError {
     nonce: u64,
     reason: String,
 }
 
-/// Signs a transaction that calls a contract.
-pub(super) fn sign(key: &GasAdminKey, draft: &TransactionDraft, bid: &Bid) -> NewSignedTransaction {
-    sign_draft(key, draft, bid, false)
+/// Why a transaction was not signed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub(crate) enum SigningError {
+    #[error(transparent)]
+    Stored(#[from] TransactionError),
+    #[error("cannot sign with the key of the gas admin: {0}")]
+    Signer(#[from] SignerError),
 }
 
-/// Signs an earlier transaction again, with other fees.
-pub(super) fn sign_replacement(
-    key: &GasAdminKey,
-    earlier: &NewSignedTransaction,
+/// Signs a transaction that calls a contract.
+pub(crate) async fn sign(
+    signer: &AccountSigner,
+    draft: &TransactionDraft,
     bid: &Bid,
-) -> Result<NewSignedTransaction, TransactionError> {
-    Ok(sign_draft(key, &draft_of(earlier)?, bid, earlier.is_filler))
+) -> Result<NewSignedTransaction, SigningError> {
+    sign_draft(signer, draft, bid, false).await
+}
+
+/// Signs an earlier transaction again, with another gas limit and other fees.
+pub(super) async fn sign_replacement(
+    signer: &AccountSigner,
+    earlier: &NewSignedTransaction,
+    gas_limit: u64,
+    bid: &Bid,
+) -> Result<NewSignedTransaction, SigningError> {
+    let draft = TransactionDraft { gas_limit, ..draft_of(earlier)? };
+    sign_draft(signer, &draft, bid, earlier.is_filler).await
 }
 
 /// Signs a filler with the nonce of an earlier transaction.
-pub(super) fn sign_cancellation(
-    key: &GasAdminKey,
+pub(super) async fn sign_cancellation(
+    signer: &AccountSigner,
     earlier: &NewSignedTransaction,
+    gas_limit: u64,
     bid: &Bid,
-) -> Result<NewSignedTransaction, TransactionError> {
-    let draft = TransactionDraft { to: key.address(), data: Bytes::new(), ..draft_of(earlier)? };
-    Ok(sign_draft(key, &draft, bid, true))
+) -> Result<NewSignedTransaction, SigningError> {
+    let chain_id = draft_of(earlier)?.chain_id;
+    sign_filler(signer, chain_id, earlier.nonce, gas_limit, bid).await
 }
 
 /// Signs a filler: an empty transfer from the account to itself, which only uses the nonce.
-pub(super) fn sign_filler(
-    key: &GasAdminKey,
+pub(super) async fn sign_filler(
+    signer: &AccountSigner,
     chain_id: u64,
     nonce: u64,
     gas_limit: u64,
     bid: &Bid,
-) -> NewSignedTransaction {
-    let draft =
-        TransactionDraft { chain_id, nonce, gas_limit, to: key.address(), data: Bytes::new() };
-    sign_draft(key, &draft, bid, true)
+) -> Result<NewSignedTransaction, SigningError> {
+    let (to, data) = (signer.address(), Bytes::new());
+    sign_draft(signer, &TransactionDraft { chain_id, nonce, gas_limit, to, data }, bid, true).await
 }
 
 /// The gas limit of a stored transaction.
-pub(super) fn gas_limit(earlier: &NewSignedTransaction) -> Result<u64, TransactionError> {
+pub(crate) fn gas_limit(earlier: &NewSignedTransaction) -> Result<u64, TransactionError> {
     Ok(draft_of(earlier)?.gas_limit)
 }
 
-fn sign_draft(
-    key: &GasAdminKey,
+/// Whether a stored transaction has one price, as before EIP-1559.
+pub(super) fn is_legacy(earlier: &NewSignedTransaction) -> Result<bool, TransactionError> {
+    Ok(decode(earlier)?.is_legacy())
+}
+
+async fn sign_draft(
+    signer: &AccountSigner,
     draft: &TransactionDraft,
     bid: &Bid,
     is_filler: bool,
-) -> NewSignedTransaction {
+) -> Result<NewSignedTransaction, SigningError> {
     let transaction = with_fees(draft, bid);
-    let signature = key.sign(transaction.signature_hash());
+    let signature = signer.sign(&transaction.encoded_for_signing()).await?;
     let envelope = TxEnvelope::from(transaction.into_signed(signature));
-    NewSignedTransaction {
+    Ok(NewSignedTransaction {
         nonce: draft.nonce,
         hash: envelope.tx_hash().0,
         bytes: envelope.encoded_2718(),
         max_fee: bid.max_fee,
         tip: bid.tip,
         is_filler,
-    }
+    })
 }
 
 fn with_fees(draft: &TransactionDraft, bid: &Bid) -> EthereumTypedTransaction<TxEip4844> {
@@ -110,24 +133,31 @@ fn with_fees(draft: &TransactionDraft, bid: &Bid) -> EthereumTypedTransaction<Tx
 }
 
 fn draft_of(earlier: &NewSignedTransaction) -> Result<TransactionDraft, TransactionError> {
-    let error = |reason: String| TransactionError { nonce: earlier.nonce, reason };
-    let envelope = TxEnvelope::decode_2718_exact(&earlier.bytes)
-        .map_err(|reason| error(reason.to_string()))?;
+    let error = |reason: &str| TransactionError { nonce: earlier.nonce, reason: reason.to_owned() };
+    let envelope = decode(earlier)?;
     Ok(TransactionDraft {
-        chain_id: envelope.chain_id().ok_or_else(|| error("it has no chain id".to_owned()))?,
+        chain_id: envelope.chain_id().ok_or_else(|| error("it has no chain id"))?,
         nonce: envelope.nonce(),
         gas_limit: envelope.gas_limit(),
-        to: envelope.to().ok_or_else(|| error("it has no recipient".to_owned()))?,
+        to: envelope.to().ok_or_else(|| error("it has no recipient"))?,
         data: envelope.input().clone(),
     })
 }
 
+fn decode(earlier: &NewSignedTransaction) -> Result<TxEnvelope, TransactionError> {
+    TxEnvelope::decode_2718_exact(&earlier.bytes)
+        .map_err(|reason| TransactionError { nonce: earlier.nonce, reason: reason.to_string() })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::key::tests::{key, signer};
+    use std::sync::Arc;
+
     use alloy_primitives::{B256, keccak256};
     use proptest::prelude::*;
+
+    use super::*;
+    use crate::signer::test_key::{key, recover};
 
     fn drafts() -> impl Strategy<Value = TransactionDraft> {
         let data = prop::collection::vec(any::<u8>(), 0..100);
@@ -149,15 +179,24 @@ mod tests {
         })
     }
 
-    /// Decodes the transaction as a node does.
-    fn decode(signed: &NewSignedTransaction) -> TxEnvelope {
-        TxEnvelope::decode_2718_exact(&signed.bytes).unwrap()
+    fn signer() -> AccountSigner {
+        AccountSigner::new(Arc::new(key()))
+    }
+
+    /// A local key signs at once.
+    fn ready<T>(future: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+    }
+
+    /// The transaction signed with the test key.
+    fn signed(draft: &TransactionDraft, bid: &Bid) -> NewSignedTransaction {
+        ready(sign(&signer(), draft, bid)).unwrap()
     }
 
     fn assert_signed_with(signed: &NewSignedTransaction, bid: Bid) {
         assert_eq!(B256::from(signed.hash), keccak256(&signed.bytes));
-        let envelope = decode(signed);
-        assert_eq!(signer(envelope.signature(), envelope.signature_hash()), key().address());
+        let envelope = decode(signed).unwrap();
+        assert_eq!(recover(envelope.signature(), envelope.signature_hash()), Ok(key().address()));
         assert_eq!(
             (signed.nonce, signed.max_fee, signed.tip),
             (envelope.nonce(), bid.max_fee, bid.tip)
@@ -175,40 +214,46 @@ mod tests {
 
         #[test]
         fn signed_transaction_decodes_to_its_draft(draft in drafts(), bid in bids()) {
-            let signed = sign(&key(), &draft, &bid);
-            assert_signed_with(&signed, bid);
-            prop_assert_eq!(draft_of(&signed).unwrap(), draft.clone());
-            prop_assert!(!signed.is_filler);
-            prop_assert_eq!(sign(&key(), &draft, &bid), signed);
+            let first = signed(&draft, &bid);
+            assert_signed_with(&first, bid);
+            prop_assert_eq!(draft_of(&first).unwrap(), draft.clone());
+            prop_assert!(!first.is_filler);
+            prop_assert_eq!(signed(&draft, &bid), first);
         }
 
         #[test]
-        fn replacement_differs_only_in_its_fees(
-            draft in drafts(), first in bids(), second in bids(),
+        fn replacement_differs_only_in_gas_limit_and_fees(
+            draft in drafts(), first in bids(), second in bids(), gas_limit in any::<u64>(),
         ) {
-            let earlier = sign(&key(), &draft, &first);
-            let replacement = sign_replacement(&key(), &earlier, &second).unwrap();
+            let earlier = signed(&draft, &first);
+            let replacement =
+                ready(sign_replacement(&signer(), &earlier, gas_limit, &second)).unwrap();
             assert_signed_with(&replacement, second);
-            prop_assert_eq!(draft_of(&replacement).unwrap(), draft);
+            prop_assert_eq!(is_legacy(&replacement).unwrap(), second.is_legacy);
+            prop_assert_eq!(draft_of(&replacement).unwrap(), TransactionDraft { gas_limit, ..draft });
         }
 
         #[test]
         fn cancellation_only_uses_the_nonce(
             draft in drafts(), first in bids(), second in bids(),
         ) {
-            let filler = sign_cancellation(&key(), &sign(&key(), &draft, &first), &second).unwrap();
+            let earlier = signed(&draft, &first);
+            let filler = ready(sign_cancellation(&signer(), &earlier, 21_000, &second)).unwrap();
             assert_signed_with(&filler, second);
-            let to_itself = TransactionDraft { to: key().address(), data: Bytes::new(), ..draft };
+            let to_itself = TransactionDraft {
+                to: key().address(), data: Bytes::new(), gas_limit: 21_000, ..draft
+            };
             prop_assert_eq!(draft_of(&filler).unwrap(), to_itself);
-            prop_assert!(filler.is_filler && sign_replacement(&key(), &filler, &first).unwrap().is_filler);
+            let raised = ready(sign_replacement(&signer(), &filler, 21_000, &first)).unwrap();
+            prop_assert!(filler.is_filler && raised.is_filler);
         }
 
         #[test]
         fn other_bytes_are_an_error(bytes in prop::collection::vec(any::<u8>(), 0..99)) {
             let bid = Bid { max_fee: 1, tip: 1, is_legacy: false };
             let draft = TransactionDraft { chain_id: 1, nonce: 7, gas_limit: 1, to: Address::ZERO, data: Bytes::new() };
-            let earlier = NewSignedTransaction { bytes, ..sign(&key(), &draft, &bid) };
-            let error = sign_replacement(&key(), &earlier, &bid).unwrap_err().to_string();
+            let earlier = NewSignedTransaction { bytes, ..signed(&draft, &bid) };
+            let error = ready(sign_replacement(&signer(), &earlier, 1, &bid)).unwrap_err().to_string();
             prop_assert!(error.starts_with("cannot decode the stored transaction with nonce 7"));
         }
     }

@@ -1,12 +1,15 @@
 //! Settles nonces that the chain has used for something that is not stored: the database may be an older
 //! copy, so a transaction that it does not have may have paid an open withdrawal.
 
+mod before_move;
 mod found_use;
 mod matching;
+mod own_use;
 mod search;
 mod settlement;
 mod used_nonce;
 
+pub use before_move::EvmAccountCheck;
 pub(crate) use found_use::Terms;
 pub(crate) use settlement::{SettleError, Settled, settle_nonces};
 pub(crate) use used_nonce::{UsedNonce, explain_used_nonce};

@@ -6,17 +6,19 @@ use log::{info, warn};
 use super::{
     found_use::{FoundUse, Terms, UseKind},
     matching::{Candidates, match_uses},
+    own_use::{OwnUse, close_final, find_mined},
     search::Search,
 };
 use crate::{
     context::EvmContext,
     node::{BlockTag, NodeClient, NodeError},
+    nonce::find_dispute,
     scope::AccountScopeId,
     values::parse_address,
 };
 
 /// How many nonces are settled at once, so that an attempt does not last too long.
-const MAX_AT_ONCE: usize = 50;
+pub(super) const MAX_AT_ONCE: usize = 50;
 
 /// Whether every nonce that the chain has used is settled.
 #[derive(Debug, PartialEq, Eq)]
@@ -86,13 +88,19 @@ impl Settlement<'_> {
         let count = node.transaction_count(self.scope.address(), BlockTag::Latest).await?;
         let unsettled = store.unsettled_nonces(service_id).await?;
         let next = unsettled.next.unwrap_or_default();
-        let stored = self.stored_nonces(&unsettled, count).await?;
+        let (stored, own) = self.used_nonces(node, &unsettled, count).await?;
+        close_final(self.context, self.nodes, node, self.scope, own).await?;
         if count <= next && stored.is_empty() {
             return Ok(Settled::All { count });
         }
         if self.final_count(node).await? != Some(count) {
             return Ok(Settled::NotYet(
                 "the gas admin has transactions that are not stored; waiting until they are final",
+            ));
+        }
+        if self.is_disputed(node).await? {
+            return Ok(Settled::NotYet(
+                "the nodes show different blocks; waiting until they agree",
             ));
         }
         let Some(search) = self.search().await? else { return Ok(Settled::All { count }) };
@@ -108,31 +116,30 @@ impl Settlement<'_> {
         }
     }
 
-    /// The stored nonces that the chain has used for something else than what is stored.
-    async fn stored_nonces(
+    /// The stored nonces that the chain has used for something else than what is stored, and some of those
+    /// that it has used for that.
+    async fn used_nonces(
         &self,
+        node: &NodeClient,
         unsettled: &UnsettledNonces,
         count: u64,
-    ) -> Result<Vec<u64>, SettleError> {
-        let mut nonces = Vec::new();
+    ) -> Result<(Vec<u64>, Vec<OwnUse>), SettleError> {
+        let (mut nonces, mut own) = (Vec::new(), Vec::new());
         for stored in &unsettled.stored {
-            let is_used = stored.undecided.is_some() || stored.nonce < count;
-            if is_used && !self.is_mined(&stored.hashes).await? {
-                nonces.push(stored.nonce);
+            let (nonce, is_used) = (stored.nonce, stored.nonce < count);
+            if !is_used && stored.undecided.is_none() {
+                continue;
+            }
+            match find_mined(node, &stored.hashes).await? {
+                None => nonces.push(nonce),
+                // An operator decides about an undecided one.
+                Some((hash, receipt)) if stored.undecided.is_none() => {
+                    own.push(OwnUse { nonce, hash, receipt });
+                }
+                Some(_) => {}
             }
         }
-        Ok(nonces)
-    }
-
-    /// Whether the first node shows one of these transactions in a block.
-    async fn is_mined(&self, hashes: &[[u8; 32]]) -> Result<bool, NodeError> {
-        let Some(node) = self.nodes.first() else { return Ok(false) };
-        for hash in hashes {
-            if node.receipt(B256::from(*hash)).await?.is_some() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        Ok((nonces, own))
     }
 
     /// The transaction count as of the last final block.
@@ -141,6 +148,17 @@ impl Settlement<'_> {
         let last = latest.saturating_add(1).checked_sub(self.context.confirmations);
         let Some(last) = last else { return Ok(None) };
         node.transaction_count(self.scope.address(), BlockTag::Number(last)).await.map(Some)
+    }
+
+    /// Whether other nodes have another block than this one at the height of its last final block.
+    async fn is_disputed(&self, node: &NodeClient) -> Result<bool, NodeError> {
+        if self.nodes.len() == 1 {
+            return Ok(false);
+        }
+        let latest = node.block_number().await?;
+        let last = latest.saturating_add(1).saturating_sub(self.context.confirmations);
+        let Some(block) = node.block(last).await? else { return Ok(true) };
+        Ok(find_dispute(self.context, self.nodes, node, block.id).await.is_some())
     }
 
     /// `None`: there is no withdrawal that could have been paid.

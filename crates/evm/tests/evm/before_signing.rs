@@ -1,6 +1,6 @@
 //! Attempts that end before anything is signed.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{AttemptId, Outcome, Submission, SubmissionAnswer, SubmissionSender};
 use grid_batch_http::HttpOptions;
@@ -84,14 +84,14 @@ async fn account_of_another_chain_is_refused() {
 
 #[tokio::test]
 async fn account_without_a_key_is_refused() {
-    let mut harness = Harness::with_options(|options| options.keys.clear());
+    let mut harness = Harness::with_options(|options| options.signers.clear());
     let id = harness.schedule("500");
     let answer = harness.send(id).await;
     let reason =
         "no key is configured for the gas admin 0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
     assert_not_signed(&harness, id, &answer, Outcome::Refused, reason);
     let key = key_of(harness.admin());
-    harness.restart_with(|options| options.keys.push(key));
+    harness.restart_with(|options| options.signers.push(Arc::new(key)));
     harness.accept(id).await;
 }
 

@@ -67,8 +67,9 @@ impl Harness {
         let clock = Arc::new(ManualClock::at(Timestamp::from_micros(1_700_000_000_000_000)));
         let store = Arc::new(MemoryStore::new(clock.clone()));
         let mut options = EvmOptions {
-            keys: vec![key_of(&chain.accounts()[0])],
+            signers: vec![Arc::new(key_of(&chain.accounts()[0]))],
             confirmations: 1,
+            in_flight: 1,
             resend_after: RESEND_AFTER,
             clock: clock.clone(),
             ..EvmOptions::new(31_337, "200".parse().unwrap())

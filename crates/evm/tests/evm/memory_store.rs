@@ -7,9 +7,9 @@ use std::{
 
 use grid_batch_core::{AttemptId, BatchError, BatchResult, Clock, HeaderId, ServiceId, Timestamp};
 use grid_batch_withdrawals::{
-    AssignedNonce, BatchAttempt, NewSignedTransaction, NonceOutcome, NonceUse, Payment, SignFn,
-    SignedTransaction, SigningStore, UnpaidWithdrawal, UnsettledNonce, UnsettledNonces,
-    WithdrawalId,
+    AssignedNonce, BatchAttempt, FollowingPayment, FollowingPayments, NewSignedTransaction,
+    NonceOutcome, NonceUse, Payment, SignFn, SignedTransaction, SigningStore, UnpaidWithdrawal,
+    UnsettledNonce, UnsettledNonces, WithdrawalId,
 };
 
 #[derive(Debug)]
@@ -25,11 +25,15 @@ pub struct StoreState {
     /// A nonce without a withdrawal was only filled.
     nonces: Vec<(ServiceId, Option<WithdrawalId>, AssignedNonce)>,
     failed: HashSet<HeaderId>,
+    /// Those that were scheduled before a copy was put back.
+    restored: HashSet<WithdrawalId>,
+    held: HashSet<WithdrawalId>,
     attempts: HashMap<HeaderId, AttemptId>,
     /// The withdrawals in order, and when they were scheduled.
     scheduled: Vec<(WithdrawalId, Timestamp)>,
     /// Why nonces are undecided.
     undecided: HashMap<u64, String>,
+    highest_block: Option<u64>,
 }
 
 impl MemoryStore {
@@ -63,7 +67,8 @@ impl MemoryStore {
     pub fn restore(&self, copy: &StoreState) {
         let mut state = self.state();
         let attempts = state.attempts.clone();
-        *state = StoreState { attempts, ..copy.clone() };
+        let restored = copy.withdrawals.keys().copied().collect();
+        *state = StoreState { attempts, restored, ..copy.clone() };
     }
 
     /// An operator decides that an undecided nonce was used for no withdrawal.
@@ -107,6 +112,11 @@ impl MemoryStore {
         let mut state = self.state();
         let batch_id = id.batch_id(state.withdrawals[&id].1.generation);
         state.failed.insert(batch_id);
+    }
+
+    /// An operator holds the withdrawal.
+    pub fn hold(&self, id: WithdrawalId) {
+        self.state().held.insert(id);
     }
 
     /// The fillers of nonces without a withdrawal, in order.
@@ -164,6 +174,49 @@ impl StoreState {
     fn next_nonce(&self, service_id: &ServiceId) -> Option<u64> {
         let of_service = self.nonces.iter().filter(|(of, _, _)| of == service_id);
         of_service.map(|(_, _, it)| it.nonce + 1).max()
+    }
+
+    /// The withdrawals that were scheduled after that of a batch. A batch that was tried counts as
+    /// accepted.
+    fn following(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+        count: usize,
+    ) -> Option<FollowingPayments> {
+        let attempt_id = *self.attempts.get(batch_id)?;
+        let head = self.payment(service_id, batch_id)?.withdrawal_id;
+        let behind = self.scheduled.iter().skip_while(|(id, _)| *id != head).skip(1);
+        let payments = behind.filter(|(id, _)| !self.has_failed(*id)).map(|(id, _)| {
+            let payment = &self.withdrawals[id].1;
+            let payment = Payment { nonce: self.nonce_of(payment), ..payment.clone() };
+            let batch_id = id.batch_id(payment.generation);
+            let (is_held, is_restored) = (self.held.contains(id), self.restored.contains(id));
+            FollowingPayment { batch_id, is_held, is_restored, payment }
+        });
+        Some(FollowingPayments {
+            head: BatchAttempt { service_id: service_id.clone(), batch_id: *batch_id, attempt_id },
+            next_nonce: self.next_nonce(service_id).unwrap_or_default(),
+            has_unsettled: !self.unsettled(service_id).is_empty(),
+            payments: payments.take(count).collect(),
+        })
+    }
+
+    /// The nonces without an outcome that belong to no withdrawal in progress, the lowest first.
+    fn unsettled(&self, service_id: &ServiceId) -> Vec<UnsettledNonce> {
+        let is_unsettled =
+            |(of, withdrawal, it): &&(ServiceId, Option<WithdrawalId>, AssignedNonce)| {
+                let has_ended = withdrawal.is_none_or(|id| self.has_failed(id));
+                of == service_id && it.outcome.is_none() && has_ended
+            };
+        let unsettled = self.nonces.iter().filter(is_unsettled).map(|(_, _, it)| UnsettledNonce {
+            nonce: it.nonce,
+            undecided: self.undecided.get(&it.nonce).cloned(),
+            hashes: it.transactions.iter().map(|it| it.signed.hash).collect(),
+        });
+        let mut unsettled: Vec<_> = unsettled.collect();
+        unsettled.sort_by_key(|it| it.nonce);
+        unsettled
     }
 
     /// The withdrawal, if the attempt is current.
@@ -248,6 +301,45 @@ impl SigningStore for MemoryStore {
         Ok(Some(signed))
     }
 
+    fn following_payments(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+        count: usize,
+    ) -> BatchResult<Option<FollowingPayments>> {
+        self.check("following_payments")?;
+        Ok(self.state().following(service_id, batch_id, count))
+    }
+
+    fn sign_following(
+        &self,
+        following: &FollowingPayments,
+        signed: Vec<NewSignedTransaction>,
+    ) -> BatchResult<bool> {
+        self.check("sign_following")?;
+        let mut state = self.state();
+        let BatchAttempt { service_id, batch_id, .. } = &following.head;
+        let present = state.following(service_id, batch_id, following.payments.len());
+        let is_unchanged = present.is_some_and(|present| {
+            let ids = |it: &FollowingPayments| -> Vec<_> {
+                it.unsigned().map(|it| it.batch_id).collect()
+            };
+            present.head == following.head
+                && present.next_nonce == following.next_nonce
+                && ids(&present) == ids(following)
+        });
+        if !is_unchanged || !state.undecided.is_empty() {
+            return Ok(false);
+        }
+        for (following, signed) in following.unsigned().zip(signed) {
+            let Payment { withdrawal_id, generation, .. } = following.payment;
+            let signed = new_transaction(signed, &*self.clock);
+            let assigned = new_nonce(generation, &signed);
+            state.nonces.push((service_id.clone(), Some(withdrawal_id), assigned));
+        }
+        Ok(true)
+    }
+
     fn next_nonce(&self, service_id: &ServiceId) -> BatchResult<Option<u64>> {
         self.check("next_nonce")?;
         Ok(self.state().next_nonce(service_id))
@@ -320,25 +412,22 @@ impl SigningStore for MemoryStore {
         }
     }
 
+    fn highest_block(&self) -> BatchResult<Option<u64>> {
+        self.check("highest_block")?;
+        Ok(self.state().highest_block)
+    }
+
+    fn record_highest_block(&self, number: u64) -> BatchResult<()> {
+        self.check("record_highest_block")?;
+        let mut state = self.state();
+        state.highest_block = state.highest_block.max(Some(number));
+        Ok(())
+    }
+
     fn unsettled_nonces(&self, service_id: &ServiceId) -> BatchResult<UnsettledNonces> {
         self.check("unsettled_nonces")?;
         let state = self.state();
-        let is_unsettled =
-            |(of, withdrawal, it): &&(ServiceId, Option<WithdrawalId>, AssignedNonce)| {
-                let has_ended = withdrawal.is_none_or(|id| state.has_failed(id));
-                of == service_id && it.outcome.is_none() && has_ended
-            };
-        let mut stored: Vec<_> = state
-            .nonces
-            .iter()
-            .filter(is_unsettled)
-            .map(|(_, _, it)| UnsettledNonce {
-                nonce: it.nonce,
-                undecided: state.undecided.get(&it.nonce).cloned(),
-                hashes: it.transactions.iter().map(|it| it.signed.hash).collect(),
-            })
-            .collect();
-        stored.sort_by_key(|it| it.nonce);
+        let stored = state.unsettled(service_id);
         Ok(UnsettledNonces { next: state.next_nonce(service_id), stored })
     }
 

@@ -195,7 +195,8 @@ async fn bid_above_a_lowered_cap_parks_at_a_high_price() {
     harness.chain.set_base_fee(60).unwrap();
     let answer = harness.send(id).await;
     assert_eq!(answer.outcome, Outcome::Parked);
-    let reason = "the gas price is 61 gwei, not below the cap of 40 gwei (source: node)";
+    let reason = "the base fee is 60 gwei, not below the cap of 40 gwei; with the tip, the gas price is \
+                  61 gwei (source: node)";
     assert_eq!(answer.message.as_deref(), Some(reason));
     harness.mine(1);
     assert_eq!(harness.polls(), []);
@@ -210,9 +211,22 @@ async fn stored_transaction_is_sent_without_the_key() {
     let (mut harness, id) = pending_too_long(|_| {}).await;
     harness.restart_chain();
     harness.chain.set_base_fee(11).unwrap();
-    harness.restart_with(|options| options.keys.clear());
+    harness.restart_with(|options| options.signers.clear());
     harness.accept(id).await;
     assert_eq!(fees(&harness, id).len(), 1);
     harness.mine(1);
     assert_eq!(harness.status(id).await, LedgerStatus::Committed);
+}
+
+#[tokio::test]
+async fn higher_fee_that_needs_the_key_is_said() {
+    let (mut harness, id) = pending_too_long(|_| {}).await;
+    harness.chain.set_base_fee(150).unwrap();
+    harness.restart_with(|options| options.signers.clear());
+    let answer = harness.send(id).await;
+    assert_eq!(answer.outcome, Outcome::Parked, "{answer:?}");
+    let message = answer.message.unwrap();
+    assert!(message.contains("151 gwei, and no key is configured"), "{message}");
+    harness.chain.set_base_fee(1).unwrap();
+    harness.accept(id).await;
 }

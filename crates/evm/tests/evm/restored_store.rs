@@ -4,6 +4,7 @@ use alloy_primitives::hex;
 use grid_batch_core::{Evidence, LedgerStatus, Outcome, SubmissionSender};
 use grid_batch_test_chain::{Fault, FaultProxy};
 use grid_batch_withdrawals::{NonceOutcome, WithdrawalId};
+use serde_json::json;
 
 use crate::{
     harness::{Harness, RESEND_AFTER, SEND},
@@ -24,6 +25,17 @@ async fn pay(harness: &Harness, id: WithdrawalId) {
     harness.accept(id).await;
     harness.mine(3);
     assert_eq!(harness.status(id).await, LedgerStatus::Committed);
+}
+
+/// Signs for a withdrawal while the asked node does not show the only pending transaction, which another
+/// node has kept.
+async fn sign_beside_pending(harness: &Harness, id: WithdrawalId) {
+    let pending = harness.proxy.sent().remove(0);
+    harness.chain.drop_transaction(&pending.hash).unwrap();
+    harness.proxy.set(SEND, Fault::rpc_error("replacement transaction underpriced"));
+    harness.accept(id).await;
+    harness.proxy.clear();
+    harness.chain.rpc("eth_sendRawTransaction", json!([pending.raw])).unwrap();
 }
 
 /// Asserts that the withdrawals are reported as made by these transactions of the pool, in order.
@@ -162,14 +174,18 @@ async fn replacement_that_is_not_stored_is_adopted() {
 
 #[tokio::test]
 async fn pending_payment_of_another_withdrawal_wins() {
-    let harness = Harness::new();
+    for in_flight in [1, 16] {
+        pending_payment_wins(in_flight).await;
+    }
+}
+
+async fn pending_payment_wins(in_flight: usize) {
+    let harness = Harness::with_options(|options| options.in_flight = in_flight);
     let (ids, copy) = scheduled(&harness, ["1", "2"]);
     harness.accept(ids[0]).await;
     // The chain still has the payment of the first as pending, and the second one is next.
     harness.store.restore(&copy);
-    harness.proxy.set(SEND, Fault::rpc_error("replacement transaction underpriced"));
-    harness.accept(ids[1]).await;
-    harness.proxy.clear();
+    sign_beside_pending(&harness, ids[1]).await;
     assert_eq!(harness.nonce(ids[1]).nonce, 0);
     harness.mine(1);
 
@@ -183,15 +199,40 @@ async fn pending_payment_of_another_withdrawal_wins() {
     assert_eq!(harness.polls().len(), 2);
 }
 
+/// The payment of a later withdrawal has the nonce that the first one gets.
+#[tokio::test]
+async fn nothing_is_signed_ahead_for_one_that_may_be_paid() {
+    let harness = Harness::with_options(|options| options.in_flight = 16);
+    let (ids, copy) = scheduled(&harness, ["1", "2", "3"]);
+    harness.accept(ids[1]).await;
+    let old = harness.proxy.sent().remove(0);
+    harness.store.restore(&copy);
+    // The node has lost its pending transactions.
+    harness.chain.drop_transaction(&old.hash).unwrap();
+    harness.accept(ids[0]).await;
+    assert_eq!(harness.status(ids[0]).await, LedgerStatus::Pending);
+    // Another node has kept the old one, and it is mined.
+    let new = harness.hashes(ids[0]).remove(0);
+    harness.chain.drop_transaction(&new).unwrap();
+    harness.chain.rpc("eth_sendRawTransaction", json!([old.raw])).unwrap();
+    harness.mine(1);
+
+    assert_eq!(harness.status(ids[0]).await, LedgerStatus::NotReported);
+    assert_eq!(harness.evidence(ids[0]).await, Evidence::Repeatable);
+    pay(&harness, ids[0]).await;
+    assert_eq!(harness.outcome(ids[1]).await, Outcome::Committed);
+    assert_made(&harness, &ids[..2], &[1, 0]).await;
+    pay(&harness, ids[2]).await;
+    assert_eq!(harness.polls().len(), 3);
+}
+
 #[tokio::test]
 async fn payment_is_not_repeated_by_a_retry() {
     let harness = Harness::new();
     let (ids, copy) = scheduled(&harness, ["1", "2"]);
     harness.accept(ids[0]).await;
     harness.store.restore(&copy);
-    harness.proxy.set(SEND, Fault::rpc_error("replacement transaction underpriced"));
-    harness.accept(ids[1]).await;
-    harness.proxy.clear();
+    sign_beside_pending(&harness, ids[1]).await;
     // The operator decides before any node has shown the transaction.
     harness.store.decide_invalid(ids[1]);
     harness.mine(1);

@@ -140,7 +140,8 @@ async fn each_node_response_has_its_outcome() {
         (Fault::rpc_error("txpool is full"), Outcome::Busy),
         (Fault::rpc_error("nonce too high"), Outcome::Busy),
         (Fault::rpc_error("nonce too low"), Outcome::Ambiguous),
-        (Fault::rpc_error("the moon is full"), Outcome::Ambiguous),
+        (Fault::rpc_error("internal error"), Outcome::Busy),
+        (Fault::rpc_error("the moon is full"), Outcome::Refused),
         (Fault::Null, Outcome::Ambiguous),
         (Fault::status(429), Outcome::Ambiguous),
         (Fault::status(502), Outcome::Ambiguous),
@@ -249,7 +250,7 @@ async fn ended_withdrawal_is_not_sent() {
     let id = harness.send_withdrawal().await;
     harness.mine(1);
     assert_eq!(harness.status(id).await, LedgerStatus::Committed);
-    assert_eq!(harness.outcome(id).await, Outcome::Accepted);
+    assert_eq!(harness.outcome(id).await, Outcome::Committed);
     assert_eq!(harness.evidence(id).await, Evidence::Committed);
     assert_eq!(harness.proxy.calls(SEND), 1);
 }

@@ -4,6 +4,8 @@ use std::{thread, time::Duration};
 
 use grid_batch_core::{Evidence, LedgerStatus, Outcome, SubmissionSender};
 use grid_batch_test_chain::{Fault, FaultProxy};
+use grid_batch_withdrawals::WithdrawalId;
+use serde_json::json;
 use tokio::runtime::Builder;
 
 use crate::harness::{Harness, RESEND_AFTER, SEND};
@@ -125,6 +127,63 @@ async fn final_at_one_node_is_enough() {
     assert_eq!(harness.status(id).await, LedgerStatus::Committed);
 }
 
+/// Two nodes with the same chain id and pool, and other blocks. The first one refuses the withdrawal,
+/// which was sent to both.
+async fn two_branches() -> (Harness, Harness, WithdrawalId) {
+    let (mut harness, branch) = (Harness::new(), Harness::new());
+    harness.mine(1);
+    let urls = [branch.proxy.url().to_owned(), harness.proxy.url().to_owned()];
+    harness.use_nodes(&[&urls[0], &urls[1]]);
+    let id = harness.schedule("500");
+    for url in &urls {
+        harness.advance_clock(RESEND_AFTER + Duration::from_secs(1));
+        let answer = harness.evm.sender().send(url, &harness.submission(id)).await;
+        assert_eq!(answer.outcome, Outcome::Accepted, "{answer:?}");
+    }
+    branch.set_pool_owner(5);
+    branch.mine(1);
+    (harness, branch, id)
+}
+
+#[tokio::test]
+async fn failure_on_another_branch_is_not_final() {
+    let (harness, _branch, id) = two_branches().await;
+    assert_eq!(harness.status(id).await, LedgerStatus::Valid);
+    let note = harness.nonce(id).note.unwrap();
+    assert!(note.starts_with("the nodes disagree about block 2: "), "{note}");
+    assert_eq!(harness.nonce(id).outcome, None);
+    harness.mine(1);
+    assert_eq!(harness.status(id).await, LedgerStatus::Committed);
+    assert_eq!(harness.polls().len(), 1);
+}
+
+#[tokio::test]
+async fn most_nodes_decide_about_a_block() {
+    let (mut harness, branch, id) = two_branches().await;
+    let second = FaultProxy::start(harness.chain.url()).unwrap();
+    let urls = [branch.proxy.url().to_owned(), harness.proxy.url().to_owned()];
+    harness.use_nodes(&[&urls[0], &urls[1], second.url()]);
+    harness.mine(1);
+    branch.mine(1);
+    assert_eq!(harness.status(id).await, LedgerStatus::Committed);
+    assert_eq!(harness.polls().len(), 1);
+}
+
+#[tokio::test]
+async fn silent_node_is_asked_about_a_block_only_now_and_then() {
+    let mut harness = Harness::new();
+    let silent = FaultProxy::start(harness.chain.url()).unwrap();
+    silent.set("eth_getBlockByNumber", Fault::NotForwarded);
+    let url = harness.proxy.url().to_owned();
+    harness.use_nodes(&[&url, silent.url()]);
+    for _ in 0..3 {
+        let id = harness.send_withdrawal().await;
+        harness.mine(1);
+        assert_eq!(harness.status(id).await, LedgerStatus::Committed);
+    }
+    assert_eq!(silent.calls("eth_getBlockByNumber"), 1);
+}
+
 #[test]
 fn shutdown_of_the_reader_does_not_break_sending() {
     let runtime = || Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -161,4 +220,27 @@ async fn debug_never_shows_the_key() {
     );
     let secret = &harness.admin().secret_key[2..18];
     assert!(!shown.to_lowercase().contains(secret), "{shown}");
+}
+
+#[tokio::test]
+async fn unknown_transaction_pending_at_another_node_counts() {
+    let mut harness = Harness::new();
+    let forgetful = FaultProxy::start(harness.chain.url()).unwrap();
+    forgetful.set("eth_getTransactionCount", Fault::Result(json!("0x0")));
+    let url = harness.proxy.url().to_owned();
+    harness.use_nodes(&[forgetful.url(), &url]);
+    let copy = harness.store.copy();
+    harness.send_withdrawal().await;
+    harness.store.restore(&copy);
+    let id = harness.schedule("7");
+    let answer = harness.evm.sender().send(forgetful.url(), &harness.submission(id)).await;
+    assert_eq!(answer.outcome, Outcome::Parked, "{answer:?}");
+    let message = answer.message.unwrap();
+    assert!(message.contains("use up nonce 0"), "{message}");
+    assert_eq!(harness.store.nonces(id), []);
+    // A node that does not answer does not stop the others.
+    harness.proxy.set("eth_getTransactionCount", Fault::status(503));
+    harness.restart_chain();
+    let answer = harness.evm.sender().send(forgetful.url(), &harness.submission(id)).await;
+    assert_eq!(answer.outcome, Outcome::Accepted, "{answer:?}");
 }

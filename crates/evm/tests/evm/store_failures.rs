@@ -15,7 +15,7 @@ use crate::harness::{Harness, SEND};
 async fn nothing_is_sent_if_the_store_fails() {
     let harness = Harness::new();
     let id = harness.schedule("500");
-    for method in ["payment", "unsettled_nonces", "assign_nonce"] {
+    for method in ["payment", "unsettled_nonces", "next_nonce", "assign_nonce"] {
         harness.store.fail_method(method);
         let answer = harness.send(id).await;
         assert_eq!(answer.outcome, Outcome::NotSent, "{method}");

@@ -6,16 +6,18 @@ use std::{
 };
 
 use grid_batch_core::{GlobalScopeId, HeaderId, ScopeId, Timestamp};
-use grid_batch_protocol::VerifiedBatch;
+use grid_batch_protocol::{Batch, Message, VerifiedBatch};
 
 use super::{
+    execution_order::{PooledBatch, put_back, take_in_any_order, take_in_order},
     queue_limit::QueueLimit,
     shared_chain::{ChainNode, SharedChain},
 };
 use crate::{
-    ExecutionResult, Fault, Record,
+    ExecutionResult, Fault, Record, StateValues,
     common_state::{CommonState, LedgerSettings},
     events::Event,
+    state::{BatchAccess, is_executed},
 };
 
 /// How long the validator keeps an invalid batch after it was last asked about it. It removes what is
@@ -42,12 +44,11 @@ pub(super) struct Chain {
     /// Batches that stay pending and are never executed.
     stuck: HashSet<HeaderId>,
     node: ChainNode,
-}
-
-#[derive(Debug)]
-struct PooledBatch {
-    batch: VerifiedBatch,
-    due: Timestamp,
+    /// What the committed batches have written.
+    values: StateValues,
+    /// The interval of the last block, counted from the start of time.
+    last_interval: Option<i64>,
+    most_waiting: usize,
 }
 
 /// A batch that depends on transactions that were not received.
@@ -82,6 +83,10 @@ impl Chain {
     /// Restores the block store. Nothing else survives a restart.
     pub(super) fn from_record(record: &Record, chain: &SharedChain, lag: Duration) -> Self {
         let applied = || record.entries().iter().filter(|e| e.result == ExecutionResult::Applied);
+        let mut values = StateValues::default();
+        for bytes in applied().filter_map(|entry| entry.batch.as_deref()) {
+            apply_values(&mut values, bytes);
+        }
         Self {
             committed: applied()
                 .filter_map(|entry| Some((entry.batch_id, entry.batch.clone()?)))
@@ -96,6 +101,9 @@ impl Chain {
             invalid: HashMap::new(),
             stuck: HashSet::new(),
             node: chain.join(lag),
+            values,
+            last_interval: None,
+            most_waiting: 0,
         }
     }
 
@@ -110,6 +118,14 @@ impl Chain {
 
     pub(super) fn is_idle(&self) -> bool {
         self.pool.is_empty() && !self.node.has_peers()
+    }
+
+    pub(super) fn most_waiting(&self) -> usize {
+        self.most_waiting
+    }
+
+    pub(super) fn values(&self) -> &StateValues {
+        &self.values
     }
 
     /// The bytes of a committed batch.
@@ -156,7 +172,8 @@ impl Chain {
         while let Some(ready) = self.incomplete.iter().position(|i| self.is_complete(&i.batch)) {
             let batch = self.incomplete.remove(ready).batch;
             let due = now.plus(settings.pending_for).plus(settings.valid_for);
-            self.pool.push_back(PooledBatch { batch, due });
+            self.pool.push_back(PooledBatch::new(batch, due));
+            self.most_waiting = self.most_waiting.max(self.pool.len());
         }
     }
 
@@ -164,10 +181,22 @@ impl Chain {
     pub(super) fn advance(&mut self, common: &mut CommonState, now: Timestamp) -> io::Result<()> {
         self.incomplete.retain(|incomplete| now.since(incomplete.since) < INCOMPLETE_KEPT_FOR);
         self.apply_blocks_of_others(common, now)?;
-        while !common.is_stopped() && self.pool.front().is_some_and(|first| first.due <= now) {
+        while !common.is_stopped()
+            && self.pool.front().is_some_and(|first| first.due <= now)
+            && self.begin_interval(common.settings.block_interval, now)
+        {
             self.publish_block(common, now)?;
         }
         Ok(())
+    }
+
+    /// Whether there was no block yet in this interval.
+    fn begin_interval(&mut self, length: Duration, now: Timestamp) -> bool {
+        let Ok(length @ 1..) = i64::try_from(length.as_micros()) else { return true };
+        let interval = Some(now.as_micros().div_euclid(length));
+        let is_new = self.last_interval != interval;
+        self.last_interval = interval;
+        is_new
     }
 
     fn apply_blocks_of_others(
@@ -185,35 +214,40 @@ impl Chain {
 
     fn publish_block(&mut self, common: &mut CommonState, now: Timestamp) -> io::Result<()> {
         let waiting = self.pool.len();
-        let mut consumed = 0;
+        let due = match common.settings.keeps_order {
+            true => take_in_order(&mut self.pool, now),
+            false => take_in_any_order(&mut self.pool, now, &mut common.order_random),
+        };
+        let mut due = due.into_iter();
+        let mut executed = Vec::new();
         let mut block = Vec::new();
-        while consumed < common.settings.block_size
-            && let Some(first) = self.pool.pop_front_if(|first| first.due <= now)
-        {
+        let result = loop {
+            if executed.len() == common.settings.block_size {
+                break Ok(());
+            }
+            let Some(next) = due.as_slice().first() else { break Ok(()) };
             if common.faults.occurs(Fault::NoProcessor) {
-                self.pool.push_front(first);
                 common.stopped.send_replace(true);
-                break;
+                break Ok(());
             }
-            match self.execute(&first, common) {
-                Ok(true) => block.extend(ids_of(&first.batch)),
+            match self.execute(&next.1, common) {
+                Ok(true) => block.extend(ids_of(&next.1.batch)),
                 Ok(false) => {}
-                Err(error) => {
-                    self.pool.push_front(first);
-                    publish(block, common);
-                    return Err(error);
-                }
+                Err(error) => break Err(error),
             }
-            consumed += 1;
+            executed.extend(due.next());
+        };
+        put_back(&mut self.pool, due);
+        if result.is_ok() {
+            self.limit.update(waiting, executed.len());
         }
-        self.limit.update(waiting, consumed);
         publish(block, common);
-        Ok(())
+        result
     }
 
     /// Executes a batch. Returns whether it is committed.
     fn execute(&mut self, pooled: &PooledBatch, common: &mut CommonState) -> io::Result<bool> {
-        let PooledBatch { batch, due } = pooled;
+        let PooledBatch { batch, due, .. } = pooled;
         if self.node.has_published(batch.id()) {
             // Another node has published the batch. This one applies it with that node's block.
             return Ok(false);
@@ -226,18 +260,41 @@ impl Chain {
             self.dropped.insert(batch.id());
             return Ok(false);
         }
-        let dependencies_applied = self.depends_only_on(batch, |id| self.applied.contains_key(id));
-        let invalid_reason = match dependencies_applied {
-            false => Some(String::new()),
-            true => self.missing_predecessor(batch, common).or_else(|| common.execute(batch)),
-        };
-        let Some(message) = invalid_reason else {
+        let service_id = GlobalScopeId.service_id();
+        let message = if let Some(message) = self.why_invalid(pooled) {
+            common.record_result(ExecutionResult::Invalid, service_id, batch, *due, None)?;
+            message
+        } else if let Some(message) = self.why_refused(batch, common) {
+            common.record_refused(service_id, batch, *due)?;
+            message
+        } else {
             return Ok(self.node.publish(batch, *due) && self.apply(batch, *due, common)?);
         };
-        let service_id = GlobalScopeId.service_id();
-        common.record_result(ExecutionResult::Invalid, service_id, batch, *due, None)?;
         self.remember_invalid(batch, &message, *due);
         Ok(false)
+    }
+
+    /// Why a rule or a fault makes the batch invalid, whatever it contains.
+    fn why_refused(&self, batch: &VerifiedBatch, common: &mut CommonState) -> Option<String> {
+        self.missing_predecessor(batch, common).or_else(|| common.execute(batch))
+    }
+
+    /// Why what the batch contains makes it invalid.
+    fn why_invalid(&self, pooled: &PooledBatch) -> Option<String> {
+        let batch = &pooled.batch;
+        if !self.depends_only_on(batch, |id| self.applied.contains_key(id)) {
+            return Some(String::new());
+        }
+        if !is_executed(batch) {
+            return None;
+        }
+        if self.node.has_unapplied(|other| {
+            is_executed(other) && BatchAccess::of_verified(other).conflicts_with(pooled.access())
+        }) {
+            return Some("this node has not applied what the batch reads".to_owned());
+        }
+        let decoded = Batch::decode(batch.bytes()).map_err(|error| error.to_string());
+        decoded.and_then(|batch| self.values.changes_by(&batch)).err()
     }
 
     /// Commits a batch. Returns `true`.
@@ -248,6 +305,7 @@ impl Chain {
         common: &mut CommonState,
     ) -> io::Result<bool> {
         let bytes: Arc<[u8]> = batch.bytes().into();
+        apply_values(&mut self.values, &bytes);
         let service_id = GlobalScopeId.service_id();
         let kept = Some(bytes.clone());
         common.record_result(ExecutionResult::Applied, service_id, batch, time, kept)?;
@@ -313,6 +371,14 @@ impl Chain {
 
 fn ids_of(batch: &VerifiedBatch) -> impl Iterator<Item = HeaderId> {
     batch.transactions().iter().map(|transaction| transaction.id())
+}
+
+/// Applies a batch that was found valid.
+fn apply_values(values: &mut StateValues, bytes: &[u8]) {
+    let applied = Batch::decode(bytes).map_err(|e| e.to_string()).and_then(|it| values.apply(&it));
+    if let Err(error) = applied {
+        log::error!("the simulated ledger cannot apply a batch that it has found valid: {error}");
+    }
 }
 
 /// Publishes the event of a block, unless it is empty.

@@ -81,6 +81,13 @@ impl ChainNode {
         self.chain.lock().batches.iter().any(|shared| has_it(&shared.batch))
     }
 
+    /// Whether this is true of a batch of another node that this one has not applied yet.
+    pub(super) fn has_unapplied(&self, condition: impl Fn(&VerifiedBatch) -> bool) -> bool {
+        let state = self.chain.lock();
+        let later = state.batches.iter().skip(self.applied);
+        later.filter(|other| other.node != self.number).any(|other| condition(&other.batch))
+    }
+
     /// The next batch of another node, if it is time to apply it.
     pub(super) fn next_due(&mut self, now: Timestamp) -> Option<(VerifiedBatch, Timestamp)> {
         let state = self.chain.lock();

@@ -11,6 +11,8 @@ mod ledgers;
 mod nodes;
 mod outages;
 mod record;
+mod repeated;
 mod requests;
 mod sawtooth;
 mod scabbard;
+mod state;

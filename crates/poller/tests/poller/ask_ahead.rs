@@ -75,6 +75,25 @@ fn service_is_asked_about_again_after_its_answer() {
 }
 
 #[test]
+fn one_question_is_about_all_next_batches_of_a_service() {
+    let mut store = MockNextBatchStore::new();
+    let next = |number: u8| (service(1), HeaderId::from_bytes([number; 64]));
+    store.expect_next_batches().returning(move |_| Ok((0..100).map(next).collect()));
+    let asked = Arc::new(WatchedValue::<Vec<HeaderId>>::default());
+    let mut ledger = MockAskAhead::new();
+    let batches = Arc::clone(&asked);
+    ledger.expect_ask_ahead().once().returning(move |_, ids| {
+        batches.change(|asked| asked.extend(ids));
+        Box::pin(async {})
+    });
+    let monitor = NextBatchMonitor::new(store, Arc::new(ledger), 2);
+    let (trigger, running) = (monitor.requests(), monitor.run().unwrap());
+    trigger.request(&service(1));
+    asked.wait_until(|asked| asked.len() == 100);
+    running.wait_for_shutdown().unwrap();
+}
+
+#[test]
 fn number_of_questions_under_way_is_limited() {
     let ledger = Ledger::new();
     let (trigger, running) = ledger.run(store(), 3);

@@ -158,6 +158,28 @@ fn inconclusive_batch_is_held_once_and_searched_again() {
     );
 }
 
+/// The pause until the next search is a quarter of the age of the batch.
+#[test]
+fn inconclusive_batch_is_held_on_time_despite_the_pace() {
+    for (state, quiet_after) in [(InDoubt, SECOND * 60), (Pending, HOUR * 10)] {
+        let (store, ledger) = one_batch(state, HOUR * 9, LedgerStatus::NotReported);
+        let slow = MonitorOptions { longest_interval: HOUR, quiet_after, ..options() };
+        let evidence = builder_with(&store, &ledger, Evidence::Inconclusive).with_options(slow);
+        let running = run(evidence);
+        store.wait_for_resolutions(1);
+        store
+            .rows
+            .change(|rows| rows[0].checked_at = Some(grid_batch_core::Clock::now(&*store.clock)));
+        store.clock.advance(SECOND * 119);
+        let reads = store.reads_at.get().len();
+        store.reads_at.wait_until(|paces| paces.len() >= reads + 3);
+        assert_eq!(running.stats().held, 0);
+        store.clock.advance(SECOND);
+        until(|| running.stats().held == 1);
+        running.wait_for_shutdown().unwrap();
+    }
+}
+
 #[test]
 fn inconclusive_policy_of_a_service_is_applied() {
     let store = Store::new();

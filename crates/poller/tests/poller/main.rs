@@ -8,6 +8,7 @@ mod events;
 mod evidence;
 mod fair_nodes;
 mod faults;
+mod missing_transactions;
 mod options;
 mod pacing;
 mod polling;

@@ -2,5 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "tests unwrap what must succeed")]
 
 mod memory_store;
+mod one_by_one;
 mod queue;
+mod schedule;
+mod several_of_a_service;
 mod strategy_round_store;

@@ -10,9 +10,9 @@ use std::{
 };
 
 use grid_batch_core::{
-    Admission, BatchError, BatchState, Event, GlobalScopeId, LedgerStatus, ManualClock, Moment,
-    Outcome, RoundStore, ScopeId, ServiceId, ServiceScopeId, Submission, TakenBatch, Timestamp,
-    mocks::MockRoundStore,
+    Admission, BatchError, BatchState, Event, GlobalScopeId, HeaderId, LedgerStatus, ManualClock,
+    Moment, Outcome, RoundStore, ScopeId, ServiceId, ServiceScopeId, ServiceShare, Submission,
+    TakenBatch, Timestamp, mocks::MockRoundStore,
 };
 use grid_batch_queuer::{BatchQueue, QueueOptions, StrategyRoundStore, WakeUp};
 use grid_batch_submitter::{NodeLimits, PerServiceUrlResolver};
@@ -194,11 +194,11 @@ fn wake_up_is_kept_when_the_store_fails() {
     let mut calls = 0;
     store.expect_take_round().times(2).returning(move |services, _| {
         calls += 1;
-        assert_eq!(services, ["a::b".parse().unwrap()]);
+        assert_eq!(services, [ServiceShare::of_one("a::b".parse().unwrap())]);
         match calls {
             1 => Err(BatchError::Unavailable("injected by the test".to_owned())),
             _ => Ok(vec![TakenBatch {
-                service_id: services[0].clone(),
+                service_id: services[0].service_id.clone(),
                 batch_id: id(7),
                 attempt: 1,
                 epoch: 0,
@@ -274,7 +274,7 @@ fn slow_store(
         jump.into_iter().for_each(|time| clock.set(time));
         attempt += 1;
         let serialized_batch = vec![];
-        let service_id = services[0].clone();
+        let service_id = services[0].service_id.clone();
         let taken = TakenBatch { service_id, batch_id: id(7), attempt, epoch: 0, serialized_batch };
         Ok(vec![taken].into())
     });
@@ -360,16 +360,27 @@ impl Places {
 }
 
 impl Admission for Places {
-    fn admit(&self, service: &ServiceId) -> bool {
-        !service.as_str().starts_with("full") && self.0.lock().unwrap().insert(service.clone())
+    fn admit(&self, service: &ServiceId, _: usize) -> usize {
+        let is_full = service.as_str().starts_with("full");
+        usize::from(!is_full && self.0.lock().unwrap().insert(service.clone()))
     }
 
-    fn release(&self, service: &ServiceId) {
+    fn taken(&self, _: &ServiceId, _: &[HeaderId]) {}
+
+    fn release(&self, service: &ServiceId, _: usize) {
         self.0.lock().unwrap().remove(service);
     }
 
-    fn put_back(&self, service: &ServiceId) {
-        self.release(service);
+    fn put_back(&self, service: &ServiceId, places: usize) {
+        self.release(service, places);
+    }
+
+    fn given_back(&self, batch: &TakenBatch) {
+        self.release(&batch.service_id, 1);
+    }
+
+    fn submission_ended(&self, service: &ServiceId) {
+        self.release(service, 1);
     }
 }
 
@@ -568,7 +579,7 @@ impl CrowdedNode {
         self.store.record(&submission, committed);
         let service = submission.scope_id().service_id().clone();
         drop(submission);
-        self.limits.release(&service);
+        self.limits.submission_ended(&service);
     }
 }
 

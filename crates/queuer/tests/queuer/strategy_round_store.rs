@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 
 use grid_batch_core::{
-    BatchError, BatchResult, BatchState, Round, RoundStore, ServiceId, StoredBatch, TakenBatch,
+    BatchError, BatchResult, BatchState, Round, RoundStore, ServiceId, ServiceShare, StoredBatch,
+    TakenBatch,
 };
 use grid_batch_queuer::{OpenBatchStore, StrategyRoundStore};
 
@@ -11,6 +12,10 @@ use crate::memory_store::{LARGE, MemoryStore, id};
 
 fn service(name: &str) -> ServiceId {
     name.parse().unwrap()
+}
+
+fn shares(services: &[ServiceId]) -> Vec<ServiceShare> {
+    services.iter().cloned().map(ServiceShare::of_one).collect()
 }
 
 /// A memory store whose calls of `mark_submitted` have these results, in this order.
@@ -60,7 +65,7 @@ fn take_round(faults: [Fault; 3]) -> BatchResult<Vec<ServiceId>> {
         store.add(service.as_str(), number);
     }
     let faulty = FaultyStore { store, faults: RefCell::new(faults.to_vec()) };
-    let round = StrategyRoundStore::new(faulty).take_round(&services, &mut |_| true)?;
+    let round = StrategyRoundStore::new(faulty).take_round(&shares(&services), &mut |_| true)?;
     Ok(round.batches.into_iter().map(|taken| taken.service_id).collect())
 }
 
@@ -70,15 +75,15 @@ fn round_takes_the_chosen_batch_of_each_service() {
     [("a", 1), ("a", 2), ("b", 3)].into_iter().for_each(|(name, number)| store.add(name, number));
     let round_store = store.round_store();
     let services = ["a", "b", "unknown"].map(service);
-    let round = round_store.take_round(&services, &mut |_| true).unwrap().batches;
+    let round = round_store.take_round(&shares(&services), &mut |_| true).unwrap().batches;
     let taken: Vec<_> = round.iter().map(|taken| (taken.batch_id, taken.attempt)).collect();
     assert_eq!(taken, [(id(1), 1), (id(3), 1)]);
-    let none = round_store.take_round(&services, &mut |_| true).unwrap();
+    let none = round_store.take_round(&shares(&services), &mut |_| true).unwrap();
     assert_eq!(none, Round::default(), "both services are busy");
 
     round_store.give_back(&round).unwrap();
     assert_eq!(store.states(), [BatchState::Delayed, BatchState::New, BatchState::Delayed]);
-    let again = round_store.take_round(&services, &mut |_| true).unwrap().batches;
+    let again = round_store.take_round(&shares(&services), &mut |_| true).unwrap().batches;
     assert_eq!(again.iter().map(|taken| taken.attempt).collect::<Vec<_>>(), [2, 2]);
 }
 
@@ -87,7 +92,8 @@ fn batch_that_does_not_fit_is_not_marked() {
     let store = MemoryStore::default();
     [("a", LARGE + 5), ("b", LARGE + 3)].into_iter().for_each(|(name, n)| store.add(name, n));
     let round_store = store.round_store();
-    let round = round_store.take_round(&["a", "b"].map(service), &mut |bytes| bytes < 5).unwrap();
+    let round =
+        round_store.take_round(&shares(&["a", "b"].map(service)), &mut |bytes| bytes < 5).unwrap();
     assert_eq!((round.batches.len(), round.left), (1, vec![service("a")]));
     assert_eq!(store.states(), [BatchState::New, BatchState::Submitting]);
 }
@@ -101,7 +107,7 @@ fn ready_services_are_found_in_order_among_many() {
     let round_store = store.round_store();
     let name = |number: usize| service(&format!("service-{number:04}"));
     let busy: Vec<ServiceId> = (0..1_000).filter(|n| n % 300 != 299).map(name).collect();
-    round_store.take_round(&busy, &mut |_| true).unwrap();
+    round_store.take_round(&shares(&busy), &mut |_| true).unwrap();
 
     let all = [299, 599, 899].map(name);
     assert_eq!(round_store.ready_services(None, 9).unwrap(), all);
@@ -116,7 +122,8 @@ fn batch_in_flight_blocks_a_long_backlog() {
     (0..1_000).for_each(|number| store.add("a", number));
     let round_store = store.round_store();
     let services = [service("a")];
-    let taken = [(); 2].map(|()| round_store.take_round(&services, &mut |_| true).unwrap());
+    let taken =
+        [(); 2].map(|()| round_store.take_round(&shares(&services), &mut |_| true).unwrap());
     assert_eq!(taken.map(|round| round.batches.len()), [1, 0]);
     assert_eq!(round_store.ready_services(None, 9).unwrap(), []);
 }

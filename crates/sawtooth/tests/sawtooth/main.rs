@@ -10,4 +10,5 @@ mod nodes;
 mod outages;
 mod outcomes;
 mod rest_api;
+mod several_batches;
 mod statuses;

@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchResult, BatchStatusReader, CommitHistory, Evidence, EvidenceReader, HeaderId,
+    BatchResult, BatchStatusReader, CommitHistory, CommittedBefore, Evidence, EvidenceReader,
+    HeaderId,
     LedgerStatus::{self, Committed, Invalid, NotReported},
     ManualClock, NodeCheck, ServiceId, SubmissionSender,
 };
@@ -26,8 +27,9 @@ fn id(batch: &Batch) -> HeaderId {
 struct OneCommitted;
 
 impl CommitHistory for OneCommitted {
-    fn committed_before(&self, _: &ServiceId, of: &HeaderId) -> BatchResult<Option<HeaderId>> {
-        Ok((*of == id(&batch(2))).then(|| id(&batch(1))))
+    fn committed_before(&self, _: &ServiceId, of: &HeaderId) -> BatchResult<CommittedBefore> {
+        let before = (*of == id(&batch(2))).then(|| id(&batch(1))).into_iter().collect();
+        Ok(CommittedBefore { before, since: Vec::new() })
     }
 }
 
@@ -92,7 +94,7 @@ async fn batch_waits_until_a_node_has_applied_the_one_before() {
     assert_eq!(test.check(&test.second, 1).await, Ok(()), "no batch is before it");
     assert_eq!(test.check(&test.first, 2).await, Ok(()));
     let reason = test.check(&test.second, 2).await.unwrap_err();
-    let expected = format!("the node {} does not report the batch before, ", test.second.url());
+    let expected = format!("the node {} does not report a batch before, ", test.second.url());
     assert!(reason.starts_with(&expected), "{reason}");
     test.catch_up();
     assert_eq!(test.check(&test.second, 2).await, Ok(()));

@@ -33,6 +33,10 @@ impl Config {
         for (shorter, longer) in NOT_DESCENDING {
             self.check_ascending(shorter, longer, "at most", |short, long| short <= long)?;
         }
+        if self.evm.has_remote_signers() {
+            let (shorter, longer) = ("evm.signer_timeout", "submit.sending_limit");
+            self.check_ascending(shorter, longer, "less than", |short, long| short < long)?;
+        }
         self.check_expiries()?;
         self.check_retention()?;
         self.evm.check(&self.layers)?;

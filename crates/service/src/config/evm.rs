@@ -1,9 +1,10 @@
-use std::{collections::BTreeSet, fmt, num::NonZero, path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, fmt, num::NonZero, time::Duration};
 
 use super::{
     ConfigError,
+    key_source::{GasAdmin, KeySource, KeystorePassword, PasswordSource},
     layers::Layers,
-    value::{OracleUrl, Pair, SettingValue, looks_like_key},
+    value::{OracleUrl, Pair},
 };
 
 /// The pools of an EVM chain, their gas admins, and the price of gas.
@@ -15,12 +16,28 @@ pub struct EvmConfig {
     pub chain_id: u64,
     /// The names of the gas admins, and where their keys are.
     pub gas_admins: Vec<(String, KeySource)>,
+    /// The names of the gas admins with a keystore, and where its password is.
+    pub keystore_passwords: Vec<(String, PasswordSource)>,
+    /// The time limit of a request to a remote signer.
+    pub signer_timeout: Duration,
     /// The pools' addresses, and the names of their gas admins.
     pub pools: Vec<(String, String)>,
     /// The gas price, in gwei, from which on withdrawals are parked.
     pub maximum_gas_price: String,
     /// Other maximum gas prices, by the pool's address.
     pub pool_maximum_gas_price: Vec<(String, String)>,
+    /// The largest amounts of a withdrawal, by the pool's address.
+    pub maximum_payment: Vec<(String, String)>,
+    /// The largest sums of amounts in a day, by the pool's address.
+    pub maximum_payments_per_day: Vec<(String, String)>,
+    /// The beneficiaries that may be paid, with the pool's address or for all pools; empty for all.
+    pub beneficiaries: Vec<(Option<String>, String)>,
+    /// A balance that pays for fewer withdrawals is low.
+    pub low_balance: u64,
+    /// How often balances and the gas price are read.
+    pub balance_interval: Duration,
+    /// The highest tip, in gwei.
+    pub maximum_tip: String,
     /// The URL of a gas price oracle.
     pub oracle_url: Option<String>,
     /// The JSON pointer to the price in the oracle's answer.
@@ -31,17 +48,17 @@ pub struct EvmConfig {
     pub gate_interval: Duration,
     /// The confirmations after which a withdrawal is final.
     pub confirmations: u64,
+    /// How many transactions of a gas admin may be sent and not mined.
+    pub in_flight: usize,
     /// How long a transaction may be not mined before it is sent again.
     pub resend_after: Duration,
-}
-
-/// Where a secret key is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum KeySource {
-    /// In a file of its own.
-    File(PathBuf),
-    /// In an environment variable.
-    Variable(String),
+    /// How many nonces may be missing at the node.
+    pub longest_gap: u64,
+    /// How many nodes that are up to date must say that a pool refuses a withdrawal before it fails; 0
+    /// for more than half of the nodes.
+    pub agreeing_nodes: usize,
+    /// The age of a node's latest block from which on the node is not up to date; `None` for any age.
+    pub head_age_limit: Option<Duration>,
 }
 
 impl EvmConfig {
@@ -51,19 +68,36 @@ impl EvmConfig {
             Ok(pairs.into_iter().map(|Pair(left, right)| (left, right)).collect())
         };
         let gas_admins: Vec<GasAdmin> = layers.get("evm.gas_admins")?;
+        let passwords: Vec<KeystorePassword> = layers.get("evm.keystore_passwords")?;
         Ok(Self {
             chain_id: layers.get::<NonZero<u64>>("evm.chain_id")?.get(),
             gas_admins: gas_admins.into_iter().map(|GasAdmin(name, key)| (name, key)).collect(),
+            keystore_passwords: passwords.into_iter().map(|it| (it.0, it.1)).collect(),
+            signer_timeout: layers.get("evm.signer_timeout")?,
             pools: pairs("evm.pools")?,
             maximum_gas_price: layers.get("evm.maximum_gas_price")?,
             pool_maximum_gas_price: pairs("evm.pool_maximum_gas_price")?,
+            maximum_payment: pairs("evm.maximum_payment")?,
+            maximum_payments_per_day: pairs("evm.maximum_payments_per_day")?,
+            beneficiaries: beneficiaries(layers)?,
+            low_balance: layers.get::<u32>("evm.low_balance")?.into(),
+            balance_interval: layers.get("evm.balance_interval")?,
+            maximum_tip: layers.get("evm.maximum_tip")?,
             oracle_url: layers.get::<OracleUrl>("evm.oracle_url")?.0,
             oracle_field: layers.get("evm.oracle_field")?,
             oracle_first: layers.get("evm.oracle_first")?,
             gate_interval: layers.get("evm.gate_interval")?,
             confirmations: layers.get::<NonZero<u64>>("evm.confirmations")?.get(),
+            in_flight: layers.get::<NonZero<usize>>("evm.in_flight")?.get(),
             resend_after: layers.get("evm.resend_after")?,
+            longest_gap: layers.get::<NonZero<u64>>("evm.longest_gap")?.get(),
+            agreeing_nodes: layers.get::<u32>("evm.agreeing_nodes")? as usize,
+            head_age_limit: layers.get("evm.head_age_limit")?,
         })
+    }
+
+    pub(super) fn has_remote_signers(&self) -> bool {
+        self.gas_admins.iter().any(|(_, key)| matches!(key, KeySource::Remote { .. }))
     }
 
     /// Names of gas admins must be unique, and each pool's gas admin must be configured.
@@ -73,6 +107,7 @@ impl EvmConfig {
             let rule = format!("the gas admin {name} is listed twice");
             return Err(layers.conflict("evm.gas_admins", rule));
         }
+        self.check_passwords(layers)?;
         if let Some((pool, name)) = self.pools.iter().find(|(_, name)| !names.contains(name)) {
             let rule =
                 format!("the pool {pool} has the gas admin {name}, which evm.gas_admins lacks");
@@ -80,13 +115,40 @@ impl EvmConfig {
         }
         Ok(())
     }
+
+    /// Each keystore needs one password, and nothing else has one.
+    fn check_passwords(&self, layers: &Layers) -> Result<(), ConfigError> {
+        let keystores = self.gas_admins.iter();
+        let keystores = keystores.filter(|(_, key)| matches!(key, KeySource::Keystore(_)));
+        let keystores: BTreeSet<&str> = keystores.map(|(name, _)| name.as_str()).collect();
+        let mut names = BTreeSet::new();
+        for (name, _) in &self.keystore_passwords {
+            if !keystores.contains(name.as_str()) {
+                let rule = format!("evm.gas_admins has no gas admin {name} with a keystore");
+                return Err(layers.conflict("evm.keystore_passwords", rule));
+            }
+            if !names.insert(name.as_str()) {
+                let rule = format!("the gas admin {name} is listed twice");
+                return Err(layers.conflict("evm.keystore_passwords", rule));
+            }
+        }
+        match keystores.difference(&names).next() {
+            None => Ok(()),
+            Some(name) => {
+                let rule = format!(
+                    "the gas admin {name} has a keystore, whose password evm.keystore_passwords lacks"
+                );
+                Err(layers.conflict("evm.gas_admins", rule))
+            }
+        }
+    }
 }
 
 impl fmt::Debug for EvmConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EvmConfig")
             .field("chain_id", &self.chain_id)
-            .field("gas_admins", &self.gas_admins)
+            .field("gas_admins", &self.gas_admins.iter().map(|(name, _)| name).collect::<Vec<_>>())
             .field("pools", &self.pools)
             .field("maximum_gas_price", &self.maximum_gas_price)
             .field("confirmations", &self.confirmations)
@@ -94,21 +156,12 @@ impl fmt::Debug for EvmConfig {
     }
 }
 
-/// The name of a gas admin, and where its key is.
-struct GasAdmin(String, KeySource);
-
-impl SettingValue for GasAdmin {
-    fn parse(text: &str) -> Result<Self, String> {
-        let Pair(name, key) = Pair::parse(text)?;
-        Ok(Self(name, KeySource::parse(&key)?))
-    }
-
-    /// Hides a key that was given by mistake instead of its file.
-    fn redacted(text: &str) -> String {
-        match text.split_once('=') {
-            Some((name, key)) if looks_like_key(key.trim()) => format!("\"{name}=***\""),
-            None if looks_like_key(text) => "\"***\"".to_owned(),
-            _ => format!("{text:?}"),
-        }
-    }
+/// Beneficiaries, each with its pool, if it is for one pool only.
+fn beneficiaries(layers: &Layers) -> Result<Vec<(Option<String>, String)>, ConfigError> {
+    let items: Vec<String> = layers.get("evm.beneficiaries")?;
+    let item = |item: String| match item.split_once('=') {
+        Some((pool, beneficiary)) => (Some(pool.trim().to_owned()), beneficiary.trim().to_owned()),
+        None => (None, item),
+    };
+    Ok(items.into_iter().map(item).collect())
 }

@@ -116,10 +116,42 @@ static GUIDANCE: &[Guidance] = &[
         "Set it above what every proxy between the server and the ledger keeps a request for. A value that \
          is too low may end a batch as invalid that is applied later.",
     ),
+    equal(
+        "ledger.strategy",
+        "Use serial if clients rely on the order of batches that do not conflict, or if a transaction processor \
+         reads or writes something outside of the ledger's state.",
+    ),
+    equal(
+        "ledger.strategies",
+        "Use it for services whose batches need another strategy than the rest.",
+    ),
+    equal(
+        "ledger.after_invalid",
+        "Use halt if batches build on each other in ways that their transactions do not declare, so that a batch \
+         must not be applied when the one before is invalid.",
+    ),
+    equal(
+        "ledger.after_invalid_of",
+        "Use it for services in which an invalid batch must stop others, or must not.",
+    ),
+    equal(
+        "ledger.keeps_order",
+        "Set it only for a sawtooth network with one publishing node to which all batches are sent. With \
+         several, batches that were sent ahead may be applied in another order.",
+    ),
+    equal(
+        "ledger.dependency_limit",
+        "Raise it if the transactions that others depend on are sent much later, or directly to the ledger.",
+    ),
     equal("evm.chain_id", "Set it to the chain's; 1 is Ethereum's main network."),
     equal(
         "evm.gas_admins",
-        "Use one for each group of pools; the withdrawals of one gas admin are sent one after another.",
+        "Use one for each group of pools; a withdrawal that waits delays the later ones of its gas admin.",
+    ),
+    own("evm.keystore_passwords", "Give the files mode 0600 and the server's user as their owner."),
+    own(
+        "evm.signer_timeout",
+        "Raise it if the signer's hardware is slow; withdrawals of its gas admin wait for it.",
     ),
     equal("evm.pools", "Add a pool before the first withdrawal from it is requested."),
     equal(
@@ -129,6 +161,39 @@ static GUIDANCE: &[Guidance] = &[
     equal(
         "evm.pool_maximum_gas_price",
         "Use it for pools whose withdrawals are more or less urgent.",
+    ),
+    equal(
+        "evm.maximum_payment",
+        "Set it above the largest amount that is expected, so that a client that makes a mistake or is \
+         abused can request no more. It applies to new withdrawals and retries.",
+    ),
+    equal(
+        "evm.maximum_payments_per_day",
+        "Set it above what is usually paid in a day. An amount counts for 24 hours, and up to ten minutes \
+         longer.",
+    ),
+    equal(
+        "evm.beneficiaries",
+        "Use it for pools that pay only known accounts. A withdrawal that is scheduled and not signed yet \
+         fails if its beneficiary is removed.",
+    ),
+    equal(
+        "evm.beneficiaries_file",
+        "Use it for long lists. An empty file is refused, because it would allow all.",
+    ),
+    own(
+        "evm.low_balance",
+        "Raise it if many withdrawals are made in the time that you need to send coins to a gas admin.",
+    ),
+    own(
+        "evm.balance_interval",
+        "Raise it if the provider of the node limits requests: each reading takes a request for each gas \
+         admin and pool, and two for the price.",
+    ),
+    equal(
+        "evm.maximum_tip",
+        "Raise it if all transactions of the chain offer more; 50 is far above what is usual on Ethereum's \
+         main network, and above the usual 30 of Polygon.",
     ),
     own("evm.oracle_url", "Use it if the nodes report no usable gas price."),
     own("evm.oracle_url_file", SECRET_FILE),
@@ -142,7 +207,27 @@ static GUIDANCE: &[Guidance] = &[
         "evm.confirmations",
         "Raise it on chains that reorganize more blocks; a withdrawal is reported as final later.",
     ),
+    equal(
+        "evm.in_flight",
+        "Lower it if a withdrawal that the pool refuses must never cost gas, or if nodes keep few pending \
+         transactions of an account (geth keeps 16); raise it if withdrawals wait although blocks have room.",
+    ),
     equal("evm.resend_after", "Set it to a few times the chain's interval between blocks."),
+    equal(
+        "evm.longest_gap",
+        "Raise it when a withdrawal is parked because of a longer gap and the chain has really lost these \
+         transactions.",
+    ),
+    equal(
+        "evm.agreeing_nodes",
+        "Lower it to 1 if refused withdrawals must not wait while a node is down; raise it to the number of \
+         nodes if none may fail before all nodes have refused it.",
+    ),
+    equal(
+        "evm.head_age_limit",
+        "Set it to about twenty times the interval between blocks, such as 5m, on a chain with regular \
+         blocks. Leave it empty on a chain that adds blocks only for transactions.",
+    ),
     own(
         "store.connections",
         "Raise it if the log says that no connection was free, and keep the sum over all instances below \
@@ -198,6 +283,15 @@ static GUIDANCE: &[Guidance] = &[
     own(
         "submit.concurrency",
         "Raise it if the ledger can take more requests at the same time; each is a file descriptor.",
+    ),
+    own(
+        "submit.in_flight",
+        "Keep it below the number of batches that a node keeps in its queue, which is 300 on an idle sawtooth \
+         node. With several instances the sum counts. Lower it if other clients send to the same nodes.",
+    ),
+    equal(
+        "submit.in_flight_per_service",
+        "Raise it if blocks have room for more; lower it if fewer batches are to need evidence after a failure.",
     ),
     equal("submit.sending_limit", "Raise it with ledger.request_timeout, which it must exceed."),
     equal(

@@ -63,6 +63,8 @@ pub struct LedgerConfig {
     pub dropped_after: Duration,
     /// How long a request may still arrive after the server gave it up.
     pub late_arrival_limit: Duration,
+    /// How long a batch waits for a transaction that it depends on and that no batch has.
+    pub dependency_limit: Duration,
 }
 
 impl LedgerConfig {
@@ -123,6 +125,7 @@ impl LedgerConfig {
             absent_after: layers.get("ledger.absent_after")?,
             dropped_after: layers.get("ledger.dropped_after")?,
             late_arrival_limit: layers.get("ledger.late_arrival_limit")?,
+            dependency_limit: layers.get("ledger.dependency_limit")?,
         })
     }
 }

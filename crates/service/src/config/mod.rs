@@ -8,6 +8,7 @@ mod evm;
 mod file;
 mod guidance;
 mod intake;
+mod key_source;
 mod layers;
 mod ledger;
 mod log_filter;
@@ -17,6 +18,7 @@ mod print;
 mod range;
 mod reference;
 mod retention;
+mod scheduling;
 mod secret;
 mod setting;
 mod setting_file;
@@ -27,16 +29,19 @@ mod warnings;
 
 use std::{net::SocketAddr, num::NonZero, path::Path, sync::Arc, time::Duration};
 
-use grid_batch_core::Clock;
+use grid_batch_core::{Clock, SchedulingRules};
 use grid_batch_queuer::QueueOptions;
 use grid_batch_store::{DatabaseClock, DatabaseUrl, DelayOptions, StoreOptions};
 use grid_batch_submitter::SubmitterOptions;
+#[cfg(feature = "evm")]
+use grid_batch_withdrawals::PaymentLimits;
 
 pub use claims::ClaimsConfig;
 pub use error::{ConfigError, Origin};
-pub use evm::{EvmConfig, KeySource};
+pub use evm::EvmConfig;
 pub use guidance::Guidance;
 pub use intake::IntakeConfig;
+pub use key_source::{KeySource, PasswordSource};
 pub use ledger::{LedgerConfig, LedgerKind};
 pub use log_filter::LogFilter;
 pub use log_format::LogFormat;
@@ -86,6 +91,8 @@ pub struct Config {
     pub queue: QueueOptions,
     /// How long a batch is delayed after an attempt that certainly failed, and when it is held.
     pub delays: DelayOptions,
+    /// The greatest number of batches that may be under way for the ledger.
+    pub in_flight: usize,
     /// The greatest number of batches under submission at one node.
     pub node_concurrency: usize,
     /// How batches are submitted.
@@ -140,6 +147,7 @@ impl Config {
     fn from_layers(layers: Layers) -> Result<Self, ConfigError> {
         layers.check_placeholders()?;
         range::check(&layers)?;
+        let store = store_options(&layers)?;
         let config = Self {
             database: layers.get("database")?,
             listen: layers.get("listen")?,
@@ -149,15 +157,16 @@ impl Config {
             log_counts: layers.get("log_counts")?,
             ledger: LedgerConfig::from_layers(&layers)?,
             evm: EvmConfig::from_layers(&layers)?,
-            store: store_options(&layers)?,
+            queue: queue_options(&layers, &store.scheduling)?,
+            store,
             start_timeout: layers.get::<DurationOrZero>("store.start_timeout")?.0,
             claims: ClaimsConfig::from_layers(&layers)?,
             body_limit: layers.get_size("intake.body_limit")?,
             connections: layers.get_size("intake.connections")?,
             requests_of_address: layers.get_size("intake.requests_of_address")?,
             intake: IntakeConfig::from_layers(&layers)?,
-            queue: queue_options(&layers)?,
             delays: delay_options(&layers)?,
+            in_flight: layers.get_size("submit.in_flight")?,
             node_concurrency: layers.get_size("submit.node_concurrency")?,
             submit: submitter_options(&layers)?,
             poll: PollConfig::from_layers(&layers)?,
@@ -174,6 +183,14 @@ impl Config {
         config.store.clock = DatabaseClock::new(Arc::clone(clock));
         // The machine's time of day shows at once that it was suspended; the database's is measured rarely.
         config.queue.clock = Arc::clone(clock);
+        config
+    }
+
+    /// The same configuration with these limits of what is scheduled from pools.
+    #[cfg(feature = "evm")]
+    pub(crate) fn with_payment_limits(&self, limits: PaymentLimits) -> Self {
+        let mut config = self.clone();
+        config.store.payment_limits = Arc::new(limits);
         config
     }
 
@@ -200,14 +217,19 @@ fn store_options(layers: &Layers) -> Result<StoreOptions, ConfigError> {
         // Row locks of a frozen instance must not outlive its lease.
         idle_transaction_timeout: layers.get::<Duration>("claims.idle_expiry")? / 2,
         intake_limits: intake::intake_limits(layers)?,
+        scheduling: Arc::new(scheduling::scheduling_rules(layers)?),
         ..StoreOptions::default()
     })
 }
 
-fn queue_options(layers: &Layers) -> Result<QueueOptions, ConfigError> {
+fn queue_options(
+    layers: &Layers,
+    scheduling: &SchedulingRules,
+) -> Result<QueueOptions, ConfigError> {
     let total_limit: Duration = layers.get("submit.total_limit")?;
     Ok(QueueOptions {
         round_size: layers.get_size("queue.round_size")?,
+        most_of_service: scheduling::most_lanes(scheduling),
         memory_limit: layers.get_size("submit.memory_limit")?,
         poll_interval: layers.get("queue.poll_interval")?,
         give_back_after: total_limit.saturating_sub(layers.get("submit.sending_limit")?),
@@ -221,6 +243,7 @@ fn delay_options(layers: &Layers) -> Result<DelayOptions, ConfigError> {
         longest: layers.get("queue.longest_delay")?,
         retry_after_limit: layers.get("submit.retry_after_limit")?,
         refusals_before_hold: layers.get::<NonZero<u32>>("submit.refusals_before_hold")?.get(),
+        hold_after: layers.get("poll.hold_after")?,
         ..DelayOptions::default()
     })
 }

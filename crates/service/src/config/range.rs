@@ -8,10 +8,16 @@ use super::{ConfigError, layers::Layers};
 const NUMBERS: &[(&str, u64, u64)] = &[
     ("ledger.event_sockets", 1, 100_000),
     ("evm.confirmations", 1, 100_000),
+    ("evm.low_balance", 0, 1_000_000),
+    ("evm.longest_gap", 1, 100_000),
+    ("evm.agreeing_nodes", 0, 1_000),
+    ("evm.in_flight", 1, 64),
     ("store.connections", 1, 1_000),
     ("intake.body_limit", 1_024, 1 << 30),
     ("queue.round_size", 1, 10_000),
     ("submit.concurrency", 1, 10_000),
+    ("submit.in_flight", 1, 10_000),
+    ("submit.in_flight_per_service", 1, 1_000),
     ("submit.node_concurrency", 1, 10_000),
     ("submit.refusals_before_hold", 1, 1_000_000),
     ("submit.not_sent_attempts", 1, 10_000),
@@ -36,6 +42,8 @@ const LONGEST: &[(&str, Duration)] = &[
     ("poll.interval", HOUR),
     ("poll.trigger_gap", HOUR),
     ("evm.gate_interval", HOUR),
+    ("evm.balance_interval", HOUR),
+    ("evm.signer_timeout", HOUR),
 ];
 
 pub(super) fn check(layers: &Layers) -> Result<(), ConfigError> {

@@ -44,7 +44,10 @@ impl Setting {
 
     /// Whether a value may hold a secret, such as a password in a URL.
     pub(super) fn may_hold_secret(&self) -> bool {
-        self.form == Form::Secret || self.file_setting().is_some()
+        // The URL of a remote signer may have a password.
+        let has_remote_signers = self.name == "evm.gas_admins";
+        let is_in_file = self.file_setting().is_some() && !WITHOUT_SECRETS.contains(&self.name);
+        self.form == Form::Secret || is_in_file || has_remote_signers
     }
 
     /// The setting that names a file with the value of this one, if it has such a setting.
@@ -62,6 +65,9 @@ impl Setting {
         SETTINGS.iter().find(|setting| setting.name == name)
     }
 }
+
+/// Settings that have a file because their lists are long.
+const WITHOUT_SECRETS: [&str; 1] = ["evm.beneficiaries"];
 
 /// Ends the name of a setting that names a file with the value of another one.
 const FILE_SUFFIX: &str = "_file";
@@ -206,11 +212,49 @@ pub static SETTINGS: &[Setting] = &[
         "How long a request that the server gave up may still arrive at the ledger; a batch that was \
          sent again is not invalid before that",
     ),
+    text(
+        "ledger.strategy",
+        "",
+        "Strategy of all services that are not in ledger.strategies. serial: one batch of a service at a \
+         time. parallel: several, as long as no two conflict by what their transactions declare to read and \
+         write. pipeline: several, in order, where the ledger keeps it (ledger.keeps_order). Empty: parallel \
+         for sawtooth, serial for other ledgers, which take no other",
+    ),
+    list("ledger.strategies", "Strategies of single services, each as SERVICE=STRATEGY"),
+    text(
+        "ledger.after_invalid",
+        "continue",
+        "What happens after an invalid batch of a service. continue: the batches behind it are submitted. \
+         halt: those that follow it (serial, pipeline), or conflict with it or depend on it (parallel), wait \
+         until an operator lets them go on or ends them (sawtooth, scabbard)",
+    ),
+    list(
+        "ledger.after_invalid_of",
+        "What happens after an invalid batch, for single services, each as SERVICE=continue or SERVICE=halt",
+    ),
+    switch(
+        "ledger.keeps_order",
+        "false",
+        "The ledger applies batches in the order in which they were sent to it, and loses only the last ones \
+         when a node restarts; needed for the strategy pipeline (sawtooth)",
+    ),
+    text(
+        "ledger.dependency_limit",
+        "10m",
+        "How long a batch waits for a transaction that it depends on and that no batch has, before it is \
+         held (sawtooth)",
+    ),
     number("evm.chain_id", "1", "Id of the chain; the nodes must report the same"),
     list(
         "evm.gas_admins",
-        "Accounts that pay for gas, each as NAME=FILE or NAME=env:VARIABLE of its secret key",
+        "Accounts that pay for gas, each as NAME=FILE or NAME=env:VARIABLE of its secret key, \
+         NAME=keystore:FILE, or NAME=remote:ADDRESS@URL of a signer with the interface of Web3Signer",
     ),
+    list(
+        "evm.keystore_passwords",
+        "Passwords of the gas admins with a keystore, each as NAME=FILE or NAME=env:VARIABLE",
+    ),
+    text("evm.signer_timeout", "5s", "Timeout for a request to a remote signer"),
     list("evm.pools", "Pools, each as ADDRESS=NAME, the name of its gas admin"),
     text(
         "evm.maximum_gas_price",
@@ -220,6 +264,42 @@ pub static SETTINGS: &[Setting] = &[
     list(
         "evm.pool_maximum_gas_price",
         "Other maximum gas prices for single pools, each as ADDRESS=GWEI",
+    ),
+    list(
+        "evm.maximum_payment",
+        "Largest amount of a withdrawal from single pools, each as ADDRESS=AMOUNT; larger ones are refused \
+         with 403",
+    ),
+    list(
+        "evm.maximum_payments_per_day",
+        "Largest sum of the amounts scheduled from single pools in 24 hours, each as ADDRESS=AMOUNT; what \
+         exceeds it is refused with 429. Withdrawals that have failed do not count",
+    ),
+    list(
+        "evm.beneficiaries",
+        "Beneficiaries that may be paid, each as ADDRESS for all pools or POOL=ADDRESS for one; others are \
+         refused with 403. A pool for which none is listed may pay any",
+    ),
+    text(
+        "evm.beneficiaries_file",
+        "",
+        "File with the beneficiaries, one in a line, in place of evm.beneficiaries: for long lists",
+    ),
+    number(
+        "evm.low_balance",
+        "20",
+        "The log and /health warn when the balance of a gas admin pays for fewer withdrawals than this, \
+         at the maximum gas price; 0 for no warning",
+    ),
+    text(
+        "evm.balance_interval",
+        "30s",
+        "How often the gas price and the balances of gas admins and pools are read",
+    ),
+    text(
+        "evm.maximum_tip",
+        "50",
+        "Highest tip that is offered to block producers, in gwei, on chains with a base fee",
     ),
     secret(
         "evm.oracle_url",
@@ -243,11 +323,35 @@ pub static SETTINGS: &[Setting] = &[
     ),
     text("evm.gate_interval", "5s", "How often parked withdrawals are checked"),
     number("evm.confirmations", "3", "Confirmations after which a withdrawal is final"),
+    number(
+        "evm.in_flight",
+        "16",
+        "How many transactions of a gas admin may be sent and not mined; 1: each withdrawal is sent after the \
+         one before has ended",
+    ),
     text(
         "evm.resend_after",
         "30s",
         "A transaction that is not mined for this long is sent again, with a higher gas price if \
          the maximum allows it",
+    ),
+    number(
+        "evm.longest_gap",
+        "64",
+        "How many nonces of a gas admin may be missing at the node below the next one; withdrawals are \
+         parked while more are",
+    ),
+    number(
+        "evm.agreeing_nodes",
+        "0",
+        "How many nodes that are up to date must say that a pool refuses a withdrawal before it fails; 0: \
+         more than half of ledger.urls",
+    ),
+    text(
+        "evm.head_age_limit",
+        "",
+        "A node whose latest block is older is not up to date: no withdrawal fails because of what it says; \
+         empty: blocks may have any age",
     ),
     number("store.connections", "8", "Maximum number of database connections"),
     text(
@@ -321,8 +425,8 @@ pub static SETTINGS: &[Setting] = &[
     number(
         "intake.open_batches",
         "100000",
-        "Maximum number of open batches of a service; more are refused with 429 until some have ended \
-         (sawtooth, scabbard)",
+        "Maximum number of open batches of a service, or of open withdrawals of a gas admin; more are \
+         refused with 429 until some have ended",
     ),
     number(
         "intake.new_services_per_signer",
@@ -356,6 +460,19 @@ pub static SETTINGS: &[Setting] = &[
          also about how long services take to continue after an outage",
     ),
     number("submit.concurrency", "100", "Maximum number of batches under submission"),
+    number(
+        "submit.in_flight",
+        "250",
+        "Maximum number of batches that are under way: taken from the database and not ended. The server \
+         allows fewer after the ledger said that it is busy, and more again while batches are committed \
+         (sawtooth)",
+    ),
+    number(
+        "submit.in_flight_per_service",
+        "100",
+        "Maximum number of batches of one service that are under way, with the strategies parallel and \
+         pipeline",
+    ),
     number(
         "submit.node_concurrency",
         "50",

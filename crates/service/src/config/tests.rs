@@ -33,8 +33,13 @@ fn every_setting_can_be_given_in_every_source() {
             ("ledger.peers", _) => ("a::b=d@http://c", "[\"a::b=d@http://c\"]"),
             ("http.allowed_origins", _) => ("https://a", "[\"https://a\"]"),
             ("intake.signers", _) => ("02*", "[\"02*\"]"),
-            ("evm.pools" | "evm.pool_maximum_gas_price", _) => ("", "[]"),
+            ("evm.pools" | "evm.pool_maximum_gas_price" | "evm.keystore_passwords", _) => {
+                ("", "[]")
+            }
+            ("evm.maximum_payment" | "evm.maximum_payments_per_day", _) => ("a=1", "[\"a=1\"]"),
             ("evm.gas_admins", _) => ("a=b", "[\"a=b\"]"),
+            ("ledger.strategies", _) => ("a=serial", "[\"a=serial\"]"),
+            ("ledger.after_invalid_of", _) => ("a=halt", "[\"a=halt\"]"),
             (_, Form::List) => ("a::b", "[\"a::b\"]"),
             (_, Form::Number | Form::Bool) => (setting.default, setting.default),
             _ => (setting.default, &*format!("{:?}", setting.default).leak()),
@@ -137,6 +142,25 @@ fn errors_name_the_line_and_the_rule() {
             "[evm]\ngas_admins = [\"a\"]",
             "line 2 of c.toml: evm.gas_admins is [\"a\"]; each item must be two texts with = \
              between them",
+        ),
+        (
+            "[evm]\nsigner_timeout = \"15s\"\ngas_admins = [\"a=remote:0x1@http://h\"]",
+            "line 2 of c.toml: evm.signer_timeout is 15s; it must be less than \
+             submit.sending_limit, 15s",
+        ),
+        (
+            "[evm]\ngas_admins = [\"a=keystore:k\"]",
+            "line 2 of c.toml: the gas admin a has a keystore, whose password \
+             evm.keystore_passwords lacks",
+        ),
+        (
+            "[evm]\nkeystore_passwords = [\"a=env:P\"]",
+            "line 2 of c.toml: evm.gas_admins has no gas admin a with a keystore",
+        ),
+        (
+            "[evm]\nkeystore_passwords = [\"a=hidden\"]",
+            "line 2 of c.toml: evm.keystore_passwords is not shown; a password must be in a file, \
+             whose path has a /, or in a variable, as env:VARIABLE",
         ),
         (
             "[evm]\ngas_admins = [\"a=k\", \"a=l\"]",

@@ -3,13 +3,13 @@
 use std::{net::SocketAddr, num::NonZero, path::PathBuf, time::Duration};
 
 use grid_batch_api::{HostName, ServicePattern, SignerPattern, WebOrigin};
-use grid_batch_core::{ServiceId, ServiceScopeId};
+use grid_batch_core::{AfterInvalid, ServiceId, ServiceScopeId, Strategy};
 use grid_batch_scabbard::PeerService;
 use grid_batch_store::DatabaseUrl;
 use grid_batch_support::Authority;
 
 use super::{
-    KeySource, LedgerKind,
+    LedgerKind,
     secret::{NOT_SHOWN, may_hold_secret},
 };
 
@@ -146,6 +146,45 @@ impl SettingValue for Option<LedgerKind> {
     }
 }
 
+impl SettingValue for Strategy {
+    fn parse(text: &str) -> Result<Self, String> {
+        let strategy = Self::ALL.into_iter().find(|strategy| strategy.as_str() == text);
+        strategy.ok_or_else(|| "it must be \"serial\", \"parallel\" or \"pipeline\"".to_owned())
+    }
+}
+
+impl SettingValue for Option<Strategy> {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "" => Ok(None),
+            _ => Strategy::parse(text).map(Some),
+        }
+    }
+}
+
+impl SettingValue for AfterInvalid {
+    fn parse(text: &str) -> Result<Self, String> {
+        let policy = Self::ALL.into_iter().find(|policy| policy.as_str() == text);
+        policy.ok_or_else(|| "it must be \"continue\" or \"halt\"".to_owned())
+    }
+}
+
+/// A value for a single service.
+pub(super) struct OfService<T>(pub(super) ServiceId, pub(super) T);
+
+impl<T: SettingValue> SettingValue for OfService<T> {
+    fn parse(text: &str) -> Result<Self, String> {
+        let item = || "each item must be SERVICE=VALUE".to_owned();
+        let (service, value) = text.rsplit_once('=').ok_or_else(item)?;
+        let service = ServiceId::parse(service.trim());
+        let service = service.map_err(|rule| format!("{}; {rule}", item()))?;
+        let value = T::parse(value.trim());
+        let value = value
+            .map_err(|rule| format!("{}; {}", item(), rule.replace("it must", "the value must")))?;
+        Ok(Self(service, value))
+    }
+}
+
 /// The URL of a ledger's node.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct NodeUrl(pub(super) String);
@@ -252,19 +291,6 @@ pub(super) fn looks_like_key(text: &str) -> bool {
     let digits = text.strip_prefix("env:").unwrap_or(text);
     let digits = digits.strip_prefix("0x").unwrap_or(digits);
     digits.len() == 64 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
-}
-
-impl SettingValue for KeySource {
-    fn parse(text: &str) -> Result<Self, String> {
-        if looks_like_key(text) {
-            return Err("a key must be in a file or in a variable, not in a setting".to_owned());
-        }
-        match text.strip_prefix("env:") {
-            Some("") => Err("env: must be followed by the name of a variable".to_owned()),
-            Some(variable) => Ok(Self::Variable(variable.to_owned())),
-            None => Ok(Self::File(text.into())),
-        }
-    }
 }
 
 /// The URL of an oracle, if there is one.

@@ -26,9 +26,9 @@ impl Config {
         }
     }
 
-    /// The file that the value was read from, if it has a file of its own.
+    /// The file that the value was read from, if it has a file of its own for its secrets.
     fn file_of_setting(&self, given: &GivenValue) -> Option<&str> {
-        let file = given.setting.file_setting()?;
+        let file = given.setting.file_setting().filter(|_| given.setting.may_hold_secret())?;
         Some(self.layers.given(file.name).text.as_str()).filter(|file| !file.is_empty())
     }
 }
@@ -37,9 +37,9 @@ fn warn_of_origin(given: &GivenValue, warned: &mut BTreeSet<String>) {
     match &given.origin {
         Origin::File { file, .. } => warn_of_file(file, "the configuration file", warned),
         Origin::Flag(flag) => {
-            let name = given.setting.name;
+            let file = given.setting.file_setting().map(|file| format!("{} or ", file.name));
             warn!(flag:% = format_args!("--{flag}"); "every user of this machine can read the flag in the list \
-                of processes; set {name}_file or {}", given.setting.variable());
+                of processes; set {}{}", file.unwrap_or_default(), given.setting.variable());
         }
         Origin::Default | Origin::Variable(_) => {}
     }

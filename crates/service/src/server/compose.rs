@@ -4,8 +4,8 @@ use std::{net::TcpListener, sync::Arc, time::Duration};
 
 use grid_batch_api::{ApiBuilder, ApiOptions, CommitProgress};
 use grid_batch_claims::{
-    ChangeFollowUp, ClaimMaintainer, ClaimMaintainerOptions, OrphanRecovery, Retention,
-    RetentionOptions,
+    ChangeFollowUp, ClaimMaintainer, ClaimMaintainerOptions, DependentsRequests, OrphanRecovery,
+    Retention, RetentionOptions,
 };
 use grid_batch_core::{Admission, RunnableSubmitter, ScopeId, ServiceId, StatusReport};
 use grid_batch_poller::{
@@ -13,7 +13,7 @@ use grid_batch_poller::{
     NextBatchMonitor, NextBatchRequests, PollTrigger, PollingMonitorBuilder, RunningEventMonitor,
     RunningNextBatchMonitor, RunningPollingMonitor,
 };
-use grid_batch_queuer::{BatchQueue, WakeUp};
+use grid_batch_queuer::{BatchQueue, InFlightWindow, WakeUp};
 use grid_batch_store::{
     ClaimOptions, ClaimStore, MonitorStore, PendingBatch, Store, StoreObserver, StoreOptions,
 };
@@ -23,12 +23,16 @@ use log::{info, warn};
 use super::{
     LedgerMismatchError, RunningServer, StartError, StoppableSubmitter,
     counts_log::CountsLog,
+    dependencies, dependents,
     event_observer::EventObserver,
     file_descriptors,
+    gas::RunningGasWatch,
     health::{Health, HealthSources},
+    in_flight::ReadWindow,
     ledger::Ledger,
     ledger_check::{CheckedClaims, LedgerCheck, RunningLedgerCheck},
     registration::register,
+    statuses::Statuses,
 };
 use crate::{Config, LedgerKind};
 
@@ -40,7 +44,7 @@ pub(super) fn compose<S: ScopeId>(
 ) -> Result<RunningServer, StartError> {
     let connections = file_descriptors::http_connections(config)?;
     let listener = listen(config)?;
-    let claim_store = open_store(config)?;
+    let claim_store = open_store::<S>(config)?;
     let store = claim_store.store().clone();
     let ledger = ledger(&store)?.checked(&check);
     if config.ledger.kind == Some(LedgerKind::Scabbard) && config.ledger.name.is_empty() {
@@ -65,6 +69,12 @@ pub(super) fn compose<S: ScopeId>(
     if let Some(follower) = &follower {
         follow_up = follow_up.with_events(follower.clone());
     }
+    let in_flight = ReadWindow::new(config, &claim_store, &wake_up);
+    if let Some(in_flight) = &in_flight {
+        follow_up = follow_up.with_in_flight(in_flight.clone());
+    }
+    let (dependents_requests, received_requests) = DependentsRequests::new();
+    follow_up = follow_up.with_dependents(dependents::request(&store, &dependents_requests));
     let ask_ahead = start_ask_ahead(config, &ledger, &claim_store)?;
     let ask_ahead = ask_ahead.map(|(trigger, running)| {
         follow_up = follow_up.clone().with_ask_ahead(trigger);
@@ -73,8 +83,14 @@ pub(super) fn compose<S: ScopeId>(
     follow_open_services::<S>(&store, &follow_up, config.ledger.event_sockets)?;
 
     let poller = start_poller(config, &ledger, &claim_store, &follow_up, trigger)?;
-    let admission =
-        ledger.nodes.limits(config.submit.concurrency, config.node_concurrency, &wake_up);
+    let dependencies = dependencies::start(config, &ledger, &claim_store, &follow_up)?;
+    let admission = match &in_flight {
+        Some(in_flight) => Some(Arc::new(in_flight.window().clone()) as Arc<dyn Admission>),
+        None => ledger.nodes.limits(config.submit.concurrency, config.node_concurrency, &wake_up),
+    };
+    let requests = (dependents_requests, received_requests);
+    let dependents = dependents::start(&store, wake_up.clone(), &follow_up, requests)?;
+    let running_in_flight = in_flight.as_ref().map(ReadWindow::start).transpose()?;
     let mut queue = BatchQueue::new(claims.clone(), wake_up, config.queue.clone());
     if let Some(admission) = &admission {
         queue = queue.with_admission(Arc::clone(admission));
@@ -83,7 +99,8 @@ pub(super) fn compose<S: ScopeId>(
         config.submit.warn_after,
         config.delays.longest_delay(),
         Arc::clone(&config.queue.clock),
-    );
+    )
+    .with_several_batches(config.store.scheduling.uses_declared_access);
     let (submitter, submitter_counters) = start_submitter(
         config,
         &ledger,
@@ -92,8 +109,13 @@ pub(super) fn compose<S: ScopeId>(
         &follow_up,
         (waker, admission, delayed.clone()),
     )?;
-    let counts_log =
-        CountsLog::start(config.log_counts, submitter_counters.clone(), follow_up.clone())?;
+    let window = in_flight.as_ref().map(|in_flight| in_flight.window().clone());
+    let counts_log = CountsLog::start(
+        config.log_counts,
+        submitter_counters.clone(),
+        follow_up.clone(),
+        window.clone(),
+    )?;
     let recovery = OrphanRecovery::start(
         claims.clone(),
         config.longest_submission(),
@@ -113,11 +135,13 @@ pub(super) fn compose<S: ScopeId>(
         delayed: delayed.clone(),
         locked: count_locked(&store),
         events: follower.clone(),
-        gas: ledger.accounts_without_funds.clone(),
+        gas: ledger.gas.clone(),
+        in_flight: window.clone(),
     };
+    let gas = ledger.gas.clone().map(RunningGasWatch::start).transpose()?;
     let (health, running_health) = Health::start(sources, &store)?;
     let options = api_options(config, connections);
-    let api = configure_api(options, config, &ledger, &store, (health, follower))
+    let api = configure_api(options, config, &ledger, &store, (health, follower), window)
         .with_stored_callback(stored_callback(&follow_up, &claims))
         .with_commit_progress(commits)
         .with_clock(config.clock());
@@ -127,6 +151,7 @@ pub(super) fn compose<S: ScopeId>(
         api,
         events,
         ask_ahead,
+        dependencies,
         submitter,
         submitter_counters,
         delayed,
@@ -134,8 +159,11 @@ pub(super) fn compose<S: ScopeId>(
         poller,
         recovery,
         retention,
+        dependents,
+        in_flight: running_in_flight,
         claims,
         ledger_check,
+        gas,
         health: running_health,
         stop_limit: config.submit.drain_limit + STOP_SLACK,
         follow_up,
@@ -152,7 +180,7 @@ fn listen(config: &Config) -> Result<TcpListener, StartError> {
 }
 
 /// Opens the store and registers this process as an instance.
-fn open_store(config: &Config) -> Result<ClaimStore, StartError> {
+fn open_store<S: ScopeId>(config: &Config) -> Result<ClaimStore, StartError> {
     let failed = |source| StartError::Store { database: config.database.to_string(), source };
     // The health has a connection of its own.
     let connections = config.store.connections.saturating_sub(1).max(1);
@@ -174,7 +202,7 @@ fn open_store(config: &Config) -> Result<ClaimStore, StartError> {
         fair_share: config.claims.share,
         ..ClaimOptions::default()
     };
-    register(&store, &options).map_err(failed)
+    register::<S>(&store, &options).map_err(failed)
 }
 
 /// Asks all nodes, and waits a moment for their answers. Without them the server starts all the same,
@@ -329,7 +357,7 @@ fn start_submitter<S: ScopeId>(
     let observer = StoreObserver::new(store.clone(), delays, move |change, outcome| {
         recorded.recorded(change, outcome);
         if change.hold.is_some() {
-            held.forget(&change.service_id);
+            held.forget(&change.service_id, &change.batch_id.to_string());
         }
     });
     let mut submitter = SubmitterBuilder::new()
@@ -399,11 +427,13 @@ fn configure_api<S: ScopeId>(
     ledger: &Ledger<S>,
     store: &Store,
     (health, follower): (Health, Option<EventFollower>),
+    window: Option<InFlightWindow>,
 ) -> ApiBuilder {
     let clock = store.clock().clone();
     let database = health.clone();
     let store = Arc::new(store.clone());
-    let mut api = ApiBuilder::new(store.clone(), store.clone())
+    let statuses = Arc::new(Statuses { store: Store::clone(&store), window });
+    let mut api = ApiBuilder::new(store.clone(), statuses)
         .with_options(options)
         .with_allowed_hosts(config.intake.allowed_hosts.clone())
         .with_allowed_origins(config.intake.allowed_origins.clone())
@@ -423,6 +453,10 @@ fn configure_api<S: ScopeId>(
         });
     if let Some(check) = &ledger.service_check {
         api = api.with_service_check(Arc::clone(check));
+    }
+    if let Some(gas) = &ledger.gas {
+        let (gas, store) = (Arc::clone(gas), Arc::clone(&store));
+        api = api.with_gas_admins(move || gas.reports(&store));
     }
     if let Some(rules) = &ledger.withdrawals {
         api = api.with_withdrawals(store, Arc::clone(rules));

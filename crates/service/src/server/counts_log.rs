@@ -7,6 +7,7 @@ use std::{
 
 use grid_batch_claims::ChangeFollowUp;
 use grid_batch_core::InternalError;
+use grid_batch_queuer::{InFlightCounts, InFlightWindow};
 use grid_batch_submitter::SubmitterCounters;
 use grid_batch_support::PeriodicThread;
 use log::info;
@@ -21,6 +22,7 @@ pub(super) struct CountsLog {
 struct CountsState {
     submitter: SubmitterCounters,
     changes: ChangeFollowUp,
+    in_flight: Option<InFlightWindow>,
     logged: Mutex<Counts>,
 }
 
@@ -41,8 +43,10 @@ impl CountsLog {
         interval: Duration,
         submitter: SubmitterCounters,
         changes: ChangeFollowUp,
+        in_flight: Option<InFlightWindow>,
     ) -> Result<Self, InternalError> {
-        let state = Arc::new(CountsState { submitter, changes, logged: Mutex::default() });
+        let logged = Mutex::default();
+        let state = Arc::new(CountsState { submitter, changes, in_flight, logged });
         let shared = Arc::clone(&state);
         let thread = PeriodicThread::start("log-counts", interval, move || shared.log())?;
         Ok(Self { state, thread: Some(thread) })
@@ -70,6 +74,10 @@ impl CountsState {
             accepted, committed, invalid, held, delayed, in_doubt, submitted_again;
             "batches since the last count"
         );
+        if let Some(in_flight) = &self.in_flight {
+            let InFlightCounts { under_way, window, largest } = in_flight.counts();
+            info!(under_way, window, largest; "batches under way");
+        }
     }
 
     fn read(&self) -> Counts {

@@ -38,10 +38,13 @@ impl LedgerInspection {
         Ok(Self { recorded, nodes })
     }
 
-    /// The ledger of all nodes, if all have told and agree.
+    /// The ledger of all nodes, if all have told and agree: what the node says that tells most.
     pub fn actual(&self) -> Option<&LedgerIdentity> {
-        let first = self.nodes.first()?.identity.as_ref().ok()?;
-        self.nodes.iter().all(|node| node.identity.as_ref() == Ok(first)).then_some(first)
+        let told: Result<Vec<&LedgerIdentity>, _> =
+            self.nodes.iter().map(|node| node.identity.as_ref()).collect();
+        let told = told.ok()?;
+        let most = told.iter().copied().max_by_key(|identity| identity.id.len())?;
+        told.iter().all(|identity| identity.agrees_with(most)).then_some(most)
     }
 }
 
@@ -78,5 +81,7 @@ mod tests {
         assert_eq!(actual(vec![node(Ok("a")), node(Ok("b"))]), None);
         assert_eq!(actual(vec![node(Ok("a")), node(Err("down"))]), None);
         assert_eq!(actual(Vec::new()), None);
+        let less = vec![node(Ok("chain 1")), node(Ok("chain 1, genesis block 2"))];
+        assert_eq!(actual(less).as_deref(), Some("chain 1, genesis block 2"));
     }
 }

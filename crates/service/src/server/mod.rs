@@ -3,33 +3,50 @@
 mod compose;
 mod counts;
 mod counts_log;
+mod dependencies;
+mod dependents;
 mod error;
 mod event_observer;
 mod file_descriptors;
+mod gas;
 mod health;
+mod in_flight;
 mod ledger;
 mod ledger_check;
 mod ledger_inspection;
 mod registration;
+mod statuses;
 mod stopping;
+#[cfg(feature = "evm")]
+mod withdrawal_moves;
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use grid_batch_api::RunningApi;
-use grid_batch_claims::{ChangeFollowUp, ClaimMaintainer, OrphanRecovery, Retention};
+use grid_batch_claims::{
+    ChangeFollowUp, ClaimMaintainer, DependentsJob, OrphanRecovery, Retention,
+};
 use grid_batch_core::{Clock, InternalError, ShutdownHandle, StatusReport, SystemClock};
-use grid_batch_poller::{RunningEventMonitor, RunningNextBatchMonitor, RunningPollingMonitor};
+use grid_batch_poller::{
+    RunningEventMonitor, RunningMissingTransactionMonitor, RunningNextBatchMonitor,
+    RunningPollingMonitor,
+};
 use grid_batch_store::{PendingBatch, Store};
 use grid_batch_submitter::{DelayedServices, DelayedSummary, SubmitterCounters};
+use grid_batch_support::PeriodicThread;
 
 pub use counts::ServerCounts;
 pub use error::StartError;
+pub use ledger::gas_admin_addresses;
 pub use ledger_check::LedgerMismatchError;
 pub use ledger_inspection::{LedgerInspection, NodeIdentity};
+#[cfg(feature = "evm")]
+pub use withdrawal_moves::{PoolMove, WithdrawalMoves};
 
 use crate::{Config, LedgerKind};
 use compose::compose;
 use counts_log::CountsLog;
+use gas::RunningGasWatch;
 use health::RunningHealth;
 use ledger_check::RunningLedgerCheck;
 use stopping::{Stop, stop_within};
@@ -64,6 +81,7 @@ impl Server {
             #[cfg(feature = "evm")]
             Some(LedgerKind::Evm) => {
                 let chain = ledger::evm(config)?;
+                let config = &config.with_payment_limits(chain.payment_limits());
                 let check = ledger::check(config)?;
                 compose(config, check.clone(), |store| chain.with_store(store, &check))
             }
@@ -79,6 +97,7 @@ pub struct RunningServer {
     api: RunningApi,
     events: Option<RunningEventMonitor>,
     ask_ahead: Option<RunningNextBatchMonitor>,
+    dependencies: Option<RunningMissingTransactionMonitor>,
     submitter: Box<dyn StoppableSubmitter>,
     submitter_counters: SubmitterCounters,
     delayed: DelayedServices,
@@ -86,8 +105,11 @@ pub struct RunningServer {
     poller: RunningPollingMonitor<PendingBatch, StatusReport>,
     recovery: OrphanRecovery,
     retention: Option<Retention>,
+    dependents: DependentsJob,
+    in_flight: Option<PeriodicThread>,
     claims: ClaimMaintainer,
     ledger_check: RunningLedgerCheck,
+    gas: Option<RunningGasWatch>,
     health: RunningHealth,
     stop_limit: Duration,
     follow_up: ChangeFollowUp,
@@ -130,8 +152,10 @@ impl RunningServer {
     /// records their outcomes. It returns within `submit.drain_limit` and a few seconds, with an error if
     /// parts still wait for the database or the ledger then.
     pub fn stop(self) -> Result<(), StartError> {
-        let Self { mut api, events, ask_ahead, mut submitter, poller, stop_limit, .. } = self;
-        let Self { recovery, retention, claims, ledger_check, health, counts_log, .. } = self;
+        let Self { mut api, events, ask_ahead, dependencies, mut submitter, .. } = self;
+        let Self { poller, stop_limit, .. } = self;
+        let Self { recovery, retention, claims, ledger_check, gas, health, counts_log, .. } = self;
+        let Self { dependents, in_flight, .. } = self;
         claims.stop_taking();
         // All drain at the same time.
         let requested = [api.signal_shutdown(), submitter.request_stop()];
@@ -140,14 +164,20 @@ impl RunningServer {
             Stop::new("submitter", || submitter.wait_until_stopped()),
             Stop::new("events", || events.map_or(Ok(()), ShutdownHandle::wait_for_shutdown)),
             Stop::new("questions", || ask_ahead.map_or(Ok(()), ShutdownHandle::wait_for_shutdown)),
+            Stop::new("dependencies", || {
+                dependencies.map_or(Ok(()), ShutdownHandle::wait_for_shutdown)
+            }),
             Stop::new("poller", || poller.wait_for_shutdown()),
         ];
         // Claims are released last: until then nothing else may work on the services.
         let last = vec![
             Stop::new("recovery", || dropped(recovery)),
             Stop::new("retention", || dropped(retention)),
+            Stop::new("dependents", || dropped(dependents)),
+            Stop::new("in-flight window", || dropped(in_flight)),
             Stop::new("claims", || dropped(claims)),
             Stop::new("ledger check", || dropped(ledger_check)),
+            Stop::new("gas", || dropped(gas)),
             Stop::new("health", || dropped(health)),
             Stop::new("counts of batches", || dropped(counts_log)),
         ];

@@ -1,6 +1,11 @@
 //! A server in this process, its ledger and its database.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
+    sync::Arc,
+    time::Duration,
+};
 
 use grid_batch_core::{BatchState, ServiceScopeId, StoredBatch};
 use grid_batch_ledger_sim::{LedgerSim, LedgerSimBuilder, SentTwice};
@@ -86,6 +91,7 @@ impl Machine {
         let directory = tempfile::tempdir().unwrap();
         let key = directory.path().join("key");
         fs::write(&key, "07".repeat(32)).unwrap();
+        fs::set_permissions(&key, Permissions::from_mode(0o600)).unwrap();
         let (service, kind, sim) = ledger_of(ledger);
         let step = Duration::from_millis(250);
         let sim = sim.pending_for(step).valid_for(step).sent_twice(SentTwice::StuckValid);

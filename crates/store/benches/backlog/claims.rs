@@ -176,5 +176,6 @@ fn batch(number: usize) -> NewBatch {
         signer: None,
         transaction_ids: vec![scattered_id(1 << 40 | number as u64)],
         serialized_batch: vec![7; 600],
+        declared_access: None,
     }
 }

@@ -169,6 +169,7 @@ fn batch(number: usize) -> NewBatch {
         service_id: service(number % SERVICES),
         batch_id: scattered_id(number as u64),
         signer: None,
+        declared_access: None,
         transaction_ids: vec![scattered_id(1 << 40 | number as u64)],
         serialized_batch: scattered_id(number as u64).as_bytes().repeat(10)[..600].to_vec(),
     }

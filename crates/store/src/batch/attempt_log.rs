@@ -67,7 +67,7 @@ impl<'a> AttemptLog<'a> {
             Event::Decided { decision, .. } => {
                 format!("{decision}, decided by an operator")
             }
-            Event::Outcome { outcome: Outcome::Accepted, .. } => return,
+            Event::Outcome { outcome: Outcome::Accepted | Outcome::Committed, .. } => return,
             Event::Outcome { outcome, .. } => outcome.to_string(),
             Event::OwnerLost { .. } => "owner lost".to_owned(),
             _ if lane.progress.state != BatchState::Absent => return,

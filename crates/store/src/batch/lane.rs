@@ -18,6 +18,8 @@ pub(crate) struct Lane {
     pub(super) epoch: u64,
     pub(super) batch_seq: i64,
     pub(super) batch_id: HeaderId,
+    /// `None`: its service has one lane, and the batches wait in the order of `created_at`.
+    pub(super) position: Option<i64>,
     pub(super) progress: Progress,
     pub(super) submitted_at: Option<i64>,
     pub(super) since: Option<i64>,
@@ -38,6 +40,7 @@ impl Lane {
             epoch: 0,
             batch_seq,
             batch_id,
+            position: None,
             progress: Progress::NEW,
             submitted_at: None,
             since: None,
@@ -130,7 +133,9 @@ impl Lane {
                     _ => delay.delays = delay.delays.saturating_add(1),
                 }
                 match outcome {
-                    Outcome::Refused => delay.refusals = delay.refusals.saturating_add(1),
+                    Outcome::Refused | Outcome::RefusedBatch => {
+                        delay.refusals = delay.refusals.saturating_add(1);
+                    }
                     Outcome::Busy => delay.refusals = 0,
                     _ => {}
                 }
@@ -205,6 +210,12 @@ impl Lane {
 
     pub(super) fn is_held_until_decision(&self) -> bool {
         self.held.as_ref().is_some_and(|hold| hold.until_decision)
+    }
+
+    /// Whether a change left the batch held in its lane, beside others of its service.
+    pub(super) fn is_held_now(&self) -> bool {
+        let is_open = !self.progress.state.is_terminal();
+        self.changed && is_open && self.held.is_some() && self.position.is_some()
     }
 
     pub(super) fn held_at(&self) -> Option<i64> {

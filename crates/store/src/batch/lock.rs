@@ -1,8 +1,8 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use diesel::{
     QueryableByName,
-    sql_types::{BigInt, Binary, Integer, Text},
+    sql_types::{BigInt, Binary, Integer, Nullable, Text},
 };
 use grid_batch_core::ServiceId;
 
@@ -11,7 +11,7 @@ use super::{
     lane::{Lane, Lanes},
 };
 use crate::sql::{
-    Connection, Dialect, Statement, StoreError,
+    Connection, Dialect, Rows, Statement, StoreError,
     rows::{
         DELAY_COLUMNS, DelayRow, PROGRESS_COLUMNS, ProgressRow, batch_id, service_id, service_rows,
     },
@@ -44,8 +44,14 @@ pub(crate) fn lock_lanes(
     connection: &mut Connection,
     batches: &BTreeSet<BatchKey>,
 ) -> Result<Lanes, StoreError> {
-    let statement = lock_lanes_statement(connection.dialect(), batches);
-    let rows: Vec<LaneRow> = connection.load(&statement)?;
+    let services: BTreeSet<&ServiceId> = batches.iter().map(|(service_id, _)| service_id).collect();
+    let rows: Vec<LaneRow> = match services.len() == batches.len() {
+        true => connection.load(&lock_lanes_statement(connection.dialect(), batches))?,
+        false => {
+            let lanes = find_lanes(connection, services, batches)?;
+            connection.load(&lock_found_lanes_statement(connection.dialect(), &lanes))?
+        }
+    };
     rows.into_iter()
         .map(|row| {
             let lane = row.into_lane()?;
@@ -54,13 +60,87 @@ pub(crate) fn lock_lanes(
         .collect()
 }
 
+/// Locks all lanes of a service until the end of the transaction, so that no round takes its batches.
+pub(crate) fn lock_lanes_of(
+    connection: &mut Connection,
+    service: &ServiceId,
+) -> Result<(), StoreError> {
+    let dialect = connection.dialect();
+    let lock = dialect.locking("for update of s");
+    let statement = Statement::new(
+        dialect,
+        format!(
+            "-- lock_lanes_of
+             select s.service_id from lanes s where s.service_id = ? order by s.lane {lock}"
+        ),
+    )
+    .text(service.as_str());
+    connection.load::<LockedRow>(&statement).map(drop)
+}
+
+/// The lanes that hold these batches, several of a service. The lanes of a service are read once, and not
+/// once for each batch.
+fn find_lanes(
+    connection: &mut Connection,
+    services: BTreeSet<&ServiceId>,
+    batches: &BTreeSet<BatchKey>,
+) -> Result<Vec<FoundLane>, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- find_lanes
+         select s.service_id, s.lane, s.batch_seq, s.batch_id
+         from {x} join lanes s on s.service_id = x.service_id
+         where s.busy",
+    )
+    .rows(service_rows(services));
+    let mut found: Vec<FoundLane> = connection.load(&statement)?;
+    let keys: HashSet<(&str, &[u8])> =
+        batches.iter().map(|(service, id)| (service.as_str(), &id.as_bytes()[..])).collect();
+    found.retain(|lane| keys.contains(&(lane.service_id.as_str(), lane.batch_id.as_slice())));
+    Ok(found)
+}
+
+fn lock_found_lanes_statement<'a>(dialect: Dialect, lanes: &'a [FoundLane]) -> Statement<'a> {
+    let lock = dialect.locking("for update of s");
+    Statement::new(
+        dialect,
+        format!(
+            "-- lock_found_lanes
+             select s.service_id, s.lane, s.epoch, s.batch_seq, s.batch_id, s.position,
+                 {PROGRESS_COLUMNS}, {DELAY_COLUMNS}
+             from {{x}} join lanes s on s.service_id = x.service_id and s.lane = x.lane
+             where s.batch_seq = x.batch_seq
+             order by s.service_id, s.lane {lock}"
+        ),
+    )
+    .rows(
+        Rows::default()
+            .text("service_id", lanes.iter().map(|lane| lane.service_id.as_str()))
+            .int("lane", lanes.iter().map(|lane| lane.lane))
+            .long("batch_seq", lanes.iter().map(|lane| lane.batch_seq)),
+    )
+}
+
+/// A lane with its batch.
+#[derive(QueryableByName)]
+struct FoundLane {
+    #[diesel(sql_type = Text)]
+    service_id: String,
+    #[diesel(sql_type = Integer)]
+    lane: i32,
+    #[diesel(sql_type = BigInt)]
+    batch_seq: i64,
+    #[diesel(sql_type = Binary)]
+    batch_id: Vec<u8>,
+}
+
 fn lock_lanes_statement(dialect: Dialect, batches: &BTreeSet<BatchKey>) -> Statement<'_> {
     let lock = dialect.locking("for update of s");
     Statement::new(
         dialect,
         format!(
             "-- lock_lanes
-             select s.service_id, s.lane, s.epoch, s.batch_seq, s.batch_id, {PROGRESS_COLUMNS},
+             select s.service_id, s.lane, s.epoch, s.batch_seq, s.batch_id, s.position, {PROGRESS_COLUMNS},
                  {DELAY_COLUMNS}
              from {{x}} join lanes s on s.service_id = x.service_id
              where s.batch_id = x.batch_id
@@ -89,6 +169,8 @@ struct LaneRow {
     batch_seq: i64,
     #[diesel(sql_type = Binary)]
     batch_id: Vec<u8>,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    position: Option<i64>,
     #[diesel(embed)]
     progress: ProgressRow,
     #[diesel(embed)]
@@ -104,6 +186,7 @@ impl LaneRow {
             service_id: service_id(&self.service_id)?,
             lane: self.lane,
             batch_seq: self.batch_seq,
+            position: self.position,
             submitted_at: self.progress.submitted_at,
             since: self.progress.since,
             checked_at: self.progress.checked_at,

@@ -2,11 +2,21 @@
 //! and install the next batch of the service when this one ends.
 
 mod attempt_log;
+mod end_waiting;
+mod ended_withdrawals;
+mod failed_withdrawals;
+mod free;
 mod lane;
 mod late_commit;
 mod lock;
+mod locked;
+mod missing;
 mod new_services;
+mod payment_sum_rows;
+mod payment_sums;
 mod record;
+mod stop_in_order;
+mod unsendable;
 mod waiting;
 mod write;
 
@@ -15,10 +25,16 @@ use std::collections::BTreeSet;
 use grid_batch_core::{Change, ChangeOutcome, HeaderId, ServiceId};
 
 pub(crate) use attempt_log::AttemptLog;
+pub(crate) use end_waiting::{WaitingEnd, end_all_waiting, end_waiting};
+pub(crate) use free::{Stops, evaluate_again, fill, release_following};
 pub(crate) use lane::Lane;
-pub(crate) use lock::{lock_lanes, lock_services};
-pub(crate) use record::{record, record_locked};
-pub(crate) use waiting::{end_waiting, hold_waiting, log_waiting, release_waiting};
+pub(crate) use lock::{lock_lanes, lock_lanes_of, lock_services};
+pub(crate) use locked::with_locked;
+pub(crate) use missing::evaluate_incomplete;
+pub(crate) use payment_sums::{PaymentSums, sums_of_day};
+pub(crate) use record::{fill_after_holds, record, record_locked};
+pub(crate) use unsendable::{Unsendable, end_unsendable, give_positions_if_complete, hold_overdue};
+pub(crate) use waiting::{hold_waiting, log_ended, log_waiting, release_waiting};
 pub(crate) use write::{write_held, write_open};
 
 use crate::sql::Rows;

@@ -4,28 +4,33 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Event, Progress, ServiceId, Stale, Timestamp,
+    BatchState, Change, ChangeOutcome, Event, Progress, ServiceId, Stale, Strategy, Timestamp,
     TransitionError, transition,
 };
 
 use super::{
-    AttemptLog, BatchKey, RESTORED, key_rows,
+    AttemptLog, BatchKey,
+    free::{fill, put_in_doubt},
+    key_rows,
     lane::{Lane, Lanes},
     late_commit::record_commit_after_invalid,
     lock_lanes, lock_services,
     write::{Followers, write},
 };
-use crate::sql::{
-    Connection, Statement, Store, StoreError,
-    groups::{GroupItem, GroupResult, commit_group},
-    rows::{BATCH_COLUMNS, BatchRow, WITH_LANE},
+use crate::{
+    scheduling::insert_changed,
+    sql::{
+        Connection, Scheduler, Statement, Store, StoreError,
+        groups::{GroupItem, GroupResult, commit_group},
+        rows::{BATCH_COLUMNS, BatchRow, WITH_LANE},
+    },
 };
 
 /// Records changes, in one commit unless rows of their services are locked.
 pub(crate) fn record(store: &Store, changes: &[Change]) -> GroupResult<ChangeOutcome> {
     commit_group(store, changes, |connection, changes| {
         lock_services(connection, changes.iter().map(|change| &change.service_id))?;
-        record_locked(connection, changes, AttemptLog::default(), store.now())
+        record_locked(connection, &store.scheduler, changes, AttemptLog::default(), store.now())
     })
 }
 
@@ -38,6 +43,7 @@ impl GroupItem for Change {
 /// Records changes of services that are locked.
 pub(crate) fn record_locked<'a>(
     connection: &mut Connection,
+    scheduler: &Scheduler,
     changes: &'a [Change],
     mut log: AttemptLog<'a>,
     now: Timestamp,
@@ -52,35 +58,40 @@ pub(crate) fn record_locked<'a>(
             None => Err(refuse(change, elsewhere.get(&key(change)))),
         })
         .collect();
-    let Followers { followed, restored } = write(connection, &lanes, now)?;
+    let Followers { followed, restored } = write(connection, scheduler, &lanes, now)?;
     log.write(connection)?;
-    put_in_doubt(connection, restored, now)?;
+    put_in_doubt(connection, scheduler, restored, now)?;
+    let after_holds = fill_after_holds(connection, scheduler, lanes.values(), now)?;
     let states = record_late_commits(connection, changes, states, now)?;
     let outcome = |(change, state): (&Change, Result<BatchState, ChangeOutcome>)| match state {
         Ok(state) => ChangeOutcome::Applied {
             state,
-            next_waits: state.is_terminal() && followed.contains(&key(change)),
+            next_waits: match state {
+                _ if after_holds.contains(&change.service_id) => true,
+                BatchState::Pending => follows_accepted(scheduler, change),
+                _ => state.is_terminal() && followed.contains(&key(change)),
+            },
         },
         Err(refused) => refused,
     };
     Ok(changes.iter().zip(states).map(outcome).collect())
 }
 
-/// Puts new heads in doubt that were stored before their database was restored.
-fn put_in_doubt(
+/// Fills the lanes of services of which a batch is held now, and stops only what conflicts with it. Returns
+/// the services that got a next batch.
+pub(crate) fn fill_after_holds<'a>(
     connection: &mut Connection,
-    heads: Vec<BatchKey>,
+    scheduler: &Scheduler,
+    lanes: impl Iterator<Item = &'a Lane>,
     now: Timestamp,
-) -> Result<(), StoreError> {
-    if heads.is_empty() {
-        return Ok(());
-    }
-    let restored = |(service_id, batch_id)| Change {
-        error: Some(RESTORED.to_owned()),
-        ..Change::new(service_id, batch_id, Event::DatabaseRestored)
-    };
-    let changes: Vec<Change> = heads.into_iter().map(restored).collect();
-    record_locked(connection, &changes, AttemptLog::default(), now).map(drop)
+) -> Result<BTreeSet<ServiceId>, StoreError> {
+    let (filled, left): (Vec<&Lane>, Vec<&Lane>) =
+        lanes.filter(|lane| lane.is_held_now()).partition(|_| scheduler.is_used());
+    insert_changed(connection, scheduler, left.iter().map(|lane| lane.batch_seq), now)?;
+    let is_parallel = |lane: &&Lane| scheduler.is_parallel(&lane.service_id);
+    let services: BTreeSet<ServiceId> =
+        filled.into_iter().filter(is_parallel).map(|lane| lane.service_id.clone()).collect();
+    fill(connection, scheduler, &services, now)
 }
 
 /// Records the changes that are the first report of a commit of a batch that has ended as invalid.
@@ -127,6 +138,11 @@ fn find_batches_without_lane(
             Ok(((batch.service_id, batch.batch_id), batch.progress))
         })
         .collect()
+}
+
+/// Whether the next batch can be taken as soon as this one was accepted.
+fn follows_accepted(scheduler: &Scheduler, change: &Change) -> bool {
+    scheduler.of(&change.service_id).strategy == Strategy::Pipeline
 }
 
 fn key(change: &Change) -> BatchKey {

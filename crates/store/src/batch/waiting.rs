@@ -1,45 +1,9 @@
-//! Batches that wait behind the head of their service: they are in no lane.
+//! Holds of batches that wait behind others: they are in no lane.
 
-use grid_batch_core::{Change, ChangeOutcome, HeaderId, ServiceId, Timestamp};
+use grid_batch_core::{HeaderId, ServiceId, StoredBatch, Timestamp};
 
-use super::{
-    AttemptLog,
-    lane::Lane,
-    new_services::forget_new_services,
-    write::{HeadRow, end_batches},
-};
+use super::{AttemptLog, lane::Lane};
 use crate::sql::{Connection, Rows, Statement, StoreError, rows::storable};
-
-/// Ends a batch that waits behind another one of its service, which is locked.
-pub(crate) fn end_waiting(
-    connection: &mut Connection,
-    batch_seq: i64,
-    change: &Change,
-    now: Timestamp,
-) -> Result<ChangeOutcome, StoreError> {
-    let mut lane = Lane::of_waiting(change.service_id.clone(), change.batch_id, batch_seq);
-    if let Err(stale) = lane.apply(change, now) {
-        return Ok(ChangeOutcome::Stale(stale));
-    }
-    let mut log = AttemptLog::default();
-    log.add(&lane, change, now);
-    let dialect = connection.dialect();
-    connection.execute(&end_batches(dialect, &[&lane], now))?;
-    connection.execute(
-        &Statement::new(
-            dialect,
-            "-- count_ended
-             update lanes set ended = ended + 1
-             where service_id = ? and lane = (
-                 select min(s.lane) from lanes s where s.service_id = ?)",
-        )
-        .text(change.service_id.as_str())
-        .text(change.service_id.as_str()),
-    )?;
-    forget_new_services(connection, [change.service_id.as_str()])?;
-    log.write(connection)?;
-    Ok(ChangeOutcome::Applied { state: lane.progress().state, next_waits: false })
-}
 
 /// Holds a batch that waits behind another one, for this reason, from when it becomes the head.
 pub(crate) fn hold_waiting(
@@ -52,9 +16,10 @@ pub(crate) fn hold_waiting(
     let statement = Statement::new(
         connection.dialect(),
         "-- hold_waiting
-         insert into waiting_holds (batch_seq, held_at, held_reason) values (?, ?, ?)
+         insert into waiting_holds (batch_seq, held_at, held_reason, cause)
+         values (?, ?, ?, 'OPERATOR')
          on conflict (batch_seq) do update
-         set held_at = excluded.held_at, held_reason = excluded.held_reason",
+         set held_at = excluded.held_at, held_reason = excluded.held_reason, cause = excluded.cause",
     )
     .long(batch_seq)
     .long(now.as_micros())
@@ -90,13 +55,27 @@ pub(crate) fn log_waiting(
     log.write(connection)
 }
 
-/// Moves the holds of batches that have become heads into their lanes.
+/// Logs what an operator decided about what a batch stops that has ended.
+pub(crate) fn log_ended(
+    connection: &mut Connection,
+    batch: &StoredBatch,
+    batch_seq: i64,
+    (action, reason): (&str, Option<&str>),
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let mut lane = Lane::of_waiting(batch.service_id.clone(), batch.batch_id, batch_seq);
+    lane.progress = batch.progress;
+    let mut log = AttemptLog::default();
+    log.add_action(&lane, action, reason, now);
+    log.write(connection)
+}
+
+/// Moves the holds of batches that were installed in lanes into these: service, lane and batch.
 pub(super) fn begin_waiting_holds<'a>(
     connection: &mut Connection,
-    heads: impl Iterator<Item = &'a HeadRow>,
+    heads: impl Iterator<Item = (&'a str, i32, i64)>,
 ) -> Result<(), StoreError> {
-    let heads: Vec<(&HeadRow, i64)> =
-        heads.filter_map(|head| Some((head, head.batch_seq?))).collect();
+    let heads: Vec<(&str, i32, i64)> = heads.collect();
     if heads.is_empty() {
         return Ok(());
     }
@@ -112,9 +91,9 @@ pub(super) fn begin_waiting_holds<'a>(
     )
     .rows(
         Rows::default()
-            .text("service_id", heads.iter().map(|(head, _)| head.service_id.as_str()))
-            .int("lane", heads.iter().map(|(head, _)| head.lane))
-            .long("batch_seq", heads.iter().map(|(_, seq)| *seq)),
+            .text("service_id", heads.iter().map(|head| head.0))
+            .int("lane", heads.iter().map(|head| head.1))
+            .long("batch_seq", heads.iter().map(|head| head.2)),
     );
     connection.execute(&begin)?;
     let remove = Statement::new(
@@ -122,6 +101,6 @@ pub(super) fn begin_waiting_holds<'a>(
         "-- remove_waiting_holds
          delete from waiting_holds where batch_seq in (select x.batch_seq from {x})",
     )
-    .rows(Rows::default().long("batch_seq", heads.iter().map(|(_, seq)| *seq)));
+    .rows(Rows::default().long("batch_seq", heads.iter().map(|head| head.2)));
     connection.execute(&remove).map(drop)
 }

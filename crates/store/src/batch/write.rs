@@ -4,16 +4,20 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
 };
-use grid_batch_core::Timestamp;
+use grid_batch_core::{BatchState, Timestamp};
 
 use super::{
     BatchKey,
+    ended_withdrawals::{EndedRow, end_withdrawals, of_withdrawals},
+    failed_withdrawals::record_failures,
+    free::{Ended, Stops, follow_ends},
     lane::{Lane, Lanes},
     new_services::forget_new_services,
+    stop_in_order::stop_in_order,
     waiting::begin_waiting_holds,
 };
 use crate::sql::{
-    Connection, Dialect, Rows, Statement, StoreError,
+    Connection, Dialect, Rows, Scheduler, Statement, StoreError,
     rows::{attempts, batch_id, service_id},
 };
 
@@ -30,6 +34,7 @@ pub(super) struct Followers {
 /// head of its service.
 pub(super) fn write(
     connection: &mut Connection,
+    scheduler: &Scheduler,
     lanes: &Lanes,
     now: Timestamp,
 ) -> Result<Followers, StoreError> {
@@ -40,9 +45,23 @@ pub(super) fn write(
         .partition(|lane| lane.progress.state.is_terminal());
     let written = connection.execute(&write_lanes(dialect, &open))?;
     expect_all(written, open.len())?;
-    let written = connection.execute(&end_batches(dialect, &ended, now))?;
+    let written = end(connection, &ended, now)?;
     expect_all(written, ended.len())?;
-    let heads: Vec<HeadRow> = connection.load(&install_next_heads(dialect, &ended))?;
+    let (positioned, ordered): (Vec<&Lane>, Vec<&Lane>) =
+        ended.into_iter().partition(|lane| lane.position.is_some());
+    let mut followers = follow_in_order(connection, &ordered)?;
+    let stops = |lane: &&Lane| {
+        let stops = Stops::by_policy(scheduler, &lane.service_id, lane.progress.state);
+        (lane.batch_seq, stops)
+    };
+    stop_in_order(connection, ordered.iter().map(stops), now)?;
+    followers.followed.extend(free_lanes(connection, scheduler, &positioned, now)?);
+    Ok(followers)
+}
+
+/// Installs the next heads of services with one lane.
+fn follow_in_order(connection: &mut Connection, ended: &[&Lane]) -> Result<Followers, StoreError> {
+    let heads: Vec<HeadRow> = connection.load(&install_next_heads(connection.dialect(), ended))?;
     expect_all(heads.len(), ended.len())?;
     let mut busy: BTreeSet<(&str, i32)> = BTreeSet::new();
     let mut restored = Vec::new();
@@ -55,10 +74,37 @@ pub(super) fn write(
     }
     let first_ends = heads.iter().filter(|row| row.ended == 1);
     forget_new_services(connection, first_ends.map(|row| row.service_id.as_str()))?;
-    begin_waiting_holds(connection, heads.iter().filter(|row| row.held))?;
-    let has_next = |lane: &&Lane| busy.contains(&(lane.service_id.as_str(), lane.lane));
-    let followed = ended.into_iter().filter(has_next).map(Lane::key).collect();
+    let held = heads.iter().filter(|row| row.held);
+    begin_waiting_holds(
+        connection,
+        held.filter_map(|row| Some((row.service_id.as_str(), row.lane, row.batch_seq?))),
+    )?;
+    let has_next = |lane: &&&Lane| busy.contains(&(lane.service_id.as_str(), lane.lane));
+    let followed = ended.iter().filter(has_next).map(|lane| lane.key()).collect();
     Ok(Followers { followed, restored })
+}
+
+/// Frees the lanes of batches that ended, and fills those of their services. Returns the ended batches
+/// whose services got a next batch.
+fn free_lanes(
+    connection: &mut Connection,
+    scheduler: &Scheduler,
+    ended: &[&Lane],
+    now: Timestamp,
+) -> Result<BTreeSet<BatchKey>, StoreError> {
+    let rows: Vec<FreedRow> = connection.load(&clear_lanes(connection.dialect(), ended))?;
+    expect_all(rows.len(), ended.len())?;
+    let first_ends = rows.iter().filter(|row| row.ended == 1);
+    forget_new_services(connection, first_ends.map(|row| row.service_id.as_str()))?;
+    let ended_at = |lane: &&Lane| {
+        let batch = (lane.batch_seq, lane.service_id.clone(), lane.position?);
+        let stops = Stops::by_policy(scheduler, &lane.service_id, lane.progress.state);
+        Some(Ended { batch, stops })
+    };
+    let positioned: Vec<Ended> = ended.iter().filter_map(ended_at).collect();
+    let with_next = follow_ends(connection, scheduler, &positioned, now)?;
+    let followed = ended.iter().filter(|lane| with_next.contains(&lane.service_id));
+    Ok(followed.map(|lane| lane.key()).collect())
 }
 
 /// Writes the hold of a lane whose batch is open.
@@ -120,19 +166,31 @@ fn write_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
     )
 }
 
-pub(super) fn end_batches<'a>(
-    dialect: Dialect,
-    lanes: &[&'a Lane],
+/// Writes batches that end, and the withdrawals that they tried. Returns how many batches were written.
+pub(super) fn end(
+    connection: &mut Connection,
+    lanes: &[&Lane],
     now: Timestamp,
-) -> Statement<'a> {
+) -> Result<usize, StoreError> {
+    let ended: Vec<EndedRow> = connection.load(&end_batches(connection.dialect(), lanes, now))?;
+    let of_withdrawals = of_withdrawals(lanes, &ended);
+    end_withdrawals(connection, &of_withdrawals)?;
+    record_failures(connection, &of_withdrawals, now)?;
+    Ok(ended.len())
+}
+
+fn end_batches<'a>(dialect: Dialect, lanes: &[&'a Lane], now: Timestamp) -> Statement<'a> {
     Statement::new(
         dialect,
         "-- end_batches
-         update batches as b
+         update batches
          set ended_at = x.ended_at, dlt_status = x.dlt_status, attempts = x.attempts,
              submitted_at = x.submitted_at, checked_at = x.checked_at, last_error = x.last_error
          from {x}
-         where b.seq = x.batch_seq and b.ended_at is null",
+         where batches.seq = x.batch_seq and batches.ended_at is null
+         returning batches.seq,
+             (select count(*) from withdrawals w where w.batch_seq = batches.seq) > 0
+                 as is_of_withdrawal",
     )
     .rows(
         Rows::default()
@@ -152,29 +210,59 @@ pub(super) fn end_batches<'a>(
 fn install_next_heads<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
     Statement::new(
         dialect,
-        "-- install_next_heads
+        format!(
+            "-- install_next_heads
          update lanes
          set (batch_seq, batch_id, created_at) = (
                  select n.seq, n.batch_id, n.created_at from batches n
                  where n.service_id = lanes.service_id
                      and n.created_at > lanes.created_at and n.ended_at is null
                  order by n.service_id, n.created_at limit 1),
-             submitted = false, dlt_status = null, commit_proven = false,
-             earlier_may_arrive = false, invalid_reported = false, attempts = 0,
-             submitted_at = null, since = null, checked_at = null, next_try_at = null, last_error = null,
-             delays = 0, delayed_since = null, refusals = 0, not_accepted = 0,
-             held_at = null, held_reason = null, held_until_decision = false,
-             ended = lanes.ended + 1
-         from {x}
+             {NO_PROGRESS}, {COUNT_END}
+         from {{x}}
          where lanes.service_id = x.service_id and lanes.lane = x.lane
              and lanes.batch_seq = x.batch_seq
          returning lanes.service_id, lanes.lane, lanes.batch_id, coalesce(
                  lanes.batch_seq <= (select d.restored_seq from database_state d where d.id = 1),
                  false) as restored, lanes.batch_seq,
              (select count(*) from waiting_holds w where w.batch_seq = lanes.batch_seq) > 0 as held,
-             lanes.ended",
+             lanes.ended"
+        ),
     )
-    .rows(lane_rows(lanes))
+    .rows(ended_rows(lanes))
+}
+
+/// Sets the progress of a lane to that of a batch that was never tried.
+const NO_PROGRESS: &str = "submitted = false, dlt_status = null, commit_proven = false,
+             earlier_may_arrive = false, invalid_reported = false, attempts = 0,
+             submitted_at = null, since = null, checked_at = null, next_try_at = null, last_error = null,
+             delays = 0, delayed_since = null, refusals = 0, not_accepted = 0,
+             held_at = null, held_reason = null, held_until_decision = false";
+
+/// Counts the batch that has ended in a lane.
+const COUNT_END: &str = "ended = lanes.ended + 1, last_committed_seq = case
+                 when x.committed then lanes.batch_seq else lanes.last_committed_seq end";
+
+fn clear_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
+    Statement::new(
+        dialect,
+        format!(
+            "-- clear_lanes
+             update lanes
+             set batch_seq = null, batch_id = null, created_at = null, position = null,
+                 blocker_seq = null, {NO_PROGRESS}, {COUNT_END}
+             from {{x}}
+             where lanes.service_id = x.service_id and lanes.lane = x.lane
+                 and lanes.batch_seq = x.batch_seq
+             returning lanes.service_id, lanes.ended"
+        ),
+    )
+    .rows(ended_rows(lanes))
+}
+
+fn ended_rows<'a>(lanes: &[&'a Lane]) -> Rows<'a> {
+    let is_committed = |lane: &&Lane| lane.progress.state == BatchState::Committed;
+    lane_rows(lanes).bool("committed", lanes.iter().map(is_committed))
 }
 
 fn lane_rows<'a>(lanes: &[&'a Lane]) -> Rows<'a> {
@@ -184,19 +272,29 @@ fn lane_rows<'a>(lanes: &[&'a Lane]) -> Rows<'a> {
         .long("batch_seq", lanes.iter().map(|lane| lane.batch_seq))
 }
 
+/// A lane whose batch has ended.
+#[derive(QueryableByName)]
+struct FreedRow {
+    #[diesel(sql_type = Text)]
+    service_id: String,
+    /// The number of batches that ended in the lane.
+    #[diesel(sql_type = BigInt)]
+    ended: i64,
+}
+
 /// The head of a lane.
 #[derive(QueryableByName)]
-pub(super) struct HeadRow {
+struct HeadRow {
     #[diesel(sql_type = Text)]
-    pub(super) service_id: String,
+    service_id: String,
     #[diesel(sql_type = Integer)]
-    pub(super) lane: i32,
+    lane: i32,
     #[diesel(sql_type = Nullable<Binary>)]
     batch_id: Option<Vec<u8>>,
     #[diesel(sql_type = Bool)]
     restored: bool,
     #[diesel(sql_type = Nullable<BigInt>)]
-    pub(super) batch_seq: Option<i64>,
+    batch_seq: Option<i64>,
     #[diesel(sql_type = Bool)]
     held: bool,
     /// The number of batches that ended in the lane.

@@ -43,8 +43,16 @@ pub(super) fn confirm(
         recorded = find_ledger(connection, lock)?;
     }
     match recorded {
-        Some(recorded) if recorded.identity != *ledger => Ok(LedgerConfirmation::Other(recorded)),
-        Some(_) => {
+        Some(recorded) if !recorded.identity.agrees_with(ledger) => {
+            Ok(LedgerConfirmation::Other(recorded))
+        }
+        Some(recorded) => {
+            if ledger.tells_more_than(&recorded.identity)
+                && connection.execute(&complete_ledger(dialect, ledger, &recorded.identity))? == 0
+            {
+                // Another instance has just completed it, maybe with something else.
+                return confirm(connection, instance, ledger, now);
+            }
             connection.execute(&set_confirmed(dialect, instance))?;
             Ok(LedgerConfirmation::Confirmed)
         }
@@ -99,6 +107,20 @@ fn record_ledger<'a>(
     .text(/* identity */ &ledger.id)
     .text(&ledger.name)
     .long(/* recorded_at */ now.as_micros())
+}
+
+/// Adds what the first node that was asked did not tell.
+fn complete_ledger<'a>(
+    dialect: Dialect,
+    ledger: &'a LedgerIdentity,
+    recorded: &'a LedgerIdentity,
+) -> Statement<'a> {
+    Statement::new(
+        dialect,
+        "-- complete_ledger\n update ledger set identity = ? where id = 1 and identity = ?",
+    )
+    .text(&ledger.id)
+    .text(&recorded.id)
 }
 
 fn set_confirmed(dialect: Dialect, instance: &InstanceId) -> Statement<'_> {

@@ -25,6 +25,7 @@ mod instances;
 mod ledger;
 mod options;
 mod release;
+mod scheduled;
 mod scope;
 mod take;
 mod takeable;
@@ -34,6 +35,7 @@ pub(crate) use file_lock::FileLock;
 pub(crate) use instances::{micros, register, renew};
 pub(crate) use ledger::{confirm_ledger, rebind_ledger, recorded_ledger};
 pub(crate) use release::{release_all, release_services};
+pub(crate) use scheduled::check_scheduling;
 pub(crate) use take::{take, take_services};
 
 pub use options::ClaimOptions;

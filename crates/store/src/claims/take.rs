@@ -64,7 +64,7 @@ fn take_step(
             return Ok(Takeover::default());
         }
         let takeable = lock_takeable(connection, scope, count)?;
-        let takeover = take_over(connection, takeable, instance, store.now())?;
+        let takeover = take_over(store, connection, takeable, instance)?;
         if matches!(scope, Scope::All) && takeover.claims.len() < count {
             remove_expired_instances(connection)?;
         }

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use diesel::{
     QueryableByName,
     sql_types::{Bool, Text},
@@ -46,6 +48,38 @@ pub(super) fn lock_takeable(
             takeable.push(TakeableService { service_id: row.read()?, even_if_busy });
         }
     }
+    leave_locked_lanes(connection, takeable)
+}
+
+/// Leaves out the services of which a lane other than the first is locked, and locks these lanes of the
+/// others.
+fn leave_locked_lanes(
+    connection: &mut Connection,
+    mut takeable: Vec<TakeableService>,
+) -> Result<Vec<TakeableService>, StoreError> {
+    let dialect = connection.dialect();
+    if !dialect.locks_rows() {
+        return Ok(takeable);
+    }
+    let lock = dialect.locking("for update of l skip locked");
+    let select = "select l.service_id from {x} join lanes l on l.service_id = x.service_id
+             where l.lane > 0";
+    let mut count = |sql: String| {
+        let services = takeable.iter().map(|service| &service.service_id);
+        let statement = Statement::new(dialect, sql).rows(service_rows(services));
+        let rows: Vec<ServiceRow> = connection.load(&statement)?;
+        let mut counts: BTreeMap<ServiceId, usize> = BTreeMap::new();
+        for row in rows {
+            *counts.entry(row.read()?).or_default() += 1;
+        }
+        Ok::<_, StoreError>(counts)
+    };
+    let all = count(format!("-- find_further_lanes\n {select}"))?;
+    if all.is_empty() {
+        return Ok(takeable);
+    }
+    let free = count(format!("-- lock_further_lanes\n {select} {lock}"))?;
+    takeable.retain(|service| all.get(&service.service_id) == free.get(&service.service_id));
     Ok(takeable)
 }
 

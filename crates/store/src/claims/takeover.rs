@@ -1,18 +1,18 @@
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use diesel::{
     QueryableByName,
     sql_types::{BigInt, Text},
 };
 use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Claim, HeaderId, InstanceId, ServiceId, Takeover, Timestamp,
+    BatchState, Change, ChangeOutcome, Claim, HeaderId, InstanceId, ServiceId, Takeover,
 };
 
 use super::takeable::TakeableService;
 use crate::{
-    batch::{AttemptLog, record_locked},
+    batch::{AttemptLog, fill, record_locked},
     sql::{
-        Connection, Rows, Statement, StoreError,
+        Connection, Rows, Statement, Store, StoreError,
         rows::{AttemptRow, service_id, service_rows, with_submitter},
     },
     submission::owner_lost,
@@ -21,10 +21,10 @@ use crate::{
 /// Takes services that are locked, and puts their batches with a submitter in doubt. Whether a
 /// service has such a batch is only certain under the lock.
 pub(super) fn take_over(
+    store: &Store,
     connection: &mut Connection,
     takeable: Vec<TakeableService>,
     instance: &InstanceId,
-    now: Timestamp,
 ) -> Result<Takeover, StoreError> {
     let mut lost = find_lost_attempts(connection, &takeable)?;
     let busy: HashSet<ServiceId> = lost.iter().map(|change| change.service_id.clone()).collect();
@@ -36,7 +36,8 @@ pub(super) fn take_over(
     let claims = change_claimant(connection, &services, instance)?;
     let taken: HashSet<&ServiceId> = services.iter().collect();
     lost.retain(|change| taken.contains(&change.service_id));
-    let in_doubt = put_in_doubt(connection, &lost, now)?;
+    let in_doubt = put_in_doubt(store, connection, &lost)?;
+    fill_taken(store, connection, &services)?;
     Ok(Takeover { claims, in_doubt })
 }
 
@@ -101,15 +102,29 @@ fn change_claimant(
     rows.iter().map(ClaimRow::read).collect()
 }
 
+/// Fills the lanes of services that were taken: their strategy may be another one than before.
+fn fill_taken(
+    store: &Store,
+    connection: &mut Connection,
+    services: &[ServiceId],
+) -> Result<(), StoreError> {
+    if !store.scheduler.is_used() {
+        return Ok(());
+    }
+    let services: BTreeSet<ServiceId> = services.iter().cloned().collect();
+    fill(connection, &store.scheduler, &services, store.now()).map(drop)
+}
+
 fn put_in_doubt(
+    store: &Store,
     connection: &mut Connection,
     lost: &[Change],
-    now: Timestamp,
 ) -> Result<Vec<(ServiceId, HeaderId)>, StoreError> {
     if lost.is_empty() {
         return Ok(Vec::new());
     }
-    let outcomes = record_locked(connection, lost, AttemptLog::default(), now)?;
+    let outcomes =
+        record_locked(connection, &store.scheduler, lost, AttemptLog::default(), store.now())?;
     let in_doubt = ChangeOutcome::Applied { state: BatchState::InDoubt, next_waits: false };
     Ok(lost
         .iter()

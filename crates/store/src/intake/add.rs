@@ -11,7 +11,7 @@ use grid_batch_core::{
 use super::{
     CreatedAtAllocator,
     capacity::Capacity,
-    insert::{insert, new_batch_rows},
+    insert::{insert_scheduled, new_batch_rows},
     new_services,
 };
 use crate::sql::{
@@ -60,7 +60,7 @@ fn add_lists(
     let holders = find_transaction_holders(connection, &all)?;
     let capacity = Capacity::read(connection, &all, &created_at, store.intake_limits)?;
     let (outcomes, new) = decide(lists, &stored, holders, capacity);
-    insert(connection, &new, &mut created_at)?;
+    insert_scheduled(store, connection, &new, &mut created_at)?;
     record_openers(connection, &new, &created_at)?;
     created_at.release_unused(connection)?;
     created_at.remove_unused_services(connection)?;

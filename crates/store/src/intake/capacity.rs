@@ -14,7 +14,7 @@ use crate::sql::{Connection, Rows, Statement, StoreError, intake_limits::IntakeL
 
 /// What may still be added to the services of some batches. The locks of the services keep the
 /// numbers of open batches true until the end of the transaction.
-pub(super) struct Capacity<'a> {
+pub(crate) struct Capacity<'a> {
     limits: IntakeLimits,
     services: HashMap<&'a str, ServiceCount>,
     new_services: NewServiceCounts,
@@ -41,18 +41,28 @@ impl<'a> Capacity<'a> {
             added.iter().filter(|(_, added)| may_be_full(**added)).map(|(id, _)| *id).collect();
         let ended = count_ended(connection, &full)?;
         let new_services = count_new_services(connection, batches, &added, limits)?;
-        let services = added
-            .into_iter()
-            .map(|(service, added)| {
-                let open = added.saturating_sub(ended.get(service).copied().unwrap_or(0));
-                (service, ServiceCount { open, is_new: added == 0 })
-            })
-            .collect();
-        Ok(Self { limits, services, new_services })
+        Ok(Self { limits, services: service_counts(added, &ended), new_services })
+    }
+
+    /// Reads the number of open batches of each service. New services are not limited.
+    pub(crate) fn read_open(
+        connection: &mut Connection,
+        reserved: &CreatedAtAllocator<'a>,
+        limits: IntakeLimits,
+    ) -> Result<Self, StoreError> {
+        let added: BTreeMap<&'a str, u64> = reserved.added_before().collect();
+        let ended = count_ended(connection, &Vec::from_iter(added.keys().copied()))?;
+        let services = service_counts(added, &ended);
+        Ok(Self { limits, services, new_services: NewServiceCounts::default() })
+    }
+
+    /// The number of open batches of a service, with those that were taken.
+    pub(crate) fn open(&self, service_id: &str) -> u64 {
+        self.services.get(service_id).map_or(0, |service| service.open)
     }
 
     /// Counts a batch that will be stored, if it may be.
-    pub(super) fn take(&mut self, batch: &NewBatch) -> Result<(), BatchConflict> {
+    pub(crate) fn take(&mut self, batch: &NewBatch) -> Result<(), BatchConflict> {
         let Some(service) = self.services.get_mut(batch.service_id.as_str()) else { return Ok(()) };
         let (open, limit) = (service.open, self.limits.open_batches);
         if open >= limit {
@@ -77,6 +87,19 @@ impl<'a> Capacity<'a> {
             self.new_services.in_all -= 1;
         }
     }
+}
+
+fn service_counts<'a>(
+    added: BTreeMap<&'a str, u64>,
+    ended: &HashMap<String, u64>,
+) -> HashMap<&'a str, ServiceCount> {
+    added
+        .into_iter()
+        .map(|(service, added)| {
+            let open = added.saturating_sub(ended.get(service).copied().unwrap_or(0));
+            (service, ServiceCount { open, is_new: added == 0 })
+        })
+        .collect()
 }
 
 /// Counts a service that a batch opens, if its signer may open it.

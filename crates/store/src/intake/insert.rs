@@ -4,10 +4,14 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Text},
 };
-use grid_batch_core::{HeaderId, NewBatch, Timestamp};
+use grid_batch_core::{DeclaredAccess, HeaderId, NewBatch, Timestamp};
 
 use super::CreatedAtAllocator;
-use crate::sql::{Connection, Dialect, Rows, Statement, StoreError};
+use crate::{
+    batch::fill,
+    scheduling::{PositionedBatch, add_waiting},
+    sql::{Connection, Dialect, Rows, Statement, Store, StoreError},
+};
 
 /// Inserts new batches at the end of the queues of their services, and returns their `seq`.
 pub(crate) fn insert(
@@ -15,6 +19,48 @@ pub(crate) fn insert(
     batches: &[&NewBatch],
     created_at: &mut CreatedAtAllocator<'_>,
 ) -> Result<Vec<i64>, StoreError> {
+    let inserted = insert_dated(connection, batches, created_at)?;
+    Ok(inserted.into_iter().map(|(seq, _)| seq).collect())
+}
+
+/// Inserts new batches at the end of the queues of their services, and returns the `seq` and the
+/// `created_at` of each.
+pub(crate) fn insert_dated(
+    connection: &mut Connection,
+    batches: &[&NewBatch],
+    created_at: &mut CreatedAtAllocator<'_>,
+) -> Result<Vec<(i64, Timestamp)>, StoreError> {
+    let inserted = insert_rows(connection, batches, created_at, false)?;
+    connection.execute(&install_first_heads(connection.dialect(), &inserted))?;
+    Ok(inserted.iter().map(|batch| (batch.seq, batch.created_at)).collect())
+}
+
+/// Inserts new batches, each at its position in the order of its service. Those that can be under way now
+/// become next.
+pub(super) fn insert_scheduled(
+    store: &Store,
+    connection: &mut Connection,
+    batches: &[&NewBatch],
+    created_at: &mut CreatedAtAllocator<'_>,
+) -> Result<(), StoreError> {
+    let scheduler = &store.scheduler;
+    if !scheduler.is_used() {
+        return insert(connection, batches, created_at).map(drop);
+    }
+    let inserted = insert_rows(connection, batches, created_at, true)?;
+    let positioned: Vec<PositionedBatch> = inserted.iter().map(InsertedBatch::positioned).collect();
+    let now = store.now();
+    add_waiting(connection, scheduler, &positioned, now)?;
+    let services = positioned.into_iter().map(|batch| batch.service_id).collect();
+    fill(connection, scheduler, &services, now).map(drop)
+}
+
+fn insert_rows<'a>(
+    connection: &mut Connection,
+    batches: &[&'a NewBatch],
+    created_at: &mut CreatedAtAllocator<'_>,
+    with_access: bool,
+) -> Result<Vec<InsertedBatch<'a>>, StoreError> {
     let dialect = connection.dialect();
     let dated: Vec<(&NewBatch, Timestamp)> =
         batches.iter().map(|batch| (*batch, created_at.next(batch.service_id.as_str()))).collect();
@@ -32,10 +78,13 @@ pub(crate) fn insert(
             Ok(InsertedBatch { batch, created_at, seq })
         })
         .collect::<Result<Vec<_>, StoreError>>()?;
-    connection.execute(&insert_payloads(dialect, &inserted))?;
+    let encode =
+        |batch: &InsertedBatch<'_>| batch.batch.declared_access.as_ref().map(|it| it.encode());
+    let access: Vec<Option<Vec<u8>>> =
+        inserted.iter().map(|batch| encode(batch).filter(|_| with_access)).collect();
+    connection.execute(&insert_payloads(dialect, &inserted, &access))?;
     connection.execute(&insert_transactions(dialect, &inserted))?;
-    connection.execute(&install_first_heads(dialect, &inserted))?;
-    Ok(inserted.iter().map(|batch| batch.seq).collect())
+    Ok(inserted)
 }
 
 fn insert_batches<'a>(dialect: Dialect, dated: &[(&'a NewBatch, Timestamp)]) -> Statement<'a> {
@@ -53,17 +102,24 @@ fn insert_batches<'a>(dialect: Dialect, dated: &[(&'a NewBatch, Timestamp)]) -> 
     )
 }
 
-fn insert_payloads<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> Statement<'a> {
+fn insert_payloads<'a>(
+    dialect: Dialect,
+    inserted: &[InsertedBatch<'a>],
+    access: &'a [Option<Vec<u8>>],
+) -> Statement<'a> {
+    let bytes = inserted.iter().map(|inserted| inserted.batch.serialized_batch.as_slice());
     Statement::new(
         dialect,
         "-- insert_payloads
-         insert into batch_payloads (batch_seq, serialized_batch)
-         select batch_seq, serialized_batch from {x}",
+         insert into batch_payloads (batch_seq, declared_access, serialized_batch)
+         select batch_seq, declared_access, serialized_batch from {x}",
     )
-    .rows(Rows::default().long("batch_seq", inserted.iter().map(|batch| batch.seq)).bytes(
-        "serialized_batch",
-        inserted.iter().map(|inserted| inserted.batch.serialized_batch.as_slice()),
-    ))
+    .rows(
+        Rows::default()
+            .long("batch_seq", inserted.iter().map(|batch| batch.seq))
+            .optional_bytes("declared_access", access.iter().map(|access| access.as_deref()))
+            .bytes("serialized_batch", bytes),
+    )
 }
 
 fn insert_transactions<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> Statement<'a> {
@@ -121,6 +177,18 @@ struct InsertedBatch<'a> {
     batch: &'a NewBatch,
     created_at: Timestamp,
     seq: i64,
+}
+
+impl InsertedBatch<'_> {
+    fn positioned(&self) -> PositionedBatch {
+        let access = self.batch.declared_access.clone();
+        PositionedBatch {
+            seq: self.seq,
+            service_id: self.batch.service_id.clone(),
+            position: self.created_at.as_micros(),
+            access: access.unwrap_or_else(DeclaredAccess::everything),
+        }
+    }
 }
 
 #[derive(QueryableByName)]

@@ -1,4 +1,4 @@
-//! Adding batches: each gets its place in the order of its service, and the first of an idle service
+//! Adding batches: each gets its position in the order of its service, and the first of an idle service
 //! becomes its head.
 
 mod add;
@@ -8,5 +8,6 @@ mod insert;
 mod new_services;
 
 pub(crate) use add::add;
+pub(crate) use capacity::Capacity;
 pub(crate) use created_at::CreatedAtAllocator;
-pub(crate) use insert::insert;
+pub(crate) use insert::{insert, insert_dated};

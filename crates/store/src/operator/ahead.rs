@@ -1,13 +1,20 @@
+use std::collections::BTreeSet;
+
 use diesel::{
     alias,
     dsl::{count_star, min},
     prelude::*,
 };
-use grid_batch_core::{Ahead, ServiceId, StoredBatch, Timestamp};
+use grid_batch_core::{Ahead, Obstacle, ServiceId, StoredBatch, Timestamp};
 
+use super::{
+    obstacle_rows::{BlockerBatch, load_blockers, load_first_halt},
+    obstacles::load_obstacles,
+};
 use crate::sql::{
     Connection, Store, StoreError,
     query::{BatchRecord, lane_holds_batch, single_count},
+    rows::time,
     schema::{batches, lanes},
 };
 
@@ -23,38 +30,82 @@ pub(crate) fn ahead(
 ) -> Result<Vec<Option<Ahead>>, StoreError> {
     let Some(last) = created_at.iter().max() else { return Ok(Vec::new()) };
     store.pools.read()?.snapshot(|connection| {
+        let scheduled = load_obstacles(store, connection, service_id, created_at)?;
+        if let Some(ahead) = scheduled {
+            return Ok(created_at.iter().map(|at| ahead.get(at).cloned()).collect());
+        }
         let Some(head) = load_head(connection, service_id)? else {
             return Ok(vec![None; created_at.len()]);
         };
         let open = load_open_times(connection, service_id, head.created_at, *last)?;
+        let halt = load_halt(connection, service_id)?;
         let ahead_of = |at: &Timestamp| {
-            if *at <= head.created_at {
+            let halt = halt.as_ref().filter(|halt| halt.batch.created_at < *at);
+            if *at <= head.created_at && halt.is_none() {
                 return None;
             }
             let before = open.partition_point(|open| *open < at.as_micros());
             let count = u64::try_from(before).unwrap_or(u64::MAX);
-            let more = count > Ahead::MAX_COUNTED;
-            Some(Ahead { head: head.clone(), count: count.min(Ahead::MAX_COUNTED), more })
+            let (count, more) = (count.min(Ahead::MAX_COUNTED), count > Ahead::MAX_COUNTED);
+            Some(match halt {
+                Some(halt) => stopped(halt, count, more),
+                None => in_order(head.clone(), count, more),
+            })
         };
         Ok(created_at.iter().map(ahead_of).collect())
     })
 }
 
-/// What is ahead of a batch, counted to the end.
+/// What is ahead of a batch, counted to the end if its service has one lane.
 pub(super) fn all_ahead(
+    store: &Store,
     connection: &mut Connection,
     batch: &StoredBatch,
 ) -> Result<Option<Ahead>, StoreError> {
+    let (service_id, created_at) = (&batch.service_id, batch.created_at);
+    let scheduled = match batch.progress.state.is_terminal() {
+        true => None,
+        false => load_obstacles(store, connection, service_id, &[created_at])?,
+    };
+    if let Some(mut ahead) = scheduled {
+        return Ok(ahead.remove(&created_at));
+    }
     let count = count_ahead(connection, batch)?;
+    if let Some(halt) = load_halt(connection, service_id)?
+        && halt.batch.created_at < created_at
+        && !batch.progress.state.is_terminal()
+    {
+        return Ok(Some(stopped(&halt, count, false)));
+    }
     if count == 0 {
         return Ok(None);
     }
     let head = load_head(connection, &batch.service_id)?;
-    Ok(head.map(|head| Ahead { head, count, more: false }))
+    Ok(head.map(|head| in_order(head, count, false)))
+}
+
+fn in_order(head: StoredBatch, count: u64, more: bool) -> Ahead {
+    Ahead { obstacle: Obstacle::Order, head: Some(head), head_waits: false, count, more }
+}
+
+/// An invalid batch stops the service.
+fn stopped(halt: &BlockerBatch, count: u64, more: bool) -> Ahead {
+    let since = halt.halted_since.unwrap_or(halt.batch.created_at);
+    let head = Some(halt.batch.clone());
+    Ahead { obstacle: Obstacle::Halt { since }, head, head_waits: false, count, more }
+}
+
+/// The first invalid batch that stops others of a service with one lane.
+fn load_halt(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+) -> Result<Option<BlockerBatch>, StoreError> {
+    let Some(seq) = load_first_halt(connection, service_id)? else { return Ok(None) };
+    Ok(load_blockers(connection, BTreeSet::from([seq]))?.remove(&seq))
 }
 
 /// The batch of a service that is next or under way.
-fn load_head(
+pub(super) fn load_head(
     connection: &mut Connection,
     service_id: &ServiceId,
 ) -> Result<Option<StoredBatch>, StoreError> {
@@ -88,11 +139,34 @@ fn load_open_times(
     connection.load_query("open_times", query)
 }
 
-/// How many open batches of its service come before a batch.
-pub(crate) fn count_ahead(
+/// How many open batches of its service come before a batch; of more than [`Ahead::MAX_COUNTED`], one
+/// more than that.
+pub(crate) fn count_ahead_to_limit(
     connection: &mut Connection,
     batch: &StoredBatch,
 ) -> Result<u64, StoreError> {
+    if batch.progress.state.is_terminal() {
+        return Ok(0);
+    }
+    let Some(head) = load_head_time(connection, &batch.service_id)? else { return Ok(0) };
+    let open = load_open_times(connection, &batch.service_id, head, batch.created_at)?;
+    u64::try_from(open.len()).map_err(StoreError::corrupt)
+}
+
+/// When the oldest head of a service was stored.
+pub(super) fn load_head_time(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+) -> Result<Option<Timestamp>, StoreError> {
+    let query = lanes::table
+        .filter(lanes::service_id.eq(service_id.as_str()))
+        .select(min(lanes::created_at));
+    let found: Vec<Option<i64>> = connection.load_query("head_time", query)?;
+    Ok(time(found.into_iter().next().flatten()))
+}
+
+/// How many open batches of its service come before a batch.
+fn count_ahead(connection: &mut Connection, batch: &StoredBatch) -> Result<u64, StoreError> {
     if batch.progress.state.is_terminal() {
         return Ok(0);
     }

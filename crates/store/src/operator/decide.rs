@@ -6,7 +6,7 @@ use grid_batch_core::{
 
 use super::details::find_one;
 use crate::{
-    batch::{AttemptLog, end_waiting, lock_services, record_locked},
+    batch::{AttemptLog, REFUSED, end_waiting, lock_services, record_locked},
     sql::{Connection, Store, StoreError, schema::withdrawals},
 };
 
@@ -29,10 +29,16 @@ pub(crate) fn decide(
         }
         let change = change(&batch, attempt, decided);
         if waits_behind_another {
-            return end_waiting(connection, seq, &change, store.now());
+            return end_waiting(connection, &store.scheduler, seq, &change, store.now());
         }
         let changes = [change];
-        let recorded = record_locked(connection, &changes, AttemptLog::default(), store.now())?;
+        let recorded = record_locked(
+            connection,
+            &store.scheduler,
+            &changes,
+            AttemptLog::default(),
+            store.now(),
+        )?;
         recorded.last().copied().ok_or_else(|| StoreError::corrupt("no answer to a change"))
     })
 }
@@ -47,7 +53,8 @@ fn refusal(
     decision: Decision,
 ) -> Result<Option<Stale>, StoreError> {
     let (state, present) = (batch.progress.state, batch.progress.attempts);
-    let waits_for_decision = batch.held.is_some() && state.awaits_poller();
+    let is_refused = batch.held.as_ref().is_some_and(|hold| hold.reason.starts_with(REFUSED));
+    let waits_for_decision = batch.held.is_some() && (state.awaits_poller() || is_refused);
     Ok(if state.is_terminal() {
         Some(TransitionError::Ended { state }.into())
     } else if attempt != present {

@@ -1,24 +1,23 @@
-use diesel::{alias, dsl::min, prelude::*};
+use diesel::prelude::*;
 use grid_batch_core::{
     BatchDetails, CommitAfterInvalid, FailedAttempt, HeaderId, HeaderIdPrefix, Receipt, ServiceId,
     StoredBatch, Timestamp,
 };
 
 use super::{
-    ahead::all_ahead,
+    ahead::{all_ahead, load_head_time},
     held::{WaitingHold, waiting_hold, with_waiting_hold},
+    list_waiting::oldest_waiting,
 };
 use crate::sql::{
     Connection, Store, StoreError,
     query::{BatchRecord, batches_with_lane, into_batches},
     rows::{batch_id as header_id, limit, time},
     schema::{
-        batch_payloads, batches, commits_after_invalid, lanes, submission_attempts,
-        transaction_receipts, transactions, waiting_holds,
+        batch_payloads, batches, commits_after_invalid, submission_attempts, transaction_receipts,
+        transactions, waiting_holds,
     },
 };
-
-alias!(lanes as heads: Heads);
 
 pub(crate) fn find(store: &Store, batch_id: &HeaderId) -> Result<Vec<StoredBatch>, StoreError> {
     let hold = || waiting_holds::table.filter(waiting_holds::batch_seq.eq(batches::seq));
@@ -75,7 +74,7 @@ pub(crate) fn details(
         };
         let batch = with_waiting_hold(record, hold)?;
         Ok(Some(BatchDetails {
-            ahead: all_ahead(connection, &batch)?,
+            ahead: all_ahead(store, connection, &batch)?,
             transaction_ids: load_transaction_ids(connection, seq)?,
             failed_attempts: load_failed_attempts(connection, seq)?,
             receipts: load_receipts(connection, seq)?,
@@ -104,17 +103,19 @@ pub(crate) fn open_batches(
     service_id: &ServiceId,
     count: usize,
 ) -> Result<Vec<StoredBatch>, StoreError> {
-    let oldest_head = heads
-        .filter(heads.field(lanes::service_id).eq(service_id.as_str()))
-        .select(min(heads.field(lanes::created_at)));
-    let query = batches_with_lane()
-        .filter(batches::service_id.eq(service_id.as_str()))
-        .filter(batches::ended_at.is_null())
-        .filter(batches::created_at.nullable().ge(oldest_head.single_value()))
-        .order_by((batches::service_id, batches::created_at))
-        .limit(limit(count))
-        .select(BatchRecord::as_select());
-    into_batches(store.pools.read()?.load_query("open_batches", query)?)
+    store.pools.read()?.snapshot(|connection| {
+        let head = load_head_time(connection, service_id)?;
+        let waiting = oldest_waiting(connection, service_id)?;
+        let Some(oldest) = head.into_iter().chain(waiting).min() else { return Ok(Vec::new()) };
+        let query = batches_with_lane()
+            .filter(batches::service_id.eq(service_id.as_str()))
+            .filter(batches::ended_at.is_null())
+            .filter(batches::created_at.ge(oldest.as_micros()))
+            .order_by((batches::service_id, batches::created_at))
+            .limit(limit(count))
+            .select(BatchRecord::as_select());
+        into_batches(connection.load_query("open_batches", query)?)
+    })
 }
 
 pub(crate) fn find_one(

@@ -1,3 +1,5 @@
+use std::collections::HashMap;
+
 use diesel::prelude::*;
 use grid_batch_core::{Hold, ServiceId, StoredBatch, Timestamp};
 
@@ -13,15 +15,33 @@ pub(crate) fn held_batches(
     after: Option<&ServiceId>,
     count: usize,
 ) -> Result<Vec<StoredBatch>, StoreError> {
-    let query = lanes::table
-        .inner_join(batches::table.on(lane_holds_batch()))
-        .filter(lanes::busy)
-        .filter(lanes::held_at.is_not_null())
-        .filter(lanes::service_id.gt(after.map_or("", ServiceId::as_str)))
-        .order_by((lanes::service_id, lanes::lane))
-        .limit(limit(count))
-        .select(BatchRecord::as_select());
-    into_batches(store.pools.read()?.load_query("held_batches", query)?)
+    let held = || {
+        lanes::table
+            .inner_join(batches::table.on(lane_holds_batch()))
+            .filter(lanes::busy)
+            .filter(lanes::held_at.is_not_null())
+            .order_by((lanes::service_id, lanes::lane))
+    };
+    store.pools.read()?.snapshot(|connection| {
+        let page = held()
+            .filter(lanes::service_id.gt(after.map_or("", ServiceId::as_str)))
+            .limit(limit(count))
+            .select((lanes::lane, BatchRecord::as_select()));
+        let page: Vec<(i32, BatchRecord)> = connection.load_query("held_batches", page)?;
+        let last = page.last().map_or(0, |(lane, _)| *lane);
+        let is_full = page.len() >= count;
+        let mut batches = into_batches(page.into_iter().map(|(_, batch)| batch).collect())?;
+        // The next page begins behind the last service.
+        if let Some(batch) = batches.last().filter(|_| is_full) {
+            let rest = held()
+                .filter(lanes::service_id.eq(batch.service_id.as_str()))
+                .filter(lanes::lane.gt(last))
+                .select(BatchRecord::as_select());
+            let rest = connection.load_query("held_batches_of", rest)?;
+            batches.extend(into_batches(rest)?);
+        }
+        Ok(batches)
+    })
 }
 
 /// The batches that are held and wait behind another one, in the order in which they were stored.
@@ -40,7 +60,7 @@ pub(crate) fn waiting_holds(store: &Store) -> Result<Vec<StoredBatch>, StoreErro
 }
 
 /// A batch with its hold, which is not in its lane if it waits behind another one.
-pub(super) fn with_waiting_hold(
+pub(crate) fn with_waiting_hold(
     record: BatchRecord,
     hold: Option<Hold>,
 ) -> Result<StoredBatch, StoreError> {
@@ -58,6 +78,18 @@ pub(super) fn waiting_hold(
         .select(WaitingHold::as_select());
     let holds: Vec<WaitingHold> = connection.load_query("waiting_hold", query)?;
     Ok(holds.into_iter().next().map(WaitingHold::into_hold))
+}
+
+/// The holds of those of these batches that are held and wait behind others, by the batch's number.
+pub(crate) fn waiting_holds_of(
+    connection: &mut Connection,
+    seqs: Vec<i64>,
+) -> Result<HashMap<i64, Hold>, StoreError> {
+    let query = waiting_holds::table
+        .filter(waiting_holds::batch_seq.eq_any(seqs))
+        .select((waiting_holds::batch_seq, WaitingHold::as_select()));
+    let holds: Vec<(i64, WaitingHold)> = connection.load_query("waiting_holds_of", query)?;
+    Ok(holds.into_iter().map(|(seq, hold)| (seq, hold.into_hold())).collect())
 }
 
 #[derive(Queryable, Selectable)]

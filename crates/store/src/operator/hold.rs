@@ -1,13 +1,14 @@
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, iter};
 
 use grid_batch_core::{ChangeOutcome, HeaderId, ServiceId, Stale, Timestamp, TransitionError};
 
 use super::details::find_one;
 use crate::{
     batch::{
-        AttemptLog, BatchKey, Lane, hold_waiting, lock_lanes, lock_services, log_waiting,
-        release_waiting, write_held,
+        AttemptLog, BatchKey, Lane, fill_after_holds, give_positions_if_complete, hold_waiting,
+        lock_lanes, lock_services, log_waiting, release_waiting, write_held,
     },
+    scheduling::release_overdue,
     sql::{Connection, Store, StoreError},
 };
 
@@ -36,10 +37,25 @@ pub(crate) fn release(
     batch_id: &HeaderId,
     reason: Option<&str>,
 ) -> Result<ChangeOutcome, StoreError> {
-    change_hold(store, service_id, batch_id, ("released", reason), |connection, held, _| match held
-    {
-        Held::Head(lane) => Ok(lane.release()),
-        Held::Waiting(seq) => release_waiting(connection, seq),
+    change_hold(store, service_id, batch_id, ("released", reason), |connection, held, now| {
+        match held {
+            Held::Head(lane) => Ok(lane.release()),
+            Held::Waiting(seq) => {
+                let was_held = release_waiting(connection, seq)?;
+                if was_held && release_overdue(connection, seq, now)? {
+                    let locked = BTreeSet::from([service_id.clone()]);
+                    let batch = (seq, service_id.clone());
+                    give_positions_if_complete(
+                        connection,
+                        &store.scheduler,
+                        &[batch],
+                        &locked,
+                        now,
+                    )?;
+                }
+                Ok(was_held)
+            }
+        }
     })
 }
 
@@ -72,6 +88,7 @@ fn change_hold(
         let now = store.now();
         let key: BatchKey = (service_id.clone(), *batch_id);
         let mut lanes = lock_lanes(connection, &BTreeSet::from([key.clone()]))?;
+        let mut next_waits = false;
         let changed = match lanes.get_mut(&key) {
             Some(lane) => {
                 let changed = change(connection, Held::Head(lane), now)?;
@@ -80,6 +97,9 @@ fn change_hold(
                     log.add_action(lane, action, reason, now);
                     write_held(connection, lane)?;
                     log.write(connection)?;
+                    let held = iter::once(&*lane);
+                    next_waits =
+                        !fill_after_holds(connection, &store.scheduler, held, now)?.is_empty();
                 }
                 changed
             }
@@ -92,7 +112,7 @@ fn change_hold(
             }
         };
         Ok(match changed {
-            true => ChangeOutcome::Applied { state, next_waits: false },
+            true => ChangeOutcome::Applied { state, next_waits },
             false => ChangeOutcome::Stale(Stale::NotHeld { state }),
         })
     })

@@ -8,8 +8,9 @@ use grid_batch_core::{
     BatchFilter, BatchState, DltStatus, PageCursor, QueueDepth, ServiceId, StoredBatch,
 };
 
+use super::list_waiting::{count_before_heads, list_waiting};
 use crate::sql::{
-    Store, StoreError,
+    Connection, Store, StoreError,
     query::{BatchRecord, batches_with_lane, into_batches, lane_holds_batch, single_count},
     rows::{limit, service_id},
     schema::{batches, lanes, services, transaction_receipts},
@@ -49,7 +50,7 @@ macro_rules! with_batches_in_state {
                 let $service_id = batches::service_id;
                 $then
             }
-            // A new batch is the oldest open batch of its service, or follows it.
+            // A new batch is the oldest one in a lane of its service, or follows it; or it is in no lane.
             Some(BatchState::New) => {
                 let $service_id = heads.field(lanes::service_id);
                 let older_head = older_heads
@@ -97,7 +98,25 @@ pub(crate) fn list(
     after: Option<&PageCursor>,
     count: usize,
 ) -> Result<Vec<StoredBatch>, StoreError> {
-    let mut connection = store.pools.read()?;
+    store.pools.read()?.snapshot(|connection| {
+        let mut batches = list_by_state(connection, filter, after, count)?;
+        if filter.state == Some(BatchState::New) {
+            batches.extend(list_waiting(connection, filter.service_id.as_ref(), after, count)?);
+            let key = |batch: &StoredBatch| (batch.service_id.clone(), batch.created_at);
+            batches.sort_by_cached_key(key);
+            batches.dedup_by_key(|batch| key(batch));
+            batches.truncate(count);
+        }
+        Ok(batches)
+    })
+}
+
+fn list_by_state(
+    connection: &mut Connection,
+    filter: &BatchFilter,
+    after: Option<&PageCursor>,
+    count: usize,
+) -> Result<Vec<StoredBatch>, StoreError> {
     let first_service = after.map_or("", |cursor| cursor.service_id.as_str());
     let records = with_batches_in_state!(filter.state, first_service, |source, service_column| {
         let mut page = source
@@ -123,7 +142,16 @@ pub(crate) fn list(
 }
 
 pub(crate) fn count(store: &Store, filter: &BatchFilter) -> Result<u64, StoreError> {
-    let mut connection = store.pools.read()?;
+    store.pools.read()?.snapshot(|connection| {
+        let waiting = match filter.state {
+            Some(BatchState::New) => count_before_heads(connection, filter.service_id.as_ref())?,
+            _ => 0,
+        };
+        Ok(count_by_state(connection, filter)? + waiting)
+    })
+}
+
+fn count_by_state(connection: &mut Connection, filter: &BatchFilter) -> Result<u64, StoreError> {
     let counts: Vec<i64> = with_batches_in_state!(filter.state, "", |source, service_column| {
         let mut selected = source.select(count_star());
         if let Some(service_id) = &filter.service_id {

@@ -3,19 +3,26 @@
 mod ahead;
 mod decide;
 mod details;
+mod halts;
 mod held;
 mod hold;
 mod list;
+mod list_waiting;
+mod missing;
+mod obstacle_rows;
+mod obstacles;
 mod retention;
 mod retry;
 mod service_counts;
 
-pub(crate) use ahead::{ahead, count_ahead};
+pub(crate) use ahead::{ahead, count_ahead_to_limit};
 pub(crate) use decide::decide;
 pub(crate) use details::{details, find, find_by_prefix, open_batches, serialized_batch};
-pub(crate) use held::{held_batches, waiting_holds};
+pub(crate) use halts::{continue_after, end_following, halts};
+pub(crate) use held::{held_batches, waiting_holds, waiting_holds_of, with_waiting_hold};
 pub(crate) use hold::{hold, release};
 pub(crate) use list::{count, depth, depths, list};
+pub(crate) use missing::{absent_at_ledger, found_at_ledger, hold_missing, missing_transactions};
 pub(crate) use retention::{count_removable, remove_ended, start_retention};
 pub use retry::EndedDelays;
 pub(crate) use retry::end_delays;

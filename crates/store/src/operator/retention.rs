@@ -7,9 +7,12 @@ use crate::sql::{
     Connection, Dialect, Rows, Statement, Store, StoreError, rows::limit, schema::batches,
 };
 
-/// The batches that ended before a time, without those that withdrawals need.
+/// The batches that ended before a time, without those that withdrawals need, and without those that others
+/// wait for still.
 const IS_REMOVABLE: &str = "b.ended_at is not null and (
-    select count(*) from withdrawals w where w.batch_seq = b.seq) = 0";
+    select count(*) from withdrawals w where w.batch_seq = b.seq) = 0 and (
+    select count(*) from halts h where h.batch_seq = b.seq) = 0 and (
+    select count(*) from changed_blockers c where c.batch_seq = b.seq) = 0";
 
 /// Starts a pass, unless one was started less than `interval` ago by any instance.
 pub(crate) fn start_retention(store: &Store, interval: Duration) -> Result<bool, StoreError> {

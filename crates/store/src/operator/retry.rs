@@ -1,6 +1,10 @@
 use std::{collections::BTreeSet, iter};
 
-use diesel::prelude::*;
+use diesel::{
+    dsl::sql,
+    prelude::*,
+    sql_types::{Bool, Integer, Text},
+};
 use grid_batch_core::{DltStatus, HeaderId, ServiceId};
 
 use crate::{
@@ -13,7 +17,7 @@ use crate::{
     },
 };
 
-/// The number of services whose delays end in one commit.
+/// The number of batches whose delays end in one commit.
 const STEP: usize = 500;
 
 /// What the end of delays did.
@@ -34,40 +38,46 @@ pub(crate) fn end_delays(
     let mut after = None;
     loop {
         let step = delayed_batches(store, service, after.as_ref())?;
-        let Some((last, _)) = step.last() else { return Ok(ended) };
-        after = Some(last.clone());
-        end_step(store, &step, &mut ended)?;
-        if service.is_some() {
-            return Ok(ended);
-        }
+        let Some((last, lane)) = step.last() else { return Ok(ended) };
+        after = Some((last.0.clone(), *lane));
+        let batches: Vec<BatchKey> = step.into_iter().map(|(batch, _)| batch).collect();
+        end_step(store, &batches, &mut ended)?;
     }
 }
 
 fn delayed_batches(
     store: &Store,
     service: Option<&ServiceId>,
-    after: Option<&ServiceId>,
-) -> Result<Vec<BatchKey>, StoreError> {
+    after: Option<&(ServiceId, i32)>,
+) -> Result<Vec<(BatchKey, i32)>, StoreError> {
+    let (after, lane) = after.map_or(("", -1), |(service, lane)| (service.as_str(), *lane));
     let delayed = lanes::table
         .filter(lanes::busy)
         .filter(lanes::dlt_status.eq(DltStatus::Delayed.as_str()))
         .order_by((lanes::service_id, lanes::lane))
         .limit(limit(STEP))
-        .select((lanes::service_id, lanes::batch_id));
+        .select((lanes::service_id, lanes::lane, lanes::batch_id));
     let mut connection = store.pools.read()?;
-    let rows: Vec<(String, Option<Vec<u8>>)> = match service {
+    let rows: Vec<(String, i32, Option<Vec<u8>>)> = match service {
         Some(service) => connection.load_query(
             "delayed_batches_of",
-            delayed.filter(lanes::service_id.eq(service.as_str())),
+            delayed.filter(lanes::service_id.eq(service.as_str())).filter(lanes::lane.gt(lane)),
         )?,
         None => connection.load_query(
             "delayed_batches",
-            delayed.filter(lanes::service_id.gt(after.map_or("", ServiceId::as_str))),
+            // Diesel has no row comparison.
+            delayed.filter(
+                sql::<Bool>("(lanes.service_id, lanes.lane) > (")
+                    .bind::<Text, _>(after)
+                    .sql(", ")
+                    .bind::<Integer, _>(lane)
+                    .sql(")"),
+            ),
         )?,
     };
     rows.into_iter()
-        .filter_map(|(service, batch)| Some((service, batch?)))
-        .map(|(service, batch)| Ok((service_id(&service)?, batch_id(&batch)?)))
+        .filter_map(|(service, lane, batch)| Some((service, lane, batch?)))
+        .map(|(service, lane, batch)| Ok(((service_id(&service)?, batch_id(&batch)?), lane)))
         .collect()
 }
 

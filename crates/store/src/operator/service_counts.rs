@@ -1,27 +1,75 @@
+use std::time::Duration;
+
 use diesel::{
-    dsl::{count, count_star, not},
+    QueryableByName,
+    dsl::{count, not},
     prelude::*,
+    sql_types::BigInt,
 };
 use grid_batch_core::DltStatus;
 
-use crate::sql::{Store, StoreError, query::single_count, schema::lanes};
+use super::halts::count_halted;
+use crate::sql::{Connection, Statement, Store, StoreError, query::single_count, schema::lanes};
 
 /// How many services have open batches, and how many of them are in trouble.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ServiceCounts {
     /// Services with open batches.
     pub open: u64,
-    /// Services whose batch is held for an operator.
+    /// Services with a batch that is held for an operator.
     pub held: u64,
-    /// Services whose batch is not held and has an error: its last attempt, or what followed, failed.
+    /// Services with a batch that is not held and has an error: its last attempt, or what followed, failed.
     pub failing: u64,
+    /// Services in which an invalid batch stops others.
+    pub halted: u64,
+    /// For how long, in the first of them.
+    pub halted_for: Duration,
+}
+
+/// All of a service may wait without a lane: for a missing transaction, another service, or an operator's
+/// decision about an invalid batch. One row is read of each service that has batches without a lane.
+const OPEN: &str = "-- open_services
+     with recursive waiting(service_id) as (
+         select (select w.service_id from waiting_batches w where w.service_id > ''
+                 order by w.service_id, w.batch_seq limit 1)
+         union all
+         select (select w.service_id from waiting_batches w where w.service_id > r.service_id
+                 order by w.service_id, w.batch_seq limit 1)
+         from waiting r where r.service_id is not null
+     )
+     select count(x.service_id) as count from (
+         select s.service_id from lanes s where s.busy
+         union select r.service_id from waiting r
+     ) as x";
+
+/// The hold of a batch that waits behind another one begins with its turn. A batch that misses a transaction
+/// has no turn.
+const HELD: &str = "-- held_services
+     select count(x.service_id) as count from (
+         select s.service_id from lanes s where s.busy and s.held_at is not null
+         union
+         select (select w.service_id from waiting_batches w
+                 where w.batch_seq = h.batch_seq
+                     and (w.position is null or h.cause = 'MISSING_TRANSACTION'))
+         from waiting_holds h where h.batch_seq > 0
+     ) as x";
+
+fn count_services(connection: &mut Connection, sql: &'static str) -> Result<u64, StoreError> {
+    let statement = Statement::new(connection.dialect(), sql);
+    let rows: Vec<CountRow> = connection.load(&statement)?;
+    single_count(&rows.iter().map(|row| row.count).collect::<Vec<_>>())
+}
+
+#[derive(QueryableByName)]
+struct CountRow {
+    #[diesel(sql_type = BigInt)]
+    count: i64,
 }
 
 pub(crate) fn service_counts(store: &Store) -> Result<ServiceCounts, StoreError> {
-    let open = || lanes::table.filter(lanes::busy);
     let mut connection = store.pools.read()?;
-    let all: Vec<(i64, i64)> = connection
-        .load_query("service_counts", open().select((count_star(), count(lanes::held_at))))?;
+    let open = count_services(&mut connection, OPEN)?;
+    let held = count_services(&mut connection, HELD)?;
     // The error of a batch that the ledger has by now is past.
     let not_at_ledger = lanes::dlt_status.is_null().or(lanes::dlt_status
         .ne(DltStatus::Pending.as_str())
@@ -31,10 +79,18 @@ pub(crate) fn service_counts(store: &Store) -> Result<ServiceCounts, StoreError>
     let has_error =
         lanes::last_error.is_not_null().and(lanes::dlt_status.is_null().or(not(is_delayed)));
     let has_failed = lanes::delays.gt(0).or(has_error);
-    let failing = open().filter(lanes::held_at.is_null()).filter(not_at_ledger).filter(has_failed);
-    let failing = failing.select(count_star());
+    let failing = lanes::table
+        .filter(lanes::busy.and(lanes::held_at.is_null()))
+        .filter(not_at_ledger)
+        .filter(has_failed)
+        .select(count(lanes::service_id).aggregate_distinct());
     let failing: Vec<i64> = connection.load_query("failing_services", failing)?;
-    let number = |count: i64| u64::try_from(count).map_err(StoreError::corrupt);
-    let (open, held) = all.first().copied().unwrap_or_default();
-    Ok(ServiceCounts { open: number(open)?, held: number(held)?, failing: single_count(&failing)? })
+    let (halted, since) = count_halted(&mut connection)?;
+    Ok(ServiceCounts {
+        open,
+        held,
+        failing: single_count(&failing)?,
+        halted,
+        halted_for: since.map_or(Duration::ZERO, |since| store.now().since(since)),
+    })
 }

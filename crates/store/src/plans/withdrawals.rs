@@ -7,8 +7,8 @@ use grid_batch_core::{
 };
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_withdrawals::{
-    BatchAttempt, NewSignedTransaction, NonceOutcome, NonceUse, Reward, RewardId, SigningStore,
-    Withdrawal, WithdrawalId, WithdrawalKind,
+    BatchAttempt, ClosedNonce, NewSignedTransaction, NonceOutcome, NonceUse, Reward, RewardId,
+    SigningStore, Withdrawal, WithdrawalId, WithdrawalKind,
 };
 
 use super::{Recording, execute, recording, register_worker, texts};
@@ -88,6 +88,10 @@ fn process_withdrawals(claims: &ClaimStore, accounts: &[ServiceId]) {
     store.add_reward(&reward).unwrap().unwrap();
     schedule(store, 2_000..2_100);
 
+    let of_new_pool = Withdrawal { pool: "new pool".to_owned(), ..withdrawal(3_000) };
+    store.schedule(&[of_new_pool]).unwrap();
+    assert_eq!(store.pool_sums(&["pool 1", "new pool"]).unwrap().len(), 2);
+
     let taken = claims.take_round(&accounts[..1]).unwrap().remove(0);
     store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap();
     let (attempt, nonce) = sign(store, &taken);
@@ -100,16 +104,45 @@ fn process_withdrawals(claims: &ClaimStore, accounts: &[ServiceId]) {
     assert_eq!(store.fill_nonce(&attempt, nonce - 1, &mut fill).unwrap(), None);
     store.note(&attempt.service_id, nonce, Some("mined")).unwrap();
     store.record_foreign_use(&attempt.service_id, nonce, &[1; 32]).unwrap();
+    store.record_highest_block(7).unwrap();
+    store.highest_block().unwrap();
     assert_eq!(store.transactions_from(&attempt.service_id, nonce).unwrap(), [dearer]);
 
     settle_nonces(store, &attempt, nonce);
+    sign_ahead(claims, &accounts[3..4]);
 
     let id = store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap().withdrawal_id;
     store.cancel_withdrawal(&id).unwrap();
     store.close_nonce(&attempt.service_id, nonce, &NonceOutcome::Cancelled).unwrap();
     let event = Event::Outcome { attempt: 1, outcome: Outcome::Rejected };
     store.record(&[Change::new(taken.service_id, taken.batch_id, event)]).unwrap();
+    assert_eq!(store.gas_admin_queues(&accounts[..1]).unwrap()[0].last_failures.len(), 1);
     store.retry_withdrawal(&id).unwrap();
+
+    let to = |_: &str| Some(accounts[2].clone());
+    let step = store.move_withdrawals(&accounts[3], &to, None, 5).unwrap();
+    assert_eq!((step.kept.len(), step.moved.len()), (2, 3));
+}
+
+/// Signs for a withdrawal behind one that is under way, and closes both nonces.
+fn sign_ahead(claims: &ClaimStore, account: &[ServiceId]) {
+    let store = claims.store();
+    let taken = claims.take_round(account).unwrap().remove(0);
+    let (attempt, nonce) = sign(store, &taken);
+    let event = Event::Outcome { attempt: attempt.attempt_id.attempt, outcome: Outcome::Accepted };
+    let accepted = Change::new(attempt.service_id.clone(), attempt.batch_id, event);
+    store.record(&[accepted]).unwrap();
+    let following = store.following_payments(&attempt.service_id, &attempt.batch_id, 16);
+    let following = following.unwrap().unwrap();
+    let ahead = transaction(&attempt, nonce + 1, 2);
+    assert!(store.sign_following(&following, vec![ahead.clone()]).unwrap());
+    store.mark_all_sent(&[(ahead.hash, None)]).unwrap();
+    let outcome = |nonce| ClosedNonce {
+        nonce,
+        note: "reverted".to_owned(),
+        outcome: Some(NonceOutcome::Reverted),
+    };
+    store.close_nonces(&attempt.service_id, &[outcome(nonce), outcome(nonce + 1)]).unwrap();
 }
 
 /// Reads what may be unsettled, adopts a transaction, moves it, and decides about others.
@@ -147,6 +180,12 @@ pub(super) fn record_on_postgres() -> Recording {
     let store = Store::open(&database.url().parse().unwrap(), StoreOptions::default()).unwrap();
     let worker = register_worker(&store);
     let accounts = load_withdrawals(&worker);
+    // Accounts have none, and the plan for an empty table is another one.
+    execute(
+        &store,
+        "insert into new_services (service_id, signer)
+         select service_id, decode(repeat('02', 33), 'hex') from services",
+    );
     execute(&store, "vacuum analyze");
     let recorded = recording(|| process_withdrawals(&worker, &accounts));
     insta::assert_snapshot!("postgres", texts(&recorded));

@@ -2,9 +2,12 @@ use std::time::Duration;
 
 use diesel::{
     QueryableByName,
-    sql_types::{BigInt, Nullable},
+    sql_types::{BigInt, Bool, Nullable, Text},
 };
-use grid_batch_core::{AttemptId, BatchId, BatchState, HeaderId, PollPace, ServiceId, Timestamp};
+use grid_batch_core::{
+    AttemptId, BatchId, BatchState, DltStatus, HeaderId, LedgerStatus, PollPace, ServiceId,
+    Timestamp,
+};
 
 use crate::sql::{
     Dialect, Statement, Store, StoreError,
@@ -24,13 +27,38 @@ pub struct PendingBatch {
     pub epoch: u64,
     /// Whether it is held for an operator.
     pub held: bool,
+    pub(super) recorded: RecordedStatus,
     id_text: String,
+}
+
+/// What was recorded of the last answer about a batch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct RecordedStatus {
+    /// The status that changes nothing about the batch; `None`: any may change it.
+    status: Option<LedgerStatus>,
+    /// When the ledger was last asked.
+    checked_at: Option<Timestamp>,
+}
+
+impl RecordedStatus {
+    /// How often an answer is recorded that changes nothing. A service may have a hundred batches under way,
+    /// and be asked for several times in a second.
+    const PAUSE: Duration = Duration::from_secs(1);
+
+    /// Whether an answer with this status need not be recorded now.
+    pub(super) fn covers(&self, status: LedgerStatus, now: Timestamp) -> bool {
+        let is_recent = |at: Timestamp| now >= at && now.since(at) < Self::PAUSE;
+        let changes_nothing =
+            self.status.is_some_and(|same| status == same || status == LedgerStatus::NotReported);
+        changes_nothing && self.checked_at.is_some_and(is_recent)
+    }
 }
 
 impl PendingBatch {
     pub(crate) fn new(service_id: ServiceId, batch_id: HeaderId, attempt: u32, epoch: u64) -> Self {
         let id_text = batch_id.to_string();
-        Self { service_id, batch_id, attempt, epoch, held: false, id_text }
+        let recorded = RecordedStatus::default();
+        Self { service_id, batch_id, attempt, epoch, held: false, recorded, id_text }
     }
 }
 
@@ -77,7 +105,8 @@ pub(crate) fn pending_batches(
 }
 
 const PENDING_COLUMNS: &str =
-    "s.service_id, s.batch_id, s.attempts, s.epoch, s.checked_at, s.submitted_at, s.held_at";
+    "s.service_id, s.batch_id, s.attempts, s.epoch, s.checked_at, s.submitted_at, s.held_at,
+                 s.dlt_status, s.invalid_reported";
 
 /// Selects by core's [`PollPace::next_check`], rearranged so that no sum overflows: with `part` for
 /// `(last - submitted_at) / PART`, the next check is at `last + max(interval, min(longest, part))`.
@@ -146,6 +175,10 @@ struct PendingRow {
     submitted_at: Option<i64>,
     #[diesel(sql_type = Nullable<BigInt>)]
     held_at: Option<i64>,
+    #[diesel(sql_type = Nullable<Text>)]
+    dlt_status: Option<String>,
+    #[diesel(sql_type = Bool)]
+    invalid_reported: bool,
 }
 
 impl PendingRow {
@@ -156,6 +189,48 @@ impl PendingRow {
     fn read(&self) -> Result<PendingBatch, StoreError> {
         let (service_id, batch_id, AttemptId { attempt, epoch }) = self.attempt.read()?;
         let batch = PendingBatch::new(service_id, batch_id, attempt, epoch);
-        Ok(PendingBatch { held: self.held_at.is_some(), ..batch })
+        Ok(PendingBatch { held: self.held_at.is_some(), recorded: self.recorded(), ..batch })
+    }
+
+    fn recorded(&self) -> RecordedStatus {
+        let status = [
+            (DltStatus::Unknown, LedgerStatus::NotReported),
+            (DltStatus::Pending, LedgerStatus::Pending),
+            (DltStatus::Valid, LedgerStatus::Valid),
+        ];
+        let is_same =
+            |(stored, _): &(DltStatus, _)| self.dlt_status.as_deref() == Some(stored.as_str());
+        let status = status.into_iter().find(is_same).filter(|_| !self.invalid_reported);
+        RecordedStatus {
+            status: status.map(|(_, reported)| reported),
+            checked_at: self.checked_at.map(Timestamp::from_micros),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_micros(millis * 1_000)
+    }
+
+    #[test]
+    fn answer_that_changes_nothing_is_recorded_once_a_second() {
+        use LedgerStatus::{Committed, Invalid, NotReported, Pending, Valid};
+        let recorded = RecordedStatus { status: Some(Pending), checked_at: Some(at(5_000)) };
+        let covered =
+            |status| [4_999, 5_000, 5_999, 6_000].map(|now| recorded.covers(status, at(now)));
+        for status in [Pending, NotReported] {
+            assert_eq!(covered(status), [false, true, true, false], "{status:?}");
+        }
+        for status in [Valid, Committed, Invalid] {
+            assert_eq!(covered(status), [false; 4], "{status:?}");
+        }
+        let first = RecordedStatus { checked_at: None, ..recorded };
+        assert!(!first.covers(Pending, at(5_000)), "the first answer");
+        let invalid = RecordedStatus { status: None, ..recorded };
+        assert!(!invalid.covers(NotReported, at(5_000)), "an attempt was reported as invalid");
     }
 }

@@ -3,9 +3,9 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use grid_batch_core::AttemptId;
+use grid_batch_core::{AttemptId, LedgerStatus, Timestamp};
 
-use super::PendingBatch;
+use super::{PendingBatch, due::RecordedStatus};
 use crate::batch::BatchKey;
 
 /// The attempts that queries in flight to the ledger are about.
@@ -13,7 +13,13 @@ use crate::batch::BatchKey;
 /// An answer names its batch and no attempt. Without the attempt of its query, an answer that was
 /// delayed for long could end a batch that was sent again meanwhile.
 #[derive(Default)]
-pub(crate) struct InFlightQueries(Mutex<HashMap<BatchKey, AttemptId>>);
+pub(crate) struct InFlightQueries(Mutex<HashMap<BatchKey, Query>>);
+
+#[derive(Clone, Copy)]
+struct Query {
+    attempt_id: AttemptId,
+    recorded: RecordedStatus,
+}
 
 impl InFlightQueries {
     /// With more queries than this in flight, all are forgotten: then their answers only count as
@@ -29,13 +35,24 @@ impl InFlightQueries {
         }
         for batch in batches {
             let attempt_id = AttemptId { attempt: batch.attempt, epoch: batch.epoch };
-            queries.entry(pending_key(batch)).or_insert(attempt_id);
+            let query = Query { attempt_id, recorded: batch.recorded };
+            queries.entry(pending_key(batch)).or_insert(query);
         }
     }
 
     /// The attempt that the query for a batch is about, if one is in flight.
     pub(crate) fn attempt_id(&self, batch: &BatchKey) -> Option<AttemptId> {
-        self.lock().get(batch).copied()
+        self.lock().get(batch).map(|query| query.attempt_id)
+    }
+
+    /// Whether an answer with this status need not be recorded now, because it changes nothing.
+    pub(crate) fn is_recorded(
+        &self,
+        batch: &BatchKey,
+        status: LedgerStatus,
+        now: Timestamp,
+    ) -> bool {
+        self.lock().get(batch).is_some_and(|query| query.recorded.covers(status, now))
     }
 
     /// The queries for these batches were answered or given up.
@@ -46,7 +63,7 @@ impl InFlightQueries {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<BatchKey, AttemptId>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<BatchKey, Query>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,14 +9,28 @@ use crate::sql::{
     rows::{batch_id, claimed_by, service_id, service_rows},
 };
 
-/// The batches that follow the heads of these services, of those that the instance claims.
+/// The batches that follow those in the lanes of these services, of those that the instance claims.
 pub(crate) fn next_batches(
     store: &Store,
     instance: &str,
     services: &[ServiceId],
 ) -> Result<Vec<(ServiceId, HeaderId)>, StoreError> {
     let statement = next_batches_statement(store.dialect(), instance, services);
-    let rows: Vec<NextRow> = store.pools.read()?.load(&statement)?;
+    let mut connection = store.pools.read()?;
+    let mut rows: Vec<NextRow> = Vec::new();
+    if store.scheduler.is_used() {
+        rows.extend(connection.load::<NextRow>(&next_dependents_statement(
+            store.dialect(),
+            instance,
+            services,
+        ))?);
+        for service in services {
+            let statement = next_free_batches_statement(store.dialect(), instance, service);
+            rows.extend(connection.load::<NextRow>(&statement)?);
+        }
+    } else {
+        rows.extend(connection.load::<NextRow>(&statement)?);
+    }
     rows.iter().map(|row| Ok((service_id(&row.service_id)?, batch_id(&row.batch_id)?))).collect()
 }
 
@@ -43,6 +57,55 @@ fn next_batches_statement<'a>(
     )
     .rows(service_rows(services))
     .text(/* claimant */ instance)
+}
+
+/// The first batch that waits for each of those in the lanes of services.
+fn next_dependents_statement<'a>(
+    dialect: Dialect,
+    instance: &'a str,
+    services: &'a [ServiceId],
+) -> Statement<'a> {
+    let claimed = claimed_by("s");
+    Statement::new(
+        dialect,
+        format!(
+            "-- next_dependents
+             select b.service_id, b.batch_id
+             from {{x}} join lanes s on s.service_id = x.service_id
+             join batches b on b.seq = (
+                 select w.batch_seq from waiting_batches w
+                 where w.blocker_seq = s.batch_seq
+                 order by w.blocker_seq, w.position, w.batch_seq limit 1)
+             where s.busy and b.service_id = s.service_id and {claimed}"
+        ),
+    )
+    .rows(service_rows(services))
+    .text(/* claimant */ instance)
+}
+
+/// How many batches of a service that only wait for a lane are asked about at most.
+const NEXT_OF_SERVICE: i64 = 100;
+
+/// The first batches of a service that only wait for a lane.
+fn next_free_batches_statement<'a>(
+    dialect: Dialect,
+    instance: &'a str,
+    service: &'a ServiceId,
+) -> Statement<'a> {
+    let claimed = claimed_by("w");
+    Statement::new(
+        dialect,
+        format!(
+            "-- next_free_batches
+             select b.service_id, b.batch_id
+             from waiting_batches w join batches b on b.seq = w.batch_seq
+             where w.service_id = ? and w.position is not null and w.blocker_seq is null and {claimed}
+             order by w.service_id, w.position limit ?"
+        ),
+    )
+    .text(service.as_str())
+    .text(/* claimant */ instance)
+    .long(NEXT_OF_SERVICE)
 }
 
 #[derive(QueryableByName)]

@@ -41,7 +41,8 @@ pub(super) fn mark(
     raise_epochs(connection)?;
     let heads = put_heads_in_doubt(connection, now)?;
     let waiting = count_open_batches(connection)?;
-    Ok(OpenBatchesInDoubt { batches: heads + waiting, services: heads })
+    let services = count_open_services(connection)?.min(heads);
+    Ok(OpenBatchesInDoubt { batches: heads + waiting, services })
 }
 
 fn record_mark(
@@ -119,6 +120,17 @@ fn count_open_batches(connection: &mut Connection) -> Result<u64, StoreError> {
     let rows: Vec<Number> = connection.load(&statement)?;
     let number = rows.first().map_or(0, |row| row.number);
     u64::try_from(number).map_err(StoreError::corrupt)
+}
+
+/// The services with a batch in a lane.
+fn count_open_services(connection: &mut Connection) -> Result<u64, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- count_open_services
+         select count(distinct service_id) as number from lanes where busy",
+    );
+    let rows: Vec<Number> = connection.load(&statement)?;
+    u64::try_from(rows.first().map_or(0, |row| row.number)).map_err(StoreError::corrupt)
 }
 
 #[derive(QueryableByName)]

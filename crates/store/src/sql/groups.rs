@@ -6,14 +6,14 @@ use std::{collections::BTreeSet, time::Duration};
 use grid_batch_core::ServiceId;
 
 use super::{
-    Connection, LockedRow, Statement, Store, StoreError,
-    rows::{ServiceRow, service_rows},
+    Connection, LockedRow, Store, StoreError,
+    find_locked::{find_locked, find_stuck},
 };
 
 /// How long a group or a request waits for a lock. Our own transactions hold theirs for a commit.
 pub(crate) const LOCK_LIMIT: Duration = Duration::from_millis(500);
 /// How long the parts of a group wait that has met a locked row.
-const SPLIT_LOCK_LIMIT: Duration = Duration::from_millis(100);
+pub(crate) const SPLIT_LOCK_LIMIT: Duration = Duration::from_millis(100);
 
 /// What a group consists of.
 pub(crate) trait GroupItem: Clone {
@@ -86,7 +86,8 @@ where
         self.commit_unlocked(locked)
     }
 
-    /// Commits the items of the services that are not locked.
+    /// Commits the items of the services that are not locked now, and then those of the others, which may
+    /// only be busy.
     fn commit_unlocked(&mut self, part: Part) -> Result<(), StoreError> {
         if part.is_empty() {
             return Ok(());
@@ -105,11 +106,28 @@ where
             Ok((locked, free, outcomes)) => {
                 self.keep(&free, outcomes);
                 self.store.locked.found_free(services.difference(&locked));
-                self.leave_out(locked, LockedRow::ServiceOrLane);
-                Ok(())
+                let left = part.into_iter().filter(|at| !free.contains(at)).collect();
+                self.commit_busy(left, &locked)
             }
             Err(StoreError::Locked { .. }) => self.split(part),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Commits the items of services that look locked, if a short wait shows that they were only busy: our
+    /// own transactions lock a service for most of the time if it has much to do.
+    fn commit_busy(&mut self, left: Part, locked: &BTreeSet<ServiceId>) -> Result<(), StoreError> {
+        let stuck = find_stuck(self.store, locked)?;
+        let is_busy = |at: &usize| self.items[*at].services().all(|id| !stuck.contains(id));
+        let busy: Part = left.into_iter().filter(is_busy).collect();
+        self.locked.extend(stuck);
+        match self.commit_part(&busy, LOCK_LIMIT) {
+            Err(StoreError::Locked { .. }) => self.split(busy),
+            Ok(()) => {
+                self.store.locked.found_free(&self.services(&busy));
+                Ok(())
+            }
+            result => result,
         }
     }
 
@@ -174,54 +192,4 @@ where
     fn services(&self, part: &Part) -> BTreeSet<ServiceId> {
         part.iter().flat_map(|at| self.items[*at].services()).cloned().collect()
     }
-}
-
-/// Locks the free ones of these services and their lanes until the end of the transaction, and returns
-/// the others.
-pub(crate) fn find_locked(
-    connection: &mut Connection,
-    services: &BTreeSet<ServiceId>,
-) -> Result<BTreeSet<ServiceId>, StoreError> {
-    let dialect = connection.dialect();
-    let lock = dialect.locking("for update of v, s skip locked");
-    let lock_free = Statement::new(
-        dialect,
-        format!(
-            "-- lock_free_services
-             select v.service_id from {{x}}
-             join services v on v.service_id = x.service_id
-             join lanes s on s.service_id = v.service_id
-             order by v.service_id {lock}"
-        ),
-    );
-    let find = Statement::new(
-        dialect,
-        "-- find_services
-         select v.service_id from {x} join services v on v.service_id = x.service_id",
-    );
-    let mut read = |statement: Statement<'_>| {
-        let rows: Vec<ServiceRow> = connection.load(&statement.rows(service_rows(services)))?;
-        rows.iter().map(ServiceRow::read).collect::<Result<BTreeSet<_>, _>>()
-    };
-    let free = read(lock_free)?;
-    let stored = read(find)?;
-    Ok(stored.difference(&free).cloned().collect())
-}
-
-/// Looks which of the locked services are free again, so that they do not stay on the list until the
-/// next change.
-pub(crate) fn look_at_locked(store: &Store) -> Result<(), StoreError> {
-    let services: BTreeSet<ServiceId> =
-        store.locked.list().into_iter().map(|locked| locked.service_id).collect();
-    if services.is_empty() {
-        return Ok(());
-    }
-    let locked =
-        store.pools.write()?.transaction_with_lock_limit(SPLIT_LOCK_LIMIT, |connection| {
-            find_locked(connection, &services)
-        })?;
-    let looks_free = |service: &&ServiceId| store.locked.looks_free(service, store.clock());
-    let free: Vec<&ServiceId> = services.difference(&locked).filter(looks_free).collect();
-    store.locked.found_free(free);
-    Ok(())
 }

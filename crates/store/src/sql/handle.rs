@@ -1,7 +1,8 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use diesel::{QueryableByName, sql_types::BigInt};
-use grid_batch_core::{Clock, SystemClock, Timestamp};
+use grid_batch_core::{Clock, SchedulingRules, SystemClock, Timestamp};
+use grid_batch_withdrawals::PaymentLimits;
 
 use super::{
     Dialect, Statement, StoreError,
@@ -12,6 +13,7 @@ use super::{
     locked_services::LockedServices,
     migrations::{check_schema, migrate},
     pools::Pools,
+    scheduler::Scheduler,
     url::{Access, DatabaseUrl},
 };
 
@@ -24,6 +26,8 @@ pub struct Store {
     pub(crate) last_seen: Arc<LastSeen>,
     pub(crate) locked: Arc<LockedServices>,
     pub(crate) intake_limits: IntakeLimits,
+    pub(crate) payment_limits: Arc<PaymentLimits>,
+    pub(crate) scheduler: Arc<Scheduler>,
     clock: DatabaseClock,
 }
 
@@ -43,6 +47,13 @@ pub struct StoreOptions {
     pub clock: DatabaseClock,
     /// How much intake may store.
     pub intake_limits: IntakeLimits,
+    /// How much may be scheduled from pools.
+    pub payment_limits: Arc<PaymentLimits>,
+    /// How the batches of each service are scheduled.
+    pub scheduling: Arc<SchedulingRules>,
+    /// Whether it is left to a server which batches a change stops and frees. For commands beside it, whose
+    /// settings may lack its strategies and policies.
+    pub leaves_policies: bool,
 }
 
 impl Default for StoreOptions {
@@ -55,6 +66,9 @@ impl Default for StoreOptions {
             idle_transaction_timeout: Duration::from_secs(15),
             clock,
             intake_limits,
+            payment_limits: Arc::default(),
+            scheduling: Arc::default(),
+            leaves_policies: false,
         }
     }
 }
@@ -76,8 +90,10 @@ impl Store {
         url.check_exists()?;
         let pools = Pools::open(url, options.connections.max(1), limits)?;
         let (last_seen, locked) = (Arc::default(), Arc::default());
-        let StoreOptions { clock, intake_limits, .. } = options;
-        let store = Self { pools, last_seen, locked, intake_limits, clock };
+        let StoreOptions { clock, intake_limits, payment_limits, .. } = options;
+        let scheduler = Arc::new(Scheduler::new(options.scheduling, options.leaves_policies));
+        let store =
+            Self { pools, last_seen, locked, intake_limits, payment_limits, scheduler, clock };
         match url.access() {
             Access::Create => migrate(&mut *store.pools.write()?)?,
             Access::Existing | Access::Read => check_schema(&mut *store.pools.read()?, url)?,

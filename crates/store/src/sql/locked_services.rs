@@ -1,5 +1,5 @@
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -19,12 +19,16 @@ pub struct LockedService {
 /// The services that this process could not lock lately. Groups of changes leave them out until they
 /// are free, so that only the first group waits for them.
 #[derive(Debug, Default)]
-pub(crate) struct LockedServices(Mutex<BTreeMap<ServiceId, Lock>>);
+pub(crate) struct LockedServices {
+    services: Mutex<BTreeMap<ServiceId, Lock>>,
+    /// When one of them was waited for again.
+    last_wait: Mutex<Option<MonotonicTime>>,
+}
 
 /// How a lock was noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LockedRow {
-    /// The row of the service, or its lane: [`find_locked`](super::groups::find_locked) sees it.
+    /// The row of the service, or its lane: [`find_locked`](super::find_locked::find_locked) sees it.
     ServiceOrLane,
     /// Another row, such as that of a batch. Only a try shows that it is free.
     Other,
@@ -35,11 +39,15 @@ struct Lock {
     row: LockedRow,
     since: Timestamp,
     last_found: MonotonicTime,
+    /// When it was last waited for.
+    last_wait: MonotonicTime,
 }
 
 impl LockedServices {
     /// A service that was not tried for longer than this is taken for free.
     const FORGET_AFTER: Duration = Duration::from_secs(60);
+    /// For how long none of them is waited for again.
+    const WAIT_PAUSE: Duration = Duration::from_secs(1);
 
     pub(crate) fn contains(&self, service: &ServiceId) -> bool {
         self.lock().contains_key(service)
@@ -70,7 +78,8 @@ impl LockedServices {
                 new.push(service.clone());
             }
             let since = known.map_or(since, |known| known.since);
-            locked.insert(service, Lock { row, since, last_found });
+            let last_wait = known.map_or(last_found, |known| known.last_wait);
+            locked.insert(service, Lock { row, since, last_found, last_wait });
         }
         if let Some(first) = new.first() {
             warn!(service:% = first, services = new.len();
@@ -100,8 +109,40 @@ impl LockedServices {
         })
     }
 
+    /// Which of these services, that look locked, are worth a short wait: those that are not on the list, and
+    /// from time to time one that is.
+    pub(crate) fn to_wait_for(
+        &self,
+        look_locked: &BTreeSet<ServiceId>,
+        clock: &dyn Clock,
+    ) -> BTreeSet<ServiceId> {
+        let mut locked = self.lock();
+        let is_new = |service: &&ServiceId| !locked.contains_key(*service);
+        let mut to_wait_for: BTreeSet<ServiceId> =
+            look_locked.iter().filter(is_new).cloned().collect();
+        let known = locked.iter_mut().filter(|(service, _)| look_locked.contains(*service));
+        let longest_ago = known.min_by_key(|(_, lock)| lock.last_wait);
+        let now = clock.monotonic();
+        if let Some((service, lock)) = longest_ago
+            && self.may_wait(now)
+        {
+            lock.last_wait = now;
+            to_wait_for.insert(service.clone());
+        }
+        to_wait_for
+    }
+
+    fn may_wait(&self, now: MonotonicTime) -> bool {
+        let mut last = self.last_wait.lock().unwrap_or_else(PoisonError::into_inner);
+        let may_wait = last.is_none_or(|last| now.since(last) >= Self::WAIT_PAUSE);
+        if may_wait {
+            *last = Some(now);
+        }
+        may_wait
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ServiceId, Lock>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.services.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -126,6 +167,24 @@ mod tests {
         let since = Timestamp::from_micros(5);
         assert_eq!(locked.list(), [LockedService { service_id: service("a"), since }]);
         assert!(locked.contains(&service("a")) && !locked.contains(&service("b")));
+    }
+
+    #[test]
+    fn known_locks_are_waited_for_one_at_a_time() {
+        let clock = ManualClock::at(Timestamp::from_micros(5));
+        let locked = LockedServices::default();
+        let all = BTreeSet::from([service("a"), service("b"), service("c")]);
+        assert_eq!(locked.to_wait_for(&all, &clock), all);
+        locked.found_locked([service("a"), service("b")], LockedRow::ServiceOrLane, &clock);
+        let waited = |pause: u64| {
+            clock.advance(Duration::from_millis(pause));
+            Vec::from_iter(locked.to_wait_for(&all, &clock))
+        };
+        let [a, b, c] = ["a", "b", "c"].map(service);
+        assert_eq!(waited(1_000), [a.clone(), c.clone()]);
+        assert_eq!(waited(999), vec![c.clone()]);
+        assert_eq!(waited(1), [b, c.clone()]);
+        assert_eq!(waited(1_000), [a, c]);
     }
 
     #[test]

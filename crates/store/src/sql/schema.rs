@@ -19,6 +19,7 @@ table! {
         identity -> Text,
         name -> Text,
         recorded_at -> BigInt,
+        highest_block -> Nullable<BigInt>,
     }
 }
 
@@ -80,6 +81,7 @@ table! {
 table! {
     batch_payloads (batch_seq) {
         batch_seq -> BigInt,
+        declared_access -> Nullable<Binary>,
         serialized_batch -> Binary,
     }
 }
@@ -128,9 +130,12 @@ table! {
         lane -> Integer,
         epoch -> BigInt,
         ended -> BigInt,
+        last_committed_seq -> Nullable<BigInt>,
         batch_seq -> Nullable<BigInt>,
         batch_id -> Nullable<Binary>,
         created_at -> Nullable<BigInt>,
+        position -> Nullable<BigInt>,
+        blocker_seq -> Nullable<BigInt>,
         submitted -> Bool,
         dlt_status -> Nullable<Text>,
         commit_proven -> Bool,
@@ -158,6 +163,67 @@ table! {
         batch_seq -> BigInt,
         held_at -> BigInt,
         held_reason -> Text,
+        cause -> Text,
+    }
+}
+
+table! {
+    waiting_batches (batch_seq) {
+        batch_seq -> BigInt,
+        service_id -> Text,
+        position -> Nullable<BigInt>,
+        blocker_seq -> Nullable<BigInt>,
+        depends_on_blocker -> Bool,
+    }
+}
+
+table! {
+    declared_addresses (service_id, address, kind, position) {
+        service_id -> Text,
+        address -> Text,
+        kind -> Integer,
+        position -> BigInt,
+        batch_seq -> BigInt,
+    }
+}
+
+table! {
+    address_lengths (service_id, length) {
+        service_id -> Text,
+        length -> Integer,
+        since -> BigInt,
+    }
+}
+
+table! {
+    missing_transactions (transaction_id, batch_seq) {
+        transaction_id -> Binary,
+        batch_seq -> BigInt,
+        service_id -> Text,
+        since -> BigInt,
+        asked_at -> BigInt,
+        found_at -> Nullable<BigInt>,
+        overdue -> Bool,
+        invalid_seq -> Nullable<BigInt>,
+    }
+}
+
+table! {
+    changed_blockers (batch_seq) {
+        batch_seq -> BigInt,
+        changed_at -> BigInt,
+    }
+}
+
+table! {
+    halts (batch_seq) {
+        batch_seq -> BigInt,
+        service_id -> Text,
+        position -> BigInt,
+        since -> BigInt,
+        ends_until -> Nullable<BigInt>,
+        origin -> Text,
+        positioned -> Bool,
     }
 }
 
@@ -185,6 +251,26 @@ table! {
         batch_seq -> BigInt,
         created_at -> BigInt,
         cancelled_at -> Nullable<BigInt>,
+        list_state -> Text,
+        counted_at -> Nullable<BigInt>,
+    }
+}
+
+table! {
+    payment_sums (pool, started_at) {
+        pool -> Text,
+        started_at -> BigInt,
+        amount -> Text,
+    }
+}
+
+table! {
+    last_failures (service_id, pool) {
+        service_id -> Text,
+        pool -> Text,
+        withdrawal_seq -> BigInt,
+        batch_seq -> BigInt,
+        failed_at -> BigInt,
     }
 }
 
@@ -226,6 +312,10 @@ joinable!(transaction_receipts -> batches (batch_seq));
 joinable!(commits_after_invalid -> batches (batch_seq));
 joinable!(submission_attempts -> batches (batch_seq));
 joinable!(waiting_holds -> batches (batch_seq));
+joinable!(waiting_batches -> batches (batch_seq));
+joinable!(missing_transactions -> batches (batch_seq));
+joinable!(changed_blockers -> batches (batch_seq));
+joinable!(halts -> batches (batch_seq));
 joinable!(lanes -> services (service_id));
 joinable!(withdrawals -> batches (batch_seq));
 
@@ -243,6 +333,12 @@ allow_tables_to_appear_in_same_query!(
     submission_attempts,
     lanes,
     waiting_holds,
+    waiting_batches,
+    declared_addresses,
+    address_lengths,
+    missing_transactions,
+    changed_blockers,
+    halts,
     rewards,
     withdrawals,
     account_nonces,

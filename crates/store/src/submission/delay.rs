@@ -1,17 +1,23 @@
 //! When a batch that the ledger did not accept is tried again.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 
-use diesel::{QueryableByName, sql_types::Text};
-use grid_batch_core::{Outcome, ServiceId, SubmissionAnswer};
+use diesel::{
+    QueryableByName,
+    sql_types::{Binary, Text},
+};
+use grid_batch_core::{Outcome, SubmissionAnswer};
 
-use crate::sql::{
-    Dialect, Statement, Store, StoreError,
-    rows::{DELAY_COLUMNS, DelayRow, service_id, service_rows},
+use crate::{
+    batch::{BatchKey, key_rows},
+    sql::{
+        Dialect, Statement, Store, StoreError,
+        rows::{DELAY_COLUMNS, DelayRow, batch_id, service_id},
+    },
 };
 
 /// How long batches wait that the ledger certainly did not accept.
@@ -25,6 +31,8 @@ pub struct DelayOptions {
     pub retry_after_limit: Duration,
     /// A batch is held when the ledger has refused it this often, without another answer in between.
     pub refusals_before_hold: u32,
+    /// A batch that the ledger refuses as it is, is held at the last try within this time.
+    pub hold_after: Duration,
     /// Makes the random part of the delays repeatable.
     pub seed: Option<u64>,
 }
@@ -36,6 +44,7 @@ impl Default for DelayOptions {
             longest: Duration::from_secs(30),
             retry_after_limit: Duration::from_mins(5),
             refusals_before_hold: 40,
+            hold_after: Duration::from_mins(2),
             seed: None,
         }
     }
@@ -51,6 +60,8 @@ impl DelayOptions {
 
 /// What a delay that the ledger asks for may be longer: this part of it.
 const RANDOM_SHARE: u32 = 10;
+/// A single refusal never holds a batch, however short the time until a hold is.
+const LEAST_REFUSALS: u32 = 2;
 
 /// Computes delays. They are partly random, so that services that were delayed together do not all come
 /// back at once.
@@ -81,11 +92,15 @@ impl DelayPolicy {
 
     /// Between a half of the whole delay and all of it.
     fn backoff(&self, earlier: u32) -> Duration {
+        let whole = self.longest_backoff(earlier);
+        whole / 2 + self.random_part(whole - whole / 2)
+    }
+
+    fn longest_backoff(&self, earlier: u32) -> Duration {
         let DelayOptions { first, longest, .. } = self.options;
         let doubled =
             2_u32.checked_pow(earlier).map_or(longest, |times| first.saturating_mul(times));
-        let whole = doubled.min(longest.max(first));
-        whole / 2 + self.random_part(whole - whole / 2)
+        doubled.min(longest.max(first))
     }
 
     fn random_part(&self, whole: Duration) -> Duration {
@@ -101,16 +116,39 @@ impl DelayPolicy {
     /// Why a batch is held that was refused `earlier` times in a row and is refused once more.
     pub(super) fn hold(&self, answer: &SubmissionAnswer, earlier: u32) -> Option<String> {
         let refusals = earlier.saturating_add(1);
-        let held =
-            answer.outcome == Outcome::Refused && refusals >= self.options.refusals_before_hold;
-        held.then(|| {
+        let (limit, what_to_do) = match answer.outcome {
+            Outcome::Refused => (
+                self.options.refusals_before_hold,
+                "correct the configuration, then `grid-batch retry`, or decide that the batch is invalid",
+            ),
+            Outcome::RefusedBatch => (
+                self.batch_refusals_before_hold(),
+                "`grid-batch retry` when the ledger would accept it, or cancel it or decide that it is \
+                 invalid",
+            ),
+            _ => return None,
+        };
+        (refusals >= limit).then(|| {
             format!(
-                "{} {refusals} times: {}; correct the configuration, then `grid-batch retry`, or \
-                 decide that the batch is invalid",
+                "{} {refusals} times: {}; {what_to_do}",
                 crate::batch::REFUSED,
                 answer.message.as_deref().unwrap_or("it gave no reason"),
             )
         })
+    }
+
+    /// How many refusals of a batch as it is fit into the time until it is held. They are counted, and no
+    /// time is compared: an outage between two of them is no refusal.
+    fn batch_refusals_before_hold(&self) -> u32 {
+        let DelayOptions { refusals_before_hold, hold_after, .. } = self.options;
+        let mut left = hold_after;
+        let delays = (0..refusals_before_hold).take_while(|earlier| {
+            let next = left.checked_sub(self.longest_backoff(*earlier));
+            left = next.unwrap_or_default();
+            next.is_some()
+        });
+        let refusals = u32::try_from(delays.count()).unwrap_or(u32::MAX).saturating_add(1);
+        refusals.clamp(LEAST_REFUSALS.min(refusals_before_hold), refusals_before_hold)
     }
 
     /// The ledger's message with the delay that it asked for, if it did.
@@ -129,35 +167,40 @@ impl DelayPolicy {
     }
 }
 
-/// How often the batches in the lanes of these services were delayed.
+/// How often these batches were delayed.
 pub(super) fn read_delays(
     store: &Store,
-    services: &[ServiceId],
-) -> Result<HashMap<ServiceId, DelayRow>, StoreError> {
-    if services.is_empty() {
+    batches: &BTreeSet<BatchKey>,
+) -> Result<HashMap<BatchKey, DelayRow>, StoreError> {
+    if batches.is_empty() {
         return Ok(HashMap::new());
     }
-    let statement = read_delays_statement(store.dialect(), services);
-    let rows: Vec<ServiceDelayRow> = store.pools.read()?.load(&statement)?;
-    rows.into_iter().map(|row| Ok((service_id(&row.service_id)?, row.delay))).collect()
+    let statement = read_delays_statement(store.dialect(), batches);
+    let rows: Vec<BatchDelayRow> = store.pools.read()?.load(&statement)?;
+    rows.into_iter()
+        .map(|row| Ok(((service_id(&row.service_id)?, batch_id(&row.batch_id)?), row.delay)))
+        .collect()
 }
 
-fn read_delays_statement(dialect: Dialect, services: &[ServiceId]) -> Statement<'_> {
+fn read_delays_statement(dialect: Dialect, batches: &BTreeSet<BatchKey>) -> Statement<'_> {
     Statement::new(
         dialect,
         format!(
             "-- read_delays
-             select s.service_id, {DELAY_COLUMNS}
-             from {{x}} join lanes s on s.service_id = x.service_id"
+             select s.service_id, s.batch_id, {DELAY_COLUMNS}
+             from {{x}} join lanes s on s.service_id = x.service_id
+             where s.batch_id = x.batch_id"
         ),
     )
-    .rows(service_rows(services))
+    .rows(key_rows(batches))
 }
 
 #[derive(QueryableByName)]
-struct ServiceDelayRow {
+struct BatchDelayRow {
     #[diesel(sql_type = Text)]
     service_id: String,
+    #[diesel(sql_type = Binary)]
+    batch_id: Vec<u8>,
     #[diesel(embed)]
     delay: DelayRow,
 }
@@ -174,6 +217,7 @@ mod tests {
             longest: 30 * S,
             retry_after_limit: 300 * S,
             refusals_before_hold: 3,
+            hold_after: 120 * S,
             seed: Some(7),
         })
     }
@@ -221,6 +265,8 @@ mod tests {
         for (outcome, earlier, held) in [
             (Outcome::Refused, 1, false),
             (Outcome::Refused, 2, true),
+            (Outcome::RefusedBatch, 1, false),
+            (Outcome::RefusedBatch, 2, true),
             (Outcome::Busy, 1_000, false),
             (Outcome::NotSent, 1_000, false),
             (Outcome::Parked, 1_000, false),
@@ -229,5 +275,18 @@ mod tests {
         }
         let reason = policy().hold(&answer(Outcome::Refused, None), 2).unwrap();
         assert!(reason.starts_with("refused by the ledger 3 times: no;"), "{reason}");
+    }
+
+    #[test]
+    fn refused_batch_is_held_within_the_time_for_it() {
+        for (seconds, refusals) in [(0, 2), (1, 2), (2, 2), (3, 3), (31, 6), (90, 7), (9_999, 40)] {
+            let hold_after = Duration::from_secs(seconds);
+            let options = DelayOptions { hold_after, refusals_before_hold: 40, ..policy().options };
+            let policy = DelayPolicy::new(options);
+            let held = |earlier| policy.hold(&answer(Outcome::RefusedBatch, None), earlier);
+            assert!(held(refusals - 2).is_none() && held(refusals - 1).is_some(), "{seconds} s");
+            let waited: Duration = (0..refusals - 1).map(|it| policy.longest_backoff(it)).sum();
+            assert!(waited <= hold_after || refusals == LEAST_REFUSALS, "{seconds} s: {waited:?}");
+        }
     }
 }

@@ -1,27 +1,45 @@
-use diesel::{alias, prelude::*};
-use grid_batch_core::{DltStatus, HeaderId, ServiceId};
+use diesel::prelude::*;
+use grid_batch_core::{CommittedBefore, HeaderId, ServiceId};
 
-use crate::sql::{Store, StoreError, rows::batch_id as header_id, schema::batches};
+use crate::sql::{
+    Store, StoreError,
+    rows::batch_id as header_id,
+    schema::{batches, lanes},
+};
 
-alias!(batches as later: Later);
-
-/// The last committed batch of a service that was stored before this one.
+/// The last batch that was committed in each lane of a service, before or after this batch was taken.
+///
+/// A batch that is in no lane was not taken: then all were committed before.
 pub(crate) fn committed_before(
     store: &Store,
     service_id: &ServiceId,
     batch_id: &HeaderId,
-) -> Result<Option<HeaderId>, StoreError> {
-    let stored_at = later
-        .filter(later.field(batches::service_id).eq(service_id.as_str()))
-        .filter(later.field(batches::batch_id).eq(&batch_id.as_bytes()[..]))
-        .select(later.field(batches::created_at));
-    let query = batches::table
-        .filter(batches::service_id.eq(service_id.as_str()))
-        .filter(batches::dlt_status.eq(DltStatus::Committed.as_str()))
-        .filter(batches::created_at.nullable().lt(stored_at.single_value()))
-        .order_by((batches::service_id.desc(), batches::created_at.desc()))
-        .limit(1)
-        .select(batches::batch_id);
-    let found: Vec<Vec<u8>> = store.pools.read()?.load_query("committed_before", query)?;
-    found.first().map(|id| header_id(id)).transpose()
+) -> Result<CommittedBefore, StoreError> {
+    let last_committed = lanes::last_committed_seq.eq(batches::seq.nullable());
+    let query = lanes::table
+        .left_join(batches::table.on(last_committed))
+        .filter(lanes::service_id.eq(service_id.as_str()))
+        .order_by((lanes::service_id, lanes::lane))
+        .select((
+            lanes::batch_id,
+            lanes::submitted_at,
+            batches::batch_id.nullable(),
+            batches::ended_at.nullable(),
+        ));
+    let rows: Vec<LaneRow> = store.pools.read()?.load_query("committed_before", query)?;
+    let is_own = |row: &&LaneRow| row.0.as_deref() == Some(&batch_id.as_bytes()[..]);
+    let taken_at = rows.iter().find(is_own).and_then(|row| row.1);
+    let mut history = CommittedBefore::default();
+    for (_, _, committed, ended_at) in &rows {
+        let Some(committed) = committed else { continue };
+        let ended_later = taken_at.is_some_and(|taken| ended_at.is_some_and(|end| end > taken));
+        match ended_later {
+            true => history.since.push(header_id(committed)?),
+            false => history.before.push(header_id(committed)?),
+        }
+    }
+    Ok(history)
 }
+
+/// The batch in a lane and when it was taken; the last one that was committed there and when it ended.
+type LaneRow = (Option<Vec<u8>>, Option<i64>, Option<Vec<u8>>, Option<i64>);

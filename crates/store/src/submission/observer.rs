@@ -1,5 +1,5 @@
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     fmt,
     marker::PhantomData,
     sync::{Mutex, PoisonError},
@@ -13,7 +13,7 @@ use log::{error, info, warn};
 
 use super::delay::{DelayOptions, DelayPolicy, read_delays};
 use crate::{
-    batch::{ChangeListener, record},
+    batch::{BatchKey, ChangeListener, record},
     sql::{Store, groups::GroupResult, rows::DelayRow},
 };
 
@@ -51,7 +51,7 @@ impl<S: ScopeId> StoreObserver<S> {
     fn change(
         &self,
         outcome: &SubmissionOutcome<S>,
-        delays: &HashMap<ServiceId, DelayRow>,
+        delays: &HashMap<BatchKey, DelayRow>,
     ) -> Option<Change> {
         let SubmissionOutcome { batch_header, scope_id, attempt_id, answer, .. } = outcome;
         let (Some(AttemptId { attempt, epoch }), Ok(batch_id)) =
@@ -68,10 +68,11 @@ impl<S: ScopeId> StoreObserver<S> {
             ..Change::new(scope_id.service_id().clone(), batch_id, event)
         };
         if !is_delayed(answer.outcome) {
-            let accepted = answer.outcome == Outcome::Accepted;
+            let accepted = matches!(answer.outcome, Outcome::Accepted | Outcome::Committed);
             return Some(Change { error: answer.message.clone().filter(|_| !accepted), ..change });
         }
-        let earlier = delays.get(scope_id.service_id()).copied().unwrap_or_default();
+        let key = (scope_id.service_id().clone(), batch_id);
+        let earlier = delays.get(&key).copied().unwrap_or_default();
         let count = |number: i32| u32::try_from(number).unwrap_or_default();
         let hold = self.delays.hold(answer, count(earlier.refusals));
         Some(Change {
@@ -103,8 +104,12 @@ impl<S: ScopeId> StoreObserver<S> {
 /// Whether the ledger certainly did not accept the batch, so that it is tried again after a delay.
 fn is_delayed(outcome: Outcome) -> bool {
     match outcome {
-        Outcome::Busy | Outcome::NotSent | Outcome::Parked | Outcome::Refused => true,
-        Outcome::Accepted | Outcome::Rejected | Outcome::Ambiguous => false,
+        Outcome::Busy
+        | Outcome::NotSent
+        | Outcome::Parked
+        | Outcome::Refused
+        | Outcome::RefusedBatch => true,
+        Outcome::Accepted | Outcome::Committed | Outcome::Rejected | Outcome::Ambiguous => false,
     }
 }
 
@@ -112,10 +117,14 @@ impl<S: ScopeId> GroupObserver for StoreObserver<S> {
     type Id = S;
 
     fn notify_group(&self, outcomes: &[SubmissionOutcome<S>]) -> BatchResult<()> {
-        let delayed: Vec<ServiceId> = outcomes
+        let key = |outcome: &SubmissionOutcome<S>| {
+            let batch_id = outcome.batch_header.parse().ok()?;
+            Some((outcome.scope_id.service_id().clone(), batch_id))
+        };
+        let delayed: BTreeSet<BatchKey> = outcomes
             .iter()
             .filter(|outcome| is_delayed(outcome.answer.outcome))
-            .map(|outcome| outcome.scope_id.service_id().clone())
+            .filter_map(key)
             .collect();
         let delays = read_delays(&self.store, &delayed)?;
         let changes: Vec<Change> =

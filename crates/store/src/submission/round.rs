@@ -1,20 +1,20 @@
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use diesel::{
     QueryableByName,
-    sql_types::{BigInt, Binary, Text},
+    sql_types::{Binary, Integer},
 };
 use grid_batch_core::{
-    AttemptId, BatchFits, BatchState, Change, Event, Outcome, Round, ServiceId, TakenBatch,
+    AttemptId, BatchFits, BatchState, Change, Event, Outcome, Round, ServiceId, ServiceShare,
+    TakenBatch,
 };
 
+use super::candidates::{Candidate, Candidates, find_candidates};
 use crate::{
-    batch::record,
+    batch::{record, with_locked},
     sql::{
-        Connection, Dialect, Statement, Store, StoreError,
-        rows::{
-            AttemptRow, ServiceRow, claimed_by, confirmed_ledger, in_states, limit, service_rows,
-        },
+        Connection, Dialect, Rows, Statement, Store, StoreError,
+        rows::{AttemptRow, ServiceRow, claimed_by, confirmed_ledger, in_states, limit},
     },
 };
 
@@ -39,59 +39,58 @@ pub(crate) fn ready_services(
     rows.iter().map(ServiceRow::read).collect()
 }
 
+/// Takes the batches that fit, in the order of `shares` and of each service.
 pub(crate) fn take_round(
     store: &Store,
     owner: RoundOwner<'_>,
-    services: &[ServiceId],
-) -> Result<Vec<TakenBatch>, StoreError> {
-    let now = store.now().as_micros();
-    store.pools.write()?.write_transaction(|connection| take(connection, owner, now, services))
-}
-
-/// Takes the batches that fit, in the order of `services`.
-pub(crate) fn take_fitting_round(
-    store: &Store,
-    owner: RoundOwner<'_>,
-    services: &[ServiceId],
+    shares: &[ServiceShare],
     fits: &mut BatchFits<'_>,
 ) -> Result<Round, StoreError> {
     let now = store.now().as_micros();
-    store.pools.write()?.write_transaction(|connection| {
-        let lengths = load_head_lengths(connection, owner.instance, now, services)?;
-        let ready = services.iter().filter(|service| lengths.contains_key(service.as_str()));
-        let (fitting, left): (Vec<ServiceId>, _) =
-            ready.cloned().partition(|service| fits(lengths[service.as_str()]));
-        Ok(Round { batches: take(connection, owner, now, &fitting)?, left })
+    let find = |connection: &mut Connection, locked: &BTreeSet<ServiceId>| {
+        find_candidates(store, connection, owner.instance, now, shares, locked)
+    };
+    let taken = store.pools.write()?.write_transaction(|connection| {
+        let Candidates { batches, to_lock } = find(connection, &BTreeSet::new())?;
+        match to_lock.is_empty() {
+            true => take_fitting(connection, owner, now, batches, fits).map(Ok),
+            false => Ok::<_, StoreError>(Err(to_lock)),
+        }
+    })?;
+    taken.or_else(|to_lock| {
+        with_locked(store, &to_lock, |connection, locked| {
+            let candidates = find(connection, locked)?;
+            take_fitting(connection, owner, now, candidates.batches, fits)
+        })
     })
+}
+
+fn take_fitting(
+    connection: &mut Connection,
+    owner: RoundOwner<'_>,
+    now: i64,
+    candidates: Vec<Candidate>,
+    fits: &mut BatchFits<'_>,
+) -> Result<Round, StoreError> {
+    let (fitting, others): (Vec<Candidate>, Vec<Candidate>) =
+        candidates.into_iter().partition(|candidate| fits(candidate.bytes()));
+    let mut left: Vec<ServiceId> = others.into_iter().map(|it| it.service_id).collect();
+    left.dedup();
+    Ok(Round { batches: take(connection, owner, now, &fitting)?, left })
 }
 
 fn take(
     connection: &mut Connection,
     owner: RoundOwner<'_>,
     now: i64,
-    services: &[ServiceId],
+    batches: &[Candidate],
 ) -> Result<Vec<TakenBatch>, StoreError> {
-    let statement = take_round_statement(connection.dialect(), owner, now, services);
-    let rows: Vec<TakenRow> = connection.load(&statement)?;
+    let statement = take_round_statement(connection.dialect(), owner, now, batches);
+    let mut rows: Vec<TakenRow> = connection.load(&statement)?;
+    let order: HashMap<(&str, i32), usize> =
+        (0..).zip(batches).map(|(n, it)| ((it.service_id.as_str(), it.lane), n)).collect();
+    rows.sort_by_cached_key(|row| order.get(&(row.attempt.service_id.as_str(), row.lane)).copied());
     rows.into_iter().map(TakenRow::into_taken).collect()
-}
-
-/// How many bytes the next batch of each of these services has, if this instance can take it now. Batches of
-/// another instance's services must not use up the budget of the round.
-///
-/// The lanes are not locked. In the rare case that another batch becomes the head before the round is
-/// taken, its length is another one.
-fn load_head_lengths(
-    connection: &mut Connection,
-    instance: &str,
-    now: i64,
-    services: &[ServiceId],
-) -> Result<HashMap<String, usize>, StoreError> {
-    let statement = head_lengths_statement(connection.dialect(), instance, now, services);
-    let rows: Vec<LengthRow> = connection.load(&statement)?;
-    rows.into_iter()
-        .map(|row| Ok((row.service_id, usize::try_from(row.length).map_err(StoreError::corrupt)?)))
-        .collect()
 }
 
 pub(crate) fn give_back(store: &Store, batches: &[TakenBatch]) -> Result<(), StoreError> {
@@ -110,12 +109,12 @@ pub(crate) fn give_back(store: &Store, batches: &[TakenBatch]) -> Result<(), Sto
 
 /// How far a stored time may be in the future without being wrong: the clocks of two instances
 /// differ by the duration of a measurement.
-const AHEAD: i64 = 2_000_000;
+pub(super) const AHEAD: i64 = 2_000_000;
 
-/// The condition that a lane has a batch to take: one that is not held. The first `?` is the present time, the second one is
-/// the present time plus [`AHEAD`]: a delay that began later than that is over, because the clock was set
-/// back since.
-fn is_ready(lane: &str) -> String {
+/// The condition that a lane has a batch to take: one that is not held. The first `?` is the present time, the
+/// second one is the present time plus [`AHEAD`]: a delay that began later than that is over, because the clock
+/// was set back since.
+pub(super) fn is_ready(lane: &str) -> String {
     let states = in_states(lane, BatchState::awaits_queuer);
     format!(
         "{lane}.busy and {states} and {lane}.held_at is null and ({lane}.next_try_at is null or {lane}.next_try_at <= ?
@@ -135,9 +134,9 @@ fn ready_services_statement<'a>(
         dialect,
         format!(
             "-- ready_services
-             select s.service_id from lanes s
+             select distinct s.service_id from lanes s
              where {ready} and s.service_id > ? and {claimed}
-             order by s.service_id, s.lane limit ?"
+             order by s.service_id limit ?"
         ),
     )
     .long(/* next_try_at */ now)
@@ -147,36 +146,11 @@ fn ready_services_statement<'a>(
     .long(limit(count))
 }
 
-fn head_lengths_statement<'a>(
-    dialect: Dialect,
-    instance: &'a str,
-    now: i64,
-    services: &'a [ServiceId],
-) -> Statement<'a> {
-    let ready = is_ready("h");
-    Statement::new(
-        dialect,
-        format!(
-            "-- head_lengths
-             select h.service_id, cast(length(p.serialized_batch) as bigint) as length
-             from {{x}}
-             join service_id_claims c on c.service_id = x.service_id
-             join lanes h on h.service_id = x.service_id
-             join batch_payloads p on p.batch_seq = h.batch_seq
-             where coalesce(c.claimant, null) = ? and {ready}"
-        ),
-    )
-    .rows(service_rows(services))
-    .text(/* claimant */ instance)
-    .long(/* next_try_at */ now)
-    .long(/* since */ now.saturating_add(AHEAD))
-}
-
 /// Marks batches as submitted and reads their bytes in one statement, while the lease of the
 /// instance is long enough for a submission and its ledger is the one that the database is bound to.
 ///
-/// `batch_seq = r.batch_seq` makes sure that the locked batch is the one that the statement sees:
-/// after another transaction has installed the next head, its bytes would not be visible yet.
+/// `batch_seq` makes sure that the locked batch is the candidate, and the one that the statement sees: after
+/// another transaction has installed the next head, its bytes would not be visible yet.
 ///
 /// Claims are locked before lanes, so that a lane of another instance is never locked in vain.
 /// `coalesce` makes the planner look claims up by their services rather than by their claimant,
@@ -185,7 +159,7 @@ fn take_round_statement<'a>(
     dialect: Dialect,
     owner: RoundOwner<'a>,
     now: i64,
-    services: &'a [ServiceId],
+    batches: &'a [Candidate],
 ) -> Statement<'a> {
     let (ready, clock, confirmed) = (is_ready("h"), dialect.clock(), confirmed_ledger("i"));
     let lock = dialect.locking("for key share of c skip locked for update of h skip locked");
@@ -200,8 +174,9 @@ fn take_round_statement<'a>(
                  select h.service_id, h.lane, h.batch_seq
                  from {{x}}
                  join service_id_claims c on c.service_id = x.service_id
-                 join lanes h on h.service_id = x.service_id
-                 where coalesce(c.claimant, null) = ? and {ready} and exists (
+                 join lanes h on h.service_id = x.service_id and h.lane = x.lane
+                 where coalesce(c.claimant, null) = ? and h.batch_seq = x.batch_seq and {ready}
+                     and exists (
                      select 1 from instances i
                      where i.instance_id = ? and i.expiry_1 > {clock} and i.expiry_2 > {clock} + ?
                          and {confirmed})
@@ -209,7 +184,7 @@ fn take_round_statement<'a>(
              ) as r
              where lanes.service_id = r.service_id and lanes.lane = r.lane
                  and lanes.batch_seq = r.batch_seq
-             returning lanes.service_id, lanes.batch_id, lanes.attempts, lanes.epoch, (
+             returning lanes.service_id, lanes.lane, lanes.batch_id, lanes.attempts, lanes.epoch, (
                      select p.serialized_batch from batch_payloads p
                      where p.batch_seq = lanes.batch_seq
                  ) as serialized_batch"
@@ -217,7 +192,12 @@ fn take_round_statement<'a>(
     )
     .long(/* submitted_at */ now)
     .long(/* since */ now)
-    .rows(service_rows(services))
+    .rows(
+        Rows::default()
+            .text("service_id", batches.iter().map(|batch| batch.service_id.as_str()))
+            .int("lane", batches.iter().map(|batch| batch.lane))
+            .long("batch_seq", batches.iter().map(|batch| batch.batch_seq)),
+    )
     .text(/* claimant */ owner.instance)
     .long(/* next_try_at */ now)
     .long(/* since */ now.saturating_add(AHEAD))
@@ -226,17 +206,11 @@ fn take_round_statement<'a>(
 }
 
 #[derive(QueryableByName)]
-struct LengthRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = BigInt)]
-    length: i64,
-}
-
-#[derive(QueryableByName)]
 struct TakenRow {
     #[diesel(embed)]
     attempt: AttemptRow,
+    #[diesel(sql_type = Integer)]
+    lane: i32,
     #[diesel(sql_type = Binary)]
     serialized_batch: Vec<u8>,
 }

@@ -1,10 +1,19 @@
-use grid_batch_withdrawals::{CancelOutcome, WithdrawalId};
+use std::collections::BTreeSet;
+
+use grid_batch_core::BatchState;
+use grid_batch_withdrawals::{CancelOutcome, WithdrawalDetails, WithdrawalId};
 
 use super::retry::lock_withdrawal;
-use crate::sql::{Connection, Statement, Store, StoreError, groups::LOCK_LIMIT};
+use crate::{
+    batch::{Lane, lock_lanes, write_open},
+    sql::{Connection, Statement, Store, StoreError, groups::LOCK_LIMIT},
+};
 
 /// Records that a withdrawal is to be cancelled if that is still possible. The end of its batch
 /// shows whether it was.
+///
+/// A delay ends, and so does a hold that began because the ledger refused the payment: the
+/// cancellation is another transaction.
 pub(crate) fn cancel_withdrawal(
     store: &Store,
     id: &WithdrawalId,
@@ -18,8 +27,18 @@ pub(crate) fn cancel_withdrawal(
             return Ok(CancelOutcome::AlreadyEnded { state });
         }
         mark_cancelled(store, connection, id)?;
+        if state == BatchState::Delayed {
+            end_delay(connection, &details)?;
+        }
         Ok(CancelOutcome::Requested { state })
     })
+}
+
+fn end_delay(connection: &mut Connection, details: &WithdrawalDetails) -> Result<(), StoreError> {
+    let batch = (details.batch.service_id.clone(), details.batch.batch_id);
+    let mut lanes = lock_lanes(connection, &BTreeSet::from([batch]))?;
+    lanes.retain(|_, lane| lane.end_delay());
+    write_open(connection, &lanes.values().collect::<Vec<&Lane>>())
 }
 
 fn mark_cancelled(

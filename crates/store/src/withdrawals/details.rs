@@ -1,7 +1,8 @@
 use std::collections::HashMap;
 
 use diesel::prelude::*;
-use grid_batch_withdrawals::{WithdrawalDetails, WithdrawalId};
+use grid_batch_core::Hold;
+use grid_batch_withdrawals::{AheadCount, WithdrawalDetails, WithdrawalId};
 
 use super::{
     nonce_row::NonceRow,
@@ -9,7 +10,7 @@ use super::{
     transactions::{AccountNonce, signed_transactions},
 };
 use crate::{
-    operator::count_ahead,
+    operator::{count_ahead_to_limit, waiting_holds_of, with_waiting_hold},
     sql::{
         Connection, Store, StoreError,
         query::{BatchRecord, lane_holds_batch},
@@ -32,7 +33,8 @@ pub(crate) fn withdrawal(
 ) -> Result<Option<WithdrawalDetails>, StoreError> {
     store.pools.read()?.snapshot(|connection| {
         let Some(mut details) = find_withdrawal(connection, id)? else { return Ok(None) };
-        details.ahead = Some(count_ahead(connection, &details.batch)?);
+        let found = count_ahead_to_limit(connection, &details.batch)?;
+        details.ahead = Some(AheadCount::of_found(found));
         Ok(Some(details))
     })
 }
@@ -57,12 +59,15 @@ pub(super) fn add_details(
         return Ok(Vec::new());
     }
     let mut nonces = load_latest_nonces(connection, &records)?;
-    let mut fail_reasons = load_fail_reasons(connection, &records)?;
+    let batch_seqs = records.iter().map(|(_, batch)| batch.seq()).collect();
+    let mut fail_reasons = load_fail_reasons(connection, batch_seqs)?;
+    let mut holds = load_waiting_holds(connection, &records)?;
     let keys: Vec<AccountNonce> = nonces.values().filter_map(NonceRow::key).collect();
     let mut signed = signed_transactions(connection, &keys)?;
     records
         .into_iter()
         .map(|(withdrawal, batch)| {
+            let batch_seq = batch.seq();
             let nonce = match nonces.remove(&withdrawal.withdrawal_seq) {
                 Some(nonce) => nonce.into_nonce(&mut signed)?,
                 None => None,
@@ -74,8 +79,8 @@ pub(super) fn add_details(
                 ahead: None,
                 nonce,
                 withdrawal: withdrawal.into_withdrawal()?,
-                fail_reason: fail_reasons.remove(&batch.seq()),
-                batch: batch.into_batch()?,
+                fail_reason: fail_reasons.remove(&batch_seq),
+                batch: with_waiting_hold(batch, holds.remove(&batch_seq))?,
             })
         })
         .collect()
@@ -95,12 +100,21 @@ fn load_latest_nonces(
     Ok(connection.load_query("withdrawal_nonces", query)?.into_iter().collect())
 }
 
-/// The first reason why each invalid batch is invalid, by the batch's number.
-fn load_fail_reasons(
+/// The holds of those that wait behind others, by the batch's number.
+fn load_waiting_holds(
     connection: &mut Connection,
     records: &[WithdrawalRecord],
+) -> Result<HashMap<i64, Hold>, StoreError> {
+    let waiting = records.iter().map(|(_, batch)| batch).filter(|b| b.waits_behind_another());
+    let seqs: Vec<i64> = waiting.map(BatchRecord::seq).collect();
+    if seqs.is_empty() { Ok(HashMap::new()) } else { waiting_holds_of(connection, seqs) }
+}
+
+/// The first reason why each invalid batch is invalid, by the batch's number.
+pub(super) fn load_fail_reasons(
+    connection: &mut Connection,
+    seqs: Vec<i64>,
 ) -> Result<HashMap<i64, String>, StoreError> {
-    let seqs: Vec<i64> = records.iter().map(|(_, batch)| batch.seq()).collect();
     let query = transaction_receipts::table
         .filter(transaction_receipts::batch_seq.eq_any(seqs))
         .filter(transaction_receipts::position.eq(0))

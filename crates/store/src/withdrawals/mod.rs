@@ -5,10 +5,20 @@
 //! could be paid. Signing locks the service, and so the account.
 
 mod cancel;
+mod close;
 mod details;
+mod failed;
+mod following;
+mod gas_admins;
+mod heads;
+mod highest_block;
 mod list;
+mod movable;
+mod moving;
+mod new_withdrawals;
 mod nonce_row;
 mod nonces;
+mod open;
 mod payment;
 mod retry;
 mod rewards;
@@ -16,6 +26,8 @@ mod rows;
 mod schedule;
 mod settle;
 mod sign;
+mod sign_following;
+mod signed_ahead;
 mod transactions;
 mod unsettled;
 
@@ -25,7 +37,12 @@ use grid_batch_withdrawals::Withdrawal;
 use crate::sql::error::SigningError;
 
 pub(crate) use cancel::cancel_withdrawal;
+pub(crate) use close::close_nonces;
 pub(crate) use details::withdrawal;
+pub(crate) use failed::failed_withdrawals;
+pub(crate) use following::following_payments;
+pub(crate) use gas_admins::{gas_admin_queues, pool_sums};
+pub(crate) use highest_block::{highest_block, record_highest_block};
 pub(crate) use list::withdrawals;
 pub(crate) use nonces::{close_nonce, mark_sent, next_nonce, note, record_foreign_use};
 pub(crate) use payment::payment;
@@ -34,6 +51,7 @@ pub(crate) use rewards::{add_reward, reward};
 pub(crate) use schedule::schedule;
 pub(crate) use settle::{decide_nonce, settle_nonce};
 pub(crate) use sign::{assign_nonce, fill_nonce, replace_transaction};
+pub(crate) use sign_following::sign_following;
 pub(crate) use transactions::transactions_from;
 pub(crate) use unsettled::{
     pools, undecided_nonces, unpaid_withdrawals, unsettled_nonces, unsettled_since,
@@ -49,6 +67,7 @@ fn batch_of(withdrawal: &Withdrawal, generation: u32) -> NewBatch {
         signer: None,
         transaction_ids: Vec::new(),
         serialized_batch: format!("{pool} {beneficiary} {amount}").into_bytes(),
+        declared_access: None,
     }
 }
 

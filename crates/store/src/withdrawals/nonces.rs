@@ -36,6 +36,13 @@ pub(super) fn highest_nonce(
     rows.first().and_then(|row| row.nonce).map(whole).transpose()
 }
 
+/// A nonce to insert.
+pub(super) struct NewNonce {
+    pub(super) nonce: u64,
+    /// The `seq` and the generation of its withdrawal, if it has one.
+    pub(super) owner: Option<(i64, u32)>,
+}
+
 /// Inserts a nonce, of this withdrawal or of none.
 pub(super) fn insert_nonce(
     connection: &mut Connection,
@@ -44,7 +51,19 @@ pub(super) fn insert_nonce(
     payment: Option<&StoredPayment>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let generation = payment.map(|stored| stored.payment.generation.into());
+    let owner = payment.map(|stored| (stored.withdrawal_seq, stored.payment.generation));
+    insert_nonces(connection, service_id, &[NewNonce { nonce, owner }], now)
+}
+
+pub(super) fn insert_nonces(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    nonces: &[NewNonce],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let numbers = nonces.iter().map(|it| to_stored("nonce", it.nonce));
+    let numbers = numbers.collect::<Result<Vec<i64>, _>>()?;
+    let owners = || nonces.iter().map(|it| it.owner);
     let statement = Statement::new(
         connection.dialect(),
         "-- insert_nonce
@@ -54,22 +73,22 @@ pub(super) fn insert_nonce(
     )
     .rows(
         Rows::default()
-            .text("service_id", [service_id.as_str()])
-            .long("nonce", [to_stored("nonce", nonce)?])
-            .optional_long("withdrawal_seq", [payment.map(|stored| stored.withdrawal_seq)])
-            .optional_long("generation", [generation])
-            .long("assigned_at", [now.as_micros()]),
+            .text("service_id", nonces.iter().map(|_| service_id.as_str()))
+            .long("nonce", numbers)
+            .optional_long("withdrawal_seq", owners().map(|owner| owner.map(|(seq, _)| seq)))
+            .optional_long("generation", owners().map(|owner| owner.map(|(_, it)| it.into())))
+            .long("assigned_at", nonces.iter().map(|_| now.as_micros())),
     );
     connection.execute(&statement).map(drop)
 }
 
-/// Records that a transaction was sent, and the node's error, if any.
+/// Records that transactions were sent, and the node's error, if any.
 pub(crate) fn mark_sent(
     store: &Store,
-    hash: &[u8; 32],
-    error: Option<&str>,
+    sent: &[([u8; 32], Option<String>)],
 ) -> Result<(), StoreError> {
-    let error = error.map(storable);
+    let errors: Vec<_> = sent.iter().map(|(_, error)| error.as_deref().map(storable)).collect();
+    let now = store.now().as_micros();
     let statement = store
         .statement(
             "-- mark_sent
@@ -79,12 +98,15 @@ pub(crate) fn mark_sent(
         )
         .rows(
             Rows::default()
-                .bytes("hash", [&hash[..]])
-                .long("sent_at", [store.now().as_micros()])
-                .optional_text("last_error", [error.as_deref()]),
+                .bytes("hash", sent.iter().map(|(hash, _)| &hash[..]))
+                .long("sent_at", sent.iter().map(|_| now))
+                .optional_text("last_error", errors.iter().map(Option::as_deref)),
         );
-    match store.pools.write()?.execute(&statement)? {
-        0 => Err(SigningError::UnknownTransaction { hash: Hex(hash).to_string() }.into()),
+    let marked = store.pools.write()?.execute(&statement)?;
+    match sent {
+        [(hash, _)] if marked == 0 => {
+            Err(SigningError::UnknownTransaction { hash: Hex(hash).to_string() }.into())
+        }
         _ => Ok(()),
     }
 }
@@ -145,20 +167,34 @@ pub(crate) fn close_nonce(
 ) -> Result<(), StoreError> {
     let number = to_stored("nonce", nonce)?;
     store.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
-        let service = || service_id.clone();
-        let Some(row) = lock_nonce(connection, service_id, number)? else {
-            return Err(SigningError::UnassignedNonce { service_id: service(), nonce }.into());
-        };
-        match row.read()? {
-            None => write_outcome(connection, service_id, number, outcome),
-            Some(stored) if stored == *outcome => Ok(()),
-            Some(stored) => {
-                let given = outcome.clone();
-                let service_id = service();
-                Err(SigningError::OutcomeConflict { service_id, nonce, stored, given }.into())
-            }
+        let stored = lock_nonce(connection, service_id, number)?;
+        match check_outcome(service_id, nonce, stored, Some(outcome))? {
+            true => write_outcome(connection, service_id, number, outcome),
+            false => Ok(()),
         }
     })
+}
+
+/// Whether the nonce is still open. Another outcome than the stored one is an error, and so is a nonce
+/// that is not stored.
+pub(super) fn check_outcome(
+    service_id: &ServiceId,
+    nonce: u64,
+    stored: Option<OutcomeRow>,
+    given: Option<&NonceOutcome>,
+) -> Result<bool, StoreError> {
+    let service = || service_id.clone();
+    let Some(row) = stored else {
+        return Err(SigningError::UnassignedNonce { service_id: service(), nonce }.into());
+    };
+    match (row.read()?, given) {
+        (None, _) => Ok(true),
+        (Some(stored), Some(given)) if stored != *given => {
+            let (service_id, given) = (service(), given.clone());
+            Err(SigningError::OutcomeConflict { service_id, nonce, stored, given }.into())
+        }
+        (Some(_), _) => Ok(false),
+    }
 }
 
 fn lock_nonce(

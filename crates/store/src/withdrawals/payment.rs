@@ -5,7 +5,7 @@ use grid_batch_withdrawals::{AssignedNonce, BatchAttempt, NonceOutcome, Payment}
 use super::{
     nonce_row::{NONCE_COLUMNS, NonceRow, WITH_NONCE},
     rows::{WITHDRAWAL_COLUMNS, WithdrawalRow},
-    transactions::signed_transactions,
+    transactions::{AccountNonce, TransactionsByNonce, signed_transactions},
 };
 use crate::{
     batch::{lock_lanes, lock_services},
@@ -62,25 +62,12 @@ fn find_payment(
     .bytes(batch_id.as_bytes())
     .text(service_id.as_str());
     let rows: Vec<PaymentRow> = connection.load(&statement)?;
-    let Some(PaymentRow { withdrawal, nonce }) = rows.into_iter().next() else {
-        return Ok(None);
+    let Some(row) = rows.into_iter().next() else { return Ok(None) };
+    let mut transactions = match row.nonce_key() {
+        Some(key) => signed_transactions(connection, &[key])?,
+        None => TransactionsByNonce::new(),
     };
-    let mut transactions = signed_transactions(connection, nonce.key().as_slice())?;
-    let generation = withdrawal.generation()?;
-    let cancel_requested = withdrawal.cancelled_at().is_some();
-    let withdrawal_seq = withdrawal.withdrawal_seq;
-    let withdrawal = withdrawal.into_withdrawal()?;
-    let latest = nonce.into_nonce(&mut transactions)?;
-    let payment = Payment {
-        withdrawal_id: withdrawal.id,
-        generation,
-        pool: withdrawal.pool,
-        beneficiary: withdrawal.beneficiary,
-        amount: withdrawal.amount,
-        cancel_requested,
-        nonce: latest.filter(|nonce| counts(nonce, generation)),
-    };
-    Ok(Some(StoredPayment { withdrawal_seq, payment }))
+    row.into_stored(&mut transactions).map(Some)
 }
 
 /// A nonce that paid nothing no longer counts in the next generation.
@@ -93,10 +80,39 @@ pub(super) fn may_be_paid(nonce: &AssignedNonce) -> bool {
     matches!(nonce.outcome, None | Some(NonceOutcome::Withdrawn { .. }))
 }
 
+/// A withdrawal with its highest nonce.
 #[derive(QueryableByName)]
-struct PaymentRow {
+pub(super) struct PaymentRow {
     #[diesel(embed)]
     withdrawal: WithdrawalRow,
     #[diesel(embed)]
     nonce: NonceRow,
+}
+
+impl PaymentRow {
+    pub(super) fn nonce_key(&self) -> Option<AccountNonce> {
+        self.nonce.key()
+    }
+
+    pub(super) fn into_stored(
+        self,
+        transactions: &mut TransactionsByNonce,
+    ) -> Result<StoredPayment, StoreError> {
+        let Self { withdrawal, nonce } = self;
+        let generation = withdrawal.generation()?;
+        let cancel_requested = withdrawal.cancelled_at().is_some();
+        let withdrawal_seq = withdrawal.withdrawal_seq;
+        let withdrawal = withdrawal.into_withdrawal()?;
+        let latest = nonce.into_nonce(transactions)?;
+        let payment = Payment {
+            withdrawal_id: withdrawal.id,
+            generation,
+            pool: withdrawal.pool,
+            beneficiary: withdrawal.beneficiary,
+            amount: withdrawal.amount,
+            cancel_requested,
+            nonce: latest.filter(|nonce| counts(nonce, generation)),
+        };
+        Ok(StoredPayment { withdrawal_seq, payment })
+    }
 }

@@ -1,9 +1,9 @@
 use grid_batch_core::{BatchState, NewBatch};
 use grid_batch_withdrawals::{RetryOutcome, WithdrawalDetails, WithdrawalId};
 
-use super::{batch_of, details::find_withdrawal};
+use super::{batch_of, details::find_withdrawal, new_withdrawals::amount_of};
 use crate::{
-    batch::lock_services,
+    batch::{PaymentSums, lock_services},
     intake::{CreatedAtAllocator, insert},
     sql::{Connection, Rows, Statement, Store, StoreError, groups::LOCK_LIMIT},
 };
@@ -25,10 +25,18 @@ pub(crate) fn retry_withdrawal(
         if state != BatchState::Invalid {
             return Ok(RetryOutcome::NotFailed { state });
         }
+        let (limits, pools) = (&store.payment_limits, [details.withdrawal.pool.as_str()].into());
+        let mut sums = PaymentSums::lock(connection, limits, pools, store.now())?;
+        let (pool, amount) = (&details.withdrawal.pool, amount_of(&details.withdrawal)?);
+        if let Err(error) = sums.check(limits, pool, &amount) {
+            return Ok(RetryOutcome::PaymentLimit(error));
+        }
+        sums.add(pool, &amount);
+        sums.write(connection)?;
         let generation = details.generation + 1;
         let batch = batch_of(&details.withdrawal, generation);
         let batch_seq = enqueue(store, connection, &batch)?;
-        start_generation(connection, id, generation, batch_seq)?;
+        start_generation(connection, id, generation, (batch_seq, sums.step()))?;
         Ok(RetryOutcome::Scheduled { generation })
     })
 }
@@ -59,20 +67,22 @@ fn start_generation(
     connection: &mut Connection,
     id: &WithdrawalId,
     generation: u32,
-    batch_seq: i64,
+    (batch_seq, counted_at): (i64, i64),
 ) -> Result<(), StoreError> {
     let statement = Statement::new(
         connection.dialect(),
         "-- start_generation
          update withdrawals as w
-         set generation = x.generation, batch_seq = x.batch_seq, cancelled_at = null
+         set generation = x.generation, batch_seq = x.batch_seq, cancelled_at = null,
+             list_state = 'OPEN', counted_at = x.counted_at
          from {x} where w.withdrawal_id = x.withdrawal_id",
     )
     .rows(
         Rows::default()
             .bytes("withdrawal_id", [&id.as_bytes()[..]])
             .long("generation", [i64::from(generation)])
-            .long("batch_seq", [batch_seq]),
+            .long("batch_seq", [batch_seq])
+            .long("counted_at", [counted_at]),
     );
     connection.execute(&statement).map(drop)
 }

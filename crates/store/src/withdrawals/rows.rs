@@ -70,7 +70,7 @@ impl WithdrawalRow {
     }
 }
 
-fn withdrawal_id(bytes: &[u8]) -> Result<WithdrawalId, StoreError> {
+pub(super) fn withdrawal_id(bytes: &[u8]) -> Result<WithdrawalId, StoreError> {
     WithdrawalId::try_from(bytes).map_err(StoreError::corrupt)
 }
 

@@ -1,62 +1,127 @@
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 
-use grid_batch_core::{AddOutcome, NewBatch, Timestamp};
-use grid_batch_withdrawals::{Withdrawal, WithdrawalConflict, WithdrawalId};
+use grid_batch_core::{NewBatch, ServiceId, Timestamp};
+use grid_batch_withdrawals::{ScheduleOutcome, Withdrawal, WithdrawalConflict};
 
 use super::{
     batch_of,
+    new_withdrawals::{Decision, IntakeLimits, Pair, decide},
     rows::{WITHDRAWAL_COLUMNS, WithdrawalRow},
 };
 use crate::{
-    intake::{CreatedAtAllocator, insert},
-    sql::{Connection, Rows, Statement, Store, StoreError, groups::LOCK_LIMIT},
+    batch::PaymentSums,
+    intake::{Capacity, CreatedAtAllocator, insert_dated},
+    sql::{
+        Connection, Rows, Statement, Store, StoreError,
+        groups::{GroupItem, GroupResult, commit_group},
+    },
 };
 
 const FIRST_GENERATION: u32 = 1;
 
-/// A withdrawal and its first batch.
-type Pair<'a> = (&'a Withdrawal, NewBatch);
+/// The result of scheduling one withdrawal.
+type Scheduled = Result<ScheduleOutcome, WithdrawalConflict>;
 
-/// Stores withdrawals with their first batches in one commit, except those whose id another
-/// withdrawal has.
+/// A batch that was just inserted: its `seq` and its `created_at`.
+type Inserted = (i64, Timestamp);
+
+/// Stores withdrawals with their first batches, except those whose id another withdrawal has: in one
+/// commit unless rows of their services are locked.
 pub(crate) fn schedule(
     store: &Store,
     withdrawals: &[Withdrawal],
-) -> Result<Vec<Result<AddOutcome, WithdrawalConflict>>, StoreError> {
+) -> Result<Vec<Scheduled>, StoreError> {
+    let mut outcomes: Vec<Option<Scheduled>> = withdrawals.iter().map(|_| None).collect();
     // Requests for the same id at different services lock different rows. The database refuses the
     // second insert, and its retry finds the first withdrawal: each time at least one more.
     let mut retries_left = withdrawals.len();
     loop {
-        match try_schedule(store, withdrawals) {
-            Err(error) if error.is_duplicate() && retries_left > 0 => retries_left -= 1,
-            done => return done,
+        match schedule_rest(store, withdrawals, &mut outcomes) {
+            Some(error) if error.is_duplicate() && retries_left > 0 => retries_left -= 1,
+            Some(error) if !matches!(error, StoreError::ServicesLocked { .. }) => {
+                return Err(error);
+            }
+            _ => break,
         }
+    }
+    let locked = |withdrawal: &Withdrawal| WithdrawalConflict::ServiceLocked {
+        service_id: withdrawal.service_id.clone(),
+    };
+    let outcome = |(outcome, withdrawal): (Option<Scheduled>, &Withdrawal)| {
+        outcome.unwrap_or_else(|| Err(locked(withdrawal)))
+    };
+    Ok(outcomes.into_iter().zip(withdrawals).map(outcome).collect())
+}
+
+/// Schedules the withdrawals that have no outcome yet.
+fn schedule_rest(
+    store: &Store,
+    withdrawals: &[Withdrawal],
+    outcomes: &mut [Option<Scheduled>],
+) -> Option<StoreError> {
+    let (mut places, rest): (Vec<_>, Vec<&Withdrawal>) =
+        outcomes.iter_mut().zip(withdrawals).filter(|(outcome, _)| outcome.is_none()).unzip();
+    let GroupResult { outcomes, error } =
+        commit_group(store, &rest, |connection, group| schedule_group(store, connection, group));
+    for (place, outcome) in places.iter_mut().zip(outcomes) {
+        **place = outcome;
+    }
+    error
+}
+
+impl GroupItem for &Withdrawal {
+    fn services(&self) -> impl Iterator<Item = &ServiceId> {
+        [&self.service_id].into_iter()
     }
 }
 
-fn try_schedule(
+/// Schedules withdrawals. Part of a transaction.
+fn schedule_group(
     store: &Store,
-    withdrawals: &[Withdrawal],
-) -> Result<Vec<Result<AddOutcome, WithdrawalConflict>>, StoreError> {
-    let pairs: Vec<Pair<'_>> = withdrawals
+    connection: &mut Connection,
+    group: &[&Withdrawal],
+) -> Result<Vec<Scheduled>, StoreError> {
+    let pairs: Vec<Pair<'_>> = group
         .iter()
-        .map(|withdrawal| (withdrawal, batch_of(withdrawal, FIRST_GENERATION)))
+        .map(|withdrawal| (*withdrawal, batch_of(withdrawal, FIRST_GENERATION)))
         .collect();
     let now = store.now();
-    store.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
-        let mut created_at = CreatedAtAllocator::reserve(connection, &batches(&pairs), now)?;
-        let stored = find_withdrawals(connection, withdrawals)?;
-        let (outcomes, new) = decide(&pairs, stored);
-        let seqs = insert(connection, &batches(new.iter().copied()), &mut created_at)?;
-        created_at.release_unused(connection)?;
-        insert_withdrawals(connection, &new, &seqs, now)?;
-        Ok(outcomes)
-    })
+    let mut created_at = CreatedAtAllocator::reserve(connection, &batches(&pairs), now)?;
+    let stored = find_withdrawals(connection, group)?;
+    let pools: BTreeSet<&str> = group.iter().map(|withdrawal| withdrawal.pool.as_str()).collect();
+    let mut limits = IntakeLimits {
+        capacity: Capacity::read_open(connection, &created_at, store.intake_limits)?,
+        sums: PaymentSums::lock(connection, &store.payment_limits, pools, now)?,
+        payments: &store.payment_limits,
+    };
+    let (decisions, new) = decide(&pairs, stored, &mut limits)?;
+    let sums = limits.sums;
+    let inserted = insert_dated(connection, &batches(new.iter().copied()), &mut created_at)?;
+    created_at.release_unused(connection)?;
+    insert_withdrawals(connection, &new, &inserted, sums.step())?;
+    sums.write(connection)?;
+    outcomes(decisions, &inserted)
+}
+
+/// The outcome of each decision. The batches are those of the withdrawals that were stored, in order.
+fn outcomes(decisions: Vec<Decision>, inserted: &[Inserted]) -> Result<Vec<Scheduled>, StoreError> {
+    let mut inserted = inserted.iter();
+    let outcome = |decision| match decision {
+        Decision::Store { ahead } => {
+            let (_, created_at) = *inserted
+                .next()
+                .ok_or_else(|| StoreError::corrupt("no row of a batch just inserted"))?;
+            Ok(Ok(ScheduleOutcome::Stored { created_at, ahead }))
+        }
+        Decision::Keep => Ok(Ok(ScheduleOutcome::AlreadyStored)),
+        Decision::Refuse(conflict) => Ok(Err(conflict)),
+    };
+    decisions.into_iter().map(outcome).collect()
 }
 
 fn find_withdrawals(
     connection: &mut Connection,
-    withdrawals: &[Withdrawal],
+    withdrawals: &[&Withdrawal],
 ) -> Result<Vec<Withdrawal>, StoreError> {
     let ids = withdrawals.iter().map(|withdrawal| &withdrawal.id.as_bytes()[..]);
     let statement = Statement::new(
@@ -72,21 +137,22 @@ fn find_withdrawals(
     rows.into_iter().map(WithdrawalRow::into_withdrawal).collect()
 }
 
+/// Inserts withdrawals in the order of their queues.
 fn insert_withdrawals(
     connection: &mut Connection,
     pairs: &[&Pair<'_>],
-    batch_seqs: &[i64],
-    now: Timestamp,
+    inserted: &[Inserted],
+    counted_at: i64,
 ) -> Result<(), StoreError> {
     let new = || pairs.iter().map(|(withdrawal, _)| *withdrawal);
     let statement = Statement::new(
         connection.dialect(),
         "-- insert_withdrawals
          insert into withdrawals (withdrawal_id, service_id, kind, reward_id, pool,
-             beneficiary, amount, batch_seq, created_at)
+             beneficiary, amount, batch_seq, created_at, counted_at)
          select withdrawal_id, service_id, kind, reward_id, pool,
-             beneficiary, amount, batch_seq, created_at
-         from {x} order by withdrawal_id",
+             beneficiary, amount, batch_seq, created_at, counted_at
+         from {x} order by created_at, service_id",
     )
     .rows(
         Rows::default()
@@ -100,49 +166,13 @@ fn insert_withdrawals(
             .text("pool", new().map(|w| w.pool.as_str()))
             .text("beneficiary", new().map(|w| w.beneficiary.as_str()))
             .text("amount", new().map(|w| w.amount.as_str()))
-            .long("batch_seq", batch_seqs.iter().copied())
-            .long("created_at", new().map(|_| now.as_micros())),
+            .long("batch_seq", inserted.iter().map(|(seq, _)| *seq))
+            .long("created_at", inserted.iter().map(|(_, created_at)| created_at.as_micros()))
+            .long("counted_at", new().map(|_| counted_at)),
     );
     connection.execute(&statement).map(drop)
 }
 
 fn batches<'p>(pairs: impl IntoIterator<Item = &'p Pair<'p>>) -> Vec<&'p NewBatch> {
     pairs.into_iter().map(|(_, batch)| batch).collect()
-}
-
-/// Whether both are the same withdrawal. The gas admin of its pool may have changed meanwhile.
-fn has_same_terms(stored: &Withdrawal, given: &Withdrawal) -> bool {
-    let Withdrawal { id, service_id: _, kind, reward_id, pool, beneficiary, amount } = stored;
-    (id, kind, reward_id, pool, beneficiary, amount)
-        == (
-            &given.id,
-            &given.kind,
-            &given.reward_id,
-            &given.pool,
-            &given.beneficiary,
-            &given.amount,
-        )
-}
-
-/// The outcome of each withdrawal, and the pairs to store.
-fn decide<'p>(
-    pairs: &'p [Pair<'p>],
-    stored: Vec<Withdrawal>,
-) -> (Vec<Result<AddOutcome, WithdrawalConflict>>, Vec<&'p Pair<'p>>) {
-    let mut known: HashMap<WithdrawalId, Withdrawal> =
-        stored.into_iter().map(|withdrawal| (withdrawal.id, withdrawal)).collect();
-    let mut new = Vec::new();
-    let outcomes = pairs
-        .iter()
-        .map(|pair| match known.get(&pair.0.id) {
-            None => {
-                known.insert(pair.0.id, pair.0.clone());
-                new.push(pair);
-                Ok(AddOutcome::Stored)
-            }
-            Some(stored) if has_same_terms(stored, pair.0) => Ok(AddOutcome::AlreadyStored),
-            Some(stored) => Err(WithdrawalConflict { stored: Box::new(stored.clone()) }),
-        })
-        .collect();
-    (outcomes, new)
 }

@@ -98,8 +98,7 @@ pub(super) fn insert_transaction(
     position: usize,
     signed_at: Timestamp,
 ) -> Result<SignedTransaction, StoreError> {
-    let transaction =
-        SignedTransaction { signed, signed_at, sent_at: None, last_error: None, adopted: false };
+    let transaction = SignedTransaction::new(signed, signed_at);
     insert_stored(connection, service_id, &transaction, position)?;
     Ok(transaction)
 }
@@ -111,8 +110,18 @@ pub(super) fn insert_stored(
     transaction: &SignedTransaction,
     position: usize,
 ) -> Result<(), StoreError> {
-    let SignedTransaction { signed, signed_at, adopted, .. } = transaction;
-    let position = i64::try_from(position).map_err(StoreError::corrupt)?;
+    insert_all_stored(connection, service_id, &[(transaction.clone(), position)])
+}
+
+/// Stores transactions, each at its position among those with its nonce.
+pub(super) fn insert_all_stored(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    transactions: &[(SignedTransaction, usize)],
+) -> Result<(), StoreError> {
+    let rows: Vec<InsertedRow<'_>> =
+        transactions.iter().map(InsertedRow::new).collect::<Result<_, StoreError>>()?;
+    let signed = || rows.iter().map(|row| &row.transaction.signed);
     let statement = Statement::new(
         connection.dialect(),
         "-- insert_transaction
@@ -123,18 +132,40 @@ pub(super) fn insert_stored(
     )
     .rows(
         Rows::default()
-            .text("service_id", [service_id.as_str()])
-            .long("nonce", [to_stored("nonce", signed.nonce)?])
-            .long("position", [position])
-            .bytes("hash", [&signed.hash[..]])
-            .bytes("bytes", [&signed.bytes[..]])
-            .long("max_fee", [to_stored("fee", signed.max_fee)?])
-            .long("tip", [to_stored("tip", signed.tip)?])
-            .bool("is_filler", [signed.is_filler])
-            .long("signed_at", [signed_at.as_micros()])
-            .bool("adopted", [*adopted]),
+            .text("service_id", rows.iter().map(|_| service_id.as_str()))
+            .long("nonce", rows.iter().map(|row| row.nonce))
+            .long("position", rows.iter().map(|row| row.position))
+            .bytes("hash", signed().map(|signed| &signed.hash[..]))
+            .bytes("bytes", signed().map(|signed| &signed.bytes[..]))
+            .long("max_fee", rows.iter().map(|row| row.max_fee))
+            .long("tip", rows.iter().map(|row| row.tip))
+            .bool("is_filler", signed().map(|signed| signed.is_filler))
+            .long("signed_at", rows.iter().map(|row| row.transaction.signed_at.as_micros()))
+            .bool("adopted", rows.iter().map(|row| row.transaction.adopted)),
     );
     connection.execute(&statement).map(drop)
+}
+
+/// A transaction to insert, with its numbers as the databases store them.
+struct InsertedRow<'a> {
+    transaction: &'a SignedTransaction,
+    nonce: i64,
+    position: i64,
+    max_fee: i64,
+    tip: i64,
+}
+
+impl<'a> InsertedRow<'a> {
+    fn new((transaction, position): &'a (SignedTransaction, usize)) -> Result<Self, StoreError> {
+        let signed = &transaction.signed;
+        Ok(Self {
+            transaction,
+            nonce: to_stored("nonce", signed.nonce)?,
+            position: i64::try_from(*position).map_err(StoreError::corrupt)?,
+            max_fee: to_stored("fee", signed.max_fee)?,
+            tip: to_stored("tip", signed.tip)?,
+        })
+    }
 }
 
 #[derive(QueryableByName)]

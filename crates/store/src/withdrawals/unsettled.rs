@@ -22,7 +22,7 @@ pub(crate) fn unsettled_nonces(
     })
 }
 
-fn stored_nonces(
+pub(super) fn stored_nonces(
     connection: &mut Connection,
     service_id: &ServiceId,
 ) -> Result<Vec<UnsettledNonce>, StoreError> {
@@ -119,13 +119,21 @@ pub(crate) fn unsettled_since(
 
 /// The pools of the account's withdrawals.
 pub(crate) fn pools(store: &Store, service_id: &ServiceId) -> Result<Vec<String>, StoreError> {
-    let statement = store
-        .statement(
-            "-- pools
-             select distinct w.pool from withdrawals w where w.service_id = ? order by w.pool",
-        )
-        .text(service_id.as_str());
-    let rows: Vec<PoolRow> = store.pools.read()?.load(&statement)?;
+    let mut connection = store.pools.read()?;
+    pools_of(&mut connection, service_id)
+}
+
+pub(super) fn pools_of(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+) -> Result<Vec<String>, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- pools
+         select distinct w.pool from withdrawals w where w.service_id = ? order by w.pool",
+    )
+    .text(service_id.as_str());
+    let rows: Vec<PoolRow> = connection.load(&statement)?;
     Ok(rows.into_iter().map(|row| row.pool).collect())
 }
 

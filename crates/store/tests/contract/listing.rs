@@ -17,7 +17,8 @@ on_both! {
 
 fn services_in_trouble_are_counted(db: &Database) {
     let store = db.open();
-    let counts = |open, held, failing| ServiceCounts { open, held, failing };
+    let counts =
+        |open, held, failing| ServiceCounts { open, held, failing, ..ServiceCounts::default() };
     assert_eq!(store.service_counts().unwrap(), counts(0, 0, 0));
     for (number, name) in [(1, "a"), (2, "b"), (3, "c")] {
         store.add_all(&[batch(name, number)]);

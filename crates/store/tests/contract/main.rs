@@ -24,6 +24,8 @@ mod recovery;
 mod restored;
 mod retention;
 mod rounds;
+mod scheduling;
 mod signing;
 mod status_view;
+mod under_way;
 mod withdrawals;

@@ -89,9 +89,11 @@ fn about(event: Event, present: u32) -> Event {
         Event::Evidence { attempt, evidence } => {
             Event::Evidence { attempt: present + attempt, evidence }
         }
-        Event::Taken | Event::DatabaseRestored | Event::Status { .. } | Event::Decided { .. } => {
-            event
-        }
+        Event::Taken
+        | Event::DatabaseRestored
+        | Event::DependencyInvalid
+        | Event::Status { .. }
+        | Event::Decided { .. } => event,
     }
 }
 

@@ -33,6 +33,7 @@ fn options() -> DelayOptions {
         longest: 4 * DELAY,
         retry_after_limit: LIMIT,
         refusals_before_hold: 3,
+        hold_after: 2 * DELAY,
         seed: Some(7),
     }
 }
@@ -70,10 +71,12 @@ fn each_outcome_changes_the_state(db: &Database) {
     let store = db.open();
     let cases = [
         (Outcome::Accepted, BatchState::Pending),
+        (Outcome::Committed, BatchState::Committed),
         (Outcome::Busy, BatchState::Delayed),
         (Outcome::NotSent, BatchState::Delayed),
         (Outcome::Parked, BatchState::Delayed),
         (Outcome::Refused, BatchState::Delayed),
+        (Outcome::RefusedBatch, BatchState::Delayed),
         (Outcome::Rejected, BatchState::Invalid),
         (Outcome::Ambiguous, BatchState::InDoubt),
     ];
@@ -96,7 +99,8 @@ fn each_outcome_changes_the_state(db: &Database) {
         let name = &names[number as usize];
         let stored = store.one(name, number);
         assert_eq!(stored.progress.state, state, "{outcome}");
-        let error = (outcome != Outcome::Accepted).then_some("the answer");
+        let is_error = !matches!(outcome, Outcome::Accepted | Outcome::Committed);
+        let error = is_error.then_some("the answer");
         assert_eq!(stored.last_error.as_deref(), error, "{outcome}");
         let waits = stored.next_try_at.map(|at| at.since(db.now()));
         let expected = state == BatchState::Delayed;

@@ -23,7 +23,7 @@ on_both! {
 
 /// Every event, for the current attempt and for another.
 fn events() -> Vec<Event> {
-    let mut events = vec![Event::Taken];
+    let mut events = vec![Event::Taken, Event::DependencyInvalid];
     for status in [
         LedgerStatus::NotReported,
         LedgerStatus::Pending,

@@ -80,6 +80,7 @@ impl Traffic {
         NewBatch {
             service_id: self.services[(number % SERVICES) as usize].clone(),
             batch_id: id(number, u8::from(number.is_multiple_of(REJECTED))),
+            declared_access: None,
             transaction_ids: vec![id(number, 2)],
             serialized_batch: id(number, 3).as_bytes().repeat(10)[..600].to_vec(),
             signer: None,

@@ -210,7 +210,12 @@ impl<S: ScopeId> UrlHealth for NodeUrlResolver<S> {
 fn is_failure(outcome: Outcome) -> bool {
     match outcome {
         Outcome::NotSent | Outcome::Ambiguous | Outcome::Refused => true,
-        Outcome::Accepted | Outcome::Busy | Outcome::Parked | Outcome::Rejected => false,
+        Outcome::Accepted
+        | Outcome::Committed
+        | Outcome::Busy
+        | Outcome::Parked
+        | Outcome::Rejected
+        | Outcome::RefusedBatch => false,
     }
 }
 

@@ -175,7 +175,11 @@ pub fn answer(outcome: Outcome) -> SubmissionAnswer {
         Outcome::Busy => Some(503),
         Outcome::Rejected => Some(400),
         Outcome::Refused => Some(401),
-        Outcome::NotSent | Outcome::Parked | Outcome::Ambiguous => None,
+        Outcome::NotSent
+        | Outcome::Parked
+        | Outcome::Committed
+        | Outcome::RefusedBatch
+        | Outcome::Ambiguous => None,
     };
     SubmissionAnswer { outcome, status, message: None, retry_after: None }
 }

@@ -16,8 +16,8 @@ use crate::{ChainError, Fault, Stop};
 
 /// A proxy in front of a node that injects faults of real nodes, for single JSON-RPC methods.
 ///
-/// By default it forwards every call. A request that is not a single call (a batch) is always
-/// forwarded unchanged. A method is named as in `"eth_blockNumber"`; [`ANY`](Self::ANY) means every
+/// By default it forwards every call. The calls of a batch are forwarded one after another, each with its
+/// own faults. A method is named as in `"eth_blockNumber"`; [`ANY`](Self::ANY) means every
 /// method, and a fault of a single method takes precedence.
 ///
 /// Dropping the value stops it and closes all connections.

@@ -54,6 +54,29 @@ impl RequestHandler {
     /// Handles one request. Blocks while the call is held or slow.
     pub(super) fn reply(&self, request: &[u8]) -> Reply {
         let call: Value = serde_json::from_slice(request).unwrap_or_default();
+        if let Value::Array(calls) = &call {
+            return self.reply_to_batch(calls);
+        }
+        self.reply_to_call(request, &call)
+    }
+
+    /// Handles the calls of a batch one after another, each with its own faults. A fault of the
+    /// connection or of HTTP is that of the whole batch, but the node may have got other calls.
+    fn reply_to_batch(&self, calls: &[Value]) -> Reply {
+        let mut responses: Vec<Value> = Vec::with_capacity(calls.len());
+        let mut failed = None;
+        for call in calls {
+            match self.reply_to_call(call.to_string().as_bytes(), call) {
+                Reply::Body(body) => {
+                    responses.push(serde_json::from_slice(&body).unwrap_or_default());
+                }
+                fault => failed = failed.or(Some(fault)),
+            }
+        }
+        failed.unwrap_or_else(|| Some(Value::Array(responses)).into())
+    }
+
+    fn reply_to_call(&self, request: &[u8], call: &Value) -> Reply {
         let Some(method) = call["method"].as_str() else {
             return self.node.post(request).map_or(Reply::ConnectionClosed, Reply::Body);
         };
@@ -61,7 +84,7 @@ impl RequestHandler {
         if !stops.wait(StopPoint::BeforeNode) {
             return Reply::ConnectionClosed;
         }
-        let reply = self.forward_or_fail(method, &call);
+        let reply = self.forward_or_fail(method, call);
         if !stops.wait(StopPoint::AfterNode) {
             return Reply::ConnectionClosed;
         }
@@ -75,6 +98,7 @@ impl RequestHandler {
             Fault::Status { code, retry_after } => Reply::Status { code, retry_after },
             Fault::RpcError { code, message } => Some(error_response(call, code, &message)).into(),
             Fault::Null => Some(result_response(call, Value::Null)).into(),
+            Fault::Result(result) => Some(result_response(call, result)).into(),
             Fault::NotForwarded => Reply::ConnectionClosed,
             Fault::LostAnswer => {
                 self.forward(call);

@@ -3,6 +3,7 @@
 
 mod anvil;
 mod client;
+mod hardhat;
 mod pool;
 mod proxy;
 mod wait;

@@ -83,12 +83,18 @@ fn calls_are_forwarded_and_recorded() {
 }
 
 #[test]
-fn batch_is_forwarded_unchanged() {
+fn calls_of_a_batch_have_their_own_faults() {
     let fixture = Fixture::new();
-    fixture.proxy.set(FaultProxy::ANY, Fault::Null);
-    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_chainId", "params": []});
-    let answer = post(fixture.proxy.url(), &json!([call, call]).to_string()).unwrap();
-    assert_eq!(answer[1]["result"], "0x7a69");
+    fixture.proxy.set("eth_blockNumber", Fault::Null);
+    let call =
+        |id: u64, method: &str| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": []});
+    let batch = json!([call(1, "eth_chainId"), call(2, "eth_blockNumber")]).to_string();
+    let answer = post(fixture.proxy.url(), &batch).unwrap();
+    assert_eq!((&answer[0]["result"], &answer[1]["result"]), (&json!("0x7a69"), &Value::Null));
+    assert_eq!(fixture.proxy.calls("eth_chainId"), 1);
+    fixture.proxy.set("eth_blockNumber", Fault::NotForwarded);
+    assert!(post(fixture.proxy.url(), &batch).is_err());
+    assert_eq!(fixture.proxy.calls("eth_chainId"), 2, "the other call is forwarded");
 }
 
 #[test]

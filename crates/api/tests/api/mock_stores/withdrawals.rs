@@ -2,12 +2,13 @@ use std::sync::Arc;
 
 use grid_batch_api::ApiBuilder;
 use grid_batch_core::{
-    AddOutcome, BatchState, Timestamp,
+    AddOutcome, BatchState, ServiceId, Timestamp,
     mocks::{MockBatchQueryStore, MockIntakeStore},
 };
 use grid_batch_withdrawals::{
-    CancelOutcome, RetryOutcome, Reward, RewardConflict, RewardId, Withdrawal, WithdrawalConflict,
-    WithdrawalDetails, WithdrawalId, WithdrawalKind,
+    AheadCount, CancelOutcome, PaymentLimitError, RetryOutcome, Reward, RewardConflict, RewardId,
+    ScheduleOutcome, Withdrawal, WithdrawalConflict, WithdrawalDetails, WithdrawalId,
+    WithdrawalKind, WithdrawalRules,
     mocks::{MockWithdrawalRules, MockWithdrawalStore},
 };
 
@@ -17,6 +18,9 @@ use crate::test_server::service;
 const WITHDRAWAL: &[u8] = br#"{"pool":"p","beneficiary":"b","amount":"1","idempotency_key":"key"}"#;
 const REWARD: &[u8] = br#"{"pool":"p","amount":"1","idempotency_key":"key"}"#;
 
+const STORED: ScheduleOutcome =
+    ScheduleOutcome::Stored { created_at: Timestamp::from_micros(5_000_000), ahead: 7 };
+
 fn server(store: MockWithdrawalStore) -> MockServer {
     let mut rules = MockWithdrawalRules::new();
     rules.expect_pool().returning(|pool| Ok((pool.to_owned(), service("admin"))));
@@ -25,7 +29,10 @@ fn server(store: MockWithdrawalStore) -> MockServer {
     server_with_rules(store, rules)
 }
 
-fn server_with_rules(store: MockWithdrawalStore, rules: MockWithdrawalRules) -> MockServer {
+fn server_with_rules(
+    store: MockWithdrawalStore,
+    rules: impl WithdrawalRules + 'static,
+) -> MockServer {
     let batches = Arc::new(MockBatchQueryStore::new());
     let builder = ApiBuilder::new(Arc::new(MockIntakeStore::new()), batches);
     MockServer::new(builder.with_withdrawals(Arc::new(store), Arc::new(rules)))
@@ -50,7 +57,7 @@ fn details(id: WithdrawalId, state: BatchState) -> WithdrawalDetails {
         generation: 1,
         cancelled_at: None,
         batch: stored_batch(id.batch_id(1), state),
-        ahead: Some(0),
+        ahead: Some(AheadCount::exactly(0)),
         nonce: None,
         fail_reason: None,
     }
@@ -74,8 +81,7 @@ fn withdrawal_path() -> String {
 fn failed_schedule_names_the_withdrawal_to_check() {
     let mut store = MockWithdrawalStore::new();
     store.expect_schedule().times(1).returning(|_| unavailable());
-    store.expect_schedule().returning(|_| Ok(vec![Ok(AddOutcome::Stored)]));
-    store.expect_withdrawal().returning(|id| Ok(Some(details(*id, BatchState::New))));
+    store.expect_schedule().returning(|_| Ok(vec![Ok(STORED)]));
     let server = server(store);
     let failed = server.post("/withdrawals", WITHDRAWAL);
     assert_error(&failed, (503, 1012));
@@ -84,10 +90,52 @@ fn failed_schedule_names_the_withdrawal_to_check() {
 }
 
 #[test]
-fn scheduled_withdrawal_that_cannot_be_read_is_in_doubt() {
+fn new_withdrawal_is_answered_without_reading() {
+    let mut store = MockWithdrawalStore::new();
+    store.expect_schedule().returning(|_| Ok(vec![Ok(STORED)]));
+    store.expect_withdrawal().never();
+    let json = server(store).post("/withdrawals", WITHDRAWAL).json();
+    assert_eq!(json["waits_for"], "7 earlier withdrawals of its gas admin");
+    assert_eq!(json["created_at"], "1970-01-01T00:00:05.000000Z");
+}
+
+#[test]
+fn known_withdrawal_is_answered_with_its_present_state() {
+    let mut store = MockWithdrawalStore::new();
+    store.expect_schedule().returning(|_| Ok(vec![Ok(ScheduleOutcome::AlreadyStored)]));
+    store.expect_withdrawal().returning(|id| Ok(Some(details(*id, BatchState::Pending))));
+    let json = server(store).post("/withdrawals", WITHDRAWAL).json();
+    assert_eq!(json["state"], "pending");
+}
+
+#[test]
+fn full_queue_of_a_gas_admin_is_reported_with_its_limit() {
+    let mut store = MockWithdrawalStore::new();
+    store.expect_schedule().returning(|_| {
+        let service_id = service("admin");
+        Ok(vec![Err(WithdrawalConflict::QueueFull { service_id, open: 5, limit: 5 })])
+    });
+    let refused = server(store).post("/withdrawals", WITHDRAWAL);
+    assert_error(&refused, (429, 1018));
+    assert_eq!(refused.header("retry-after"), Some("10"));
+    assert!(refused.message().contains("admin has 5 open withdrawals"), "{}", refused.message());
+}
+
+#[test]
+fn locked_gas_admin_is_reported_as_unavailable() {
+    let mut store = MockWithdrawalStore::new();
+    store.expect_schedule().returning(|_| {
+        let service_id = service("admin");
+        Ok(vec![Err(WithdrawalConflict::ServiceLocked { service_id })])
+    });
+    assert_error(&server(store).post("/withdrawals", WITHDRAWAL), (503, 1012));
+}
+
+#[test]
+fn known_withdrawal_that_cannot_be_read_is_in_doubt() {
     for read in [|| unavailable(), || Ok(None)] {
         let mut store = MockWithdrawalStore::new();
-        store.expect_schedule().returning(|_| Ok(vec![Ok(AddOutcome::Stored)]));
+        store.expect_schedule().returning(|_| Ok(vec![Ok(ScheduleOutcome::AlreadyStored)]));
         store.expect_withdrawal().returning(move |_| read());
         assert_error(&server(store).post("/withdrawals", WITHDRAWAL), (503, 1012));
     }
@@ -105,11 +153,82 @@ fn conflict_of_the_store_is_reported_with_a_link() {
     let mut store = MockWithdrawalStore::new();
     store.expect_schedule().returning(|withdrawals| {
         let stored = Box::new(Withdrawal { amount: "2".to_owned(), ..withdrawals[0].clone() });
-        Ok(vec![Err(WithdrawalConflict { stored })])
+        Ok(vec![Err(WithdrawalConflict::OtherTerms { stored })])
     });
     let response = server(store).post("/withdrawals", WITHDRAWAL);
     assert_error(&response, (409, 1026));
     assert!(response.json()["error"]["link"].is_string(), "{}", response.json());
+}
+
+fn day_limit() -> PaymentLimitError {
+    let amount = |text: &str| text.parse().unwrap();
+    let (pool, limit, left) = ("p".to_owned(), amount("9"), amount("3"));
+    PaymentLimitError::Day { pool, amount: amount("4"), limit, left }
+}
+
+#[test]
+fn limit_of_a_day_is_reported_with_what_is_left() {
+    let mut store = MockWithdrawalStore::new();
+    store.expect_schedule().returning(|_| Ok(vec![Err(day_limit().into())]));
+    store.expect_retry_withdrawal().returning(|_| Ok(RetryOutcome::PaymentLimit(day_limit())));
+    let server = server(store);
+    let retry = format!("{}/retry", withdrawal_path());
+    for response in [server.post("/withdrawals", WITHDRAWAL), server.post(&retry, b"")] {
+        assert_error(&response, (429, 1042));
+        assert!(response.message().contains("of which 3 are left"), "{}", response.message());
+        assert_eq!(response.header("retry-after"), Some("600"));
+    }
+}
+
+#[test]
+fn amount_above_the_limit_is_reported() {
+    let amount = |text: &str| text.parse().unwrap();
+    let (pool, limit) = ("p".to_owned(), amount("9"));
+    let error = PaymentLimitError::Payment { pool, amount: amount("10"), limit };
+    let mut store = MockWithdrawalStore::new();
+    store.expect_schedule().returning(move |_| Ok(vec![Err(error.clone().into())]));
+    let response = server(store).post("/withdrawals", WITHDRAWAL);
+    assert_error(&response, (403, 1041));
+    assert!(response.message().contains("limit of 9 "), "{}", response.message());
+}
+
+/// Pools that may pay no beneficiary.
+#[derive(Debug)]
+struct ClosedPools;
+
+impl WithdrawalRules for ClosedPools {
+    fn pool(&self, text: &str) -> Result<(String, ServiceId), String> {
+        Ok((text.to_owned(), service("admin")))
+    }
+
+    fn beneficiary(&self, text: &str) -> Result<String, String> {
+        Ok(text.to_owned())
+    }
+
+    fn pool_address(&self, text: &str) -> Result<String, String> {
+        Ok(text.to_owned())
+    }
+
+    fn may_be_paid(&self, _: &str, beneficiary: &str) -> Result<(), String> {
+        Err(format!("{beneficiary} is not listed"))
+    }
+
+    fn amount(&self, text: &str) -> Result<String, String> {
+        Ok(text.to_owned())
+    }
+}
+
+#[test]
+fn beneficiary_is_refused_unless_it_is_scheduled_already() {
+    let mut store = MockWithdrawalStore::new();
+    store.expect_withdrawal().times(1).returning(|_| Ok(None));
+    store.expect_schedule().times(1).returning(|_| Ok(vec![Ok(ScheduleOutcome::AlreadyStored)]));
+    store.expect_withdrawal().returning(|id| Ok(Some(details(*id, BatchState::New))));
+    let server = server_with_rules(store, ClosedPools);
+    let refused = server.post("/withdrawals", WITHDRAWAL);
+    assert_error(&refused, (403, 1040));
+    assert!(refused.message().contains("b is not listed"), "{}", refused.message());
+    server.post("/withdrawals", WITHDRAWAL).scheduled_id();
 }
 
 #[test]

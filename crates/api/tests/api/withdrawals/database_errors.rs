@@ -48,6 +48,10 @@ impl WithdrawalRules for PanickingRules {
         panic!("test panic")
     }
 
+    fn pool_address(&self, _: &str) -> Result<String, String> {
+        panic!("test panic")
+    }
+
     fn beneficiary(&self, _: &str) -> Result<String, String> {
         Ok("member1".to_owned())
     }

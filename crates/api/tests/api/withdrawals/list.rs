@@ -1,7 +1,8 @@
+use grid_batch_withdrawals::{Withdrawal, WithdrawalId, WithdrawalKind};
 use serde_json::{Value, json};
 
-use super::test_pools::{server_with_pools, withdrawal_request};
-use crate::test_server::TestServer;
+use super::test_pools::{ADMIN, server_with_pools, withdrawal_request};
+use crate::test_server::{TestServer, service};
 
 fn list(server: &TestServer, query: &str) -> Value {
     let response = server.get(&format!("/withdrawals{query}"));
@@ -67,9 +68,42 @@ fn filters_select_withdrawals() {
         ("?state=ended".to_owned(), vec!["1"]),
         ("?state=open".to_owned(), vec!["4", "3", "2"]),
         ("?state=open&pool=pool1&beneficiary=member1".to_owned(), vec![]),
+        ("?state=withdrawn".to_owned(), vec!["1"]),
+        ("?state=scheduled,withdrawn&pool=pool1".to_owned(), vec!["4", "3", "1"]),
+        ("?state=failed,held".to_owned(), vec![]),
+        ("?state=ended,open".to_owned(), vec!["4", "3", "2", "1"]),
     ] {
         assert_eq!(amounts(&list(&server, &query)), expected, "{query}");
     }
+}
+
+#[test]
+fn list_of_failed_withdrawals_has_their_reasons() {
+    let server = server_with_pools();
+    server.withdraw("1");
+    server.withdraw("2");
+    server.fail_next("the pool is empty");
+    let page = list(&server, "?state=failed");
+    assert_eq!(amounts(&page), ["1"]);
+    assert_eq!(page["data"][0]["fail_reason"], "the pool is empty");
+}
+
+#[test]
+fn list_of_a_removed_pool_is_readable() {
+    let server = server_with_pools();
+    let removed = Withdrawal {
+        id: WithdrawalId::from_bytes([1; 16]),
+        service_id: service(ADMIN),
+        kind: WithdrawalKind::Propose,
+        reward_id: None,
+        pool: "removed pool".to_owned(),
+        beneficiary: "member1".to_owned(),
+        amount: "7".to_owned(),
+    };
+    server.store.schedule(&[removed]).unwrap().remove(0).unwrap();
+    assert_eq!(amounts(&list(&server, "?pool=removed%20pool")), ["7"]);
+    let request = withdrawal_request("removed pool", "1");
+    assert_eq!(server.post_json("/withdrawals", &[], &request).error(), (400, 1023));
 }
 
 #[test]
@@ -80,7 +114,9 @@ fn invalid_parameters_are_refused_with_their_rule() {
         ("?limit=0", 1023, "1 to 1000"),
         ("?limit=1001", 1023, "\"1001\""),
         ("?limit=two", 1023, "limit"),
-        ("?state=new", 1023, "ended or open"),
+        ("?state=new", 1023, "scheduled, parked, submitting, in_doubt, pending, mined, held, "),
+        ("?state=failed,,held", 1023, "it has \"\""),
+        ("?state=Failed", 1023, "\"Failed\""),
         ("?pool=x", 1023, "\"x\" is not a pool"),
         ("?beneficiary=x", 1023, "\"x\" is not a member"),
         ("?reward_id=zz", 60, "\"zz\""),

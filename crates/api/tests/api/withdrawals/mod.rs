@@ -1,6 +1,8 @@
 //! Withdrawals and rewards, with pools of two gas admins.
 
 mod database_errors;
+mod gas_admins;
+mod grouping;
 mod idempotency;
 mod list;
 mod malformed_input;

@@ -1,8 +1,9 @@
 use std::{sync::mpsc, thread};
 
+use grid_batch_core::{Event, Outcome, Timestamp};
 use grid_batch_withdrawals::WithdrawalId;
 
-use super::test_pools::{ADMIN, server_with_pools, server_with_pools_and};
+use super::test_pools::{ADMIN, JSON, server_with_pools, server_with_pools_and};
 use crate::{
     client::Response,
     test_server::{TestServer, service},
@@ -59,6 +60,55 @@ fn concurrent_retries_retry_once() {
 }
 
 #[test]
+fn failed_withdrawals_are_retried_together() {
+    let (sender, notified) = mpsc::channel();
+    let server = server_with_pools_and(|builder| {
+        builder.with_stored_callback(move |services| sender.send(services.to_vec()).unwrap())
+    });
+    let ids = ["5", "6", "7"].map(|amount| server.withdraw(amount));
+    for reason in
+        ["there is no contract at the pool", "NOT_OWNER", "there is no contract at the pool"]
+    {
+        server.fail_next(reason);
+    }
+    notified.try_iter().for_each(drop);
+    let post = |body: &str| {
+        server.client().request("POST", "/withdrawals/retry", &[JSON], body.as_bytes())
+    };
+    let filter = r#""pool": "pool1", "reason_contains": "no contract""#;
+    let retried = |response: Response| {
+        assert_eq!(response.status, 200, "{response:?}");
+        let json = response.json();
+        assert_eq!(json["has_more"], false, "{json}");
+        let data = json["data"].as_array().unwrap().iter();
+        data.map(|failed| failed["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let expected = [ids[0].to_string(), ids[2].to_string()];
+    assert_eq!(retried(post(&format!(r#"{{{filter}, "dry_run": true}}"#))), expected);
+    assert_eq!(server.withdrawal(&ids[0])["state"], "failed");
+    assert_eq!(retried(post(&format!("{{{filter}}}"))), expected);
+    assert_eq!(notified.try_recv().unwrap(), [service(ADMIN)]);
+    let states = ids.map(|id| server.withdrawal(&id)["state"].clone());
+    assert_eq!(states, ["scheduled", "failed", "scheduled"]);
+    assert!(retried(post(r#"{"failed_since": "2999-01-01T00:00:00Z"}"#)).is_empty());
+}
+
+#[test]
+fn retry_of_everything_has_to_be_narrowed() {
+    let server = server_with_pools();
+    for (body, part) in [
+        ("{}", "one of pool, failed_since and reason_contains"),
+        (r#"{"failed_since": "yesterday"}"#, "it must be a time such as"),
+        (r#"{"pool": "x"}"#, "pool"),
+    ] {
+        let response =
+            server.client().request("POST", "/withdrawals/retry", &[JSON], body.as_bytes());
+        assert_eq!(response.status, 400, "{response:?}");
+        assert!(response.message().contains(part), "{}", response.message());
+    }
+}
+
+#[test]
 fn cancellation_may_be_requested_repeatedly() {
     let server = server_with_pools();
     let id = server.withdraw("5");
@@ -68,6 +118,29 @@ fn cancellation_may_be_requested_repeatedly() {
         assert_eq!(response.json()["state"], "scheduled");
         assert!(response.json()["cancelled_at"].is_string(), "{}", response.json());
     }
+}
+
+#[test]
+fn cancelled_refused_withdrawal_is_tried_at_once() {
+    let (sender, notified) = mpsc::channel();
+    let server = server_with_pools_and(|builder| {
+        builder.with_stored_callback(move |services| sender.send(services.to_vec()).unwrap())
+    });
+    let id = server.withdraw("5");
+    notified.try_recv().unwrap();
+    let taken = server.take();
+    let refused = Event::Outcome { attempt: taken.attempt, outcome: Outcome::RefusedBatch };
+    server.record(&taken, refused, |change| {
+        change.retry_at = Some(Timestamp::from_micros(i64::MAX));
+        change.hold = Some("refused by the ledger 10 times: exceeds block gas limit".to_owned());
+        change.hold_until_decision = true;
+    });
+    let held = server.withdrawal(&id);
+    assert_eq!(held["state"], "held", "{held}");
+    assert!(held["waits_for"].as_str().unwrap().contains("exceeds block gas limit"), "{held}");
+    assert_eq!(post_operation(&server, &id, "cancel").json()["state"], "parked");
+    assert_eq!(notified.try_recv().unwrap(), [service(ADMIN)]);
+    assert_eq!(server.take().attempt, 2);
 }
 
 #[test]

@@ -1,5 +1,5 @@
 use grid_batch_core::{Decision, Event, Evidence, LedgerStatus, Outcome, Timestamp};
-use grid_batch_withdrawals::{NonceOutcome, SigningStore, WithdrawalId};
+use grid_batch_withdrawals::{NewSignedTransaction, NonceOutcome, SigningStore, WithdrawalId};
 use serde_json::{Value, json};
 
 use super::test_pools::server_with_pools;
@@ -79,6 +79,25 @@ fn each_state_shows_what_it_waits_for() {
         state_and_reason(&server, &id),
         ["held", "no receipt (mined in block 12, final with block 14)"]
     );
+}
+
+#[test]
+fn note_of_an_earlier_generation_is_not_shown() {
+    let server = server_with_pools();
+    let id = server.withdraw("5");
+    let taken = server.take();
+    let nonce = server.assign_nonce(&taken);
+    let note = "reverted in block 12: not the owner";
+    server.store.note(&taken.service_id, nonce, Some(note)).unwrap();
+    server.store.close_nonce(&taken.service_id, nonce, &NonceOutcome::Reverted).unwrap();
+    server.record_outcome(&taken, Outcome::Rejected, "not the owner");
+    let retry = format!("/withdrawals/{id}/retry");
+    assert_eq!(server.client().request("POST", &retry, &[], b"").status, 200);
+    let taken = server.take();
+    server.record_outcome(&taken, Outcome::Ambiguous, "nonce 7 is undecided");
+    assert_eq!(state_and_reason(&server, &id), ["in_doubt", "nonce 7 is undecided"]);
+    server.record_status(&taken, LedgerStatus::Pending);
+    assert_eq!(state_and_reason(&server, &id), ["pending", "its transaction to be mined"]);
 }
 
 #[test]
@@ -171,4 +190,50 @@ fn requested_cancellation_is_shown_until_the_end() {
     server.fail_next("cancelled before anything was signed");
     let json = server.withdrawal(&id);
     assert!(json["cancelled_at"].is_string() && json.get("waits_for").is_none(), "{json}");
+}
+
+/// Two withdrawals, of which the second was signed ahead and sent.
+fn signed_ahead(error: Option<&str>) -> (TestServer, WithdrawalId) {
+    let server = server_with_pools();
+    let [_, second] = ["1", "2"].map(|amount| server.withdraw(amount));
+    let head = server.take();
+    let nonce = server.assign_nonce(&head) + 1;
+    server.record_outcome(&head, Outcome::Accepted, "");
+    let following = server.store.following_payments(&head.service_id, &head.batch_id, 9);
+    let hash = [9; 32];
+    let signed =
+        NewSignedTransaction { nonce, hash, bytes: vec![1], max_fee: 1, tip: 1, is_filler: false };
+    let following = following.unwrap().unwrap();
+    assert!(server.store.sign_following(&following, vec![signed]).unwrap());
+    server.store.mark_sent(&hash, error).unwrap();
+    (server, second)
+}
+
+#[test]
+fn withdrawal_signed_ahead_shows_its_transaction() {
+    let (server, id) = signed_ahead(None);
+    assert_eq!(
+        state_and_reason(&server, &id),
+        ["pending", "its transaction is sent; it waits for 1 earlier withdrawal of its gas admin"]
+    );
+}
+
+#[test]
+fn refused_transaction_signed_ahead_shows_why() {
+    let (server, id) = signed_ahead(Some("txpool is full"));
+    let waits_for = "its transaction was last sent with an error: txpool is full; it waits for 1 \
+                     earlier withdrawal of its gas admin";
+    assert_eq!(state_and_reason(&server, &id), ["pending", waits_for]);
+}
+
+#[test]
+fn hold_shows_that_the_transaction_was_sent() {
+    let (server, id) = signed_ahead(None);
+    let details = server.store.withdrawal(&id).unwrap().unwrap().batch;
+    server.store.hold_batch(&details.service_id, &details.batch_id, "look first").unwrap();
+    let [state, waits_for] = state_and_reason(&server, &id);
+    assert_eq!(state, "held");
+    let expected = "held by an operator: look first (its transaction was already sent; cancel it to \
+                    keep it from being mined)";
+    assert_eq!(waits_for, expected);
 }

@@ -20,7 +20,7 @@ pub const ADMIN: &str = "eip155:1:0xad";
 pub const OTHER_ADMIN: &str = "eip155:1:0xbe";
 
 /// Rules for tests. Pools start with `pool`, members with `member`, in any case. Pools that end with `2`
-/// have the other gas admin. Amounts are positive integers.
+/// have the other gas admin. Removed pools start with `removed pool`. Amounts are positive integers.
 #[derive(Debug)]
 pub struct TestRules;
 
@@ -29,6 +29,10 @@ impl WithdrawalRules for TestRules {
         let name = canonical(text, "pool")?;
         let admin = if name.ends_with('2') { OTHER_ADMIN } else { ADMIN };
         Ok((name, service(admin)))
+    }
+
+    fn pool_address(&self, text: &str) -> Result<String, String> {
+        canonical(text, "removed pool").or_else(|_| canonical(text, "pool"))
     }
 
     fn beneficiary(&self, text: &str) -> Result<String, String> {

@@ -103,8 +103,15 @@ fn bodies_are_json_of_limited_length() {
 
     let long = format!("{{\"pool\":\"{}\"}}", "x".repeat(65 * 1024));
     for path in ["/withdrawals", "/rewards"] {
-        assert_eq!(post(&server, path, &long).error(), (413, 1003));
+        let refused = post(&server, path, &long);
+        assert_eq!(refused.error(), (413, 1003));
+        let message = refused.message();
+        assert!(message.contains("longer than 65536 bytes"), "{message}");
+        assert!(message.contains("with only pool, "), "{message}");
     }
+    let retry = format!("/withdrawals/{}/retry", "0".repeat(32));
+    let refused = post(&server, &retry, &long);
+    assert!(refused.message().ends_with("send an empty body"), "{}", refused.message());
     let deep = "[".repeat(60_000);
     assert_eq!(post(&server, "/withdrawals", &deep).error(), (400, 1022));
 }

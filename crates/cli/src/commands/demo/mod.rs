@@ -10,6 +10,7 @@ use std::{
 };
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use grid_batch_core::Strategy;
 use grid_batch_demo::{DemoOptions, DemoProgress, FaultLevel, SimulatedLedger, demonstrate};
 use grid_batch_store::DatabaseUrl;
 
@@ -42,6 +43,12 @@ pub(crate) fn command() -> Command {
                 .long("batches")
                 .value_parser(count())
                 .help("Number of batches [default: 1000; with sawtooth 300, with evm 24]"),
+        )
+        .arg(
+            Arg::new("strategy")
+                .long("strategy")
+                .value_parser(["serial", "parallel"])
+                .help("Strategy of all services [default: serial; with sawtooth parallel]"),
         )
         .arg(
             Arg::new("faults")
@@ -133,6 +140,11 @@ fn options(matches: &ArgMatches) -> Result<DemoOptions, Failure> {
     Ok(DemoOptions {
         services: count("services").unwrap_or(defaults.services),
         batches: count("batches").unwrap_or(defaults.batches),
+        strategy: match text(matches, "strategy") {
+            "serial" => Strategy::Serial,
+            "parallel" => Strategy::Parallel,
+            _ => defaults.strategy,
+        },
         faults: match text(matches, "faults") {
             "some" => FaultLevel::Some,
             "harsh" => FaultLevel::Harsh,
@@ -149,16 +161,17 @@ fn options(matches: &ArgMatches) -> Result<DemoOptions, Failure> {
 }
 
 fn print_introduction(options: &DemoOptions) {
-    let DemoOptions { ledger, services, batches, faults, .. } = options;
+    let DemoOptions { ledger, services, batches, strategy, faults, .. } = options;
     let plural = if *services == 1 { "service" } else { "services" };
     let database = match &options.database {
         Some(url) => url.to_string(),
         None => "an SQLite file".to_owned(),
     };
     print_stderr(format_args!(
-        "{batches} batches for {services} {plural} of a simulated {} ledger, faults: {}, stored in \
-         {database}.",
+        "{batches} batches for {services} {plural} of a simulated {} ledger, strategy: {}, faults: {}, \
+         stored in {database}.",
         ledger.as_str(),
+        strategy.as_str(),
         faults.as_str(),
     ));
 }

@@ -44,7 +44,8 @@ pub(in crate::commands) fn details_json(details: &BatchDetails, behind: u64) -> 
     });
     document["ahead"] = ahead.map_or(0, |ahead| ahead.count).into();
     document["behind"] = behind.into();
-    document["head"] = ahead.map_or(Value::Null, |ahead| batch_json(&ahead.head));
+    let head = ahead.and_then(|ahead| ahead.head.as_ref());
+    document["head"] = head.map_or(Value::Null, batch_json);
     let ids = details.transaction_ids.iter().map(ToString::to_string);
     document["transaction_ids"] = ids.collect::<Vec<_>>().into();
     document["attempts"] = details.failed_attempts.iter().map(attempt_json).collect();

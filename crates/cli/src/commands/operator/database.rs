@@ -1,6 +1,6 @@
 use clap::{Arg, ArgAction, ArgMatches};
 use grid_batch_core::{Clock, Timestamp};
-use grid_batch_store::{DatabaseUrl, Store};
+use grid_batch_store::{DatabaseUrl, Store, StoreOptions};
 use serde_json::Value;
 
 use crate::commands::{failure::Failure, flags, print::print_stdout};
@@ -22,7 +22,8 @@ impl Database {
     /// Opens it to record what an operator does.
     pub(in crate::commands) fn to_write(matches: &ArgMatches) -> Result<Self, Failure> {
         let config = flags::load(matches)?;
-        let store = Store::open_existing(&config.database, config.store)?;
+        let options = StoreOptions { leaves_policies: true, ..config.store };
+        let store = Store::open_existing(&config.database, options)?;
         Ok(Self { store, url: config.database })
     }
 

@@ -1,6 +1,7 @@
 //! What `/health` shows. It is assembled from what is in memory, so that it can be read at any time.
 
 mod database;
+mod gas;
 mod parts;
 mod services;
 mod watcher;

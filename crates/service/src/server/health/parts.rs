@@ -3,10 +3,11 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use grid_batch_api::{CommitProgress, HealthPart, HealthStatus};
 use grid_batch_claims::ClaimHealth;
 use grid_batch_poller::{EventFollower, MonitorCounters};
+use grid_batch_queuer::{InFlightCounts, InFlightWindow};
 use grid_batch_submitter::DelayedServices;
 
-use super::{database::DatabaseState, services::ServiceState};
-use crate::server::ledger_check::LedgerCheck;
+use super::{database::DatabaseState, gas::gas_part, services::ServiceState};
+use crate::server::{gas::GasMonitor, ledger_check::LedgerCheck};
 
 /// Where the health of the parts is read. None of them blocks.
 pub(in crate::server) struct HealthSources {
@@ -20,8 +21,10 @@ pub(in crate::server) struct HealthSources {
     /// How many services have a row that another transaction keeps locked.
     pub(in crate::server) locked: Arc<dyn Fn() -> usize + Send + Sync>,
     pub(in crate::server) events: Option<EventFollower>,
-    /// How many accounts that pay for gas could not pay for it when it was last needed.
-    pub(in crate::server) gas: Option<Arc<dyn Fn() -> u64 + Send + Sync>>,
+    /// The gas price and the balances, if the ledger has gas.
+    pub(in crate::server) gas: Option<Arc<dyn GasMonitor>>,
+    /// How many batches are under way, if that is limited.
+    pub(in crate::server) in_flight: Option<InFlightWindow>,
 }
 
 /// A commit of new batches that takes longer is shown.
@@ -44,7 +47,10 @@ pub(super) fn parts(
         ("events", events_part(sources.events.as_ref())),
     ]);
     if let Some(gas) = &sources.gas {
-        parts.insert("gas", gas_part(gas()));
+        parts.insert("gas", gas_part(&gas.health()));
+    }
+    if let Some(in_flight) = &sources.in_flight {
+        parts.insert("in_flight", in_flight_part(in_flight.counts()));
     }
     parts
 }
@@ -108,6 +114,12 @@ fn intake_part(elapsed: Option<Duration>) -> HealthPart {
     }
 }
 
+fn in_flight_part(InFlightCounts { under_way, window, largest }: InFlightCounts) -> HealthPart {
+    let numbers = [("under_way", under_way), ("window", window), ("largest", largest)];
+    let numbers = numbers.map(|(name, count)| (name, u64::try_from(count).unwrap_or(u64::MAX)));
+    with_numbers(HealthPart::default(), numbers)
+}
+
 /// Services that wait, as this process knows them.
 struct WaitingServices {
     stalled: u64,
@@ -141,6 +153,13 @@ fn services_part(services: &ServiceState, waiting: &WaitingServices) -> HealthPa
             reasons.push(format!("{number} of {} services are {what}", counts.open));
         }
     }
+    if counts.halted > 0 {
+        let (halted, seconds) = (counts.halted, counts.halted_for.as_secs());
+        reasons.push(format!(
+            "services in which an invalid batch stops others: {halted}, the first for {seconds} s; \
+             `grid-batch halts` lists the batches"
+        ));
+    }
     if let Some(age) = services.overdue() {
         reasons.push(format!("services were not counted for {} s", age.as_secs()));
     }
@@ -157,6 +176,7 @@ fn services_part(services: &ServiceState, waiting: &WaitingServices) -> HealthPa
             ("stalled", stalled),
             ("delayed", delayed),
             ("locked", locked),
+            ("halted", counts.halted),
         ],
     )
 }
@@ -170,17 +190,7 @@ fn events_part(events: Option<&EventFollower>) -> HealthPart {
     }
 }
 
-fn gas_part(accounts: u64) -> HealthPart {
-    let part = match accounts {
-        0 => HealthPart::default(),
-        accounts => {
-            degraded(format!("{accounts} gas admins cannot pay for gas; the log names them"))
-        }
-    };
-    with_numbers(part, [("accounts_without_funds", accounts)])
-}
-
-fn degraded(reason: impl Into<String>) -> HealthPart {
+pub(super) fn degraded(reason: impl Into<String>) -> HealthPart {
     HealthPart {
         status: HealthStatus::Degraded,
         reason: Some(reason.into()),
@@ -192,7 +202,10 @@ fn unhealthy(reason: impl Into<String>) -> HealthPart {
     HealthPart { status: HealthStatus::Unhealthy, ..degraded(reason) }
 }
 
-fn with_numbers<const N: usize>(part: HealthPart, numbers: [(&'static str, u64); N]) -> HealthPart {
+pub(super) fn with_numbers<const N: usize>(
+    part: HealthPart,
+    numbers: [(&'static str, u64); N],
+) -> HealthPart {
     HealthPart { numbers: numbers.into(), ..part }
 }
 
@@ -214,11 +227,9 @@ mod tests {
     }
 
     #[test]
-    fn stalled_services_and_accounts_without_funds_are_shown() {
+    fn stalled_services_are_shown() {
         let part = services_part(&ServiceState::new(), &waiting(3));
         assert_eq!((part.status, part.numbers["stalled"]), (HealthStatus::Degraded, 3));
         assert_eq!(services_part(&ServiceState::new(), &waiting(0)).status, HealthStatus::Ok);
-        assert_eq!(gas_part(0).status, HealthStatus::Ok);
-        assert_eq!(gas_part(1).status, HealthStatus::Degraded);
     }
 }

@@ -1,92 +1,120 @@
 //! Pools on an EVM chain.
 
-use std::{env, fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use grid_batch_evm::{
-    AccountScopeId, Address, Evm, EvmOptions, GasAdminKey, GasAdminKeyError, GasPrice,
-    OracleOptions, PoolRules, parse_address,
+    AccountScopeId, Address, Evm, EvmAccountCheck, EvmOptions, GasPrice, OracleOptions, PoolRules,
+    TransactionSigner, WatchedAccount, parse_address,
 };
 use grid_batch_store::Store;
 use grid_batch_submitter::NodeChoice;
-use grid_batch_withdrawals::{SigningStore, WithdrawalRules};
+use grid_batch_withdrawals::{PaymentLimits, SigningStore, WithdrawalRules};
 use log::info;
 
-use super::{super::ledger_check::LedgerCheck, Ledger, LedgerNodes, key_file};
-use crate::{Config, EvmConfig, KeySource, StartError};
+use super::{
+    super::ledger_check::LedgerCheck, Ledger, LedgerNodes,
+    former_gas_admins::warn_of_former_gas_admins, gas::EvmGas, gas_admins::gas_admin_signers,
+    payments,
+};
+use crate::{Config, EvmConfig, StartError};
 
 /// The parts of the adapter that need no store.
 pub(in crate::server) struct EvmChain {
     nodes: LedgerNodes<AccountScopeId>,
     rules: PoolRules,
     options: EvmOptions,
+    watched: Vec<WatchedAccount>,
+    limits: PaymentLimits,
+    low_balance: u64,
+    balance_interval: Duration,
 }
 
 pub(in crate::server) fn evm(config: &Config) -> Result<EvmChain, StartError> {
     let nodes = LedgerNodes::new(&config.ledger, Vec::new(), NodeChoice::Spread)?;
-    let (names, keys): (Vec<&str>, Vec<GasAdminKey>) =
-        gas_admin_keys(&config.evm)?.into_iter().unzip();
-    let rules = pool_rules(&config.evm, &names, &keys)?;
-    let options = evm_options(config, keys, &rules)?;
-    Ok(EvmChain { nodes, rules, options })
+    let (names, signers): (Vec<&str>, Vec<Arc<dyn TransactionSigner>>) =
+        gas_admin_signers(config)?.into_iter().unzip();
+    let rules = pool_rules(&config.evm, &names, &signers)?;
+    let beneficiaries = payments::beneficiaries(&config.evm, &rules)?;
+    let rules = rules.with_beneficiaries(beneficiaries.clone());
+    let limits = payments::limits(&config.evm, &rules)?;
+    let watched = watched_accounts(&config.evm, &names, &signers)?;
+    let options = EvmOptions { beneficiaries, ..evm_options(config, signers, &rules)? };
+    let EvmConfig { low_balance, balance_interval, .. } = config.evm;
+    Ok(EvmChain { nodes, rules, options, watched, limits, low_balance, balance_interval })
 }
 
 impl EvmChain {
+    /// How much may be scheduled from each pool.
+    pub(in crate::server) fn payment_limits(&self) -> PaymentLimits {
+        self.limits.clone()
+    }
+
     /// The ledger, which stores signed transactions in this store.
     pub(in crate::server) fn with_store(
         self,
         store: &Store,
         check: &LedgerCheck,
     ) -> Result<Ledger<AccountScopeId>, StartError> {
-        let Self { nodes, rules, options } = self;
+        let Self { nodes, rules, options, watched, limits, low_balance, balance_interval } = self;
+        let chain_id = options.chain_id;
+        warn_of_former_gas_admins(store, &rules)?;
         let signing: Arc<dyn SigningStore> = Arc::new(store.clone());
         let evm = Evm::new(options, signing, nodes.confirmed_resolver(check));
         let evm = evm.map_err(StartError::part)?;
-        let without_funds = evm.accounts_without_funds();
+        let watch = evm.gas_watch(watched, low_balance);
+        let gas = EvmGas { watch, chain_id, limits, interval: balance_interval };
         Ok(Ledger {
             sender: Arc::new(evm.sender()),
             reader: Arc::new(evm.status_reader()),
             evidence: Arc::new(evm.evidence_reader()),
-            events: None,
+            events: Some(Arc::new(evm.events())),
             ask_ahead: None,
+            transactions: None,
             // Nonces keep the order at every node.
             node_check: None,
             service_check: None,
             nodes,
             withdrawals: Some(Arc::new(rules)),
-            accounts_without_funds: Some(Arc::new(move || {
-                u64::try_from(without_funds.count()).unwrap_or(u64::MAX)
-            })),
+            gas: Some(Arc::new(gas)),
         })
     }
 }
 
-/// The keys of the gas admins, with their names.
-fn gas_admin_keys(config: &EvmConfig) -> Result<Vec<(&str, GasAdminKey)>, StartError> {
-    let admins = config.gas_admins.iter();
-    admins.map(|(name, source)| Ok((name.as_str(), gas_admin_key(name, source)?))).collect()
+impl EvmChain {
+    /// The rules of the pools, and the check of accounts with all configured nodes.
+    pub(in crate::server) fn with_account_check(
+        self,
+        store: &Store,
+    ) -> Result<(PoolRules, EvmAccountCheck), StartError> {
+        let Self { nodes, rules, options, .. } = self;
+        let evm = Evm::new(options, Arc::new(store.clone()), nodes.status_resolver());
+        Ok((rules, evm.map_err(StartError::part)?.account_check()))
+    }
 }
 
-fn gas_admin_key(name: &str, source: &KeySource) -> Result<GasAdminKey, StartError> {
-    match source {
-        KeySource::File(file) => {
-            key_file::read(file)?.parse().map_err(|error| key_file::unusable(file, error))
-        }
-        KeySource::Variable(variable) => {
-            let unusable = |message: String| StartError::Key {
-                location: format!("key in the variable {variable}, of the gas admin {name},"),
-                message,
-            };
-            let text = env::var(variable).map_err(|error| unusable(error.to_string()))?;
-            text.parse().map_err(|error: GasAdminKeyError| unusable(error.to_string()))
-        }
-    }
+/// The gas admins with their pools.
+fn watched_accounts(
+    config: &EvmConfig,
+    names: &[&str],
+    signers: &[Arc<dyn TransactionSigner>],
+) -> Result<Vec<WatchedAccount>, StartError> {
+    let watched = |(name, signer): (&&str, &Arc<dyn TransactionSigner>)| {
+        let own = config.pools.iter().filter(|(_, admin)| admin == name);
+        let pools = own.map(|(pool, _)| parsed("evm.pools", parse_address(pool)));
+        Ok(WatchedAccount {
+            name: (*name).to_owned(),
+            account: AccountScopeId::new(config.chain_id, signer.address()),
+            pools: pools.collect::<Result<_, StartError>>()?,
+        })
+    };
+    names.iter().zip(signers).map(watched).collect()
 }
 
 /// The pools and the account that pays the gas of each.
 fn pool_rules(
     config: &EvmConfig,
     names: &[&str],
-    keys: &[GasAdminKey],
+    signers: &[Arc<dyn TransactionSigner>],
 ) -> Result<PoolRules, StartError> {
     if config.pools.is_empty() {
         return Err(StartError::Missing {
@@ -96,13 +124,14 @@ fn pool_rules(
     }
     let mut pools: Vec<(Address, AccountScopeId)> = Vec::new();
     for (pool, name) in &config.pools {
-        let key = names.iter().position(|other| other == name).map(|index| &keys[index]);
-        let key = key.ok_or_else(|| StartError::part(format!("no gas admin is named {name}")))?;
+        let signer = names.iter().position(|other| other == name).map(|index| &signers[index]);
+        let signer =
+            signer.ok_or_else(|| StartError::part(format!("no gas admin is named {name}")))?;
         let pool = parsed("evm.pools", parse_address(pool))?;
         if pools.iter().any(|(other, _)| *other == pool) {
             return Err(invalid("evm.pools", format!("the pool {pool} is listed twice")));
         }
-        let account = AccountScopeId::new(config.chain_id, key.address());
+        let account = AccountScopeId::new(config.chain_id, signer.address());
         info!(gas_admin = name.as_str(), account:%, pool:%; "pool configured");
         pools.push((pool, account));
     }
@@ -111,7 +140,7 @@ fn pool_rules(
 
 fn evm_options(
     config: &Config,
-    keys: Vec<GasAdminKey>,
+    signers: Vec<Arc<dyn TransactionSigner>>,
     rules: &PoolRules,
 ) -> Result<EvmOptions, StartError> {
     let evm = &config.evm;
@@ -123,18 +152,35 @@ fn evm_options(
     });
     let oracle = evm.oracle_url.clone();
     Ok(EvmOptions {
-        keys,
+        signers,
         pool_caps: pool_caps.collect::<Result<_, StartError>>()?,
+        maximum_tip: maximum_tip(&evm.maximum_tip)?,
         oracle: oracle.map(|url| OracleOptions { url, pointer: evm.oracle_field.clone() }),
         oracle_first: evm.oracle_first,
         gate_interval: evm.gate_interval,
         confirmations: evm.confirmations,
+        in_flight: evm.in_flight,
         resend_after: evm.resend_after,
+        longest_gap: evm.longest_gap,
+        agreeing_nodes: agreeing_nodes(evm.agreeing_nodes, config.ledger.urls.len())?,
+        head_age_limit: evm.head_age_limit,
         connections: config.poll.connections,
         http: config.ledger.http.clone(),
         clock: config.clock(),
         ..EvmOptions::new(evm.chain_id, cap)
     })
+}
+
+/// How many of the nodes have to agree: what is configured, or more than half.
+fn agreeing_nodes(configured: usize, nodes: usize) -> Result<usize, StartError> {
+    match configured {
+        0 => Ok(nodes / 2 + 1),
+        number if number <= nodes => Ok(number),
+        number => Err(invalid(
+            "evm.agreeing_nodes",
+            format!("it is {number}, and ledger.urls has {nodes}; no withdrawal could ever fail"),
+        )),
+    }
 }
 
 /// A cap above zero: no gas price is below zero.
@@ -148,11 +194,38 @@ fn gas_price_cap(name: &'static str, text: &str) -> Result<GasPrice, StartError>
     }
 }
 
+/// A tip above zero: block producers need not take transactions without one.
+fn maximum_tip(text: &str) -> Result<GasPrice, StartError> {
+    let name = "evm.maximum_tip";
+    match parsed(name, text.parse::<GasPrice>())? {
+        tip if tip.wei() == 0 => Err(invalid(name, "it must be more than 0 gwei")),
+        tip => Ok(tip),
+    }
+}
+
 /// A value that the adapter has parsed.
-fn parsed<T, E: fmt::Display>(name: &'static str, value: Result<T, E>) -> Result<T, StartError> {
+pub(super) fn parsed<T, E: fmt::Display>(
+    name: &'static str,
+    value: Result<T, E>,
+) -> Result<T, StartError> {
     value.map_err(|error| invalid(name, error))
 }
 
-fn invalid(name: &'static str, message: impl fmt::Display) -> StartError {
+pub(super) fn invalid(name: &'static str, message: impl fmt::Display) -> StartError {
     StartError::Setting { name, message: message.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_half_of_the_nodes_agree_by_default() {
+        for (nodes, needed) in [(1, 1), (2, 2), (3, 2), (4, 3)] {
+            assert_eq!(agreeing_nodes(0, nodes).unwrap(), needed);
+        }
+        assert_eq!(agreeing_nodes(1, 3).unwrap(), 1);
+        let error = agreeing_nodes(3, 2).unwrap_err().to_string();
+        assert!(error.contains("it is 3, and ledger.urls has 2"), "{error}");
+    }
 }

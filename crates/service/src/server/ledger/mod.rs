@@ -2,15 +2,23 @@
 
 #[cfg(feature = "evm")]
 mod evm;
+#[cfg(feature = "evm")]
+mod former_gas_admins;
+#[cfg(feature = "evm")]
+mod gas;
+#[cfg(feature = "evm")]
+mod gas_admins;
 mod key_file;
 mod nodes;
+#[cfg(feature = "evm")]
+mod payments;
 
 use std::{path::Path, sync::Arc};
 
 use grid_batch_core::{
     AskAhead, BatchStatusReader, Clock, EvidenceReader, GlobalScopeId, LedgerEvents,
     LedgerIdentityReader, NodeCheck, ScopeId, ServiceCheck, ServiceScopeId, StatusReport,
-    SubmissionSender,
+    SubmissionSender, TransactionCheck,
 };
 use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_sawtooth::{Sawtooth, SawtoothIdentityReader, SawtoothOptions};
@@ -19,6 +27,7 @@ use grid_batch_store::Store;
 use grid_batch_submitter::NodeChoice;
 use grid_batch_withdrawals::WithdrawalRules;
 
+use super::gas::GasMonitor;
 use super::ledger_check::{
     CheckedEvents, CheckedEvidenceReader, CheckedSender, CheckedStatusReader, LedgerCheck,
     LedgerCheckOptions,
@@ -36,6 +45,8 @@ pub(super) struct Ledger<S: ScopeId> {
     pub(super) evidence: Arc<dyn EvidenceReader + Sync>,
     /// Asks about batches before it is their turn, if the sender asks before it sends.
     pub(super) ask_ahead: Option<Arc<dyn AskAhead>>,
+    /// Tells which transactions the ledger has applied, if batches may depend on transactions.
+    pub(super) transactions: Option<Arc<dyn TransactionCheck>>,
     /// `None` if the ledger has no events.
     pub(super) events: Option<Arc<dyn LedgerEvents>>,
     pub(super) nodes: LedgerNodes<S>,
@@ -45,8 +56,8 @@ pub(super) struct Ledger<S: ScopeId> {
     pub(super) service_check: Option<Arc<dyn ServiceCheck>>,
     /// The rules of withdrawals, if the ledger has pools. It accepts no other batches then.
     pub(super) withdrawals: Option<Arc<dyn WithdrawalRules>>,
-    /// How many accounts could not pay for gas when it was last needed, if the ledger has gas.
-    pub(super) accounts_without_funds: Option<Arc<dyn Fn() -> u64 + Send + Sync>>,
+    /// Watches the gas price and the balances, if the ledger has gas.
+    pub(super) gas: Option<Arc<dyn GasMonitor>>,
 }
 
 impl<S: ScopeId> Ledger<S> {
@@ -62,11 +73,12 @@ impl<S: ScopeId> Ledger<S> {
             evidence: Arc::new(CheckedEvidenceReader::<S>::new(evidence, all(), check.clone())),
             events: events.map(checked_events),
             ask_ahead: self.ask_ahead,
+            transactions: self.transactions,
             node_check: self.node_check,
             service_check: self.service_check,
             nodes,
             withdrawals: self.withdrawals,
-            accounts_without_funds: self.accounts_without_funds,
+            gas: self.gas,
         }
     }
 }
@@ -84,6 +96,20 @@ pub(super) fn identity_reader(
         #[cfg(not(feature = "evm"))]
         Some(LedgerKind::Evm) => Err(StartError::NotBuilt { kind: "evm" }),
         None => Err(StartError::no_ledger_kind()),
+    }
+}
+
+/// The names of the gas admins of an EVM chain and their addresses, whose keys are read for this.
+pub fn gas_admin_addresses(config: &Config) -> Result<Vec<(String, String)>, StartError> {
+    #[cfg(feature = "evm")]
+    {
+        let signers = gas_admins::gas_admin_signers(config)?.into_iter();
+        Ok(signers.map(|(name, signer)| (name.to_owned(), signer.address().to_string())).collect())
+    }
+    #[cfg(not(feature = "evm"))]
+    {
+        let _ = config;
+        Err(StartError::NotBuilt { kind: "evm" })
     }
 }
 
@@ -142,11 +168,14 @@ impl SawtoothLedger {
             evidence: Arc::new(sawtooth.evidence_reader(nodes.confirmed_resolver(&check))),
             events: Some(Arc::new(sawtooth.events(urls))),
             ask_ahead: Some(Arc::new(sawtooth.ask_ahead(nodes.confirmed_resolver(&check)))),
+            transactions: Some(Arc::new(
+                sawtooth.transaction_check(nodes.confirmed_resolver(&check)),
+            )),
             node_check: sawtooth.node_check().map(|check| Arc::new(check) as Arc<_>),
             service_check: None,
             nodes,
             withdrawals: None,
-            accounts_without_funds: None,
+            gas: None,
         }
     }
 }
@@ -176,12 +205,13 @@ pub(super) fn scabbard(
         evidence: Arc::new(scabbard.evidence_reader()),
         events: Some(Arc::new(scabbard.events())),
         ask_ahead: Some(Arc::new(scabbard.sender())),
+        transactions: None,
         // A service is at one node.
         node_check: None,
         service_check: Some(Arc::new(scabbard.service_check())),
         nodes,
         withdrawals: None,
-        accounts_without_funds: None,
+        gas: None,
     })
 }
 
@@ -194,6 +224,6 @@ fn signing_key(file: Option<&Path>) -> Result<SigningKey, StartError> {
                    hex digits",
         });
     };
-    let text = key_file::read(file)?;
-    text.trim().parse().map_err(|error| key_file::unusable(file, error))
+    let text = key_file::read("key file", file)?;
+    text.trim().parse().map_err(|error| key_file::unusable("key file", file, error))
 }

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use grid_batch_core::{
-    BatchFits, BatchResult, ClaimKeeper, Round, RoundStore, ScopeId, ServiceId, SubmittedBatch,
-    TakenBatch, Takeover,
+    BatchFits, BatchResult, ClaimKeeper, Round, RoundStore, ScopeId, ServiceId, ServiceShare,
+    SubmittedBatch, TakenBatch, Takeover,
 };
 
 use super::{LedgerCheck, refused_services::RefusedServices};
@@ -88,9 +88,9 @@ impl<C: RoundStore, S: ScopeId> RoundStore for CheckedClaims<C, S> {
         }
     }
 
-    fn take_round(&self, services: &[ServiceId], fits: &mut BatchFits<'_>) -> BatchResult<Round> {
+    fn take_round(&self, shares: &[ServiceShare], fits: &mut BatchFits<'_>) -> BatchResult<Round> {
         match self.check.may_claim() {
-            true => self.claims.take_round(services, fits),
+            true => self.claims.take_round(shares, fits),
             false => Ok(Round::default()),
         }
     }

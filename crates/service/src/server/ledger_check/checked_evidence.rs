@@ -30,24 +30,36 @@ impl<S: ScopeId> CheckedEvidenceReader<S> {
     }
 
     async fn find(&self, batch: &UnresolvedBatch) -> BatchResult<EvidenceReport> {
-        check_scope::<S>(batch.service_id.as_str())?;
-        let id = batch.batch_id.to_string();
-        let nodes = self.nodes.status_urls(batch.service_id.as_str(), &id);
-        check_any_confirmed(&self.check, &nodes)?;
-        let result = self.reader.find_evidence(batch).await;
-        match result {
-            Ok(report)
-                if report.evidence.is_absence() && !self.are_all_confirmed_now(&nodes).await =>
-            {
-                let detail = "a node does not confirm that it belongs to the ledger any more";
-                Ok(EvidenceReport::with_detail(Evidence::Inconclusive, detail))
-            }
-            Err(BatchError::Unavailable(_)) => {
-                nodes.iter().for_each(|node| self.check.connection_failed(node));
-                result
-            }
-            _ => result,
+        let reports = self.find_all(std::slice::from_ref(batch)).await;
+        reports.into_iter().next().unwrap_or(Ok(Evidence::Inconclusive.into()))
+    }
+
+    /// The batches are of one service, and its nodes are asked about all.
+    async fn find_all(&self, batches: &[UnresolvedBatch]) -> Vec<BatchResult<EvidenceReport>> {
+        let Some(first) = batches.first() else { return Vec::new() };
+        let nodes = match self.nodes_of(first) {
+            Ok(nodes) => nodes,
+            Err(error) => return batches.iter().map(|_| Err(error.clone())).collect(),
+        };
+        let mut reports = self.reader.find_evidence_of_all(batches).await;
+        if reports.iter().any(|report| matches!(report, Err(BatchError::Unavailable(_)))) {
+            nodes.iter().for_each(|node| self.check.connection_failed(node));
         }
+        if reports.iter().any(is_absence) && !self.are_all_confirmed_now(&nodes).await {
+            let detail = "a node does not confirm that it belongs to the ledger any more";
+            for report in reports.iter_mut().filter(|report| is_absence(report)) {
+                *report = Ok(EvidenceReport::with_detail(Evidence::Inconclusive, detail));
+            }
+        }
+        reports
+    }
+
+    fn nodes_of(&self, batch: &UnresolvedBatch) -> BatchResult<Vec<String>> {
+        let service = batch.service_id.as_str();
+        check_scope::<S>(service)?;
+        let nodes = self.nodes.status_urls(service, &batch.batch_id.to_string());
+        check_any_confirmed(&self.check, &nodes)?;
+        Ok(nodes)
     }
 
     async fn are_all_confirmed_now(&self, nodes: &[String]) -> bool {
@@ -61,11 +73,22 @@ impl<S: ScopeId> CheckedEvidenceReader<S> {
     }
 }
 
+fn is_absence(report: &BatchResult<EvidenceReport>) -> bool {
+    report.as_ref().is_ok_and(|report| report.evidence.is_absence())
+}
+
 impl<S: ScopeId> EvidenceReader for CheckedEvidenceReader<S> {
     fn find_evidence<'a>(
         &'a self,
         batch: &'a UnresolvedBatch,
     ) -> BoxFuture<'a, BatchResult<EvidenceReport>> {
         Box::pin(self.find(batch))
+    }
+
+    fn find_evidence_of_all<'a>(
+        &'a self,
+        batches: &'a [UnresolvedBatch],
+    ) -> BoxFuture<'a, Vec<BatchResult<EvidenceReport>>> {
+        Box::pin(self.find_all(batches))
     }
 }

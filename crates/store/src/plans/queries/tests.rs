@@ -1,11 +1,16 @@
+use std::collections::BTreeSet;
+
 use grid_batch_core::{BatchFilter, BatchState, CommitHistory, PageCursor, ServiceId, Timestamp};
 use grid_batch_test_postgres::TestDatabase;
-use grid_batch_withdrawals::{RewardId, WithdrawalFilter};
+use grid_batch_withdrawals::{FailedFilter, RewardId, WithdrawalFilter, WithdrawalState};
 
 use super::{QueryPlan, plans_of};
 use crate::{
     Store, StoreOptions,
-    plans::{load, load_claimed_services, register_worker, scans, withdrawals::load_withdrawals},
+    plans::{
+        load, load_claimed_services, load_waiting_batches, register_worker, scans,
+        withdrawals::load_withdrawals,
+    },
 };
 
 /// A query that ran: what was asked for, what its plan may scan, and its plan.
@@ -22,12 +27,14 @@ const RECEIPTS: &[&str] = &["transaction_receipts"];
 /// A page that reads batches in order until it is full.
 const BATCHES_IN_ORDER: &[&str] =
     &["batches_service_id_created_at_key", "sqlite_autoindex_batches_2"];
-/// A page that reads withdrawals from the newest until it is full.
-const WITHDRAWALS_IN_ORDER: &[&str] = &["withdrawals_pkey", "withdrawals"];
 /// A number that only a look at every batch can give.
 const ALL_BATCHES: &[&str] = &["batches"];
 /// Holds that operators have made.
 const WAITING_HOLDS: &[&str] = &["waiting_holds_pkey", "waiting_holds"];
+const BUSY_LANES_AND_HOLDS: &[&str] = &["lanes_busy", "waiting_holds_pkey", "waiting_holds"];
+/// Invalid batches that stop others until an operator decides.
+const BUSY_LANES_AND_HALTS: &[&str] = &["lanes_busy", "halts"];
+const BUSY_LANES_AND_WAITING: &[&str] = &["lanes_busy", "waiting_batches"];
 const NOTHING: &[&str] = &[];
 
 /// Runs what operators run, on a database with many ended batches and some in each state.
@@ -59,7 +66,7 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
         store.serialized_batch(service_id, batch_id).unwrap().unwrap();
         store.open_batches(service_id, 10).unwrap();
     });
-    run("batch before", BATCHES_IN_ORDER, &|| {
+    run("batches before", NOTHING, &|| {
         store.committed_before(service_id, batch_id).unwrap();
     });
     run("queue", NOTHING, &|| {
@@ -73,7 +80,10 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
         store.end_delays(None).unwrap();
         store.end_delays(Some(service_id)).unwrap();
     });
-    run("services", BUSY_LANES, &|| {
+    run("batches under way", BUSY_LANES, &|| {
+        register_worker(store).under_way().unwrap();
+    });
+    run("services", BUSY_LANES_AND_HALTS, &|| {
         store.service_counts().unwrap();
     });
     run("holds of waiting batches", WAITING_HOLDS, &|| {
@@ -88,7 +98,26 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
     run("withdrawal", NOTHING, &|| {
         store.withdrawal(&id).unwrap().unwrap();
     });
-    run("withdrawals", WITHDRAWALS_IN_ORDER, &|| page(all()));
+    run("withdrawals", NOTHING, &|| page(all()));
+    for state in WithdrawalState::ALL {
+        let states = BTreeSet::from([state]);
+        let may_scan = if state.has_ended() { NOTHING } else { BUSY_LANES_AND_HOLDS };
+        run("withdrawals in a state", may_scan, &|| {
+            page(WithdrawalFilter { states: states.clone(), ..all() });
+        });
+        run("withdrawals of a pool in a state", may_scan, &|| {
+            let pool = Some("pool 1".to_owned());
+            page(WithdrawalFilter { pool, states: states.clone(), ..all() });
+        });
+    }
+    let failed = FailedFilter::default;
+    run("failed withdrawals", NOTHING, &|| {
+        store.failed_withdrawals(&failed(), Some(&id), 10).unwrap();
+    });
+    run("failed withdrawals of a pool", NOTHING, &|| {
+        let filter = FailedFilter { pool: Some("pool 1".to_owned()), ..failed() };
+        store.failed_withdrawals(&filter, Some(&id), 10).unwrap();
+    });
     run("withdrawals of a pool", NOTHING, &|| {
         page(WithdrawalFilter { pool: Some("pool 1".to_owned()), ..all() });
     });
@@ -100,6 +129,16 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
     });
     run("withdrawals of a service", NOTHING, &|| {
         page(WithdrawalFilter { service_id: Some("account::01".parse().unwrap()), ..all() });
+    });
+    run("open withdrawals", BUSY_LANES, &|| {
+        assert!(!store.open_withdrawals().unwrap().is_empty());
+    });
+    run("withdrawals to move", NOTHING, &|| {
+        let account = "account::01".parse().unwrap();
+        let to = |_: &str| Some("account::02".parse().unwrap());
+        let step = store.withdrawals_to_move(&account, &to, None, 5).unwrap();
+        assert!(step.next.is_some());
+        store.withdrawals_to_move(&account, &to, step.next, 5).unwrap();
     });
     queries
 }
@@ -113,6 +152,8 @@ fn planned_lists(store: &Store, service_id: &ServiceId) -> Vec<PlannedQuery> {
         let (list_may_scan, count_may_scan) = match state {
             None | Some(BatchState::Committed) => (BATCHES_IN_ORDER, ALL_BATCHES),
             Some(BatchState::Invalid) => (RECEIPTS, RECEIPTS),
+            // A page begins at the first batch of the index; a count reads all.
+            Some(BatchState::New) => (BUSY_LANES_AND_WAITING, BUSY_LANES_AND_WAITING),
             Some(_) => (BUSY_LANES, BUSY_LANES),
         };
         let of_one_may_scan = if state == Some(BatchState::Invalid) { RECEIPTS } else { NOTHING };
@@ -149,6 +190,7 @@ fn fill(store: &Store) -> Vec<ServiceId> {
     let services = load(&worker);
     load_claimed_services(store);
     load_withdrawals(&worker);
+    load_waiting_batches(store);
     store.pools.write().unwrap().batch_execute(MORE_STATES).unwrap();
     services
 }

@@ -58,6 +58,17 @@ pub enum StoreError {
         /// The database.
         url: String,
     },
+    /// Open batches were stored with, or without, what their transactions declare, and this program
+    /// expects the other: it is for another kind of ledger.
+    #[error(
+        "open batches of the database were stored {} what their transactions declare: start the server \
+         for the ledger that the database is for, or an empty database",
+        if *expects { "without" } else { "with" }
+    )]
+    OtherScheduling {
+        /// Whether this program stores what transactions declare.
+        expects: bool,
+    },
     /// The file that locks an SQLite database cannot be opened.
     #[error("the lock file {} cannot be opened", file.display())]
     LockFile {
@@ -175,6 +186,7 @@ impl StoreError {
             Self::Connect { .. } | Self::Claims(_) => !self.is_unavailable(),
             Self::Url(_)
             | Self::NoWriteAheadLog { .. }
+            | Self::OtherScheduling { .. }
             | Self::LockFile { .. }
             | Self::ReadOnly { .. }
             | Self::SchemaNewer { .. } => true,

@@ -118,9 +118,17 @@ fn defined(is_postgres: bool) -> Schema {
         "submission_attempts": submission_attempts,
         "lanes": lanes,
         "waiting_holds": waiting_holds,
+        "waiting_batches": waiting_batches,
+        "declared_addresses": declared_addresses,
+        "address_lengths": address_lengths,
+        "missing_transactions": missing_transactions,
+        "changed_blockers": changed_blockers,
+        "halts": halts,
         "rewards": rewards,
         "withdrawals": withdrawals,
         "account_nonces": account_nonces,
+        "payment_sums": payment_sums,
+        "last_failures": last_failures,
         "signed_transactions": signed_transactions,
     }
 }

@@ -9,6 +9,7 @@ use crate::fixture::{Database, StoreExt, batch, on_both};
 on_both! {
     first_instance_binds_the_database,
     instance_of_another_ledger_takes_nothing,
+    node_that_tells_less_belongs_to_the_ledger,
     database_without_a_ledger_is_not_checked,
     instance_that_registers_again_stays_confirmed,
     running_instance_keeps_the_ledger,
@@ -42,6 +43,23 @@ fn instance_of_another_ledger_takes_nothing(db: &Database) {
     assert!(other.take_all().is_empty());
     assert!(other.take_services(&["a::1".parse().unwrap()]).unwrap().claims.is_empty());
     assert_eq!(one.take_all(), ["a::1", "a::2"]);
+}
+
+fn node_that_tells_less_belongs_to_the_ledger(db: &Database) {
+    let [one, other] = [db.instance(), db.instance()];
+    let recorded = || one.store().ledger().unwrap().unwrap().identity;
+    assert_eq!(one.confirm_ledger(&ledger("chain 1")).unwrap(), LedgerConfirmation::Confirmed);
+    // The first node that tells more completes what is recorded.
+    let full = ledger("chain 1, genesis block 0xab");
+    for identity in [&full, &ledger("chain 1")] {
+        assert_eq!(other.confirm_ledger(identity).unwrap(), LedgerConfirmation::Confirmed);
+        assert_eq!(recorded(), full);
+    }
+    for id in ["chain 1, genesis block 0xcd", "chain 10", "chain 1, genesis block 0xabc"] {
+        let confirmation = one.confirm_ledger(&ledger(id)).unwrap();
+        assert!(matches!(confirmation, LedgerConfirmation::Other(_)), "{id}");
+    }
+    assert_eq!(recorded(), full);
 }
 
 fn database_without_a_ledger_is_not_checked(db: &Database) {

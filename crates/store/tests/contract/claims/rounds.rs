@@ -1,7 +1,7 @@
 use std::{thread, time::Duration};
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{BatchState, Outcome, RoundStore};
+use grid_batch_core::{BatchState, Outcome, RoundStore, ServiceShare};
 use grid_batch_store::ClaimOptions;
 
 use super::fixture::ClaimExt;
@@ -24,7 +24,8 @@ fn only_claimed_services_are_ready_and_taken(db: &Database) {
 
     assert_eq!(one.ready_services(None, 9).unwrap(), names[..3]);
     assert_eq!(one.ready_services(Some(&names[0]), 1).unwrap(), names[1..2]);
-    let mut taken = RoundStore::take_round(&one, &names, &mut |_| true).unwrap().batches;
+    let shares = names.clone().map(ServiceShare::of_one);
+    let mut taken = RoundStore::take_round(&one, &shares, &mut |_| true).unwrap().batches;
     taken.sort_by_key(|batch| batch.batch_id);
     assert_eq!(taken.iter().map(|batch| batch.batch_id).collect::<Vec<_>>(), [1, 2, 3].map(id));
     assert_eq!(taken[0].serialized_batch, b"the bytes of 1");

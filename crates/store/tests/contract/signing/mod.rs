@@ -5,4 +5,6 @@ mod mark_sent;
 mod payment;
 mod replace;
 mod settle_nonce;
+mod sign_following;
+mod signed_ahead;
 mod transactions_from;

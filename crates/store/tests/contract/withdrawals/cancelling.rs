@@ -1,15 +1,21 @@
-use grid_batch_core::{BatchState, ChangeOutcome, Decision, LedgerStatus, Outcome, Stale};
+use std::time::Duration;
+
+use grid_batch_core::{
+    BatchState, Change, ChangeOutcome, Decision, Event, LedgerStatus, Outcome, Stale, TakenBatch,
+};
 use grid_batch_withdrawals::CancelOutcome;
 use grid_batch_withdrawals::SigningStore;
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
-use crate::fixture::{Database, StoreExt, on_both};
+use crate::fixture::{Database, StoreExt, TestStore, happened, on_both};
 
 on_both! {
     cancellation_request_is_stored_once,
     nothing_is_signed_after_cancellation,
     ended_withdrawal_is_not_cancelled,
     decision_about_a_withdrawal_needs_a_hold,
+    cancellation_ends_the_hold_of_a_refused_payment,
+    refused_withdrawal_can_be_decided_invalid,
 }
 
 fn cancellation_request_is_stored_once(db: &Database) {
@@ -62,4 +68,36 @@ fn decision_about_a_withdrawal_needs_a_hold(db: &Database) {
     store.hold(&taken, "no evidence");
     let ended = ChangeOutcome::Applied { state: BatchState::Invalid, next_waits: false };
     assert_eq!(decide(1), ended);
+}
+
+/// A withdrawal that is held because the ledger refused it.
+fn refused_and_held(db: &Database) -> (TestStore, TakenBatch) {
+    let store = db.open();
+    store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
+    let taken = store.take_one(ACCOUNT);
+    let event = Event::Outcome { attempt: taken.attempt, outcome: Outcome::RefusedBatch };
+    store.record_one(Change {
+        hold: Some("refused by the ledger 10 times: exceeds block gas limit".to_owned()),
+        hold_until_decision: true,
+        retry_at: Some(db.now().plus(Duration::from_secs(600))),
+        ..happened(&taken, event)
+    });
+    assert!(store.details_of(1).batch.held.is_some());
+    assert!(store.take(&[ACCOUNT]).is_empty());
+    (store, taken)
+}
+
+fn cancellation_ends_the_hold_of_a_refused_payment(db: &Database) {
+    let (store, _) = refused_and_held(db);
+    let cancelled = store.cancel_withdrawal(&withdrawal_id(1)).unwrap();
+    assert_eq!(cancelled, CancelOutcome::Requested { state: BatchState::Delayed });
+    assert_eq!(store.details_of(1).batch.held, None);
+    assert_eq!(store.take_one(ACCOUNT).attempt, 2);
+}
+
+fn refused_withdrawal_can_be_decided_invalid(db: &Database) {
+    let (store, taken) = refused_and_held(db);
+    let decided = store.decide(&taken.service_id, &taken.batch_id, 1, Decision::Invalid).unwrap();
+    let ended = ChangeOutcome::Applied { state: BatchState::Invalid, next_waits: false };
+    assert_eq!(decided, ended);
 }

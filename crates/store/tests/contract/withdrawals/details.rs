@@ -1,7 +1,9 @@
-use grid_batch_core::{BatchState, Decision, LedgerStatus, Outcome};
-use grid_batch_withdrawals::{NonceOutcome, SigningStore};
+use grid_batch_core::{Ahead, BatchState, Decision, LedgerStatus, Outcome};
+use grid_batch_withdrawals::{AheadCount, NonceOutcome, SigningStore, WithdrawalState};
 
-use super::fixture::{ACCOUNT, WithdrawalsExt, attempt_of, signed, withdrawal};
+use super::fixture::{
+    ACCOUNT, WithdrawalsExt, attempt_of, exactly, signed, withdrawal, withdrawal_id,
+};
 use crate::fixture::{Database, StoreExt, on_both, service};
 
 on_both! {
@@ -10,6 +12,8 @@ on_both! {
     withdrawal_details_include_signed_transactions,
     withdrawal_decided_committed_has_no_id_or_reason,
     withdrawal_details_count_the_batches_ahead,
+    count_of_the_batches_ahead_ends_at_its_limit,
+    held_withdrawal_behind_another_is_shown_as_held,
 }
 
 fn completed_withdrawal_has_the_pools_id(db: &Database) {
@@ -23,7 +27,7 @@ fn completed_withdrawal_has_the_pools_id(db: &Database) {
     let details = store.details_of(1);
     assert_eq!(details.batch.progress.state, BatchState::Committed);
     assert_eq!((details.nonce.unwrap().outcome, details.fail_reason), (Some(made), None));
-    assert_eq!(details.ahead, Some(0));
+    assert_eq!(details.ahead, exactly(0));
 }
 
 fn failed_withdrawal_has_a_reason(db: &Database) {
@@ -70,7 +74,30 @@ fn withdrawal_decided_committed_has_no_id_or_reason(db: &Database) {
 fn withdrawal_details_count_the_batches_ahead(db: &Database) {
     let store = db.open();
     store.schedule_all(&[1, 2, 3].map(|number| withdrawal(ACCOUNT, number)));
-    assert_eq!([1, 2, 3].map(|number| store.details_of(number).ahead), [Some(0), Some(1), Some(2)]);
+    let ahead = [1, 2, 3].map(|number| store.details_of(number).ahead);
+    assert_eq!(ahead, [0, 1, 2].map(exactly));
     store.commit_next(ACCOUNT);
-    assert_eq!(store.details_of(3).ahead, Some(1));
+    assert_eq!(store.details_of(3).ahead, exactly(1));
+}
+
+fn count_of_the_batches_ahead_ends_at_its_limit(db: &Database) {
+    let store = db.open();
+    let limit = Ahead::MAX_COUNTED;
+    let all: Vec<_> = (0..limit + 3).map(|number| withdrawal(ACCOUNT, number.into())).collect();
+    store.schedule_all(&all);
+    let ahead = |number: u64| store.details_of(number.into()).ahead;
+    assert_eq!(ahead(limit), exactly(limit));
+    let more = AheadCount { count: limit, more: true };
+    assert_eq!([1, 2].map(|number| ahead(limit + number)), [Some(more); 2]);
+}
+
+fn held_withdrawal_behind_another_is_shown_as_held(db: &Database) {
+    let store = db.open();
+    store.schedule_all(&[1, 2].map(|number| withdrawal(ACCOUNT, number)));
+    let batch_id = withdrawal_id(2).batch_id(1);
+    store.hold_batch(&service(ACCOUNT), &batch_id, "look first").unwrap();
+    let details = store.details_of(2);
+    assert_eq!(WithdrawalState::of(&details), WithdrawalState::Held);
+    assert!(details.batch.held.unwrap().reason.ends_with("look first"));
+    assert_eq!(WithdrawalState::of(&store.details_of(1)), WithdrawalState::Scheduled);
 }

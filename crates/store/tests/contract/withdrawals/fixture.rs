@@ -1,11 +1,12 @@
 //! Test withdrawals, and helpers that take them to an end.
 
 use grid_batch_core::{
-    AddOutcome, AttemptId, Change, ChangeOutcome, Event, LedgerStatus, Outcome, Receipt, TakenBatch,
+    AttemptId, Change, ChangeOutcome, Event, LedgerStatus, Outcome, Receipt, TakenBatch,
 };
 use grid_batch_withdrawals::{
-    BatchAttempt, NewSignedTransaction, NonceOutcome, SignedTransaction, SigningStore, Withdrawal,
-    WithdrawalDetails, WithdrawalId, WithdrawalKind,
+    AheadCount, BatchAttempt, NewSignedTransaction, NonceOutcome, ScheduleOutcome,
+    SignedTransaction, SigningStore, Withdrawal, WithdrawalConflict, WithdrawalDetails,
+    WithdrawalId, WithdrawalKind,
 };
 
 use crate::fixture::{StoreExt, TestStore, happened, service};
@@ -48,6 +49,18 @@ pub fn attempt_of(taken: &TakenBatch) -> BatchAttempt {
     }
 }
 
+/// The answer to a withdrawal that was stored before.
+pub const KNOWN: Result<ScheduleOutcome, WithdrawalConflict> = Ok(ScheduleOutcome::AlreadyStored);
+
+pub fn is_stored(answer: &Result<ScheduleOutcome, WithdrawalConflict>) -> bool {
+    matches!(answer, Ok(ScheduleOutcome::Stored { .. }))
+}
+
+/// Exactly so many are ahead.
+pub fn exactly(count: u64) -> Option<AheadCount> {
+    Some(AheadCount::exactly(count))
+}
+
 /// Shortcuts for what most tests do with withdrawals.
 pub trait WithdrawalsExt {
     fn schedule_all(&self, withdrawals: &[Withdrawal]);
@@ -63,7 +76,8 @@ impl WithdrawalsExt for TestStore {
     /// Schedules withdrawals that are not stored yet.
     fn schedule_all(&self, withdrawals: &[Withdrawal]) {
         let answers = self.schedule(withdrawals).unwrap();
-        assert_eq!(answers, vec![Ok(AddOutcome::Stored); withdrawals.len()]);
+        assert_eq!(answers.len(), withdrawals.len());
+        assert!(answers.iter().all(is_stored), "{answers:?}");
     }
 
     fn details_of(&self, number: u128) -> WithdrawalDetails {

@@ -1,5 +1,6 @@
 use grid_batch_withdrawals::{
     NonceOutcome, Reward, RewardId, Withdrawal, WithdrawalFilter, WithdrawalId, WithdrawalKind,
+    WithdrawalState,
 };
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
@@ -9,7 +10,6 @@ on_both! {
     pages_start_with_the_newest,
     list_entries_match_the_details,
     filters_can_be_combined,
-    filter_by_ended,
 }
 
 fn listed(store: &TestStore, filter: &WithdrawalFilter) -> Vec<WithdrawalId> {
@@ -84,20 +84,10 @@ fn filters_can_be_combined(db: &Database) {
 
     let mut all = WithdrawalFilter { beneficiary: Some("0xmember4".to_owned()), ..of_pool };
     all = WithdrawalFilter { service_id: of_a.service_id, reward_id: of_reward.reward_id, ..all };
-    all.ended = Some(false);
+    all.states = [WithdrawalState::Scheduled].into();
     assert_eq!(numbers(&all), [4].map(withdrawal_id));
     let before = store.withdrawals(&all, Some(&withdrawal_id(4)), 9).unwrap();
     assert!(before.is_empty());
     all.beneficiary = Some("0xmember3".to_owned());
     assert!(numbers(&all).is_empty());
-}
-
-fn filter_by_ended(db: &Database) {
-    let store = db.open();
-    store.schedule_all(&[1, 2, 3].map(|number| withdrawal(ACCOUNT, number)));
-    store.commit_next(ACCOUNT);
-    store.reject(&store.take_one(ACCOUNT), "no");
-    let ended = |ended| WithdrawalFilter { ended: Some(ended), ..Default::default() };
-    assert_eq!(listed(&store, &ended(true)), [2, 1].map(withdrawal_id));
-    assert_eq!(listed(&store, &ended(false)), [3].map(withdrawal_id));
 }

@@ -1,7 +1,15 @@
 mod cancelling;
 mod details;
 pub mod fixture;
+mod gas_admins;
+mod highest_block;
+mod intake;
 mod listing;
+mod moving;
+mod payment_limits;
+mod reads;
 mod retrying;
+mod retrying_failed;
 mod rewards;
 mod scheduling;
+mod states;

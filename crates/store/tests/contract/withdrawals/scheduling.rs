@@ -1,11 +1,15 @@
 use std::thread;
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{AddOutcome, BatchState, Progress};
+use grid_batch_core::{BatchState, Progress};
 use grid_batch_store::StoreError;
-use grid_batch_withdrawals::{Reward, RewardId, Withdrawal, WithdrawalKind};
+use grid_batch_withdrawals::{
+    Reward, RewardId, ScheduleOutcome, Withdrawal, WithdrawalConflict, WithdrawalKind,
+};
 
-use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
+use super::fixture::{
+    ACCOUNT, KNOWN, WithdrawalsExt, exactly, is_stored, withdrawal, withdrawal_id,
+};
 use crate::fixture::{
     Database, StoreExt, TestStore, batch, id, on_both, service, wait_until_blocked,
 };
@@ -33,7 +37,7 @@ fn withdrawal_is_scheduled_with_its_batch(db: &Database) {
     let details = store.details_of(1);
     assert_eq!((details.withdrawal, details.created_at), (requested.clone(), db.now()));
     assert_eq!((details.generation, details.cancelled_at, details.nonce), (1, None, None));
-    assert_eq!((details.ahead, details.fail_reason), (Some(0), None));
+    assert_eq!((details.ahead, details.fail_reason), (exactly(0), None));
     assert_eq!(
         (details.batch.service_id, details.batch.batch_id),
         (service(ACCOUNT), requested.id.batch_id(1))
@@ -52,12 +56,12 @@ fn same_withdrawal_again_is_scheduled_once(db: &Database) {
     store.schedule_all(&requested);
     let before = store.details_of(1);
     db.later(1);
-    assert_eq!(store.schedule(&requested).unwrap(), [Ok(AddOutcome::AlreadyStored)]);
+    assert_eq!(store.schedule(&requested).unwrap(), [KNOWN]);
     assert_eq!(store.details_of(1), before);
     assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 1);
 
     store.commit_next(ACCOUNT);
-    assert_eq!(store.schedule(&requested).unwrap(), [Ok(AddOutcome::AlreadyStored)]);
+    assert_eq!(store.schedule(&requested).unwrap(), [KNOWN]);
     assert!(store.take(&[ACCOUNT]).is_empty());
 }
 
@@ -80,8 +84,8 @@ fn conflict_returns_the_stored_withdrawal(db: &Database) {
         }),
     ] {
         let conflict = store.schedule(&[other]).unwrap().remove(0).unwrap_err();
-        assert_eq!(*conflict.stored, first);
         let message = conflict.to_string();
+        assert_eq!(conflict, WithdrawalConflict::OtherTerms { stored: Box::new(first.clone()) });
         assert!(message.contains(&first.id.to_string()) && message.contains("1001"), "{message}");
     }
     assert_eq!(store.depths(None, 9).unwrap().len(), 1);
@@ -92,7 +96,7 @@ fn same_withdrawal_of_another_account_stays_with_first(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let moved = withdrawal("eip155:1:0x0b", 1);
-    assert_eq!(store.schedule(&[moved]).unwrap(), [Ok(AddOutcome::AlreadyStored)]);
+    assert_eq!(store.schedule(&[moved]).unwrap(), [KNOWN]);
     assert_eq!(store.depths(None, 9).unwrap().len(), 1);
     assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 1);
 }
@@ -104,8 +108,8 @@ fn conflict_does_not_block_other_withdrawals(db: &Database) {
     let answers = store
         .schedule(&[withdrawal(ACCOUNT, 2), other, withdrawal(ACCOUNT, 1), withdrawal("b", 3)])
         .unwrap();
-    assert_eq!((&answers[0], answers[1].is_err()), (&Ok(AddOutcome::Stored), true));
-    assert_eq!(answers[2..], [Ok(AddOutcome::AlreadyStored), Ok(AddOutcome::Stored)]);
+    assert_eq!((is_stored(&answers[0]), answers[1].is_err()), (true, true));
+    assert_eq!((&answers[2], is_stored(&answers[3])), (&KNOWN, true));
     let depths = [ACCOUNT, "b"].map(|account| store.depth(&service(account)).unwrap());
     assert_eq!(depths, [2, 1]);
 }
@@ -115,7 +119,7 @@ fn duplicate_within_one_call_is_scheduled_once(db: &Database) {
     let requested = withdrawal(ACCOUNT, 1);
     let other = Withdrawal { amount: "7".to_owned(), ..requested.clone() };
     let answers = store.schedule(&[requested.clone(), requested, other]).unwrap();
-    assert_eq!(answers[..2], [Ok(AddOutcome::Stored), Ok(AddOutcome::AlreadyStored)]);
+    assert_eq!((is_stored(&answers[0]), &answers[1]), (true, &KNOWN));
     assert!(answers[2].is_err());
     assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 1);
 }
@@ -129,14 +133,14 @@ fn withdrawals_and_batches_share_one_order(db: &Database) {
     store.schedule_all(&[withdrawal(ACCOUNT, 2), withdrawal(ACCOUNT, 1)]);
     store.add_all(&[batch(ACCOUNT, 9)]);
     store.schedule_all(&[withdrawal(ACCOUNT, 3)]);
-    assert_eq!(store.details_of(3).ahead, Some(3));
+    assert_eq!(store.details_of(3).ahead, exactly(3));
     let order = [(); 4].map(|()| store.commit_next(ACCOUNT));
     let tries = |number: u128| withdrawal_id(number).batch_id(1);
     assert_eq!(order, [tries(2), tries(1), id(9), tries(3)]);
 }
 
 /// Schedules each of these from its own thread; returns the answers.
-fn schedule_concurrently(store: &TestStore, requested: &[Withdrawal]) -> Vec<AddOutcome> {
+fn schedule_concurrently(store: &TestStore, requested: &[Withdrawal]) -> Vec<ScheduleOutcome> {
     thread::scope(|scope| {
         let callers: Vec<_> = requested
             .iter()
@@ -153,7 +157,8 @@ fn concurrent_schedules_of_one_id_store_one(db: &Database) {
     for number in 0..5 {
         let answers =
             schedule_concurrently(&store, &[(); 12].map(|()| withdrawal(ACCOUNT, number)));
-        let stored = answers.iter().filter(|answer| **answer == AddOutcome::Stored).count();
+        let stored =
+            answers.iter().filter(|answer| **answer != ScheduleOutcome::AlreadyStored).count();
         assert_eq!((stored, answers.len()), (1, 12));
     }
     assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 5);
@@ -166,7 +171,8 @@ fn concurrent_schedules_for_two_accounts_store_one(db: &Database) {
         let requested: Vec<_> =
             (0..12).map(|caller| withdrawal(accounts[caller % 4], number)).collect();
         let answers = schedule_concurrently(&store, &requested);
-        let stored = answers.iter().filter(|answer| **answer == AddOutcome::Stored).count();
+        let stored =
+            answers.iter().filter(|answer| **answer != ScheduleOutcome::AlreadyStored).count();
         assert_eq!((stored, answers.len()), (1, 12));
     }
     let open: u64 = store.depths(None, 9).unwrap().iter().map(|depth| depth.open).sum();
@@ -213,7 +219,7 @@ fn retention_keeps_withdrawals_and_latest_batches(db: &Database) {
     for number in [1, 2] {
         assert_eq!(store.details_of(number).batch.progress.state, BatchState::Committed);
         let again = store.schedule(&[withdrawal(ACCOUNT, number)]).unwrap();
-        assert_eq!(again, [Ok(AddOutcome::AlreadyStored)]);
+        assert_eq!(again, [KNOWN]);
     }
 }
 
@@ -242,7 +248,11 @@ fn concurrent_schedule_for_another_account_waits() {
         first.batch_execute("commit").unwrap();
         second.join().unwrap()
     });
-    assert_eq!(answer.unwrap_err().stored.service_id, service("a"));
+    let stored_for_a = |stored: &Withdrawal| stored.service_id == service("a");
+    assert!(
+        matches!(&answer, Err(WithdrawalConflict::OtherTerms { stored }) if stored_for_a(stored)),
+        "{answer:?}"
+    );
     assert_eq!(db.number("select count(*) as number from batches"), 1);
     assert_eq!(store.depth(&service("b")).unwrap(), 0);
 }

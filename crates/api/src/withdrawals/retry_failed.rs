@@ -1,0 +1,134 @@
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{Request, State},
+};
+use grid_batch_core::{Excerpt, Timestamp};
+use grid_batch_withdrawals::{FailedFilter, FailedWithdrawal, FailedWithdrawals, WithdrawalStore};
+use serde::Serialize;
+
+use crate::{
+    http::{ApiError, JsonObject, link, rfc3339},
+    state::StoredCallback,
+    withdrawals::{context::WithdrawalContext, json::withdrawal_path},
+};
+
+const FIELDS: &[&str] = &["pool", "failed_since", "reason_contains", "dry_run"];
+
+/// How many withdrawals one request retries. Each is a commit of its own.
+const LIMIT: usize = 100;
+
+/// What was retried, or would be.
+#[derive(Debug, Serialize)]
+pub(crate) struct RetriedJson {
+    data: Vec<FailedJson>,
+    /// What was not retried, because of a payment limit.
+    refused: Vec<RefusedJson>,
+    /// Whether more match: the same request continues with them.
+    has_more: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct RefusedJson {
+    id: String,
+    reason: String,
+}
+
+#[derive(Debug, Serialize)]
+struct FailedJson {
+    id: String,
+    pool: String,
+    beneficiary: String,
+    amount: String,
+    failed_at: String,
+    fail_reason: String,
+    link: String,
+}
+
+/// `POST /withdrawals/retry`: schedules failed withdrawals again, the oldest first.
+pub(crate) async fn post(
+    State(context): State<Arc<WithdrawalContext>>,
+    request: Request,
+) -> Result<Json<RetriedJson>, ApiError> {
+    let (request, mut fields) = context.read_json(request, FIELDS).await?;
+    let filter = read_filter(&context, &mut fields)?;
+    let dry_run = fields.boolean("dry_run", false)?;
+    let (store, stored) = (Arc::clone(&context.store), context.stored.clone());
+    let work = move || match dry_run {
+        true => filter.find(&*store, LIMIT).map_err(ApiError::read_failed),
+        false => retry(&filter, &*store, &stored),
+    };
+    let FailedWithdrawals { withdrawals, refused, has_more } = context.writes.run(work).await?;
+    let to_json = |failed: FailedWithdrawal| {
+        let path = withdrawal_path(&failed.withdrawal.id);
+        FailedJson::new(failed, link::to_path(&path, &request, context.api.local_addr))
+    };
+    let refused = refused.into_iter().map(|(failed, error)| RefusedJson {
+        id: failed.withdrawal.id.to_string(),
+        reason: error.to_string(),
+    });
+    Ok(Json(RetriedJson {
+        data: withdrawals.into_iter().map(to_json).collect(),
+        refused: refused.collect(),
+        has_more,
+    }))
+}
+
+fn read_filter(
+    context: &WithdrawalContext,
+    fields: &mut JsonObject,
+) -> Result<FailedFilter, ApiError> {
+    let pool = fields.optional_string("pool")?;
+    let pool = pool.map(|text| context.parse_pool(&text)).transpose()?;
+    let failed_since = fields.optional_string("failed_since")?;
+    let filter = FailedFilter {
+        pool: pool.map(|(pool, _)| pool),
+        service_id: None,
+        failed_since: failed_since.as_deref().map(parse_time).transpose()?,
+        reason_contains: fields.optional_string("reason_contains")?,
+    };
+    if filter.selects_all() {
+        let rule = "at least one of pool, failed_since and reason_contains is required";
+        return Err(ApiError::InvalidValue { name: "request", rule: rule.to_owned() });
+    }
+    Ok(filter)
+}
+
+fn parse_time(text: &str) -> Result<Timestamp, ApiError> {
+    humantime::parse_rfc3339(text).map(Timestamp::from).map_err(|_| {
+        let shown = Excerpt::of(text);
+        let rule = format!("it is {shown}; it must be a time such as 2026-11-22T09:30:00Z");
+        ApiError::InvalidValue { name: "failed_since", rule }
+    })
+}
+
+/// Retries, and wakes the queues of those that were retried.
+fn retry(
+    filter: &FailedFilter,
+    store: &dyn WithdrawalStore,
+    stored: &StoredCallback,
+) -> Result<FailedWithdrawals, ApiError> {
+    let retried = filter.retry(store, LIMIT).map_err(ApiError::write_failed)?;
+    let services = retried.withdrawals.iter().map(|it| it.withdrawal.service_id.clone());
+    let mut services: Vec<_> = services.collect();
+    services.sort_unstable();
+    services.dedup();
+    stored.notify(&services);
+    Ok(retried)
+}
+
+impl FailedJson {
+    fn new(failed: FailedWithdrawal, link: String) -> Self {
+        let FailedWithdrawal { withdrawal, failed_at, fail_reason } = failed;
+        Self {
+            id: withdrawal.id.to_string(),
+            pool: withdrawal.pool,
+            beneficiary: withdrawal.beneficiary,
+            amount: withdrawal.amount,
+            failed_at: rfc3339(failed_at),
+            fail_reason,
+            link,
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Decisions of operators about invalid batches that stop others.
+
+use std::collections::HashSet;
+
+use fastrand::Rng;
+use grid_batch_core::{HeaderId, Strategy};
+use grid_batch_store::Store;
+
+use super::run::{Accepted, Run, stored};
+
+pub(super) struct Decisions {
+    strategy: Strategy,
+    random: Rng,
+    /// The invalid batches after which others were ended.
+    ended_after: HashSet<HeaderId>,
+}
+
+impl Decisions {
+    pub(super) fn new(strategy: Strategy, random: Rng) -> Self {
+        Self { strategy, random, ended_after: HashSet::new() }
+    }
+
+    /// Decides about each batch that stops others, at random.
+    pub(super) fn decide(&mut self, run: &Run, store: &Store) {
+        for halt in store.halts(None, 20).unwrap() {
+            let (service, id) = (&halt.batch.service_id, &halt.batch.batch_id);
+            self.expect_stopped(run, id);
+            if self.random.usize(..5) == 0 {
+                self.ended_after.insert(*id);
+                store.end_following(service, id, "they build on it").unwrap();
+            } else {
+                store.continue_after(service, id, None).unwrap();
+            }
+        }
+    }
+
+    /// Nothing that comes after an invalid batch and conflicts with it was sent. A pipeline sends ahead.
+    fn expect_stopped(&self, run: &Run, invalid: &HeaderId) {
+        if self.strategy == Strategy::Pipeline {
+            return;
+        }
+        let first = run.accepted.iter().position(|it| it.id == *invalid).unwrap();
+        let (invalid, later) = (&run.accepted[first], &run.accepted[first + 1..]);
+        let has_place = |it: &Accepted| it.access.dependencies().is_empty();
+        if !has_place(invalid) {
+            return;
+        }
+        for batch in later.iter().filter(|it| has_place(it)) {
+            if batch.access.conflicts_with(&invalid.access) {
+                let times = run.harness.ledger.times_received(&batch.id);
+                assert_eq!(times, 0, "{} was sent though {} is invalid", batch.id, invalid.id);
+            }
+        }
+    }
+
+    /// The batches that were ended by a decision. Each follows an invalid one.
+    pub(super) fn ended(&self, run: &Run, store: &Store) -> Vec<HeaderId> {
+        let was_ended = |it: &&Accepted| {
+            let error = stored(store, &it.id).last_error;
+            error.is_some_and(|error| error.contains("an operator ended what follows"))
+        };
+        let ended: Vec<HeaderId> = run.accepted.iter().filter(was_ended).map(|it| it.id).collect();
+        let causes = ended.iter().chain(&self.ended_after).copied().collect();
+        for id in &ended {
+            assert!(self.follows_one(run, id, &causes), "{id} was ended and follows nothing");
+        }
+        ended
+    }
+
+    /// Whether a batch comes after one of these, and in the parallel strategy conflicts with it or depends
+    /// on it.
+    fn follows_one(&self, run: &Run, id: &HeaderId, causes: &HashSet<HeaderId>) -> bool {
+        let index = run.accepted.iter().position(|it| it.id == *id).unwrap();
+        let batch = &run.accepted[index];
+        let is_late = |it: &Accepted| !it.access.dependencies().is_empty();
+        run.accepted.iter().enumerate().any(|(other_index, other)| {
+            let is_before = other_index < index || is_late(batch) || is_late(other);
+            let depends = || {
+                let ids = other.transaction_ids();
+                batch.access.dependencies().iter().any(|id| ids.contains(id))
+            };
+            other.id != *id
+                && causes.contains(&other.id)
+                && is_before
+                && (self.strategy != Strategy::Parallel
+                    || batch.access.conflicts_with(&other.access)
+                    || depends())
+        })
+    }
+}
+
+impl Accepted {
+    fn transaction_ids(&self) -> Vec<HeaderId> {
+        let ids = self.batch.transactions.iter();
+        ids.map(|transaction| transaction.header_signature.parse().unwrap()).collect()
+    }
+}

@@ -1,0 +1,150 @@
+//! How many batches the strategies commit in a second, compared with a plain client that posts ahead to the
+//! ledger without any guarantee. Blocks are published every second, with at most as many batches as
+//! `GRID_BATCH_TEST_BLOCK_SIZE` says. The default is about what a genuine node commits in a second, and little
+//! work for a busy machine; with 100 this measures the server, too.
+
+use std::{
+    env,
+    net::SocketAddr,
+    thread,
+    time::{Duration, Instant},
+};
+
+use grid_batch_core::{Clock, SystemClock};
+use grid_batch_ledger_sim::{ExecutionResult, LedgerSim, LedgerSimBuilder, RandomBatches};
+use grid_batch_protocol::Batch;
+use grid_batch_test_support::{
+    batches::{SignedBatch, encode_batch_list},
+    http::{request, send},
+    wait::wait_until,
+};
+
+use crate::harness::BatchHarness;
+
+const BLOCK_INTERVAL: Duration = Duration::from_secs(1);
+const BLOCK_SIZE: usize = 30;
+/// Enough batches under way for a block, and for the next one while that is recorded.
+const TWO_BLOCKS: &str = "250";
+/// How many blocks the independent batches fill.
+const BLOCKS: usize = 10;
+/// Each takes a block of its own, or several where it must wait for the one before.
+const FEW: usize = 8;
+/// A client of the server posts this many at once.
+const LIST: usize = 50;
+
+/// The least share of the plain client's rate.
+const OF_PLAIN: f64 = 0.8;
+/// The least share of the serial rate, which is the same but for noise.
+const OF_SERIAL: f64 = 0.9;
+
+/// The usual pace, which the other tests make faster.
+const USUAL_PACE: &[(&str, &str)] = &[
+    ("--log", "warn"),
+    ("--poll-interval", "1s"),
+    ("--poll-longest-interval", "60s"),
+    ("--queue-poll-interval", "1s"),
+    ("--queue-delay", "100ms"),
+    ("--queue-longest-delay", "5s"),
+    ("--poll-quiet-after", "60s"),
+    ("--poll-hold-after", "60s"),
+    ("--ledger-request-timeout", "10s"),
+    ("--submit-sending-limit", "11s"),
+    ("--submit-total-limit", "12s"),
+    ("--submit-drain-limit", "12s"),
+    ("--poll-accept-absence-after", "30s"),
+    ("--ledger-absent-after", "30s"),
+    ("--ledger-dropped-after", "30s"),
+];
+
+fn blocks(ledger: LedgerSimBuilder) -> LedgerSimBuilder {
+    ledger.pending_for(Duration::ZERO).block_interval(BLOCK_INTERVAL).block_size(block_size())
+}
+
+fn block_size() -> usize {
+    let given = env::var("GRID_BATCH_TEST_BLOCK_SIZE").ok();
+    given.map_or(BLOCK_SIZE, |text| text.parse().unwrap())
+}
+
+fn independent(count: usize) -> Vec<Batch> {
+    let mut random = RandomBatches::new(1);
+    (0..count).map(|_| random.independent()).collect()
+}
+
+fn conflicting(count: usize) -> Vec<Batch> {
+    let mut random = RandomBatches::new(2);
+    (0..count).map(|_| random.conflicting()).collect()
+}
+
+fn count_applied(ledger: &LedgerSim) -> usize {
+    ledger.record().iter().filter(|entry| entry.result == ExecutionResult::Applied).count()
+}
+
+/// Batches in a second, from the first request until the ledger has applied all. All begin at the same time of
+/// a block interval, because the part of it that they wait first would otherwise differ.
+fn measure(ledger: &LedgerSim, batches: usize, send_all: impl FnOnce()) -> f64 {
+    let interval = BLOCK_INTERVAL.as_micros() as i64;
+    let passed = || SystemClock.now().as_micros().rem_euclid(interval);
+    wait_until("a block interval begins", || passed() < interval / 10);
+    let started = Instant::now();
+    send_all();
+    wait_until("all batches are applied", || count_applied(ledger) == batches);
+    batches as f64 / started.elapsed().as_secs_f64()
+}
+
+/// Posts one batch after the other, without waiting for the end of any, and again while the ledger is busy.
+fn plain_client(batches: &[Batch]) -> f64 {
+    let ledger = blocks(LedgerSim::sawtooth()).start().unwrap();
+    measure(&ledger, batches.len(), || {
+        batches.iter().for_each(|batch| post_until_accepted(ledger.address(), batch));
+    })
+}
+
+fn post_until_accepted(ledger: SocketAddr, batch: &Batch) {
+    let list = encode_batch_list(&[SignedBatch::new("global", batch.clone())]);
+    let request = request("POST", "/batches", &["content-type: application/octet-stream"], &list);
+    loop {
+        match send(ledger, &request).unwrap().status {
+            202 => return,
+            429 => thread::sleep(Duration::from_millis(20)),
+            status => panic!("the ledger answers {status}"),
+        }
+    }
+}
+
+fn through_the_server(strategy: &str, batches: &[Batch]) -> f64 {
+    let harness = BatchHarness::sawtooth_with(blocks);
+    let own = [("--ledger-strategy", strategy), ("--submit-in-flight-per-service", TWO_BLOCKS)];
+    let server = harness.serve_with(&[USUAL_PACE, &own].concat());
+    let rate = measure(&harness.ledger, batches.len(), || {
+        for list in batches.chunks(LIST) {
+            let list: Vec<_> =
+                list.iter().map(|batch| SignedBatch::new("global", batch.clone())).collect();
+            server.submit(&list);
+        }
+    });
+    server.stop();
+    let audit = harness.ledger.audit_state(batches);
+    assert!(audit.is_clean(), "{audit:#?}");
+    rate
+}
+
+#[test]
+fn parallel_is_almost_as_fast_as_posting_ahead() {
+    let batches = independent(BLOCKS * block_size());
+    let plain = plain_client(&batches);
+    let parallel = through_the_server("parallel", &batches);
+    let serial = through_the_server("serial", &independent(FEW));
+    println!("independent: plain {plain:.1}/s, parallel {parallel:.1}/s, serial {serial:.2}/s");
+    assert!(parallel >= OF_PLAIN * plain, "parallel {parallel:.1}/s, plain {plain:.1}/s");
+}
+
+#[test]
+fn parallel_is_as_fast_as_serial_on_conflicting_batches() {
+    let (serial, parallel) = thread::scope(|scope| {
+        let [serial, parallel] = ["serial", "parallel"]
+            .map(|strategy| scope.spawn(move || through_the_server(strategy, &conflicting(FEW))));
+        (serial.join().unwrap(), parallel.join().unwrap())
+    });
+    println!("conflicting: serial {serial:.2}/s, parallel {parallel:.2}/s");
+    assert!(parallel >= OF_SERIAL * serial, "parallel {parallel:.2}/s, serial {serial:.2}/s");
+}

@@ -1,0 +1,79 @@
+//! Failed withdrawals that are retried together.
+
+use grid_batch_test_support::process::run;
+use serde_json::{Value, json};
+
+use crate::harness::{WithdrawalHarness, WithdrawalServer};
+
+/// Withdrawals of these amounts that the pool has refused.
+fn fail(harness: &WithdrawalHarness, server: &WithdrawalServer, amounts: &[u64]) -> Vec<String> {
+    harness.set_pool_owner(0, 5);
+    let ids: Vec<String> = amounts
+        .iter()
+        .map(|amount| server.schedule(&harness.withdrawal_request(0, *amount)))
+        .collect();
+    for id in &ids {
+        server.wait_for_state(id, "failed");
+    }
+    harness.set_pool_owner(0, 0);
+    ids
+}
+
+/// The ids that `retry-withdrawals` prints.
+fn retry(harness: &WithdrawalHarness, arguments: &[&str]) -> (Value, Vec<String>) {
+    let output = run(harness.command_with(&[&["retry-withdrawals", "--json"], arguments].concat()));
+    assert_eq!(output.exit_code, Some(0), "{output:?}");
+    let document: Value = serde_json::from_str(&output.stdout).unwrap();
+    let withdrawals = document["withdrawals"].as_array().unwrap().iter();
+    let ids = withdrawals.map(|failed| failed["id"].as_str().unwrap().to_owned()).collect();
+    (document, ids)
+}
+
+fn assert_retried_by_the_command(harness: &WithdrawalHarness) {
+    let server = harness.serve();
+    let ids = fail(harness, &server, &[1, 2, 3]);
+    let (found, listed) = retry(harness, &["--reason", "not the owner"]);
+    assert_eq!((&found["retried"], &found["has_more"]), (&json!(false), &json!(false)));
+    assert_eq!(listed, ids);
+    for id in &ids {
+        assert_eq!(server.withdrawal(id)["state"], "failed", "nothing changes without --yes");
+    }
+    let filters = ["--reason", "not the owner", "--since", "1h", "--limit", "2", "--yes"];
+    let (found, retried) = retry(harness, &filters);
+    assert_eq!((&found["retried"], &found["has_more"]), (&json!(true), &json!(true)));
+    assert_eq!(retried, ids[..2]);
+    assert_eq!(retry(harness, &filters).1, ids[2..]);
+    assert_eq!(retry(harness, &filters).1, [""; 0]);
+    server.wait_until_withdrawn(&ids);
+    assert_eq!(harness.paid(0), [1, 2, 3]);
+}
+
+#[test]
+fn command_retries_failed_withdrawals_on_sqlite() {
+    assert_retried_by_the_command(&WithdrawalHarness::new(1));
+}
+
+#[test]
+fn command_retries_failed_withdrawals_on_postgres() {
+    assert_retried_by_the_command(&WithdrawalHarness::on_postgres(1));
+}
+
+#[test]
+fn command_needs_a_filter() {
+    let harness = WithdrawalHarness::new(1);
+    let output = run(harness.command_with(&["retry-withdrawals", "--yes"]));
+    assert_eq!(output.exit_code, Some(2), "{output:?}");
+}
+
+#[test]
+fn request_retries_failed_withdrawals() {
+    let harness = WithdrawalHarness::new(1);
+    let server = harness.serve();
+    let ids = fail(&harness, &server, &[1, 2]);
+    let body = json!({"pool": harness.pools[0].address(), "reason_contains": "not the owner"});
+    let response = server.post("/withdrawals/retry", &body);
+    assert_eq!(response.status, 200, "{response:?}");
+    assert_eq!(response.json()["data"].as_array().unwrap().len(), 2, "{response:?}");
+    server.wait_until_withdrawn(&ids);
+    assert_eq!(harness.paid(0), [1, 2]);
+}

@@ -1,0 +1,53 @@
+//! Transactions that waiting batches depend on and that no stored batch has, or only invalid ones.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use futures_core::future::BoxFuture;
+
+use crate::{HeaderId, ServiceId, monitor::BatchResult};
+
+/// What a ledger says about transactions. There was no clear answer about those that are in neither list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TransactionAnswers {
+    /// It has applied these for good.
+    pub applied: Vec<HeaderId>,
+    /// It has not applied these. It may do so later.
+    pub absent: Vec<HeaderId>,
+}
+
+/// Tells which transactions a ledger has applied, whatever batch they were applied with.
+pub trait TransactionCheck: Send + Sync {
+    /// Looks for these transactions at the ledger. It has a timeout of its own.
+    fn look_up<'a>(
+        &'a self,
+        transaction_ids: &'a [HeaderId],
+    ) -> BoxFuture<'a, BatchResult<TransactionAnswers>>;
+}
+
+/// What followed from an answer that a ledger does not have transactions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EndedDependents {
+    /// How many batches ended as invalid, because they depend on them.
+    pub ended: usize,
+    /// The services that have a batch to submit now.
+    pub ready: BTreeSet<ServiceId>,
+}
+
+/// Knows which transactions waiting batches miss, of the services that one instance claims.
+pub trait MissingTransactionStore: Send {
+    /// Up to `limit` missing transactions that the ledger was not asked about for at least `pause`, the
+    /// longest ago first. They count as asked about from now on.
+    fn missing_transactions(&self, pause: Duration, limit: usize) -> BatchResult<Vec<HeaderId>>;
+
+    /// The ledger has applied these transactions. Batches that miss no other one get a position in the order
+    /// of their service, unless they have it. Returns the services that have a batch to submit now.
+    fn found_at_ledger(&self, transaction_ids: &[HeaderId]) -> BatchResult<Vec<ServiceId>>;
+
+    /// The ledger does not have these transactions. Batches end as invalid that depend on one which only
+    /// invalid batches have.
+    fn absent_at_ledger(&self, transaction_ids: &[HeaderId]) -> BatchResult<EndedDependents>;
+
+    /// Holds batches that have missed a transaction for longer than `limit`, for that reason, until it
+    /// arrives, the ledger has it, or an operator releases or decides. Returns how many.
+    fn hold_missing(&self, limit: Duration) -> BatchResult<usize>;
+}

@@ -1,0 +1,110 @@
+use std::time::Duration;
+
+use grid_batch_core::{BatchError, BatchResult, HeaderId, ScopeId};
+use grid_batch_withdrawals::{AssignedNonce, ClosedNonce, FollowingPayments};
+use log::debug;
+use thiserror::Error;
+use tokio::time::timeout;
+
+use super::follow::final_nonces;
+use crate::{
+    context::EvmContext,
+    node::{AccountState, NodeClient, NodeError},
+    nonce::others_show_at_most,
+    scope::AccountScopeId,
+};
+
+/// How long each part of a look may last. What was stored and not sent by then is sent by the next one.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// A look at the withdrawals behind one that is under way.
+pub(crate) struct Look<'a> {
+    pub(crate) context: &'a EvmContext,
+    /// The nodes of the gas admin's service.
+    pub(crate) nodes: &'a [NodeClient],
+    /// The node that answered about the withdrawal that is under way.
+    pub(crate) node: &'a NodeClient,
+    pub(crate) scope: &'a AccountScopeId,
+    /// The nonce of that withdrawal.
+    pub(crate) head: &'a AssignedNonce,
+}
+
+/// What a look has read.
+pub(crate) struct Following {
+    payments: FollowingPayments,
+    account: AccountState,
+}
+
+/// Why a look ended early.
+#[derive(Debug, Error)]
+pub(super) enum LookError {
+    #[error(transparent)]
+    Store(#[from] BatchError),
+    #[error(transparent)]
+    Node(#[from] NodeError),
+}
+
+impl Look<'_> {
+    /// Reads what follows, as the start of a look.
+    ///
+    /// Failures only cost time, here and in the other parts of a look: each withdrawal is looked at again
+    /// when it is its turn.
+    pub(crate) async fn start(&self, batch_id: HeaderId) -> Option<Following> {
+        self.limited(self.read(batch_id)).await.flatten()
+    }
+
+    /// Which of the following are final as well. The head's transaction is.
+    pub(crate) async fn final_nonces(&self, following: &Following) -> Vec<ClosedNonce> {
+        let Following { payments, account } = following;
+        self.limited(final_nonces(self, payments, account.mined)).await.unwrap_or_default()
+    }
+
+    /// Sends again what the node has lost, and signs and sends what may be in flight.
+    pub(crate) async fn sign_and_send(&self, following: &Following) {
+        let Following { payments, account } = following;
+        let work = async {
+            self.send_missing(payments, *account).await?;
+            self.sign_more(payments, *account).await
+        };
+        self.limited(work).await;
+    }
+
+    async fn limited<T>(&self, work: impl Future<Output = Result<T, LookError>>) -> Option<T> {
+        match timeout(LIMIT, work).await {
+            Ok(Ok(done)) => Some(done),
+            Ok(Err(error)) => {
+                debug!(service:% = self.scope, error:%; "a look at the following withdrawals has ended early");
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    async fn read(&self, batch_id: HeaderId) -> Result<Option<Following>, LookError> {
+        let Some(payments) = self.following(batch_id).await? else { return Ok(None) };
+        if payments.in_flight().next().is_none() && payments.unsigned().next().is_none() {
+            return Ok(None);
+        }
+        let account = self.node.account_state(self.scope.address()).await?;
+        Ok(Some(Following { payments, account }))
+    }
+
+    async fn following(&self, batch_id: HeaderId) -> BatchResult<Option<FollowingPayments>> {
+        if self.context.in_flight <= 1 {
+            return Ok(None);
+        }
+        let count = self.context.following_limit();
+        self.context.store.following_payments(self.scope.service_id(), batch_id, count).await
+    }
+
+    /// Whether the node has every stored transaction, mined or pending, and no node shows another one.
+    pub(super) async fn has_all(
+        &self,
+        following: &FollowingPayments,
+        account: AccountState,
+    ) -> bool {
+        let (Self { context, nodes, node, .. }, next) = (self, following.next_nonce);
+        let admin = self.scope.address();
+        account.count() == next && others_show_at_most(context, nodes, node, admin, next).await
+    }
+}

@@ -1,0 +1,14 @@
+//! Signs withdrawals before it is their turn, and follows them together.
+//!
+//! The queue submits one withdrawal of a gas admin at a time. While it is under way, those behind it get
+//! the next nonces, in order, and are sent as well. When it is their turn, they are usually mined.
+
+mod cost;
+mod follow;
+mod look;
+mod pauses;
+mod resend;
+mod sign;
+
+pub(crate) use look::Look;
+pub(crate) use pauses::AheadPauses;

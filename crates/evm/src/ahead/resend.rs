@@ -1,0 +1,103 @@
+use grid_batch_core::{BatchResult, ScopeId};
+use grid_batch_withdrawals::{
+    FollowingPayment, FollowingPayments, NewSignedTransaction, SignedTransaction,
+};
+use log::{info, warn};
+
+use super::look::{Look, LookError};
+use crate::{
+    node::{AccountState, NodeError, Refusal},
+    values::parse_address,
+};
+
+impl Look<'_> {
+    /// Sends the transactions again that the node does not have: a node that was restarted has lost
+    /// them, and a transaction that was dropped keeps those behind it from being mined.
+    ///
+    /// Those that were sent a moment ago are left alone: they may not have reached every node. The first
+    /// one that must not be sent ends them, because those behind it cannot be mined before it.
+    pub(super) async fn send_missing(
+        &self,
+        following: &FollowingPayments,
+        account: AccountState,
+    ) -> Result<(), LookError> {
+        let Some(first) = account.pending.map(|pending| pending.max(account.mined)) else {
+            return Ok(());
+        };
+        let missing: Vec<&NewSignedTransaction> = following
+            .in_flight()
+            .filter_map(Candidate::new)
+            .filter(|candidate| candidate.best.signed.nonce >= first)
+            .take_while(|candidate| self.may_send(candidate))
+            .filter(|candidate| self.is_due(candidate.best))
+            .map(|candidate| &candidate.best.signed)
+            .collect();
+        if first > self.head.nonce && !missing.is_empty() {
+            info!(
+                service:% = self.scope, first_nonce = first, transactions = missing.len();
+                "the node does not have these transactions; they are sent"
+            );
+            self.broadcast(&missing).await?;
+        }
+        Ok(())
+    }
+
+    /// Its own attempt decides about one that is held or cancelled, or that bids more than a cap which was
+    /// lowered.
+    fn may_send(&self, Candidate { following, best }: &Candidate<'_>) -> bool {
+        let pool = parse_address(&following.payment.pool);
+        let cap = pool.map(|pool| self.context.cap_of(pool));
+        let is_below_cap = cap.is_ok_and(|cap| best.signed.max_fee <= cap.wei());
+        is_below_cap && !following.is_held && !following.payment.cancel_requested
+    }
+
+    fn is_due(&self, best: &SignedTransaction) -> bool {
+        best.sent_at.is_none() || self.context.is_pending_too_long(best.signed.hash)
+    }
+
+    /// Sends transactions that are stored, in order of their nonces.
+    pub(super) async fn broadcast(&self, signed: &[&NewSignedTransaction]) -> BatchResult<()> {
+        let context = self.context;
+        let now = context.clock.monotonic();
+        signed.iter().for_each(|signed| context.sent_times.record(signed.hash, now));
+        let bytes: Vec<&[u8]> = signed.iter().map(|signed| &signed.bytes[..]).collect();
+        let errors = self.node.send_all(&bytes).await.into_iter();
+        // A node that has a transaction already has taken it.
+        let errors = errors.map(|error| error.filter(|it| Refusal::of(it) != Refusal::Known));
+        let sent: Vec<_> = signed.iter().zip(errors).collect();
+        self.log_refused(&sent);
+        let error = |error: Option<NodeError>| error.map(|error| error.to_string());
+        let sent = sent.into_iter().map(|(signed, it)| (signed.hash, error(it)));
+        context.store.mark_all_sent(sent.collect()).await?;
+        context.hints.sent(self.scope.service_id());
+        Ok(())
+    }
+
+    /// Warns of the first transaction that was not taken, once until all are.
+    fn log_refused(&self, sent: &[(&&NewSignedTransaction, Option<NodeError>)]) {
+        let refused = sent.iter().find_map(|(signed, error)| Some((signed.nonce, error.as_ref()?)));
+        let logged = &self.context.refused_ahead;
+        if logged.begins(self.scope.service_id(), refused.is_some())
+            && let Some((nonce, error)) = refused
+        {
+            warn!(
+                service:% = self.scope, nonce, error:%;
+                "a transaction that was signed ahead was sent with an error; it is sent again"
+            );
+        }
+    }
+}
+
+/// A withdrawal whose nonce is open, and its transaction to send.
+struct Candidate<'a> {
+    following: &'a FollowingPayment,
+    best: &'a SignedTransaction,
+}
+
+impl<'a> Candidate<'a> {
+    fn new(following: &'a FollowingPayment) -> Option<Self> {
+        let transactions = &following.payment.nonce.as_ref()?.transactions;
+        let best = transactions.iter().max_by_key(|transaction| transaction.rank())?;
+        Some(Self { following, best })
+    }
+}

@@ -1,0 +1,173 @@
+use std::time::Duration;
+
+use alloy_primitives::{Address, B256, Bytes, U256};
+use grid_batch_core::ScopeId;
+use grid_batch_withdrawals::{FollowingPayment, FollowingPayments, NewSignedTransaction};
+use log::{debug, info, warn};
+
+use super::{
+    cost::{cost, highest_cost},
+    look::{Look, LookError},
+};
+use crate::{
+    node::{AccountState, NodeError},
+    pool::PoolCall,
+    price::{Bid, GasQuote, Urgency, price_gate},
+    send::{TransactionDraft, payment_gas_limit, sign},
+    signer::AccountSigner,
+    values::{GasPrice, parse_address},
+};
+
+/// How long a look signs. A remote signer may be slow; what is left is signed by the next look.
+const SIGNING_LIMIT: Duration = Duration::from_secs(2);
+
+/// What a look has signed.
+#[derive(Default)]
+struct Signed {
+    transactions: Vec<NewSignedTransaction>,
+    /// Whether more could have been signed with more time.
+    ended_by_time: bool,
+}
+
+/// A withdrawal that may be signed, as far as the gas price and its terms are concerned.
+struct Candidate {
+    call: PoolCall,
+    bid: Bid,
+}
+
+impl Look<'_> {
+    /// Signs the next withdrawals and sends them, as many as may be in flight. It ends before the first
+    /// one that does not pass the gates or the simulation: its own attempt says why.
+    pub(super) async fn sign_more(
+        &self,
+        following: &FollowingPayments,
+        account: AccountState,
+    ) -> Result<(), LookError> {
+        let (context, service_id) = (self.context, self.scope.service_id());
+        let pending = following.next_nonce.saturating_sub(account.mined);
+        let free = context.in_flight.saturating_sub(usize::try_from(pending).unwrap_or(usize::MAX));
+        let unsigned: Vec<&FollowingPayment> = following.unsigned().take(free).collect();
+        let (Some(first), Some(signer)) =
+            (unsigned.first(), context.signers.get(&self.scope.address()))
+        else {
+            return Ok(());
+        };
+        if context.not_signing_ahead.begins(service_id, following.has_unsettled) {
+            warn!(
+                service:% = self.scope;
+                "nothing is signed ahead: a transaction of a withdrawal that has ended, or of none, is \
+                 not final, or an operator has to decide about its nonce"
+            );
+        }
+        let (now, pause) = (context.clock.monotonic(), context.gate_interval);
+        if context.ahead_pauses.contains(service_id, first.batch_id, now, pause) {
+            return Ok(());
+        }
+        if following.has_unsettled || !self.has_all(following, account).await {
+            return Ok(());
+        }
+        // If the look ends here because the signer does not answer, the pause has begun.
+        context.ahead_pauses.begin(service_id, first.batch_id, now);
+        let signed = self.sign(following, &unsigned, signer, account).await;
+        context.ahead_pauses.end(service_id);
+        let Signed { transactions: signed, ended_by_time } = signed?;
+        if let Some(stopped_at) = unsigned.get(signed.len()).filter(|_| !ended_by_time) {
+            context.ahead_pauses.begin(service_id, stopped_at.batch_id, now);
+        }
+        if signed.is_empty() {
+            return Ok(());
+        }
+        let stored = context.store.sign_following(following.clone(), signed.clone()).await?;
+        if !stored {
+            debug!(service:% = self.scope; "the queue has changed; nothing is signed ahead");
+            return Ok(());
+        }
+        self.note_signed(&signed);
+        self.broadcast(&signed.iter().collect::<Vec<_>>()).await?;
+        Ok(())
+    }
+
+    async fn sign(
+        &self,
+        following: &FollowingPayments,
+        unsigned: &[&FollowingPayment],
+        signer: &AccountSigner,
+        account: AccountState,
+    ) -> Result<Signed, LookError> {
+        let Ok(quote) = self.context.quote(self.node, Urgency::Usual).await else {
+            return Ok(Signed::default());
+        };
+        let candidates: Vec<Candidate> =
+            unsigned.iter().map_while(|it| self.candidate(it, &quote)).collect();
+        let gas_limits = self.simulate(&candidates).await?;
+        let mut funds = account.balance.saturating_sub(self.reserved(following, account.mined));
+        let chain_id = self.context.chain_id;
+        let start = self.context.clock.monotonic();
+        let mut signed = Signed::default();
+        for ((Candidate { call, bid }, gas_limit), nonce) in
+            candidates.into_iter().zip(gas_limits).zip(following.next_nonce..)
+        {
+            let elapsed = self.context.clock.monotonic().since(start);
+            signed.ended_by_time = elapsed >= SIGNING_LIMIT;
+            if signed.ended_by_time {
+                break;
+            }
+            let Some(left) = funds.checked_sub(cost(gas_limit, &bid)) else { break };
+            funds = left;
+            let PoolCall { pool: to, data } = call;
+            let draft = TransactionDraft { chain_id, nonce, gas_limit, to, data };
+            match sign(signer, &draft, &bid).await {
+                Ok(transaction) => signed.transactions.push(transaction),
+                // Its own attempt says why.
+                Err(_) => break,
+            }
+        }
+        Ok(signed)
+    }
+
+    fn candidate(&self, following: &FollowingPayment, quote: &GasQuote) -> Option<Candidate> {
+        let call = PoolCall::for_payment(&following.payment).ok()?;
+        let cap = self.context.cap_of(call.pool);
+        let bid = price_gate(quote, cap).ok()?;
+        let beneficiary = parse_address(&following.payment.beneficiary).ok()?;
+        if !self.context.beneficiaries.contains(call.pool, beneficiary) {
+            return None;
+        }
+        Some(Candidate { call, bid })
+    }
+
+    /// The gas limits of the first withdrawals, up to one that the pool refuses.
+    async fn simulate(&self, candidates: &[Candidate]) -> Result<Vec<u64>, NodeError> {
+        let mut pools: Vec<Address> = candidates.iter().map(|it| it.call.pool).collect();
+        pools.sort_unstable();
+        pools.dedup();
+        if pools.is_empty() || self.node.have_code(&pools).await?.contains(&false) {
+            return Ok(Vec::new());
+        }
+        let calls: Vec<(Address, Bytes)> =
+            candidates.iter().map(|it| (it.call.pool, it.call.data.clone())).collect();
+        let estimates = self.node.estimate_all(self.scope.address(), &calls).await?;
+        let block_limit = self.context.block_gas_limit(self.node).await;
+        let limit =
+            |estimate: Result<u64, NodeError>| payment_gas_limit(estimate.ok()?, block_limit);
+        Ok(estimates.into_iter().map_while(limit).collect())
+    }
+
+    /// What the transactions that are not mined may cost.
+    fn reserved(&self, following: &FollowingPayments, mined: u64) -> U256 {
+        let behind = following.in_flight().filter_map(|it| it.payment.nonce.as_ref());
+        let open = behind.chain([self.head]).filter(|assigned| assigned.nonce >= mined);
+        open.map(highest_cost).fold(U256::ZERO, U256::saturating_add)
+    }
+
+    fn note_signed(&self, signed: &[NewSignedTransaction]) {
+        for signed in signed {
+            self.context.price_source.record(signed);
+            info!(
+                service:% = self.scope, nonce = signed.nonce, hash:% = B256::from(signed.hash),
+                max_fee:% = GasPrice::from_wei(signed.max_fee);
+                "transaction signed before it is its withdrawal's turn"
+            );
+        }
+    }
+}

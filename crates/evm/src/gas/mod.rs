@@ -1,0 +1,11 @@
+//! What is observed of the gas price and of balances: by each attempt to send, and by a look at the
+//! nodes at intervals, so that a low balance is noticed before it delays a withdrawal.
+
+mod account_gas;
+mod low_balance_log;
+mod observations;
+mod watch;
+
+pub use account_gas::{AccountGas, GasLimit, PoolGas, Seen};
+pub(crate) use observations::GasObservations;
+pub use watch::{GasWatch, WatchedAccount};

@@ -1,0 +1,140 @@
+use std::sync::Arc;
+
+use alloy_primitives::{Address, U256};
+use grid_batch_core::ScopeId;
+use grid_batch_support::ErrorChain;
+
+use super::{
+    account_gas::{AccountGas, GasLimit, PoolGas, Seen},
+    low_balance_log::LowBalanceLog,
+};
+use crate::{
+    context::EvmContext,
+    node::{NodeClient, NodeError},
+    scope::AccountScopeId,
+    values::GasPrice,
+};
+
+/// A gas admin to watch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WatchedAccount {
+    /// The name that the operator gave it.
+    pub name: String,
+    /// The account.
+    pub account: AccountScopeId,
+    /// Its pools.
+    pub pools: Vec<Address>,
+}
+
+/// Watches the gas price and the balances of gas admins and pools.
+///
+/// Only [`look`](Self::look) asks nodes; what was seen last is read from memory.
+#[derive(Debug)]
+pub struct GasWatch {
+    context: Arc<EvmContext>,
+    accounts: Vec<WatchedAccount>,
+    low_balance: u64,
+    log: LowBalanceLog,
+}
+
+impl GasWatch {
+    /// The balance of an account is low if it pays for fewer withdrawals than `low_balance`.
+    pub(crate) fn new(
+        context: Arc<EvmContext>,
+        accounts: Vec<WatchedAccount>,
+        low_balance: u64,
+    ) -> Self {
+        Self { context, accounts, low_balance, log: LowBalanceLog::default() }
+    }
+
+    /// Reads the gas price and all balances, and logs which balances have become low. Returns whether a
+    /// node had all balances. Dropping the future ends the look.
+    pub async fn look(&self) -> bool {
+        let mut error = "no node has confirmed which chain it is on".to_owned();
+        let mut has_succeeded = false;
+        for node in self.nodes() {
+            match self.look_at(&node).await {
+                Ok(()) => {
+                    has_succeeded = true;
+                    break;
+                }
+                Err(failure) => error = ErrorChain(&failure).to_string(),
+            }
+        }
+        if !has_succeeded {
+            self.note_failure(&error);
+        }
+        self.accounts().iter().for_each(|account| self.log.record(account));
+        has_succeeded
+    }
+
+    /// What was seen last.
+    pub fn accounts(&self) -> Vec<AccountGas> {
+        self.accounts.iter().map(|watched| self.account(watched)).collect()
+    }
+
+    fn nodes(&self) -> Vec<NodeClient> {
+        let Some(first) = self.accounts.first() else { return Vec::new() };
+        let urls = self.context.nodes.status_urls(first.account.service_id().as_str(), "");
+        let client = |url| NodeClient::new(self.context.watch_http.clone(), url);
+        urls.into_iter().map(client).collect()
+    }
+
+    /// The first balance that cannot be read ends the look: the next node may answer.
+    async fn look_at(&self, node: &NodeClient) -> Result<(), NodeError> {
+        let context = &self.context;
+        let price = context.price_source.quote(node).await;
+        context.note_price(price.as_ref());
+        for address in self.addresses() {
+            let balance = node.balance(address).await?;
+            context.gas.note_balance(address, balance, context.clock.monotonic());
+        }
+        Ok(())
+    }
+
+    fn note_failure(&self, error: &str) {
+        self.context.note_price_error(error.to_owned());
+        for address in self.addresses() {
+            self.context.gas.note_balance_error(address, error);
+        }
+    }
+
+    fn addresses(&self) -> impl Iterator<Item = Address> {
+        self.accounts.iter().flat_map(|watched| {
+            std::iter::once(watched.account.address()).chain(watched.pools.iter().copied())
+        })
+    }
+
+    fn account(&self, watched: &WatchedAccount) -> AccountGas {
+        let (context, address) = (&self.context, watched.account.address());
+        let now = context.clock.monotonic();
+        let pools: Vec<PoolGas> = watched.pools.iter().map(|pool| self.pool(*pool)).collect();
+        let cap = pools.iter().map(|pool| pool.cap).max().unwrap_or(context.cap);
+        let gas_limit = GasLimit::of(context.gas.gas_limit(address));
+        let balance: Seen<U256> = context.gas.balance(address, now);
+        let withdrawals_left = balance.value.map(|balance| gas_limit.payable(balance, cap));
+        AccountGas {
+            name: watched.name.clone(),
+            address,
+            price: context.gas.price(now),
+            cap,
+            gas_limit,
+            can_pay: context.gas.can_pay(address),
+            is_low: withdrawals_left.is_some_and(|left| left < self.low_balance),
+            withdrawals_left,
+            balance,
+            pools,
+        }
+    }
+
+    fn pool(&self, address: Address) -> PoolGas {
+        let now = self.context.clock.monotonic();
+        let cap: GasPrice = self.context.cap_of(address);
+        PoolGas {
+            address,
+            cap,
+            above_cap_for: self.context.gas.above_for(cap, now),
+            balance: self.context.gas.balance(address, now),
+        }
+    }
+}

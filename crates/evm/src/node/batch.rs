@@ -1,0 +1,227 @@
+use std::{collections::HashMap, sync::atomic::Ordering};
+
+use alloy_primitives::{Address, B256, Bytes, U256};
+use grid_batch_http::HttpResponse;
+use serde_json::{Value, json};
+
+use super::{
+    block::BlockTag,
+    client::NodeClient,
+    error::NodeError,
+    quantity::Quantity,
+    receipt::{Receipt, ReceiptJson},
+    rpc::{HEADERS, read_typed, result_in, result_of},
+};
+
+/// The most calls in one request. Providers limit it.
+const MOST_CALLS: usize = 32;
+
+/// A method with its parameters.
+type Call = (&'static str, Value);
+
+/// What each call returned, in order.
+type Answers = Vec<Result<Value, NodeError>>;
+
+/// What a node knows of an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AccountState {
+    /// How many of its transactions are in blocks.
+    pub(crate) mined: u64,
+    /// How many are in blocks or pending without a gap. `None`: the node does not tell.
+    pub(crate) pending: Option<u64>,
+    /// Its balance, in wei.
+    pub(crate) balance: U256,
+}
+
+impl AccountState {
+    /// How many of its transactions the node has, as far as it tells.
+    pub(crate) fn count(&self) -> u64 {
+        self.pending.unwrap_or_default().max(self.mined)
+    }
+}
+
+/// Several calls with one request.
+impl NodeClient {
+    /// The transaction counts and the balance of an account.
+    pub(crate) async fn account_state(&self, address: Address) -> Result<AccountState, NodeError> {
+        let count = |tag: BlockTag| ("eth_getTransactionCount", json!([address, tag]));
+        let balance = ("eth_getBalance", json!([address, BlockTag::Latest]));
+        let calls = vec![count(BlockTag::Latest), count(BlockTag::Pending), balance];
+        let mut answers = self.call_all(calls).await?.into_iter();
+        let mut next = || answers.next().unwrap_or_else(|| Err(missing()));
+        let (mined, pending, balance) = (next()?, next(), next()?);
+        let Quantity(mined) = read_typed("eth_getTransactionCount", mined)?;
+        let Quantity(balance) = read_typed("eth_getBalance", balance)?;
+        let pending = pending.and_then(|count| read_typed("eth_getTransactionCount", count));
+        Ok(AccountState { mined, pending: pending.ok().map(|Quantity(count)| count), balance })
+    }
+
+    /// The receipts of transactions, in order, of those that are in a block.
+    pub(crate) async fn receipts(
+        &self,
+        hashes: &[B256],
+    ) -> Result<Vec<Option<Receipt>>, NodeError> {
+        let calls = hashes.iter().map(|hash| ("eth_getTransactionReceipt", json!([hash])));
+        let answers = self.call_all(calls.collect()).await?;
+        let read = |(answer, hash): (Result<Value, NodeError>, &B256)| {
+            let receipt: Option<ReceiptJson> = read_typed("eth_getTransactionReceipt", answer?)?;
+            receipt.map_or(Ok(None), |receipt| receipt.into_receipt(*hash))
+        };
+        answers.into_iter().zip(hashes).map(read).collect()
+    }
+
+    /// Whether there is a contract at each address.
+    pub(crate) async fn have_code(&self, addresses: &[Address]) -> Result<Vec<bool>, NodeError> {
+        let call = |address| ("eth_getCode", json!([address, BlockTag::Latest]));
+        let answers = self.call_all(addresses.iter().map(call).collect()).await?;
+        let read = |answer: Result<Value, NodeError>| {
+            let code: Bytes = read_typed("eth_getCode", answer?)?;
+            Ok(!code.is_empty())
+        };
+        answers.into_iter().map(read).collect()
+    }
+
+    /// The gas that each of these calls would need in the next block.
+    pub(crate) async fn estimate_all(
+        &self,
+        from: Address,
+        calls: &[(Address, Bytes)],
+    ) -> Result<Vec<Result<u64, NodeError>>, NodeError> {
+        let call = |(to, data): &(Address, Bytes)| {
+            let call = json!({"from": from, "to": to, "data": data});
+            ("eth_estimateGas", json!([call, BlockTag::Latest]))
+        };
+        let answers = self.call_all(calls.iter().map(call).collect()).await?;
+        let read = |answer: Result<Value, NodeError>| {
+            let Quantity(gas) = read_typed("eth_estimateGas", answer?)?;
+            Ok(gas)
+        };
+        Ok(answers.into_iter().map(read).collect())
+    }
+
+    /// Sends signed transactions in this order, and returns the error of each that was not simply
+    /// accepted.
+    pub(crate) async fn send_all(&self, transactions: &[&[u8]]) -> Vec<Option<NodeError>> {
+        let call =
+            |bytes: &&[u8]| ("eth_sendRawTransaction", json!([Bytes::copy_from_slice(bytes)]));
+        match self.call_all(transactions.iter().map(call).collect()).await {
+            Ok(answers) => answers.into_iter().map(Result::err).collect(),
+            Err(error) => vec![Some(error); transactions.len()],
+        }
+    }
+
+    /// Calls all methods. A node that does not take several calls in a request gets one after another.
+    async fn call_all(&self, calls: Vec<Call>) -> Result<Answers, NodeError> {
+        let mut answers = Vec::with_capacity(calls.len());
+        for calls in calls.chunks(MOST_CALLS) {
+            match self.call_batch(calls).await {
+                Ok(batch) => answers.extend(batch),
+                Err(error) if refuses_batches(&error) => {
+                    for (method, params) in calls {
+                        answers.push(self.request(method, params.clone()).await);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(answers)
+    }
+
+    async fn call_batch(&self, calls: &[Call]) -> Result<Answers, NodeError> {
+        if let [(method, params)] = calls {
+            return Ok(vec![self.request(method, params.clone()).await]);
+        }
+        let count = u64::try_from(calls.len()).unwrap_or(u64::MAX);
+        let first = self.last_id.fetch_add(count, Ordering::Relaxed) + 1;
+        let request: Vec<Value> = (first..)
+            .zip(calls)
+            .map(|(id, (method, params))| {
+                json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+            })
+            .collect();
+        let request = Value::Array(request).to_string();
+        let response = self.http.post(&self.url, HEADERS, request).await?;
+        read_answers(first, calls.len(), &response)
+    }
+}
+
+/// The answers to the calls with these consecutive ids. Nodes may change their order.
+fn read_answers(first: u64, count: usize, response: &HttpResponse) -> Result<Answers, NodeError> {
+    let body = response.body.as_ref().map_err(|error| NodeError::from(error.clone()))?;
+    let Ok(Value::Array(answers)) = serde_json::from_slice(body) else {
+        // A single response: an error, or not one of JSON-RPC.
+        return Err(result_of(first, response).err().unwrap_or_else(missing));
+    };
+    let mut by_id: HashMap<u64, Value> =
+        answers.into_iter().filter_map(|it| Some((it["id"].as_u64()?, it))).collect();
+    let answer = |id| match by_id.remove(&id) {
+        Some(answer) => result_in(answer, response),
+        None => Err(missing()),
+    };
+    Ok((first..).take(count).map(answer).collect())
+}
+
+/// Whether the node may take single calls all the same.
+fn refuses_batches(error: &NodeError) -> bool {
+    matches!(
+        error,
+        NodeError::Rpc { .. } | NodeError::Status { .. } | NodeError::InvalidResponse(_)
+    )
+}
+
+fn missing() -> NodeError {
+    NodeError::InvalidResponse("an answer to one of several calls is missing".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{node::tests::node_at, test_server::TestServer};
+
+    const HASHES: [B256; 2] = [B256::with_last_byte(1), B256::with_last_byte(2)];
+
+    /// A node that answers each request with this text.
+    async fn receipts_of(
+        answer: impl Fn(&Value) -> Value + Send + Sync + 'static,
+    ) -> (usize, Result<Vec<Option<Receipt>>, NodeError>) {
+        let server = TestServer::start(move |request| {
+            let answer = answer(&serde_json::from_str(request).unwrap());
+            ("200 OK".to_owned(), answer.to_string())
+        })
+        .await;
+        let receipts = node_at(server.url()).receipts(&HASHES).await;
+        (server.bodies().len(), receipts)
+    }
+
+    fn null(call: &Value) -> Value {
+        json!({"jsonrpc": "2.0", "id": call["id"], "result": null})
+    }
+
+    #[tokio::test]
+    async fn calls_are_one_request_whatever_the_order_of_answers() {
+        let (requests, receipts) = receipts_of(|request| {
+            let calls = request.as_array().unwrap();
+            calls.iter().rev().map(null).collect()
+        })
+        .await;
+        assert_eq!((requests, receipts), (1, Ok(vec![None, None])));
+    }
+
+    #[tokio::test]
+    async fn node_without_batches_gets_one_call_after_another() {
+        let (requests, receipts) = receipts_of(|request| match request {
+            Value::Array(_) => {
+                json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "no"}})
+            }
+            call => null(call),
+        })
+        .await;
+        assert_eq!((requests, receipts), (3, Ok(vec![None, None])));
+    }
+
+    #[tokio::test]
+    async fn missing_answer_is_an_error() {
+        let (_, receipts) = receipts_of(|request| Value::Array(vec![null(&request[0])])).await;
+        assert_eq!(receipts, Err(missing()));
+    }
+}

@@ -1,0 +1,81 @@
+use alloy_primitives::{Address, U256};
+use grid_batch_withdrawals::{ClosedNonce, NonceOutcome};
+
+use super::MinedTransaction;
+use crate::{
+    node::{BlockTag, NodeClient, NodeError, revert_reason},
+    pool::{PoolCall, withdrawal_id},
+};
+
+/// How a withdrawal ended, by a final transaction.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct FinalResult {
+    /// `None`: the pool did not emit its event, and an operator has to find out.
+    outcome: Option<NonceOutcome>,
+    /// The same in words.
+    note: String,
+}
+
+impl FinalResult {
+    pub(crate) async fn read(
+        mined: &MinedTransaction<'_>,
+        node: &NodeClient,
+        admin: Address,
+        call: &PoolCall,
+    ) -> Result<Self, NodeError> {
+        let block = mined.receipt.block.number;
+        if mined.transaction.signed.is_filler {
+            return Ok(Self::cancelled(block));
+        }
+        if !mined.receipt.succeeded {
+            return Ok(Self::reverted(block, &reason_at(block, node, admin, call).await?));
+        }
+        Ok(Self::succeeded(block, withdrawal_id(call.pool, &mined.receipt.logs)))
+    }
+
+    /// The result as the outcome of this nonce.
+    pub(crate) fn into_closed(self, nonce: u64) -> ClosedNonce {
+        let Self { outcome, note } = self;
+        ClosedNonce { nonce, note, outcome }
+    }
+
+    fn cancelled(block: u64) -> Self {
+        let note = format!("cancelled in block {block}; the pool was not called");
+        Self { outcome: Some(NonceOutcome::Cancelled), note }
+    }
+
+    fn reverted(block: u64, reason: &str) -> Self {
+        let note = format!("the pool refused the withdrawal in block {block}: {reason}");
+        Self { outcome: Some(NonceOutcome::Reverted), note }
+    }
+
+    fn succeeded(block: u64, id: Option<U256>) -> Self {
+        let Some(id) = id else {
+            let note =
+                format!("mined in block {block}, but the pool did not emit WithdrawPollCreated");
+            return Self { outcome: None, note };
+        };
+        let withdrawal_id = id.to_string();
+        let note = format!("withdrawn in block {block} with the pool's id {withdrawal_id}");
+        Self { outcome: Some(NonceOutcome::Withdrawn { withdrawal_id }), note }
+    }
+}
+
+/// Why the pool refused. A receipt has no reason, so the call is repeated as of that block.
+async fn reason_at(
+    block: u64,
+    node: &NodeClient,
+    admin: Address,
+    call: &PoolCall,
+) -> Result<String, NodeError> {
+    let PoolCall { pool, data } = call;
+    match node.call(admin, *pool, data, BlockTag::Number(block)).await {
+        Ok(_) => Ok("the reason is unknown; the same call succeeds now".to_owned()),
+        Err(error) => match (revert_reason(&error), error) {
+            (Some(reason), _) => Ok(reason),
+            // The node no longer has the state of that block.
+            (None, NodeError::Rpc { .. }) => Ok("the node does not know the reason".to_owned()),
+            (None, error) => Err(error),
+        },
+    }
+}

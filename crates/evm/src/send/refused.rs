@@ -1,0 +1,191 @@
+use alloy_primitives::B256;
+use grid_batch_core::{Outcome, SubmissionAnswer};
+use grid_batch_withdrawals::{NewSignedTransaction, SignedTransaction};
+use log::{info, warn};
+
+use super::{
+    answer::{self, Step},
+    attempt::SendAttempt,
+    transaction::{gas_limit, is_legacy, sign_replacement},
+};
+use crate::{
+    node::{NodeError, Refusal},
+    nonce::{NonceObservation, observe_nonce},
+    price::{Bid, covers_price, price_gate},
+    values::GasPrice,
+};
+
+/// What follows when a node refuses a transaction that is signed.
+impl SendAttempt<'_> {
+    /// The same bytes are refused again until something changes. Another node may still accept them.
+    pub(super) async fn refused_for_good(
+        &self,
+        signed: &NewSignedTransaction,
+        reason: &str,
+        error: &NodeError,
+    ) -> SubmissionAnswer {
+        if Refusal::of(error) == Refusal::TypeNotSupported && !self.context.facts.is_legacy_only() {
+            warn!(service:% = self.service_id(), error:%;
+                "a node does not accept transactions with a base fee; from now on, transactions have \
+                 one price");
+            self.context.facts.set_legacy_only();
+        }
+        match self.send_to_others(signed).await {
+            OtherNodes::Accept => answer::accepted(),
+            OtherNodes::Unclear(other) => {
+                answer::ambiguous(format_args!("{reason}; {error}; another node: {other}"))
+            }
+            OtherNodes::Refuse => match self.check_not_shown(signed).await {
+                Ok(()) => answer::refused_batch(format_args!("{reason}; {error}")),
+                Err(answer) => answer,
+            },
+        }
+    }
+
+    /// The node refused it with an error that does not say whether it has it.
+    pub(super) async fn unless_known(
+        &self,
+        signed: &NewSignedTransaction,
+        outcome: Outcome,
+        error: &NodeError,
+    ) -> SubmissionAnswer {
+        match self.node.has_transaction(signed.hash.into()).await {
+            Ok(true) => answer::accepted(),
+            Ok(false) => answer::node_answer(outcome, error),
+            Err(_) => answer::ambiguous(error),
+        }
+    }
+
+    /// The node refused it because of its fee: says what the price is now, if that explains it.
+    pub(super) async fn refused_fee(
+        &self,
+        signed: &NewSignedTransaction,
+        error: &NodeError,
+    ) -> SubmissionAnswer {
+        let (Ok(call), Ok(quote)) = (self.pool_call(), self.quote().await) else {
+            return self.parked(error);
+        };
+        let max_fee = GasPrice::from_wei(signed.max_fee);
+        match price_gate(&quote, self.cap(call.pool)) {
+            Err(closed) => self.parked(closed),
+            Ok(_) if !covers_price(signed.max_fee, &quote) => self.parked(format_args!(
+                "the gas price is {}, above the {max_fee} that its transaction pays at most; it is sent \
+                 again with a higher fee",
+                GasPrice::from_wei(quote.price)
+            )),
+            Ok(_) => self.parked(error),
+        }
+    }
+
+    /// Sends to every other node what one has refused, until one accepts it.
+    async fn send_to_others(&self, signed: &NewSignedTransaction) -> OtherNodes {
+        let mut unclear = None;
+        for node in self.nodes().into_iter().flatten().skip(1) {
+            let Err(error) = node.send_raw_transaction(&signed.bytes).await else {
+                return self.accepted_elsewhere(signed);
+            };
+            match error {
+                NodeError::NotSent(_) | NodeError::InvalidUrl(_) => {}
+                // One silent node takes all the time that an attempt has.
+                NodeError::NoResponse(_) => return OtherNodes::Unclear(error),
+                error => match Refusal::of(&error) {
+                    Refusal::Known => return self.accepted_elsewhere(signed),
+                    refusal if refusal.lasting_reason().is_some() => {}
+                    // It may have it: pending, or mined.
+                    _ => unclear = unclear.or(Some(error)),
+                },
+            }
+        }
+        unclear.map_or(OtherNodes::Refuse, OtherNodes::Unclear)
+    }
+
+    fn accepted_elsewhere(&self, signed: &NewSignedTransaction) -> OtherNodes {
+        info!(service:% = self.service_id(), hash:% = B256::from(signed.hash);
+            "one node refused a transaction, and another one accepted it");
+        OtherNodes::Accept
+    }
+
+    /// Ends the attempt if a node shows a transaction of the withdrawal's nonce although all refuse this
+    /// one: then it is not certain that the withdrawal is on no node.
+    async fn check_not_shown(&self, signed: &NewSignedTransaction) -> Step<()> {
+        let (context, nodes) = (self.context, self.nodes()?);
+        // What the attempt has read may be older than this transaction.
+        let payment = context.store.payment(self.service_id(), self.batch.batch_id).await;
+        let payment = payment.map_err(answer::ambiguous)?;
+        let assigned = payment.and_then(|payment| payment.nonce);
+        let Some(assigned) = assigned.filter(|it| it.nonce == signed.nonce) else { return Ok(()) };
+        let best = observe_nonce(&nodes, context, self.admin, &assigned).await;
+        match best.map_err(answer::ambiguous)?.observation {
+            NonceObservation::NotFound => Ok(()),
+            NonceObservation::Mined(_) | NonceObservation::Pending => Err(answer::accepted()),
+            NonceObservation::UsedElsewhere => Err(answer::ambiguous(format_args!(
+                "nonce {} is used, and no node shows a transaction of this withdrawal",
+                assigned.nonce
+            ))),
+        }
+    }
+
+    /// The transaction in the form in which a node may accept it, after a refusal of the last one:
+    /// with another gas limit, or with one price. `None`: nothing could be changed.
+    pub(super) async fn changed_after_refusal(
+        &self,
+        last: &SignedTransaction,
+        cap: GasPrice,
+    ) -> Step<Option<NewSignedTransaction>> {
+        let Some(refusal) = last_refusal(last) else { return Ok(None) };
+        let (Ok(signer), Ok(quote)) = (self.signer(), self.quote().await) else { return Ok(None) };
+        let Ok(bid) = price_gate(&quote, cap) else { return Ok(None) };
+        // No node has the last one, so it need not be outbid. Of those with the highest fee, the last one
+        // is sent.
+        let Some(bid) = at_least(&last.signed, bid, cap) else { return Ok(None) };
+        let signed_limit = gas_limit(&last.signed).map_err(answer::refused)?;
+        let new_limit = match refusal {
+            Refusal::GasLimitTooHigh | Refusal::GasLimitTooLow => {
+                self.other_gas_limit(last).await.unwrap_or(signed_limit)
+            }
+            _ => signed_limit,
+        };
+        if new_limit == signed_limit && !changes_type(refusal, last, &bid)? {
+            return Ok(None);
+        }
+        let changed = sign_replacement(signer, &last.signed, new_limit, &bid).await;
+        changed.map(Some).map_err(|error| self.not_signed(error))
+    }
+
+    async fn other_gas_limit(&self, last: &SignedTransaction) -> Option<u64> {
+        if last.signed.is_filler {
+            return Some(self.filler_gas_limit().await);
+        }
+        let call = self.pool_call().ok()?;
+        let estimate = self.node.estimate_gas(self.admin, call.pool, &call.data).await.ok()?;
+        self.gas_limit_after_refusal(estimate).await
+    }
+}
+
+/// What the other nodes answer to a transaction that one has refused for good.
+enum OtherNodes {
+    /// One accepts it, or has it.
+    Accept,
+    /// Each refuses it for good, or did not get it.
+    Refuse,
+    /// None accepts it, and one may have it.
+    Unclear(NodeError),
+}
+
+/// Why the node refused the transaction when it was last sent, if the same bytes are refused again.
+pub(super) fn last_refusal(last: &SignedTransaction) -> Option<Refusal> {
+    let refusal = last.last_error.as_deref().map(Refusal::from_message)?;
+    refusal.lasting_reason().map(|_| refusal)
+}
+
+/// The bid with no lower fee than that of the last transaction. `None`: the cap forbids it.
+fn at_least(last: &NewSignedTransaction, bid: Bid, cap: GasPrice) -> Option<Bid> {
+    let max_fee = bid.max_fee.max(last.max_fee);
+    let tip = if bid.is_legacy { max_fee } else { bid.tip };
+    (max_fee <= cap.wei()).then_some(Bid { max_fee, tip, ..bid })
+}
+
+fn changes_type(refusal: Refusal, last: &SignedTransaction, bid: &Bid) -> Step<bool> {
+    let was_legacy = is_legacy(&last.signed).map_err(answer::refused)?;
+    Ok(refusal == Refusal::TypeNotSupported && bid.is_legacy && !was_legacy)
+}

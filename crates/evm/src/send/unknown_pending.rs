@@ -1,0 +1,123 @@
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use grid_batch_core::{MonotonicTime, ServiceId};
+use log::warn;
+
+use super::{
+    answer::{self, Step},
+    attempt::SendAttempt,
+};
+use crate::{
+    node::{BlockTag, NodeError},
+    nonce::check_chain,
+};
+
+impl SendAttempt<'_> {
+    /// Parks the withdrawal while a node has pending transactions of the account that are not stored.
+    ///
+    /// They may be payments that an older copy of the database does not know. If withdrawals got the
+    /// nonces of other ones, both could be mined, and a withdrawal be paid by its old transaction and by
+    /// its new one.
+    pub(super) async fn check_unknown_pending(&self, count: u64) -> Step<()> {
+        let pending = match self.node.transaction_count(self.admin, BlockTag::Pending).await {
+            Ok(pending) => pending,
+            // Not every node tells it.
+            Err(NodeError::Rpc { .. }) => 0,
+            Err(error) => return Err(answer::node_failed(error)),
+        };
+        let next = self.context.store.next_nonce(self.service_id()).await;
+        let known = next.map_err(answer::store_failed)?.unwrap_or_default().max(count);
+        let pending = pending.max(self.pending_at_others(known).await?);
+        let log = &self.context.unknown_pending;
+        let now = self.context.clock.monotonic();
+        let is_late = log.is_late(self.service_id(), pending > known, now);
+        if pending <= known {
+            return Ok(());
+        }
+        let reason = format!(
+            "a node has {} pending transactions of the gas admin that are not stored, from nonce {known} \
+             on; waiting until they are mined or dropped. If their price is too low, use up nonce {known} with \
+             a transfer of 1 wei to another account that pays more",
+            pending - known
+        );
+        if is_late {
+            warn!(service:% = self.service_id(), reason = reason.as_str(); "withdrawals have been parked for a while");
+        }
+        Err(self.parked(reason))
+    }
+
+    /// The highest transaction count of the other nodes, pending ones included, if it is above `known`. A
+    /// node that does not answer is skipped, then and for a while.
+    async fn pending_at_others(&self, known: u64) -> Step<u64> {
+        let (context, now) = (self.context, self.context.clock.monotonic());
+        let mut highest = 0;
+        for node in self.nodes()?.iter().skip(1) {
+            if context.skipped_nodes.contains(node.url(), now) {
+                continue;
+            }
+            let pending = node.transaction_count(self.admin, BlockTag::Pending).await;
+            let has_answered = matches!(pending, Ok(_) | Err(NodeError::Rpc { .. }));
+            context.skipped_nodes.note(node.url(), has_answered, now);
+            // On another chain the account has other transactions.
+            if let Ok(pending) = pending
+                && pending > known.max(highest)
+                && check_chain(node, context).await.is_ok()
+            {
+                highest = pending;
+            }
+        }
+        Ok(highest)
+    }
+}
+
+/// Since when nodes have had pending transactions of services that are not stored, and whether the log has
+/// said so.
+#[derive(Debug, Default)]
+pub(crate) struct UnknownPendingLog(Mutex<HashMap<ServiceId, (MonotonicTime, bool)>>);
+
+impl UnknownPendingLog {
+    /// After how long they are logged.
+    const LOGGED_AFTER: Duration = Duration::from_secs(120);
+    /// How many services are remembered. Beyond that, all are forgotten.
+    const CAPACITY: usize = 1_000;
+
+    /// Records whether there are such transactions. `true`: there have been for a while, and that is to be
+    /// logged.
+    fn is_late(&self, service_id: &ServiceId, has_unknown: bool, now: MonotonicTime) -> bool {
+        let mut services = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !has_unknown {
+            services.remove(service_id);
+            return false;
+        }
+        if services.len() >= Self::CAPACITY && !services.contains_key(service_id) {
+            services.clear();
+        }
+        let (since, is_logged) = services.entry(service_id.clone()).or_insert((now, false));
+        let is_late = !*is_logged && now.since(*since) >= Self::LOGGED_AFTER;
+        *is_logged |= is_late;
+        is_late
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_transactions_are_logged_once_after_a_while() {
+        let log = UnknownPendingLog::default();
+        let service: ServiceId = "account".parse().unwrap();
+        let is_late = |has_unknown, seconds| {
+            let now = MonotonicTime::default().plus(Duration::from_secs(seconds));
+            log.is_late(&service, has_unknown, now)
+        };
+        let answers = [0, 119, 120, 121].map(|seconds| is_late(true, seconds));
+        assert_eq!(answers, [false, false, true, false]);
+        assert!(!is_late(false, 122));
+        assert_eq!([130, 250].map(|seconds| is_late(true, seconds)), [false, true]);
+    }
+}

@@ -1,0 +1,80 @@
+use alloy_primitives::B256;
+use grid_batch_core::{ScopeId, Timestamp};
+use grid_batch_withdrawals::{ClosedNonce, SignedTransaction};
+use log::info;
+
+use super::settlement::{MAX_AT_ONCE, SettleError};
+use crate::{
+    context::EvmContext,
+    node::{NodeClient, NodeError, Receipt},
+    nonce::{Confirmations, FinalResult, MinedTransaction, find_dispute},
+    pool::PoolCall,
+    scope::AccountScopeId,
+};
+
+/// An unsettled nonce that was used by the transaction that is stored for it.
+pub(super) struct OwnUse {
+    pub(super) nonce: u64,
+    pub(super) hash: B256,
+    pub(super) receipt: Receipt,
+}
+
+/// The first of these transactions that the node shows in a block.
+pub(super) async fn find_mined(
+    node: &NodeClient,
+    hashes: &[[u8; 32]],
+) -> Result<Option<(B256, Receipt)>, NodeError> {
+    for hash in hashes {
+        let hash = B256::from(*hash);
+        if let Some(receipt) = node.receipt(hash).await? {
+            return Ok(Some((hash, receipt)));
+        }
+    }
+    Ok(None)
+}
+
+/// Closes nonces whose own transactions are final. Their withdrawals have ended, or they have none, so no
+/// status reader closes them, and nothing is signed ahead while they are open.
+pub(super) async fn close_final(
+    context: &EvmContext,
+    nodes: &[NodeClient],
+    node: &NodeClient,
+    scope: &AccountScopeId,
+    uses: Vec<OwnUse>,
+) -> Result<(), SettleError> {
+    let mut confirmations = Confirmations::new(node, context.confirmations);
+    let mut closed = Vec::new();
+    for own in uses.into_iter().take(MAX_AT_ONCE) {
+        let block = own.receipt.block;
+        if !confirmations.is_final(block).await?
+            || find_dispute(context, nodes, node, block).await.is_some()
+        {
+            continue;
+        }
+        closed.extend(read_result(node, scope, own).await?);
+    }
+    if closed.is_empty() {
+        return Ok(());
+    }
+    context.store.close_nonces(scope.service_id(), closed.clone()).await?;
+    for ClosedNonce { nonce, note, .. } in closed.iter().filter(|it| it.outcome.is_some()) {
+        info!(service:% = scope, nonce, end = note.as_str(); "a nonce of no open withdrawal is closed");
+    }
+    Ok(())
+}
+
+/// How the use of the nonce ended. `None`: the node does not show the whole transaction.
+async fn read_result(
+    node: &NodeClient,
+    scope: &AccountScopeId,
+    OwnUse { nonce, hash, receipt }: OwnUse,
+) -> Result<Option<ClosedNonce>, NodeError> {
+    let Some(details) = node.transaction_details(hash).await? else { return Ok(None) };
+    let (Some(signed), Some(pool)) = (details.signed, details.to) else { return Ok(None) };
+    // When it was signed does not matter here.
+    let transaction = SignedTransaction::new(signed, Timestamp::default());
+    let mined = MinedTransaction { transaction: &transaction, receipt };
+    let call = PoolCall { pool, data: details.input };
+    let result = FinalResult::read(&mined, node, scope.address(), &call).await?;
+    Ok(Some(result.into_closed(nonce)))
+}

@@ -1,0 +1,195 @@
+use aes::Aes128;
+use alloy_primitives::{Address, keccak256};
+use ctr::{
+    Ctr128BE,
+    cipher::{KeyIvInit, StreamCipher},
+};
+
+use super::{
+    error::KeystoreError,
+    file::{Crypto, Keystore, bytes},
+    kdf::{DerivedKey, derive_key},
+};
+use crate::signer::{GasAdminKey, GasAdminKeyError};
+
+impl GasAdminKey {
+    /// Decrypts the key in the JSON of a keystore file.
+    ///
+    /// It takes about a second and up to 256 MiB of memory, as the file says.
+    pub fn from_keystore(json: &str, password: &str) -> Result<Self, KeystoreError> {
+        let keystore = Keystore::parse(json)?;
+        let derived = derive_key(&keystore.crypto, password)?;
+        let ciphertext = bytes("ciphertext", &keystore.crypto.ciphertext)?;
+        check_mac(&keystore.crypto, &derived, &ciphertext)?;
+        let secret = decrypt(&keystore.crypto, &derived, ciphertext)?;
+        let secret = secret.try_into().map_err(|_| GasAdminKeyError::Text)?;
+        let key = Self::from_bytes(secret)?;
+        check_address(keystore.address, key.address())?;
+        Ok(key)
+    }
+}
+
+/// The MAC tells a wrong password from a right one.
+fn check_mac(
+    crypto: &Crypto,
+    derived: &DerivedKey,
+    ciphertext: &[u8],
+) -> Result<(), KeystoreError> {
+    let mac = keccak256([&derived[16..], ciphertext].concat());
+    match bytes("mac", &crypto.mac)? == mac.as_slice() {
+        true => Ok(()),
+        false => Err(KeystoreError::Password),
+    }
+}
+
+fn decrypt(
+    crypto: &Crypto,
+    derived: &DerivedKey,
+    mut text: Vec<u8>,
+) -> Result<Vec<u8>, KeystoreError> {
+    if crypto.cipher != "aes-128-ctr" {
+        let (found, supported) = (crypto.cipher.clone(), "aes-128-ctr");
+        return Err(KeystoreError::Unsupported { what: "cipher", found, supported });
+    }
+    let iv = bytes("iv", &crypto.cipherparams.iv)?;
+    let mut cipher = Ctr128BE::<Aes128>::new_from_slices(&derived[..16], &iv)
+        .map_err(|_| KeystoreError::Format("iv has not 16 bytes".to_owned()))?;
+    cipher.apply_keystream(&mut text);
+    Ok(text)
+}
+
+fn check_address(stated: Option<String>, actual: Address) -> Result<(), KeystoreError> {
+    let Some(stated) = stated.filter(|stated| !stated.is_empty()) else { return Ok(()) };
+    match stated.parse::<Address>() {
+        Ok(address) if address == actual => Ok(()),
+        _ => Err(KeystoreError::Address { stated, actual }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::address;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// The examples of the definition of Web3 Secret Storage: both have the same key and password.
+    const SCRYPT: &str = r#"{"crypto": {"cipher": "aes-128-ctr",
+        "cipherparams": {"iv": "83dbcc02d8ccb40e466191a123791e0e"},
+        "ciphertext": "d172bf743a674da9cdad04534d56926ef8358534d458fffccd4e6ad2fbde479c",
+        "kdf": "scrypt", "kdfparams": {"dklen": 32, "n": 262144, "p": 8, "r": 1,
+            "salt": "ab0c7876052600dd703518d6fc3fe8984592145b591fc8fb5c6d43190334ba19"},
+        "mac": "2103ac29920d71da29f15d75b4a16dbe95cfd7ff8faea1056c33131d846e3097"}, "version": 3}"#;
+    const PBKDF2: &str = r#"{"crypto": {"cipher": "aes-128-ctr",
+        "cipherparams": {"iv": "6087dab2f9fdbbfaddc31a909735c1e6"},
+        "ciphertext": "5318b4d5bcd28de64ee5559e671353e16f075ecae9f99c7a79a38af5f869aa46",
+        "kdf": "pbkdf2", "kdfparams": {"c": 262144, "dklen": 32, "prf": "hmac-sha256",
+            "salt": "ae3cd4e7013836a3df6bd7241b12db061dbe2c6785853cce422d148a624ce0bd"},
+        "mac": "517ead924a9d0dc3124507e3393d175ce3ff7c1e96529c6c555ce9e51205e9b2"}, "version": 3}"#;
+    const PASSWORD: &str = "testpassword";
+    const ACCOUNT: Address = address!("0x008AeEda4D805471dF9b2A5B0f38A0C3bCBA786b");
+
+    /// The example with parts replaced, by their JSON pointers.
+    fn changed(example: &str, changes: &[(&str, Value)]) -> String {
+        let mut json: Value = serde_json::from_str(example).unwrap();
+        for (pointer, value) in changes {
+            *json.pointer_mut(pointer).unwrap() = value.clone();
+        }
+        json.to_string()
+    }
+
+    fn error(json: &str, password: &str) -> KeystoreError {
+        GasAdminKey::from_keystore(json, password).unwrap_err()
+    }
+
+    #[test]
+    fn published_examples_are_decrypted() {
+        let expected: GasAdminKey =
+            "7a28b5ba57c53603b0b07b56bba752f7784bf506fa95edc395f5cf6c7514fe9d".parse().unwrap();
+        assert_eq!(expected.address(), ACCOUNT);
+        for example in [SCRYPT, PBKDF2] {
+            let key = GasAdminKey::from_keystore(example, PASSWORD).unwrap();
+            assert_eq!(key.address(), ACCOUNT);
+            let old_name = example.replace("\"crypto\"", "\"Crypto\"");
+            assert_eq!(GasAdminKey::from_keystore(&old_name, PASSWORD).unwrap().address(), ACCOUNT);
+        }
+    }
+
+    #[test]
+    fn wrong_password_is_refused_without_being_shown() {
+        for password in ["", "testpassword\n", "Testpassword"] {
+            let error = error(PBKDF2, password);
+            assert_eq!(error, KeystoreError::Password);
+            assert!(!error.to_string().contains("estpassword"), "{error}");
+        }
+    }
+
+    #[test]
+    fn damaged_file_is_refused() {
+        let other = json!("00".repeat(32));
+        for pointer in ["/crypto/ciphertext", "/crypto/mac", "/crypto/kdfparams/salt"] {
+            let json = changed(PBKDF2, &[(pointer, other.clone())]);
+            assert_eq!(error(&json, PASSWORD), KeystoreError::Password, "{pointer}");
+        }
+        for (json, part) in [
+            ("{}".to_owned(), "line 1"),
+            ("ac0974be".to_owned(), "line 1"),
+            (changed(PBKDF2, &[("/crypto/mac", json!("x"))]), "mac is not in hex"),
+            (changed(PBKDF2, &[("/crypto/cipherparams/iv", json!("00"))]), "iv has not 16 bytes"),
+            (changed(PBKDF2, &[("/crypto/kdfparams/c", json!(0))]), "lacks c"),
+            (
+                changed(SCRYPT, &[("/crypto/kdfparams/n", json!(3))]),
+                "not valid parameters of scrypt",
+            ),
+            (
+                changed(SCRYPT, &[("/crypto/kdfparams/p", json!(0))]),
+                "not valid parameters of scrypt",
+            ),
+        ] {
+            let error = error(&json, PASSWORD);
+            assert!(matches!(error, KeystoreError::Format(_)), "{error:?}");
+            assert!(error.to_string().contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn unsupported_kinds_are_named() {
+        for (pointer, value, part) in [
+            ("/version", json!(1), "version \"1\""),
+            ("/crypto/kdf", json!("argon2"), "kdf \"argon2\""),
+            ("/crypto/cipher", json!("aes-128-cbc"), "cipher \"aes-128-cbc\""),
+            ("/crypto/kdfparams/prf", json!("hmac-md5"), "prf \"hmac-md5\""),
+            ("/crypto/kdfparams/dklen", json!(16), "dklen \"16\""),
+        ] {
+            let error = error(&changed(PBKDF2, &[(pointer, value)]), PASSWORD).to_string();
+            assert!(error.contains(part) && error.contains("not supported"), "{error}");
+        }
+    }
+
+    #[test]
+    fn key_derivation_that_needs_too_much_is_refused() {
+        for (example, pointer, value) in [
+            (SCRYPT, "/crypto/kdfparams/n", json!(1_u64 << 40)),
+            (SCRYPT, "/crypto/kdfparams/r", json!(u32::MAX)),
+            (SCRYPT, "/crypto/kdfparams/p", json!(u32::MAX)),
+            (PBKDF2, "/crypto/kdfparams/c", json!(u32::MAX)),
+        ] {
+            let error = error(&changed(example, &[(pointer, value)]), PASSWORD);
+            assert!(matches!(error, KeystoreError::TooCostly(_)), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn address_of_the_file_is_checked() {
+        let with_address = |address: &str| {
+            let mut json: Value = serde_json::from_str(PBKDF2).unwrap();
+            json["address"] = json!(address);
+            GasAdminKey::from_keystore(&json.to_string(), PASSWORD).map(|key| key.address())
+        };
+        assert_eq!(with_address("008aeeda4d805471df9b2a5b0f38a0c3bcba786b"), Ok(ACCOUNT));
+        assert_eq!(with_address(&ACCOUNT.to_string()), Ok(ACCOUNT));
+        assert_eq!(with_address(""), Ok(ACCOUNT));
+        let error = with_address(&"00".repeat(20)).unwrap_err();
+        assert!(error.to_string().contains("says that it has that of 0000"), "{error}");
+    }
+}

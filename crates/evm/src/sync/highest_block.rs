@@ -1,0 +1,75 @@
+use std::{
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use grid_batch_core::MonotonicTime;
+
+/// The highest block of the chain that has confirmed a withdrawal, as far as this process knows. A node
+/// that does not have it is not up to date.
+#[derive(Debug, Default)]
+pub(crate) struct HighestBlock {
+    seen: AtomicU64,
+    /// The number that was stored last, and when.
+    stored: Mutex<Option<(u64, MonotonicTime)>>,
+}
+
+impl HighestBlock {
+    /// It is stored at most this often: after a restart, a node that is a few blocks behind is noticed
+    /// later, and one that has just begun to sync is noticed all the same.
+    const STORE_INTERVAL: Duration = Duration::from_secs(30);
+
+    pub(crate) fn see(&self, number: u64) {
+        self.seen.fetch_max(number, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.seen.load(Ordering::Relaxed)
+    }
+
+    /// The number to store now, if it is higher than the one that was stored some time ago.
+    pub(crate) fn take_to_store(&self, now: MonotonicTime) -> Option<u64> {
+        let number = self.get();
+        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = stored
+            .is_none_or(|(before, at)| number > before && now.since(at) >= Self::STORE_INTERVAL);
+        (is_due && number > 0).then(|| {
+            *stored = Some((number, now));
+            number
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> MonotonicTime {
+        MonotonicTime::default().plus(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn lower_number_changes_nothing() {
+        let highest = HighestBlock::default();
+        highest.see(7);
+        highest.see(5);
+        assert_eq!(highest.get(), 7);
+    }
+
+    #[test]
+    fn higher_number_is_stored_now_and_then() {
+        let highest = HighestBlock::default();
+        assert_eq!(highest.take_to_store(at(0)), None, "no block was seen");
+        highest.see(7);
+        assert_eq!(highest.take_to_store(at(0)), Some(7));
+        assert_eq!(highest.take_to_store(at(60)), None, "it is stored already");
+        highest.see(8);
+        assert_eq!(highest.take_to_store(at(60)), Some(8));
+        highest.see(9);
+        assert_eq!(highest.take_to_store(at(89)), None);
+        assert_eq!(highest.take_to_store(at(90)), Some(9));
+    }
+}

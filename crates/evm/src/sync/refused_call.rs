@@ -1,0 +1,118 @@
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use alloy_primitives::Address;
+use grid_batch_core::{BatchResult, MonotonicTime, Timestamp};
+use grid_batch_withdrawals::{Payment, WithdrawalId};
+
+use super::{
+    node_report::NodeReport,
+    quorum::{NodeVote, RefusalOutcome, Vote, decide},
+    simulation::PoolRefusal,
+};
+use crate::{context::EvmContext, node::NodeClient, pool::PoolCall};
+
+/// Decides whether a withdrawal that one node refuses has failed. The first node is that of the attempt.
+///
+/// The nodes are asked again, each after it has told how far it has come: what a node said before may be
+/// about an older block.
+pub(crate) async fn resolve_refusal(
+    context: &EvmContext,
+    nodes: &[NodeClient],
+    admin: Address,
+    payment: &Payment,
+    (call, refusal): (&PoolCall, &PoolRefusal),
+) -> BatchResult<RefusalOutcome> {
+    if let Some(stored) = context.store.highest_block().await? {
+        context.highest_block.see(stored);
+    }
+    let reports = NodeReport::read_all(nodes, admin, call).await?;
+    let heads = reports.iter().filter_map(NodeReport::head_number);
+    let highest = heads.fold(context.highest_block.get(), u64::max);
+    let seen = context.first_refusals.block(admin, payment, highest, context.clock.monotonic());
+    let now = context.clock.now();
+    let votes: Vec<NodeVote> =
+        reports.into_iter().map(|report| report.into_vote(seen, context, now)).collect();
+    Ok(decide(refusal, &votes, context.agreeing_nodes))
+}
+
+impl NodeReport {
+    fn into_vote(self, seen: u64, context: &EvmContext, now: Timestamp) -> NodeVote {
+        let vote = match self.answer {
+            Err(error) => Vote::None(format!("does not answer: {error}")),
+            Ok((state, simulated)) => {
+                match (state.lag(seen, context.head_age_limit, now), simulated) {
+                    (Some(lag), _) => Vote::None(lag.to_string()),
+                    (None, None) => Vote::Accepts,
+                    (None, Some(refusal)) => Vote::Refuses(refusal),
+                }
+            }
+        };
+        (self.node, vote)
+    }
+}
+
+/// The withdrawal of each account that was refused last, and the highest block that was known then.
+///
+/// A node has to have that block for its refusal to count, not the latest one: on a chain with fast
+/// blocks, no node has always the block that another one has just shown.
+#[derive(Debug, Default)]
+pub(crate) struct FirstRefusals(Mutex<HashMap<Address, FirstRefusal>>);
+
+#[derive(Debug)]
+struct FirstRefusal {
+    withdrawal: (WithdrawalId, u32),
+    block: u64,
+    at: MonotonicTime,
+}
+
+impl FirstRefusals {
+    /// After this time the highest block is taken again: a node that stays behind must not become
+    /// up to date by waiting.
+    const VALID_FOR: Duration = Duration::from_secs(60);
+
+    fn block(&self, admin: Address, payment: &Payment, highest: u64, now: MonotonicTime) -> u64 {
+        let withdrawal = (payment.withdrawal_id, payment.generation);
+        let mut refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_valid =
+            |it: &&FirstRefusal| it.withdrawal == withdrawal && now.since(it.at) < Self::VALID_FOR;
+        if let Some(first) = refusals.get(&admin).filter(is_valid) {
+            return first.block;
+        }
+        refusals.insert(admin, FirstRefusal { withdrawal, block: highest, at: now });
+        highest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn payment(number: u8) -> Payment {
+        Payment {
+            withdrawal_id: WithdrawalId::from_bytes([number; 16]),
+            generation: 1,
+            pool: String::new(),
+            beneficiary: String::new(),
+            amount: String::new(),
+            cancel_requested: false,
+            nonce: None,
+        }
+    }
+
+    #[test]
+    fn block_of_the_first_refusal_counts_for_a_while() {
+        let refusals = FirstRefusals::default();
+        let at = |seconds| MonotonicTime::default().plus(Duration::from_secs(seconds));
+        let block = |payment: &Payment, highest, seconds| {
+            refusals.block(Address::ZERO, payment, highest, at(seconds))
+        };
+        assert_eq!(block(&payment(1), 7, 0), 7);
+        assert_eq!(block(&payment(1), 9, 59), 7);
+        assert_eq!(block(&payment(1), 9, 60), 9);
+        assert_eq!(block(&payment(2), 11, 61), 11, "another withdrawal");
+    }
+}

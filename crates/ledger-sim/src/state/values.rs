@@ -1,0 +1,107 @@
+use std::collections::BTreeMap;
+
+use grid_batch_protocol::{Batch, Message, Transaction, TransactionHeader, VerifiedBatch};
+
+use super::{BatchAccess, StateOperation};
+
+/// The numbers at the addresses of a ledger. What was never written is 0.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateValues(BTreeMap<String, u64>);
+
+impl StateValues {
+    /// The numbers that were written, by address.
+    pub fn written(&self) -> &BTreeMap<String, u64> {
+        &self.0
+    }
+
+    /// Applies a batch, or changes nothing and returns why it is invalid. Transactions of other families change
+    /// nothing.
+    pub(crate) fn apply(&mut self, batch: &Batch) -> Result<(), String> {
+        let mut changes = self.changes_by(batch)?;
+        self.0.append(&mut changes);
+        Ok(())
+    }
+
+    /// What a batch writes, or why it is invalid.
+    pub(crate) fn changes_by(&self, batch: &Batch) -> Result<BTreeMap<String, u64>, String> {
+        let mut changes = BTreeMap::new();
+        for transaction in &batch.transactions {
+            let header = TransactionHeader::decode(&*transaction.header)
+                .map_err(|error| format!("a header cannot be decoded: {error}"))?;
+            if header.family_name == StateOperation::FAMILY {
+                let access = BatchAccess::of_headers([&header].into_iter());
+                let mut context = Context { values: self, changes: &mut changes, access };
+                context.execute(transaction)?;
+            }
+        }
+        Ok(changes)
+    }
+
+    fn get(&self, address: &str) -> u64 {
+        self.0.get(address).copied().unwrap_or(0)
+    }
+}
+
+/// Whether a transaction of the batch belongs to the family whose transactions are executed.
+pub(crate) fn is_executed(batch: &VerifiedBatch) -> bool {
+    batch.transactions().iter().any(|it| it.header().family_name == StateOperation::FAMILY)
+}
+
+/// What one transaction sees: the state with the changes of its batch, within what it declares.
+struct Context<'a> {
+    values: &'a StateValues,
+    changes: &'a mut BTreeMap<String, u64>,
+    access: BatchAccess,
+}
+
+impl Context<'_> {
+    /// Any odd number mixes the bits and keeps different numbers different.
+    const MULTIPLIER: u64 = 6_364_136_223_846_793_005;
+
+    fn execute(&mut self, transaction: &Transaction) -> Result<(), String> {
+        let payload = std::str::from_utf8(&transaction.payload).map_err(|e| e.to_string())?;
+        payload.lines().try_for_each(|line| self.execute_operation(&line.parse()?))
+    }
+
+    fn execute_operation(&mut self, operation: &StateOperation) -> Result<(), String> {
+        match operation {
+            StateOperation::Set { address, number } => self.write(address, *number),
+            StateOperation::Append { address, number } => self.append(address, *number),
+            StateOperation::AppendFrom { source, address } => {
+                let number = self.read(source)?;
+                self.append(address, number)
+            }
+            StateOperation::RequireEven { address } if self.read(address)? % 2 == 1 => {
+                Err(format!("the number at {address} is odd"))
+            }
+            StateOperation::RequireEven { .. } => Ok(()),
+            StateOperation::Fail => Err("the transaction fails".to_owned()),
+        }
+    }
+
+    fn append(&mut self, address: &str, number: u64) -> Result<(), String> {
+        let old = self.read(address)?;
+        self.write(address, old.wrapping_mul(Self::MULTIPLIER).wrapping_add(number))
+    }
+
+    fn read(&self, address: &str) -> Result<u64, String> {
+        match self.access.may_read(address) {
+            true => Ok(self.current(address)),
+            false => Err(format!("the address {address} is not in the inputs")),
+        }
+    }
+
+    /// Writes the number, changed by the ledger's setting.
+    fn write(&mut self, address: &str, number: u64) -> Result<(), String> {
+        if !self.access.may_write(address) {
+            return Err(format!("the address {address} is not in the outputs"));
+        }
+        let number = number.wrapping_add(self.current(StateOperation::SETTING));
+        self.changes.insert(address.to_owned(), number);
+        Ok(())
+    }
+
+    fn current(&self, address: &str) -> u64 {
+        self.changes.get(address).copied().unwrap_or_else(|| self.values.get(address))
+    }
+}

@@ -1,0 +1,246 @@
+use std::{collections::HashMap, time::Duration};
+
+use grid_batch_core::{BatchError, ManualClock};
+
+use super::*;
+
+type Woken = Arc<Mutex<Vec<String>>>;
+
+/// A window of a fixed size, and the services that were woken.
+fn window(size: usize) -> (InFlightWindow, Arc<ManualClock>, Woken) {
+    let clock = Arc::new(ManualClock::default());
+    let woken = Woken::default();
+    let sink = Arc::clone(&woken);
+    let wake = move |service: ServiceId| sink.lock().unwrap().push(service.to_string());
+    let options = InFlightOptions { initial: size, largest: size };
+    (InFlightWindow::new(options, Arc::<ManualClock>::clone(&clock), wake), clock, woken)
+}
+
+fn service(name: &str) -> ServiceId {
+    name.parse().unwrap()
+}
+
+fn id(number: usize) -> HeaderId {
+    let mut bytes = [0; 64];
+    bytes[..8].copy_from_slice(&number.to_be_bytes());
+    HeaderId::from_bytes(bytes)
+}
+
+/// Asks for places and takes a batch with each, numbered from `first`. Returns how many.
+fn take(window: &InFlightWindow, name: &str, wanted: usize, first: usize) -> usize {
+    let admitted = window.admit(&service(name), wanted);
+    let batches: Vec<_> = (first..first + admitted).map(id).collect();
+    window.taken(&service(name), &batches);
+    admitted
+}
+
+fn record(window: &InFlightWindow, name: &str, number: usize, state: BatchState, event: Event) {
+    window.recorded(&Change::new(service(name), id(number), event), state);
+}
+
+fn commit(window: &InFlightWindow, name: &str, number: usize) {
+    let event = Event::status(grid_batch_core::LedgerStatus::Committed);
+    record(window, name, number, BatchState::Committed, event);
+}
+
+fn outcome(outcome: Outcome) -> Event {
+    Event::Outcome { attempt: 1, outcome }
+}
+
+fn woken(woken: &Woken) -> Vec<String> {
+    woken.lock().unwrap().drain(..).collect()
+}
+
+#[test]
+fn place_is_kept_until_the_batch_has_ended() {
+    let (window, _, _) = window(3);
+    assert_eq!(take(&window, "a", 10, 0), 3);
+    window.submission_ended(&service("a"));
+    record(&window, "a", 0, BatchState::Pending, outcome(Outcome::Accepted));
+    assert_eq!(take(&window, "a", 10, 3), 0);
+    commit(&window, "a", 0);
+    commit(&window, "a", 0);
+    assert_eq!(take(&window, "a", 10, 3), 1);
+}
+
+#[test]
+fn batch_that_waits_or_is_held_has_no_place() {
+    let (window, _, _) = window(3);
+    assert_eq!(take(&window, "a", 3, 0), 3);
+    record(&window, "a", 0, BatchState::Delayed, outcome(Outcome::NotSent));
+    let absent = Event::Evidence { attempt: 1, evidence: grid_batch_core::Evidence::Absent };
+    record(&window, "a", 1, BatchState::Absent, absent);
+    let hold = Some("no evidence".to_owned());
+    let held = Change { hold, ..Change::new(service("a"), id(2), outcome(Outcome::Ambiguous)) };
+    window.recorded(&held, BatchState::InDoubt);
+    assert_eq!(window.counts(), InFlightCounts { under_way: 0, window: 3, largest: 3 });
+}
+
+#[test]
+fn busy_ledger_lowers_the_window_once_for_a_burst() {
+    let (window, _, _) = window(100);
+    assert_eq!(take(&window, "a", 100, 0), 100);
+    for number in 60..100 {
+        record(&window, "a", number, BatchState::Delayed, outcome(Outcome::Busy));
+    }
+    assert_eq!(window.counts(), InFlightCounts { under_way: 60, window: 75, largest: 100 });
+    assert_eq!(take(&window, "a", 100, 200), 15);
+    for number in 200..215 {
+        record(&window, "a", number, BatchState::Delayed, outcome(Outcome::Busy));
+    }
+    assert_eq!(take(&window, "a", 100, 300), 0, "nothing more is sent into the same wall");
+    (0..20).for_each(|number| commit(&window, "a", number));
+    assert!(take(&window, "a", 100, 400) >= 10);
+}
+
+#[test]
+fn service_alone_gets_all() {
+    let (window, _, _) = window(250);
+    assert_eq!(take(&window, "a", 1_000, 0), 250);
+}
+
+#[test]
+fn services_share_the_window_evenly() {
+    let (window, _, woken_services) = window(30);
+    assert_eq!(take(&window, "a", 100, 0), 30);
+    assert_eq!(take(&window, "b", 100, 1_000), 0);
+    assert_eq!(take(&window, "c", 100, 2_000), 0);
+    let mut used = HashMap::from([("a", 30), ("b", 0), ("c", 0)]);
+    let mut next = 5_000;
+    // The batches of the first service end one after the other, and each service takes what it can.
+    for ended in 0..20 {
+        commit(&window, "a", ended);
+        *used.get_mut("a").unwrap() -= 1;
+        for name in woken(&woken_services) {
+            let taken = take(&window, &name, 100, next);
+            next += taken;
+            *used.get_mut(&*name).unwrap() += taken;
+        }
+    }
+    assert_eq!(used, HashMap::from([("a", 10), ("b", 10), ("c", 10)]));
+}
+
+#[test]
+fn services_with_one_batch_do_not_wait_behind_one_with_many() {
+    const LARGEST: usize = 50;
+    let (window, _, woken_services) = window(LARGEST);
+    assert_eq!(take(&window, "hog", 10_000, 0), LARGEST);
+    let names: Vec<String> = (0..20).map(|number| format!("s{number}")).collect();
+    for name in &names {
+        assert_eq!(take(&window, name, 1, 99_000), 0);
+    }
+    let (mut sent, mut next) = (Vec::new(), LARGEST);
+    // One batch of the first service ends at a time, the oldest first.
+    for ended in 0..names.len() {
+        commit(&window, "hog", ended);
+        for name in woken(&woken_services) {
+            let wanted = if name == "hog" { 10_000 } else { 1 };
+            let taken = take(&window, &name, wanted, 100_000 + next);
+            next += taken;
+            (0..taken).for_each(|_| sent.push(name.clone()));
+        }
+    }
+    assert_eq!(sent, names, "each end lets another service send");
+}
+
+#[test]
+fn more_services_than_places_take_turns() {
+    let (window, _, woken_services) = window(2);
+    let names: Vec<String> = (0..10).map(|number| format!("s{number}")).collect();
+    let mut under_way = Vec::new();
+    let mut served = HashMap::<String, usize>::new();
+    let mut asking = names.clone();
+    for next in 0..300 {
+        for name in asking {
+            if take(&window, &name, 1, next * 100 + under_way.len()) == 1 {
+                under_way.push((name.clone(), next * 100 + under_way.len()));
+                *served.entry(name).or_default() += 1;
+            }
+        }
+        let (name, number) = under_way.remove(0);
+        commit(&window, &name, number);
+        // The service whose batch has ended asks again at once.
+        asking = [vec![name], woken(&woken_services)].concat();
+    }
+    let (least, most) = (served.values().min().unwrap(), served.values().max().unwrap());
+    assert!(served.len() == 10 && *most <= least + 1, "{served:?}");
+}
+
+#[test]
+fn service_that_has_nothing_to_send_gives_its_turn_to_the_next() {
+    let (window, clock, woken_services) = window(1);
+    assert_eq!(take(&window, "a", 1, 0), 1);
+    for name in ["b", "c", "d"] {
+        assert_eq!(take(&window, name, 1, 99), 0);
+    }
+    commit(&window, "a", 0);
+    assert_eq!(woken(&woken_services), ["b"]);
+    assert_eq!(take(&window, "e", 1, 99), 0, "it is the turn of b");
+    assert_eq!(window.admit(&service("b"), 1), 1);
+    window.release(&service("b"), 1);
+    assert_eq!(woken(&woken_services), ["c"]);
+    clock.advance(Duration::from_secs(2));
+    assert_eq!(take(&window, "f", 1, 99), 0, "c did not ask in time, and d is the next");
+    assert_eq!(woken(&woken_services), ["d"]);
+    assert_eq!(take(&window, "d", 1, 1), 1);
+}
+
+#[test]
+fn place_that_is_put_back_wakes_no_service() {
+    let (window, _, woken_services) = window(1);
+    assert_eq!(window.admit(&service("a"), 1), 1);
+    assert_eq!(window.admit(&service("b"), 1), 0);
+    window.put_back(&service("a"), 1);
+    assert!(woken(&woken_services).is_empty());
+    assert_eq!(window.admit(&service("a"), 1), 1, "it keeps its turn");
+}
+
+#[test]
+fn batches_that_do_not_end_let_one_more_be_sent() {
+    let (window, clock, _) = window(2);
+    assert_eq!(take(&window, "a", 9, 0), 2);
+    clock.advance(Duration::from_secs(29));
+    assert_eq!(take(&window, "a", 9, 2), 0);
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(take(&window, "a", 9, 2), 1);
+    assert_eq!(take(&window, "a", 9, 3), 0);
+    commit(&window, "a", 2);
+    assert_eq!(take(&window, "a", 9, 3), 1, "the others are still there");
+}
+
+#[test]
+fn batches_of_an_earlier_run_are_under_way() {
+    let (window, _, _) = window(5);
+    window.refresh(|| Ok((0..4).map(|number| (service("a"), id(number))).collect())).unwrap();
+    assert_eq!(take(&window, "b", 9, 10), 1);
+    window.refresh(|| Ok(vec![(service("b"), id(10))])).unwrap();
+    assert_eq!(window.counts().under_way, 1, "those that ended elsewhere are gone");
+}
+
+#[test]
+fn changes_during_a_reading_of_the_store_are_kept() {
+    let (window, _, _) = window(5);
+    assert_eq!(take(&window, "a", 2, 0), 2);
+    assert_eq!(window.admit(&service("a"), 1), 1);
+    let found = || {
+        commit(&window, "a", 0);
+        window.taken(&service("a"), &[id(2)]);
+        Ok(vec![(service("a"), id(0)), (service("a"), id(1))])
+    };
+    window.refresh(found).unwrap();
+    assert_eq!(window.counts().under_way, 2, "the second and the third one");
+    // The third one is found before the queue tells of it.
+    assert_eq!(window.admit(&service("a"), 1), 1);
+    window.refresh(|| Ok((1..4).map(|number| (service("a"), id(number))).collect())).unwrap();
+    window.taken(&service("a"), &[id(3)]);
+    assert_eq!(window.admit(&service("a"), 9), 2);
+}
+
+#[test]
+fn batches_stay_under_way_if_the_store_cannot_be_read() {
+    let (window, _, _) = window(5);
+    assert_eq!(take(&window, "a", 2, 0), 2);
+    let error = || Err(BatchError::Unavailable("no connection".to_owned()));
+    window.refresh(error).unwrap_err();
+    assert_eq!(window.counts().under_way, 2);
+}

@@ -1,0 +1,173 @@
+//! Where the keys of gas admins are.
+
+use std::path::PathBuf;
+
+use super::{
+    secret::{NOT_SHOWN, may_hold_secret},
+    value::{NodeUrl, Pair, SettingValue, looks_like_key},
+};
+
+/// Where the secret key of a gas admin is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeySource {
+    /// In a file of its own.
+    File(PathBuf),
+    /// In an environment variable.
+    Variable(String),
+    /// In a keystore file, encrypted with a password.
+    Keystore(PathBuf),
+    /// At a remote signer.
+    Remote {
+        /// The account's address.
+        account: String,
+        /// The URL of the signer, which may have a password.
+        url: String,
+    },
+}
+
+/// Where the password of a keystore is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PasswordSource {
+    /// In a file of its own.
+    File(PathBuf),
+    /// In an environment variable.
+    Variable(String),
+}
+
+/// The name of a gas admin, and where its key is.
+pub(super) struct GasAdmin(pub(super) String, pub(super) KeySource);
+
+/// The name of a gas admin, and where the password of its keystore is.
+pub(super) struct KeystorePassword(pub(super) String, pub(super) PasswordSource);
+
+impl SettingValue for KeySource {
+    fn parse(text: &str) -> Result<Self, String> {
+        if looks_like_key(text) {
+            return Err("a key must be in a file or in a variable, not in a setting".to_owned());
+        }
+        if let Some(variable) = text.strip_prefix("env:") {
+            return variable_name(variable).map(Self::Variable);
+        }
+        if let Some(file) = text.strip_prefix("keystore:") {
+            return match file {
+                "" => Err("keystore: must be followed by the path of a keystore file".to_owned()),
+                file => Ok(Self::Keystore(file.into())),
+            };
+        }
+        match text.strip_prefix("remote:") {
+            Some(remote) => parse_remote(remote),
+            None => Ok(Self::File(text.into())),
+        }
+    }
+}
+
+fn parse_remote(text: &str) -> Result<KeySource, String> {
+    let Some((account, url)) = text.split_once('@').filter(|(account, _)| !account.is_empty())
+    else {
+        return Err("remote: must be followed by ADDRESS@URL, such as \
+                    \"remote:0x…@https://signer:9000\""
+            .to_owned());
+    };
+    let url = NodeUrl::parse(url)?.0;
+    Ok(KeySource::Remote { account: account.to_owned(), url })
+}
+
+impl SettingValue for PasswordSource {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text.strip_prefix("env:") {
+            Some(variable) => variable_name(variable).map(Self::Variable),
+            None if text.contains('/') => Ok(Self::File(text.into())),
+            // It may be the password itself.
+            None => Err("a password must be in a file, whose path has a /, or in a variable, as \
+                         env:VARIABLE"
+                .to_owned()),
+        }
+    }
+}
+
+fn variable_name(text: &str) -> Result<String, String> {
+    match text {
+        "" => Err("env: must be followed by the name of a variable".to_owned()),
+        variable => Ok(variable.to_owned()),
+    }
+}
+
+impl SettingValue for GasAdmin {
+    fn parse(text: &str) -> Result<Self, String> {
+        let Pair(name, key) = Pair::parse(text)?;
+        Ok(Self(name, KeySource::parse(&key)?))
+    }
+
+    /// Hides a key that was given by mistake instead of its file, and the password of a URL.
+    fn redacted(text: &str) -> String {
+        match text.split_once('=') {
+            Some((name, key)) if looks_like_key(key.trim()) => format!("\"{name}=***\""),
+            None if looks_like_key(text) => "\"***\"".to_owned(),
+            _ if text.contains("://") && may_hold_secret(text) => NOT_SHOWN.to_owned(),
+            _ => format!("{text:?}"),
+        }
+    }
+}
+
+impl SettingValue for KeystorePassword {
+    fn parse(text: &str) -> Result<Self, String> {
+        let Pair(name, password) = Pair::parse(text)?;
+        Ok(Self(name, PasswordSource::parse(&password)?))
+    }
+
+    /// The text may be the password itself.
+    fn redacted(_: &str) -> String {
+        NOT_SHOWN.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_of_keys_are_parsed() {
+        let remote = |account: &str, url: &str| KeySource::Remote {
+            account: account.to_owned(),
+            url: url.to_owned(),
+        };
+        for (text, expected) in [
+            ("/etc/a.key", KeySource::File("/etc/a.key".into())),
+            ("env:KEY", KeySource::Variable("KEY".to_owned())),
+            ("keystore:/etc/a.json", KeySource::Keystore("/etc/a.json".into())),
+            ("remote:0x12@https://h:9000/", remote("0x12", "https://h:9000")),
+            ("remote:0x12@http://u:p@h", remote("0x12", "http://u:p@h")),
+        ] {
+            assert_eq!(KeySource::parse(text), Ok(expected), "{text}");
+        }
+        for (text, part) in [
+            ("env:", "name of a variable"),
+            ("keystore:", "path of a keystore"),
+            ("remote:https://h", "ADDRESS@URL"),
+            ("remote:@https://h", "ADDRESS@URL"),
+            ("remote:0x12@h", "http:// or https://"),
+        ] {
+            let error = KeySource::parse(text).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn password_in_place_of_its_file_is_refused_and_not_shown() {
+        assert!(PasswordSource::parse("hidden").is_err());
+        assert!(!KeystorePassword::redacted("a=hidden").contains("hidden"));
+        assert_eq!(PasswordSource::parse("./a"), Ok(PasswordSource::File("./a".into())));
+        let variable = PasswordSource::Variable("WORD".to_owned());
+        assert_eq!(PasswordSource::parse("env:WORD"), Ok(variable));
+    }
+
+    #[test]
+    fn secrets_of_gas_admins_are_not_shown() {
+        let key = "5e".repeat(32);
+        for text in [format!("a={key}"), key.clone(), format!("a=env:{key}")] {
+            assert!(!GasAdmin::redacted(&text).contains(&key), "{text}");
+        }
+        assert_eq!(GasAdmin::redacted("a=remote:0x12@http://u:hidden@h"), NOT_SHOWN);
+        assert_eq!(GasAdmin::redacted("a=/etc/a.key"), "\"a=/etc/a.key\"");
+    }
+}

@@ -1,0 +1,263 @@
+//! How many batches of a service may be under way, and in which order.
+
+use std::{collections::HashMap, num::NonZero};
+
+use grid_batch_core::{
+    AfterInvalid, GlobalScopeId, Scheduling, SchedulingRules, ScopeId, ServiceId, Strategy,
+};
+
+use super::{
+    ConfigError, LedgerKind,
+    layers::Layers,
+    value::{NodeUrl, OfService, SettingValue},
+};
+
+const STRATEGY: &str = "ledger.strategy";
+const STRATEGIES: &str = "ledger.strategies";
+const AFTER_INVALID: &str = "ledger.after_invalid";
+const AFTER_INVALID_OF: &str = "ledger.after_invalid_of";
+
+/// The rules that the settings give for this kind of ledger, checked.
+pub(super) fn scheduling_rules(layers: &Layers) -> Result<SchedulingRules, ConfigError> {
+    let kind: Option<LedgerKind> = layers.get("ledger.kind")?;
+    let uses_declared_access = kind == Some(LedgerKind::Sawtooth);
+    let usual = match uses_declared_access {
+        true => Strategy::Parallel,
+        false => Strategy::Serial,
+    };
+    let strategy = layers.get::<Option<Strategy>>(STRATEGY)?.unwrap_or(usual);
+    let strategies = by_service::<Strategy>(layers, kind, STRATEGIES)?;
+    let after_invalid = layers.get(AFTER_INVALID)?;
+    let policies = by_service::<AfterInvalid>(layers, kind, AFTER_INVALID_OF)?;
+
+    let with_strategy = [(STRATEGY, strategy)].into_iter();
+    let with_strategy = with_strategy.chain(strategies.values().map(|it| (STRATEGIES, *it)));
+    with_strategy.into_iter().try_for_each(|(name, it)| check_strategy(layers, kind, name, it))?;
+    let with_policy = [(AFTER_INVALID, after_invalid)].into_iter();
+    let with_policy = with_policy.chain(policies.values().map(|it| (AFTER_INVALID_OF, *it)));
+    with_policy.into_iter().try_for_each(|(name, it)| check_policy(layers, kind, name, it))?;
+
+    let lanes: NonZero<u32> = layers.get("submit.in_flight_per_service")?;
+    let scheduling = |strategy, after_invalid| match strategy {
+        Strategy::Serial => Scheduling { strategy, after_invalid, lanes: 1 },
+        _ => Scheduling { strategy, after_invalid, lanes: lanes.get() },
+    };
+    let of = |service: &ServiceId| {
+        let strategy = strategies.get(service).copied().unwrap_or(strategy);
+        scheduling(strategy, policies.get(service).copied().unwrap_or(after_invalid))
+    };
+    let named = strategies.keys().chain(policies.keys());
+    Ok(SchedulingRules {
+        default: scheduling(strategy, after_invalid),
+        services: named.map(|service| (service.clone(), of(service))).collect(),
+        uses_declared_access,
+    })
+}
+
+/// The greatest number of batches of one service that may be under way.
+pub(super) fn most_lanes(rules: &SchedulingRules) -> usize {
+    if !rules.uses_declared_access {
+        return 1;
+    }
+    let lanes = rules.services.values().chain([&rules.default]).map(|of_service| of_service.lanes);
+    lanes.max().and_then(|lanes| usize::try_from(lanes).ok()).unwrap_or(1)
+}
+
+/// The values of single services. Each service of the ledger may be named once.
+fn by_service<T: SettingValue>(
+    layers: &Layers,
+    kind: Option<LedgerKind>,
+    name: &str,
+) -> Result<HashMap<ServiceId, T>, ConfigError> {
+    let items: Vec<OfService<T>> = layers.get(name)?;
+    let mut values = HashMap::new();
+    for OfService(service, value) in items {
+        if kind == Some(LedgerKind::Sawtooth)
+            && let Err(error) = GlobalScopeId::from_service_id(&service)
+        {
+            return Err(layers.conflict(name, format!("{name}: {error}")));
+        }
+        if values.insert(service.clone(), value).is_some() {
+            let rule = format!("{name} names the service {service} twice");
+            return Err(layers.conflict(name, rule));
+        }
+    }
+    Ok(values)
+}
+
+fn check_strategy(
+    layers: &Layers,
+    kind: Option<LedgerKind>,
+    name: &str,
+    strategy: Strategy,
+) -> Result<(), ConfigError> {
+    let text = strategy.as_str();
+    let rule = match (kind, strategy) {
+        (_, Strategy::Serial) => return Ok(()),
+        (Some(LedgerKind::Scabbard), _) => format!(
+            "{name} has the strategy {text}, which is for sawtooth: a scabbard node takes the next batch of \
+             a service only when the one before has ended; use serial"
+        ),
+        (Some(LedgerKind::Evm), _) => format!(
+            "{name} has the strategy {text}, which is for sawtooth: withdrawals are signed ahead in the \
+             order of their nonces, see evm.in_flight; use serial"
+        ),
+        (_, Strategy::Pipeline) if !layers.get::<bool>("ledger.keeps_order")? => format!(
+            "{name} has the strategy {text}, which sends batches before those ahead of them have ended, so \
+             it needs a ledger that applies batches in the order in which they were sent: set \
+             ledger.keeps_order if it does, as a sawtooth network with one publishing node, or use parallel"
+        ),
+        (_, Strategy::Pipeline) => match layers.get::<Vec<NodeUrl>>("ledger.urls")?.len() {
+            0 | 1 => return Ok(()),
+            urls => format!(
+                "{name} has the strategy {text}, which sends all batches to one node, because two nodes do not \
+                 keep the order between them; ledger.urls has {urls} URLs, so give one, or use parallel"
+            ),
+        },
+        _ => return Ok(()),
+    };
+    Err(layers.conflict(name, rule))
+}
+
+fn check_policy(
+    layers: &Layers,
+    kind: Option<LedgerKind>,
+    name: &str,
+    policy: AfterInvalid,
+) -> Result<(), ConfigError> {
+    match (kind, policy) {
+        (Some(LedgerKind::Evm), AfterInvalid::Halt) => {
+            let rule = format!(
+                "{name} is halt, which is for sawtooth and scabbard: withdrawals are signed ahead in the order \
+                 of their nonces, and each is judged by itself; use continue"
+            );
+            Err(layers.conflict(name, rule))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Config, Setting};
+    use grid_batch_core::{AfterInvalid, Scheduling, Strategy};
+
+    fn load(settings: &[(&str, &str)]) -> Result<Config, String> {
+        let flag =
+            |(name, text): &(&str, &str)| (Setting::named(name).unwrap(), (*text).to_owned());
+        Config::from_flags(settings.iter().map(flag).collect()).map_err(|error| error.to_string())
+    }
+
+    fn of_global(settings: &[(&str, &str)]) -> Scheduling {
+        let config = load(&[&[("ledger.kind", "sawtooth")], settings].concat()).unwrap();
+        config.store.scheduling.of(&"global".parse().unwrap())
+    }
+
+    #[test]
+    fn sawtooth_is_parallel_and_other_ledgers_are_serial() {
+        let parallel = of_global(&[]);
+        assert_eq!((parallel.strategy, parallel.lanes), (Strategy::Parallel, 100));
+        assert_eq!(parallel.after_invalid, AfterInvalid::Continue);
+        for kind in ["scabbard", "evm"] {
+            let rules = load(&[("ledger.kind", kind)]).unwrap().store.scheduling;
+            assert!(!rules.uses_declared_access, "{kind}");
+            assert_eq!(rules.of(&"a::b".parse().unwrap()), Scheduling::SERIAL, "{kind}");
+        }
+    }
+
+    #[test]
+    fn single_service_has_its_own_strategy_and_policy() {
+        let halt = of_global(&[("ledger.after_invalid_of", "global=halt")]);
+        assert_eq!((halt.strategy, halt.after_invalid), (Strategy::Parallel, AfterInvalid::Halt));
+        let scabbard = [("ledger.kind", "scabbard"), ("ledger.after_invalid_of", "a::b=halt")];
+        let scabbard = load(&scabbard).unwrap().store.scheduling;
+        let [halt, other] = ["a::b", "a::c"].map(|service| scabbard.of(&service.parse().unwrap()));
+        assert_eq!(halt, Scheduling { after_invalid: AfterInvalid::Halt, ..Scheduling::SERIAL });
+        assert_eq!(other, Scheduling::SERIAL);
+        let serial = of_global(&[("ledger.strategies", "global=serial")]);
+        assert_eq!(serial, Scheduling::SERIAL);
+        let both = [("ledger.strategy", "serial"), ("ledger.strategies", "global = parallel")];
+        assert_eq!(of_global(&both).strategy, Strategy::Parallel);
+        let pipeline = [("ledger.strategy", "pipeline"), ("ledger.keeps_order", "true")];
+        let lanes = ("submit.in_flight_per_service", "7");
+        let pipeline = of_global(&[&pipeline[..], &[lanes]].concat());
+        assert_eq!((pipeline.strategy, pipeline.lanes), (Strategy::Pipeline, 7));
+    }
+
+    #[test]
+    fn strategy_that_the_ledger_cannot_have_is_refused() {
+        let cases: [(&[(&str, &str)], &str); 10] = [
+            (
+                &[("ledger.kind", "sawtooth"), ("ledger.strategy", "pipeline")],
+                "the flag --ledger-strategy: ledger.strategy has the strategy pipeline, which sends ",
+            ),
+            (
+                &[("ledger.kind", "sawtooth"), ("ledger.strategies", "global=pipeline")],
+                "the flag --ledger-strategies: ledger.strategies has the strategy pipeline, which sends ",
+            ),
+            (
+                &[
+                    ("ledger.kind", "sawtooth"),
+                    ("ledger.keeps_order", "true"),
+                    ("ledger.strategy", "pipeline"),
+                    ("ledger.urls", "http://a,http://b"),
+                ],
+                "the flag --ledger-strategy: ledger.strategy has the strategy pipeline, which sends all batches to \
+                 one node, ",
+            ),
+            (
+                &[("ledger.kind", "scabbard"), ("ledger.strategy", "parallel")],
+                "the flag --ledger-strategy: ledger.strategy has the strategy parallel, which is for sawtooth: \
+                 a scabbard node takes the next batch",
+            ),
+            (
+                &[
+                    ("ledger.kind", "scabbard"),
+                    ("ledger.keeps_order", "true"),
+                    ("ledger.strategies", "a::b=pipeline"),
+                ],
+                "the flag --ledger-strategies: ledger.strategies has the strategy pipeline, which is for ",
+            ),
+            (
+                &[("ledger.kind", "evm"), ("ledger.strategy", "parallel")],
+                "the flag --ledger-strategy: ledger.strategy has the strategy parallel, which is for sawtooth: \
+                 withdrawals are signed ahead",
+            ),
+            (
+                &[("ledger.kind", "evm"), ("ledger.after_invalid", "halt")],
+                "the flag --ledger-after-invalid: ledger.after_invalid is halt, which is for sawtooth and ",
+            ),
+            (
+                &[
+                    ("ledger.kind", "sawtooth"),
+                    ("ledger.strategies", "global=serial,global=parallel"),
+                ],
+                "the flag --ledger-strategies: ledger.strategies names the service global twice",
+            ),
+            (
+                &[("ledger.kind", "sawtooth"), ("ledger.strategies", "a::b=serial")],
+                "the flag --ledger-strategies: ledger.strategies: the service id \"a::b\" names a service; ",
+            ),
+            (
+                &[("ledger.strategies", "global=fast")],
+                "the flag --ledger-strategies: ledger.strategies is [\"global=fast\"]; each item must be \
+                 SERVICE=VALUE; the value must be \"serial\", \"parallel\" or \"pipeline\"",
+            ),
+        ];
+        for (settings, expected) in cases {
+            let error = load(settings).expect_err(expected);
+            assert!(error.starts_with(expected), "{settings:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn number_of_batches_under_way_has_a_range() {
+        for (name, largest) in
+            [("submit.in_flight_per_service", "1000"), ("submit.in_flight", "10000")]
+        {
+            load(&[(name, largest)]).unwrap();
+            load(&[(name, "0")]).unwrap_err();
+            load(&[(name, &format!("{largest}0"))]).unwrap_err();
+        }
+    }
+}

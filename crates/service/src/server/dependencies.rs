@@ -1,0 +1,29 @@
+use std::sync::Arc;
+
+use grid_batch_claims::ChangeFollowUp;
+use grid_batch_core::ScopeId;
+use grid_batch_poller::{
+    MissingTransactionMonitor, MissingTransactionOptions, RunningMissingTransactionMonitor,
+};
+use grid_batch_store::ClaimStore;
+
+use super::ledger::Ledger;
+use crate::{Config, StartError};
+
+/// Asks the ledger for transactions that batches depend on, if it has such batches.
+pub(super) fn start<S: ScopeId>(
+    config: &Config,
+    ledger: &Ledger<S>,
+    claims: &ClaimStore,
+    follow_up: &ChangeFollowUp,
+) -> Result<Option<RunningMissingTransactionMonitor>, StartError> {
+    let Some(transactions) = &ledger.transactions else { return Ok(None) };
+    let follow_up = follow_up.clone();
+    let monitor = MissingTransactionMonitor::new(
+        claims.clone(),
+        Arc::clone(transactions),
+        move |services| follow_up.stored(services),
+        MissingTransactionOptions::hold_after(config.ledger.dependency_limit),
+    );
+    Ok(Some(monitor.run()?))
+}

@@ -1,0 +1,92 @@
+//! The gas price and the balances of gas admins and pools: read from the chain at intervals, and shown.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_core::future::BoxFuture;
+use grid_batch_api::GasAdminReport;
+use grid_batch_core::{BatchResult, InternalError};
+use grid_batch_store::Store;
+use grid_batch_support::{RuntimeThread, Shutdown, shut_down_runtime};
+use tokio::{
+    runtime::{Builder, Runtime},
+    select,
+    time::sleep,
+};
+
+/// Watches the gas price and the balances on a ledger.
+pub(super) trait GasMonitor: Send + Sync {
+    /// Reads the gas price and the balances from the ledger, and returns whether a node answered. Dropping
+    /// the future ends it.
+    fn look(&self) -> BoxFuture<'_, bool>;
+
+    /// How often to look.
+    fn interval(&self) -> Duration;
+
+    /// A summary of what was seen last, from memory.
+    fn health(&self) -> GasHealth;
+
+    /// What was seen last, with what is stored. It asks no node.
+    fn reports(&self, store: &Store) -> BatchResult<Vec<GasAdminReport>>;
+}
+
+/// The gas price and the balances, as far as `/health` shows them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct GasHealth {
+    /// Gas admins that could not pay when that was last needed.
+    pub(super) without_funds: u64,
+    /// The names of the others whose balance is low.
+    pub(super) low_balances: Vec<String>,
+    /// Pools whose cap the price is not below.
+    pub(super) pools_above_cap: u64,
+    /// For how long that has been so, for the first of them.
+    pub(super) above_cap_for: Duration,
+    /// How old the oldest balance is, if it should have been read again long ago. `None` before the
+    /// first look too.
+    pub(super) overdue: Option<Duration>,
+}
+
+/// The thread that looks. Dropping it ends the thread.
+#[derive(Debug)]
+pub(super) struct RunningGasWatch {
+    shutdown: Shutdown,
+    thread: Option<RuntimeThread<()>>,
+}
+
+impl RunningGasWatch {
+    pub(super) fn start(monitor: Arc<dyn GasMonitor>) -> Result<Self, InternalError> {
+        let shutdown = Shutdown::new();
+        let requested = shutdown.clone();
+        let runtime = || Builder::new_current_thread().enable_all().build();
+        let thread = RuntimeThread::start("gas-watch", runtime, move |runtime: Runtime| {
+            runtime.block_on(async {
+                select! {
+                    () = watch(&*monitor) => {}
+                    () = requested.requested() => {}
+                }
+            });
+            shut_down_runtime(runtime);
+        })?;
+        Ok(Self { shutdown, thread: Some(thread) })
+    }
+}
+
+/// How soon to look again when no node has answered.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+
+async fn watch(monitor: &dyn GasMonitor) {
+    loop {
+        let interval = monitor.interval();
+        let pause = if monitor.look().await { interval } else { interval.min(RETRY_INTERVAL) };
+        sleep(pause).await;
+    }
+}
+
+impl Drop for RunningGasWatch {
+    fn drop(&mut self) {
+        self.shutdown.request();
+        if let Some(thread) = self.thread.take() {
+            // The panic hook has printed a panic already.
+            let _ = thread.join();
+        }
+    }
+}

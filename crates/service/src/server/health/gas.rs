@@ -1,0 +1,67 @@
+use grid_batch_api::HealthPart;
+
+use super::parts::{degraded, with_numbers};
+use crate::server::gas::GasHealth;
+
+/// Whether withdrawals can be paid for, now and for some time.
+pub(super) fn gas_part(gas: &GasHealth) -> HealthPart {
+    let low = u64::try_from(gas.low_balances.len()).unwrap_or(u64::MAX);
+    let mut reasons = Vec::new();
+    if gas.without_funds > 0 {
+        let accounts = gas.without_funds;
+        reasons
+            .push(format!("{accounts} gas admins cannot pay for gas; /v1/gas-admins names them"));
+    }
+    if low > 0 {
+        let names = gas.low_balances.join(", ");
+        reasons.push(format!("the balance of these gas admins is low: {names}"));
+    }
+    if gas.pools_above_cap > 0 {
+        let (pools, seconds) = (gas.pools_above_cap, gas.above_cap_for.as_secs());
+        reasons.push(format!(
+            "the gas price has not been below the cap of {pools} pools for {seconds} s"
+        ));
+    }
+    if let Some(age) = gas.overdue {
+        let seconds = age.as_secs();
+        reasons.push(format!("balances could not be read for {seconds} s"));
+    }
+    let part = match reasons.is_empty() {
+        true => HealthPart::default(),
+        false => degraded(reasons.join("; ")),
+    };
+    let numbers = [
+        ("accounts_without_funds", gas.without_funds),
+        ("low_balances", low),
+        ("pools_above_cap", gas.pools_above_cap),
+    ];
+    with_numbers(part, numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use grid_batch_api::HealthStatus;
+
+    use super::*;
+
+    #[test]
+    fn each_problem_is_a_reason() {
+        let part = gas_part(&GasHealth::default());
+        assert_eq!((part.status, part.reason), (HealthStatus::Ok, None));
+        let part = gas_part(&GasHealth {
+            without_funds: 1,
+            low_balances: vec!["treasury".to_owned()],
+            pools_above_cap: 2,
+            above_cap_for: Duration::from_secs(70),
+            overdue: Some(Duration::from_secs(150)),
+        });
+        let reason = part.reason.unwrap();
+        assert_eq!(part.status, HealthStatus::Degraded);
+        for text in ["1 gas admins cannot", "low: treasury", "2 pools for 70 s", "read for 150 s"] {
+            assert!(reason.contains(text), "{reason}");
+        }
+        assert_eq!((part.numbers["low_balances"], part.numbers["pools_above_cap"]), (1, 2));
+    }
+}

@@ -1,0 +1,30 @@
+use grid_batch_store::Store;
+use grid_batch_withdrawals::{OpenWithdrawals, WithdrawalRules};
+use log::warn;
+
+use crate::StartError;
+
+/// Warns of open withdrawals that wait for another gas admin than their pool has now.
+pub(super) fn warn_of_former_gas_admins(
+    store: &Store,
+    rules: &dyn WithdrawalRules,
+) -> Result<(), StartError> {
+    for OpenWithdrawals { service_id, pool, open } in
+        store.open_withdrawals().map_err(StartError::part)?
+    {
+        match rules.pool(&pool) {
+            Ok((_, present)) if present == service_id => {}
+            Ok((_, present)) => warn!(
+                pool = pool.as_str(), gas_admin:% = service_id, present:%, open;
+                "the pool has another gas admin than these open withdrawals; \
+                 `grid-batch move-withdrawals` shows and moves them"
+            ),
+            Err(_) => warn!(
+                pool = pool.as_str(), gas_admin:% = service_id, open;
+                "the pool of these open withdrawals is not configured; add it to evm.pools, with its \
+                 former gas admin, or with another one and `grid-batch move-withdrawals`"
+            ),
+        }
+    }
+    Ok(())
+}

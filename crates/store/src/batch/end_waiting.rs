@@ -1,0 +1,124 @@
+//! Ends batches that wait behind others: they are in no lane and were never tried.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use grid_batch_core::{Change, ChangeOutcome, ServiceId, Timestamp};
+
+use super::{
+    AttemptLog,
+    free::{Ended, Stops, follow_ends},
+    lane::Lane,
+    new_services::forget_new_services,
+    stop_in_order::stop_in_order,
+    write::end,
+};
+use crate::{
+    scheduling::{insert_changed, load_positions, remove_missing, remove_waiting},
+    sql::{Connection, Rows, Scheduler, Statement, StoreError},
+};
+
+/// The end of a batch that waits.
+pub(crate) struct WaitingEnd<'a> {
+    pub(crate) batch_seq: i64,
+    pub(crate) change: &'a Change,
+    /// Whether it stops others; `None`: by the policy of its service.
+    pub(crate) stops: Option<Stops>,
+}
+
+/// Ends a batch that waits behind another one of its service, which is locked. The policy of the service
+/// decides whether it stops others.
+pub(crate) fn end_waiting(
+    connection: &mut Connection,
+    scheduler: &Scheduler,
+    batch_seq: i64,
+    change: &Change,
+    now: Timestamp,
+) -> Result<ChangeOutcome, StoreError> {
+    let ended = WaitingEnd { batch_seq, change, stops: None };
+    let outcomes = end_all_waiting(connection, scheduler, &[ended], now)?;
+    outcomes.first().copied().ok_or_else(|| StoreError::corrupt("no answer to a change"))
+}
+
+/// Ends batches that wait behind others of their services, which are locked.
+pub(crate) fn end_all_waiting(
+    connection: &mut Connection,
+    scheduler: &Scheduler,
+    ends: &[WaitingEnd<'_>],
+    now: Timestamp,
+) -> Result<Vec<ChangeOutcome>, StoreError> {
+    let mut log = AttemptLog::default();
+    let mut lanes = Vec::new();
+    let mut outcomes = Vec::new();
+    for WaitingEnd { batch_seq, change, stops } in ends {
+        let mut lane = Lane::of_waiting(change.service_id.clone(), change.batch_id, *batch_seq);
+        outcomes.push(lane.apply(change, now).map(|()| lane.progress().state));
+        if let Some(Ok(state)) = outcomes.last() {
+            log.add(&lane, change, now);
+            let by_policy = || Stops::by_policy(scheduler, &change.service_id, *state);
+            lanes.push((lane, stops.unwrap_or_else(by_policy)));
+        }
+    }
+    let ended: Vec<&Lane> = lanes.iter().map(|(lane, _)| lane).collect();
+    end(connection, &ended, now)?;
+    count_ended(connection, &ended)?;
+    forget_new_services(connection, ended.iter().map(|lane| lane.service_id.as_str()))?;
+    log.write(connection)?;
+    let with_next = leave_index(connection, scheduler, &lanes, now)?;
+    let outcome = |(end, state): (&WaitingEnd<'_>, Result<_, _>)| match state {
+        Ok(state) => {
+            let next_waits = with_next.contains(&end.change.service_id);
+            ChangeOutcome::Applied { state, next_waits }
+        }
+        Err(stale) => ChangeOutcome::Stale(stale),
+    };
+    Ok(ends.iter().zip(outcomes).map(outcome).collect())
+}
+
+/// Counts the batches as ended, in the first lanes of their services.
+fn count_ended(connection: &mut Connection, ended: &[&Lane]) -> Result<(), StoreError> {
+    let mut counts: BTreeMap<&str, i64> = BTreeMap::new();
+    for lane in ended {
+        *counts.entry(lane.service_id.as_str()).or_default() += 1;
+    }
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- count_ended
+         update lanes set ended = lanes.ended + x.count
+         from {x} where lanes.service_id = x.service_id and lanes.lane = (
+             select min(s.lane) from lanes s where s.service_id = x.service_id)",
+    )
+    .rows(
+        Rows::default()
+            .text("service_id", counts.keys().copied())
+            .long("count", counts.values().copied()),
+    );
+    connection.execute(&statement).map(drop)
+}
+
+/// Removes batches that have ended from those that wait with others. Returns the services that got a next
+/// batch.
+fn leave_index(
+    connection: &mut Connection,
+    scheduler: &Scheduler,
+    lanes: &[(Lane, Stops)],
+    now: Timestamp,
+) -> Result<BTreeSet<ServiceId>, StoreError> {
+    let seqs = || lanes.iter().map(|(lane, _)| lane.batch_seq);
+    let positions: HashMap<i64, Option<i64>> = load_positions(connection, seqs())?;
+    if positions.is_empty() {
+        stop_in_order(connection, lanes.iter().map(|(lane, stops)| (lane.batch_seq, *stops)), now)?;
+        return Ok(BTreeSet::new());
+    }
+    remove_waiting(connection, positions.keys().copied())?;
+    remove_missing(connection, positions.keys().copied())?;
+    // Nothing waits for those without a position but what misses their transactions.
+    let unpositioned = positions.iter().filter(|row| row.1.is_none()).map(|(seq, _)| *seq);
+    insert_changed(connection, scheduler, unpositioned, now)?;
+    let ended = |(lane, stops): &(Lane, Stops)| {
+        let position = positions.get(&lane.batch_seq).copied().flatten()?;
+        let batch = (lane.batch_seq, lane.service_id.clone(), position);
+        Some(Ended { batch, stops: *stops })
+    };
+    let ended: Vec<Ended> = lanes.iter().filter_map(ended).collect();
+    follow_ends(connection, scheduler, &ended, now)
+}

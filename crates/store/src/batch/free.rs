@@ -1,0 +1,237 @@
+//! What happens when batches end whose services have several lanes: their dependents are evaluated, and
+//! the lanes are filled.
+
+use std::collections::{BTreeSet, HashMap};
+
+use grid_batch_core::{AfterInvalid, BatchState, Change, Event, HeaderId, ServiceId, Timestamp};
+
+use super::{AttemptLog, BatchKey, RESTORED, record_locked, waiting::begin_waiting_holds};
+use crate::{
+    scheduling::{
+        Evaluation, Halt, HaltOrigin, IncompleteBatch, InstalledRow, Missing, Positioned,
+        PositionedBatch, evaluate, fill_lanes, find_declared, find_dependents, insert_changed,
+        insert_halts, insert_missing, remove_addresses, write_blockers,
+    },
+    sql::{
+        Connection, Scheduler, StoreError,
+        rows::{batch_id, service_id},
+    },
+};
+
+/// The most dependents that one commit evaluates. The job evaluates the others.
+const MOST_DEPENDENTS: usize = 512;
+
+/// A batch that has ended, with its position.
+#[derive(Debug, Clone)]
+pub(crate) struct Ended {
+    pub(crate) batch: Positioned,
+    pub(crate) stops: Stops,
+}
+
+/// Whether a batch that has ended stops others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stops {
+    /// It stops none.
+    Nothing,
+    /// They wait for an operator.
+    Following,
+    /// They end up to this position, by an operator's decision.
+    FollowingForGood(i64),
+    /// They wait until a server applies the policy of the service.
+    UntilPolicy,
+}
+
+impl Stops {
+    /// By the policy of its service.
+    pub(super) fn by_policy(
+        scheduler: &Scheduler,
+        service_id: &ServiceId,
+        state: BatchState,
+    ) -> Self {
+        if state != BatchState::Invalid {
+            return Self::Nothing;
+        }
+        match scheduler.policy(service_id) {
+            None => Self::UntilPolicy,
+            Some(AfterInvalid::Halt) => Self::Following,
+            Some(AfterInvalid::Continue) => Self::Nothing,
+        }
+    }
+}
+
+/// Frees what waited for batches that have ended, of locked services, and fills their lanes. Returns the
+/// services that got a next batch.
+pub(super) fn follow_ends(
+    connection: &mut Connection,
+    scheduler: &Scheduler,
+    ended: &[Ended],
+    now: Timestamp,
+) -> Result<BTreeSet<ServiceId>, StoreError> {
+    if ended.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let (over, stopping): (Vec<&Ended>, Vec<&Ended>) =
+        ended.iter().partition(|ended| ended.stops == Stops::Nothing);
+    stop_following(connection, scheduler, &stopping, now)?;
+    let over: Vec<Positioned> = over.into_iter().map(|ended| ended.batch.clone()).collect();
+    let services = ended.iter().map(|ended| ended.batch.1.clone()).collect();
+    release_following(connection, scheduler, &over, services, now)
+}
+
+/// Records that these batches stop others.
+fn stop_following(
+    connection: &mut Connection,
+    scheduler: &Scheduler,
+    ended: &[&Ended],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    if ended.is_empty() {
+        return Ok(());
+    }
+    let halt = |ended: &&Ended| {
+        let (origin, ends_until) = match ended.stops {
+            Stops::FollowingForGood(until) => (HaltOrigin::Following, Some(until)),
+            Stops::UntilPolicy => (HaltOrigin::Command, None),
+            Stops::Nothing | Stops::Following => (HaltOrigin::Policy, None),
+        };
+        (Halt { batch: ended.batch.clone(), ends_until }, origin)
+    };
+    insert_halts(connection, &ended.iter().map(halt).collect::<Vec<_>>(), now)?;
+    let for_good = ended.iter().filter(|ended| matches!(ended.stops, Stops::FollowingForGood(_)));
+    insert_changed(connection, scheduler, for_good.map(|ended| ended.batch.0), now)
+}
+
+/// Frees what waited for batches that have ended and stop nothing, or not any more, and fills the lanes of
+/// services.
+pub(crate) fn release_following(
+    connection: &mut Connection,
+    scheduler: &Scheduler,
+    ended: &[Positioned],
+    services: BTreeSet<ServiceId>,
+    now: Timestamp,
+) -> Result<BTreeSet<ServiceId>, StoreError> {
+    let seqs: Vec<i64> = ended.iter().map(|(seq, ..)| *seq).collect();
+    let declared = find_declared(connection, ended)?;
+    remove_addresses(connection, &declared)?;
+    if !scheduler.is_used() {
+        insert_changed(connection, scheduler, seqs, now)?;
+        return Ok(BTreeSet::new());
+    }
+    free_dependents(connection, scheduler, &seqs, &services, now)?;
+    fill(connection, scheduler, &services, now)
+}
+
+/// Evaluates the batches of locked services that wait for these, and leaves the others to the job.
+fn free_dependents(
+    connection: &mut Connection,
+    scheduler: &Scheduler,
+    blockers: &[i64],
+    locked: &BTreeSet<ServiceId>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    if blockers.is_empty() {
+        return Ok(());
+    }
+    let dependents = find_dependents(connection, blockers, locked, MOST_DEPENDENTS)?;
+    let is_locked = |(_, (_, service_id, _)): &&(i64, Positioned)| locked.contains(service_id);
+    let (own, others): (Vec<_>, Vec<_>) = dependents.waiting.iter().partition(is_locked);
+    let mut left: BTreeSet<i64> = match dependents.more {
+        true => blockers.iter().copied().collect(),
+        false => others.iter().map(|(blocker, _)| *blocker).collect(),
+    };
+    let own: Vec<Positioned> = own.into_iter().map(|(_, batch)| batch.clone()).collect();
+    let evaluation = evaluate_again(connection, scheduler, &own, locked, now)?;
+    left.extend(evaluation.blockers_of_ending());
+    insert_changed(connection, scheduler, left, now)
+}
+
+/// Finds what these batches of locked services wait for now. Those that end are left to the caller.
+pub(crate) fn evaluate_again(
+    connection: &mut Connection,
+    scheduler: &Scheduler,
+    batches: &[Positioned],
+    locked: &BTreeSet<ServiceId>,
+    now: Timestamp,
+) -> Result<Evaluation, StoreError> {
+    evaluate_answered(connection, scheduler, batches, &[], locked, now)
+}
+
+/// Finds what these batches of locked services wait for, now that the ledger does not have the transactions
+/// in `absent`, which they miss. Those that end are left to the caller.
+pub(super) fn evaluate_answered(
+    connection: &mut Connection,
+    scheduler: &Scheduler,
+    batches: &[Positioned],
+    absent: &[HeaderId],
+    locked: &BTreeSet<ServiceId>,
+    now: Timestamp,
+) -> Result<Evaluation, StoreError> {
+    let batches = find_declared(connection, batches)?;
+    let evaluation = evaluate(connection, &batches, locked, absent)?;
+    write_blockers(connection, &batches, &evaluation.blockers)?;
+    write_missing(connection, &batches, &evaluation.missing, now)?;
+    insert_changed(connection, scheduler, evaluation.left.iter().copied(), now)?;
+    Ok(evaluation)
+}
+
+/// Records what batches miss that have positions, so that the ledger is asked.
+fn write_missing(
+    connection: &mut Connection,
+    batches: &[PositionedBatch],
+    missing: &HashMap<i64, Vec<Missing>>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let asking = batches.iter().filter_map(|batch| {
+        Some(((batch.seq, batch.service_id.clone()), missing.get(&batch.seq)?.as_slice()))
+    });
+    let asking: Vec<(IncompleteBatch, &[Missing])> = asking.collect();
+    let rows: Vec<_> = asking.iter().map(|(batch, missing)| (batch, *missing)).collect();
+    insert_missing(connection, &rows, now)
+}
+
+/// Installs the next batches of locked services in their lanes. Returns the services that got one.
+pub(crate) fn fill(
+    connection: &mut Connection,
+    scheduler: &Scheduler,
+    services: &BTreeSet<ServiceId>,
+    now: Timestamp,
+) -> Result<BTreeSet<ServiceId>, StoreError> {
+    let installed = fill_lanes(connection, scheduler, services)?;
+    let held = installed.iter().filter(|row| row.held);
+    begin_waiting_holds(
+        connection,
+        held.map(|row| (row.service_id.as_str(), row.lane, row.batch_seq)),
+    )?;
+    let restored = installed.iter().filter(|row| row.restored);
+    let restored = restored.map(InstalledRow::key).collect::<Result<_, _>>()?;
+    put_in_doubt(connection, scheduler, restored, now)?;
+    installed.iter().map(|row| service_id(&row.service_id)).collect()
+}
+
+impl InstalledRow {
+    fn key(&self) -> Result<BatchKey, StoreError> {
+        Ok((service_id(&self.service_id)?, batch_id(&self.batch_id)?))
+    }
+}
+
+/// Puts next batches in doubt that were stored before their database was restored: they may have been
+/// sent in the time that was lost.
+pub(super) fn put_in_doubt(
+    connection: &mut Connection,
+    scheduler: &Scheduler,
+    heads: Vec<BatchKey>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    if heads.is_empty() {
+        return Ok(());
+    }
+    let restored = |(service_id, batch_id)| Change {
+        error: Some(RESTORED.to_owned()),
+        ..Change::new(service_id, batch_id, Event::DatabaseRestored)
+    };
+    let changes: Vec<Change> = heads.into_iter().map(restored).collect();
+    record_locked(connection, scheduler, &changes, AttemptLog::default(), now).map(drop)
+}

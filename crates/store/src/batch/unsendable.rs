@@ -1,0 +1,214 @@
+//! Batches that missed a transaction, and those that are not to be sent because of another one.
+
+use std::collections::{BTreeSet, HashMap};
+
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
+};
+use grid_batch_core::{Change, ChangeOutcome, Decision, Event, ServiceId, Timestamp};
+
+use super::{
+    AttemptLog, Stops, WaitingEnd, end_all_waiting,
+    missing::{EvaluatedIncomplete, evaluate_incomplete},
+    record_locked,
+};
+use crate::{
+    scheduling::{EndReason, HaltOrigin, IncompleteBatch, mark_overdue, set_ends_until},
+    sql::{
+        Connection, Rows, Scheduler, Statement, StoreError,
+        rows::{batch_id, service_id},
+    },
+};
+
+/// A batch that is not to be sent, and why.
+pub(crate) type Unsendable = (i64, EndReason);
+
+/// Evaluates batches of locked services that missed transactions: those that miss nothing any more
+/// get their positions, unless they have them. Returns the services that got a next batch, and the batches
+/// that miss something still.
+pub(crate) fn give_positions_if_complete(
+    connection: &mut Connection,
+    scheduler: &Scheduler,
+    batches: &[IncompleteBatch],
+    locked: &BTreeSet<ServiceId>,
+    now: Timestamp,
+) -> Result<(BTreeSet<ServiceId>, Vec<IncompleteBatch>), StoreError> {
+    let evaluated = evaluate_incomplete(connection, scheduler, batches, &[], locked, now)?;
+    Ok((evaluated.ready, evaluated.missing))
+}
+
+/// Holds batches of locked services that have missed transactions for too long, unless these have arrived.
+/// Returns how many.
+pub(crate) fn hold_overdue(
+    connection: &mut Connection,
+    scheduler: &Scheduler,
+    batches: &[IncompleteBatch],
+    locked: &BTreeSet<ServiceId>,
+    limit: &str,
+    now: Timestamp,
+) -> Result<usize, StoreError> {
+    let EvaluatedIncomplete { missing, unanswered, .. } =
+        evaluate_incomplete(connection, scheduler, batches, &[], locked, now)?;
+    let advice = "release the batch to send it all the same, or decide that it is invalid";
+    let begin = format!("a transaction that it depends on has not arrived within {limit}");
+    let absent = format!("{begin}, and the ledger does not have it; {advice}");
+    let no_answer = format!(
+        "{begin}: the batch that has it is invalid, and the ledger did not answer whether \
+         it has the transaction from another one; {advice}"
+    );
+    let reason = |seq: &i64| if unanswered.contains(seq) { &no_answer } else { &absent };
+    // The hold of an operator stays.
+    let hold = Statement::new(
+        connection.dialect(),
+        "-- hold_overdue
+         insert into waiting_holds (batch_seq, held_at, held_reason, cause)
+         select batch_seq, held_at, held_reason, 'MISSING_TRANSACTION' from {x} where true
+         on conflict (batch_seq) do nothing",
+    )
+    .rows(
+        Rows::default()
+            .long("batch_seq", missing.iter().map(|(seq, _)| *seq))
+            .long("held_at", missing.iter().map(|_| now.as_micros()))
+            .text("held_reason", missing.iter().map(|(seq, _)| reason(seq).as_str())),
+    );
+    connection.execute(&hold)?;
+    mark_overdue(connection, missing.iter().map(|(seq, _)| *seq))?;
+    Ok(missing.len())
+}
+
+/// Ends batches of locked services that are not to be sent, unless they may be at the ledger. Returns how
+/// many ended.
+pub(crate) fn end_unsendable(
+    connection: &mut Connection,
+    scheduler: &Scheduler,
+    batches: &[Unsendable],
+    now: Timestamp,
+) -> Result<usize, StoreError> {
+    if batches.is_empty() {
+        return Ok(0);
+    }
+    let named = load_names(connection, batches)?;
+    let mut waiting = Vec::new();
+    let mut in_lanes = Vec::new();
+    for (seq, reason) in batches {
+        let Some(name) = named.get(seq) else { continue };
+        let change = name.change(reason)?;
+        match name.attempts {
+            Some(_) => in_lanes.push((*seq, reason, change)),
+            None => waiting.push((*seq, name.stops(scheduler, reason, &change.service_id), change)),
+        }
+    }
+    let ends: Vec<WaitingEnd<'_>> = waiting
+        .iter()
+        .map(|(batch_seq, stops, change)| WaitingEnd {
+            batch_seq: *batch_seq,
+            change,
+            stops: *stops,
+        })
+        .collect();
+    let mut outcomes = end_all_waiting(connection, scheduler, &ends, now)?;
+    let changes: Vec<Change> = in_lanes.iter().map(|(_, _, change)| change.clone()).collect();
+    outcomes.extend(record_locked(connection, scheduler, &changes, AttemptLog::default(), now)?);
+    let has_ended = |outcome: &&ChangeOutcome| matches!(outcome, ChangeOutcome::Applied { .. });
+    let ended = outcomes.iter().filter(has_ended).count();
+    scheduler.count_ended(ended);
+    for (seq, reason, _) in in_lanes {
+        if let EndReason::Halt { until } = reason {
+            set_ends_until(connection, seq, *until, HaltOrigin::Following)?;
+        }
+    }
+    Ok(ended)
+}
+
+/// Said of a batch that was stored before the database was restored.
+const MAY_HAVE_BEEN_SENT: &str = "the batch was stored before the database was restored, and may have been \
+    sent in the time that was lost: look for it at the ledger";
+
+/// The names of open batches, by their numbers.
+fn load_names(
+    connection: &mut Connection,
+    batches: &[Unsendable],
+) -> Result<HashMap<i64, NameRow>, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- find_unsendable
+         select b.seq, b.service_id, b.batch_id, s.attempts,
+             (select o.service_id from batches o where o.seq = x.blocker_seq) as blocker_service_id,
+             coalesce(b.seq <= (select d.restored_seq from database_state d where d.id = 1), false)
+                 as restored
+         from {x} join batches b on b.seq = x.batch_seq
+         left join lanes s on s.service_id = b.service_id and s.batch_seq = b.seq
+         where b.ended_at is null",
+    )
+    .rows(
+        Rows::default().long("batch_seq", batches.iter().map(|(seq, _)| *seq)).optional_long(
+            "blocker_seq",
+            batches.iter().map(|(_, reason)| match reason {
+                EndReason::Dependency(invalid) => Some(invalid.seq),
+                EndReason::Halt { .. } => None,
+            }),
+        ),
+    );
+    let rows: Vec<NameRow> = connection.load(&statement)?;
+    Ok(rows.into_iter().map(|row| (row.seq, row)).collect())
+}
+
+#[derive(QueryableByName)]
+struct NameRow {
+    #[diesel(sql_type = BigInt)]
+    seq: i64,
+    #[diesel(sql_type = Text)]
+    service_id: String,
+    #[diesel(sql_type = Binary)]
+    batch_id: Vec<u8>,
+    /// Of a batch in a lane.
+    #[diesel(sql_type = Nullable<Integer>)]
+    attempts: Option<i32>,
+    #[diesel(sql_type = Nullable<Text>)]
+    blocker_service_id: Option<String>,
+    /// It was stored before the database was restored.
+    #[diesel(sql_type = Bool)]
+    restored: bool,
+}
+
+impl NameRow {
+    fn change(&self, reason: &EndReason) -> Result<Change, StoreError> {
+        let attempt = u32::try_from(self.attempts.unwrap_or(0)).map_err(StoreError::corrupt)?;
+        let (event, error) = match reason {
+            EndReason::Dependency(invalid) => (Event::DependencyInvalid, invalid.reason()),
+            EndReason::Halt { .. } => {
+                let event = Event::Decided { attempt, decision: Decision::Invalid };
+                (event, "an operator ended what follows an invalid batch".to_owned())
+            }
+        };
+        let sending = match (attempt, self.restored) {
+            (0, false) => "the batch was not sent",
+            (0, true) => MAY_HAVE_BEEN_SENT,
+            _ => "the batch is not sent again",
+        };
+        let (service_id, id) = (service_id(&self.service_id)?, batch_id(&self.batch_id)?);
+        let error = format!("{error}; {sending}");
+        Ok(Change { error: Some(error), ..Change::new(service_id, id, event) })
+    }
+
+    /// Whether the batch stops others. An operator has decided already about what an invalid batch
+    /// of the same service stops.
+    fn stops(
+        &self,
+        scheduler: &Scheduler,
+        reason: &EndReason,
+        service_id: &ServiceId,
+    ) -> Option<Stops> {
+        match reason {
+            EndReason::Halt { until } if scheduler.is_parallel(service_id) => {
+                Some(Stops::FollowingForGood(*until))
+            }
+            EndReason::Halt { .. } => Some(Stops::Nothing),
+            EndReason::Dependency(_) => {
+                let same = self.blocker_service_id.as_deref() == Some(self.service_id.as_str());
+                same.then_some(Stops::Nothing)
+            }
+        }
+    }
+}

@@ -1,0 +1,46 @@
+use grid_batch_core::ServiceId;
+
+use crate::sql::{
+    Store, StoreError,
+    rows::{ServiceRow, limit},
+};
+
+/// How many services are read at a time.
+const PAGE: usize = 1_000;
+
+/// Fails if open batches of a service that the ledger can have were stored by other rules than those of
+/// this store: whether services may have several lanes is decided when batches are stored, and both kinds
+/// cannot be mixed in a service. Batches of other services are not submitted.
+pub(crate) fn check_scheduling(
+    store: &Store,
+    can_have: impl Fn(&ServiceId) -> bool,
+) -> Result<(), StoreError> {
+    let mut after = String::new();
+    loop {
+        let services = find_with_other_lanes(store, &after)?;
+        if services.iter().any(&can_have) {
+            return Err(StoreError::OtherScheduling { expects: store.scheduler.is_used() });
+        }
+        match services.last() {
+            Some(last) if services.len() == PAGE => after = last.to_string(),
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// The next services with open batches that were stored by other rules.
+fn find_with_other_lanes(store: &Store, after: &str) -> Result<Vec<ServiceId>, StoreError> {
+    let other = match store.scheduler.is_used() {
+        true => "is null",
+        false => "is not null",
+    };
+    let statement = store.statement(format!(
+        "-- find_other_lanes
+         select distinct s.service_id from lanes s
+         where s.service_id > ? and s.busy and s.position {other}
+         order by s.service_id limit ?"
+    ));
+    let rows: Vec<ServiceRow> =
+        store.pools.read()?.load(&statement.text(after).long(limit(PAGE)))?;
+    rows.iter().map(ServiceRow::read).collect()
+}

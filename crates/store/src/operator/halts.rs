@@ -1,0 +1,148 @@
+//! Invalid batches that stop others, and what operators decide about that.
+
+use std::collections::BTreeSet;
+
+use diesel::prelude::*;
+use grid_batch_core::{BatchState, ChangeOutcome, Halt, HeaderId, ServiceId, Stale, Timestamp};
+
+use super::details::find_one;
+use crate::{
+    batch::{lock_services, log_ended, release_following},
+    scheduling::{self, HaltOrigin, insert_changed, load_halt, remove_halts, set_ends_until},
+    sql::{
+        Connection, Store, StoreError,
+        query::{BatchRecord, lane_holds_batch, single_count},
+        rows::limit,
+        schema::{batches, halts, lanes, services},
+    },
+};
+
+/// Up to `count` invalid batches that stop others, ordered by service and position, after one of them. Those
+/// that ended because they follow another one are left out, and those to which no server has applied the
+/// policy yet.
+pub(crate) fn halts(
+    store: &Store,
+    after: Option<&Halt>,
+    count: usize,
+) -> Result<Vec<Halt>, StoreError> {
+    let mut query = halts::table
+        .inner_join(batches::table.left_join(lanes::table.on(lane_holds_batch())))
+        .filter(halts::origin.eq(HaltOrigin::Policy.as_str()))
+        .order_by((halts::service_id, halts::position))
+        .limit(limit(count))
+        .select((
+            halts::since,
+            halts::position,
+            halts::ends_until.is_not_null(),
+            BatchRecord::as_select(),
+        ))
+        .into_boxed();
+    if let Some(Halt { batch, position, .. }) = after {
+        let service_id = batch.service_id.as_str();
+        let later = halts::service_id.eq(service_id).and(halts::position.gt(position.as_micros()));
+        query = query.filter(halts::service_id.gt(service_id).or(later));
+    }
+    let rows: Vec<(i64, i64, bool, BatchRecord)> =
+        store.pools.read()?.load_query("halts", query)?;
+    rows.into_iter()
+        .map(|(since, position, is_ending, record)| {
+            let (since, position) =
+                (Timestamp::from_micros(since), Timestamp::from_micros(position));
+            Ok(Halt { batch: record.into_batch()?, position, since, is_ending })
+        })
+        .collect()
+}
+
+/// What an invalid batch stops goes on.
+pub(crate) fn continue_after(
+    store: &Store,
+    service_id: &ServiceId,
+    batch_id: &HeaderId,
+    reason: Option<&str>,
+) -> Result<ChangeOutcome, StoreError> {
+    let action = ("what follows it was continued", reason);
+    decide(store, service_id, batch_id, action, |connection, halt, positioned| {
+        let services = BTreeSet::from([service_id.clone()]);
+        remove_halts(connection, [halt.batch.0])?;
+        if !positioned {
+            return Ok(true);
+        }
+        let now = store.now();
+        let ready = release_following(connection, &store.scheduler, &[halt.batch], services, now)?;
+        Ok(!ready.is_empty())
+    })
+}
+
+/// What an invalid batch stops now ends without being sent. The batches themselves end in steps, in the
+/// job that frees dependents.
+pub(crate) fn end_following(
+    store: &Store,
+    service_id: &ServiceId,
+    batch_id: &HeaderId,
+    reason: &str,
+) -> Result<ChangeOutcome, StoreError> {
+    let action = ("what follows it was ended", Some(reason));
+    decide(store, service_id, batch_id, action, |connection, halt, positioned| {
+        let seq = halt.batch.0;
+        let last = last_position(connection, service_id)?;
+        set_ends_until(connection, seq, last, HaltOrigin::Policy)?;
+        if positioned {
+            insert_changed(connection, &store.scheduler, [seq], store.now())?;
+        }
+        Ok(false)
+    })
+}
+
+/// Records a decision about what an invalid batch stops, and logs it. `decide` returns whether a batch
+/// became next.
+fn decide(
+    store: &Store,
+    service_id: &ServiceId,
+    batch_id: &HeaderId,
+    (action, reason): (&str, Option<&str>),
+    decide: impl FnOnce(&mut Connection, scheduling::Halt, bool) -> Result<bool, StoreError>,
+) -> Result<ChangeOutcome, StoreError> {
+    store.pools.write()?.write_transaction(|connection| {
+        lock_services(connection, [service_id])?;
+        let Some(record) = find_one(connection, service_id, batch_id)? else {
+            return Ok(ChangeOutcome::NotFound);
+        };
+        let seq = record.seq();
+        let batch = record.into_batch()?;
+        let state = batch.progress.state;
+        let halt = load_halt(connection, seq)?.filter(|(halt, _)| halt.ends_until.is_none());
+        let Some((halt, positioned)) = halt else {
+            return Ok(ChangeOutcome::Stale(Stale::StopsNothing { state }));
+        };
+        log_ended(connection, &batch, seq, (action, reason), store.now())?;
+        let next_waits = decide(connection, halt, positioned)?;
+        Ok(ChangeOutcome::Applied { state: BatchState::Invalid, next_waits })
+    })
+}
+
+/// The last position in the order of a service.
+fn last_position(connection: &mut Connection, service_id: &ServiceId) -> Result<i64, StoreError> {
+    let query = services::table
+        .filter(services::service_id.eq(service_id.as_str()))
+        .select(services::last_created_at);
+    let found: Vec<i64> = connection.load_query("last_position", query)?;
+    found.first().copied().ok_or_else(|| StoreError::corrupt("a batch without a service"))
+}
+
+/// In how many services an invalid batch stops others, and since when in the first of them.
+pub(crate) fn count_halted(
+    connection: &mut Connection,
+) -> Result<(u64, Option<Timestamp>), StoreError> {
+    use diesel::dsl::{count, min};
+    let undecided = || {
+        let by_policy = halts::origin.eq(HaltOrigin::Policy.as_str());
+        let of_any = halts::table.filter(halts::service_id.gt(""));
+        of_any.filter(halts::ends_until.is_null()).filter(by_policy)
+    };
+    let services = undecided().select(count(halts::service_id).aggregate_distinct());
+    let services: Vec<i64> = connection.load_query("halted_services", services)?;
+    let first = undecided().select(min(halts::since));
+    let first: Vec<Option<i64>> = connection.load_query("halted_since", first)?;
+    let since = first.first().copied().flatten().map(Timestamp::from_micros);
+    Ok((single_count(&services)?, since))
+}

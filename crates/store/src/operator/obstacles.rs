@@ -1,0 +1,137 @@
+//! What keeps waiting batches of a service with several lanes from being submitted.
+
+use std::collections::{BTreeSet, HashMap};
+
+use grid_batch_core::{Ahead, Obstacle, ServiceId, StoredBatch, Strategy, Timestamp};
+
+use super::{
+    ahead::load_head,
+    obstacle_rows::{
+        BlockerBatch, WaitingRow, has_positions, load_blockers, load_conflict, load_dependency,
+        load_first_halt, load_missing, load_positions, load_waiting,
+    },
+};
+use crate::sql::{Connection, Store, StoreError};
+
+/// For how many batches of one question it is looked for what exactly they wait for.
+const MOST_COMPARED: usize = 20;
+
+/// What is ahead of the waiting batches of a service that were stored at these times, by that time. `None`:
+/// the service has one lane, and its batches wait in the order of `created_at`.
+pub(super) fn load_obstacles(
+    store: &Store,
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    created_at: &[Timestamp],
+) -> Result<Option<HashMap<Timestamp, Ahead>>, StoreError> {
+    let rows = load_waiting(connection, service_id, created_at)?;
+    if rows.is_empty() {
+        let scheduled = has_positions(connection, service_id)?;
+        return Ok(scheduled.then(HashMap::new));
+    }
+    let service = Service::load(store, connection, service_id, &rows)?;
+    let mut ahead = HashMap::new();
+    for (number, row) in rows.iter().enumerate() {
+        let found = service.ahead_of(connection, row, number < MOST_COMPARED)?;
+        ahead.insert(Timestamp::from_micros(row.created_at), found);
+    }
+    Ok(Some(ahead))
+}
+
+/// What is stored of a service, and of the batches that others wait for.
+struct Service {
+    strategy: Strategy,
+    /// The first batch that is next or under way.
+    head: Option<StoredBatch>,
+    /// The positions of its open batches, in order, at most one more than are counted.
+    positions: Vec<i64>,
+    blockers: HashMap<i64, BlockerBatch>,
+    /// The first invalid batch that stops others.
+    halt: Option<i64>,
+}
+
+impl Service {
+    fn load(
+        store: &Store,
+        connection: &mut Connection,
+        service_id: &ServiceId,
+        rows: &[WaitingRow],
+    ) -> Result<Self, StoreError> {
+        let halt = load_first_halt(connection, service_id)?;
+        let blockers: BTreeSet<i64> =
+            rows.iter().filter_map(|row| row.blocker_seq).chain(halt).collect();
+        Ok(Self {
+            strategy: store.scheduler.of(service_id).strategy,
+            head: load_head(connection, service_id)?,
+            positions: load_positions(connection, service_id)?,
+            blockers: load_blockers(connection, blockers)?,
+            halt,
+        })
+    }
+
+    fn ahead_of(
+        &self,
+        connection: &mut Connection,
+        row: &WaitingRow,
+        compares: bool,
+    ) -> Result<Ahead, StoreError> {
+        let own = row.position.unwrap_or(i64::MAX);
+        let count = self.positions.partition_point(|position| *position < own);
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        let more = count > Ahead::MAX_COUNTED;
+        let blocker = row.blocker_seq.and_then(|seq| self.blockers.get(&seq));
+        let obstacle = self.obstacle(connection, row, blocker, compares)?;
+        let head = match &obstacle {
+            Obstacle::Conflict { .. } | Obstacle::Dependency { .. } => blocker,
+            Obstacle::Halt { .. } => {
+                let halted = blocker.filter(|it| it.halted_since.is_some());
+                halted.or_else(|| self.halt.and_then(|seq| self.blockers.get(&seq)))
+            }
+            Obstacle::Order
+            | Obstacle::MissingTransaction { .. }
+            | Obstacle::Lane
+            | Obstacle::InFlightWindow => None,
+        };
+        let (batch, head_waits) = match (&obstacle, head) {
+            (Obstacle::Order, _) => (self.head.clone(), false),
+            (_, Some(head)) => (Some(head.batch.clone()), head.waits),
+            (_, None) => (None, false),
+        };
+        Ok(Ahead { obstacle, head: batch, head_waits, count: count.min(Ahead::MAX_COUNTED), more })
+    }
+
+    fn obstacle(
+        &self,
+        connection: &mut Connection,
+        row: &WaitingRow,
+        blocker: Option<&BlockerBatch>,
+        compares: bool,
+    ) -> Result<Obstacle, StoreError> {
+        if row.position.is_none() {
+            return load_missing(connection, row.seq);
+        }
+        if let Some(since) = blocker.and_then(|blocker| blocker.halted_since) {
+            return Ok(Obstacle::Halt { since });
+        }
+        let in_order = self.strategy != Strategy::Parallel;
+        if let (true, Some(halt)) = (in_order, self.halt.and_then(|seq| self.blockers.get(&seq)))
+            && let Some(since) = halt.halted_since
+        {
+            return Ok(Obstacle::Halt { since });
+        }
+        match row.blocker_seq {
+            // The ledger is asked.
+            Some(seq) if seq == row.seq => load_missing(connection, row.seq),
+            Some(seq) if row.depends_on_blocker => load_dependency(connection, row.seq, seq),
+            _ if in_order => Ok(Obstacle::Order),
+            Some(blocker) => {
+                let address = match compares {
+                    true => load_conflict(connection, row.seq, blocker)?,
+                    false => None,
+                };
+                Ok(Obstacle::Conflict { address })
+            }
+            None => Ok(Obstacle::Lane),
+        }
+    }
+}

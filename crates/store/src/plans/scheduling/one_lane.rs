@@ -1,0 +1,63 @@
+//! The statements about invalid batches that stop services with one lane, and about commands beside a server.
+
+use std::sync::Arc;
+
+use grid_batch_core::{AfterInvalid, Decision, NewBatch, Scheduling, SchedulingRules, ServiceId};
+
+use super::dependencies::halting;
+use crate::{
+    ClaimStore, DatabaseUrl, Store, StoreOptions,
+    plans::{add, new_batch},
+};
+
+const BATCHES: u64 = 700;
+
+fn one_lane() -> ServiceId {
+    "plan::one-lane".parse().unwrap()
+}
+
+fn batch(number: u64) -> NewBatch {
+    new_batch(one_lane(), 50_000 + number)
+}
+
+fn open(url: &DatabaseUrl) -> Store {
+    let default = Scheduling { after_invalid: AfterInvalid::Halt, ..Scheduling::SERIAL };
+    let rules = SchedulingRules { default, ..SchedulingRules::default() };
+    Store::open(url, StoreOptions { scheduling: Arc::new(rules), ..StoreOptions::default() })
+        .unwrap()
+}
+
+pub(super) fn load(url: &DatabaseUrl) {
+    add(&open(url), &(0..BATCHES).map(batch).collect::<Vec<_>>());
+}
+
+/// A store of services with one lane, and one of a command.
+pub(super) struct Stores(Store, Store);
+
+impl Stores {
+    pub(super) fn open(url: &DatabaseUrl) -> Self {
+        let options = StoreOptions { leaves_policies: true, ..StoreOptions::default() };
+        Self(open(url), Store::open(url, options).unwrap())
+    }
+}
+
+/// Ends batches and what follows them.
+pub(super) fn process(claims: &ClaimStore, Stores(store, command): &Stores) {
+    let decide = |store: &Store, number: u64| {
+        store.decide(&one_lane(), &batch(number).batch_id, 0, Decision::Invalid).unwrap();
+    };
+    decide(store, 0);
+    store.continue_after(&one_lane(), &batch(0).batch_id, None).unwrap();
+    decide(command, 3);
+    store.free_dependents(100).unwrap();
+    store.end_following(&one_lane(), &batch(3).batch_id, "a reason").unwrap();
+    let created_at = store.find(&batch(2).batch_id).unwrap()[0].created_at;
+    store.ahead(&one_lane(), &[created_at]).unwrap();
+    // Nothing stays open: the services of the other instances have several lanes.
+    decide(store, 1);
+    decide(store, 2);
+
+    let stopping = new_batch(halting(), 41_100).batch_id;
+    command.decide(&halting(), &stopping, 0, Decision::Invalid).unwrap();
+    claims.store().free_dependents(100).unwrap();
+}

@@ -1,0 +1,165 @@
+//! Finds the batch that must end before another one, by the index.
+
+use std::collections::{HashMap, HashSet};
+
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Nullable},
+};
+
+use super::{
+    PositionedBatch,
+    access::{Entry, IndexedAccess},
+    halts,
+    lengths::{Lengths, ServiceLengths},
+    newest,
+};
+use crate::sql::{Connection, Rows, Statement, StoreError};
+
+/// The batch that another one waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Blocker {
+    pub(crate) position: i64,
+    pub(crate) seq: i64,
+    /// The waiting batch depends on a transaction of the blocker.
+    pub(crate) is_dependency: bool,
+    /// The blocker is invalid, and what waits for it ends up to this position.
+    pub(crate) ends_until: Option<i64>,
+}
+
+impl Blocker {
+    fn conflict(seq: i64, position: i64) -> Self {
+        Self { position, seq, is_dependency: false, ends_until: None }
+    }
+
+    /// It is invalid, and an operator has ended what follows up to a position before this batch.
+    fn is_over_for(&self, batch: &PositionedBatch) -> bool {
+        self.ends_until.is_some_and(|until| until < batch.position)
+    }
+
+    /// A batch with a transaction that the waiting one depends on, which may be of another service.
+    pub(super) fn dependency(seq: i64) -> Self {
+        Self { position: 0, seq, is_dependency: true, ends_until: None }
+    }
+}
+
+/// Of the earlier open batches of its service that each of these batches conflicts with, the last one, by
+/// the number of the waiting batch.
+///
+/// Waiting for the last one only makes one edge for each batch, however many conflict. Those before it
+/// end before it or are found when it has ended.
+///
+/// `group` has these batches and the others of their commit, which may be in no table yet.
+pub(super) fn find(
+    connection: &mut Connection,
+    group: &[PositionedBatch],
+    batches: &[PositionedBatch],
+    lengths: &ServiceLengths,
+) -> Result<HashMap<i64, Blocker>, StoreError> {
+    let mut entries: Vec<(usize, Entry)> = Vec::new();
+    let mut incomplete: Vec<(usize, i64)> = Vec::new();
+    let none = Lengths::default();
+    for (number, batch) in batches.iter().enumerate() {
+        let lengths = lengths.get(&batch.service_id).unwrap_or(&none);
+        let access = IndexedAccess::of(&batch.access, lengths);
+        entries.extend(access.conflicting(lengths).into_iter().map(|entry| (number, entry)));
+        let before = access.incomplete_before(lengths);
+        incomplete.extend(before.map(|before| (number, before.min(batch.position))));
+    }
+    let mut found: HashMap<i64, Blocker> = HashMap::new();
+    let mut keep = |number: usize, blocker: Blocker| {
+        let last = found.entry(batches[number].seq).or_insert(blocker);
+        *last = blocker.max(*last);
+    };
+    let rows = find_in_index(connection, FIND_CONFLICTS, batches, &entries)?;
+    let (over, rows): (Vec<_>, Vec<_>) =
+        rows.into_iter().partition(|(number, blocker)| blocker.is_over_for(&batches[*number]));
+    if !over.is_empty() {
+        let again: HashSet<usize> = over.into_iter().map(|(number, _)| number).collect();
+        entries.retain(|(number, _)| again.contains(number));
+        for (number, blocker) in find_in_index(connection, FIND_OTHERS, batches, &entries)? {
+            keep(number, blocker);
+        }
+    }
+    for (number, blocker) in rows {
+        keep(number, blocker);
+    }
+    for (number, (seq, position)) in newest::find_before(connection, group, batches, &incomplete)? {
+        keep(number, Blocker::conflict(seq, position));
+    }
+    for (number, halt) in halts::find_last_before(connection, batches, &incomplete)? {
+        let (seq, _, position) = halt.batch;
+        let ends_until = halt.ends_until;
+        keep(number, Blocker { ends_until, ..Blocker::conflict(seq, position) });
+    }
+    Ok(found)
+}
+
+/// The last earlier batch with each row.
+const FIND_CONFLICTS: &str = "-- find_conflicts
+         select x.number, d.batch_seq, d.position,
+             (select h.ends_until from halts h where h.batch_seq = d.batch_seq) as ends_until
+         from {x} join declared_addresses d
+             on d.service_id = x.service_id and d.address = x.address and d.kind = x.kind
+                 and d.position = (
+                     select n.position from declared_addresses n
+                     where n.service_id = x.service_id and n.address = x.address
+                         and n.kind = x.kind and n.position < x.position
+                     order by n.position desc limit 1)";
+
+/// The same, without invalid batches of which what follows ends at an earlier position. It reads all of these
+/// that have the row, so it is used only where the last batch is one of them.
+const FIND_OTHERS: &str = "-- find_other_conflicts
+         select x.number, d.batch_seq, d.position,
+             (select h.ends_until from halts h where h.batch_seq = d.batch_seq) as ends_until
+         from {x} join declared_addresses d
+             on d.service_id = x.service_id and d.address = x.address and d.kind = x.kind
+                 and d.position = (
+                     select n.position from declared_addresses n
+                     where n.service_id = x.service_id and n.address = x.address
+                         and n.kind = x.kind and n.position < x.position
+                         and coalesce(
+                             (select h.ends_until from halts h where h.batch_seq = n.batch_seq),
+                             x.position) >= x.position
+                     order by n.position desc limit 1)";
+
+fn find_in_index(
+    connection: &mut Connection,
+    sql: &'static str,
+    batches: &[PositionedBatch],
+    entries: &[(usize, Entry)],
+) -> Result<Vec<(usize, Blocker)>, StoreError> {
+    let of = |(number, _): &(usize, Entry)| &batches[*number];
+    let statement = Statement::new(connection.dialect(), sql).rows(
+        Rows::default()
+            .long("number", entries.iter().map(|(number, _)| number_of(*number)))
+            .text("service_id", entries.iter().map(|entry| of(entry).service_id.as_str()))
+            .text("address", entries.iter().map(|(_, (address, _))| address.as_str()))
+            .int("kind", entries.iter().map(|(_, (_, kind))| kind.as_i32()))
+            .long("position", entries.iter().map(|entry| of(entry).position)),
+    );
+    let rows: Vec<ConflictRow> = connection.load(&statement)?;
+    rows.into_iter()
+        .map(|row| {
+            let number = usize::try_from(row.number).map_err(StoreError::corrupt)?;
+            let blocker = Blocker::conflict(row.batch_seq, row.position);
+            Ok((number, Blocker { ends_until: row.ends_until, ..blocker }))
+        })
+        .collect()
+}
+
+pub(super) fn number_of(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[derive(QueryableByName)]
+struct ConflictRow {
+    #[diesel(sql_type = BigInt)]
+    number: i64,
+    #[diesel(sql_type = BigInt)]
+    batch_seq: i64,
+    #[diesel(sql_type = BigInt)]
+    position: i64,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    ends_until: Option<i64>,
+}

@@ -1,0 +1,252 @@
+//! The rows of batches that are in no lane.
+
+use std::collections::{HashMap, HashSet};
+
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Binary, Bool, Nullable},
+};
+use grid_batch_core::ServiceId;
+
+use super::{Blocker, IncompleteBatch, Positioned, PositionedBatch};
+use crate::sql::{Connection, Rows, Statement, StoreError, rows::limit};
+
+/// Inserts batches that got their positions.
+pub(super) fn insert(
+    connection: &mut Connection,
+    batches: &[PositionedBatch],
+    blockers: &HashMap<i64, Blocker>,
+) -> Result<(), StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- insert_waiting_batches
+         insert into waiting_batches
+             (batch_seq, service_id, position, blocker_seq, depends_on_blocker)
+         select batch_seq, service_id, position, blocker_seq, depends_on_blocker from {x}",
+    )
+    .rows(
+        blocker_rows(batches, blockers)
+            .text("service_id", batches.iter().map(|batch| batch.service_id.as_str()))
+            .long("position", batches.iter().map(|batch| batch.position)),
+    );
+    connection.execute(&statement).map(drop)
+}
+
+/// Inserts batches that have no position yet.
+pub(super) fn insert_unpositioned<'a>(
+    connection: &mut Connection,
+    batches: impl Iterator<Item = &'a PositionedBatch> + Clone,
+) -> Result<(), StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- insert_unplaced_batches
+         insert into waiting_batches (batch_seq, service_id)
+         select batch_seq, service_id from {x}",
+    )
+    .rows(
+        Rows::default()
+            .long("batch_seq", batches.clone().map(|batch| batch.seq))
+            .text("service_id", batches.map(|batch| batch.service_id.as_str())),
+    );
+    connection.execute(&statement).map(drop)
+}
+
+/// Gives batches their positions, with what they wait for.
+pub(super) fn write_positions(
+    connection: &mut Connection,
+    batches: &[PositionedBatch],
+    blockers: &HashMap<i64, Blocker>,
+) -> Result<(), StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- write_places
+         update waiting_batches as w
+         set position = x.position, blocker_seq = x.blocker_seq,
+             depends_on_blocker = x.depends_on_blocker
+         from {x} where w.batch_seq = x.batch_seq",
+    )
+    .rows(
+        blocker_rows(batches, blockers)
+            .long("position", batches.iter().map(|batch| batch.position)),
+    );
+    connection.execute(&statement).map(drop)
+}
+
+/// Writes what batches wait for now. A batch in a lane has it there.
+pub(crate) fn write_blockers(
+    connection: &mut Connection,
+    batches: &[PositionedBatch],
+    blockers: &HashMap<i64, Blocker>,
+) -> Result<(), StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- write_blockers
+         update waiting_batches as w
+         set blocker_seq = x.blocker_seq, depends_on_blocker = x.depends_on_blocker
+         from {x} where w.batch_seq = x.batch_seq",
+    )
+    .rows(blocker_rows(batches, blockers));
+    if connection.execute(&statement)? == batches.len() {
+        return Ok(());
+    }
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- write_blockers_in_lanes
+         update lanes set blocker_seq = x.blocker_seq
+         from {x} where lanes.service_id = x.service_id and lanes.batch_seq = x.batch_seq",
+    )
+    .rows(
+        blocker_rows(batches, blockers)
+            .text("service_id", batches.iter().map(|batch| batch.service_id.as_str())),
+    );
+    connection.execute(&statement).map(drop)
+}
+
+fn blocker_rows<'a>(batches: &'a [PositionedBatch], blockers: &HashMap<i64, Blocker>) -> Rows<'a> {
+    let of = |batch: &PositionedBatch| blockers.get(&batch.seq);
+    let is_dependency =
+        |batch: &PositionedBatch| of(batch).is_some_and(|blocker| blocker.is_dependency);
+    Rows::default()
+        .long("batch_seq", batches.iter().map(|batch| batch.seq))
+        .optional_long("blocker_seq", batches.iter().map(|it| of(it).map(|blocker| blocker.seq)))
+        .bool("depends_on_blocker", batches.iter().map(is_dependency))
+}
+
+/// Removes the rows of batches that were installed in lanes or have ended.
+pub(crate) fn remove_waiting(
+    connection: &mut Connection,
+    seqs: impl IntoIterator<Item = i64>,
+) -> Result<(), StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- remove_waiting_batches
+         delete from waiting_batches where batch_seq in (select x.batch_seq from {x})",
+    )
+    .rows(Rows::default().long("batch_seq", seqs));
+    connection.execute(&statement).map(drop)
+}
+
+/// Up to `count` waiting batches of a service with positions after `after` and up to `until`, in order.
+pub(crate) fn find_waiting_in_order(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    (after, until): (i64, i64),
+    count: usize,
+) -> Result<Vec<Positioned>, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- find_waiting_in_order
+         select w.batch_seq, w.position from waiting_batches w
+         where w.service_id = ? and w.position is not null and w.position > ? and w.position <= ?
+         order by w.service_id, w.position limit ?",
+    )
+    .text(service_id.as_str())
+    .long(after)
+    .long(until)
+    .long(limit(count));
+    let rows: Vec<PositionRow> = connection.load(&statement)?;
+    let positioned = |row: &PositionRow| Some((row.batch_seq, service_id.clone(), row.position?));
+    Ok(rows.iter().filter_map(positioned).collect())
+}
+
+/// The positions of those of these batches that wait; `None` for one without a position.
+pub(crate) fn load_positions(
+    connection: &mut Connection,
+    seqs: impl IntoIterator<Item = i64>,
+) -> Result<HashMap<i64, Option<i64>>, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- load_positions
+         select w.batch_seq, w.position
+         from {x} join waiting_batches w on w.batch_seq = x.batch_seq",
+    )
+    .rows(Rows::default().long("batch_seq", seqs));
+    let rows: Vec<PositionRow> = connection.load(&statement)?;
+    Ok(rows.iter().map(|row| (row.batch_seq, row.position)).collect())
+}
+
+/// Those of these batches that wait without a position.
+pub(super) fn still_unpositioned(
+    connection: &mut Connection,
+    batches: &[IncompleteBatch],
+) -> Result<Vec<IncompleteBatch>, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- still_unplaced
+         select w.batch_seq from {x} join waiting_batches w on w.batch_seq = x.batch_seq
+         where w.position is null",
+    )
+    .rows(Rows::default().long("batch_seq", batches.iter().map(|(seq, _)| *seq)));
+    let rows: Vec<SeqRow> = connection.load(&statement)?;
+    let unpositioned: HashSet<i64> = rows.iter().map(|row| row.batch_seq).collect();
+    Ok(batches.iter().filter(|(seq, _)| unpositioned.contains(seq)).cloned().collect())
+}
+
+/// A waiting batch, and what a lane needs of it.
+#[derive(QueryableByName)]
+pub(super) struct WaitingRow {
+    #[diesel(sql_type = BigInt)]
+    pub(super) batch_seq: i64,
+    #[diesel(sql_type = BigInt)]
+    pub(super) position: i64,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    pub(super) blocker_seq: Option<i64>,
+    #[diesel(sql_type = Bool)]
+    pub(super) depends_on_blocker: bool,
+    #[diesel(sql_type = Binary)]
+    pub(super) batch_id: Vec<u8>,
+    #[diesel(sql_type = BigInt)]
+    pub(super) created_at: i64,
+}
+
+/// Up to `count` batches of a service that wait for no other one, in order.
+pub(super) fn first_free(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    count: usize,
+) -> Result<Vec<WaitingRow>, StoreError> {
+    let sql = "-- first_free
+         select w.batch_seq, w.position, w.blocker_seq, w.depends_on_blocker, b.batch_id, b.created_at
+         from waiting_batches w join batches b on b.seq = w.batch_seq
+         where w.service_id = ? and w.position is not null and w.blocker_seq is null
+         order by w.service_id, w.position limit ?";
+    load_first(connection, sql, service_id, count)
+}
+
+/// Up to `count` waiting batches of a service, in order.
+pub(super) fn first_waiting(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    count: usize,
+) -> Result<Vec<WaitingRow>, StoreError> {
+    let sql = "-- first_waiting
+         select w.batch_seq, w.position, w.blocker_seq, w.depends_on_blocker, b.batch_id, b.created_at
+         from waiting_batches w join batches b on b.seq = w.batch_seq
+         where w.service_id = ? and w.position is not null
+         order by w.service_id, w.position limit ?";
+    load_first(connection, sql, service_id, count)
+}
+
+fn load_first(
+    connection: &mut Connection,
+    sql: &'static str,
+    service_id: &ServiceId,
+    count: usize,
+) -> Result<Vec<WaitingRow>, StoreError> {
+    let statement = Statement::new(connection.dialect(), sql);
+    connection.load(&statement.text(service_id.as_str()).long(limit(count)))
+}
+
+#[derive(QueryableByName)]
+struct SeqRow {
+    #[diesel(sql_type = BigInt)]
+    batch_seq: i64,
+}
+
+#[derive(QueryableByName)]
+struct PositionRow {
+    #[diesel(sql_type = BigInt)]
+    batch_seq: i64,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    position: Option<i64>,
+}

@@ -1,0 +1,74 @@
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
+
+use grid_batch_core::{AfterInvalid, Scheduling, SchedulingRules, ServiceId, Strategy};
+
+/// The rules of a store, and whether it has left something to the job that frees dependents.
+#[derive(Debug, Default)]
+pub(crate) struct Scheduler {
+    rules: Arc<SchedulingRules>,
+    leaves_policies: bool,
+    may_halt: bool,
+    dependents_wait: AtomicBool,
+    ended_unsent: AtomicU64,
+}
+
+impl Scheduler {
+    pub(crate) fn new(rules: Arc<SchedulingRules>, leaves_policies: bool) -> Self {
+        let may_halt = rules.may_halt();
+        Self { rules, leaves_policies, may_halt, ..Self::default() }
+    }
+
+    /// How the batches of a service are scheduled.
+    pub(crate) fn of(&self, service_id: &ServiceId) -> Scheduling {
+        self.rules.of(service_id)
+    }
+
+    /// Whether the batches of a service may overtake each other.
+    pub(crate) fn is_parallel(&self, service_id: &ServiceId) -> bool {
+        self.of(service_id).strategy == Strategy::Parallel
+    }
+
+    /// Whether what follows from a change is done here. A command leaves that to the server, whose rules it
+    /// may not have.
+    pub(crate) fn is_used(&self) -> bool {
+        self.rules.uses_declared_access && !self.leaves_policies
+    }
+
+    /// Whether what follows from a change is left to a server.
+    pub(crate) fn leaves_policies(&self) -> bool {
+        self.leaves_policies
+    }
+
+    /// Whether a batch may have to wait for an invalid one that is before it.
+    pub(crate) fn may_stop(&self) -> bool {
+        self.is_used() || self.may_halt
+    }
+
+    /// The policy after an invalid batch of a service; `None`: a server knows it.
+    pub(crate) fn policy(&self, service_id: &ServiceId) -> Option<AfterInvalid> {
+        (!self.leaves_policies).then(|| self.of(service_id).after_invalid)
+    }
+
+    /// Dependents of a batch are still to be evaluated.
+    pub(crate) fn leave_dependents(&self) {
+        self.dependents_wait.store(true, Ordering::Release);
+    }
+
+    /// This many batches ended without being sent, because of another one.
+    pub(crate) fn count_ended(&self, batches: usize) {
+        self.ended_unsent.fetch_add(u64::try_from(batches).unwrap_or(u64::MAX), Ordering::AcqRel);
+    }
+
+    /// How many batches ended without being sent since this was asked last.
+    pub(crate) fn take_ended(&self) -> u64 {
+        self.ended_unsent.swap(0, Ordering::AcqRel)
+    }
+
+    /// Whether dependents were left since this was asked last.
+    pub(crate) fn take_left_dependents(&self) -> bool {
+        self.dependents_wait.swap(false, Ordering::AcqRel)
+    }
+}

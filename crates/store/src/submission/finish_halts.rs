@@ -1,0 +1,173 @@
+//! Ends what follows invalid batches, where an operator has decided so, a step in a commit.
+
+use std::collections::BTreeSet;
+
+use grid_batch_core::ServiceId;
+
+use super::{FreedDependents, apply_policies::apply_policies};
+use crate::{
+    batch::{
+        AttemptLog, BatchKey, Unsendable, end_unsendable, lock_lanes, release_following,
+        with_locked, write_open,
+    },
+    scheduling::{
+        EndReason, Halt, InLane, Positioned, find_ending, find_in_lanes, find_open_behind,
+        find_waiting_in_order, next_service_that_ends, remove_halts, set_position,
+    },
+    sql::{Connection, Store, StoreError},
+};
+
+/// The number of batches that end, or halts that are removed, in one commit.
+const STEP: usize = 256;
+
+/// Why an absent batch is held, so that it does not end before an operator has decided.
+const MAY_ARRIVE: &str = "an operator ended what follows an invalid batch, and this one was sent: the ledger \
+     does not have it, but an earlier attempt may still arrive; decide about it when none can arrive any more";
+
+/// Does a step for each service in which what follows an invalid batch ends. A service that stays locked is
+/// left for the next time.
+pub(super) fn finish_halts(store: &Store, freed: &mut FreedDependents) -> Result<(), StoreError> {
+    if store.scheduler.leaves_policies() {
+        return Ok(());
+    }
+    apply_policies(store, freed)?;
+    let mut after = String::new();
+    loop {
+        let positioned = store.scheduler.is_used();
+        let next = next_service_that_ends(&mut *store.pools.read()?, &after, positioned)?;
+        let Some(service_id) = next else { return Ok(()) };
+        match finish_step(store, &service_id, &mut freed.ready) {
+            Ok(more) => freed.more |= more,
+            Err(StoreError::Locked { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        after = service_id.to_string();
+    }
+}
+
+/// Does a step for one service. Returns whether anything was done, so that there may be more to do.
+fn finish_step(
+    store: &Store,
+    service_id: &ServiceId,
+    ready: &mut BTreeSet<ServiceId>,
+) -> Result<bool, StoreError> {
+    let service = BTreeSet::from([service_id.clone()]);
+    with_locked(store, &service, |connection, free| {
+        if free.is_empty() {
+            return Ok(false);
+        }
+        let is_parallel = store.scheduler.is_parallel(service_id);
+        let (following, finished) = match is_parallel {
+            true => (None, find_finished(connection, service_id)?),
+            false => find_following(store, connection, service_id)?,
+        };
+        if let Some(following) = &following {
+            following.end(store, connection)?;
+        }
+        if !finished.is_empty() {
+            remove_halts(connection, finished.iter().map(|batch| batch.0))?;
+            ready.extend(go_on(store, connection, service_id, &finished)?);
+        }
+        Ok(following.is_some() || !finished.is_empty())
+    })
+}
+
+/// Lets the batches of a locked service go on that were stopped by these invalid ones, which stop nothing any
+/// more. Returns the service, if it may have a next batch.
+pub(super) fn go_on(
+    store: &Store,
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    over: &[Positioned],
+) -> Result<BTreeSet<ServiceId>, StoreError> {
+    let services = BTreeSet::from([service_id.clone()]);
+    match store.scheduler.is_used() {
+        true => release_following(connection, &store.scheduler, over, services, store.now()),
+        // Its next batch is in its lane already.
+        false => Ok(services),
+    }
+}
+
+/// The halts of a parallel service whose followers have all ended: those that wait for the invalid
+/// batch end when they are evaluated again.
+fn find_finished(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+) -> Result<Vec<Positioned>, StoreError> {
+    let all = (i64::MIN, i64::MAX);
+    let first = find_waiting_in_order(connection, service_id, all, 1)?;
+    let first = first.first().map_or(i64::MAX, |(_, _, position)| *position);
+    let finished = find_ending(connection, service_id, first, STEP)?;
+    Ok(finished.into_iter().map(|halt| halt.batch).collect())
+}
+
+/// What follows an invalid batch of a service that submits in order, and ends now.
+struct Following {
+    ending: Vec<Unsendable>,
+    /// They were sent, and an operator decides about them.
+    held: Vec<BatchKey>,
+}
+
+/// What ends next in a service that submits in order, and the halts whose followers have all ended. What
+/// may be at the ledger is waited for.
+fn find_following(
+    store: &Store,
+    connection: &mut Connection,
+    service_id: &ServiceId,
+) -> Result<(Option<Following>, Vec<Positioned>), StoreError> {
+    let mut finished = Vec::new();
+    for Halt { batch, ends_until } in find_ending(connection, service_id, i64::MAX, STEP)? {
+        let until = ends_until.unwrap_or(batch.2);
+        let range = (batch.2, until);
+        let in_lanes = find_in_lanes(connection, service_id, range)?;
+        let waiting = match store.scheduler.is_used() {
+            true => find_waiting_in_order(connection, service_id, range, STEP)?,
+            false => {
+                let after = in_lanes.first().map_or(range.0, |lane| lane.position);
+                find_open_behind(connection, service_id, (after, until), STEP)?
+            }
+        };
+        if waiting.is_empty() && in_lanes.is_empty() {
+            finished.push(batch);
+            continue;
+        }
+        // Open batches of a service with one lane are found among all, so the search begins behind those
+        // that ended.
+        if let (false, true, Some(last)) =
+            (store.scheduler.is_used(), in_lanes.is_empty(), waiting.last())
+        {
+            set_position(connection, batch.0, last.2)?;
+        }
+        let following = Following::of(service_id, &waiting, &in_lanes, until);
+        if !following.ending.is_empty() || !following.held.is_empty() {
+            return Ok((Some(following), finished));
+        }
+    }
+    Ok((None, finished))
+}
+
+impl Following {
+    fn of(service_id: &ServiceId, waiting: &[Positioned], in_lanes: &[InLane], until: i64) -> Self {
+        let unsent = || in_lanes.iter().filter(|lane| !lane.submitted);
+        let in_lanes = unsent().filter(|lane| !lane.may_arrive).map(|lane| lane.batch_seq);
+        let ending = waiting.iter().map(|(seq, ..)| *seq).chain(in_lanes);
+        let held = unsent().filter(|lane| lane.may_arrive && !lane.held);
+        Self {
+            ending: ending.map(|seq| (seq, EndReason::Halt { until })).collect(),
+            held: held.map(|lane| (service_id.clone(), lane.batch_id)).collect(),
+        }
+    }
+
+    fn end(&self, store: &Store, connection: &mut Connection) -> Result<(), StoreError> {
+        let now = store.now();
+        end_unsendable(connection, &store.scheduler, &self.ending, now)?;
+        let mut log = AttemptLog::default();
+        let mut lanes = lock_lanes(connection, &self.held.iter().cloned().collect())?;
+        for lane in lanes.values_mut() {
+            lane.hold_by_operator(MAY_ARRIVE, now);
+            log.add_action(lane, "held", Some("what follows an invalid batch was ended"), now);
+        }
+        write_open(connection, &lanes.values().collect::<Vec<_>>())?;
+        log.write(connection)
+    }
+}

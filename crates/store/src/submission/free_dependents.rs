@@ -1,0 +1,187 @@
+//! The job that evaluates what waited for batches that have ended, where the commit of the end could not:
+//! dependents of other services, and those beyond the limit of one commit.
+
+use std::collections::BTreeSet;
+
+use grid_batch_core::ServiceId;
+
+use super::finish_halts::finish_halts;
+use crate::{
+    batch::{
+        Unsendable, end_unsendable, evaluate_again, fill, give_positions_if_complete, with_locked,
+    },
+    scheduling::{
+        ChangedBlocker, IncompleteBatch, Positioned, find_changed, find_missing_dependents,
+        find_waiting_of, remove_changed,
+    },
+    sql::{Connection, Store, StoreError, rows::service_id},
+};
+
+/// The number of dependents that one commit evaluates.
+const STEP: usize = 256;
+
+/// What one call did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FreedDependents {
+    /// The services that got a next batch.
+    pub ready: BTreeSet<ServiceId>,
+    /// Whether dependents are left that can be evaluated now.
+    pub more: bool,
+}
+
+/// Evaluates up to `limit` dependents. Those of services that another transaction keeps locked are left for
+/// a later call.
+///
+/// Several instances may do it at once: evaluating a batch twice changes nothing.
+pub(crate) fn free_dependents(store: &Store, limit: usize) -> Result<FreedDependents, StoreError> {
+    let mut freed = FreedDependents::default();
+    if !store.scheduler.is_used() {
+        finish_halts(store, &mut freed)?;
+        return Ok(freed);
+    }
+    let (mut left, mut last) = (limit, i64::MIN);
+    loop {
+        let changed = find_changed(&mut *store.pools.read()?, last, STEP)?;
+        for changed in &changed {
+            last = changed.batch_seq;
+            let evaluated = free_dependents_of(store, changed, left, &mut freed)?;
+            left = left.saturating_sub(evaluated.max(1));
+            if left == 0 {
+                freed.more = true;
+                return Ok(freed);
+            }
+        }
+        if changed.len() < STEP {
+            finish_halts(store, &mut freed)?;
+            return Ok(freed);
+        }
+    }
+}
+
+/// Evaluates what waits for one batch, a step in a commit. Returns how many dependents it evaluated.
+fn free_dependents_of(
+    store: &Store,
+    changed: &ChangedBlocker,
+    limit: usize,
+    freed: &mut FreedDependents,
+) -> Result<usize, StoreError> {
+    let (mut evaluated, mut after) = (0, (i64::MIN, i64::MIN));
+    let mut any_left = false;
+    while evaluated < limit {
+        let step = free_step(store, changed, after, any_left)?;
+        freed.ready.extend(step.ready);
+        evaluated += step.evaluated;
+        any_left |= step.any_locked;
+        match step.next {
+            Some(next) => after = next,
+            None => break,
+        }
+    }
+    Ok(evaluated)
+}
+
+/// What one commit did.
+struct Step {
+    ready: BTreeSet<ServiceId>,
+    evaluated: usize,
+    /// Dependents of locked services were left out.
+    any_locked: bool,
+    /// From where the next step reads; `None`: nothing is left.
+    next: Option<(i64, i64)>,
+}
+
+/// Looks at the dependents from `after` on, and at batches that miss one of its transactions. The service of
+/// the batch that changed is locked, too: it may be ending now in a commit that did not see those that wait
+/// for it since.
+fn free_step(
+    store: &Store,
+    changed: &ChangedBlocker,
+    after: (i64, i64),
+    any_left: bool,
+) -> Result<Step, StoreError> {
+    let own = service_id(&changed.service_id)?;
+    let seen = Seen::read(&mut *store.pools.read()?, changed, after)?;
+    let mut services = seen.services();
+    services.insert(own.clone());
+    with_locked(store, &services, |connection, free| {
+        if !free.contains(&own) {
+            return Ok(Step { ready: BTreeSet::new(), evaluated: 0, any_locked: true, next: None });
+        }
+        // It may have ended since it was read.
+        let present = find_changed(connection, changed.batch_seq.saturating_sub(1), 1)?;
+        let present = present.iter().find(|row| row.batch_seq == changed.batch_seq);
+        let changed = present.unwrap_or(changed);
+        let Seen { waiting, missing } = Seen::read(connection, changed, after)?;
+        let (all_waiting, all_missing) = (waiting.len(), missing.len());
+        let last = waiting.last().map(|(seq, _, position)| (*position, *seq));
+        let waiting: Vec<Positioned> =
+            waiting.into_iter().filter(|it| free.contains(&it.1)).collect();
+        let missing: Vec<IncompleteBatch> =
+            missing.into_iter().filter(|it| free.contains(&it.1)).collect();
+        let mut ready = evaluate_and_end(store, connection, &waiting, &missing, free)?;
+        ready.extend(fill(connection, &store.scheduler, free, store.now())?);
+        let any_locked = free.len() < services.len()
+            || (waiting.len(), missing.len()) != (all_waiting, all_missing);
+        // Those that missed something are not found again.
+        let more_missing = all_missing == STEP && !missing.is_empty();
+        let next = (all_waiting == STEP || more_missing).then(|| last.unwrap_or(after));
+        if next.is_none() && !any_locked && !any_left {
+            remove_changed(connection, changed)?;
+        }
+        Ok(Step { ready, evaluated: waiting.len() + missing.len(), any_locked, next })
+    })
+}
+
+/// Finds what these batches of locked services wait for now, and ends those that are not to be sent.
+fn evaluate_and_end(
+    store: &Store,
+    connection: &mut Connection,
+    waiting: &[Positioned],
+    missing: &[IncompleteBatch],
+    locked: &BTreeSet<ServiceId>,
+) -> Result<BTreeSet<ServiceId>, StoreError> {
+    let (scheduler, now) = (&store.scheduler, store.now());
+    let evaluation = evaluate_again(connection, scheduler, waiting, locked, now)?;
+    let ending: Vec<Unsendable> = evaluation.ending.into_iter().collect();
+    end_unsendable(connection, scheduler, &ending, now)?;
+    let (ready, _) = give_positions_if_complete(connection, scheduler, missing, locked, now)?;
+    Ok(ready)
+}
+
+/// The batches that may be freed by another one.
+struct Seen {
+    /// Those that wait for it.
+    waiting: Vec<Positioned>,
+    /// Those that miss one of its transactions.
+    missing: Vec<IncompleteBatch>,
+}
+
+impl Seen {
+    fn read(
+        connection: &mut Connection,
+        changed: &ChangedBlocker,
+        after: (i64, i64),
+    ) -> Result<Self, StoreError> {
+        Ok(Self {
+            waiting: find_step(connection, changed, after)?,
+            missing: find_missing_dependents(connection, changed.batch_seq, STEP)?,
+        })
+    }
+
+    fn services(&self) -> BTreeSet<ServiceId> {
+        let waiting = self.waiting.iter().map(|batch| batch.1.clone());
+        waiting.chain(self.missing.iter().map(|(_, service_id)| service_id.clone())).collect()
+    }
+}
+
+/// The dependents of a batch that has ended. One that only got its position still stops them.
+fn find_step(
+    connection: &mut Connection,
+    changed: &ChangedBlocker,
+    after: (i64, i64),
+) -> Result<Vec<Positioned>, StoreError> {
+    match changed.ended {
+        true => find_waiting_of(connection, changed.batch_seq, after, STEP),
+        false => Ok(Vec::new()),
+    }
+}

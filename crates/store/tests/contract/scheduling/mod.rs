@@ -1,0 +1,25 @@
+//! Several batches of a service under way.
+
+mod asking;
+mod busy_rows;
+mod conflicts;
+mod dependencies;
+mod dependents;
+mod fixture;
+mod halts;
+mod halts_in_order;
+mod halts_of_commands;
+mod halts_of_one_lane;
+mod held_lanes;
+mod in_lanes;
+mod instances;
+mod kept_order;
+mod lengths;
+mod missing;
+mod obstacles;
+mod order;
+mod other_rules;
+mod reads;
+mod reads_of_dependents;
+mod strategies;
+mod without_lane;

@@ -1,0 +1,129 @@
+//! What is read for an intake, a round and an end does not depend on how many batches are open.
+
+use std::{fs, thread};
+
+use grid_batch_core::{HeaderId, NewBatch, Outcome, Strategy};
+use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
+
+use super::fixture::{SERVICE, address, writing};
+use crate::fixture::{Database, StoreExt, on_both, service};
+
+on_both! {
+    reads_do_not_grow_with_batches_over_many_addresses,
+    reads_do_not_grow_with_batches_over_one_address,
+}
+
+const FEW: u64 = 1_000;
+const MANY: u64 = 10_000;
+
+/// The most that more open batches may add: the depth of the indexes.
+const MARGIN: f64 = 1.4;
+const ALLOWANCE: u64 = 60;
+
+fn reads_do_not_grow_with_batches_over_many_addresses(db: &Database) {
+    expect_flat(db, |number| address(&format!("{:06x}", number * 7_919 % 10_000)));
+}
+
+fn reads_do_not_grow_with_batches_over_one_address(db: &Database) {
+    expect_flat(db, |_| address("aa"));
+}
+
+/// The reads of an intake, a round, and an end.
+fn expect_flat(db: &Database, address: impl Fn(u64) -> String) {
+    let batch = |number: u64| {
+        // Spread over the index, as signatures are.
+        let mut transaction = [0; 64];
+        let spread = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        transaction[..8].copy_from_slice(&spread.to_be_bytes());
+        let transaction_ids = vec![HeaderId::from_bytes(transaction)];
+        NewBatch { transaction_ids, ..writing(number, &address(number)) }
+    };
+    let mut stored = 0;
+    let reads = [FEW, MANY].map(|open| {
+        add(db, (stored + 1..=open).map(&batch).collect());
+        stored = open + 1;
+        let intake = count_reads(db, |claims| claims.store().add_all(&[batch(stored)]));
+        let round = count_reads(db, |claims| {
+            let taken = claims.take_round(&[service(SERVICE)]).unwrap();
+            claims.give_back(&taken).unwrap();
+        });
+        let end = count_reads(db, |claims| {
+            let taken = claims.take_round(&[service(SERVICE)]).unwrap();
+            claims.store().outcome(&taken[0], Outcome::Committed);
+        });
+        [("intake", intake), ("round", round), ("end", end)]
+    });
+    assert_as_many(reads[0], reads[1]);
+}
+
+/// Asserts that each kind of work reads as much with many batches as with few.
+#[track_caller]
+pub fn assert_as_many<const N: usize>(few: [(&str, u64); N], many: [(&str, u64); N]) {
+    println!("reads with few open: {few:?}; with many: {many:?}");
+    for ((name, before), (_, after)) in few.into_iter().zip(many) {
+        let limit = (before as f64 * MARGIN) as u64 + ALLOWANCE;
+        assert!(after <= limit, "{name} read {before}, and with many open {after}");
+    }
+}
+
+fn add(db: &Database, batches: Vec<NewBatch>) {
+    let store = db.open_scheduled(Strategy::Parallel, 20);
+    for list in batches.chunks(1_000) {
+        store.add_all(list);
+    }
+    drop(store);
+    if db.is_postgres() {
+        db.execute("analyze").unwrap();
+    }
+}
+
+/// How much is read by an instance that was just started: entries of indexes and rows on PostgreSQL, and pages on
+/// SQLite.
+pub fn count_reads(db: &Database, work: impl FnOnce(&ClaimStore)) -> u64 {
+    count_reads_with(db, db.scheduled(Strategy::Parallel, 20), work)
+}
+
+/// The same with these rules.
+pub fn count_reads_with(
+    db: &Database,
+    options: StoreOptions,
+    work: impl FnOnce(&ClaimStore),
+) -> u64 {
+    let (before, others) = (reads_so_far(db), sessions(db));
+    let store = Store::open(&db.url(), StoreOptions { connections: 1, ..options }).unwrap();
+    let claims = ClaimStore::register(store, ClaimOptions::default()).unwrap();
+    claims.take_services(&[service(SERVICE)]).unwrap();
+    work(&claims);
+    claims.release().unwrap();
+    drop(claims);
+    while sessions(db) > others {
+        thread::yield_now();
+    }
+    reads_so_far(db) - before
+}
+
+fn reads_so_far(db: &Database) -> u64 {
+    if db.is_postgres() {
+        let count = db.number(
+            "select ((select sum(seq_tup_read) from pg_stat_user_tables
+                      where schemaname = current_schema)
+                 + (select sum(idx_tup_read) from pg_stat_user_indexes
+                      where schemaname = current_schema))::bigint as number",
+        );
+        return count.unsigned_abs();
+    }
+    let counts = fs::read_to_string("/proc/thread-self/io").expect("the counts of this thread");
+    let read = counts.lines().find_map(|line| line.strip_prefix("rchar: "));
+    read.and_then(|count| count.parse::<u64>().ok()).expect("bytes read") / 4096
+}
+
+/// How many sessions of this test the server has.
+fn sessions(db: &Database) -> i64 {
+    if !db.is_postgres() {
+        return 0;
+    }
+    db.number(
+        "select count(*) as number from pg_stat_activity
+         where application_name = current_setting('application_name') and pid <> pg_backend_pid()",
+    )
+}

@@ -1,0 +1,112 @@
+//! How withdrawals that were signed ahead are listed and counted.
+
+use grid_batch_core::{Decision, LedgerStatus, Outcome, TakenBatch};
+use grid_batch_withdrawals::{
+    ClosedNonce, NonceOutcome, SigningStore, WithdrawalFilter, WithdrawalId, WithdrawalState,
+};
+
+use crate::{
+    fixture::{Database, StoreExt, TestStore, on_both, service},
+    withdrawals::fixture::{ACCOUNT, WithdrawalsExt, signed, withdrawal, withdrawal_id},
+};
+
+on_both! {
+    head_that_was_signed_ahead_is_listed_as_pending,
+    those_behind_a_retried_head_are_listed_as_pending,
+    signed_ahead_and_held_are_counted_as_such,
+    closed_nonce_of_an_ended_withdrawal_is_settled,
+}
+
+fn accept_next(store: &TestStore) -> TakenBatch {
+    let (taken, _) = store.take_and_sign(ACCOUNT);
+    store.outcome(&taken, Outcome::Accepted);
+    taken
+}
+
+/// Signs and sends the next withdrawals behind an accepted one with these nonces.
+fn send_ahead(store: &TestStore, head: &TakenBatch, nonces: impl Iterator<Item = u64>) {
+    let following = store.following_payments(&head.service_id, &head.batch_id, 10);
+    let all: Vec<_> = nonces.map(|nonce| signed(nonce, 100)).collect();
+    let following = following.unwrap().unwrap();
+    assert!(store.sign_following(&following, all.clone()).unwrap());
+    for signed in all {
+        store.mark_sent(&signed.hash, None).unwrap();
+    }
+}
+
+fn listed(store: &TestStore, state: WithdrawalState) -> Vec<WithdrawalId> {
+    let filter = WithdrawalFilter { states: [state].into(), ..WithdrawalFilter::default() };
+    let page = store.withdrawals(&filter, None, 10).unwrap();
+    assert!(page.iter().all(|details| WithdrawalState::of(details) == state), "{page:?}");
+    page.into_iter().map(|details| details.withdrawal.id).collect()
+}
+
+fn head_that_was_signed_ahead_is_listed_as_pending(db: &Database) {
+    let store = db.open();
+    store.schedule_all(&[1, 2, 3].map(|number| withdrawal(ACCOUNT, number)));
+    let first = accept_next(&store);
+    send_ahead(&store, &first, 1..=1);
+    store.status(&first, LedgerStatus::Committed);
+    assert_eq!(listed(&store, WithdrawalState::Pending), [withdrawal_id(2)]);
+    assert_eq!(listed(&store, WithdrawalState::Scheduled), [withdrawal_id(3)]);
+}
+
+/// Fails a withdrawal that was accepted, by an operator's decision, and schedules it again. It keeps its
+/// nonce, because its transaction may still be mined.
+fn fail_and_retry(store: &TestStore, taken: &TakenBatch, id: WithdrawalId) {
+    decide_invalid(store, taken);
+    store.retry_withdrawal(&id).unwrap();
+}
+
+fn decide_invalid(store: &TestStore, taken: &TakenBatch) {
+    store.hold(taken, "nothing can be proved");
+    let TakenBatch { service_id, batch_id, attempt, .. } = taken;
+    store.decide(service_id, batch_id, *attempt, Decision::Invalid).unwrap();
+}
+
+fn those_behind_a_retried_head_are_listed_as_pending(db: &Database) {
+    let store = db.open();
+    store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
+    let first = accept_next(&store);
+    fail_and_retry(&store, &first, withdrawal_id(1));
+    store.schedule_all(&[withdrawal(ACCOUNT, 2)]);
+    let retried = store.take_one(ACCOUNT);
+    store.outcome(&retried, Outcome::Accepted);
+    send_ahead(&store, &retried, 1..=1);
+    assert_eq!(listed(&store, WithdrawalState::Pending), [withdrawal_id(2), withdrawal_id(1)]);
+    assert_eq!(listed(&store, WithdrawalState::Scheduled), []);
+}
+
+fn signed_ahead_and_held_are_counted_as_such(db: &Database) {
+    let store = db.open();
+    store.schedule_all(&[1, 2, 3, 4, 5].map(|number| withdrawal(ACCOUNT, number)));
+    let first = accept_next(&store);
+    send_ahead(&store, &first, 1..=2);
+    for number in [3, 5] {
+        let batch_id = withdrawal_id(number).batch_id(1);
+        store.hold_batch(&service(ACCOUNT), &batch_id, "look first").unwrap();
+    }
+    let counts = || {
+        let queue = store.gas_admin_queues(&[service(ACCOUNT)]).unwrap().remove(0);
+        [queue.open, queue.waiting, queue.held, queue.in_progress]
+    };
+    assert_eq!(counts(), [5, 1, 2, 2]);
+    store.status(&first, LedgerStatus::Committed);
+    assert_eq!(counts(), [4, 1, 2, 1]);
+}
+
+fn closed_nonce_of_an_ended_withdrawal_is_settled(db: &Database) {
+    let store = db.open();
+    store.schedule_all(&[1, 2].map(|number| withdrawal(ACCOUNT, number)));
+    decide_invalid(&store, &accept_next(&store));
+    let second = accept_next(&store);
+    let has_unsettled = || {
+        let following = store.following_payments(&second.service_id, &second.batch_id, 10);
+        following.unwrap().unwrap().has_unsettled
+    };
+    assert!(has_unsettled());
+    let outcome = Some(NonceOutcome::Withdrawn { withdrawal_id: "7".to_owned() });
+    let closed = ClosedNonce { nonce: 0, note: "withdrawn".to_owned(), outcome };
+    store.close_nonces(&service(ACCOUNT), &[closed]).unwrap();
+    assert!(!has_unsettled());
+}

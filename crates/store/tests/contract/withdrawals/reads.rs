@@ -1,0 +1,127 @@
+//! What requests read from the database does not depend on how many withdrawals wait.
+
+use std::{fs, thread};
+
+use grid_batch_core::{Decision, Outcome};
+use grid_batch_store::StoreOptions;
+use grid_batch_withdrawals::{WithdrawalFilter, WithdrawalState};
+
+use super::fixture::{ACCOUNT, WithdrawalsExt, is_stored, withdrawal, withdrawal_id};
+use crate::fixture::{Database, StoreExt, TestStore, on_both};
+
+on_both! {
+    reads_do_not_grow_with_the_backlog,
+}
+
+/// More than are counted as being ahead.
+const FEW: u128 = 1_500;
+const MANY: u128 = 12_000;
+
+/// The most that a longer queue may add: the depth of the indexes.
+const MARGIN: f64 = 1.3;
+const ALLOWANCE: u64 = 40;
+
+/// One request.
+type Request = fn(&TestStore, u128);
+
+const REQUESTS: [(&str, Request); 6] = [
+    ("POST", |store, last| {
+        let answers = store.schedule(&[withdrawal(ACCOUNT, last + 1)]).unwrap();
+        assert!(is_stored(&answers[0]));
+    }),
+    ("POST again", |store, last| {
+        assert!(store.schedule(&[withdrawal(ACCOUNT, last)]).unwrap()[0].is_ok());
+    }),
+    ("GET one", |store, last| {
+        assert!(store.withdrawal(&withdrawal_id(last)).unwrap().unwrap().ahead.unwrap().more);
+    }),
+    ("list", |store, _| expect_page(store, &WithdrawalFilter::default(), 10)),
+    ("list of the failed ones of a pool", |store, _| {
+        let pool = Some("0xpool".to_owned());
+        let states = [WithdrawalState::Failed].into();
+        expect_page(store, &WithdrawalFilter { pool, states, ..WithdrawalFilter::default() }, 3);
+    }),
+    ("list of those that are held or scheduled", |store, last| {
+        let states = [WithdrawalState::Held, WithdrawalState::Scheduled].into();
+        let filter = WithdrawalFilter { states, ..WithdrawalFilter::default() };
+        let before = withdrawal_id(last - 50);
+        assert_eq!(store.withdrawals(&filter, Some(&before), 10).unwrap().len(), 10);
+    }),
+];
+
+fn expect_page(store: &TestStore, filter: &WithdrawalFilter, length: usize) {
+    assert_eq!(store.withdrawals(filter, None, 10).unwrap().len(), length);
+}
+
+fn reads_do_not_grow_with_the_backlog(db: &Database) {
+    fail_three(db);
+    schedule(db, 4..=FEW);
+    let before = REQUESTS.map(|(_, request)| count_reads(db, FEW, request));
+    // A POST has added the one after the last.
+    schedule(db, FEW + 2..=MANY);
+    let after = REQUESTS.map(|(_, request)| count_reads(db, MANY, request));
+    println!("reads with {FEW} waiting: {before:?}; with {MANY}: {after:?}");
+    for ((name, _), (before, after)) in REQUESTS.into_iter().zip(before.into_iter().zip(after)) {
+        let limit = (before as f64 * MARGIN) as u64 + ALLOWANCE;
+        assert!(after <= limit, "{name} read {before}, and with {MANY} waiting {after}");
+    }
+}
+
+fn fail_three(db: &Database) {
+    let store = db.open();
+    for number in 1..=3 {
+        store.schedule_all(&[withdrawal(ACCOUNT, number)]);
+        let taken = store.take_one(ACCOUNT);
+        store.outcome(&taken, Outcome::Ambiguous);
+        store.hold(&taken, "no evidence");
+        store.decide(&taken.service_id, &taken.batch_id, taken.attempt, Decision::Invalid).unwrap();
+    }
+}
+
+fn schedule(db: &Database, numbers: impl IntoIterator<Item = u128>) {
+    let all: Vec<_> = numbers.into_iter().map(|number| withdrawal(ACCOUNT, number)).collect();
+    db.open().schedule_all(&all);
+    if db.is_postgres() {
+        db.execute("analyze").unwrap();
+    }
+}
+
+/// How much a request reads with a store that was just opened: entries of indexes and rows on
+/// PostgreSQL, and pages on SQLite.
+fn count_reads(db: &Database, last: u128, request: Request) -> u64 {
+    let (before, others) = (reads_so_far(db), sessions(db));
+    let store = db.open_with(StoreOptions { connections: 1, ..db.options() });
+    request(&store, last);
+    // PostgreSQL updates the counts when a session ends.
+    drop(store);
+    while sessions(db) > others {
+        thread::yield_now();
+    }
+    reads_so_far(db) - before
+}
+
+fn reads_so_far(db: &Database) -> u64 {
+    if db.is_postgres() {
+        let count = db.number(
+            "select ((select sum(seq_tup_read) from pg_stat_user_tables
+                      where schemaname = current_schema)
+                 + (select sum(idx_tup_read) from pg_stat_user_indexes
+                      where schemaname = current_schema))::bigint as number",
+        );
+        return count.unsigned_abs();
+    }
+    let counts = fs::read_to_string("/proc/thread-self/io").expect("the counts of this thread");
+    let read = counts.lines().find_map(|line| line.strip_prefix("rchar: "));
+    read.and_then(|count| count.parse::<u64>().ok()).expect("bytes read") / 4096
+}
+
+/// How many sessions of this test the server has.
+fn sessions(db: &Database) -> i64 {
+    if !db.is_postgres() {
+        return 0;
+    }
+    db.number(
+        "select count(*) as number from pg_stat_activity
+         where application_name = current_setting('application_name') and pid <> pg_backend_pid()",
+    )
+}

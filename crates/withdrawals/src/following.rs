@@ -1,0 +1,134 @@
+use grid_batch_core::HeaderId;
+
+use crate::{BatchAttempt, NonceOutcome, Payment};
+
+/// The withdrawals behind one that is under way. They may be signed before it is their turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FollowingPayments {
+    /// The present attempt of the withdrawal that is under way, and the present epoch of its claim.
+    pub head: BatchAttempt,
+    /// The nonce after the highest one that was assigned or filled.
+    pub next_nonce: u64,
+    /// Whether a stored nonce has to be settled before another one is assigned.
+    pub has_unsettled: bool,
+    /// The open withdrawals behind it, in the order in which they are to be made.
+    pub payments: Vec<FollowingPayment>,
+}
+
+/// An open withdrawal behind one that is under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FollowingPayment {
+    /// Its batch.
+    pub batch_id: HeaderId,
+    /// Whether an operator holds it.
+    pub is_held: bool,
+    /// Whether it was stored before the database was restored: it may have been paid with a nonce that
+    /// is not stored.
+    pub is_restored: bool,
+    /// What is to be paid, and what was signed for it.
+    pub payment: Payment,
+}
+
+/// The final outcome of a nonce, with the note for operators and clients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClosedNonce {
+    /// The nonce.
+    pub nonce: u64,
+    /// What was observed.
+    pub note: String,
+    /// How the use of the nonce ended. `None`: an operator has to find out; only the note is stored.
+    pub outcome: Option<NonceOutcome>,
+}
+
+impl FollowingPayments {
+    /// Those to sign next, in order. The first one that must not be signed ends them, so that no
+    /// withdrawal gets a lower nonce than an earlier one.
+    pub fn unsigned(&self) -> impl Iterator<Item = &FollowingPayment> {
+        let undisturbed = self.payments.iter().take_while(|following| !following.is_obstacle());
+        undisturbed.filter(|following| following.payment.nonce.is_none())
+    }
+
+    /// Those that are signed and whose nonces are open, in order.
+    pub fn in_flight(&self) -> impl Iterator<Item = &FollowingPayment> {
+        let nonce = |following: &FollowingPayment| {
+            following.payment.nonce.as_ref().is_some_and(|nonce| nonce.outcome.is_none())
+        };
+        self.payments.iter().filter(move |following| nonce(following))
+    }
+}
+
+impl FollowingPayment {
+    /// Whether its own attempt has to decide what becomes of it.
+    fn is_obstacle(&self) -> bool {
+        match &self.payment.nonce {
+            None => self.is_held || self.is_restored || self.payment.cancel_requested,
+            Some(nonce) => nonce.outcome == Some(NonceOutcome::UsedElsewhere),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use grid_batch_core::{AttemptId, Timestamp};
+
+    use super::*;
+    use crate::{AssignedNonce, WithdrawalId};
+
+    fn following(number: u8, nonce: Option<Option<NonceOutcome>>) -> FollowingPayment {
+        let nonce = nonce.map(|outcome| AssignedNonce {
+            nonce: number.into(),
+            generation: 1,
+            assigned_at: Timestamp::default(),
+            note: None,
+            foreign_hash: None,
+            outcome,
+            transactions: Vec::new(),
+        });
+        let withdrawal_id = WithdrawalId::from_bytes([number; 16]);
+        let payment = Payment {
+            withdrawal_id,
+            generation: 1,
+            pool: String::new(),
+            beneficiary: String::new(),
+            amount: String::new(),
+            cancel_requested: false,
+            nonce,
+        };
+        let batch_id = withdrawal_id.batch_id(1);
+        FollowingPayment { batch_id, is_held: false, is_restored: false, payment }
+    }
+
+    fn unsigned(payments: Vec<FollowingPayment>) -> Vec<u8> {
+        let head = BatchAttempt {
+            service_id: "account".parse().unwrap(),
+            batch_id: WithdrawalId::from_bytes([9; 16]).batch_id(1),
+            attempt_id: AttemptId { attempt: 1, epoch: 1 },
+        };
+        let following = FollowingPayments { head, next_nonce: 1, has_unsettled: false, payments };
+        let number = |it: &FollowingPayment| it.payment.withdrawal_id.as_bytes()[0];
+        following.unsigned().map(number).collect()
+    }
+
+    #[test]
+    fn signed_ones_do_not_end_those_to_sign() {
+        let reverted = Some(NonceOutcome::Reverted);
+        let payments = vec![following(1, Some(None)), following(2, Some(reverted))];
+        let payments = [payments, vec![following(3, None), following(4, None)]].concat();
+        assert_eq!(unsigned(payments), [3, 4]);
+    }
+
+    #[test]
+    fn those_to_sign_end_before_one_that_must_not_be_signed() {
+        let mut held = following(2, None);
+        held.is_held = true;
+        assert_eq!(unsigned(vec![following(1, None), held, following(3, None)]), [1]);
+        let mut restored = following(2, None);
+        restored.is_restored = true;
+        assert_eq!(unsigned(vec![following(1, None), restored, following(3, None)]), [1]);
+        let mut cancelled = following(1, None);
+        cancelled.payment.cancel_requested = true;
+        assert_eq!(unsigned(vec![cancelled, following(2, None)]), [0; 0]);
+        let used_elsewhere = following(1, Some(Some(NonceOutcome::UsedElsewhere)));
+        assert_eq!(unsigned(vec![used_elsewhere, following(2, None)]), [0; 0]);
+    }
+}

@@ -1,0 +1,119 @@
+use std::{collections::BTreeMap, time::Duration};
+
+use thiserror::Error;
+
+use crate::Amount;
+
+/// How much may be scheduled from each pool. The default limits nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PaymentLimits {
+    /// The largest amount of one withdrawal, by the pool's address.
+    pub payment: BTreeMap<String, Amount>,
+    /// The largest sum of amounts in [`PAYMENT_WINDOW`], by the pool's address.
+    pub day: BTreeMap<String, Amount>,
+}
+
+/// How long an amount counts in the sum of its pool. It is counted in steps of
+/// [`PAYMENT_WINDOW_STEP`], so it counts for up to one step longer.
+pub const PAYMENT_WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The step in which amounts are counted.
+pub const PAYMENT_WINDOW_STEP: Duration = Duration::from_secs(10 * 60);
+
+/// A withdrawal is not scheduled, because a payment limit of its pool would be exceeded.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum PaymentLimitError {
+    /// The amount is above the limit for one withdrawal.
+    #[error(
+        "the amount {amount} is above the limit of {limit} for one withdrawal from the pool {pool}; request \
+         less, or have the operator raise evm.maximum_payment"
+    )]
+    Payment {
+        /// The pool.
+        pool: String,
+        /// The amount that was requested.
+        amount: Amount,
+        /// The limit.
+        limit: Amount,
+    },
+    /// The withdrawals of the last 24 hours leave too little.
+    #[error(
+        "the pool {pool} has a limit of {limit} in 24 hours, of which {left} are left, and {amount} were \
+         requested; try again later, or have the operator raise evm.maximum_payments_per_day"
+    )]
+    Day {
+        /// The pool.
+        pool: String,
+        /// The amount that was requested.
+        amount: Amount,
+        /// The limit.
+        limit: Amount,
+        /// What is left of it.
+        left: Amount,
+    },
+}
+
+impl PaymentLimits {
+    /// Refuses an amount that is above the limit for one withdrawal.
+    pub fn check_payment(&self, pool: &str, amount: &Amount) -> Result<(), PaymentLimitError> {
+        match self.payment.get(pool) {
+            Some(limit) if amount > limit => Err(PaymentLimitError::Payment {
+                pool: pool.to_owned(),
+                amount: amount.clone(),
+                limit: limit.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses an amount that exceeds, together with `scheduled`, the limit for a day.
+    pub fn check_day(
+        &self,
+        pool: &str,
+        amount: &Amount,
+        scheduled: &Amount,
+    ) -> Result<(), PaymentLimitError> {
+        match self.day.get(pool) {
+            Some(limit) if scheduled.plus(amount) > *limit => Err(PaymentLimitError::Day {
+                pool: pool.to_owned(),
+                amount: amount.clone(),
+                limit: limit.clone(),
+                left: limit.minus(scheduled).unwrap_or_default(),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn amount(text: &str) -> Amount {
+        text.parse().unwrap()
+    }
+
+    fn limits() -> PaymentLimits {
+        let of = |text: &str| BTreeMap::from([("pool".to_owned(), amount(text))]);
+        PaymentLimits { payment: of("10"), day: of("25") }
+    }
+
+    #[test]
+    fn amount_up_to_the_limit_is_allowed() {
+        assert_eq!(limits().check_payment("pool", &amount("10")), Ok(()));
+        assert_eq!(limits().check_day("pool", &amount("10"), &amount("15")), Ok(()));
+        assert_eq!(limits().check_payment("other", &amount("11")), Ok(()));
+        assert_eq!(limits().check_day("other", &amount("10"), &amount("99")), Ok(()));
+    }
+
+    #[test]
+    fn refusal_says_the_limit_and_what_is_left() {
+        let error = limits().check_payment("pool", &amount("11")).unwrap_err().to_string();
+        assert!(error.contains("the amount 11 is above the limit of 10 for"), "{error}");
+        for (scheduled, left) in [("16", "9 are left"), ("30", "0 are left")] {
+            let error = limits().check_day("pool", &amount("10"), &amount(scheduled)).unwrap_err();
+            assert!(error.to_string().contains(left), "{error}");
+        }
+    }
+}

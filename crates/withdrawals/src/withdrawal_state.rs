@@ -1,0 +1,124 @@
+use std::{fmt, str::FromStr};
+
+use grid_batch_core::BatchState;
+
+use crate::WithdrawalDetails;
+
+/// The state of a withdrawal, as responses write it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WithdrawalState {
+    /// It waits for earlier withdrawals of its gas admin, or is the next.
+    Scheduled,
+    /// A gate is closed, or its last attempt failed; it is tried again.
+    Parked,
+    /// It is being prepared and sent.
+    Submitting,
+    /// It may have been sent.
+    InDoubt,
+    /// It was sent and is not mined.
+    Pending,
+    /// It is mined and not final.
+    Mined,
+    /// It waits for an operator.
+    Held,
+    /// It was made.
+    Withdrawn,
+    /// It was not made.
+    Failed,
+}
+
+impl WithdrawalState {
+    /// Every state.
+    pub const ALL: [Self; 9] = [
+        Self::Scheduled,
+        Self::Parked,
+        Self::Submitting,
+        Self::InDoubt,
+        Self::Pending,
+        Self::Mined,
+        Self::Held,
+        Self::Withdrawn,
+        Self::Failed,
+    ];
+
+    /// The state of a withdrawal. While it is held, that is its state, whatever its batch has reached.
+    pub fn of(details: &WithdrawalDetails) -> Self {
+        match details.batch.held {
+            Some(_) => Self::Held,
+            None if details.is_signed_ahead() => Self::Pending,
+            None => details.batch.progress.state.into(),
+        }
+    }
+
+    /// The state as responses and queries write it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Scheduled => "scheduled",
+            Self::Parked => "parked",
+            Self::Submitting => "submitting",
+            Self::InDoubt => "in_doubt",
+            Self::Pending => "pending",
+            Self::Mined => "mined",
+            Self::Held => "held",
+            Self::Withdrawn => "withdrawn",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Whether the withdrawal has ended. A failed one may be retried.
+    pub const fn has_ended(self) -> bool {
+        matches!(self, Self::Withdrawn | Self::Failed)
+    }
+}
+
+impl From<BatchState> for WithdrawalState {
+    fn from(state: BatchState) -> Self {
+        match state {
+            BatchState::New => Self::Scheduled,
+            BatchState::Delayed => Self::Parked,
+            BatchState::Submitting | BatchState::Absent => Self::Submitting,
+            BatchState::InDoubt => Self::InDoubt,
+            BatchState::Pending => Self::Pending,
+            BatchState::Valid => Self::Mined,
+            BatchState::Committed => Self::Withdrawn,
+            BatchState::Invalid => Self::Failed,
+        }
+    }
+}
+
+impl fmt::Display for WithdrawalState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for WithdrawalState {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|state| state.as_str() == text)
+            .ok_or_else(|| format!("{text:?} is not a state of a withdrawal"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_parsed_from_their_names() {
+        for state in WithdrawalState::ALL {
+            assert_eq!(state.as_str().parse(), Ok(state));
+        }
+        assert!("new".parse::<WithdrawalState>().is_err());
+    }
+
+    #[test]
+    fn withdrawal_has_ended_when_its_batch_has() {
+        for state in BatchState::ALL {
+            assert_eq!(WithdrawalState::from(state).has_ended(), state.is_terminal(), "{state}");
+        }
+    }
+}
