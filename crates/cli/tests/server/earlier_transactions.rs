@@ -11,28 +11,13 @@ use std::{
 use grid_batch_core::{BatchState, StoredBatch};
 use grid_batch_ledger_sim::{ExecutionResult, Fault, LedgerSimBuilder, When};
 use grid_batch_test_support::{
-    batches::{
-        SignedBatch, batch_of_transactions, depending_batch, encode_batch_list, signed_batch,
-    },
-    http::{request, send},
+    batches::{SignedBatch, batch_of_transactions, depending_batch, signed_batch},
     wait::{wait_for, wait_until},
 };
 
 use crate::harness::BatchHarness;
 
 const SERVICE: &str = "global";
-
-/// Sends a batch to the ledger as another client does, and waits until it is executed.
-fn execute_for_another_client(harness: &BatchHarness, batch: &SignedBatch) {
-    let executions = harness.ledger.record().len();
-    let headers = ["content-type: application/octet-stream"];
-    let body = encode_batch_list(std::slice::from_ref(batch));
-    let request = request("POST", "/batches", &headers, &body);
-    assert_eq!(send(harness.ledger.address(), &request).unwrap().status, 202);
-    wait_until("the other client's batch is executed", || {
-        harness.ledger.record().len() > executions
-    });
-}
 
 fn stored(harness: &BatchHarness, batch: &SignedBatch) -> StoredBatch {
     harness.store().details(&batch.service_id, &batch.batch_id).unwrap().unwrap().batch
@@ -56,7 +41,7 @@ fn reason(harness: &BatchHarness, batch: &SignedBatch) -> String {
 /// Transaction 1 is in the chain; the batch has it, too.
 fn batch_with_an_applied_transaction(harness: &BatchHarness) -> [SignedBatch; 2] {
     let earlier = signed_batch(SERVICE, 1);
-    execute_for_another_client(harness, &earlier);
+    harness.execute_for_another_client(&earlier);
     [batch_of_transactions(SERVICE, &[2, 1]), signed_batch(SERVICE, 3)]
 }
 
@@ -137,7 +122,7 @@ fn slow_ledger() -> (BatchHarness, Arc<AtomicBool>) {
 fn invalid_from_before_the_post_does_not_end_a_batch() {
     let (harness, refuses) = slow_ledger();
     let batch = signed_batch(SERVICE, 1);
-    execute_for_another_client(&harness, &batch);
+    harness.execute_for_another_client(&batch);
     refuses.store(false, Ordering::SeqCst);
 
     let server = harness.serve();
@@ -150,7 +135,7 @@ fn invalid_from_before_the_post_does_not_end_a_batch() {
 fn batch_that_is_invalid_again_ends_invalid() {
     let (harness, _refuses) = slow_ledger();
     let batch = signed_batch(SERVICE, 1);
-    execute_for_another_client(&harness, &batch);
+    harness.execute_for_another_client(&batch);
 
     let server = harness.serve();
     server.submit(std::slice::from_ref(&batch));
@@ -165,7 +150,7 @@ fn batch_that_is_invalid_again_ends_invalid() {
 fn lost_post_of_a_batch_that_was_invalid_is_repeated() {
     let (harness, refuses) = slow_ledger();
     let batch = signed_batch(SERVICE, 1);
-    execute_for_another_client(&harness, &batch);
+    harness.execute_for_another_client(&batch);
     refuses.store(false, Ordering::SeqCst);
 
     harness.ledger.inject(Fault::ResetBefore, When::Next(1));
@@ -179,7 +164,7 @@ fn lost_post_of_a_batch_that_was_invalid_is_repeated() {
 fn invalid_from_before_the_post_is_unknown_after_a_kill() {
     let (harness, refuses) = slow_ledger();
     let batch = signed_batch(SERVICE, 1);
-    execute_for_another_client(&harness, &batch);
+    harness.execute_for_another_client(&batch);
     refuses.store(false, Ordering::SeqCst);
 
     let server = harness.serve();
@@ -195,7 +180,7 @@ fn invalid_from_before_the_post_is_unknown_after_a_kill() {
 fn batch_that_another_client_committed_is_not_sent() {
     let harness = BatchHarness::sawtooth();
     let batches = [1, 2].map(|number| signed_batch(SERVICE, number));
-    execute_for_another_client(&harness, &batches[0]);
+    harness.execute_for_another_client(&batches[0]);
     let server = harness.serve();
     server.submit(&batches);
     harness.wait_until_all_committed(&batches);

@@ -178,6 +178,15 @@ impl BatchHarness {
         assert!(audit.is_clean() && audit.applied == batches.len(), "{audit}");
     }
 
+    /// Sends a batch to the ledger as another client does, and waits until it is executed.
+    pub fn execute_for_another_client(&self, batch: &SignedBatch) {
+        let executions = self.ledger.record().len();
+        assert_eq!(post_to_ledger(&self.ledger, batch).unwrap().status, 202);
+        wait_until("the other client's batch is executed", || {
+            self.ledger.record().len() > executions
+        });
+    }
+
     /// Decides about held batches as an operator does who reads the ledger's record.
     pub fn decide_held_batches(&self, store: &Store) {
         for held in store.held_batches(None, 100).unwrap() {
@@ -193,6 +202,13 @@ impl BatchHarness {
             store.decide(&held.service_id, &held.batch_id, attempt, decision).unwrap();
         }
     }
+}
+
+/// Posts a batch to a Sawtooth ledger, past the server.
+pub fn post_to_ledger(ledger: &LedgerSim, batch: &SignedBatch) -> io::Result<Response> {
+    let headers = ["content-type: application/octet-stream"];
+    let body = encode_batch_list(std::slice::from_ref(batch));
+    send(ledger.address(), &request("POST", "/batches", &headers, &body))
 }
 
 fn at_test_speed(ledger: LedgerSimBuilder) -> LedgerSimBuilder {

@@ -63,7 +63,7 @@ fn several_batches_of_a_service_are_under_way() {
 
 #[test]
 fn serial_strategy_has_one_batch_under_way() {
-    let harness = BatchHarness::sawtooth_with(blocks(NEVER, 20));
+    let harness = BatchHarness::sawtooth_with(|ledger| ledger.pending_for(NEVER));
     let server = harness.serve_with(&[("--ledger-strategy", "serial")]);
     server.submit(&independent(20));
     wait_until("one is under way", || in_flight(&server, "under_way") == 1);

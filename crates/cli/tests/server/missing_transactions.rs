@@ -2,24 +2,13 @@
 
 use grid_batch_core::BatchState;
 use grid_batch_test_support::{
-    batches::{SignedBatch, depending_batch, encode_batch_list, signed_batch},
-    http::{request, send},
+    batches::{SignedBatch, depending_batch, signed_batch},
     wait::wait_until,
 };
 
 use crate::harness::{BatchHarness, count_in_state};
 
 const SERVICE: &str = "global";
-
-/// Sends a batch to the ledger as another client does, and waits until it is executed.
-fn execute_for_another_client(harness: &BatchHarness, batch: &SignedBatch) {
-    let executions = harness.ledger.record().len();
-    let headers = ["content-type: application/octet-stream"];
-    let body = encode_batch_list(std::slice::from_ref(batch));
-    let request = request("POST", "/batches", &headers, &body);
-    assert_eq!(send(harness.ledger.address(), &request).unwrap().status, 202);
-    wait_until("the batch is executed", || harness.ledger.record().len() > executions);
-}
 
 /// A batch of another client, one that depends on it, and one that depends on that.
 fn chain() -> [SignedBatch; 3] {
@@ -39,7 +28,7 @@ fn wait_until_both_committed(harness: &BatchHarness) {
 fn dependent_of_what_the_ledger_has_is_sent() {
     let harness = BatchHarness::sawtooth();
     let [first, second, third] = chain();
-    execute_for_another_client(&harness, &first);
+    harness.execute_for_another_client(&first);
     let server = harness.serve();
     server.submit(&[second, third]);
     wait_until_both_committed(&harness);
@@ -61,7 +50,7 @@ fn dependent_waits_until_the_ledger_has_the_transaction() {
     for waiting in [&second, &third] {
         assert_eq!(harness.ledger.times_received(&waiting.batch_id), 0);
     }
-    execute_for_another_client(&harness, &first);
+    harness.execute_for_another_client(&first);
     wait_until("all are committed", || count_in_state(&store, BatchState::Committed) == 3);
     assert_eq!(harness.ledger.record().len(), 4, "each was executed once");
     server.stop();
@@ -76,7 +65,7 @@ fn held_dependent_goes_on_when_the_ledger_has_the_transaction() {
     let store = harness.store();
     let held = || store.waiting_holds().unwrap().len();
     wait_until("the batches are held", || held() == 2);
-    execute_for_another_client(&harness, &first);
+    harness.execute_for_another_client(&first);
     wait_until_both_committed(&harness);
     assert_eq!(held(), 0);
     server.stop();

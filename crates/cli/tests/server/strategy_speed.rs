@@ -4,22 +4,16 @@
 //! work for a busy machine; with 100 this measures the server, too.
 
 use std::{
-    env,
-    net::SocketAddr,
-    thread,
+    env, thread,
     time::{Duration, Instant},
 };
 
 use grid_batch_core::{Clock, SystemClock};
 use grid_batch_ledger_sim::{ExecutionResult, LedgerSim, LedgerSimBuilder, RandomBatches};
 use grid_batch_protocol::Batch;
-use grid_batch_test_support::{
-    batches::{SignedBatch, encode_batch_list},
-    http::{request, send},
-    wait::wait_until,
-};
+use grid_batch_test_support::{batches::SignedBatch, wait::wait_until};
 
-use crate::harness::BatchHarness;
+use crate::harness::{BatchHarness, post_to_ledger};
 
 const BLOCK_INTERVAL: Duration = Duration::from_secs(1);
 const BLOCK_SIZE: usize = 30;
@@ -95,15 +89,14 @@ fn measure(ledger: &LedgerSim, batches: usize, send_all: impl FnOnce()) -> f64 {
 fn plain_client(batches: &[Batch]) -> f64 {
     let ledger = blocks(LedgerSim::sawtooth()).start().unwrap();
     measure(&ledger, batches.len(), || {
-        batches.iter().for_each(|batch| post_until_accepted(ledger.address(), batch));
+        batches.iter().for_each(|batch| post_until_accepted(&ledger, batch));
     })
 }
 
-fn post_until_accepted(ledger: SocketAddr, batch: &Batch) {
-    let list = encode_batch_list(&[SignedBatch::new("global", batch.clone())]);
-    let request = request("POST", "/batches", &["content-type: application/octet-stream"], &list);
+fn post_until_accepted(ledger: &LedgerSim, batch: &Batch) {
+    let batch = SignedBatch::new("global", batch.clone());
     loop {
-        match send(ledger, &request).unwrap().status {
+        match post_to_ledger(ledger, &batch).unwrap().status {
             202 => return,
             429 => thread::sleep(Duration::from_millis(20)),
             status => panic!("the ledger answers {status}"),

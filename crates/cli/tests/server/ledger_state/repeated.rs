@@ -4,14 +4,10 @@
 use grid_batch_core::BatchState;
 use grid_batch_protocol::Batch;
 use grid_batch_store::Store;
-use grid_batch_test_support::{
-    batches::{SignedBatch, encode_batch_list},
-    http::{request, send},
-    wait::wait_for,
-};
+use grid_batch_test_support::{batches::SignedBatch, wait::wait_for};
 
 use super::run::{Accepted, Run, stored};
-use crate::harness::BatchServer;
+use crate::harness::{BatchServer, post_to_ledger};
 
 impl Run {
     pub(super) fn submit_repeated(&mut self, server: &BatchServer, store: &Store) {
@@ -57,11 +53,9 @@ impl Run {
     }
 
     fn send_past_the_server(&self, batch: &Batch) {
-        let body = encode_batch_list(&[SignedBatch::new("global", batch.clone())]);
-        let request =
-            request("POST", "/batches", &["content-type: application/octet-stream"], &body);
+        let batch = SignedBatch::new("global", batch.clone());
         wait_for("the ledger takes the batch", || {
-            send(self.harness.ledger.address(), &request).ok().filter(|it| it.status == 202)
+            post_to_ledger(&self.harness.ledger, &batch).ok().filter(|it| it.status == 202)
         });
     }
 }
