@@ -48,7 +48,7 @@ impl ChangeFollowUp {
         self
     }
 
-    /// Asks the ledger about the batch behind the one that is under way.
+    /// Asks the ledger about the batches behind the one that is under way.
     #[must_use]
     pub fn with_ask_ahead(mut self, ask_ahead: impl AskAheadRequests + 'static) -> Self {
         self.ask_ahead = Some(Arc::new(ask_ahead));
@@ -122,7 +122,9 @@ impl ChangeFollowUp {
             BatchState::Delayed => self.wake_at(service_id, change.retry_at),
             BatchState::Pending if from_submission => {
                 self.triggers.submitted(service_id);
-                self.ask_ahead(service_id);
+                if let Some(ask_ahead) = &self.ask_ahead {
+                    ask_ahead.accepted(service_id);
+                }
             }
             BatchState::InDoubt if from_submission => self.triggers.trigger(service_id),
             _ => {}
@@ -152,7 +154,9 @@ impl ChangeFollowUp {
         for service_id in services {
             self.follow_events(service_id);
             self.wake_ups.wake(service_id);
-            self.ask_ahead(service_id);
+            if let Some(ask_ahead) = &self.ask_ahead {
+                ask_ahead.stored(service_id);
+            }
         }
         self.look_at_dependents();
     }
@@ -181,12 +185,6 @@ impl ChangeFollowUp {
     pub fn follow_events(&self, service_id: &ServiceId) {
         if let Some(events) = &self.events {
             events.follow(service_id);
-        }
-    }
-
-    fn ask_ahead(&self, service_id: &ServiceId) {
-        if let Some(ask_ahead) = &self.ask_ahead {
-            ask_ahead.request(service_id);
         }
     }
 
@@ -365,12 +363,13 @@ mod tests {
     }
 
     #[test]
-    fn next_batch_is_asked_about_when_one_is_stored_or_accepted() {
+    fn stored_and_accepted_batches_request_questions() {
         let mut expected = Expected::default();
         expected.wake_ups.expect_wake().once().return_const(());
         expected.triggers.expect_submitted().once().return_const(());
         let mut ask_ahead = MockAskAheadRequests::new();
-        ask_ahead.expect_request().times(2).withf(|id| *id == service()).return_const(());
+        ask_ahead.expect_stored().once().withf(|id| *id == service()).return_const(());
+        ask_ahead.expect_accepted().once().withf(|id| *id == service()).return_const(());
         let follow_up = expected.follow_up().with_ask_ahead(ask_ahead);
         follow_up.stored(&[service()]);
         follow_up.recorded(&change(outcome(Outcome::Accepted)), applied(BatchState::Pending));

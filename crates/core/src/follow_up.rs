@@ -39,10 +39,13 @@ pub trait EventSubscriptions: Send + Sync {
     fn committed(&self, service_id: &ServiceId);
 }
 
-/// Receives the services whose next batch the ledger should be asked about.
+/// Receives the services whose next batches the ledger should be asked about.
 pub trait AskAheadRequests: Send + Sync {
-    /// A batch of the service is under way, or was stored: another one may wait behind it.
-    fn request(&self, service_id: &ServiceId);
+    /// A batch of the service was stored: it may wait behind another one.
+    fn stored(&self, service_id: &ServiceId);
+
+    /// A ledger has accepted a batch of the service: another one may wait behind it.
+    fn accepted(&self, service_id: &ServiceId);
 }
 
 /// Receives what is recorded about batches that are under way.

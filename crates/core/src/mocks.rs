@@ -311,7 +311,8 @@ mock! {
 mock! {
     pub AskAheadRequests {}
     impl AskAheadRequests for AskAheadRequests {
-        fn request(&self, service_id: &ServiceId);
+        fn stored(&self, service_id: &ServiceId);
+        fn accepted(&self, service_id: &ServiceId);
     }
 }
 

@@ -21,6 +21,7 @@ use tokio::{
 };
 
 use crate::{
+    asked_batches::AskedBatches,
     node_limits::{NodeLimits, NodeOfServiceFn, RequestEnd},
     per_service_queue::{PerServiceQueue, ServiceJob},
     runtime,
@@ -33,30 +34,56 @@ pub struct NextBatchRequests(Arc<RequestState>);
 
 #[derive(Debug, Default)]
 struct RequestState {
-    services: Mutex<HashSet<ServiceId>>,
+    requested: Mutex<Requested>,
     wake_up: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Requested {
+    services: HashSet<ServiceId>,
+    asked: AskedBatches,
 }
 
 impl NextBatchRequests {
     /// Takes the requested services for which this is true.
     fn take(&self, is_ready: impl Fn(&ServiceId) -> bool) -> Vec<ServiceId> {
-        self.services().extract_if(|service| is_ready(service)).collect()
+        self.requested().services.extract_if(|service| is_ready(service)).collect()
     }
 
-    fn services(&self) -> MutexGuard<'_, HashSet<ServiceId>> {
-        self.0.services.lock().unwrap_or_else(PoisonError::into_inner)
+    fn asked(&self, service_id: &ServiceId, batches: usize) {
+        self.requested().asked.add(service_id, batches, Instant::now());
+    }
+
+    fn request(&self, service_id: &ServiceId, is_accepted: bool) {
+        let mut requested = self.requested();
+        if is_accepted {
+            requested.asked.accepted(service_id);
+        }
+        if requested.asked.suffice(service_id, Instant::now()) {
+            return;
+        }
+        requested.services.insert(service_id.clone());
+        drop(requested);
+        self.0.wake_up.notify_one();
+    }
+
+    fn requested(&self) -> MutexGuard<'_, Requested> {
+        self.0.requested.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl AskAheadRequests for NextBatchRequests {
-    fn request(&self, service_id: &ServiceId) {
-        self.services().insert(service_id.clone());
-        self.0.wake_up.notify_one();
+    fn stored(&self, service_id: &ServiceId) {
+        self.request(service_id, false);
+    }
+
+    fn accepted(&self, service_id: &ServiceId) {
+        self.request(service_id, true);
     }
 }
 
 /// Asks the ledger about the next batches of each service that its [`NextBatchRequests`] names, one
-/// question of a service at a time.
+/// question of a service at a time, and the next question when half of those batches were accepted.
 ///
 /// It has a thread of its own, so that no poll waits for it. A question that fails is not repeated. A
 /// node that does not answer gets few questions, so that those to other nodes do not wait for it.
@@ -153,7 +180,10 @@ impl NextBatchMonitor {
             let mut batches = self.next_batches(&started);
             for service in started {
                 match batches.remove(&service) {
-                    Some(next) => questions.start(runtime, &self.ledger, service, next),
+                    Some(next) => {
+                        self.requests.asked(&service, next.len());
+                        questions.start(runtime, &self.ledger, service, next);
+                    }
                     None => questions.queue.dropped(service.as_str()),
                 }
             }

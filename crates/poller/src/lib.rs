@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod ask_ahead;
+mod asked_batches;
 mod batches_under_way;
 mod builder;
 mod commit_times;

@@ -63,11 +63,11 @@ impl Ledger {
 #[test]
 fn service_is_asked_about_again_after_its_answer() {
     let ledger = Ledger::new();
-    let (trigger, running) = ledger.run(store(), 9);
-    trigger.request(&service(1));
+    let (requests, running) = ledger.run(store(), 9);
+    requests.accepted(&service(1));
     ledger.wait_until_asked(1);
-    trigger.request(&service(1));
-    trigger.request(&service(2));
+    requests.accepted(&service(1));
+    requests.accepted(&service(2));
     assert_eq!(ledger.wait_until_asked(2), [1, 2].map(service), "one question of a service");
     ledger.answers.add_permits(2);
     assert_eq!(ledger.wait_until_asked(3), [1, 2, 1].map(service));
@@ -87,17 +87,43 @@ fn one_question_is_about_all_next_batches_of_a_service() {
         Box::pin(async {})
     });
     let monitor = NextBatchMonitor::new(store, Arc::new(ledger), 2);
-    let (trigger, running) = (monitor.requests(), monitor.run().unwrap());
-    trigger.request(&service(1));
+    let (requests, running) = (monitor.requests(), monitor.run().unwrap());
+    requests.accepted(&service(1));
     asked.wait_until(|asked| asked.len() == 100);
+    running.wait_for_shutdown().unwrap();
+}
+
+#[test]
+fn service_is_asked_about_again_when_half_of_its_batches_are_accepted() {
+    let mut store = MockNextBatchStore::new();
+    let next = |number: u8| (service(1), HeaderId::from_bytes([number; 64]));
+    store.expect_next_batches().returning(move |_| Ok((0..8).map(next).collect()));
+    let asked = Arc::new(WatchedValue::<usize>::default());
+    let mut ledger = MockAskAhead::new();
+    let questions = Arc::clone(&asked);
+    ledger.expect_ask_ahead().returning(move |_, _| {
+        questions.change(|questions| *questions += 1);
+        Box::pin(async {})
+    });
+    let monitor = NextBatchMonitor::new(store, Arc::new(ledger), 2);
+    let (requests, running) = (monitor.requests(), monitor.run().unwrap());
+    requests.stored(&service(1));
+    asked.wait_until(|questions| *questions == 1);
+    requests.stored(&service(1));
+    (0..4).for_each(|_| requests.accepted(&service(1)));
+    // Another service shows that no question about the first one waits.
+    requests.stored(&service(2));
+    assert_eq!(asked.get(), 1);
+    requests.accepted(&service(1));
+    asked.wait_until(|questions| *questions == 2);
     running.wait_for_shutdown().unwrap();
 }
 
 #[test]
 fn number_of_questions_under_way_is_limited() {
     let ledger = Ledger::new();
-    let (trigger, running) = ledger.run(store(), 3);
-    (0..20).for_each(|number| trigger.request(&service(number)));
+    let (requests, running) = ledger.run(store(), 3);
+    (0..20).for_each(|number| requests.accepted(&service(number)));
     assert_eq!(ledger.wait_until_asked(3).len(), 3);
     ledger.answers.add_permits(1);
     assert_eq!(ledger.wait_until_asked(4).len(), 4);
@@ -116,8 +142,8 @@ fn services_without_a_next_batch_do_not_stop_others() {
         Ok(services.iter().filter(|id| **id == service(50)).map(|id| (id.clone(), BATCH)).collect())
     });
     let ledger = Ledger::new();
-    let (trigger, running) = ledger.run(store, 2);
-    (0..=50).for_each(|number| trigger.request(&service(number)));
+    let (requests, running) = ledger.run(store, 2);
+    (0..=50).for_each(|number| requests.accepted(&service(number)));
     assert_eq!(ledger.wait_until_asked(1), [service(50)]);
     running.wait_for_shutdown().unwrap();
 }
@@ -134,10 +160,10 @@ fn later_request_is_answered_after_the_store_failed() {
         Ok(services.iter().map(|id| (id.clone(), BATCH)).collect())
     });
     let ledger = Ledger::new();
-    let (trigger, running) = ledger.run(store, 2);
-    trigger.request(&service(1));
+    let (requests, running) = ledger.run(store, 2);
+    requests.accepted(&service(1));
     failed.wait_until(|failed| *failed);
-    trigger.request(&service(2));
+    requests.accepted(&service(2));
     assert_eq!(ledger.wait_until_asked(1), [service(2)]);
     running.wait_for_shutdown().unwrap();
 }
@@ -161,9 +187,9 @@ fn question_that_panics_does_not_stop_later_ones() {
     let asked = Arc::new(WatchedValue::<usize>::default());
     let ledger = Arc::new(PanickingLedger(Arc::clone(&asked)));
     let monitor = NextBatchMonitor::new(store(), ledger, 1);
-    let (trigger, running) = (monitor.requests(), monitor.run().unwrap());
+    let (requests, running) = (monitor.requests(), monitor.run().unwrap());
     for times in 1..=2 {
-        trigger.request(&service(1));
+        requests.accepted(&service(1));
         asked.wait_until(|count| *count == times);
     }
     running.wait_for_shutdown().unwrap();
@@ -186,15 +212,15 @@ fn node_that_does_not_answer_leaves_questions_to_others() {
     });
     let node_of = |service: &str| service.split_once("::").map(|(node, _)| node.to_owned());
     let monitor = NextBatchMonitor::new(store(), Arc::new(adapter), 4).with_nodes(node_of);
-    let (trigger, running) = (monitor.requests(), monitor.run().unwrap());
+    let (requests, running) = (monitor.requests(), monitor.run().unwrap());
     let good: ServiceId = "good::1".parse().unwrap();
-    trigger.request(&good);
+    requests.accepted(&good);
     ledger.wait_until_asked(1);
     for number in 0..20 {
-        trigger.request(&format!("frozen::{number}").parse().unwrap());
+        requests.accepted(&format!("frozen::{number}").parse().unwrap());
     }
     ledger.wait_until_asked(2);
-    trigger.request(&good);
+    requests.accepted(&good);
     ledger.asked.wait_until(|asked| asked.iter().filter(|service| **service == good).count() == 2);
     let frozen = ledger.asked.get().len() - 2;
     assert!(frozen <= 2, "{frozen} questions to the node that does not answer");

@@ -34,7 +34,10 @@ pub(crate) fn next_batches(
     rows.iter().map(|row| Ok((service_id(&row.service_id)?, batch_id(&row.batch_id)?))).collect()
 }
 
-/// Selects as `install_next_heads` does when the head ends.
+/// How many batches of a service are asked about with one request.
+const NEXT_IN_ORDER: i64 = 8;
+
+/// The batches behind the head, in the order in which `install_next_heads` selects them.
 fn next_batches_statement<'a>(
     dialect: Dialect,
     instance: &'a str,
@@ -47,15 +50,19 @@ fn next_batches_statement<'a>(
             "-- next_batches
              select b.service_id, b.batch_id
              from {{x}} join lanes s on s.service_id = x.service_id
-             join batches b on b.seq = (
-                 select n.seq from batches n
-                 where n.service_id = s.service_id
-                     and n.created_at > s.created_at and n.ended_at is null
-                 order by n.service_id, n.created_at limit 1)
-             where s.busy and {claimed}"
+             join batches b on b.service_id = s.service_id and b.ended_at is null
+                 and b.created_at > s.created_at and b.created_at <= coalesce((
+                     select n.created_at from batches n
+                     where n.service_id = s.service_id
+                         and n.created_at > s.created_at and n.ended_at is null
+                     order by n.service_id, n.created_at limit 1 offset ?), ?)
+             where s.busy and {claimed}
+             order by b.service_id, b.created_at"
         ),
     )
     .rows(service_rows(services))
+    .long(/* offset */ NEXT_IN_ORDER - 1)
+    .long(/* no limit */ i64::MAX)
     .text(/* claimant */ instance)
 }
 

@@ -13,7 +13,7 @@ on_both! {
     due_batches_match_the_poll_pace,
     pending_of_named_services_ignores_the_pace,
     checked_batches_without_status_do_not_block_others,
-    next_batch_is_the_open_one_behind_the_head,
+    next_batches_are_the_open_ones_behind_the_head,
     services_of_other_instances_have_no_next_batch,
 }
 
@@ -189,7 +189,7 @@ fn checked_batches_without_status_do_not_block_others(db: &Database) {
     assert_eq!(store.one("silent::1", 1), before);
 }
 
-fn next_batch_is_the_open_one_behind_the_head(db: &Database) {
+fn next_batches_are_the_open_ones_behind_the_head(db: &Database) {
     let store = db.open();
     for number in 1..=3 {
         store.add_all(&[batch("a::b", number)]);
@@ -197,11 +197,20 @@ fn next_batch_is_the_open_one_behind_the_head(db: &Database) {
     store.add_all(&[batch("a::c", 4)]);
     let all = ["a::b", "a::c", "a::d"].map(service);
     let next = || store.monitor().next_batches(&all).unwrap();
-    assert_eq!(next(), [(service("a::b"), id(2))]);
+    let behind_the_head = [2, 3].map(|number| (service("a::b"), id(number)));
+    assert_eq!(next(), behind_the_head);
     store.take(&["a::b", "a::c"]);
-    assert_eq!(next(), [(service("a::b"), id(2))]);
+    assert_eq!(next(), behind_the_head);
     store.recover().unwrap();
-    assert_eq!(next(), [(service("a::b"), id(2))]);
+    assert_eq!(next(), behind_the_head);
+    for number in 5..=20 {
+        store.add_all(&[batch("a::c", number)]);
+        store.add_all(&[batch("a::b", 100 + number)]);
+    }
+    let of_c = next().into_iter().filter(|(id, _)| *id == service("a::c"));
+    let first: Vec<_> = (5..=12).map(|number| (service("a::c"), id(number))).collect();
+    assert_eq!(of_c.collect::<Vec<_>>(), first, "the first ones of many");
+    assert_eq!(next().len(), 2 * first.len());
 
     let store = db.open();
     store.add_all(&[batch("e::f", 5), batch("e::f", 6), batch("e::f", 7)]);
