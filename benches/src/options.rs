@@ -1,0 +1,162 @@
+//! The command line.
+
+use std::{env, path::PathBuf, str::FromStr, time::Duration};
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+
+use crate::{database::DatabaseKind, ledger::LedgerKind, signatures::Plan};
+
+/// What is measured in one run.
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    /// The `grid-batch` program.
+    pub server: PathBuf,
+    /// The kind of the server's database.
+    pub database: DatabaseKind,
+    /// The kind of the ledger.
+    pub ledger: LedgerKind,
+    /// The time from the arrival of a batch at the ledger to its commit.
+    pub delay: Duration,
+    /// The number of services.
+    pub services: usize,
+    /// The number of batches of all services.
+    pub batches: usize,
+    /// The number of connections of the client.
+    pub connections: usize,
+    /// The number of batches in a request, all of one service.
+    pub batches_per_request: usize,
+    /// The length of the payload of each batch.
+    pub payload: usize,
+    /// Whether the server subscribes to events.
+    pub events: bool,
+    /// The number of event sockets; that of the services unless it is given.
+    pub event_sockets: Option<usize>,
+    /// Other settings of the server: names and values.
+    pub settings: Vec<(String, String)>,
+    /// The number of server processes that share the database.
+    pub instances: usize,
+}
+
+impl RunOptions {
+    /// The requests to make.
+    pub fn plan(&self) -> Plan {
+        let Self { ledger, services, batches, batches_per_request, payload, .. } = *self;
+        Plan { ledger, services, batches, batches_per_request, payload }
+    }
+}
+
+/// The command line of the program.
+pub fn command() -> Command {
+    Command::new("grid-batch-bench")
+        .about("Measures the server from outside: one run of the whole way")
+        .args_override_self(true)
+        .args(run_arguments())
+        .subcommand(
+            Command::new("ledger")
+                .about("Runs the ledger alone, until standard input ends; prints its port")
+                .args([ledger_argument(), delay_argument()]),
+        )
+}
+
+fn run_arguments() -> Vec<Arg> {
+    vec![
+        Arg::new("server")
+            .long("server")
+            .value_parser(value_parser!(PathBuf))
+            .help("Program to measure; default: grid-batch beside this program"),
+        Arg::new("database")
+            .long("database")
+            .value_parser(["sqlite", "postgres"])
+            .default_value("sqlite"),
+        ledger_argument(),
+        delay_argument(),
+        number("services", "100"),
+        number("batches", "10000"),
+        number("connections", "32"),
+        number("batches-per-request", "1"),
+        number("payload", "200"),
+        number("instances", "1"),
+        Arg::new("event-sockets")
+            .long("event-sockets")
+            .value_parser(value_parser!(usize))
+            .help("Event sockets of the server; default: one for each service"),
+        Arg::new("no-events").long("no-events").action(ArgAction::SetTrue),
+        Arg::new("events").long("events").action(ArgAction::SetTrue).overrides_with("no-events"),
+        Arg::new("set")
+            .long("set")
+            .action(ArgAction::Append)
+            .value_name("NAME=VALUE")
+            .help("Setting of the server, such as poll.interval=500ms"),
+        Arg::new("json").long("json").action(ArgAction::SetTrue),
+    ]
+}
+
+fn ledger_argument() -> Arg {
+    Arg::new("ledger")
+        .long("ledger")
+        .value_parser(["scabbard", "sawtooth"])
+        .default_value("scabbard")
+}
+
+fn delay_argument() -> Arg {
+    Arg::new("delay")
+        .long("delay")
+        .value_name("MILLISECONDS")
+        .value_parser(value_parser!(u64))
+        .default_value("1")
+        .help("Time from the arrival of a batch at the ledger to its commit")
+}
+
+fn number(name: &'static str, default: &'static str) -> Arg {
+    Arg::new(name).long(name).value_parser(value_parser!(usize)).default_value(default)
+}
+
+/// The kind of ledger that the command line names.
+pub fn ledger_kind(matches: &ArgMatches) -> LedgerKind {
+    match text(matches, "ledger") {
+        "sawtooth" => LedgerKind::Sawtooth,
+        _ => LedgerKind::Scabbard,
+    }
+}
+
+/// The ledger's delay that the command line names.
+pub fn delay(matches: &ArgMatches) -> Duration {
+    Duration::from_millis(matches.get_one("delay").copied().unwrap_or_default())
+}
+
+/// The options of a run.
+pub fn run_options(matches: &ArgMatches) -> RunOptions {
+    let number = |name: &str| *matches.get_one::<usize>(name).unwrap();
+    RunOptions {
+        server: matches.get_one("server").cloned().unwrap_or_else(server_beside_this_program),
+        database: DatabaseKind::from_str(text(matches, "database")).unwrap(),
+        ledger: ledger_kind(matches),
+        delay: delay(matches),
+        services: number("services").max(1),
+        batches: number("batches"),
+        connections: number("connections").max(1),
+        batches_per_request: number("batches-per-request").max(1),
+        payload: number("payload"),
+        events: !matches.get_flag("no-events"),
+        event_sockets: matches.get_one("event-sockets").copied(),
+        settings: settings(matches),
+        instances: number("instances").max(1),
+    }
+}
+
+fn settings(matches: &ArgMatches) -> Vec<(String, String)> {
+    let settings = matches.get_many::<String>("set").into_iter().flatten();
+    let pair = |text: &String| {
+        let (name, value) = text.split_once('=').expect("--set takes NAME=VALUE");
+        (name.to_owned(), value.to_owned())
+    };
+    settings.map(pair).collect()
+}
+
+fn text<'a>(matches: &'a ArgMatches, name: &str) -> &'a str {
+    matches.get_one::<String>(name).map_or("", String::as_str)
+}
+
+fn server_beside_this_program() -> PathBuf {
+    env::current_exe().unwrap().with_file_name("grid-batch")
+}
