@@ -6,6 +6,7 @@ use std::{
 };
 
 use crate::{
+    ceilings::Ceilings,
     database::{DatabaseUsage, Statement},
     signatures::Request,
 };
@@ -42,6 +43,10 @@ pub struct Measurement {
     pub ledger_delay: Percentiles,
     /// The peak memory of one server, in bytes.
     pub peak_memory: u64,
+    /// Plain work of the same kind, if it was measured.
+    pub ceilings: Option<Ceilings>,
+    /// The CPU of all servers when they have nothing to do, as a part of one core, if it was measured.
+    pub idle: Option<f64>,
     /// Requests that were answered 429 or 503 and sent again.
     pub refused: usize,
 }

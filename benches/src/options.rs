@@ -1,6 +1,11 @@
 //! The command line.
 
-use std::{env, path::PathBuf, str::FromStr, time::Duration};
+use std::{
+    env,
+    path::{Path, PathBuf},
+    str::FromStr,
+    time::Duration,
+};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
@@ -35,13 +40,41 @@ pub struct RunOptions {
     pub settings: Vec<(String, String)>,
     /// The number of server processes that share the database.
     pub instances: usize,
+    /// Whether the ceilings are measured too.
+    pub ceilings: bool,
+    /// Whether the ledger is a thread of this process, in place of a process.
+    pub ledger_thread: bool,
+    /// How long the servers are watched when they have nothing to do.
+    pub idle: Duration,
 }
 
 impl RunOptions {
+    /// 10,000 small batches of 100 services, over 32 connections.
+    pub fn new(server: &Path, database: DatabaseKind) -> Self {
+        Self {
+            server: server.to_owned(),
+            database,
+            ledger: LedgerKind::Scabbard,
+            delay: Duration::from_millis(1),
+            services: 100,
+            batches: 10_000,
+            connections: 32,
+            batches_per_request: 1,
+            payload: 200,
+            events: true,
+            event_sockets: None,
+            settings: Vec::new(),
+            instances: 1,
+            ceilings: false,
+            ledger_thread: false,
+            idle: Duration::ZERO,
+        }
+    }
+
     /// The requests to make.
     pub fn plan(&self) -> Plan {
         let Self { ledger, services, batches, batches_per_request, payload, .. } = *self;
-        Plan { ledger, services, batches, batches_per_request, payload }
+        Plan { ledger, services, first: 0, batches, batches_per_request, payload }
     }
 }
 
@@ -50,7 +83,32 @@ pub fn command() -> Command {
     Command::new("grid-batch-bench")
         .about("Measures the server from outside: one run of the whole way")
         .args_override_self(true)
+        .args_conflicts_with_subcommands(true)
         .args(run_arguments())
+        .subcommand(
+            Command::new("table")
+                .about("Runs the table of docs/performance.md: medians of several rounds")
+                .args([
+                    server_argument(),
+                    Arg::new("json").long("json").action(ArgAction::SetTrue),
+                    number("rounds", "3"),
+                    Arg::new("full")
+                        .long("full")
+                        .action(ArgAction::SetTrue)
+                        .help("Up to 100,000 services, payloads of 1 MB and 8 instances; an hour"),
+                    Arg::new("quick")
+                        .long("quick")
+                        .action(ArgAction::SetTrue)
+                        .help("A twentieth of the batches, one round"),
+                ]),
+        )
+        .subcommand(
+            Command::new("backlog")
+                .about(
+                    "Starts a server with open batches: its memory, and the time to the first POST",
+                )
+                .args(run_arguments()),
+        )
         .subcommand(
             Command::new("ledger")
                 .about("Runs the ledger alone, until standard input ends; prints its port")
@@ -60,10 +118,7 @@ pub fn command() -> Command {
 
 fn run_arguments() -> Vec<Arg> {
     vec![
-        Arg::new("server")
-            .long("server")
-            .value_parser(value_parser!(PathBuf))
-            .help("Program to measure; default: grid-batch beside this program"),
+        server_argument(),
         Arg::new("database")
             .long("database")
             .value_parser(["sqlite", "postgres"])
@@ -76,6 +131,16 @@ fn run_arguments() -> Vec<Arg> {
         number("batches-per-request", "1"),
         number("payload", "200"),
         number("instances", "1"),
+        Arg::new("ceilings")
+            .long("ceilings")
+            .action(ArgAction::SetTrue)
+            .help("Measure plain inserts, POSTs and status requests beside it"),
+        Arg::new("idle")
+            .long("idle")
+            .value_name("SECONDS")
+            .value_parser(value_parser!(u64))
+            .default_value("0")
+            .help("Measure the CPU of the server for this long when it has nothing to do"),
         Arg::new("event-sockets")
             .long("event-sockets")
             .value_parser(value_parser!(usize))
@@ -89,6 +154,13 @@ fn run_arguments() -> Vec<Arg> {
             .help("Setting of the server, such as poll.interval=500ms"),
         Arg::new("json").long("json").action(ArgAction::SetTrue),
     ]
+}
+
+fn server_argument() -> Arg {
+    Arg::new("server")
+        .long("server")
+        .value_parser(value_parser!(PathBuf))
+        .help("Program to measure; default: grid-batch beside this program")
 }
 
 fn ledger_argument() -> Arg {
@@ -128,7 +200,7 @@ pub fn delay(matches: &ArgMatches) -> Duration {
 pub fn run_options(matches: &ArgMatches) -> RunOptions {
     let number = |name: &str| *matches.get_one::<usize>(name).unwrap();
     RunOptions {
-        server: matches.get_one("server").cloned().unwrap_or_else(server_beside_this_program),
+        server: server(matches),
         database: DatabaseKind::from_str(text(matches, "database")).unwrap(),
         ledger: ledger_kind(matches),
         delay: delay(matches),
@@ -141,7 +213,16 @@ pub fn run_options(matches: &ArgMatches) -> RunOptions {
         event_sockets: matches.get_one("event-sockets").copied(),
         settings: settings(matches),
         instances: number("instances").max(1),
+        ledger_thread: false,
+        ceilings: matches.get_flag("ceilings"),
+        idle: Duration::from_secs(matches.get_one("idle").copied().unwrap_or_default()),
     }
+}
+
+/// The program to measure.
+pub fn server(matches: &ArgMatches) -> PathBuf {
+    let beside_this_program = || env::current_exe().unwrap().with_file_name("grid-batch");
+    matches.get_one("server").cloned().unwrap_or_else(beside_this_program)
 }
 
 fn settings(matches: &ArgMatches) -> Vec<(String, String)> {
@@ -155,8 +236,4 @@ fn settings(matches: &ArgMatches) -> Vec<(String, String)> {
 
 fn text<'a>(matches: &'a ArgMatches, name: &str) -> &'a str {
     matches.get_one::<String>(name).map_or("", String::as_str)
-}
-
-fn server_beside_this_program() -> PathBuf {
-    env::current_exe().unwrap().with_file_name("grid-batch")
 }

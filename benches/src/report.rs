@@ -59,6 +59,16 @@ pub fn text(options: &RunOptions, run: &Measurement) -> String {
     line("ledger's own delay", percentiles(run.ledger_delay));
     line("peak memory", format!("{:.0} MB", run.peak_memory as f64 / 1e6));
     line("refused requests", run.refused.to_string());
+    if let Some(idle) = run.idle {
+        line("CPU when idle", format!("{:.2} % of a core", idle * 100.0));
+    }
+    if let Some(ceilings) = run.ceilings {
+        line("plain inserts, batches/s", format!("{:.0}", ceilings.inserts));
+        line("verified inserts, batches/s", format!("{:.0}", ceilings.verified_inserts));
+        line("plain POSTs, batches/s", format!("{:.0}", ceilings.posts));
+        line("plain status requests/s", format!("{:.0}", ceilings.status_requests));
+        line("whole way / slower ceiling", format!("{:.2}", run.rate() / ceilings.slower()));
+    }
     threads(&mut text, run);
     statements(&mut text, run);
     text
@@ -143,5 +153,11 @@ pub fn json(options: &RunOptions, run: &Measurement) -> Value {
         "ledger_delay_ms": percentiles(run.ledger_delay),
         "peak_memory_bytes": run.peak_memory,
         "refused_requests": run.refused,
+        "idle_cpu": run.idle,
+        "plain_inserts_per_second": run.ceilings.map(|ceilings| ceilings.inserts),
+        "verified_inserts_per_second": run.ceilings.map(|ceilings| ceilings.verified_inserts),
+        "plain_posts_per_second": run.ceilings.map(|ceilings| ceilings.posts),
+        "plain_status_requests_per_second": run.ceilings.map(|ceilings| ceilings.status_requests),
+        "of_slower_ceiling": run.ceilings.map(|ceilings| run.rate() / ceilings.slower()),
     })
 }

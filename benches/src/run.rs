@@ -7,11 +7,12 @@ use std::{
 };
 
 use crate::{
+    ceilings,
     database::{Database, DatabaseUsage},
     load::{self, LoadResult},
     measurement::{Measurement, Percentiles, groups_of, turnarounds},
     options::RunOptions,
-    process::{cpu_time, cpu_time_by_thread, cpu_time_of_this_thread, peak_memory},
+    process::{cpu_time_by_thread, cpu_time_of_this_thread, peak_memory},
     server::{Process, ask_ledger, start_ledger, start_server, wait_until},
     signatures::{requests, verification_cost},
 };
@@ -27,6 +28,15 @@ struct Processes {
 }
 
 impl Processes {
+    /// The part of one core that the servers use in this time.
+    fn idle_cpu(&self, time: Duration) -> f64 {
+        std::thread::sleep(SETTLE_TIME);
+        let cpu = || self.servers.iter().map(Process::cpu_time).sum::<Duration>();
+        let before = cpu();
+        std::thread::sleep(time);
+        (cpu() - before).as_secs_f64() / time.as_secs_f64()
+    }
+
     fn cpu_time_by_thread(&self) -> BTreeMap<String, Duration> {
         let mut times = BTreeMap::new();
         for (name, time) in self.servers.iter().flat_map(|server| cpu_time_by_thread(server.id())) {
@@ -75,15 +85,21 @@ pub fn run(options: &RunOptions) -> io::Result<Measurement> {
     for (name, time) in threads_before {
         server_threads.entry(name).and_modify(|total| *total = total.saturating_sub(time));
     }
+    let idle = (!options.idle.is_zero()).then(|| processes.idle_cpu(options.idle));
     let peak_memory = processes.servers.iter().map(|server| peak_memory(server.id())).max();
     let report = ask_ledger(processes.ledger.address, "report")?;
     let statements = database.statements();
     // Connections publish what they have counted when they end.
-    processes.servers.into_iter().for_each(Process::stop);
+    let Processes { servers, ledger } = processes;
+    servers.into_iter().for_each(Process::stop);
     std::thread::sleep(Duration::from_millis(200));
     let commits = database.usage().commits.max(after.database.commits);
-    let database = DatabaseUsage { commits, ..after.database }.since(before.database);
+    let used = DatabaseUsage { commits, ..after.database }.since(before.database);
 
+    let ceilings = options
+        .ceilings
+        .then(|| ceilings::measure(options, &mut database, ledger.address))
+        .transpose()?;
     let (turnaround, ledger_delay) = turnarounds(&report, &groups, &acknowledged);
     Ok(Measurement {
         batches: options.batches,
@@ -94,20 +110,22 @@ pub fn run(options: &RunOptions) -> io::Result<Measurement> {
         server_threads,
         ledger_cpu: after.ledger - before.ledger,
         client_cpu,
-        database,
+        database: used,
         statements,
         latency: Percentiles::of(latencies),
         turnaround,
         ledger_delay,
         peak_memory: peak_memory.unwrap_or_default(),
+        ceilings,
+        idle,
         refused,
     })
 }
 
 fn usage(processes: &Processes, database: &mut Database) -> Usage {
     Usage {
-        servers: processes.servers.iter().map(|server| cpu_time(server.id())).sum(),
-        ledger: cpu_time(processes.ledger.id()),
+        servers: processes.servers.iter().map(Process::cpu_time).sum(),
+        ledger: processes.ledger.cpu_time(),
         database: database.usage(),
     }
 }

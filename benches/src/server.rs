@@ -4,46 +4,58 @@ use std::{
     env,
     fs::{self, Permissions},
     io::{self, BufRead, BufReader, Read, Write},
-    net::{SocketAddr, TcpStream},
+    net::{SocketAddr, TcpListener, TcpStream},
     os::unix::fs::PermissionsExt,
     path::Path,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
-use crate::options::RunOptions;
+use crate::{ledger, options::RunOptions, process::cpu_time};
 
 /// A process that is killed when the value is dropped.
 #[derive(Debug)]
 pub struct Process {
-    child: Child,
+    /// `None`: a thread of this process.
+    child: Option<Child>,
     /// Where it takes requests.
     pub address: SocketAddr,
 }
 
 impl Process {
-    /// Its id.
+    /// The CPU time that it has used; nothing for a thread.
+    pub fn cpu_time(&self) -> Duration {
+        self.child.as_ref().map_or(Duration::ZERO, |child| cpu_time(child.id()))
+    }
+
+    /// Its id, or that of the process of the thread.
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.child.as_ref().map_or_else(std::process::id, Child::id)
     }
 
     /// Sends SIGTERM and waits until it has ended.
     pub fn stop(mut self) {
-        let kill = format!("kill -TERM {}", self.child.id());
+        let Some(mut child) = self.child.take() else { return };
+        let kill = format!("kill -TERM {}", child.id());
         let _ = Command::new("sh").args(["-c", &kill]).status();
-        let _ = self.child.wait();
+        let _ = child.wait();
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 
 /// Starts the ledger, from this program.
 pub fn start_ledger(options: &RunOptions) -> io::Result<Process> {
+    if options.ledger_thread {
+        return start_ledger_thread(options);
+    }
     let program = env::current_exe()?;
     let delay = options.delay.as_millis().to_string();
     let arguments = ["ledger", "--ledger", options.ledger.name(), "--delay", &delay];
@@ -54,7 +66,16 @@ pub fn start_ledger(options: &RunOptions) -> io::Result<Process> {
         .spawn()?;
     let port = first_line(&mut child)?;
     let address = format!("127.0.0.1:{}", port.trim()).parse().map_err(io::Error::other)?;
-    Ok(Process { child, address })
+    Ok(Process { child: Some(child), address })
+}
+
+fn start_ledger_thread(options: &RunOptions) -> io::Result<Process> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    let (kind, delay) = (options.ledger, options.delay);
+    // It serves until this process ends.
+    std::thread::spawn(move || ledger::serve(listener, kind, delay));
+    Ok(Process { child: None, address })
 }
 
 /// Starts the server with its key and log in a directory.
@@ -80,7 +101,7 @@ pub fn start_server(
         let log = fs::read_to_string(directory.join("log"))?;
         return Err(io::Error::other(format!("the server does not start:\n{log}")));
     };
-    Ok(Process { child, address })
+    Ok(Process { child: Some(child), address })
 }
 
 fn settings(
@@ -103,7 +124,7 @@ fn settings(
         ("intake.new_services_per_signer", services),
         ("intake.open_batches", options.batches.max(1).to_string()),
     ];
-    if options.ledger == crate::ledger::LedgerKind::Scabbard {
+    if options.ledger == ledger::LedgerKind::Scabbard {
         settings.push(("ledger.key_file", key.display().to_string()));
     }
     let settings = settings.into_iter().map(|(name, value)| (name.to_owned(), value));

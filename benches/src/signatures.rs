@@ -29,6 +29,8 @@ pub struct Plan {
     pub ledger: LedgerKind,
     /// The number of services. On Sawtooth, which has one, that of addresses.
     pub services: usize,
+    /// The number of the first batch. Batches with other numbers are other batches.
+    pub first: usize,
     /// The number of batches of all services.
     pub batches: usize,
     /// The number of batches in a request, all of one service.
@@ -51,13 +53,13 @@ impl Plan {
 
 /// Signed requests, one service after the other. They are signed by as many threads as there are cores.
 pub fn requests(plan: &Plan) -> Vec<Request> {
-    let Plan { services, batches, batches_per_request, .. } = *plan;
+    let Plan { services, first: offset, batches, batches_per_request, .. } = *plan;
     let count = batches.div_ceil(batches_per_request);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let request = |number: usize| {
         let first = number * batches_per_request;
         let last = (first + batches_per_request).min(batches);
-        signed_request(plan, number % services, first..last)
+        signed_request(plan, number % services, offset + first..offset + last)
     };
     let mut parts = std::thread::scope(|scope| {
         let part = |part: usize| (part..count).step_by(threads).map(request).collect::<Vec<_>>();
@@ -90,8 +92,14 @@ fn signed_request(plan: &Plan, group: usize, numbers: std::ops::Range<usize>) ->
 /// The time of verifying a batch, with its two signatures, on one core: the median of a thousand.
 pub fn verification_cost() -> Duration {
     let (ledger, batches) = (LedgerKind::Scabbard, 1_000);
-    let requests =
-        requests(&Plan { ledger, services: 1, batches, batches_per_request: 1, payload: 200 });
+    let requests = requests(&Plan {
+        ledger,
+        services: 1,
+        first: 0,
+        batches,
+        batches_per_request: 1,
+        payload: 200,
+    });
     let mut times: Vec<_> = requests
         .iter()
         .map(|request| {

@@ -1,11 +1,13 @@
 //! The database of the server, and what it has been asked to do.
 
+mod plain;
 mod postgres;
 mod sqlite;
 
 use std::{io, path::Path, str::FromStr, time::Duration};
 
 use self::{postgres::Postgres, sqlite::Sqlite};
+use crate::signatures::Request;
 
 /// The kind of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,6 +125,15 @@ impl Database {
         match self {
             Self::Sqlite(sqlite) => sqlite.open_batches(),
             Self::Postgres(postgres) => postgres.open_batches(),
+        }
+    }
+
+    /// Inserts the rows that a server inserts for a group of new batches, in one transaction and without
+    /// keeping an order or looking for duplicates. `first` is the number of the first row.
+    pub fn insert_plainly(&mut self, first: i64, group: &[Request]) {
+        match self {
+            Self::Sqlite(sqlite) => plain::insert_sqlite(sqlite.writer(), first, group),
+            Self::Postgres(postgres) => plain::insert_postgres(postgres.connection(), first, group),
         }
     }
 

@@ -73,6 +73,10 @@ impl Postgres {
         self.database.url()
     }
 
+    pub(super) fn connection(&mut self) -> &mut PgConnection {
+        &mut self.connection
+    }
+
     pub(super) fn usage(&mut self) -> DatabaseUsage {
         self.own_commits += 1;
         let counts: Counts = sql_query(format!(

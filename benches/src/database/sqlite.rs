@@ -28,6 +28,7 @@ pub struct Sqlite {
     follower: Arc<Mutex<LogFollower>>,
     is_stopped: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
+    writer: Option<SqliteConnection>,
 }
 
 /// What was written to the log, by the header of its index: a counter of transactions, and the number of
@@ -69,7 +70,7 @@ impl Sqlite {
                 }
             }
         });
-        Self { path, follower, is_stopped, thread: Some(thread) }
+        Self { path, follower, is_stopped, thread: Some(thread), writer: None }
     }
 
     pub(super) fn url(&self) -> String {
@@ -86,10 +87,23 @@ impl Sqlite {
         }
     }
 
-    pub(super) fn open_batches(&mut self) -> io::Result<i64> {
+    /// A connection that commits to disk, as the server's.
+    pub(super) fn connect(&self) -> io::Result<SqliteConnection> {
         let path = self.path.display().to_string();
         let mut connection = SqliteConnection::establish(&path).map_err(io::Error::other)?;
-        connection.batch_execute("pragma busy_timeout = 10000").map_err(io::Error::other)?;
+        let settings = "pragma busy_timeout = 10000; pragma synchronous = full";
+        connection.batch_execute(settings).map_err(io::Error::other)?;
+        Ok(connection)
+    }
+
+    /// The connection of plain inserts.
+    pub(super) fn writer(&mut self) -> &mut SqliteConnection {
+        let connection = self.writer.take().unwrap_or_else(|| self.connect().unwrap());
+        self.writer.insert(connection)
+    }
+
+    pub(super) fn open_batches(&mut self) -> io::Result<i64> {
+        let mut connection = self.connect()?;
         let query = "select count(*) as number from batches where ended_at is null";
         let row: Number = sql_query(query).get_result(&mut connection).map_err(io::Error::other)?;
         Ok(row.number)

@@ -91,15 +91,27 @@ async fn serve_events(
 impl Ledger {
     fn respond(&self, request: &Request<'_>, output: &mut Vec<u8>) -> Next {
         if let Some(path) = request.path.strip_prefix("/bench/") {
-            let state = self.state.borrow();
-            let body = if path == "count" { state.committed.to_string() } else { state.report() };
-            write_json(output, "200 OK", &body);
+            write_json(output, "200 OK", &self.respond_to_bench(path));
+            return Next::Request;
+        }
+        if self.is_busy.get() && request.is_post && request.path.ends_with("/batches") {
+            responses::busy(output);
             return Next::Request;
         }
         match self.kind {
             LedgerKind::Scabbard => self.respond_as_scabbard(request, output),
             LedgerKind::Sawtooth => self.respond_as_sawtooth(request, output),
         }
+    }
+
+    fn respond_to_bench(&self, path: &str) -> String {
+        let state = self.state.borrow();
+        match path {
+            "count" => return state.committed.to_string(),
+            "report" => return state.report(),
+            _ => self.is_busy.set(path == "busy"),
+        }
+        String::new()
     }
 
     fn respond_as_scabbard(&self, request: &Request<'_>, output: &mut Vec<u8>) -> Next {

@@ -2,7 +2,7 @@
 //! after its arrival.
 //!
 //! It has one thread. `/bench/count` returns how many batches are committed, and `/bench/report` when each
-//! arrived and was committed.
+//! arrived and was committed. After `/bench/busy` it answers 429 to new batches, until `/bench/ready`.
 
 mod connection;
 mod events;
@@ -48,6 +48,8 @@ pub(crate) struct Ledger {
     subscribers: RefCell<Subscribers>,
     arrived: Notify,
     blocks: Cell<usize>,
+    /// Whether it accepts no batches for now.
+    is_busy: Cell<bool>,
 }
 
 /// Runs a ledger on a free port until standard input ends. Prints the port.
@@ -73,6 +75,7 @@ pub fn serve(listener: net::TcpListener, kind: LedgerKind, delay: Duration) -> i
         subscribers: RefCell::default(),
         arrived: Notify::new(),
         blocks: Cell::new(0),
+        is_busy: Cell::new(false),
     });
     let tasks = LocalSet::new();
     tasks.spawn_local(events::commit(ledger.clone()));

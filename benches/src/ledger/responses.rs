@@ -37,6 +37,12 @@ pub(super) fn open_websocket(request: &Request<'_>, service: &str, output: &mut 
     Next::Events { service: service.to_owned(), last_seen }
 }
 
+/// The ledger does not take a batch now. The body is Sawtooth's; Scabbard has none.
+pub(super) fn busy(output: &mut Vec<u8>) {
+    let body = r#"{"error":{"code":31,"message":"","title":"Unable to Accept Batches"}}"#;
+    write_json(output, "429 Too Many Requests", body);
+}
+
 pub(super) fn scabbard(state: &State, endpoint: &str, request: &Request<'_>, output: &mut Vec<u8>) {
     match endpoint {
         "batches" => write_json(output, ACCEPTED, r#"{"link":"/"}"#),
