@@ -1,16 +1,27 @@
 use std::{
     fmt,
+    future::Future,
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use bytes::Bytes;
-use reqwest::{Client, Method, Request, Response, redirect::Policy};
-
-use grid_batch_support::ErrorChain;
+use http_body_util::Full;
+use hyper::{
+    Method, Request, Response,
+    body::Incoming,
+    header::{ACCEPT, HOST, HeaderValue},
+};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{
-    HttpError, HttpResponse, request_target::RequestTarget, response::retry_after,
-    tls::install_crypto_provider, url::HTTP_SCHEMES,
+    HttpError, HttpResponse,
+    connect::connect,
+    connection::{Connection, SendFailure},
+    pool::Pool,
+    request_target::RequestTarget,
+    response::retry_after,
+    url::{HTTP_SCHEMES, Url},
 };
 
 /// Timeouts and limits of requests.
@@ -43,25 +54,15 @@ impl Default for HttpOptions {
 /// It does not follow redirects, does not retry, and does not use a proxy.
 #[derive(Clone)]
 pub struct HttpClient {
-    client: Client,
-    max_response_bytes: usize,
+    options: HttpOptions,
+    pool: Arc<Pool>,
 }
 
 impl HttpClient {
     /// Creates a client with these options.
     pub fn new(options: &HttpOptions) -> Result<Self, HttpError> {
-        install_crypto_provider();
-        let client = Client::builder()
-            .connect_timeout(options.connect_timeout)
-            .timeout(options.request_timeout)
-            .pool_idle_timeout(options.pool_idle_timeout)
-            .redirect(Policy::none())
-            .retry(reqwest::retry::never())
-            .no_proxy()
-            .tcp_nodelay(true)
-            .build()
-            .map_err(|error| HttpError::Client(ErrorChain(&error).to_string()))?;
-        Ok(Self { client, max_response_bytes: options.max_response_bytes })
+        let pool = Arc::new(Pool::new(options.pool_idle_timeout));
+        Ok(Self { options: options.clone(), pool })
     }
 
     /// Sends a GET request with these headers.
@@ -70,7 +71,7 @@ impl HttpClient {
         url: &str,
         headers: &[(&str, &str)],
     ) -> Result<HttpResponse, HttpError> {
-        self.execute(new_request(Method::GET, url, headers)?).await
+        self.execute(Method::GET, url, headers, Bytes::new()).await
     }
 
     /// Sends a POST request with these headers and this body.
@@ -80,41 +81,114 @@ impl HttpClient {
         headers: &[(&str, &str)],
         body: impl Into<Bytes>,
     ) -> Result<HttpResponse, HttpError> {
-        let mut request = new_request(Method::POST, url, headers)?;
-        *request.body_mut() = Some(body.into().into());
-        self.execute(request).await
+        self.execute(Method::POST, url, headers, body.into()).await
     }
 
-    async fn execute(&self, request: Request) -> Result<HttpResponse, HttpError> {
-        let response = self.client.execute(request).await.map_err(HttpError::from_reqwest)?;
+    async fn execute(
+        &self,
+        method: Method,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Result<HttpResponse, HttpError> {
+        let deadline = Deadline::after(self.options.request_timeout);
+        let (url, request) = new_request(method, url, headers, body)?;
+        let origin = url.origin();
+        let (mut connection, response) = self.send(&url, &origin, request, deadline).await?;
         let retry_after = retry_after(response.headers(), SystemTime::now());
         let status = response.status().as_u16();
-        Ok(HttpResponse { status, retry_after, body: self.read_body(response).await })
+        let reading = connection.read(response.into_body(), self.options.max_response_bytes);
+        let body = deadline.limit(reading).await.unwrap_or_else(|| Err(deadline.timed_out()));
+        if body.is_ok() && connection.is_ready() {
+            self.pool.keep(origin, connection);
+        }
+        Ok(HttpResponse { status, retry_after, body })
     }
 
-    async fn read_body(&self, mut response: Response) -> Result<Vec<u8>, HttpError> {
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(HttpError::from_reqwest)? {
-            if body.len() + chunk.len() > self.max_response_bytes {
-                return Err(HttpError::TooLong { limit: self.max_response_bytes });
+    /// Sends the request on a kept connection or on a new one.
+    async fn send(
+        &self,
+        url: &Url,
+        origin: &str,
+        mut request: Request<Full<Bytes>>,
+        deadline: Deadline,
+    ) -> Result<(Box<Connection>, Response<Incoming>), HttpError> {
+        loop {
+            let (mut connection, is_new) = match self.pool.take(origin) {
+                Some(connection) => (connection, false),
+                None => (self.connect(url, deadline).await?, true),
+            };
+            let sent = deadline.limit(connection.send(request)).await;
+            match sent.ok_or_else(|| deadline.timed_out())? {
+                Ok(response) => return Ok((connection, response)),
+                Err(SendFailure::Unsent(unsent, _)) if !is_new => request = *unsent,
+                Err(SendFailure::Unsent(_, error) | SendFailure::NoResponse(error)) => {
+                    return Err(error);
+                }
             }
-            body.extend_from_slice(&chunk);
         }
-        Ok(body)
+    }
+
+    async fn connect(&self, url: &Url, deadline: Deadline) -> Result<Box<Connection>, HttpError> {
+        let limit = self.options.connect_timeout;
+        let connecting = deadline.limit(timeout(limit, Box::pin(connect(url, limit))));
+        match connecting.await {
+            Some(Ok(stream)) => Ok(Box::new(Connection::new(stream?).await?)),
+            Some(Err(_)) => {
+                Err(HttpError::NotSent(format!("connecting took longer than {limit:?}")))
+            }
+            None => Err(HttpError::NotSent(format!(
+                "connecting took longer than the whole request may take, {:?}",
+                deadline.limit
+            ))),
+        }
     }
 }
 
-fn new_request(method: Method, url: &str, headers: &[(&str, &str)]) -> Result<Request, HttpError> {
-    let target = RequestTarget::new(url, HTTP_SCHEMES, headers)?;
-    let mut request = Request::new(method, target.url);
-    *request.headers_mut() = target.headers;
-    Ok(request)
+/// The time at which a request ends.
+#[derive(Clone, Copy)]
+struct Deadline {
+    time: Instant,
+    limit: Duration,
+}
+
+impl Deadline {
+    fn after(limit: Duration) -> Self {
+        Self { time: Instant::now() + limit, limit }
+    }
+
+    /// The result of the future; `None` if it takes too long.
+    async fn limit<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        timeout_at(self.time, future).await.ok()
+    }
+
+    fn timed_out(&self) -> HttpError {
+        HttpError::TimedOut(format!("the request took longer than {:?}", self.limit))
+    }
+}
+
+fn new_request(
+    method: Method,
+    url: &str,
+    headers: &[(&str, &str)],
+    body: Bytes,
+) -> Result<(Url, Request<Full<Bytes>>), HttpError> {
+    let RequestTarget { url, mut headers } = RequestTarget::new(url, HTTP_SCHEMES, headers)?;
+    let invalid = |reason: &str| HttpError::InvalidRequest(reason.to_owned());
+    let host =
+        HeaderValue::try_from(url.authority()).map_err(|_| invalid("the host is invalid"))?;
+    headers.entry(HOST).or_insert(host);
+    headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
+    let mut request = Request::new(Full::new(body));
+    *request.method_mut() = method;
+    *request.uri_mut() =
+        url.path_and_query.parse().map_err(|_| invalid("the path of the URL is invalid"))?;
+    *request.headers_mut() = headers;
+    Ok((url, request))
 }
 
 impl fmt::Debug for HttpClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpClient")
-            .field("max_response_bytes", &self.max_response_bytes)
-            .finish_non_exhaustive()
+        f.debug_struct("HttpClient").field("options", &self.options).finish_non_exhaustive()
     }
 }

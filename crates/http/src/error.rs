@@ -1,5 +1,4 @@
 use grid_batch_core::BatchError;
-use grid_batch_support::ErrorChain;
 use thiserror::Error;
 
 /// Why a request has no complete response, or a websocket no further texts.
@@ -36,23 +35,6 @@ pub enum HttpError {
     /// The server sent something that this client does not accept on a websocket.
     #[error("invalid websocket data: {0}")]
     InvalidData(String),
-}
-
-impl HttpError {
-    /// The error without the URL, which may contain a password.
-    pub(crate) fn from_reqwest(error: reqwest::Error) -> Self {
-        let error = error.without_url();
-        let message = ErrorChain(&error).to_string();
-        if error.is_builder() {
-            Self::InvalidRequest(message)
-        } else if error.is_connect() {
-            Self::NotSent(message)
-        } else if error.is_timeout() {
-            Self::TimedOut(message)
-        } else {
-            Self::NoResponse(message)
-        }
-    }
 }
 
 impl From<HttpError> for BatchError {

@@ -1,10 +1,14 @@
 #![doc = include_str!("../README.md")]
 
 mod client;
+mod connect;
+mod connection;
 mod error;
+mod pool;
 mod probe;
 mod request_target;
 mod response;
+mod stream;
 mod tls;
 mod url;
 mod websocket;

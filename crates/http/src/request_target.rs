@@ -1,11 +1,8 @@
 use base64::{Engine, prelude::BASE64_STANDARD};
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
-use reqwest::{
-    Url,
-    header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue},
-};
 
-use crate::{HttpError, url::parse};
+use crate::{HttpError, url::Url};
 
 /// The URL and the headers of a request.
 pub(crate) struct RequestTarget {
@@ -21,7 +18,7 @@ impl RequestTarget {
         schemes: &[&str],
         headers: &[(&str, &str)],
     ) -> Result<Self, HttpError> {
-        let mut url = parse(url, schemes)?;
+        let mut url = Url::parse(url, schemes)?;
         let mut headers: HeaderMap =
             headers.iter().map(|(name, value)| header(name, value)).collect::<Result<_, _>>()?;
         if let Some(authorization) = take_credentials(&mut url) {
@@ -46,15 +43,11 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), HttpErro
 
 /// Removes the user name and the password from the URL and returns them as `Basic` authorization.
 fn take_credentials(url: &mut Url) -> Option<String> {
-    if url.username().is_empty() && url.password().is_none() {
-        return None;
-    }
-    let mut credentials: Vec<u8> = percent_decode_str(url.username()).collect();
+    let user_info = url.user_info.take()?;
+    let (user, password) = user_info.split_once(':').unwrap_or((&user_info, ""));
+    let mut credentials: Vec<u8> = percent_decode_str(user).collect();
     credentials.push(b':');
-    credentials.extend(percent_decode_str(url.password().unwrap_or_default()));
-    // These fail only for a URL without a host, which has no user name either.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
+    credentials.extend(percent_decode_str(password));
     Some(format!("Basic {}", BASE64_STANDARD.encode(credentials)))
 }
 
@@ -65,7 +58,7 @@ mod tests {
 
     fn authorization(url: &str, headers: &[(&str, &str)]) -> Option<String> {
         let target = RequestTarget::new(url, HTTP_SCHEMES, headers).unwrap();
-        assert_eq!(target.url.as_str(), "http://h/");
+        assert_eq!((target.url.origin().as_str(), target.url.user_info), ("http://h", None));
         let value = target.headers.get(AUTHORIZATION)?;
         assert!(!format!("{:?}", target.headers).contains("Basic"));
         Some(value.to_str().unwrap().to_owned())

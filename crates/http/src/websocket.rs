@@ -9,10 +9,9 @@ use futures_util::{
     future::{Either, select},
     stream::{BoxStream, unfold},
 };
-use reqwest::Url;
-use tokio::{net::TcpStream, pin, runtime::Handle, time::timeout};
+use tokio::{pin, runtime::Handle, time::timeout};
 use tokio_tungstenite::{
-    MaybeTlsStream, WebSocketStream, client_async_tls_with_config,
+    WebSocketStream, client_async_with_config,
     tungstenite::{
         Error as TungsteniteError, Message,
         client::IntoClientRequest,
@@ -24,9 +23,10 @@ use tokio_tungstenite::{
 
 use crate::{
     HttpError,
+    connect::connect,
     probe::{ProbedSocket, WebSocketProbe},
     request_target::RequestTarget,
-    tls::install_crypto_provider,
+    stream::MaybeTlsStream,
     url::WEBSOCKET_SCHEMES,
 };
 
@@ -75,7 +75,7 @@ impl Stream for TextFrames {
     }
 }
 
-type ClientWebSocket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+type ClientWebSocket = WebSocketStream<MaybeTlsStream>;
 
 /// A websocket that is closed with a Close frame when it is dropped: a server may take a client that
 /// disappears for a failure of its own.
@@ -110,8 +110,8 @@ pub async fn open_websocket(
     options: &WebSocketOptions,
 ) -> Result<TextFrames, HttpError> {
     let target = RequestTarget::new(url, WEBSOCKET_SCHEMES, headers)?;
-    let WebSocketOptions { open_timeout, silence_timeout, max_text_bytes } = *options;
-    let opening = open(target, texts, max_text_bytes);
+    let WebSocketOptions { open_timeout, silence_timeout, .. } = *options;
+    let opening = open(target, texts, options);
     let socket = timeout(open_timeout, opening).await.map_err(|_| {
         HttpError::NoResponse(format!("the websocket did not open within {open_timeout:?}"))
     })??;
@@ -123,16 +123,14 @@ pub async fn open_websocket(
 async fn open(
     target: RequestTarget,
     texts: &[&str],
-    limit: usize,
+    options: &WebSocketOptions,
 ) -> Result<ClosedOnDrop, HttpError> {
-    install_crypto_provider();
-    let stream = connect(&target.url).await?;
-    let config =
-        WebSocketConfig::default().max_message_size(Some(limit)).max_frame_size(Some(limit));
-    let (socket, _) =
-        client_async_tls_with_config(handshake_request(target)?, stream, Some(config), None)
-            .await
-            .map_err(from_tungstenite)?;
+    let stream = connect(&target.url, options.open_timeout).await?;
+    let limit = Some(options.max_text_bytes);
+    let config = WebSocketConfig::default().max_message_size(limit).max_frame_size(limit);
+    let (socket, _) = client_async_with_config(handshake_request(target)?, stream, Some(config))
+        .await
+        .map_err(from_tungstenite)?;
     let mut socket = ClosedOnDrop(Some(socket));
     if let Some(open) = &mut socket.0 {
         for text in texts {
@@ -142,21 +140,12 @@ async fn open(
     Ok(socket)
 }
 
-async fn connect(url: &Url) -> Result<TcpStream, HttpError> {
-    let host = url.host_str().unwrap_or_default();
-    let port = url.port_or_known_default().unwrap_or_default();
-    let stream = TcpStream::connect(format!("{host}:{port}"))
-        .await
-        .map_err(|error| HttpError::NotSent(error.to_string()))?;
-    stream.set_nodelay(true).map_err(|error| HttpError::NotSent(error.to_string()))?;
-    Ok(stream)
-}
-
 fn handshake_request(target: RequestTarget) -> Result<Request, HttpError> {
-    let url = target.url.as_str();
-    let url = url.strip_prefix("http").map_or_else(|| url.to_owned(), |rest| format!("ws{rest}"));
+    let RequestTarget { url, headers } = target;
+    let scheme = if url.is_encrypted() { "wss" } else { "ws" };
+    let url = format!("{scheme}://{}{}", url.authority(), url.path_and_query);
     let mut request = url.into_client_request().map_err(from_tungstenite)?;
-    request.headers_mut().extend(target.headers);
+    request.headers_mut().extend(headers);
     Ok(request)
 }
 

@@ -26,11 +26,14 @@ impl ApiError {
     /// The code of `GET /transactions/{id}` for a transaction that is in no block.
     pub(crate) const TRANSACTION_NOT_FOUND: u16 = 72;
 
-    /// The error in a response of the REST API. A response of a proxy has none.
+    /// The error in a response of the REST API. A response of a proxy has none, and neither has a success.
     pub(crate) fn from_response(response: &HttpResponse) -> Option<Self> {
         #[derive(Deserialize)]
         struct Envelope {
             error: ApiError,
+        }
+        if (200..300).contains(&response.status) {
+            return None;
         }
         let body = response.body.as_ref().ok()?;
         serde_json::from_slice::<Envelope>(body).ok().map(|envelope| envelope.error)

@@ -40,6 +40,10 @@ pub(crate) struct ServiceChecks {
 }
 
 impl IntakeContext {
+    /// Up to this length, a list is verified where its connection is served: it has a few transactions,
+    /// and another thread would cost more than it saves.
+    const VERIFIED_AT_ONCE: usize = 4 * 1024;
+
     pub(crate) fn new(api: Arc<ApiState>, checks: ServiceChecks, queue: BatchQueue) -> Self {
         let cores = available_parallelism().map_or(1, NonZero::get);
         let verifications = BlockingPool::new(cores);
@@ -79,8 +83,9 @@ pub(crate) async fn post(
     let slot = queue.reserve_slot()?;
     let limits = api.options.list_limits;
     let checks = Arc::clone(checks);
+    let is_small = body.bytes.len() <= IntakeContext::VERIFIED_AT_ONCE;
     let verify = move || verify(&body.bytes, &limits, &service_id, &checks.allowed);
-    let batches = verifications.run(verify).await?;
+    let batches = if is_small { verify()? } else { verifications.run(verify).await? };
     let ids: Vec<HeaderId> = batches.iter().map(|batch| batch.batch_id).collect();
     let stored = store(slot, BatchList { batches, _reservation: body.reservation });
     api.database.run(ApiError::BatchesNotStored, stored).await?;

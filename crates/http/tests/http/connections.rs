@@ -2,10 +2,11 @@
 
 use std::{collections::HashMap, thread, time::Duration};
 
+use futures_util::future::join;
 use grid_batch_http::{HttpClient, HttpError, HttpOptions};
 use tokio::{
     runtime::{Builder, Runtime},
-    sync::oneshot,
+    sync::{mpsc::unbounded_channel, oneshot},
     time,
 };
 
@@ -34,6 +35,66 @@ async fn connection_is_not_reused_after_the_idle_timeout() {
     time::resume();
     client.get(&server.url(), &[]).await.unwrap();
     assert_eq!(server.connections(), 2);
+}
+
+#[tokio::test]
+async fn idle_connections_are_closed() {
+    let (report, mut ends) = unbounded_channel();
+    let server = Server::new(move |mut peer| {
+        let report = report.clone();
+        async move {
+            while peer.request().await.is_some() {
+                peer.send(OK.as_bytes()).await;
+            }
+            report.send(peer.number).unwrap();
+        }
+    })
+    .await;
+    let pool_idle_timeout = Duration::from_millis(50);
+    let client =
+        HttpClient::new(&HttpOptions { pool_idle_timeout, ..HttpOptions::default() }).unwrap();
+    let (url, request) = (server.url(), [("x-one", "1")]);
+    for number in [0, 2] {
+        let (first, second) = join(client.get(&url, &request), client.get(&url, &request)).await;
+        assert_eq!((first.unwrap().status, second.unwrap().status), (200, 200));
+        let mut closed = [ends.recv().await.unwrap(), ends.recv().await.unwrap()];
+        closed.sort_unstable();
+        assert_eq!(closed, [number, number + 1]);
+    }
+}
+
+#[tokio::test]
+async fn connection_whose_response_is_not_read_to_its_end_is_not_reused() {
+    let server = Server::responding(OK).await;
+    let client =
+        HttpClient::new(&HttpOptions { max_response_bytes: 1, ..HttpOptions::default() }).unwrap();
+    for _ in 0..2 {
+        let response = client.get(&server.url(), &[]).await.unwrap();
+        assert_eq!(response.body, Err(HttpError::TooLong { limit: 1 }));
+    }
+    assert_eq!(server.connections(), 2);
+}
+
+#[tokio::test]
+async fn connection_that_the_server_closes_is_not_reused() {
+    let closing = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
+    let server = Server::responding(closing).await;
+    let client = client();
+    for _ in 0..2 {
+        client.get(&server.url(), &[]).await.unwrap();
+    }
+    assert_eq!(server.connections(), 2);
+}
+
+#[tokio::test]
+async fn response_may_come_before_the_body_is_sent() {
+    let server = Server::new(|mut peer| async move {
+        peer.send(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n").await;
+        peer.stall().await;
+    })
+    .await;
+    let response = client().post(&server.url(), &[], vec![b'x'; 50_000_000]).await.unwrap();
+    assert_eq!(response.status, 413);
 }
 
 /// A server that disconnects after the first response, or while or after it reads the second

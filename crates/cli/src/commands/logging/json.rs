@@ -3,16 +3,18 @@
 use std::{
     fmt::{self, Write as _},
     io::Write,
+    time::SystemTime,
 };
 
 use env_logger::fmt::Formatter;
+use humantime::format_rfc3339_millis;
 use log::{
     Record,
     kv::{Error, Key, Value, VisitSource},
 };
 
 pub(super) fn write(out: &mut Formatter, record: &Record<'_>) -> std::io::Result<()> {
-    let time = out.timestamp_millis().to_string();
+    let time = format_rfc3339_millis(SystemTime::now()).to_string();
     writeln!(out, "{}", object(&time, record))
 }
 

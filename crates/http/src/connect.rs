@@ -1,0 +1,100 @@
+//! Opening of connections.
+
+use std::{io, net::SocketAddr, time::Duration};
+
+use futures_util::future::{Either, select};
+use tokio::{
+    net::{TcpStream, lookup_host},
+    pin,
+    time::{sleep, timeout},
+};
+
+use crate::{HttpError, stream::MaybeTlsStream, tls::start_tls, url::Url};
+
+/// How long the addresses of one IP version are tried before those of the other one.
+const OTHER_VERSION_DELAY: Duration = Duration::from_millis(300);
+
+/// Connects to the host of the URL, with TLS if its scheme says so. If it has several addresses, each of
+/// them gets an equal part of the limit, and the last one as long as the caller waits.
+pub(crate) async fn connect(url: &Url, limit: Duration) -> Result<MaybeTlsStream, HttpError> {
+    let not_sent = |error: io::Error| HttpError::NotSent(error.to_string());
+    let addresses = resolve(url).await.map_err(not_sent)?;
+    let stream = connect_to_one(&addresses, limit).await.map_err(not_sent)?;
+    stream.set_nodelay(true).map_err(not_sent)?;
+    if url.is_encrypted() {
+        let stream = Box::pin(start_tls(url.host_name(), stream)).await?;
+        return Ok(MaybeTlsStream::Tls(Box::new(stream)));
+    }
+    Ok(MaybeTlsStream::Plain(stream))
+}
+
+async fn resolve(url: &Url) -> io::Result<Vec<SocketAddr>> {
+    let addresses = lookup_host((url.host_name(), url.port_or_default())).await;
+    let addresses = addresses.map_err(|error| {
+        io::Error::new(error.kind(), format!("cannot find the address of the host: {error}"))
+    })?;
+    Ok(addresses.collect())
+}
+
+/// Connects to the first address that answers. A network may swallow what is sent with one version of
+/// IP, so the other one is tried after a moment.
+async fn connect_to_one(addresses: &[SocketAddr], limit: Duration) -> io::Result<TcpStream> {
+    let limit = limit / u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
+    let (first, second): (Vec<_>, Vec<_>) = addresses
+        .iter()
+        .partition(|address| Some(address.is_ipv4()) == addresses.first().map(|it| it.is_ipv4()));
+    let of_first = connect_in_order(&first, limit);
+    if second.is_empty() {
+        return of_first.await;
+    }
+    let of_second = async {
+        sleep(OTHER_VERSION_DELAY).await;
+        connect_in_order(&second, limit).await
+    };
+    pin!(of_first, of_second);
+    match select(of_first, of_second).await {
+        Either::Left((Ok(stream), _)) | Either::Right((Ok(stream), _)) => Ok(stream),
+        Either::Left((Err(_), _)) => connect_in_order(&second, limit).await,
+        Either::Right((Err(_), of_first)) => of_first.await,
+    }
+}
+
+async fn connect_in_order(addresses: &[SocketAddr], limit: Duration) -> io::Result<TcpStream> {
+    let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+    for (position, address) in addresses.iter().enumerate() {
+        let is_last = position + 1 == addresses.len();
+        let limit = if is_last { Duration::MAX } else { limit };
+        match timeout(limit, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) => failure = error,
+            Err(_) => {
+                let message = format!("connecting took longer than {limit:?}");
+                failure = io::Error::new(io::ErrorKind::TimedOut, message);
+            }
+        }
+    }
+    Err(failure)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    #[tokio::test]
+    async fn address_that_refuses_is_followed_by_the_next_one() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let open = listener.local_addr().unwrap();
+        let refusing = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let other_version: SocketAddr = format!("[::1]:{}", refusing.port()).parse().unwrap();
+        for addresses in [vec![refusing, open], vec![other_version, open], vec![open, refusing]] {
+            let stream = connect_to_one(&addresses, LIMIT).await.unwrap();
+            assert_eq!(stream.peer_addr().unwrap(), open);
+        }
+        connect_to_one(&[refusing, other_version], LIMIT).await.unwrap_err();
+        connect_to_one(&[], LIMIT).await.unwrap_err();
+    }
+}

@@ -1,0 +1,133 @@
+//! Kept connections.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use tokio::{
+    runtime::{Handle, Id},
+    time::{Instant, sleep_until},
+};
+
+use crate::connection::Connection;
+
+/// The connections of a client that are not in use.
+///
+/// A connection is used on the runtime that opened it only: another one does not learn what happens on it.
+pub(crate) struct Pool {
+    timeout: Duration,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    by_origin: HashMap<String, Vec<KeptConnection>>,
+    /// The runtimes on which a task closes connections that were idle for too long.
+    swept: HashSet<Id>,
+}
+
+struct KeptConnection {
+    connection: Box<Connection>,
+    runtime: Id,
+    idle_since: Instant,
+}
+
+impl Pool {
+    /// A pool that keeps connections for this long.
+    pub(crate) fn new(timeout: Duration) -> Self {
+        Self { timeout, kept: Mutex::default() }
+    }
+
+    /// The connection to this origin that was used last.
+    pub(crate) fn take(&self, origin: &str) -> Option<Box<Connection>> {
+        let (runtime, now) = (Handle::current().id(), Instant::now());
+        let mut kept = self.kept();
+        let connections = kept.by_origin.get_mut(origin)?;
+        let of_runtime = connections.iter().rposition(|kept| kept.runtime == runtime)?;
+        let last = connections.remove(of_runtime);
+        // The others were used before it, so the task closes them soon.
+        (!last.is_expired(self.timeout, now)).then_some(last.connection)
+    }
+
+    pub(crate) fn keep(self: &Arc<Self>, origin: String, connection: Box<Connection>) {
+        let runtime = Handle::current().id();
+        let mut kept = self.kept();
+        let of_origin = kept.by_origin.entry(origin).or_default();
+        of_origin.push(KeptConnection { connection, runtime, idle_since: Instant::now() });
+        if kept.swept.insert(runtime) {
+            let sweep = Sweep { pool: Arc::downgrade(self), runtime, is_done: false };
+            drop(tokio::spawn(sweep.run(Instant::now() + self.timeout)));
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Removes the connections of this runtime that were idle for too long. Returns when the next one will
+    /// have been; `None` if the runtime has no others.
+    fn remove_expired(&self, runtime: Id) -> Option<Instant> {
+        let now = Instant::now();
+        let mut kept = self.kept();
+        let removed =
+            kept.remove(|kept| kept.runtime == runtime && kept.is_expired(self.timeout, now));
+        let others = kept.by_origin.values().flatten().filter(|kept| kept.runtime == runtime);
+        let next = others.map(|kept| kept.idle_since).min();
+        if next.is_none() {
+            kept.swept.remove(&runtime);
+        }
+        drop(kept);
+        drop(removed);
+        next.map(|idle_since| idle_since + self.timeout)
+    }
+}
+
+impl Kept {
+    fn remove(&mut self, condition: impl Fn(&KeptConnection) -> bool) -> Vec<KeptConnection> {
+        let mut removed = Vec::new();
+        self.by_origin.retain(|_, connections| {
+            removed.extend(connections.extract_if(.., |kept| condition(kept)));
+            !connections.is_empty()
+        });
+        removed
+    }
+}
+
+impl KeptConnection {
+    fn is_expired(&self, timeout: Duration, now: Instant) -> bool {
+        now.saturating_duration_since(self.idle_since) >= timeout
+    }
+}
+
+/// Closes the connections of a runtime that were idle for too long, while there are any. If it is dropped
+/// before, the runtime ends, and its connections with it.
+struct Sweep {
+    pool: Weak<Pool>,
+    runtime: Id,
+    is_done: bool,
+}
+
+impl Sweep {
+    async fn run(mut self, first: Instant) {
+        let mut next = Some(first);
+        while let Some(time) = next {
+            sleep_until(time).await;
+            let Some(pool) = self.pool.upgrade() else { break };
+            next = pool.remove_expired(self.runtime);
+        }
+        self.is_done = true;
+    }
+}
+
+impl Drop for Sweep {
+    fn drop(&mut self) {
+        let Some(pool) = self.pool.upgrade().filter(|_| !self.is_done) else { return };
+        let mut kept = pool.kept();
+        kept.swept.remove(&self.runtime);
+        let removed = kept.remove(|kept| kept.runtime == self.runtime);
+        drop(kept);
+        drop(removed);
+    }
+}
