@@ -127,8 +127,11 @@ async fn open(
 ) -> Result<ClosedOnDrop, HttpError> {
     install_crypto_provider();
     let stream = connect(&target.url).await?;
-    let config =
-        WebSocketConfig::default().max_message_size(Some(limit)).max_frame_size(Some(limit));
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(limit))
+        .max_frame_size(Some(limit))
+        .read_buffer_size(BUFFER_BYTES)
+        .write_buffer_size(BUFFER_BYTES);
     let (socket, _) =
         client_async_tls_with_config(handshake_request(target)?, stream, Some(config), None)
             .await
@@ -141,6 +144,10 @@ async fn open(
     }
     Ok(socket)
 }
+
+/// The size of a buffer of a websocket, which grows for a longer message. Most are short, and there may be
+/// a thousand websockets; each buffer is cleared before a read.
+const BUFFER_BYTES: usize = 4 * 1024;
 
 async fn connect(url: &Url) -> Result<TcpStream, HttpError> {
     let host = url.host_str().unwrap_or_default();
