@@ -177,7 +177,7 @@ where
         let Some(batches) = self.check_store(found) else {
             return self.put_back(triggered, &due);
         };
-        self.queue_requests(batches);
+        self.queue_requests(batches, &triggered);
         for service in &triggered {
             self.parts.trigger.was_read(service, self.requests.is_busy(service));
         }
@@ -192,8 +192,8 @@ where
         let now = self.parts.clock.monotonic();
         let Self { schedule, requests, parts, .. } = self;
         let count = free.min(parts.options.batch_limit);
-        let is_busy =
-            |service: &str| requests.is_busy(service) || triggered.iter().any(|t| t == service);
+        let triggered: HashSet<&str> = triggered.iter().map(String::as_str).collect();
+        let is_busy = |service: &str| requests.is_busy(service) || triggered.contains(service);
         schedule.take_due(now, count, is_busy)
     }
 
@@ -203,14 +203,16 @@ where
         due.iter().for_each(|service| self.schedule.put_back(service, now));
     }
 
-    fn queue_requests(&mut self, batches: Vec<I>) {
+    fn queue_requests(&mut self, batches: Vec<I>, triggered: &[String]) {
         let now = self.parts.clock.monotonic();
+        let triggered: HashSet<&str> = triggered.iter().map(String::as_str).collect();
         self.stalled.asked(&batches, now);
         for request in group_by_service(batches) {
             let are_held = request.batches.iter().all(BatchId::is_held);
             let ids = request.batches.iter().map(BatchId::get_id);
+            let by_event = triggered.contains(request.service_id.as_str());
+            self.schedule.asked_about(&request.service_id, ids, by_event, now);
             self.schedule.asked(&request.service_id, are_held, now);
-            self.schedule.asked_about(&request.service_id, ids);
             let requests = request.split(self.parts.options.batch_limit);
             requests.into_iter().for_each(|request| self.requests.push(request));
         }
@@ -369,7 +371,7 @@ where
             self.stalled.ended(service_id, status.get_id(), now);
             match status.is_committed() {
                 true => self.schedule.committed(service_id, status.get_id(), now),
-                false => self.schedule.ended(service_id, status.get_id()),
+                false => self.schedule.ended(service_id, status.get_id(), now),
             }
         }
         if !self.requests.is_busy(service_id) {
@@ -386,7 +388,7 @@ where
         | Resolution::NeverApplicable(_) = resolution
         {
             // A batch that is submitted again is polled at the pace of a new one.
-            self.schedule.ended(service, &id);
+            self.schedule.ended(service, &id, self.parts.clock.monotonic());
             self.schedule.remove_if_idle(service);
         }
         self.writes.add_resolution(batch, resolution);
