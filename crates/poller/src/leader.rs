@@ -3,7 +3,7 @@ use std::collections::HashSet;
 use grid_batch_core::{
     BatchError, BatchId, BatchResult, BatchStatus, Evidence, Resolution, UnresolvedBatch,
 };
-use grid_batch_support::{Shutdown, rng, shut_down_runtime};
+use grid_batch_support::{GroupPace, Shutdown, rng, shut_down_runtime};
 use log::{debug, warn};
 use tokio::{
     runtime::Runtime,
@@ -44,6 +44,7 @@ pub(crate) struct Leader<I, T> {
     /// Status and evidence requests take turns when both wait for a connection.
     evidence_is_next: bool,
     writes: PendingWrites<I, T>,
+    write_pace: GroupPace,
     store_health: StoreHealth,
     request_failures: FailureLog,
     stalled: StalledServices,
@@ -72,6 +73,7 @@ where
             limits,
             evidence_is_next: false,
             writes: PendingWrites::new(),
+            write_pace: GroupPace::default(),
             store_health: StoreHealth::new(options.store_backoff.delays(rng(options.seed))),
             request_failures: FailureLog::of("status requests"),
             stalled: StalledServices::new(options.warn_after, options.longest_interval),
@@ -101,7 +103,12 @@ where
         if self.writes.is_empty() || self.store_backs_off() {
             return;
         }
+        if !self.shutdown.is_requested() && self.write_pace.resume_at().is_some() {
+            return;
+        }
+        let (started, count) = (Instant::now(), self.writes.len());
         let written = self.writes.write(&self.parts.store);
+        self.write_pace.ended(started.into_std(), count);
         self.check_store(written);
     }
 
@@ -278,6 +285,10 @@ where
         let search = self.service_search.next(now);
         if let Some(retry_at) = self.store_health.backs_off_until(now) {
             return retry_at;
+        }
+        if !self.writes.is_empty() {
+            // Nothing is read before they are written.
+            return after(now, self.write_pace.wait());
         }
         let is_free = self.in_flight() < self.parts.connections();
         let poll = self.schedule.wait(self.parts.clock.monotonic()).filter(|_| is_free);
