@@ -2,6 +2,8 @@ use std::collections::HashMap;
 
 use grid_batch_core::MonotonicTime;
 
+use crate::commit_times::SeenCommit;
+
 /// The batches of one service that are under way, and when the ledger accepted them.
 ///
 /// An acceptance does not name its batch. It is that of the batches that the ledger is then asked about for
@@ -10,9 +12,18 @@ use grid_batch_core::MonotonicTime;
 pub(crate) struct BatchesUnderWay {
     /// The first acceptance since the ledger was last asked.
     accepted: Option<MonotonicTime>,
-    /// The batches that the ledger was last asked about and that have not ended. `None`: the acceptance was
-    /// not seen.
-    batches: HashMap<String, Option<MonotonicTime>>,
+    /// The batches that the ledger was last asked about and that have not ended.
+    batches: HashMap<String, BatchUnderWay>,
+    /// When it was last asked about them, and whether an event was the reason.
+    asked: Option<(MonotonicTime, bool)>,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct BatchUnderWay {
+    /// `None`: the acceptance was not seen.
+    accepted: Option<MonotonicTime>,
+    /// When the ledger was asked about it before the last time.
+    asked_before: Option<MonotonicTime>,
 }
 
 impl BatchesUnderWay {
@@ -21,17 +32,46 @@ impl BatchesUnderWay {
         self.accepted.get_or_insert(now);
     }
 
-    /// The ledger is asked about these batches, which are all.
-    pub(crate) fn asked_about<'a>(&mut self, batch_ids: impl Iterator<Item = &'a str>) {
+    /// The ledger is asked about these batches, which are all, because of an event or not.
+    pub(crate) fn asked_about<'a>(
+        &mut self,
+        batch_ids: impl Iterator<Item = &'a str>,
+        by_event: bool,
+        now: MonotonicTime,
+    ) {
         let accepted = self.accepted.take();
+        let asked_before = self.asked.replace((now, by_event)).map(|(time, _)| time);
         let mut known = std::mem::take(&mut self.batches);
-        let with_time = |id: &str| (id.to_owned(), known.remove(id).unwrap_or(accepted));
-        self.batches = batch_ids.map(with_time).collect();
+        let mut are_new = false;
+        let batch = |id: &str| match known.remove(id) {
+            Some(batch) => (id.to_owned(), BatchUnderWay { asked_before, ..batch }),
+            None => {
+                are_new = true;
+                (id.to_owned(), BatchUnderWay { accepted, asked_before: None })
+            }
+        };
+        self.batches = batch_ids.map(batch).collect();
+        if accepted.is_some() && !are_new {
+            // It was a known batch that was accepted again.
+            let again = BatchUnderWay { accepted, asked_before: None };
+            self.batches.values_mut().for_each(|batch| *batch = again);
+        }
     }
 
-    /// The batch is not under way any more. Returns when it was accepted, if that is known.
-    pub(crate) fn ended(&mut self, batch_id: &str) -> Option<MonotonicTime> {
-        self.batches.remove(batch_id).flatten()
+    /// The batch is not under way any more. Returns when it ended, if its acceptance is known.
+    pub(crate) fn ended(&mut self, batch_id: &str) -> Option<SeenCommit> {
+        let BatchUnderWay { accepted, asked_before } = self.batches.remove(batch_id)?;
+        let (accepted, (asked, by_event)) = (accepted?, self.asked?);
+        Some(SeenCommit {
+            pending_until: asked_before.map(|time| time.since(accepted)),
+            committed_by: asked.since(accepted),
+            by_event,
+        })
+    }
+
+    /// When the batches were accepted of which that is known.
+    pub(crate) fn accepted_at(&self) -> impl Iterator<Item = MonotonicTime> {
+        self.batches.values().filter_map(|batch| batch.accepted).chain(self.accepted)
     }
 
     /// Whether no batch is under way, as far as is known.

@@ -3,7 +3,7 @@ use std::collections::HashSet;
 use grid_batch_core::{
     BatchError, BatchId, BatchResult, BatchStatus, Evidence, Resolution, UnresolvedBatch,
 };
-use grid_batch_support::{Shutdown, rng, shut_down_runtime};
+use grid_batch_support::{GroupPace, Shutdown, rng, shut_down_runtime};
 use log::{debug, warn};
 use tokio::{
     runtime::Runtime,
@@ -44,6 +44,7 @@ pub(crate) struct Leader<I, T> {
     /// Status and evidence requests take turns when both wait for a connection.
     evidence_is_next: bool,
     writes: PendingWrites<I, T>,
+    write_pace: GroupPace,
     store_health: StoreHealth,
     request_failures: FailureLog,
     stalled: StalledServices,
@@ -72,6 +73,7 @@ where
             limits,
             evidence_is_next: false,
             writes: PendingWrites::new(),
+            write_pace: GroupPace::default(),
             store_health: StoreHealth::new(options.store_backoff.delays(rng(options.seed))),
             request_failures: FailureLog::of("status requests"),
             stalled: StalledServices::new(options.warn_after, options.longest_interval),
@@ -101,7 +103,12 @@ where
         if self.writes.is_empty() || self.store_backs_off() {
             return;
         }
+        if !self.shutdown.is_requested() && self.write_pace.resume_at().is_some() {
+            return;
+        }
+        let (started, count) = (Instant::now(), self.writes.len());
         let written = self.writes.write(&self.parts.store);
+        self.write_pace.ended(started.into_std(), count);
         self.check_store(written);
     }
 
@@ -177,7 +184,7 @@ where
         let Some(batches) = self.check_store(found) else {
             return self.put_back(triggered, &due);
         };
-        self.queue_requests(batches);
+        self.queue_requests(batches, &triggered);
         for service in &triggered {
             self.parts.trigger.was_read(service, self.requests.is_busy(service));
         }
@@ -192,8 +199,8 @@ where
         let now = self.parts.clock.monotonic();
         let Self { schedule, requests, parts, .. } = self;
         let count = free.min(parts.options.batch_limit);
-        let is_busy =
-            |service: &str| requests.is_busy(service) || triggered.iter().any(|t| t == service);
+        let triggered: HashSet<&str> = triggered.iter().map(String::as_str).collect();
+        let is_busy = |service: &str| requests.is_busy(service) || triggered.contains(service);
         schedule.take_due(now, count, is_busy)
     }
 
@@ -203,14 +210,16 @@ where
         due.iter().for_each(|service| self.schedule.put_back(service, now));
     }
 
-    fn queue_requests(&mut self, batches: Vec<I>) {
+    fn queue_requests(&mut self, batches: Vec<I>, triggered: &[String]) {
         let now = self.parts.clock.monotonic();
+        let triggered: HashSet<&str> = triggered.iter().map(String::as_str).collect();
         self.stalled.asked(&batches, now);
         for request in group_by_service(batches) {
             let are_held = request.batches.iter().all(BatchId::is_held);
             let ids = request.batches.iter().map(BatchId::get_id);
+            let by_event = triggered.contains(request.service_id.as_str());
+            self.schedule.asked_about(&request.service_id, ids, by_event, now);
             self.schedule.asked(&request.service_id, are_held, now);
-            self.schedule.asked_about(&request.service_id, ids);
             let requests = request.split(self.parts.options.batch_limit);
             requests.into_iter().for_each(|request| self.requests.push(request));
         }
@@ -276,6 +285,10 @@ where
         let search = self.service_search.next(now);
         if let Some(retry_at) = self.store_health.backs_off_until(now) {
             return retry_at;
+        }
+        if !self.writes.is_empty() {
+            // Nothing is read before they are written.
+            return after(now, self.write_pace.wait());
         }
         let is_free = self.in_flight() < self.parts.connections();
         let poll = self.schedule.wait(self.parts.clock.monotonic()).filter(|_| is_free);
@@ -369,7 +382,7 @@ where
             self.stalled.ended(service_id, status.get_id(), now);
             match status.is_committed() {
                 true => self.schedule.committed(service_id, status.get_id(), now),
-                false => self.schedule.ended(service_id, status.get_id()),
+                false => self.schedule.ended(service_id, status.get_id(), now),
             }
         }
         if !self.requests.is_busy(service_id) {
@@ -386,7 +399,7 @@ where
         | Resolution::NeverApplicable(_) = resolution
         {
             // A batch that is submitted again is polled at the pace of a new one.
-            self.schedule.ended(service, &id);
+            self.schedule.ended(service, &id, self.parts.clock.monotonic());
             self.schedule.remove_if_idle(service);
         }
         self.writes.add_resolution(batch, resolution);

@@ -97,7 +97,7 @@ impl Default for MonitorOptions {
     fn default() -> Self {
         Self {
             poll_interval: Duration::from_secs(1),
-            shortest_interval: Duration::from_millis(100),
+            shortest_interval: Duration::from_millis(10),
             longest_interval: Duration::from_mins(1),
             trigger_gap: Duration::from_millis(20),
             requests_per_second: 500,

@@ -36,6 +36,11 @@ impl<I: BatchId, T: BatchStatus> PendingWrites<I, T> {
         self.groups.is_empty() && self.checked.is_empty() && self.resolutions.is_empty()
     }
 
+    /// The number of services and batches with writes.
+    pub(crate) fn len(&self) -> usize {
+        self.groups.len() + self.checked.len() + self.resolutions.len()
+    }
+
     /// Adds the reported statuses of these batches of one service.
     pub(crate) fn add_statuses(&mut self, service_id: String, batches: Vec<I>, statuses: Vec<T>) {
         if !statuses.is_empty() {

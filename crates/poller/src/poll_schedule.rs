@@ -6,15 +6,17 @@ use std::{
 use grid_batch_core::{MonotonicTime, PollPace};
 
 use crate::{
-    MonitorOptions, batches_under_way::BatchesUnderWay, commit_times::CommitTimes,
+    MonitorOptions,
+    batches_under_way::BatchesUnderWay,
+    commit_times::{CommitTimes, QuestionTimes},
     request_budget::RequestBudget,
 };
 
 /// When to ask the ledger next for the batches of each service that has some under way.
 ///
-/// A service is asked for at core's [`PollPace`]. Its interval follows how long batches take, its age
-/// is that of the batch that was accepted last. If the budget is spent, the services that have been due
-/// for longest come first.
+/// A service is first asked for when its batch is usually committed, then soon again, and less often the
+/// longer the batch takes, but not less often than at core's [`PollPace`] with the poll interval. If the budget
+/// is spent, the services that have been due for longest come first.
 ///
 /// A service has a next time as long as it is in the schedule, whatever becomes of its requests.
 #[derive(Debug)]
@@ -34,6 +36,8 @@ struct ScheduledService {
     batches: BatchesUnderWay,
     /// The requests that failed since the last answer.
     failures: u32,
+    /// Whether the request under way is counted in the budget.
+    is_counted: bool,
     turn: Turn,
 }
 
@@ -53,7 +57,8 @@ impl PollSchedule {
 
     /// The ledger has accepted a batch of the service.
     pub(crate) fn accepted(&mut self, service_id: &str, now: MonotonicTime) {
-        let first = now.plus(self.commit_times.first_interval(service_id));
+        let first = self.commit_times.question_times(service_id).first;
+        let first = now.plus(first.min(self.pace.interval));
         let known = self.services.get(service_id);
         let next = known.map_or(first, |known| known.turn.0.min(first));
         self.set(service_id, next, |service| {
@@ -88,6 +93,11 @@ impl PollSchedule {
             group.push(service_id);
         }
         due.iter().chain(&busy).for_each(|service_id| self.asked(service_id, false, now));
+        for service_id in &due {
+            if let Some(service) = self.services.get_mut(service_id) {
+                service.is_counted = true;
+            }
+        }
         self.budget.spend(due.len(), now);
         due
     }
@@ -99,14 +109,11 @@ impl PollSchedule {
 
     /// The ledger is asked for the batches of the service now. If all are held, it is asked seldom.
     pub(crate) fn asked(&mut self, service_id: &str, are_held: bool, now: MonotonicTime) {
-        let known = self.services.get(service_id);
-        let age = known.map_or(Duration::ZERO, |known| now.since(known.since));
-        let interval = self.commit_times.first_interval(service_id);
         let pause = match are_held {
-            true => self.pace.longest.max(interval),
-            false => PollPace { interval, ..self.pace }.pause(age),
+            true => self.pace.longest.max(self.pace.interval),
+            false => self.pause(service_id, now),
         };
-        let is_new = known.is_none();
+        let is_new = !self.services.contains_key(service_id);
         self.set(service_id, now.plus(pause), |service| {
             if is_new {
                 service.since = now;
@@ -114,14 +121,35 @@ impl PollSchedule {
         });
     }
 
-    /// The ledger is asked for these batches now, which are all of the service that are under way.
+    /// How long to wait after a question that is asked now.
+    fn pause(&self, service_id: &str, now: MonotonicTime) -> Duration {
+        let QuestionTimes { first, interval } = self.commit_times.question_times(service_id);
+        let pause_of = |accepted: MonotonicTime| {
+            let age = now.since(accepted);
+            match first.checked_sub(age).filter(|wait| !wait.is_zero()) {
+                Some(wait) => wait.min(self.pace.interval),
+                None => (age.saturating_sub(first) / 2).min(age / PollPace::PART),
+            }
+        };
+        let known = self.services.get(service_id);
+        let since = known.map_or(now, |service| service.since);
+        let accepted_at = known.into_iter().flat_map(|service| service.batches.accepted_at());
+        let pause = accepted_at.map(pause_of).min().unwrap_or_else(|| pause_of(since));
+        pause.min(self.pace.longest).max(interval)
+    }
+
+    /// The ledger is asked for these batches now, which are all of the service that are under way, because of
+    /// an event or not.
     pub(crate) fn asked_about<'a>(
         &mut self,
         service_id: &str,
         batch_ids: impl Iterator<Item = &'a str>,
+        by_event: bool,
+        now: MonotonicTime,
     ) {
+        self.found(service_id, now);
         if let Some(service) = self.services.get_mut(service_id) {
-            service.batches.asked_about(batch_ids);
+            service.batches.asked_about(batch_ids, by_event, now);
         }
     }
 
@@ -153,17 +181,29 @@ impl PollSchedule {
 
     /// The ledger has committed the batch.
     pub(crate) fn committed(&mut self, service_id: &str, batch_id: &str, now: MonotonicTime) {
+        self.uncount_request(service_id, now);
         if let Some(service) = self.services.get_mut(service_id)
-            && let Some(accepted) = service.batches.ended(batch_id)
+            && let Some(seen) = service.batches.ended(batch_id)
         {
-            self.commit_times.record(service_id, now.since(accepted));
+            self.commit_times.record(service_id, seen);
         }
     }
 
     /// The batch is not under way any more.
-    pub(crate) fn ended(&mut self, service_id: &str, batch_id: &str) {
+    pub(crate) fn ended(&mut self, service_id: &str, batch_id: &str, now: MonotonicTime) {
+        self.uncount_request(service_id, now);
         if let Some(service) = self.services.get_mut(service_id) {
             service.batches.ended(batch_id);
+        }
+    }
+
+    /// The request of the service told of an end. Such requests are as many as batches end, so that they need
+    /// no other limit.
+    fn uncount_request(&mut self, service_id: &str, now: MonotonicTime) {
+        if let Some(service) = self.services.get_mut(service_id)
+            && std::mem::take(&mut service.is_counted)
+        {
+            self.budget.refund(1, now);
         }
     }
 
@@ -204,7 +244,7 @@ impl PollSchedule {
         self.turns += 1;
         let turn = (next, self.turns);
         let batches = BatchesUnderWay::default();
-        let new = ScheduledService { since: next, batches, failures: 0, turn };
+        let new = ScheduledService { since: next, batches, failures: 0, is_counted: false, turn };
         let service = self.services.entry(service_id.to_owned()).or_insert(new);
         self.queue.remove(&service.turn);
         service.turn = turn;
@@ -245,7 +285,7 @@ mod tests {
 
     /// The ledger reports the only batch of service "a" as committed.
     fn commit(schedule: &mut PollSchedule, millis: u64) {
-        schedule.asked_about("a", ["1"].into_iter());
+        schedule.asked_about("a", ["1"].into_iter(), false, at(millis));
         schedule.committed("a", "1", at(millis));
     }
 
@@ -254,24 +294,37 @@ mod tests {
         let mut schedule = schedule();
         schedule.accepted("a", at(0));
         let turns = turns(&mut schedule, 600_000);
-        assert_eq!(turns[..6], [100, 200, 300, 400, 500, 625]);
-        for pair in turns[6..].windows(2) {
+        assert_eq!(turns[..7], [10, 20, 30, 40, 50, 63, 79]);
+        for pair in turns[7..].windows(2) {
             let expected = (pair[0] / 4).min(60_000);
             assert!((expected..=expected + 1).contains(&(pair[1] - pair[0])), "{pair:?}");
         }
     }
 
     #[test]
-    fn interval_follows_how_long_commits_take() {
+    fn questions_follow_how_long_commits_take() {
         let mut schedule = schedule();
         schedule.accepted("a", at(0));
-        commit(&mut schedule, 2_000);
+        commit(&mut schedule, 800);
         schedule.remove("a");
         assert_eq!(schedule.wait(at(2_000)), None);
         schedule.accepted("a", at(3_000));
         schedule.accepted("b", at(3_000));
-        assert_eq!(schedule.wait(at(3_000)), Some(SECOND / 2));
-        assert_eq!(take(&mut schedule, 3_500), ["a", "b"]);
+        // A little before 800 ms, and one deviation earlier.
+        assert_eq!(schedule.wait(at(3_000)), Some(Duration::from_micros(562_500)));
+        assert_eq!(take(&mut schedule, 3_563), ["a", "b"]);
+        let next = schedule.wait(at(3_563)).unwrap();
+        assert_eq!(next, Duration::from_micros(93_750), "half the deviation");
+    }
+
+    #[test]
+    fn slow_ledger_is_asked_at_the_poll_interval_at_first() {
+        let mut schedule = schedule();
+        schedule.accepted("a", at(0));
+        commit(&mut schedule, 3_200);
+        schedule.remove("a");
+        schedule.accepted("a", at(10_000));
+        assert_eq!(turns(&mut schedule, 12_500), [11_000, 12_000, 12_375]);
     }
 
     #[test]
@@ -280,8 +333,22 @@ mod tests {
         (0..2).for_each(|_| schedule.found("a", at(0)));
         assert_eq!(take(&mut schedule, 0), ["a"]);
         commit(&mut schedule, 4_000);
+        schedule.remove("a");
         schedule.accepted("b", at(4_000));
-        assert_eq!(turns(&mut schedule, 4_150).last(), Some(&4_100));
+        assert_eq!(take(&mut schedule, 4_010), ["b"]);
+    }
+
+    #[test]
+    fn requests_that_tell_of_an_end_are_not_counted() {
+        let mut schedule = schedule();
+        for number in 0..50u64 {
+            let service = number.to_string();
+            schedule.accepted(&service, at(0));
+            assert_eq!(take(&mut schedule, 10), [service.clone()]);
+            schedule.asked_about(&service, ["1"].into_iter(), false, at(10));
+            schedule.committed(&service, "1", at(10));
+            schedule.remove(&service);
+        }
     }
 
     #[test]
@@ -314,10 +381,13 @@ mod tests {
         let mut schedule = schedule();
         schedule.accepted("a", at(0));
         assert!(turns(&mut schedule, 600_000).len() > 10);
+        schedule.asked_about("a", ["1"].into_iter(), false, at(600_000));
         schedule.accepted("a", at(600_000));
-        assert_eq!(schedule.wait(at(600_000)), Some(SECOND / 10));
-        assert_eq!(take(&mut schedule, 600_100), ["a"]);
-        assert_eq!(schedule.wait(at(600_100)), Some(SECOND / 10));
+        assert_eq!(schedule.wait(at(600_000)), Some(SECOND / 100));
+        assert_eq!(take(&mut schedule, 600_010), ["a"]);
+        schedule.asked_about("a", ["1"].into_iter(), false, at(600_010));
+        schedule.asked("a", false, at(600_010));
+        assert_eq!(schedule.wait(at(600_010)), Some(SECOND / 100));
     }
 
     #[test]
@@ -413,7 +483,7 @@ mod tests {
             schedule.accepted("a", at(accepted));
             let first = number.saturating_sub(20);
             let ids: Vec<String> = (first..=number).map(|id| id.to_string()).collect();
-            schedule.asked_about("a", ids.iter().map(String::as_str));
+            schedule.asked_about("a", ids.iter().map(String::as_str), true, at(accepted));
             if number >= 20 {
                 // Another batch was accepted 50 ms before, this one a second.
                 schedule.committed("a", &first.to_string(), at(accepted));
@@ -421,23 +491,24 @@ mod tests {
         }
         schedule.remove("a");
         schedule.accepted("a", at(9_000));
-        assert_eq!(schedule.wait(at(9_000)), Some(SECOND / 4));
+        let first = schedule.commit_times.question_times("a").first;
+        assert_eq!(first, SECOND * 2 + SECOND / 10);
     }
 
     #[test]
     fn service_stays_while_a_batch_is_under_way() {
         let mut schedule = schedule();
         schedule.accepted("a", at(0));
-        schedule.asked_about("a", ["1", "2"].into_iter());
+        schedule.asked_about("a", ["1", "2"].into_iter(), false, at(0));
         schedule.committed("a", "1", at(100));
         schedule.remove_if_idle("a");
         assert!(schedule.wait(at(100)).is_some(), "the other one is under way");
         // One is accepted while a request is in flight that does not name it.
         schedule.accepted("a", at(200));
-        schedule.ended("a", "2");
+        schedule.ended("a", "2", at(200));
         schedule.remove_if_idle("a");
         assert!(schedule.wait(at(200)).is_some(), "the third one is under way");
-        schedule.asked_about("a", ["3"].into_iter());
+        schedule.asked_about("a", ["3"].into_iter(), false, at(200));
         schedule.committed("a", "3", at(300));
         schedule.remove_if_idle("a");
         assert_eq!(schedule.wait(at(300)), None);

@@ -39,6 +39,12 @@ impl RequestBudget {
         self.spent_until = start.plus(self.spacing.saturating_mul(requests));
     }
 
+    /// Makes up for requests that need not have been counted.
+    pub(crate) fn refund(&mut self, requests: u32, now: MonotonicTime) {
+        let left = self.spent_until.since(now);
+        self.spent_until = now.plus(left.saturating_sub(self.spacing.saturating_mul(requests)));
+    }
+
     /// How long to wait until it is worth sending again: half a burst at least, so that one read of
     /// the store serves several requests.
     pub(crate) fn wait(&self, now: MonotonicTime) -> Duration {
@@ -85,6 +91,17 @@ mod tests {
         let wait = budget.wait(now);
         assert_eq!((budget.available(now), wait), (0, Duration::from_millis(50)));
         assert_eq!(budget.available(now.plus(wait)), 5);
+    }
+
+    #[test]
+    fn refunded_requests_may_be_sent_again() {
+        let mut budget = RequestBudget::new(100);
+        let now = at(5_000);
+        budget.spend(10, now);
+        budget.refund(4, now);
+        assert_eq!(budget.available(now), 4);
+        budget.refund(100, now);
+        assert_eq!(budget.available(now), 10, "not more than a burst");
     }
 
     #[test]

@@ -3,13 +3,15 @@ use std::{
     fmt,
     marker::PhantomData,
     sync::Arc,
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 use grid_batch_core::{
     Admission, BatchBytes, BatchResult, Clock, Moment, MonotonicTime, Round, RoundStore, ScopeId,
     ServiceId, ServiceShare, Submission, SystemClock, TakenBatch,
 };
+use grid_batch_support::GroupPace;
 use log::{error, warn};
 
 use crate::{
@@ -71,6 +73,7 @@ pub struct BatchQueue<S: ScopeId, R: RoundStore> {
     left: LeftServices,
     budget: MemoryBudget,
     admission: Option<Arc<dyn Admission>>,
+    pace: GroupPace,
     scope: PhantomData<fn() -> S>,
 }
 
@@ -104,8 +107,20 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
         let (scan, left, scope) = (ServiceScan::default(), LeftServices::default(), PhantomData);
         let poll = wake_up.clone();
         let budget = MemoryBudget::new(options.memory_limit, move || poll.notify());
-        let admission = None;
-        Self { store, wake_up, options, round, asked_at, scan, left, budget, admission, scope }
+        let (admission, pace) = (None, GroupPace::default());
+        Self {
+            store,
+            wake_up,
+            options,
+            round,
+            asked_at,
+            scan,
+            left,
+            budget,
+            admission,
+            pace,
+            scope,
+        }
     }
 
     /// Takes batches only of services that `admission` has a place for. Give it to the submitter, too.
@@ -125,6 +140,9 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
     /// Services that got no place do not hide those behind them: the round is tried again without them.
     fn refill(&mut self) {
         const MOST_TRIES: usize = 100;
+        if !self.wake_up.is_empty() {
+            thread::sleep(self.pace.wait());
+        }
         for _ in 0..MOST_TRIES {
             if !self.refill_once() {
                 return;
@@ -214,8 +232,10 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
             return Ok((Round::default(), others_wait));
         }
         let mut budget = self.budget.start_round();
+        let started = Instant::now();
         let round = self.store.take_round(&shares, &mut |bytes| budget.fits(bytes));
         budget.end();
+        self.pace.ended(started, round.as_ref().map_or(0, |round| round.batches.len()));
         let taken = TakenOfServices::new(round.as_ref().ok());
         self.return_places(&shares, &taken, &round);
         if self.options.most_of_service > 1 {

@@ -3,11 +3,11 @@ use std::{
         Arc,
         mpsc::{Receiver, RecvTimeoutError},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use grid_batch_core::{Outcome, ScopeId, SubmissionOutcome, SubmissionResponse, SubmitterObserver};
-use grid_batch_support::catch_panic;
+use grid_batch_support::{GroupPace, catch_panic};
 use log::{Level, error, log};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -25,6 +25,7 @@ pub(crate) struct Listener<S: ScopeId> {
     pub(crate) group_limit: usize,
     pub(crate) counters: SubmitterCounters,
     pub(crate) delayed: DelayedServices,
+    pub(crate) pace: GroupPace,
 }
 
 /// How often the services are looked at whose batches are not accepted.
@@ -41,7 +42,10 @@ impl<S: ScopeId> Listener<S> {
         self.counters.set_undelivered(0);
         while let Some(first) = self.receive() {
             let (outcomes, permits) = self.gather(first);
+            let started = Instant::now();
+            let count = outcomes.len();
             self.notify_group(outcomes);
+            self.pace.ended(started, count);
             drop(permits);
         }
         let undelivered = self.group.map(GroupNotifier::finish).unwrap_or_default();
@@ -71,7 +75,8 @@ impl<S: ScopeId> Listener<S> {
         }
     }
 
-    /// Handles the messages that are there, up to one group. The permits are held until the group
+    /// Handles the messages that are there, or arrive until the next group may be delivered, up to one
+    /// group. The permits are held until the group
     /// observer has the outcomes too.
     fn gather(
         &self,
@@ -87,7 +92,7 @@ impl<S: ScopeId> Listener<S> {
             if outcomes.len() >= self.group_limit {
                 break;
             }
-            next = self.messages.try_recv().ok();
+            next = self.messages.recv_timeout(self.pace.wait()).ok();
         }
         (outcomes, permits)
     }
