@@ -1,10 +1,10 @@
 //! `grid-batch-bench`: see `docs/performance.md`.
 
-use std::{io, process::ExitCode};
+use std::{io, path::PathBuf, process::ExitCode};
 
 use clap::ArgMatches;
 use grid_batch_benches::{
-    backlog, ledger, options, report, run,
+    backlog, ledger, options, report, rivals, run,
     table::{self, TableSize},
 };
 
@@ -13,6 +13,7 @@ fn main() -> ExitCode {
     let result = match matches.subcommand() {
         Some(("ledger", matches)) => run_ledger(matches),
         Some(("table", matches)) => run_table(matches),
+        Some(("rivals", matches)) => run_rivals(matches),
         Some(("backlog", matches)) => run_backlog(matches),
         _ => run_once(&matches),
     };
@@ -41,6 +42,14 @@ fn run_table(matches: &ArgMatches) -> io::Result<()> {
         true => println!("{}", table::json(&rows)),
         false => println!("{}", table::text(&rows)),
     }
+    Ok(())
+}
+
+fn run_rivals(matches: &ArgMatches) -> io::Result<()> {
+    let number = |name: &str| matches.get_one::<usize>(name).copied().unwrap_or_default();
+    let queues: &PathBuf = matches.get_one("queues").ok_or(io::ErrorKind::InvalidInput)?;
+    let server = options::server(matches);
+    println!("{}", rivals::measure(&server, queues, number("units"), number("keys"))?);
     Ok(())
 }
 

@@ -41,6 +41,8 @@ pub struct Measurement {
     pub turnaround: Percentiles,
     /// From POST to commit at the ledger.
     pub ledger_delay: Percentiles,
+    /// Batches that arrived at the ledger before the one before them of their service was committed.
+    pub out_of_order: usize,
     /// The peak memory of one server, in bytes.
     pub peak_memory: u64,
     /// Plain work of the same kind, if it was measured.
@@ -96,12 +98,24 @@ struct LedgerTimes {
     committed: Duration,
 }
 
-/// The turnarounds and the delays, from the report of the ledger.
-pub fn turnarounds(
+/// What the report of the ledger says.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LedgerReport {
+    /// See [`Measurement::turnaround`].
+    pub turnaround: Percentiles,
+    /// See [`Measurement::ledger_delay`].
+    pub delay: Percentiles,
+    /// See [`Measurement::out_of_order`].
+    pub out_of_order: usize,
+}
+
+/// Reads the report of the ledger.
+pub fn read_report(
     report: &str,
     groups: &HashMap<String, usize>,
     acknowledged: &HashMap<String, SystemTime>,
-) -> (Percentiles, Percentiles) {
+) -> LedgerReport {
+    let mut out_of_order = 0;
     let mut last: HashMap<usize, LedgerTimes> = HashMap::new();
     let (mut turnarounds, mut delays) = (Vec::new(), Vec::new());
     for line in report.lines() {
@@ -110,13 +124,14 @@ pub fn turnarounds(
         let Some(group) = groups.get(id) else { continue };
         let since_1970 = |time: &SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
         let acknowledged = acknowledged.get(id).map(since_1970).unwrap_or_default();
-        if let Some(before) = last.insert(*group, times)
-            && acknowledged <= before.committed
-        {
+        let Some(before) = last.insert(*group, times) else { continue };
+        out_of_order += usize::from(times.posted < before.committed);
+        if acknowledged <= before.committed {
             turnarounds.push(times.posted.saturating_sub(before.committed));
         }
     }
-    (Percentiles::of(turnarounds), Percentiles::of(delays))
+    let [turnaround, delay] = [turnarounds, delays].map(Percentiles::of);
+    LedgerReport { turnaround, delay, out_of_order }
 }
 
 fn parse_line(line: &str) -> Option<(&str, LedgerTimes)> {
@@ -147,8 +162,9 @@ mod tests {
         let acknowledged = [("a", 1), ("b", 2), ("c", 3), ("d", 90)];
         let acknowledged = acknowledged.map(|(id, time)| (id.to_owned(), at(time))).into();
         let report = "a 10 20\nc 11 21\nb 25 35\nd 95 99\n";
-        let (turnaround, delay) = turnarounds(report, &groups, &acknowledged);
-        assert_eq!(turnaround.worst, Duration::from_micros(5));
-        assert_eq!(delay.median, Duration::from_micros(10));
+        let read = read_report(report, &groups, &acknowledged);
+        assert_eq!(read.turnaround.worst, Duration::from_micros(5));
+        assert_eq!(read.delay.median, Duration::from_micros(10));
+        assert_eq!(read.out_of_order, 0);
     }
 }

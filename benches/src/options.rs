@@ -110,6 +110,19 @@ pub fn command() -> Command {
                 .args(run_arguments()),
         )
         .subcommand(
+            Command::new("rivals")
+                .about("Compares with job queues that keep order per key; see benches/rivals/run")
+                .args([
+                    server_argument(),
+                    Arg::new("queues")
+                        .long("queues")
+                        .required(true)
+                        .value_parser(value_parser!(PathBuf)),
+                    number("units", "10000"),
+                    number("keys", "1000"),
+                ]),
+        )
+        .subcommand(
             Command::new("ledger")
                 .about("Runs the ledger alone, until standard input ends; prints its port")
                 .args([ledger_argument(), delay_argument()]),

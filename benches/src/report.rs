@@ -57,6 +57,7 @@ pub fn text(options: &RunOptions, run: &Measurement) -> String {
     line("202 (50 %, 99 %, worst)", percentiles(run.latency));
     line("commit to next POST", percentiles(run.turnaround));
     line("ledger's own delay", percentiles(run.ledger_delay));
+    line("out of order", run.out_of_order.to_string());
     line("peak memory", format!("{:.0} MB", run.peak_memory as f64 / 1e6));
     line("refused requests", run.refused.to_string());
     if let Some(idle) = run.idle {
@@ -151,6 +152,7 @@ pub fn json(options: &RunOptions, run: &Measurement) -> Value {
         "latency_ms": percentiles(run.latency),
         "turnaround_ms": percentiles(run.turnaround),
         "ledger_delay_ms": percentiles(run.ledger_delay),
+        "out_of_order": run.out_of_order,
         "peak_memory_bytes": run.peak_memory,
         "refused_requests": run.refused,
         "idle_cpu": run.idle,

@@ -10,7 +10,7 @@ use crate::{
     ceilings,
     database::{Database, DatabaseUsage},
     load::{self, LoadResult},
-    measurement::{Measurement, Percentiles, groups_of, turnarounds},
+    measurement::{LedgerReport, Measurement, Percentiles, groups_of, read_report},
     options::RunOptions,
     process::{cpu_time_by_thread, cpu_time_of_this_thread, peak_memory},
     server::{Process, ask_ledger, start_ledger, start_server, wait_until},
@@ -100,7 +100,8 @@ pub fn run(options: &RunOptions) -> io::Result<Measurement> {
         .ceilings
         .then(|| ceilings::measure(options, &mut database, ledger.address))
         .transpose()?;
-    let (turnaround, ledger_delay) = turnarounds(&report, &groups, &acknowledged);
+    let LedgerReport { turnaround, delay, out_of_order } =
+        read_report(&report, &groups, &acknowledged);
     Ok(Measurement {
         batches: options.batches,
         time,
@@ -114,7 +115,8 @@ pub fn run(options: &RunOptions) -> io::Result<Measurement> {
         statements,
         latency: Percentiles::of(latencies),
         turnaround,
-        ledger_delay,
+        ledger_delay: delay,
+        out_of_order,
         peak_memory: peak_memory.unwrap_or_default(),
         ceilings,
         idle,
