@@ -135,6 +135,15 @@ fn release_package_links_no_demo_and_no_simulator() {
     }
 }
 
+/// What everyone builds who tries the program. A new dependency is worth its build time if this bound must
+/// be raised for it.
+#[test]
+fn program_builds_few_packages() {
+    const MOST: usize = 158;
+    let built = cargo(&["tree", "-p", "grid-batch", "-e", "normal,build", "--prefix", "none"]);
+    assert!(built.len() <= MOST, "{} packages: {built:?}", built.len());
+}
+
 fn workspace_packages() -> BTreeSet<String> {
     cargo(&["tree", "--workspace", "--depth", "0", "--prefix", "none"])
 }
