@@ -79,10 +79,12 @@ create table new_services (
 create index new_services_by_signer on new_services (signer);
 
 -- One row for each batch, written when it is added and when it ends. No index has a column that
--- changes at the end, and the pages have free space, so PostgreSQL updates the row in its page.
+-- changes at the end, and the pages have free space for a second version of each row, so PostgreSQL updates
+-- the row in its page. It refers to a service, its payload and transactions to it; without foreign keys, which
+-- would look up and lock a row for each one that is inserted.
 create table batches (
     seq bigint generated always as identity primary key,
-    service_id text collate "C" not null references services,
+    service_id text collate "C" not null,
     batch_id bytea not null check (octet_length(batch_id) = 64),
     created_at bigint not null,
     ended_at bigint,
@@ -94,11 +96,11 @@ create table batches (
     unique (batch_id, service_id),
     unique (service_id, created_at),
     check ((ended_at is null) = (dlt_status is null))
-) with (fillfactor = 80);
+) with (fillfactor = 45);
 
 -- The bytes of each batch, written once and read for each attempt.
 create table batch_payloads (
-    batch_seq bigint primary key references batches on delete cascade,
+    batch_seq bigint primary key,
     -- What the transactions declare, in the form of the program. Null where it is not used. It is read
     -- when the batch ends; after the bytes, SQLite would read them, too.
     declared_access bytea,
@@ -108,7 +110,7 @@ create table batch_payloads (
 alter table batch_payloads alter column serialized_batch set storage external;
 
 create table transactions (
-    batch_seq bigint not null references batches on delete cascade,
+    batch_seq bigint not null,
     position integer not null,
     transaction_id bytea not null check (octet_length(transaction_id) = 64),
     primary key (batch_seq, position)

@@ -56,7 +56,7 @@ create index new_services_by_signer on new_services (signer);
 -- autoincrement: the seq of a removed batch is never used again.
 create table batches (
     seq integer primary key autoincrement,
-    service_id text not null references services,
+    service_id text not null,
     batch_id blob not null check (length(batch_id) = 64),
     created_at integer not null,
     ended_at integer,
@@ -71,13 +71,13 @@ create table batches (
 ) strict;
 
 create table batch_payloads (
-    batch_seq integer primary key references batches on delete cascade,
+    batch_seq integer primary key,
     declared_access blob,
     serialized_batch blob not null
 ) strict;
 
 create table transactions (
-    batch_seq integer not null references batches on delete cascade,
+    batch_seq integer not null,
     position integer not null,
     transaction_id blob not null check (length(transaction_id) = 64),
     primary key (batch_seq, position)

@@ -3,9 +3,11 @@
 //!
 //! `cargo bench -p grid-batch-store` measures 1,000, 100,000 and 1,000,000 open batches over 10,000
 //! services on both databases, and ten instances that claim 100,000 services; `-- --quick` measures
-//! much less, and `-- claims` the claims only. It fails if a goal is missed.
+//! much less, and `-- claims` the claims only. It fails if a goal is missed. `-- cycle` shows what a batch
+//! costs from intake to its end, by the size of the groups.
 
 mod claims;
+mod cycle;
 mod goals;
 mod measure;
 mod plain;
@@ -20,6 +22,12 @@ fn main() -> ExitCode {
     let has_argument = |name: &str| env::args().any(|argument| argument == name);
     let scale = if has_argument("--quick") { 100 } else { 1 };
     let mut goals = Goals::default();
+    if has_argument("cycle") {
+        for target in [Target::postgres, Target::sqlite] {
+            cycles(&target());
+        }
+        return ExitCode::SUCCESS;
+    }
     let backlogs =
         [Target::postgres, Target::sqlite].into_iter().filter(|_| !has_argument("claims"));
     for target in backlogs.map(|target| target()) {
@@ -29,6 +37,24 @@ fn main() -> ExitCode {
     }
     claims(&Target::postgres(), scale, &mut goals);
     goals.exit_code()
+}
+
+/// What a batch costs in groups of several sizes.
+fn cycles(target: &Target) {
+    println!("\n{target}: microseconds of processor time a batch, own and the server process's");
+    for (group, batches) in [(1, 1_000), (10, 5_000), (100, 5_000)] {
+        let costs = cycle::cycle(target, group, batches);
+        print!("{:>5}", costs.group);
+        for (name, own, server) in &costs.steps {
+            print!("  {name} {own:.0}+{server:.0}");
+        }
+        let (own, server) = costs.in_all();
+        print!("  all {own:.0}+{server:.0}");
+        if let Some(log) = costs.log_bytes {
+            print!("  log {log:.0} B");
+        }
+        println!();
+    }
 }
 
 /// Ten instances claim all services concurrently, renew, and take over the services of one.

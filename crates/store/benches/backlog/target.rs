@@ -1,4 +1,4 @@
-use std::{fmt, fs, path::PathBuf, thread, time::Duration};
+use std::{env, fmt, fs, path::PathBuf, thread, time::Duration};
 
 use diesel::{
     Connection, PgConnection, QueryableByName, RunQueryDsl, SqliteConnection,
@@ -20,9 +20,13 @@ pub enum MeasuredDatabase {
 }
 
 impl Target {
-    /// A server that commits to disk, as in production.
+    /// A server that commits to disk, as in production: a new one, unless `GRID_BATCH_TEST_DATABASE_URL`
+    /// names one.
     pub fn postgres() -> Self {
-        Self::Postgres(PostgresServer::start_durable())
+        Self::Postgres(match env::var_os("GRID_BATCH_TEST_DATABASE_URL") {
+            Some(_) => PostgresServer::from_env_or_start(),
+            None => PostgresServer::start_durable(),
+        })
     }
 
     pub fn sqlite() -> Self {
@@ -147,6 +151,22 @@ impl MeasuredDatabase {
                 read.and_then(|count| count.parse::<u64>().ok()).expect("bytes read") / 4096
             }
         }
+    }
+
+    /// The server process of the only session that the measured store has. `None` on SQLite.
+    pub fn session(&self) -> Option<u64> {
+        matches!(self, Self::Postgres(_)).then(|| {
+            self.ask(
+                "select pid::bigint as answer from pg_stat_activity
+                 where backend_type = 'client backend' and pid <> pg_backend_pid()
+                 order by backend_start desc limit 1",
+            )
+        })
+    }
+
+    /// How many bytes were ever written to the log of the server.
+    pub fn log_position(&self) -> u64 {
+        self.ask("select (pg_current_wal_insert_lsn() - '0/0')::bigint as answer")
     }
 
     fn wait_until_alone(&self) {

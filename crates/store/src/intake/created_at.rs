@@ -57,7 +57,8 @@ impl<'a> CreatedAtAllocator<'a> {
             Rows::default()
                 .text("service_id", counts.keys().copied())
                 .long("last_created_at", counts.values().map(|count| now + count - 1))
-                .long("added", counts.values().copied()),
+                .long("added", counts.values().copied())
+                .in_parts(),
         );
         let rows: Vec<ReservedRow> = connection.load(&reserve)?;
         let reserved: HashMap<&str, &ReservedRow> =

@@ -98,7 +98,8 @@ fn insert_batches<'a>(dialect: Dialect, dated: &[(&'a NewBatch, Timestamp)]) -> 
     )
     .rows(
         new_batch_rows(dated.iter().map(|(batch, _)| *batch))
-            .long("created_at", dated.iter().map(|(_, created_at)| created_at.as_micros())),
+            .long("created_at", dated.iter().map(|(_, created_at)| created_at.as_micros()))
+            .in_parts(),
     )
 }
 
@@ -118,7 +119,8 @@ fn insert_payloads<'a>(
         Rows::default()
             .long("batch_seq", inserted.iter().map(|batch| batch.seq))
             .optional_bytes("declared_access", access.iter().map(|access| access.as_deref()))
-            .bytes("serialized_batch", bytes),
+            .bytes("serialized_batch", bytes)
+            .in_parts(),
     )
 }
 
@@ -141,7 +143,8 @@ fn insert_transactions<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> 
         Rows::default()
             .long("batch_seq", transactions.iter().map(|row| row.0))
             .int("position", transactions.iter().map(|row| row.1))
-            .bytes("transaction_id", transactions.iter().map(|row| &row.2.as_bytes()[..])),
+            .bytes("transaction_id", transactions.iter().map(|row| &row.2.as_bytes()[..]))
+            .in_parts(),
     )
 }
 
@@ -163,7 +166,8 @@ fn install_first_heads<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> 
     .rows(
         new_batch_rows(heads().map(|head| head.batch))
             .long("batch_seq", heads().map(|head| head.seq))
-            .long("created_at", heads().map(|head| head.created_at.as_micros())),
+            .long("created_at", heads().map(|head| head.created_at.as_micros()))
+            .in_parts(),
     )
 }
 

@@ -40,8 +40,9 @@ pub(crate) fn remove_ended(
     store.pools.write()?.write_transaction(|connection| {
         let window = Window::load(connection, from, count)?;
         let remove = remove_statement(connection.dialect(), window.ended_before(before));
-        let batches = connection.execute(&remove)?;
-        Ok(Removed { batches, next: window.next(before, now) })
+        let removed: Vec<RemovedRow> = connection.load(&remove)?;
+        remove_contents(connection, &removed)?;
+        Ok(Removed { batches: removed.len(), next: window.next(before, now) })
     })
 }
 
@@ -120,10 +121,25 @@ fn remove_statement(dialect: Dialect, seqs: Rows<'_>) -> Statement<'_> {
             "-- remove_ended
              delete from batches where seq in (
                  select b.seq from {{x}} join batches b on b.seq = x.seq
-                 where {IS_REMOVABLE} order by b.seq {lock})"
+                 where {IS_REMOVABLE} order by b.seq {lock})
+             returning seq"
         ),
     )
     .rows(seqs)
+}
+
+/// Removes what a foreign key would remove, of the tables that are written for every batch.
+fn remove_contents(connection: &mut Connection, removed: &[RemovedRow]) -> Result<(), StoreError> {
+    for sql in [
+        "-- remove_payloads
+         delete from batch_payloads where batch_seq in (select x.seq from {x})",
+        "-- remove_transactions
+         delete from transactions where batch_seq in (select x.seq from {x})",
+    ] {
+        let seqs = Rows::default().long("seq", removed.iter().map(|row| row.seq));
+        connection.execute(&Statement::new(connection.dialect(), sql).rows(seqs))?;
+    }
+    Ok(())
 }
 
 fn select_statement(dialect: Dialect, seqs: Rows<'_>) -> Statement<'_> {
@@ -138,6 +154,12 @@ fn select_statement(dialect: Dialect, seqs: Rows<'_>) -> Statement<'_> {
         ),
     )
     .rows(seqs)
+}
+
+#[derive(QueryableByName)]
+struct RemovedRow {
+    #[diesel(sql_type = BigInt)]
+    seq: i64,
 }
 
 #[derive(QueryableByName)]

@@ -161,7 +161,7 @@ fn pending_batches_statement<'a>(
              where {states} and {claimed}"
         ),
     )
-    .rows(service_rows(services))
+    .rows(service_rows(services).in_parts())
     .text(/* claimant */ instance)
 }
 

@@ -167,7 +167,7 @@ impl Connection {
             #[cfg(feature = "sqlite")]
             Self::Sqlite(inner) => {
                 let mut found = Vec::new();
-                for one in statement.for_each_row() {
+                for one in statement.for_each_part() {
                     found.extend(RunQueryDsl::load::<R>(one, inner)?);
                 }
                 Ok(found)
@@ -190,7 +190,7 @@ impl Connection {
             #[cfg(feature = "sqlite")]
             Self::Sqlite(inner) => {
                 let mut touched = 0;
-                for one in statement.for_each_row() {
+                for one in statement.for_each_part() {
                     touched += RunQueryDsl::execute(one, inner)?;
                 }
                 Ok(touched)

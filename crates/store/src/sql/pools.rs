@@ -1,6 +1,8 @@
 use std::{
     fmt,
+    ops::{Deref, DerefMut},
     sync::{Arc, OnceLock},
+    time::{Duration, Instant},
 };
 
 use diesel::{
@@ -103,26 +105,70 @@ impl fmt::Debug for Manager {
     }
 }
 
+/// A connection in a pool.
+pub(crate) struct PooledSession {
+    connection: Connection,
+    returned_at: Instant,
+}
+
+impl PooledSession {
+    /// A connection that was used this recently is not tested by a statement before it is used again, unless
+    /// the server has closed it.
+    const UNTESTED: Duration = Duration::from_secs(1);
+
+    /// Whether the server has closed the connection, as far as this machine knows without asking the server.
+    fn is_closed(&mut self) -> bool {
+        match &mut self.connection {
+            // What has arrived is read first, and then its end.
+            #[cfg(feature = "postgres")]
+            Connection::Postgres(inner) => {
+                (0..2).any(|_| inner.notifications_iter().any(|read| read.is_err()))
+            }
+            #[cfg(feature = "sqlite")]
+            Connection::Sqlite(_) => false,
+        }
+    }
+}
+
+impl Deref for PooledSession {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.connection
+    }
+}
+
+impl DerefMut for PooledSession {
+    fn deref_mut(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
+}
+
 impl ManageConnection for Manager {
-    type Connection = Connection;
+    type Connection = PooledSession;
     type Error = diesel::r2d2::Error;
 
-    fn connect(&self) -> Result<Connection, Self::Error> {
+    fn connect(&self) -> Result<PooledSession, Self::Error> {
         let mut connection = Connection::open(&self.url, self.limits)
             .map_err(diesel::r2d2::Error::ConnectionError)?;
         if let Some(check) = self.check.get() {
             check(&mut connection).map_err(failed_check)?;
         }
-        Ok(connection)
+        Ok(PooledSession { connection, returned_at: Instant::now() })
     }
 
-    fn is_valid(&self, connection: &mut Connection) -> Result<(), Self::Error> {
-        on_either!(connection, inner => R2D2Connection::ping(inner))
+    fn is_valid(&self, session: &mut PooledSession) -> Result<(), Self::Error> {
+        if session.returned_at.elapsed() < PooledSession::UNTESTED && !session.is_closed() {
+            return Ok(());
+        }
+        on_either!(&mut session.connection, inner => R2D2Connection::ping(inner))
             .map_err(diesel::r2d2::Error::QueryError)
     }
 
-    fn has_broken(&self, connection: &mut Connection) -> bool {
+    /// Is called when the connection is returned.
+    fn has_broken(&self, session: &mut PooledSession) -> bool {
+        session.returned_at = Instant::now();
         std::thread::panicking()
-            || on_either!(connection, inner => R2D2Connection::is_broken(inner))
+            || on_either!(&mut session.connection, inner => R2D2Connection::is_broken(inner))
     }
 }

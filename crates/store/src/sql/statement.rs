@@ -1,4 +1,6 @@
 use std::fmt;
+#[cfg(feature = "sqlite")]
+use std::iter;
 
 #[cfg(feature = "postgres")]
 use diesel::sql_types::Array;
@@ -37,6 +39,7 @@ pub(crate) enum Value<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Rows<'a> {
     columns: Vec<Column<'a>>,
+    in_parts: bool,
 }
 
 /// One column of a group of rows.
@@ -85,11 +88,20 @@ impl<'a> Rows<'a> {
         optional_long: OptionalLong(Option<i64>),
     }
 
+    /// SQLite gets several of the rows at a time, and not one after the other. It does not know how few they
+    /// are: only for statements that it plans to look up by these rows, as the plan tests show.
+    pub(crate) fn in_parts(self) -> Self {
+        Self { in_parts: true, ..self }
+    }
+
     /// The rows as a table named `x`.
     ///
-    /// PostgreSQL gets one array for each column and runs the statement once. SQLite has no arrays
-    /// and no round trips: it runs the statement once for each row.
-    fn as_table(&self, dialect: Dialect) -> String {
+    /// PostgreSQL gets one array for each column and runs the statement once. The condition, which is
+    /// true for every row, lets its planner expect a single row: then no plan for the values at hand
+    /// looks better than the one for all values, and it does not make a new one for each small group,
+    /// which would cost more than to run the statement. SQLite has no arrays:
+    /// it gets the values of `count` rows.
+    fn as_table(&self, dialect: Dialect, count: usize) -> String {
         match dialect {
             #[cfg(feature = "postgres")]
             Dialect::Postgres => {
@@ -100,13 +112,28 @@ impl<'a> Rows<'a> {
                 };
                 let arrays: Vec<_> = self.columns.iter().map(array).collect();
                 let names: Vec<_> = self.columns.iter().map(|c| c.name).collect();
-                format!("unnest({}) as x({})", arrays.join(", "), names.join(", "))
+                format!(
+                    "(select * from unnest({}) as x({}) where coalesce({key}, null) = {key}) as x",
+                    arrays.join(", "),
+                    names.join(", "),
+                    key = names.first().copied().unwrap_or_default(),
+                )
             }
             #[cfg(feature = "sqlite")]
-            Dialect::Sqlite => {
+            Dialect::Sqlite if count == 1 => {
                 let values: Vec<_> =
                     self.columns.iter().map(|c| format!("? as {}", c.name)).collect();
                 format!("(select {}) as x", values.join(", "))
+            }
+            #[cfg(feature = "sqlite")]
+            Dialect::Sqlite => {
+                let names: Vec<_> = (1..)
+                    .zip(&self.columns)
+                    .map(|(number, c)| format!("column{number} as {}", c.name))
+                    .collect();
+                let row = format!("({})", vec!["?"; names.len()].join(", "));
+                let rows = vec![row.as_str(); count].join(", ");
+                format!("(select {} from (values {rows})) as x", names.join(", "))
             }
         }
     }
@@ -171,11 +198,19 @@ impl<'a> Statement<'a> {
         self.rows.as_ref().is_some_and(|rows| rows.len() == 0)
     }
 
-    /// The statement once for each of its rows, or once where it has none.
+    /// The statement once for each part of its rows, or once where it has none.
     #[cfg(feature = "sqlite")]
-    pub(crate) fn for_each_row(&self) -> impl Iterator<Item = ForOneRow<'_, 'a>> {
-        let times = self.rows.as_ref().map_or(1, Rows::len);
-        (0..times).map(|row| ForOneRow { statement: self, row })
+    pub(crate) fn for_each_part(&self) -> impl Iterator<Item = ForRows<'_, 'a>> {
+        let rows = self.rows.as_ref().map_or(1, Rows::len);
+        let in_parts = self.rows.as_ref().is_some_and(|rows| rows.in_parts);
+        let mut first = 0;
+        iter::from_fn(move || {
+            let fits = |count: &usize| first + count <= rows && (in_parts || *count == 1);
+            let count = PARTS.into_iter().find(fits)?;
+            let part = ForRows { statement: self, first, count };
+            first += count;
+            Some(part)
+        })
     }
 
     /// The text before and after `{x}`.
@@ -190,7 +225,7 @@ impl<'a> Statement<'a> {
     pub(crate) fn sql(&self) -> String {
         match (self.around_rows(), &self.rows) {
             ((before, Some(after)), Some(rows)) => {
-                format!("{before}{}{after}", rows.as_table(self.dialect))
+                format!("{before}{}{after}", rows.as_table(self.dialect, 1))
             }
             _ => self.sql.clone(),
         }
@@ -218,44 +253,52 @@ impl<C> RunQueryDsl<C> for &Statement<'_> {}
 #[cfg(feature = "postgres")]
 impl QueryFragment<diesel::pg::Pg> for Statement<'_> {
     fn walk_ast<'b>(&'b self, out: AstPass<'_, 'b, diesel::pg::Pg>) -> QueryResult<()> {
-        self.walk(out, push_array)
+        self.walk(out, 1, |column, _, out| push_array(column, out))
     }
 }
 
-/// A statement for one of its rows.
+/// How many rows SQLite gets at a time. It prepares the statement once for each of these numbers.
 #[cfg(feature = "sqlite")]
-pub(crate) struct ForOneRow<'s, 'a> {
+const PARTS: [usize; 3] = [32, 8, 1];
+
+/// A statement for some of its rows.
+#[cfg(feature = "sqlite")]
+pub(crate) struct ForRows<'s, 'a> {
     statement: &'s Statement<'a>,
-    row: usize,
+    first: usize,
+    count: usize,
 }
 
 #[cfg(feature = "sqlite")]
-impl Query for ForOneRow<'_, '_> {
+impl Query for ForRows<'_, '_> {
     type SqlType = Untyped;
 }
 
 #[cfg(feature = "sqlite")]
-impl QueryId for ForOneRow<'_, '_> {
+impl QueryId for ForRows<'_, '_> {
     type QueryId = ();
     const HAS_STATIC_QUERY_ID: bool = false;
 }
 
 #[cfg(feature = "sqlite")]
-impl<C> RunQueryDsl<C> for ForOneRow<'_, '_> {}
+impl<C> RunQueryDsl<C> for ForRows<'_, '_> {}
 
 #[cfg(feature = "sqlite")]
-impl QueryFragment<diesel::sqlite::Sqlite> for ForOneRow<'_, '_> {
+impl QueryFragment<diesel::sqlite::Sqlite> for ForRows<'_, '_> {
     fn walk_ast<'b>(&'b self, out: AstPass<'_, 'b, diesel::sqlite::Sqlite>) -> QueryResult<()> {
-        self.statement.walk(out, |column, out| push_element(column, self.row, out))
+        self.statement
+            .walk(out, self.count, |column, row, out| push_element(column, self.first + row, out))
     }
 }
 
 impl<'a> Statement<'a> {
-    /// Writes the text and binds the values in their order.
+    /// Writes the text for this number of rows and binds the values in their order. `push` binds the
+    /// value of a column in a row, or all values of the column.
     fn walk<'b, DB>(
         &'b self,
         mut out: AstPass<'_, 'b, DB>,
-        push_column: impl Fn(&'b Column<'a>, &mut AstPass<'_, 'b, DB>) -> QueryResult<()>,
+        count: usize,
+        push: impl Fn(&'b Column<'a>, usize, &mut AstPass<'_, 'b, DB>) -> QueryResult<()>,
     ) -> QueryResult<()>
     where
         DB: Backend,
@@ -275,9 +318,11 @@ impl<'a> Statement<'a> {
         let Some(after) = after else { return Ok(()) };
 
         let rows = self.rows.as_ref().ok_or_else(|| missing("group of rows"))?;
-        let mut columns = rows.columns.iter();
-        interleave(&rows.as_table(self.dialect), &mut out, &mut |out| {
-            push_column(columns.next().ok_or_else(|| missing("column"))?, out)
+        let mut cells =
+            (0..count).flat_map(|row| rows.columns.iter().map(move |column| (row, column)));
+        interleave(&rows.as_table(self.dialect, count), &mut out, &mut |out| {
+            let (row, column) = cells.next().ok_or_else(|| missing("column"))?;
+            push(column, row, out)
         })?;
         interleave(after, &mut out, &mut push_value)
     }

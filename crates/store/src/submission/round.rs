@@ -196,7 +196,8 @@ fn take_round_statement<'a>(
         Rows::default()
             .text("service_id", batches.iter().map(|batch| batch.service_id.as_str()))
             .int("lane", batches.iter().map(|batch| batch.lane))
-            .long("batch_seq", batches.iter().map(|batch| batch.batch_seq)),
+            .long("batch_seq", batches.iter().map(|batch| batch.batch_seq))
+            .in_parts(),
     )
     .text(/* claimant */ owner.instance)
     .long(/* next_try_at */ now)

@@ -148,7 +148,7 @@ struct ColumnRow {
 /// What the migrations made, without the table in which Diesel lists them.
 fn migrated(url: &str) -> Schema {
     let store = Store::open(&url.parse().unwrap(), StoreOptions::default()).unwrap();
-    let rows: Vec<ColumnRow> = match &mut *store.pools.read().unwrap() {
+    let rows: Vec<ColumnRow> = match &mut **store.pools.read().unwrap() {
         Connection::Postgres(inner) => sql_query(
             "select table_name::text, column_name::text, data_type::text,
                  is_nullable = 'YES' as nullable
