@@ -127,7 +127,11 @@ async fn open(
 ) -> Result<ClosedOnDrop, HttpError> {
     let stream = connect(&target.url, options.open_timeout).await?;
     let limit = Some(options.max_text_bytes);
-    let config = WebSocketConfig::default().max_message_size(limit).max_frame_size(limit);
+    let config = WebSocketConfig::default()
+        .max_message_size(limit)
+        .max_frame_size(limit)
+        .read_buffer_size(BUFFER_BYTES)
+        .write_buffer_size(BUFFER_BYTES);
     let (socket, _) = client_async_with_config(handshake_request(target)?, stream, Some(config))
         .await
         .map_err(from_tungstenite)?;
@@ -139,6 +143,10 @@ async fn open(
     }
     Ok(socket)
 }
+
+/// The size of a buffer of a websocket, which grows for a longer message. Most are short, and there may be
+/// a thousand websockets; each buffer is cleared before a read.
+const BUFFER_BYTES: usize = 4 * 1024;
 
 fn handshake_request(target: RequestTarget) -> Result<Request, HttpError> {
     let RequestTarget { url, headers } = target;

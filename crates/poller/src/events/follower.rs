@@ -1,5 +1,5 @@
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -32,9 +32,14 @@ struct FollowerState {
 #[derive(Debug)]
 struct FollowedServices {
     streams: HashMap<String, ServiceStream>,
+    /// The services that were followed or evicted since the monitor last took them.
+    changed: HashSet<String>,
     max_streams: usize,
     /// The number of calls of `follow`, which orders them.
     follow_count: u64,
+    evict_after: Duration,
+    /// No service can be evicted before this time.
+    no_eviction_before: Option<Instant>,
     distrust_after_eviction: Duration,
     distrusted_until: Option<Instant>,
     silence: SilenceOptions,
@@ -45,8 +50,9 @@ struct ServiceStream {
     /// The call of `follow` that added the service. It differs when a service was evicted and
     /// followed again.
     number: u64,
-    /// The last call of `follow` for this service.
+    /// The last call of `follow` for this service, and its time.
     last_followed: u64,
+    followed_at: Instant,
     silence: SilenceCheck,
     /// Whether the stream is silent, for its listener.
     is_silent: watch::Sender<bool>,
@@ -92,8 +98,11 @@ impl EventFollower {
         Self(Arc::new(FollowerState {
             services: Mutex::new(FollowedServices {
                 streams: HashMap::new(),
+                changed: HashSet::new(),
                 max_streams: options.sockets,
                 follow_count: 0,
+                evict_after: options.evict_after,
+                no_eviction_before: None,
                 distrust_after_eviction: options.distrust_after_eviction,
                 distrusted_until: None,
                 silence: SilenceOptions {
@@ -108,7 +117,7 @@ impl EventFollower {
     /// Listens to the events of this service.
     ///
     /// Call it whenever a batch of the service is submitted. If all sockets are in use, the service
-    /// whose last call was longest ago is evicted.
+    /// whose last call was longest ago is evicted, unless it is in use: then this call has no effect.
     pub fn follow(&self, service_id: &str) {
         if self.services().follow(service_id) {
             self.0.changed.notify_one();
@@ -147,6 +156,18 @@ impl EventFollower {
             number: stream.number,
         };
         self.services().streams.iter().map(followed).collect()
+    }
+
+    /// Takes the services that were followed or evicted since the last call, and how each is followed now.
+    pub(crate) fn take_changed(&self) -> Vec<(String, Option<FollowedService>)> {
+        let mut services = self.services();
+        let changed = std::mem::take(&mut services.changed);
+        let with_stream = |service_id: String| {
+            let number = services.streams.get(&service_id).map(|stream| stream.number);
+            let followed = |number| FollowedService { service_id: service_id.clone(), number };
+            (service_id.clone(), number.map(followed))
+        };
+        changed.into_iter().map(with_stream).collect()
     }
 
     /// Records that the stream of this service was connected, at this node.
@@ -221,17 +242,20 @@ impl FollowedServices {
     /// Returns whether the set of services changed.
     fn follow(&mut self, service_id: &str) -> bool {
         self.follow_count += 1;
-        let number = self.follow_count;
+        let (number, now) = (self.follow_count, Instant::now());
         if let Some(stream) = self.streams.get_mut(service_id) {
             stream.last_followed = number;
+            stream.followed_at = now;
             return false;
         }
-        if self.streams.len() >= self.max_streams {
-            self.evict_one();
+        if self.streams.len() >= self.max_streams && !self.evict_one(now) {
+            return false;
         }
+        self.changed.insert(service_id.to_owned());
         let stream = ServiceStream {
             number,
             last_followed: number,
+            followed_at: now,
             silence: SilenceCheck::new(self.silence),
             is_silent: watch::Sender::new(false),
             node: None,
@@ -240,17 +264,28 @@ impl FollowedServices {
         true
     }
 
-    fn evict_one(&mut self) {
+    /// Evicts the service that was followed longest ago, and returns whether it did. One that was followed
+    /// recently keeps its socket: with more busy services than sockets, each batch would connect one anew.
+    fn evict_one(&mut self, now: Instant) -> bool {
+        self.distrusted_until = Some(after(now, self.distrust_after_eviction));
+        if self.no_eviction_before.is_some_and(|time| now < time) {
+            return false;
+        }
         let longest_ago = self.streams.iter().min_by_key(|(_, stream)| stream.last_followed);
-        let Some(service_id) = longest_ago.map(|(service_id, _)| service_id.clone()) else {
-            return;
-        };
+        let Some((service_id, stream)) = longest_ago else { return false };
+        let evictable_at = after(stream.followed_at, self.evict_after);
+        if now < evictable_at {
+            self.no_eviction_before = Some(evictable_at);
+            return false;
+        }
+        let service_id = service_id.clone();
         debug!(
             service = service_id.as_str(), sockets = self.max_streams;
             "all event sockets are in use; stopped following a service"
         );
         self.streams.remove(&service_id);
-        self.distrusted_until = Some(after(Instant::now(), self.distrust_after_eviction));
+        self.changed.insert(service_id);
+        true
     }
 }
 
@@ -259,7 +294,8 @@ mod tests {
     use super::*;
 
     fn follower(sockets: usize) -> EventFollower {
-        EventFollower::new(&EventOptions { sockets, ..EventOptions::default() })
+        let evict_after = Duration::ZERO;
+        EventFollower::new(&EventOptions { sockets, evict_after, ..EventOptions::default() })
     }
 
     fn services(follower: &EventFollower) -> Vec<String> {
@@ -299,6 +335,41 @@ mod tests {
         assert!(!follower.all_live(), "b was evicted");
         tokio::time::advance(EventOptions::default().distrust_after_eviction).await;
         assert!(follower.all_live());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn service_in_use_is_not_evicted() {
+        let second = Duration::from_secs(1);
+        let options = EventOptions { sockets: 2, evict_after: second, ..EventOptions::default() };
+        let follower = EventFollower::new(&options);
+        ["a", "b", "c"].into_iter().for_each(|service| follower.follow(service));
+        assert_eq!(services(&follower), ["a", "b"], "there is no socket for c");
+        connect_all(&follower);
+        assert!(!follower.all_live(), "no event tells of c");
+        tokio::time::advance(second).await;
+        ["a", "c"].into_iter().for_each(|service| follower.follow(service));
+        assert_eq!(services(&follower), ["a", "c"]);
+        tokio::time::advance(second / 2).await;
+        follower.follow("b");
+        assert_eq!(services(&follower), ["a", "c"]);
+    }
+
+    #[test]
+    fn changes_are_taken_once() {
+        let follower = follower(2);
+        let changes = || {
+            let mut changes: Vec<_> = follower.take_changed();
+            changes.sort_by(|one, other| one.0.cmp(&other.0));
+            changes.into_iter().map(|(id, followed)| (id, followed.is_some())).collect::<Vec<_>>()
+        };
+        let expected = |changes: &[(&str, bool)]| {
+            changes.iter().map(|(id, is)| ((*id).to_owned(), *is)).collect::<Vec<_>>()
+        };
+        ["a", "b", "a"].into_iter().for_each(|service| follower.follow(service));
+        assert_eq!(changes(), expected(&[("a", true), ("b", true)]));
+        ["a", "c"].into_iter().for_each(|service| follower.follow(service));
+        assert_eq!(changes(), expected(&[("b", false), ("c", true)]));
+        assert_eq!(changes(), []);
     }
 
     #[tokio::test(start_paused = true)]

@@ -66,8 +66,14 @@ impl EventMonitor {
 
     async fn listen(&self, shutdown: &Shutdown) {
         let mut listeners = ListenerTasks::default();
+        // Whatever changed before is among them, too.
+        for service in self.follower.followed_services() {
+            listeners.start(self.listener(service));
+        }
         while !shutdown.is_requested() {
-            listeners.update(self.follower.followed_services(), |service| self.listener(service));
+            for (service_id, followed) in self.follower.take_changed() {
+                listeners.update(&service_id, followed.map(|service| self.listener(service)));
+            }
             tokio::select! {
                 () = shutdown.requested() => {}
                 () = self.follower.changed() => {}
@@ -107,29 +113,29 @@ async fn close_connections() {
 #[derive(Default)]
 struct ListenerTasks {
     tasks: JoinSet<()>,
-    handles: HashMap<FollowedService, AbortHandle>,
+    handles: HashMap<String, (FollowedService, AbortHandle)>,
 }
 
 impl ListenerTasks {
-    /// Aborts the tasks of services that are not followed any more, and starts missing ones.
-    fn update(
-        &mut self,
-        services: Vec<FollowedService>,
-        listener: impl Fn(FollowedService) -> EventListener,
-    ) {
-        self.handles.retain(|service, handle| {
-            let is_followed = services.contains(service);
-            if !is_followed {
-                handle.abort();
-            }
-            is_followed
-        });
-        while self.tasks.try_join_next().is_some() {}
-        for service in services {
-            self.handles
-                .entry(service)
-                .or_insert_with_key(|key| self.tasks.spawn(listener(key.clone()).run()));
+    /// Has this listener run for the service, or none if it is not followed any more.
+    fn update(&mut self, service_id: &str, listener: Option<EventListener>) {
+        let known = self.handles.get(service_id).map(|(service, _)| service);
+        if known == listener.as_ref().map(|listener| &listener.service) {
+            return;
         }
+        if let Some((_, handle)) = self.handles.remove(service_id) {
+            handle.abort();
+        }
+        while self.tasks.try_join_next().is_some() {}
+        if let Some(listener) = listener {
+            self.start(listener);
+        }
+    }
+
+    fn start(&mut self, listener: EventListener) {
+        let service = listener.service.clone();
+        let handle = self.tasks.spawn(listener.run());
+        self.handles.insert(service.service_id.clone(), (service, handle));
     }
 }
 

@@ -15,6 +15,8 @@ pub struct EventOptions {
     pub reconnect_backoff: Backoff,
     /// A stream that was connected for this long resets the delays when it breaks.
     pub stable_after: Duration,
+    /// A service that was followed within this time does not lose its socket to another one.
+    pub evict_after: Duration,
     /// How long events are not relied on after a service lost its socket to another one.
     pub distrust_after_eviction: Duration,
     /// How long before or after a commit its event may come.
@@ -37,6 +39,7 @@ impl Default for EventOptions {
                 longest: Duration::from_secs(30),
             },
             stable_after: Duration::from_mins(1),
+            evict_after: Duration::from_secs(30),
             distrust_after_eviction: Duration::from_mins(5),
             event_tolerance: Duration::from_secs(1),
             silent_after: 3,

@@ -190,7 +190,7 @@ fn service_is_followed_once() {
 #[test]
 fn service_followed_longest_ago_is_evicted() {
     let streams = Arc::new(TestStreams::default());
-    let two = EventOptions { sockets: 2, ..event_options() };
+    let two = EventOptions { sockets: 2, evict_after: Duration::ZERO, ..event_options() };
     let listening = listen(Arc::<TestStreams>::clone(&streams), &PollTrigger::new(), two);
     let follower = listening.follower();
     ["a", "b", "a"].into_iter().for_each(|service| follower.follow(service));
