@@ -1,6 +1,7 @@
 //! Tests of the text and the plan of every statement: each runs on both databases while batches go
 //! from intake to their end, on tables that are large enough for a scan to show.
 
+mod counts;
 pub(crate) mod queries;
 mod scheduling;
 mod withdrawals;
@@ -65,6 +66,7 @@ pub(crate) fn record(
     connection: &mut Connection,
     statement: &Statement<'_>,
 ) -> Result<(), StoreError> {
+    counts::count(connection, statement);
     let sql = statement.sql();
     let name = sql.lines().next().and_then(statement_name);
     let name = name.unwrap_or_else(|| panic!("a statement without a name: {sql}")).to_owned();

@@ -148,7 +148,8 @@ fn insert_transactions<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> 
     )
 }
 
-/// The first new batch of a service without an open batch becomes its head.
+/// The first new batch of a service without an open batch becomes its head. The lane is a value of each row:
+/// for a constant, a planner that knows of few services reads the first lanes of all.
 fn install_first_heads<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> Statement<'a> {
     let mut first: BTreeMap<&'a str, &InsertedBatch<'a>> = BTreeMap::new();
     for batch in inserted {
@@ -161,10 +162,11 @@ fn install_first_heads<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> 
          update lanes as s
          set batch_seq = x.batch_seq, batch_id = x.batch_id, created_at = x.created_at
          from {x}
-         where s.service_id = x.service_id and s.lane = 0 and s.batch_seq is null",
+         where s.service_id = x.service_id and s.lane = x.lane and s.batch_seq is null",
     )
     .rows(
         new_batch_rows(heads().map(|head| head.batch))
+            .int("lane", heads().map(|_| 0))
             .long("batch_seq", heads().map(|head| head.seq))
             .long("created_at", heads().map(|head| head.created_at.as_micros()))
             .in_parts(),

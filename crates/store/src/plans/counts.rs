@@ -1,0 +1,89 @@
+//! How many statements a group of batches runs from intake to its end. Each costs a round trip to
+//! PostgreSQL, and more processor time there than most rows do.
+
+use std::cell::Cell;
+
+use grid_batch_core::{
+    Change, Event, LedgerStatus, NewBatch, Outcome, PendingBatchStore as _, ServiceId,
+};
+use grid_batch_test_postgres::TestDatabase;
+
+use super::{add, new_batch, register_worker};
+use crate::{
+    ClaimStore, DatabaseUrl, MonitorStore, Store, StoreOptions,
+    sql::{Connection, Statement},
+};
+
+thread_local! {
+    static COUNT: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts a statement that is about to run, as often as it runs for its rows.
+pub(super) fn count(connection: &Connection, statement: &Statement<'_>) {
+    let times = match connection {
+        Connection::Postgres(_) => usize::from(!statement.has_no_rows()),
+        Connection::Sqlite(_) => statement.for_each_part().count(),
+    };
+    COUNT.set(COUNT.get() + times);
+}
+
+/// The number of statements that each step runs for a group of 100 batches: intake, a round, the outcomes,
+/// the questions, and the ends.
+fn statements_of_a_group(url: &DatabaseUrl) -> [usize; 5] {
+    let store = Store::open(url, StoreOptions::default()).unwrap();
+    let claims = register_worker(&store);
+    let services: Vec<ServiceId> =
+        (0..100).map(|number| format!("busy::{number:04}").parse().unwrap()).collect();
+    let batches = |first: u64| -> Vec<NewBatch> {
+        (first..).zip(&services).map(|(number, id)| new_batch(id.clone(), number)).collect()
+    };
+    add(&store, &batches(1_000));
+    claims.take(1_000).unwrap();
+    process(&claims, &services);
+    let counted = |work: &mut dyn FnMut()| {
+        COUNT.set(0);
+        work();
+        COUNT.get()
+    };
+    let intake = counted(&mut || add(&store, &batches(2_000)));
+    let [round, outcomes, questions, ends] = process(&claims, &services);
+    [intake, round, outcomes, questions, ends]
+}
+
+/// Takes a batch of each service to its end.
+fn process(claims: &ClaimStore, services: &[ServiceId]) -> [usize; 4] {
+    let monitor = MonitorStore::new(claims.clone(), |_, _| ());
+    let names: Vec<String> = services.iter().map(ToString::to_string).collect();
+    COUNT.set(0);
+    let taken = claims.take_round(services).unwrap();
+    assert_eq!(taken.len(), services.len());
+    let round = COUNT.replace(0);
+    let record = |event: Event| {
+        let change = |(id, batch_id): (&ServiceId, _)| Change::new(id.clone(), batch_id, event);
+        let batches = taken.iter().map(|taken| (&taken.service_id, taken.batch_id));
+        claims.store().record(&batches.map(change).collect::<Vec<_>>()).unwrap();
+    };
+    record(Event::Outcome { attempt: 1, outcome: Outcome::Accepted });
+    let outcomes = COUNT.replace(0);
+    assert_eq!(monitor.get_pending_batch_ids_of(&names, 1_000).unwrap().len(), services.len());
+    let questions = COUNT.replace(0);
+    record(Event::status(LedgerStatus::Committed));
+    [round, outcomes, questions, COUNT.replace(0)]
+}
+
+#[test]
+fn group_runs_few_statements_on_postgres() {
+    let database = TestDatabase::create();
+    let counted = statements_of_a_group(&database.url().parse().unwrap());
+    assert_eq!(counted, [7, 2, 3, 1, 4]);
+}
+
+/// A hundred rows are three parts of 32, and four of one. Where the planner needs to know that there is one row,
+/// the statement runs a hundred times.
+#[test]
+fn group_runs_few_statements_on_sqlite() {
+    let dir = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}/counts.db", dir.path().display()).parse().unwrap();
+    let counted = statements_of_a_group(&url);
+    assert_eq!(counted, [6 * 7 + 100, 2 * 7, 100 + 7, 7, 100 + 2 * 7]);
+}
