@@ -1,10 +1,11 @@
 use std::{
+    mem::take,
     sync::mpsc::{Receiver, channel},
     thread::JoinHandle,
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{BatchResult, ClaimKeeper, InternalError, Takeover};
+use grid_batch_core::{BatchResult, ClaimKeeper, InternalError, ServiceId, Takeover};
 use grid_batch_support::spawn_thread;
 use log::{info, warn};
 
@@ -98,8 +99,13 @@ struct MaintainerWorker<K> {
     follow_up: ChangeFollowUp,
     health: ClaimHealth,
     next_renewal: Instant,
+    /// When to look next whether requested services can be taken.
+    next_look: Instant,
     takes: bool,
 }
+
+/// The time from one look at requested services to the next. Services are claimed already, mostly.
+const LOOK_GAP: Duration = Duration::from_millis(20);
 
 impl<K: ClaimKeeper> MaintainerWorker<K> {
     fn new(
@@ -108,17 +114,18 @@ impl<K: ClaimKeeper> MaintainerWorker<K> {
         follow_up: ChangeFollowUp,
         health: ClaimHealth,
     ) -> Self {
-        Self { claims, options, follow_up, health, next_renewal: Instant::now(), takes: true }
+        let (next_renewal, next_look) = (Instant::now(), Instant::now());
+        Self { claims, options, follow_up, health, next_renewal, next_look, takes: true }
     }
 
     fn run(mut self, requests: &Receiver<Request>) {
+        let mut waiting = RequestBatch::default();
         loop {
-            let timeout = self.next_renewal.saturating_duration_since(Instant::now());
-            let batch = RequestBatch::receive(requests, timeout);
-            if batch.end {
+            waiting.receive(requests, self.wait(&waiting));
+            if waiting.end {
                 break;
             }
-            self.handle(&batch);
+            self.handle(&mut waiting);
         }
         match self.claims.release() {
             Ok(services) => info!(services = services; "claims released"),
@@ -126,11 +133,23 @@ impl<K: ClaimKeeper> MaintainerWorker<K> {
         }
     }
 
-    /// Handles requests, and renews if that is due, however many requests there are.
-    fn handle(&mut self, batch: &RequestBatch) {
-        self.takes &= !batch.stop_taking;
-        if self.takes && !batch.services.is_empty() {
-            self.take(|claims| claims.take_services(&batch.services));
+    /// How long until there is something to do.
+    fn wait(&self, waiting: &RequestBatch) -> Duration {
+        let looks = (!waiting.services.is_empty()).then_some(self.next_look);
+        let next = looks.map_or(self.next_renewal, |look| look.min(self.next_renewal));
+        next.saturating_duration_since(Instant::now())
+    }
+
+    /// Handles requests, and renews if that is due, however many requests there are. Services wait until
+    /// the next look, so that a busy server looks for many at once.
+    fn handle(&mut self, waiting: &mut RequestBatch) {
+        self.takes &= !waiting.stop_taking;
+        if Instant::now() >= self.next_look && !waiting.services.is_empty() {
+            let services: Vec<ServiceId> = take(&mut waiting.services).into_iter().collect();
+            if self.takes {
+                self.take(|claims| claims.take_services(&services));
+            }
+            self.next_look = Instant::now() + LOOK_GAP;
         }
         if Instant::now() >= self.next_renewal {
             let takeover_is_complete = self.renew_and_take();
@@ -208,7 +227,7 @@ mod tests {
     }
 
     fn request() -> RequestBatch {
-        RequestBatch { services: vec![service()], ..RequestBatch::default() }
+        RequestBatch { services: [service()].into(), ..RequestBatch::default() }
     }
 
     #[test]
@@ -224,7 +243,7 @@ mod tests {
         events.expect_follow().once().withf(|id| *id == service()).return_const(());
         worker.follow_up = worker.follow_up.clone().with_events(events);
         worker.next_renewal = Instant::now() + worker.options.renewal_interval;
-        worker.handle(&request());
+        worker.handle(&mut request());
     }
 
     #[test]
@@ -237,7 +256,7 @@ mod tests {
             .returning(|_| Ok(takeover(1)));
         let mut worker = worker(claims, 1);
         worker.next_renewal = Instant::now() + worker.options.renewal_interval;
-        worker.handle(&request());
+        worker.handle(&mut request());
     }
 
     #[test]
@@ -248,7 +267,7 @@ mod tests {
         claims.expect_take().once().returning(|_| Ok(takeover(0)));
         let mut worker = worker(claims, 1);
         let started = Instant::now();
-        worker.handle(&request());
+        worker.handle(&mut request());
         assert!(worker.next_renewal > started + Duration::from_secs(3_000));
     }
 
@@ -257,9 +276,9 @@ mod tests {
         let mut claims = MockClaimKeeper::new();
         claims.expect_renew().times(2).returning(|| Ok(true));
         let mut worker = worker(claims, 0);
-        worker.handle(&RequestBatch { stop_taking: true, ..request() });
+        worker.handle(&mut RequestBatch { stop_taking: true, ..request() });
         worker.next_renewal = Instant::now();
-        worker.handle(&request());
+        worker.handle(&mut request());
     }
 
     #[test]
@@ -268,7 +287,7 @@ mod tests {
         claims.expect_renew().once().returning(|| Ok(true));
         claims.expect_take().once().withf(|limit| *limit == 2).returning(|_| Ok(takeover(2)));
         let mut worker = worker(claims, 2);
-        worker.handle(&RequestBatch::default());
+        worker.handle(&mut RequestBatch::default());
         assert!(worker.next_renewal <= Instant::now());
     }
 
@@ -278,7 +297,7 @@ mod tests {
         claims.expect_renew().once().returning(|| Ok(false));
         claims.expect_register_again().once().returning(|| Ok(()));
         claims.expect_take().once().returning(|_| Ok(takeover(1)));
-        worker(claims, 1).handle(&RequestBatch::default());
+        worker(claims, 1).handle(&mut RequestBatch::default());
     }
 
     #[test]
@@ -288,7 +307,7 @@ mod tests {
         let returned = error.clone();
         claims.expect_renew().once().returning(move || Err(returned.clone()));
         let mut worker = worker(claims, 0);
-        worker.handle(&RequestBatch::default());
+        worker.handle(&mut RequestBatch::default());
         assert_eq!(worker.health.error(), Some(error));
         assert!(worker.next_renewal > Instant::now(), "it does not retry without a pause");
     }
@@ -307,7 +326,7 @@ mod tests {
         queue.expect_wake().once().return_const(());
         worker.follow_up = ChangeFollowUp::new(queue, triggers);
         worker.next_renewal = Instant::now() + worker.options.renewal_interval;
-        worker.handle(&request());
+        worker.handle(&mut request());
     }
 
     #[test]

@@ -1,4 +1,5 @@
 use std::{
+    collections::BTreeSet,
     sync::mpsc::{Receiver, RecvTimeoutError, Sender},
     time::Duration,
 };
@@ -35,30 +36,26 @@ pub(crate) enum Request {
 /// Requests that are handled together.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct RequestBatch {
-    pub(crate) services: Vec<ServiceId>,
+    pub(crate) services: BTreeSet<ServiceId>,
     pub(crate) stop_taking: bool,
     pub(crate) end: bool,
 }
 
 impl RequestBatch {
-    /// Waits up to `timeout` for a request, and takes all that have arrived then.
-    pub(crate) fn receive(requests: &Receiver<Request>, timeout: Duration) -> Self {
+    /// Waits up to `timeout` for a request, and adds all that have arrived then.
+    pub(crate) fn receive(&mut self, requests: &Receiver<Request>, timeout: Duration) {
         let first = match requests.recv_timeout(timeout) {
             Ok(request) => Some(request),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => Some(Request::End),
         };
-        let mut batch = Self::default();
         for request in first.into_iter().chain(requests.try_iter()) {
             match request {
-                Request::Claim(services) => batch.services.extend(services),
-                Request::StopTaking => batch.stop_taking = true,
-                Request::End => batch.end = true,
+                Request::Claim(services) => self.services.extend(services),
+                Request::StopTaking => self.stop_taking = true,
+                Request::End => self.end = true,
             }
         }
-        batch.services.sort_unstable();
-        batch.services.dedup();
-        batch
     }
 }
 
@@ -72,6 +69,12 @@ mod tests {
         name.parse().unwrap()
     }
 
+    fn receive(requests: &Receiver<Request>, timeout: Duration) -> RequestBatch {
+        let mut batch = RequestBatch::default();
+        batch.receive(requests, timeout);
+        batch
+    }
+
     #[test]
     fn requests_are_merged() {
         let (sender, requests) = channel();
@@ -79,16 +82,16 @@ mod tests {
         for request in [claim(&["b", "a"]), Request::End, claim(&["a"])] {
             sender.send(request).unwrap();
         }
-        let batch = RequestBatch::receive(&requests, Duration::ZERO);
-        let services = vec![service("a"), service("b")];
+        let batch = receive(&requests, Duration::ZERO);
+        let services = [service("a"), service("b")].into();
         assert_eq!(batch, RequestBatch { services, stop_taking: false, end: true });
     }
 
     #[test]
     fn dropped_sender_is_a_request_to_end() {
         let (sender, requests) = channel();
-        assert_eq!(RequestBatch::receive(&requests, Duration::ZERO), RequestBatch::default());
+        assert_eq!(receive(&requests, Duration::ZERO), RequestBatch::default());
         drop(sender);
-        assert!(RequestBatch::receive(&requests, Duration::from_secs(60)).end);
+        assert!(receive(&requests, Duration::from_secs(60)).end);
     }
 }

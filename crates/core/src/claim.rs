@@ -74,7 +74,7 @@ pub trait ClaimKeeper: Send {
     /// Takes up to `limit` services that no live instance owns.
     fn take(&self, limit: usize) -> BatchResult<Takeover>;
 
-    /// Takes those of these services that no live instance owns.
+    /// Takes those of these services that no live instance owns, and may tell their owners of the others.
     fn take_services(&self, services: &[ServiceId]) -> BatchResult<Takeover>;
 
     /// The batches of claimed services that are recorded as being with a submitter.
@@ -87,4 +87,10 @@ pub trait ClaimKeeper: Send {
     /// Releases every claim on a service that has no batch with a submitter, and returns how many
     /// were released.
     fn release(&self) -> BatchResult<usize>;
+}
+
+/// Hears from other instances that services of this one have batches.
+pub trait WorkHints: Send {
+    /// The services that other instances have named since the last call. It does not wait for more.
+    fn receive(&mut self) -> BatchResult<Vec<ServiceId>>;
 }

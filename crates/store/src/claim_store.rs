@@ -7,12 +7,12 @@ use std::{
 use grid_batch_core::{
     BatchFits, BatchResult, ClaimKeeper, EndedDependents, HeaderId, InstanceId, LedgerConfirmation,
     LedgerIdentity, LedgerRegistry, MissingTransactionStore, Round, RoundStore, ServiceId,
-    ServiceShare, SubmittedBatch, TakenBatch, Takeover,
+    ServiceShare, SubmittedBatch, TakenBatch, Takeover, WorkHints,
 };
 
 use crate::{
     Store, StoreError,
-    claims::{self, ClaimOptions, FileLock, micros},
+    claims::{self, ClaimOptions, FileLock, HintConnection, micros},
     operator,
     sql::find_locked::forget_unlocked,
     submission::{self, RoundOwner},
@@ -178,6 +178,13 @@ impl ClaimStore {
         claims::release_services(&self.store, &self.instance(), &self.options, services)
     }
 
+    /// Hints of other instances, unless no other can use the database. It takes a connection of its own.
+    pub fn work_hints(&self) -> Option<impl WorkHints + use<>> {
+        let connection = HintConnection::default();
+        let is_possible = claims::hints_are_supported(self.store.dialect());
+        is_possible.then(|| HintsOfInstance { claims: self.clone(), connection })
+    }
+
     /// Up to `limit` claimed services that have a batch to submit, in the order of their ids, from
     /// the one after `after`.
     pub fn ready_services(
@@ -323,6 +330,18 @@ impl RoundStore for ClaimStore {
 
     fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()> {
         Ok(Self::give_back(self, batches)?)
+    }
+}
+
+struct HintsOfInstance {
+    claims: ClaimStore,
+    connection: HintConnection,
+}
+
+impl WorkHints for HintsOfInstance {
+    fn receive(&mut self) -> BatchResult<Vec<ServiceId>> {
+        let instance = self.claims.instance();
+        Ok(self.connection.receive(&self.claims.store, instance.as_str())?)
     }
 }
 

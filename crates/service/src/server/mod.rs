@@ -24,7 +24,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use grid_batch_api::RunningApi;
 use grid_batch_claims::{
-    ChangeFollowUp, ClaimMaintainer, DependentsJob, OrphanRecovery, Retention,
+    ChangeFollowUp, ClaimMaintainer, DependentsJob, HintListener, OrphanRecovery, Retention,
 };
 use grid_batch_core::{Clock, InternalError, ShutdownHandle, StatusReport, SystemClock};
 use grid_batch_poller::{
@@ -107,6 +107,7 @@ pub struct RunningServer {
     retention: Option<Retention>,
     dependents: DependentsJob,
     in_flight: Option<PeriodicThread>,
+    hints: Option<HintListener>,
     claims: ClaimMaintainer,
     ledger_check: RunningLedgerCheck,
     gas: Option<RunningGasWatch>,
@@ -155,7 +156,7 @@ impl RunningServer {
         let Self { mut api, events, ask_ahead, dependencies, mut submitter, .. } = self;
         let Self { poller, stop_limit, .. } = self;
         let Self { recovery, retention, claims, ledger_check, gas, health, counts_log, .. } = self;
-        let Self { dependents, in_flight, .. } = self;
+        let Self { dependents, in_flight, hints, .. } = self;
         claims.stop_taking();
         // All drain at the same time.
         let requested = [api.signal_shutdown(), submitter.request_stop()];
@@ -175,6 +176,7 @@ impl RunningServer {
             Stop::new("retention", || dropped(retention)),
             Stop::new("dependents", || dropped(dependents)),
             Stop::new("in-flight window", || dropped(in_flight)),
+            Stop::new("hints", || dropped(hints)),
             Stop::new("claims", || dropped(claims)),
             Stop::new("ledger check", || dropped(ledger_check)),
             Stop::new("gas", || dropped(gas)),

@@ -21,6 +21,7 @@
 
 mod balance;
 mod file_lock;
+mod hints;
 mod instances;
 mod ledger;
 mod options;
@@ -32,6 +33,7 @@ mod takeable;
 mod takeover;
 
 pub(crate) use file_lock::FileLock;
+pub(crate) use hints::{HintConnection, are_supported as hints_are_supported};
 pub(crate) use instances::{micros, register, renew};
 pub(crate) use ledger::{confirm_ledger, rebind_ledger, recorded_ledger};
 pub(crate) use release::{release_all, release_services};

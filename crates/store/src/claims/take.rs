@@ -3,9 +3,10 @@ use grid_batch_core::{InstanceId, ServiceId, Takeover};
 use super::{
     ClaimOptions,
     balance::balance,
+    hints::tell_owners,
     instances::{lock_live_instance, remove_expired_instances},
     scope::Scope,
-    takeable::{find_takeable, lock_takeable},
+    takeable::{FoundClaims, find_takeable, lock_takeable},
     takeover::take_over,
 };
 use crate::sql::{Store, StoreError, groups::LOCK_LIMIT};
@@ -44,11 +45,12 @@ pub(crate) fn take_services(
 ) -> Result<Takeover, StoreError> {
     let mut takeover = Takeover::default();
     for services in services.chunks(options.step()) {
-        let takeable = find_takeable(store, services)?;
+        let FoundClaims { takeable, of_others } = find_takeable(store, instance, services)?;
         if !takeable.is_empty() {
             let count = takeable.len();
             takeover.extend(take_step(store, instance, Scope::Named(&takeable), count)?);
         }
+        tell_owners(store, &of_others);
     }
     Ok(takeover)
 }

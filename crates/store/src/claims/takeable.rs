@@ -2,9 +2,9 @@ use std::collections::BTreeMap;
 
 use diesel::{
     QueryableByName,
-    sql_types::{Bool, Text},
+    sql_types::{Bool, Nullable, Text},
 };
-use grid_batch_core::ServiceId;
+use grid_batch_core::{InstanceId, ServiceId};
 
 use super::scope::Scope;
 use crate::sql::{
@@ -151,24 +151,49 @@ fn lock_takeable_statement<'a>(
     }
 }
 
-/// Those of these services that are unclaimed or belong to an expired instance. Mostly there are
-/// none, and then this read is all that a takeover costs.
+/// Finds those of these services that have no live claimant, and the claims of other live instances.
 pub(super) fn find_takeable(
     store: &Store,
+    instance: &InstanceId,
     services: &[ServiceId],
-) -> Result<Vec<ServiceId>, StoreError> {
+) -> Result<FoundClaims, StoreError> {
     let clock = store.dialect().clock();
     let statement = store
         .statement(format!(
             "-- find_takeable
-             select c.service_id
+             select c.service_id,
+                 case when i.expiry_1 > {clock} then c.claimant end as live_claimant
              from {{x}} join service_id_claims c on c.service_id = x.service_id
              left join instances i on i.instance_id = c.claimant
-             where c.claimant is null or i.expiry_1 <= {clock}"
+             where c.claimant is null or c.claimant <> ? or i.expiry_1 <= {clock}"
         ))
-        .rows(service_rows(services));
-    let rows: Vec<ServiceRow> = store.pools.read()?.load(&statement)?;
-    rows.iter().map(ServiceRow::read).collect()
+        .rows(service_rows(services))
+        .text(instance.as_str());
+    let rows: Vec<FoundClaimRow> = store.pools.read()?.load(&statement)?;
+    let mut found = FoundClaims::default();
+    for FoundClaimRow { service, live_claimant } in rows {
+        match live_claimant {
+            Some(claimant) => found.of_others.entry(claimant).or_default().push(service.read()?),
+            None => found.takeable.push(service.read()?),
+        }
+    }
+    Ok(found)
+}
+
+/// The claims of services that an instance does not have itself.
+#[derive(Debug, Default)]
+pub(super) struct FoundClaims {
+    pub(super) takeable: Vec<ServiceId>,
+    /// By instance.
+    pub(super) of_others: BTreeMap<String, Vec<ServiceId>>,
+}
+
+#[derive(QueryableByName)]
+struct FoundClaimRow {
+    #[diesel(embed)]
+    service: ServiceRow,
+    #[diesel(sql_type = Nullable<Text>)]
+    live_claimant: Option<String>,
 }
 
 #[derive(QueryableByName)]

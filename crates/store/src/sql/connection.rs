@@ -152,6 +152,20 @@ impl Connection {
         on_either!(self, inner => inner.batch_execute(sql))
     }
 
+    /// Takes the notifications that have arrived on the channels that this connection listens to.
+    pub(crate) fn notifications(&mut self) -> Result<Vec<String>, StoreError> {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres(inner) => {
+                let texts =
+                    inner.notifications_iter().map(|notification| Ok(notification?.payload));
+                Ok(texts.collect::<diesel::QueryResult<_>>()?)
+            }
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(_) => Ok(Vec::new()),
+        }
+    }
+
     /// Runs a statement and returns its rows.
     pub(crate) fn load<R: Row>(&mut self, statement: &Statement<'_>) -> Result<Vec<R>, StoreError> {
         #[cfg(test)]

@@ -23,6 +23,7 @@ pub(crate) struct Pools {
     read: Pool<Manager>,
     dialect: Dialect,
     url: DatabaseUrl,
+    limits: SessionLimits,
     check: Arc<OnceLock<Box<ConnectionCheck>>>,
 }
 
@@ -54,7 +55,7 @@ impl Pools {
         let writers = dialect.writers(connections);
         let write = pool(writers)?;
         let read = if writers == connections { write.clone() } else { pool(connections)? };
-        Ok(Self { write, read, dialect, url: url.clone(), check })
+        Ok(Self { write, read, dialect, url: url.clone(), limits, check })
     }
 
     /// Checks each connection that is opened from now on.
@@ -64,6 +65,12 @@ impl Pools {
     ) {
         // There is one check for a store.
         let _ = self.check.set(Box::new(check));
+    }
+
+    /// A connection that is not part of a pool.
+    pub(crate) fn connect(&self) -> Result<Connection, StoreError> {
+        let failed = |source| StoreError::Connect { url: self.url.to_string(), source };
+        Connection::open(&self.url, self.limits).map_err(failed)
     }
 
     pub(crate) fn dialect(&self) -> Dialect {
