@@ -64,7 +64,7 @@ async fn idle_connections_are_closed() {
 }
 
 #[tokio::test]
-async fn connection_whose_response_is_not_read_to_its_end_is_not_reused() {
+async fn connection_of_an_unread_response_is_not_reused() {
     let server = Server::responding(OK).await;
     let client =
         HttpClient::new(&HttpOptions { max_response_bytes: 1, ..HttpOptions::default() }).unwrap();
