@@ -2,10 +2,15 @@
 //! is the same on every machine.
 #![expect(clippy::unwrap_used, reason = "tests panic at any error")]
 
-use std::path::Path;
+use std::{fs, path::Path, time::Duration};
 
 use grid_batch_benches::{
-    database::DatabaseKind, measurement::Measurement, options::RunOptions, report, run::run,
+    backlog,
+    database::DatabaseKind,
+    measurement::Measurement,
+    options::{self, RunOptions},
+    report,
+    run::run,
 };
 
 /// The most that a batch may take, on average.
@@ -51,4 +56,33 @@ fn check(database: DatabaseKind, bounds: &Bounds) {
     // SQLite does not count these.
     is_at_most("statements", used.statements.unwrap_or_default(), bounds.statements);
     is_at_most("rows", used.rows.unwrap_or_default(), bounds.rows);
+}
+
+/// Each command runs, with fewer batches.
+#[test]
+fn commands_of_the_documentation_run() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/performance.md");
+    let document = fs::read_to_string(path).unwrap();
+    let commands =
+        document.lines().filter(|line| line.starts_with("target/release/grid-batch-bench"));
+    let mut count = 0;
+    for command in commands {
+        let matches = options::command().try_get_matches_from(command.split(' ')).unwrap();
+        let (name, arguments) = matches.subcommand().unwrap_or(("", &matches));
+        let written = options::run_options(arguments);
+        let options = RunOptions {
+            server: env!("CARGO_BIN_EXE_grid-batch").into(),
+            batches: 40,
+            services: written.services.min(20),
+            idle: written.idle.min(Duration::from_secs(1)),
+            ledger_thread: true,
+            ..written
+        };
+        match name {
+            "backlog" => assert_eq!(backlog::measure(&options).unwrap().open, 40),
+            _ => assert_eq!(run(&options).unwrap().out_of_order, 0, "{command}"),
+        }
+        count += 1;
+    }
+    assert_eq!(count, 9);
 }
