@@ -11,7 +11,8 @@ use grid_batch_core::{
 use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
 
 const GROUP: usize = 1_000;
-const ROUND: usize = 100;
+/// As many as the other queues fetch.
+const ROUND: usize = 500;
 const CONNECTIONS: u32 = 2;
 
 /// How long a cycle takes.
