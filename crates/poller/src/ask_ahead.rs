@@ -11,7 +11,9 @@ use grid_batch_core::{
     AskAhead, AskAheadRequests, HeaderId, InternalError, NextBatchStore, PollPace, ServiceId,
     ShutdownHandle, SystemClock,
 };
-use grid_batch_support::{RuntimeThread, Shutdown, catch_panic_async, shut_down_runtime};
+use grid_batch_support::{
+    GroupPace, RuntimeThread, Shutdown, catch_panic_async, shut_down_runtime,
+};
 use log::debug;
 use tokio::{
     runtime::Runtime,
@@ -71,6 +73,10 @@ pub struct NextBatchMonitor {
 /// A node that needs longer for a question counts as one that does not answer.
 const SLOW_AFTER: Duration = Duration::from_secs(1);
 
+/// Between two reads of the next batches, while there are several services. Their batches do not wait for the
+/// answers yet.
+const SHORTEST_READ_PAUSE: Duration = Duration::from_millis(5);
+
 /// Nodes that do not answer are asked again after pauses from one second to a quarter of this time.
 const PACE: PollPace =
     PollPace { interval: Duration::from_secs(1), longest: Duration::from_mins(1) };
@@ -117,8 +123,14 @@ impl NextBatchMonitor {
     fn ask_until(&self, runtime: &Runtime, shutdown: &Shutdown) {
         let mut questions = Questions::new(self.limits());
         while !shutdown.is_requested() {
-            self.start_questions(runtime, &mut questions);
-            let pause_end = questions.limits.next_pause_end();
+            let read_pause = questions.read_pace.wait();
+            let pause_end = match read_pause.is_zero() {
+                true => {
+                    self.start_questions(runtime, &mut questions);
+                    questions.limits.next_pause_end()
+                }
+                false => Some(read_pause),
+            };
             runtime.block_on(async {
                 tokio::select! {
                     biased;
@@ -141,7 +153,7 @@ impl NextBatchMonitor {
     fn start_questions(&self, runtime: &Runtime, questions: &mut Questions) {
         let ready = self.requests.take(|service| !questions.queue.is_in_flight(service.as_str()));
         for service in ready {
-            if !questions.queue.is_busy(service.as_str()) {
+            if !questions.queue.is_busy(service.as_str()) && !questions.ahead.uses_one(&service) {
                 questions.queue.push(service);
             }
         }
@@ -150,7 +162,9 @@ impl NextBatchMonitor {
             if started.is_empty() {
                 return;
             }
+            let read_at = std::time::Instant::now();
             let mut batches = self.next_batches(&started);
+            questions.read_pace.ended(read_at, started.len());
             for service in started {
                 match batches.remove(&service) {
                     Some(next) => questions.start(runtime, &self.ledger, service, next),
@@ -176,8 +190,41 @@ impl NextBatchMonitor {
 /// The questions that wait and those under way.
 struct Questions {
     tasks: JoinSet<(ServiceId, RequestEnd)>,
+    ahead: AskedAhead,
+    read_pace: GroupPace,
     queue: PerServiceQueue<ServiceId>,
     limits: NodeLimits,
+}
+
+/// How many further batches of each service were asked about. As many requests need no question.
+#[derive(Default)]
+struct AskedAhead(HashMap<ServiceId, (usize, Instant)>);
+
+impl AskedAhead {
+    /// The answers count for longer than this.
+    const COUNTS_FOR: Duration = Duration::from_secs(1);
+    /// When more services are remembered, those are forgotten whose answers do not count any more.
+    const MANY_SERVICES: usize = 10_000;
+
+    /// A question about this many batches is asked. The next one comes when half of them are under way.
+    fn asked(&mut self, service: &ServiceId, batches: usize) {
+        let now = Instant::now();
+        if self.0.len() >= Self::MANY_SERVICES {
+            self.0.retain(|_, (_, asked)| now.duration_since(*asked) < Self::COUNTS_FOR);
+        }
+        self.0.insert(service.clone(), (batches / 2, now));
+    }
+
+    /// Whether a request needs no question.
+    fn uses_one(&mut self, service: &ServiceId) -> bool {
+        let Some((left, asked)) = self.0.get_mut(service) else { return false };
+        if *left == 0 || asked.elapsed() >= Self::COUNTS_FOR {
+            self.0.remove(service);
+            return false;
+        }
+        *left -= 1;
+        true
+    }
 }
 
 impl ServiceJob for ServiceId {
@@ -189,7 +236,8 @@ impl ServiceJob for ServiceId {
 impl Questions {
     fn new(limits: NodeLimits) -> Self {
         let queue = PerServiceQueue::new(Duration::ZERO, limits.clone());
-        Self { tasks: JoinSet::new(), queue, limits }
+        let read_pace = GroupPace::with_shortest(SHORTEST_READ_PAUSE);
+        Self { tasks: JoinSet::new(), ahead: AskedAhead::default(), read_pace, queue, limits }
     }
 
     /// Takes as many services as questions about them may start now.
@@ -210,6 +258,7 @@ impl Questions {
         service: ServiceId,
         batch_ids: Vec<HeaderId>,
     ) {
+        self.ahead.asked(&service, batch_ids.len());
         let ledger = Arc::clone(ledger);
         let ask = async move {
             let started = Instant::now();

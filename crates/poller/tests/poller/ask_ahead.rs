@@ -10,6 +10,8 @@ use grid_batch_poller::{NextBatchMonitor, NextBatchRequests, RunningNextBatchMon
 use grid_batch_test_support::watched::WatchedValue;
 use tokio::sync::Semaphore;
 
+use crate::support::until;
+
 const BATCH: HeaderId = HeaderId::from_bytes([1; 64]);
 
 fn service(number: usize) -> ServiceId {
@@ -90,6 +92,41 @@ fn one_question_is_about_all_next_batches_of_a_service() {
     let (trigger, running) = (monitor.requests(), monitor.run().unwrap());
     trigger.request(&service(1));
     asked.wait_until(|asked| asked.len() == 100);
+    running.wait_for_shutdown().unwrap();
+}
+
+#[test]
+fn batches_that_were_asked_about_need_no_further_question() {
+    let mut store = MockNextBatchStore::new();
+    store.expect_next_batches().returning(|services| {
+        let batches = |service: &ServiceId| {
+            let service = service.clone();
+            (1..=8).map(move |number| (service.clone(), HeaderId::from_bytes([number; 64])))
+        };
+        Ok(services.iter().flat_map(batches).collect())
+    });
+    let asked = Arc::new(WatchedValue::<Vec<ServiceId>>::default());
+    let mut ledger = MockAskAhead::new();
+    let services = Arc::clone(&asked);
+    ledger.expect_ask_ahead().returning(move |service, _| {
+        services.change(|asked| asked.push(service.clone()));
+        Box::pin(async {})
+    });
+    let monitor = NextBatchMonitor::new(store, Arc::new(ledger), 2);
+    let (trigger, running) = (monitor.requests(), monitor.run().unwrap());
+    trigger.request(&service(1));
+    asked.wait_until(|asked| asked.len() == 1);
+    // The next batch of another service is asked about when the request of this one was taken.
+    for other in 2..6 {
+        trigger.request(&service(1));
+        trigger.request(&service(other));
+        asked.wait_until(|asked| asked.contains(&service(other)));
+    }
+    assert_eq!(asked.get(), (1..6).map(service).collect::<Vec<_>>());
+    until(|| {
+        trigger.request(&service(1));
+        asked.get().len() == 6
+    });
     running.wait_for_shutdown().unwrap();
 }
 
