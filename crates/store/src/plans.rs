@@ -232,7 +232,7 @@ fn process_batches(claims: &ClaimStore, services: &[ServiceId]) {
     let monitor = MonitorStore::new(claims.clone(), |_, _| ());
     monitor.get_pending_batch_ids(100).unwrap();
     monitor.get_pending_batch_ids_of(&[services[0].to_string()], 100).unwrap();
-    assert_eq!(monitor.next_batches(services).unwrap().len(), services.len());
+    assert_eq!(monitor.next_batches(services).unwrap().len(), 8 * services.len());
     record(Event::status(LedgerStatus::Pending));
     record(Event::status(LedgerStatus::Committed));
     record(Event::status(LedgerStatus::Committed));

@@ -34,6 +34,11 @@ pub(crate) fn next_batches(
     rows.iter().map(|row| Ok((service_id(&row.service_id)?, batch_id(&row.batch_id)?))).collect()
 }
 
+/// How many batches of a service are found at once, less one, so that one question is about several.
+const LAST_OF_SERVICE: i64 = 7;
+
+const NO_LIMIT: i64 = i64::MAX;
+
 /// Selects as `install_next_heads` does when the head ends.
 fn next_batches_statement<'a>(
     dialect: Dialect,
@@ -47,11 +52,14 @@ fn next_batches_statement<'a>(
             "-- next_batches
              select b.service_id, b.batch_id
              from {{x}} join lanes s on s.service_id = x.service_id
-             join batches b on b.seq = (
-                 select n.seq from batches n
-                 where n.service_id = s.service_id
-                     and n.created_at > s.created_at and n.ended_at is null
-                 order by n.service_id, n.created_at limit 1)
+             join batches b on b.service_id = s.service_id
+                 and b.created_at > s.created_at and b.ended_at is null
+                 and b.created_at <= coalesce((
+                     select n.created_at from batches n
+                     where n.service_id = s.service_id
+                         and n.created_at > s.created_at and n.ended_at is null
+                     order by n.service_id, n.created_at limit 1 offset {LAST_OF_SERVICE}),
+                     {NO_LIMIT})
              where s.busy and {claimed}"
         ),
     )
