@@ -11,7 +11,9 @@ use grid_batch_core::{
     AskAhead, AskAheadRequests, HeaderId, InternalError, NextBatchStore, PollPace, ServiceId,
     ShutdownHandle, SystemClock,
 };
-use grid_batch_support::{RuntimeThread, Shutdown, catch_panic_async, shut_down_runtime};
+use grid_batch_support::{
+    GroupPace, RuntimeThread, Shutdown, catch_panic_async, shut_down_runtime,
+};
 use log::debug;
 use tokio::{
     runtime::Runtime,
@@ -98,6 +100,10 @@ pub struct NextBatchMonitor {
 /// A node that needs longer for a question counts as one that does not answer.
 const SLOW_AFTER: Duration = Duration::from_secs(1);
 
+/// Between two reads of the next batches, while there are several services. Their batches do not wait for the
+/// answers yet.
+const SHORTEST_READ_PAUSE: Duration = Duration::from_millis(5);
+
 /// Nodes that do not answer are asked again after pauses from one second to a quarter of this time.
 const PACE: PollPace =
     PollPace { interval: Duration::from_secs(1), longest: Duration::from_mins(1) };
@@ -144,8 +150,14 @@ impl NextBatchMonitor {
     fn ask_until(&self, runtime: &Runtime, shutdown: &Shutdown) {
         let mut questions = Questions::new(self.limits());
         while !shutdown.is_requested() {
-            self.start_questions(runtime, &mut questions);
-            let pause_end = questions.limits.next_pause_end();
+            let read_pause = questions.read_pace.wait();
+            let pause_end = match read_pause.is_zero() {
+                true => {
+                    self.start_questions(runtime, &mut questions);
+                    questions.limits.next_pause_end()
+                }
+                false => Some(read_pause),
+            };
             runtime.block_on(async {
                 tokio::select! {
                     biased;
@@ -177,7 +189,9 @@ impl NextBatchMonitor {
             if started.is_empty() {
                 return;
             }
+            let read_at = std::time::Instant::now();
             let mut batches = self.next_batches(&started);
+            questions.read_pace.ended(read_at, started.len());
             for service in started {
                 match batches.remove(&service) {
                     Some(next) => {
@@ -206,6 +220,7 @@ impl NextBatchMonitor {
 /// The questions that wait and those under way.
 struct Questions {
     tasks: JoinSet<(ServiceId, RequestEnd)>,
+    read_pace: GroupPace,
     queue: PerServiceQueue<ServiceId>,
     limits: NodeLimits,
 }
@@ -219,7 +234,8 @@ impl ServiceJob for ServiceId {
 impl Questions {
     fn new(limits: NodeLimits) -> Self {
         let queue = PerServiceQueue::new(Duration::ZERO, limits.clone());
-        Self { tasks: JoinSet::new(), queue, limits }
+        let read_pace = GroupPace::with_shortest(SHORTEST_READ_PAUSE);
+        Self { tasks: JoinSet::new(), read_pace, queue, limits }
     }
 
     /// Takes as many services as questions about them may start now.

@@ -344,7 +344,7 @@ mod tests {
         for number in 0..50u64 {
             let service = number.to_string();
             schedule.accepted(&service, at(0));
-            assert_eq!(take(&mut schedule, 10), [service.clone()]);
+            assert_eq!(take(&mut schedule, 10), std::slice::from_ref(&service));
             schedule.asked_about(&service, ["1"].into_iter(), false, at(10));
             schedule.committed(&service, "1", at(10));
             schedule.remove(&service);

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 ///
 /// A call for a single item leaves no time, so that nothing waits for a group while there is little to
 /// do.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct GroupPace {
+    shortest: Duration,
     resume_at: Option<Instant>,
 }
 
@@ -16,10 +17,16 @@ impl GroupPace {
     /// The longest time between two calls.
     const LONGEST: Duration = Duration::from_millis(8);
 
+    /// A pace with at least this time after a call for several items.
+    pub fn with_shortest(shortest: Duration) -> Self {
+        Self { shortest: shortest.min(Self::LONGEST), resume_at: None }
+    }
+
     /// A call for this many items that started then has ended now.
     pub fn ended(&mut self, started: Instant, items: usize) {
         let now = Instant::now();
-        let pause = (now.saturating_duration_since(started) * Self::PARTS).min(Self::LONGEST);
+        let duration = now.saturating_duration_since(started);
+        let pause = (duration * Self::PARTS).clamp(self.shortest, Self::LONGEST);
         self.resume_at = (items > 1).then(|| now + pause);
     }
 
@@ -35,6 +42,12 @@ impl GroupPace {
     }
 }
 
+impl Default for GroupPace {
+    fn default() -> Self {
+        Self::with_shortest(Duration::from_millis(2))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,6 +59,8 @@ mod tests {
         let long_ago = Instant::now().checked_sub(Duration::from_mins(1)).unwrap();
         pace.ended(long_ago, 2);
         assert!(pace.wait() <= GroupPace::LONGEST);
+        pace.ended(Instant::now(), 2);
+        assert!(pace.resume_at().is_some(), "the shortest pause");
         pace.ended(long_ago, 1);
         assert_eq!(pace.wait(), Duration::ZERO, "nobody waits after a single item");
     }

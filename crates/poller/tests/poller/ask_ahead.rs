@@ -96,26 +96,32 @@ fn one_question_is_about_all_next_batches_of_a_service() {
 #[test]
 fn service_is_asked_about_again_when_half_of_its_batches_are_accepted() {
     let mut store = MockNextBatchStore::new();
-    let next = |number: u8| (service(1), HeaderId::from_bytes([number; 64]));
-    store.expect_next_batches().returning(move |_| Ok((0..8).map(next).collect()));
-    let asked = Arc::new(WatchedValue::<usize>::default());
+    store.expect_next_batches().returning(|services| {
+        let batches = |service: &ServiceId| {
+            let service = service.clone();
+            (1..=8).map(move |number| (service.clone(), HeaderId::from_bytes([number; 64])))
+        };
+        Ok(services.iter().flat_map(batches).collect())
+    });
+    let asked = Arc::new(WatchedValue::<Vec<ServiceId>>::default());
     let mut ledger = MockAskAhead::new();
-    let questions = Arc::clone(&asked);
-    ledger.expect_ask_ahead().returning(move |_, _| {
-        questions.change(|questions| *questions += 1);
+    let services = Arc::clone(&asked);
+    ledger.expect_ask_ahead().returning(move |service, _| {
+        services.change(|asked| asked.push(service.clone()));
         Box::pin(async {})
     });
-    let monitor = NextBatchMonitor::new(store, Arc::new(ledger), 2);
+    let monitor = NextBatchMonitor::new(store, Arc::new(ledger), 1);
     let (requests, running) = (monitor.requests(), monitor.run().unwrap());
     requests.stored(&service(1));
-    asked.wait_until(|questions| *questions == 1);
+    asked.wait_until(|asked| asked.len() == 1);
     requests.stored(&service(1));
     (0..4).for_each(|_| requests.accepted(&service(1)));
-    // Another service shows that no question about the first one waits.
+    // A question about the first service would have been asked before.
     requests.stored(&service(2));
-    assert_eq!(asked.get(), 1);
+    asked.wait_until(|asked| asked.contains(&service(2)));
+    assert_eq!(asked.get(), [1, 2].map(service));
     requests.accepted(&service(1));
-    asked.wait_until(|questions| *questions == 2);
+    asked.wait_until(|asked| *asked == [1, 2, 1].map(service));
     running.wait_for_shutdown().unwrap();
 }
 
