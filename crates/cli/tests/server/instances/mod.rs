@@ -6,6 +6,7 @@ mod database_outages;
 mod frozen_transactions;
 mod group;
 mod handover;
+mod hints;
 mod names;
 mod paused;
 mod sharing;
