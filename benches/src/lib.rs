@@ -12,6 +12,7 @@ pub mod process;
 pub mod report;
 pub mod rivals;
 pub mod run;
+mod run_options;
 pub mod server;
 pub mod signatures;
 pub mod store_cycle;
