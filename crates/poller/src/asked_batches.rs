@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_suffice_until_more_than_half_of_the_batches_are_accepted() {
+    fn answers_suffice_until_most_batches_are_accepted() {
         for (batches, enough) in [(1, 1), (2, 2), (3, 2), (8, 5)] {
             let (mut asked, now) = (AskedBatches::default(), Instant::now());
             let (busy, other) = (service("a::busy"), service("a::other"));

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn steady_ledger_is_asked_once_or_twice_and_soon_after_a_commit() {
+    fn steady_ledger_is_asked_once_or_twice_soon_after_a_commit() {
         let mut times = CommitTimes::new(millis(10), millis(1_000));
         ask(&mut times, (0..100).map(|_| millis(400)));
         let (questions, late) = ask(&mut times, (0..1_000).map(|_| millis(400)));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn unsteady_ledger_is_asked_a_few_times_and_soon_after_a_commit() {
+    fn unsteady_ledger_is_asked_a_few_times_soon_after_a_commit() {
         let mut times = CommitTimes::new(millis(10), millis(1_000));
         let commits = |count| (0..count).map(|number| millis(200 + number * 377 % 1_000));
         ask(&mut times, commits(100));

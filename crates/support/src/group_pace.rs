@@ -62,6 +62,6 @@ mod tests {
         pace.ended(Instant::now(), 2);
         assert!(pace.resume_at().is_some(), "the shortest pause");
         pace.ended(long_ago, 1);
-        assert_eq!(pace.wait(), Duration::ZERO, "nobody waits after a single item");
+        assert_eq!(pace.wait(), Duration::ZERO, "there is no pause after a single item");
     }
 }

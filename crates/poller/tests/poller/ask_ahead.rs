@@ -94,7 +94,7 @@ fn one_question_is_about_all_next_batches_of_a_service() {
 }
 
 #[test]
-fn service_is_asked_about_again_when_half_of_its_batches_are_accepted() {
+fn next_question_comes_when_most_batches_are_accepted() {
     let mut store = MockNextBatchStore::new();
     store.expect_next_batches().returning(|services| {
         let batches = |service: &ServiceId| {

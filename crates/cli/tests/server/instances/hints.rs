@@ -2,7 +2,7 @@ use super::group::InstanceGroup;
 use crate::harness::BatchServer;
 
 #[test]
-fn batch_for_a_service_of_another_instance_does_not_wait_for_a_scan() {
+fn batch_that_another_instance_stores_is_found_at_once() {
     // A single one is not moved to balance the instances.
     const SERVICES: usize = 1;
     let group = InstanceGroup::new(SERVICES);
