@@ -112,7 +112,7 @@ impl UsualTime {
         let interval = (deviation / 2).max(average / 8);
         let first = match () {
             // An event leads to a question sooner. This one is for a commit of which none tells.
-            () if by_event => average * 2 + EVENT_TOLERANCE,
+            () if by_event => average + (deviation * 2).max(average / 4) + EVENT_TOLERANCE,
             () if deviation <= average / 8 => average,
             () => average.saturating_sub(deviation),
         };
@@ -120,8 +120,8 @@ impl UsualTime {
     }
 }
 
-/// How much later than usual an event may come before a question is asked without it.
-const EVENT_TOLERANCE: Duration = Duration::from_millis(100);
+/// How much later an event may come, where commits are always equally fast, before a question is asked without it.
+const EVENT_TOLERANCE: Duration = Duration::from_millis(20);
 
 fn average(known: Duration, new: Duration, parts: u32) -> Duration {
     known.saturating_mul(parts - 1).saturating_add(new) / parts
@@ -202,7 +202,7 @@ mod tests {
         let mut times = commit_times();
         let by_event = SeenCommit { by_event: true, ..at(millis(400)) };
         (0..100).for_each(|_| times.record("a", by_event));
-        assert_eq!(first(&times, "a"), millis(900));
+        assert_eq!(first(&times, "a"), millis(520));
         times.record("a", at(millis(400)));
         assert_eq!(first(&times, "a"), millis(400), "no event told of the last commit");
     }

@@ -492,7 +492,7 @@ mod tests {
         schedule.remove("a");
         schedule.accepted("a", at(9_000));
         let first = schedule.commit_times.question_times("a").first;
-        assert_eq!(first, SECOND * 2 + SECOND / 10);
+        assert_eq!(first, SECOND + SECOND / 4 + SECOND / 50);
     }
 
     #[test]

@@ -128,16 +128,18 @@ fn stopped_server_closes_its_event_streams_on_scabbard() {
 fn evicted_event_stream_is_closed() {
     let harness = BatchHarness::scabbard(2);
     let server = harness.serve_with(&[("--ledger-event-sockets", "1")]);
-    let batches = signed_batches(&harness.services, 1);
-    server.submit(&batches[..1]);
-    harness.wait_until_all_committed(&batches[..1]);
-    wait_until("the first stream is open", || harness.ledger.websockets().open == 1);
-    server.submit(&batches[1..]);
-    wait_until("another stream has replaced it", || {
-        let websockets = harness.ledger.websockets();
-        websockets.open == 1 && websockets.closed >= 1
-    });
+    let mut batches = vec![signed_batch(&harness.services[0], 0)];
+    server.submit(&batches);
     harness.wait_until_all_committed(&batches);
+    wait_until("the first stream is open", || harness.ledger.websockets().open == 1);
+    // A stream that was used lately is not evicted.
+    wait_until("another stream has replaced it", || {
+        batches.push(signed_batch(&harness.services[1], batches.len()));
+        server.submit(&batches[batches.len() - 1..]);
+        harness.wait_until_all_committed(&batches);
+        harness.ledger.websockets().closed >= 1
+    });
+    wait_until("it is open", || harness.ledger.websockets().open == 1);
     server.stop();
     assert_eq!(harness.ledger.websockets().broken, 0);
 }

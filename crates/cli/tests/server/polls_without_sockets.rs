@@ -51,7 +51,7 @@ fn services_without_a_socket_are_polled_at_the_ledgers_pace() {
     server.stop();
 }
 
-/// With delays that do not grow, there would be more than thirty polls in the time.
+/// With delays that do not grow, there would be more than a hundred polls in the time.
 #[test]
 fn failed_polls_are_repeated_after_growing_delays() {
     let harness = BatchHarness::scabbard_with(3, |l| l.pending_for(Duration::from_hours(1)));
@@ -73,7 +73,7 @@ fn failed_polls_are_repeated_after_growing_delays() {
         wait_until("the delay has grown", || longest_gap() >= INTERVAL * 8);
         let polls = polls_of(&harness, id).len();
         println!("{polls} polls until the delay was {:?}", longest_gap());
-        assert!(polls <= 24, "{polls}");
+        assert!(polls <= 40, "{polls}");
     }
     server.stop();
 }

@@ -39,7 +39,7 @@ impl Default for EventOptions {
                 longest: Duration::from_secs(30),
             },
             stable_after: Duration::from_mins(1),
-            evict_after: Duration::from_secs(30),
+            evict_after: Duration::from_secs(5),
             distrust_after_eviction: Duration::from_mins(5),
             event_tolerance: Duration::from_secs(1),
             silent_after: 3,
