@@ -56,7 +56,10 @@ impl Pool {
         let mut kept = self.kept();
         let of_origin = kept.by_origin.entry(origin).or_default();
         of_origin.push(KeptConnection { connection, runtime, idle_since: Instant::now() });
-        if kept.swept.insert(runtime) {
+        let has_no_sweep = kept.swept.insert(runtime);
+        // A runtime that is shutting down drops the task at once, which takes the lock.
+        drop(kept);
+        if has_no_sweep {
             let sweep = Sweep { pool: Arc::downgrade(self), runtime, is_done: false };
             drop(tokio::spawn(sweep.run(Instant::now() + self.timeout)));
         }
