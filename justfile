@@ -28,6 +28,11 @@ fmt:
 doc:
     cargo doc --workspace --no-deps --locked
 
-# Measure signatures, the store, and the throughput from end to end.
-bench:
+# Measure the whole way (docs/performance.md); arguments such as --json, --quick or --full.
+bench *arguments:
+    cargo build --release --locked -p grid-batch -p grid-batch-benches
+    target/release/grid-batch-bench table {{ arguments }}
+
+# Measure signatures, the store and the submitter by themselves.
+bench-crates:
     cargo bench --workspace

@@ -81,6 +81,10 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "grid-batch-withdrawals",
         ],
     ),
+    (
+        "grid-batch-benches",
+        &["grid-batch-core", "grid-batch-protocol", "grid-batch-store", "grid-batch-test-postgres"],
+    ),
     ("grid-batch-test-chain", &["grid-batch-support"]),
     ("grid-batch-test-postgres", &[]),
     ("grid-batch-test-support", &["grid-batch-core", "grid-batch-protocol"]),

@@ -1,5 +1,5 @@
 use std::{
-    env,
+    env, fs,
     path::Path,
     thread,
     time::{Duration, Instant},
@@ -66,7 +66,12 @@ impl PostgresServer {
     /// Its data directory is in the directory for temporary files. If that is in memory, set
     /// `TMPDIR`.
     pub fn start_durable() -> Self {
-        Self::start_with(&Self::DURABLE_OPTIONS)
+        Self::start_durable_with(&[])
+    }
+
+    /// The same with further options, such as `-cshared_preload_libraries=pg_stat_statements`.
+    pub fn start_durable_with(options: &[&str]) -> Self {
+        Self::start_with(&[&Self::DURABLE_OPTIONS, options].concat())
     }
 
     /// Whether [`from_env_or_start`](Self::from_env_or_start) can work.
@@ -98,6 +103,12 @@ impl PostgresServer {
     /// The directory of the data and the socket, if this process started the server.
     pub(crate) fn directory(&self) -> Option<&Path> {
         self.started.as_ref().map(|started| started.supervisor.directory())
+    }
+
+    /// The id of its first process, whose children are all others, if this process started it.
+    pub fn process_id(&self) -> Option<u32> {
+        let file = fs::read_to_string(self.directory()?.join("data/postmaster.pid")).ok()?;
+        file.lines().next()?.parse().ok()
     }
 
     fn start_with(options: &[&str]) -> Self {

@@ -1,0 +1,152 @@
+use std::{
+    fs::File,
+    io,
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use diesel::{
+    Connection, QueryableByName, RunQueryDsl, SqliteConnection, connection::SimpleConnection,
+    sql_query, sql_types::BigInt,
+};
+
+use super::DatabaseUsage;
+
+/// How often the header of the write-ahead log's index is read.
+const INTERVAL: Duration = Duration::from_millis(2);
+const FRAME_HEADER: u64 = 24;
+
+/// A database file. A thread follows its write-ahead log, which SQLite does not count.
+pub struct Sqlite {
+    path: PathBuf,
+    follower: Arc<Mutex<LogFollower>>,
+    is_stopped: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    writer: Option<SqliteConnection>,
+}
+
+/// What was written to the log, by the header of its index: a counter of transactions, and the number of
+/// frames, which starts again when the log is reused.
+#[derive(Debug, Default)]
+struct LogFollower {
+    index: PathBuf,
+    last: Option<IndexHeader>,
+    transactions: u64,
+    frames: u64,
+    page_size: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct IndexHeader {
+    transactions: u32,
+    page_size: u16,
+    frames: u32,
+}
+
+#[derive(QueryableByName)]
+struct Number {
+    #[diesel(sql_type = BigInt)]
+    number: i64,
+}
+
+impl Sqlite {
+    pub(super) fn new(directory: &Path) -> Self {
+        let path = directory.join("batches.db");
+        let index = directory.join("batches.db-shm");
+        let follower = Arc::new(Mutex::new(LogFollower { index, ..LogFollower::default() }));
+        let is_stopped = Arc::<AtomicBool>::default();
+        let thread = thread::spawn({
+            let (follower, is_stopped) = (follower.clone(), is_stopped.clone());
+            move || {
+                while !is_stopped.load(Relaxed) {
+                    follower.lock().unwrap().follow();
+                    thread::sleep(INTERVAL);
+                }
+            }
+        });
+        Self { path, follower, is_stopped, thread: Some(thread), writer: None }
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("sqlite://{}", self.path.display())
+    }
+
+    pub(super) fn usage(&mut self) -> DatabaseUsage {
+        let mut follower = self.follower.lock().unwrap();
+        follower.follow();
+        DatabaseUsage {
+            commits: follower.transactions,
+            log_bytes: follower.frames * (follower.page_size + FRAME_HEADER),
+            ..DatabaseUsage::default()
+        }
+    }
+
+    /// A connection that commits to disk, as the server's.
+    pub(super) fn connect(&self) -> io::Result<SqliteConnection> {
+        let path = self.path.display().to_string();
+        let mut connection = SqliteConnection::establish(&path).map_err(io::Error::other)?;
+        let settings = "pragma busy_timeout = 10000; pragma synchronous = full";
+        connection.batch_execute(settings).map_err(io::Error::other)?;
+        Ok(connection)
+    }
+
+    /// The connection of plain inserts.
+    pub(super) fn writer(&mut self) -> &mut SqliteConnection {
+        let connection = self.writer.take().unwrap_or_else(|| self.connect().unwrap());
+        self.writer.insert(connection)
+    }
+
+    pub(super) fn open_batches(&mut self) -> io::Result<i64> {
+        let mut connection = self.connect()?;
+        let query = "select count(*) as number from batches where ended_at is null";
+        let row: Number = sql_query(query).get_result(&mut connection).map_err(io::Error::other)?;
+        Ok(row.number)
+    }
+}
+
+impl Drop for Sqlite {
+    fn drop(&mut self) {
+        self.is_stopped.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl LogFollower {
+    fn follow(&mut self) {
+        let Some(header) = read_header(&self.index) else { return };
+        let (transactions, frames) = match self.last.replace(header) {
+            None => (header.transactions, header.frames),
+            Some(last) if last.frames > header.frames => {
+                (header.transactions.wrapping_sub(last.transactions), header.frames)
+            }
+            Some(last) => {
+                (header.transactions.wrapping_sub(last.transactions), header.frames - last.frames)
+            }
+        };
+        self.transactions += u64::from(transactions);
+        self.frames += u64::from(frames);
+        self.page_size = header.page_size.into();
+    }
+}
+
+/// The header of the log's index ("WAL-Index Format" in the documentation of SQLite).
+fn read_header(index: &Path) -> Option<IndexHeader> {
+    let mut bytes = [0; 20];
+    File::open(index).ok()?.read_exact_at(&mut bytes, 0).ok()?;
+    let number =
+        |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    let is_initialized = bytes[12] == 1;
+    is_initialized.then(|| IndexHeader {
+        transactions: number(8),
+        page_size: u16::from_ne_bytes([bytes[14], bytes[15]]),
+        frames: number(16),
+    })
+}

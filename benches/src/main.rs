@@ -1,0 +1,71 @@
+//! `grid-batch-bench`: see `docs/performance.md`.
+
+use std::{io, path::PathBuf, process::ExitCode};
+
+use clap::ArgMatches;
+use grid_batch_benches::{
+    backlog, ledger, options, report, rivals, run,
+    table::{self, TableSize},
+};
+
+fn main() -> ExitCode {
+    let matches = options::command().get_matches();
+    let result = match matches.subcommand() {
+        Some(("ledger", matches)) => run_ledger(matches),
+        Some(("table", matches)) => run_table(matches),
+        Some(("rivals", matches)) => run_rivals(matches),
+        Some(("backlog", matches)) => run_backlog(matches),
+        _ => run_once(&matches),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_ledger(matches: &ArgMatches) -> io::Result<()> {
+    ledger::run(options::ledger_kind(matches), options::delay(matches))
+}
+
+fn run_table(matches: &ArgMatches) -> io::Result<()> {
+    let size = match (matches.get_flag("full"), matches.get_flag("quick")) {
+        (true, _) => TableSize::Full,
+        (_, true) => TableSize::Quick,
+        _ => TableSize::Usual,
+    };
+    let rounds = matches.get_one("rounds").copied().unwrap_or(1);
+    let rows = table::measure(&options::server(matches), size, rounds)?;
+    match matches.get_flag("json") {
+        true => println!("{}", table::json(&rows)),
+        false => println!("{}", table::text(&rows)),
+    }
+    Ok(())
+}
+
+fn run_rivals(matches: &ArgMatches) -> io::Result<()> {
+    let number = |name: &str| matches.get_one::<usize>(name).copied().unwrap_or_default();
+    let queues: &PathBuf = matches.get_one("queues").ok_or(io::ErrorKind::InvalidInput)?;
+    let server = options::server(matches);
+    println!("{}", rivals::measure(&server, queues, number("units"), number("keys"))?);
+    Ok(())
+}
+
+fn run_backlog(matches: &ArgMatches) -> io::Result<()> {
+    let start = backlog::measure(&options::run_options(matches))?;
+    println!("{}", if matches.get_flag("json") { start.json().to_string() } else { start.text() });
+    Ok(())
+}
+
+fn run_once(matches: &ArgMatches) -> io::Result<()> {
+    let options = options::run_options(matches);
+    let measurement = run::run(&options)?;
+    let text = match matches.get_flag("json") {
+        true => report::json(&options, &measurement).to_string(),
+        false => report::text(&options, &measurement),
+    };
+    println!("{text}");
+    Ok(())
+}

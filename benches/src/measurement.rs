@@ -1,0 +1,170 @@
+//! The result of one run.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use crate::{
+    ceilings::Ceilings,
+    database::{DatabaseUsage, Statement},
+    signatures::Request,
+};
+
+/// What one run has measured.
+#[derive(Debug, Clone)]
+pub struct Measurement {
+    /// The number of batches.
+    pub batches: usize,
+    /// From the first request to the last recorded commit.
+    pub time: Duration,
+    /// From the first request to the last `202`.
+    pub intake_time: Duration,
+    /// The CPU time of verifying the signatures of one batch.
+    pub verification: Duration,
+    /// The CPU time of all servers.
+    pub server_cpu: Duration,
+    /// The same by the names of threads that still run.
+    pub server_threads: BTreeMap<String, Duration>,
+    /// The CPU time of the ledger.
+    pub ledger_cpu: Duration,
+    /// The CPU time of the client.
+    pub client_cpu: Duration,
+    /// What the database has done.
+    pub database: DatabaseUsage,
+    /// The statements of the whole run, from the start of the server on.
+    pub statements: Vec<Statement>,
+    /// The latency of `202`.
+    pub latency: Percentiles,
+    /// From the commit of a batch at the ledger to the POST of the next one of its service, where that
+    /// was acknowledged before the commit.
+    pub turnaround: Percentiles,
+    /// From POST to commit at the ledger.
+    pub ledger_delay: Percentiles,
+    /// Batches that arrived at the ledger before the one before them of their service was committed.
+    pub out_of_order: usize,
+    /// The peak memory of one server, in bytes.
+    pub peak_memory: u64,
+    /// Plain work of the same kind, if it was measured.
+    pub ceilings: Option<Ceilings>,
+    /// The CPU of all servers when they have nothing to do, as a part of one core, if it was measured.
+    pub idle: Option<f64>,
+    /// Requests that were answered 429 or 503 and sent again.
+    pub refused: usize,
+}
+
+/// The median, the 99th percentile and the largest of some times.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Percentiles {
+    /// The median.
+    pub median: Duration,
+    /// The 99th percentile.
+    pub percentile_99: Duration,
+    /// The largest.
+    pub worst: Duration,
+}
+
+impl Percentiles {
+    /// Of these times, in any order.
+    pub fn of(mut times: Vec<Duration>) -> Self {
+        times.sort_unstable();
+        let at = |part: usize| times.get((times.len().saturating_sub(1)) * part / 100);
+        let at = |part| at(part).copied().unwrap_or_default();
+        Self { median: at(50), percentile_99: at(99), worst: at(100) }
+    }
+}
+
+impl Measurement {
+    /// Batches per second.
+    pub fn rate(&self) -> f64 {
+        self.batches as f64 / self.time.as_secs_f64()
+    }
+
+    /// A total divided by the number of batches.
+    pub fn per_batch(&self, total: f64) -> f64 {
+        total / self.batches as f64
+    }
+
+    /// A CPU time per batch, in costs of verifying the batch.
+    pub fn in_verifications(&self, total: Duration) -> f64 {
+        self.per_batch(total.as_secs_f64()) / self.verification.as_secs_f64()
+    }
+}
+
+/// The times of a batch at the ledger.
+#[derive(Debug, Clone, Copy)]
+struct LedgerTimes {
+    posted: Duration,
+    committed: Duration,
+}
+
+/// What the report of the ledger says.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LedgerReport {
+    /// See [`Measurement::turnaround`].
+    pub turnaround: Percentiles,
+    /// See [`Measurement::ledger_delay`].
+    pub delay: Percentiles,
+    /// See [`Measurement::out_of_order`].
+    pub out_of_order: usize,
+}
+
+/// Reads the report of the ledger.
+pub fn read_report(
+    report: &str,
+    groups: &HashMap<String, usize>,
+    acknowledged: &HashMap<String, SystemTime>,
+) -> LedgerReport {
+    let mut out_of_order = 0;
+    let mut last: HashMap<usize, LedgerTimes> = HashMap::new();
+    let (mut turnarounds, mut delays) = (Vec::new(), Vec::new());
+    for line in report.lines() {
+        let Some((id, times)) = parse_line(line) else { continue };
+        delays.push(times.committed.saturating_sub(times.posted));
+        let Some(group) = groups.get(id) else { continue };
+        let since_1970 = |time: &SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let acknowledged = acknowledged.get(id).map(since_1970).unwrap_or_default();
+        let Some(before) = last.insert(*group, times) else { continue };
+        out_of_order += usize::from(times.posted < before.committed);
+        if acknowledged <= before.committed {
+            turnarounds.push(times.posted.saturating_sub(before.committed));
+        }
+    }
+    let [turnaround, delay] = [turnarounds, delays].map(Percentiles::of);
+    LedgerReport { turnaround, delay, out_of_order }
+}
+
+fn parse_line(line: &str) -> Option<(&str, LedgerTimes)> {
+    let mut words = line.split(' ');
+    let id = words.next()?;
+    let mut time = || Some(Duration::from_micros(words.next()?.parse().ok()?));
+    Some((id, LedgerTimes { posted: time()?, committed: time()? }))
+}
+
+/// The group of each batch.
+pub fn groups_of(requests: &[Request]) -> HashMap<String, usize> {
+    let groups = |request: &Request| {
+        let group = request.group;
+        request.batch_ids.iter().map(|id| (id.clone(), group)).collect::<Vec<_>>()
+    };
+    requests.iter().flat_map(groups).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turnaround_is_measured_where_the_next_batch_was_waiting() {
+        let groups = [("a", 0), ("b", 0), ("c", 1), ("d", 0)];
+        let groups = groups.map(|(id, number)| (id.to_owned(), number)).into();
+        let at = |micros| UNIX_EPOCH + Duration::from_micros(micros);
+        let acknowledged = [("a", 1), ("b", 2), ("c", 3), ("d", 90)];
+        let acknowledged = acknowledged.map(|(id, time)| (id.to_owned(), at(time))).into();
+        let report = "a 10 20\nc 11 21\nb 25 35\nd 95 99\n";
+        let read = read_report(report, &groups, &acknowledged);
+        assert_eq!(read.turnaround.worst, Duration::from_micros(5));
+        assert_eq!(read.delay.median, Duration::from_micros(10));
+        assert_eq!(read.out_of_order, 0);
+    }
+}

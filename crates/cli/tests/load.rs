@@ -1,0 +1,89 @@
+//! What the server asks of its database for each batch, at load. Times are not compared, so that the test
+//! is the same on every machine.
+#![expect(clippy::unwrap_used, reason = "tests panic at any error")]
+
+use std::{fs, path::Path, time::Duration};
+
+use grid_batch_benches::{
+    backlog,
+    database::DatabaseKind,
+    measurement::Measurement,
+    options::{self, RunOptions},
+    report,
+    run::run,
+};
+
+/// The most that a batch may take, on average.
+struct Bounds {
+    commits: f64,
+    log_bytes: f64,
+    statements: f64,
+    rows: f64,
+}
+
+// On a slow machine, groups are smaller and a run has more of what happens at intervals. So the bounds are a
+// third to a half above what was measured without other work.
+
+#[test]
+fn batches_at_load_take_few_commits_on_sqlite() {
+    let bounds = Bounds { commits: 0.7, log_bytes: 20_000.0, statements: 0.0, rows: 0.0 };
+    check(DatabaseKind::Sqlite, &bounds);
+}
+
+#[test]
+fn batches_at_load_take_few_statements_on_postgresql() {
+    let bounds = Bounds { commits: 4.0, log_bytes: 4_200.0, statements: 7.0, rows: 24.0 };
+    check(DatabaseKind::Postgres, &bounds);
+}
+
+fn check(database: DatabaseKind, bounds: &Bounds) {
+    let server = Path::new(env!("CARGO_BIN_EXE_grid-batch"));
+    let options = RunOptions {
+        batches: 3_000,
+        batches_per_request: 10,
+        ledger_thread: true,
+        ..RunOptions::new(server, database)
+    };
+    let run = run(&options).unwrap();
+    println!("{}", report::text(&options, &run));
+    let Measurement { database: used, .. } = &run;
+    assert_eq!(run.out_of_order, 0);
+    let is_at_most = |name: &str, total: u64, bound: f64| {
+        let used = run.per_batch(total as f64);
+        assert!(used <= bound, "{name} a batch: {used:.3}, more than {bound}");
+    };
+    is_at_most("commits", used.commits, bounds.commits);
+    is_at_most("bytes of log", used.log_bytes, bounds.log_bytes);
+    // SQLite does not count these.
+    is_at_most("statements", used.statements.unwrap_or_default(), bounds.statements);
+    is_at_most("rows", used.rows.unwrap_or_default(), bounds.rows);
+}
+
+/// Each command runs, with fewer batches.
+#[test]
+fn commands_of_the_documentation_run() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/performance.md");
+    let document = fs::read_to_string(path).unwrap();
+    let commands =
+        document.lines().filter(|line| line.starts_with("target/release/grid-batch-bench"));
+    let mut count = 0;
+    for command in commands {
+        let matches = options::command().try_get_matches_from(command.split(' ')).unwrap();
+        let (name, arguments) = matches.subcommand().unwrap_or(("", &matches));
+        let written = options::run_options(arguments);
+        let options = RunOptions {
+            server: env!("CARGO_BIN_EXE_grid-batch").into(),
+            batches: 40,
+            services: written.services.min(20),
+            idle: written.idle.min(Duration::from_secs(1)),
+            ledger_thread: true,
+            ..written
+        };
+        match name {
+            "backlog" => assert_eq!(backlog::measure(&options).unwrap().open, 40),
+            _ => assert_eq!(run(&options).unwrap().out_of_order, 0, "{command}"),
+        }
+        count += 1;
+    }
+    assert_eq!(count, 9);
+}
