@@ -41,7 +41,8 @@ pub struct Measurement {
     pub turnaround: Percentiles,
     /// From POST to commit at the ledger.
     pub ledger_delay: Percentiles,
-    /// Batches that arrived at the ledger before the one before them of their service was committed.
+    /// Batches that arrived at the ledger before the one before them of their service was committed, after a later
+    /// one of their request, or again.
     pub out_of_order: usize,
     /// The peak memory of one server, in bytes.
     pub peak_memory: u64,
@@ -112,20 +113,23 @@ pub struct LedgerReport {
 /// Reads the report of the ledger.
 pub fn read_report(
     report: &str,
-    groups: &HashMap<String, usize>,
+    places: &HashMap<String, Place>,
     acknowledged: &HashMap<String, SystemTime>,
 ) -> LedgerReport {
     let mut out_of_order = 0;
     let mut last: HashMap<usize, LedgerTimes> = HashMap::new();
+    let mut last_of_request: HashMap<usize, usize> = HashMap::new();
     let (mut turnarounds, mut delays) = (Vec::new(), Vec::new());
     for line in report.lines() {
         let Some((id, times)) = parse_line(line) else { continue };
         delays.push(times.committed.saturating_sub(times.posted));
-        let Some(group) = groups.get(id) else { continue };
+        let Some(place) = places.get(id) else { continue };
+        let before_in_request = last_of_request.insert(place.request, place.position);
+        let is_late = before_in_request.is_some_and(|before| before >= place.position);
         let since_1970 = |time: &SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
         let acknowledged = acknowledged.get(id).map(since_1970).unwrap_or_default();
-        let Some(before) = last.insert(*group, times) else { continue };
-        out_of_order += usize::from(times.posted < before.committed);
+        let Some(before) = last.insert(place.group, times) else { continue };
+        out_of_order += usize::from(is_late || times.posted < before.committed);
         if acknowledged <= before.committed {
             turnarounds.push(times.posted.saturating_sub(before.committed));
         }
@@ -141,28 +145,61 @@ fn parse_line(line: &str) -> Option<(&str, LedgerTimes)> {
     Some((id, LedgerTimes { posted: time()?, committed: time()? }))
 }
 
-/// The group of each batch.
-pub fn groups_of(requests: &[Request]) -> HashMap<String, usize> {
-    let groups = |request: &Request| {
-        let group = request.group;
-        request.batch_ids.iter().map(|id| (id.clone(), group)).collect::<Vec<_>>()
-    };
-    requests.iter().flat_map(groups).collect()
+/// Where a batch is in the requests.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    group: usize,
+    request: usize,
+    position: usize,
+}
+
+/// The place of each batch.
+pub fn places_of(requests: &[Request]) -> HashMap<String, Place> {
+    let mut places = HashMap::new();
+    for (number, request) in requests.iter().enumerate() {
+        for (position, id) in request.batch_ids.iter().enumerate() {
+            let place = Place { group: request.group, request: number, position };
+            places.insert(id.clone(), place);
+        }
+    }
+    places
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// The places of these batches. Each group is one request.
+    fn places<const N: usize>(batches: [(&str, usize, usize); N]) -> HashMap<String, Place> {
+        let place = |(id, group, position): (&str, usize, usize)| {
+            (id.to_owned(), Place { group, request: group, position })
+        };
+        batches.map(place).into()
+    }
+
+    #[test]
+    fn overlaps_swaps_and_repeats_are_out_of_order() {
+        let places = places([("a", 0, 0), ("b", 0, 1), ("c", 0, 2)]);
+        for (report, expected) in [
+            ("a 10 20\nb 21 30\nc 31 40\n", 0),
+            ("a 10 20\nb 19 30\nc 31 40\n", 1),
+            ("b 10 20\na 21 30\nc 31 40\n", 1),
+            ("a 10 20\nb 21 30\na 31 40\n", 1),
+            ("a 10 20\na 10 20\nb 21 30\n", 1),
+        ] {
+            let read = read_report(report, &places, &HashMap::new());
+            assert_eq!(read.out_of_order, expected, "{report}");
+        }
+    }
+
     #[test]
     fn turnaround_is_measured_where_the_next_batch_was_waiting() {
-        let groups = [("a", 0), ("b", 0), ("c", 1), ("d", 0)];
-        let groups = groups.map(|(id, number)| (id.to_owned(), number)).into();
+        let places = places([("a", 0, 0), ("b", 0, 1), ("c", 1, 0), ("d", 0, 2)]);
         let at = |micros| UNIX_EPOCH + Duration::from_micros(micros);
         let acknowledged = [("a", 1), ("b", 2), ("c", 3), ("d", 90)];
         let acknowledged = acknowledged.map(|(id, time)| (id.to_owned(), at(time))).into();
         let report = "a 10 20\nc 11 21\nb 25 35\nd 95 99\n";
-        let read = read_report(report, &groups, &acknowledged);
+        let read = read_report(report, &places, &acknowledged);
         assert_eq!(read.turnaround.worst, Duration::from_micros(5));
         assert_eq!(read.delay.median, Duration::from_micros(10));
         assert_eq!(read.out_of_order, 0);

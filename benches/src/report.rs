@@ -43,11 +43,8 @@ pub fn text(options: &RunOptions, run: &Measurement) -> String {
     line("client CPU a batch", cpu(run, run.client_cpu));
     let per_batch = |total: u64| format!("{:.3}", run.per_batch(total as f64));
     line("commits a batch", per_batch(run.database.commits));
-    let counts = [
-        ("statements a batch", run.database.statements),
-        ("rows a batch", run.database.rows),
-        ("log syncs a batch", run.database.log_syncs),
-    ];
+    let counts =
+        [("statements a batch", run.database.statements), ("rows a batch", run.database.rows)];
     for (name, count) in counts {
         if let Some(count) = count {
             line(name, per_batch(count));

@@ -10,7 +10,7 @@ use crate::{
     ceilings,
     database::{Database, DatabaseUsage},
     load::{self, LoadResult},
-    measurement::{LedgerReport, Measurement, Percentiles, groups_of, read_report},
+    measurement::{LedgerReport, Measurement, Percentiles, places_of, read_report},
     options::RunOptions,
     process::{cpu_time_by_thread, cpu_time_of_this_thread, peak_memory},
     server::{Process, ask_ledger, start_ledger, start_server, wait_until},
@@ -57,7 +57,7 @@ struct Usage {
 pub fn run(options: &RunOptions) -> io::Result<Measurement> {
     let verification = verification_cost();
     let requests = requests(&options.plan());
-    let groups = groups_of(&requests);
+    let places = places_of(&requests);
     let directory = tempfile::tempdir()?;
     let mut database = Database::create(options.database, directory.path());
     let ledger = start_ledger(options)?;
@@ -101,7 +101,7 @@ pub fn run(options: &RunOptions) -> io::Result<Measurement> {
         .then(|| ceilings::measure(options, &mut database, ledger.address))
         .transpose()?;
     let LedgerReport { turnaround, delay, out_of_order } =
-        read_report(&report, &groups, &acknowledged);
+        read_report(&report, &places, &acknowledged);
     Ok(Measurement {
         batches: options.batches,
         time,

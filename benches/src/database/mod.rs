@@ -53,8 +53,6 @@ pub struct DatabaseUsage {
     pub rows: Option<u64>,
     /// Bytes of its write-ahead log.
     pub log_bytes: u64,
-    /// How often the log was forced to the disk.
-    pub log_syncs: Option<u64>,
 }
 
 impl DatabaseUsage {
@@ -69,7 +67,6 @@ impl DatabaseUsage {
             statements: difference(self.statements, before.statements),
             rows: difference(self.rows, before.rows),
             log_bytes: self.log_bytes.saturating_sub(before.log_bytes),
-            log_syncs: difference(self.log_syncs, before.log_syncs),
         }
     }
 }

@@ -37,8 +37,6 @@ struct Counts {
     rows: i64,
     #[diesel(sql_type = BigInt)]
     log_bytes: i64,
-    #[diesel(sql_type = BigInt)]
-    log_syncs: i64,
 }
 
 #[derive(QueryableByName)]
@@ -86,8 +84,7 @@ impl Postgres {
               where query not like '{OWN}%') as statements, \
              (select coalesce(sum(rows), 0)::bigint from public.pg_stat_statements \
               where query not like '{OWN}%') as rows, \
-             (pg_current_wal_lsn() - '0/0')::bigint as log_bytes, \
-             (select wal_sync from pg_stat_wal) as log_syncs"
+             (pg_current_wal_lsn() - '0/0')::bigint as log_bytes"
         ))
         .get_result(&mut self.connection)
         .unwrap();
@@ -98,7 +95,6 @@ impl Postgres {
             statements: Some(unsigned(counts.statements)),
             rows: Some(unsigned(counts.rows)),
             log_bytes: unsigned(counts.log_bytes),
-            log_syncs: Some(unsigned(counts.log_syncs)),
         }
     }
 

@@ -48,6 +48,7 @@ impl State {
     fn accept_batch(&mut self, service: Option<&str>, batch: Batch, delay: Duration) {
         let id = batch.header_signature.into_boxed_str();
         if self.entries.contains_key(&id) {
+            self.arrivals.push(id);
             return;
         }
         let transactions = batch.transactions.into_iter();

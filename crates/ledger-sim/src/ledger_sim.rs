@@ -117,6 +117,11 @@ impl LedgerSim {
         self.context.restart();
     }
 
+    /// Restarts the ledger if no batch waits in it, and returns whether it did.
+    pub fn restart_if_idle(&self) -> bool {
+        self.context.restart_if_idle()
+    }
+
     /// Kills the ledger's process: connections are reset, later ones are refused, and what it had only
     /// in memory is lost, as by [`LedgerSim::restart`].
     pub fn kill(&self) {

@@ -133,10 +133,21 @@ impl SimContext {
     }
 
     pub(crate) fn restart(&self) {
-        let now = self.now();
+        self.restart_state(&mut self.advanced_state());
+    }
+
+    pub(crate) fn restart_if_idle(&self) -> bool {
         let mut state = self.advanced_state();
-        state.restart(now);
-        // Still under the lock, so that no request of the old boot is answered after the restart.
+        let is_idle = state.ledger.is_idle();
+        if is_idle {
+            self.restart_state(&mut state);
+        }
+        is_idle
+    }
+
+    /// The state is locked, so that no request of the old boot is answered after the restart.
+    fn restart_state(&self, state: &mut LedgerState) {
+        state.restart(self.now());
         self.boot.send_modify(|boot| *boot += 1);
         state.common.events.resume_sending();
     }

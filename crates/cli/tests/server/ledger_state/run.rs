@@ -150,7 +150,7 @@ impl Run {
                 decisions.decide(self, &store);
             }
             if self.random.usize(..RESTARTS) == 0 {
-                self.harness.ledger.restart();
+                self.restart_ledger();
             }
             if !is_killed && batches.len() < self.count / 2 {
                 is_killed = true;
@@ -171,6 +171,17 @@ impl Run {
             println!("{:?}", stored(&store, id));
         }
         audit
+    }
+
+    /// Restarts the ledger, which loses its queue. In a pipeline the queue is empty: the ledger could take the next
+    /// batch before the server has found out that one was lost.
+    fn restart_ledger(&self) {
+        match self.strategy {
+            Strategy::Pipeline => {
+                wait_until("the queue is empty", || self.harness.ledger.restart_if_idle());
+            }
+            Strategy::Serial | Strategy::Parallel => self.harness.ledger.restart(),
+        }
     }
 
     pub(super) fn submit(&mut self, server: &BatchServer, batches: Vec<Batch>) {
@@ -216,7 +227,8 @@ impl Run {
             assert_eq!(most > 1, self.strategy != Strategy::Serial, "{most} at the ledger at most");
             assert!(audit.applied > audit.invalid, "{audit}");
         }
-        assert!(audit.applied > 0 && audit.invalid > 0, "{audit}");
+        // About one in ten is invalid. None may be, if they are few.
+        assert!(audit.applied > 0 && (audit.invalid > 0 || self.count < 100), "{audit}");
     }
 }
 
