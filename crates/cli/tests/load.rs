@@ -21,18 +21,18 @@ struct Bounds {
     rows: f64,
 }
 
-// On a slow machine, groups are smaller and a run has more of what happens at intervals. So the bounds are a
-// third to a half above what was measured without other work.
+// On a slow machine, groups are smaller and a run has more of what happens at intervals. So the bounds of what a
+// group takes are twice what was measured without other work, those of rows and bytes a half above.
 
 #[test]
 fn batches_at_load_take_few_commits_on_sqlite() {
-    let bounds = Bounds { commits: 0.7, log_bytes: 20_000.0, statements: 0.0, rows: 0.0 };
+    let bounds = Bounds { commits: 0.9, log_bytes: 24_000.0, statements: 0.0, rows: 0.0 };
     check(DatabaseKind::Sqlite, &bounds);
 }
 
 #[test]
 fn batches_at_load_take_few_statements_on_postgresql() {
-    let bounds = Bounds { commits: 4.0, log_bytes: 4_200.0, statements: 7.0, rows: 24.0 };
+    let bounds = Bounds { commits: 5.0, log_bytes: 5_000.0, statements: 9.0, rows: 26.0 };
     check(DatabaseKind::Postgres, &bounds);
 }
 
