@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_that_overlap_change_places_or_repeat_are_out_of_order() {
+    fn overlaps_swaps_and_repeats_are_out_of_order() {
         let places = places([("a", 0, 0), ("b", 0, 1), ("c", 0, 2)]);
         for (report, expected) in [
             ("a 10 20\nb 21 30\nc 31 40\n", 0),

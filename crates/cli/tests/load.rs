@@ -22,17 +22,17 @@ struct Bounds {
 }
 
 // On a slow machine, groups are smaller and a run has more of what happens at intervals. So the bounds of what a
-// group takes are twice what was measured without other work, those of rows and bytes a quarter above.
+// group takes are about three times what was measured without other work, those of rows and bytes a third above.
 
 #[test]
 fn batches_at_load_take_few_commits_on_sqlite() {
-    let bounds = Bounds { commits: 0.32, log_bytes: 16_000.0, statements: 0.0, rows: 0.0 };
+    let bounds = Bounds { commits: 0.5, log_bytes: 18_000.0, statements: 0.0, rows: 0.0 };
     check(DatabaseKind::Sqlite, &bounds);
 }
 
 #[test]
 fn batches_at_load_take_few_statements_on_postgresql() {
-    let bounds = Bounds { commits: 0.7, log_bytes: 4_000.0, statements: 2.3, rows: 19.0 };
+    let bounds = Bounds { commits: 1.2, log_bytes: 4_400.0, statements: 3.6, rows: 20.0 };
     check(DatabaseKind::Postgres, &bounds);
 }
 

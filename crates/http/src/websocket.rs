@@ -113,7 +113,7 @@ pub async fn open_websocket(
     let WebSocketOptions { open_timeout, silence_timeout, .. } = *options;
     let opening = open(target, texts, options);
     let socket = timeout(open_timeout, opening).await.map_err(|_| {
-        HttpError::NoResponse(format!("the websocket did not open within {open_timeout:?}"))
+        HttpError::TimedOut(format!("the websocket did not open within {open_timeout:?}"))
     })??;
     let (probe, probed) = ProbedSocket::new();
     let texts = received_texts(socket, probed, silence_timeout).boxed();

@@ -157,6 +157,11 @@ impl EvidenceSearch {
         now: MonotonicTime,
     ) {
         self.earlier.observe(&batch, now);
+        // Otherwise a slow search would be followed by the next one at once, and a wait for earlier
+        // attempts, which ends when no search is under way, would never end.
+        if self.in_flight.contains(&key(&batch)) {
+            return;
+        }
         let Some(due_after) = evidence_due_after(&batch, is_reported, &self.options) else {
             return;
         };

@@ -66,7 +66,7 @@ impl LedgerEvents for SawtoothEvents {
                         return Ok(event_stream(frames, self.disconnection(node)));
                     }
                     Err(error) => {
-                        if matches!(error, HttpError::NotSent(_)) {
+                        if matches!(error, HttpError::NotSent(_) | HttpError::NoResponse(_)) {
                             self.disconnection(node).record();
                         }
                         failure = with_node(node, error.into());

@@ -107,13 +107,10 @@ impl Outages {
         self.lock().set_at_node(batch_id, Some(node), Instant::now());
     }
 
-    /// The node has reported that it has the batch and that it is not finished. That says nothing about
-    /// another node that the batch was sent to.
-    pub(crate) fn reported(&self, node: &str, batch_id: &str) {
-        let mut seen = self.lock();
-        if !seen.was_sent_elsewhere(node, batch_id) {
-            seen.set_at_node(batch_id, None, Instant::now());
-        }
+    /// The node has reported, to a request of this time, that it has the batch and that it is not finished.
+    /// That says nothing about another node that the batch was sent to.
+    pub(crate) fn reported(&self, node: &str, batch_id: &str, asked_at: Instant) {
+        self.lock().reported(node, batch_id, asked_at);
     }
 
     /// What happened to the batch's nodes since it was sent to them.
@@ -170,6 +167,15 @@ impl Seen {
                     );
                 }
             }
+        }
+    }
+
+    /// The node had the batch when it was asked. An outage between its answer and this call may have cost
+    /// it the batch.
+    fn reported(&mut self, node: &str, batch_id: &str, asked_at: Instant) {
+        let sent_at = self.batches.get(&batch_id.to_owned()).map(|batch| batch.since);
+        if !self.was_sent_elsewhere(node, batch_id) {
+            self.set_at_node(batch_id, None, sent_at.map_or(asked_at, |sent| sent.max(asked_at)));
         }
     }
 
@@ -408,10 +414,27 @@ mod tests {
         let mut test = Test::with_batch();
         test.be_silent(2, 3);
         test.record(NODE, 38, 39, RequestEnd::Answered);
-        test.seen.set_at_node(BATCH, None, test.at(39));
+        test.seen.reported(NODE, BATCH, test.at(39));
         assert_eq!(test.outage(40), Outage::None);
         test.record("http://b", 41, 41, RequestEnd::Disconnected);
         assert_eq!(test.outage(42), Outage::None, "it was not sent to that node");
+    }
+
+    #[test]
+    fn outage_after_the_question_counts_although_the_answer_is_read_later() {
+        let mut test = Test::with_batch();
+        test.record(NODE, 4, 4, RequestEnd::Disconnected);
+        test.seen.reported(NODE, BATCH, test.at(3));
+        assert_eq!(test.outage(5), Outage::Failed);
+    }
+
+    #[test]
+    fn report_of_an_earlier_attempt_does_not_count_for_the_next_one() {
+        let mut test = Test::with_batch();
+        test.record(NODE, 4, 4, RequestEnd::Disconnected);
+        test.seen.set_at_node(BATCH, Some(NODE), test.at(5));
+        test.seen.reported(NODE, BATCH, test.at(3));
+        assert_eq!(test.outage(6), Outage::None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
@@ -66,6 +66,7 @@ impl SawtoothStatusReader {
     ) -> BatchResult<Vec<StatusReport>> {
         let mut failure = None;
         for node in nodes {
+            let asked_at = Instant::now();
             match get_node_reports(node, &self.client, ids)
                 .await
                 .map_err(|error| with_node(node, error))
@@ -76,7 +77,7 @@ impl SawtoothStatusReader {
                 }
                 Err(error) => return Err(error),
                 Ok(reports) => {
-                    self.remember_reported(node, &reports);
+                    self.remember_reported(node, &reports, asked_at);
                     return Ok(self.review(service_id, node, nodes, reports).await);
                 }
             }
@@ -84,11 +85,11 @@ impl SawtoothStatusReader {
         failure.map_or(Ok(Vec::new()), Err)
     }
 
-    fn remember_reported(&self, node: &str, reports: &[NodeReport]) {
+    fn remember_reported(&self, node: &str, reports: &[NodeReport], asked_at: Instant) {
         let unfinished = [LedgerStatus::Pending, LedgerStatus::Valid];
         let reports = reports.iter().map(|report| &report.report);
         for report in reports.filter(|report| unfinished.contains(&report.status)) {
-            self.client.outages().reported(node, &report.batch_id);
+            self.client.outages().reported(node, &report.batch_id, asked_at);
         }
     }
 

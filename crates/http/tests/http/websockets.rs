@@ -99,13 +99,13 @@ async fn open_error(url: &str, open_timeout: Duration) -> HttpError {
 }
 
 #[tokio::test]
-async fn open_timeout_means_no_response() {
+async fn open_timeout_means_timed_out() {
     let (address, _closed) = address_that_never_accepts().await;
     let silent = Server::new(|peer| peer.stall()).await;
     for url in [format!("http://{address}"), silent.url()] {
         let error = open_error(&url, SHORT).await;
         let expected = "the websocket did not open within 200ms";
-        assert_eq!(error, HttpError::NoResponse(expected.to_owned()));
+        assert_eq!(error, HttpError::TimedOut(expected.to_owned()));
     }
 }
 

@@ -3,11 +3,12 @@
 use std::{future::ready, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchState::{Committed, InDoubt, Invalid},
+    BatchState::{Committed, InDoubt, Invalid, Pending},
     Clock, Evidence, LedgerStatus, Resolution, ShutdownHandle,
     mocks::MockEvidenceReader,
 };
 use grid_batch_poller::MonitorOptions;
+use tokio::time::sleep;
 
 use crate::support::*;
 
@@ -29,6 +30,35 @@ fn start(limit: Duration, evidence: Evidence) -> (Store, Arc<Ledger>, Running) {
         .with_options(options)
         .with_evidence(store.clone(), Arc::new(reader)));
     (store, ledger, running)
+}
+
+/// The same, of which the ledger reports nothing, and whose evidence takes longer than two status requests.
+fn start_with_slow_evidence(limit: Duration, evidence: Evidence) -> (Store, Running) {
+    let store = Store::new();
+    store.add("a", 0, Pending, SECOND);
+    store.rows.change(|rows| {
+        rows[0].progress.attempts = 2;
+        rows[0].progress.earlier_may_arrive = true;
+        rows[0].progress.invalid_reported = true;
+    });
+    let ledger = Arc::new(Ledger::new(|_, _| answer(Vec::new())));
+    let mut reader = MockEvidenceReader::new();
+    let asked = Arc::clone(&ledger);
+    reader.expect_find_evidence().returning(move |_| {
+        let asked = Arc::clone(&asked);
+        let enough = asked.requests.get().len() + 3;
+        Box::pin(async move {
+            while asked.requests.get().len() < enough {
+                sleep(Duration::from_millis(1)).await;
+            }
+            Ok(evidence.into())
+        })
+    });
+    let options = MonitorOptions { late_arrival_limit: limit, ..options() };
+    let running = run(builder(&store, &ledger)
+        .with_options(options)
+        .with_evidence(store.clone(), Arc::new(reader)));
+    (store, running)
 }
 
 /// How often a wait was ended, and a hold was written.
@@ -53,6 +83,14 @@ fn invalid_is_not_final_before_the_late_arrival_limit() {
     store.pass_time_until(|| ledger.requests.get().len() > 50);
     assert_eq!((store.state(0), ends_and_holds(&store)), (InDoubt, (0, 0)));
     assert!(store.rows.get()[0].progress.waits_for_earlier());
+    running.wait_for_shutdown().unwrap();
+}
+
+#[test]
+fn wait_ends_although_evidence_takes_longer_than_the_poll_interval() {
+    let (store, running) = start_with_slow_evidence(SECOND * 330, Evidence::Lost);
+    store.pass_time_until(|| store.state(0) == Invalid);
+    assert_eq!(ends_and_holds(&store), (1, 0));
     running.wait_for_shutdown().unwrap();
 }
 

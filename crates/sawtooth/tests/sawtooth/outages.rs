@@ -10,6 +10,7 @@ use grid_batch_core::{
 use grid_batch_http::HttpOptions;
 use grid_batch_ledger_sim::{Fault, LedgerSim, When};
 use grid_batch_sawtooth::{Sawtooth, SawtoothOptions};
+use tokio::net::TcpListener;
 
 use crate::batches::{Nodes, SERVICE, batch, submission, unresolved};
 
@@ -107,6 +108,21 @@ async fn warning_on_the_websocket_shows_a_crash() {
     test.ledger.start_validator();
     assert_eq!(test.evidence(BatchState::Pending).await.evidence, Evidence::Lost);
     waiting.abort();
+}
+
+#[tokio::test]
+async fn subscription_that_breaks_while_it_opens_shows_a_crash() {
+    let test = TestNode::with_batch().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let crashing = format!("http://{}", listener.local_addr().unwrap());
+    let closing = tokio::spawn(async move { drop(listener.accept().await.unwrap()) });
+    assert!(test.sawtooth.events([crashing]).subscribe(SERVICE).await.is_err());
+    closing.await.unwrap();
+    // It may have been at that node: another process has sent it.
+    let other =
+        UnresolvedBatch { state: BatchState::Pending, ..unresolved(&batch(3).header_signature) };
+    let reader = test.sawtooth.evidence_reader(Nodes::new([test.ledger.url()]));
+    assert_eq!(reader.find_evidence(&other).await.unwrap().evidence, Evidence::Lost);
 }
 
 #[tokio::test]
