@@ -74,3 +74,23 @@ fn find_now(
         find_locked(connection, services)
     })
 }
+
+#[cfg(all(test, feature = "sqlite"))]
+mod tests {
+    use grid_batch_core::SystemClock;
+
+    use super::*;
+    use crate::StoreOptions;
+
+    #[test]
+    fn work_on_free_services_ends_while_another_one_is_locked() {
+        let directory = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}", directory.path().join("batches.db").display());
+        let store = Store::open(&url.parse().unwrap(), StoreOptions::default()).unwrap();
+        let [locked, free]: [ServiceId; 2] = ["a", "b"].map(|name| name.parse().unwrap());
+        store.locked.found_locked([locked.clone()], LockedRow::Other, &SystemClock);
+        let done = with_locked(&store, &BTreeSet::from([free.clone()]), |_, free| Ok(free.clone()));
+        assert_eq!(done.unwrap(), BTreeSet::from([free]));
+        assert!(store.locked.contains(&locked));
+    }
+}

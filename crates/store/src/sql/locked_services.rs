@@ -70,6 +70,7 @@ impl LockedServices {
         clock: &dyn Clock,
     ) {
         let (since, last_found) = (clock.now(), clock.monotonic());
+        let services: Vec<_> = services.into_iter().collect();
         let mut locked = self.lock();
         let mut new = Vec::new();
         for service in services {
@@ -90,12 +91,13 @@ impl LockedServices {
 
     /// These services are not locked any more.
     pub(crate) fn found_free<'s>(&self, services: impl IntoIterator<Item = &'s ServiceId>) {
-        let mut locked = self.lock();
-        if locked.is_empty() {
+        if self.lock().is_empty() {
             return;
         }
-        let free: Vec<_> =
-            services.into_iter().filter(|service| locked.remove(*service).is_some()).collect();
+        // The iterator may ask this list, too, so it ends before the list is locked.
+        let mut free: Vec<_> = services.into_iter().collect();
+        let mut locked = self.lock();
+        free.retain(|service| locked.remove(*service).is_some());
         if let Some(first) = free.first() {
             info!(service:% = first, services = free.len(); "the service is not locked any more");
         }
