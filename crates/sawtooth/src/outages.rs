@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn outage_after_the_question_counts_although_the_answer_is_read_later() {
+    fn outage_counts_before_the_answer_is_read() {
         let mut test = Test::with_batch();
         test.record(NODE, 4, 4, RequestEnd::Disconnected);
         test.seen.reported(NODE, BATCH, test.at(3));
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn report_of_an_earlier_attempt_does_not_count_for_the_next_one() {
+    fn report_of_an_earlier_attempt_does_not_count() {
         let mut test = Test::with_batch();
         test.record(NODE, 4, 4, RequestEnd::Disconnected);
         test.seen.set_at_node(BATCH, Some(NODE), test.at(5));

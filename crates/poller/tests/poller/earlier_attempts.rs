@@ -87,7 +87,7 @@ fn invalid_is_not_final_before_the_late_arrival_limit() {
 }
 
 #[test]
-fn wait_ends_although_evidence_takes_longer_than_the_poll_interval() {
+fn wait_ends_although_evidence_takes_longer_than_polls() {
     let (store, running) = start_with_slow_evidence(SECOND * 330, Evidence::Lost);
     store.pass_time_until(|| store.state(0) == Invalid);
     assert_eq!(ends_and_holds(&store), (1, 0));
