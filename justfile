@@ -28,7 +28,7 @@ fmt:
 doc:
     cargo doc --workspace --no-deps --locked
 
-# Measure the whole way (docs/performance.md); arguments such as --json, --quick or --full.
+# Measure the server end to end (docs/performance.md); arguments such as --json, --quick or --full.
 bench *arguments:
     cargo build --release --locked -p grid-batch -p grid-batch-benches
     target/release/grid-batch-bench table {{ arguments }}

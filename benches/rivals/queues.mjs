@@ -12,7 +12,7 @@ const [url, units, keys, limit] = [process.argv[2], ...process.argv.slice(3).map
 const unit = (number) => ({ key: `key-${number % keys}`, position: Math.floor(number / keys) });
 const numbers = Array.from({ length: units }, (_, number) => number);
 
-/** Counts units, and those that are not next of their key. */
+/** Counts units, and those that are out of order. */
 class OrderCheck {
   constructor() {
     this.next = new Map();

@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 use crate::{
     database::Database,
     load,
-    options::RunOptions,
-    process::{memory, peak_memory},
-    server::{ask_ledger, start_ledger, start_server, wait_until},
-    signatures::requests,
+    proc_stats::{memory, peak_memory},
+    processes::{ask_ledger, start_ledger, start_server, wait_until},
+    requests::signed_requests,
+    run_options::RunOptions,
 };
 
 const LIMIT: Duration = Duration::from_secs(600);
-/// How many batches are followed to their end.
-const FOLLOWED: usize = 10_000;
+/// How many batches are measured until their commit.
+const MEASURED: usize = 10_000;
 
 /// What a start with open batches costs.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +29,7 @@ pub struct BacklogStart {
     pub first_post: Duration,
     /// The resident memory at the first POST, in bytes.
     pub memory: u64,
-    /// The peak memory after the batches that were followed.
+    /// The peak memory after the batches that were measured.
     pub peak_memory: u64,
     /// Batches per second without intake.
     pub rate: f64,
@@ -46,7 +46,7 @@ pub fn measure(options: &RunOptions) -> io::Result<BacklogStart> {
     let url = database.url();
     let start = || start_server(options, &url, ledger.address, directory.path());
     let server = start()?;
-    load::send_all(&[server.address], options.connections, requests(&options.plan()))?;
+    load::send_all(&[server.address], options.connections, signed_requests(&options.plan()))?;
     server.stop();
     let open = usize::try_from(database.open_batches()?).unwrap_or_default();
 
@@ -59,16 +59,16 @@ pub fn measure(options: &RunOptions) -> io::Result<BacklogStart> {
     wait_until("the first batch is committed", LIMIT, || Ok(committed()? > 0))?;
     let memory = memory(server.id());
     let first_post = first_post(&ask_ledger(ledger.address, "report")?, started_at);
-    let followed = open.min(FOLLOWED);
-    wait_until("the batches are committed", LIMIT, || Ok(committed()? >= followed))?;
+    let measured = open.min(MEASURED);
+    wait_until("the batches are committed", LIMIT, || Ok(committed()? >= measured))?;
     let time = started.elapsed().saturating_sub(first_post);
     Ok(BacklogStart {
         open,
         first_post,
         memory,
         peak_memory: peak_memory(server.id()),
-        rate: followed as f64 / time.as_secs_f64(),
-        cpu: server.cpu_time() / u32::try_from(followed.max(1)).unwrap_or(u32::MAX),
+        rate: measured as f64 / time.as_secs_f64(),
+        cpu: server.cpu_time() / u32::try_from(measured.max(1)).unwrap_or(u32::MAX),
     })
 }
 

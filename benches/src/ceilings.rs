@@ -14,8 +14,8 @@ use crate::{
     database::Database,
     ledger::LedgerKind,
     load::read_response,
-    options::RunOptions,
-    signatures::{Plan, Request, requests},
+    requests::{Plan, Request, signed_requests},
+    run_options::RunOptions,
 };
 
 /// How many batches are measured at most.
@@ -50,8 +50,12 @@ pub fn measure(
     ledger: SocketAddr,
 ) -> io::Result<Ceilings> {
     let (first, batches) = (options.batches, options.batches.min(BATCHES));
-    let requests =
-        Rc::new(requests(&Plan { first, batches, batches_per_request: 1, ..options.plan() }));
+    let requests = Rc::new(signed_requests(&Plan {
+        first,
+        batches,
+        batches_per_request: 1,
+        ..options.plan()
+    }));
     let rate = |started: Instant| batches as f64 / started.elapsed().as_secs_f64();
 
     let started = Instant::now();

@@ -3,17 +3,17 @@
 
 pub mod backlog;
 pub mod ceilings;
+pub mod command_line;
 pub mod database;
 pub mod ledger;
 pub mod load;
 pub mod measurement;
-pub mod options;
-pub mod process;
+pub mod proc_stats;
+pub mod processes;
 pub mod report;
+pub mod requests;
 pub mod rivals;
 pub mod run;
-mod run_options;
-pub mod server;
-pub mod signatures;
+pub mod run_options;
 pub mod store_cycle;
 pub mod table;

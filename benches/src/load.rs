@@ -16,7 +16,7 @@ use tokio::{
     time::sleep,
 };
 
-use crate::signatures::Request;
+use crate::requests::Request;
 
 /// The pause after a request that the server cannot take now.
 const RETRY_DELAY: Duration = Duration::from_millis(20);
@@ -46,7 +46,7 @@ pub fn send_all(
         let clients: Vec<_> = (0..connections)
             .map(|number| {
                 let address = servers[number % servers.len()];
-                spawn_local(send_some(address, requests.clone(), number, connections))
+                spawn_local(send_every_nth(address, requests.clone(), number, connections))
             })
             .collect();
         let mut all = LoadResult::default();
@@ -61,7 +61,7 @@ pub fn send_all(
     })
 }
 
-async fn send_some(
+async fn send_every_nth(
     address: SocketAddr,
     requests: Rc<Vec<Request>>,
     first: usize,
@@ -89,7 +89,11 @@ async fn send_some(
                     result.refused += 1;
                     sleep(RETRY_DELAY).await;
                 }
-                _ => return Err(io::Error::other(format!("status {status}: {body}"))),
+                _ => {
+                    return Err(io::Error::other(format!(
+                        "the server answered status {status}: {body}"
+                    )));
+                }
             }
         }
     }

@@ -4,12 +4,12 @@ use std::{io, path::PathBuf, process::ExitCode};
 
 use clap::ArgMatches;
 use grid_batch_benches::{
-    backlog, ledger, options, report, rivals, run,
+    backlog, command_line, ledger, report, rivals, run,
     table::{self, TableSize},
 };
 
 fn main() -> ExitCode {
-    let matches = options::command().get_matches();
+    let matches = command_line::command().get_matches();
     let result = match matches.subcommand() {
         Some(("ledger", matches)) => run_ledger(matches),
         Some(("table", matches)) => run_table(matches),
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
 }
 
 fn run_ledger(matches: &ArgMatches) -> io::Result<()> {
-    ledger::run(options::ledger_kind(matches), options::delay(matches))
+    ledger::run(command_line::ledger_kind(matches), command_line::delay(matches))
 }
 
 fn run_table(matches: &ArgMatches) -> io::Result<()> {
@@ -37,7 +37,7 @@ fn run_table(matches: &ArgMatches) -> io::Result<()> {
         _ => TableSize::Usual,
     };
     let rounds = matches.get_one("rounds").copied().unwrap_or(1);
-    let rows = table::measure(&options::server(matches), size, rounds)?;
+    let rows = table::measure(&command_line::server(matches), size, rounds)?;
     match matches.get_flag("json") {
         true => println!("{}", table::json(&rows)),
         false => println!("{}", table::text(&rows)),
@@ -48,19 +48,19 @@ fn run_table(matches: &ArgMatches) -> io::Result<()> {
 fn run_rivals(matches: &ArgMatches) -> io::Result<()> {
     let number = |name: &str| matches.get_one::<usize>(name).copied().unwrap_or_default();
     let queues: &PathBuf = matches.get_one("queues").ok_or(io::ErrorKind::InvalidInput)?;
-    let server = options::server(matches);
+    let server = command_line::server(matches);
     println!("{}", rivals::measure(&server, queues, number("units"), number("keys"))?);
     Ok(())
 }
 
 fn run_backlog(matches: &ArgMatches) -> io::Result<()> {
-    let start = backlog::measure(&options::run_options(matches))?;
+    let start = backlog::measure(&command_line::run_options(matches))?;
     println!("{}", if matches.get_flag("json") { start.json().to_string() } else { start.text() });
     Ok(())
 }
 
 fn run_once(matches: &ArgMatches) -> io::Result<()> {
-    let options = options::run_options(matches);
+    let options = command_line::run_options(matches);
     let measurement = run::run(&options)?;
     let text = match matches.get_flag("json") {
         true => report::json(&options, &measurement).to_string(),

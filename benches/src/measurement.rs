@@ -8,7 +8,7 @@ use std::{
 use crate::{
     ceilings::Ceilings,
     database::{DatabaseUsage, Statement},
-    signatures::Request,
+    requests::Request,
 };
 
 /// What one run has measured.
@@ -113,7 +113,7 @@ pub struct LedgerReport {
 /// Reads the report of the ledger.
 pub fn read_report(
     report: &str,
-    places: &HashMap<String, Place>,
+    sent: &HashMap<String, SentBatch>,
     acknowledged: &HashMap<String, SystemTime>,
 ) -> LedgerReport {
     let mut out_of_order = 0;
@@ -123,12 +123,12 @@ pub fn read_report(
     for line in report.lines() {
         let Some((id, times)) = parse_line(line) else { continue };
         delays.push(times.committed.saturating_sub(times.posted));
-        let Some(place) = places.get(id) else { continue };
-        let before_in_request = last_of_request.insert(place.request, place.position);
-        let is_late = before_in_request.is_some_and(|before| before >= place.position);
+        let Some(batch) = sent.get(id) else { continue };
+        let before_in_request = last_of_request.insert(batch.request, batch.position);
+        let is_late = before_in_request.is_some_and(|before| before >= batch.position);
         let since_1970 = |time: &SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
         let acknowledged = acknowledged.get(id).map(since_1970).unwrap_or_default();
-        let Some(before) = last.insert(place.group, times) else { continue };
+        let Some(before) = last.insert(batch.group, times) else { continue };
         out_of_order += usize::from(is_late || times.posted < before.committed);
         if acknowledged <= before.committed {
             turnarounds.push(times.posted.saturating_sub(before.committed));
@@ -145,41 +145,43 @@ fn parse_line(line: &str) -> Option<(&str, LedgerTimes)> {
     Some((id, LedgerTimes { posted: time()?, committed: time()? }))
 }
 
-/// Where a batch is in the requests.
+/// The request that a batch is sent with, and its position in it.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct SentBatch {
     group: usize,
     request: usize,
     position: usize,
 }
 
-/// The place of each batch.
-pub fn places_of(requests: &[Request]) -> HashMap<String, Place> {
-    let mut places = HashMap::new();
+/// The request and position of each batch.
+pub fn sent_batches_of(requests: &[Request]) -> HashMap<String, SentBatch> {
+    let mut sent = HashMap::new();
     for (number, request) in requests.iter().enumerate() {
         for (position, id) in request.batch_ids.iter().enumerate() {
-            let place = Place { group: request.group, request: number, position };
-            places.insert(id.clone(), place);
+            let batch = SentBatch { group: request.group, request: number, position };
+            sent.insert(id.clone(), batch);
         }
     }
-    places
+    sent
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The places of these batches. Each group is one request.
-    fn places<const N: usize>(batches: [(&str, usize, usize); N]) -> HashMap<String, Place> {
-        let place = |(id, group, position): (&str, usize, usize)| {
-            (id.to_owned(), Place { group, request: group, position })
+    /// These batches. Each group is one request.
+    fn sent_batches<const N: usize>(
+        batches: [(&str, usize, usize); N],
+    ) -> HashMap<String, SentBatch> {
+        let batch = |(id, group, position): (&str, usize, usize)| {
+            (id.to_owned(), SentBatch { group, request: group, position })
         };
-        batches.map(place).into()
+        batches.map(batch).into()
     }
 
     #[test]
     fn overlaps_swaps_and_repeats_are_out_of_order() {
-        let places = places([("a", 0, 0), ("b", 0, 1), ("c", 0, 2)]);
+        let sent = sent_batches([("a", 0, 0), ("b", 0, 1), ("c", 0, 2)]);
         for (report, expected) in [
             ("a 10 20\nb 21 30\nc 31 40\n", 0),
             ("a 10 20\nb 19 30\nc 31 40\n", 1),
@@ -187,19 +189,19 @@ mod tests {
             ("a 10 20\nb 21 30\na 31 40\n", 1),
             ("a 10 20\na 10 20\nb 21 30\n", 1),
         ] {
-            let read = read_report(report, &places, &HashMap::new());
+            let read = read_report(report, &sent, &HashMap::new());
             assert_eq!(read.out_of_order, expected, "{report}");
         }
     }
 
     #[test]
     fn turnaround_is_measured_where_the_next_batch_was_waiting() {
-        let places = places([("a", 0, 0), ("b", 0, 1), ("c", 1, 0), ("d", 0, 2)]);
+        let sent = sent_batches([("a", 0, 0), ("b", 0, 1), ("c", 1, 0), ("d", 0, 2)]);
         let at = |micros| UNIX_EPOCH + Duration::from_micros(micros);
         let acknowledged = [("a", 1), ("b", 2), ("c", 3), ("d", 90)];
         let acknowledged = acknowledged.map(|(id, time)| (id.to_owned(), at(time))).into();
         let report = "a 10 20\nc 11 21\nb 25 35\nd 95 99\n";
-        let read = read_report(report, &places, &acknowledged);
+        let read = read_report(report, &sent, &acknowledged);
         assert_eq!(read.turnaround.worst, Duration::from_micros(5));
         assert_eq!(read.delay.median, Duration::from_micros(10));
         assert_eq!(read.out_of_order, 0);

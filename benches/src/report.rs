@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     measurement::{Measurement, Percentiles},
-    options::RunOptions,
+    run_options::RunOptions,
 };
 
 /// How many statements are listed.
@@ -65,7 +65,7 @@ pub fn text(options: &RunOptions, run: &Measurement) -> String {
         line("verified inserts, batches/s", format!("{:.0}", ceilings.verified_inserts));
         line("plain POSTs, batches/s", format!("{:.0}", ceilings.posts));
         line("plain status requests/s", format!("{:.0}", ceilings.status_requests));
-        line("whole way / slower ceiling", format!("{:.2}", run.rate() / ceilings.slower()));
+        line("end to end / slower ceiling", format!("{:.2}", run.rate() / ceilings.slower()));
     }
     threads(&mut text, run);
     statements(&mut text, run);

@@ -1,4 +1,4 @@
-//! The store and the whole way beside job queues that keep order per key.
+//! Compares the store and an end-to-end run with job queues that keep order per key.
 
 use std::{fmt::Write, io, path::Path, process::Command};
 
@@ -7,8 +7,8 @@ use serde::Deserialize;
 use crate::{
     database::{Database, DatabaseKind},
     measurement::Measurement,
-    options::RunOptions,
     run::run,
+    run_options::RunOptions,
     store_cycle,
 };
 
@@ -17,12 +17,12 @@ const LIMIT_SECONDS: &str = "120";
 
 /// What cannot be compared fairly.
 const REMARKS: &str = "\
-The queues are handed units that do nothing. The store's cycle keeps the bytes of a batch and the ids of its
-transactions, and records three steps; the whole way also verifies signatures, sends each batch to a ledger
-over HTTP and asks for its status. The queues add units in statements of 1,000 and the whole way takes them
-one a request; each adds first and works after, but for the whole way, which does both at once. The queues
-run in Node, whose own CPU counts. Each queue and the store start with tables of their own on one server; the
-whole way has a server with the same settings.";
+The queues get units that do nothing. The store's cycle stores the bytes of a batch and the ids of its
+transactions, and records three steps. The end-to-end run also verifies signatures, sends each batch to a
+ledger over HTTP and asks for its status. The queues add units in statements of 1,000; the end-to-end run takes
+one unit a request. The queues and the store add all units before they work on them; the end-to-end run does
+both at the same time. The queues run in Node, which shares the processors. Each queue and the store have
+tables of their own on one PostgreSQL server; the end-to-end run has another server with the same settings.";
 
 /// A line of the table.
 #[derive(Debug, Deserialize)]
@@ -46,7 +46,7 @@ pub fn measure(server: &Path, queues: &Path, units: usize, keys: usize) -> io::R
         batches: units,
         ..RunOptions::new(server, DatabaseKind::Postgres)
     };
-    lines.push(whole_way_line(&run(&options)?));
+    lines.push(end_to_end_line(&run(&options)?));
     Ok(table(&lines))
 }
 
@@ -57,7 +57,11 @@ fn run_queues(script: &Path, url: &str, units: usize, keys: usize) -> io::Result
         .stderr(std::process::Stdio::inherit())
         .output()?;
     if !output.status.success() {
-        return Err(io::Error::other(format!("the queues failed: {}", output.status)));
+        return Err(io::Error::other(format!(
+            "node {} failed: {}",
+            script.display(),
+            output.status
+        )));
     }
     let text = String::from_utf8_lossy(&output.stdout);
     text.lines().map(|line| serde_json::from_str(line).map_err(io::Error::other)).collect()
@@ -74,10 +78,10 @@ fn store_line(database: &Database, units: usize, keys: usize) -> Line {
     }
 }
 
-/// That the ledger got the batches of a service in order is what tests of the server check.
-fn whole_way_line(run: &Measurement) -> Line {
+/// The line of the end-to-end run, which adds and works at the same time.
+fn end_to_end_line(run: &Measurement) -> Line {
     Line {
-        name: "grid-batch: whole way, with HTTP, signatures and ledger".to_owned(),
+        name: "grid-batch: end to end, with HTTP, signatures and ledger".to_owned(),
         done: run.batches,
         out_of_order: run.out_of_order,
         adding_seconds: 0.0,

@@ -1,4 +1,4 @@
-//! One run of the whole way, from requests to recorded commits.
+//! One end-to-end run, from requests to recorded commits.
 
 use std::{
     collections::BTreeMap,
@@ -10,11 +10,11 @@ use crate::{
     ceilings,
     database::{Database, DatabaseUsage},
     load::{self, LoadResult},
-    measurement::{LedgerReport, Measurement, Percentiles, places_of, read_report},
-    options::RunOptions,
-    process::{cpu_time_by_thread, cpu_time_of_this_thread, peak_memory},
-    server::{Process, ask_ledger, start_ledger, start_server, wait_until},
-    signatures::{requests, verification_cost},
+    measurement::{LedgerReport, Measurement, Percentiles, read_report, sent_batches_of},
+    proc_stats::{cpu_time_by_thread, cpu_time_of_this_thread, peak_memory},
+    processes::{Process, ask_ledger, start_ledger, start_server, wait_until},
+    requests::{signed_requests, verification_cost},
+    run_options::RunOptions,
 };
 
 /// Longer than PostgreSQL takes to publish the counts of an idle connection.
@@ -53,11 +53,11 @@ struct Usage {
     database: DatabaseUsage,
 }
 
-/// Runs the whole way once with an empty database.
+/// Runs once, end to end, with an empty database.
 pub fn run(options: &RunOptions) -> io::Result<Measurement> {
     let verification = verification_cost();
-    let requests = requests(&options.plan());
-    let places = places_of(&requests);
+    let requests = signed_requests(&options.plan());
+    let sent = sent_batches_of(&requests);
     let directory = tempfile::tempdir()?;
     let mut database = Database::create(options.database, directory.path());
     let ledger = start_ledger(options)?;
@@ -67,7 +67,7 @@ pub fn run(options: &RunOptions) -> io::Result<Measurement> {
     let processes = Processes { servers, ledger };
     std::thread::sleep(SETTLE_TIME);
 
-    database.forget_statements();
+    database.reset_statements();
     let threads_before = processes.cpu_time_by_thread();
     let before = usage(&processes, &mut database);
     let client_before = cpu_time_of_this_thread();
@@ -101,7 +101,7 @@ pub fn run(options: &RunOptions) -> io::Result<Measurement> {
         .then(|| ceilings::measure(options, &mut database, ledger.address))
         .transpose()?;
     let LedgerReport { turnaround, delay, out_of_order } =
-        read_report(&report, &places, &acknowledged);
+        read_report(&report, &sent, &acknowledged);
     Ok(Measurement {
         batches: options.batches,
         time,

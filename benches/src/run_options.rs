@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{database::DatabaseKind, ledger::LedgerKind, signatures::Plan};
+use crate::{database::DatabaseKind, ledger::LedgerKind, requests::Plan};
 
 /// What is measured in one run.
 #[derive(Debug, Clone)]

@@ -9,8 +9,8 @@ use crate::{
     database::DatabaseKind::{self, Postgres, Sqlite},
     ledger::LedgerKind,
     measurement::Measurement,
-    options::RunOptions,
     report, run,
+    run_options::RunOptions,
 };
 
 /// How much is measured.
@@ -143,10 +143,10 @@ fn header() -> String {
         "",
         "batches/s",
         "server",
-        "databa.",
+        "db",
         "ledger",
         "commits",
-        "stateme.",
+        "stmts",
         "rows",
         "log B",
         "turnaround",

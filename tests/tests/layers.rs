@@ -135,8 +135,7 @@ fn release_package_links_no_demo_and_no_simulator() {
     }
 }
 
-/// What everyone builds who tries the program. A new dependency is worth its build time if this bound must
-/// be raised for it.
+/// Bounds the build time of the program. Raise the bound only for a dependency that is worth its build time.
 #[test]
 fn program_builds_few_packages() {
     const MOST: usize = 158;

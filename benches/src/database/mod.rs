@@ -7,7 +7,7 @@ mod sqlite;
 use std::{io, path::Path, str::FromStr, time::Duration};
 
 use self::{postgres::Postgres, sqlite::Sqlite};
-use crate::signatures::Request;
+use crate::requests::Request;
 
 /// The kind of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,9 +135,9 @@ impl Database {
     }
 
     /// Starts to count statements from zero.
-    pub fn forget_statements(&mut self) {
+    pub fn reset_statements(&mut self) {
         if let Self::Postgres(postgres) = self {
-            postgres.forget_statements();
+            postgres.reset_statements();
         }
     }
 

@@ -6,7 +6,7 @@ use diesel::{
     table,
 };
 
-use crate::signatures::Request;
+use crate::requests::Request;
 
 table! {
     batches (seq) {

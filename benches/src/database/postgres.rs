@@ -9,7 +9,7 @@ use diesel::{
 use grid_batch_test_postgres::{PostgresServer, TestDatabase};
 
 use super::{DatabaseUsage, Statement};
-use crate::process::{cpu_time, cpu_time_of_children};
+use crate::proc_stats::{cpu_time, cpu_time_of_children};
 
 /// Counts the statements of all connections, those of functions too.
 const OPTIONS: [&str; 2] =
@@ -112,7 +112,7 @@ impl Postgres {
         Ok(row.number)
     }
 
-    pub(super) fn forget_statements(&mut self) {
+    pub(super) fn reset_statements(&mut self) {
         self.own_commits += 1;
         let query = format!("{OWN}\n select public.pg_stat_statements_reset()");
         self.connection.batch_execute(&query).unwrap();

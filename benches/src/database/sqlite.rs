@@ -22,10 +22,10 @@ use super::DatabaseUsage;
 const INTERVAL: Duration = Duration::from_millis(2);
 const FRAME_HEADER: u64 = 24;
 
-/// A database file. A thread follows its write-ahead log, which SQLite does not count.
+/// A database file. A thread counts what is written to its write-ahead log, because SQLite does not.
 pub struct Sqlite {
     path: PathBuf,
-    follower: Arc<Mutex<LogFollower>>,
+    counter: Arc<Mutex<LogCounter>>,
     is_stopped: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     writer: Option<SqliteConnection>,
@@ -34,7 +34,7 @@ pub struct Sqlite {
 /// What was written to the log, by the header of its index: a counter of transactions, and the number of
 /// frames, which starts again when the log is reused.
 #[derive(Debug, Default)]
-struct LogFollower {
+struct LogCounter {
     index: PathBuf,
     last: Option<IndexHeader>,
     transactions: u64,
@@ -59,18 +59,18 @@ impl Sqlite {
     pub(super) fn new(directory: &Path) -> Self {
         let path = directory.join("batches.db");
         let index = directory.join("batches.db-shm");
-        let follower = Arc::new(Mutex::new(LogFollower { index, ..LogFollower::default() }));
+        let counter = Arc::new(Mutex::new(LogCounter { index, ..LogCounter::default() }));
         let is_stopped = Arc::<AtomicBool>::default();
         let thread = thread::spawn({
-            let (follower, is_stopped) = (follower.clone(), is_stopped.clone());
+            let (counter, is_stopped) = (counter.clone(), is_stopped.clone());
             move || {
                 while !is_stopped.load(Relaxed) {
-                    follower.lock().unwrap().follow();
+                    counter.lock().unwrap().update();
                     thread::sleep(INTERVAL);
                 }
             }
         });
-        Self { path, follower, is_stopped, thread: Some(thread), writer: None }
+        Self { path, counter, is_stopped, thread: Some(thread), writer: None }
     }
 
     pub(super) fn url(&self) -> String {
@@ -78,11 +78,11 @@ impl Sqlite {
     }
 
     pub(super) fn usage(&mut self) -> DatabaseUsage {
-        let mut follower = self.follower.lock().unwrap();
-        follower.follow();
+        let mut counter = self.counter.lock().unwrap();
+        counter.update();
         DatabaseUsage {
-            commits: follower.transactions,
-            log_bytes: follower.frames * (follower.page_size + FRAME_HEADER),
+            commits: counter.transactions,
+            log_bytes: counter.frames * (counter.page_size + FRAME_HEADER),
             ..DatabaseUsage::default()
         }
     }
@@ -119,8 +119,8 @@ impl Drop for Sqlite {
     }
 }
 
-impl LogFollower {
-    fn follow(&mut self) {
+impl LogCounter {
+    fn update(&mut self) {
         let Some(header) = read_header(&self.index) else { return };
         let (transactions, frames) = match self.last.replace(header) {
             None => (header.transactions, header.frames),

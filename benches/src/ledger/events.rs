@@ -1,4 +1,4 @@
-//! Commits batches when they are due, and tells the subscribers.
+//! Commits batches when they are due, and sends events to the subscribers.
 
 use std::{collections::HashMap, rc::Rc, time::Duration};
 
@@ -12,7 +12,7 @@ use super::{Ledger, LedgerKind, frames, responses, state::CommittedBatches};
 /// The server takes a silent websocket for a broken one.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 
-/// A websocket. What its buffer has no space for is lost, which a log line tells.
+/// A websocket. A frame for which its buffer has no space is lost and logged.
 #[derive(Debug, Clone)]
 pub(super) struct Subscriber(Rc<OwnedWriteHalf>);
 

@@ -1,4 +1,4 @@
-//! Just enough HTTP/1.1 for requests of a well-behaved client.
+//! The HTTP/1.1 that the server and the benchmark's clients use.
 
 use std::str;
 

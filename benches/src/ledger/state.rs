@@ -1,4 +1,4 @@
-//! What the ledger knows of batches: when each arrived, and when it is or was committed.
+//! The batches of the ledger: when each arrived, and when it is or was committed.
 
 use std::{
     collections::{HashMap, VecDeque},

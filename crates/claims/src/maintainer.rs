@@ -11,7 +11,7 @@ use log::{info, warn};
 
 use crate::{
     ChangeFollowUp, ClaimHealth, ClaimRequests,
-    requests::{Request, RequestBatch},
+    requests::{PendingRequests, Request},
 };
 
 /// How a [`ClaimMaintainer`] works.
@@ -99,13 +99,13 @@ struct MaintainerWorker<K> {
     follow_up: ChangeFollowUp,
     health: ClaimHealth,
     next_renewal: Instant,
-    /// When to look next whether requested services can be taken.
-    next_look: Instant,
+    /// When to take requested services next.
+    next_take: Instant,
     takes: bool,
 }
 
-/// The time from one look at requested services to the next. Services are claimed already, mostly.
-const LOOK_GAP: Duration = Duration::from_millis(20);
+/// The time between two lookups of requested services. Most of them are claimed already.
+const TAKE_INTERVAL: Duration = Duration::from_millis(20);
 
 impl<K: ClaimKeeper> MaintainerWorker<K> {
     fn new(
@@ -114,18 +114,18 @@ impl<K: ClaimKeeper> MaintainerWorker<K> {
         follow_up: ChangeFollowUp,
         health: ClaimHealth,
     ) -> Self {
-        let (next_renewal, next_look) = (Instant::now(), Instant::now());
-        Self { claims, options, follow_up, health, next_renewal, next_look, takes: true }
+        let (next_renewal, next_take) = (Instant::now(), Instant::now());
+        Self { claims, options, follow_up, health, next_renewal, next_take, takes: true }
     }
 
     fn run(mut self, requests: &Receiver<Request>) {
-        let mut waiting = RequestBatch::default();
+        let mut pending = PendingRequests::default();
         loop {
-            waiting.receive(requests, self.wait(&waiting));
-            if waiting.end {
+            pending.receive(requests, self.wait(&pending));
+            if pending.end {
                 break;
             }
-            self.handle(&mut waiting);
+            self.handle(&mut pending);
         }
         match self.claims.release() {
             Ok(services) => info!(services = services; "claims released"),
@@ -134,22 +134,22 @@ impl<K: ClaimKeeper> MaintainerWorker<K> {
     }
 
     /// How long until there is something to do.
-    fn wait(&self, waiting: &RequestBatch) -> Duration {
-        let looks = (!waiting.services.is_empty()).then_some(self.next_look);
-        let next = looks.map_or(self.next_renewal, |look| look.min(self.next_renewal));
+    fn wait(&self, pending: &PendingRequests) -> Duration {
+        let due = (!pending.services.is_empty()).then_some(self.next_take);
+        let next = due.map_or(self.next_renewal, |time| time.min(self.next_renewal));
         next.saturating_duration_since(Instant::now())
     }
 
-    /// Handles requests, and renews if that is due, however many requests there are. Services wait until
-    /// the next look, so that a busy server looks for many at once.
-    fn handle(&mut self, waiting: &mut RequestBatch) {
-        self.takes &= !waiting.stop_taking;
-        if Instant::now() >= self.next_look && !waiting.services.is_empty() {
-            let services: Vec<ServiceId> = take(&mut waiting.services).into_iter().collect();
+    /// Handles requests, and renews if that is due, however many requests there are. Requested services wait
+    /// until `next_take`, so that a busy server looks up many at once.
+    fn handle(&mut self, pending: &mut PendingRequests) {
+        self.takes &= !pending.stop_taking;
+        if Instant::now() >= self.next_take && !pending.services.is_empty() {
+            let services: Vec<ServiceId> = take(&mut pending.services).into_iter().collect();
             if self.takes {
                 self.take(|claims| claims.take_services(&services));
             }
-            self.next_look = Instant::now() + LOOK_GAP;
+            self.next_take = Instant::now() + TAKE_INTERVAL;
         }
         if Instant::now() >= self.next_renewal {
             let takeover_is_complete = self.renew_and_take();
@@ -226,8 +226,8 @@ mod tests {
         MaintainerWorker::new(claims, options, follow_up, ClaimHealth::default())
     }
 
-    fn request() -> RequestBatch {
-        RequestBatch { services: [service()].into(), ..RequestBatch::default() }
+    fn request() -> PendingRequests {
+        PendingRequests { services: [service()].into(), ..PendingRequests::default() }
     }
 
     #[test]
@@ -276,7 +276,7 @@ mod tests {
         let mut claims = MockClaimKeeper::new();
         claims.expect_renew().times(2).returning(|| Ok(true));
         let mut worker = worker(claims, 0);
-        worker.handle(&mut RequestBatch { stop_taking: true, ..request() });
+        worker.handle(&mut PendingRequests { stop_taking: true, ..request() });
         worker.next_renewal = Instant::now();
         worker.handle(&mut request());
     }
@@ -287,7 +287,7 @@ mod tests {
         claims.expect_renew().once().returning(|| Ok(true));
         claims.expect_take().once().withf(|limit| *limit == 2).returning(|_| Ok(takeover(2)));
         let mut worker = worker(claims, 2);
-        worker.handle(&mut RequestBatch::default());
+        worker.handle(&mut PendingRequests::default());
         assert!(worker.next_renewal <= Instant::now());
     }
 
@@ -297,7 +297,7 @@ mod tests {
         claims.expect_renew().once().returning(|| Ok(false));
         claims.expect_register_again().once().returning(|| Ok(()));
         claims.expect_take().once().returning(|_| Ok(takeover(1)));
-        worker(claims, 1).handle(&mut RequestBatch::default());
+        worker(claims, 1).handle(&mut PendingRequests::default());
     }
 
     #[test]
@@ -307,7 +307,7 @@ mod tests {
         let returned = error.clone();
         claims.expect_renew().once().returning(move || Err(returned.clone()));
         let mut worker = worker(claims, 0);
-        worker.handle(&mut RequestBatch::default());
+        worker.handle(&mut PendingRequests::default());
         assert_eq!(worker.health.error(), Some(error));
         assert!(worker.next_renewal > Instant::now(), "it does not retry without a pause");
     }

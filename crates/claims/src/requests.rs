@@ -33,15 +33,15 @@ pub(crate) enum Request {
     End,
 }
 
-/// Requests that are handled together.
+/// Requests that have arrived and are not handled yet.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct RequestBatch {
+pub(crate) struct PendingRequests {
     pub(crate) services: BTreeSet<ServiceId>,
     pub(crate) stop_taking: bool,
     pub(crate) end: bool,
 }
 
-impl RequestBatch {
+impl PendingRequests {
     /// Waits up to `timeout` for a request, and adds all that have arrived then.
     pub(crate) fn receive(&mut self, requests: &Receiver<Request>, timeout: Duration) {
         let first = match requests.recv_timeout(timeout) {
@@ -69,10 +69,10 @@ mod tests {
         name.parse().unwrap()
     }
 
-    fn receive(requests: &Receiver<Request>, timeout: Duration) -> RequestBatch {
-        let mut batch = RequestBatch::default();
-        batch.receive(requests, timeout);
-        batch
+    fn receive(requests: &Receiver<Request>, timeout: Duration) -> PendingRequests {
+        let mut pending = PendingRequests::default();
+        pending.receive(requests, timeout);
+        pending
     }
 
     #[test]
@@ -82,15 +82,15 @@ mod tests {
         for request in [claim(&["b", "a"]), Request::End, claim(&["a"])] {
             sender.send(request).unwrap();
         }
-        let batch = receive(&requests, Duration::ZERO);
+        let pending = receive(&requests, Duration::ZERO);
         let services = [service("a"), service("b")].into();
-        assert_eq!(batch, RequestBatch { services, stop_taking: false, end: true });
+        assert_eq!(pending, PendingRequests { services, stop_taking: false, end: true });
     }
 
     #[test]
     fn dropped_sender_is_a_request_to_end() {
         let (sender, requests) = channel();
-        assert_eq!(receive(&requests, Duration::ZERO), RequestBatch::default());
+        assert_eq!(receive(&requests, Duration::ZERO), PendingRequests::default());
         drop(sender);
         assert!(receive(&requests, Duration::from_secs(60)).end);
     }

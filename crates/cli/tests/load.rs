@@ -5,12 +5,8 @@
 use std::{fs, path::Path, time::Duration};
 
 use grid_batch_benches::{
-    backlog,
-    database::DatabaseKind,
-    measurement::Measurement,
-    options::{self, RunOptions},
-    report,
-    run::run,
+    backlog, command_line, database::DatabaseKind, measurement::Measurement, report, run::run,
+    run_options::RunOptions,
 };
 
 /// The most that a batch may take, on average.
@@ -68,9 +64,9 @@ fn commands_of_the_documentation_run() {
         document.lines().filter(|line| line.starts_with("target/release/grid-batch-bench"));
     let mut count = 0;
     for command in commands {
-        let matches = options::command().try_get_matches_from(command.split(' ')).unwrap();
+        let matches = command_line::command().try_get_matches_from(command.split(' ')).unwrap();
         let (name, arguments) = matches.subcommand().unwrap_or(("", &matches));
-        let written = options::run_options(arguments);
+        let written = command_line::run_options(arguments);
         let options = RunOptions {
             server: env!("CARGO_BIN_EXE_grid-batch").into(),
             batches: 40,

@@ -74,7 +74,7 @@ pub trait ClaimKeeper: Send {
     /// Takes up to `limit` services that no live instance owns.
     fn take(&self, limit: usize) -> BatchResult<Takeover>;
 
-    /// Takes those of these services that no live instance owns, and may tell their owners of the others.
+    /// Takes those of these services that no live instance owns, and may notify the owners of the others.
     fn take_services(&self, services: &[ServiceId]) -> BatchResult<Takeover>;
 
     /// The batches of claimed services that are recorded as being with a submitter.
@@ -89,8 +89,8 @@ pub trait ClaimKeeper: Send {
     fn release(&self) -> BatchResult<usize>;
 }
 
-/// Hears from other instances that services of this one have batches.
-pub trait WorkHints: Send {
+/// Receives notifications of other instances that services of this one have batches.
+pub trait WorkNotifications: Send {
     /// The services that other instances have named since the last call. It does not wait for more.
     fn receive(&mut self) -> BatchResult<Vec<ServiceId>>;
 }

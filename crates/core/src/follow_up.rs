@@ -41,7 +41,7 @@ pub trait EventSubscriptions: Send + Sync {
 
 /// Receives the services whose next batches the ledger should be asked about.
 pub trait AskAheadRequests: Send + Sync {
-    /// A batch of the service was stored: it may wait behind another one.
+    /// A batch of the service was stored, and may wait behind another one.
     fn stored(&self, service_id: &ServiceId);
 
     /// A ledger has accepted a batch of the service: another one may wait behind it.

@@ -46,7 +46,7 @@ pub use ask_ahead::{AskAhead, NextBatchStore};
 pub use batch::{Hold, NewBatch, Receipt, StatusReport, StoredBatch};
 pub use batch_bytes::BatchBytes;
 pub use change::{Change, ChangeOutcome, Decision, OperatorDecision, Stale};
-pub use claim::{Claim, ClaimKeeper, InstanceId, SubmittedBatch, Takeover, WorkHints};
+pub use claim::{Claim, ClaimKeeper, InstanceId, SubmittedBatch, Takeover, WorkNotifications};
 pub use clock::{Clock, ManualClock, Moment, MonotonicTime, SystemClock, Timestamp};
 pub use declared_access::{DeclaredAccess, DeclaredAccessError};
 pub use error::InternalError;

@@ -98,7 +98,7 @@ impl HttpClient {
         let retry_after = retry_after(response.headers(), SystemTime::now());
         let status = response.status().as_u16();
         let reading = connection.read(response.into_body(), self.options.max_response_bytes);
-        let body = deadline.limit(reading).await.unwrap_or_else(|| Err(deadline.timed_out()));
+        let body = deadline.timeout(reading).await.unwrap_or_else(|| Err(deadline.timed_out()));
         if body.is_ok() && connection.is_ready() {
             self.pool.keep(origin, connection);
         }
@@ -118,7 +118,7 @@ impl HttpClient {
                 Some(connection) => (connection, false),
                 None => (self.connect(url, deadline).await?, true),
             };
-            let sent = deadline.limit(connection.send(request)).await;
+            let sent = deadline.timeout(connection.send(request)).await;
             match sent.ok_or_else(|| deadline.timed_out())? {
                 Ok(response) => return Ok((connection, response)),
                 Err(SendFailure::Unsent(unsent, _)) if !is_new => request = *unsent,
@@ -131,7 +131,7 @@ impl HttpClient {
 
     async fn connect(&self, url: &Url, deadline: Deadline) -> Result<Box<Connection>, HttpError> {
         let limit = self.options.connect_timeout;
-        let connecting = deadline.limit(timeout(limit, Box::pin(connect(url, limit))));
+        let connecting = deadline.timeout(timeout(limit, Box::pin(connect(url, limit))));
         match connecting.await {
             Some(Ok(stream)) => Ok(Box::new(Connection::new(stream?).await?)),
             Some(Err(_)) => {
@@ -145,7 +145,7 @@ impl HttpClient {
     }
 }
 
-/// The time at which a request ends.
+/// The time by which a request must have ended.
 #[derive(Clone, Copy)]
 struct Deadline {
     time: Instant,
@@ -158,7 +158,7 @@ impl Deadline {
     }
 
     /// The result of the future; `None` if it takes too long.
-    async fn limit<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+    async fn timeout<T>(&self, future: impl Future<Output = T>) -> Option<T> {
         timeout_at(self.time, future).await.ok()
     }
 

@@ -1,4 +1,4 @@
-//! Opening of connections.
+//! Opens connections: resolves the host, connects, and starts TLS.
 
 use std::{io, net::SocketAddr, time::Duration};
 
@@ -12,7 +12,7 @@ use tokio::{
 use crate::{HttpError, stream::MaybeTlsStream, tls::start_tls, url::Url};
 
 /// How long the addresses of one IP version are tried before those of the other one.
-const OTHER_VERSION_DELAY: Duration = Duration::from_millis(300);
+const FALLBACK_DELAY: Duration = Duration::from_millis(300);
 
 /// Connects to the host of the URL, with TLS if its scheme says so. If it has several addresses, each of
 /// them gets an equal part of the limit, and the last one as long as the caller waits.
@@ -31,13 +31,13 @@ pub(crate) async fn connect(url: &Url, limit: Duration) -> Result<MaybeTlsStream
 async fn resolve(url: &Url) -> io::Result<Vec<SocketAddr>> {
     let addresses = lookup_host((url.host_name(), url.port_or_default())).await;
     let addresses = addresses.map_err(|error| {
-        io::Error::new(error.kind(), format!("cannot find the address of the host: {error}"))
+        io::Error::new(error.kind(), format!("cannot resolve the name of the host: {error}"))
     })?;
     Ok(addresses.collect())
 }
 
-/// Connects to the first address that answers. A network may swallow what is sent with one version of
-/// IP, so the other one is tried after a moment.
+/// Connects to the first address that answers. A network may drop the packets of one version of IP, so the
+/// other version is tried after a delay.
 async fn connect_to_one(addresses: &[SocketAddr], limit: Duration) -> io::Result<TcpStream> {
     let limit = limit / u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
     let (first, second): (Vec<_>, Vec<_>) = addresses
@@ -48,7 +48,7 @@ async fn connect_to_one(addresses: &[SocketAddr], limit: Duration) -> io::Result
         return of_first.await;
     }
     let of_second = async {
-        sleep(OTHER_VERSION_DELAY).await;
+        sleep(FALLBACK_DELAY).await;
         connect_in_order(&second, limit).await
     };
     pin!(of_first, of_second);

@@ -92,7 +92,7 @@ impl Connection {
             let Some(frame) = frame.await else { return Ok(None) };
             let frame =
                 frame.map_err(|error| HttpError::NoResponse(ErrorChain(&error).to_string()))?;
-            // Trailers say nothing that is read here.
+            // Trailers are ignored.
             if let Ok(part) = frame.into_data() {
                 return Ok(Some(part));
             }

@@ -1,4 +1,4 @@
-//! Kept connections.
+//! Connections that are kept for the next requests.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -15,7 +15,7 @@ use crate::connection::Connection;
 
 /// The connections of a client that are not in use.
 ///
-/// A connection is used on the runtime that opened it only: another one does not learn what happens on it.
+/// A connection is used only on the runtime that opened it: another runtime does not poll its socket.
 pub(crate) struct Pool {
     timeout: Duration,
     kept: Mutex<Kept>,
@@ -25,7 +25,7 @@ pub(crate) struct Pool {
 struct Kept {
     by_origin: HashMap<String, Vec<KeptConnection>>,
     /// The runtimes on which a task closes connections that were idle for too long.
-    swept: HashSet<Id>,
+    with_expiry_task: HashSet<Id>,
 }
 
 struct KeptConnection {
@@ -56,12 +56,12 @@ impl Pool {
         let mut kept = self.kept();
         let of_origin = kept.by_origin.entry(origin).or_default();
         of_origin.push(KeptConnection { connection, runtime, idle_since: Instant::now() });
-        let has_no_sweep = kept.swept.insert(runtime);
+        let needs_expiry_task = kept.with_expiry_task.insert(runtime);
         // A runtime that is shutting down drops the task at once, which takes the lock.
         drop(kept);
-        if has_no_sweep {
-            let sweep = Sweep { pool: Arc::downgrade(self), runtime, is_done: false };
-            drop(tokio::spawn(sweep.run(Instant::now() + self.timeout)));
+        if needs_expiry_task {
+            let task = ExpiryTask { pool: Arc::downgrade(self), runtime, has_ended: false };
+            drop(tokio::spawn(task.run(Instant::now() + self.timeout)));
         }
     }
 
@@ -79,7 +79,7 @@ impl Pool {
         let others = kept.by_origin.values().flatten().filter(|kept| kept.runtime == runtime);
         let next = others.map(|kept| kept.idle_since).min();
         if next.is_none() {
-            kept.swept.remove(&runtime);
+            kept.with_expiry_task.remove(&runtime);
         }
         drop(kept);
         drop(removed);
@@ -106,13 +106,13 @@ impl KeptConnection {
 
 /// Closes the connections of a runtime that were idle for too long, while there are any. If it is dropped
 /// before, the runtime ends, and its connections with it.
-struct Sweep {
+struct ExpiryTask {
     pool: Weak<Pool>,
     runtime: Id,
-    is_done: bool,
+    has_ended: bool,
 }
 
-impl Sweep {
+impl ExpiryTask {
     async fn run(mut self, first: Instant) {
         let mut next = Some(first);
         while let Some(time) = next {
@@ -120,15 +120,15 @@ impl Sweep {
             let Some(pool) = self.pool.upgrade() else { break };
             next = pool.remove_expired(self.runtime);
         }
-        self.is_done = true;
+        self.has_ended = true;
     }
 }
 
-impl Drop for Sweep {
+impl Drop for ExpiryTask {
     fn drop(&mut self) {
-        let Some(pool) = self.pool.upgrade().filter(|_| !self.is_done) else { return };
+        let Some(pool) = self.pool.upgrade().filter(|_| !self.has_ended) else { return };
         let mut kept = pool.kept();
-        kept.swept.remove(&self.runtime);
+        kept.with_expiry_task.remove(&self.runtime);
         let removed = kept.remove(|kept| kept.runtime == self.runtime);
         drop(kept);
         drop(removed);

@@ -20,8 +20,9 @@ pub(crate) async fn start_tls(
     host: &str,
     stream: TcpStream,
 ) -> Result<TlsStream<TcpStream>, HttpError> {
-    let name = ServerName::try_from(host.to_owned())
-        .map_err(|_| HttpError::InvalidRequest("the host is no valid name for TLS".to_owned()))?;
+    let name = ServerName::try_from(host.to_owned()).map_err(|_| {
+        HttpError::InvalidRequest("the host is not a valid TLS server name".to_owned())
+    })?;
     let connector = TlsConnector::from(config()?);
     connector
         .connect(name, stream)
@@ -53,7 +54,7 @@ fn new_config() -> Result<ClientConfig, HttpError> {
     Ok(config)
 }
 
-/// Certificates that rustls cannot read are left out: systems have such ones.
+/// Certificates that rustls cannot parse are left out: some systems have such certificates.
 fn trusted_certificates() -> Result<RootCertStore, HttpError> {
     let found = rustls_native_certs::load_native_certs();
     let mut store = RootCertStore::empty();

@@ -12,7 +12,7 @@ use grid_batch_core::{
     ShutdownHandle, SystemClock,
 };
 use grid_batch_support::{
-    GroupPace, RuntimeThread, Shutdown, catch_panic_async, shut_down_runtime,
+    GroupPause, RuntimeThread, Shutdown, catch_panic_async, shut_down_runtime,
 };
 use log::debug;
 use tokio::{
@@ -23,7 +23,7 @@ use tokio::{
 };
 
 use crate::{
-    asked_batches::AskedBatches,
+    last_questions::LastQuestions,
     node_limits::{NodeLimits, NodeOfServiceFn, RequestEnd},
     per_service_queue::{PerServiceQueue, ServiceJob},
     runtime,
@@ -43,7 +43,7 @@ struct RequestState {
 #[derive(Debug, Default)]
 struct Requested {
     services: HashSet<ServiceId>,
-    asked: AskedBatches,
+    last_questions: LastQuestions,
 }
 
 impl NextBatchRequests {
@@ -53,15 +53,11 @@ impl NextBatchRequests {
     }
 
     fn asked(&self, service_id: &ServiceId, batches: usize) {
-        self.requested().asked.add(service_id, batches, Instant::now());
+        self.requested().last_questions.add(service_id, batches, Instant::now());
     }
 
-    fn request(&self, service_id: &ServiceId, is_accepted: bool) {
-        let mut requested = self.requested();
-        if is_accepted {
-            requested.asked.accepted(service_id);
-        }
-        if requested.asked.suffice(service_id, Instant::now()) {
+    fn request(&self, service_id: &ServiceId, mut requested: MutexGuard<'_, Requested>) {
+        if requested.last_questions.is_sufficient(service_id, Instant::now()) {
             return;
         }
         requested.services.insert(service_id.clone());
@@ -76,11 +72,13 @@ impl NextBatchRequests {
 
 impl AskAheadRequests for NextBatchRequests {
     fn stored(&self, service_id: &ServiceId) {
-        self.request(service_id, false);
+        self.request(service_id, self.requested());
     }
 
     fn accepted(&self, service_id: &ServiceId) {
-        self.request(service_id, true);
+        let mut requested = self.requested();
+        requested.last_questions.accepted(service_id);
+        self.request(service_id, requested);
     }
 }
 
@@ -100,8 +98,8 @@ pub struct NextBatchMonitor {
 /// A node that needs longer for a question counts as one that does not answer.
 const SLOW_AFTER: Duration = Duration::from_secs(1);
 
-/// Between two reads of the next batches, while there are several services. Their batches do not wait for the
-/// answers yet.
+/// The shortest pause after a read of the next batches of several services. These batches do not wait for the answers
+/// yet.
 const SHORTEST_READ_PAUSE: Duration = Duration::from_millis(5);
 
 /// Nodes that do not answer are asked again after pauses from one second to a quarter of this time.
@@ -150,7 +148,7 @@ impl NextBatchMonitor {
     fn ask_until(&self, runtime: &Runtime, shutdown: &Shutdown) {
         let mut questions = Questions::new(self.limits());
         while !shutdown.is_requested() {
-            let read_pause = questions.read_pace.wait();
+            let read_pause = questions.read_pause.wait();
             let pause_end = match read_pause.is_zero() {
                 true => {
                     self.start_questions(runtime, &mut questions);
@@ -191,7 +189,7 @@ impl NextBatchMonitor {
             }
             let read_at = std::time::Instant::now();
             let mut batches = self.next_batches(&started);
-            questions.read_pace.ended(read_at, started.len());
+            questions.read_pause.ended(read_at, started.len());
             for service in started {
                 match batches.remove(&service) {
                     Some(next) => {
@@ -220,7 +218,7 @@ impl NextBatchMonitor {
 /// The questions that wait and those under way.
 struct Questions {
     tasks: JoinSet<(ServiceId, RequestEnd)>,
-    read_pace: GroupPace,
+    read_pause: GroupPause,
     queue: PerServiceQueue<ServiceId>,
     limits: NodeLimits,
 }
@@ -234,8 +232,8 @@ impl ServiceJob for ServiceId {
 impl Questions {
     fn new(limits: NodeLimits) -> Self {
         let queue = PerServiceQueue::new(Duration::ZERO, limits.clone());
-        let read_pace = GroupPace::with_shortest(SHORTEST_READ_PAUSE);
-        Self { tasks: JoinSet::new(), read_pace, queue, limits }
+        let read_pause = GroupPause::with_shortest(SHORTEST_READ_PAUSE);
+        Self { tasks: JoinSet::new(), read_pause, queue, limits }
     }
 
     /// Takes as many services as questions about them may start now.

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 
 use grid_batch_core::MonotonicTime;
 
-use crate::commit_times::SeenCommit;
+use crate::commit_times::{PollCause, SeenCommit};
 
 /// The batches of one service that are under way, and when the ledger accepted them.
 ///
@@ -14,8 +14,8 @@ pub(crate) struct BatchesUnderWay {
     accepted: Option<MonotonicTime>,
     /// The batches that the ledger was last asked about and that have not ended.
     batches: HashMap<String, BatchUnderWay>,
-    /// When it was last asked about them, and whether an event was the reason.
-    asked: Option<(MonotonicTime, bool)>,
+    /// When it was last asked about them, and why.
+    asked: Option<(MonotonicTime, PollCause)>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -32,15 +32,15 @@ impl BatchesUnderWay {
         self.accepted.get_or_insert(now);
     }
 
-    /// The ledger is asked about these batches, which are all, because of an event or not.
+    /// The ledger is asked about these batches, which are all.
     pub(crate) fn asked_about<'a>(
         &mut self,
         batch_ids: impl Iterator<Item = &'a str>,
-        by_event: bool,
+        cause: PollCause,
         now: MonotonicTime,
     ) {
         let accepted = self.accepted.take();
-        let asked_before = self.asked.replace((now, by_event)).map(|(time, _)| time);
+        let asked_before = self.asked.replace((now, cause)).map(|(time, _)| time);
         let mut known = std::mem::take(&mut self.batches);
         let mut are_new = false;
         let batch = |id: &str| match known.remove(id) {
@@ -61,11 +61,11 @@ impl BatchesUnderWay {
     /// The batch is not under way any more. Returns when it ended, if its acceptance is known.
     pub(crate) fn ended(&mut self, batch_id: &str) -> Option<SeenCommit> {
         let BatchUnderWay { accepted, asked_before } = self.batches.remove(batch_id)?;
-        let (accepted, (asked, by_event)) = (accepted?, self.asked?);
+        let (accepted, (asked, cause)) = (accepted?, self.asked?);
         Some(SeenCommit {
             pending_until: asked_before.map(|time| time.since(accepted)),
             committed_by: asked.since(accepted),
-            by_event,
+            cause,
         })
     }
 

@@ -3,7 +3,7 @@ use std::collections::HashSet;
 use grid_batch_core::{
     BatchError, BatchId, BatchResult, BatchStatus, Evidence, Resolution, UnresolvedBatch,
 };
-use grid_batch_support::{GroupPace, Shutdown, rng, shut_down_runtime};
+use grid_batch_support::{GroupPause, Shutdown, rng, shut_down_runtime};
 use log::{debug, warn};
 use tokio::{
     runtime::Runtime,
@@ -12,6 +12,7 @@ use tokio::{
 };
 
 use crate::{
+    commit_times::PollCause,
     evidence_search::{EvidenceSearch, is_outage},
     failure_log::FailureLog,
     instant::after,
@@ -44,7 +45,7 @@ pub(crate) struct Leader<I, T> {
     /// Status and evidence requests take turns when both wait for a connection.
     evidence_is_next: bool,
     writes: PendingWrites<I, T>,
-    write_pace: GroupPace,
+    write_pause: GroupPause,
     store_health: StoreHealth,
     request_failures: FailureLog,
     stalled: StalledServices,
@@ -73,7 +74,7 @@ where
             limits,
             evidence_is_next: false,
             writes: PendingWrites::new(),
-            write_pace: GroupPace::default(),
+            write_pause: GroupPause::default(),
             store_health: StoreHealth::new(options.store_backoff.delays(rng(options.seed))),
             request_failures: FailureLog::of("status requests"),
             stalled: StalledServices::new(options.warn_after, options.longest_interval),
@@ -103,12 +104,12 @@ where
         if self.writes.is_empty() || self.store_backs_off() {
             return;
         }
-        if !self.shutdown.is_requested() && self.write_pace.resume_at().is_some() {
+        if !self.shutdown.is_requested() && self.write_pause.resume_at().is_some() {
             return;
         }
         let (started, count) = (Instant::now(), self.writes.len());
         let written = self.writes.write(&self.parts.store);
-        self.write_pace.ended(started.into_std(), count);
+        self.write_pause.ended(started.into_std(), count);
         self.check_store(written);
     }
 
@@ -217,8 +218,11 @@ where
         for request in group_by_service(batches) {
             let are_held = request.batches.iter().all(BatchId::is_held);
             let ids = request.batches.iter().map(BatchId::get_id);
-            let by_event = triggered.contains(request.service_id.as_str());
-            self.schedule.asked_about(&request.service_id, ids, by_event, now);
+            let cause = match triggered.contains(request.service_id.as_str()) {
+                true => PollCause::Trigger,
+                false => PollCause::Schedule,
+            };
+            self.schedule.asked_about(&request.service_id, ids, cause, now);
             self.schedule.asked(&request.service_id, are_held, now);
             let requests = request.split(self.parts.options.batch_limit);
             requests.into_iter().for_each(|request| self.requests.push(request));
@@ -288,7 +292,7 @@ where
         }
         if !self.writes.is_empty() {
             // Nothing is read before they are written.
-            return after(now, self.write_pace.wait());
+            return after(now, self.write_pause.wait());
         }
         let is_free = self.in_flight() < self.parts.connections();
         let poll = self.schedule.wait(self.parts.clock.monotonic()).filter(|_| is_free);

@@ -1,7 +1,6 @@
 #![doc = include_str!("../README.md")]
 
 mod ask_ahead;
-mod asked_batches;
 mod batches_under_way;
 mod builder;
 mod commit_times;
@@ -13,6 +12,7 @@ mod evidence_schedule;
 mod evidence_search;
 mod failure_log;
 mod instant;
+mod last_questions;
 mod leader;
 mod ledger_requests;
 mod missing_transactions;

@@ -8,7 +8,7 @@ use grid_batch_core::{MonotonicTime, PollPace};
 use crate::{
     MonitorOptions,
     batches_under_way::BatchesUnderWay,
-    commit_times::{CommitTimes, QuestionTimes},
+    commit_times::{CommitTimes, PollCause, PollTimes},
     request_budget::RequestBudget,
 };
 
@@ -36,8 +36,8 @@ struct ScheduledService {
     batches: BatchesUnderWay,
     /// The requests that failed since the last answer.
     failures: u32,
-    /// Whether the request under way is counted in the budget.
-    is_counted: bool,
+    /// Whether the last request has used the budget.
+    has_used_budget: bool,
     turn: Turn,
 }
 
@@ -57,7 +57,7 @@ impl PollSchedule {
 
     /// The ledger has accepted a batch of the service.
     pub(crate) fn accepted(&mut self, service_id: &str, now: MonotonicTime) {
-        let first = self.commit_times.question_times(service_id).first;
+        let first = self.commit_times.poll_times(service_id).first;
         let first = now.plus(first.min(self.pace.interval));
         let known = self.services.get(service_id);
         let next = known.map_or(first, |known| known.turn.0.min(first));
@@ -95,7 +95,7 @@ impl PollSchedule {
         due.iter().chain(&busy).for_each(|service_id| self.asked(service_id, false, now));
         for service_id in &due {
             if let Some(service) = self.services.get_mut(service_id) {
-                service.is_counted = true;
+                service.has_used_budget = true;
             }
         }
         self.budget.spend(due.len(), now);
@@ -121,9 +121,9 @@ impl PollSchedule {
         });
     }
 
-    /// How long to wait after a question that is asked now.
+    /// How long to wait after a poll that is made now.
     fn pause(&self, service_id: &str, now: MonotonicTime) -> Duration {
-        let QuestionTimes { first, interval } = self.commit_times.question_times(service_id);
+        let PollTimes { first, interval } = self.commit_times.poll_times(service_id);
         let pause_of = |accepted: MonotonicTime| {
             let age = now.since(accepted);
             match first.checked_sub(age).filter(|wait| !wait.is_zero()) {
@@ -138,18 +138,17 @@ impl PollSchedule {
         pause.min(self.pace.longest).max(interval)
     }
 
-    /// The ledger is asked for these batches now, which are all of the service that are under way, because of
-    /// an event or not.
+    /// The ledger is asked for these batches now, which are all of the service that are under way.
     pub(crate) fn asked_about<'a>(
         &mut self,
         service_id: &str,
         batch_ids: impl Iterator<Item = &'a str>,
-        by_event: bool,
+        cause: PollCause,
         now: MonotonicTime,
     ) {
         self.found(service_id, now);
         if let Some(service) = self.services.get_mut(service_id) {
-            service.batches.asked_about(batch_ids, by_event, now);
+            service.batches.asked_about(batch_ids, cause, now);
         }
     }
 
@@ -181,7 +180,7 @@ impl PollSchedule {
 
     /// The ledger has committed the batch.
     pub(crate) fn committed(&mut self, service_id: &str, batch_id: &str, now: MonotonicTime) {
-        self.uncount_request(service_id, now);
+        self.refund_request(service_id, now);
         if let Some(service) = self.services.get_mut(service_id)
             && let Some(seen) = service.batches.ended(batch_id)
         {
@@ -191,17 +190,17 @@ impl PollSchedule {
 
     /// The batch is not under way any more.
     pub(crate) fn ended(&mut self, service_id: &str, batch_id: &str, now: MonotonicTime) {
-        self.uncount_request(service_id, now);
+        self.refund_request(service_id, now);
         if let Some(service) = self.services.get_mut(service_id) {
             service.batches.ended(batch_id);
         }
     }
 
-    /// The request of the service told of an end. Such requests are as many as batches end, so that they need
-    /// no other limit.
-    fn uncount_request(&mut self, service_id: &str, now: MonotonicTime) {
+    /// Returns the last request of the service to the budget, because it found an ended batch. Such requests are
+    /// limited by the number of batches.
+    fn refund_request(&mut self, service_id: &str, now: MonotonicTime) {
         if let Some(service) = self.services.get_mut(service_id)
-            && std::mem::take(&mut service.is_counted)
+            && std::mem::take(&mut service.has_used_budget)
         {
             self.budget.refund(1, now);
         }
@@ -244,7 +243,8 @@ impl PollSchedule {
         self.turns += 1;
         let turn = (next, self.turns);
         let batches = BatchesUnderWay::default();
-        let new = ScheduledService { since: next, batches, failures: 0, is_counted: false, turn };
+        let new =
+            ScheduledService { since: next, batches, failures: 0, has_used_budget: false, turn };
         let service = self.services.entry(service_id.to_owned()).or_insert(new);
         self.queue.remove(&service.turn);
         service.turn = turn;
@@ -285,7 +285,7 @@ mod tests {
 
     /// The ledger reports the only batch of service "a" as committed.
     fn commit(schedule: &mut PollSchedule, millis: u64) {
-        schedule.asked_about("a", ["1"].into_iter(), false, at(millis));
+        schedule.asked_about("a", ["1"].into_iter(), PollCause::Schedule, at(millis));
         schedule.committed("a", "1", at(millis));
     }
 
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_follow_how_long_commits_take() {
+    fn polls_follow_how_long_commits_take() {
         let mut schedule = schedule();
         schedule.accepted("a", at(0));
         commit(&mut schedule, 800);
@@ -339,13 +339,13 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_tell_of_an_end_are_not_counted() {
+    fn requests_that_find_an_ended_batch_use_no_budget() {
         let mut schedule = schedule();
         for number in 0..50u64 {
             let service = number.to_string();
             schedule.accepted(&service, at(0));
             assert_eq!(take(&mut schedule, 10), std::slice::from_ref(&service));
-            schedule.asked_about(&service, ["1"].into_iter(), false, at(10));
+            schedule.asked_about(&service, ["1"].into_iter(), PollCause::Schedule, at(10));
             schedule.committed(&service, "1", at(10));
             schedule.remove(&service);
         }
@@ -381,11 +381,11 @@ mod tests {
         let mut schedule = schedule();
         schedule.accepted("a", at(0));
         assert!(turns(&mut schedule, 600_000).len() > 10);
-        schedule.asked_about("a", ["1"].into_iter(), false, at(600_000));
+        schedule.asked_about("a", ["1"].into_iter(), PollCause::Schedule, at(600_000));
         schedule.accepted("a", at(600_000));
         assert_eq!(schedule.wait(at(600_000)), Some(SECOND / 100));
         assert_eq!(take(&mut schedule, 600_010), ["a"]);
-        schedule.asked_about("a", ["1"].into_iter(), false, at(600_010));
+        schedule.asked_about("a", ["1"].into_iter(), PollCause::Schedule, at(600_010));
         schedule.asked("a", false, at(600_010));
         assert_eq!(schedule.wait(at(600_010)), Some(SECOND / 100));
     }
@@ -483,7 +483,12 @@ mod tests {
             schedule.accepted("a", at(accepted));
             let first = number.saturating_sub(20);
             let ids: Vec<String> = (first..=number).map(|id| id.to_string()).collect();
-            schedule.asked_about("a", ids.iter().map(String::as_str), true, at(accepted));
+            schedule.asked_about(
+                "a",
+                ids.iter().map(String::as_str),
+                PollCause::Trigger,
+                at(accepted),
+            );
             if number >= 20 {
                 // Another batch was accepted 50 ms before, this one a second.
                 schedule.committed("a", &first.to_string(), at(accepted));
@@ -491,7 +496,7 @@ mod tests {
         }
         schedule.remove("a");
         schedule.accepted("a", at(9_000));
-        let first = schedule.commit_times.question_times("a").first;
+        let first = schedule.commit_times.poll_times("a").first;
         assert_eq!(first, SECOND + SECOND / 4 + SECOND / 50);
     }
 
@@ -499,7 +504,7 @@ mod tests {
     fn service_stays_while_a_batch_is_under_way() {
         let mut schedule = schedule();
         schedule.accepted("a", at(0));
-        schedule.asked_about("a", ["1", "2"].into_iter(), false, at(0));
+        schedule.asked_about("a", ["1", "2"].into_iter(), PollCause::Schedule, at(0));
         schedule.committed("a", "1", at(100));
         schedule.remove_if_idle("a");
         assert!(schedule.wait(at(100)).is_some(), "the other one is under way");
@@ -508,7 +513,7 @@ mod tests {
         schedule.ended("a", "2", at(200));
         schedule.remove_if_idle("a");
         assert!(schedule.wait(at(200)).is_some(), "the third one is under way");
-        schedule.asked_about("a", ["3"].into_iter(), false, at(200));
+        schedule.asked_about("a", ["3"].into_iter(), PollCause::Schedule, at(200));
         schedule.committed("a", "3", at(300));
         schedule.remove_if_idle("a");
         assert_eq!(schedule.wait(at(300)), None);

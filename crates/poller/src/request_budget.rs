@@ -39,7 +39,7 @@ impl RequestBudget {
         self.spent_until = start.plus(self.spacing.saturating_mul(requests));
     }
 
-    /// Makes up for requests that need not have been counted.
+    /// Returns requests to the budget, up to a full burst.
     pub(crate) fn refund(&mut self, requests: u32, now: MonotonicTime) {
         let left = self.spent_until.since(now);
         self.spent_until = now.plus(left.saturating_sub(self.spacing.saturating_mul(requests)));

@@ -11,7 +11,7 @@ use grid_batch_core::{
     Admission, BatchBytes, BatchResult, Clock, Moment, MonotonicTime, Round, RoundStore, ScopeId,
     ServiceId, ServiceShare, Submission, SystemClock, TakenBatch,
 };
-use grid_batch_support::GroupPace;
+use grid_batch_support::GroupPause;
 use log::{error, warn};
 
 use crate::{
@@ -73,7 +73,7 @@ pub struct BatchQueue<S: ScopeId, R: RoundStore> {
     left: LeftServices,
     budget: MemoryBudget,
     admission: Option<Arc<dyn Admission>>,
-    pace: GroupPace,
+    pause: GroupPause,
     scope: PhantomData<fn() -> S>,
 }
 
@@ -107,7 +107,7 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
         let (scan, left, scope) = (ServiceScan::default(), LeftServices::default(), PhantomData);
         let poll = wake_up.clone();
         let budget = MemoryBudget::new(options.memory_limit, move || poll.notify());
-        let (admission, pace) = (None, GroupPace::default());
+        let (admission, pause) = (None, GroupPause::default());
         Self {
             store,
             wake_up,
@@ -118,7 +118,7 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
             left,
             budget,
             admission,
-            pace,
+            pause,
             scope,
         }
     }
@@ -141,7 +141,7 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
     fn refill(&mut self) {
         const MOST_TRIES: usize = 100;
         if !self.wake_up.is_empty() {
-            thread::sleep(self.pace.wait());
+            thread::sleep(self.pause.wait());
         }
         for _ in 0..MOST_TRIES {
             if !self.refill_once() {
@@ -235,7 +235,7 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
         let started = Instant::now();
         let round = self.store.take_round(&shares, &mut |bytes| budget.fits(bytes));
         budget.end();
-        self.pace.ended(started, round.as_ref().map_or(0, |round| round.batches.len()));
+        self.pause.ended(started, round.as_ref().map_or(0, |round| round.batches.len()));
         let taken = TakenOfServices::new(round.as_ref().ok());
         self.return_places(&shares, &taken, &round);
         if self.options.most_of_service > 1 {

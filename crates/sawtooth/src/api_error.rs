@@ -26,7 +26,7 @@ impl ApiError {
     /// The code of `GET /transactions/{id}` for a transaction that is in no block.
     pub(crate) const TRANSACTION_NOT_FOUND: u16 = 72;
 
-    /// The error in a response of the REST API. A response of a proxy has none, and neither has a success.
+    /// The error in a response of the REST API. A successful response has none, and neither has one of a proxy.
     pub(crate) fn from_response(response: &HttpResponse) -> Option<Self> {
         #[derive(Deserialize)]
         struct Envelope {

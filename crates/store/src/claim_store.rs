@@ -7,12 +7,12 @@ use std::{
 use grid_batch_core::{
     BatchFits, BatchResult, ClaimKeeper, EndedDependents, HeaderId, InstanceId, LedgerConfirmation,
     LedgerIdentity, LedgerRegistry, MissingTransactionStore, Round, RoundStore, ServiceId,
-    ServiceShare, SubmittedBatch, TakenBatch, Takeover, WorkHints,
+    ServiceShare, SubmittedBatch, TakenBatch, Takeover, WorkNotifications,
 };
 
 use crate::{
     Store, StoreError,
-    claims::{self, ClaimOptions, FileLock, HintConnection, micros},
+    claims::{self, ClaimOptions, FileLock, NotificationConnection, micros},
     operator,
     sql::find_locked::forget_unlocked,
     submission::{self, RoundOwner},
@@ -178,11 +178,12 @@ impl ClaimStore {
         claims::release_services(&self.store, &self.instance(), &self.options, services)
     }
 
-    /// Hints of other instances, unless no other can use the database. It takes a connection of its own.
-    pub fn work_hints(&self) -> Option<impl WorkHints + use<>> {
-        let connection = HintConnection::default();
-        let is_possible = claims::hints_are_supported(self.store.dialect());
-        is_possible.then(|| HintsOfInstance { claims: self.clone(), connection })
+    /// The notifications of other instances. `None` if only one instance can use the database. They take a
+    /// connection of their own.
+    pub fn work_notifications(&self) -> Option<impl WorkNotifications + use<>> {
+        let connection = NotificationConnection::default();
+        let is_possible = claims::notifications_are_supported(self.store.dialect());
+        is_possible.then(|| NotificationsOfInstance { claims: self.clone(), connection })
     }
 
     /// Up to `limit` claimed services that have a batch to submit, in the order of their ids, from
@@ -333,12 +334,12 @@ impl RoundStore for ClaimStore {
     }
 }
 
-struct HintsOfInstance {
+struct NotificationsOfInstance {
     claims: ClaimStore,
-    connection: HintConnection,
+    connection: NotificationConnection,
 }
 
-impl WorkHints for HintsOfInstance {
+impl WorkNotifications for NotificationsOfInstance {
     fn receive(&mut self) -> BatchResult<Vec<ServiceId>> {
         let instance = self.claims.instance();
         Ok(self.connection.receive(&self.claims.store, instance.as_str())?)

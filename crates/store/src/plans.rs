@@ -36,7 +36,7 @@ use crate::{
         Connection, Statement,
         find_locked::{find_locked, find_stuck},
         groups::LOCK_LIMIT,
-        statement::ForRows,
+        statement::StatementChunk,
     },
 };
 
@@ -76,8 +76,8 @@ pub(crate) fn record(
     let plan: Vec<PlanRow> = match connection {
         Connection::Postgres(_) if statement.has_no_rows() => return Ok(()),
         Connection::Postgres(inner) => generic_plan(inner, &sql)?,
-        Connection::Sqlite(inner) => match statement.for_each_part().next() {
-            Some(one) => RunQueryDsl::load::<SqlitePlanRow>(ExplainPart(one), inner)?
+        Connection::Sqlite(inner) => match statement.chunks().next() {
+            Some(chunk) => RunQueryDsl::load::<SqlitePlanRow>(ExplainChunk(chunk), inner)?
                 .into_iter()
                 .map(|row| PlanRow { line: row.detail })
                 .collect(),
@@ -122,17 +122,17 @@ fn generic_plan(connection: &mut PgConnection, sql: &str) -> QueryResult<Vec<Pla
     plan
 }
 
-struct ExplainPart<'s, 'a>(ForRows<'s, 'a>);
+struct ExplainChunk<'s, 'a>(StatementChunk<'s, 'a>);
 
-impl Query for ExplainPart<'_, '_> {
+impl Query for ExplainChunk<'_, '_> {
     type SqlType = Untyped;
 }
-impl QueryId for ExplainPart<'_, '_> {
+impl QueryId for ExplainChunk<'_, '_> {
     type QueryId = ();
     const HAS_STATIC_QUERY_ID: bool = false;
 }
-impl<C> RunQueryDsl<C> for ExplainPart<'_, '_> {}
-impl QueryFragment<diesel::sqlite::Sqlite> for ExplainPart<'_, '_> {
+impl<C> RunQueryDsl<C> for ExplainChunk<'_, '_> {}
+impl QueryFragment<diesel::sqlite::Sqlite> for ExplainChunk<'_, '_> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, diesel::sqlite::Sqlite>) -> QueryResult<()> {
         out.push_sql("explain query plan ");
         self.0.walk_ast(out)
@@ -554,12 +554,12 @@ const WITHOUT_PLAN_TEST: [&str; 20] = [
     "lock_all_services",
     "lock_database_state",
     "mark_restored",
+    "notify_owners",
     "probe",
     "put_heads_in_doubt",
     "record_server",
     "schema_versions",
     "serialized_batch",
-    "tell_owners",
 ];
 
 /// SQLite has one instance at a time: registering expires all others, and names do not matter. It has

@@ -7,7 +7,7 @@ use std::{
 };
 
 use grid_batch_core::{Outcome, ScopeId, SubmissionOutcome, SubmissionResponse, SubmitterObserver};
-use grid_batch_support::{GroupPace, catch_panic};
+use grid_batch_support::{GroupPause, catch_panic};
 use log::{Level, error, log};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -25,7 +25,7 @@ pub(crate) struct Listener<S: ScopeId> {
     pub(crate) group_limit: usize,
     pub(crate) counters: SubmitterCounters,
     pub(crate) delayed: DelayedServices,
-    pub(crate) pace: GroupPace,
+    pub(crate) pause: GroupPause,
 }
 
 /// How often the services are looked at whose batches are not accepted.
@@ -45,7 +45,7 @@ impl<S: ScopeId> Listener<S> {
             let started = Instant::now();
             let count = outcomes.len();
             self.notify_group(outcomes);
-            self.pace.ended(started, count);
+            self.pause.ended(started, count);
             drop(permits);
         }
         let undelivered = self.group.map(GroupNotifier::finish).unwrap_or_default();
@@ -75,9 +75,8 @@ impl<S: ScopeId> Listener<S> {
         }
     }
 
-    /// Handles the messages that are there, or arrive until the next group may be delivered, up to one
-    /// group. The permits are held until the group
-    /// observer has the outcomes too.
+    /// Handles the messages that have arrived, and those that arrive before the next group may be delivered, up
+    /// to one group. The permits are held until the group observer has the outcomes too.
     fn gather(
         &self,
         first: TaskMessage<S>,
@@ -92,7 +91,7 @@ impl<S: ScopeId> Listener<S> {
             if outcomes.len() >= self.group_limit {
                 break;
             }
-            next = self.messages.recv_timeout(self.pace.wait()).ok();
+            next = self.messages.recv_timeout(self.pause.wait()).ok();
         }
         (outcomes, permits)
     }

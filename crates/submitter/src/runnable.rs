@@ -7,7 +7,7 @@ use grid_batch_core::{
     Admission, Clock, GroupObserver, InternalError, RunnableSubmitter, ScopeId, SubmissionOutcome,
     SubmitterObserver,
 };
-use grid_batch_support::{GroupPace, RuntimeThread, spawn_thread};
+use grid_batch_support::{GroupPause, RuntimeThread, spawn_thread};
 use tokio::{runtime::Handle, sync::mpsc::unbounded_channel};
 
 use crate::{
@@ -109,7 +109,7 @@ impl<S: ScopeId> RunnableSubmitter<S> for BatchRunnableSubmitter<S> {
             group_limit: options.group_limit,
             counters: counters.clone(),
             delayed: delayed.clone(),
-            pace: GroupPace::default(),
+            pause: GroupPause::default(),
         };
         let listener = spawn_thread("submit-listener", move || listener.run(undelivered))?;
 

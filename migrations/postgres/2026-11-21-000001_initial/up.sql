@@ -79,9 +79,9 @@ create table new_services (
 create index new_services_by_signer on new_services (signer);
 
 -- One row for each batch, written when it is added and when it ends. No index has a column that
--- changes at the end, and the pages have free space for a second version of each row, so PostgreSQL updates
--- the row in its page. It refers to a service, its payload and transactions to it; without foreign keys, which
--- would look up and lock a row for each one that is inserted.
+-- changes at the end, and the pages have free space for a second version of each row, so the end is a
+-- heap-only tuple update. service_id, and batch_seq in batch_payloads and transactions, are no foreign keys: each
+-- would look up and lock a row for every row that is inserted. Retention removes payloads and transactions.
 create table batches (
     seq bigint generated always as identity primary key,
     service_id text collate "C" not null,

@@ -40,9 +40,9 @@ pub(crate) struct ServiceChecks {
 }
 
 impl IntakeContext {
-    /// Up to this length, a list is verified where its connection is served: it has a few transactions,
-    /// and another thread would cost more than it saves.
-    const VERIFIED_AT_ONCE: usize = 4 * 1024;
+    /// A list of at most this many bytes is verified by the thread that serves its connection: it has few
+    /// transactions, and switching to another thread would cost more than it saves.
+    const INLINE_VERIFICATION_LIMIT: usize = 4 * 1024;
 
     pub(crate) fn new(api: Arc<ApiState>, checks: ServiceChecks, queue: BatchQueue) -> Self {
         let cores = available_parallelism().map_or(1, NonZero::get);
@@ -83,7 +83,7 @@ pub(crate) async fn post(
     let slot = queue.reserve_slot()?;
     let limits = api.options.list_limits;
     let checks = Arc::clone(checks);
-    let is_small = body.bytes.len() <= IntakeContext::VERIFIED_AT_ONCE;
+    let is_small = body.bytes.len() <= IntakeContext::INLINE_VERIFICATION_LIMIT;
     let verify = move || verify(&body.bytes, &limits, &service_id, &checks.allowed);
     let batches = if is_small { verify()? } else { verifications.run(verify).await? };
     let ids: Vec<HeaderId> = batches.iter().map(|batch| batch.batch_id).collect();

@@ -132,7 +132,7 @@ fn evicted_event_stream_is_closed() {
     server.submit(&batches);
     harness.wait_until_all_committed(&batches);
     wait_until("the first stream is open", || harness.ledger.websockets().open == 1);
-    // A stream that was used lately is not evicted.
+    // A service that was followed recently is not evicted.
     wait_until("another stream has replaced it", || {
         batches.push(signed_batch(&harness.services[1], batches.len()));
         server.submit(&batches[batches.len() - 1..]);

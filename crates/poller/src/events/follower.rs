@@ -117,7 +117,8 @@ impl EventFollower {
     /// Listens to the events of this service.
     ///
     /// Call it whenever a batch of the service is submitted. If all sockets are in use, the service
-    /// whose last call was longest ago is evicted, unless it is in use: then this call has no effect.
+    /// whose last call was longest ago is evicted, unless that was within `evict_after`: then this service is
+    /// not followed.
     pub fn follow(&self, service_id: &str) {
         if self.services().follow(service_id) {
             self.0.changed.notify_one();
@@ -264,8 +265,8 @@ impl FollowedServices {
         true
     }
 
-    /// Evicts the service that was followed longest ago, and returns whether it did. One that was followed
-    /// recently keeps its socket: with more busy services than sockets, each batch would connect one anew.
+    /// Evicts the service whose last call was longest ago, and returns whether it did. One that was followed
+    /// within `evict_after` keeps its socket: with more busy services than sockets, each batch would open another.
     fn evict_one(&mut self, now: Instant) -> bool {
         self.distrusted_until = Some(after(now, self.distrust_after_eviction));
         if self.no_eviction_before.is_some_and(|time| now < time) {
@@ -338,7 +339,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn service_in_use_is_not_evicted() {
+    async fn recently_followed_service_is_not_evicted() {
         let second = Duration::from_secs(1);
         let options = EventOptions { sockets: 2, evict_after: second, ..EventOptions::default() };
         let follower = EventFollower::new(&options);

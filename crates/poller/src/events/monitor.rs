@@ -66,7 +66,7 @@ impl EventMonitor {
 
     async fn listen(&self, shutdown: &Shutdown) {
         let mut listeners = ListenerTasks::default();
-        // Whatever changed before is among them, too.
+        // Changes before this call are included; `update` ignores services that have their listener.
         for service in self.follower.followed_services() {
             listeners.start(self.listener(service));
         }
@@ -117,7 +117,7 @@ struct ListenerTasks {
 }
 
 impl ListenerTasks {
-    /// Has this listener run for the service, or none if it is not followed any more.
+    /// Replaces the listener of the service. `None`: the service is not followed any more.
     fn update(&mut self, service_id: &str, listener: Option<EventListener>) {
         let known = self.handles.get(service_id).map(|(service, _)| service);
         if known == listener.as_ref().map(|listener| &listener.service) {

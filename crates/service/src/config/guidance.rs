@@ -269,7 +269,7 @@ static GUIDANCE: &[Guidance] = &[
     ),
     own(
         "queue.poll_interval",
-        "Lower it if other instances take the batches of services of this one, which it is not woken for.",
+        "Lower it if notifications of other instances get lost, so that their batches wait for the next check.",
     ),
     own(
         "queue.delay",

@@ -533,7 +533,8 @@ pub static SETTINGS: &[Setting] = &[
     number(
         "poll.requests_per_second",
         "500",
-        "Maximum number of status requests in a second, without those that events trigger; with more \
+        "Maximum number of status requests in a second, without those that events trigger and those that \
+         find an ended batch; with more \
          services under way, each is polled less often. Raise it if the nodes can answer more, lower \
          it if they are overloaded",
     ),

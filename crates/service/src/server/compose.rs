@@ -4,8 +4,8 @@ use std::{net::TcpListener, sync::Arc, time::Duration};
 
 use grid_batch_api::{ApiBuilder, ApiOptions, CommitProgress};
 use grid_batch_claims::{
-    ChangeFollowUp, ClaimMaintainer, ClaimMaintainerOptions, DependentsRequests, HintListener,
-    OrphanRecovery, Retention, RetentionOptions,
+    ChangeFollowUp, ClaimMaintainer, ClaimMaintainerOptions, DependentsRequests,
+    NotificationListener, OrphanRecovery, Retention, RetentionOptions,
 };
 use grid_batch_core::{Admission, RunnableSubmitter, ScopeId, ServiceId, StatusReport};
 use grid_batch_poller::{
@@ -125,8 +125,10 @@ pub(super) fn compose<S: ScopeId>(
     let retention = start_retention(config, &store)?;
     let options = ClaimMaintainerOptions::for_idle_expiry(config.claims.idle_expiry);
     let claims = ClaimMaintainer::start(claims, options, follow_up.clone())?;
-    let hints = claim_store.work_hints();
-    let hints = hints.map(|hints| HintListener::start(hints, follow_up.clone())).transpose()?;
+    let notifications = claim_store
+        .work_notifications()
+        .map(|notifications| NotificationListener::start(notifications, follow_up.clone()))
+        .transpose()?;
     let commits = CommitProgress::default();
     let sources = HealthSources {
         claims: claims.health(),
@@ -163,7 +165,7 @@ pub(super) fn compose<S: ScopeId>(
         retention,
         dependents,
         in_flight: running_in_flight,
-        hints,
+        notifications,
         claims,
         ledger_check,
         gas,

@@ -24,7 +24,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use grid_batch_api::RunningApi;
 use grid_batch_claims::{
-    ChangeFollowUp, ClaimMaintainer, DependentsJob, HintListener, OrphanRecovery, Retention,
+    ChangeFollowUp, ClaimMaintainer, DependentsJob, NotificationListener, OrphanRecovery, Retention,
 };
 use grid_batch_core::{Clock, InternalError, ShutdownHandle, StatusReport, SystemClock};
 use grid_batch_poller::{
@@ -107,7 +107,7 @@ pub struct RunningServer {
     retention: Option<Retention>,
     dependents: DependentsJob,
     in_flight: Option<PeriodicThread>,
-    hints: Option<HintListener>,
+    notifications: Option<NotificationListener>,
     claims: ClaimMaintainer,
     ledger_check: RunningLedgerCheck,
     gas: Option<RunningGasWatch>,
@@ -156,7 +156,7 @@ impl RunningServer {
         let Self { mut api, events, ask_ahead, dependencies, mut submitter, .. } = self;
         let Self { poller, stop_limit, .. } = self;
         let Self { recovery, retention, claims, ledger_check, gas, health, counts_log, .. } = self;
-        let Self { dependents, in_flight, hints, .. } = self;
+        let Self { dependents, in_flight, notifications, .. } = self;
         claims.stop_taking();
         // All drain at the same time.
         let requested = [api.signal_shutdown(), submitter.request_stop()];
@@ -176,7 +176,7 @@ impl RunningServer {
             Stop::new("retention", || dropped(retention)),
             Stop::new("dependents", || dropped(dependents)),
             Stop::new("in-flight window", || dropped(in_flight)),
-            Stop::new("hints", || dropped(hints)),
+            Stop::new("notifications", || dropped(notifications)),
             Stop::new("claims", || dropped(claims)),
             Stop::new("ledger check", || dropped(ledger_check)),
             Stop::new("gas", || dropped(gas)),

@@ -29,14 +29,14 @@ pub struct Costs {
 
 impl Costs {
     /// Microseconds of this thread and of the server process in all steps.
-    pub fn in_all(&self) -> (f64, f64) {
+    pub fn total(&self) -> (f64, f64) {
         let sum = |of: fn(&(&str, f64, f64)) -> f64| self.steps.iter().map(of).sum();
         (sum(|step| step.1), sum(|step| step.2))
     }
 }
 
 /// Passes batches through a store in groups of this size, each batch of another service.
-pub fn cycle(target: &Target, group: usize, total: usize) -> Costs {
+pub fn measure(target: &Target, group: usize, total: usize) -> Costs {
     let db = target.create_database();
     let claims = db.claim_all(1);
     let monitor = MonitorStore::new(claims.clone(), |_, _| ());
@@ -51,8 +51,8 @@ pub fn cycle(target: &Target, group: usize, total: usize) -> Costs {
     let log_position = || session.map(|_| db.log_position());
     let mut warm = log_position();
     let mut next = SERVICES;
-    while next < SERVICES + total + WARM {
-        if next < SERVICES + WARM && next + group >= SERVICES + WARM {
+    while next < SERVICES + total + WARM_UP {
+        if next < SERVICES + WARM_UP && next + group >= SERVICES + WARM_UP {
             spent.fill((0, 0));
             warm = log_position();
         }
@@ -74,8 +74,8 @@ pub fn cycle(target: &Target, group: usize, total: usize) -> Costs {
     }
 }
 
-/// How many batches warm the caches.
-const WARM: usize = 1_000;
+/// How many batches pass before the measurement starts.
+const WARM_UP: usize = 1_000;
 
 fn step(
     claims: &ClaimStore,

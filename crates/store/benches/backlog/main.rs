@@ -41,14 +41,16 @@ fn main() -> ExitCode {
 
 /// What a batch costs in groups of several sizes.
 fn cycles(target: &Target) {
-    println!("\n{target}: microseconds of processor time a batch, own and the server process's");
+    println!(
+        "\n{target}: microseconds of processor time a batch: this thread + the server process"
+    );
     for (group, batches) in [(1, 1_000), (10, 5_000), (100, 5_000)] {
-        let costs = cycle::cycle(target, group, batches);
+        let costs = cycle::measure(target, group, batches);
         print!("{:>5}", costs.group);
         for (name, own, server) in &costs.steps {
             print!("  {name} {own:.0}+{server:.0}");
         }
-        let (own, server) = costs.in_all();
+        let (own, server) = costs.total();
         print!("  all {own:.0}+{server:.0}");
         if let Some(log) = costs.log_bytes {
             print!("  log {log:.0} B");

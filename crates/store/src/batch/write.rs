@@ -163,7 +163,7 @@ fn write_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
             .optional_long("held_at", lanes.iter().map(|lane| lane.held_at()))
             .optional_text("held_reason", lanes.iter().map(|lane| lane.held_reason()))
             .bool("held_until_decision", lanes.iter().map(|lane| lane.is_held_until_decision()))
-            .in_parts(),
+            .in_chunks(),
     )
 }
 
@@ -202,7 +202,7 @@ fn end_batches<'a>(dialect: Dialect, lanes: &[&'a Lane], now: Timestamp) -> Stat
             .optional_long("submitted_at", lanes.iter().map(|lane| lane.submitted_at))
             .optional_long("checked_at", lanes.iter().map(|lane| lane.checked_at))
             .optional_text("last_error", lanes.iter().map(|lane| lane.last_error.as_deref()))
-            .in_parts(),
+            .in_chunks(),
     )
 }
 
@@ -264,7 +264,7 @@ fn clear_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
 
 fn ended_rows<'a>(lanes: &[&'a Lane]) -> Rows<'a> {
     let is_committed = |lane: &&Lane| lane.progress.state == BatchState::Committed;
-    lane_rows(lanes).bool("committed", lanes.iter().map(is_committed)).in_parts()
+    lane_rows(lanes).bool("committed", lanes.iter().map(is_committed)).in_chunks()
 }
 
 fn lane_rows<'a>(lanes: &[&'a Lane]) -> Rows<'a> {

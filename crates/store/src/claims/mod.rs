@@ -21,9 +21,9 @@
 
 mod balance;
 mod file_lock;
-mod hints;
 mod instances;
 mod ledger;
+mod notifications;
 mod options;
 mod release;
 mod scheduled;
@@ -33,9 +33,11 @@ mod takeable;
 mod takeover;
 
 pub(crate) use file_lock::FileLock;
-pub(crate) use hints::{HintConnection, are_supported as hints_are_supported};
 pub(crate) use instances::{micros, register, renew};
 pub(crate) use ledger::{confirm_ledger, rebind_ledger, recorded_ledger};
+pub(crate) use notifications::{
+    NotificationConnection, are_supported as notifications_are_supported,
+};
 pub(crate) use release::{release_all, release_services};
 pub(crate) use scheduled::check_scheduling;
 pub(crate) use take::{take, take_services};

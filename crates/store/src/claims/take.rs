@@ -3,8 +3,8 @@ use grid_batch_core::{InstanceId, ServiceId, Takeover};
 use super::{
     ClaimOptions,
     balance::balance,
-    hints::tell_owners,
     instances::{lock_live_instance, remove_expired_instances},
+    notifications::notify_owners,
     scope::Scope,
     takeable::{FoundClaims, find_takeable, lock_takeable},
     takeover::take_over,
@@ -50,7 +50,7 @@ pub(crate) fn take_services(
             let count = takeable.len();
             takeover.extend(take_step(store, instance, Scope::Named(&takeable), count)?);
         }
-        tell_owners(store, &of_others);
+        notify_owners(store, &of_others);
     }
     Ok(takeover)
 }

@@ -103,7 +103,7 @@ fn find_stored(
          join batches b on b.batch_id = x.batch_id and b.service_id = x.service_id
          join batch_payloads p on p.batch_seq = b.seq",
     )
-    .rows(new_batch_rows(batches.iter().copied()).in_parts());
+    .rows(new_batch_rows(batches.iter().copied()).in_chunks());
     let rows: Vec<StoredRow> = connection.load(&statement)?;
     rows.into_iter()
         .map(|row| Ok(((row.service_id, batch_id(&row.batch_id)?), row.serialized_batch)))

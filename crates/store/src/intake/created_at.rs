@@ -58,7 +58,7 @@ impl<'a> CreatedAtAllocator<'a> {
                 .text("service_id", counts.keys().copied())
                 .long("last_created_at", counts.values().map(|count| now + count - 1))
                 .long("added", counts.values().copied())
-                .in_parts(),
+                .in_chunks(),
         );
         let rows: Vec<ReservedRow> = connection.load(&reserve)?;
         let reserved: HashMap<&str, &ReservedRow> =

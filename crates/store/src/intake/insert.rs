@@ -99,7 +99,7 @@ fn insert_batches<'a>(dialect: Dialect, dated: &[(&'a NewBatch, Timestamp)]) -> 
     .rows(
         new_batch_rows(dated.iter().map(|(batch, _)| *batch))
             .long("created_at", dated.iter().map(|(_, created_at)| created_at.as_micros()))
-            .in_parts(),
+            .in_chunks(),
     )
 }
 
@@ -120,7 +120,7 @@ fn insert_payloads<'a>(
             .long("batch_seq", inserted.iter().map(|batch| batch.seq))
             .optional_bytes("declared_access", access.iter().map(|access| access.as_deref()))
             .bytes("serialized_batch", bytes)
-            .in_parts(),
+            .in_chunks(),
     )
 }
 
@@ -144,12 +144,12 @@ fn insert_transactions<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> 
             .long("batch_seq", transactions.iter().map(|row| row.0))
             .int("position", transactions.iter().map(|row| row.1))
             .bytes("transaction_id", transactions.iter().map(|row| &row.2.as_bytes()[..]))
-            .in_parts(),
+            .in_chunks(),
     )
 }
 
 /// The first new batch of a service without an open batch becomes its head. The lane is a value of each row:
-/// for a constant, a planner that knows of few services reads the first lanes of all.
+/// with a constant, PostgreSQL's planner reads the first lane of every service when there are few.
 fn install_first_heads<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> Statement<'a> {
     let mut first: BTreeMap<&'a str, &InsertedBatch<'a>> = BTreeMap::new();
     for batch in inserted {
@@ -169,7 +169,7 @@ fn install_first_heads<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> 
             .int("lane", heads().map(|_| 0))
             .long("batch_seq", heads().map(|head| head.seq))
             .long("created_at", heads().map(|head| head.created_at.as_micros()))
-            .in_parts(),
+            .in_chunks(),
     )
 }
 

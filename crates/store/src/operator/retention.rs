@@ -41,7 +41,7 @@ pub(crate) fn remove_ended(
         let window = Window::load(connection, from, count)?;
         let remove = remove_statement(connection.dialect(), window.ended_before(before));
         let removed: Vec<RemovedRow> = connection.load(&remove)?;
-        remove_contents(connection, &removed)?;
+        remove_payloads_and_transactions(connection, &removed)?;
         Ok(Removed { batches: removed.len(), next: window.next(before, now) })
     })
 }
@@ -128,8 +128,11 @@ fn remove_statement(dialect: Dialect, seqs: Rows<'_>) -> Statement<'_> {
     .rows(seqs)
 }
 
-/// Removes what a foreign key would remove, of the tables that are written for every batch.
-fn remove_contents(connection: &mut Connection, removed: &[RemovedRow]) -> Result<(), StoreError> {
+/// Removes the payloads and transactions of removed batches. Their tables have no foreign key.
+fn remove_payloads_and_transactions(
+    connection: &mut Connection,
+    removed: &[RemovedRow],
+) -> Result<(), StoreError> {
     for sql in [
         "-- remove_payloads
          delete from batch_payloads where batch_seq in (select x.seq from {x})",

@@ -22,13 +22,13 @@ thread_local! {
 pub(super) fn count(connection: &Connection, statement: &Statement<'_>) {
     let times = match connection {
         Connection::Postgres(_) => usize::from(!statement.has_no_rows()),
-        Connection::Sqlite(_) => statement.for_each_part().count(),
+        Connection::Sqlite(_) => statement.chunks().count(),
     };
     COUNT.set(COUNT.get() + times);
 }
 
 /// The number of statements that each step runs for a group of 100 batches: intake, a round, the outcomes,
-/// the questions, and the ends.
+/// the polls, and the ends.
 fn statements_of_a_group(url: &DatabaseUrl) -> [usize; 5] {
     let store = Store::open(url, StoreOptions::default()).unwrap();
     let claims = register_worker(&store);
@@ -46,8 +46,8 @@ fn statements_of_a_group(url: &DatabaseUrl) -> [usize; 5] {
         COUNT.get()
     };
     let intake = counted(&mut || add(&store, &batches(2_000)));
-    let [round, outcomes, questions, ends] = process(&claims, &services);
-    [intake, round, outcomes, questions, ends]
+    let [round, outcomes, polls, ends] = process(&claims, &services);
+    [intake, round, outcomes, polls, ends]
 }
 
 /// Takes a batch of each service to its end.
@@ -66,9 +66,9 @@ fn process(claims: &ClaimStore, services: &[ServiceId]) -> [usize; 4] {
     record(Event::Outcome { attempt: 1, outcome: Outcome::Accepted });
     let outcomes = COUNT.replace(0);
     assert_eq!(monitor.get_pending_batch_ids_of(&names, 1_000).unwrap().len(), services.len());
-    let questions = COUNT.replace(0);
+    let polls = COUNT.replace(0);
     record(Event::status(LedgerStatus::Committed));
-    [round, outcomes, questions, COUNT.replace(0)]
+    [round, outcomes, polls, COUNT.replace(0)]
 }
 
 #[test]
@@ -78,8 +78,8 @@ fn group_runs_few_statements_on_postgres() {
     assert_eq!(counted, [7, 2, 3, 1, 4]);
 }
 
-/// A hundred rows are three parts of 32, and four of one. Where the planner needs to know that there is one row,
-/// the statement runs a hundred times.
+/// A hundred rows are three chunks of 32 and four of one. A statement that is not run in chunks runs a hundred
+/// times.
 #[test]
 fn group_runs_few_statements_on_sqlite() {
     let dir = tempfile::tempdir().unwrap();

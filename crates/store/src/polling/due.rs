@@ -161,7 +161,7 @@ fn pending_batches_statement<'a>(
              where {states} and {claimed}"
         ),
     )
-    .rows(service_rows(services).in_parts())
+    .rows(service_rows(services).in_chunks())
     .text(/* claimant */ instance)
 }
 

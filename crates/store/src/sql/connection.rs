@@ -181,8 +181,8 @@ impl Connection {
             #[cfg(feature = "sqlite")]
             Self::Sqlite(inner) => {
                 let mut found = Vec::new();
-                for one in statement.for_each_part() {
-                    found.extend(RunQueryDsl::load::<R>(one, inner)?);
+                for chunk in statement.chunks() {
+                    found.extend(RunQueryDsl::load::<R>(chunk, inner)?);
                 }
                 Ok(found)
             }
@@ -204,8 +204,8 @@ impl Connection {
             #[cfg(feature = "sqlite")]
             Self::Sqlite(inner) => {
                 let mut touched = 0;
-                for one in statement.for_each_part() {
-                    touched += RunQueryDsl::execute(one, inner)?;
+                for chunk in statement.chunks() {
+                    touched += RunQueryDsl::execute(chunk, inner)?;
                 }
                 Ok(touched)
             }

@@ -119,14 +119,13 @@ pub(crate) struct PooledSession {
 }
 
 impl PooledSession {
-    /// A connection that was used this recently is not tested by a statement before it is used again, unless
-    /// the server has closed it.
-    const UNTESTED: Duration = Duration::from_secs(1);
+    /// A connection that was returned longer ago is tested by a statement before it is used again.
+    const TEST_AFTER: Duration = Duration::from_secs(1);
 
-    /// Whether the server has closed the connection, as far as this machine knows without asking the server.
+    /// Whether the server has closed the connection, as far as its socket shows.
     fn is_closed(&mut self) -> bool {
         match &mut self.connection {
-            // What has arrived is read first, and then its end.
+            // The first pass reads what has arrived, the second one the end of the connection.
             #[cfg(feature = "postgres")]
             Connection::Postgres(inner) => {
                 (0..2).any(|_| inner.notifications_iter().any(|read| read.is_err()))
@@ -165,14 +164,14 @@ impl ManageConnection for Manager {
     }
 
     fn is_valid(&self, session: &mut PooledSession) -> Result<(), Self::Error> {
-        if session.returned_at.elapsed() < PooledSession::UNTESTED && !session.is_closed() {
+        if session.returned_at.elapsed() < PooledSession::TEST_AFTER && !session.is_closed() {
             return Ok(());
         }
         on_either!(&mut session.connection, inner => R2D2Connection::ping(inner))
             .map_err(diesel::r2d2::Error::QueryError)
     }
 
-    /// Is called when the connection is returned.
+    /// The pool calls it when a connection is returned.
     fn has_broken(&self, session: &mut PooledSession) -> bool {
         session.returned_at = Instant::now();
         std::thread::panicking()

@@ -39,7 +39,7 @@ pub(crate) enum Value<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Rows<'a> {
     columns: Vec<Column<'a>>,
-    in_parts: bool,
+    in_chunks: bool,
 }
 
 /// One column of a group of rows.
@@ -88,10 +88,10 @@ impl<'a> Rows<'a> {
         optional_long: OptionalLong(Option<i64>),
     }
 
-    /// SQLite gets several of the rows at a time, and not one after the other. It does not know how few they
-    /// are: only for statements that it plans to look up by these rows, as the plan tests show.
-    pub(crate) fn in_parts(self) -> Self {
-        Self { in_parts: true, ..self }
+    /// SQLite gets several of the rows at a time. Its planner does not know how few they are, so this is only for
+    /// statements whose plan looks up the other tables by these rows, which the plan tests check.
+    pub(crate) fn in_chunks(self) -> Self {
+        Self { in_chunks: true, ..self }
     }
 
     /// The rows as a table named `x`.
@@ -99,8 +99,8 @@ impl<'a> Rows<'a> {
     /// PostgreSQL gets one array for each column and runs the statement once. The condition, which is
     /// true for every row, lets its planner expect a single row: then no plan for the values at hand
     /// looks better than the one for all values, and it does not make a new one for each small group,
-    /// which would cost more than to run the statement. SQLite has no arrays:
-    /// it gets the values of `count` rows.
+    /// which would cost more than running the statement. SQLite has no arrays: it gets the values of
+    /// `count` rows.
     fn as_table(&self, dialect: Dialect, count: usize) -> String {
         match dialect {
             #[cfg(feature = "postgres")]
@@ -198,18 +198,18 @@ impl<'a> Statement<'a> {
         self.rows.as_ref().is_some_and(|rows| rows.len() == 0)
     }
 
-    /// The statement once for each part of its rows, or once where it has none.
+    /// The statement once for each chunk of its rows, or once if it has none.
     #[cfg(feature = "sqlite")]
-    pub(crate) fn for_each_part(&self) -> impl Iterator<Item = ForRows<'_, 'a>> {
+    pub(crate) fn chunks(&self) -> impl Iterator<Item = StatementChunk<'_, 'a>> {
         let rows = self.rows.as_ref().map_or(1, Rows::len);
-        let in_parts = self.rows.as_ref().is_some_and(|rows| rows.in_parts);
+        let in_chunks = self.rows.as_ref().is_some_and(|rows| rows.in_chunks);
         let mut first = 0;
         iter::from_fn(move || {
-            let fits = |count: &usize| first + count <= rows && (in_parts || *count == 1);
-            let count = PARTS.into_iter().find(fits)?;
-            let part = ForRows { statement: self, first, count };
+            let fits = |count: &usize| first + count <= rows && (in_chunks || *count == 1);
+            let count = CHUNK_SIZES.into_iter().find(fits)?;
+            let chunk = StatementChunk { statement: self, first, count };
             first += count;
-            Some(part)
+            Some(chunk)
         })
     }
 
@@ -259,32 +259,32 @@ impl QueryFragment<diesel::pg::Pg> for Statement<'_> {
 
 /// How many rows SQLite gets at a time. It prepares the statement once for each of these numbers.
 #[cfg(feature = "sqlite")]
-const PARTS: [usize; 3] = [32, 8, 1];
+const CHUNK_SIZES: [usize; 3] = [32, 8, 1];
 
 /// A statement for some of its rows.
 #[cfg(feature = "sqlite")]
-pub(crate) struct ForRows<'s, 'a> {
+pub(crate) struct StatementChunk<'s, 'a> {
     statement: &'s Statement<'a>,
     first: usize,
     count: usize,
 }
 
 #[cfg(feature = "sqlite")]
-impl Query for ForRows<'_, '_> {
+impl Query for StatementChunk<'_, '_> {
     type SqlType = Untyped;
 }
 
 #[cfg(feature = "sqlite")]
-impl QueryId for ForRows<'_, '_> {
+impl QueryId for StatementChunk<'_, '_> {
     type QueryId = ();
     const HAS_STATIC_QUERY_ID: bool = false;
 }
 
 #[cfg(feature = "sqlite")]
-impl<C> RunQueryDsl<C> for ForRows<'_, '_> {}
+impl<C> RunQueryDsl<C> for StatementChunk<'_, '_> {}
 
 #[cfg(feature = "sqlite")]
-impl QueryFragment<diesel::sqlite::Sqlite> for ForRows<'_, '_> {
+impl QueryFragment<diesel::sqlite::Sqlite> for StatementChunk<'_, '_> {
     fn walk_ast<'b>(&'b self, out: AstPass<'_, 'b, diesel::sqlite::Sqlite>) -> QueryResult<()> {
         self.statement
             .walk(out, self.count, |column, row, out| push_element(column, self.first + row, out))

@@ -157,7 +157,7 @@ fn candidates_statement<'a>(
     )
     .long(/* next_try_at */ now)
     .long(/* since */ now.saturating_add(AHEAD))
-    .rows(service_rows(shares.iter().map(|share| &share.service_id)).in_parts())
+    .rows(service_rows(shares.iter().map(|share| &share.service_id)).in_chunks())
     .text(/* claimant */ instance)
 }
 

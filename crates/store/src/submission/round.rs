@@ -197,7 +197,7 @@ fn take_round_statement<'a>(
             .text("service_id", batches.iter().map(|batch| batch.service_id.as_str()))
             .int("lane", batches.iter().map(|batch| batch.lane))
             .long("batch_seq", batches.iter().map(|batch| batch.batch_seq))
-            .in_parts(),
+            .in_chunks(),
     )
     .text(/* claimant */ owner.instance)
     .long(/* next_try_at */ now)

@@ -4,13 +4,12 @@ use std::{env, path::PathBuf, str::FromStr, time::Duration};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-pub use crate::run_options::RunOptions;
-use crate::{database::DatabaseKind, ledger::LedgerKind};
+use crate::{database::DatabaseKind, ledger::LedgerKind, run_options::RunOptions};
 
 /// The command line of the program.
 pub fn command() -> Command {
     Command::new("grid-batch-bench")
-        .about("Measures the server from outside: one run of the whole way")
+        .about("Measures the server from outside: one end-to-end run")
         .args_override_self(true)
         .args_conflicts_with_subcommands(true)
         .args(run_arguments())
@@ -92,6 +91,7 @@ fn run_arguments() -> Vec<Arg> {
         Arg::new("set")
             .long("set")
             .action(ArgAction::Append)
+            .value_parser(setting)
             .value_name("NAME=VALUE")
             .help("Setting of the server, such as poll.interval=500ms"),
         Arg::new("json").long("json").action(ArgAction::SetTrue),
@@ -168,12 +168,12 @@ pub fn server(matches: &ArgMatches) -> PathBuf {
 }
 
 fn settings(matches: &ArgMatches) -> Vec<(String, String)> {
-    let settings = matches.get_many::<String>("set").into_iter().flatten();
-    let pair = |text: &String| {
-        let (name, value) = text.split_once('=').expect("--set takes NAME=VALUE");
-        (name.to_owned(), value.to_owned())
-    };
-    settings.map(pair).collect()
+    matches.get_many("set").into_iter().flatten().cloned().collect()
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("it must be NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 fn text<'a>(matches: &'a ArgMatches, name: &str) -> &'a str {

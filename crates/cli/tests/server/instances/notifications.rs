@@ -3,7 +3,7 @@ use crate::harness::BatchServer;
 
 #[test]
 fn batch_that_another_instance_stores_is_found_at_once() {
-    // A single one is not moved to balance the instances.
+    // A single service is not moved when the instances are balanced.
     const SERVICES: usize = 1;
     let group = InstanceGroup::new(SERVICES);
     let no_scans = [("--queue-poll-interval", "1h")];

@@ -1,7 +1,7 @@
-//! Telling other instances of work for them, so that they need not wait for their next scan.
+//! Notifications to other instances of batches for them, so that they need not wait for their next scan.
 //!
-//! Such a hint is a notification of PostgreSQL. It is sent after the commit that stored the batches, for many
-//! services at once: a notification in each of those commits would have them wait for each other.
+//! They are notifications of PostgreSQL (`listen` and `pg_notify`). One is sent after the commit that stored the
+//! batches, for many services at once: commits that send a notification wait for each other.
 
 use std::collections::BTreeMap;
 
@@ -16,20 +16,21 @@ const CHANNEL: &str = "grid_batch_work";
 /// PostgreSQL refuses notifications of 8,000 bytes.
 const LONGEST_NOTIFICATION: usize = 7_500;
 
-/// Tells instances that these services of theirs have batches. If that fails, their next scan finds them.
-pub(super) fn tell_owners(store: &Store, services: &BTreeMap<String, Vec<ServiceId>>) {
+/// Notifies instances that these services of theirs have batches. If that fails, their next scan finds them.
+pub(super) fn notify_owners(store: &Store, services: &BTreeMap<String, Vec<ServiceId>>) {
     if services.is_empty() || !store.dialect().locks_rows() {
         return;
     }
     let texts = services.iter().flat_map(|(instance, services)| notifications(instance, services));
     if let Err(error) = texts.into_iter().try_for_each(|text| notify(store, &text)) {
-        debug!(error:%; "cannot tell other instances of batches; they find them later");
+        debug!(error:%; "cannot notify other instances of batches; they find them at their next scan \
+             (queue.poll_interval)");
     }
 }
 
 fn notify(store: &Store, text: &str) -> Result<(), StoreError> {
     let statement = store
-        .statement("-- tell_owners\n select pg_notify(?, ?)".to_owned())
+        .statement("-- notify_owners\n select pg_notify(?, ?)".to_owned())
         .text(CHANNEL)
         .text(text);
     store.pools.read()?.execute(&statement).map(drop)
@@ -58,14 +59,14 @@ fn services_of(text: &str, instance: &str) -> Vec<ServiceId> {
     }
 }
 
-/// The connection on which an instance hears of work.
+/// The connection on which an instance receives notifications.
 #[derive(Default)]
-pub(crate) struct HintConnection(Option<Connection>);
+pub(crate) struct NotificationConnection(Option<Connection>);
 
-impl HintConnection {
-    /// Takes the hints for this instance that have arrived, without waiting for others.
+impl NotificationConnection {
+    /// Takes the notifications for this instance that have arrived, without waiting for others.
     ///
-    /// The first call after an error connects again. Hints were missed then.
+    /// The first call after an error connects again. Notifications may have been lost until then.
     pub(crate) fn receive(
         &mut self,
         store: &Store,
@@ -87,7 +88,7 @@ fn connect(store: &Store) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Whether instances can tell each other of work. Only one instance can use a file of SQLite.
+/// Whether instances can notify each other. Only one instance can use a file of SQLite.
 pub(crate) fn are_supported(dialect: Dialect) -> bool {
     dialect.locks_rows()
 }

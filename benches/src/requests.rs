@@ -1,4 +1,4 @@
-//! Signed batches, and what it costs to verify one.
+//! Requests with signed batches, and what it costs to verify one.
 
 use std::time::{Duration, Instant};
 
@@ -52,7 +52,7 @@ impl Plan {
 }
 
 /// Signed requests, one service after the other. They are signed by as many threads as there are cores.
-pub fn requests(plan: &Plan) -> Vec<Request> {
+pub fn signed_requests(plan: &Plan) -> Vec<Request> {
     let Plan { services, first: offset, batches, batches_per_request, .. } = *plan;
     let count = batches.div_ceil(batches_per_request);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -92,7 +92,7 @@ fn signed_request(plan: &Plan, group: usize, numbers: std::ops::Range<usize>) ->
 /// The time of verifying a batch, with its two signatures, on one core: the median of a thousand.
 pub fn verification_cost() -> Duration {
     let (ledger, batches) = (LedgerKind::Scabbard, 1_000);
-    let requests = requests(&Plan {
+    let requests = signed_requests(&Plan {
         ledger,
         services: 1,
         first: 0,

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{ledger, options::RunOptions, process::cpu_time};
+use crate::{ledger, proc_stats::cpu_time, run_options::RunOptions};
 
 /// A process that is killed when the value is dropped.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ pub fn start_server(
     let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next());
     let Some(address) = address.and_then(|address| address.parse().ok()) else {
         let log = fs::read_to_string(directory.join("log"))?;
-        return Err(io::Error::other(format!("the server does not start:\n{log}")));
+        return Err(io::Error::other(format!("the server printed no address; its log:\n{log}")));
     };
     Ok(Process { child: Some(child), address })
 }
@@ -143,7 +143,7 @@ fn first_line(child: &mut Child) -> io::Result<String> {
     Ok(line)
 }
 
-/// Asks the ledger: `count` or `report`.
+/// Sends a command to the ledger: `count`, `report`, `busy` (accept no batches) or `ready`.
 pub fn ask_ledger(ledger: SocketAddr, path: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect(ledger)?;
     stream.write_all(format!("GET /bench/{path} HTTP/1.1\r\n\r\n").as_bytes())?;
@@ -170,7 +170,9 @@ pub fn wait_until(
     let started = Instant::now();
     while !condition()? {
         if started.elapsed() > limit {
-            return Err(io::Error::other(format!("timed out: {description}")));
+            return Err(io::Error::other(format!(
+                "gave up after {limit:?} of waiting until {description}"
+            )));
         }
         std::thread::sleep(Duration::from_millis(5));
     }

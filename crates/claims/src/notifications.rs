@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use grid_batch_core::{BatchResult, InternalError, ServiceId, WorkHints};
+use grid_batch_core::{BatchResult, InternalError, ServiceId, WorkNotifications};
 use grid_batch_support::PeriodicThread;
 use log::{debug, info, warn};
 
@@ -8,34 +8,34 @@ use crate::ChangeFollowUp;
 
 /// Wakes the queue for services of which another instance has stored batches, in a thread of its own.
 /// Dropping it ends the thread.
-pub struct HintListener {
+pub struct NotificationListener {
     _thread: PeriodicThread,
 }
 
-/// How often to look for hints. It costs a system call, and no statement.
-const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+/// How often notifications are received. It costs a system call, and no statement.
+const RECEIVE_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How long to wait after a failure. Meanwhile the queue finds batches at its own pace.
+/// The pause after a failure. Meanwhile the queue finds batches by its scans.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
 
-impl HintListener {
+impl NotificationListener {
     /// Starts to listen.
     pub fn start(
-        mut hints: impl WorkHints + 'static,
+        mut notifications: impl WorkNotifications + 'static,
         follow_up: ChangeFollowUp,
     ) -> Result<Self, InternalError> {
         let mut is_working = true;
-        let look = move || {
-            let received = hints.receive();
+        let receive = move || {
+            let received = notifications.receive();
             log_change(&received, &mut is_working);
             match received {
                 Ok(services) if services.is_empty() => {}
                 Ok(services) => follow_up.stored(&services),
                 Err(_) => return PAUSE_AFTER_FAILURE,
             }
-            LOOK_INTERVAL
+            RECEIVE_INTERVAL
         };
-        let thread = PeriodicThread::start_with_pauses("hints", Duration::ZERO, look)?;
+        let thread = PeriodicThread::start_with_pauses("notifications", Duration::ZERO, receive)?;
         Ok(Self { _thread: thread })
     }
 }
@@ -45,22 +45,23 @@ fn log_change(received: &BatchResult<Vec<ServiceId>>, is_working: &mut bool) {
     match received {
         Ok(services) => {
             if !*is_working {
-                info!("other instances are heard again");
+                info!("notifications of other instances are received again");
             }
             if !services.is_empty() {
                 debug!(services = services.len(); "other instances have stored batches of these services");
             }
         }
         Err(error) if *is_working => warn!(error:% = error;
-            "cannot hear of batches that other instances store; they are found at the queue's poll interval"),
+            "cannot receive notifications of batches that other instances store; they are found by the next scan \
+             (queue.poll_interval)"),
         Err(_) => {}
     }
     *is_working = received.is_ok();
 }
 
-impl fmt::Debug for HintListener {
+impl fmt::Debug for NotificationListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HintListener").finish_non_exhaustive()
+        f.debug_struct("NotificationListener").finish_non_exhaustive()
     }
 }
 
@@ -78,7 +79,7 @@ mod tests {
     /// Returns these results, and then nothing.
     struct Script(Vec<BatchResult<Vec<ServiceId>>>);
 
-    impl WorkHints for Script {
+    impl WorkNotifications for Script {
         fn receive(&mut self) -> BatchResult<Vec<ServiceId>> {
             self.0.pop().unwrap_or(Ok(Vec::new()))
         }
@@ -95,7 +96,7 @@ mod tests {
         let (woken, services) = sync_channel(9);
         let service: ServiceId = "circuit::service".parse().unwrap();
         let script = Script(vec![Ok(vec![service.clone()]), Ok(Vec::new())]);
-        let listener = HintListener::start(script, follow_up(woken)).unwrap();
+        let listener = NotificationListener::start(script, follow_up(woken)).unwrap();
         assert_eq!(services.recv(), Ok(service));
         drop(listener);
         assert!(services.recv().is_err(), "its thread has ended");
@@ -105,7 +106,7 @@ mod tests {
     fn listener_ends_during_the_pause_after_a_failure() {
         let (woken, services) = sync_channel(9);
         let failure = Err(BatchError::Unavailable("the database".to_owned()));
-        drop(HintListener::start(Script(vec![failure]), follow_up(woken)).unwrap());
+        drop(NotificationListener::start(Script(vec![failure]), follow_up(woken)).unwrap());
         assert!(services.recv().is_err());
     }
 }
