@@ -53,6 +53,10 @@ struct UsualTime {
 impl CommitTimes {
     /// The greatest number of services that are remembered.
     const MAX_SERVICES: usize = 10_000;
+    /// The time that is expected while nothing is known.
+    const EXPECTED_AT_FIRST: Duration = Duration::from_secs(1);
+    /// A time counts as at most this many times the expected one.
+    const MAX_GROWTH: u32 = 4;
 
     /// Learns intervals between these two.
     pub(crate) fn new(shortest_interval: Duration, longest_interval: Duration) -> Self {
@@ -60,9 +64,14 @@ impl CommitTimes {
     }
 
     pub(crate) fn record(&mut self, service_id: &str, seen: SeenCommit) {
-        let time = seen.estimate();
-        // One very long time must not count for many others.
-        let time = time.min(self.longest_interval.saturating_mul(PollPace::PART));
+        // A time that is much longer than usual may be that of an outage. If the ledger has become slower,
+        // the next times show it.
+        let expected = match self.usual(service_id) {
+            Some(_) => self.poll_times(service_id).first,
+            None => Self::EXPECTED_AT_FIRST,
+        };
+        let longest = self.longest_interval.saturating_mul(PollPace::PART);
+        let time = seen.estimate().min(expected.saturating_mul(Self::MAX_GROWTH)).min(longest);
         self.ledger = Some(UsualTime::with(self.ledger, time, seen.cause));
         if let Some(known) = self.services.get_mut(service_id) {
             *known = UsualTime::with(Some(*known), time, seen.cause);
@@ -77,13 +86,16 @@ impl CommitTimes {
     /// When to poll a batch of the service: at the shortest interval while nothing is known.
     pub(crate) fn poll_times(&self, service_id: &str) -> PollTimes {
         let shortest = self.shortest_interval.min(self.longest_interval);
-        let usual = self.services.get(service_id).copied().or(self.ledger);
-        let Some(usual) = usual else {
+        let Some(usual) = self.usual(service_id) else {
             return PollTimes { first: shortest, interval: shortest };
         };
         let PollTimes { first, interval } = usual.poll_times();
         let interval = interval.max(shortest).min(self.longest_interval);
         PollTimes { first: first.max(shortest), interval }
+    }
+
+    fn usual(&self, service_id: &str) -> Option<UsualTime> {
+        self.services.get(service_id).copied().or(self.ledger)
     }
 }
 
@@ -157,7 +169,12 @@ mod tests {
     }
 
     fn first(times: &CommitTimes, service: &str) -> Duration {
-        times.poll_times(service).first
+        rounded(times.poll_times(service).first)
+    }
+
+    /// Averages come close to a time that is always the same.
+    fn rounded(time: Duration) -> Duration {
+        millis(u64::try_from((time + Duration::from_micros(500)).as_millis()).unwrap())
     }
 
     /// Polls batches that are committed after these times, and returns how many polls a batch needed,
@@ -226,11 +243,11 @@ mod tests {
     fn intervals_are_bounded() {
         let mut times = commit_times();
         times.record("quick", at(millis(1)));
-        times.record("slow", at(Duration::MAX / 2));
-        let interval = |service| times.poll_times(service).interval;
+        (0..100).for_each(|_| times.record("slow", at(Duration::MAX / 2)));
+        let interval = |service| rounded(times.poll_times(service).interval);
         assert_eq!(["quick", "slow"].map(interval), [100, 500].map(millis));
         assert_eq!(first(&times, "quick"), millis(100));
-        assert_eq!(first(&times, "slow"), millis(3_000));
+        assert!(first(&times, "slow") <= millis(4_000));
         let mut fixed = CommitTimes::new(millis(100), millis(2));
         fixed.record("a", at(millis(800)));
         assert_eq!(fixed.poll_times("a").interval, millis(2), "the longest interval counts");
@@ -246,6 +263,23 @@ mod tests {
         assert!((1_990..=2_010).contains(&learn(2_000)));
         assert!((800..=810).contains(&learn(800)));
         assert!((1_990..=2_000).contains(&learn(2_000)));
+    }
+
+    #[test]
+    fn outage_delays_the_next_polls_little() {
+        let mut times = commit_times();
+        let committed_by = |time| SeenCommit {
+            pending_until: None,
+            committed_by: millis(time),
+            cause: PollCause::Schedule,
+        };
+        (0..100).for_each(|_| times.record("a", at(millis(200))));
+        times.record("a", committed_by(600_000));
+        times.record("new", committed_by(600_000));
+        for service in ["a", "new", "other"] {
+            let PollTimes { first, interval } = times.poll_times(service);
+            assert!(first.max(interval) <= millis(800), "{service}: {first:?}, {interval:?}");
+        }
     }
 
     #[test]
