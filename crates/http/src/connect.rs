@@ -6,7 +6,8 @@ use futures_util::future::{Either, select};
 use tokio::{
     net::{TcpStream, lookup_host},
     pin,
-    time::{sleep, timeout},
+    sync::Notify,
+    time::timeout,
 };
 
 use crate::{HttpError, stream::MaybeTlsStream, tls::start_tls, url::Url};
@@ -47,15 +48,28 @@ async fn connect_to_one(addresses: &[SocketAddr], limit: Duration) -> io::Result
     if second.is_empty() {
         return of_first.await;
     }
-    let of_second = async {
-        sleep(FALLBACK_DELAY).await;
-        connect_in_order(&second, limit).await
+    with_fallback(of_first, connect_in_order(&second, limit)).await
+}
+
+/// The result of the future that succeeds first. The second one starts after a delay, or once the first one
+/// has failed.
+async fn with_fallback<T>(
+    first: impl Future<Output = io::Result<T>>,
+    second: impl Future<Output = io::Result<T>>,
+) -> io::Result<T> {
+    let first_failed = Notify::new();
+    let second = async {
+        let _ = timeout(FALLBACK_DELAY, first_failed.notified()).await;
+        second.await
     };
-    pin!(of_first, of_second);
-    match select(of_first, of_second).await {
-        Either::Left((Ok(stream), _)) | Either::Right((Ok(stream), _)) => Ok(stream),
-        Either::Left((Err(_), _)) => connect_in_order(&second, limit).await,
-        Either::Right((Err(_), of_first)) => of_first.await,
+    pin!(first, second);
+    match select(first, second).await {
+        Either::Left((Ok(value), _)) | Either::Right((Ok(value), _)) => Ok(value),
+        Either::Left((Err(_), second)) => {
+            first_failed.notify_one();
+            second.await
+        }
+        Either::Right((Err(_), first)) => first.await,
     }
 }
 
@@ -78,7 +92,10 @@ async fn connect_in_order(addresses: &[SocketAddr], limit: Duration) -> io::Resu
 
 #[cfg(test)]
 mod tests {
-    use tokio::net::TcpListener;
+    use tokio::{
+        net::TcpListener,
+        time::{Instant, sleep},
+    };
 
     use super::*;
 
@@ -96,5 +113,24 @@ mod tests {
         }
         connect_to_one(&[refusing, other_version], LIMIT).await.unwrap_err();
         connect_to_one(&[], LIMIT).await.unwrap_err();
+    }
+
+    /// The second version connects 500 ms after its start, so at 800 ms if the first one fails late.
+    #[tokio::test(start_paused = true)]
+    async fn second_version_goes_on_when_the_first_one_fails() {
+        for (failure, expected) in [(0, 500), (100, 600), (400, 800), (700, 800)] {
+            let began = Instant::now();
+            let first = async {
+                sleep(Duration::from_millis(failure)).await;
+                Err(io::Error::other("refused"))
+            };
+            let second = async {
+                sleep(Duration::from_millis(500)).await;
+                Ok(())
+            };
+            with_fallback(first, second).await.unwrap();
+            let elapsed = began.elapsed().as_millis();
+            assert!((expected..=expected + 5).contains(&elapsed), "{failure} ms: {elapsed} ms");
+        }
     }
 }

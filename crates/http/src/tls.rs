@@ -1,19 +1,19 @@
 //! TLS, with the certificates that the system trusts.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{io, sync::Arc};
 
 use rustls::{
-    ClientConfig, RootCertStore,
+    CertificateError, ClientConfig, RootCertStore,
     crypto::{CryptoProvider, ring},
     pki_types::ServerName,
 };
-use tokio::net::TcpStream;
+use tokio::{net::TcpStream, sync::OnceCell, task::spawn_blocking};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use crate::HttpError;
 
 /// The configuration that all connections share. The certificates are read for the first of them.
-static CONFIG: Mutex<Option<Arc<ClientConfig>>> = Mutex::new(None);
+static CONFIG: OnceCell<Arc<ClientConfig>> = OnceCell::const_new();
 
 /// Encrypts a connection to this host.
 pub(crate) async fn start_tls(
@@ -23,21 +23,38 @@ pub(crate) async fn start_tls(
     let name = ServerName::try_from(host.to_owned()).map_err(|_| {
         HttpError::InvalidRequest("the host is not a valid TLS server name".to_owned())
     })?;
-    let connector = TlsConnector::from(config()?);
+    let connector = TlsConnector::from(config().await?);
     connector
         .connect(name, stream)
         .await
-        .map_err(|error| HttpError::NotSent(format!("TLS failed: {error}")))
+        .map_err(|error| HttpError::NotSent(format!("TLS failed: {error}{}", remedy(&error))))
 }
 
-fn config() -> Result<Arc<ClientConfig>, HttpError> {
-    let mut config = CONFIG.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(config) = &*config {
-        return Ok(config.clone());
+/// What to do about a certificate that is refused.
+fn remedy(error: &io::Error) -> &'static str {
+    let error = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+    let Some(rustls::Error::InvalidCertificate(error)) = error else { return "" };
+    match error {
+        CertificateError::UnknownIssuer => {
+            "; add the certificate of its authority to those that the system trusts, or name a file with \
+             it in SSL_CERT_FILE, and restart"
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "; write the host of the URL as it is in the certificate"
+        }
+        _ => "",
     }
-    let new = Arc::new(new_config()?);
-    *config = Some(new.clone());
-    Ok(new)
+}
+
+/// Reading the certificates blocks, so it has a thread of its own. If it fails, the next connection tries again.
+async fn config() -> Result<Arc<ClientConfig>, HttpError> {
+    let read = || async {
+        let config = spawn_blocking(new_config).await;
+        let config =
+            config.map_err(|error| HttpError::NotSent(format!("TLS failed: {error}")))??;
+        Ok(Arc::new(config))
+    };
+    CONFIG.get_or_try_init(read).await.cloned()
 }
 
 /// The cryptography is that of the process, or `ring` if the process has chosen none.
@@ -61,7 +78,10 @@ fn trusted_certificates() -> Result<RootCertStore, HttpError> {
     store.add_parsable_certificates(found.certs);
     if store.is_empty() {
         let reason = found.errors.first().map_or_else(String::new, |error| format!(": {error}"));
-        let error = format!("TLS failed: the system has no trusted certificates{reason}");
+        let error = format!(
+            "TLS failed: the system has no trusted certificates{reason}; install \
+             them, or name a file with certificates in SSL_CERT_FILE"
+        );
         return Err(HttpError::NotSent(error));
     }
     Ok(store)

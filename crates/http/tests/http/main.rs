@@ -8,4 +8,5 @@ mod probes;
 mod responses;
 mod secrets;
 mod server;
+mod tls;
 mod websockets;

@@ -109,6 +109,11 @@ fn errors_name_the_line_and_the_rule() {
             "line 2 of c.toml: ledger.urls is [\"ftp://x\"]; a URL must begin with http://",
         ),
         (
+            "[ledger]\nurls = [\"http://xn--bcher-kva\", \"http://b\u{fc}cher\"]",
+            "line 2 of c.toml: ledger.urls is [\"http://xn--bcher-kva\", \"http://b\u{fc}cher\"]; \
+             item 2: cannot parse the URL: its host has other characters than ASCII; write its name as xn--...",
+        ),
+        (
             "[submit]\ntotal_limit = \"15s\"",
             "line 2 of c.toml: submit.sending_limit is 15s; it must be less than \
              submit.total_limit, 15s",

@@ -4,6 +4,7 @@ use std::{net::SocketAddr, num::NonZero, path::PathBuf, time::Duration};
 
 use grid_batch_api::{HostName, ServicePattern, SignerPattern, WebOrigin};
 use grid_batch_core::{AfterInvalid, ServiceId, ServiceScopeId, Strategy};
+use grid_batch_http::{HttpError, join};
 use grid_batch_scabbard::PeerService;
 use grid_batch_store::DatabaseUrl;
 use grid_batch_support::Authority;
@@ -203,6 +204,11 @@ impl SettingValue for NodeUrl {
         if authority.rest.contains(['?', '#']) {
             return Err("a URL of a node must have no ? or #".to_owned());
         }
+        // The message does not show the URL, which may have a password.
+        join(text, "").map_err(|error| match error {
+            HttpError::InvalidRequest(reason) => reason,
+            error => error.to_string(),
+        })?;
         Ok(Self(text.trim_end_matches('/').to_owned()))
     }
 
