@@ -83,7 +83,13 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ),
     (
         "grid-batch-benches",
-        &["grid-batch-core", "grid-batch-protocol", "grid-batch-store", "grid-batch-test-postgres"],
+        &[
+            "grid-batch-core",
+            "grid-batch-protocol",
+            "grid-batch-service",
+            "grid-batch-store",
+            "grid-batch-test-postgres",
+        ],
     ),
     ("grid-batch-test-chain", &["grid-batch-support"]),
     ("grid-batch-test-postgres", &[]),
