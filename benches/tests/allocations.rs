@@ -1,6 +1,5 @@
 //! How much the server allocates for each batch, at load. Times are not compared, so that the test is the
 //! same on every machine.
-#![expect(clippy::unwrap_used, reason = "tests panic at any error")]
 
 use std::{fs, path::Path};
 
