@@ -64,14 +64,15 @@ impl CommitTimes {
     }
 
     pub(crate) fn record(&mut self, service_id: &str, seen: SeenCommit) {
-        // A time that is much longer than usual may be that of an outage. If the ledger has become slower,
-        // the next times show it.
-        let expected = match self.usual(service_id) {
-            Some(_) => self.poll_times(service_id).first,
-            None => Self::EXPECTED_AT_FIRST,
-        };
+        let expected = self.usual(service_id).map(|_| self.poll_times(service_id).first);
+        // A time that is much longer than usual may be that of an outage. If the ledger has become slower, the
+        // next times show it.
         let longest = self.longest_interval.saturating_mul(PollPace::PART);
-        let time = seen.estimate().min(expected.saturating_mul(Self::MAX_GROWTH)).min(longest);
+        let most = expected
+            .unwrap_or(Self::EXPECTED_AT_FIRST)
+            .saturating_mul(Self::MAX_GROWTH)
+            .min(longest);
+        let time = seen.estimate(expected).min(most);
         self.ledger = Some(UsualTime::with(self.ledger, time, seen.cause));
         if let Some(known) = self.services.get_mut(service_id) {
             *known = UsualTime::with(Some(*known), time, seen.cause);
@@ -100,13 +101,15 @@ impl CommitTimes {
 }
 
 impl SeenCommit {
-    fn estimate(self) -> Duration {
+    /// When the batch was committed, of which this time was expected.
+    fn estimate(self, expected: Option<Duration>) -> Duration {
         let Self { pending_until, committed_by, cause } = self;
         match pending_until {
             _ if cause == PollCause::Trigger => committed_by,
             Some(pending_until) => (pending_until + committed_by) / 2,
-            // It may have been committed long before, so the next batch is polled a little earlier.
-            None => committed_by - committed_by / 16,
+            // It may have been committed long before, and the poll may have come late, so the next batch is
+            // polled a little earlier.
+            None => committed_by.min(expected.unwrap_or(committed_by)) / 16 * 15,
         }
     }
 }
@@ -178,16 +181,20 @@ mod tests {
     }
 
     /// Polls batches that are committed after these times, and returns how many polls a batch needed,
-    /// and how long after its commit it was noticed, both on average.
-    fn ask(times: &mut CommitTimes, commits: impl Iterator<Item = Duration>) -> (f64, Duration) {
+    /// and how long after its commit it was noticed, both on average. Polls come late by `lateness`.
+    fn ask(
+        times: &mut CommitTimes,
+        lateness: Duration,
+        commits: impl Iterator<Item = Duration>,
+    ) -> (f64, Duration) {
         let (mut batches, mut polls, mut late) = (0, 0, Duration::ZERO);
         for commit in commits {
             let PollTimes { first, interval } = times.poll_times("a");
-            let (mut pending_until, mut asked) = (None, first);
+            let (mut pending_until, mut asked) = (None, first + lateness);
             polls += 1;
             while asked < commit {
                 pending_until = Some(asked);
-                asked += interval;
+                asked += interval + lateness;
                 polls += 1;
             }
             times.record(
@@ -203,8 +210,8 @@ mod tests {
     #[test]
     fn steady_ledger_is_asked_once_or_twice_soon_after_a_commit() {
         let mut times = CommitTimes::new(millis(10), millis(1_000));
-        ask(&mut times, (0..100).map(|_| millis(400)));
-        let (polls, late) = ask(&mut times, (0..1_000).map(|_| millis(400)));
+        ask(&mut times, Duration::ZERO, (0..100).map(|_| millis(400)));
+        let (polls, late) = ask(&mut times, Duration::ZERO, (0..1_000).map(|_| millis(400)));
         assert!(polls < 1.6 && late < millis(40), "{polls} polls, {late:?} late");
     }
 
@@ -212,9 +219,18 @@ mod tests {
     fn unsteady_ledger_is_asked_a_few_times_soon_after_a_commit() {
         let mut times = CommitTimes::new(millis(10), millis(1_000));
         let commits = |count| (0..count).map(|number| millis(200 + number * 377 % 1_000));
-        ask(&mut times, commits(100));
-        let (polls, late) = ask(&mut times, commits(1_000));
+        ask(&mut times, Duration::ZERO, commits(100));
+        let (polls, late) = ask(&mut times, Duration::ZERO, commits(1_000));
         assert!(polls < 4.0 && late < millis(150), "{polls} polls, {late:?} late");
+    }
+
+    #[test]
+    fn late_polls_do_not_make_the_next_ones_later() {
+        for lateness in [15, 70] {
+            let mut times = CommitTimes::new(millis(10), millis(1_000));
+            ask(&mut times, millis(lateness), (0..500).map(|_| millis(100)));
+            assert!(first(&times, "a") <= millis(100), "{lateness} ms: {:?}", first(&times, "a"));
+        }
     }
 
     #[test]

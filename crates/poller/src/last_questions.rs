@@ -21,9 +21,21 @@ struct Question {
 /// Answers count for a short time only, so the ledger is asked again soon.
 const SUFFICIENT_FOR: Duration = Duration::from_secs(1);
 
+/// The number of services at which old questions are removed.
+const MAX_SERVICES: usize = 10_000;
+
+impl Question {
+    fn is_recent(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.asked_at) < SUFFICIENT_FOR
+    }
+}
+
 impl LastQuestions {
     /// The ledger is asked about this many of the service's next batches.
     pub(crate) fn add(&mut self, service_id: &ServiceId, batches: usize, now: Instant) {
+        if self.0.len() >= MAX_SERVICES {
+            self.0.retain(|_, question| question.is_recent(now));
+        }
         let question = Question { asked_at: now, batches, not_accepted: batches };
         self.0.insert(service_id.clone(), question);
     }
@@ -42,7 +54,7 @@ impl LastQuestions {
         let question = entry.get();
         let is_sufficient = question.not_accepted > 0
             && 2 * question.not_accepted >= question.batches
-            && now.saturating_duration_since(question.asked_at) < SUFFICIENT_FOR;
+            && question.is_recent(now);
         if !is_sufficient {
             entry.remove();
         }
@@ -93,5 +105,15 @@ mod tests {
         (0..3).for_each(|_| asked.accepted(&service));
         assert!(!asked.is_sufficient(&service, now));
         asked.accepted(&service);
+    }
+
+    #[test]
+    fn old_questions_are_removed() {
+        let (mut asked, now) = (LastQuestions::default(), Instant::now());
+        for number in 0..MAX_SERVICES {
+            asked.add(&service(&format!("a::{number}")), 1, now);
+        }
+        asked.add(&service("a::next"), 1, now + SUFFICIENT_FOR);
+        assert_eq!(asked.0.len(), 1);
     }
 }

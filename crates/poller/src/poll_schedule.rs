@@ -149,6 +149,8 @@ impl PollSchedule {
         self.found(service_id, now);
         if let Some(service) = self.services.get_mut(service_id) {
             service.batches.asked_about(batch_ids, cause, now);
+            // A request that a trigger leads to uses no budget, and what it finds returns none.
+            service.has_used_budget &= cause == PollCause::Schedule;
         }
     }
 

@@ -43,12 +43,13 @@ fn start_with_slow_evidence(limit: Duration, evidence: Evidence) -> (Store, Runn
     });
     let ledger = Arc::new(Ledger::new(|_, _| answer(Vec::new())));
     let mut reader = MockEvidenceReader::new();
-    let asked = Arc::clone(&ledger);
+    let (asked, read) = (Arc::clone(&ledger), store.clone());
     reader.expect_find_evidence().returning(move |_| {
-        let asked = Arc::clone(&asked);
+        let (asked, read) = (Arc::clone(&asked), read.clone());
         let enough = asked.requests.get().len() + 3;
         Box::pin(async move {
-            while asked.requests.get().len() < enough {
+            // No status is requested once the batch has ended.
+            while asked.requests.get().len() < enough && read.state(0) == Pending {
                 sleep(Duration::from_millis(1)).await;
             }
             Ok(evidence.into())

@@ -187,8 +187,10 @@ fn listen(config: &Config) -> Result<TcpListener, StartError> {
 /// Opens the store and registers this process as an instance.
 fn open_store<S: ScopeId>(config: &Config) -> Result<ClaimStore, StartError> {
     let failed = |source| StartError::Store { database: config.database.to_string(), source };
-    // The health has a connection of its own.
-    let connections = config.store.connections.saturating_sub(1).max(1);
+    // The health has a connection of its own, and the listener to notifications of PostgreSQL has one.
+    let is_file = config.database.file().is_some();
+    let reserved = if is_file { 1 } else { 2 };
+    let connections = config.store.connections.saturating_sub(reserved).max(1);
     let options = StoreOptions { connections, ..config.store.clone() };
     let store = Store::open(&config.database, options).map_err(failed)?;
     if let (Some(configured), Some(recorded)) =

@@ -48,7 +48,7 @@ impl Pools {
             Pool::builder()
                 .max_size(size)
                 .min_idle(Some(0))
-                .connection_timeout(limits.lock)
+                .connection_timeout(limits.lock.min(CONNECTION_WAIT))
                 .build(Manager { url: url.clone(), limits, check: Arc::clone(&check) })
                 .map_err(|source| StoreError::Unavailable { source: Box::new(source) })
         };
@@ -82,11 +82,11 @@ impl Pools {
     }
 
     pub(crate) fn write(&self) -> Result<PooledConnection<Manager>, StoreError> {
-        get(&self.write)
+        get(&self.write, self.limits.lock)
     }
 
     pub(crate) fn read(&self) -> Result<PooledConnection<Manager>, StoreError> {
-        get(&self.read)
+        get(&self.read, self.limits.lock)
     }
 }
 
@@ -95,9 +95,24 @@ fn failed_check(error: StoreError) -> diesel::r2d2::Error {
     diesel::r2d2::Error::ConnectionError(ConnectionError::BadConnection(message))
 }
 
-fn get(pool: &Pool<Manager>) -> Result<PooledConnection<Manager>, StoreError> {
-    pool.get().map_err(|source| StoreError::Unavailable { source: Box::new(source) })
+/// A connection, within this limit.
+fn get(pool: &Pool<Manager>, limit: Duration) -> Result<PooledConnection<Manager>, StoreError> {
+    let started = Instant::now();
+    loop {
+        let left = limit.saturating_sub(started.elapsed());
+        match pool.get_timeout(left.min(CONNECTION_WAIT)) {
+            Err(source) if started.elapsed() >= limit => {
+                return Err(StoreError::Unavailable { source: Box::new(source) });
+            }
+            Err(_) => {}
+            Ok(connection) => return Ok(connection),
+        }
+    }
 }
+
+/// How long the pool waits for a connection before it opens one in place of those that broke in the
+/// meantime. It pauses for up to half of this between attempts to open one.
+const CONNECTION_WAIT: Duration = Duration::from_millis(500);
 
 /// Opens connections for the pools.
 pub(crate) struct Manager {
@@ -176,5 +191,66 @@ impl ManageConnection for Manager {
         session.returned_at = Instant::now();
         std::thread::panicking()
             || on_either!(&mut session.connection, inner => R2D2Connection::is_broken(inner))
+    }
+}
+
+#[cfg(test)]
+#[cfg(feature = "postgres")]
+mod tests {
+    use diesel::{QueryableByName, RunQueryDsl, sql_query, sql_types::Integer};
+    use grid_batch_test_postgres::TestDatabase;
+
+    use super::*;
+    use crate::StoreOptions;
+
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    #[derive(QueryableByName)]
+    struct Session {
+        #[diesel(sql_type = Integer)]
+        pid: i32,
+    }
+
+    fn pools(database: &TestDatabase) -> Pools {
+        let options = StoreOptions { lock_timeout: LIMIT, ..StoreOptions::default() };
+        Pools::open(&database.url().parse().unwrap(), 1, options.session_limits()).unwrap()
+    }
+
+    /// Ends the session of a connection, and waits until the connection has ended.
+    fn close(session: &mut PooledSession, other: &mut Connection) {
+        let pid = sql_query("select pg_backend_pid() as pid");
+        let found: Session =
+            on_either!(&mut session.connection, inner => pid.get_result(inner)).unwrap();
+        other.batch_execute(&format!("select pg_terminate_backend({})", found.pid)).unwrap();
+        let started = Instant::now();
+        while !session.is_closed() {
+            assert!(started.elapsed() < LIMIT, "the end of the connection is not recognized");
+        }
+    }
+
+    #[test]
+    fn end_of_a_connection_is_recognized_without_a_statement() {
+        let database = TestDatabase::create();
+        let pools = pools(&database);
+        let mut session = pools.write().unwrap();
+        assert!(!session.is_closed());
+        close(&mut session, &mut pools.connect().unwrap());
+    }
+
+    #[test]
+    fn broken_connection_is_replaced_for_one_who_waits() {
+        let database = TestDatabase::create();
+        let pools = pools(&database);
+        let mut session = pools.write().unwrap();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| {
+                let started = Instant::now();
+                pools.write().map(|_| started.elapsed())
+            });
+            close(&mut session, &mut pools.connect().unwrap());
+            assert!(session.batch_execute("select 1").is_err());
+            drop(session);
+            assert!(waiting.join().unwrap().unwrap() < LIMIT / 2);
+        });
     }
 }

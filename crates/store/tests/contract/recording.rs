@@ -299,7 +299,6 @@ fn check_constraints_refuse_impossible_rows(db: &Database) {
         "update lanes set batch_seq = null",
         "update lanes set held_at = 5, held_reason = 'not polled'",
         "update lanes set submitted = true, dlt_status = 'PENDING', held_at = 5",
-        "insert into batch_payloads select 999, serialized_batch from batch_payloads",
         "insert into batches (service_id, batch_id, created_at)
              select service_id, batch_id, created_at + 1 from batches",
     ] {
