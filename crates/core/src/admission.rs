@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::{HeaderId, ServiceId, TakenBatch};
+use crate::{ServiceId, TakenBatch};
 
 /// Limits how many batches of each service a queue takes, before it takes them.
 ///
@@ -18,7 +18,7 @@ pub trait Admission: fmt::Debug + Send + Sync {
     fn admit(&self, service_id: &ServiceId, wanted: usize) -> usize;
 
     /// These batches of the service were taken; each has one of the places.
-    fn taken(&self, service_id: &ServiceId, batches: &[HeaderId]);
+    fn taken(&self, service_id: &ServiceId, batches: &[&TakenBatch]);
 
     /// Returns places of this service for which it had no batch.
     fn release(&self, service_id: &ServiceId, places: usize);

@@ -102,6 +102,19 @@ impl Event {
         Self::Status { attempt: None, status }
     }
 
+    /// The attempt that the event is about, if it names one.
+    pub const fn attempt(self) -> Option<u32> {
+        match self {
+            Self::Outcome { attempt, .. }
+            | Self::OwnerLost { attempt }
+            | Self::Evidence { attempt, .. }
+            | Self::EarlierCannotArrive { attempt }
+            | Self::Decided { attempt, .. } => Some(attempt),
+            Self::Status { attempt, .. } => attempt,
+            Self::Taken | Self::DatabaseRestored | Self::DependencyInvalid => None,
+        }
+    }
+
     /// Whether the event proves that the batch was applied. Such an event counts for any attempt and in any
     /// epoch.
     pub const fn is_proof_of_commit(self) -> bool {

@@ -277,7 +277,7 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
     fn return_places(
         &self,
         shares: &[ServiceShare],
-        taken: &TakenOfServices,
+        taken: &TakenOfServices<'_>,
         round: &BatchResult<Round>,
     ) {
         let Some(admission) = &self.admission else { return };

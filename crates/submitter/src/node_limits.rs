@@ -4,7 +4,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use grid_batch_core::{Admission, HeaderId, ScopeId, ServiceId, TakenBatch, UrlResolver};
+use grid_batch_core::{Admission, ScopeId, ServiceId, TakenBatch, UrlResolver};
 
 use crate::resolver::NO_ADDRESS;
 
@@ -77,7 +77,7 @@ impl<S: ScopeId> Admission for NodeLimits<S> {
         usize::from(self.admit_one(service_id)).min(wanted)
     }
 
-    fn taken(&self, _: &ServiceId, _: &[HeaderId]) {}
+    fn taken(&self, _: &ServiceId, _: &[&TakenBatch]) {}
 
     fn release(&self, service_id: &ServiceId, _: usize) {
         self.release_place(service_id);

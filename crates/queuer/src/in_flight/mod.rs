@@ -130,6 +130,9 @@ impl InFlightWindow {
         let is_busy = matches!(change.event, Event::Outcome { outcome: Outcome::Busy, .. });
         self.change(|places| {
             let under_way = places.under_way();
+            if !state.is_terminal() && places.was_taken_again(&change.batch_id, change.event) {
+                return;
+            }
             let Some(lowered) = places.remove(&change.batch_id) else { return };
             if is_busy {
                 places.window.busy(lowered, under_way);
@@ -165,9 +168,9 @@ impl Admission for InFlightWindow {
         self.change(|places| places.admit(service_id, wanted, now))
     }
 
-    fn taken(&self, service_id: &ServiceId, batches: &[HeaderId]) {
+    fn taken(&self, _: &ServiceId, batches: &[&TakenBatch]) {
         let now = self.0.clock.monotonic();
-        self.change(|places| batches.iter().for_each(|id| places.taken(service_id, *id, now)));
+        self.change(|places| batches.iter().for_each(|batch| places.taken(batch, now)));
     }
 
     fn release(&self, service_id: &ServiceId, unused: usize) {

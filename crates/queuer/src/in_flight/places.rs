@@ -3,7 +3,7 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{HeaderId, MonotonicTime, ServiceId};
+use grid_batch_core::{Event, HeaderId, MonotonicTime, ServiceId, TakenBatch};
 
 use super::{shares::Shares, turns::Turns, window_size::WindowSize};
 
@@ -24,6 +24,8 @@ pub(super) struct Places {
 struct UnderWay {
     service_id: ServiceId,
     number: u64,
+    /// The attempt; `None` if the batch was found in the store.
+    attempt: Option<u32>,
     since: MonotonicTime,
     /// How often the window had been lowered when it was sent.
     lowered: u64,
@@ -81,12 +83,19 @@ impl Places {
     }
 
     /// A batch uses one of the places of its service.
-    pub(super) fn taken(&mut self, service_id: &ServiceId, id: HeaderId, now: MonotonicTime) {
-        if self.batches.contains_key(&id) {
-            // It was found in the store before.
-            return self.shares.remove(service_id, 1);
+    pub(super) fn taken(&mut self, batch: &TakenBatch, now: MonotonicTime) {
+        let id = batch.batch_id;
+        if self.batches.remove(&id).is_some() {
+            // It was found in the store before, or the end of its last attempt is not yet known here.
+            self.shares.remove(&batch.service_id, 1);
         }
-        self.insert(service_id.clone(), id, now);
+        self.insert(batch.service_id.clone(), id, Some(batch.attempt), now);
+    }
+
+    /// Whether the event is about an earlier attempt of a batch than the one that is under way.
+    pub(super) fn was_taken_again(&self, id: &HeaderId, event: Event) -> bool {
+        let present = self.batches.get(id).and_then(|batch| batch.attempt);
+        event.attempt().is_some_and(|attempt| present.is_some_and(|present| attempt < present))
     }
 
     /// Returns places that the service has no batch for.
@@ -146,15 +155,21 @@ impl Places {
         for (service_id, id) in found {
             if !ended.contains(&id) && !self.batches.contains_key(&id) {
                 self.shares.add(&service_id, 1);
-                self.insert(service_id, id, now);
+                self.insert(service_id, id, None, now);
             }
         }
     }
 
-    fn insert(&mut self, service_id: ServiceId, id: HeaderId, since: MonotonicTime) {
+    fn insert(
+        &mut self,
+        service_id: ServiceId,
+        id: HeaderId,
+        attempt: Option<u32>,
+        since: MonotonicTime,
+    ) {
         let (number, lowered) = (self.next_number, self.window.lowered());
         self.next_number += 1;
-        self.batches.insert(id, UnderWay { service_id, number, since, lowered });
+        self.batches.insert(id, UnderWay { service_id, number, attempt, since, lowered });
     }
 
     fn free(&self) -> usize {

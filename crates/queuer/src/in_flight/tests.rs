@@ -1,6 +1,6 @@
 use std::{collections::HashMap, time::Duration};
 
-use grid_batch_core::{BatchError, ManualClock};
+use grid_batch_core::{BatchError, Evidence, ManualClock};
 
 use super::*;
 
@@ -29,9 +29,19 @@ fn id(number: usize) -> HeaderId {
 /// Asks for places and takes a batch with each, numbered from `first`. Returns how many.
 fn take(window: &InFlightWindow, name: &str, wanted: usize, first: usize) -> usize {
     let admitted = window.admit(&service(name), wanted);
-    let batches: Vec<_> = (first..first + admitted).map(id).collect();
-    window.taken(&service(name), &batches);
+    (first..first + admitted).for_each(|number| tell_taken(window, name, number, 1));
     admitted
+}
+
+fn tell_taken(window: &InFlightWindow, name: &str, number: usize, attempt: u32) {
+    let batch = TakenBatch {
+        service_id: service(name),
+        batch_id: id(number),
+        attempt,
+        epoch: 1,
+        serialized_batch: Vec::new(),
+    };
+    window.taken(&service(name), &[&batch]);
 }
 
 fn record(window: &InFlightWindow, name: &str, number: usize, state: BatchState, event: Event) {
@@ -224,7 +234,7 @@ fn changes_during_a_reading_of_the_store_are_kept() {
     assert_eq!(window.admit(&service("a"), 1), 1);
     let found = || {
         commit(&window, "a", 0);
-        window.taken(&service("a"), &[id(2)]);
+        tell_taken(&window, "a", 2, 1);
         Ok(vec![(service("a"), id(0)), (service("a"), id(1))])
     };
     window.refresh(found).unwrap();
@@ -232,8 +242,23 @@ fn changes_during_a_reading_of_the_store_are_kept() {
     // The third one is found before the queue tells of it.
     assert_eq!(window.admit(&service("a"), 1), 1);
     window.refresh(|| Ok((1..4).map(|number| (service("a"), id(number))).collect())).unwrap();
-    window.taken(&service("a"), &[id(3)]);
+    tell_taken(&window, "a", 3, 1);
     assert_eq!(window.admit(&service("a"), 9), 2);
+}
+
+#[test]
+fn batch_taken_again_before_its_loss_was_told_stays_under_way() {
+    let (window, _, _) = window(5);
+    assert_eq!(take(&window, "a", 2, 0), 2);
+    assert_eq!(window.admit(&service("a"), 1), 1);
+    tell_taken(&window, "a", 0, 2);
+    let lost = Event::Evidence { attempt: 1, evidence: Evidence::Lost };
+    record(&window, "a", 0, BatchState::Absent, lost);
+    assert_eq!(window.counts().under_way, 2);
+    let lost = Event::Evidence { attempt: 2, evidence: Evidence::Lost };
+    record(&window, "a", 0, BatchState::Absent, lost);
+    assert_eq!(window.counts().under_way, 1);
+    assert_eq!(window.admit(&service("a"), 9), 4);
 }
 
 #[test]

@@ -10,9 +10,9 @@ use std::{
 };
 
 use grid_batch_core::{
-    Admission, BatchError, BatchState, Event, GlobalScopeId, HeaderId, LedgerStatus, ManualClock,
-    Moment, Outcome, RoundStore, ScopeId, ServiceId, ServiceScopeId, ServiceShare, Submission,
-    TakenBatch, Timestamp, mocks::MockRoundStore,
+    Admission, BatchError, BatchState, Event, GlobalScopeId, LedgerStatus, ManualClock, Moment,
+    Outcome, RoundStore, ScopeId, ServiceId, ServiceScopeId, ServiceShare, Submission, TakenBatch,
+    Timestamp, mocks::MockRoundStore,
 };
 use grid_batch_queuer::{BatchQueue, QueueOptions, StrategyRoundStore, WakeUp};
 use grid_batch_submitter::{NodeLimits, PerServiceUrlResolver};
@@ -365,7 +365,7 @@ impl Admission for Places {
         usize::from(!is_full && self.0.lock().unwrap().insert(service.clone()))
     }
 
-    fn taken(&self, _: &ServiceId, _: &[HeaderId]) {}
+    fn taken(&self, _: &ServiceId, _: &[&TakenBatch]) {}
 
     fn release(&self, service: &ServiceId, _: usize) {
         self.0.lock().unwrap().remove(service);
