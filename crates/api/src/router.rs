@@ -16,7 +16,7 @@ use crate::{
     gas_admins,
     guard::{RequestGuard, refuse_web_pages},
     health,
-    http::{ApiError, discard_body},
+    http::{ApiError, discard_body, write_errors},
     parts::ApiParts,
     rewards,
     running::Intake,
@@ -57,6 +57,7 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
         .method_not_allowed_fallback(method_not_allowed)
         .layer(from_fn_with_state(guard, refuse_web_pages))
         .layer(from_fn(catch_panics_and_log))
+        .layer(from_fn(write_errors))
 }
 
 fn batch_routes(context: IntakeContext) -> Router {

@@ -29,7 +29,7 @@ use crate::{
     ApiOptions,
     connections::{ConnectionLimits, ConnectionPermit, Connections},
     health,
-    http::discard_body,
+    http::{Dialect, discard_body},
 };
 
 /// The pause after a connection could not be accepted. The likely cause is a lack of file
@@ -123,7 +123,7 @@ async fn answer(
         Err(error) => {
             let (request, body) = request.into_parts();
             discard_body(&request.headers, Body::new(body));
-            Ok(error.into_response())
+            Ok(Dialect::of(request.uri.path()).write(error.into_response()))
         }
     }
 }

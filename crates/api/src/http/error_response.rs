@@ -1,12 +1,10 @@
 use axum::{
-    Json,
     http::{HeaderValue, StatusCode, header::RETRY_AFTER},
     response::{IntoResponse, Response},
 };
 use grid_batch_core::BatchConflict;
 use grid_batch_protocol::{BatchFault, ListError};
 use grid_batch_withdrawals::{PaymentLimitError, WithdrawalConflict};
-use serde::Serialize;
 
 use crate::http::ApiError;
 
@@ -18,25 +16,24 @@ struct ErrorKind {
     title: &'static str,
 }
 
-#[derive(Serialize)]
-struct ErrorBody {
-    error: ErrorObject,
+/// What an error response tells, in a response extension: the [`Dialect`](crate::http::Dialect) of the request
+/// writes the body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ErrorDetails {
+    pub(crate) code: u16,
+    pub(crate) title: &'static str,
+    pub(crate) message: String,
+    /// What the request conflicts with.
+    pub(crate) link: Option<String>,
 }
 
-#[derive(Serialize)]
-struct ErrorObject {
-    code: u16,
-    title: &'static str,
-    message: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    link: Option<String>,
-}
-
+/// A response without a body, which [`write_errors`](crate::http::write_errors) adds.
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let ErrorKind { status, code, title } = kind(&self);
-        let error = ErrorObject { code, title, message: self.to_string(), link: link(self) };
-        let mut response = (status, Json(ErrorBody { error })).into_response();
+        let message = self.to_string();
+        let mut response = status.into_response();
+        response.extensions_mut().insert(ErrorDetails { code, title, message, link: link(self) });
         if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
             response.headers_mut().insert(RETRY_AFTER, retry_after(code));
         }

@@ -124,9 +124,12 @@ impl Response {
     /// The HTTP status and the error code, if the error is complete.
     pub fn error(&self) -> (u16, u64) {
         let json = self.json();
-        let error = &json["error"];
+        let (error, message) = match json.get("error") {
+            Some(error) => (error, &error["message"]),
+            None => (&json, &json["detail"]),
+        };
         assert!(!error["title"].as_str().unwrap().is_empty(), "{json}");
-        assert!(!error["message"].as_str().unwrap().is_empty(), "{json}");
+        assert!(!message.as_str().unwrap().is_empty(), "{json}");
         let code = error["code"].as_u64().unwrap();
         let seconds = match code {
             1018 | 1019 => "10",
@@ -140,7 +143,8 @@ impl Response {
 
     /// The message of an error.
     pub fn message(&self) -> String {
-        self.json()["error"]["message"].as_str().unwrap().to_owned()
+        let json = self.json();
+        json.pointer("/error/message").or(json.get("detail")).unwrap().as_str().unwrap().to_owned()
     }
 
     /// The link to the statuses of accepted batches.

@@ -1,0 +1,147 @@
+//! The forms of error responses. Each kind of client gets the errors of the interface that it was written for.
+
+use axum::{
+    Json,
+    extract::Request,
+    http::{HeaderValue, StatusCode, header::CONTENT_TYPE},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+
+use crate::http::error_response::ErrorDetails;
+
+/// Which interface a path belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// Our own interface, below `/v1`.
+    Own,
+    /// The REST API of Sawtooth, and the paths that the server has always had.
+    Sawtooth,
+    /// The REST API of Scabbard, below `/scabbard`.
+    Scabbard,
+}
+
+impl Dialect {
+    /// The interface that a path belongs to.
+    pub(crate) fn of(path: &str) -> Self {
+        match path.split('/').nth(1) {
+            Some("v1") => Self::Own,
+            Some("scabbard") => Self::Scabbard,
+            _ => Self::Sawtooth,
+        }
+    }
+
+    /// Adds the body of an error response.
+    pub(crate) fn write(self, mut response: Response) -> Response {
+        let Some(details) = response.extensions_mut().remove::<ErrorDetails>() else {
+            return response;
+        };
+        let body = match self {
+            Self::Own => problem(response.status(), details),
+            Self::Sawtooth => Json(SawtoothBody { error: details.into() }).into_response(),
+            Self::Scabbard => scabbard(response.status(), details),
+        };
+        let (body_parts, body) = body.into_parts();
+        if let Some(content_type) = body_parts.headers.get(CONTENT_TYPE) {
+            response.headers_mut().insert(CONTENT_TYPE, content_type.clone());
+        }
+        *response.body_mut() = body;
+        response
+    }
+}
+
+/// Writes the bodies of error responses, in the form of the interface that the path belongs to.
+pub(crate) async fn write_errors(request: Request, next: Next) -> Response {
+    let dialect = Dialect::of(request.uri().path());
+    dialect.write(next.run(request).await)
+}
+
+/// An error of our own interface: problem details (RFC 9457).
+#[derive(Serialize)]
+struct Problem {
+    r#type: String,
+    title: &'static str,
+    status: u16,
+    detail: String,
+    code: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<String>,
+}
+
+fn problem(status: StatusCode, details: ErrorDetails) -> Response {
+    let ErrorDetails { code, title, message, link } = details;
+    let r#type = format!("urn:grid-batch:problem:{code}");
+    let problem = Problem { r#type, title, status: status.as_u16(), detail: message, code, link };
+    let content_type = HeaderValue::from_static("application/problem+json");
+    ([(CONTENT_TYPE, content_type)], Json(problem)).into_response()
+}
+
+#[derive(Serialize)]
+struct SawtoothBody {
+    error: SawtoothError,
+}
+
+#[derive(Serialize)]
+struct SawtoothError {
+    code: u16,
+    title: &'static str,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<String>,
+}
+
+impl From<ErrorDetails> for SawtoothError {
+    fn from(details: ErrorDetails) -> Self {
+        let ErrorDetails { code, title, message, link } = details;
+        Self { code, title, message, link }
+    }
+}
+
+#[derive(Serialize)]
+struct ScabbardBody {
+    code: String,
+    message: String,
+}
+
+fn scabbard(status: StatusCode, details: ErrorDetails) -> Response {
+    let code = status.as_u16().to_string();
+    Json(ScabbardBody { code, message: details.message }).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::to_bytes;
+
+    use super::*;
+    use crate::http::ApiError;
+
+    async fn body(path: &str) -> (String, String) {
+        let response = Dialect::of(path).write(ApiError::NotFound.into_response());
+        assert_eq!(response.status(), StatusCode::NOT_FOUND);
+        let content_type = response.headers()[CONTENT_TYPE].to_str().unwrap().to_owned();
+        let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        (content_type, String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn each_interface_has_its_own_form_of_errors() {
+        let message = ApiError::NotFound.to_string();
+        let own = format!(
+            r#"{{"type":"urn:grid-batch:problem:1001","title":"Not Found","status":404,"detail":"{message}","code":1001}}"#
+        );
+        assert_eq!(body("/v1/batches").await, ("application/problem+json".to_owned(), own));
+        let sawtooth =
+            format!(r#"{{"error":{{"code":1001,"title":"Not Found","message":"{message}"}}}}"#);
+        assert_eq!(body("/batches").await, ("application/json".to_owned(), sawtooth));
+        let scabbard = format!(r#"{{"code":"404","message":"{message}"}}"#);
+        assert_eq!(body("/scabbard/a/b/c").await, ("application/json".to_owned(), scabbard));
+    }
+
+    #[test]
+    fn other_paths_belong_to_sawtooth() {
+        for path in ["", "/", "/v10/batches", "/batches", "v1/batches", "/scabbards/a"] {
+            assert_eq!(Dialect::of(path), Dialect::Sawtooth, "{path}");
+        }
+    }
+}
