@@ -23,6 +23,7 @@ const FOLDERS: &[(&str, &[&str])] = &[
     (
         "api",
         &[
+            "openapi",
             "gas_admins",
             "rewards",
             "withdrawals",

@@ -1,13 +1,15 @@
 use std::{collections::BTreeMap, sync::Arc};
 
-use axum::{Json, Router, extract::State, http::StatusCode, routing};
+use axum::{Json, extract::State, http::StatusCode};
 use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 /// Returns the present health. It must not block.
 pub(crate) type HealthSource = dyn Fn() -> HealthReport + Send + Sync;
 
 /// How well a part works, from good to bad.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HealthStatus {
     /// It works.
@@ -20,7 +22,7 @@ pub enum HealthStatus {
 }
 
 /// What `/health` shows about one part of the server.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, ToSchema)]
 pub struct HealthPart {
     /// How well it works.
     pub status: HealthStatus,
@@ -35,7 +37,7 @@ pub struct HealthPart {
 }
 
 /// What `/health` shows.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, ToSchema)]
 pub struct HealthReport {
     status: HealthStatus,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -79,20 +81,28 @@ pub(crate) const PATHS: [&str; 2] = ["/health", LIVE_PATH];
 
 pub(crate) const LIVE_PATH: &str = "/health/live";
 
-pub(crate) fn routes(source: Arc<HealthSource>) -> Router {
-    Router::new()
-        .route(PATHS[0], routing::get(get))
-        .route(PATHS[1], routing::get(get_live))
-        .with_state(source)
+pub(crate) fn routes() -> OpenApiRouter<Arc<HealthSource>> {
+    OpenApiRouter::new().routes(routes!(get)).routes(routes!(get_live))
 }
 
 /// `GET /health`.
+#[utoipa::path(
+    get, path = "/health", tag = "health", operation_id = "getHealth", summary = "The health of each part",
+    responses(
+        (status = 200, description = "Every part works, or needs a look", body = HealthReport),
+        (status = 503, description = "A part is unhealthy", body = HealthReport),
+    ),
+)]
 async fn get(State(source): State<Arc<HealthSource>>) -> (StatusCode, Json<HealthReport>) {
     let report = source();
     (report.code(), Json(report))
 }
 
 /// `GET /health/live`: the process answers, whatever else does not work.
+#[utoipa::path(
+    get, path = "/health/live", tag = "health", operation_id = "getLiveness", summary = "The process answers",
+    responses((status = 200, description = "The process answers", body = HealthReport)),
+)]
 async fn get_live() -> Json<HealthReport> {
     Json(HealthReport::default())
 }

@@ -13,10 +13,11 @@ use log::{debug, error, warn};
 
 use crate::{
     batches::{self, IntakeContext, ServiceChecks, StatusContext},
-    gas_admins,
+    gas_admins::{self, GasAdminContext},
     guard::{RequestGuard, refuse_web_pages},
     health,
     http::{ApiError, discard_body, write_errors},
+    openapi,
     parts::ApiParts,
     rewards,
     running::Intake,
@@ -46,13 +47,17 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
         )),
     };
     let gas_admins = match gas_admins {
-        Some(source) => gas_admins::routes(Arc::clone(&api), source),
+        Some(source) => {
+            let context = GasAdminContext::new(Arc::clone(&api), source);
+            gas_admins::routes().with_state(Arc::new(context)).into()
+        }
         None => not_served(gas_admins::PATH),
     };
     intake
         .merge(gas_admins)
-        .merge(batches::status_routes(StatusContext::new(api, query_store)))
-        .merge(health::routes(health))
+        .merge(batches::status_routes().with_state(Arc::new(StatusContext::new(api, query_store))))
+        .merge(health::routes().with_state(health))
+        .merge(openapi::routes())
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(from_fn_with_state(guard, refuse_web_pages))
@@ -62,7 +67,7 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
 
 fn batch_routes(context: IntakeContext) -> Router {
     let not_served = || routing::any(|request| refuse(request, ApiError::WithdrawalsNotServed));
-    batches::intake_routes(context)
+    Router::from(batches::intake_routes().with_state(Arc::new(context)))
         .route("/withdrawals", not_served())
         .route("/withdrawals/{*rest}", not_served())
         .route("/rewards", not_served())

@@ -12,20 +12,18 @@ mod writer;
 
 use std::sync::Arc;
 
-use axum::{Router, routing};
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(crate) use status_query::StatusContext;
 pub(crate) use submit::{BatchQueue, IntakeContext, ServiceChecks, ServiceRule};
 pub(crate) use writer::BatchListStore;
 
 /// The routes that store batches.
-pub(crate) fn intake_routes(context: IntakeContext) -> Router {
-    Router::new().route("/batches", routing::post(submit::post)).with_state(Arc::new(context))
+pub(crate) fn intake_routes() -> OpenApiRouter<Arc<IntakeContext>> {
+    OpenApiRouter::new().routes(routes!(submit::post))
 }
 
 /// The routes that report the statuses of batches.
-pub(crate) fn status_routes(context: StatusContext) -> Router {
-    Router::new()
-        .route("/batch_statuses", routing::get(statuses::get).post(statuses::post))
-        .with_state(Arc::new(context))
+pub(crate) fn status_routes() -> OpenApiRouter<Arc<StatusContext>> {
+    OpenApiRouter::new().routes(routes!(statuses::get, statuses::post))
 }

@@ -3,11 +3,12 @@ use std::fmt::Display;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_core::{Ahead, BatchState, DltStatus, HeaderId, Receipt, ServiceId, StoredBatch};
 use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
 
 use crate::{batches::wait_json::WaitJson, http::rfc3339};
 
 /// The answer of `/batch_statuses`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct BatchStatusesJson {
     pub(crate) data: Vec<BatchStatusJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -15,9 +16,10 @@ pub(crate) struct BatchStatusesJson {
 }
 
 /// The status of one batch.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct BatchStatusJson {
     #[serde(serialize_with = "as_text")]
+    #[schema(value_type = String)]
     pub(crate) id: HeaderId,
     status: SawtoothStatus,
     invalid_transactions: Vec<InvalidTransactionJson>,
@@ -27,7 +29,7 @@ pub(crate) struct BatchStatusJson {
 }
 
 /// The statuses of Sawtooth's REST API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "UPPERCASE")]
 enum SawtoothStatus {
     Committed,
@@ -37,7 +39,7 @@ enum SawtoothStatus {
 }
 
 /// Clients parse it as a map of strings, so it has no nulls and no objects.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 struct InvalidTransactionJson {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
@@ -47,9 +49,10 @@ struct InvalidTransactionJson {
     extended_data: String,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 struct ProgressJson {
     #[serde(serialize_with = "as_text")]
+    #[schema(value_type = String)]
     service_id: ServiceId,
     submitted: bool,
     dlt_status: Option<&'static str>,

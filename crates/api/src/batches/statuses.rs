@@ -12,7 +12,7 @@ use crate::{
         status_query::{StatusContext, StatusQuery},
         status_wait::{read_or_wait, requested_wait},
     },
-    http::{ApiError, Query, json_content_type, link},
+    http::{ApiError, Query, SawtoothErrorBody, json_content_type, link},
 };
 
 /// The most ids in one request.
@@ -21,6 +21,19 @@ const MAX_IDS: usize = 1_000;
 const IDS_BODY_LIMIT: usize = 256 * 1024;
 
 /// `GET /batch_statuses`.
+#[utoipa::path(
+    get, path = "/batch_statuses", tag = "batches", operation_id = "getBatchStatuses", summary = "Statuses of batches",
+    params(
+        ("id" = String, Query, description = "Batch ids, separated by commas"),
+        ("service_id" = Option<String>, Query, description = "The service, if the batch is stored for several"),
+        ("wait" = Option<String>, Query, description = "Wait up to so many seconds until no batch is pending; 0 and anything that is not a number stand for the longest wait"),
+    ),
+    responses(
+        (status = 200, description = "The statuses, in the order of the request", body = BatchStatusesJson),
+        (status = "4XX", description = "The request is refused", body = SawtoothErrorBody),
+        (status = "5XX", description = "Try again later", body = SawtoothErrorBody),
+    ),
+)]
 pub(crate) async fn get(
     State(context): State<Arc<StatusContext>>,
     request: Request,
@@ -34,6 +47,19 @@ pub(crate) async fn get(
 }
 
 /// `POST /batch_statuses`: for more ids than fit into a URL.
+#[utoipa::path(
+    post, path = "/batch_statuses", tag = "batches", operation_id = "postBatchStatuses", summary = "Statuses of many batches",
+    params(
+        ("service_id" = Option<String>, Query, description = "The service, if the batch is stored for several"),
+        ("wait" = Option<String>, Query, description = "Wait up to so many seconds until no batch is pending; 0 and anything that is not a number stand for the longest wait"),
+    ),
+    request_body(content = Vec<String>, content_type = "application/json", description = "Batch ids, at most 1,000"),
+    responses(
+        (status = 200, description = "The statuses, in the order of the request", body = BatchStatusesJson),
+        (status = "4XX", description = "The request is refused", body = SawtoothErrorBody),
+        (status = "5XX", description = "Try again later", body = SawtoothErrorBody),
+    ),
+)]
 pub(crate) async fn post(
     State(context): State<Arc<StatusContext>>,
     request: Request,

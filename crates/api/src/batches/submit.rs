@@ -8,12 +8,13 @@ use axum::{
 use grid_batch_core::{GlobalScopeId, HeaderId, NewBatch, ScopeId, ServiceCheck, ServiceId};
 use grid_batch_protocol::{Limits, verify_list};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::{
     allow_list::AllowLists,
     batches::writer::{BatchList, ListAnswer},
     group_commit::{WriteQueue, WriteSlot},
-    http::{ApiError, Query, batch_content_type, link},
+    http::{ApiError, Query, SawtoothErrorBody, batch_content_type, link},
     state::{ApiState, BlockingPool},
 };
 
@@ -60,12 +61,24 @@ impl ServiceChecks {
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AcceptedJson {
     link: String,
 }
 
 /// `POST /batches`: answers `202` after the whole list is stored.
+#[utoipa::path(
+    post, path = "/batches", tag = "batches", operation_id = "submitBatches", summary = "Submit batches",
+    params(
+        ("service_id" = Option<String>, Query, description = "The service; `global` by default"),
+    ),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A serialized BatchList"),
+    responses(
+        (status = 202, description = "All batches are stored", body = AcceptedJson),
+        (status = "4XX", description = "The request is refused", body = SawtoothErrorBody),
+        (status = "5XX", description = "Try again later", body = SawtoothErrorBody),
+    ),
+)]
 pub(crate) async fn post(
     State(context): State<Arc<IntakeContext>>,
     request: Request,

@@ -1,10 +1,11 @@
 use grid_batch_core::{Ahead, Hold, Obstacle, StoredBatch, Wait};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::http::rfc3339;
 
 /// Why a batch waits: a part of its status as long as it is open.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct WaitJson {
     cause: &'static str,
     text: String,
@@ -18,7 +19,7 @@ pub(crate) struct WaitJson {
     behind: Option<Option<Box<AheadJson>>>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 struct HoldJson {
     since: String,
     reason: String,
@@ -26,7 +27,7 @@ struct HoldJson {
 }
 
 /// What one batch waits for, where its service may have several under way.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 struct WaitsForJson {
     #[serde(skip_serializing_if = "Option::is_none")]
     batch_id: Option<String>,
@@ -39,13 +40,14 @@ struct WaitsForJson {
 }
 
 /// The batches that come before one: the one that it waits for, and how many there are.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 struct AheadJson {
     batch_id: Option<String>,
     ahead: u64,
     more_ahead: bool,
     attempts: Option<u32>,
     last_error: Option<String>,
+    #[schema(no_recursion)]
     wait: Option<WaitJson>,
 }
 

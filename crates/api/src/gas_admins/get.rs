@@ -1,16 +1,17 @@
 use std::sync::Arc;
 
 use axum::{
-    Json, Router,
+    Json,
     extract::{Request, State},
-    routing,
 };
 use grid_batch_core::BatchResult;
 use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::report::GasAdminReport;
 use crate::{
-    http::{ApiError, Query, link},
+    http::{ApiError, Problem, Query, link},
     state::ApiState,
 };
 
@@ -19,24 +20,37 @@ pub(crate) type GasAdminSource = dyn Fn() -> BatchResult<Vec<GasAdminReport>> + 
 
 pub(crate) const PATH: &str = "/v1/gas-admins";
 
-struct GasAdminContext {
+pub(crate) struct GasAdminContext {
     api: Arc<ApiState>,
     source: Arc<GasAdminSource>,
 }
 
-#[derive(Debug, Serialize)]
+impl GasAdminContext {
+    pub(crate) fn new(api: Arc<ApiState>, source: Arc<GasAdminSource>) -> Self {
+        Self { api, source }
+    }
+}
+
+#[derive(Debug, Serialize, ToSchema)]
 struct GasAdminsJson {
     data: Vec<GasAdminReport>,
     link: String,
 }
 
 /// The route of the gas admins.
-pub(crate) fn routes(api: Arc<ApiState>, source: Arc<GasAdminSource>) -> Router {
-    let context = Arc::new(GasAdminContext { api, source });
-    Router::new().route(PATH, routing::get(get)).with_state(context)
+pub(crate) fn routes() -> OpenApiRouter<Arc<GasAdminContext>> {
+    OpenApiRouter::new().routes(routes!(get))
 }
 
 /// `GET /v1/gas-admins`.
+#[utoipa::path(
+    get, path = "/v1/gas-admins", tag = "withdrawals", operation_id = "listGasAdmins", summary = "Gas admins: balances, prices and queues",
+    responses(
+        (status = 200, description = "The gas admins", body = GasAdminsJson),
+        (status = "4XX", description = "The request is refused", body = Problem),
+        (status = "5XX", description = "Try again later", body = Problem),
+    ),
+)]
 async fn get(
     State(context): State<Arc<GasAdminContext>>,
     request: Request,

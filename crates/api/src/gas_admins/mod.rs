@@ -3,7 +3,7 @@
 mod get;
 mod report;
 
-pub(crate) use get::{GasAdminSource, PATH, routes};
+pub(crate) use get::{GasAdminContext, GasAdminSource, PATH, routes};
 pub use report::{
     FailureReport, GasAdminReport, GasPause, GasReport, PoolReport, QueueReport, Reading,
 };

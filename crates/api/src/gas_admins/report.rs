@@ -1,11 +1,12 @@
 use grid_batch_core::Timestamp;
 use grid_batch_withdrawals::{GasAdminQueue, LastFailure, WithdrawalId};
 use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
 
 use crate::{http::rfc3339, withdrawals::withdrawal_path};
 
 /// What `/v1/gas-admins` shows about one gas admin.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct GasAdminReport {
     /// The name that the operator gave it.
     pub name: String,
@@ -25,7 +26,7 @@ pub struct GasAdminReport {
 }
 
 /// What a gas admin has, and what gas costs. Amounts of coins are in wei.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct GasReport {
     /// The balance.
     pub balance: Reading,
@@ -46,7 +47,7 @@ pub struct GasReport {
 }
 
 /// A value that is read from the chain.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, ToSchema)]
 pub struct Reading {
     /// The value that was read last; null if none was.
     pub value: Option<String>,
@@ -57,29 +58,32 @@ pub struct Reading {
 }
 
 /// The open withdrawals of a gas admin.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct QueueReport {
     open: u64,
     waiting: u64,
     in_progress: u64,
     parked: u64,
     held: u64,
+    #[schema(value_type = Option<String>)]
     oldest_scheduled_at: Option<Time>,
     last_error: Option<String>,
 }
 
 /// A withdrawal that failed.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct FailureReport {
+    #[schema(value_type = String)]
     id: Id,
     path: String,
     pool: String,
     reason: Option<String>,
+    #[schema(value_type = String)]
     failed_at: Time,
 }
 
 /// What `/v1/gas-admins` shows about one pool.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct PoolReport {
     /// Its address.
     pub address: String,
@@ -100,7 +104,7 @@ pub struct PoolReport {
 }
 
 /// Why the withdrawals of a pool are not sent.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct GasPause {
     /// The reason, for a person.
     pub reason: String,

@@ -8,6 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::http::error_response::ErrorDetails;
 
@@ -39,7 +40,7 @@ impl Dialect {
         };
         let body = match self {
             Self::Own => problem(response.status(), details),
-            Self::Sawtooth => Json(SawtoothBody { error: details.into() }).into_response(),
+            Self::Sawtooth => Json(SawtoothErrorBody { error: details.into() }).into_response(),
             Self::Scabbard => scabbard(response.status(), details),
         };
         let (body_parts, body) = body.into_parts();
@@ -58,8 +59,8 @@ pub(crate) async fn write_errors(request: Request, next: Next) -> Response {
 }
 
 /// An error of our own interface: problem details (RFC 9457).
-#[derive(Serialize)]
-struct Problem {
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Problem {
     r#type: String,
     title: &'static str,
     status: u16,
@@ -77,12 +78,12 @@ fn problem(status: StatusCode, details: ErrorDetails) -> Response {
     ([(CONTENT_TYPE, content_type)], Json(problem)).into_response()
 }
 
-#[derive(Serialize)]
-struct SawtoothBody {
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SawtoothErrorBody {
     error: SawtoothError,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct SawtoothError {
     code: u16,
     title: &'static str,
@@ -98,15 +99,15 @@ impl From<ErrorDetails> for SawtoothError {
     }
 }
 
-#[derive(Serialize)]
-struct ScabbardBody {
+#[derive(Serialize, ToSchema)]
+struct ScabbardErrorBody {
     code: String,
     message: String,
 }
 
 fn scabbard(status: StatusCode, details: ErrorDetails) -> Response {
     let code = status.as_u16().to_string();
-    Json(ScabbardBody { code, message: details.message }).into_response()
+    Json(ScabbardErrorBody { code, message: details.message }).into_response()
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub(crate) use body::{BodyReader, discard_body};
 pub(crate) use content_type::{
     OtherContentType, batch_content_type, json_content_type, json_content_type_if_any,
 };
-pub(crate) use dialect::{Dialect, write_errors};
+pub(crate) use dialect::{Dialect, Problem, SawtoothErrorBody, write_errors};
 pub(crate) use error::ApiError;
 pub(crate) use json_object::JsonObject;
 pub(crate) use memory_budget::{MemoryBudget, MemoryReservation};

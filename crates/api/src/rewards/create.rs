@@ -8,9 +8,11 @@ use axum::{
 };
 use grid_batch_withdrawals::{Reward, RewardConflict, RewardId, WithdrawalStore};
 
+use utoipa::ToSchema;
+
 use crate::{
-    http::{ApiError, link},
-    rewards::json::{reward_json, reward_path},
+    http::{ApiError, SawtoothErrorBody, link},
+    rewards::json::{RewardJson, reward_json, reward_path},
     withdrawals::{
         KEY_FIELD, WithdrawalContext, random_id, reward_id_from_key, take_idempotency_key,
     },
@@ -18,7 +20,33 @@ use crate::{
 
 const FIELDS: &[&str] = &["pool", "amount", "once_per_member", KEY_FIELD];
 
+/// The body of `POST /rewards`.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes the body")]
+pub(crate) struct RewardRequest {
+    /// The address of the pool.
+    pool: String,
+    /// The amount of each payment, in decimal digits.
+    amount: String,
+    /// Pays each member once, which is the default.
+    once_per_member: Option<bool>,
+    /// Marks a repetition of the request.
+    idempotency_key: Option<String>,
+}
+
 /// `POST /rewards`.
+#[utoipa::path(
+    post, path = "/rewards", tag = "rewards", operation_id = "createReward", summary = "Create a reward",
+    params(
+        ("Idempotency-Key" = Option<String>, Header, description = "Marks a repetition of the request"),
+    ),
+    request_body(content = RewardRequest, content_type = "application/json"),
+    responses(
+        (status = 201, description = "The reward", body = RewardJson),
+        (status = "4XX", description = "The request is refused", body = SawtoothErrorBody),
+        (status = "5XX", description = "Try again later", body = SawtoothErrorBody),
+    ),
+)]
 pub(crate) async fn post(
     State(context): State<Arc<WithdrawalContext>>,
     request: Request,

@@ -7,12 +7,23 @@ use axum::{
 use grid_batch_withdrawals::{Reward, RewardId};
 
 use crate::{
-    http::{ApiError, PathId, parse_path_id},
+    http::{ApiError, PathId, SawtoothErrorBody, parse_path_id},
     rewards::json::{RewardJson, reward_json},
     withdrawals::WithdrawalContext,
 };
 
 /// `GET /rewards/{id}`.
+#[utoipa::path(
+    get, path = "/rewards/{id}", tag = "rewards", operation_id = "getReward", summary = "Read a reward",
+    params(
+        ("id" = String, Path, description = "The reward"),
+    ),
+    responses(
+        (status = 200, description = "The reward", body = RewardJson),
+        (status = "4XX", description = "The request is refused", body = SawtoothErrorBody),
+        (status = "5XX", description = "Try again later", body = SawtoothErrorBody),
+    ),
+)]
 pub(crate) async fn get(
     State(context): State<Arc<WithdrawalContext>>,
     path: PathId,

@@ -1,6 +1,7 @@
 use axum::http::request::Parts;
 use grid_batch_withdrawals::{Reward, RewardId};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::{
     http::{link, rfc3339},
@@ -8,7 +9,7 @@ use crate::{
 };
 
 /// A reward in an answer.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RewardJson {
     id: String,
     pool: String,

@@ -7,15 +7,15 @@ mod pay;
 
 use std::sync::Arc;
 
-use axum::{Router, routing};
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::withdrawals::WithdrawalContext;
 
 /// The routes of rewards.
-pub(crate) fn routes() -> Router<Arc<WithdrawalContext>> {
-    Router::new()
-        .route("/rewards", routing::post(create::post))
-        .route("/rewards/{id}", routing::get(get::get))
-        .route("/rewards/{id}/claim", routing::post(pay::claim))
-        .route("/rewards/{id}/give", routing::post(pay::give))
+pub(crate) fn routes() -> OpenApiRouter<Arc<WithdrawalContext>> {
+    OpenApiRouter::new()
+        .routes(routes!(create::post))
+        .routes(routes!(get::get))
+        .routes(routes!(pay::claim))
+        .routes(routes!(pay::give))
 }

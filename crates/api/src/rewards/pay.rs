@@ -6,18 +6,43 @@ use axum::{
 };
 use grid_batch_withdrawals::{Withdrawal, WithdrawalId, WithdrawalKind};
 
+use utoipa::ToSchema;
+
 use crate::{
-    http::{ApiError, PathId, parse_path_id},
+    http::{ApiError, PathId, SawtoothErrorBody, parse_path_id},
     rewards::get::find_reward,
     withdrawals::{
-        KEY_FIELD, UniqueBy, WithdrawalContext, random_id, schedule, take_idempotency_key,
-        withdrawal_id_from_reward_and_key, withdrawal_id_from_reward_and_member,
+        KEY_FIELD, UniqueBy, WithdrawalContext, WithdrawalJson, random_id, schedule,
+        take_idempotency_key, withdrawal_id_from_reward_and_key,
+        withdrawal_id_from_reward_and_member,
     },
 };
 
 const FIELDS: &[&str] = &["beneficiary", KEY_FIELD];
 
+/// Who is paid a reward.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes the body")]
+pub(crate) struct PaymentRequest {
+    /// The address that is paid.
+    beneficiary: String,
+    /// Marks a repetition of the request.
+    idempotency_key: Option<String>,
+}
+
 /// `POST /rewards/{id}/claim`: a member claims a reward.
+#[utoipa::path(
+    post, path = "/rewards/{id}/claim", tag = "rewards", operation_id = "claimReward", summary = "Pay a reward to a member that claims it",
+    params(
+        ("id" = String, Path, description = "The reward"),
+    ),
+    request_body(content = PaymentRequest, content_type = "application/json"),
+    responses(
+        (status = 201, description = "The withdrawal", body = WithdrawalJson),
+        (status = "4XX", description = "The request is refused", body = SawtoothErrorBody),
+        (status = "5XX", description = "Try again later", body = SawtoothErrorBody),
+    ),
+)]
 pub(crate) async fn claim(
     State(context): State<Arc<WithdrawalContext>>,
     path: PathId,
@@ -27,6 +52,18 @@ pub(crate) async fn claim(
 }
 
 /// `POST /rewards/{id}/give`: a reward is given to a member.
+#[utoipa::path(
+    post, path = "/rewards/{id}/give", tag = "rewards", operation_id = "giveReward", summary = "Pay a reward to a member",
+    params(
+        ("id" = String, Path, description = "The reward"),
+    ),
+    request_body(content = PaymentRequest, content_type = "application/json"),
+    responses(
+        (status = 201, description = "The withdrawal", body = WithdrawalJson),
+        (status = "4XX", description = "The request is refused", body = SawtoothErrorBody),
+        (status = "5XX", description = "Try again later", body = SawtoothErrorBody),
+    ),
+)]
 pub(crate) async fn give(
     State(context): State<Arc<WithdrawalContext>>,
     path: PathId,

@@ -7,7 +7,7 @@ use axum::{
 use grid_batch_withdrawals::WithdrawalId;
 
 use crate::{
-    http::{ApiError, PathId, parse_path_id},
+    http::{ApiError, PathId, SawtoothErrorBody, parse_path_id},
     withdrawals::{
         context::WithdrawalContext,
         json::{WithdrawalJson, withdrawal_json},
@@ -15,6 +15,17 @@ use crate::{
 };
 
 /// `GET /withdrawals/{id}`.
+#[utoipa::path(
+    get, path = "/withdrawals/{id}", tag = "withdrawals", operation_id = "getWithdrawal", summary = "Read a withdrawal",
+    params(
+        ("id" = String, Path, description = "The withdrawal"),
+    ),
+    responses(
+        (status = 200, description = "The withdrawal", body = WithdrawalJson),
+        (status = "4XX", description = "The request is refused", body = SawtoothErrorBody),
+        (status = "5XX", description = "Try again later", body = SawtoothErrorBody),
+    ),
+)]
 pub(crate) async fn get(
     State(context): State<Arc<WithdrawalContext>>,
     path: PathId,

@@ -4,6 +4,7 @@ use grid_batch_withdrawals::{
     NonceOutcome, SignedTransaction, WithdrawalDetails, WithdrawalId, WithdrawalState,
 };
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::{
     http::{link, rfc3339},
@@ -11,7 +12,7 @@ use crate::{
 };
 
 /// A withdrawal in an answer.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct WithdrawalJson {
     id: String,
     kind: &'static str,
@@ -39,7 +40,7 @@ pub(crate) struct WithdrawalJson {
 }
 
 /// A transaction that was signed for a withdrawal. Fees are per unit of gas.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct TransactionJson {
     hash: String,
     nonce: u64,

@@ -7,9 +7,10 @@ use axum::{
 use grid_batch_core::Excerpt;
 use grid_batch_withdrawals::{WithdrawalFilter, WithdrawalId, WithdrawalState};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::{
-    http::{ApiError, Query, link},
+    http::{ApiError, Query, SawtoothErrorBody, link},
     withdrawals::{
         context::WithdrawalContext,
         json::{WithdrawalJson, withdrawal_json},
@@ -21,14 +22,14 @@ const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 1_000;
 
 /// A page of withdrawals.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PageJson {
     data: Vec<WithdrawalJson>,
     paging: PagingJson,
     link: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct PagingJson {
     limit: usize,
     /// The URL of the next page, if there is one.
@@ -36,6 +37,22 @@ struct PagingJson {
 }
 
 /// `GET /withdrawals`: a page of withdrawals, the newest first.
+#[utoipa::path(
+    get, path = "/withdrawals", tag = "withdrawals", operation_id = "listWithdrawals", summary = "List withdrawals",
+    params(
+        ("pool" = Option<String>, Query, description = "The address of the pool"),
+        ("beneficiary" = Option<String>, Query, description = "The address that is paid"),
+        ("reward_id" = Option<String>, Query, description = "The reward"),
+        ("state" = Option<String>, Query, description = "States, separated by commas; also `open` and `ended`"),
+        ("limit" = Option<String>, Query, description = "At most so many, 100 by default"),
+        ("before" = Option<String>, Query, description = "The id after which the page starts"),
+    ),
+    responses(
+        (status = 200, description = "A page of withdrawals, the newest first", body = PageJson),
+        (status = "4XX", description = "The request is refused", body = SawtoothErrorBody),
+        (status = "5XX", description = "Try again later", body = SawtoothErrorBody),
+    ),
+)]
 pub(crate) async fn get(
     State(context): State<Arc<WithdrawalContext>>,
     request: Request,

@@ -15,7 +15,7 @@ mod writer;
 
 use std::sync::Arc;
 
-use axum::{Router, routing};
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(crate) use context::WithdrawalContext;
 pub(crate) use derived_ids::{
@@ -23,16 +23,16 @@ pub(crate) use derived_ids::{
     withdrawal_id_from_reward_and_member,
 };
 pub(crate) use idempotency_key::{KEY_FIELD, take_idempotency_key};
-pub(crate) use json::withdrawal_path;
+pub(crate) use json::{WithdrawalJson, withdrawal_path};
 pub(crate) use schedule::{UniqueBy, schedule};
 pub(crate) use writer::{WithdrawalGroupStore, WithdrawalQueue};
 
 /// The routes of withdrawals.
-pub(crate) fn routes() -> Router<Arc<WithdrawalContext>> {
-    Router::new()
-        .route("/withdrawals", routing::get(list::get).post(schedule::post))
-        .route("/withdrawals/retry", routing::post(retry_failed::post))
-        .route("/withdrawals/{id}", routing::get(get::get))
-        .route("/withdrawals/{id}/retry", routing::post(operations::retry))
-        .route("/withdrawals/{id}/cancel", routing::post(operations::cancel))
+pub(crate) fn routes() -> OpenApiRouter<Arc<WithdrawalContext>> {
+    OpenApiRouter::new()
+        .routes(routes!(list::get, schedule::post))
+        .routes(routes!(retry_failed::post))
+        .routes(routes!(get::get))
+        .routes(routes!(operations::retry))
+        .routes(routes!(operations::cancel))
 }

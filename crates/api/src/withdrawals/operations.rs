@@ -11,7 +11,7 @@ use grid_batch_withdrawals::{
 };
 
 use crate::{
-    http::{ApiError, PathId, parse_path_id},
+    http::{ApiError, PathId, SawtoothErrorBody, parse_path_id},
     state::StoredCallback,
     withdrawals::{
         context::WithdrawalContext,
@@ -22,6 +22,17 @@ use crate::{
 type WithdrawalAnswer = Result<(StatusCode, Json<WithdrawalJson>), ApiError>;
 
 /// `POST /withdrawals/{id}/retry`: schedules a failed withdrawal again.
+#[utoipa::path(
+    post, path = "/withdrawals/{id}/retry", tag = "withdrawals", operation_id = "retryWithdrawal", summary = "Schedule a failed withdrawal again",
+    params(
+        ("id" = String, Path, description = "The withdrawal"),
+    ),
+    responses(
+        (status = 200, description = "The withdrawal", body = WithdrawalJson),
+        (status = "4XX", description = "The request is refused", body = SawtoothErrorBody),
+        (status = "5XX", description = "Try again later", body = SawtoothErrorBody),
+    ),
+)]
 pub(crate) async fn retry(
     State(context): State<Arc<WithdrawalContext>>,
     path: PathId,
@@ -35,6 +46,17 @@ pub(crate) async fn retry(
 }
 
 /// `POST /withdrawals/{id}/cancel`: requests that a withdrawal be cancelled, if it still can be.
+#[utoipa::path(
+    post, path = "/withdrawals/{id}/cancel", tag = "withdrawals", operation_id = "cancelWithdrawal", summary = "Cancel a withdrawal, if it still can be",
+    params(
+        ("id" = String, Path, description = "The withdrawal"),
+    ),
+    responses(
+        (status = 202, description = "The withdrawal", body = WithdrawalJson),
+        (status = "4XX", description = "The request is refused", body = SawtoothErrorBody),
+        (status = "5XX", description = "Try again later", body = SawtoothErrorBody),
+    ),
+)]
 pub(crate) async fn cancel(
     State(context): State<Arc<WithdrawalContext>>,
     path: PathId,

@@ -7,9 +7,10 @@ use axum::{
 use grid_batch_core::{Excerpt, Timestamp};
 use grid_batch_withdrawals::{FailedFilter, FailedWithdrawal, FailedWithdrawals, WithdrawalStore};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::{
-    http::{ApiError, JsonObject, link, rfc3339},
+    http::{ApiError, JsonObject, SawtoothErrorBody, link, rfc3339},
     state::StoredCallback,
     withdrawals::{context::WithdrawalContext, json::withdrawal_path},
 };
@@ -20,7 +21,7 @@ const FIELDS: &[&str] = &["pool", "failed_since", "reason_contains", "dry_run"];
 const LIMIT: usize = 100;
 
 /// What was retried, or would be.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RetriedJson {
     data: Vec<FailedJson>,
     /// What was not retried, because of a payment limit.
@@ -29,13 +30,13 @@ pub(crate) struct RetriedJson {
     has_more: bool,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct RefusedJson {
     id: String,
     reason: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct FailedJson {
     id: String,
     pool: String,
@@ -46,7 +47,30 @@ struct FailedJson {
     link: String,
 }
 
+/// The body of `POST /withdrawals/retry`.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes the body")]
+pub(crate) struct RetryRequest {
+    /// Only those of this pool.
+    pool: Option<String>,
+    /// Only those that failed at this time or later.
+    failed_since: Option<String>,
+    /// Only those whose reason contains this text.
+    reason_contains: Option<String>,
+    /// Lists what would be scheduled again, and changes nothing.
+    dry_run: Option<bool>,
+}
+
 /// `POST /withdrawals/retry`: schedules failed withdrawals again, the oldest first.
+#[utoipa::path(
+    post, path = "/withdrawals/retry", tag = "withdrawals", operation_id = "retryFailedWithdrawals", summary = "Schedule failed withdrawals again",
+    request_body(content = RetryRequest, content_type = "application/json"),
+    responses(
+        (status = 200, description = "What is scheduled again, or would be", body = RetriedJson),
+        (status = "4XX", description = "The request is refused", body = SawtoothErrorBody),
+        (status = "5XX", description = "Try again later", body = SawtoothErrorBody),
+    ),
+)]
 pub(crate) async fn post(
     State(context): State<Arc<WithdrawalContext>>,
     request: Request,

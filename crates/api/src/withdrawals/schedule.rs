@@ -11,21 +11,49 @@ use grid_batch_withdrawals::{
     WithdrawalKind,
 };
 
+use utoipa::ToSchema;
+
 use crate::{
-    http::{ApiError, link},
+    http::{ApiError, SawtoothErrorBody, link},
     withdrawals::{
         allowed_beneficiary::check_beneficiary,
         context::WithdrawalContext,
         derived_ids::{random_id, withdrawal_id_from_key},
         idempotency_key::{KEY_FIELD, take_idempotency_key},
-        json::{withdrawal_json, withdrawal_path},
+        json::{WithdrawalJson, withdrawal_json, withdrawal_path},
         writer::ScheduleAnswer,
     },
 };
 
 const FIELDS: &[&str] = &["pool", "beneficiary", "amount", KEY_FIELD];
 
+/// The body of `POST /withdrawals`.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes the body")]
+pub(crate) struct ScheduleRequest {
+    /// The address of the pool.
+    pool: String,
+    /// The address that is paid.
+    beneficiary: String,
+    /// The amount, in decimal digits.
+    amount: String,
+    /// Marks a repetition of the request.
+    idempotency_key: Option<String>,
+}
+
 /// `POST /withdrawals`.
+#[utoipa::path(
+    post, path = "/withdrawals", tag = "withdrawals", operation_id = "scheduleWithdrawal", summary = "Schedule a withdrawal",
+    params(
+        ("Idempotency-Key" = Option<String>, Header, description = "Marks a repetition of the request"),
+    ),
+    request_body(content = ScheduleRequest, content_type = "application/json"),
+    responses(
+        (status = 201, description = "The withdrawal", body = WithdrawalJson),
+        (status = "4XX", description = "The request is refused", body = SawtoothErrorBody),
+        (status = "5XX", description = "Try again later", body = SawtoothErrorBody),
+    ),
+)]
 pub(crate) async fn post(
     State(context): State<Arc<WithdrawalContext>>,
     request: Request,

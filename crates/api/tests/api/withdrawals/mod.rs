@@ -11,5 +11,5 @@ mod rewards;
 mod routes;
 mod schedule;
 mod states;
-mod test_pools;
+pub mod test_pools;
 mod validation;

@@ -1,0 +1,69 @@
+//! `GET /openapi.json`, the description of the interface, and `GET /docs`, the same as a page.
+//!
+//! A route is registered together with its description (`routes!`), so none can be without one.
+
+mod page;
+
+use std::sync::LazyLock;
+
+use axum::{
+    Router,
+    http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName},
+    routing,
+};
+use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder};
+
+use crate::{batches, gas_admins, health, rewards, withdrawals};
+
+/// The description as JSON.
+static JSON: LazyLock<String> = LazyLock::new(openapi_json);
+/// The description as a page.
+static PAGE: LazyLock<String> = LazyLock::new(|| page::render(&document()));
+
+/// The description of the interface, in the format of `OpenAPI`, as pretty-printed JSON. It has every route, also
+/// those that need a configuration, such as the routes of withdrawals.
+pub fn openapi_json() -> String {
+    document().to_pretty_json().unwrap_or_default() + "\n"
+}
+
+/// The routes of the description. They do not describe themselves.
+pub(crate) fn routes() -> Router {
+    Router::new()
+        .route("/openapi.json", routing::get(get_json))
+        .route("/docs", routing::get(get_page))
+}
+
+async fn get_json() -> ([(HeaderName, &'static str); 1], &'static str) {
+    ([(CONTENT_TYPE, "application/json")], &JSON)
+}
+
+/// The page has no scripts and loads nothing.
+async fn get_page() -> ([(HeaderName, &'static str); 2], &'static str) {
+    let headers = [
+        (CONTENT_TYPE, "text/html; charset=utf-8"),
+        (CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'"),
+    ];
+    (headers, &PAGE)
+}
+
+fn document() -> OpenApi {
+    let info = InfoBuilder::new()
+        .title("grid-batch")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some(
+            "Submit batches or withdrawals to a distributed ledger once, and follow each to its end.",
+        ))
+        .build();
+    let mut document = OpenApiBuilder::new().info(info).build();
+    for part in [
+        batches::intake_routes().into_openapi(),
+        batches::status_routes().into_openapi(),
+        withdrawals::routes().into_openapi(),
+        rewards::routes().into_openapi(),
+        gas_admins::routes().into_openapi(),
+        health::routes().into_openapi(),
+    ] {
+        document.merge(part);
+    }
+    document
+}

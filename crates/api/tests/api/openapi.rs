@@ -1,0 +1,79 @@
+//! `/openapi.json` and `/docs`: every operation that is described is served.
+
+use grid_batch_api::openapi_json;
+use serde_json::Value;
+
+use crate::{
+    client::Response, test_server::TestServer, withdrawals::test_pools::server_with_pools,
+};
+
+const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
+
+fn operations(document: &Value) -> Vec<(String, String)> {
+    let paths = document["paths"].as_object().unwrap();
+    let of_path = |(path, operations): (&String, &Value)| {
+        let methods = METHODS.iter().filter(|method| operations.get(method).is_some());
+        methods.map(|method| (method.to_uppercase(), path.clone())).collect::<Vec<_>>()
+    };
+    paths.iter().flat_map(of_path).collect()
+}
+
+/// Whether a server has no such operation. One that refuses the request for another reason has it.
+fn is_missing(response: &Response) -> bool {
+    let code = response.body.starts_with(b"{").then(|| response.json());
+    let code = code.and_then(|json| json.pointer("/error/code").or(json.get("code"))?.as_u64());
+    matches!(code, Some(1001 | 1002 | 1020))
+}
+
+#[test]
+fn every_described_operation_is_served() {
+    let servers = [TestServer::new(), server_with_pools()];
+    let document: Value = serde_json::from_str(&openapi_json()).unwrap();
+    let operations = operations(&document);
+    assert!(operations.len() >= 15, "{operations:?}");
+    for (method, path) in operations {
+        // Where gas admins are served needs a source of reports.
+        if path == "/v1/gas-admins" {
+            continue;
+        }
+        let url = path.replace("{id}", "00");
+        let answer = |server: &TestServer| server.client().request(&method, &url, &[], b"");
+        assert!(servers.iter().any(|server| !is_missing(&answer(server))), "{method} {path}");
+    }
+}
+
+#[test]
+fn every_operation_and_parameter_has_a_description() {
+    let document: Value = serde_json::from_str(&openapi_json()).unwrap();
+    let has_text = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
+    let mut ids = Vec::new();
+    for (method, path) in operations(&document) {
+        let operation = &document["paths"][&path][method.to_lowercase()];
+        assert!(has_text(&operation["summary"]), "{method} {path}");
+        ids.push(operation["operationId"].as_str().unwrap().to_owned());
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            assert!(has_text(&parameter["description"]), "{method} {path}: {parameter}");
+        }
+    }
+    let count = ids.len();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), count, "the ids of operations differ");
+}
+
+#[test]
+fn description_is_served_as_json_and_as_a_page() {
+    let server = TestServer::new();
+    let response = server.get("/openapi.json");
+    assert_eq!((response.status, response.header("content-type")), (200, Some("application/json")));
+    assert_eq!(String::from_utf8(response.body).unwrap(), openapi_json());
+    let page = server.get("/docs");
+    assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    let page = String::from_utf8(page.body).unwrap();
+    for expected in
+        ["<h3>POST /batches</h3>", "<h3>GET /batch_statuses</h3>", "id=\"BatchStatusJson\""]
+    {
+        assert!(page.contains(expected), "{expected}");
+    }
+    assert!(!page.contains("<script") && !page.contains("http://") && !page.contains("https://"));
+}
