@@ -15,17 +15,18 @@ use std::sync::Arc;
 use axum::{Router, routing};
 
 pub(crate) use status_query::StatusContext;
-pub(crate) use submit::{BatchQueue, IntakeContext, ServiceChecks, ServiceRule};
+pub(crate) use status_wait::{WAIT_WITHOUT_SLOT, sleep_until_next_read};
+pub(crate) use submit::{AcceptedJson, BatchQueue, IntakeContext, ServiceChecks, ServiceRule};
 pub(crate) use writer::BatchListStore;
 
 /// The routes that store batches.
-pub(crate) fn intake_routes(context: IntakeContext) -> Router {
-    Router::new().route("/batches", routing::post(submit::post)).with_state(Arc::new(context))
+pub(crate) fn intake_routes(context: Arc<IntakeContext>) -> Router {
+    Router::new().route("/batches", routing::post(submit::post)).with_state(context)
 }
 
 /// The routes that report the statuses of batches.
-pub(crate) fn status_routes(context: StatusContext) -> Router {
+pub(crate) fn status_routes(context: Arc<StatusContext>) -> Router {
     Router::new()
         .route("/batch_statuses", routing::get(statuses::get).post(statuses::post))
-        .with_state(Arc::new(context))
+        .with_state(context)
 }

@@ -13,7 +13,7 @@ mod query;
 mod slow_bodies;
 mod time;
 
-pub(crate) use body::{BodyReader, discard_body};
+pub(crate) use body::{BodyReader, RequestBody, discard_body};
 pub(crate) use content_type::{
     OtherContentType, batch_content_type, json_content_type, json_content_type_if_any,
 };

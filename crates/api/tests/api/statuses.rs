@@ -209,7 +209,7 @@ fn invalid_requests_have_the_codes_of_sawtooth() {
     }
     let octets = ["content-type: application/octet-stream"];
     let response = server.client().request("POST", "/batch_statuses", &octets, b"[]");
-    assert_eq!(response.error(), (415, 43));
+    assert_eq!(response.error(), (400, 43));
     let deep = [b'['; 10_000];
     let response = server.client().request("POST", "/batch_statuses", &[JSON], &deep);
     assert_eq!(response.error(), (400, 46));
