@@ -35,8 +35,10 @@ impl PassThrough for SawtoothPassThrough {
             (true, segments) => matches!(segments, ["receipts"]),
             (
                 false,
-                ["batches" | "batch_statuses" | "blocks" | "peers" | "receipts" | "state" | "status"
-                | "transactions"],
+                [
+                    "batches" | "batch_statuses" | "blocks" | "peers" | "receipts" | "state"
+                    | "status" | "transactions",
+                ],
             ) => true,
             (false, ["batches" | "blocks" | "state" | "transactions", id]) => is_hex(id),
             _ => false,
@@ -51,7 +53,8 @@ impl PassThrough for SawtoothPassThrough {
     ) -> BoxFuture<'_, Result<ForwardedResponse, PassThroughError>> {
         const FORWARDED: [&str; 3] = ["content-type", "x-forwarded-host", "x-forwarded-proto"];
         Box::pin(async move {
-            let given = FORWARDED.into_iter().filter_map(|name| Some((name, request.header(name)?)));
+            let given =
+                FORWARDED.into_iter().filter_map(|name| Some((name, request.header(name)?)));
             let auth = self.auth.as_ref().map(|auth| ("authorization", auth.header()));
             let headers: Vec<(&str, &str)> = given.chain(auth).collect();
             let nodes = self.nodes.status_urls(GlobalScopeId.service_id().as_str(), "");

@@ -6,7 +6,8 @@ use grid_batch_core::{
 use tokio::sync::Semaphore;
 
 use crate::{
-    batches::status_json::BatchStatusJson, http::ApiError, pass_through::Forwarding, state::ApiState,
+    batches::status_json::BatchStatusJson, http::ApiError, pass_through::Forwarding,
+    state::ApiState,
 };
 
 /// What `/batch_statuses` needs.

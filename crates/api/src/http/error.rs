@@ -125,7 +125,7 @@ pub(crate) enum ApiError {
     #[error("the node of the ledger does not answer in time; try again later")]
     NodeTimedOut,
     #[error("scabbard service {service} on circuit {circuit} not found")]
-    NoScabbardService { circuit: Excerpt, service: Excerpt },
+    NoScabbardService { circuit: String, service: String },
     #[error(
         "send an Authorization header, as clients of Splinter do, or the Content-Type \
          application/octet-stream"

@@ -9,7 +9,7 @@ mod submit;
 use std::sync::Arc;
 
 use axum::{Router, routing};
-use grid_batch_core::{Excerpt, ServiceId};
+use grid_batch_core::ServiceId;
 
 use crate::{
     batches::{IntakeContext, ServiceRule, StatusContext},
@@ -35,7 +35,7 @@ impl ScabbardContext {
 }
 
 fn not_found(circuit: &str, service: &str) -> ApiError {
-    ApiError::NoScabbardService { circuit: Excerpt::of(circuit), service: Excerpt::of(service) }
+    ApiError::NoScabbardService { circuit: circuit.to_owned(), service: service.to_owned() }
 }
 
 pub(crate) fn routes(

@@ -22,13 +22,13 @@ fn submit(server: &TestServer, batch: &Batch) -> HeaderId {
 }
 
 /// Takes the next batch of the service, and records the outcome of its submission.
-fn attempt(server: &TestServer, outcome: Outcome) -> HeaderId {
+pub fn attempt(server: &TestServer, outcome: Outcome) -> HeaderId {
     let taken = server.take_batch_of(service(SERVICE));
     record(server, taken.batch_id, Event::Outcome { attempt: taken.attempt, outcome }, &[]);
     taken.batch_id
 }
 
-fn record(server: &TestServer, id: HeaderId, event: Event, receipts: &[Receipt]) {
+pub fn record(server: &TestServer, id: HeaderId, event: Event, receipts: &[Receipt]) {
     let change = Change {
         receipts: receipts.to_vec(),
         error: Some("test error".to_owned()),

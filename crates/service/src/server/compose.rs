@@ -461,7 +461,8 @@ fn configure_api<S: ScopeId>(
     if let Some(check) = &ledger.service_check {
         api = api.with_service_check(Arc::clone(check));
     }
-    if let Some(pass_through) = ledger.pass_through.as_ref().filter(|_| config.intake.pass_through) {
+    if let Some(pass_through) = ledger.pass_through.as_ref().filter(|_| config.intake.pass_through)
+    {
         api = api.with_pass_through(Arc::clone(pass_through));
     }
     if let Some(gas) = &ledger.gas {

@@ -17,16 +17,12 @@ use std::{path::Path, sync::Arc};
 
 use grid_batch_core::{
     AskAhead, BatchStatusReader, Clock, EvidenceReader, GlobalScopeId, LedgerEvents,
-    LedgerIdentityReader, NodeCheck, PassThrough, ScopeId, ServiceCheck, ServiceScopeId, StatusReport,
-    StatusUrlResolver, SubmissionSender, TransactionCheck,
+    LedgerIdentityReader, NodeCheck, PassThrough, ScopeId, ServiceCheck, ServiceScopeId,
+    StatusReport, StatusUrlResolver, SubmissionSender, TransactionCheck,
 };
 use grid_batch_protocol::{CylinderToken, SigningKey};
-use grid_batch_sawtooth::{
-    Sawtooth, SawtoothIdentityReader, SawtoothOptions, SawtoothPassThrough,
-};
-use grid_batch_scabbard::{
-    Scabbard, ScabbardIdentityReader, ScabbardOptions, ScabbardPassThrough,
-};
+use grid_batch_sawtooth::{Sawtooth, SawtoothIdentityReader, SawtoothOptions, SawtoothPassThrough};
+use grid_batch_scabbard::{Scabbard, ScabbardIdentityReader, ScabbardOptions, ScabbardPassThrough};
 use grid_batch_store::Store;
 use grid_batch_submitter::NodeChoice;
 use grid_batch_withdrawals::WithdrawalRules;
