@@ -17,6 +17,8 @@ use crate::{
     http::{ApiError, Query},
 };
 
+/// The longest wait. Clients of Splinter give up a request after 30 seconds, and ask again after an answer.
+const LONGEST_WAIT: Duration = Duration::from_secs(20);
 /// The most ids in one request.
 const MAX_IDS: usize = 1_000;
 
@@ -34,7 +36,8 @@ pub(super) async fn get(
     if ids.len() > MAX_IDS {
         return Err(ApiError::TooManyIds { limit: MAX_IDS });
     }
-    let wait = requested_wait(&query, context.statuses.api.options.status_wait_limit)?;
+    let limit = context.statuses.api.options.status_wait_limit.min(LONGEST_WAIT);
+    let wait = requested_wait(&query, limit)?;
     let ids = ids.into_iter().map(str::to_owned).collect();
     let statuses = StatusRequest { context: &context, path: &path, service_id };
     statuses.read_or_wait(ids, wait).await.map(Json)
