@@ -66,6 +66,7 @@ impl fmt::Debug for ForwardedResponse {
 
 /// Why no node has answered.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum PassThroughError {
     /// No node can be asked now.
     #[error("no node of the ledger can be asked now")]

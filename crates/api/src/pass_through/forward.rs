@@ -82,9 +82,7 @@ impl Forwarding {
             debug!(error:%; "a request is not answered by a node");
             match error {
                 PassThroughError::TimedOut(_) => ApiError::NodeTimedOut,
-                PassThroughError::NoNode | PassThroughError::Unavailable(_) => {
-                    ApiError::NodeUnavailable
-                }
+                _ => ApiError::NodeUnavailable,
             }
         })
     }

@@ -56,7 +56,7 @@ struct StatusRequest<'a> {
 }
 
 impl StatusRequest<'_> {
-    /// Waits until all batches have ended, which ones that nobody knows have not: clients wait for a batch
+    /// Waits until all batches have ended, which unknown ones have not: clients wait for a batch
     /// that is on its way.
     async fn read_or_wait(
         &self,
