@@ -50,16 +50,16 @@ fn segments(path: &str) -> Vec<&str> {
 impl PassThrough for ScabbardPassThrough {
     fn serves(&self, is_post: bool, path: &str) -> bool {
         let segments = segments(path);
-        let is_served = match &segments[..] {
+        let is_served = matches!(
+            &segments[..],
             ["scabbard", _, _, "batch_statuses" | "state" | "state_root"]
-            | ["scabbard", _, _, "state", _]
-            | ["admin", "circuits" | "proposals"]
-            | ["admin", "circuits" | "proposals", _]
-            | ["registry", "nodes"]
-            | ["registry", "nodes", _]
-            | ["status"] => true,
-            _ => false,
-        };
+                | ["scabbard", _, _, "state", _]
+                | ["admin", "circuits" | "proposals"]
+                | ["admin", "circuits" | "proposals", _]
+                | ["registry", "nodes"]
+                | ["registry", "nodes", _]
+                | ["status"]
+        );
         is_served && !is_post && segments.iter().all(|segment| is_name(segment))
     }
 
