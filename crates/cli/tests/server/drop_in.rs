@@ -2,6 +2,7 @@
 //! have the same form. The results are the tables of docs/drop-in.md.
 
 mod form;
+mod genuine_clients;
 mod requests;
 mod table;
 
