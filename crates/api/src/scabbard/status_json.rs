@@ -4,7 +4,7 @@ use grid_batch_core::{
     BatchDetails, BatchQueryStore, BatchState, HeaderId, Receipt, ServiceId, StoredBatch, Timestamp,
 };
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::http::ApiError;
 
@@ -23,11 +23,13 @@ pub(super) struct OwnStatusJson {
     timestamp: TimeJson,
 }
 
+/// `Unknown` and `Pending` have no message, as from nodes of version 0.6: their clients fail at the empty list
+/// that later nodes send.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "statusType", content = "message")]
 enum StatusContent {
-    Unknown([(); 0]),
-    Pending([(); 0]),
+    Unknown,
+    Pending,
     Valid(Vec<ValidJson>),
     Committed(Vec<ValidJson>),
     Invalid(Vec<InvalidJson>),
@@ -55,7 +57,7 @@ struct TimeJson {
 impl StatusJson {
     /// The status of a batch that is not stored.
     pub(super) fn unknown(id: String, now: Timestamp) -> Self {
-        let (status, timestamp) = (StatusContent::Unknown([]), TimeJson::from(now));
+        let (status, timestamp) = (StatusContent::Unknown, TimeJson::from(now));
         Self::Own(OwnStatusJson { id, status, timestamp })
     }
 
@@ -76,7 +78,7 @@ impl StatusJson {
                 let Some(details) = details else { return Ok(None) };
                 StatusContent::new(&batch, details)
             }
-            _ => StatusContent::Pending([]),
+            _ => StatusContent::Pending,
         };
         Ok(Some(Self::Own(OwnStatusJson { id: id.to_string(), status, timestamp })))
     }
@@ -94,10 +96,24 @@ impl StatusJson {
         }
     }
 
+    /// What a node reports about a batch that it has; `None` if it does not have it.
+    pub(super) fn of_node(report: &Value) -> Option<Self> {
+        let status = report.pointer("/status/statusType").and_then(Value::as_str)?;
+        match status {
+            "Unknown" => None,
+            "Pending" => {
+                let mut report = report.clone();
+                report["status"] = json!({ "statusType": status });
+                Some(Self::OfNode(report))
+            }
+            _ => Some(Self::OfNode(report.clone())),
+        }
+    }
+
     /// The id, if neither the store nor a node has the batch.
     pub(super) fn unknown_id(&self) -> Option<&str> {
         match self {
-            Self::Own(own) if matches!(own.status, StatusContent::Unknown(_)) => Some(&own.id),
+            Self::Own(own) if matches!(own.status, StatusContent::Unknown) => Some(&own.id),
             _ => None,
         }
     }

@@ -117,8 +117,9 @@ impl StatusRequest<'_> {
         for status in statuses {
             let Some(id) = status.unknown_id() else { continue };
             let is_of = |report: &&Value| report.get("id").and_then(Value::as_str) == Some(id);
-            if let Some(report) = answer.reports.iter().find(is_of) {
-                *status = StatusJson::OfNode(report.clone());
+            let report = answer.reports.iter().find(is_of).and_then(StatusJson::of_node);
+            if let Some(report) = report {
+                *status = report;
             }
         }
         Ok(())
