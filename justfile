@@ -16,6 +16,10 @@ chaos *arguments:
 soak *arguments:
     scripts/soak {{ arguments }}
 
+# Run genuine clients of the ledgers against the server (docs/drop-in.md).
+drop-in:
+    scripts/drop-in
+
 # Run the linter on all targets.
 lint:
     cargo clippy --workspace --all-targets --features grid-batch-core/mocks,grid-batch-withdrawals/mocks,grid-batch/evm --locked -- -D warnings

@@ -12,6 +12,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/core/src/clock.rs", "the clock of the system"),
     ("crates/store/src/", "gives and compares stored times"),
     ("crates/api/src/rewards/create.rs", "the time of a new reward, to store"),
+    ("crates/api/src/scabbard/statuses.rs", "the time of a status that has no stored one"),
     ("crates/claims/src/follow_up.rs", "a hint when a stored delay ends; the queue also scans"),
     ("crates/cli/src/commands/", "how long ago a stored time was"),
     ("crates/evm/src/sync/refused_call.rs", "the age of a block, which has a time of day"),

@@ -1,8 +1,8 @@
 use std::{fmt, net::TcpListener, sync::Arc};
 
 use grid_batch_core::{
-    BatchQueryStore, BatchResult, Clock, IntakeStore, InternalError, ServiceCheck, ServiceId,
-    SystemClock,
+    BatchQueryStore, BatchResult, Clock, IntakeStore, InternalError, PassThrough, ServiceCheck,
+    ServiceId, SystemClock,
 };
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
@@ -36,6 +36,7 @@ impl ApiBuilder {
             allowed_sites: AllowedSites::default(),
             service_rule: Arc::new(|_| Ok(())),
             service_check: None,
+            pass_through: None,
             stored: StoredCallback::new(|_| ()),
             health: Arc::new(HealthReport::default),
             database_check: Arc::new(|| true),
@@ -100,6 +101,14 @@ impl ApiBuilder {
     #[must_use]
     pub fn with_service_check(mut self, check: Arc<dyn ServiceCheck>) -> Self {
         self.parts.service_check = Some(check);
+        self
+    }
+
+    /// Has the requests of clients of the ledger that do not concern batches stored here answered by one
+    /// of its nodes.
+    #[must_use]
+    pub fn with_pass_through(mut self, pass_through: Arc<dyn PassThrough>) -> Self {
+        self.parts.pass_through = Some(pass_through);
         self
     }
 

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use grid_batch_core::{BatchQueryStore, Clock, IntakeStore, ServiceCheck};
+use grid_batch_core::{BatchQueryStore, Clock, IntakeStore, PassThrough, ServiceCheck};
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
@@ -22,6 +22,8 @@ pub(crate) struct ApiParts {
     pub(crate) allowed_sites: AllowedSites,
     pub(crate) service_rule: Arc<ServiceRule>,
     pub(crate) service_check: Option<Arc<dyn ServiceCheck>>,
+    /// Has other requests of clients of the ledger answered by a node.
+    pub(crate) pass_through: Option<Arc<dyn PassThrough>>,
     pub(crate) stored: StoredCallback,
     pub(crate) health: Arc<HealthSource>,
     pub(crate) database_check: Arc<DatabaseCheck>,

@@ -19,8 +19,10 @@ use crate::{
     http::{ApiError, discard_body, write_errors},
     openapi,
     parts::ApiParts,
+    pass_through::{self, Forwarding},
     rewards,
     running::Intake,
+    scabbard::{self, ScabbardContext},
     state::ApiState,
     withdrawals::{self, WithdrawalContext},
 };
@@ -28,15 +30,22 @@ use crate::{
 /// All routes of the interface.
 pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Router {
     let ApiParts { query_store, stored, health, gas_admins, .. } = parts;
+    let nodes = Forwarding::new(Arc::clone(&api), parts.pass_through, Arc::clone(&query_store));
+    let nodes = Arc::new(nodes);
+    let statuses = StatusContext::new(Arc::clone(&api), query_store, Arc::clone(&nodes));
+    let statuses = Arc::new(statuses);
     let guard = Arc::new(RequestGuard::new(parts.allowed_sites, api.local_addr.ip()));
     let intake = match intake {
         Intake::Batches(queue) => {
+            let rule = Arc::clone(&parts.service_rule);
             let services = ServiceChecks {
                 rule: parts.service_rule,
                 allowed: parts.allow_lists,
                 ledger: parts.service_check,
             };
-            batch_routes(IntakeContext::new(Arc::clone(&api), services, queue))
+            let intake = Arc::new(IntakeContext::new(Arc::clone(&api), services, queue));
+            let scabbard = ScabbardContext::new(Arc::clone(&intake), Arc::clone(&statuses), rule);
+            batch_routes(intake).merge(scabbard::routes().with_state(Arc::new(scabbard)))
         }
         Intake::Withdrawals(parts, queue) => withdrawal_routes(WithdrawalContext::new(
             Arc::clone(&api),
@@ -55,19 +64,19 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
     };
     intake
         .merge(gas_admins)
-        .merge(batches::status_routes().with_state(Arc::new(StatusContext::new(api, query_store))))
+        .merge(batches::status_routes().with_state(statuses))
         .merge(health::routes().with_state(health))
         .merge(openapi::routes())
-        .fallback(not_found)
-        .method_not_allowed_fallback(method_not_allowed)
+        .fallback(pass_through::fallback(&nodes, |_| ApiError::NotFound))
+        .method_not_allowed_fallback(pass_through::fallback(&nodes, method_not_allowed))
         .layer(from_fn_with_state(guard, refuse_web_pages))
         .layer(from_fn(catch_panics_and_log))
         .layer(from_fn(write_errors))
 }
 
-fn batch_routes(context: IntakeContext) -> Router {
+fn batch_routes(context: Arc<IntakeContext>) -> Router {
     let not_served = || routing::any(|request| refuse(request, ApiError::WithdrawalsNotServed));
-    Router::from(batches::intake_routes().with_state(Arc::new(context)))
+    Router::from(batches::intake_routes().with_state(context))
         .route("/withdrawals", not_served())
         .route("/withdrawals/{*rest}", not_served())
         .route("/rewards", not_served())
@@ -85,13 +94,8 @@ fn not_served(path: &str) -> Router {
         .route(path, routing::any(|request| refuse(request, ApiError::WithdrawalsNotServed)))
 }
 
-async fn not_found(request: Request) -> ApiError {
-    refuse(request, ApiError::NotFound).await
-}
-
-async fn method_not_allowed(request: Request) -> ApiError {
-    let method = Excerpt::of(request.method().as_str());
-    refuse(request, ApiError::MethodNotAllowed(method)).await
+fn method_not_allowed(request: &Request) -> ApiError {
+    ApiError::MethodNotAllowed(Excerpt::of(request.method().as_str()))
 }
 
 /// Answers with an error, whatever the body is.

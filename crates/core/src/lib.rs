@@ -26,6 +26,7 @@ mod monitor;
 mod node_check;
 mod obstacle;
 mod outcome;
+mod pass_through;
 mod query;
 mod retention;
 mod round;
@@ -73,6 +74,9 @@ pub use monitor::{
 pub use node_check::{CommitHistory, CommittedBefore, NodeCheck};
 pub use obstacle::Obstacle;
 pub use outcome::{GroupObserver, Outcome, SubmissionAnswer, SubmissionOutcome, SubmissionSender};
+pub use pass_through::{
+    BodyParts, ForwardedRequest, ForwardedResponse, PassThrough, PassThroughError,
+};
 pub use query::{
     BatchDetails, BatchFilter, BatchQueryStore, CommitAfterInvalid, FailedAttempt, Halt,
     PageCursor, QueueDepth,

@@ -12,15 +12,16 @@ use crate::{
     AddOutcome, Ahead, AskAhead, AskAheadRequests, BatchConflict, BatchDetails, BatchFilter,
     BatchFits, BatchId, BatchQueryStore, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater,
     ClaimKeeper, Clock, CommitHistory, EndedDependents, EventSubscriptions, EvidenceReader,
-    EvidenceReport, GroupObserver, HeaderId, IntakeStore, InternalError, LedgerConfirmation,
-    LedgerEventStream, LedgerEvents, LedgerIdentity, LedgerIdentityReader, LedgerRegistry,
-    MissingTransactionStore, MonotonicTime, NewBatch, NextBatchStore, NodeCheck, PageCursor,
-    PendingBatchStore, PollPace, PollTriggers, Removed, Resolution, RetentionCursor,
-    RetentionStore, Round, RoundStore, RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId,
-    ServiceShare, ShutdownHandle, StatusReport, StatusUrlResolver, StoredBatch, Submission,
-    SubmissionAnswer, SubmissionOutcome, SubmissionSender, SubmittedBatch, SubmitterObserver,
-    TakenBatch, Takeover, Timestamp, TransactionAnswers, TransactionCheck, UnresolvedBatch,
-    UnresolvedBatchStore, UrlResolver, WakeUps,
+    EvidenceReport, ForwardedRequest, ForwardedResponse, GroupObserver, HeaderId, IntakeStore,
+    InternalError, LedgerConfirmation, LedgerEventStream, LedgerEvents, LedgerIdentity,
+    LedgerIdentityReader, LedgerRegistry, MissingTransactionStore, MonotonicTime, NewBatch,
+    NextBatchStore, NodeCheck, PageCursor, PassThrough, PassThroughError, PendingBatchStore,
+    PollPace, PollTriggers, Removed, Resolution, RetentionCursor, RetentionStore, Round,
+    RoundStore, RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId, ServiceShare,
+    ShutdownHandle, StatusReport, StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer,
+    SubmissionOutcome, SubmissionSender, SubmittedBatch, SubmitterObserver, TakenBatch, Takeover,
+    Timestamp, TransactionAnswers, TransactionCheck, UnresolvedBatch, UnresolvedBatchStore,
+    UrlResolver, WakeUps,
 };
 
 mock! {
@@ -400,11 +401,22 @@ mock! {
         fn find(&self, batch_id: &HeaderId) -> BatchResult<Vec<StoredBatch>>;
         fn details(&self, service_id: &ServiceId, batch_id: &HeaderId)
             -> BatchResult<Option<BatchDetails>>;
+        fn serialized_batch(&self, service_id: &ServiceId, batch_id: &HeaderId)
+            -> BatchResult<Option<Vec<u8>>>;
         fn ahead(&self, service_id: &ServiceId, created_at: &[Timestamp])
             -> BatchResult<Vec<Option<Ahead>>>;
         fn list<'a>(&self, filter: &BatchFilter, after: Option<&'a PageCursor>, limit: usize)
             -> BatchResult<Vec<StoredBatch>>;
         fn count(&self, filter: &BatchFilter) -> BatchResult<u64>;
+    }
+}
+
+mock! {
+    pub PassThrough {}
+    impl PassThrough for PassThrough {
+        fn serves(&self, is_post: bool, path: &str) -> bool;
+        fn forward<'a>(&'a self, request: ForwardedRequest)
+            -> BoxFuture<'a, Result<ForwardedResponse, PassThroughError>>;
     }
 }
 

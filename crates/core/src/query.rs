@@ -113,6 +113,13 @@ pub trait BatchQueryStore: Send + Sync {
         batch_id: &HeaderId,
     ) -> BatchResult<Option<BatchDetails>>;
 
+    /// The bytes of a batch, exactly as they were added.
+    fn serialized_batch(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+    ) -> BatchResult<Option<Vec<u8>>>;
+
     /// What is ahead of the open batches of a service that were stored at these times: `None` for one
     /// that is the first, or has ended. Counts up to [`Ahead::MAX_COUNTED`].
     fn ahead(

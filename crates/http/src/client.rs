@@ -21,6 +21,7 @@ use crate::{
     pool::Pool,
     request_target::RequestTarget,
     response::retry_after,
+    streamed::StreamedResponse,
     url::{HTTP_SCHEMES, Url},
 };
 
@@ -82,6 +83,24 @@ impl HttpClient {
         body: impl Into<Bytes>,
     ) -> Result<HttpResponse, HttpError> {
         self.execute(Method::POST, url, headers, body.into()).await
+    }
+
+    /// Sends a GET request, or a POST request if there is a body, and returns when the head of the response
+    /// has arrived. The body is read part by part.
+    pub async fn open(
+        &self,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: Option<Vec<u8>>,
+    ) -> Result<StreamedResponse, HttpError> {
+        let method = if body.is_some() { Method::POST } else { Method::GET };
+        let limit = self.options.request_timeout;
+        let deadline = Deadline::after(limit);
+        let body = body.map_or_else(Bytes::new, Bytes::from);
+        let (url, request) = new_request(method, url, headers, body)?;
+        let origin = url.origin();
+        let (connection, response) = self.send(&url, &origin, request, deadline).await?;
+        Ok(StreamedResponse::new(response, connection, limit, (Arc::clone(&self.pool), origin)))
     }
 
     async fn execute(

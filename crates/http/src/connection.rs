@@ -80,7 +80,11 @@ impl Connection {
         Ok(bytes)
     }
 
-    async fn read_part(&mut self, body: &mut Incoming) -> Result<Option<Bytes>, HttpError> {
+    /// The next part of the body of the response; `None` at its end.
+    pub(crate) async fn read_part(
+        &mut self,
+        body: &mut Incoming,
+    ) -> Result<Option<Bytes>, HttpError> {
         loop {
             let frame = poll_fn(|context| {
                 if let Poll::Ready(frame) = Pin::new(&mut *body).poll_frame(context) {

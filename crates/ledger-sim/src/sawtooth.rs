@@ -5,6 +5,7 @@ mod execution_order;
 mod feed;
 mod json;
 mod link;
+mod lists;
 mod queue_limit;
 mod responses;
 mod shared_chain;
@@ -22,8 +23,8 @@ use self::{
     chain::{BatchStatus, Chain},
     json::{BatchData, BlockList, LinkOnly, Statuses, TransactionData, WithLink},
     responses::{
-        BATCH_NOT_FOUND, DISCONNECTED, INVALID_ID, INVALID_PAGING, NO_BATCHES, NO_ID_QUERY,
-        NO_JSON_IDS, QUEUE_FULL, STATUSES_TYPE, SUBMISSION_TYPE, SUBMITTED_INVALID, TIMED_OUT,
+        BATCH_NOT_FOUND, DISCONNECTED, INVALID_ID, NO_BATCHES, NO_ID_QUERY, NO_JSON_IDS,
+        QUEUE_FULL, STATUSES_TYPE, SUBMISSION_TYPE, SUBMITTED_INVALID, TIMED_OUT,
         TRANSACTION_NOT_FOUND, UNDECODABLE, UNKNOWN_ERROR, json, line_too_long, method_not_allowed,
         no_upgrade, not_found, server_error, too_long,
     },
@@ -113,13 +114,15 @@ impl Sawtooth {
         json(StatusCode::OK, &Statuses::new(&statuses, link)).into()
     }
 
-    /// The list of blocks from the first one on, of which this ledger has only that one to show.
+    /// A list of blocks. From the first one on, it has only that one.
     fn blocks(&self, request: &SimRequest) -> Result<SimResponse, SimResponse> {
-        if request.query.get("start") != Some(FIRST_BLOCK) {
-            return Err(INVALID_PAGING.response());
+        match request.query.get("start") {
+            Some(FIRST_BLOCK) => {
+                let link = link::build(request, &request.path, None);
+                Ok(json(StatusCode::OK, &BlockList::of_first(self.genesis, link)))
+            }
+            _ => self.page(request, self.block_list()),
         }
-        let link = link::build(request, &request.path, None);
-        Ok(json(StatusCode::OK, &BlockList::of_first(self.genesis, link)))
     }
 
     fn batch(&self, request: &SimRequest, id: &str) -> Result<SimResponse, SimResponse> {
@@ -165,6 +168,15 @@ impl Ledger for Sawtooth {
                 Err(response) => response.into(),
             },
             ("GET", ["blocks"]) => response_or_error(self.blocks(request)).into(),
+            ("GET", ["batches"]) => response_or_error(self.batches(request)).into(),
+            ("GET", ["transactions"]) => response_or_error(self.transactions(request)).into(),
+            ("GET", ["blocks", id]) => response_or_error(self.block(request, id)).into(),
+            ("GET", ["state"]) => response_or_error(self.state(request)).into(),
+            ("GET", ["state", address]) => {
+                response_or_error(self.state_at(request, address)).into()
+            }
+            ("GET", ["peers"]) => self.envelope(request, serde_json::json!([])).into(),
+            ("GET", ["status"]) => self.envelope(request, lists::status()).into(),
             ("GET", ["batches", id]) => response_or_error(self.batch(request, id)).into(),
             ("GET", ["transactions", id]) => {
                 response_or_error(self.transaction(request, id)).into()
@@ -172,11 +184,13 @@ impl Ledger for Sawtooth {
             ("GET", ["subscriptions"]) => handshake(request, feed::subscribe(&common.events))
                 .unwrap_or_else(no_upgrade)
                 .into(),
-            (_, ["batches"]) => method_not_allowed("POST").into(),
+            (_, ["batches"]) => method_not_allowed("GET,HEAD,POST").into(),
             (_, ["batch_statuses"]) => method_not_allowed("GET,HEAD,POST").into(),
-            (_, ["batches" | "transactions", _] | ["blocks"] | ["subscriptions"]) => {
-                method_not_allowed("GET,HEAD").into()
-            }
+            (
+                _,
+                ["batches" | "blocks" | "state" | "transactions", _]
+                | ["blocks" | "peers" | "state" | "status" | "subscriptions" | "transactions"],
+            ) => method_not_allowed("GET,HEAD").into(),
             _ => not_found().into(),
         }
     }

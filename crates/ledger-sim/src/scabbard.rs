@@ -16,7 +16,7 @@ use grid_batch_protocol::{BatchList, Message};
 use hyper::{Method, StatusCode, header::RETRY_AFTER};
 
 use self::{
-    json::{Accepted, StatusData},
+    json::{Accepted, StateEntry, StatusData},
     responses::{
         INVALID_BODY, NO_IDS, NO_LAST_EVENT, NO_VALID_BATCHES, SERVER_ERROR, json,
         no_such_endpoint, no_such_service,
@@ -52,6 +52,7 @@ enum Endpoint {
     Batches,
     Statuses,
     Events,
+    State,
     StateRoot,
 }
 
@@ -99,6 +100,7 @@ impl Scabbard {
             Endpoint::Batches => submit(service, request, common, now).map(LedgerReply::Response),
             Endpoint::Statuses => statuses(service, request, common, now),
             Endpoint::Events => subscribe(service, request, common).map(LedgerReply::Response),
+            Endpoint::State => state(service, request).map(LedgerReply::Response),
             Endpoint::StateRoot => Ok(state_root(service).into()),
         }
     }
@@ -114,6 +116,10 @@ fn route(request: &SimRequest) -> Option<Route<'_>> {
         }
         (&Method::GET, ["scabbard", circuit, service, "ws", "subscribe"]) => {
             (Endpoint::Events, *circuit, *service)
+        }
+        (&Method::GET, ["scabbard", circuit, service, "state"])
+        | (&Method::GET, ["scabbard", circuit, service, "state", _]) => {
+            (Endpoint::State, *circuit, *service)
         }
         (&Method::GET, ["scabbard", circuit, service, "state_root"]) => {
             (Endpoint::StateRoot, *circuit, *service)
@@ -196,6 +202,23 @@ fn subscribe(
         .ok_or_else(|| SERVER_ERROR.response())
 }
 
+/// The entry at an address, or all entries below a prefix.
+fn state(service: &ScabbardService, request: &SimRequest) -> Result<SimResponse, SimResponse> {
+    let value = |number: &u64| number.to_string().into_bytes();
+    let written = service.values().written();
+    if let ["scabbard", _, _, "state", address] = request.segments()[..] {
+        let number = written.get(address).ok_or_else(responses::no_state)?;
+        return Ok(json(StatusCode::OK, &value(number)));
+    }
+    let prefix = request.query.get("prefix").unwrap_or_default();
+    let entries: Vec<_> = written
+        .iter()
+        .filter(|(address, _)| address.starts_with(prefix))
+        .map(|(address, number)| StateEntry { address, value: value(number) })
+        .collect();
+    Ok(json(StatusCode::OK, &entries))
+}
+
 fn state_root(service: &ScabbardService) -> SimResponse {
     json(StatusCode::OK, &service.state_root().to_string())
 }
@@ -213,7 +236,9 @@ impl Ledger for Scabbard {
         match route(request).map(|route| route.endpoint) {
             Some(Endpoint::Batches) => RequestKind::Submission,
             Some(Endpoint::Statuses) => RequestKind::Statuses,
-            Some(Endpoint::Events | Endpoint::StateRoot) | None => RequestKind::Other,
+            Some(Endpoint::Events | Endpoint::State | Endpoint::StateRoot) | None => {
+                RequestKind::Other
+            }
         }
     }
 

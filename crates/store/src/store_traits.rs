@@ -39,6 +39,14 @@ impl BatchQueryStore for Store {
         Ok(Self::details(self, service_id, batch_id)?)
     }
 
+    fn serialized_batch(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+    ) -> BatchResult<Option<Vec<u8>>> {
+        Ok(Self::serialized_batch(self, service_id, batch_id)?)
+    }
+
     fn ahead(
         &self,
         service_id: &ServiceId,

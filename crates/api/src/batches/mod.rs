@@ -15,7 +15,8 @@ use std::sync::Arc;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(crate) use status_query::StatusContext;
-pub(crate) use submit::{BatchQueue, IntakeContext, ServiceChecks, ServiceRule};
+pub(crate) use status_wait::{WAIT_WITHOUT_SLOT, sleep_until_next_read};
+pub(crate) use submit::{AcceptedJson, BatchQueue, IntakeContext, ServiceChecks, ServiceRule};
 pub(crate) use writer::BatchListStore;
 
 /// The routes that store batches.

@@ -2,7 +2,7 @@ use std::fmt::Display;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_core::{Ahead, BatchState, DltStatus, HeaderId, Receipt, ServiceId, StoredBatch};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use utoipa::ToSchema;
 
 use crate::{batches::wait_json::WaitJson, http::rfc3339};
@@ -16,20 +16,20 @@ pub(crate) struct BatchStatusesJson {
 }
 
 /// The status of one batch.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub(crate) struct BatchStatusJson {
-    #[serde(serialize_with = "as_text")]
+    #[serde(serialize_with = "as_text", deserialize_with = "from_text")]
     #[schema(value_type = String)]
     pub(crate) id: HeaderId,
     status: SawtoothStatus,
     invalid_transactions: Vec<InvalidTransactionJson>,
     /// An addition to Sawtooth's format. Its clients ignore it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
     progress: Option<ProgressJson>,
 }
 
 /// The statuses of Sawtooth's REST API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "UPPERCASE")]
 enum SawtoothStatus {
     Committed,
@@ -39,7 +39,8 @@ enum SawtoothStatus {
 }
 
 /// Clients parse it as a map of strings, so it has no nulls and no objects.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
 struct InvalidTransactionJson {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
@@ -95,6 +96,10 @@ impl BatchStatusJson {
         }
     }
 
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.status == SawtoothStatus::Unknown
+    }
+
     pub(crate) fn is_pending(&self) -> bool {
         self.status == SawtoothStatus::Pending
     }
@@ -112,4 +117,8 @@ impl InvalidTransactionJson {
 
 fn as_text<S: Serializer>(value: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(value)
+}
+
+fn from_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HeaderId, D::Error> {
+    String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
 }

@@ -5,12 +5,17 @@ use grid_batch_core::{
 };
 use tokio::sync::Semaphore;
 
-use crate::{batches::status_json::BatchStatusJson, http::ApiError, state::ApiState};
+use crate::{
+    batches::status_json::BatchStatusJson, http::ApiError, pass_through::Forwarding,
+    state::ApiState,
+};
 
 /// What `/batch_statuses` needs.
 pub(crate) struct StatusContext {
     pub(crate) api: Arc<ApiState>,
     pub(crate) store: Arc<dyn BatchQueryStore>,
+    /// Asks a node about batches that are not stored.
+    pub(crate) nodes: Arc<Forwarding>,
     /// Limits how many requests wait for a status at once.
     pub(crate) waiters: Semaphore,
 }
@@ -26,9 +31,13 @@ pub(crate) struct StatusQuery {
 type AheadOf = HashMap<(ServiceId, Timestamp), Ahead>;
 
 impl StatusContext {
-    pub(crate) fn new(api: Arc<ApiState>, store: Arc<dyn BatchQueryStore>) -> Self {
+    pub(crate) fn new(
+        api: Arc<ApiState>,
+        store: Arc<dyn BatchQueryStore>,
+        nodes: Arc<Forwarding>,
+    ) -> Self {
         let waiters = Semaphore::new(api.options.max_status_waiters);
-        Self { api, store, waiters }
+        Self { api, store, nodes, waiters }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
 /// How often pending batches are read again during a wait.
 const READ_INTERVAL: Duration = Duration::from_millis(250);
 /// Wait limit when all waiter slots are taken. Without any wait, clients would ask again at once.
-const WAIT_WITHOUT_SLOT: Duration = Duration::from_secs(1);
+pub(crate) const WAIT_WITHOUT_SLOT: Duration = Duration::from_secs(1);
 
 /// The wait that the parameter `wait` requests, as in Sawtooth's REST API: a number of seconds. Zero
 /// and anything that is not a number stand for the limit.
@@ -52,7 +52,7 @@ pub(crate) async fn read_or_wait(
 }
 
 /// Sleeps until the next read. Returns `false` if the wait is over: at the deadline, or at a shutdown.
-async fn sleep_until_next_read(context: &StatusContext, deadline: Instant) -> bool {
+pub(crate) async fn sleep_until_next_read(context: &StatusContext, deadline: Instant) -> bool {
     let next = Instant::now() + READ_INTERVAL;
     select! {
         () = context.api.shutdown.requested() => false,

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use axum::{
     Json,
@@ -13,6 +13,7 @@ use crate::{
         status_wait::{read_or_wait, requested_wait},
     },
     http::{ApiError, Query, SawtoothErrorBody, json_content_type, link},
+    pass_through::Forwarding,
 };
 
 /// The most ids in one request.
@@ -94,5 +95,24 @@ async fn read(
 ) -> Result<Vec<BatchStatusJson>, ApiError> {
     let service_id = query.service_id()?;
     let wait = requested_wait(query, context.api.options.status_wait_limit)?;
-    read_or_wait(context, StatusQuery { ids, service_id }, wait).await
+    let mut statuses = read_or_wait(context, StatusQuery { ids, service_id }, wait).await?;
+    ask_node(&context.nodes, &mut statuses).await;
+    Ok(statuses)
+}
+
+/// Has a node report batches that are not stored: clients sent them before, or elsewhere.
+async fn ask_node(nodes: &Forwarding, statuses: &mut [BatchStatusJson]) {
+    let unknown = statuses.iter().filter(|status| status.is_unknown());
+    let ids: Vec<String> = unknown.map(|status| status.id.to_string()).collect();
+    let reports = nodes.statuses("/batch_statuses", "id", &ids).await.reports;
+    let reports: HashMap<HeaderId, BatchStatusJson> = reports
+        .into_iter()
+        .filter_map(|report| serde_json::from_value(report).ok())
+        .map(|status: BatchStatusJson| (status.id, status))
+        .collect();
+    for status in statuses.iter_mut().filter(|status| status.is_unknown()) {
+        if let Some(reported) = reports.get(&status.id) {
+            *status = reported.clone();
+        }
+    }
 }

@@ -2,8 +2,9 @@ use std::{num::NonZero, sync::Arc, thread::available_parallelism};
 
 use axum::{
     Json,
+    body::Body,
     extract::{Request, State},
-    http::StatusCode,
+    http::{HeaderMap, StatusCode},
 };
 use grid_batch_core::{GlobalScopeId, HeaderId, NewBatch, ScopeId, ServiceCheck, ServiceId};
 use grid_batch_protocol::{Limits, verify_list};
@@ -14,7 +15,7 @@ use crate::{
     allow_list::AllowLists,
     batches::writer::{BatchList, ListAnswer},
     group_commit::{WriteQueue, WriteSlot},
-    http::{ApiError, Query, SawtoothErrorBody, batch_content_type, link},
+    http::{ApiError, Query, RequestBody, SawtoothErrorBody, batch_content_type, link},
     state::{ApiState, BlockingPool},
 };
 
@@ -50,6 +51,37 @@ impl IntakeContext {
         let verifications = BlockingPool::new(cores);
         Self { api, checks: Arc::new(checks), queue, verifications }
     }
+
+    pub(crate) async fn read_body(
+        &self,
+        headers: &HeaderMap,
+        body: Body,
+    ) -> Result<RequestBody, ApiError> {
+        self.api.bodies.read(headers, body, self.api.options.body_limit).await
+    }
+
+    /// Checks and stores a list of batches for a service. Returns their ids.
+    pub(crate) async fn accept(
+        &self,
+        body: RequestBody,
+        service_id: ServiceId,
+    ) -> Result<Vec<HeaderId>, ApiError> {
+        let Self { api, checks, queue, verifications } = self;
+        checks.check_service(&service_id).await?;
+
+        // Checking signatures is expensive, so what refuses the request comes before that.
+        api.database.check()?;
+        let slot = queue.reserve_slot()?;
+        let limits = api.options.list_limits;
+        let checks = Arc::clone(checks);
+        let is_small = body.bytes.len() <= Self::INLINE_VERIFICATION_LIMIT;
+        let verify = move || verify(&body.bytes, &limits, &service_id, &checks.allowed);
+        let batches = if is_small { verify()? } else { verifications.run(verify).await? };
+        let ids = batches.iter().map(|batch| batch.batch_id).collect();
+        let stored = store(slot, BatchList { batches, _reservation: body.reservation });
+        api.database.run(ApiError::BatchesNotStored, stored).await?;
+        Ok(ids)
+    }
 }
 
 impl ServiceChecks {
@@ -63,7 +95,7 @@ impl ServiceChecks {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AcceptedJson {
-    link: String,
+    pub(crate) link: String,
 }
 
 /// `POST /batches`: answers `202` after the whole list is stored.
@@ -83,27 +115,14 @@ pub(crate) async fn post(
     State(context): State<Arc<IntakeContext>>,
     request: Request,
 ) -> Result<(StatusCode, Json<AcceptedJson>), ApiError> {
-    let IntakeContext { api, checks, queue, verifications } = &*context;
     let (request, body) = request.into_parts();
-    let body = api.bodies.read(&request.headers, body, api.options.body_limit).await?;
+    let body = context.read_body(&request.headers, body).await?;
     batch_content_type(&request.headers).map_err(ApiError::BatchesContentType)?;
     let named_service = Query::parse(request.uri.query())?.service_id()?;
     let service_id = named_service.as_ref().unwrap_or(GlobalScopeId.service_id()).clone();
-    checks.check_service(&service_id).await?;
-
-    // Checking signatures is expensive, so what refuses the request comes before that.
-    api.database.check()?;
-    let slot = queue.reserve_slot()?;
-    let limits = api.options.list_limits;
-    let checks = Arc::clone(checks);
-    let is_small = body.bytes.len() <= IntakeContext::INLINE_VERIFICATION_LIMIT;
-    let verify = move || verify(&body.bytes, &limits, &service_id, &checks.allowed);
-    let batches = if is_small { verify()? } else { verifications.run(verify).await? };
-    let ids: Vec<HeaderId> = batches.iter().map(|batch| batch.batch_id).collect();
-    let stored = store(slot, BatchList { batches, _reservation: body.reservation });
-    api.database.run(ApiError::BatchesNotStored, stored).await?;
-
-    let link = link::to_batch_statuses(&request, api.local_addr, &ids, named_service.as_ref());
+    let ids = context.accept(body, service_id).await?;
+    let local_addr = context.api.local_addr;
+    let link = link::to_batch_statuses(&request, local_addr, &ids, named_service.as_ref());
     Ok((StatusCode::ACCEPTED, Json(AcceptedJson { link })))
 }
 
@@ -111,7 +130,6 @@ async fn store(slot: WriteSlot<BatchList, ListAnswer>, list: BatchList) -> Resul
     let answer = slot.store(list).await.ok_or(ApiError::BatchesNotStored)?;
     Ok(answer?)
 }
-
 fn verify(
     body: &[u8],
     limits: &Limits,

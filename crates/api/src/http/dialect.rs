@@ -100,7 +100,7 @@ impl From<ErrorDetails> for SawtoothError {
 }
 
 #[derive(Serialize, ToSchema)]
-struct ScabbardErrorBody {
+pub(crate) struct ScabbardErrorBody {
     code: String,
     message: String,
 }

@@ -119,6 +119,23 @@ pub(crate) enum ApiError {
     #[error("the batch {id} is stored for {services} services; choose one with service_id")]
     SeveralServices { id: HeaderId, services: usize },
 
+    // The interfaces of ledgers.
+    #[error("no node of the ledger answers now; try again later")]
+    NodeUnavailable,
+    #[error("the node of the ledger does not answer in time; try again later")]
+    NodeTimedOut,
+    #[error("scabbard service {service} on circuit {circuit} not found")]
+    NoScabbardService { circuit: String, service: String },
+    #[error(
+        "send an Authorization header, as clients of Splinter do, or the Content-Type \
+         application/octet-stream"
+    )]
+    ScabbardClient,
+    #[error("{0}")]
+    ProtocolVersion(String),
+    #[error("No batch IDs specified")]
+    MissingScabbardIds,
+
     // Withdrawals and rewards.
     #[error("withdrawals are not accepted here, because no pools are configured")]
     WithdrawalsNotServed,

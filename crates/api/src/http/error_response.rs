@@ -71,12 +71,12 @@ fn kind(error: &ApiError) -> ErrorKind {
         ApiError::Overloaded | ApiError::TooManyRequests | ApiError::TooManyRequestsOfAddress => {
             (StatusCode::TOO_MANY_REQUESTS, 31, "Unable to Accept Batches")
         }
-        ApiError::BatchesContentType(_) => {
-            (StatusCode::UNSUPPORTED_MEDIA_TYPE, 42, "Wrong Content Type")
+        ApiError::NodeTimedOut => (StatusCode::SERVICE_UNAVAILABLE, 17, "Validator Timed Out"),
+        ApiError::NodeUnavailable => {
+            (StatusCode::SERVICE_UNAVAILABLE, 18, "Validator Disconnected")
         }
-        ApiError::IdsContentType(_) => {
-            (StatusCode::UNSUPPORTED_MEDIA_TYPE, 43, "Wrong Content Type")
-        }
+        ApiError::BatchesContentType(_) => (StatusCode::BAD_REQUEST, 42, "Wrong Content Type"),
+        ApiError::IdsContentType(_) => (StatusCode::BAD_REQUEST, 43, "Wrong Content Type"),
         ApiError::InvalidIdList => (StatusCode::BAD_REQUEST, 46, "Bad Status Request"),
         ApiError::InvalidBatchId(_) | ApiError::InvalidShortId(_) => {
             (StatusCode::BAD_REQUEST, 60, "Invalid Resource Id")
@@ -100,6 +100,10 @@ fn kind(error: &ApiError) -> ErrorKind {
         ApiError::InvalidServiceId(_) | ApiError::RefusedService { .. } => {
             (StatusCode::BAD_REQUEST, 1008, "Invalid Service")
         }
+        ApiError::NoScabbardService { .. } => (StatusCode::NOT_FOUND, 1050, "Unknown Service"),
+        ApiError::ScabbardClient => (StatusCode::UNAUTHORIZED, 1051, "Unauthorized"),
+        ApiError::ProtocolVersion(_) => (StatusCode::BAD_REQUEST, 1052, "Protocol Version"),
+        ApiError::MissingScabbardIds => (StatusCode::BAD_REQUEST, 1053, "Missing Ids"),
         ApiError::SeveralServices { .. } => (StatusCode::BAD_REQUEST, 1009, "Several Services"),
         ApiError::TooManyIds { .. } => (StatusCode::BAD_REQUEST, 1010, "Too Many Ids"),
         ApiError::BatchConflict(BatchConflict::ServiceLocked { .. }) => {

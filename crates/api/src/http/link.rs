@@ -66,13 +66,18 @@ pub(crate) fn to_next_page(
     link
 }
 
-/// Scheme and host: the host of the request, or the local address if the request has no valid one.
+/// Scheme and host of this server, as the client knows them.
 fn origin(request: &Parts, local_addr: SocketAddr) -> String {
+    format!("http://{}", host(request, local_addr))
+}
+
+/// The host of the request, or the local address if the request has no valid one.
+pub(crate) fn host(request: &Parts, local_addr: SocketAddr) -> String {
     let header = request.headers.get(HOST).and_then(|host| host.to_str().ok()?.parse().ok());
     let host: Option<&Authority> = request.uri.authority().or(header.as_ref());
     match host.map(Authority::as_str).filter(|host| !host.contains('@')) {
-        Some(host) => format!("http://{host}"),
-        None => format!("http://{local_addr}"),
+        Some(host) => host.to_owned(),
+        None => local_addr.to_string(),
     }
 }
 

@@ -13,11 +13,11 @@ mod query;
 mod slow_bodies;
 mod time;
 
-pub(crate) use body::{BodyReader, discard_body};
+pub(crate) use body::{BodyReader, RequestBody, discard_body};
 pub(crate) use content_type::{
     OtherContentType, batch_content_type, json_content_type, json_content_type_if_any,
 };
-pub(crate) use dialect::{Dialect, Problem, SawtoothErrorBody, write_errors};
+pub(crate) use dialect::{Dialect, Problem, SawtoothErrorBody, ScabbardErrorBody, write_errors};
 pub(crate) use error::ApiError;
 pub(crate) use json_object::JsonObject;
 pub(crate) use memory_budget::{MemoryBudget, MemoryReservation};

@@ -104,7 +104,7 @@ pub fn encode_request(method: &str, path: &str, headers: &[&str], body: &[u8]) -
 fn default_content_type(path: &str, headers: &[&str], body: &[u8]) -> Option<&'static str> {
     let is_given = headers.iter().any(|header| header.starts_with("content-type:"));
     match path {
-        _ if is_given => None,
+        _ if is_given || path.starts_with("/scabbard/") => None,
         path if path.starts_with("/batches") => Some("content-type: application/octet-stream"),
         _ if body.is_empty() => None,
         _ => Some("content-type: application/json"),

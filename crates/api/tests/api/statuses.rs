@@ -22,13 +22,13 @@ fn submit(server: &TestServer, batch: &Batch) -> HeaderId {
 }
 
 /// Takes the next batch of the service, and records the outcome of its submission.
-fn attempt(server: &TestServer, outcome: Outcome) -> HeaderId {
+pub fn attempt(server: &TestServer, outcome: Outcome) -> HeaderId {
     let taken = server.take_batch_of(service(SERVICE));
     record(server, taken.batch_id, Event::Outcome { attempt: taken.attempt, outcome }, &[]);
     taken.batch_id
 }
 
-fn record(server: &TestServer, id: HeaderId, event: Event, receipts: &[Receipt]) {
+pub fn record(server: &TestServer, id: HeaderId, event: Event, receipts: &[Receipt]) {
     let change = Change {
         receipts: receipts.to_vec(),
         error: Some("test error".to_owned()),
@@ -209,7 +209,7 @@ fn invalid_requests_have_the_codes_of_sawtooth() {
     }
     let octets = ["content-type: application/octet-stream"];
     let response = server.client().request("POST", "/batch_statuses", &octets, b"[]");
-    assert_eq!(response.error(), (415, 43));
+    assert_eq!(response.error(), (400, 43));
     let deep = [b'['; 10_000];
     let response = server.client().request("POST", "/batch_statuses", &[JSON], &deep);
     assert_eq!(response.error(), (400, 46));

@@ -135,7 +135,7 @@ fn every_combination_of_headers_is_checked() {
                     let headers = [&lines[..], &[content_type]].concat();
                     let expected = match is_right {
                         true => (202, 0),
-                        false => (415, 42),
+                        false => (400, 42),
                     };
                     let response = post(&server, &batch, &headers);
                     let expected = refusal.unwrap_or(expected);

@@ -42,7 +42,7 @@ fn invalid_lists_are_rejected() {
     assert_error(&post(&path, &[OCTETS], b""), 400, 34);
     assert_error(&post(&path, &[OCTETS], b"\xff\x00rubbish"), 400, 35);
     assert_error(&post(&path, &[OCTETS], &valid[..valid.len() - 1]), 400, 35);
-    assert_error(&post(&path, &["content-type: text/plain"], &valid), 415, 42);
+    assert_error(&post(&path, &["content-type: text/plain"], &valid), 400, 42);
     assert_error(&post("/batches?service_id=nowhere", &[OCTETS], &valid), 400, 1008);
     assert_error(&post("/batches?service_id=a&service_id=b", &[OCTETS], &valid), 400, 1007);
     assert_error(&post("/batch", &[OCTETS], &valid), 404, 1001);

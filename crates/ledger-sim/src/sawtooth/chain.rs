@@ -32,6 +32,8 @@ const INVALID_REPETITIONS: usize = 3;
 #[derive(Debug)]
 pub(super) struct Chain {
     committed: HashMap<HeaderId, Arc<[u8]>>,
+    /// The ids of the committed batches, the newest last.
+    order: Vec<HeaderId>,
     /// The committed transactions, which others may depend on, with their batches.
     applied: HashMap<HeaderId, HeaderId>,
     pool: VecDeque<PooledBatch>,
@@ -91,6 +93,7 @@ impl Chain {
             committed: applied()
                 .filter_map(|entry| Some((entry.batch_id, entry.batch.clone()?)))
                 .collect(),
+            order: applied().filter(|e| e.batch.is_some()).map(|e| e.batch_id).collect(),
             applied: applied()
                 .flat_map(|entry| entry.transaction_ids.iter().map(|id| (*id, entry.batch_id)))
                 .collect(),
@@ -131,6 +134,11 @@ impl Chain {
     /// The bytes of a committed batch.
     pub(super) fn committed(&self, id: &HeaderId) -> Option<&[u8]> {
         self.committed.get(id).map(AsRef::as_ref)
+    }
+
+    /// The committed batches with their bytes, the newest first.
+    pub(super) fn newest_first(&self) -> impl Iterator<Item = (&HeaderId, &[u8])> {
+        self.order.iter().rev().filter_map(|id| Some((id, self.committed(id)?)))
     }
 
     /// The bytes of the batch with which a transaction was committed.
@@ -310,7 +318,9 @@ impl Chain {
         let kept = Some(bytes.clone());
         common.record_result(ExecutionResult::Applied, service_id, batch, time, kept)?;
         self.applied.extend(ids_of(batch).map(|id| (id, batch.id())));
-        self.committed.insert(batch.id(), bytes);
+        if self.committed.insert(batch.id(), bytes).is_none() {
+            self.order.push(batch.id());
+        }
         Ok(true)
     }
 

@@ -178,6 +178,11 @@ impl BatchData {
 }
 
 impl TransactionData {
+    /// The transactions of the batch with these bytes.
+    pub(super) fn all(bytes: &[u8]) -> Result<Vec<Self>, DecodeError> {
+        Batch::decode(bytes)?.transactions.into_iter().map(Self::decode).collect()
+    }
+
     /// The transaction with this id, of the batch with these bytes.
     pub(super) fn find(bytes: &[u8], id: &HeaderId) -> Result<Option<Self>, DecodeError> {
         let id = id.to_string();

@@ -112,6 +112,25 @@ pub(super) const TRANSACTION_NOT_FOUND: ApiError = ApiError {
     message: "There is no transaction with the id specified in the blockchain.",
 };
 
+pub(super) const BLOCK_NOT_FOUND: ApiError = ApiError {
+    status: StatusCode::NOT_FOUND,
+    code: 70,
+    title: "Block Not Found",
+    message: "There is no block with the id specified in the blockchain.",
+};
+pub(super) const STATE_NOT_FOUND: ApiError = ApiError {
+    status: StatusCode::NOT_FOUND,
+    code: 75,
+    title: "State Not Found",
+    message: "There is no state data at the address specified.",
+};
+pub(super) const INVALID_ADDRESS: ApiError = ApiError {
+    status: StatusCode::BAD_REQUEST,
+    code: 62,
+    title: "Invalid State Address",
+    message: "The state address submitted was invalid. To fetch specific state data, you must submit the \
+              full 70-character address.",
+};
 pub(super) const INVALID_PAGING: ApiError = ApiError {
     status: StatusCode::BAD_REQUEST,
     code: 54,

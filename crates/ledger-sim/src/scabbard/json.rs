@@ -10,6 +10,13 @@ pub(super) struct Accepted {
     pub(super) link: String,
 }
 
+/// The value at an address, as an array of bytes.
+#[derive(Serialize)]
+pub(super) struct StateEntry<'a> {
+    pub(super) address: &'a str,
+    pub(super) value: Vec<u8>,
+}
+
 /// A path, not a URL. Without batches it ends after `ids`, as on a real node.
 pub(super) fn link(service: &ServiceScopeId, ids: impl Iterator<Item = HeaderId>) -> String {
     let ids: Vec<_> = ids.map(|id| id.to_string()).collect();

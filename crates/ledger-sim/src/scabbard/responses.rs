@@ -77,6 +77,10 @@ pub(super) fn bad_header() -> SimResponse {
     ApiError { status: StatusCode::BAD_REQUEST, message }.bare_response()
 }
 
+pub(super) fn no_state() -> SimResponse {
+    ApiError { status: StatusCode::NOT_FOUND, message: "Address not found" }.response()
+}
+
 pub(super) fn no_such_service(circuit: &str, service: &str) -> SimResponse {
     let message = format!("scabbard service {service} on circuit {circuit} not found");
     json(StatusCode::NOT_FOUND, &value!({ "message": message }))

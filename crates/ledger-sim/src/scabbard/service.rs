@@ -4,7 +4,7 @@ use std::{
 };
 
 use grid_batch_core::{HeaderId, ScopeId, ServiceScopeId, Timestamp};
-use grid_batch_protocol::VerifiedBatch;
+use grid_batch_protocol::{Batch, Message, VerifiedBatch};
 
 use super::{
     circuit::{CircuitNode, PeerUpdate, SharedService},
@@ -12,7 +12,7 @@ use super::{
     state_root::StateRoot,
 };
 use crate::{
-    Entry, ExecutionResult, Fault, Record, SentTwice,
+    Entry, ExecutionResult, Fault, Record, SentTwice, StateValues,
     common_state::{CommonState, LedgerSettings},
     events::Event,
 };
@@ -29,6 +29,8 @@ pub(super) struct ScabbardService {
     is_open: bool,
     /// The transactions that have receipts. Committing one again is an error.
     receipts: HashSet<HeaderId>,
+    /// What batches have written since the start.
+    values: StateValues,
 }
 
 #[derive(Debug)]
@@ -79,6 +81,7 @@ impl ScabbardService {
             node: shared.join(root),
             is_open: true,
             receipts,
+            values: StateValues::default(),
         }
     }
 
@@ -96,6 +99,10 @@ impl ScabbardService {
 
     pub(super) fn is_accepting(&self, settings: &LedgerSettings) -> bool {
         self.is_open || !settings.back_pressure
+    }
+
+    pub(super) fn values(&self) -> &StateValues {
+        &self.values
     }
 
     pub(super) fn state_root(&self) -> StateRoot {
@@ -267,12 +274,21 @@ impl ScabbardService {
     ) -> io::Result<()> {
         self.record(ExecutionResult::Applied, batch, time, common)?;
         self.receipts.extend(ids_of(batch));
+        self.write_state(batch);
         self.history.commit(&batch.id());
         common.events.publish(Event {
             service_id: self.id.service_id().clone(),
             transaction_ids: ids_of(batch),
         });
         Ok(())
+    }
+
+    /// What a batch of another family contains is not executed.
+    fn write_state(&mut self, batch: &VerifiedBatch) {
+        if let Ok(batch) = Batch::decode(batch.bytes()) {
+            // A ledger of this kind refuses no batch because of its contents.
+            let _ = self.values.apply(&batch);
+        }
     }
 
     fn record(

@@ -8,6 +8,7 @@ mod events;
 mod faults;
 mod fixtures;
 mod ledgers;
+mod lists;
 mod nodes;
 mod outages;
 mod record;

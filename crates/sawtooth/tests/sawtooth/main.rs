@@ -9,6 +9,7 @@ mod ledger;
 mod nodes;
 mod outages;
 mod outcomes;
+mod pass_through;
 mod rest_api;
 mod several_batches;
 mod statuses;

@@ -10,6 +10,7 @@ mod faults;
 mod fixtures;
 mod node;
 mod nodes;
+mod pass_through;
 mod runtimes;
 mod sending;
 mod statuses;

@@ -377,6 +377,10 @@ static GUIDANCE: &[Guidance] = &[
         "http.allowed_origins",
         "If a proxy serves pages that use the server, list their origins, and no others.",
     ),
+    equal(
+        "http.pass_through",
+        "Switch it off if the clients of this server may not read from the ledger.",
+    ),
     equal("intake.services", "List the services of the ledger, so that made-up ones are refused."),
     equal("intake.signers", "List the keys that may sign batches."),
     equal(

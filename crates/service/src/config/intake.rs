@@ -13,6 +13,8 @@ pub struct IntakeConfig {
     pub allowed_hosts: Vec<HostName>,
     /// Origins of web pages that may use the server.
     pub allowed_origins: Vec<WebOrigin>,
+    /// Have a node answer the other requests of the ledger's clients.
+    pub pass_through: bool,
     /// Services whose batches are accepted; empty for all.
     pub services: Vec<ServicePattern>,
     /// Signers whose batches are accepted; empty for all.
@@ -24,6 +26,7 @@ impl IntakeConfig {
         Ok(Self {
             allowed_hosts: layers.get("http.allowed_hosts")?,
             allowed_origins: layers.get("http.allowed_origins")?,
+            pass_through: layers.get("http.pass_through")?,
             services: layers.get("intake.services")?,
             signers: layers.get("intake.signers")?,
         })

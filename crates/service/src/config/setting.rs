@@ -397,6 +397,12 @@ pub static SETTINGS: &[Setting] = &[
         "Origins of web pages that may use the server, each as https://HOST or https://HOST:PORT; requests \
          of pages of other sites are refused",
     ),
+    switch(
+        "http.pass_through",
+        "true",
+        "Have a node answer the requests of the ledger's own clients that do not concern batches stored here, \
+         such as those for its state, so that clients need one URL",
+    ),
     number("intake.body_limit", "10485760", "Maximum size of a request body in bytes"),
     number(
         "intake.connections",

@@ -461,6 +461,10 @@ fn configure_api<S: ScopeId>(
     if let Some(check) = &ledger.service_check {
         api = api.with_service_check(Arc::clone(check));
     }
+    if let Some(pass_through) = ledger.pass_through.as_ref().filter(|_| config.intake.pass_through)
+    {
+        api = api.with_pass_through(Arc::clone(pass_through));
+    }
     if let Some(gas) = &ledger.gas {
         let (gas, store) = (Arc::clone(gas), Arc::clone(&store));
         api = api.with_gas_admins(move || gas.reports(&store));

@@ -38,6 +38,14 @@ impl BatchQueryStore for Statuses {
         BatchQueryStore::details(&self.store, service_id, batch_id)
     }
 
+    fn serialized_batch(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+    ) -> BatchResult<Option<Vec<u8>>> {
+        BatchQueryStore::serialized_batch(&self.store, service_id, batch_id)
+    }
+
     /// The interface asks for batches that had no attempt.
     fn ahead(
         &self,

@@ -73,6 +73,7 @@ impl EvmChain {
             // Nonces keep the order at every node.
             node_check: None,
             service_check: None,
+            pass_through: None,
             nodes,
             withdrawals: Some(Arc::new(rules)),
             gas: Some(Arc::new(gas)),

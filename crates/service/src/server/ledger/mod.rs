@@ -17,25 +17,26 @@ use std::{path::Path, sync::Arc};
 
 use grid_batch_core::{
     AskAhead, BatchStatusReader, Clock, EvidenceReader, GlobalScopeId, LedgerEvents,
-    LedgerIdentityReader, NodeCheck, ScopeId, ServiceCheck, ServiceScopeId, StatusReport,
-    SubmissionSender, TransactionCheck,
+    LedgerIdentityReader, NodeCheck, PassThrough, ScopeId, ServiceCheck, ServiceScopeId,
+    StatusReport, StatusUrlResolver, SubmissionSender, TransactionCheck,
 };
 use grid_batch_protocol::{CylinderToken, SigningKey};
-use grid_batch_sawtooth::{Sawtooth, SawtoothIdentityReader, SawtoothOptions};
-use grid_batch_scabbard::{Scabbard, ScabbardIdentityReader, ScabbardOptions};
+use grid_batch_sawtooth::{Sawtooth, SawtoothIdentityReader, SawtoothOptions, SawtoothPassThrough};
+use grid_batch_scabbard::{Scabbard, ScabbardIdentityReader, ScabbardOptions, ScabbardPassThrough};
 use grid_batch_store::Store;
 use grid_batch_submitter::NodeChoice;
 use grid_batch_withdrawals::WithdrawalRules;
 
 use super::gas::GasMonitor;
 use super::ledger_check::{
-    CheckedEvents, CheckedEvidenceReader, CheckedSender, CheckedStatusReader, LedgerCheck,
-    LedgerCheckOptions,
+    CheckedEvents, CheckedEvidenceReader, CheckedSender, CheckedStatusReader, ConfirmedNodes,
+    LedgerCheck, LedgerCheckOptions,
 };
 use crate::{Config, LedgerConfig, LedgerKind, PollConfig, StartError};
 
 #[cfg(feature = "evm")]
 pub(super) use evm::evm;
+use nodes::AllNodes;
 pub(super) use nodes::LedgerNodes;
 
 /// A ledger's adapter, in the parts that the server needs.
@@ -54,6 +55,8 @@ pub(super) struct Ledger<S: ScopeId> {
     pub(super) node_check: Option<Arc<dyn NodeCheck<Id = S>>>,
     /// Tells which services the ledger does not have, if it has services.
     pub(super) service_check: Option<Arc<dyn ServiceCheck>>,
+    /// Has a node answer the other requests of the ledger's clients, if it has clients of its own.
+    pub(super) pass_through: Option<Arc<dyn PassThrough>>,
     /// The rules of withdrawals, if the ledger has pools. It accepts no other batches then.
     pub(super) withdrawals: Option<Arc<dyn WithdrawalRules>>,
     /// Watches the gas price and the balances, if the ledger has gas.
@@ -76,6 +79,7 @@ impl<S: ScopeId> Ledger<S> {
             transactions: self.transactions,
             node_check: self.node_check,
             service_check: self.service_check,
+            pass_through: self.pass_through,
             nodes,
             withdrawals: self.withdrawals,
             gas: self.gas,
@@ -135,6 +139,7 @@ fn check_with(
 /// The parts of a Sawtooth ledger that need no store.
 pub(super) struct SawtoothLedger {
     sawtooth: Sawtooth,
+    pass_through: SawtoothPassThrough,
     nodes: LedgerNodes<GlobalScopeId>,
     urls: Vec<String>,
     check: LedgerCheck,
@@ -152,13 +157,15 @@ pub(super) fn sawtooth(config: &Config) -> Result<(LedgerCheck, SawtoothLedger),
     };
     let (sawtooth, urls) = (Sawtooth::new(options)?, config.ledger.urls.clone());
     let check = check_with(Arc::new(sawtooth.identity_reader()), config)?;
-    Ok((check.clone(), SawtoothLedger { sawtooth, nodes, urls, check }))
+    let confirmed = nodes.confirmed_resolver(&check);
+    let pass_through = SawtoothPassThrough::new(&config.ledger.http, confirmed, None)?;
+    Ok((check.clone(), SawtoothLedger { sawtooth, pass_through, nodes, urls, check }))
 }
 
 impl SawtoothLedger {
     /// The ledger, whose committed batches are in this store.
     pub(super) fn with_store(self, store: &Store) -> Ledger<GlobalScopeId> {
-        let Self { mut sawtooth, nodes, urls, check } = self;
+        let Self { mut sawtooth, pass_through, nodes, urls, check } = self;
         if nodes.are_several() {
             sawtooth = sawtooth.with_several_nodes(Arc::new(store.clone()), urls.iter().cloned());
         }
@@ -173,6 +180,7 @@ impl SawtoothLedger {
             )),
             node_check: sawtooth.node_check().map(|check| Arc::new(check) as Arc<_>),
             service_check: None,
+            pass_through: Some(Arc::new(pass_through)),
             nodes,
             withdrawals: None,
             gas: None,
@@ -197,6 +205,8 @@ pub(super) fn scabbard(
         clock,
     };
     let token = CylinderToken::new(&signing_key(config.key_file.as_deref())?);
+    let (confirmed, all) = (nodes.confirmed_resolver(check), all_nodes(config, check));
+    let pass_through = ScabbardPassThrough::new(&config.http, confirmed, all, &token)?;
     let scabbard = Scabbard::new(&token, nodes.confirmed_resolver(check), options);
     let scabbard = scabbard.map_err(StartError::part)?;
     Ok(Ledger {
@@ -209,10 +219,16 @@ pub(super) fn scabbard(
         // A service is at one node.
         node_check: None,
         service_check: Some(Arc::new(scabbard.service_check())),
+        pass_through: Some(Arc::new(pass_through)),
         nodes,
         withdrawals: None,
         gas: None,
     })
+}
+
+/// All nodes that have confirmed their ledger, whatever the service.
+fn all_nodes(config: &LedgerConfig, check: &LedgerCheck) -> Arc<dyn StatusUrlResolver> {
+    Arc::new(ConfirmedNodes::new(Arc::new(AllNodes(config.nodes())), check.clone()))
 }
 
 /// The key that authenticates the server to the ledger.

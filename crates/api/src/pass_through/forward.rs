@@ -1,0 +1,107 @@
+use axum::{
+    body::Body,
+    extract::Request,
+    http::{HeaderName, HeaderValue, Method, StatusCode, header, request::Parts},
+    response::{IntoResponse, Response},
+};
+use grid_batch_core::{ForwardedRequest, ForwardedResponse, PassThroughError};
+use log::debug;
+
+use super::Forwarding;
+use crate::http::{ApiError, discard_body, link};
+
+/// The longest body of a request that only reads: a list of ids.
+const BODY_LIMIT: usize = 256 * 1024;
+
+/// The headers of the client that may concern a node.
+const HEADERS: [HeaderName; 3] = [
+    header::AUTHORIZATION,
+    header::CONTENT_TYPE,
+    HeaderName::from_static("splinterprotocolversion"),
+];
+
+impl Forwarding {
+    /// The answer of a node, or the error if the path is not one of the ledger's.
+    pub(super) async fn answer(
+        &self,
+        request: Request,
+        refused: ApiError,
+    ) -> Result<Response, ApiError> {
+        let (request, body) = request.into_parts();
+        if !self.is_served(&request) {
+            discard_body(&request.headers, body);
+            return Err(refused);
+        }
+        let forwarded = self.forwarded(&request, body).await?;
+        let answer = self.forward(forwarded).await;
+        let status = answer.as_ref().ok().map(|answer| answer.status);
+        let answer = match self.open_batch(&request, status).await? {
+            Some(json) => json.into_response(),
+            None => respond(answer?),
+        };
+        match request.method {
+            Method::HEAD => Ok(answer.map(|_| Body::empty())),
+            _ => Ok(answer),
+        }
+    }
+
+    fn is_served(&self, request: &Parts) -> bool {
+        let path = request.uri.path();
+        let serves = |is_post| self.to.as_ref().is_some_and(|to| to.serves(is_post, path));
+        match request.method {
+            Method::GET | Method::HEAD => serves(false),
+            Method::POST => serves(true),
+            _ => false,
+        }
+    }
+
+    async fn forwarded(&self, request: &Parts, body: Body) -> Result<ForwardedRequest, ApiError> {
+        let body = if request.method == Method::POST {
+            Some(self.api.bodies.read(&request.headers, body, BODY_LIMIT).await?.bytes)
+        } else {
+            discard_body(&request.headers, body);
+            None
+        };
+        let given = |name: &HeaderName| {
+            Some((name_of(name)?, request.headers.get(name)?.to_str().ok()?.to_owned()))
+        };
+        let mut headers: Vec<_> = HEADERS.iter().filter_map(given).collect();
+        headers.push(("x-forwarded-host", link::host(request, self.api.local_addr)));
+        headers.push(("x-forwarded-proto", "http".to_owned()));
+        let (path, query) = (request.uri.path().to_owned(), request.uri.query());
+        Ok(ForwardedRequest { path, query: query.map(str::to_owned), headers, body })
+    }
+
+    pub(super) async fn forward(
+        &self,
+        request: ForwardedRequest,
+    ) -> Result<ForwardedResponse, ApiError> {
+        let to = self.to.as_ref().ok_or(ApiError::NotFound)?;
+        let _place = self.places.acquire().await.map_err(|_| ApiError::Internal)?;
+        to.forward(request).await.map_err(|error| {
+            debug!(error:%; "a request is not answered by a node");
+            match error {
+                PassThroughError::TimedOut(_) => ApiError::NodeTimedOut,
+                _ => ApiError::NodeUnavailable,
+            }
+        })
+    }
+}
+
+/// The name as the constants of requests have it.
+fn name_of(name: &HeaderName) -> Option<&'static str> {
+    ["authorization", "content-type", "splinterprotocolversion"]
+        .into_iter()
+        .find(|other| name == other)
+}
+
+fn respond(answer: ForwardedResponse) -> Response {
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
+    let mut response = (status, Body::from_stream(answer.body)).into_response();
+    for (name, value) in answer.headers {
+        if let Ok(value) = HeaderValue::try_from(value) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
+}

@@ -1,0 +1,52 @@
+//! Scabbard's interface to batches, as a Splinter node serves it: `/scabbard/CIRCUIT/SERVICE/batches` and
+//! `/batch_statuses`.
+
+mod protocol_version;
+mod status_json;
+mod statuses;
+mod submit;
+
+use std::sync::Arc;
+
+use grid_batch_core::ServiceId;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::{
+    batches::{IntakeContext, ServiceRule, StatusContext},
+    http::ApiError,
+};
+
+/// What the handlers need.
+pub(crate) struct ScabbardContext {
+    intake: Arc<IntakeContext>,
+    statuses: Arc<StatusContext>,
+    rule: Arc<ServiceRule>,
+}
+
+/// The circuit and the service of a path.
+type ServicePath = (String, String);
+
+impl ScabbardContext {
+    pub(crate) fn new(
+        intake: Arc<IntakeContext>,
+        statuses: Arc<StatusContext>,
+        rule: Arc<ServiceRule>,
+    ) -> Self {
+        Self { intake, statuses, rule }
+    }
+
+    /// The id that the service of this path has here.
+    fn service_id(&self, (circuit, service): &ServicePath) -> Result<ServiceId, ApiError> {
+        let id = format!("{circuit}::{service}").parse().ok();
+        id.filter(|id| (self.rule)(id).is_ok()).ok_or_else(|| not_found(circuit, service))
+    }
+}
+
+fn not_found(circuit: &str, service: &str) -> ApiError {
+    ApiError::NoScabbardService { circuit: circuit.to_owned(), service: service.to_owned() }
+}
+
+/// The routes of Scabbard's interface.
+pub(crate) fn routes() -> OpenApiRouter<Arc<ScabbardContext>> {
+    OpenApiRouter::new().routes(routes!(submit::post)).routes(routes!(statuses::get))
+}

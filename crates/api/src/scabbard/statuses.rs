@@ -1,0 +1,146 @@
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use axum::{
+    Json,
+    extract::{Path, Request, State},
+};
+use grid_batch_core::{HeaderId, ServiceId};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{
+    ScabbardContext, ServicePath, not_found, protocol_version::check_version,
+    status_json::StatusJson,
+};
+use crate::{
+    batches::{WAIT_WITHOUT_SLOT, sleep_until_next_read},
+    http::{ApiError, Query, ScabbardErrorBody},
+};
+
+/// The longest wait. Clients of Splinter give up a request after 30 seconds, and ask again after an answer.
+const LONGEST_WAIT: Duration = Duration::from_secs(20);
+/// The most ids in one request.
+const MAX_IDS: usize = 1_000;
+
+/// `GET /scabbard/CIRCUIT/SERVICE/batch_statuses`.
+#[utoipa::path(
+    get, path = "/scabbard/{circuit}/{service}/batch_statuses", tag = "scabbard", operation_id = "getScabbardStatuses",
+    summary = "Statuses of batches, as a Splinter node shows them",
+    params(
+        ("circuit" = String, Path, description = "The circuit"),
+        ("service" = String, Path, description = "The service of the circuit"),
+        ("ids" = String, Query, description = "Batch ids, separated by commas"),
+        ("wait" = Option<String>, Query, description = "Wait up to so many seconds until all batches have ended"),
+    ),
+    responses(
+        (status = 200, description = "The statuses", body = Vec<StatusJson>),
+        (status = "4XX", description = "The request is refused", body = ScabbardErrorBody),
+        (status = "5XX", description = "Try again later", body = ScabbardErrorBody),
+    ),
+)]
+pub(super) async fn get(
+    State(context): State<Arc<ScabbardContext>>,
+    Path(path): Path<ServicePath>,
+    request: Request,
+) -> Result<Json<Vec<StatusJson>>, ApiError> {
+    check_version(request.headers())?;
+    let service_id = context.service_id(&path)?;
+    let query = Query::parse(request.uri().query())?;
+    let ids = query.get("ids")?.ok_or(ApiError::MissingScabbardIds)?;
+    let ids: BTreeSet<&str> = ids.split(',').collect();
+    if ids.len() > MAX_IDS {
+        return Err(ApiError::TooManyIds { limit: MAX_IDS });
+    }
+    let limit = context.statuses.api.options.status_wait_limit.min(LONGEST_WAIT);
+    let wait = requested_wait(&query, limit)?;
+    let ids = ids.into_iter().map(str::to_owned).collect();
+    let statuses = StatusRequest { context: &context, path: &path, service_id };
+    statuses.read_or_wait(ids, wait).await.map(Json)
+}
+
+/// A number of seconds. Anything else but `false` stands for the limit, as on a node.
+fn requested_wait(query: &Query, limit: Duration) -> Result<Option<Duration>, ApiError> {
+    let wait = query.get("wait")?.filter(|wait| *wait != "false");
+    Ok(wait.map(|wait| wait.parse().map_or(limit, Duration::from_secs).min(limit)))
+}
+
+struct StatusRequest<'a> {
+    context: &'a ScabbardContext,
+    path: &'a ServicePath,
+    service_id: ServiceId,
+}
+
+impl StatusRequest<'_> {
+    /// Waits until all batches have ended, which unknown ones have not: clients wait for a batch
+    /// that is on its way.
+    async fn read_or_wait(
+        &self,
+        ids: Vec<String>,
+        wait: Option<Duration>,
+    ) -> Result<Vec<StatusJson>, ApiError> {
+        let context = &self.context.statuses;
+        let mut statuses = self.read(ids.clone()).await?;
+        self.ask_node(&mut statuses).await?;
+        let Some(wait) = wait.filter(|_| !all_final(&statuses)) else { return Ok(statuses) };
+        let slot = context.waiters.try_acquire();
+        let wait = if slot.is_ok() { wait } else { wait.min(WAIT_WITHOUT_SLOT) };
+        let deadline = Instant::now() + wait;
+        while sleep_until_next_read(context, deadline).await {
+            // What the node has said of others stays.
+            for (read, status) in self.read(ids.clone()).await?.into_iter().zip(&mut statuses) {
+                if read.unknown_id().is_none() {
+                    *status = read;
+                }
+            }
+            if all_final(&statuses) {
+                return Ok(statuses);
+            }
+        }
+        self.ask_node(&mut statuses).await?;
+        Ok(statuses)
+    }
+
+    async fn read(&self, ids: Vec<String>) -> Result<Vec<StatusJson>, ApiError> {
+        let context = &self.context.statuses;
+        let (store, service_id) = (Arc::clone(&context.store), self.service_id.clone());
+        let now = context.api.clock.now();
+        let read = move || {
+            let read = |id: String| {
+                let known = match id.parse() {
+                    Ok(id) => StatusJson::read(&*store, &service_id, &id)?,
+                    Err(_) => None,
+                };
+                Ok(known.unwrap_or_else(|| StatusJson::unknown(id, now)))
+            };
+            ids.into_iter().map(read).collect()
+        };
+        context.api.reads.run(read).await
+    }
+
+    /// Has a node report batches that are not stored: clients sent them before, or elsewhere.
+    async fn ask_node(&self, statuses: &mut [StatusJson]) -> Result<(), ApiError> {
+        let (circuit, service) = self.path;
+        let unknown = statuses.iter().filter_map(StatusJson::unknown_id);
+        // Other texts are no ids, and could change the query.
+        let is_id = |id: &&str| id.parse::<HeaderId>().is_ok();
+        let ids: Vec<String> = unknown.filter(is_id).map(str::to_owned).collect();
+        let path = format!("/scabbard/{circuit}/{service}/batch_statuses");
+        let answer = self.context.statuses.nodes.statuses(&path, "ids", &ids).await;
+        if answer.is_service_unknown && ids.len() == statuses.len() {
+            return Err(not_found(circuit, service));
+        }
+        for status in statuses {
+            let Some(id) = status.unknown_id() else { continue };
+            let is_of = |report: &&Value| report.get("id").and_then(Value::as_str) == Some(id);
+            let report = answer.reports.iter().find(is_of).and_then(StatusJson::of_node);
+            if let Some(report) = report {
+                *status = report;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn all_final(statuses: &[StatusJson]) -> bool {
+    statuses.iter().all(StatusJson::is_final)
+}

@@ -1,0 +1,63 @@
+use std::{fmt::Write, sync::Arc};
+
+use axum::{
+    Json,
+    extract::{Path, Request, State},
+    http::{HeaderMap, StatusCode, header::AUTHORIZATION},
+};
+use grid_batch_core::HeaderId;
+
+use super::{ScabbardContext, ServicePath, protocol_version::check_version};
+use crate::{
+    batches::AcceptedJson,
+    http::{ApiError, ScabbardErrorBody, batch_content_type},
+};
+
+/// `POST /scabbard/CIRCUIT/SERVICE/batches`: answers `202` after the whole list is stored.
+#[utoipa::path(
+    post, path = "/scabbard/{circuit}/{service}/batches", tag = "scabbard", operation_id = "submitScabbardBatches",
+    summary = "Submit batches, as to a Splinter node",
+    params(
+        ("circuit" = String, Path, description = "The circuit"),
+        ("service" = String, Path, description = "The service of the circuit"),
+    ),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A serialized list of batches"),
+    responses(
+        (status = 202, description = "All batches are stored", body = AcceptedJson),
+        (status = "4XX", description = "The request is refused", body = ScabbardErrorBody),
+        (status = "5XX", description = "Try again later", body = ScabbardErrorBody),
+    ),
+)]
+pub(super) async fn post(
+    State(context): State<Arc<ScabbardContext>>,
+    Path(path): Path<ServicePath>,
+    request: Request,
+) -> Result<(StatusCode, Json<AcceptedJson>), ApiError> {
+    let (request, body) = request.into_parts();
+    let body = context.intake.read_body(&request.headers, body).await?;
+    check_client(&request.headers)?;
+    check_version(&request.headers)?;
+    let service_id = context.service_id(&path)?;
+    let ids = context.intake.accept(body, service_id).await?;
+    Ok((StatusCode::ACCEPTED, Json(AcceptedJson { link: link(&path, &ids) })))
+}
+
+/// Clients of Splinter send a token and no type of the body. A browser asks before it sends a token for a
+/// page of another site, as it does for the type of batches.
+fn check_client(headers: &HeaderMap) -> Result<(), ApiError> {
+    match headers.contains_key(AUTHORIZATION) || batch_content_type(headers).is_ok() {
+        true => Ok(()),
+        false => Err(ApiError::ScabbardClient),
+    }
+}
+
+/// The path of the statuses, as a node writes it: clients add their URL of the node.
+fn link((circuit, service): &ServicePath, ids: &[HeaderId]) -> String {
+    let mut link = format!("/scabbard/{circuit}/{service}/batch_statuses?ids=");
+    for (position, id) in ids.iter().enumerate() {
+        let separator = if position == 0 { "" } else { "," };
+        // Writing to a string does not fail.
+        let _ = write!(link, "{separator}{id}");
+    }
+    link
+}

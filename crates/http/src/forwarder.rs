@@ -1,0 +1,105 @@
+//! Requests of clients that a node answers.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use futures_util::stream::try_unfold;
+use grid_batch_core::{BodyParts, ForwardedRequest, ForwardedResponse, PassThroughError};
+
+use crate::{HttpClient, HttpError, HttpOptions, StreamedResponse, join};
+
+/// The headers of a response that concern the client. All others are about the connection to the node, or
+/// about the node.
+const RESPONSE_HEADERS: [&str; 4] = ["content-type", "content-length", "retry-after", "etag"];
+
+/// How long a node that did not answer is asked only after the others.
+const AVOIDED_FOR: Duration = Duration::from_secs(10);
+
+/// Forwards requests that only read. So they may be sent to a second node when the first does not answer.
+#[derive(Debug, Clone)]
+pub struct Forwarder {
+    client: HttpClient,
+    /// When nodes did not answer last.
+    failures: Arc<Mutex<HashMap<String, Instant>>>,
+}
+
+impl Forwarder {
+    /// The most nodes that one request is sent to.
+    const ATTEMPTS: usize = 2;
+
+    /// Creates a forwarder with connections of its own.
+    pub fn new(options: &HttpOptions) -> Result<Self, HttpError> {
+        Ok(Self { client: HttpClient::new(options)?, failures: Arc::default() })
+    }
+
+    /// Sends the request, with these headers, to the first of the nodes that answers. Nodes that have just
+    /// failed come last.
+    pub async fn forward(
+        &self,
+        nodes: Vec<String>,
+        request: &ForwardedRequest,
+        headers: &[(&str, &str)],
+    ) -> Result<ForwardedResponse, PassThroughError> {
+        let mut failure = PassThroughError::NoNode;
+        for node in self.in_order(nodes).into_iter().take(Self::ATTEMPTS) {
+            match self.ask(&node, request, headers).await {
+                Ok(response) => {
+                    self.failures().remove(&node);
+                    return Ok(to_forwarded(response));
+                }
+                Err(error) => {
+                    self.failures().insert(node, Instant::now());
+                    failure = to_error(error);
+                }
+            }
+        }
+        Err(failure)
+    }
+
+    async fn ask(
+        &self,
+        node: &str,
+        request: &ForwardedRequest,
+        headers: &[(&str, &str)],
+    ) -> Result<StreamedResponse, HttpError> {
+        let url = join(node, request.target().trim_start_matches('/'))?;
+        self.client.open(&url, headers, request.body.clone()).await
+    }
+
+    fn in_order(&self, mut nodes: Vec<String>) -> Vec<String> {
+        let mut failures = self.failures();
+        failures.retain(|_, failed_at| failed_at.elapsed() < AVOIDED_FOR);
+        nodes.sort_by_key(|node| failures.get(node).copied());
+        nodes
+    }
+
+    fn failures(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn to_forwarded(response: StreamedResponse) -> ForwardedResponse {
+    let header = |name: &'static str| Some((name, response.header(name)?.to_owned()));
+    ForwardedResponse {
+        status: response.status(),
+        headers: RESPONSE_HEADERS.into_iter().filter_map(header).collect(),
+        body: parts(response),
+    }
+}
+
+fn parts(response: StreamedResponse) -> BodyParts {
+    Box::pin(try_unfold(response, async |mut response| {
+        let part = response.next_part().await.map_err(to_error)?;
+        Ok(part.map(|part| (Vec::from(part), response)))
+    }))
+}
+
+fn to_error(error: HttpError) -> PassThroughError {
+    match error {
+        HttpError::TimedOut(text) => PassThroughError::TimedOut(text),
+        error => PassThroughError::Unavailable(error.to_string()),
+    }
+}
