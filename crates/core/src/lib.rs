@@ -5,6 +5,7 @@ mod admission;
 mod ask_ahead;
 mod batch;
 mod batch_bytes;
+mod batch_page;
 mod change;
 mod claim;
 mod clock;
@@ -18,6 +19,7 @@ mod header_id;
 mod header_id_prefix;
 mod hex;
 mod intake;
+mod label;
 mod ledger_identity;
 mod missing_transactions;
 #[cfg(feature = "mocks")]
@@ -45,6 +47,10 @@ pub use admission::Admission;
 pub use ask_ahead::{AskAhead, NextBatchStore};
 pub use batch::{Hold, NewBatch, Receipt, StatusReport, StoredBatch};
 pub use batch_bytes::BatchBytes;
+pub use batch_page::{
+    BatchPage, BatchPageStore, BatchPosition, BatchPositionError, BatchSelection, ListedBatch,
+    PageOrder,
+};
 pub use change::{Change, ChangeOutcome, Decision, OperatorDecision, Stale};
 pub use claim::{Claim, ClaimKeeper, InstanceId, SubmittedBatch, Takeover, WorkNotifications};
 pub use clock::{Clock, ManualClock, Moment, MonotonicTime, SystemClock, Timestamp};
@@ -60,6 +66,7 @@ pub use header_id::{HeaderId, HeaderIdError};
 pub use header_id_prefix::{HeaderIdPrefix, HeaderIdPrefixError};
 pub use hex::Hex;
 pub use intake::{AddOutcome, BatchConflict, IntakeStore, TransactionConflict};
+pub use label::{BatchLabel, BatchLabelError};
 pub use ledger_identity::{
     LedgerConfirmation, LedgerIdentity, LedgerIdentityReader, LedgerRegistry, RecordedLedger,
 };

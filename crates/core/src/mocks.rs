@@ -10,17 +10,18 @@ use mockall::mock;
 
 use crate::{
     AddOutcome, Ahead, AskAhead, AskAheadRequests, BatchConflict, BatchDetails, BatchFilter,
-    BatchFits, BatchId, BatchQueryStore, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater,
-    ClaimKeeper, Clock, CommitHistory, EndedDependents, EventSubscriptions, EvidenceReader,
-    EvidenceReport, GroupObserver, HeaderId, IntakeStore, InternalError, LedgerConfirmation,
-    LedgerEventStream, LedgerEvents, LedgerIdentity, LedgerIdentityReader, LedgerRegistry,
-    MissingTransactionStore, MonotonicTime, NewBatch, NextBatchStore, NodeCheck, PageCursor,
-    PendingBatchStore, PollPace, PollTriggers, Removed, Resolution, RetentionCursor,
-    RetentionStore, Round, RoundStore, RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId,
-    ServiceShare, ShutdownHandle, StatusReport, StatusUrlResolver, StoredBatch, Submission,
-    SubmissionAnswer, SubmissionOutcome, SubmissionSender, SubmittedBatch, SubmitterObserver,
-    TakenBatch, Takeover, Timestamp, TransactionAnswers, TransactionCheck, UnresolvedBatch,
-    UnresolvedBatchStore, UrlResolver, WakeUps,
+    BatchFits, BatchId, BatchPage, BatchPageStore, BatchPosition, BatchQueryStore, BatchResult,
+    BatchSelection, BatchStatus, BatchStatusReader, BatchUpdater, ClaimKeeper, Clock,
+    CommitHistory, EndedDependents, EventSubscriptions, EvidenceReader, EvidenceReport,
+    GroupObserver, HeaderId, IntakeStore, InternalError, LedgerConfirmation, LedgerEventStream,
+    LedgerEvents, LedgerIdentity, LedgerIdentityReader, LedgerRegistry, MissingTransactionStore,
+    MonotonicTime, NewBatch, NextBatchStore, NodeCheck, PageCursor, PageOrder, PendingBatchStore,
+    PollPace, PollTriggers, Removed, Resolution, RetentionCursor, RetentionStore, Round,
+    RoundStore, RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId, ServiceShare,
+    ShutdownHandle, StatusReport, StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer,
+    SubmissionOutcome, SubmissionSender, SubmittedBatch, SubmitterObserver, TakenBatch, Takeover,
+    Timestamp, TransactionAnswers, TransactionCheck, UnresolvedBatch, UnresolvedBatchStore,
+    UrlResolver, WakeUps,
 };
 
 mock! {
@@ -208,6 +209,21 @@ mock! {
         fn take_round<'a>(&self, shares: &[ServiceShare], fits: &mut BatchFits<'a>)
             -> BatchResult<Round>;
         fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()>;
+    }
+}
+
+mock! {
+    pub BatchPageStore {}
+    impl BatchPageStore for BatchPageStore {
+        fn batch_page(
+            &self,
+            selection: &BatchSelection,
+            order: PageOrder,
+            after: Option<BatchPosition>,
+            limit: usize,
+        ) -> BatchResult<BatchPage>;
+        fn serialized_batch(&self, service_id: &ServiceId, batch_id: &HeaderId)
+            -> BatchResult<Option<Vec<u8>>>;
     }
 }
 

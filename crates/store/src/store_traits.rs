@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    AddOutcome, Ahead, BatchConflict, BatchDetails, BatchFilter, BatchQueryStore, BatchResult,
-    CommitHistory, CommittedBefore, HeaderId, IntakeStore, NewBatch, PageCursor, Removed,
-    RetentionCursor, RetentionStore, ServiceId, StoredBatch, Timestamp,
+    AddOutcome, Ahead, BatchConflict, BatchDetails, BatchFilter, BatchPage, BatchPageStore,
+    BatchPosition, BatchQueryStore, BatchResult, BatchSelection, CommitHistory, CommittedBefore,
+    HeaderId, IntakeStore, NewBatch, PageCursor, PageOrder, Removed, RetentionCursor,
+    RetentionStore, ServiceId, StoredBatch, Timestamp,
 };
 use grid_batch_withdrawals::{
     BatchAttempt, CancelOutcome, ClosedNonce, FailedFilter, FailedWithdrawal, FollowingPayments,
@@ -58,6 +59,26 @@ impl BatchQueryStore for Store {
 
     fn count(&self, filter: &BatchFilter) -> BatchResult<u64> {
         Ok(Self::count(self, filter)?)
+    }
+}
+
+impl BatchPageStore for Store {
+    fn batch_page(
+        &self,
+        selection: &BatchSelection,
+        order: PageOrder,
+        after: Option<BatchPosition>,
+        limit: usize,
+    ) -> BatchResult<BatchPage> {
+        Ok(Self::batch_page(self, selection, order, after, limit)?)
+    }
+
+    fn serialized_batch(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+    ) -> BatchResult<Option<Vec<u8>>> {
+        Ok(Self::serialized_batch(self, service_id, batch_id)?)
     }
 }
 

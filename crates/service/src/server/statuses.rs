@@ -85,6 +85,7 @@ mod tests {
             transaction_ids: vec![HeaderId::from_bytes([100 + number; 64])],
             serialized_batch: vec![number],
             declared_access: Some(DeclaredAccess::everything()),
+            label: None,
         }
     }
 

@@ -1,7 +1,7 @@
 use diesel::prelude::*;
 use grid_batch_core::{
-    BatchDetails, CommitAfterInvalid, FailedAttempt, HeaderId, HeaderIdPrefix, Receipt, ServiceId,
-    StoredBatch, Timestamp,
+    BatchDetails, BatchLabel, CommitAfterInvalid, FailedAttempt, HeaderId, HeaderIdPrefix, Receipt,
+    ServiceId, StoredBatch, Timestamp,
 };
 
 use super::{
@@ -12,7 +12,7 @@ use super::{
 use crate::sql::{
     Connection, Store, StoreError,
     query::{BatchRecord, batches_with_lane, into_batches},
-    rows::{batch_id as header_id, limit, time},
+    rows::{batch_id as header_id, label, limit, time},
     schema::{
         batch_payloads, batches, commits_after_invalid, submission_attempts, transaction_receipts,
         transactions, waiting_holds,
@@ -74,6 +74,7 @@ pub(crate) fn details(
         };
         let batch = with_waiting_hold(record, hold)?;
         Ok(Some(BatchDetails {
+            label: load_label(connection, seq)?,
             ahead: all_ahead(store, connection, &batch)?,
             transaction_ids: load_transaction_ids(connection, seq)?,
             failed_attempts: load_failed_attempts(connection, seq)?,
@@ -128,6 +129,12 @@ pub(crate) fn find_one(
         .filter(batches::service_id.eq(service_id.as_str()))
         .select(BatchRecord::as_select());
     Ok(connection.load_query("find_one", query)?.into_iter().next())
+}
+
+fn load_label(connection: &mut Connection, seq: i64) -> Result<Option<BatchLabel>, StoreError> {
+    let query = batches::table.filter(batches::seq.eq(seq)).select(batches::label);
+    let found: Vec<Option<String>> = connection.load_query("label", query)?;
+    label(found.into_iter().next().flatten())
 }
 
 fn load_transaction_ids(

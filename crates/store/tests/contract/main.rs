@@ -19,6 +19,7 @@ mod monitoring;
 mod observing;
 mod opening;
 mod order;
+mod paging;
 mod recording;
 mod recovery;
 mod restored;
