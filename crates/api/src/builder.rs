@@ -1,8 +1,8 @@
 use std::{fmt, net::TcpListener, sync::Arc};
 
 use grid_batch_core::{
-    BatchQueryStore, BatchResult, Clock, IntakeStore, InternalError, ServiceCheck, ServiceId,
-    SystemClock,
+    BatchPageStore, BatchQueryStore, BatchResult, Clock, HeaderId, HistoryEntry, IntakeStore,
+    InternalError, ServiceCheck, ServiceId, SystemClock,
 };
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
@@ -41,6 +41,8 @@ impl ApiBuilder {
             database_check: Arc::new(|| true),
             commit_progress: CommitProgress::default(),
             clock: Arc::new(SystemClock),
+            pages: None,
+            history: None,
             gas_admins: None,
             withdrawals: None,
         };
@@ -123,6 +125,27 @@ impl ApiBuilder {
         rules: Arc<dyn WithdrawalRules>,
     ) -> Self {
         self.parts.withdrawals = Some(WithdrawalParts { store, rules });
+        self
+    }
+
+    /// Serves lists and details of batches below `/v1`.
+    #[must_use]
+    pub fn with_pages(mut self, pages: Arc<dyn BatchPageStore>) -> Self {
+        self.parts.pages = Some(pages);
+        self
+    }
+
+    /// Sets where the history of a batch is read, the oldest entry first. Without it, the history is what
+    /// [`stored_history`](grid_batch_core::stored_history) tells.
+    #[must_use]
+    pub fn with_history(
+        mut self,
+        history: impl Fn(&ServiceId, &HeaderId) -> BatchResult<Vec<HistoryEntry>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.parts.history = Some(Arc::new(history));
         self
     }
 

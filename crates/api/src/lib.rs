@@ -12,6 +12,7 @@ mod health;
 mod http;
 mod options;
 mod parts;
+mod reads;
 mod rewards;
 mod router;
 mod running;

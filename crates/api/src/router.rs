@@ -18,6 +18,7 @@ use crate::{
     health,
     http::{ApiError, discard_body, write_errors},
     parts::ApiParts,
+    reads::{self, ReadContext},
     rewards,
     running::Intake,
     state::ApiState,
@@ -26,7 +27,7 @@ use crate::{
 
 /// All routes of the interface.
 pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Router {
-    let ApiParts { query_store, stored, health, gas_admins, .. } = parts;
+    let ApiParts { query_store, stored, health, gas_admins, pages, history, .. } = parts;
     let guard = Arc::new(RequestGuard::new(parts.allowed_sites, api.local_addr.ip()));
     let intake = match intake {
         Intake::Batches(queue) => {
@@ -49,8 +50,13 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
         Some(source) => gas_admins::routes(Arc::clone(&api), source),
         None => not_served(gas_admins::PATH),
     };
+    let reads = pages.map_or_else(Router::new, |pages| {
+        let (api, batches) = (Arc::clone(&api), Arc::clone(&query_store));
+        reads::routes(ReadContext { api, batches, pages, history })
+    });
     intake
         .merge(gas_admins)
+        .merge(reads)
         .merge(batches::status_routes(StatusContext::new(api, query_store)))
         .merge(health::routes(health))
         .fallback(not_found)
@@ -70,8 +76,10 @@ fn batch_routes(context: IntakeContext) -> Router {
 }
 
 fn withdrawal_routes(context: WithdrawalContext) -> Router {
+    let refused = |request| refuse(request, ApiError::BatchesNotServed);
     Router::new()
-        .route("/batches", routing::any(|request| refuse(request, ApiError::BatchesNotServed)))
+        .route("/batches", routing::any(refused))
+        .route("/v1/batches", routing::post(refused))
         .merge(withdrawals::routes().merge(rewards::routes()).with_state(Arc::new(context)))
 }
 

@@ -18,6 +18,7 @@ mod follow_up;
 mod header_id;
 mod header_id_prefix;
 mod hex;
+mod history;
 mod intake;
 mod label;
 mod ledger_identity;
@@ -65,6 +66,7 @@ pub use follow_up::{AskAheadRequests, EventSubscriptions, InFlightUpdates, PollT
 pub use header_id::{HeaderId, HeaderIdError};
 pub use header_id_prefix::{HeaderIdPrefix, HeaderIdPrefixError};
 pub use hex::Hex;
+pub use history::{HistoryEntry, HistoryKind, stored_history};
 pub use intake::{AddOutcome, BatchConflict, IntakeStore, TransactionConflict};
 pub use label::{BatchLabel, BatchLabelError};
 pub use ledger_identity::{

@@ -3,7 +3,6 @@ use std::{collections::HashMap, sync::Arc};
 use grid_batch_core::{
     Ahead, BatchQueryStore, BatchState, HeaderId, Receipt, ServiceId, StoredBatch, Timestamp,
 };
-use tokio::sync::Semaphore;
 
 use crate::{batches::status_json::BatchStatusJson, http::ApiError, state::ApiState};
 
@@ -11,8 +10,6 @@ use crate::{batches::status_json::BatchStatusJson, http::ApiError, state::ApiSta
 pub(crate) struct StatusContext {
     pub(crate) api: Arc<ApiState>,
     pub(crate) store: Arc<dyn BatchQueryStore>,
-    /// Limits how many requests wait for a status at once.
-    pub(crate) waiters: Semaphore,
 }
 
 /// The batches whose statuses a client requested.
@@ -27,8 +24,7 @@ type AheadOf = HashMap<(ServiceId, Timestamp), Ahead>;
 
 impl StatusContext {
     pub(crate) fn new(api: Arc<ApiState>, store: Arc<dyn BatchQueryStore>) -> Self {
-        let waiters = Semaphore::new(api.options.max_status_waiters);
-        Self { api, store, waiters }
+        Self { api, store }
     }
 }
 

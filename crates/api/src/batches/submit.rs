@@ -3,15 +3,21 @@ use std::{num::NonZero, sync::Arc, thread::available_parallelism};
 use axum::{
     Json,
     extract::{Request, State},
-    http::StatusCode,
+    http::{StatusCode, request::Parts},
+    response::Response,
 };
-use grid_batch_core::{GlobalScopeId, HeaderId, NewBatch, ScopeId, ServiceCheck, ServiceId};
+use grid_batch_core::{
+    BatchLabel, GlobalScopeId, HeaderId, NewBatch, ScopeId, ServiceCheck, ServiceId,
+};
 use grid_batch_protocol::{Limits, verify_list};
 use serde::Serialize;
 
 use crate::{
     allow_list::AllowLists,
-    batches::writer::{BatchList, ListAnswer},
+    batches::{
+        label::read_label,
+        writer::{BatchList, ListAnswer},
+    },
     group_commit::{WriteQueue, WriteSlot},
     http::{ApiError, Query, batch_content_type, link},
     state::{ApiState, BlockingPool},
@@ -70,11 +76,39 @@ pub(crate) async fn post(
     State(context): State<Arc<IntakeContext>>,
     request: Request,
 ) -> Result<(StatusCode, Json<AcceptedJson>), ApiError> {
-    let IntakeContext { api, checks, queue, verifications } = &*context;
+    let AcceptedBatches { request, ids, named_service, .. } = accept(&context, request).await?;
+    let local_addr = context.api.local_addr;
+    let link = link::to_batch_statuses(&request, local_addr, &ids, named_service.as_ref());
+    Ok((StatusCode::ACCEPTED, Json(AcceptedJson { link })))
+}
+
+/// `POST /v1/batches`: the same, with a link to each batch.
+pub(crate) async fn post_own(
+    State(context): State<Arc<IntakeContext>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let accepted = accept(&context, request).await?;
+    Ok(accepted.into_response(context.api.local_addr))
+}
+
+/// What a request stored.
+pub(crate) struct AcceptedBatches {
+    pub(crate) request: Parts,
+    pub(crate) ids: Vec<HeaderId>,
+    pub(crate) service_id: ServiceId,
+    pub(crate) named_service: Option<ServiceId>,
+    pub(crate) label: Option<BatchLabel>,
+}
+
+/// Stores the list of a request.
+async fn accept(context: &IntakeContext, request: Request) -> Result<AcceptedBatches, ApiError> {
+    let IntakeContext { api, checks, queue, verifications } = context;
     let (request, body) = request.into_parts();
     let body = api.bodies.read(&request.headers, body, api.options.body_limit).await?;
     batch_content_type(&request.headers).map_err(ApiError::BatchesContentType)?;
-    let named_service = Query::parse(request.uri.query())?.service_id()?;
+    let query = Query::parse(request.uri.query())?;
+    let named_service = query.service_id()?;
+    let label = read_label(&request.headers, &query)?;
     let service_id = named_service.as_ref().unwrap_or(GlobalScopeId.service_id()).clone();
     checks.check_service(&service_id).await?;
 
@@ -84,14 +118,16 @@ pub(crate) async fn post(
     let limits = api.options.list_limits;
     let checks = Arc::clone(checks);
     let is_small = body.bytes.len() <= IntakeContext::INLINE_VERIFICATION_LIMIT;
-    let verify = move || verify(&body.bytes, &limits, &service_id, &checks.allowed);
-    let batches = if is_small { verify()? } else { verifications.run(verify).await? };
+    let service = service_id.clone();
+    let verify = move || verify(&body.bytes, &limits, &service, &checks.allowed);
+    let mut batches = if is_small { verify()? } else { verifications.run(verify).await? };
+    if label.is_some() {
+        batches.iter_mut().for_each(|batch| batch.label.clone_from(&label));
+    }
     let ids: Vec<HeaderId> = batches.iter().map(|batch| batch.batch_id).collect();
     let stored = store(slot, BatchList { batches, _reservation: body.reservation });
     api.database.run(ApiError::BatchesNotStored, stored).await?;
-
-    let link = link::to_batch_statuses(&request, api.local_addr, &ids, named_service.as_ref());
-    Ok((StatusCode::ACCEPTED, Json(AcceptedJson { link })))
+    Ok(AcceptedBatches { request, ids, service_id, named_service, label })
 }
 
 async fn store(slot: WriteSlot<BatchList, ListAnswer>, list: BatchList) -> Result<(), ApiError> {

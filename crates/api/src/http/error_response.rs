@@ -101,6 +101,10 @@ fn kind(error: &ApiError) -> ErrorKind {
             (StatusCode::BAD_REQUEST, 1008, "Invalid Service")
         }
         ApiError::SeveralServices { .. } => (StatusCode::BAD_REQUEST, 1009, "Several Services"),
+        ApiError::BatchNotFound(_) => (StatusCode::NOT_FOUND, 1060, "Unknown Batch"),
+        ApiError::InvalidLabel(_) | ApiError::DifferentLabels => {
+            (StatusCode::BAD_REQUEST, 1061, "Invalid Label")
+        }
         ApiError::TooManyIds { .. } => (StatusCode::BAD_REQUEST, 1010, "Too Many Ids"),
         ApiError::BatchConflict(BatchConflict::ServiceLocked { .. }) => {
             (StatusCode::SERVICE_UNAVAILABLE, 1012, "Store Unavailable")

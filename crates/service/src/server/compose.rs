@@ -441,6 +441,7 @@ fn configure_api<S: ScopeId>(
     let store = Arc::new(store.clone());
     let statuses = Arc::new(Statuses { store: Store::clone(&store), window });
     let mut api = ApiBuilder::new(store.clone(), statuses)
+        .with_pages(store.clone())
         .with_options(options)
         .with_allowed_hosts(config.intake.allowed_hosts.clone())
         .with_allowed_origins(config.intake.allowed_origins.clone())

@@ -86,7 +86,7 @@ fn bring_into(store: &TestStore, name: &str, state: BatchState) {
         BatchState::Valid => drop(store.status(&taken, LedgerStatus::Valid)),
         BatchState::Committed => drop(store.status(&taken, LedgerStatus::Committed)),
         BatchState::Absent => {
-            drop(store.evidence(&taken, grid_batch_core::Evidence::Absent));
+            store.evidence(&taken, grid_batch_core::Evidence::Absent);
         }
         _ => {}
     }
@@ -178,17 +178,21 @@ fn label_is_found_and_the_first_one_is_kept(db: &Database) {
 
 fn page_examines_a_limited_number_of_batches(db: &Database) {
     let store = db.open();
-    for group in 0..6 {
-        let batches: Vec<NewBatch> =
-            (0..1_000).map(|number| batch("a", 1_000 * group + number)).collect();
-        store.add_all(&batches);
-    }
-    store.outcome(&store.take_one("a"), Outcome::Busy);
-    let error = BatchSelection { error_contains: Some("x".to_owned()), ..Default::default() };
-    let page = store.batch_page(&error, PageOrder::NewestFirst, None, 10).unwrap();
+    let batch_id = match db.is_postgres() {
+        true => "convert_to(lpad(i::text, 64, '0'), 'UTF8')",
+        false => "cast(printf('%064d', i) as blob)",
+    };
+    db.execute(&format!(
+        "with recursive n(i) as (select 1 union all select i + 1 from n where i < 6000)
+         insert into batches (service_id, batch_id, created_at, ended_at, dlt_status)
+         select 'a', {batch_id}, i, i, 'COMMITTED' from n"
+    ))
+    .unwrap();
+    let failed = BatchSelection { has_error: Some(true), ..BatchSelection::default() };
+    let page = store.batch_page(&failed, PageOrder::NewestFirst, None, 10).unwrap();
     assert_eq!(page.batches, []);
-    let rest = store.batch_page(&error, PageOrder::NewestFirst, page.next, 10).unwrap();
-    assert_eq!((page.next.is_some(), rest.next), (true, None));
+    let rest = store.batch_page(&failed, PageOrder::NewestFirst, page.next, 10).unwrap();
+    assert_eq!((page.next.is_some(), rest.batches.len(), rest.next), (true, 0, None));
 }
 
 fn bytes_of_a_batch_are_read(db: &Database) {
