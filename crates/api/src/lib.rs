@@ -30,4 +30,5 @@ pub use group_commit::CommitProgress;
 pub use guard::{HostName, HostNameError, WebOrigin, WebOriginError};
 pub use health::{HealthPart, HealthReport, HealthStatus};
 pub use options::ApiOptions;
+pub use reads::{LedgerReport, NodeReport};
 pub use running::RunningApi;

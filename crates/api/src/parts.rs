@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use grid_batch_core::{BatchPageStore, BatchQueryStore, Clock, IntakeStore, ServiceCheck};
+use grid_batch_core::{BatchQueryStore, Clock, IntakeStore, ServiceCheck};
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     gas_admins::GasAdminSource,
     guard::AllowedSites,
     health::HealthSource,
-    reads::HistorySource,
+    reads::{ReadParts, ReadSources},
     state::{DatabaseCheck, StoredCallback},
 };
 
@@ -29,8 +29,8 @@ pub(crate) struct ApiParts {
     pub(crate) commit_progress: CommitProgress,
     pub(crate) clock: Arc<dyn Clock>,
     /// What is read below `/v1`; `None`: nothing.
-    pub(crate) pages: Option<Arc<dyn BatchPageStore>>,
-    pub(crate) history: Option<Arc<HistorySource>>,
+    pub(crate) reads: Option<ReadParts>,
+    pub(crate) read_sources: ReadSources,
     /// What is known of the gas admins, if the ledger has any.
     pub(crate) gas_admins: Option<Arc<GasAdminSource>>,
     /// If present, the interface accepts withdrawals instead of batches.

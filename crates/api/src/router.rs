@@ -18,7 +18,7 @@ use crate::{
     health,
     http::{ApiError, discard_body, write_errors},
     parts::ApiParts,
-    reads::{self, ReadContext},
+    reads::{self, ReadContext, ReadParts, ReadSources},
     rewards,
     running::Intake,
     state::ApiState,
@@ -27,7 +27,7 @@ use crate::{
 
 /// All routes of the interface.
 pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Router {
-    let ApiParts { query_store, stored, health, gas_admins, pages, history, .. } = parts;
+    let ApiParts { query_store, stored, health, gas_admins, reads, read_sources, .. } = parts;
     let guard = Arc::new(RequestGuard::new(parts.allowed_sites, api.local_addr.ip()));
     let intake = match intake {
         Intake::Batches(queue) => {
@@ -46,13 +46,25 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
             queue,
         )),
     };
+    let gas_source = gas_admins.clone();
     let gas_admins = match gas_admins {
         Some(source) => gas_admins::routes(Arc::clone(&api), source),
         None => not_served(gas_admins::PATH),
     };
-    let reads = pages.map_or_else(Router::new, |pages| {
+    let reads = reads.map_or_else(Router::new, |ReadParts { pages, services }| {
         let (api, batches) = (Arc::clone(&api), Arc::clone(&query_store));
-        reads::routes(ReadContext { api, batches, pages, history })
+        let ReadSources { history, pauses, ledgers } = read_sources;
+        let gas_admins = gas_source;
+        reads::routes(ReadContext {
+            api,
+            batches,
+            pages,
+            services,
+            gas_admins,
+            history,
+            pauses,
+            ledgers,
+        })
     });
     intake
         .merge(gas_admins)

@@ -116,6 +116,7 @@ mod tests {
         BatchDetails {
             batch,
             label: None,
+            of_withdrawal: false,
             ahead: None,
             transaction_ids: Vec::new(),
             failed_attempts: failed,

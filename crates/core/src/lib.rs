@@ -14,6 +14,7 @@ mod error;
 mod events;
 mod evidence;
 mod excerpt;
+mod explain;
 mod follow_up;
 mod header_id;
 mod header_id_prefix;
@@ -35,6 +36,7 @@ mod round;
 mod scope;
 mod service_check;
 mod service_id;
+mod service_overview;
 mod signer;
 mod state;
 mod strategy;
@@ -62,6 +64,10 @@ pub use evidence::{
     Evidence, EvidenceReader, EvidenceReport, Resolution, UnresolvedBatch, UnresolvedBatchStore,
 };
 pub use excerpt::Excerpt;
+pub use explain::{
+    BatchExplanation, OperatorAction, PossibleAction, ServiceExplanation, ServiceFacts,
+    ServicePause,
+};
 pub use follow_up::{AskAheadRequests, EventSubscriptions, InFlightUpdates, PollTriggers, WakeUps};
 pub use header_id::{HeaderId, HeaderIdError};
 pub use header_id_prefix::{HeaderIdPrefix, HeaderIdPrefixError};
@@ -91,6 +97,9 @@ pub use round::{BatchFits, Round, RoundStore, ServiceShare, TakenBatch};
 pub use scope::{GlobalScopeId, ScopeId, ScopeIdError, ServiceScopeId};
 pub use service_check::ServiceCheck;
 pub use service_id::{ServiceId, ServiceIdError};
+pub use service_overview::{
+    InstanceLease, OwnedService, ServiceOverview, ServiceOwner, ServiceQueryStore,
+};
 pub use signer::SignerId;
 pub use state::{BatchState, BatchStateError, DltStatus, DltStatusError};
 pub use strategy::{AfterInvalid, Scheduling, SchedulingRules, Strategy};

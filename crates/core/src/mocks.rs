@@ -13,15 +13,15 @@ use crate::{
     BatchFits, BatchId, BatchPage, BatchPageStore, BatchPosition, BatchQueryStore, BatchResult,
     BatchSelection, BatchStatus, BatchStatusReader, BatchUpdater, ClaimKeeper, Clock,
     CommitHistory, EndedDependents, EventSubscriptions, EvidenceReader, EvidenceReport,
-    GroupObserver, HeaderId, IntakeStore, InternalError, LedgerConfirmation, LedgerEventStream,
-    LedgerEvents, LedgerIdentity, LedgerIdentityReader, LedgerRegistry, MissingTransactionStore,
-    MonotonicTime, NewBatch, NextBatchStore, NodeCheck, PageCursor, PageOrder, PendingBatchStore,
-    PollPace, PollTriggers, Removed, Resolution, RetentionCursor, RetentionStore, Round,
-    RoundStore, RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId, ServiceShare,
-    ShutdownHandle, StatusReport, StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer,
-    SubmissionOutcome, SubmissionSender, SubmittedBatch, SubmitterObserver, TakenBatch, Takeover,
-    Timestamp, TransactionAnswers, TransactionCheck, UnresolvedBatch, UnresolvedBatchStore,
-    UrlResolver, WakeUps,
+    GroupObserver, HeaderId, InstanceId, IntakeStore, InternalError, LedgerConfirmation,
+    LedgerEventStream, LedgerEvents, LedgerIdentity, LedgerIdentityReader, LedgerRegistry,
+    MissingTransactionStore, MonotonicTime, NewBatch, NextBatchStore, NodeCheck, PageCursor,
+    PageOrder, PendingBatchStore, PollPace, PollTriggers, Removed, Resolution, RetentionCursor,
+    RetentionStore, Round, RoundStore, RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId,
+    ServiceShare, ShutdownHandle, StatusReport, StatusUrlResolver, StoredBatch, Submission,
+    SubmissionAnswer, SubmissionOutcome, SubmissionSender, SubmittedBatch, SubmitterObserver,
+    TakenBatch, Takeover, Timestamp, TransactionAnswers, TransactionCheck, UnresolvedBatch,
+    UnresolvedBatchStore, UrlResolver, WakeUps,
 };
 
 mock! {
@@ -224,6 +224,22 @@ mock! {
         ) -> BatchResult<BatchPage>;
         fn serialized_batch(&self, service_id: &ServiceId, batch_id: &HeaderId)
             -> BatchResult<Option<Vec<u8>>>;
+    }
+}
+
+mock! {
+    pub ServiceQueryStore {}
+    impl crate::ServiceQueryStore for ServiceQueryStore {
+        fn services<'a>(&self, with_idle: bool, after: Option<&'a ServiceId>, limit: usize)
+            -> BatchResult<Vec<crate::ServiceOverview>>;
+        fn service(&self, service_id: &ServiceId) -> BatchResult<Option<crate::ServiceOverview>>;
+        fn instances(&self) -> BatchResult<Vec<crate::InstanceLease>>;
+        fn claims<'a>(
+            &self,
+            instance: Option<&'a InstanceId>,
+            after: Option<&'a ServiceId>,
+            limit: usize,
+        ) -> BatchResult<Vec<crate::OwnedService>>;
     }
 }
 

@@ -10,6 +10,8 @@ pub struct BatchDetails {
     pub batch: StoredBatch,
     /// The label that its client gave it.
     pub label: Option<BatchLabel>,
+    /// Whether it is an attempt to execute a withdrawal.
+    pub of_withdrawal: bool,
     /// The open batches of its service that come before it. `None`: it is the first, or has ended.
     pub ahead: Option<Ahead>,
     /// The ids of its transactions, in order.

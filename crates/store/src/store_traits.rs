@@ -5,8 +5,9 @@ use std::time::Duration;
 use grid_batch_core::{
     AddOutcome, Ahead, BatchConflict, BatchDetails, BatchFilter, BatchPage, BatchPageStore,
     BatchPosition, BatchQueryStore, BatchResult, BatchSelection, CommitHistory, CommittedBefore,
-    HeaderId, IntakeStore, NewBatch, PageCursor, PageOrder, Removed, RetentionCursor,
-    RetentionStore, ServiceId, StoredBatch, Timestamp,
+    HeaderId, InstanceId, InstanceLease, IntakeStore, NewBatch, OwnedService, PageCursor,
+    PageOrder, Removed, RetentionCursor, RetentionStore, ServiceId, ServiceOverview,
+    ServiceQueryStore, StoredBatch, Timestamp,
 };
 use grid_batch_withdrawals::{
     BatchAttempt, CancelOutcome, ClosedNonce, FailedFilter, FailedWithdrawal, FollowingPayments,
@@ -79,6 +80,34 @@ impl BatchPageStore for Store {
         batch_id: &HeaderId,
     ) -> BatchResult<Option<Vec<u8>>> {
         Ok(Self::serialized_batch(self, service_id, batch_id)?)
+    }
+}
+
+impl ServiceQueryStore for Store {
+    fn services(
+        &self,
+        with_idle: bool,
+        after: Option<&ServiceId>,
+        limit: usize,
+    ) -> BatchResult<Vec<ServiceOverview>> {
+        Ok(operator::services(self, with_idle, after, limit)?)
+    }
+
+    fn service(&self, service_id: &ServiceId) -> BatchResult<Option<ServiceOverview>> {
+        Ok(operator::service(self, service_id)?)
+    }
+
+    fn instances(&self) -> BatchResult<Vec<InstanceLease>> {
+        Ok(operator::instances(self)?)
+    }
+
+    fn claims(
+        &self,
+        instance: Option<&InstanceId>,
+        after: Option<&ServiceId>,
+        limit: usize,
+    ) -> BatchResult<Vec<OwnedService>> {
+        Ok(operator::claims(self, instance, after, limit)?)
     }
 }
 

@@ -118,6 +118,8 @@ pub(crate) enum ApiError {
     InvalidBatchId(#[from] HeaderIdError),
     #[error("no batch with the id {0} is stored, or not for this service")]
     BatchNotFound(HeaderId),
+    #[error("the service {id} never had a batch", id = Excerpt::of(.0.as_str()))]
+    ServiceNotFound(ServiceId),
     #[error("invalid label: {0}")]
     InvalidLabel(#[from] BatchLabelError),
     #[error("the request has two different labels; send one")]

@@ -102,6 +102,7 @@ fn kind(error: &ApiError) -> ErrorKind {
         }
         ApiError::SeveralServices { .. } => (StatusCode::BAD_REQUEST, 1009, "Several Services"),
         ApiError::BatchNotFound(_) => (StatusCode::NOT_FOUND, 1060, "Unknown Batch"),
+        ApiError::ServiceNotFound(_) => (StatusCode::NOT_FOUND, 1062, "Service Not Found"),
         ApiError::InvalidLabel(_) | ApiError::DifferentLabels => {
             (StatusCode::BAD_REQUEST, 1061, "Invalid Label")
         }

@@ -60,6 +60,8 @@ struct HistoryJson {
 #[derive(Debug, Serialize)]
 struct LinksJson {
     bytes: String,
+    explain: String,
+    service: String,
 }
 
 impl DetailsJson {
@@ -76,7 +78,8 @@ impl DetailsJson {
         let (id, service_id) = (&batch.batch_id, &batch.service_id);
         let part =
             |part| link::to_part_of_batch(request, context.api.local_addr, id, part, service_id);
-        let links = LinksJson { bytes: part("bytes") };
+        let service = link::to_service(request, context.api.local_addr, service_id);
+        let links = LinksJson { bytes: part("bytes"), explain: part("explain"), service };
         Self {
             links,
             batch: BatchJson::new(context, request, batch, label.as_ref(), error),

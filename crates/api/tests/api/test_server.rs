@@ -47,7 +47,7 @@ impl TestServer {
         let options = StoreOptions { lock_timeout: timeout, ..StoreOptions::default() };
         let store = Arc::new(Store::open(&url(&directory), options).unwrap());
         let builder = ApiBuilder::new(store.clone(), store.clone())
-            .with_pages(store.clone())
+            .with_reads(store.clone(), store.clone())
             .with_allowed_hosts(test_hosts());
         let (api, address) = serve(configure(builder, &store));
         Self { api, store, address, directory }

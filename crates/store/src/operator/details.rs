@@ -15,7 +15,7 @@ use crate::sql::{
     rows::{batch_id as header_id, label, limit, time},
     schema::{
         batch_payloads, batches, commits_after_invalid, submission_attempts, transaction_receipts,
-        transactions, waiting_holds,
+        transactions, waiting_holds, withdrawals,
     },
 };
 
@@ -73,8 +73,10 @@ pub(crate) fn details(
             false => None,
         };
         let batch = with_waiting_hold(record, hold)?;
+        let (label, of_withdrawal) = load_origin(connection, seq)?;
         Ok(Some(BatchDetails {
-            label: load_label(connection, seq)?,
+            label,
+            of_withdrawal,
             ahead: all_ahead(store, connection, &batch)?,
             transaction_ids: load_transaction_ids(connection, seq)?,
             failed_attempts: load_failed_attempts(connection, seq)?,
@@ -131,10 +133,19 @@ pub(crate) fn find_one(
     Ok(connection.load_query("find_one", query)?.into_iter().next())
 }
 
-fn load_label(connection: &mut Connection, seq: i64) -> Result<Option<BatchLabel>, StoreError> {
-    let query = batches::table.filter(batches::seq.eq(seq)).select(batches::label);
-    let found: Vec<Option<String>> = connection.load_query("label", query)?;
-    label(found.into_iter().next().flatten())
+/// The label of a batch, and whether it belongs to a withdrawal.
+fn load_origin(
+    connection: &mut Connection,
+    seq: i64,
+) -> Result<(Option<BatchLabel>, bool), StoreError> {
+    let withdrawal = withdrawals::table
+        .filter(withdrawals::batch_seq.eq(seq))
+        .select(withdrawals::batch_seq)
+        .single_value();
+    let query = batches::table.filter(batches::seq.eq(seq)).select((batches::label, withdrawal));
+    let found: Vec<(Option<String>, Option<i64>)> = connection.load_query("origin", query)?;
+    let (text, withdrawal) = found.into_iter().next().unwrap_or_default();
+    Ok((label(text)?, withdrawal.is_some()))
 }
 
 fn load_transaction_ids(

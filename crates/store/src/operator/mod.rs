@@ -15,6 +15,7 @@ mod page;
 mod retention;
 mod retry;
 mod service_counts;
+mod services;
 
 pub(crate) use ahead::{ahead, count_ahead_to_limit};
 pub(crate) use decide::decide;
@@ -30,3 +31,4 @@ pub use retry::EndedDelays;
 pub(crate) use retry::end_delays;
 pub use service_counts::ServiceCounts;
 pub(crate) use service_counts::service_counts;
+pub(crate) use services::{claims, instances, service, services};

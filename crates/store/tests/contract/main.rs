@@ -26,6 +26,7 @@ mod restored;
 mod retention;
 mod rounds;
 mod scheduling;
+mod services;
 mod signing;
 mod status_view;
 mod under_way;

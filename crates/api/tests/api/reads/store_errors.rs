@@ -3,7 +3,7 @@ use std::sync::Arc;
 use grid_batch_api::ApiBuilder;
 use grid_batch_core::{
     BatchError, BatchState,
-    mocks::{MockBatchPageStore, MockBatchQueryStore, MockIntakeStore},
+    mocks::{MockBatchPageStore, MockBatchQueryStore, MockIntakeStore, MockServiceQueryStore},
 };
 
 use crate::{
@@ -18,8 +18,17 @@ fn unavailable<T>() -> Result<T, BatchError> {
 
 /// The error of a request to an interface over these stores.
 fn error_of(batches: MockBatchQueryStore, pages: MockBatchPageStore, path: &str) -> (u16, u64) {
+    error_of_all(batches, pages, MockServiceQueryStore::new(), path)
+}
+
+fn error_of_all(
+    batches: MockBatchQueryStore,
+    pages: MockBatchPageStore,
+    services: MockServiceQueryStore,
+    path: &str,
+) -> (u16, u64) {
     let builder = ApiBuilder::new(Arc::new(MockIntakeStore::new()), Arc::new(batches))
-        .with_pages(Arc::new(pages))
+        .with_reads(Arc::new(pages), Arc::new(services))
         .with_allowed_hosts(test_hosts());
     let (_api, address) = serve(builder);
     let response = Client::connect(address).request("GET", path, &[], b"");
@@ -70,4 +79,18 @@ fn waiting_request_reads_the_batch_again() {
     batches.expect_find().times(1).returning(in_state(BatchState::Committed));
     batches.expect_details().times(1).returning(|_, _| Ok(None));
     assert_eq!(error_of(batches, MockBatchPageStore::new(), &path), (404, 1060));
+}
+
+#[test]
+fn failed_reads_of_services_are_reported() {
+    let error_of = |path: &str| {
+        let mut services = MockServiceQueryStore::new();
+        services.expect_services().returning(|_, _, _| unavailable());
+        services.expect_service().returning(|_| unavailable());
+        services.expect_instances().returning(unavailable);
+        error_of_all(MockBatchQueryStore::new(), MockBatchPageStore::new(), services, path)
+    };
+    for path in ["/v1/services", "/v1/services/a::b", "/v1/claims"] {
+        assert_eq!(error_of(path), (503, 1013), "{path}");
+    }
 }

@@ -1,6 +1,9 @@
 use std::collections::BTreeSet;
 
-use grid_batch_core::{BatchFilter, BatchState, CommitHistory, PageCursor, ServiceId, Timestamp};
+use grid_batch_core::{
+    BatchFilter, BatchState, CommitHistory, InstanceId, PageCursor, ServiceId, ServiceQueryStore,
+    Timestamp,
+};
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_withdrawals::{FailedFilter, RewardId, WithdrawalFilter, WithdrawalState};
 
@@ -32,6 +35,9 @@ const ALL_BATCHES: &[&str] = &["batches"];
 /// Holds that operators have made.
 const WAITING_HOLDS: &[&str] = &["waiting_holds_pkey", "waiting_holds"];
 const BUSY_LANES_AND_HOLDS: &[&str] = &["lanes_busy", "waiting_holds_pkey", "waiting_holds"];
+/// There are few instances.
+const LANES_HOLDS_AND_INSTANCES: &[&str] =
+    &["lanes_busy", "waiting_holds_pkey", "waiting_holds", "instances"];
 /// Invalid batches that stop others until an operator decides.
 const BUSY_LANES_AND_HALTS: &[&str] = &["lanes_busy", "halts"];
 const BUSY_LANES_AND_WAITING: &[&str] = &["lanes_busy", "waiting_batches"];
@@ -86,6 +92,17 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
     });
     run("services", BUSY_LANES_AND_HALTS, &|| {
         store.service_counts().unwrap();
+    });
+    run("services of a page", LANES_HOLDS_AND_INSTANCES, &|| {
+        assert_eq!(store.services(false, None, 10).unwrap().len(), 10);
+        assert_eq!(store.services(true, Some(service_id), 10).unwrap().len(), 10);
+        assert!(store.service(service_id).unwrap().is_some());
+    });
+    run("claims", NOTHING, &|| {
+        let crowd = InstanceId::new("crowd");
+        assert_eq!(store.claims(Some(&crowd), None, 10).unwrap().len(), 10);
+        assert_eq!(store.claims(None, Some(service_id), 10).unwrap().len(), 10);
+        store.instances().unwrap();
     });
     run("holds of waiting batches", WAITING_HOLDS, &|| {
         store.waiting_holds().unwrap();
