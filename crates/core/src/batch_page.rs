@@ -72,32 +72,32 @@ pub struct ListedBatch {
     pub error: Option<String>,
 }
 
-/// The place of a batch in the order in which batches are stored.
+/// A batch of a page, as the start of the next page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BatchPosition {
+pub struct ListCursor {
     /// Its number.
     pub number: i64,
     /// When it was stored.
     pub stored_at: Timestamp,
 }
 
-/// A text that is not a [`BatchPosition`].
+/// A text that is not a [`ListCursor`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("it must be what an earlier page had as `next`")]
-pub struct BatchPositionError;
+pub struct ListCursorError;
 
-impl fmt::Display for BatchPosition {
+impl fmt::Display for ListCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:x}-{:x}", self.number, self.stored_at.as_micros())
     }
 }
 
-impl FromStr for BatchPosition {
-    type Err = BatchPositionError;
+impl FromStr for ListCursor {
+    type Err = ListCursorError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let number = |text| i64::from_str_radix(text, 16).map_err(|_| BatchPositionError);
-        let (first, second) = text.split_once('-').ok_or(BatchPositionError)?;
+        let number = |text| i64::from_str_radix(text, 16).map_err(|_| ListCursorError);
+        let (first, second) = text.split_once('-').ok_or(ListCursorError)?;
         let stored_at = Timestamp::from_micros(number(second)?);
         Ok(Self { number: number(first)?, stored_at })
     }
@@ -110,7 +110,7 @@ pub struct BatchPage {
     pub batches: Vec<ListedBatch>,
     /// Where the next page starts; `None` after the last page. A page can have fewer batches than were
     /// asked for, even none, and not be the last one: a limited number of batches is examined for each.
-    pub next: Option<BatchPosition>,
+    pub next: Option<ListCursor>,
 }
 
 /// Reads pages of batches, and their bytes.
@@ -120,7 +120,7 @@ pub trait BatchPageStore: Send + Sync {
         &self,
         selection: &BatchSelection,
         order: PageOrder,
-        after: Option<BatchPosition>,
+        after: Option<ListCursor>,
         limit: usize,
     ) -> BatchResult<BatchPage>;
 
@@ -208,15 +208,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn position_is_read_as_it_is_written(number: i64, micros: i64) {
+        fn cursor_is_read_as_it_is_written(number: i64, micros: i64) {
             prop_assume!(number >= 0 && micros >= 0);
-            let position = BatchPosition { number, stored_at: Timestamp::from_micros(micros) };
-            prop_assert_eq!(position.to_string().parse(), Ok(position));
+            let cursor = ListCursor { number, stored_at: Timestamp::from_micros(micros) };
+            prop_assert_eq!(cursor.to_string().parse(), Ok(cursor));
         }
 
         #[test]
-        fn any_text_is_a_position_or_an_error(text in "[-0-9a-z]{0,20}") {
-            let _ = text.parse::<BatchPosition>();
+        fn any_text_is_a_cursor_or_an_error(text in "[-0-9a-z]{0,20}") {
+            let _ = text.parse::<ListCursor>();
         }
     }
 }

@@ -29,6 +29,7 @@ pub mod mocks;
 mod monitor;
 mod node_check;
 mod obstacle;
+mod operator_action;
 mod outcome;
 mod query;
 mod retention;
@@ -51,8 +52,7 @@ pub use ask_ahead::{AskAhead, NextBatchStore};
 pub use batch::{Hold, NewBatch, Receipt, StatusReport, StoredBatch};
 pub use batch_bytes::BatchBytes;
 pub use batch_page::{
-    BatchPage, BatchPageStore, BatchPosition, BatchPositionError, BatchSelection, ListedBatch,
-    PageOrder,
+    BatchPage, BatchPageStore, BatchSelection, ListCursor, ListCursorError, ListedBatch, PageOrder,
 };
 pub use change::{Change, ChangeOutcome, Decision, OperatorDecision, Stale};
 pub use claim::{Claim, ClaimKeeper, InstanceId, SubmittedBatch, Takeover, WorkNotifications};
@@ -64,10 +64,7 @@ pub use evidence::{
     Evidence, EvidenceReader, EvidenceReport, Resolution, UnresolvedBatch, UnresolvedBatchStore,
 };
 pub use excerpt::Excerpt;
-pub use explain::{
-    BatchExplanation, OperatorAction, PossibleAction, ServiceExplanation, ServiceFacts,
-    ServicePause,
-};
+pub use explain::{BatchExplanation, ServiceExplanation, ServiceFacts, ServicePause};
 pub use follow_up::{AskAheadRequests, EventSubscriptions, InFlightUpdates, PollTriggers, WakeUps};
 pub use header_id::{HeaderId, HeaderIdError};
 pub use header_id_prefix::{HeaderIdPrefix, HeaderIdPrefixError};
@@ -87,6 +84,7 @@ pub use monitor::{
 };
 pub use node_check::{CommitHistory, CommittedBefore, NodeCheck};
 pub use obstacle::Obstacle;
+pub use operator_action::{OperatorAction, PossibleAction};
 pub use outcome::{GroupObserver, Outcome, SubmissionAnswer, SubmissionOutcome, SubmissionSender};
 pub use query::{
     BatchDetails, BatchFilter, BatchQueryStore, CommitAfterInvalid, FailedAttempt, Halt,

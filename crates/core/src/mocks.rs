@@ -10,18 +10,18 @@ use mockall::mock;
 
 use crate::{
     AddOutcome, Ahead, AskAhead, AskAheadRequests, BatchConflict, BatchDetails, BatchFilter,
-    BatchFits, BatchId, BatchPage, BatchPageStore, BatchPosition, BatchQueryStore, BatchResult,
-    BatchSelection, BatchStatus, BatchStatusReader, BatchUpdater, ClaimKeeper, Clock,
-    CommitHistory, EndedDependents, EventSubscriptions, EvidenceReader, EvidenceReport,
-    GroupObserver, HeaderId, InstanceId, IntakeStore, InternalError, LedgerConfirmation,
-    LedgerEventStream, LedgerEvents, LedgerIdentity, LedgerIdentityReader, LedgerRegistry,
-    MissingTransactionStore, MonotonicTime, NewBatch, NextBatchStore, NodeCheck, PageCursor,
-    PageOrder, PendingBatchStore, PollPace, PollTriggers, Removed, Resolution, RetentionCursor,
-    RetentionStore, Round, RoundStore, RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId,
-    ServiceShare, ShutdownHandle, StatusReport, StatusUrlResolver, StoredBatch, Submission,
-    SubmissionAnswer, SubmissionOutcome, SubmissionSender, SubmittedBatch, SubmitterObserver,
-    TakenBatch, Takeover, Timestamp, TransactionAnswers, TransactionCheck, UnresolvedBatch,
-    UnresolvedBatchStore, UrlResolver, WakeUps,
+    BatchFits, BatchId, BatchPage, BatchPageStore, BatchQueryStore, BatchResult, BatchSelection,
+    BatchStatus, BatchStatusReader, BatchUpdater, ClaimKeeper, Clock, CommitHistory,
+    EndedDependents, EventSubscriptions, EvidenceReader, EvidenceReport, GroupObserver, HeaderId,
+    InstanceId, IntakeStore, InternalError, LedgerConfirmation, LedgerEventStream, LedgerEvents,
+    LedgerIdentity, LedgerIdentityReader, LedgerRegistry, ListCursor, MissingTransactionStore,
+    MonotonicTime, NewBatch, NextBatchStore, NodeCheck, PageCursor, PageOrder, PendingBatchStore,
+    PollPace, PollTriggers, Removed, Resolution, RetentionCursor, RetentionStore, Round,
+    RoundStore, RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId, ServiceShare,
+    ShutdownHandle, StatusReport, StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer,
+    SubmissionOutcome, SubmissionSender, SubmittedBatch, SubmitterObserver, TakenBatch, Takeover,
+    Timestamp, TransactionAnswers, TransactionCheck, UnresolvedBatch, UnresolvedBatchStore,
+    UrlResolver, WakeUps,
 };
 
 mock! {
@@ -219,7 +219,7 @@ mock! {
             &self,
             selection: &BatchSelection,
             order: PageOrder,
-            after: Option<BatchPosition>,
+            after: Option<ListCursor>,
             limit: usize,
         ) -> BatchResult<BatchPage>;
         fn serialized_batch(&self, service_id: &ServiceId, batch_id: &HeaderId)

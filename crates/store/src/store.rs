@@ -3,10 +3,10 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use grid_batch_core::{
-    AddOutcome, Ahead, BatchConflict, BatchDetails, BatchFilter, BatchPage, BatchPosition,
-    BatchSelection, Change, ChangeOutcome, EndedDependents, Halt, HeaderId, HeaderIdPrefix,
-    LedgerIdentity, NewBatch, OperatorDecision, PageCursor, PageOrder, QueueDepth, RecordedLedger,
-    Removable, Removed, RetentionCursor, ServiceId, StoredBatch, Timestamp,
+    AddOutcome, Ahead, BatchConflict, BatchDetails, BatchFilter, BatchPage, BatchSelection, Change,
+    ChangeOutcome, EndedDependents, Halt, HeaderId, HeaderIdPrefix, LedgerIdentity, ListCursor,
+    NewBatch, OperatorDecision, PageCursor, PageOrder, QueueDepth, RecordedLedger, Removable,
+    Removed, RetentionCursor, ServiceId, StoredBatch, Timestamp,
 };
 use grid_batch_withdrawals::{
     CancelOutcome, FailedFilter, FailedWithdrawal, GasAdminQueue, PoolSum, RetryOutcome, Reward,
@@ -356,7 +356,7 @@ impl Store {
         &self,
         selection: &BatchSelection,
         order: PageOrder,
-        after: Option<BatchPosition>,
+        after: Option<ListCursor>,
         count: usize,
     ) -> Result<BatchPage, StoreError> {
         operator::batch_page(self, selection, order, after, count)

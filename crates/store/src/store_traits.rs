@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use grid_batch_core::{
     AddOutcome, Ahead, BatchConflict, BatchDetails, BatchFilter, BatchPage, BatchPageStore,
-    BatchPosition, BatchQueryStore, BatchResult, BatchSelection, CommitHistory, CommittedBefore,
-    HeaderId, InstanceId, InstanceLease, IntakeStore, NewBatch, OwnedService, PageCursor,
+    BatchQueryStore, BatchResult, BatchSelection, CommitHistory, CommittedBefore, HeaderId,
+    InstanceId, InstanceLease, IntakeStore, ListCursor, NewBatch, OwnedService, PageCursor,
     PageOrder, Removed, RetentionCursor, RetentionStore, ServiceId, ServiceOverview,
     ServiceQueryStore, StoredBatch, Timestamp,
 };
@@ -68,7 +68,7 @@ impl BatchPageStore for Store {
         &self,
         selection: &BatchSelection,
         order: PageOrder,
-        after: Option<BatchPosition>,
+        after: Option<ListCursor>,
         limit: usize,
     ) -> BatchResult<BatchPage> {
         Ok(Self::batch_page(self, selection, order, after, limit)?)

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use grid_batch_core::{BatchPosition, BatchSelection, BatchState, Excerpt, PageOrder, Timestamp};
+use grid_batch_core::{BatchSelection, BatchState, Excerpt, ListCursor, PageOrder, Timestamp};
 use humantime::{parse_duration, parse_rfc3339};
 
 use super::page_query::{after, flag, limit};
@@ -25,7 +25,7 @@ const PARAMETERS: &[&str] = &[
 pub(super) struct ListQuery {
     pub(super) selection: BatchSelection,
     pub(super) order: PageOrder,
-    pub(super) after: Option<BatchPosition>,
+    pub(super) after: Option<ListCursor>,
     pub(super) limit: usize,
 }
 
@@ -133,7 +133,7 @@ mod tests {
             label: Some("l".parse().unwrap()),
         };
         assert_eq!(read.selection, expected);
-        let after = BatchPosition { number: 10, stored_at: Timestamp::from_micros(255) };
+        let after = ListCursor { number: 10, stored_at: Timestamp::from_micros(255) };
         assert_eq!((read.order, read.after, read.limit), (PageOrder::OldestFirst, Some(after), 7));
         let none = parse("").unwrap();
         assert_eq!((none.order, none.after, none.limit), (PageOrder::NewestFirst, None, 100));

@@ -1,6 +1,6 @@
 use grid_batch_core::{
-    AddOutcome, BatchLabel, BatchPosition, BatchSelection, BatchState, Change, HeaderId,
-    LedgerStatus, ListedBatch, NewBatch, Outcome, PageOrder, Receipt, Timestamp,
+    AddOutcome, BatchLabel, BatchSelection, BatchState, Change, HeaderId, LedgerStatus, ListCursor,
+    ListedBatch, NewBatch, Outcome, PageOrder, Receipt, Timestamp,
 };
 
 use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, on_both, service};
@@ -28,7 +28,7 @@ fn paged(
     length: usize,
 ) -> Vec<ListedBatch> {
     let mut all = Vec::new();
-    let mut after: Option<BatchPosition> = None;
+    let mut after: Option<ListCursor> = None;
     loop {
         let page = store.batch_page(selection, order, after, length).unwrap();
         assert!(page.batches.len() <= length);
@@ -128,7 +128,7 @@ fn selections(times: &[Timestamp]) -> Vec<BatchSelection> {
         BatchSelection { error_contains: Some("enough".to_owned()), ..all() },
         BatchSelection { label: label("third"), ..all() },
         BatchSelection { label: label("round 1"), ..of(&[pending, new]) },
-        BatchSelection { label: label("nobody's"), ..all() },
+        BatchSelection { label: label("of no batch"), ..all() },
     ]);
     selections
 }

@@ -4,9 +4,10 @@
 
 mod rows;
 mod seek;
+mod source;
 mod walk;
 
-use grid_batch_core::{BatchPage, BatchPosition, BatchSelection, PageOrder};
+use grid_batch_core::{BatchPage, BatchSelection, ListCursor, PageOrder};
 
 use self::{rows::load_listed, walk::Walk};
 use crate::sql::{Store, StoreError};
@@ -20,7 +21,7 @@ pub(crate) fn batch_page(
     store: &Store,
     selection: &BatchSelection,
     order: PageOrder,
-    after: Option<BatchPosition>,
+    after: Option<ListCursor>,
     count: usize,
 ) -> Result<BatchPage, StoreError> {
     store.pools.read()?.snapshot(|connection| {
@@ -30,22 +31,22 @@ pub(crate) fn batch_page(
         let (mut page, mut last) = (BatchPage::default(), None);
         let (mut after, mut examined, mut step) = (after, 0, count.saturating_add(1));
         loop {
-            let positions = walk.next(connection, after, step)?;
-            for (position, listed) in load_listed(connection, &positions)? {
+            let cursors = walk.next(connection, after, step)?;
+            for (cursor, listed) in load_listed(connection, &cursors)? {
                 if !selection.selects(&listed) {
                     continue;
                 }
                 if page.batches.len() >= count {
                     return Ok(BatchPage { next: last, ..page });
                 }
-                last = Some(position);
+                last = Some(cursor);
                 page.batches.push(listed);
             }
-            if positions.len() < step {
+            if cursors.len() < step {
                 return Ok(page);
             }
-            examined += positions.len();
-            after = positions.last().copied().or(after);
+            examined += cursors.len();
+            after = cursors.last().copied().or(after);
             if examined >= MOST_EXAMINED {
                 return Ok(BatchPage { next: after, ..page });
             }

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use diesel::prelude::*;
-use grid_batch_core::{BatchPosition, BatchState, ListedBatch};
+use grid_batch_core::{BatchState, ListCursor, ListedBatch};
 
 use super::super::held::{WaitingHold, with_waiting_hold};
 use crate::sql::{
@@ -11,15 +11,15 @@ use crate::sql::{
     schema::{batches, transaction_receipts, waiting_holds},
 };
 
-/// The batches at these positions, in their order.
+/// The batches at these cursors, in their order.
 pub(super) fn load_listed(
     connection: &mut Connection,
-    positions: &[BatchPosition],
-) -> Result<Vec<(BatchPosition, ListedBatch)>, StoreError> {
-    if positions.is_empty() {
+    cursors: &[ListCursor],
+) -> Result<Vec<(ListCursor, ListedBatch)>, StoreError> {
+    if cursors.is_empty() {
         return Ok(Vec::new());
     }
-    let mut found = load_rows(connection, positions.iter().map(|position| position.number))?;
+    let mut found = load_rows(connection, cursors.iter().map(|cursor| cursor.number))?;
     let is_invalid = |listed: &ListedBatch| listed.batch.progress.state == BatchState::Invalid;
     let invalid: Vec<i64> =
         found.iter().filter(|(_, listed)| is_invalid(listed)).map(|(seq, _)| *seq).collect();
@@ -28,8 +28,8 @@ pub(super) fn load_listed(
             listed.error = Some(message);
         }
     }
-    let with_batch = |position: &BatchPosition| Some((*position, found.remove(&position.number)?));
-    Ok(positions.iter().filter_map(with_batch).collect())
+    let with_batch = |cursor: &ListCursor| Some((*cursor, found.remove(&cursor.number)?));
+    Ok(cursors.iter().filter_map(with_batch).collect())
 }
 
 type Row = (BatchRecord, Option<String>, Option<i64>, Option<String>);

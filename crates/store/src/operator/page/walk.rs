@@ -1,16 +1,11 @@
-use diesel::{dsl::min, prelude::*};
-use grid_batch_core::{
-    BatchLabel, BatchPosition, BatchSelection, BatchState, PageOrder, ServiceId, Timestamp,
-};
+use diesel::prelude::*;
+use grid_batch_core::{BatchLabel, BatchSelection, ListCursor, PageOrder, ServiceId, Timestamp};
 
-use super::{
-    super::{ahead::load_head_time, list_waiting::oldest_waiting},
-    seek::{end_number, first_number},
-};
+use super::source::Source;
 use crate::sql::{
     Connection, StoreError,
     rows::limit,
-    schema::{batches, lanes, transaction_receipts, waiting_batches, waiting_holds},
+    schema::{batches, lanes, transaction_receipts, waiting_holds},
 };
 
 /// In which order batches are examined, and which are left out because no page can have them.
@@ -19,33 +14,17 @@ pub(super) struct Walk {
     order: PageOrder,
 }
 
-/// The index that leads to the batches.
-enum Source {
-    /// Those with a label.
-    Label(BatchLabel),
-    /// Those that are held.
-    Held,
-    /// Those in lanes: next or under way.
-    Lanes,
-    /// Those that are invalid: each has a receipt at position 0.
-    Invalid,
-    /// Those of a service, stored from one time to before another.
-    Service(ServiceId, Timestamp, Timestamp),
-    /// All, from one number to before another.
-    All(i64, i64),
-}
-
-/// Continues a boxed query after a position, in the order of a column. The columns before it in the index
+/// Continues a boxed query after a cursor, in the order of a column. The columns before it in the index
 /// have one value.
 macro_rules! continue_after {
     ($query:expr, $order:expr, $after:expr, $column:expr, ($($by:expr),+)) => {
         match $order {
             PageOrder::OldestFirst => {
-                let after = $after.map_or(0, |after: BatchPosition| after.number);
+                let after = $after.map_or(0, |after: ListCursor| after.number);
                 $query.order_by(($($by.asc(),)+)).filter($column.gt(after))
             }
             PageOrder::NewestFirst => {
-                let after = $after.map_or(i64::MAX, |after: BatchPosition| after.number);
+                let after = $after.map_or(i64::MAX, |after: ListCursor| after.number);
                 $query.order_by(($($by.desc(),)+)).filter($column.lt(after))
             }
         }
@@ -59,30 +38,17 @@ impl Walk {
         selection: &BatchSelection,
         order: PageOrder,
     ) -> Result<Option<Self>, StoreError> {
-        let states = &selection.states;
-        let source = if let Some(label) = &selection.label {
-            Some(Source::Label(label.clone()))
-        } else if selection.held == Some(true) {
-            Some(Source::Held)
-        } else if selection.is_of_open() && !states.contains(&BatchState::New) {
-            Some(Source::Lanes)
-        } else if states.iter().eq([&BatchState::Invalid]) {
-            Some(Source::Invalid)
-        } else if let Some(service_id) = &selection.service_id {
-            Source::of_service(connection, service_id, selection)?
-        } else {
-            Source::of_all(connection, selection)?
-        };
+        let source = Source::plan(connection, selection)?;
         Ok(source.map(|source| Self { source, order }))
     }
 
-    /// The next positions after this one: up to `count`, and fewer only at the end.
+    /// The next cursors after this one: up to `count`, and fewer only at the end.
     pub(super) fn next(
         &self,
         connection: &mut Connection,
-        after: Option<BatchPosition>,
+        after: Option<ListCursor>,
         count: usize,
-    ) -> Result<Vec<BatchPosition>, StoreError> {
+    ) -> Result<Vec<ListCursor>, StoreError> {
         match &self.source {
             Source::Label(label) => self.labelled(connection, label, after, count),
             Source::Held => self.held(connection, after, count),
@@ -99,9 +65,9 @@ impl Walk {
         &self,
         connection: &mut Connection,
         label: &BatchLabel,
-        after: Option<BatchPosition>,
+        after: Option<ListCursor>,
         count: usize,
-    ) -> Result<Vec<BatchPosition>, StoreError> {
+    ) -> Result<Vec<ListCursor>, StoreError> {
         let query = batches::table
             .filter(batches::label.eq(label.as_str()))
             .limit(limit(count))
@@ -109,16 +75,16 @@ impl Walk {
             .into_boxed();
         let columns = (batches::label, batches::seq);
         let query = continue_after!(query, self.order, after, columns.1, (columns.0, columns.1));
-        Ok(positions(connection.load_query("labelled", query)?))
+        Ok(cursors(connection.load_query("labelled", query)?))
     }
 
     /// A batch that waits behind another one has its hold in a table of its own.
     fn held(
         &self,
         connection: &mut Connection,
-        after: Option<BatchPosition>,
+        after: Option<ListCursor>,
         count: usize,
-    ) -> Result<Vec<BatchPosition>, StoreError> {
+    ) -> Result<Vec<ListCursor>, StoreError> {
         let waiting = waiting_holds::table
             .inner_join(batches::table)
             .limit(limit(count))
@@ -126,7 +92,7 @@ impl Walk {
             .into_boxed();
         let number = waiting_holds::batch_seq;
         let waiting = continue_after!(waiting, self.order, after, number, (number));
-        let mut held = positions(connection.load_query("held_waiting", waiting)?);
+        let mut held = cursors(connection.load_query("held_waiting", waiting)?);
         held.extend(self.in_lanes(connection, true, after, count)?);
         match self.order {
             PageOrder::OldestFirst => held.sort_unstable(),
@@ -141,9 +107,9 @@ impl Walk {
         &self,
         connection: &mut Connection,
         held: bool,
-        after: Option<BatchPosition>,
+        after: Option<ListCursor>,
         count: usize,
-    ) -> Result<Vec<BatchPosition>, StoreError> {
+    ) -> Result<Vec<ListCursor>, StoreError> {
         let mut query = lanes::table
             .filter(lanes::busy)
             .limit(limit(count))
@@ -154,15 +120,15 @@ impl Walk {
             false => query.filter(lanes::submitted.or(lanes::dlt_status.is_not_null())),
         };
         let query = continue_after!(query, self.order, after, lanes::batch_seq, (lanes::batch_seq));
-        Ok(positions(connection.load_query("page_of_lanes", query)?))
+        Ok(cursors(connection.load_query("page_of_lanes", query)?))
     }
 
     fn invalid(
         &self,
         connection: &mut Connection,
-        after: Option<BatchPosition>,
+        after: Option<ListCursor>,
         count: usize,
-    ) -> Result<Vec<BatchPosition>, StoreError> {
+    ) -> Result<Vec<ListCursor>, StoreError> {
         let query = transaction_receipts::table
             .inner_join(batches::table)
             .filter(transaction_receipts::position.eq(0))
@@ -171,7 +137,7 @@ impl Walk {
             .into_boxed();
         let number = transaction_receipts::batch_seq;
         let query = continue_after!(query, self.order, after, number, (number));
-        Ok(positions(connection.load_query("page_of_invalid", query)?))
+        Ok(cursors(connection.load_query("page_of_invalid", query)?))
     }
 
     /// Within a service, the order of times is that of numbers.
@@ -179,9 +145,9 @@ impl Walk {
         &self,
         connection: &mut Connection,
         (service_id, from, before): (&ServiceId, Timestamp, Timestamp),
-        after: Option<BatchPosition>,
+        after: Option<ListCursor>,
         count: usize,
-    ) -> Result<Vec<BatchPosition>, StoreError> {
+    ) -> Result<Vec<ListCursor>, StoreError> {
         let (mut from, mut before) = (from.as_micros(), before.as_micros());
         match (self.order, after.map(|after| after.stored_at.as_micros())) {
             (PageOrder::OldestFirst, Some(after)) => from = from.max(after.saturating_add(1)),
@@ -200,16 +166,16 @@ impl Walk {
             PageOrder::OldestFirst => query.order_by(by),
             PageOrder::NewestFirst => query.order_by((by.0.desc(), by.1.desc())),
         };
-        Ok(positions(connection.load_query("page_of_service", query)?))
+        Ok(cursors(connection.load_query("page_of_service", query)?))
     }
 
     fn all(
         &self,
         connection: &mut Connection,
         (first, end): (i64, i64),
-        after: Option<BatchPosition>,
+        after: Option<ListCursor>,
         count: usize,
-    ) -> Result<Vec<BatchPosition>, StoreError> {
+    ) -> Result<Vec<ListCursor>, StoreError> {
         let query = batches::table
             .filter(batches::seq.ge(first))
             .filter(batches::seq.lt(end))
@@ -217,63 +183,12 @@ impl Walk {
             .select((batches::seq, batches::created_at))
             .into_boxed();
         let query = continue_after!(query, self.order, after, batches::seq, (batches::seq));
-        Ok(positions(connection.load_query("page_of_all", query)?))
+        Ok(cursors(connection.load_query("page_of_all", query)?))
     }
 }
 
-impl Source {
-    fn of_service(
-        connection: &mut Connection,
-        service_id: &ServiceId,
-        selection: &BatchSelection,
-    ) -> Result<Option<Self>, StoreError> {
-        let mut from = selection.stored_from.unwrap_or(Timestamp::from_micros(i64::MIN));
-        let before = selection.stored_before.unwrap_or(Timestamp::from_micros(i64::MAX));
-        if selection.is_of_open() {
-            let head = load_head_time(connection, service_id)?;
-            let oldest = head.into_iter().chain(oldest_waiting(connection, service_id)?).min();
-            let Some(oldest) = oldest else { return Ok(None) };
-            from = from.max(oldest);
-        }
-        Ok(Some(Self::Service(service_id.clone(), from, before)))
-    }
-
-    fn of_all(
-        connection: &mut Connection,
-        selection: &BatchSelection,
-    ) -> Result<Option<Self>, StoreError> {
-        let (mut first, mut end) = (0, i64::MAX);
-        if selection.is_of_open() {
-            let Some(oldest) = oldest_open(connection)? else { return Ok(None) };
-            first = oldest;
-        }
-        if let Some(from) = selection.stored_from {
-            first = first.max(first_number(connection, from)?);
-        }
-        if let Some(before) = selection.stored_before {
-            end = end_number(connection, before)?;
-        }
-        Ok(Some(Self::All(first, end)))
-    }
-}
-
-/// The number of the oldest open batch: it is in a lane, or waits without one.
-fn oldest_open(connection: &mut Connection) -> Result<Option<i64>, StoreError> {
-    let in_lanes = lanes::table.filter(lanes::busy).select(min(lanes::batch_seq));
-    let in_lanes: Vec<Option<i64>> = connection.load_query("oldest_in_lanes", in_lanes)?;
-    let waiting = waiting_batches::table
-        .filter(waiting_batches::batch_seq.gt(0))
-        .order_by(waiting_batches::batch_seq)
-        .limit(1)
-        .select(waiting_batches::batch_seq);
-    let waiting: Vec<i64> = connection.load_query("oldest_without_lane", waiting)?;
-    Ok(in_lanes.into_iter().flatten().chain(waiting).min())
-}
-
-fn positions(rows: Vec<(i64, i64)>) -> Vec<BatchPosition> {
-    let position = |(number, created_at)| BatchPosition {
-        number,
-        stored_at: Timestamp::from_micros(created_at),
-    };
-    rows.into_iter().map(position).collect()
+fn cursors(rows: Vec<(i64, i64)>) -> Vec<ListCursor> {
+    let cursor =
+        |(number, created_at)| ListCursor { number, stored_at: Timestamp::from_micros(created_at) };
+    rows.into_iter().map(cursor).collect()
 }

@@ -1,7 +1,7 @@
 //! The plans of pages of batches: each walks along one index.
 
 use grid_batch_core::{
-    BatchPosition, BatchSelection, BatchState, ListedBatch, PageOrder, ServiceId, Timestamp,
+    BatchSelection, BatchState, ListCursor, ListedBatch, PageOrder, ServiceId, Timestamp,
 };
 
 use super::{
@@ -19,7 +19,7 @@ pub(super) fn planned_pages(store: &Store, services: &[ServiceId]) -> Vec<Planne
     let label = Some("of a client".parse().unwrap());
     let all = BatchSelection::default;
     let batch = first(&all()).batch;
-    let middle = BatchPosition { number: 5_000, stored_at: batch.created_at };
+    let middle = ListCursor { number: 5_000, stored_at: batch.created_at };
     let service_id = Some(services[0].clone());
     let later = Some(batch.created_at.plus(std::time::Duration::from_secs(3_600)));
     let of = |states: &[BatchState]| BatchSelection {
