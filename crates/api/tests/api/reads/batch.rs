@@ -97,9 +97,7 @@ fn batch_of_several_services_is_named_with_one() {
     assert_eq!(server.get(&path(1)).error(), (400, 1009));
     let of_one = server.get(&format!("{}?service_id=c::d", path(1))).json();
     assert_eq!(of_one["service_id"], "c::d");
-    for name in ["e::f"] {
-        assert_eq!(server.get(&format!("{}?service_id={name}", path(1))).error(), (404, 1060));
-    }
+    assert_eq!(server.get(&format!("{}?service_id=e::f", path(1))).error(), (404, 1060));
 }
 
 #[test]
