@@ -23,6 +23,7 @@ const FOLDERS: &[(&str, &[&str])] = &[
     (
         "api",
         &[
+            "reads",
             "gas_admins",
             "rewards",
             "withdrawals",
