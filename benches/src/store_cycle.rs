@@ -96,6 +96,7 @@ fn batch(number: usize, services: usize) -> NewBatch {
         declared_access: None,
         transaction_ids: vec![id(1 << 40 | number)],
         serialized_batch: id(number).as_bytes().repeat(10)[..600].to_vec(),
+        label: None,
     }
 }
 

@@ -24,6 +24,7 @@ const FOLDERS: &[(&str, &[&str])] = &[
         "api",
         &[
             "openapi",
+            "reads",
             "gas_admins",
             "rewards",
             "withdrawals",

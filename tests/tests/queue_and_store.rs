@@ -49,6 +49,7 @@ fn batch(service_number: usize, number: u32) -> NewBatch {
         transaction_ids: vec![],
         serialized_batch: number.to_be_bytes().to_vec(),
         declared_access: None,
+        label: None,
     }
 }
 

@@ -137,5 +137,6 @@ fn batch(number: u64) -> NewBatch {
         transaction_ids: vec![HeaderId::from_bytes(id)],
         serialized_batch: vec![1],
         declared_access: None,
+        label: None,
     }
 }

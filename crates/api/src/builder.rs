@@ -1,17 +1,19 @@
-use std::{fmt, net::TcpListener, sync::Arc};
+use std::{collections::HashMap, fmt, net::TcpListener, sync::Arc};
 
 use grid_batch_core::{
-    BatchQueryStore, BatchResult, Clock, IntakeStore, InternalError, PassThrough, ServiceCheck,
-    ServiceId, SystemClock,
+    BatchPageStore, BatchQueryStore, BatchResult, Clock, HeaderId, HistoryEntry, IntakeStore,
+    InternalError, PassThrough, ServiceCheck, ServiceId, ServicePause, ServiceQueryStore,
+    SystemClock,
 };
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
-    ApiBuildError, ApiOptions, CommitProgress, GasAdminReport, HealthReport, HostName, RunningApi,
-    ServicePattern, SignerPattern, WebOrigin,
+    ApiBuildError, ApiOptions, CommitProgress, GasAdminReport, HealthReport, HostName,
+    LedgerReport, RunningApi, ServicePattern, SignerPattern, WebOrigin,
     allow_list::AllowLists,
     guard::AllowedSites,
     parts::{ApiParts, WithdrawalParts},
+    reads::{ReadParts, ReadSources},
     running,
     state::StoredCallback,
 };
@@ -42,6 +44,8 @@ impl ApiBuilder {
             database_check: Arc::new(|| true),
             commit_progress: CommitProgress::default(),
             clock: Arc::new(SystemClock),
+            reads: None,
+            read_sources: ReadSources::default(),
             gas_admins: None,
             withdrawals: None,
         };
@@ -132,6 +136,54 @@ impl ApiBuilder {
         rules: Arc<dyn WithdrawalRules>,
     ) -> Self {
         self.parts.withdrawals = Some(WithdrawalParts { store, rules });
+        self
+    }
+
+    /// Serves what is read below `/v1`: batches, services, claims and ledgers. Usually both are the same object.
+    #[must_use]
+    pub fn with_reads(
+        mut self,
+        pages: Arc<dyn BatchPageStore>,
+        services: Arc<dyn ServiceQueryStore>,
+    ) -> Self {
+        self.parts.reads = Some(ReadParts { pages, services });
+        self
+    }
+
+    /// Sets where it is read which services are paused. It may read the store.
+    #[must_use]
+    pub fn with_pauses(
+        mut self,
+        pauses: impl Fn(&[ServiceId]) -> BatchResult<HashMap<ServiceId, ServicePause>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.parts.read_sources.pauses = Some(Arc::new(pauses));
+        self
+    }
+
+    /// Sets the function behind `GET /v1/ledgers`. It may read the store, and asks no node.
+    #[must_use]
+    pub fn with_ledgers(
+        mut self,
+        ledgers: impl Fn() -> BatchResult<Vec<LedgerReport>> + Send + Sync + 'static,
+    ) -> Self {
+        self.parts.read_sources.ledgers = Some(Arc::new(ledgers));
+        self
+    }
+
+    /// Sets where the history of a batch is read, the oldest entry first. Without it, the history is what
+    /// [`stored_history`](grid_batch_core::stored_history) tells.
+    #[must_use]
+    pub fn with_history(
+        mut self,
+        history: impl Fn(&ServiceId, &HeaderId) -> BatchResult<Vec<HistoryEntry>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.parts.read_sources.history = Some(Arc::new(history));
         self
     }
 

@@ -10,6 +10,7 @@ use crate::{
     gas_admins::GasAdminSource,
     guard::AllowedSites,
     health::HealthSource,
+    reads::{ReadParts, ReadSources},
     state::{DatabaseCheck, StoredCallback},
 };
 
@@ -29,6 +30,9 @@ pub(crate) struct ApiParts {
     pub(crate) database_check: Arc<DatabaseCheck>,
     pub(crate) commit_progress: CommitProgress,
     pub(crate) clock: Arc<dyn Clock>,
+    /// What is read below `/v1`; `None`: nothing.
+    pub(crate) reads: Option<ReadParts>,
+    pub(crate) read_sources: ReadSources,
     /// What is known of the gas admins, if the ledger has any.
     pub(crate) gas_admins: Option<Arc<GasAdminSource>>,
     /// If present, the interface accepts withdrawals instead of batches.

@@ -20,6 +20,7 @@ use crate::{
     openapi,
     parts::ApiParts,
     pass_through::{self, Forwarding},
+    reads::{self, ReadContext, ReadParts, ReadSources},
     rewards,
     running::Intake,
     scabbard::{self, ScabbardContext},
@@ -29,10 +30,11 @@ use crate::{
 
 /// All routes of the interface.
 pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Router {
-    let ApiParts { query_store, stored, health, gas_admins, .. } = parts;
+    let ApiParts { query_store, stored, health, gas_admins, reads, read_sources, .. } = parts;
     let nodes = Forwarding::new(Arc::clone(&api), parts.pass_through, Arc::clone(&query_store));
     let nodes = Arc::new(nodes);
-    let statuses = StatusContext::new(Arc::clone(&api), query_store, Arc::clone(&nodes));
+    let statuses =
+        StatusContext::new(Arc::clone(&api), Arc::clone(&query_store), Arc::clone(&nodes));
     let statuses = Arc::new(statuses);
     let guard = Arc::new(RequestGuard::new(parts.allowed_sites, api.local_addr.ip()));
     let intake = match intake {
@@ -55,6 +57,7 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
             queue,
         )),
     };
+    let gas_source = gas_admins.clone();
     let gas_admins = match gas_admins {
         Some(source) => {
             let context = GasAdminContext::new(Arc::clone(&api), source);
@@ -62,8 +65,17 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
         }
         None => not_served(gas_admins::PATH),
     };
+    let reads = reads.map_or_else(Router::new, |ReadParts { pages, services }| {
+        let (api, batches) = (Arc::clone(&api), Arc::clone(&query_store));
+        let ReadSources { history, pauses, ledgers } = read_sources;
+        let gas_admins = gas_source;
+        let context =
+            ReadContext { api, batches, pages, services, gas_admins, history, pauses, ledgers };
+        reads::routes().with_state(Arc::new(context)).into()
+    });
     intake
         .merge(gas_admins)
+        .merge(reads)
         .merge(batches::status_routes().with_state(statuses))
         .merge(health::routes().with_state(health))
         .merge(openapi::routes())
@@ -84,8 +96,10 @@ fn batch_routes(context: Arc<IntakeContext>) -> Router {
 }
 
 fn withdrawal_routes(context: WithdrawalContext) -> Router {
+    let refused = |request| refuse(request, ApiError::BatchesNotServed);
     Router::new()
-        .route("/batches", routing::any(|request| refuse(request, ApiError::BatchesNotServed)))
+        .route("/batches", routing::any(refused))
+        .route("/v1/batches", routing::post(refused))
         .merge(withdrawals::routes().merge(rewards::routes()).with_state(Arc::new(context)))
 }
 

@@ -1,7 +1,8 @@
 use std::fmt;
 
 use crate::{
-    DeclaredAccess, HeaderId, LedgerStatus, Progress, ServiceId, SignerId, Timestamp, monitor,
+    BatchLabel, DeclaredAccess, HeaderId, LedgerStatus, Progress, ServiceId, SignerId, Timestamp,
+    monitor,
 };
 
 /// A batch that was checked and is not stored yet.
@@ -20,6 +21,8 @@ pub struct NewBatch {
     pub declared_access: Option<DeclaredAccess>,
     /// The bytes. They are stored and sent unchanged.
     pub serialized_batch: Vec<u8>,
+    /// The label that its client gave it.
+    pub label: Option<BatchLabel>,
 }
 
 impl fmt::Debug for NewBatch {
@@ -30,6 +33,7 @@ impl fmt::Debug for NewBatch {
             .field("signer", &self.signer)
             .field("transactions", &self.transaction_ids.len())
             .field("bytes", &self.serialized_batch.len())
+            .field("label", &self.label)
             .finish()
     }
 }

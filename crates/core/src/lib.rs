@@ -5,6 +5,7 @@ mod admission;
 mod ask_ahead;
 mod batch;
 mod batch_bytes;
+mod batch_page;
 mod change;
 mod claim;
 mod clock;
@@ -13,11 +14,14 @@ mod error;
 mod events;
 mod evidence;
 mod excerpt;
+mod explain;
 mod follow_up;
 mod header_id;
 mod header_id_prefix;
 mod hex;
+mod history;
 mod intake;
+mod label;
 mod ledger_identity;
 mod missing_transactions;
 #[cfg(feature = "mocks")]
@@ -25,6 +29,7 @@ pub mod mocks;
 mod monitor;
 mod node_check;
 mod obstacle;
+mod operator_action;
 mod outcome;
 mod pass_through;
 mod query;
@@ -33,6 +38,7 @@ mod round;
 mod scope;
 mod service_check;
 mod service_id;
+mod service_overview;
 mod signer;
 mod state;
 mod strategy;
@@ -46,6 +52,9 @@ pub use admission::Admission;
 pub use ask_ahead::{AskAhead, NextBatchStore};
 pub use batch::{Hold, NewBatch, Receipt, StatusReport, StoredBatch};
 pub use batch_bytes::BatchBytes;
+pub use batch_page::{
+    BatchPage, BatchPageStore, BatchSelection, ListCursor, ListCursorError, ListedBatch, PageOrder,
+};
 pub use change::{Change, ChangeOutcome, Decision, OperatorDecision, Stale};
 pub use claim::{Claim, ClaimKeeper, InstanceId, SubmittedBatch, Takeover, WorkNotifications};
 pub use clock::{Clock, ManualClock, Moment, MonotonicTime, SystemClock, Timestamp};
@@ -56,11 +65,14 @@ pub use evidence::{
     Evidence, EvidenceReader, EvidenceReport, Resolution, UnresolvedBatch, UnresolvedBatchStore,
 };
 pub use excerpt::Excerpt;
+pub use explain::{BatchExplanation, ServiceExplanation, ServiceFacts, ServicePause};
 pub use follow_up::{AskAheadRequests, EventSubscriptions, InFlightUpdates, PollTriggers, WakeUps};
 pub use header_id::{HeaderId, HeaderIdError};
 pub use header_id_prefix::{HeaderIdPrefix, HeaderIdPrefixError};
 pub use hex::Hex;
+pub use history::{HistoryEntry, HistoryKind, stored_history};
 pub use intake::{AddOutcome, BatchConflict, IntakeStore, TransactionConflict};
+pub use label::{BatchLabel, BatchLabelError};
 pub use ledger_identity::{
     LedgerConfirmation, LedgerIdentity, LedgerIdentityReader, LedgerRegistry, RecordedLedger,
 };
@@ -73,6 +85,7 @@ pub use monitor::{
 };
 pub use node_check::{CommitHistory, CommittedBefore, NodeCheck};
 pub use obstacle::Obstacle;
+pub use operator_action::{OperatorAction, PossibleAction};
 pub use outcome::{GroupObserver, Outcome, SubmissionAnswer, SubmissionOutcome, SubmissionSender};
 pub use pass_through::{
     BodyParts, ForwardedRequest, ForwardedResponse, PassThrough, PassThroughError,
@@ -86,6 +99,9 @@ pub use round::{BatchFits, Round, RoundStore, ServiceShare, TakenBatch};
 pub use scope::{GlobalScopeId, ScopeId, ScopeIdError, ServiceScopeId};
 pub use service_check::ServiceCheck;
 pub use service_id::{ServiceId, ServiceIdError};
+pub use service_overview::{
+    InstanceLease, OwnedService, ServiceOverview, ServiceOwner, ServiceQueryStore,
+};
 pub use signer::SignerId;
 pub use state::{BatchState, BatchStateError, DltStatus, DltStatusError};
 pub use strategy::{AfterInvalid, Scheduling, SchedulingRules, Strategy};

@@ -10,18 +10,19 @@ use mockall::mock;
 
 use crate::{
     AddOutcome, Ahead, AskAhead, AskAheadRequests, BatchConflict, BatchDetails, BatchFilter,
-    BatchFits, BatchId, BatchQueryStore, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater,
-    ClaimKeeper, Clock, CommitHistory, EndedDependents, EventSubscriptions, EvidenceReader,
-    EvidenceReport, ForwardedRequest, ForwardedResponse, GroupObserver, HeaderId, IntakeStore,
-    InternalError, LedgerConfirmation, LedgerEventStream, LedgerEvents, LedgerIdentity,
-    LedgerIdentityReader, LedgerRegistry, MissingTransactionStore, MonotonicTime, NewBatch,
-    NextBatchStore, NodeCheck, PageCursor, PassThrough, PassThroughError, PendingBatchStore,
-    PollPace, PollTriggers, Removed, Resolution, RetentionCursor, RetentionStore, Round,
-    RoundStore, RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId, ServiceShare,
-    ShutdownHandle, StatusReport, StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer,
-    SubmissionOutcome, SubmissionSender, SubmittedBatch, SubmitterObserver, TakenBatch, Takeover,
-    Timestamp, TransactionAnswers, TransactionCheck, UnresolvedBatch, UnresolvedBatchStore,
-    UrlResolver, WakeUps,
+    BatchFits, BatchId, BatchPage, BatchPageStore, BatchQueryStore, BatchResult, BatchSelection,
+    BatchStatus, BatchStatusReader, BatchUpdater, ClaimKeeper, Clock, CommitHistory,
+    EndedDependents, EventSubscriptions, EvidenceReader, EvidenceReport, ForwardedRequest,
+    ForwardedResponse, GroupObserver, HeaderId, InstanceId, IntakeStore, InternalError,
+    LedgerConfirmation, LedgerEventStream, LedgerEvents, LedgerIdentity, LedgerIdentityReader,
+    LedgerRegistry, ListCursor, MissingTransactionStore, MonotonicTime, NewBatch, NextBatchStore,
+    NodeCheck, PageCursor, PageOrder, PassThrough, PassThroughError, PendingBatchStore, PollPace,
+    PollTriggers, Removed, Resolution, RetentionCursor, RetentionStore, Round, RoundStore,
+    RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId, ServiceShare, ShutdownHandle,
+    StatusReport, StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome,
+    SubmissionSender, SubmittedBatch, SubmitterObserver, TakenBatch, Takeover, Timestamp,
+    TransactionAnswers, TransactionCheck, UnresolvedBatch, UnresolvedBatchStore, UrlResolver,
+    WakeUps,
 };
 
 mock! {
@@ -209,6 +210,37 @@ mock! {
         fn take_round<'a>(&self, shares: &[ServiceShare], fits: &mut BatchFits<'a>)
             -> BatchResult<Round>;
         fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()>;
+    }
+}
+
+mock! {
+    pub BatchPageStore {}
+    impl BatchPageStore for BatchPageStore {
+        fn batch_page(
+            &self,
+            selection: &BatchSelection,
+            order: PageOrder,
+            after: Option<ListCursor>,
+            limit: usize,
+        ) -> BatchResult<BatchPage>;
+        fn serialized_batch(&self, service_id: &ServiceId, batch_id: &HeaderId)
+            -> BatchResult<Option<Vec<u8>>>;
+    }
+}
+
+mock! {
+    pub ServiceQueryStore {}
+    impl crate::ServiceQueryStore for ServiceQueryStore {
+        fn services<'a>(&self, with_idle: bool, after: Option<&'a ServiceId>, limit: usize)
+            -> BatchResult<Vec<crate::ServiceOverview>>;
+        fn service(&self, service_id: &ServiceId) -> BatchResult<Option<crate::ServiceOverview>>;
+        fn instances(&self) -> BatchResult<Vec<crate::InstanceLease>>;
+        fn claims<'a>(
+            &self,
+            instance: Option<&'a InstanceId>,
+            after: Option<&'a ServiceId>,
+            limit: usize,
+        ) -> BatchResult<Vec<crate::OwnedService>>;
     }
 }
 

@@ -1,5 +1,5 @@
 use crate::{
-    Ahead, BatchState, HeaderId, Receipt, ServiceId, StoredBatch, Timestamp, Wait,
+    Ahead, BatchLabel, BatchState, HeaderId, Receipt, ServiceId, StoredBatch, Timestamp, Wait,
     monitor::BatchResult,
 };
 
@@ -8,6 +8,10 @@ use crate::{
 pub struct BatchDetails {
     /// The batch.
     pub batch: StoredBatch,
+    /// The label that its client gave it.
+    pub label: Option<BatchLabel>,
+    /// Whether it is an attempt to execute a withdrawal.
+    pub of_withdrawal: bool,
     /// The open batches of its service that come before it. `None`: it is the first, or has ended.
     pub ahead: Option<Ahead>,
     /// The ids of its transactions, in order.

@@ -114,6 +114,26 @@ impl BatchState {
         Self::Committed,
     ];
 
+    /// The name of the state in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Submitting => "submitting",
+            Self::Delayed => "delayed",
+            Self::InDoubt => "in_doubt",
+            Self::Absent => "absent",
+            Self::Pending => "pending",
+            Self::Valid => "valid",
+            Self::Invalid => "invalid",
+            Self::Committed => "committed",
+        }
+    }
+
+    /// The state with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == name)
+    }
+
     /// The state with this pair.
     ///
     /// ```
@@ -217,6 +237,14 @@ mod tests {
             |state: &BatchState| !state.awaits_queuer() && !state.awaits_poller();
         let neither: Vec<_> = BatchState::ALL.into_iter().filter(waits_for_neither).collect();
         assert_eq!(neither, [BatchState::Submitting, BatchState::Invalid, BatchState::Committed]);
+    }
+
+    #[test]
+    fn state_is_found_by_its_name() {
+        for state in BatchState::ALL {
+            assert_eq!(BatchState::named(state.as_str()), Some(state));
+        }
+        assert_eq!(BatchState::named("in doubt"), None);
     }
 
     #[test]

@@ -56,6 +56,7 @@ impl VerifiedBatch {
             transaction_ids: self.transactions.iter().map(|t| t.id).collect(),
             declared_access: Some(declared_access(&self.transactions)),
             serialized_batch: self.bytes,
+            label: None,
         }
     }
 }

@@ -215,6 +215,7 @@ fn new_batch(service_id: ServiceId, number: u64) -> NewBatch {
         transaction_ids: vec![id(number + (1 << 40))],
         serialized_batch: vec![7; 600],
         declared_access: None,
+        label: None,
     }
 }
 
@@ -247,7 +248,8 @@ fn process_batches(claims: &ClaimStore, services: &[ServiceId]) {
     record(Event::status(LedgerStatus::Committed));
     record(Event::status(LedgerStatus::Committed));
     add(store, &new);
-    add(store, &[new_batch("new::0000".parse().unwrap(), 95_000)]);
+    let labelled = new_batch("new::0000".parse().unwrap(), 95_000);
+    add(store, &[NewBatch { label: Some("of a client".parse().unwrap()), ..labelled }]);
     refuse_a_full_queue(store);
     process_failures(claims, services);
     look_for_locked_rows(store, services);

@@ -3,10 +3,10 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use grid_batch_core::{
-    AddOutcome, Ahead, BatchConflict, BatchDetails, BatchFilter, Change, ChangeOutcome,
-    EndedDependents, Halt, HeaderId, HeaderIdPrefix, LedgerIdentity, NewBatch, OperatorDecision,
-    PageCursor, QueueDepth, RecordedLedger, Removable, Removed, RetentionCursor, ServiceId,
-    StoredBatch, Timestamp,
+    AddOutcome, Ahead, BatchConflict, BatchDetails, BatchFilter, BatchPage, BatchSelection, Change,
+    ChangeOutcome, EndedDependents, Halt, HeaderId, HeaderIdPrefix, LedgerIdentity, ListCursor,
+    NewBatch, OperatorDecision, PageCursor, PageOrder, QueueDepth, RecordedLedger, Removable,
+    Removed, RetentionCursor, ServiceId, StoredBatch, Timestamp,
 };
 use grid_batch_withdrawals::{
     CancelOutcome, FailedFilter, FailedWithdrawal, GasAdminQueue, PoolSum, RetryOutcome, Reward,
@@ -348,6 +348,18 @@ impl Store {
         count: usize,
     ) -> Result<Vec<StoredBatch>, StoreError> {
         operator::list(self, filter, after, count)
+    }
+
+    /// One page of batches, in the order in which they were stored. A limited number of batches is examined
+    /// for each page, however many are stored.
+    pub fn batch_page(
+        &self,
+        selection: &BatchSelection,
+        order: PageOrder,
+        after: Option<ListCursor>,
+        count: usize,
+    ) -> Result<BatchPage, StoreError> {
+        operator::batch_page(self, selection, order, after, count)
     }
 
     /// How many batches the filter selects.

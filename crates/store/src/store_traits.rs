@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    AddOutcome, Ahead, BatchConflict, BatchDetails, BatchFilter, BatchQueryStore, BatchResult,
-    CommitHistory, CommittedBefore, HeaderId, IntakeStore, NewBatch, PageCursor, Removed,
-    RetentionCursor, RetentionStore, ServiceId, StoredBatch, Timestamp,
+    AddOutcome, Ahead, BatchConflict, BatchDetails, BatchFilter, BatchPage, BatchPageStore,
+    BatchQueryStore, BatchResult, BatchSelection, CommitHistory, CommittedBefore, HeaderId,
+    InstanceId, InstanceLease, IntakeStore, ListCursor, NewBatch, OwnedService, PageCursor,
+    PageOrder, Removed, RetentionCursor, RetentionStore, ServiceId, ServiceOverview,
+    ServiceQueryStore, StoredBatch, Timestamp,
 };
 use grid_batch_withdrawals::{
     BatchAttempt, CancelOutcome, ClosedNonce, FailedFilter, FailedWithdrawal, FollowingPayments,
@@ -66,6 +68,54 @@ impl BatchQueryStore for Store {
 
     fn count(&self, filter: &BatchFilter) -> BatchResult<u64> {
         Ok(Self::count(self, filter)?)
+    }
+}
+
+impl BatchPageStore for Store {
+    fn batch_page(
+        &self,
+        selection: &BatchSelection,
+        order: PageOrder,
+        after: Option<ListCursor>,
+        limit: usize,
+    ) -> BatchResult<BatchPage> {
+        Ok(Self::batch_page(self, selection, order, after, limit)?)
+    }
+
+    fn serialized_batch(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+    ) -> BatchResult<Option<Vec<u8>>> {
+        Ok(Self::serialized_batch(self, service_id, batch_id)?)
+    }
+}
+
+impl ServiceQueryStore for Store {
+    fn services(
+        &self,
+        with_idle: bool,
+        after: Option<&ServiceId>,
+        limit: usize,
+    ) -> BatchResult<Vec<ServiceOverview>> {
+        Ok(operator::services(self, with_idle, after, limit)?)
+    }
+
+    fn service(&self, service_id: &ServiceId) -> BatchResult<Option<ServiceOverview>> {
+        Ok(operator::service(self, service_id)?)
+    }
+
+    fn instances(&self) -> BatchResult<Vec<InstanceLease>> {
+        Ok(operator::instances(self)?)
+    }
+
+    fn claims(
+        &self,
+        instance: Option<&InstanceId>,
+        after: Option<&ServiceId>,
+        limit: usize,
+    ) -> BatchResult<Vec<OwnedService>> {
+        Ok(operator::claims(self, instance, after, limit)?)
     }
 }
 

@@ -93,10 +93,14 @@ create table batches (
     submitted_at bigint,
     checked_at bigint,
     last_error text,
+    -- What the client calls it. It is written once.
+    label text collate "C",
     unique (batch_id, service_id),
     unique (service_id, created_at),
     check ((ended_at is null) = (dlt_status is null))
 ) with (fillfactor = 45);
+-- A batch without a label has no entry.
+create index batches_by_label on batches (label, seq) where label is not null;
 
 -- The bytes of each batch, written once and read for each attempt.
 create table batch_payloads (

@@ -65,10 +65,12 @@ create table batches (
     submitted_at integer,
     checked_at integer,
     last_error text,
+    label text,
     unique (batch_id, service_id),
     unique (service_id, created_at),
     check ((ended_at is null) = (dlt_status is null))
 ) strict;
+create index batches_by_label on batches (label, seq) where label is not null;
 
 create table batch_payloads (
     batch_seq integer primary key,

@@ -44,6 +44,7 @@ fn batch(number: u64, services: &[ServiceId]) -> NewBatch {
         transaction_ids: vec![HeaderId::from_bytes(id)],
         serialized_batch: number.to_be_bytes().repeat(50),
         declared_access: None,
+        label: None,
     }
 }
 

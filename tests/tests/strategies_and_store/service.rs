@@ -76,6 +76,7 @@ impl Fixture {
             transaction_ids: vec![id(number)],
             declared_access: Some(self.access[number].clone()),
             serialized_batch: vec![1],
+            label: None,
         };
         let batches: Vec<NewBatch> = (first..self.access.len()).map(batch).collect();
         let lists: Vec<&[NewBatch]> = batches.chunks(2).collect();

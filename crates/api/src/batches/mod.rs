@@ -1,7 +1,9 @@
-//! `POST /batches` and `/batch_statuses`.
+//! `POST /batches`, `POST /v1/batches` and `/batch_statuses`.
 //!
 //! A submitted list passes through `submit.rs` (checks), the queue of `group_commit`, and `writer.rs`.
 
+mod accepted_json;
+mod label;
 mod status_json;
 mod status_query;
 mod status_wait;
@@ -14,14 +16,16 @@ use std::sync::Arc;
 
 use utoipa_axum::{router::OpenApiRouter, routes};
 
+pub(crate) use label::read_label;
 pub(crate) use status_query::StatusContext;
-pub(crate) use status_wait::{WAIT_WITHOUT_SLOT, sleep_until_next_read};
+pub(crate) use status_wait::{StatusWait, requested_wait};
 pub(crate) use submit::{AcceptedJson, BatchQueue, IntakeContext, ServiceChecks, ServiceRule};
+pub(crate) use wait_json::WaitJson;
 pub(crate) use writer::BatchListStore;
 
 /// The routes that store batches.
 pub(crate) fn intake_routes() -> OpenApiRouter<Arc<IntakeContext>> {
-    OpenApiRouter::new().routes(routes!(submit::post))
+    OpenApiRouter::new().routes(routes!(submit::post)).routes(routes!(submit::post_own))
 }
 
 /// The routes that report the statuses of batches.

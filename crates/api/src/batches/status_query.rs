@@ -3,7 +3,6 @@ use std::{collections::HashMap, sync::Arc};
 use grid_batch_core::{
     Ahead, BatchQueryStore, BatchState, HeaderId, Receipt, ServiceId, StoredBatch, Timestamp,
 };
-use tokio::sync::Semaphore;
 
 use crate::{
     batches::status_json::BatchStatusJson, http::ApiError, pass_through::Forwarding,
@@ -16,8 +15,6 @@ pub(crate) struct StatusContext {
     pub(crate) store: Arc<dyn BatchQueryStore>,
     /// Asks a node about batches that are not stored.
     pub(crate) nodes: Arc<Forwarding>,
-    /// Limits how many requests wait for a status at once.
-    pub(crate) waiters: Semaphore,
 }
 
 /// The batches whose statuses a client requested.
@@ -36,8 +33,7 @@ impl StatusContext {
         store: Arc<dyn BatchQueryStore>,
         nodes: Arc<Forwarding>,
     ) -> Self {
-        let waiters = Semaphore::new(api.options.max_status_waiters);
-        Self { api, store, nodes, waiters }
+        Self { api, store, nodes }
     }
 }
 

@@ -2,6 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::{
     select,
+    sync::SemaphorePermit,
     time::{Instant, sleep_until},
 };
 
@@ -11,6 +12,7 @@ use crate::{
         status_query::{StatusContext, StatusQuery},
     },
     http::{ApiError, Query},
+    state::ApiState,
 };
 
 /// How often pending batches are read again during a wait.
@@ -39,10 +41,8 @@ pub(crate) async fn read_or_wait(
     let Some(wait) = wait.filter(|_| any_pending(&statuses)) else {
         return Ok(statuses);
     };
-    let slot = context.waiters.try_acquire();
-    let wait = if slot.is_ok() { wait } else { wait.min(WAIT_WITHOUT_SLOT) };
-    let deadline = Instant::now() + wait;
-    while sleep_until_next_read(context, deadline).await {
+    let wait = StatusWait::begin(&context.api, wait);
+    while wait.until_next_read().await {
         statuses = read_pending(context, &query, statuses).await?;
         if !any_pending(&statuses) {
             return Ok(statuses);
@@ -51,12 +51,27 @@ pub(crate) async fn read_or_wait(
     read_all(context, &query).await
 }
 
-/// Sleeps until the next read. Returns `false` if the wait is over: at the deadline, or at a shutdown.
-pub(crate) async fn sleep_until_next_read(context: &StatusContext, deadline: Instant) -> bool {
-    let next = Instant::now() + READ_INTERVAL;
-    select! {
-        () = context.api.shutdown.requested() => false,
-        () = sleep_until(next.min(deadline)) => next < deadline,
+/// A request that waits for the end of batches.
+pub(crate) struct StatusWait<'a> {
+    api: &'a ApiState,
+    deadline: Instant,
+    _slot: Option<SemaphorePermit<'a>>,
+}
+
+impl<'a> StatusWait<'a> {
+    pub(crate) fn begin(api: &'a ApiState, wait: Duration) -> Self {
+        let slot = api.status_waiters.try_acquire().ok();
+        let wait = if slot.is_some() { wait } else { wait.min(WAIT_WITHOUT_SLOT) };
+        Self { api, deadline: Instant::now() + wait, _slot: slot }
+    }
+
+    /// Sleeps until the next read. Returns `false` if the wait is over: at the deadline, or at a shutdown.
+    pub(crate) async fn until_next_read(&self) -> bool {
+        let next = Instant::now() + READ_INTERVAL;
+        select! {
+            () = self.api.shutdown.requested() => false,
+            () = sleep_until(next.min(self.deadline)) => next < self.deadline,
+        }
     }
 }
 

@@ -4,18 +4,25 @@ use axum::{
     Json,
     body::Body,
     extract::{Request, State},
-    http::{HeaderMap, StatusCode},
+    http::{HeaderMap, StatusCode, request::Parts},
+    response::Response,
 };
-use grid_batch_core::{GlobalScopeId, HeaderId, NewBatch, ScopeId, ServiceCheck, ServiceId};
+use grid_batch_core::{
+    BatchLabel, GlobalScopeId, HeaderId, NewBatch, ScopeId, ServiceCheck, ServiceId,
+};
 use grid_batch_protocol::{Limits, verify_list};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
     allow_list::AllowLists,
-    batches::writer::{BatchList, ListAnswer},
+    batches::{
+        accepted_json::AcceptedListJson,
+        label::read_label,
+        writer::{BatchList, ListAnswer},
+    },
     group_commit::{WriteQueue, WriteSlot},
-    http::{ApiError, Query, RequestBody, SawtoothErrorBody, batch_content_type, link},
+    http::{ApiError, Problem, Query, RequestBody, SawtoothErrorBody, batch_content_type, link},
     state::{ApiState, BlockingPool},
 };
 
@@ -60,11 +67,12 @@ impl IntakeContext {
         self.api.bodies.read(headers, body, self.api.options.body_limit).await
     }
 
-    /// Checks and stores a list of batches for a service. Returns their ids.
+    /// Checks and stores a list of batches for a service, with a label. Returns their ids.
     pub(crate) async fn accept(
         &self,
         body: RequestBody,
         service_id: ServiceId,
+        label: Option<BatchLabel>,
     ) -> Result<Vec<HeaderId>, ApiError> {
         let Self { api, checks, queue, verifications } = self;
         checks.check_service(&service_id).await?;
@@ -76,7 +84,10 @@ impl IntakeContext {
         let checks = Arc::clone(checks);
         let is_small = body.bytes.len() <= Self::INLINE_VERIFICATION_LIMIT;
         let verify = move || verify(&body.bytes, &limits, &service_id, &checks.allowed);
-        let batches = if is_small { verify()? } else { verifications.run(verify).await? };
+        let mut batches = if is_small { verify()? } else { verifications.run(verify).await? };
+        if label.is_some() {
+            batches.iter_mut().for_each(|batch| batch.label.clone_from(&label));
+        }
         let ids = batches.iter().map(|batch| batch.batch_id).collect();
         let stored = store(slot, BatchList { batches, _reservation: body.reservation });
         api.database.run(ApiError::BatchesNotStored, stored).await?;
@@ -115,15 +126,55 @@ pub(crate) async fn post(
     State(context): State<Arc<IntakeContext>>,
     request: Request,
 ) -> Result<(StatusCode, Json<AcceptedJson>), ApiError> {
-    let (request, body) = request.into_parts();
-    let body = context.read_body(&request.headers, body).await?;
-    batch_content_type(&request.headers).map_err(ApiError::BatchesContentType)?;
-    let named_service = Query::parse(request.uri.query())?.service_id()?;
-    let service_id = named_service.as_ref().unwrap_or(GlobalScopeId.service_id()).clone();
-    let ids = context.accept(body, service_id).await?;
+    let AcceptedBatches { request, ids, named_service, .. } = submit(&context, request).await?;
     let local_addr = context.api.local_addr;
     let link = link::to_batch_statuses(&request, local_addr, &ids, named_service.as_ref());
     Ok((StatusCode::ACCEPTED, Json(AcceptedJson { link })))
+}
+
+/// `POST /v1/batches`: the same, with a link to each batch.
+#[utoipa::path(
+    post, path = "/v1/batches", tag = "batches", operation_id = "submitOwnBatches", summary = "Submit batches",
+    params(
+        ("service_id" = Option<String>, Query, description = "The service that gets them; without it the ledger's only one"),
+        ("label" = Option<String>, Query, description = "A text by which the client finds the batches again"),
+        ("Grid-Batch-Label" = Option<String>, Header, description = "The same, as a header"),
+    ),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A serialized list of batches"),
+    responses(
+        (status = 202, description = "All batches are stored", body = AcceptedListJson),
+        (status = "4XX", description = "The request is refused", body = Problem),
+        (status = "5XX", description = "Try again later", body = Problem),
+    ),
+)]
+pub(crate) async fn post_own(
+    State(context): State<Arc<IntakeContext>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let accepted = submit(&context, request).await?;
+    Ok(accepted.into_response(context.api.local_addr))
+}
+
+/// What a request stored.
+pub(crate) struct AcceptedBatches {
+    pub(crate) request: Parts,
+    pub(crate) ids: Vec<HeaderId>,
+    pub(crate) service_id: ServiceId,
+    pub(crate) named_service: Option<ServiceId>,
+    pub(crate) label: Option<BatchLabel>,
+}
+
+/// Stores the list of a request.
+async fn submit(context: &IntakeContext, request: Request) -> Result<AcceptedBatches, ApiError> {
+    let (request, body) = request.into_parts();
+    let body = context.read_body(&request.headers, body).await?;
+    batch_content_type(&request.headers).map_err(ApiError::BatchesContentType)?;
+    let query = Query::parse(request.uri.query())?;
+    let named_service = query.service_id()?;
+    let label = read_label(&request.headers, &query)?;
+    let service_id = named_service.as_ref().unwrap_or(GlobalScopeId.service_id()).clone();
+    let ids = context.accept(body, service_id.clone(), label.clone()).await?;
+    Ok(AcceptedBatches { request, ids, service_id, named_service, label })
 }
 
 async fn store(slot: WriteSlot<BatchList, ListAnswer>, list: BatchList) -> Result<(), ApiError> {

@@ -99,6 +99,7 @@ mod tests {
             transaction_ids: Vec::new(),
             serialized_batch: vec![0; bytes],
             declared_access: None,
+            label: None,
         }
     }
 

@@ -11,7 +11,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::report::GasAdminReport;
 use crate::{
-    http::{ApiError, Problem, Query, link},
+    http::{ApiError, Problem, Query},
     state::ApiState,
 };
 
@@ -34,7 +34,8 @@ impl GasAdminContext {
 #[derive(Debug, Serialize, ToSchema)]
 struct GasAdminsJson {
     data: Vec<GasAdminReport>,
-    link: String,
+    /// All are on one page.
+    next: Option<String>,
 }
 
 /// The route of the gas admins.
@@ -55,11 +56,9 @@ async fn get(
     State(context): State<Arc<GasAdminContext>>,
     request: Request,
 ) -> Result<Json<GasAdminsJson>, ApiError> {
-    let (request, _) = request.into_parts();
-    Query::parse(request.uri.query())?.check_names(&[])?;
+    Query::parse(request.uri().query())?.check_names(&[])?;
     let source = Arc::clone(&context.source);
     let read = move || source().map_err(ApiError::read_failed);
     let data = context.api.reads.run(read).await?;
-    let link = link::to_request(&request, context.api.local_addr);
-    Ok(Json(GasAdminsJson { data, link }))
+    Ok(Json(GasAdminsJson { data, next: None }))
 }

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    BatchConflict, BatchError, Excerpt, HeaderId, HeaderIdError, ServiceId, ServiceIdError,
-    SignerId,
+    BatchConflict, BatchError, BatchLabelError, Excerpt, HeaderId, HeaderIdError, ServiceId,
+    ServiceIdError, SignerId,
 };
 use grid_batch_protocol::ListError;
 use grid_batch_withdrawals::{
@@ -116,6 +116,14 @@ pub(crate) enum ApiError {
     TooManyIds { limit: usize },
     #[error(transparent)]
     InvalidBatchId(#[from] HeaderIdError),
+    #[error("no batch with the id {0} is stored, or not for this service")]
+    BatchNotFound(HeaderId),
+    #[error("the service {id} never had a batch", id = Excerpt::of(.0.as_str()))]
+    ServiceNotFound(ServiceId),
+    #[error("invalid label: {0}")]
+    InvalidLabel(#[from] BatchLabelError),
+    #[error("the request has two different labels; send one")]
+    DifferentLabels,
     #[error("the batch {id} is stored for {services} services; choose one with service_id")]
     SeveralServices { id: HeaderId, services: usize },
 

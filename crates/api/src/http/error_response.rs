@@ -105,6 +105,11 @@ fn kind(error: &ApiError) -> ErrorKind {
         ApiError::ProtocolVersion(_) => (StatusCode::BAD_REQUEST, 1052, "Protocol Version"),
         ApiError::MissingScabbardIds => (StatusCode::BAD_REQUEST, 1053, "Missing Ids"),
         ApiError::SeveralServices { .. } => (StatusCode::BAD_REQUEST, 1009, "Several Services"),
+        ApiError::BatchNotFound(_) => (StatusCode::NOT_FOUND, 1060, "Unknown Batch"),
+        ApiError::ServiceNotFound(_) => (StatusCode::NOT_FOUND, 1062, "Service Not Found"),
+        ApiError::InvalidLabel(_) | ApiError::DifferentLabels => {
+            (StatusCode::BAD_REQUEST, 1061, "Invalid Label")
+        }
         ApiError::TooManyIds { .. } => (StatusCode::BAD_REQUEST, 1010, "Too Many Ids"),
         ApiError::BatchConflict(BatchConflict::ServiceLocked { .. }) => {
             (StatusCode::SERVICE_UNAVAILABLE, 1012, "Store Unavailable")

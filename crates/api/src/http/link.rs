@@ -50,6 +50,39 @@ pub(crate) fn to_batch_statuses(
     link
 }
 
+/// The URL of a batch of a service.
+pub(crate) fn to_batch(
+    request: &Parts,
+    local_addr: SocketAddr,
+    id: &HeaderId,
+    service_id: &ServiceId,
+) -> String {
+    let service_id = utf8_percent_encode(service_id.as_str(), ESCAPED);
+    to_path(&format!("/v1/batches/{id}?service_id={service_id}"), request, local_addr)
+}
+
+/// The URL of a service.
+pub(crate) fn to_service(
+    request: &Parts,
+    local_addr: SocketAddr,
+    service_id: &ServiceId,
+) -> String {
+    let service_id = utf8_percent_encode(service_id.as_str(), ESCAPED);
+    to_path(&format!("/v1/services/{service_id}"), request, local_addr)
+}
+
+/// The URL of a part of what is known about a batch.
+pub(crate) fn to_part_of_batch(
+    request: &Parts,
+    local_addr: SocketAddr,
+    id: &HeaderId,
+    part: &str,
+    service_id: &ServiceId,
+) -> String {
+    let service_id = utf8_percent_encode(service_id.as_str(), ESCAPED);
+    to_path(&format!("/v1/batches/{id}/{part}?service_id={service_id}"), request, local_addr)
+}
+
 /// The URL of the next page of a list: the same query, with another value of `before`.
 pub(crate) fn to_next_page(
     request: &Parts,

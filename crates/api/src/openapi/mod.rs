@@ -13,7 +13,7 @@ use axum::{
 };
 use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder};
 
-use crate::{batches, gas_admins, health, rewards, scabbard, withdrawals};
+use crate::{batches, gas_admins, health, reads, rewards, scabbard, withdrawals};
 
 /// The description as JSON.
 static JSON: LazyLock<String> = LazyLock::new(openapi_json);
@@ -59,6 +59,7 @@ fn document() -> OpenApi {
         batches::intake_routes().into_openapi(),
         batches::status_routes().into_openapi(),
         scabbard::routes().into_openapi(),
+        reads::routes().into_openapi(),
         withdrawals::routes().into_openapi(),
         rewards::routes().into_openapi(),
         gas_admins::routes().into_openapi(),

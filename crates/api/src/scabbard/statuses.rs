@@ -6,14 +6,13 @@ use axum::{
 };
 use grid_batch_core::{HeaderId, ServiceId};
 use serde_json::Value;
-use tokio::time::Instant;
 
 use super::{
     ScabbardContext, ServicePath, not_found, protocol_version::check_version,
     status_json::StatusJson,
 };
 use crate::{
-    batches::{WAIT_WITHOUT_SLOT, sleep_until_next_read},
+    batches::StatusWait,
     http::{ApiError, Query, ScabbardErrorBody},
 };
 
@@ -82,10 +81,8 @@ impl StatusRequest<'_> {
         let mut statuses = self.read(ids.clone()).await?;
         self.ask_node(&mut statuses).await?;
         let Some(wait) = wait.filter(|_| !all_final(&statuses)) else { return Ok(statuses) };
-        let slot = context.waiters.try_acquire();
-        let wait = if slot.is_ok() { wait } else { wait.min(WAIT_WITHOUT_SLOT) };
-        let deadline = Instant::now() + wait;
-        while sleep_until_next_read(context, deadline).await {
+        let wait = StatusWait::begin(&context.api, wait);
+        while wait.until_next_read().await {
             // What the node has said of others stays.
             for (read, status) in self.read(ids.clone()).await?.into_iter().zip(&mut statuses) {
                 if read.unknown_id().is_none() {

@@ -9,8 +9,8 @@ use grid_batch_core::HeaderId;
 
 use super::{ScabbardContext, ServicePath, protocol_version::check_version};
 use crate::{
-    batches::AcceptedJson,
-    http::{ApiError, ScabbardErrorBody, batch_content_type},
+    batches::{AcceptedJson, read_label},
+    http::{ApiError, Query, ScabbardErrorBody, batch_content_type},
 };
 
 /// `POST /scabbard/CIRCUIT/SERVICE/batches`: answers `202` after the whole list is stored.
@@ -20,6 +20,8 @@ use crate::{
     params(
         ("circuit" = String, Path, description = "The circuit"),
         ("service" = String, Path, description = "The service of the circuit"),
+        ("label" = Option<String>, Query, description = "A text by which the client finds the batches again"),
+        ("Grid-Batch-Label" = Option<String>, Header, description = "The same, as a header"),
     ),
     request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A serialized list of batches"),
     responses(
@@ -38,7 +40,8 @@ pub(super) async fn post(
     check_client(&request.headers)?;
     check_version(&request.headers)?;
     let service_id = context.service_id(&path)?;
-    let ids = context.intake.accept(body, service_id).await?;
+    let label = read_label(&request.headers, &Query::parse(request.uri.query())?)?;
+    let ids = context.intake.accept(body, service_id, label).await?;
     Ok((StatusCode::ACCEPTED, Json(AcceptedJson { link: link(&path, &ids) })))
 }
 

@@ -9,6 +9,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use grid_batch_core::Clock;
 use grid_batch_support::Shutdown;
+use tokio::sync::Semaphore;
 
 use crate::{
     ApiOptions,
@@ -32,6 +33,8 @@ pub(crate) struct ApiState {
     /// Runs what reads from the store.
     pub(crate) reads: StoreAccess,
     pub(crate) database: DatabaseWatch,
+    /// Limits how many requests wait for a status at once.
+    pub(crate) status_waiters: Semaphore,
     pub(crate) shutdown: Shutdown,
     pub(crate) clock: Arc<dyn Clock>,
 }
@@ -47,6 +50,7 @@ impl ApiState {
         let budget = MemoryBudget::new(options.memory_limit);
         let bodies = BodyReader::new(budget, options.body_timeout);
         let reads = StoreAccess::new(READS, database.clone(), ApiError::ReadFailed);
-        Self { options, local_addr, bodies, reads, database, shutdown, clock }
+        let status_waiters = Semaphore::new(options.max_status_waiters);
+        Self { options, local_addr, bodies, reads, database, status_waiters, shutdown, clock }
     }
 }

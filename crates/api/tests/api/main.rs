@@ -8,6 +8,7 @@ mod malformed_input;
 mod mock_stores;
 mod openapi;
 mod pass_through;
+mod reads;
 mod routes;
 mod scabbard;
 mod shutdown;

@@ -46,8 +46,9 @@ impl TestServer {
         let directory = tempfile::tempdir().unwrap();
         let options = StoreOptions { lock_timeout: timeout, ..StoreOptions::default() };
         let store = Arc::new(Store::open(&url(&directory), options).unwrap());
-        let builder =
-            ApiBuilder::new(store.clone(), store.clone()).with_allowed_hosts(test_hosts());
+        let builder = ApiBuilder::new(store.clone(), store.clone())
+            .with_reads(store.clone(), store.clone())
+            .with_allowed_hosts(test_hosts());
         let (api, address) = serve(configure(builder, &store));
         Self { api, store, address, directory }
     }

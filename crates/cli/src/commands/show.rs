@@ -3,15 +3,18 @@
 use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
-use grid_batch_core::{BatchDetails, FailedAttempt, StoredBatch, Timestamp};
+use grid_batch_core::{
+    BatchDetails, BatchExplanation, FailedAttempt, ServiceFacts, ServiceOverview,
+    ServiceQueryStore, StoredBatch, Timestamp,
+};
 use serde_json::json;
 
 use crate::commands::{
     failure::Failure,
     flags,
     operator::{
-        Database, ago, batch_arguments, details_json, find_targets, in_future, json_flag,
-        print_json, print_wrapped, rfc3339, wants_json,
+        Database, action_json, ago, batch_arguments, details_json, find_targets, in_future,
+        json_flag, print_json, print_wrapped, rfc3339, wants_json,
     },
 };
 
@@ -35,11 +38,20 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         // Retention may have removed it since it was found.
         if let Some(details) = database.store.details(service_id, batch_id)? {
             let behind = count_behind(&database, &details)?;
-            shown.push((details, behind));
+            let service = ServiceQueryStore::service(&database.store, service_id)?;
+            shown.push((details, behind, service));
         }
     }
     if wants_json(matches) {
-        let batches = shown.iter().map(|(details, behind)| details_json(details, *behind));
+        let now = database.now();
+        let batches = shown.iter().map(|(details, behind, service)| {
+            let mut document = details_json(details, *behind);
+            let explanation = explain(details, service.as_ref(), now);
+            document["label"] = details.label.as_ref().map(ToString::to_string).into();
+            document["explanation"] = explanation.to_string().into();
+            document["actions"] = explanation.actions().iter().map(action_json).collect();
+            document
+        });
         print_json(&json!({
             "database": database.name(),
             "read_at": rfc3339(database.now()),
@@ -48,10 +60,41 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     print_line("database", &database.name());
-    for (details, behind) in &shown {
+    for (details, behind, service) in &shown {
         print_details(details, *behind, database.now());
+        print_actions(details, service.as_ref(), database.now());
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn explain<'a>(
+    details: &'a BatchDetails,
+    service: Option<&'a ServiceOverview>,
+    now: Timestamp,
+) -> BatchExplanation<'a> {
+    let facts = service.map(|service| ServiceFacts { service, pause: None, now });
+    BatchExplanation::new(details, facts)
+}
+
+/// Who works on the service of an open batch, and what an operator can do.
+fn print_actions(details: &BatchDetails, service: Option<&ServiceOverview>, now: Timestamp) {
+    if details.batch.progress.state.is_terminal() {
+        return;
+    }
+    match service.and_then(|service| service.owner.as_ref()) {
+        Some(owner) => {
+            let lease = ("lease", owner.instance.lease_ends_at);
+            let end = if lease.1 > now { in_future(lease.1, now) } else { ago(lease.1, now) };
+            let text = format!("{}, {} ends {end}", owner.instance.instance_id, lease.0);
+            print_line("owner", &text);
+        }
+        None => print_line("owner", "no instance claims the service"),
+    }
+    for possible in explain(details, service, now).actions() {
+        let (verb, text) = (possible.action.as_str(), possible.action.text());
+        let of = possible.batch.map(|batch| format!("{:.12}", batch.batch_id));
+        print_line("possible", &format!("{verb} {}: {text}", of.unwrap_or_default()));
+    }
 }
 
 /// How many batches of its service come after an open batch.
@@ -69,6 +112,9 @@ fn count_ahead(details: &BatchDetails) -> u64 {
 
 fn print_details(details: &BatchDetails, behind: u64, now: Timestamp) {
     print_batch(&details.batch, now);
+    if let Some(label) = &details.label {
+        print_line("label", label.as_str());
+    }
     if let Some(wait) = details.wait() {
         print_line("waits for", &wait.to_string());
         let ahead = count_ahead(details);

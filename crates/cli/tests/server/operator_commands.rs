@@ -69,6 +69,7 @@ impl Batches {
                     serialized_batch: vec![1],
                     signer: None,
                     declared_access: None,
+                    label: None,
                 }
             });
             store.add(&[&list]).unwrap().remove(0).unwrap();

@@ -31,6 +31,7 @@ impl HeldBatch {
             transaction_ids: vec![batch_id.parse().unwrap()],
             serialized_batch: vec![1],
             declared_access: None,
+            label: None,
         };
         store.add(&[&[batch]]).unwrap().remove(0).unwrap();
         let claims = ClaimStore::register(store.clone(), ClaimOptions::default()).unwrap();

@@ -67,6 +67,7 @@ impl Stuck {
         self.run("hold", 0, &["--reason", "it does not move"]);
         let shown = self.run("show", 0, &[]).stdout;
         assert!(shown.contains("reason     held by an operator: it does not move"), "{shown}");
+        assert!(shown.contains("possible   release"), "{shown}");
         let listed = self.harness.run_command(&["held"]).stdout;
         assert!(listed.contains("held by an operator: it does not move"), "{listed}");
 

@@ -31,6 +31,7 @@ use super::{
     in_flight::ReadWindow,
     ledger::Ledger,
     ledger_check::{CheckedClaims, LedgerCheck, RunningLedgerCheck},
+    reads::with_reads,
     registration::register,
     statuses::Statuses,
 };
@@ -133,7 +134,7 @@ pub(super) fn compose<S: ScopeId>(
     let sources = HealthSources {
         claims: claims.health(),
         renewal_limit: config.claims.idle_expiry / 2,
-        ledger: check,
+        ledger: check.clone(),
         commits: commits.clone(),
         poller: poller.counters(),
         delayed: delayed.clone(),
@@ -145,7 +146,8 @@ pub(super) fn compose<S: ScopeId>(
     let gas = ledger.gas.clone().map(RunningGasWatch::start).transpose()?;
     let (health, running_health) = Health::start(sources, &store)?;
     let options = api_options(config, connections);
-    let api = configure_api(options, config, &ledger, &store, (health, follower), window)
+    let in_memory = (window, check);
+    let api = configure_api(options, config, &ledger, &store, (health, follower), in_memory)
         .with_stored_callback(stored_callback(&follow_up, &claims))
         .with_commit_progress(commits)
         .with_clock(config.clock());
@@ -434,7 +436,7 @@ fn configure_api<S: ScopeId>(
     ledger: &Ledger<S>,
     store: &Store,
     (health, follower): (Health, Option<EventFollower>),
-    window: Option<InFlightWindow>,
+    (window, check): (Option<InFlightWindow>, LedgerCheck),
 ) -> ApiBuilder {
     let clock = store.clock().clone();
     let database = health.clone();
@@ -458,6 +460,7 @@ fn configure_api<S: ScopeId>(
                 ("silent_event_streams", f64::from(silent_streams)),
             ])
         });
+    api = with_reads(api, &store, check);
     if let Some(check) = &ledger.service_check {
         api = api.with_service_check(Arc::clone(check));
     }

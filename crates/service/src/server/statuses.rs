@@ -1,8 +1,8 @@
 //! Statuses of batches, with what only this process knows: whether the in-flight window keeps them back.
 
 use grid_batch_core::{
-    Ahead, BatchDetails, BatchFilter, BatchQueryStore, BatchResult, HeaderId, Obstacle, PageCursor,
-    ServiceId, StoredBatch, Timestamp,
+    Ahead, BatchDetails, BatchFilter, BatchQueryStore, BatchResult, BatchState, HeaderId, Obstacle,
+    PageCursor, ServiceId, StoredBatch, Timestamp,
 };
 use grid_batch_queuer::InFlightWindow;
 use grid_batch_store::Store;
@@ -35,7 +35,15 @@ impl BatchQueryStore for Statuses {
         service_id: &ServiceId,
         batch_id: &HeaderId,
     ) -> BatchResult<Option<BatchDetails>> {
-        BatchQueryStore::details(&self.store, service_id, batch_id)
+        let mut details = BatchQueryStore::details(&self.store, service_id, batch_id)?;
+        if let Some(details) = &mut details
+            && details.batch.progress.state == BatchState::New
+            && details.ahead.is_none()
+            && self.waits_for_window(service_id)
+        {
+            details.ahead = Some(in_flight_window());
+        }
+        Ok(details)
     }
 
     fn serialized_batch(
@@ -93,6 +101,7 @@ mod tests {
             transaction_ids: vec![HeaderId::from_bytes([100 + number; 64])],
             serialized_batch: vec![number],
             declared_access: Some(DeclaredAccess::everything()),
+            label: None,
         }
     }
 
@@ -127,5 +136,7 @@ mod tests {
             window_and_conflict[..],
             [Some(Obstacle::InFlightWindow), Some(Obstacle::Conflict { .. })]
         ));
+        let details = statuses.details(&service_id, &HeaderId::from_bytes([1; 64])).unwrap();
+        assert_eq!(details.unwrap().ahead.map(|it| it.obstacle), Some(Obstacle::InFlightWindow));
     }
 }

@@ -177,5 +177,6 @@ fn batch(number: usize) -> NewBatch {
         transaction_ids: vec![scattered_id(1 << 40 | number as u64)],
         serialized_batch: vec![7; 600],
         declared_access: None,
+        label: None,
     }
 }

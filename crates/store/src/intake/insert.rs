@@ -4,7 +4,7 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Text},
 };
-use grid_batch_core::{DeclaredAccess, HeaderId, NewBatch, Timestamp};
+use grid_batch_core::{BatchLabel, DeclaredAccess, HeaderId, NewBatch, Timestamp};
 
 use super::CreatedAtAllocator;
 use crate::{
@@ -87,20 +87,31 @@ fn insert_rows<'a>(
     Ok(inserted)
 }
 
+/// Labels are left out where no batch of the group has one.
 fn insert_batches<'a>(dialect: Dialect, dated: &[(&'a NewBatch, Timestamp)]) -> Statement<'a> {
+    let rows = new_batch_rows(dated.iter().map(|(batch, _)| *batch))
+        .long("created_at", dated.iter().map(|(_, created_at)| created_at.as_micros()));
+    let labels = || dated.iter().map(|(batch, _)| batch.label.as_ref().map(BatchLabel::as_str));
+    if labels().flatten().next().is_none() {
+        return Statement::new(
+            dialect,
+            "-- insert_batches
+             insert into batches (service_id, batch_id, created_at)
+             select service_id, batch_id, created_at from {x} where true
+             order by service_id, created_at
+             returning seq, service_id, created_at",
+        )
+        .rows(rows.in_chunks());
+    }
     Statement::new(
         dialect,
-        "-- insert_batches
-         insert into batches (service_id, batch_id, created_at)
-         select service_id, batch_id, created_at from {x} where true
+        "-- insert_labelled_batches
+         insert into batches (service_id, batch_id, created_at, label)
+         select service_id, batch_id, created_at, label from {x} where true
          order by service_id, created_at
          returning seq, service_id, created_at",
     )
-    .rows(
-        new_batch_rows(dated.iter().map(|(batch, _)| *batch))
-            .long("created_at", dated.iter().map(|(_, created_at)| created_at.as_micros()))
-            .in_chunks(),
-    )
+    .rows(rows.optional_text("label", labels()).in_chunks())
 }
 
 fn insert_payloads<'a>(

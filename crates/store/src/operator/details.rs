@@ -1,7 +1,7 @@
 use diesel::prelude::*;
 use grid_batch_core::{
-    BatchDetails, CommitAfterInvalid, FailedAttempt, HeaderId, HeaderIdPrefix, Receipt, ServiceId,
-    StoredBatch, Timestamp,
+    BatchDetails, BatchLabel, CommitAfterInvalid, FailedAttempt, HeaderId, HeaderIdPrefix, Receipt,
+    ServiceId, StoredBatch, Timestamp,
 };
 
 use super::{
@@ -12,10 +12,10 @@ use super::{
 use crate::sql::{
     Connection, Store, StoreError,
     query::{BatchRecord, batches_with_lane, into_batches},
-    rows::{batch_id as header_id, limit, time},
+    rows::{batch_id as header_id, label, limit, time},
     schema::{
         batch_payloads, batches, commits_after_invalid, submission_attempts, transaction_receipts,
-        transactions, waiting_holds,
+        transactions, waiting_holds, withdrawals,
     },
 };
 
@@ -73,7 +73,10 @@ pub(crate) fn details(
             false => None,
         };
         let batch = with_waiting_hold(record, hold)?;
+        let (label, of_withdrawal) = load_origin(connection, seq)?;
         Ok(Some(BatchDetails {
+            label,
+            of_withdrawal,
             ahead: all_ahead(store, connection, &batch)?,
             transaction_ids: load_transaction_ids(connection, seq)?,
             failed_attempts: load_failed_attempts(connection, seq)?,
@@ -128,6 +131,21 @@ pub(crate) fn find_one(
         .filter(batches::service_id.eq(service_id.as_str()))
         .select(BatchRecord::as_select());
     Ok(connection.load_query("find_one", query)?.into_iter().next())
+}
+
+/// The label of a batch, and whether it belongs to a withdrawal.
+fn load_origin(
+    connection: &mut Connection,
+    seq: i64,
+) -> Result<(Option<BatchLabel>, bool), StoreError> {
+    let withdrawal = withdrawals::table
+        .filter(withdrawals::batch_seq.eq(seq))
+        .select(withdrawals::batch_seq)
+        .single_value();
+    let query = batches::table.filter(batches::seq.eq(seq)).select((batches::label, withdrawal));
+    let found: Vec<(Option<String>, Option<i64>)> = connection.load_query("origin", query)?;
+    let (text, withdrawal) = found.into_iter().next().unwrap_or_default();
+    Ok((label(text)?, withdrawal.is_some()))
 }
 
 fn load_transaction_ids(

@@ -11,9 +11,11 @@ mod list_waiting;
 mod missing;
 mod obstacle_rows;
 mod obstacles;
+mod page;
 mod retention;
 mod retry;
 mod service_counts;
+mod services;
 
 pub(crate) use ahead::{ahead, count_ahead_to_limit};
 pub(crate) use decide::decide;
@@ -23,8 +25,10 @@ pub(crate) use held::{held_batches, waiting_holds, waiting_holds_of, with_waitin
 pub(crate) use hold::{hold, release};
 pub(crate) use list::{count, depth, depths, list};
 pub(crate) use missing::{absent_at_ledger, found_at_ledger, hold_missing, missing_transactions};
+pub(crate) use page::batch_page;
 pub(crate) use retention::{count_removable, remove_ended, start_retention};
 pub use retry::EndedDelays;
 pub(crate) use retry::end_delays;
 pub use service_counts::ServiceCounts;
 pub(crate) use service_counts::service_counts;
+pub(crate) use services::{claims, instances, service, services};

@@ -47,6 +47,10 @@ fn statements_of_a_group(url: &DatabaseUrl) -> [usize; 5] {
     };
     let intake = counted(&mut || add(&store, &batches(2_000)));
     let [round, outcomes, polls, ends] = process(&claims, &services);
+    let label = Some("of a client".parse().unwrap());
+    let with_label = |batch| NewBatch { label: label.clone(), ..batch };
+    let labelled: Vec<NewBatch> = batches(3_000).into_iter().map(with_label).collect();
+    assert_eq!(counted(&mut || add(&store, &labelled)), intake, "a label costs no statement");
     [intake, round, outcomes, polls, ends]
 }
 

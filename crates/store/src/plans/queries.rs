@@ -1,5 +1,6 @@
 //! The plans of what operators look at: the queries of Diesel's query builder.
 
+mod pages;
 mod tests;
 
 use std::cell::RefCell;

@@ -5,7 +5,8 @@ use diesel::{
     sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
 };
 use grid_batch_core::{
-    AttemptId, BatchState, DltStatus, HeaderId, Hold, Progress, ServiceId, StoredBatch, Timestamp,
+    AttemptId, BatchLabel, BatchState, DltStatus, HeaderId, Hold, Progress, ServiceId, StoredBatch,
+    Timestamp,
 };
 
 use super::{Rows, StoreError};
@@ -204,6 +205,10 @@ pub(crate) fn batch_id(bytes: &[u8]) -> Result<HeaderId, StoreError> {
 
 pub(crate) fn service_id(text: &str) -> Result<ServiceId, StoreError> {
     text.parse().map_err(StoreError::corrupt)
+}
+
+pub(crate) fn label(text: Option<String>) -> Result<Option<BatchLabel>, StoreError> {
+    text.map(|text| text.parse().map_err(StoreError::corrupt)).transpose()
 }
 
 pub(crate) fn time(micros: Option<i64>) -> Option<Timestamp> {

@@ -75,6 +75,7 @@ table! {
         submitted_at -> Nullable<BigInt>,
         checked_at -> Nullable<BigInt>,
         last_error -> Nullable<Text>,
+        label -> Nullable<Text>,
     }
 }
 

@@ -68,6 +68,7 @@ fn batch_of(withdrawal: &Withdrawal, generation: u32) -> NewBatch {
         transaction_ids: Vec::new(),
         serialized_batch: format!("{pool} {beneficiary} {amount}").into_bytes(),
         declared_access: None,
+        label: None,
     }
 }
 

@@ -180,6 +180,7 @@ pub fn batch(service_name: &str, number: u64) -> NewBatch {
         transaction_ids: [1_000_000, 2_000_000].map(|n| id(number.wrapping_add(n))).to_vec(),
         serialized_batch: format!("the bytes of {number}").into_bytes(),
         declared_access: None,
+        label: None,
     }
 }
 

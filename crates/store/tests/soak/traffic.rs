@@ -84,6 +84,7 @@ impl Traffic {
             transaction_ids: vec![id(number, 2)],
             serialized_batch: id(number, 3).as_bytes().repeat(10)[..600].to_vec(),
             signer: None,
+            label: None,
         }
     }
 

@@ -53,7 +53,7 @@ fn assert_error(response: &Response, expected: (u16, u64)) {
     assert!(!response.message().contains(SECRET), "{}", response.message());
 }
 
-fn stored_batch(batch_id: HeaderId, state: BatchState) -> StoredBatch {
+pub fn stored_batch(batch_id: HeaderId, state: BatchState) -> StoredBatch {
     StoredBatch {
         service_id: service("global"),
         batch_id,

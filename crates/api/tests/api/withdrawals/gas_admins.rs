@@ -65,7 +65,7 @@ fn gas_admins_are_shown_with_unknown_values_as_null() {
             },
             "last_failure": null, "pools": [],
         }],
-        "link": "http://grid.test/v1/gas-admins",
+        "next": null,
     });
     assert_eq!(response.json(), expected);
 }

@@ -1,4 +1,6 @@
-use grid_batch_core::{BatchDetails, FailedAttempt, Hold, Receipt, StoredBatch, Timestamp};
+use grid_batch_core::{
+    BatchDetails, FailedAttempt, Hold, PossibleAction, Receipt, StoredBatch, Timestamp,
+};
 use serde_json::{Value, json};
 
 use super::rfc3339;
@@ -55,6 +57,16 @@ pub(in crate::commands) fn details_json(details: &BatchDetails, behind: u64) -> 
         |report| json!({ "reported_at": rfc3339(report.reported_at), "source": report.source }),
     );
     document
+}
+
+/// What an operator can do.
+pub(in crate::commands) fn action_json(possible: &PossibleAction<'_>) -> Value {
+    json!({
+        "action": possible.action.as_str(),
+        "text": possible.action.text(),
+        "batch_id": possible.batch.map(|batch| batch.batch_id.to_string()),
+        "service_id": possible.batch.map(|batch| batch.service_id.to_string()),
+    })
 }
 
 fn attempt_json(attempt: &FailedAttempt) -> Value {

@@ -10,7 +10,7 @@ mod targets;
 mod wrapped;
 
 pub(super) use age::{ago, in_future, rfc3339};
-pub(super) use batch_json::{batch_json, details_json};
+pub(super) use batch_json::{action_json, batch_json, details_json};
 pub(super) use batch_name::BatchName;
 pub(super) use changes::{Changed, change_each};
 pub(super) use database::{Database, json_flag, print_json, reason, reason_flag, wants_json};

@@ -14,6 +14,7 @@ mod confirmed_nodes;
 mod mismatch;
 mod node_state;
 mod refused_services;
+mod report;
 #[cfg(test)]
 mod tests;
 mod waiting_services;

@@ -82,6 +82,11 @@ impl NodeState {
         &self.answer
     }
 
+    /// How long ago the request was sent that was answered last.
+    pub(super) fn asked_for(&self, now: MonotonicTime) -> Option<Duration> {
+        self.asked_at.map(|asked_at| now.since(asked_at))
+    }
+
     pub(super) fn checks(&self) -> u64 {
         self.checks
     }

@@ -1,10 +1,13 @@
 use std::collections::BTreeSet;
 
-use grid_batch_core::{BatchFilter, BatchState, CommitHistory, PageCursor, ServiceId, Timestamp};
+use grid_batch_core::{
+    BatchFilter, BatchState, CommitHistory, InstanceId, PageCursor, ServiceId, ServiceQueryStore,
+    Timestamp,
+};
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_withdrawals::{FailedFilter, RewardId, WithdrawalFilter, WithdrawalState};
 
-use super::{QueryPlan, plans_of};
+use super::{QueryPlan, pages::planned_pages, plans_of};
 use crate::{
     Store, StoreOptions,
     plans::{
@@ -14,14 +17,14 @@ use crate::{
 };
 
 /// A query that ran: what was asked for, what its plan may scan, and its plan.
-struct PlannedQuery {
-    asked: String,
-    may_scan: &'static [&'static str],
-    plan: Vec<String>,
+pub(super) struct PlannedQuery {
+    pub(super) asked: String,
+    pub(super) may_scan: &'static [&'static str],
+    pub(super) plan: Vec<String>,
 }
 
 /// Batches in lanes: their number does not grow with the number of waiting batches.
-const BUSY_LANES: &[&str] = &["lanes_busy"];
+pub(super) const BUSY_LANES: &[&str] = &["lanes_busy"];
 /// The receipts of invalid batches.
 const RECEIPTS: &[&str] = &["transaction_receipts"];
 /// A page that reads batches in order until it is full.
@@ -32,15 +35,19 @@ const ALL_BATCHES: &[&str] = &["batches"];
 /// Holds that operators have made.
 const WAITING_HOLDS: &[&str] = &["waiting_holds_pkey", "waiting_holds"];
 const BUSY_LANES_AND_HOLDS: &[&str] = &["lanes_busy", "waiting_holds_pkey", "waiting_holds"];
+/// There are few instances.
+const LANES_HOLDS_AND_INSTANCES: &[&str] =
+    &["lanes_busy", "waiting_holds_pkey", "waiting_holds", "instances"];
 /// Invalid batches that stop others until an operator decides.
 const BUSY_LANES_AND_HALTS: &[&str] = &["lanes_busy", "halts"];
 const BUSY_LANES_AND_WAITING: &[&str] = &["lanes_busy", "waiting_batches"];
-const NOTHING: &[&str] = &[];
+pub(super) const NOTHING: &[&str] = &[];
 
 /// Runs what operators run, on a database with many ended batches and some in each state.
 fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
     let batch = store.open_batches(&services[0], 1).unwrap().remove(0);
     let mut queries = planned_lists(store, &services[0]);
+    queries.extend(planned_pages(store, services));
     let mut run =
         |asked: &str, may_scan, query: &dyn Fn()| {
             queries.extend(plans_of(query).into_iter().map(|(name, plan): QueryPlan| {
@@ -85,6 +92,17 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
     });
     run("services", BUSY_LANES_AND_HALTS, &|| {
         store.service_counts().unwrap();
+    });
+    run("services of a page", LANES_HOLDS_AND_INSTANCES, &|| {
+        assert_eq!(store.services(false, None, 10).unwrap().len(), 10);
+        assert_eq!(store.services(true, Some(service_id), 10).unwrap().len(), 10);
+        assert!(store.service(service_id).unwrap().is_some());
+    });
+    run("claims", NOTHING, &|| {
+        let crowd = InstanceId::new("crowd");
+        assert_eq!(store.claims(Some(&crowd), None, 10).unwrap().len(), 10);
+        assert_eq!(store.claims(None, Some(service_id), 10).unwrap().len(), 10);
+        store.instances().unwrap();
     });
     run("holds of waiting batches", WAITING_HOLDS, &|| {
         store.waiting_holds().unwrap();

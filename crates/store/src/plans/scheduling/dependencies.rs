@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    AddressPrefix, DeclaredAccess, HeaderId, NewBatch, Outcome, ServiceId, Timestamp,
+    AddressPrefix, DeclaredAccess, HeaderId, NewBatch, Outcome, ServiceId, ServiceQueryStore,
+    Timestamp,
 };
 
 use super::{address, end, take, writing};
@@ -99,6 +100,7 @@ fn process_halts(claims: &ClaimStore) {
     let first = store.halts(None, 2).unwrap();
     store.halts(Some(&first[1]), 2).unwrap();
     store.service_counts().unwrap();
+    assert!(!store.services(false, None, 10).unwrap().is_empty());
     store.continue_after(&halting(), &first[0].batch.batch_id, Some("a reason")).unwrap();
     store.end_following(&halting(), &first[1].batch.batch_id, "a reason").unwrap();
     // What is added later does not wait for those of which what follows ends.

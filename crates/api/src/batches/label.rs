@@ -1,0 +1,59 @@
+use std::str;
+
+use axum::http::HeaderMap;
+use grid_batch_core::{BatchLabel, BatchLabelError};
+
+use crate::http::{ApiError, Query};
+
+const HEADER: &str = "grid-batch-label";
+const PARAMETER: &str = "label";
+
+/// The label that a request gives to its batches, in a header or in the query.
+pub(crate) fn read_label(
+    headers: &HeaderMap,
+    query: &Query,
+) -> Result<Option<BatchLabel>, ApiError> {
+    let mut label: Option<BatchLabel> = query.get(PARAMETER)?.map(str::parse).transpose()?;
+    for value in headers.get_all(HEADER) {
+        let text = str::from_utf8(value.as_bytes()).map_err(|_| BatchLabelError)?;
+        let given = text.parse()?;
+        if label.as_ref().is_some_and(|label| *label != given) {
+            return Err(ApiError::DifferentLabels);
+        }
+        label = Some(given);
+    }
+    Ok(label)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn read(headers: &[&[u8]], query: &str) -> Result<Option<BatchLabel>, ApiError> {
+        let value = |bytes: &&[u8]| HeaderValue::from_bytes(bytes).unwrap();
+        let headers = headers.iter().map(|bytes| (HEADER.parse().unwrap(), value(bytes)));
+        read_label(&HeaderMap::from_iter(headers), &Query::parse(Some(query)).unwrap())
+    }
+
+    #[test]
+    fn label_is_in_the_header_or_in_the_query() {
+        let label = |text: &str| Ok(Some(text.parse().unwrap()));
+        assert_eq!(read(&[], ""), Ok(None));
+        assert_eq!(read(&["é 1".as_bytes()], ""), label("é 1"));
+        assert_eq!(read(&[], "label=%C3%A9+1"), label("é 1"));
+        assert_eq!(read(&[b"a", b"a"], "label=a"), label("a"));
+    }
+
+    #[test]
+    fn different_or_invalid_labels_are_refused() {
+        assert_eq!(read(&[b"a"], "label=b"), Err(ApiError::DifferentLabels));
+        assert_eq!(read(&[b"a", b"b"], ""), Err(ApiError::DifferentLabels));
+        let long = "x".repeat(256);
+        for invalid in [&b"\xff"[..], b"", long.as_bytes()] {
+            assert_eq!(read(&[invalid], ""), Err(ApiError::InvalidLabel(BatchLabelError)));
+        }
+        assert_eq!(read(&[], "label=%0a"), Err(ApiError::InvalidLabel(BatchLabelError)));
+    }
+}

@@ -1,0 +1,44 @@
+use std::sync::Arc;
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderValue, header::CONTENT_TYPE},
+    response::{IntoResponse, Response},
+};
+
+use super::{
+    ReadContext,
+    find_batch::{NamedBatch, PathText},
+};
+use crate::http::{ApiError, Problem, Query};
+
+/// `GET /v1/batches/{id}/bytes`: the batch as it was sent, and as it is sent to the ledger.
+#[utoipa::path(
+    get, path = "/v1/batches/{id}/bytes", tag = "batches", operation_id = "getBatchBytes", summary = "A batch as it was submitted",
+    params(
+        ("id" = String, Path, description = "The id of the batch"),
+        ("service_id" = Option<String>, Query, description = "The service, if the batch is stored for several"),
+    ),
+    responses(
+        (status = 200, description = "The bytes", body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = "4XX", description = "The request is refused", body = Problem),
+        (status = "5XX", description = "Try again later", body = Problem),
+    ),
+)]
+pub(super) async fn get(
+    State(context): State<Arc<ReadContext>>,
+    path: PathText,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let query = Query::parse(request.uri().query())?;
+    query.check_names(&["service_id"])?;
+    let named = NamedBatch::parse(path, &query)?;
+    let batch = named.find(&context).await?;
+    let pages = Arc::clone(&context.pages);
+    let read = move || pages.serialized_batch(&batch.service_id, &batch.batch_id);
+    let read = move || read().map_err(ApiError::read_failed);
+    // Retention may have removed it since it was found.
+    let bytes = context.api.reads.run(read).await?.ok_or(ApiError::BatchNotFound(named.id))?;
+    let content_type = HeaderValue::from_static("application/octet-stream");
+    Ok(([(CONTENT_TYPE, content_type)], bytes).into_response())
+}

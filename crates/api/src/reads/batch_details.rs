@@ -1,0 +1,64 @@
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{Request, State},
+};
+use grid_batch_core::{BatchDetails, HistoryEntry, StoredBatch, stored_history};
+
+use super::{
+    ReadContext,
+    details_json::DetailsJson,
+    find_batch::{NamedBatch, PathText},
+    wait::find_or_wait,
+};
+use crate::{
+    batches::requested_wait,
+    http::{ApiError, Problem, Query},
+};
+
+/// `GET /v1/batches/{id}`: everything that is stored about a batch. With `wait`, answers when it has ended.
+#[utoipa::path(
+    get, path = "/v1/batches/{id}", tag = "batches", operation_id = "getBatch", summary = "A batch and its history",
+    params(
+        ("id" = String, Path, description = "The id of the batch"),
+        ("service_id" = Option<String>, Query, description = "The service, if the batch is stored for several"),
+        ("wait" = Option<String>, Query, description = "Wait up to so many seconds until the batch has ended"),
+    ),
+    responses(
+        (status = 200, description = "The batch", body = DetailsJson),
+        (status = "4XX", description = "The request is refused", body = Problem),
+        (status = "5XX", description = "Try again later", body = Problem),
+    ),
+)]
+pub(super) async fn get(
+    State(context): State<Arc<ReadContext>>,
+    path: PathText,
+    request: Request,
+) -> Result<Json<DetailsJson>, ApiError> {
+    let (request, _) = request.into_parts();
+    let query = Query::parse(request.uri.query())?;
+    query.check_names(&["service_id", "wait"])?;
+    let named = NamedBatch::parse(path, &query)?;
+    let wait = requested_wait(&query, context.api.options.status_wait_limit)?;
+    let batch = find_or_wait(&context, &named, wait).await?;
+    let reading = Arc::clone(&context);
+    let read = move || read_details(&reading, &batch);
+    let (details, history) = context.api.reads.run(read).await?;
+    Ok(Json(DetailsJson::new(&context, &request, details, history)))
+}
+
+fn read_details(
+    context: &ReadContext,
+    batch: &StoredBatch,
+) -> Result<(BatchDetails, Vec<HistoryEntry>), ApiError> {
+    let (service_id, batch_id) = (&batch.service_id, &batch.batch_id);
+    let details = context.batches.details(service_id, batch_id).map_err(ApiError::read_failed)?;
+    // Retention may have removed it since it was found.
+    let details = details.ok_or(ApiError::BatchNotFound(*batch_id))?;
+    let history = match &context.history {
+        Some(history) => history(service_id, batch_id).map_err(ApiError::read_failed)?,
+        None => stored_history(&details),
+    };
+    Ok((details, history))
+}

@@ -1,0 +1,75 @@
+use axum::http::request::Parts;
+use grid_batch_core::{BatchLabel, DltStatus, Hold, StoredBatch};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::ReadContext;
+use crate::http::{link, rfc3339};
+
+/// A batch, as lists and details show it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct BatchJson {
+    id: String,
+    service_id: String,
+    label: Option<String>,
+    state: &'static str,
+    submitted: bool,
+    dlt_status: Option<&'static str>,
+    attempts: u32,
+    stored_at: String,
+    since: Option<String>,
+    submitted_at: Option<String>,
+    checked_at: Option<String>,
+    next_try_at: Option<String>,
+    ended_at: Option<String>,
+    last_error: Option<String>,
+    held: Option<HoldJson>,
+    link: String,
+}
+
+/// A hold, as lists and details show it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct HoldJson {
+    since: String,
+    reason: String,
+    until_decision: bool,
+}
+
+impl BatchJson {
+    pub(super) fn new(
+        context: &ReadContext,
+        request: &Parts,
+        batch: StoredBatch,
+        label: Option<&BatchLabel>,
+        error: Option<String>,
+    ) -> Self {
+        let state = batch.progress.state;
+        let (id, service_id) = (&batch.batch_id, &batch.service_id);
+        let link = link::to_batch(request, context.api.local_addr, id, service_id);
+        Self {
+            id: id.to_string(),
+            service_id: service_id.to_string(),
+            label: label.map(ToString::to_string),
+            state: state.as_str(),
+            submitted: state.submitted(),
+            dlt_status: state.dlt_status().map(DltStatus::as_str),
+            attempts: batch.progress.attempts,
+            stored_at: rfc3339(batch.created_at),
+            since: batch.since.map(rfc3339),
+            submitted_at: batch.submitted_at.map(rfc3339),
+            checked_at: batch.checked_at.map(rfc3339),
+            next_try_at: batch.next_try_at.map(rfc3339),
+            ended_at: batch.ended_at.map(rfc3339),
+            last_error: error,
+            held: batch.held.map(HoldJson::new),
+            link,
+        }
+    }
+}
+
+impl HoldJson {
+    fn new(hold: Hold) -> Self {
+        let Hold { since, reason, until_decision } = hold;
+        Self { since: rfc3339(since), reason, until_decision }
+    }
+}

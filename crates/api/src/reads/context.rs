@@ -1,0 +1,34 @@
+use std::sync::Arc;
+
+use grid_batch_core::{BatchPageStore, BatchQueryStore, ServiceQueryStore};
+
+use super::{HistorySource, LedgerSource, PauseSource};
+use crate::{gas_admins::GasAdminSource, state::ApiState};
+
+/// What is read below `/v1`.
+pub(crate) struct ReadParts {
+    pub(crate) pages: Arc<dyn BatchPageStore>,
+    pub(crate) services: Arc<dyn ServiceQueryStore>,
+}
+
+/// What can be told if the builder says where it is.
+#[derive(Default)]
+pub(crate) struct ReadSources {
+    /// `None`: the history is what the rows of the batch tell.
+    pub(crate) history: Option<Arc<HistorySource>>,
+    /// `None`: no service is ever paused.
+    pub(crate) pauses: Option<Arc<PauseSource>>,
+    pub(crate) ledgers: Option<Arc<LedgerSource>>,
+}
+
+/// What the handlers below `/v1` need.
+pub(crate) struct ReadContext {
+    pub(crate) api: Arc<ApiState>,
+    pub(crate) batches: Arc<dyn BatchQueryStore>,
+    pub(crate) pages: Arc<dyn BatchPageStore>,
+    pub(crate) services: Arc<dyn ServiceQueryStore>,
+    pub(crate) gas_admins: Option<Arc<GasAdminSource>>,
+    pub(crate) history: Option<Arc<HistorySource>>,
+    pub(crate) pauses: Option<Arc<PauseSource>>,
+    pub(crate) ledgers: Option<Arc<LedgerSource>>,
+}

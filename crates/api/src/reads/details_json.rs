@@ -1,0 +1,133 @@
+use axum::http::request::Parts;
+use base64::{Engine, prelude::BASE64_STANDARD};
+use grid_batch_core::{BatchDetails, CommitAfterInvalid, FailedAttempt, HistoryEntry, Receipt};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{ReadContext, batch_json::BatchJson};
+use crate::{
+    batches::WaitJson,
+    http::{link, rfc3339},
+};
+
+/// Everything that is stored about a batch, and its history.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct DetailsJson {
+    #[serde(flatten)]
+    batch: BatchJson,
+    transaction_ids: Vec<String>,
+    /// Null when it has ended.
+    wait: Option<WaitJson>,
+    failed_attempts: Vec<AttemptJson>,
+    receipts: Vec<ReceiptJson>,
+    commit_after_invalid: Option<CommitJson>,
+    history: Vec<HistoryJson>,
+    links: LinksJson,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct AttemptJson {
+    attempt: u32,
+    submitted_at: Option<String>,
+    ended_at: String,
+    outcome: String,
+    error: Option<String>,
+    next_try_at: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct ReceiptJson {
+    transaction_id: Option<String>,
+    message: String,
+    /// In base64.
+    data: String,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct CommitJson {
+    reported_at: String,
+    source: String,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct HistoryJson {
+    at: String,
+    kind: &'static str,
+    attempt: Option<u32>,
+    text: Option<String>,
+    by: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct LinksJson {
+    bytes: String,
+    explain: String,
+    service: String,
+}
+
+impl DetailsJson {
+    pub(super) fn new(
+        context: &ReadContext,
+        request: &Parts,
+        details: BatchDetails,
+        history: Vec<HistoryEntry>,
+    ) -> Self {
+        let wait = WaitJson::new(&details.batch, details.ahead.as_ref());
+        let BatchDetails { batch, label, receipts, .. } = details;
+        let first_reason = receipts.first().map(|receipt| receipt.error_message.clone());
+        let error = first_reason.or_else(|| batch.last_error.clone());
+        let (id, service_id) = (&batch.batch_id, &batch.service_id);
+        let part =
+            |part| link::to_part_of_batch(request, context.api.local_addr, id, part, service_id);
+        let service = link::to_service(request, context.api.local_addr, service_id);
+        let links = LinksJson { bytes: part("bytes"), explain: part("explain"), service };
+        Self {
+            links,
+            batch: BatchJson::new(context, request, batch, label.as_ref(), error),
+            transaction_ids: details.transaction_ids.iter().map(ToString::to_string).collect(),
+            wait,
+            failed_attempts: details.failed_attempts.into_iter().map(AttemptJson::new).collect(),
+            receipts: receipts.into_iter().map(ReceiptJson::new).collect(),
+            commit_after_invalid: details.commit_after_invalid.map(CommitJson::new),
+            history: history.into_iter().map(HistoryJson::new).collect(),
+        }
+    }
+}
+
+impl AttemptJson {
+    fn new(attempt: FailedAttempt) -> Self {
+        let FailedAttempt { attempt, submitted_at, ended_at, outcome, error, next_try_at } =
+            attempt;
+        Self {
+            attempt,
+            submitted_at: submitted_at.map(rfc3339),
+            ended_at: rfc3339(ended_at),
+            outcome,
+            error,
+            next_try_at: next_try_at.map(rfc3339),
+        }
+    }
+}
+
+impl ReceiptJson {
+    fn new(receipt: Receipt) -> Self {
+        Self {
+            transaction_id: receipt.transaction_id.map(|id| id.to_string()),
+            message: receipt.error_message,
+            data: BASE64_STANDARD.encode(&receipt.error_data),
+        }
+    }
+}
+
+impl CommitJson {
+    fn new(report: CommitAfterInvalid) -> Self {
+        Self { reported_at: rfc3339(report.reported_at), source: report.source }
+    }
+}
+
+impl HistoryJson {
+    fn new(entry: HistoryEntry) -> Self {
+        let HistoryEntry { at, kind, attempt, text, by } = entry;
+        Self { at: rfc3339(at), kind: kind.as_str(), attempt, text, by }
+    }
+}

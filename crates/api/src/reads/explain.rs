@@ -1,0 +1,135 @@
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{Request, State},
+};
+use grid_batch_core::{
+    BatchDetails, BatchExplanation, BatchSelection, BatchState, PageOrder, ServiceExplanation,
+    ServiceFacts, ServiceId, ServiceOverview, ServicePause, StoredBatch,
+};
+
+use super::{
+    ReadContext,
+    explain_json::{BatchExplanationJson, GasJson, ServiceExplanationJson, action_json},
+    find_batch::{NamedBatch, PathText},
+    services::named_service,
+};
+use crate::http::{ApiError, Problem, Query};
+
+/// What is read to explain a batch or a service.
+pub(super) struct Explained {
+    pub(super) details: Option<BatchDetails>,
+    pub(super) service: ServiceOverview,
+    pub(super) pause: Option<ServicePause>,
+    pub(super) gas: Option<GasJson>,
+}
+
+/// `GET /v1/batches/{id}/explain`: why a batch waits, and what an operator could do.
+#[utoipa::path(
+    get, path = "/v1/batches/{id}/explain", tag = "batches", operation_id = "explainBatch", summary = "Why a batch waits",
+    params(
+        ("id" = String, Path, description = "The id of the batch"),
+        ("service_id" = Option<String>, Query, description = "The service, if the batch is stored for several"),
+    ),
+    responses(
+        (status = 200, description = "The explanation", body = BatchExplanationJson),
+        (status = "4XX", description = "The request is refused", body = Problem),
+        (status = "5XX", description = "Try again later", body = Problem),
+    ),
+)]
+pub(super) async fn batch(
+    State(context): State<Arc<ReadContext>>,
+    path: PathText,
+    request: Request,
+) -> Result<Json<BatchExplanationJson>, ApiError> {
+    let (request, _) = request.into_parts();
+    let query = Query::parse(request.uri.query())?;
+    query.check_names(&["service_id"])?;
+    let named = NamedBatch::parse(path, &query)?;
+    let batch = named.find(&context).await?;
+    let reading = Arc::clone(&context);
+    let service_id = batch.service_id.clone();
+    let read = move || reading.read_explained(&service_id, Some(batch));
+    let explained = context.api.reads.run(read).await?;
+    let now = context.api.clock.now();
+    let Explained { details: Some(details), service, pause, gas } = &explained else {
+        return Err(ApiError::BatchNotFound(named.id));
+    };
+    let facts = ServiceFacts { service, pause: pause.as_ref(), now };
+    let explanation = BatchExplanation::new(details, Some(facts));
+    let mut json = BatchExplanationJson::new(&context, &request, &explained, details, gas.clone());
+    json.text = explanation.to_string();
+    json.actions = explanation.actions().iter().map(action_json).collect();
+    Ok(Json(json))
+}
+
+/// `GET /v1/services/{id}/explain`: why a service waits: its oldest open batch, and what stops all.
+#[utoipa::path(
+    get, path = "/v1/services/{id}/explain", tag = "services", operation_id = "explainService", summary = "Why a service waits",
+    params(
+        ("id" = String, Path, description = "The id of the service, percent-encoded"),
+    ),
+    responses(
+        (status = 200, description = "The explanation", body = ServiceExplanationJson),
+        (status = "4XX", description = "The request is refused", body = Problem),
+        (status = "5XX", description = "Try again later", body = Problem),
+    ),
+)]
+pub(super) async fn service(
+    State(context): State<Arc<ReadContext>>,
+    path: PathText,
+    request: Request,
+) -> Result<Json<ServiceExplanationJson>, ApiError> {
+    let (request, _) = request.into_parts();
+    Query::parse(request.uri.query())?.check_names(&[])?;
+    let service_id = named_service(path)?;
+    let reading = Arc::clone(&context);
+    let read = move || {
+        let oldest = reading.oldest_open(&service_id)?;
+        reading.read_explained(&service_id, oldest)
+    };
+    let explained = context.api.reads.run(read).await?;
+    let now = context.api.clock.now();
+    let Explained { details, service, pause, .. } = &explained;
+    let facts = ServiceFacts { service, pause: pause.as_ref(), now };
+    let explanation = ServiceExplanation::new(facts, details.as_ref());
+    let actions = explanation.actions().iter().map(action_json).collect();
+    let text = explanation.to_string();
+    Ok(Json(ServiceExplanationJson::new(&context, &request, &explained, text, actions)))
+}
+
+impl ReadContext {
+    fn oldest_open(&self, service_id: &ServiceId) -> Result<Option<StoredBatch>, ApiError> {
+        let open = BatchState::ALL.into_iter().filter(|state| !state.is_terminal());
+        let selection = BatchSelection {
+            service_id: Some(service_id.clone()),
+            states: open.collect(),
+            ..BatchSelection::default()
+        };
+        let page = self.pages.batch_page(&selection, PageOrder::OldestFirst, None, 1);
+        let page = page.map_err(ApiError::read_failed)?;
+        Ok(page.batches.into_iter().next().map(|listed| listed.batch))
+    }
+
+    fn read_explained(
+        &self,
+        service_id: &ServiceId,
+        batch: Option<StoredBatch>,
+    ) -> Result<Explained, ApiError> {
+        let (service, pause) = self.service(service_id)?;
+        let read = |batch: StoredBatch| {
+            self.batches.details(&batch.service_id, &batch.batch_id).map_err(ApiError::read_failed)
+        };
+        let details = batch.map(read).transpose()?.flatten();
+        Ok(Explained { details, service, pause, gas: self.gas_of(service_id)? })
+    }
+
+    /// The gas price and its caps, if the service is a gas admin.
+    fn gas_of(&self, service_id: &ServiceId) -> Result<Option<GasJson>, ApiError> {
+        let Some(source) = &self.gas_admins else { return Ok(None) };
+        let reports = source().map_err(ApiError::read_failed)?;
+        let of_service = reports.into_iter().find(|it| it.gas_admin == service_id.as_str());
+        Ok(of_service.map(GasJson::new))
+    }
+}

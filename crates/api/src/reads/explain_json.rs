@@ -1,0 +1,175 @@
+use axum::http::request::Parts;
+use grid_batch_core::{BatchDetails, PossibleAction, StoredBatch};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{ReadContext, batch_json::BatchJson, explain::Explained, service_json::ServiceJson};
+use crate::{
+    GasAdminReport, GasPause, GasReport,
+    batches::WaitJson,
+    http::{link, rfc3339},
+};
+
+/// Why a batch waits.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct BatchExplanationJson {
+    pub(super) text: String,
+    batch: BatchJson,
+    wait: Option<WaitJson>,
+    position: Option<PositionJson>,
+    blocker: Option<BlockerJson>,
+    service: ServiceJson,
+    gas: Option<GasJson>,
+    pub(super) actions: Vec<ActionJson>,
+}
+
+/// Why a service waits.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ServiceExplanationJson {
+    text: String,
+    service: ServiceJson,
+    oldest: Option<OldestJson>,
+    gas: Option<GasJson>,
+    actions: Vec<ActionJson>,
+}
+
+/// The oldest open batch of a service.
+#[derive(Debug, Serialize, ToSchema)]
+struct OldestJson {
+    #[serde(flatten)]
+    batch: BatchJson,
+    wait: Option<WaitJson>,
+}
+
+/// How many batches of the service come before an open one.
+#[derive(Debug, Serialize, ToSchema)]
+struct PositionJson {
+    ahead: u64,
+    more_ahead: bool,
+}
+
+/// The batch that another one waits for.
+#[derive(Debug, Serialize, ToSchema)]
+struct BlockerJson {
+    id: String,
+    service_id: String,
+    state: &'static str,
+    since: String,
+    attempts: u32,
+    next_try_at: Option<String>,
+    last_error: Option<String>,
+    link: String,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ActionJson {
+    action: &'static str,
+    text: &'static str,
+    batch_id: Option<String>,
+    service_id: Option<String>,
+}
+
+/// What gas costs, and what may be paid.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(super) struct GasJson {
+    #[serde(flatten)]
+    gas: GasReport,
+    pools: Vec<PoolJson>,
+}
+
+#[derive(Debug, Clone, Serialize, ToSchema)]
+struct PoolJson {
+    address: String,
+    maximum_gas_price_gwei: String,
+    paused: Option<GasPause>,
+}
+
+impl BatchExplanationJson {
+    /// Without a text and actions.
+    pub(super) fn new(
+        context: &ReadContext,
+        request: &Parts,
+        explained: &Explained,
+        details: &BatchDetails,
+        gas: Option<GasJson>,
+    ) -> Self {
+        let Explained { service, pause, .. } = explained;
+        let BatchDetails { batch, label, ahead, .. } = details;
+        let is_open = !batch.progress.state.is_terminal();
+        let (count, more_ahead) = ahead.as_ref().map_or((0, false), |it| (it.count, it.more));
+        let head = ahead.as_ref().and_then(|ahead| ahead.head.as_ref());
+        let error = batch.last_error.clone();
+        Self {
+            text: String::new(),
+            batch: BatchJson::new(context, request, batch.clone(), label.as_ref(), error),
+            wait: WaitJson::new(batch, ahead.as_ref()),
+            position: is_open.then_some(PositionJson { ahead: count, more_ahead }),
+            blocker: head.map(|head| BlockerJson::new(context, request, head)),
+            service: ServiceJson::new(context, request, service, pause.as_ref()),
+            gas,
+            actions: Vec::new(),
+        }
+    }
+}
+
+impl ServiceExplanationJson {
+    pub(super) fn new(
+        context: &ReadContext,
+        request: &Parts,
+        explained: &Explained,
+        text: String,
+        actions: Vec<ActionJson>,
+    ) -> Self {
+        let Explained { details, service, pause, gas } = explained;
+        let oldest = |details: &BatchDetails| {
+            let BatchDetails { batch, label, ahead, .. } = details;
+            let wait = WaitJson::new(batch, ahead.as_ref());
+            let error = batch.last_error.clone();
+            let batch = BatchJson::new(context, request, batch.clone(), label.as_ref(), error);
+            OldestJson { batch, wait }
+        };
+        Self {
+            text,
+            service: ServiceJson::new(context, request, service, pause.as_ref()),
+            oldest: details.as_ref().map(oldest),
+            gas: gas.clone(),
+            actions,
+        }
+    }
+}
+
+impl BlockerJson {
+    fn new(context: &ReadContext, request: &Parts, batch: &StoredBatch) -> Self {
+        let (id, service_id) = (&batch.batch_id, &batch.service_id);
+        Self {
+            id: id.to_string(),
+            service_id: service_id.to_string(),
+            state: batch.progress.state.as_str(),
+            since: rfc3339(batch.since.unwrap_or(batch.created_at)),
+            attempts: batch.progress.attempts,
+            next_try_at: batch.next_try_at.map(rfc3339),
+            last_error: batch.last_error.clone(),
+            link: link::to_batch(request, context.api.local_addr, id, service_id),
+        }
+    }
+}
+
+pub(super) fn action_json(possible: &PossibleAction<'_>) -> ActionJson {
+    ActionJson {
+        action: possible.action.as_str(),
+        text: possible.action.text(),
+        batch_id: possible.batch.map(|batch| batch.batch_id.to_string()),
+        service_id: possible.batch.map(|batch| batch.service_id.to_string()),
+    }
+}
+
+impl GasJson {
+    pub(super) fn new(report: GasAdminReport) -> Self {
+        let pools = report.pools.into_iter().map(|pool| PoolJson {
+            address: pool.address,
+            maximum_gas_price_gwei: pool.maximum_gas_price_gwei,
+            paused: pool.paused,
+        });
+        Self { pools: pools.collect(), gas: report.gas }
+    }
+}

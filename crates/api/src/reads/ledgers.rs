@@ -1,0 +1,71 @@
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{Request, State},
+};
+use grid_batch_core::BatchResult;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{ReadContext, batch_list::PageJson};
+use crate::http::{ApiError, Problem, Query};
+
+/// What is known of the ledgers. It may use the store, and asks no node.
+pub(crate) type LedgerSource = dyn Fn() -> BatchResult<Vec<LedgerReport>> + Send + Sync;
+
+/// What `/v1/ledgers` shows about a ledger.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct LedgerReport {
+    /// Its kind.
+    pub kind: String,
+    /// What all its nodes tell and no others do; empty if there is no such thing.
+    pub id: String,
+    /// The name that the operator gave it; empty without one.
+    pub name: String,
+    /// Whether the database is bound to it.
+    pub recorded: bool,
+    /// Why nothing is sent to it, if that is so.
+    pub problem: Option<String>,
+    /// Its nodes.
+    pub nodes: Vec<NodeReport>,
+}
+
+/// What `/v1/ledgers` shows about a node.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct NodeReport {
+    /// Its address, without a password.
+    pub url: String,
+    /// Whether it has confirmed that it belongs to the ledger.
+    pub confirmed: bool,
+    /// Whether it answers, as far as is known.
+    pub answering: bool,
+    /// Why it is not used, if that is so.
+    pub problem: Option<String>,
+    /// How long ago it was asked which ledger it belongs to.
+    pub asked_seconds_ago: Option<f64>,
+    /// How often a connection to it failed since the server started.
+    pub failed_connections: u64,
+}
+
+/// `GET /v1/ledgers`.
+#[utoipa::path(
+    get, path = "/v1/ledgers", tag = "services", operation_id = "listLedgers", summary = "Ledgers and their nodes",
+    responses(
+        (status = 200, description = "The ledgers", body = PageJson<LedgerReport>),
+        (status = "4XX", description = "The request is refused", body = Problem),
+        (status = "5XX", description = "Try again later", body = Problem),
+    ),
+)]
+pub(super) async fn get(
+    State(context): State<Arc<ReadContext>>,
+    request: Request,
+) -> Result<Json<PageJson<LedgerReport>>, ApiError> {
+    Query::parse(request.uri().query())?.check_names(&[])?;
+    let Some(source) = context.ledgers.clone() else {
+        return Ok(Json(PageJson { data: Vec::new(), next: None }));
+    };
+    let read = move || source().map_err(ApiError::read_failed);
+    let data = context.api.reads.run(read).await?;
+    Ok(Json(PageJson { data, next: None }))
+}

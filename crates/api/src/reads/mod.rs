@@ -1,0 +1,49 @@
+//! What programs and people read below `/v1`: batches, services, claims and ledgers, and why they wait.
+
+mod batch_bytes;
+mod batch_details;
+mod batch_json;
+mod batch_list;
+mod claims;
+mod context;
+mod details_json;
+mod explain;
+mod explain_json;
+mod find_batch;
+mod ledgers;
+mod list_query;
+mod page_query;
+mod service_json;
+mod services;
+mod wait;
+
+use std::{collections::HashMap, sync::Arc};
+
+use grid_batch_core::{BatchResult, HeaderId, HistoryEntry, ServiceId, ServicePause};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+pub(crate) use context::{ReadContext, ReadParts, ReadSources};
+pub(crate) use ledgers::LedgerSource;
+pub use ledgers::{LedgerReport, NodeReport};
+
+/// The history of a batch, the oldest entry first.
+pub(crate) type HistorySource =
+    dyn Fn(&ServiceId, &HeaderId) -> BatchResult<Vec<HistoryEntry>> + Send + Sync;
+
+/// Those of these services that operators have paused.
+pub(crate) type PauseSource =
+    dyn Fn(&[ServiceId]) -> BatchResult<HashMap<ServiceId, ServicePause>> + Send + Sync;
+
+/// The routes that read.
+pub(crate) fn routes() -> OpenApiRouter<Arc<ReadContext>> {
+    OpenApiRouter::new()
+        .routes(routes!(batch_list::get))
+        .routes(routes!(batch_details::get))
+        .routes(routes!(batch_bytes::get))
+        .routes(routes!(explain::batch))
+        .routes(routes!(services::list))
+        .routes(routes!(services::get))
+        .routes(routes!(explain::service))
+        .routes(routes!(claims::get))
+        .routes(routes!(ledgers::get))
+}

@@ -1,0 +1,108 @@
+use axum::http::request::Parts;
+use grid_batch_core::{InstanceLease, ServiceOverview, ServiceOwner, ServicePause, Timestamp};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::ReadContext;
+use crate::http::{link, rfc3339};
+
+/// A service, as lists show it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ServiceJson {
+    service_id: String,
+    open: u64,
+    under_way: u64,
+    in_doubt: u64,
+    oldest_stored_at: Option<String>,
+    oldest_age_seconds: Option<f64>,
+    held: u64,
+    /// The last error of a batch that could not be sent.
+    failing: Option<String>,
+    halts: u64,
+    halted_since: Option<String>,
+    paused: Option<PauseJson>,
+    strategy: &'static str,
+    after_invalid: &'static str,
+    lanes: u32,
+    owner: Option<OwnerJson>,
+    link: String,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct PauseJson {
+    since: String,
+    reason: String,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct OwnerJson {
+    epoch: u64,
+    #[serde(flatten)]
+    instance: InstanceJson,
+}
+
+/// An instance with its lease.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct InstanceJson {
+    instance_id: String,
+    name: Option<String>,
+    lease_ends_at: String,
+    full_lease_ends_at: String,
+    lease_is_over: bool,
+    ledger_confirmed: bool,
+}
+
+impl ServiceJson {
+    pub(super) fn new(
+        context: &ReadContext,
+        request: &Parts,
+        service: &ServiceOverview,
+        pause: Option<&ServicePause>,
+    ) -> Self {
+        let now = context.api.clock.now();
+        let age = |at| now.since(at).as_secs_f64();
+        Self {
+            service_id: service.service_id.to_string(),
+            open: service.open,
+            under_way: service.under_way,
+            in_doubt: service.in_doubt,
+            oldest_stored_at: service.oldest_at.map(rfc3339),
+            oldest_age_seconds: service.oldest_at.map(age),
+            held: service.held,
+            failing: service.failing.clone(),
+            halts: service.halts,
+            halted_since: service.halted_since.map(rfc3339),
+            paused: pause.map(PauseJson::new),
+            strategy: service.scheduling.strategy.as_str(),
+            after_invalid: service.scheduling.after_invalid.as_str(),
+            lanes: service.scheduling.lanes,
+            owner: service.owner.clone().map(|owner| OwnerJson::new(owner, now)),
+            link: link::to_service(request, context.api.local_addr, &service.service_id),
+        }
+    }
+}
+
+impl PauseJson {
+    fn new(pause: &ServicePause) -> Self {
+        Self { since: rfc3339(pause.since), reason: pause.reason.clone() }
+    }
+}
+
+impl OwnerJson {
+    fn new(owner: ServiceOwner, now: Timestamp) -> Self {
+        Self { epoch: owner.epoch, instance: InstanceJson::new(owner.instance, now) }
+    }
+}
+
+impl InstanceJson {
+    pub(super) fn new(instance: InstanceLease, now: Timestamp) -> Self {
+        Self {
+            instance_id: instance.instance_id.to_string(),
+            name: instance.name,
+            lease_ends_at: rfc3339(instance.lease_ends_at),
+            full_lease_ends_at: rfc3339(instance.full_lease_ends_at),
+            lease_is_over: instance.lease_ends_at <= now,
+            ledger_confirmed: instance.ledger_confirmed,
+        }
+    }
+}

@@ -1,0 +1,112 @@
+use std::{collections::HashMap, sync::Arc};
+
+use axum::{
+    Json,
+    extract::{Path, Request, State},
+};
+use grid_batch_core::{ServiceId, ServiceOverview, ServicePause};
+
+use super::{
+    ReadContext,
+    batch_list::PageJson,
+    find_batch::PathText,
+    page_query::{after, flag, limit},
+    service_json::ServiceJson,
+};
+use crate::http::{ApiError, Problem, Query};
+
+/// Which services are paused.
+pub(super) type Pauses = HashMap<ServiceId, ServicePause>;
+
+/// `GET /v1/services`: a page of services, ordered by their ids.
+#[utoipa::path(
+    get, path = "/v1/services", tag = "services", operation_id = "listServices", summary = "A page of services",
+    params(
+        ("idle" = Option<bool>, Query, description = "With `true`, also services without open batches"),
+        ("limit" = Option<usize>, Query, description = "The most items of the page: 1 to 1,000, by default 100"),
+        ("after" = Option<String>, Query, description = "`next` of the page before"),
+    ),
+    responses(
+        (status = 200, description = "The page", body = PageJson<ServiceJson>),
+        (status = "4XX", description = "The request is refused", body = Problem),
+        (status = "5XX", description = "Try again later", body = Problem),
+    ),
+)]
+pub(super) async fn list(
+    State(context): State<Arc<ReadContext>>,
+    request: Request,
+) -> Result<Json<PageJson<ServiceJson>>, ApiError> {
+    let (request, _) = request.into_parts();
+    let query = Query::parse(request.uri.query())?;
+    query.check_names(&["idle", "limit", "after"])?;
+    let with_idle = flag(&query, "idle")?.unwrap_or(false);
+    let (after, limit) = (after::<ServiceId>(&query)?, limit(&query)?);
+    let reading = Arc::clone(&context);
+    // One more than the page has shows whether there is a next page.
+    let read = move || {
+        let services = reading.services.services(with_idle, after.as_ref(), limit + 1);
+        let mut services = services.map_err(ApiError::read_failed)?;
+        let has_next = services.len() > limit;
+        services.truncate(limit);
+        let pauses = reading.pauses(&services)?;
+        Ok((services, has_next, pauses))
+    };
+    let (services, has_next, pauses) = context.api.reads.run(read).await?;
+    let last = services.last().filter(|_| has_next);
+    let next = last.map(|service| service.service_id.to_string());
+    let json = |service: &ServiceOverview| {
+        ServiceJson::new(&context, &request, service, pauses.get(&service.service_id))
+    };
+    Ok(Json(PageJson { data: services.iter().map(json).collect(), next }))
+}
+
+/// `GET /v1/services/{id}`.
+#[utoipa::path(
+    get, path = "/v1/services/{id}", tag = "services", operation_id = "getService", summary = "A service",
+    params(
+        ("id" = String, Path, description = "The id of the service, percent-encoded"),
+    ),
+    responses(
+        (status = 200, description = "The service", body = ServiceJson),
+        (status = "4XX", description = "The request is refused", body = Problem),
+        (status = "5XX", description = "Try again later", body = Problem),
+    ),
+)]
+pub(super) async fn get(
+    State(context): State<Arc<ReadContext>>,
+    path: PathText,
+    request: Request,
+) -> Result<Json<ServiceJson>, ApiError> {
+    let (request, _) = request.into_parts();
+    Query::parse(request.uri.query())?.check_names(&[])?;
+    let service_id = named_service(path)?;
+    let reading = Arc::clone(&context);
+    let read = move || reading.service(&service_id);
+    let (service, pause) = context.api.reads.run(read).await?;
+    Ok(Json(ServiceJson::new(&context, &request, &service, pause.as_ref())))
+}
+
+/// The service in the path of a request, which is percent-encoded there.
+pub(super) fn named_service(path: PathText) -> Result<ServiceId, ApiError> {
+    let Path(text) = path.map_err(|_| ApiError::NotFound)?;
+    Ok(text.parse()?)
+}
+
+impl ReadContext {
+    /// A service, and its pause.
+    pub(super) fn service(
+        &self,
+        service_id: &ServiceId,
+    ) -> Result<(ServiceOverview, Option<ServicePause>), ApiError> {
+        let service = self.services.service(service_id).map_err(ApiError::read_failed)?;
+        let service = service.ok_or_else(|| ApiError::ServiceNotFound(service_id.clone()))?;
+        let pause = self.pauses(std::slice::from_ref(&service))?.remove(service_id);
+        Ok((service, pause))
+    }
+
+    fn pauses(&self, services: &[ServiceOverview]) -> Result<Pauses, ApiError> {
+        let Some(pauses) = &self.pauses else { return Ok(Pauses::new()) };
+        let ids: Vec<ServiceId> = services.iter().map(|it| it.service_id.clone()).collect();
+        pauses(&ids).map_err(ApiError::read_failed)
+    }
+}

@@ -1,0 +1,22 @@
+use std::time::Duration;
+
+use grid_batch_core::StoredBatch;
+
+use super::{ReadContext, find_batch::NamedBatch};
+use crate::{batches::StatusWait, http::ApiError};
+
+/// Finds a batch, and waits up to `wait` until it has ended.
+pub(super) async fn find_or_wait(
+    context: &ReadContext,
+    named: &NamedBatch,
+    wait: Option<Duration>,
+) -> Result<StoredBatch, ApiError> {
+    let has_ended = |batch: &StoredBatch| batch.progress.state.is_terminal();
+    let mut batch = named.find(context).await?;
+    let Some(wait) = wait.filter(|_| !has_ended(&batch)) else { return Ok(batch) };
+    let wait = StatusWait::begin(&context.api, wait);
+    while !has_ended(&batch) && wait.until_next_read().await {
+        batch = named.find(context).await?;
+    }
+    Ok(batch)
+}

@@ -1,0 +1,9 @@
+//! What is read below `/v1`.
+
+mod batch;
+mod examples;
+mod explain;
+mod list;
+mod own_submit;
+mod services;
+mod store_errors;

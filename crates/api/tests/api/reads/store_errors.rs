@@ -1,0 +1,96 @@
+use std::sync::Arc;
+
+use grid_batch_api::ApiBuilder;
+use grid_batch_core::{
+    BatchError, BatchState,
+    mocks::{MockBatchPageStore, MockBatchQueryStore, MockIntakeStore, MockServiceQueryStore},
+};
+
+use crate::{
+    client::Client,
+    mock_stores::stored_batch,
+    test_server::{batch, id, serve, test_hosts},
+};
+
+fn unavailable<T>() -> Result<T, BatchError> {
+    Err(BatchError::Unavailable("cannot connect to db.internal".to_owned()))
+}
+
+/// The error of a request to an interface over these stores.
+fn error_of(batches: MockBatchQueryStore, pages: MockBatchPageStore, path: &str) -> (u16, u64) {
+    error_of_all(batches, pages, MockServiceQueryStore::new(), path)
+}
+
+fn error_of_all(
+    batches: MockBatchQueryStore,
+    pages: MockBatchPageStore,
+    services: MockServiceQueryStore,
+    path: &str,
+) -> (u16, u64) {
+    let builder = ApiBuilder::new(Arc::new(MockIntakeStore::new()), Arc::new(batches))
+        .with_reads(Arc::new(pages), Arc::new(services))
+        .with_allowed_hosts(test_hosts());
+    let (_api, address) = serve(builder);
+    let response = Client::connect(address).request("GET", path, &[], b"");
+    assert!(!response.message().contains("db.internal"), "{}", response.message());
+    response.error()
+}
+
+#[test]
+fn failed_reads_are_reported() {
+    let path = format!("/v1/batches/{}", id(&batch(1)));
+    let mut pages = MockBatchPageStore::new();
+    pages.expect_batch_page().returning(|_, _, _, _| unavailable());
+    assert_eq!(error_of(MockBatchQueryStore::new(), pages, "/v1/batches"), (503, 1013));
+
+    let mut batches = MockBatchQueryStore::new();
+    batches.expect_find().returning(|_| unavailable());
+    assert_eq!(error_of(batches, MockBatchPageStore::new(), &path), (503, 1013));
+
+    let found = || {
+        let mut batches = MockBatchQueryStore::new();
+        batches.expect_find().returning(|id| Ok(vec![stored_batch(*id, BatchState::New)]));
+        batches
+    };
+    let mut batches = found();
+    batches.expect_details().returning(|_, _| unavailable());
+    assert_eq!(error_of(batches, MockBatchPageStore::new(), &path), (503, 1013));
+    let mut pages = MockBatchPageStore::new();
+    pages.expect_serialized_batch().returning(|_, _| unavailable());
+    assert_eq!(error_of(found(), pages, &format!("{path}/bytes")), (503, 1013));
+}
+
+/// Retention may remove a batch between two reads.
+#[test]
+fn batch_that_is_removed_meanwhile_is_unknown() {
+    let path = format!("/v1/batches/{}", id(&batch(1)));
+    let mut batches = MockBatchQueryStore::new();
+    batches.expect_find().returning(|id| Ok(vec![stored_batch(*id, BatchState::Committed)]));
+    batches.expect_details().returning(|_, _| Ok(None));
+    assert_eq!(error_of(batches, MockBatchPageStore::new(), &path), (404, 1060));
+}
+
+#[test]
+fn waiting_request_reads_the_batch_again() {
+    let path = format!("/v1/batches/{}?wait=20", id(&batch(1)));
+    let mut batches = MockBatchQueryStore::new();
+    let in_state = |state| move |id: &_| Ok(vec![stored_batch(*id, state)]);
+    batches.expect_find().times(1).returning(in_state(BatchState::Pending));
+    batches.expect_find().times(1).returning(in_state(BatchState::Committed));
+    batches.expect_details().times(1).returning(|_, _| Ok(None));
+    assert_eq!(error_of(batches, MockBatchPageStore::new(), &path), (404, 1060));
+}
+
+#[test]
+fn failed_reads_of_services_are_reported() {
+    let error_of = |path: &str| {
+        let mut services = MockServiceQueryStore::new();
+        services.expect_services().returning(|_, _, _| unavailable());
+        services.expect_service().returning(|_| unavailable());
+        services.expect_instances().returning(unavailable);
+        error_of_all(MockBatchQueryStore::new(), MockBatchPageStore::new(), services, path)
+    };
+    for path in ["/v1/services", "/v1/services/a::b", "/v1/claims"] {
+        assert_eq!(error_of(path), (503, 1013), "{path}");
+    }
+}

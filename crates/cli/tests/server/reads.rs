@@ -1,0 +1,40 @@
+//! What is read below `/v1`, of a server with a ledger.
+
+use grid_batch_test_support::{
+    batches::signed_batches,
+    http::{request, send},
+};
+use serde_json::Value;
+
+use crate::harness::{BatchHarness, BatchServer};
+
+fn get(server: &BatchServer, path: &str) -> Value {
+    let response = send(server.address, &request("GET", path, &[], b"")).unwrap();
+    assert_eq!(response.status, 200, "{response:?}");
+    response.json()
+}
+
+#[test]
+fn committed_batch_its_service_and_its_ledger_are_shown() {
+    let harness = BatchHarness::scabbard(1);
+    let server = harness.serve();
+    let batches = signed_batches(&harness.services, 1);
+    server.submit(&batches);
+    harness.wait_until_all_committed(&batches);
+
+    let id = &batches[0].batch_id;
+    let details = get(&server, &format!("/v1/batches/{id}?wait=60"));
+    assert_eq!(details["state"], "committed");
+    assert_eq!(details["history"].as_array().unwrap().last().unwrap()["kind"], "committed");
+    assert_eq!(get(&server, "/v1/batches?state=ended")["data"][0]["id"], id.to_string());
+
+    let services = get(&server, "/v1/services?idle=true");
+    let service = &services["data"][0];
+    assert_eq!((&service["open"], &service["strategy"]), (&0.into(), &"serial".into()));
+    let claims = get(&server, "/v1/claims");
+    assert_eq!(claims["data"][0]["instance_id"], service["owner"]["instance_id"], "{claims}");
+    let ledger = &get(&server, "/v1/ledgers")["data"][0];
+    assert_eq!((&ledger["kind"], &ledger["problem"]), (&"scabbard".into(), &Value::Null));
+    assert_eq!(ledger["nodes"][0]["confirmed"], true, "{ledger}");
+    server.stop();
+}

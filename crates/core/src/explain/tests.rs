@@ -1,0 +1,166 @@
+use super::*;
+use crate::{
+    Ahead, HeaderId, Hold, InstanceId, InstanceLease, Progress, Receipt, Scheduling, ServiceOwner,
+};
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_micros(seconds * 1_000_000)
+}
+
+fn stored(number: u8, state: BatchState) -> StoredBatch {
+    StoredBatch {
+        service_id: "a::b".parse().unwrap(),
+        batch_id: HeaderId::from_bytes([number; 64]),
+        created_at: at(1),
+        progress: Progress::at(state),
+        submitted_at: None,
+        since: None,
+        checked_at: None,
+        next_try_at: None,
+        last_error: None,
+        held: None,
+        ended_at: None,
+    }
+}
+
+fn details(batch: StoredBatch, ahead: Option<Ahead>) -> BatchDetails {
+    BatchDetails {
+        batch,
+        label: None,
+        of_withdrawal: false,
+        ahead,
+        transaction_ids: Vec::new(),
+        failed_attempts: Vec::new(),
+        receipts: Vec::new(),
+        commit_after_invalid: None,
+    }
+}
+
+fn held(number: u8, state: BatchState) -> StoredBatch {
+    let hold = Hold { since: at(2), reason: "look first".to_owned(), until_decision: true };
+    StoredBatch { held: Some(hold), ..stored(number, state) }
+}
+
+fn behind(head: StoredBatch, obstacle: Obstacle) -> Option<Ahead> {
+    Some(Ahead { obstacle, head: Some(head), head_waits: false, count: 1, more: false })
+}
+
+/// The verbs, each with the number of its batch.
+fn actions(details: &BatchDetails, facts: Option<ServiceFacts<'_>>) -> Vec<(&'static str, u8)> {
+    let number = |batch: Option<&StoredBatch>| batch.map_or(0, |it| it.batch_id.as_bytes()[0]);
+    let actions = BatchExplanation::new(details, facts).actions();
+    actions.iter().map(|it| (it.action.as_str(), number(it.batch))).collect()
+}
+
+fn service(lease_ends_at: Option<i64>) -> ServiceOverview {
+    let lease = |seconds| InstanceLease {
+        instance_id: InstanceId::new("north-1"),
+        name: None,
+        lease_ends_at: at(seconds),
+        full_lease_ends_at: at(seconds),
+        ledger_confirmed: true,
+    };
+    ServiceOverview {
+        service_id: "a::b".parse().unwrap(),
+        open: 2,
+        under_way: 1,
+        in_doubt: 0,
+        oldest_at: Some(at(1)),
+        held: 0,
+        failing: None,
+        halts: 0,
+        halted_since: None,
+        scheduling: Scheduling::SERIAL,
+        owner: lease_ends_at.map(|end| ServiceOwner { instance: lease(end), epoch: 1 }),
+    }
+}
+
+#[test]
+fn each_state_allows_what_its_decisions_allow() {
+    let of = |state| actions(&details(stored(1, state), None), None);
+    assert_eq!(of(BatchState::New), [("cancel", 1)]);
+    assert_eq!(of(BatchState::Submitting), []);
+    assert_eq!(of(BatchState::Delayed), [("retry", 1), ("cancel", 1)]);
+    assert_eq!(of(BatchState::Absent), [("cancel", 1)]);
+    for state in [BatchState::InDoubt, BatchState::Pending, BatchState::Valid] {
+        assert_eq!(of(state), [("resubmit", 1), ("end", 1)]);
+    }
+    for state in [BatchState::Invalid, BatchState::Committed] {
+        assert_eq!(of(state), []);
+    }
+    let held_in_doubt = details(held(1, BatchState::InDoubt), None);
+    assert_eq!(actions(&held_in_doubt, None), [("release", 1), ("resubmit", 1), ("end", 1)]);
+}
+
+#[test]
+fn waiting_batch_names_what_can_be_done_about_the_one_before() {
+    let waiting =
+        details(stored(1, BatchState::New), behind(held(2, BatchState::Pending), Obstacle::Order));
+    let expected = [("cancel", 1), ("release", 2), ("resubmit", 2), ("end", 2)];
+    assert_eq!(actions(&waiting, None), expected);
+    let halt = Obstacle::Halt { since: at(3) };
+    let stopped = details(stored(1, BatchState::New), behind(stored(2, BatchState::Invalid), halt));
+    assert_eq!(actions(&stopped, None), [("cancel", 1), ("continue", 2), ("end_following", 2)]);
+}
+
+#[test]
+fn batch_of_a_withdrawal_is_decided_only_when_it_is_held() {
+    let of_withdrawal = |batch| BatchDetails { of_withdrawal: true, ..details(batch, None) };
+    assert_eq!(actions(&of_withdrawal(stored(1, BatchState::Pending)), None), []);
+    assert_eq!(actions(&of_withdrawal(stored(1, BatchState::Delayed)), None), [("retry", 1)]);
+    let held = of_withdrawal(held(1, BatchState::Pending));
+    assert_eq!(actions(&held, None), [("release", 1), ("resubmit", 1), ("end", 1)]);
+}
+
+#[test]
+fn text_tells_the_wait_and_what_stops_the_service() {
+    let pending = details(stored(1, BatchState::Pending), None);
+    let pause = ServicePause { since: at(4), reason: "maintenance".to_owned() };
+    let text = |service: &ServiceOverview, pause| {
+        let facts = ServiceFacts { service, pause, now: at(10) };
+        BatchExplanation::new(&pending, Some(facts)).to_string()
+    };
+    let wait = "The batch waits for the ledger's final status; it is pending there.";
+    assert_eq!(text(&service(Some(11)), None), wait);
+    assert_eq!(text(&service(None), None), format!("{wait} No instance claims its service."));
+    assert_eq!(
+        text(&service(Some(10)), Some(&pause)),
+        format!(
+            "{wait} The instance north-1 claims its service and has not renewed its lease in time. Its \
+             service is paused: maintenance."
+        )
+    );
+    let (paused, owned) = (Some(&pause), service(Some(11)));
+    let facts = ServiceFacts { service: &owned, pause: paused, now: at(10) };
+    assert_eq!(actions(&pending, Some(facts)).last(), Some(&("resume", 0)));
+}
+
+#[test]
+fn ended_batch_waits_for_nothing() {
+    let text = |details: &BatchDetails| BatchExplanation::new(details, None).to_string();
+    let committed = details(stored(1, BatchState::Committed), None);
+    assert_eq!(text(&committed), "The batch waits for nothing: the ledger has applied it.");
+    let mut invalid = details(stored(1, BatchState::Invalid), None);
+    assert_eq!(text(&invalid), "The batch waits for nothing: it is invalid.");
+    let (transaction_id, error_data) = (None, Vec::new());
+    invalid.receipts =
+        vec![Receipt { transaction_id, error_message: "not enough".to_owned(), error_data }];
+    assert_eq!(text(&invalid), "The batch waits for nothing: it is invalid: not enough.");
+}
+
+#[test]
+fn service_is_explained_by_its_oldest_batch() {
+    let owned = service(Some(11));
+    let explain = |service: &ServiceOverview, oldest: Option<&BatchDetails>| {
+        let facts = ServiceFacts { service, pause: None, now: at(10) };
+        let explanation = ServiceExplanation::new(facts, oldest);
+        (explanation.to_string(), explanation.actions().len())
+    };
+    let delayed = details(stored(0x5a, BatchState::Delayed), None);
+    let text = "The service a::b has 2 open batches; 1 under way. The oldest one, 5a5a5a5a5a5a, waits for \
+                its next try.";
+    assert_eq!(explain(&owned, Some(&delayed)), (text.to_owned(), 2));
+    let idle = ServiceOverview { open: 0, ..service(None) };
+    let text = "The service a::b waits for nothing: it has no open batches.";
+    assert_eq!(explain(&idle, None), (text.to_owned(), 0));
+}

@@ -1,0 +1,175 @@
+//! What happened to a batch, in the order of time.
+
+use std::cmp::Reverse;
+
+use crate::{BatchDetails, BatchState, FailedAttempt, Timestamp};
+
+/// What happened to a batch at one time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryEntry {
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub kind: HistoryKind,
+    /// The attempt that it belongs to, counted from 1.
+    pub attempt: Option<u32>,
+    /// The same in words, with what a ledger or an operator said.
+    pub text: Option<String>,
+    /// Who did it, if that is known.
+    pub by: Option<String>,
+}
+
+/// The kinds of [`HistoryEntry`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HistoryKind {
+    /// It was stored.
+    Stored,
+    /// It was handed to a submitter.
+    Submitted,
+    /// An attempt ended without success, or an operator decided about it.
+    AttemptEnded,
+    /// It entered the state that it is in.
+    State(BatchState),
+    /// A ledger reported that it had applied the batch, which had ended as invalid.
+    CommittedAfterInvalid,
+}
+
+impl HistoryKind {
+    /// The name of the kind in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stored => "stored",
+            Self::Submitted => "submitted",
+            Self::AttemptEnded => "attempt_ended",
+            Self::State(state) => state.as_str(),
+            Self::CommittedAfterInvalid => "committed_after_invalid",
+        }
+    }
+}
+
+/// What the rows of a batch tell of its history: the time when it was stored, the latest failed attempts, the
+/// current attempt, and the present state.
+pub fn stored_history(details: &BatchDetails) -> Vec<HistoryEntry> {
+    let BatchDetails { batch, failed_attempts, .. } = details;
+    let entry = |at, kind, attempt| HistoryEntry { at, kind, attempt, text: None, by: None };
+    let mut entries = vec![entry(batch.created_at, HistoryKind::Stored, None)];
+    for attempt in failed_attempts {
+        let number = Some(attempt.attempt);
+        entries.extend(attempt.submitted_at.map(|at| entry(at, HistoryKind::Submitted, number)));
+        let text = Some(outcome_text(attempt));
+        entries.push(HistoryEntry {
+            text,
+            ..entry(attempt.ended_at, HistoryKind::AttemptEnded, number)
+        });
+    }
+    let number = Some(batch.progress.attempts).filter(|attempts| *attempts > 0);
+    let is_current = failed_attempts.last().map(|last| last.attempt) != number;
+    if let Some(at) = batch.submitted_at.filter(|_| is_current && number.is_some()) {
+        entries.push(entry(at, HistoryKind::Submitted, number));
+    }
+    let state = batch.progress.state;
+    if let Some(at) =
+        batch.since.filter(|_| !matches!(state, BatchState::New | BatchState::Submitting))
+    {
+        let text = details.receipts.first().map(|receipt| receipt.error_message.clone());
+        entries.push(HistoryEntry { text, ..entry(at, HistoryKind::State(state), number) });
+    }
+    if let Some(report) = &details.commit_after_invalid {
+        let text = Some(report.source.clone());
+        let kind = HistoryKind::CommittedAfterInvalid;
+        entries.push(HistoryEntry { text, ..entry(report.reported_at, kind, None) });
+    }
+    entries.sort_by_key(|entry| (entry.at, Reverse(entry.kind == HistoryKind::Stored)));
+    entries
+}
+
+fn outcome_text(attempt: &FailedAttempt) -> String {
+    match &attempt.error {
+        Some(error) => format!("{}: {error}", attempt.outcome),
+        None => attempt.outcome.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{HeaderId, Progress, StoredBatch};
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_micros(seconds * 1_000_000)
+    }
+
+    fn details(state: BatchState, attempts: u32, failed: Vec<FailedAttempt>) -> BatchDetails {
+        let batch = StoredBatch {
+            service_id: "a::b".parse().unwrap(),
+            batch_id: HeaderId::from_bytes([1; 64]),
+            created_at: at(1),
+            progress: Progress { attempts, ..Progress::at(state) },
+            submitted_at: Some(at(4)),
+            since: Some(at(5)),
+            checked_at: None,
+            next_try_at: None,
+            last_error: None,
+            held: None,
+            ended_at: None,
+        };
+        BatchDetails {
+            batch,
+            label: None,
+            of_withdrawal: false,
+            ahead: None,
+            transaction_ids: Vec::new(),
+            failed_attempts: failed,
+            receipts: Vec::new(),
+            commit_after_invalid: None,
+        }
+    }
+
+    fn failed() -> FailedAttempt {
+        FailedAttempt {
+            attempt: 1,
+            submitted_at: Some(at(2)),
+            ended_at: at(3),
+            outcome: "busy".to_owned(),
+            error: Some("429".to_owned()),
+            next_try_at: None,
+        }
+    }
+
+    fn told(details: &BatchDetails) -> Vec<(i64, &'static str, Option<u32>)> {
+        let entries = stored_history(details);
+        let seconds = |entry: &HistoryEntry| entry.at.as_micros() / 1_000_000;
+        entries.iter().map(|entry| (seconds(entry), entry.kind.as_str(), entry.attempt)).collect()
+    }
+
+    #[test]
+    fn history_is_in_the_order_of_time() {
+        let committed = details(BatchState::Committed, 2, vec![failed()]);
+        let expected = [
+            (1, "stored", None),
+            (2, "submitted", Some(1)),
+            (3, "attempt_ended", Some(1)),
+            (4, "submitted", Some(2)),
+            (5, "committed", Some(2)),
+        ];
+        assert_eq!(told(&committed), expected);
+        assert_eq!(stored_history(&committed)[2].text.as_deref(), Some("busy: 429"));
+    }
+
+    #[test]
+    fn failed_attempt_is_told_once() {
+        let delayed = details(BatchState::Delayed, 1, vec![failed()]);
+        let expected = [
+            (1, "stored", None),
+            (2, "submitted", Some(1)),
+            (3, "attempt_ended", Some(1)),
+            (5, "delayed", Some(1)),
+        ];
+        assert_eq!(told(&delayed), expected);
+    }
+
+    #[test]
+    fn new_batch_was_only_stored() {
+        assert_eq!(told(&details(BatchState::New, 0, Vec::new())), [(1, "stored", None)]);
+    }
+}

@@ -1,0 +1,92 @@
+//! Services as programs and operators see them: how many batches are open, who works on them, and what is
+//! wrong.
+
+use crate::{InstanceId, Scheduling, ServiceId, Timestamp, monitor::BatchResult};
+
+/// The present state of a service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceOverview {
+    /// The service.
+    pub service_id: ServiceId,
+    /// How many of its batches are open.
+    pub open: u64,
+    /// How many of them are with a submitter or may be at the ledger.
+    pub under_way: u64,
+    /// For how many of them it is not known whether the ledger has them.
+    pub in_doubt: u64,
+    /// When the oldest open batch was stored.
+    pub oldest_at: Option<Timestamp>,
+    /// How many open batches are held for an operator.
+    pub held: u64,
+    /// The last error of a batch that is not held and could not be sent; `None`: nothing fails.
+    pub failing: Option<String>,
+    /// How many invalid batches stop others.
+    pub halts: u64,
+    /// Since when, for the first of them.
+    pub halted_since: Option<Timestamp>,
+    /// How its batches are scheduled.
+    pub scheduling: Scheduling,
+    /// Which instance works on it.
+    pub owner: Option<ServiceOwner>,
+}
+
+/// The instance that claims a service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceOwner {
+    /// The instance.
+    pub instance: InstanceLease,
+    /// The epoch of the claim.
+    pub epoch: u64,
+}
+
+/// An instance and its lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstanceLease {
+    /// The instance.
+    pub instance_id: InstanceId,
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// When others may take its services that have nothing with a submitter.
+    pub lease_ends_at: Timestamp,
+    /// When others may take all of its services.
+    pub full_lease_ends_at: Timestamp,
+    /// Whether it has confirmed which ledger its nodes belong to. It takes no services before.
+    pub ledger_confirmed: bool,
+}
+
+/// A service and the instance that claims it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnedService {
+    /// The service.
+    pub service_id: ServiceId,
+    /// The instance; `None`: none claims it.
+    pub instance_id: Option<InstanceId>,
+    /// The epoch of the claim, which each takeover raises.
+    pub epoch: u64,
+}
+
+/// Reads the state of services and claims.
+pub trait ServiceQueryStore: Send + Sync {
+    /// One page of services, ordered by their ids, after one of them: those that have open batches or, with
+    /// `with_idle`, all.
+    fn services(
+        &self,
+        with_idle: bool,
+        after: Option<&ServiceId>,
+        limit: usize,
+    ) -> BatchResult<Vec<ServiceOverview>>;
+
+    /// One service. `None`: it never had a batch.
+    fn service(&self, service_id: &ServiceId) -> BatchResult<Option<ServiceOverview>>;
+
+    /// The instances, ordered by their ids.
+    fn instances(&self) -> BatchResult<Vec<InstanceLease>>;
+
+    /// One page of claims, ordered by service, after one of them: of one instance, or of all.
+    fn claims(
+        &self,
+        instance: Option<&InstanceId>,
+        after: Option<&ServiceId>,
+        limit: usize,
+    ) -> BatchResult<Vec<OwnedService>>;
+}

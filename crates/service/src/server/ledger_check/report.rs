@@ -1,0 +1,41 @@
+//! What `/v1/ledgers` shows. It is read from memory.
+
+use grid_batch_api::{LedgerReport, NodeReport};
+use grid_batch_core::{MonotonicTime, RecordedLedger};
+use grid_batch_support::redact_url;
+
+use super::{LedgerCheck, check::Node, node_state::NodeAnswer};
+
+impl LedgerCheck {
+    /// The ledger that the database is bound to, or the one of the settings, and its nodes.
+    pub(in crate::server) fn report(&self, recorded: Option<RecordedLedger>) -> LedgerReport {
+        let now = self.0.options.clock.monotonic();
+        let is_recorded = recorded.is_some();
+        let configured = || self.0.options.configured.clone();
+        let identity = recorded.map_or_else(configured, |recorded| recorded.identity);
+        LedgerReport {
+            kind: identity.kind,
+            id: identity.id,
+            name: identity.name,
+            recorded: is_recorded,
+            problem: self.problem(),
+            nodes: self.0.nodes.iter().map(|node| node_report(node, now)).collect(),
+        }
+    }
+}
+
+fn node_report(node: &Node, now: MonotonicTime) -> NodeReport {
+    let state = node.lock();
+    NodeReport {
+        url: redact_url(&node.url),
+        confirmed: state.is_confirmed(),
+        answering: state.is_answering(now),
+        problem: match state.answer() {
+            NodeAnswer::Failed(error) | NodeAnswer::Unusable(error) => Some(error.clone()),
+            NodeAnswer::None => Some("no answer yet".to_owned()),
+            NodeAnswer::Confirmed => None,
+        },
+        asked_seconds_ago: state.asked_for(now).map(|ago| ago.as_secs_f64()),
+        failed_connections: state.failures(),
+    }
+}

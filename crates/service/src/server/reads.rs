@@ -1,0 +1,15 @@
+//! What is read below `/v1`.
+
+use std::sync::Arc;
+
+use grid_batch_api::ApiBuilder;
+use grid_batch_store::Store;
+
+use super::ledger_check::LedgerCheck;
+
+/// Serves it from the store, and the ledgers from memory.
+pub(super) fn with_reads(api: ApiBuilder, store: &Arc<Store>, check: LedgerCheck) -> ApiBuilder {
+    let ledgers = Arc::clone(store);
+    api.with_reads(Arc::<Store>::clone(store), Arc::<Store>::clone(store))
+        .with_ledgers(move || Ok(vec![check.report(ledgers.ledger()?)]))
+}
