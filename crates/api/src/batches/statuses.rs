@@ -12,7 +12,7 @@ use crate::{
         status_query::{StatusContext, StatusQuery},
         status_wait::{read_or_wait, requested_wait},
     },
-    http::{ApiError, Query, SawtoothErrorBody, json_content_type, link},
+    http::{ApiError, Query, SawtoothErrors, json_content_type, link},
     pass_through::Forwarding,
 };
 
@@ -31,8 +31,7 @@ const IDS_BODY_LIMIT: usize = 256 * 1024;
     ),
     responses(
         (status = 200, description = "The statuses, in the order of the request", body = BatchStatusesJson),
-        (status = "4XX", description = "The request is refused", body = SawtoothErrorBody),
-        (status = "5XX", description = "Try again later", body = SawtoothErrorBody),
+        SawtoothErrors,
     ),
 )]
 pub(crate) async fn get(
@@ -57,8 +56,7 @@ pub(crate) async fn get(
     request_body(content = Vec<String>, content_type = "application/json", description = "Batch ids, at most 1,000"),
     responses(
         (status = 200, description = "The statuses, in the order of the request", body = BatchStatusesJson),
-        (status = "4XX", description = "The request is refused", body = SawtoothErrorBody),
-        (status = "5XX", description = "Try again later", body = SawtoothErrorBody),
+        SawtoothErrors,
     ),
 )]
 pub(crate) async fn post(

@@ -22,7 +22,7 @@ use crate::{
         writer::{BatchList, ListAnswer},
     },
     group_commit::{WriteQueue, WriteSlot},
-    http::{ApiError, Problem, Query, RequestBody, SawtoothErrorBody, batch_content_type, link},
+    http::{ApiError, Problems, Query, RequestBody, SawtoothErrors, batch_content_type, link},
     state::{ApiState, BlockingPool},
 };
 
@@ -118,8 +118,7 @@ pub(crate) struct AcceptedJson {
     request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A serialized BatchList"),
     responses(
         (status = 202, description = "All batches are stored", body = AcceptedJson),
-        (status = "4XX", description = "The request is refused", body = SawtoothErrorBody),
-        (status = "5XX", description = "Try again later", body = SawtoothErrorBody),
+        SawtoothErrors,
     ),
 )]
 pub(crate) async fn post(
@@ -143,8 +142,7 @@ pub(crate) async fn post(
     request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A serialized list of batches"),
     responses(
         (status = 202, description = "All batches are stored", body = AcceptedListJson),
-        (status = "4XX", description = "The request is refused", body = Problem),
-        (status = "5XX", description = "Try again later", body = Problem),
+        Problems,
     ),
 )]
 pub(crate) async fn post_own(

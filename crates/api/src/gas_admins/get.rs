@@ -11,7 +11,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::report::GasAdminReport;
 use crate::{
-    http::{ApiError, Problem, Query},
+    http::{ApiError, Problems, Query},
     state::ApiState,
 };
 
@@ -48,8 +48,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<GasAdminContext>> {
     get, path = "/v1/gas-admins", tag = "withdrawals", operation_id = "listGasAdmins", summary = "Gas admins: balances, prices and queues",
     responses(
         (status = 200, description = "The gas admins", body = GasAdminsJson),
-        (status = "4XX", description = "The request is refused", body = Problem),
-        (status = "5XX", description = "Try again later", body = Problem),
+        Problems,
     ),
 )]
 async fn get(

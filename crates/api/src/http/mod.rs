@@ -4,6 +4,7 @@ mod body;
 mod content_type;
 mod dialect;
 mod error;
+mod error_forms;
 mod error_response;
 mod json_object;
 pub(crate) mod link;
@@ -17,8 +18,9 @@ pub(crate) use body::{BodyReader, RequestBody, discard_body};
 pub(crate) use content_type::{
     OtherContentType, batch_content_type, json_content_type, json_content_type_if_any,
 };
-pub(crate) use dialect::{Dialect, Problem, SawtoothErrorBody, ScabbardErrorBody, write_errors};
+pub(crate) use dialect::{Dialect, write_errors};
 pub(crate) use error::ApiError;
+pub(crate) use error_forms::{Problems, SawtoothErrors, ScabbardErrors, error_schemas};
 pub(crate) use json_object::JsonObject;
 pub(crate) use memory_budget::{MemoryBudget, MemoryReservation};
 pub(crate) use path_id::{PathId, parse_path_id};

@@ -13,7 +13,9 @@ use axum::{
 };
 use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder};
 
-use crate::{batches, gas_admins, health, reads, rewards, scabbard, withdrawals};
+use crate::{
+    batches, gas_admins, health, http::error_schemas, reads, rewards, scabbard, withdrawals,
+};
 
 /// The description as JSON.
 static JSON: LazyLock<String> = LazyLock::new(openapi_json);
@@ -54,7 +56,7 @@ fn document() -> OpenApi {
             "Submit batches or withdrawals to a distributed ledger once, and follow each to its end.",
         ))
         .build();
-    let mut document = OpenApiBuilder::new().info(info).build();
+    let mut document = OpenApiBuilder::new().info(info).components(Some(error_schemas())).build();
     for part in [
         batches::intake_routes().into_openapi(),
         batches::status_routes().into_openapi(),

@@ -10,7 +10,7 @@ use super::{
     ReadContext,
     find_batch::{NamedBatch, PathText},
 };
-use crate::http::{ApiError, Problem, Query};
+use crate::http::{ApiError, Problems, Query};
 
 /// `GET /v1/batches/{id}/bytes`: the batch as it was sent, and as it is sent to the ledger.
 #[utoipa::path(
@@ -21,8 +21,7 @@ use crate::http::{ApiError, Problem, Query};
     ),
     responses(
         (status = 200, description = "The bytes", body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = "4XX", description = "The request is refused", body = Problem),
-        (status = "5XX", description = "Try again later", body = Problem),
+        Problems,
     ),
 )]
 pub(super) async fn get(

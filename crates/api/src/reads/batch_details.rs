@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     batches::requested_wait,
-    http::{ApiError, Problem, Query},
+    http::{ApiError, Problems, Query},
 };
 
 /// `GET /v1/batches/{id}`: everything that is stored about a batch. With `wait`, answers when it has ended.
@@ -27,8 +27,7 @@ use crate::{
     ),
     responses(
         (status = 200, description = "The batch", body = DetailsJson),
-        (status = "4XX", description = "The request is refused", body = Problem),
-        (status = "5XX", description = "Try again later", body = Problem),
+        Problems,
     ),
 )]
 pub(super) async fn get(

@@ -9,7 +9,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{ReadContext, batch_json::BatchJson, list_query::ListQuery};
-use crate::http::{ApiError, Problem, Query};
+use crate::http::{ApiError, Problems, Query};
 
 /// A page of a list.
 #[derive(Debug, Serialize, ToSchema)]
@@ -37,8 +37,7 @@ pub(super) struct PageJson<T> {
     ),
     responses(
         (status = 200, description = "The page, which can have fewer batches than `limit` and not be the last one", body = PageJson<BatchJson>),
-        (status = "4XX", description = "The request is refused", body = Problem),
-        (status = "5XX", description = "Try again later", body = Problem),
+        Problems,
     ),
 )]
 pub(super) async fn get(

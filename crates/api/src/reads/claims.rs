@@ -13,7 +13,7 @@ use super::{
     page_query::{after, limit},
     service_json::InstanceJson,
 };
-use crate::http::{ApiError, Problem, Query};
+use crate::http::{ApiError, Problems, Query};
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ClaimsJson {
@@ -39,8 +39,7 @@ struct ClaimJson {
     ),
     responses(
         (status = 200, description = "The page", body = ClaimsJson),
-        (status = "4XX", description = "The request is refused", body = Problem),
-        (status = "5XX", description = "Try again later", body = Problem),
+        Problems,
     ),
 )]
 pub(super) async fn get(

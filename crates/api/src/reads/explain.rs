@@ -15,7 +15,7 @@ use super::{
     find_batch::{NamedBatch, PathText},
     services::named_service,
 };
-use crate::http::{ApiError, Problem, Query};
+use crate::http::{ApiError, Problems, Query};
 
 /// What is read to explain a batch or a service.
 pub(super) struct Explained {
@@ -34,8 +34,7 @@ pub(super) struct Explained {
     ),
     responses(
         (status = 200, description = "The explanation", body = BatchExplanationJson),
-        (status = "4XX", description = "The request is refused", body = Problem),
-        (status = "5XX", description = "Try again later", body = Problem),
+        Problems,
     ),
 )]
 pub(super) async fn batch(
@@ -72,8 +71,7 @@ pub(super) async fn batch(
     ),
     responses(
         (status = 200, description = "The explanation", body = ServiceExplanationJson),
-        (status = "4XX", description = "The request is refused", body = Problem),
-        (status = "5XX", description = "Try again later", body = Problem),
+        Problems,
     ),
 )]
 pub(super) async fn service(

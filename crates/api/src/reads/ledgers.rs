@@ -9,7 +9,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{ReadContext, batch_list::PageJson};
-use crate::http::{ApiError, Problem, Query};
+use crate::http::{ApiError, Problems, Query};
 
 /// What is known of the ledgers. It may use the store, and asks no node.
 pub(crate) type LedgerSource = dyn Fn() -> BatchResult<Vec<LedgerReport>> + Send + Sync;
@@ -53,8 +53,7 @@ pub struct NodeReport {
     get, path = "/v1/ledgers", tag = "services", operation_id = "listLedgers", summary = "Ledgers and their nodes",
     responses(
         (status = 200, description = "The ledgers", body = PageJson<LedgerReport>),
-        (status = "4XX", description = "The request is refused", body = Problem),
-        (status = "5XX", description = "Try again later", body = Problem),
+        Problems,
     ),
 )]
 pub(super) async fn get(

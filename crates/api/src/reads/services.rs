@@ -13,7 +13,7 @@ use super::{
     page_query::{after, flag, limit},
     service_json::ServiceJson,
 };
-use crate::http::{ApiError, Problem, Query};
+use crate::http::{ApiError, Problems, Query};
 
 /// Which services are paused.
 pub(super) type Pauses = HashMap<ServiceId, ServicePause>;
@@ -28,8 +28,7 @@ pub(super) type Pauses = HashMap<ServiceId, ServicePause>;
     ),
     responses(
         (status = 200, description = "The page", body = PageJson<ServiceJson>),
-        (status = "4XX", description = "The request is refused", body = Problem),
-        (status = "5XX", description = "Try again later", body = Problem),
+        Problems,
     ),
 )]
 pub(super) async fn list(
@@ -68,8 +67,7 @@ pub(super) async fn list(
     ),
     responses(
         (status = 200, description = "The service", body = ServiceJson),
-        (status = "4XX", description = "The request is refused", body = Problem),
-        (status = "5XX", description = "Try again later", body = Problem),
+        Problems,
     ),
 )]
 pub(super) async fn get(

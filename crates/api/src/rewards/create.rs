@@ -11,7 +11,7 @@ use grid_batch_withdrawals::{Reward, RewardConflict, RewardId, WithdrawalStore};
 use utoipa::ToSchema;
 
 use crate::{
-    http::{ApiError, SawtoothErrorBody, link},
+    http::{ApiError, SawtoothErrors, link},
     rewards::json::{RewardJson, reward_json, reward_path},
     withdrawals::{
         KEY_FIELD, WithdrawalContext, random_id, reward_id_from_key, take_idempotency_key,
@@ -43,8 +43,7 @@ pub(crate) struct RewardRequest {
     request_body(content = RewardRequest, content_type = "application/json"),
     responses(
         (status = 201, description = "The reward", body = RewardJson),
-        (status = "4XX", description = "The request is refused", body = SawtoothErrorBody),
-        (status = "5XX", description = "Try again later", body = SawtoothErrorBody),
+        SawtoothErrors,
     ),
 )]
 pub(crate) async fn post(

@@ -7,7 +7,7 @@ use axum::{
 use grid_batch_withdrawals::{Reward, RewardId};
 
 use crate::{
-    http::{ApiError, PathId, SawtoothErrorBody, parse_path_id},
+    http::{ApiError, PathId, SawtoothErrors, parse_path_id},
     rewards::json::{RewardJson, reward_json},
     withdrawals::WithdrawalContext,
 };
@@ -20,8 +20,7 @@ use crate::{
     ),
     responses(
         (status = 200, description = "The reward", body = RewardJson),
-        (status = "4XX", description = "The request is refused", body = SawtoothErrorBody),
-        (status = "5XX", description = "Try again later", body = SawtoothErrorBody),
+        SawtoothErrors,
     ),
 )]
 pub(crate) async fn get(

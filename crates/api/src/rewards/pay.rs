@@ -9,7 +9,7 @@ use grid_batch_withdrawals::{Withdrawal, WithdrawalId, WithdrawalKind};
 use utoipa::ToSchema;
 
 use crate::{
-    http::{ApiError, PathId, SawtoothErrorBody, parse_path_id},
+    http::{ApiError, PathId, SawtoothErrors, parse_path_id},
     rewards::get::find_reward,
     withdrawals::{
         KEY_FIELD, UniqueBy, WithdrawalContext, WithdrawalJson, random_id, schedule,
@@ -39,8 +39,7 @@ pub(crate) struct PaymentRequest {
     request_body(content = PaymentRequest, content_type = "application/json"),
     responses(
         (status = 201, description = "The withdrawal", body = WithdrawalJson),
-        (status = "4XX", description = "The request is refused", body = SawtoothErrorBody),
-        (status = "5XX", description = "Try again later", body = SawtoothErrorBody),
+        SawtoothErrors,
     ),
 )]
 pub(crate) async fn claim(
@@ -60,8 +59,7 @@ pub(crate) async fn claim(
     request_body(content = PaymentRequest, content_type = "application/json"),
     responses(
         (status = 201, description = "The withdrawal", body = WithdrawalJson),
-        (status = "4XX", description = "The request is refused", body = SawtoothErrorBody),
-        (status = "5XX", description = "Try again later", body = SawtoothErrorBody),
+        SawtoothErrors,
     ),
 )]
 pub(crate) async fn give(

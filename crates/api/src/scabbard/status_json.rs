@@ -10,15 +10,15 @@ use utoipa::ToSchema;
 use crate::http::ApiError;
 
 /// The status of one batch: of a stored one, or what a node reports.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
-#[schema(as = ScabbardStatusJson)]
 pub(super) enum StatusJson {
     Own(OwnStatusJson),
     OfNode(Value),
 }
 
 #[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = ScabbardStatusJson)]
 pub(super) struct OwnStatusJson {
     id: String,
     status: StatusContent,

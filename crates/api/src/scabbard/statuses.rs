@@ -8,12 +8,13 @@ use grid_batch_core::{HeaderId, ServiceId};
 use serde_json::Value;
 
 use super::{
-    ScabbardContext, ServicePath, not_found, protocol_version::check_version,
-    status_json::StatusJson,
+    ScabbardContext, ServicePath, not_found,
+    protocol_version::check_version,
+    status_json::{OwnStatusJson, StatusJson},
 };
 use crate::{
     batches::StatusWait,
-    http::{ApiError, Query, ScabbardErrorBody},
+    http::{ApiError, Query, ScabbardErrors},
 };
 
 /// The longest wait. Clients of Splinter give up a request after 30 seconds, and ask again after an answer.
@@ -32,9 +33,8 @@ const MAX_IDS: usize = 1_000;
         ("wait" = Option<String>, Query, description = "Wait up to so many seconds until all batches have ended"),
     ),
     responses(
-        (status = 200, description = "The statuses", body = Vec<StatusJson>),
-        (status = "4XX", description = "The request is refused", body = ScabbardErrorBody),
-        (status = "5XX", description = "Try again later", body = ScabbardErrorBody),
+        (status = 200, description = "The statuses", body = Vec<OwnStatusJson>),
+        ScabbardErrors,
     ),
 )]
 pub(super) async fn get(

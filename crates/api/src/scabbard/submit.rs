@@ -10,7 +10,7 @@ use grid_batch_core::HeaderId;
 use super::{ScabbardContext, ServicePath, protocol_version::check_version};
 use crate::{
     batches::{AcceptedJson, read_label},
-    http::{ApiError, Query, ScabbardErrorBody, batch_content_type},
+    http::{ApiError, Query, ScabbardErrors, batch_content_type},
 };
 
 /// `POST /scabbard/CIRCUIT/SERVICE/batches`: answers `202` after the whole list is stored.
@@ -26,8 +26,7 @@ use crate::{
     request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A serialized list of batches"),
     responses(
         (status = 202, description = "All batches are stored", body = AcceptedJson),
-        (status = "4XX", description = "The request is refused", body = ScabbardErrorBody),
-        (status = "5XX", description = "Try again later", body = ScabbardErrorBody),
+        ScabbardErrors,
     ),
 )]
 pub(super) async fn post(

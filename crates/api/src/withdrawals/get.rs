@@ -7,7 +7,7 @@ use axum::{
 use grid_batch_withdrawals::WithdrawalId;
 
 use crate::{
-    http::{ApiError, PathId, SawtoothErrorBody, parse_path_id},
+    http::{ApiError, PathId, SawtoothErrors, parse_path_id},
     withdrawals::{
         context::WithdrawalContext,
         json::{WithdrawalJson, withdrawal_json},
@@ -22,8 +22,7 @@ use crate::{
     ),
     responses(
         (status = 200, description = "The withdrawal", body = WithdrawalJson),
-        (status = "4XX", description = "The request is refused", body = SawtoothErrorBody),
-        (status = "5XX", description = "Try again later", body = SawtoothErrorBody),
+        SawtoothErrors,
     ),
 )]
 pub(crate) async fn get(

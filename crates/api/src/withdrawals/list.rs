@@ -10,7 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    http::{ApiError, Query, SawtoothErrorBody, link},
+    http::{ApiError, Query, SawtoothErrors, link},
     withdrawals::{
         context::WithdrawalContext,
         json::{WithdrawalJson, withdrawal_json},
@@ -49,8 +49,7 @@ struct PagingJson {
     ),
     responses(
         (status = 200, description = "A page of withdrawals, the newest first", body = PageJson),
-        (status = "4XX", description = "The request is refused", body = SawtoothErrorBody),
-        (status = "5XX", description = "Try again later", body = SawtoothErrorBody),
+        SawtoothErrors,
     ),
 )]
 pub(crate) async fn get(

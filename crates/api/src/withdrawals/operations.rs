@@ -11,7 +11,7 @@ use grid_batch_withdrawals::{
 };
 
 use crate::{
-    http::{ApiError, PathId, SawtoothErrorBody, parse_path_id},
+    http::{ApiError, PathId, SawtoothErrors, parse_path_id},
     state::StoredCallback,
     withdrawals::{
         context::WithdrawalContext,
@@ -29,8 +29,7 @@ type WithdrawalAnswer = Result<(StatusCode, Json<WithdrawalJson>), ApiError>;
     ),
     responses(
         (status = 200, description = "The withdrawal", body = WithdrawalJson),
-        (status = "4XX", description = "The request is refused", body = SawtoothErrorBody),
-        (status = "5XX", description = "Try again later", body = SawtoothErrorBody),
+        SawtoothErrors,
     ),
 )]
 pub(crate) async fn retry(
@@ -53,8 +52,7 @@ pub(crate) async fn retry(
     ),
     responses(
         (status = 202, description = "The withdrawal", body = WithdrawalJson),
-        (status = "4XX", description = "The request is refused", body = SawtoothErrorBody),
-        (status = "5XX", description = "Try again later", body = SawtoothErrorBody),
+        SawtoothErrors,
     ),
 )]
 pub(crate) async fn cancel(

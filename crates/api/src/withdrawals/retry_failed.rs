@@ -10,7 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    http::{ApiError, JsonObject, SawtoothErrorBody, link, rfc3339},
+    http::{ApiError, JsonObject, SawtoothErrors, link, rfc3339},
     state::StoredCallback,
     withdrawals::{context::WithdrawalContext, json::withdrawal_path},
 };
@@ -67,8 +67,7 @@ pub(crate) struct RetryRequest {
     request_body(content = RetryRequest, content_type = "application/json"),
     responses(
         (status = 200, description = "What is scheduled again, or would be", body = RetriedJson),
-        (status = "4XX", description = "The request is refused", body = SawtoothErrorBody),
-        (status = "5XX", description = "Try again later", body = SawtoothErrorBody),
+        SawtoothErrors,
     ),
 )]
 pub(crate) async fn post(

@@ -14,7 +14,7 @@ use grid_batch_withdrawals::{
 use utoipa::ToSchema;
 
 use crate::{
-    http::{ApiError, SawtoothErrorBody, link},
+    http::{ApiError, SawtoothErrors, link},
     withdrawals::{
         allowed_beneficiary::check_beneficiary,
         context::WithdrawalContext,
@@ -50,8 +50,7 @@ pub(crate) struct ScheduleRequest {
     request_body(content = ScheduleRequest, content_type = "application/json"),
     responses(
         (status = 201, description = "The withdrawal", body = WithdrawalJson),
-        (status = "4XX", description = "The request is refused", body = SawtoothErrorBody),
-        (status = "5XX", description = "Try again later", body = SawtoothErrorBody),
+        SawtoothErrors,
     ),
 )]
 pub(crate) async fn post(
