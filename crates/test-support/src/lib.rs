@@ -9,5 +9,6 @@ pub mod http;
 pub mod instance;
 pub mod log_lines;
 pub mod process;
+pub mod schemathesis;
 pub mod wait;
 pub mod watched;

@@ -9,6 +9,7 @@ mod harness;
 mod bulk_retry;
 mod configuration;
 mod demo;
+mod described_interface;
 mod foreign_transactions;
 mod gas_admins;
 mod gas_price_gate;
