@@ -431,6 +431,7 @@ mock! {
     pub BatchQueryStore {}
     impl BatchQueryStore for BatchQueryStore {
         fn find(&self, batch_id: &HeaderId) -> BatchResult<Vec<StoredBatch>>;
+        fn find_by_transaction(&self, transaction_id: &HeaderId) -> BatchResult<Vec<StoredBatch>>;
         fn details(&self, service_id: &ServiceId, batch_id: &HeaderId)
             -> BatchResult<Option<BatchDetails>>;
         fn serialized_batch(&self, service_id: &ServiceId, batch_id: &HeaderId)

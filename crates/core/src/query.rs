@@ -110,6 +110,10 @@ pub trait BatchQueryStore: Send + Sync {
     /// The batches with this id: at most one for each service.
     fn find(&self, batch_id: &HeaderId) -> BatchResult<Vec<StoredBatch>>;
 
+    /// The batches with this transaction: at most one for each service, except for transactions that clients
+    /// signed into several batches.
+    fn find_by_transaction(&self, transaction_id: &HeaderId) -> BatchResult<Vec<StoredBatch>>;
+
     /// Everything that is stored about one batch.
     fn details(
         &self,

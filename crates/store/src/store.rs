@@ -157,6 +157,14 @@ impl Store {
         operator::find(self, batch_id)
     }
 
+    /// The batches with this transaction.
+    pub fn find_by_transaction(
+        &self,
+        transaction_id: &HeaderId,
+    ) -> Result<Vec<StoredBatch>, StoreError> {
+        operator::find_by_transaction(self, transaction_id)
+    }
+
     /// Up to `count` batches whose ids begin with these digits, ordered by id: of one service, or of all.
     pub fn find_by_prefix(
         &self,

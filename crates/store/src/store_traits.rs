@@ -33,6 +33,10 @@ impl BatchQueryStore for Store {
         Ok(Self::find(self, batch_id)?)
     }
 
+    fn find_by_transaction(&self, transaction_id: &HeaderId) -> BatchResult<Vec<StoredBatch>> {
+        Ok(Self::find_by_transaction(self, transaction_id)?)
+    }
+
     fn details(
         &self,
         service_id: &ServiceId,

@@ -35,7 +35,7 @@ impl Forwarding {
         let forwarded = self.forwarded(&request, body).await?;
         let answer = self.forward(forwarded).await;
         let status = answer.as_ref().ok().map(|answer| answer.status);
-        let answer = match self.open_batch(&request, status).await? {
+        let answer = match self.open_resource(&request, status).await? {
             Some(json) => json.into_response(),
             None => respond(answer?),
         };

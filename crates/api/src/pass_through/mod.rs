@@ -3,7 +3,7 @@
 
 mod forward;
 mod node_statuses;
-mod open_batch;
+mod open_resource;
 
 use std::{pin::Pin, sync::Arc};
 

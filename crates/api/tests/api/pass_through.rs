@@ -41,7 +41,7 @@ fn server(
     let mut node = MockPassThrough::new();
     node.expect_serves().returning(|is_post, path| match path.split('/').nth(1) {
         Some("receipts") => true,
-        Some("state" | "batches" | "batch_statuses") => !is_post,
+        Some("state" | "batches" | "transactions" | "batch_statuses") => !is_post,
         _ => false,
     });
     node.expect_forward().returning(move |request| answer(reply(&request)));
@@ -127,10 +127,19 @@ fn batch_that_the_node_does_not_have_is_shown_from_here() {
     assert_eq!(transaction["header"]["family_name"], "intkey");
     assert_eq!(transaction["payload"], "c2V0IGEgdG8gMQ==");
 
+    let of_transaction =
+        format!("/transactions/{}", transaction["header_signature"].as_str().unwrap());
+    assert_eq!(server.get(&of_transaction).json()["data"], *transaction);
+
     assert_eq!(text(&server.get(&format!("/batches/{}", id(&other)))), (404, "not at the node"));
+    assert_eq!(
+        text(&server.get(&path.replace("batches", "transactions"))),
+        (404, "not at the node")
+    );
     attempt(&server, Outcome::Accepted);
     record(&server, id(&stored), Event::status(LedgerStatus::Committed), &[]);
     assert_eq!(text(&server.get(&path)), (404, "not at the node"), "it has ended");
+    assert_eq!(text(&server.get(&of_transaction)), (404, "not at the node"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use diesel::prelude::*;
+use diesel::{dsl::sql, prelude::*, sql_types::Binary};
 use grid_batch_core::{
     BatchDetails, BatchLabel, CommitAfterInvalid, FailedAttempt, HeaderId, HeaderIdPrefix, Receipt,
     ServiceId, StoredBatch, Timestamp,
@@ -37,6 +37,22 @@ pub(crate) fn find(store: &Store, batch_id: &HeaderId) -> Result<Vec<StoredBatch
             with_waiting_hold(record, hold.map(WaitingHold::into_hold))
         })
         .collect()
+}
+
+pub(crate) fn find_by_transaction(
+    store: &Store,
+    transaction_id: &HeaderId,
+) -> Result<Vec<StoredBatch>, StoreError> {
+    let id = &transaction_id.as_bytes()[..];
+    let with_transaction = transactions::table
+        .filter(sql::<Binary>("substr(transaction_id, 1, 7)").eq(&id[..7]))
+        .filter(transactions::transaction_id.eq(id))
+        .select(transactions::batch_seq);
+    let query = batches_with_lane()
+        .filter(batches::seq.eq_any(with_transaction))
+        .order_by((batches::service_id, batches::seq))
+        .select(BatchRecord::as_select());
+    into_batches(store.pools.read()?.load_query("find_by_transaction", query)?)
 }
 
 pub(crate) fn find_by_prefix(

@@ -19,7 +19,9 @@ mod services;
 
 pub(crate) use ahead::{ahead, count_ahead_to_limit};
 pub(crate) use decide::decide;
-pub(crate) use details::{details, find, find_by_prefix, open_batches, serialized_batch};
+pub(crate) use details::{
+    details, find, find_by_prefix, find_by_transaction, open_batches, serialized_batch,
+};
 pub(crate) use halts::{continue_after, end_following, halts};
 pub(crate) use held::{held_batches, waiting_holds, waiting_holds_of, with_waiting_hold};
 pub(crate) use hold::{hold, release};

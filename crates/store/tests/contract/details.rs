@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    Ahead, BatchState, Change, CommitHistory, Event, Evidence, NewBatch, Outcome, Receipt,
-    StoredBatch,
+    Ahead, BatchState, Change, CommitHistory, Event, Evidence, HeaderId, NewBatch, Outcome,
+    Receipt, ServiceId, StoredBatch,
 };
 
 use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};
@@ -12,6 +12,7 @@ on_both! {
     details_count_the_batches_ahead,
     batches_ahead_are_counted_up_to_a_limit,
     found_batch_that_waits_has_its_hold,
+    batches_are_found_by_their_transactions,
     batches_are_found_by_the_first_digits_of_their_ids,
     invalid_batch_always_has_a_receipt,
     only_the_latest_attempts_are_kept,
@@ -111,6 +112,24 @@ fn found_batch_that_waits_has_its_hold(db: &Database) {
     // The hold moves into the lane when its turn comes.
     store.commit_next("a::b");
     assert_eq!(reason(2).as_deref(), Some("held by an operator: look first"));
+}
+
+fn batches_are_found_by_their_transactions(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1), batch("c::d", 1), batch("a::b", 2)]);
+    let transaction = |number| {
+        let id = batch("a::b", number).batch_id;
+        let found = store.find(&id).unwrap().remove(0);
+        store.details(&found.service_id, &id).unwrap().unwrap().transaction_ids[0]
+    };
+    let find = |id: &HeaderId| -> Vec<(ServiceId, HeaderId)> {
+        let found = store.find_by_transaction(id).unwrap();
+        found.into_iter().map(|batch| (batch.service_id, batch.batch_id)).collect()
+    };
+    let first = batch("a::b", 1).batch_id;
+    assert_eq!(find(&transaction(1)), [(service("a::b"), first), (service("c::d"), first)]);
+    assert_eq!(find(&transaction(2)), [(service("a::b"), batch("a::b", 2).batch_id)]);
+    assert_eq!(find(&first), [], "it is the id of a batch");
 }
 
 fn batches_are_found_by_the_first_digits_of_their_ids(db: &Database) {

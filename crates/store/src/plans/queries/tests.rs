@@ -67,6 +67,8 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
         let last = store.open_batches(service_id, 10).unwrap().pop().unwrap();
         assert!(store.ahead(service_id, &[last.created_at]).unwrap()[0].is_some());
         assert!(store.details(service_id, &last.batch_id).unwrap().unwrap().ahead.is_some());
+        let transaction = store.details(service_id, batch_id).unwrap().unwrap().transaction_ids[0];
+        assert_eq!(store.find_by_transaction(&transaction).unwrap().len(), 1);
         let prefix = batch_id.to_string()[..9].parse().unwrap();
         assert!(!store.find_by_prefix(&prefix, None, 10).unwrap().is_empty());
         assert!(!store.find_by_prefix(&prefix, Some(service_id), 10).unwrap().is_empty());

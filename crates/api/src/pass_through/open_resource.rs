@@ -1,8 +1,9 @@
-//! `GET /batches/ID` of Sawtooth's REST API, for a batch that the node does not have yet.
+//! `GET /batches/ID` and `GET /transactions/ID` of Sawtooth's REST API, for a batch that the node does not have
+//! yet.
 
 use axum::{Json, http::request::Parts};
 use base64::{Engine, prelude::BASE64_STANDARD};
-use grid_batch_core::{BatchState, HeaderId, StoredBatch};
+use grid_batch_core::{BatchQueryStore, BatchState, HeaderId, StoredBatch};
 use grid_batch_protocol::{
     Batch, BatchHeader, DecodeError, Message, Transaction, TransactionHeader,
 };
@@ -11,11 +12,18 @@ use serde_json::{Value, json};
 use super::Forwarding;
 use crate::http::{ApiError, link};
 
+/// What a request asks for.
+#[derive(Debug, Clone, Copy)]
+enum Resource {
+    Batch(HeaderId),
+    Transaction(HeaderId),
+}
+
 impl Forwarding {
-    /// The batch that the request asks for, from its stored bytes: if it is open and the node says that it
-    /// does not have it, or if no node answers and it is not known to be invalid. `answer` is the status of
-    /// the node's answer.
-    pub(super) async fn open_batch(
+    /// The batch or transaction that the request asks for, from the stored bytes: if its batch is open and the
+    /// node says that it does not have it, or if no node answers and the batch is not known to be invalid.
+    /// `answer` is the status of the node's answer.
+    pub(super) async fn open_resource(
         &self,
         request: &Parts,
         answer: Option<u16>,
@@ -25,28 +33,52 @@ impl Forwarding {
             Some(_) => return Ok(None),
             None => false,
         };
-        let id = request.uri.path().strip_prefix("/batches/").and_then(|id| id.parse().ok());
-        let Some(id): Option<HeaderId> = id else { return Ok(None) };
+        let Some(resource) = Resource::named_by(request.uri.path()) else { return Ok(None) };
         let store = self.store.clone();
         let read = move || {
             let is_shown = |batch: &StoredBatch| match is_absent {
                 true => !batch.progress.state.is_terminal(),
                 false => batch.progress.state != BatchState::Invalid,
             };
-            let found = store.find(&id).map_err(ApiError::read_failed)?;
+            let found = resource.find(&*store)?;
             let Some(batch) = found.into_iter().find(is_shown) else { return Ok(None) };
-            store.serialized_batch(&batch.service_id, &id).map_err(ApiError::read_failed)
+            store
+                .serialized_batch(&batch.service_id, &batch.batch_id)
+                .map_err(ApiError::read_failed)
         };
         let Some(bytes) = self.api.reads.run(read).await? else { return Ok(None) };
-        let data = batch_json(&bytes).map_err(|_| ApiError::Internal)?;
+        let data = resource.json(&bytes).map_err(|_| ApiError::Internal)?;
         let link = link::to_request(request, self.api.local_addr);
         Ok(Some(Json(json!({ "data": data, "link": link }))))
     }
 }
 
+impl Resource {
+    fn named_by(path: &str) -> Option<Self> {
+        let id = |prefix| path.strip_prefix(prefix)?.parse().ok();
+        id("/batches/").map(Self::Batch).or_else(|| id("/transactions/").map(Self::Transaction))
+    }
+
+    fn find(&self, store: &dyn BatchQueryStore) -> Result<Vec<StoredBatch>, ApiError> {
+        let found = match self {
+            Self::Batch(id) => store.find(id),
+            Self::Transaction(id) => store.find_by_transaction(id),
+        };
+        found.map_err(ApiError::read_failed)
+    }
+
+    /// The resource as Sawtooth's REST API shows it, from the bytes of its batch.
+    fn json(&self, bytes: &[u8]) -> Result<Value, DecodeError> {
+        let batch = Batch::decode(bytes)?;
+        let Self::Transaction(id) = self else { return batch_json(&batch) };
+        let id = id.to_string();
+        let transaction = batch.transactions.iter().find(|it| it.header_signature == id);
+        transaction.map_or(Ok(Value::Null), transaction_json)
+    }
+}
+
 /// A batch as Sawtooth's REST API shows it, with decoded headers.
-fn batch_json(bytes: &[u8]) -> Result<Value, DecodeError> {
-    let batch = Batch::decode(bytes)?;
+fn batch_json(batch: &Batch) -> Result<Value, DecodeError> {
     let header = BatchHeader::decode(&*batch.header)?;
     let transactions: Vec<Value> =
         batch.transactions.iter().map(transaction_json).collect::<Result<_, _>>()?;
