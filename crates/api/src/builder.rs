@@ -1,8 +1,8 @@
 use std::{fmt, net::TcpListener, sync::Arc};
 
 use grid_batch_core::{
-    BatchQueryStore, BatchResult, Clock, IntakeStore, InternalError, ServiceCheck, ServiceId,
-    SystemClock,
+    BatchQueryStore, BatchResult, Clock, InstanceId, IntakeStore, InternalError, OperatorStore,
+    ServiceCheck, ServiceId, SystemClock,
 };
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
@@ -11,6 +11,7 @@ use crate::{
     ServicePattern, SignerPattern, WebOrigin,
     allow_list::AllowLists,
     guard::AllowedSites,
+    operators::OperatorParts,
     parts::{ApiParts, WithdrawalParts},
     running,
     state::StoredCallback,
@@ -42,6 +43,7 @@ impl ApiBuilder {
             commit_progress: CommitProgress::default(),
             clock: Arc::new(SystemClock),
             gas_admins: None,
+            operators: None,
             withdrawals: None,
         };
         Self { parts }
@@ -133,6 +135,18 @@ impl ApiBuilder {
         reports: impl Fn() -> BatchResult<Vec<GasAdminReport>> + Send + Sync + 'static,
     ) -> Self {
         self.parts.gas_admins = Some(Arc::new(reports));
+        self
+    }
+
+    /// Serves what operators do: verbs about batches, and the log of what was done. The log names this
+    /// instance.
+    #[must_use]
+    pub fn with_operators(
+        mut self,
+        store: Arc<dyn OperatorStore>,
+        instance: impl Fn() -> Option<InstanceId> + Send + Sync + 'static,
+    ) -> Self {
+        self.parts.operators = Some(OperatorParts { store, instance: Arc::new(instance) });
         self
     }
 

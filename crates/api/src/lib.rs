@@ -10,6 +10,7 @@ mod group_commit;
 mod guard;
 mod health;
 mod http;
+mod operators;
 mod options;
 mod parts;
 mod rewards;
@@ -28,5 +29,6 @@ pub use gas_admins::{
 pub use group_commit::CommitProgress;
 pub use guard::{HostName, HostNameError, WebOrigin, WebOriginError};
 pub use health::{HealthPart, HealthReport, HealthStatus};
+pub use operators::Actor;
 pub use options::ApiOptions;
 pub use running::RunningApi;

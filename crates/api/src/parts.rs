@@ -10,6 +10,7 @@ use crate::{
     gas_admins::GasAdminSource,
     guard::AllowedSites,
     health::HealthSource,
+    operators::OperatorParts,
     state::{DatabaseCheck, StoredCallback},
 };
 
@@ -29,6 +30,8 @@ pub(crate) struct ApiParts {
     pub(crate) clock: Arc<dyn Clock>,
     /// What is known of the gas admins, if the ledger has any.
     pub(crate) gas_admins: Option<Arc<GasAdminSource>>,
+    /// What carries out what operators ask for, if they may ask here.
+    pub(crate) operators: Option<OperatorParts>,
     /// If present, the interface accepts withdrawals instead of batches.
     pub(crate) withdrawals: Option<WithdrawalParts>,
 }

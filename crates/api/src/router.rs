@@ -17,6 +17,7 @@ use crate::{
     guard::{RequestGuard, refuse_web_pages},
     health,
     http::{ApiError, discard_body, write_errors},
+    operators::{self, OperatorContext},
     parts::ApiParts,
     rewards,
     running::Intake,
@@ -26,7 +27,11 @@ use crate::{
 
 /// All routes of the interface.
 pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Router {
-    let ApiParts { query_store, stored, health, gas_admins, .. } = parts;
+    let ApiParts { query_store, stored, health, gas_admins, operators, .. } = parts;
+    let operators = operators.map_or_else(Router::new, |parts| {
+        let (api, queries) = (Arc::clone(&api), Arc::clone(&query_store));
+        operators::routes(OperatorContext::new(api, queries, parts, stored.clone()))
+    });
     let guard = Arc::new(RequestGuard::new(parts.allowed_sites, api.local_addr.ip()));
     let intake = match intake {
         Intake::Batches(queue) => {
@@ -51,6 +56,7 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
     };
     intake
         .merge(gas_admins)
+        .merge(operators)
         .merge(batches::status_routes(StatusContext::new(api, query_store)))
         .merge(health::routes(health))
         .fallback(not_found)

@@ -25,6 +25,7 @@ pub mod mocks;
 mod monitor;
 mod node_check;
 mod obstacle;
+mod operator;
 mod outcome;
 mod query;
 mod retention;
@@ -72,6 +73,10 @@ pub use monitor::{
 };
 pub use node_check::{CommitHistory, CommittedBefore, NodeCheck};
 pub use obstacle::Obstacle;
+pub use operator::{
+    ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, ActionSource, Operator,
+    OperatorAction, OperatorStore, OperatorTarget, OperatorVerb, OperatorVerbError, RecordedAction,
+};
 pub use outcome::{GroupObserver, Outcome, SubmissionAnswer, SubmissionOutcome, SubmissionSender};
 pub use query::{
     BatchDetails, BatchFilter, BatchQueryStore, CommitAfterInvalid, FailedAttempt, Halt,

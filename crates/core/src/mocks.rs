@@ -9,18 +9,19 @@ use futures_core::future::BoxFuture;
 use mockall::mock;
 
 use crate::{
-    AddOutcome, Ahead, AskAhead, AskAheadRequests, BatchConflict, BatchDetails, BatchFilter,
-    BatchFits, BatchId, BatchQueryStore, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater,
-    ClaimKeeper, Clock, CommitHistory, EndedDependents, EventSubscriptions, EvidenceReader,
-    EvidenceReport, GroupObserver, HeaderId, IntakeStore, InternalError, LedgerConfirmation,
-    LedgerEventStream, LedgerEvents, LedgerIdentity, LedgerIdentityReader, LedgerRegistry,
-    MissingTransactionStore, MonotonicTime, NewBatch, NextBatchStore, NodeCheck, PageCursor,
-    PendingBatchStore, PollPace, PollTriggers, Removed, Resolution, RetentionCursor,
-    RetentionStore, Round, RoundStore, RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId,
-    ServiceShare, ShutdownHandle, StatusReport, StatusUrlResolver, StoredBatch, Submission,
-    SubmissionAnswer, SubmissionOutcome, SubmissionSender, SubmittedBatch, SubmitterObserver,
-    TakenBatch, Takeover, Timestamp, TransactionAnswers, TransactionCheck, UnresolvedBatch,
-    UnresolvedBatchStore, UrlResolver, WakeUps,
+    ActionFilter, ActionOutcome, AddOutcome, Ahead, AskAhead, AskAheadRequests, BatchConflict,
+    BatchDetails, BatchFilter, BatchFits, BatchId, BatchQueryStore, BatchResult, BatchStatus,
+    BatchStatusReader, BatchUpdater, ClaimKeeper, Clock, CommitHistory, EndedDependents,
+    EventSubscriptions, EvidenceReader, EvidenceReport, GroupObserver, HeaderId, IntakeStore,
+    InternalError, LedgerConfirmation, LedgerEventStream, LedgerEvents, LedgerIdentity,
+    LedgerIdentityReader, LedgerRegistry, MissingTransactionStore, MonotonicTime, NewBatch,
+    NextBatchStore, NodeCheck, OperatorAction, OperatorStore, PageCursor, PendingBatchStore,
+    PollPace, PollTriggers, RecordedAction, Removed, Resolution, RetentionCursor, RetentionStore,
+    Round, RoundStore, RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId, ServiceShare,
+    ShutdownHandle, StatusReport, StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer,
+    SubmissionOutcome, SubmissionSender, SubmittedBatch, SubmitterObserver, TakenBatch, Takeover,
+    Timestamp, TransactionAnswers, TransactionCheck, UnresolvedBatch, UnresolvedBatchStore,
+    UrlResolver, WakeUps,
 };
 
 mock! {
@@ -405,6 +406,15 @@ mock! {
         fn list<'a>(&self, filter: &BatchFilter, after: Option<&'a PageCursor>, limit: usize)
             -> BatchResult<Vec<StoredBatch>>;
         fn count(&self, filter: &BatchFilter) -> BatchResult<u64>;
+    }
+}
+
+mock! {
+    pub OperatorStore {}
+    impl OperatorStore for OperatorStore {
+        fn act(&self, action: &OperatorAction) -> BatchResult<ActionOutcome>;
+        fn actions(&self, filter: &ActionFilter, before: Option<i64>, limit: usize)
+            -> BatchResult<Vec<RecordedAction>>;
     }
 }
 

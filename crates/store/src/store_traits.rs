@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    AddOutcome, Ahead, BatchConflict, BatchDetails, BatchFilter, BatchQueryStore, BatchResult,
-    CommitHistory, CommittedBefore, HeaderId, IntakeStore, NewBatch, PageCursor, Removed,
-    RetentionCursor, RetentionStore, ServiceId, StoredBatch, Timestamp,
+    ActionFilter, ActionOutcome, AddOutcome, Ahead, BatchConflict, BatchDetails, BatchFilter,
+    BatchQueryStore, BatchResult, CommitHistory, CommittedBefore, HeaderId, IntakeStore, NewBatch,
+    OperatorAction, OperatorStore, PageCursor, RecordedAction, Removed, RetentionCursor,
+    RetentionStore, ServiceId, StoredBatch, Timestamp,
 };
 use grid_batch_withdrawals::{
     BatchAttempt, CancelOutcome, ClosedNonce, FailedFilter, FailedWithdrawal, FollowingPayments,
@@ -58,6 +59,21 @@ impl BatchQueryStore for Store {
 
     fn count(&self, filter: &BatchFilter) -> BatchResult<u64> {
         Ok(Self::count(self, filter)?)
+    }
+}
+
+impl OperatorStore for Store {
+    fn act(&self, action: &OperatorAction) -> BatchResult<ActionOutcome> {
+        Ok(Self::act(self, action)?)
+    }
+
+    fn actions(
+        &self,
+        filter: &ActionFilter,
+        before: Option<i64>,
+        limit: usize,
+    ) -> BatchResult<Vec<RecordedAction>> {
+        Ok(Self::actions(self, filter, before, limit)?)
     }
 }
 

@@ -440,3 +440,29 @@ create table signed_transactions (
     foreign key (service_id, nonce) references account_nonces,
     check (tip between 0 and max_fee)
 );
+
+-- What operators did: each row is written in the transaction of what it tells of. There are no references:
+-- the log outlasts batches and instances.
+create table operator_actions (
+    id bigint generated always as identity primary key,
+    acted_at bigint not null,
+    operator text collate "C" not null,
+    -- Where it was asked for, and the instance that was asked.
+    source text collate "C" not null check (source in ('http', 'command_line', 'program')),
+    instance text collate "C",
+    verb text collate "C" not null,
+    -- What it was about: a batch of a service, a service, all services, or an instance.
+    target text collate "C" not null check (target in ('batch', 'service', 'all_services', 'instance')),
+    service_id text collate "C",
+    batch_id bytea check (octet_length(batch_id) = 64),
+    attempt bigint,
+    target_instance text collate "C",
+    reason text,
+    -- In words.
+    state_before text not null,
+    state_after text not null
+);
+create index operator_actions_by_operator on operator_actions (operator, id);
+create index operator_actions_by_verb on operator_actions (verb, id);
+create index operator_actions_by_service on operator_actions (service_id, id) where service_id is not null;
+create index operator_actions_by_batch on operator_actions (batch_id, id) where batch_id is not null;

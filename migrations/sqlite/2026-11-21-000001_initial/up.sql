@@ -333,3 +333,24 @@ create table signed_transactions (
     foreign key (service_id, nonce) references account_nonces,
     check (tip between 0 and max_fee)
 ) strict, without rowid;
+
+create table operator_actions (
+    id integer primary key autoincrement,
+    acted_at integer not null,
+    operator text not null,
+    source text not null check (source in ('http', 'command_line', 'program')),
+    instance text,
+    verb text not null,
+    target text not null check (target in ('batch', 'service', 'all_services', 'instance')),
+    service_id text,
+    batch_id blob check (length(batch_id) = 64),
+    attempt integer,
+    target_instance text,
+    reason text,
+    state_before text not null,
+    state_after text not null
+) strict;
+create index operator_actions_by_operator on operator_actions (operator, id);
+create index operator_actions_by_verb on operator_actions (verb, id);
+create index operator_actions_by_service on operator_actions (service_id, id) where service_id is not null;
+create index operator_actions_by_batch on operator_actions (batch_id, id) where batch_id is not null;

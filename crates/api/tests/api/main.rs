@@ -6,6 +6,7 @@ mod database_errors;
 mod limits;
 mod malformed_input;
 mod mock_stores;
+mod operators;
 mod routes;
 mod shutdown;
 mod statuses;

@@ -1,5 +1,6 @@
 //! The command line: each command is a file.
 
+mod actions;
 mod config;
 mod decide;
 #[cfg(feature = "demo")]
@@ -67,6 +68,7 @@ fn program() -> Command {
         .subcommand(hold::hold_command())
         .subcommand(hold::release_command())
         .subcommand(decide::command())
+        .subcommand(actions::command())
         .subcommand(halts::list_command())
         .subcommand(halts::continue_command())
         .subcommand(halts::end_command())
@@ -93,6 +95,7 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("hold", matches)) => hold::hold(matches),
         Some(("release", matches)) => hold::release(matches),
         Some(("decide", matches)) => decide::run(matches),
+        Some(("actions", matches)) => actions::run(matches),
         Some(("halts", matches)) => halts::list(matches),
         Some(("continue", matches)) => halts::continue_after(matches),
         Some(("end-following", matches)) => halts::end_following(matches),

@@ -159,6 +159,25 @@ table! {
 }
 
 table! {
+    operator_actions (id) {
+        id -> BigInt,
+        acted_at -> BigInt,
+        operator -> Text,
+        source -> Text,
+        instance -> Nullable<Text>,
+        verb -> Text,
+        target -> Text,
+        service_id -> Nullable<Text>,
+        batch_id -> Nullable<Binary>,
+        attempt -> Nullable<BigInt>,
+        target_instance -> Nullable<Text>,
+        reason -> Nullable<Text>,
+        state_before -> Text,
+        state_after -> Text,
+    }
+}
+
+table! {
     waiting_holds (batch_seq) {
         batch_seq -> BigInt,
         held_at -> BigInt,

@@ -18,6 +18,7 @@ mod model;
 mod monitoring;
 mod observing;
 mod opening;
+mod operator_actions;
 mod order;
 mod recording;
 mod recovery;

@@ -1,0 +1,41 @@
+//! What operators do: verbs about batches, and the log of them.
+
+mod act;
+mod act_on_many;
+mod actor;
+mod context;
+mod json;
+mod list;
+mod selection;
+
+use std::sync::Arc;
+
+use axum::{Router, routing};
+use grid_batch_core::OperatorVerb;
+
+pub use actor::Actor;
+pub(crate) use context::{OperatorContext, OperatorParts};
+
+/// The paths of verbs about one batch.
+const OF_BATCHES: [(&str, OperatorVerb); 7] = [
+    ("/v1/batches/{id}/retry", OperatorVerb::Retry),
+    ("/v1/batches/{id}/resubmit", OperatorVerb::Resubmit),
+    ("/v1/batches/{id}/cancel", OperatorVerb::Cancel),
+    ("/v1/batches/{id}/hold", OperatorVerb::Hold),
+    ("/v1/batches/{id}/release", OperatorVerb::Release),
+    ("/v1/batches/{id}/continue", OperatorVerb::Continue),
+    ("/v1/batches/{id}/end-following", OperatorVerb::EndFollowing),
+];
+
+/// The routes of operators.
+pub(crate) fn routes(context: OperatorContext) -> Router {
+    let mut router = Router::new()
+        .route("/v1/operator-actions", routing::get(list::get))
+        .route("/v1/batches/actions", routing::post(act_on_many::post))
+        .route("/v1/batches/{id}/end", routing::post(act::end_batch));
+    for (path, verb) in OF_BATCHES {
+        let act = move |state, path, request| act::act_on_batch(state, path, request, verb);
+        router = router.route(path, routing::post(act));
+    }
+    router.with_state(Arc::new(context))
+}
