@@ -23,6 +23,7 @@ const FOLDERS: &[(&str, &[&str])] = &[
     (
         "api",
         &[
+            "operators",
             "gas_admins",
             "rewards",
             "withdrawals",

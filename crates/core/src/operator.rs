@@ -1,4 +1,4 @@
-//! What operators do: one type for an action, whoever asks for it.
+//! What operators do: one type for an action over HTTP and on the command line.
 
 use std::{fmt, str::FromStr};
 
@@ -45,7 +45,6 @@ pub enum OperatorVerb {
     "{value} is not a verb; the verbs are {}",
     OperatorVerb::ALL.map(OperatorVerb::as_str).join(", ")
 )]
-#[non_exhaustive]
 pub struct OperatorVerbError {
     /// The beginning of the text.
     pub value: Excerpt,
@@ -204,7 +203,7 @@ impl ActionSource {
 }
 
 impl Operator {
-    /// A program that uses the store and names nobody.
+    /// A program that uses the store and names no person.
     pub fn program() -> Self {
         Self { name: "program".to_owned(), source: ActionSource::Program, instance: None }
     }
@@ -261,6 +260,12 @@ pub enum ActionRefusal {
         /// The verb.
         verb: OperatorVerb,
     },
+    /// It is paused already.
+    #[error("it is paused already")]
+    AlreadyPaused,
+    /// It is not paused.
+    #[error("it is not paused: there is nothing to resume")]
+    NotPaused,
     /// A decision does not name the attempt that it is about.
     #[error("{verb} is about one attempt of the batch: name the one that you looked at")]
     NoAttempt {

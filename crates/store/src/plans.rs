@@ -342,10 +342,10 @@ fn load_claimed_services(store: &Store) {
     execute(
         store,
         &format!(
-            "insert into instances values ('crowd', null, {NEVER}, {NEVER}, null, 0);
+            "insert into instances values ('crowd', null, {NEVER}, {NEVER}, null, 0, false);
              insert into services {ids}, 0, 0 from n;
              insert into lanes (service_id, lane) {ids}, 0 from n;
-             insert into service_id_claims {ids}, 'crowd', 1 from n"
+             insert into service_id_claims {ids}, 'crowd', 1, null from n"
         ),
     );
 }
@@ -436,7 +436,7 @@ fn expire_idle_instance(store: &Store) {
     execute(
         store,
         &format!(
-            "insert into instances values ('idle', null, 1, {NEVER}, null, 0);
+            "insert into instances values ('idle', null, 1, {NEVER}, null, 0, false);
              update service_id_claims set claimant = 'idle'
              where service_id between 'idle::0000' and 'idle::0099'"
         ),
@@ -450,7 +450,7 @@ fn exceed_share(store: &Store) {
         &format!(
             "insert into instances
              with recursive n(i) as (select 1 union all select i + 1 from n where i < 300)
-             select 'guest ' || i, null, {NEVER}, {NEVER}, null, 0 from n"
+             select 'guest ' || i, null, {NEVER}, {NEVER}, null, 0, false from n"
         ),
     );
 }

@@ -22,6 +22,7 @@ create table instances (
     expiry_2 integer not null,
     ledger_id integer references ledger on delete set null,
     renewals integer not null default 0,
+    paused integer not null default 0 check (paused in (0, 1)),
     check (expiry_1 <= expiry_2)
 ) strict, without rowid;
 
@@ -35,6 +36,7 @@ create table database_state (
     restored_reason text,
     restored_seq integer,
     retention_at integer,
+    paused_at integer,
     check ((restored_at is null) = (restored_seq is null)),
     check ((restored_at is null) = (restored_reason is null))
 ) strict;
@@ -43,9 +45,11 @@ insert into database_state (id) values (1);
 create table service_id_claims (
     service_id text primary key references services,
     claimant text references instances on delete set null,
-    epoch integer not null default 0
+    epoch integer not null default 0,
+    paused_at integer
 ) strict, without rowid;
 create index service_id_claims_by_claimant on service_id_claims (claimant, service_id);
+create index service_id_claims_paused on service_id_claims (service_id) where paused_at is not null;
 
 create table new_services (
     service_id text primary key references services,

@@ -4,7 +4,7 @@ use axum::{
     Json,
     extract::{Path, Request, State, rejection::PathRejection},
 };
-use grid_batch_core::{HeaderId, OperatorAction, OperatorVerb};
+use grid_batch_core::{HeaderId, OperatorAction, OperatorTarget, OperatorVerb};
 
 use super::{
     context::{OperatorContext, batch, take_reason},
@@ -45,6 +45,50 @@ pub(super) async fn end_batch(
         }
     })
     .await
+}
+
+/// `POST /v1/services/{id}/...`: a verb about a service.
+pub(super) async fn act_on_service(
+    State(context): State<Arc<OperatorContext>>,
+    path: IdPath,
+    request: Request,
+    verb: OperatorVerb,
+) -> Answer {
+    act_on(context, request, verb, || {
+        let Path(id) = path.map_err(|_| ApiError::NotFound)?;
+        Ok(OperatorTarget::Service(id.parse()?))
+    })
+    .await
+}
+
+/// `POST /v1/...`: a verb about all services.
+pub(super) async fn act_on_all(
+    State(context): State<Arc<OperatorContext>>,
+    request: Request,
+    verb: OperatorVerb,
+) -> Answer {
+    act_on(context, request, verb, || Ok(OperatorTarget::AllServices)).await
+}
+
+async fn act_on(
+    context: Arc<OperatorContext>,
+    request: Request,
+    verb: OperatorVerb,
+    target: impl FnOnce() -> Result<OperatorTarget, ApiError>,
+) -> Answer {
+    let (request, mut fields) = context.read_json(request, &["reason", "dry_run"]).await?;
+    Query::parse(request.uri.query())?.check_names(&[])?;
+    let target = target()?;
+    let reason = Some(take_reason(&mut fields)?);
+    let dry_run = fields.boolean("dry_run", false)?;
+    let operator = context.operator(&request)?;
+    let action = OperatorAction { verb, target, reason, operator, dry_run };
+    let shared = Arc::clone(&context);
+    let work = move || {
+        let effect = shared.act(&action)?;
+        Ok(Json(DoneJson::new(&action, effect)))
+    };
+    context.writes.run(work).await
 }
 
 async fn act(

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Json,
@@ -20,6 +20,9 @@ const FILTER: &[&str] = &["service_id", "state", "error", "held"];
 const DEFAULT_LIMIT: u32 = 100;
 const LARGEST_LIMIT: u32 = 1_000;
 
+/// By how much the clocks of instances may differ, which store when a batch was submitted.
+const CLOCK_DIFFERENCE: Duration = Duration::from_secs(2);
+
 /// The verbs that are possible for many batches at once.
 const VERBS: [OperatorVerb; 7] = [
     OperatorVerb::Retry,
@@ -34,7 +37,7 @@ const VERBS: [OperatorVerb; 7] = [
 /// What was done, or would be.
 #[derive(Debug, Serialize)]
 pub(super) struct ManyJson {
-    /// When the batches were looked for: what a decision about them is as of.
+    /// When the batches were looked for, or a moment before: what a decision about them is as of.
     read_at: String,
     data: Vec<DoneJson>,
     refused: Vec<RefusedJson>,
@@ -82,7 +85,7 @@ pub(super) async fn post(
     let selection = Selection::read(fields.object("filter", FILTER)?, as_of)?;
     let shared = Arc::clone(&context);
     let work = move || {
-        let read_at = shared.api.clock.now();
+        let read_at = shared.api.clock.now().minus(CLOCK_DIFFERENCE);
         let selected = selection.find(&*shared.queries, limit as usize)?;
         act(&shared, wanted, selected, read_at)
     };

@@ -8,7 +8,7 @@ pub struct Actor(pub String);
 
 /// The name that a client may give itself where requests are not authorized.
 const HEADER: &str = "grid-batch-actor";
-/// The name of whoever makes a request that is not authorized.
+/// The name in the log for requests that are not authorized.
 const LOCAL: &str = "local";
 
 /// The name by which the log shows who makes a request. A name that a client gives itself is marked, so

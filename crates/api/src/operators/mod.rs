@@ -27,6 +27,16 @@ const OF_BATCHES: [(&str, OperatorVerb); 7] = [
     ("/v1/batches/{id}/end-following", OperatorVerb::EndFollowing),
 ];
 
+/// The paths of verbs about a service.
+const OF_SERVICES: [(&str, OperatorVerb); 2] = [
+    ("/v1/services/{id}/pause", OperatorVerb::Pause),
+    ("/v1/services/{id}/resume", OperatorVerb::Resume),
+];
+
+/// The paths of verbs about all services.
+const OF_ALL: [(&str, OperatorVerb); 2] =
+    [("/v1/pause", OperatorVerb::Pause), ("/v1/resume", OperatorVerb::Resume)];
+
 /// The routes of operators.
 pub(crate) fn routes(context: OperatorContext) -> Router {
     let mut router = Router::new()
@@ -35,6 +45,14 @@ pub(crate) fn routes(context: OperatorContext) -> Router {
         .route("/v1/batches/{id}/end", routing::post(act::end_batch));
     for (path, verb) in OF_BATCHES {
         let act = move |state, path, request| act::act_on_batch(state, path, request, verb);
+        router = router.route(path, routing::post(act));
+    }
+    for (path, verb) in OF_SERVICES {
+        let act = move |state, path, request| act::act_on_service(state, path, request, verb);
+        router = router.route(path, routing::post(act));
+    }
+    for (path, verb) in OF_ALL {
+        let act = move |state, request| act::act_on_all(state, request, verb);
         router = router.route(path, routing::post(act));
     }
     router.with_state(Arc::new(context))

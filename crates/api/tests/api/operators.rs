@@ -227,3 +227,28 @@ fn decision_about_many_names_when_it_was_looked() {
     let done = many(fields(Some(&read_at), false)).json();
     assert_eq!((&done["data"], &done["refused"]), (&json!([]), &json!([])));
 }
+
+#[test]
+fn paused_service_submits_nothing_and_says_why() {
+    let server = server_with(2);
+    let waits = || {
+        let status = server.get_status(&id(&batch(1))).json();
+        status["data"][0]["progress"]["wait"]["cause"].as_str().map(str::to_owned)
+    };
+    for (pause, resume) in
+        [("/v1/services/global/pause", "/v1/services/global/resume"), ("/v1/pause", "/v1/resume")]
+    {
+        assert_eq!(post(&server, resume, json!({})).error(), (409, 1070));
+        assert_eq!(post(&server, pause, json!({"dry_run": true})).status, 200);
+        assert_eq!(waits().as_deref(), Some("submission"));
+        let paused = post(&server, pause, json!({})).json();
+        assert_eq!(paused["changed"], json!({"from": "running", "to": "paused"}));
+        assert_eq!(post(&server, pause, json!({})).error(), (409, 1070));
+        assert_eq!(waits().as_deref(), Some("pause"));
+        assert_eq!(post(&server, resume, json!({})).status, 200);
+        assert_eq!(waits().as_deref(), Some("submission"));
+    }
+    assert_eq!(post(&server, "/v1/services/other/pause", json!({})).error(), (404, 1071));
+    assert_eq!(log(&server, "?service_id=global").len(), 2);
+    assert_eq!(log(&server, "").len(), 4);
+}

@@ -19,6 +19,7 @@ mod logging;
 mod move_withdrawals;
 mod nonce;
 mod operator;
+mod pause;
 mod print;
 mod restored;
 mod retention;
@@ -72,6 +73,8 @@ fn program() -> Command {
         .subcommand(halts::list_command())
         .subcommand(halts::continue_command())
         .subcommand(halts::end_command())
+        .subcommand(pause::pause_command())
+        .subcommand(pause::resume_command())
         .subcommand(retry::command())
         .subcommand(retry_withdrawals::command())
         .subcommand(ledger::command())
@@ -99,6 +102,8 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("halts", matches)) => halts::list(matches),
         Some(("continue", matches)) => halts::continue_after(matches),
         Some(("end-following", matches)) => halts::end_following(matches),
+        Some(("pause", matches)) => pause::pause(matches),
+        Some(("resume", matches)) => pause::resume(matches),
         Some(("retry", matches)) => retry::run(matches),
         Some(("retry-withdrawals", matches)) => retry_withdrawals::run(matches),
         Some(("ledger", matches)) => ledger::run(matches),

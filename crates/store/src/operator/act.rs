@@ -2,7 +2,11 @@
 
 use grid_batch_core::{ActionOutcome, ActionRefusal, OperatorAction, OperatorTarget, OperatorVerb};
 
-use super::{action_log::record_action, batch_actions::act_on_batch};
+use super::{
+    action_log::record_action,
+    batch_actions::act_on_batch,
+    pauses::{change_pause, change_pause_of_all},
+};
 use crate::sql::{Connection, Store, StoreError};
 
 /// Does it and logs it. A dry run does the same and is rolled back, so that it finds out exactly what would
@@ -64,8 +68,18 @@ fn carry_out(
         OperatorTarget::Batch { service_id, batch_id, attempt } => {
             act_on_batch(store, connection, action, (service_id, batch_id, *attempt))
         }
+        OperatorTarget::Service(service_id) if is_pause(action.verb) => {
+            change_pause(connection, action.verb, service_id, store.now())
+        }
+        OperatorTarget::AllServices if is_pause(action.verb) => {
+            change_pause_of_all(connection, action.verb, store.now())
+        }
         OperatorTarget::Service(_) | OperatorTarget::AllServices | OperatorTarget::Instance(_) => {
             Ok(ActionOutcome::Refused(ActionRefusal::WrongTarget { verb: action.verb }))
         }
     }
+}
+
+fn is_pause(verb: OperatorVerb) -> bool {
+    matches!(verb, OperatorVerb::Pause | OperatorVerb::Resume)
 }

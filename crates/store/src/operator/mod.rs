@@ -14,6 +14,7 @@ mod list_waiting;
 mod missing;
 mod obstacle_rows;
 mod obstacles;
+mod pauses;
 mod retention;
 mod retry;
 mod service_counts;

@@ -20,6 +20,7 @@ mod observing;
 mod opening;
 mod operator_actions;
 mod order;
+mod pauses;
 mod recording;
 mod recovery;
 mod restored;

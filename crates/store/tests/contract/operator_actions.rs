@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, ActionSource, BatchState, HeaderId,
-    LedgerStatus, Operator, OperatorAction, OperatorTarget, OperatorVerb, Outcome, RecordedAction,
-    Stale,
+    ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, ActionSource, BatchState, Change,
+    Event, LedgerStatus, Operator, OperatorAction, OperatorTarget, OperatorVerb, Outcome,
+    RecordedAction, Stale,
 };
 use grid_batch_store::Store;
 
