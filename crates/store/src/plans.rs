@@ -23,9 +23,10 @@ use diesel::{
     sql_types::{Text, Untyped},
 };
 use grid_batch_core::{
-    Change, Decision, Event, GroupObserver, HeaderId, LedgerIdentity, LedgerStatus, NewBatch,
-    NextBatchStore, Outcome, PendingBatchStore, Resolution, RetentionStore, ScopeId, ServiceId,
-    ServiceScopeId, SignerId, SubmissionAnswer, SubmissionOutcome, Timestamp, UnresolvedBatchStore,
+    ActionOutcome, Change, Decision, Event, GroupObserver, HeaderId, LedgerIdentity, LedgerStatus,
+    NewBatch, NextBatchStore, Operator, OperatorAction, OperatorTarget, OperatorVerb, Outcome,
+    PendingBatchStore, Resolution, RetentionStore, ScopeId, ServiceId, ServiceScopeId, SignerId,
+    SubmissionAnswer, SubmissionOutcome, Timestamp, UnresolvedBatchStore,
 };
 use grid_batch_test_postgres::TestDatabase;
 
@@ -329,7 +330,19 @@ fn process_waiting_holds(store: &Store, service_id: &ServiceId) {
     store.decide(service_id, &cancelled.batch_id, 0, Decision::Invalid).unwrap();
     let attempts = head.progress.attempts;
     store.decide(service_id, &head.batch_id, attempts, Decision::Committed).unwrap();
+    pause_and_resume(store, service_id);
     assert_eq!(store.held_batches(None, 9).unwrap().len(), 1);
+}
+
+/// Pauses a service and all, and ends that.
+fn pause_and_resume(store: &Store, service_id: &ServiceId) {
+    for verb in [OperatorVerb::Pause, OperatorVerb::Resume] {
+        for target in [OperatorTarget::Service(service_id.clone()), OperatorTarget::AllServices] {
+            let (reason, operator) = (None, Operator::program());
+            let action = OperatorAction { verb, target, reason, operator, dry_run: false };
+            assert!(matches!(store.act(&action).unwrap(), ActionOutcome::Done(_)));
+        }
+    }
 }
 
 /// An expiry that is never past.
