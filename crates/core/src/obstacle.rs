@@ -32,7 +32,7 @@ pub enum Obstacle {
         since: Timestamp,
     },
     /// The end of a pause: an operator has no new submission of its service started.
-    Pause {
+    Paused {
         /// Since when.
         since: Timestamp,
     },
@@ -51,7 +51,7 @@ impl Obstacle {
             Self::Dependency { .. } => WaitCause::Dependency,
             Self::MissingTransaction { .. } => WaitCause::MissingTransaction,
             Self::Halt { .. } => WaitCause::Halt,
-            Self::Pause { .. } => WaitCause::Pause,
+            Self::Paused { .. } => WaitCause::Paused,
             Self::Lane => WaitCause::Lane,
             Self::InFlightWindow => WaitCause::InFlightWindow,
         }
@@ -68,7 +68,7 @@ impl Obstacle {
         match self {
             Self::MissingTransaction { since, .. }
             | Self::Halt { since }
-            | Self::Pause { since } => Some(*since),
+            | Self::Paused { since } => Some(*since),
             Self::Order
             | Self::Conflict { .. }
             | Self::Dependency { .. }

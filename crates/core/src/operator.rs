@@ -266,6 +266,15 @@ pub enum ActionRefusal {
     /// It is not paused.
     #[error("it is not paused: there is nothing to resume")]
     NotPaused,
+    /// No instance claims the service.
+    #[error("no instance claims the service")]
+    NotClaimed,
+    /// A batch of the service is with a submitter.
+    #[error(
+        "a batch of the service is being sent now; try again when the attempt has ended, which is at the \
+         latest after submit.total_limit"
+    )]
+    ClaimInUse,
     /// A decision does not name the attempt that it is about.
     #[error("{verb} is about one attempt of the batch: name the one that you looked at")]
     NoAttempt {

@@ -18,7 +18,7 @@ pub enum WaitCause {
     /// An operator, because an invalid batch stops it.
     Halt,
     /// The end of a pause, which an operator began.
-    Pause,
+    Paused,
     /// A lane of its service: each has a batch.
     Lane,
     /// A place in the in-flight window: the ledger has as many batches as it takes at present.
@@ -47,7 +47,7 @@ impl WaitCause {
         Self::Dependency,
         Self::MissingTransaction,
         Self::Halt,
-        Self::Pause,
+        Self::Paused,
         Self::Lane,
         Self::InFlightWindow,
         Self::Held,
@@ -67,7 +67,7 @@ impl WaitCause {
             Self::Dependency => "dependency",
             Self::MissingTransaction => "missing_transaction",
             Self::Halt => "halt",
-            Self::Pause => "pause",
+            Self::Paused => "paused",
             Self::Lane => "lane",
             Self::InFlightWindow => "in_flight_window",
             Self::Held => "held",
@@ -172,7 +172,7 @@ impl fmt::Display for Wait<'_> {
             | WaitCause::Dependency
             | WaitCause::MissingTransaction
             | WaitCause::Halt
-            | WaitCause::Pause
+            | WaitCause::Paused
             | WaitCause::Lane
             | WaitCause::InFlightWindow => self.fmt_ahead(f),
             WaitCause::Held => self.fmt_held(f),
@@ -235,7 +235,7 @@ impl Wait<'_> {
                 "an operator's decision about the batch {}, which is invalid and stops others",
                 self.head_id()
             ),
-            Obstacle::Pause { .. } => f.write_str("the end of a pause, which an operator began"),
+            Obstacle::Paused { .. } => f.write_str("the end of a pause, which an operator began"),
             Obstacle::Lane => f.write_str(
                 "the end of another batch of its service: as many are under way as are allowed",
             ),

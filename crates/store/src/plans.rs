@@ -345,6 +345,14 @@ fn pause_and_resume(store: &Store, service_id: &ServiceId) {
     }
 }
 
+/// Has a claim given up, which is refused while a batch is with a submitter.
+fn release_claim(store: &Store, service_id: &ServiceId) {
+    let (reason, operator) = (None, Operator::program());
+    let (verb, target) = (OperatorVerb::ReleaseClaim, OperatorTarget::Service(service_id.clone()));
+    let action = OperatorAction { verb, target, reason, operator, dry_run: false };
+    store.act(&action).unwrap();
+}
+
 /// An expiry that is never past.
 const NEVER: i64 = i64::MAX;
 
@@ -422,6 +430,7 @@ fn process_claims(store: &Store, services: &[ServiceId]) {
     assert!(taken.len() > services.len() / 2, "{} batches", taken.len());
     one.with_submitter().unwrap();
     store.measure_clock().unwrap();
+    release_claim(store, &services[0]);
     one.release_services(&services[..3]).unwrap();
 
     // Dropping the store releases the lock of an SQLite file.

@@ -55,7 +55,7 @@ impl WaitJson {
         let wait = Wait::of(batch, ahead)?;
         let is_behind = |ahead: &&Ahead| {
             !matches!(ahead.obstacle, Obstacle::InFlightWindow)
-                && (ahead.count > 0 || !matches!(ahead.obstacle, Obstacle::Pause { .. }))
+                && (ahead.count > 0 || !matches!(ahead.obstacle, Obstacle::Paused { .. }))
         };
         let ahead_json = |ahead| Box::new(AheadJson::new(ahead, wait.of_head()));
         let behind = Some(ahead.filter(is_behind).map(ahead_json));
@@ -87,7 +87,7 @@ impl WaitsForJson {
     fn new(ahead: &Ahead) -> Option<Self> {
         let (transaction_id, address) = match &ahead.obstacle {
             Obstacle::Order
-            | Obstacle::Pause { .. }
+            | Obstacle::Paused { .. }
             | Obstacle::Lane
             | Obstacle::InFlightWindow => return None,
             Obstacle::Conflict { address } => (None, address.as_ref()),

@@ -28,7 +28,8 @@ const OF_BATCHES: [(&str, OperatorVerb); 7] = [
 ];
 
 /// The paths of verbs about a service.
-const OF_SERVICES: [(&str, OperatorVerb); 2] = [
+const OF_SERVICES: [(&str, OperatorVerb); 3] = [
+    ("/v1/claims/{id}/release", OperatorVerb::ReleaseClaim),
     ("/v1/services/{id}/pause", OperatorVerb::Pause),
     ("/v1/services/{id}/resume", OperatorVerb::Resume),
 ];

@@ -244,7 +244,7 @@ fn paused_service_submits_nothing_and_says_why() {
         let paused = post(&server, pause, json!({})).json();
         assert_eq!(paused["changed"], json!({"from": "running", "to": "paused"}));
         assert_eq!(post(&server, pause, json!({})).error(), (409, 1070));
-        assert_eq!(waits().as_deref(), Some("pause"));
+        assert_eq!(waits().as_deref(), Some("paused"));
         assert_eq!(post(&server, resume, json!({})).status, 200);
         assert_eq!(waits().as_deref(), Some("submission"));
     }

@@ -6,6 +6,7 @@ use super::{
     action_log::record_action,
     batch_actions::act_on_batch,
     pauses::{change_pause, change_pause_of_all},
+    released_claim::release_claim,
 };
 use crate::sql::{Connection, Store, StoreError};
 
@@ -70,6 +71,9 @@ fn carry_out(
         }
         OperatorTarget::Service(service_id) if is_pause(action.verb) => {
             change_pause(connection, action.verb, service_id, store.now())
+        }
+        OperatorTarget::Service(service_id) if action.verb == OperatorVerb::ReleaseClaim => {
+            release_claim(connection, service_id)
         }
         OperatorTarget::AllServices if is_pause(action.verb) => {
             change_pause_of_all(connection, action.verb, store.now())

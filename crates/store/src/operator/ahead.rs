@@ -72,7 +72,7 @@ fn ahead_unless_paused(
 /// What is ahead of a batch of a paused service that had no attempt: the pause, unless it waits for something
 /// that may outlast it.
 fn paused(ahead: Option<Ahead>, since: Timestamp) -> Ahead {
-    let obstacle = Obstacle::Pause { since };
+    let obstacle = Obstacle::Paused { since };
     match ahead {
         None => Ahead { obstacle, head: None, head_waits: false, count: 0, more: false },
         Some(ahead) if matches!(ahead.obstacle, Obstacle::Order | Obstacle::Lane) => {

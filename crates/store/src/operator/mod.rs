@@ -15,6 +15,7 @@ mod missing;
 mod obstacle_rows;
 mod obstacles;
 mod pauses;
+mod released_claim;
 mod retention;
 mod retry;
 mod service_counts;

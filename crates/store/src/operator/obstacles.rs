@@ -89,7 +89,7 @@ impl Service {
             }
             Obstacle::Order
             | Obstacle::MissingTransaction { .. }
-            | Obstacle::Pause { .. }
+            | Obstacle::Paused { .. }
             | Obstacle::Lane
             | Obstacle::InFlightWindow => None,
         };

@@ -15,6 +15,7 @@ on_both! {
     pause_outlasts_a_takeover,
     pause_is_why_a_batch_waits,
     paused_services_are_counted,
+    claim_is_released_unless_a_batch_is_with_a_submitter,
 }
 
 fn act(store: &Store, verb: OperatorVerb, target: OperatorTarget) -> ActionOutcome {
@@ -106,11 +107,11 @@ fn pause_is_why_a_batch_waits(db: &Database) {
     let since = db.now();
     let times = [1, 2].map(|number| store.one("a::b", number).created_at);
     for ahead in store.ahead(&service("a::b"), &times).unwrap() {
-        assert_eq!(ahead.unwrap().obstacle, Obstacle::Pause { since });
+        assert_eq!(ahead.unwrap().obstacle, Obstacle::Paused { since });
     }
     let details = store.details(&service("a::b"), &id(2)).unwrap().unwrap();
     let wait = details.wait().unwrap();
-    assert_eq!((wait.cause.as_str(), wait.since), ("pause", since));
+    assert_eq!((wait.cause.as_str(), wait.since), ("paused", since));
 }
 
 fn paused_services_are_counted(db: &Database) {
@@ -121,4 +122,20 @@ fn paused_services_are_counted(db: &Database) {
     assert_eq!((counts().paused, counts().all_paused), (1, false));
     pause(&store, OperatorTarget::AllServices);
     assert_eq!((counts().paused, counts().all_paused), (1, true));
+}
+
+fn claim_is_released_unless_a_batch_is_with_a_submitter(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    let release = || act(&store, OperatorVerb::ReleaseClaim, of("a::b"));
+    assert_eq!(release(), ActionOutcome::Refused(ActionRefusal::NotClaimed));
+    let taken = store.take_one("a::b");
+    assert_eq!(release(), ActionOutcome::Refused(ActionRefusal::ClaimInUse));
+    store.outcome(&taken, Outcome::Accepted);
+    let ActionOutcome::Done(effect) = release() else { panic!() };
+    assert!(effect.before.contains(store.worker().instance().as_str()), "{effect:?}");
+    assert_eq!(release(), ActionOutcome::Refused(ActionRefusal::NotClaimed));
+    store.status(&taken, LedgerStatus::Committed);
+    assert!(store.one("a::b", 1).progress.state.is_terminal());
+    assert_eq!(store.worker().take(10).unwrap().claims[0].epoch, taken.epoch + 1);
 }
