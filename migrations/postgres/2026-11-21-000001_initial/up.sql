@@ -464,10 +464,10 @@ create table operator_actions (
     batch_id bytea check (octet_length(batch_id) = 64),
     attempt bigint,
     target_instance text collate "C",
-    reason text,
+    reason text collate "C",
     -- In words.
-    state_before text not null,
-    state_after text not null
+    state_before text collate "C" not null,
+    state_after text collate "C" not null
 );
 create index operator_actions_by_operator on operator_actions (operator, id);
 create index operator_actions_by_verb on operator_actions (verb, id);
