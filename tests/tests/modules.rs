@@ -25,6 +25,7 @@ const FOLDERS: &[(&str, &[&str])] = &[
         &[
             "openapi",
             "reads",
+            "operators",
             "gas_admins",
             "rewards",
             "withdrawals",

@@ -1,9 +1,9 @@
 use std::{collections::HashMap, fmt, net::TcpListener, sync::Arc};
 
 use grid_batch_core::{
-    BatchPageStore, BatchQueryStore, BatchResult, Clock, HeaderId, HistoryEntry, IntakeStore,
-    InternalError, PassThrough, ServiceCheck, ServiceId, ServicePause, ServiceQueryStore,
-    SystemClock,
+    BatchPageStore, BatchQueryStore, BatchResult, Clock, HeaderId, HistoryEntry, InstanceId,
+    IntakeStore, InternalError, OperatorStore, PassThrough, ServiceCheck, ServiceId, ServicePause,
+    ServiceQueryStore, SystemClock,
 };
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
@@ -12,6 +12,7 @@ use crate::{
     LedgerReport, RunningApi, ServicePattern, SignerPattern, WebOrigin,
     allow_list::AllowLists,
     guard::AllowedSites,
+    operators::OperatorParts,
     parts::{ApiParts, WithdrawalParts},
     reads::{ReadParts, ReadSources},
     running,
@@ -47,6 +48,7 @@ impl ApiBuilder {
             reads: None,
             read_sources: ReadSources::default(),
             gas_admins: None,
+            operators: None,
             withdrawals: None,
         };
         Self { parts }
@@ -194,6 +196,18 @@ impl ApiBuilder {
         reports: impl Fn() -> BatchResult<Vec<GasAdminReport>> + Send + Sync + 'static,
     ) -> Self {
         self.parts.gas_admins = Some(Arc::new(reports));
+        self
+    }
+
+    /// Serves what operators do: verbs about batches, and the log of what was done. The log names this
+    /// instance.
+    #[must_use]
+    pub fn with_operators(
+        mut self,
+        store: Arc<dyn OperatorStore>,
+        instance: impl Fn() -> Option<InstanceId> + Send + Sync + 'static,
+    ) -> Self {
+        self.parts.operators = Some(OperatorParts { store, instance: Arc::new(instance) });
         self
     }
 

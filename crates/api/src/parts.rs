@@ -10,6 +10,7 @@ use crate::{
     gas_admins::GasAdminSource,
     guard::AllowedSites,
     health::HealthSource,
+    operators::OperatorParts,
     reads::{ReadParts, ReadSources},
     state::{DatabaseCheck, StoredCallback},
 };
@@ -35,6 +36,8 @@ pub(crate) struct ApiParts {
     pub(crate) read_sources: ReadSources,
     /// What is known of the gas admins, if the ledger has any.
     pub(crate) gas_admins: Option<Arc<GasAdminSource>>,
+    /// What carries out what operators ask for, if they may ask here.
+    pub(crate) operators: Option<OperatorParts>,
     /// If present, the interface accepts withdrawals instead of batches.
     pub(crate) withdrawals: Option<WithdrawalParts>,
 }

@@ -18,6 +18,7 @@ use crate::{
     health,
     http::{ApiError, discard_body, write_errors},
     openapi,
+    operators::{self, OperatorContext},
     parts::ApiParts,
     pass_through::{self, Forwarding},
     reads::{self, ReadContext, ReadParts, ReadSources},
@@ -30,12 +31,17 @@ use crate::{
 
 /// All routes of the interface.
 pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Router {
-    let ApiParts { query_store, stored, health, gas_admins, reads, read_sources, .. } = parts;
+    let ApiParts { query_store, stored, health, gas_admins, operators, reads, .. } = parts;
+    let read_sources = parts.read_sources;
     let nodes = Forwarding::new(Arc::clone(&api), parts.pass_through, Arc::clone(&query_store));
     let nodes = Arc::new(nodes);
     let statuses =
         StatusContext::new(Arc::clone(&api), Arc::clone(&query_store), Arc::clone(&nodes));
     let statuses = Arc::new(statuses);
+    let operators = operators.map_or_else(Router::new, |parts| {
+        let (api, queries) = (Arc::clone(&api), Arc::clone(&query_store));
+        operators::routes(OperatorContext::new(api, queries, parts, stored.clone()))
+    });
     let guard = Arc::new(RequestGuard::new(parts.allowed_sites, api.local_addr.ip()));
     let intake = match intake {
         Intake::Batches(queue) => {
@@ -76,6 +82,7 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
     intake
         .merge(gas_admins)
         .merge(reads)
+        .merge(operators)
         .merge(batches::status_routes().with_state(statuses))
         .merge(health::routes().with_state(health))
         .merge(openapi::routes())

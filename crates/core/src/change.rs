@@ -114,6 +114,21 @@ pub enum Stale {
         /// The state of the batch.
         state: BatchState,
     },
+    /// An operator ended the delay of a batch that is not delayed.
+    #[error("the batch is {state} and not delayed: there is nothing to retry")]
+    NotDelayed {
+        /// The state of the batch.
+        state: BatchState,
+    },
+    /// An operator cancelled a batch that the ledger may have.
+    #[error(
+        "the batch is {state} and may have been sent: it cannot be cancelled; `end` and `resubmit` decide \
+         about such a batch"
+    )]
+    MayBeAtLedger {
+        /// The state of the batch.
+        state: BatchState,
+    },
     /// An operator decided about the batch of a withdrawal that does not wait for a decision.
     #[error(
         "the batch belongs to a withdrawal and does not wait for a decision: cancel the withdrawal with \

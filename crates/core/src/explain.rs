@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::{
-    BatchDetails, BatchState, Obstacle, OperatorAction, PossibleAction, ServiceId, ServiceOverview,
+    BatchDetails, BatchState, Obstacle, OperatorVerb, PossibleAction, ServiceId, ServiceOverview,
     StoredBatch, Timestamp, Wait, WaitCause,
 };
 
@@ -49,19 +49,23 @@ impl ServiceFacts<'_> {
 
 impl Wait<'_> {
     /// What an operator can do about the batch itself.
-    fn own_actions(&self, batch: &StoredBatch) -> Vec<OperatorAction> {
+    fn own_actions(&self, batch: &StoredBatch) -> Vec<OperatorVerb> {
         let state = batch.progress.state;
         let mut actions = Vec::new();
         if self.cause == WaitCause::Delayed {
-            actions.push(OperatorAction::Retry);
+            actions.push(OperatorVerb::Retry);
         }
         if batch.held.is_some() {
-            actions.push(OperatorAction::Release);
+            actions.push(OperatorVerb::Release);
         }
         if state.awaits_poller() {
-            actions.extend([OperatorAction::Resubmit, OperatorAction::End]);
+            actions.extend([
+                OperatorVerb::Resubmit,
+                OperatorVerb::EndCommitted,
+                OperatorVerb::EndInvalid,
+            ]);
         } else if state.awaits_queuer() {
-            actions.push(OperatorAction::Cancel);
+            actions.push(OperatorVerb::Cancel);
         }
         actions
     }
@@ -91,20 +95,19 @@ impl<'a> BatchExplanation<'a> {
     /// service.
     pub fn actions(&self) -> Vec<PossibleAction<'a>> {
         let Some(wait) = self.details.wait() else { return Vec::new() };
-        let of =
-            |batch: &'a StoredBatch| move |action| PossibleAction { action, batch: Some(batch) };
+        let of = |batch: &'a StoredBatch| move |verb| PossibleAction { verb, batch: Some(batch) };
         let batch = &self.details.batch;
         let mut actions: Vec<_> = wait.own_actions(batch).into_iter().map(of(batch)).collect();
         if self.details.of_withdrawal && batch.held.is_none() {
             // Withdrawals are cancelled and retried themselves, not their batches.
-            actions.retain(|possible| possible.action == OperatorAction::Retry);
+            actions.retain(|possible| possible.verb == OperatorVerb::Retry);
         }
         if let Some(ahead) = &self.details.ahead
             && let Some(head) = &ahead.head
         {
             let of_head = match (&ahead.obstacle, wait.of_head()) {
                 (Obstacle::Halt { .. }, _) => {
-                    vec![OperatorAction::Continue, OperatorAction::EndFollowing]
+                    vec![OperatorVerb::Continue, OperatorVerb::EndFollowing]
                 }
                 (_, Some(wait)) => wait.own_actions(head),
                 (_, None) => Vec::new(),
@@ -112,7 +115,7 @@ impl<'a> BatchExplanation<'a> {
             actions.extend(of_head.into_iter().map(of(head)));
         }
         if self.facts.is_some_and(|facts| facts.pause.is_some()) {
-            actions.push(PossibleAction { action: OperatorAction::Resume, batch: None });
+            actions.push(PossibleAction { verb: OperatorVerb::Resume, batch: None });
         }
         actions
     }
@@ -160,7 +163,7 @@ impl<'a> ServiceExplanation<'a> {
         match self.oldest {
             Some(oldest) => BatchExplanation::new(oldest, Some(self.facts)).actions(),
             None if self.facts.pause.is_some() => {
-                vec![PossibleAction { action: OperatorAction::Resume, batch: None }]
+                vec![PossibleAction { verb: OperatorVerb::Resume, batch: None }]
             }
             None => Vec::new(),
         }

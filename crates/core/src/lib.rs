@@ -29,9 +29,10 @@ pub mod mocks;
 mod monitor;
 mod node_check;
 mod obstacle;
-mod operator_action;
+mod operator;
 mod outcome;
 mod pass_through;
+mod possible_action;
 mod query;
 mod retention;
 mod round;
@@ -85,11 +86,15 @@ pub use monitor::{
 };
 pub use node_check::{CommitHistory, CommittedBefore, NodeCheck};
 pub use obstacle::Obstacle;
-pub use operator_action::{OperatorAction, PossibleAction};
+pub use operator::{
+    ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, ActionSource, Operator,
+    OperatorAction, OperatorStore, OperatorTarget, OperatorVerb, OperatorVerbError, RecordedAction,
+};
 pub use outcome::{GroupObserver, Outcome, SubmissionAnswer, SubmissionOutcome, SubmissionSender};
 pub use pass_through::{
     BodyParts, ForwardedRequest, ForwardedResponse, PassThrough, PassThroughError,
 };
+pub use possible_action::PossibleAction;
 pub use query::{
     BatchDetails, BatchFilter, BatchQueryStore, CommitAfterInvalid, FailedAttempt, Halt,
     PageCursor, QueueDepth,

@@ -9,17 +9,18 @@ use futures_core::future::BoxFuture;
 use mockall::mock;
 
 use crate::{
-    AddOutcome, Ahead, AskAhead, AskAheadRequests, BatchConflict, BatchDetails, BatchFilter,
-    BatchFits, BatchId, BatchPage, BatchPageStore, BatchQueryStore, BatchResult, BatchSelection,
-    BatchStatus, BatchStatusReader, BatchUpdater, ClaimKeeper, Clock, CommitHistory,
-    EndedDependents, EventSubscriptions, EvidenceReader, EvidenceReport, ForwardedRequest,
-    ForwardedResponse, GroupObserver, HeaderId, InstanceId, IntakeStore, InternalError,
-    LedgerConfirmation, LedgerEventStream, LedgerEvents, LedgerIdentity, LedgerIdentityReader,
-    LedgerRegistry, ListCursor, MissingTransactionStore, MonotonicTime, NewBatch, NextBatchStore,
-    NodeCheck, PageCursor, PageOrder, PassThrough, PassThroughError, PendingBatchStore, PollPace,
-    PollTriggers, Removed, Resolution, RetentionCursor, RetentionStore, Round, RoundStore,
-    RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId, ServiceShare, ShutdownHandle,
-    StatusReport, StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome,
+    ActionFilter, ActionOutcome, AddOutcome, Ahead, AskAhead, AskAheadRequests, BatchConflict,
+    BatchDetails, BatchFilter, BatchFits, BatchId, BatchPage, BatchPageStore, BatchQueryStore,
+    BatchResult, BatchSelection, BatchStatus, BatchStatusReader, BatchUpdater, ClaimKeeper, Clock,
+    CommitHistory, EndedDependents, EventSubscriptions, EvidenceReader, EvidenceReport,
+    ForwardedRequest, ForwardedResponse, GroupObserver, HeaderId, InstanceId, IntakeStore,
+    InternalError, LedgerConfirmation, LedgerEventStream, LedgerEvents, LedgerIdentity,
+    LedgerIdentityReader, LedgerRegistry, ListCursor, MissingTransactionStore, MonotonicTime,
+    NewBatch, NextBatchStore, NodeCheck, OperatorAction, OperatorStore, PageCursor, PageOrder,
+    PassThrough, PassThroughError, PendingBatchStore, PollPace, PollTriggers, RecordedAction,
+    Removed, Resolution, RetentionCursor, RetentionStore, Round, RoundStore, RunnableSubmitter,
+    RunningSubmitter, ScopeId, ServiceId, ServiceShare, ShutdownHandle, StatusReport,
+    StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome,
     SubmissionSender, SubmittedBatch, SubmitterObserver, TakenBatch, Takeover, Timestamp,
     TransactionAnswers, TransactionCheck, UnresolvedBatch, UnresolvedBatchStore, UrlResolver,
     WakeUps,
@@ -450,6 +451,15 @@ mock! {
         fn serves(&self, is_post: bool, path: &str) -> bool;
         fn forward<'a>(&'a self, request: ForwardedRequest)
             -> BoxFuture<'a, Result<ForwardedResponse, PassThroughError>>;
+    }
+}
+
+mock! {
+    pub OperatorStore {}
+    impl OperatorStore for OperatorStore {
+        fn act(&self, action: &OperatorAction) -> BatchResult<ActionOutcome>;
+        fn actions(&self, filter: &ActionFilter, before: Option<i64>, limit: usize)
+            -> BatchResult<Vec<RecordedAction>>;
     }
 }
 

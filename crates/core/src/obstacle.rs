@@ -31,6 +31,11 @@ pub enum Obstacle {
         /// Since when.
         since: Timestamp,
     },
+    /// The end of a pause: an operator has no new submission of its service started.
+    Paused {
+        /// Since when.
+        since: Timestamp,
+    },
     /// A lane: as many batches of its service are under way as are allowed.
     Lane,
     /// A place in the in-flight window. The batch is in a lane, and could be sent otherwise.
@@ -46,6 +51,7 @@ impl Obstacle {
             Self::Dependency { .. } => WaitCause::Dependency,
             Self::MissingTransaction { .. } => WaitCause::MissingTransaction,
             Self::Halt { .. } => WaitCause::Halt,
+            Self::Paused { .. } => WaitCause::Paused,
             Self::Lane => WaitCause::Lane,
             Self::InFlightWindow => WaitCause::InFlightWindow,
         }
@@ -60,7 +66,9 @@ impl Obstacle {
     /// Since when, if that is known.
     pub(crate) const fn since(&self) -> Option<Timestamp> {
         match self {
-            Self::MissingTransaction { since, .. } | Self::Halt { since } => Some(*since),
+            Self::MissingTransaction { since, .. }
+            | Self::Halt { since }
+            | Self::Paused { since } => Some(*since),
             Self::Order
             | Self::Conflict { .. }
             | Self::Dependency { .. }

@@ -17,6 +17,8 @@ pub enum WaitCause {
     MissingTransaction,
     /// An operator, because an invalid batch stops it.
     Halt,
+    /// The end of a pause, which an operator began.
+    Paused,
     /// A lane of its service: each has a batch.
     Lane,
     /// A place in the in-flight window: the ledger has as many batches as it takes at present.
@@ -39,12 +41,13 @@ pub enum WaitCause {
 
 impl WaitCause {
     /// Every cause.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Behind,
         Self::Conflict,
         Self::Dependency,
         Self::MissingTransaction,
         Self::Halt,
+        Self::Paused,
         Self::Lane,
         Self::InFlightWindow,
         Self::Held,
@@ -64,6 +67,7 @@ impl WaitCause {
             Self::Dependency => "dependency",
             Self::MissingTransaction => "missing_transaction",
             Self::Halt => "halt",
+            Self::Paused => "paused",
             Self::Lane => "lane",
             Self::InFlightWindow => "in_flight_window",
             Self::Held => "held",
@@ -168,6 +172,7 @@ impl fmt::Display for Wait<'_> {
             | WaitCause::Dependency
             | WaitCause::MissingTransaction
             | WaitCause::Halt
+            | WaitCause::Paused
             | WaitCause::Lane
             | WaitCause::InFlightWindow => self.fmt_ahead(f),
             WaitCause::Held => self.fmt_held(f),
@@ -230,6 +235,7 @@ impl Wait<'_> {
                 "an operator's decision about the batch {}, which is invalid and stops others",
                 self.head_id()
             ),
+            Obstacle::Paused { .. } => f.write_str("the end of a pause, which an operator began"),
             Obstacle::Lane => f.write_str(
                 "the end of another batch of its service: as many are under way as are allowed",
             ),

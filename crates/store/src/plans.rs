@@ -23,9 +23,10 @@ use diesel::{
     sql_types::{Text, Untyped},
 };
 use grid_batch_core::{
-    Change, Decision, Event, GroupObserver, HeaderId, LedgerIdentity, LedgerStatus, NewBatch,
-    NextBatchStore, Outcome, PendingBatchStore, Resolution, RetentionStore, ScopeId, ServiceId,
-    ServiceScopeId, SignerId, SubmissionAnswer, SubmissionOutcome, Timestamp, UnresolvedBatchStore,
+    ActionOutcome, Change, Decision, Event, GroupObserver, HeaderId, LedgerIdentity, LedgerStatus,
+    NewBatch, NextBatchStore, Operator, OperatorAction, OperatorTarget, OperatorVerb, Outcome,
+    PendingBatchStore, Resolution, RetentionStore, ScopeId, ServiceId, ServiceScopeId, SignerId,
+    SubmissionAnswer, SubmissionOutcome, Timestamp, UnresolvedBatchStore,
 };
 use grid_batch_test_postgres::TestDatabase;
 
@@ -331,7 +332,27 @@ fn process_waiting_holds(store: &Store, service_id: &ServiceId) {
     store.decide(service_id, &cancelled.batch_id, 0, Decision::Invalid).unwrap();
     let attempts = head.progress.attempts;
     store.decide(service_id, &head.batch_id, attempts, Decision::Committed).unwrap();
+    pause_and_resume(store, service_id);
     assert_eq!(store.held_batches(None, 9).unwrap().len(), 1);
+}
+
+/// Pauses a service and all, and ends that.
+fn pause_and_resume(store: &Store, service_id: &ServiceId) {
+    for verb in [OperatorVerb::Pause, OperatorVerb::Resume] {
+        for target in [OperatorTarget::Service(service_id.clone()), OperatorTarget::AllServices] {
+            let (reason, operator) = (None, Operator::program());
+            let action = OperatorAction { verb, target, reason, operator, dry_run: false };
+            assert!(matches!(store.act(&action).unwrap(), ActionOutcome::Done(_)));
+        }
+    }
+}
+
+/// Has a claim given up, which is refused while a batch is with a submitter.
+fn release_claim(store: &Store, service_id: &ServiceId) {
+    let (reason, operator) = (None, Operator::program());
+    let (verb, target) = (OperatorVerb::ReleaseClaim, OperatorTarget::Service(service_id.clone()));
+    let action = OperatorAction { verb, target, reason, operator, dry_run: false };
+    store.act(&action).unwrap();
 }
 
 /// An expiry that is never past.
@@ -344,10 +365,10 @@ fn load_claimed_services(store: &Store) {
     execute(
         store,
         &format!(
-            "insert into instances values ('crowd', null, {NEVER}, {NEVER}, null, 0);
+            "insert into instances values ('crowd', null, {NEVER}, {NEVER}, null, 0, false);
              insert into services {ids}, 0, 0 from n;
              insert into lanes (service_id, lane) {ids}, 0 from n;
-             insert into service_id_claims {ids}, 'crowd', 1 from n"
+             insert into service_id_claims {ids}, 'crowd', 1, null from n"
         ),
     );
 }
@@ -411,6 +432,7 @@ fn process_claims(store: &Store, services: &[ServiceId]) {
     assert!(taken.len() > services.len() / 2, "{} batches", taken.len());
     one.with_submitter().unwrap();
     store.measure_clock().unwrap();
+    release_claim(store, &services[0]);
     one.release_services(&services[..3]).unwrap();
 
     // Dropping the store releases the lock of an SQLite file.
@@ -438,7 +460,7 @@ fn expire_idle_instance(store: &Store) {
     execute(
         store,
         &format!(
-            "insert into instances values ('idle', null, 1, {NEVER}, null, 0);
+            "insert into instances values ('idle', null, 1, {NEVER}, null, 0, false);
              update service_id_claims set claimant = 'idle'
              where service_id between 'idle::0000' and 'idle::0099'"
         ),
@@ -452,7 +474,7 @@ fn exceed_share(store: &Store) {
         &format!(
             "insert into instances
              with recursive n(i) as (select 1 union all select i + 1 from n where i < 300)
-             select 'guest ' || i, null, {NEVER}, {NEVER}, null, 0 from n"
+             select 'guest ' || i, null, {NEVER}, {NEVER}, null, 0, false from n"
         ),
     );
 }

@@ -3,10 +3,12 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use grid_batch_core::{
-    AddOutcome, Ahead, BatchConflict, BatchDetails, BatchFilter, BatchPage, BatchSelection, Change,
-    ChangeOutcome, EndedDependents, Halt, HeaderId, HeaderIdPrefix, LedgerIdentity, ListCursor,
-    NewBatch, OperatorDecision, PageCursor, PageOrder, QueueDepth, RecordedLedger, Removable,
-    Removed, RetentionCursor, ServiceId, StoredBatch, Timestamp,
+    ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, AddOutcome, Ahead, BatchConflict,
+    BatchDetails, BatchFilter, BatchPage, BatchSelection, Change, ChangeOutcome, Decision,
+    EndedDependents, Halt, HeaderId, HeaderIdPrefix, LedgerIdentity, ListCursor, NewBatch,
+    Operator, OperatorAction, OperatorDecision, OperatorTarget, OperatorVerb, PageCursor,
+    PageOrder, QueueDepth, RecordedAction, RecordedLedger, Removable, Removed, RetentionCursor,
+    ServiceId, StoredBatch, Timestamp,
 };
 use grid_batch_withdrawals::{
     CancelOutcome, FailedFilter, FailedWithdrawal, GasAdminQueue, PoolSum, RetryOutcome, Reward,
@@ -240,7 +242,7 @@ impl Store {
         batch_id: &HeaderId,
         reason: &str,
     ) -> Result<ChangeOutcome, StoreError> {
-        operator::hold(self, service_id, batch_id, reason)
+        self.act_on(OperatorVerb::Hold, (service_id, batch_id, None), Some(reason))
     }
 
     /// Ends any hold of a batch, so that it continues by the ordinary rules. They may
@@ -251,7 +253,7 @@ impl Store {
         batch_id: &HeaderId,
         reason: Option<&str>,
     ) -> Result<ChangeOutcome, StoreError> {
-        operator::release(self, service_id, batch_id, reason)
+        self.act_on(OperatorVerb::Release, (service_id, batch_id, None), reason)
     }
 
     /// Ends the delay of the batch that is next in a service, or in all services, and the hold that began
@@ -261,7 +263,20 @@ impl Store {
     /// An operator's own hold stays. So does the delay of a service of which another transaction keeps a
     /// row locked; the result names such services.
     pub fn end_delays(&self, service: Option<&ServiceId>) -> Result<EndedDelays, StoreError> {
-        operator::end_delays(self, service)
+        let target = service.cloned().map(OperatorTarget::Service);
+        self.retry_delayed(&OperatorAction {
+            verb: OperatorVerb::Retry,
+            target: target.unwrap_or(OperatorTarget::AllServices),
+            reason: None,
+            operator: Operator::program(),
+            dry_run: false,
+        })
+    }
+
+    /// As [`end_delays`](Self::end_delays), of the target of an action, which is a service or all. Logs the
+    /// action for each batch.
+    pub fn retry_delayed(&self, action: &OperatorAction) -> Result<EndedDelays, StoreError> {
+        operator::end_delays(self, action)
     }
 
     /// Records what an operator decided about this attempt of an open batch, also among its failed
@@ -277,7 +292,13 @@ impl Store {
         attempt: u32,
         decision: impl Into<OperatorDecision>,
     ) -> Result<ChangeOutcome, StoreError> {
-        operator::decide(self, service_id, batch_id, attempt, &decision.into())
+        let OperatorDecision { decision, reason } = decision.into();
+        let verb = match decision {
+            Decision::Committed => OperatorVerb::EndCommitted,
+            Decision::Invalid => OperatorVerb::EndInvalid,
+            Decision::Absent => OperatorVerb::Resubmit,
+        };
+        self.act_on(verb, (service_id, batch_id, Some(attempt)), reason.as_deref())
     }
 
     /// Up to `count` invalid batches that stop others, until an operator decides or until what follows has
@@ -293,9 +314,7 @@ impl Store {
         batch_id: &HeaderId,
         reason: Option<&str>,
     ) -> Result<ChangeOutcome, StoreError> {
-        let outcome = operator::continue_after(self, service_id, batch_id, reason)?;
-        self.free_all_dependents()?;
-        Ok(outcome)
+        self.act_on(OperatorVerb::Continue, (service_id, batch_id, None), reason)
     }
 
     /// Ends what an invalid batch stops, as invalid and without sending it: in the parallel strategy, the
@@ -309,13 +328,51 @@ impl Store {
         batch_id: &HeaderId,
         reason: &str,
     ) -> Result<ChangeOutcome, StoreError> {
-        let outcome = operator::end_following(self, service_id, batch_id, reason)?;
-        self.free_all_dependents()?;
-        Ok(outcome)
+        self.act_on(OperatorVerb::EndFollowing, (service_id, batch_id, None), Some(reason))
+    }
+
+    /// Does what an operator asks for and logs it, in one commit. A dry run only finds out what would happen.
+    pub fn act(&self, action: &OperatorAction) -> Result<ActionOutcome, StoreError> {
+        operator::act(self, action)
+    }
+
+    /// Up to `count` actions of operators before the one with this number, the latest first.
+    pub fn actions(
+        &self,
+        filter: &ActionFilter,
+        before: Option<i64>,
+        count: usize,
+    ) -> Result<Vec<RecordedAction>, StoreError> {
+        operator::actions(self, filter, before, count)
+    }
+
+    /// Acts on one batch, as a program that names no operator.
+    fn act_on(
+        &self,
+        verb: OperatorVerb,
+        (service_id, batch_id, attempt): (&ServiceId, &HeaderId, Option<u32>),
+        reason: Option<&str>,
+    ) -> Result<ChangeOutcome, StoreError> {
+        let (service_id, batch_id) = (service_id.clone(), *batch_id);
+        let outcome = self.act(&OperatorAction {
+            verb,
+            target: OperatorTarget::Batch { service_id, batch_id, attempt },
+            reason: reason.map(str::to_owned),
+            operator: Operator::program(),
+            dry_run: false,
+        })?;
+        match outcome {
+            ActionOutcome::Done(ActionEffect { state: Some(state), next_waits, .. }) => {
+                Ok(ChangeOutcome::Applied { state, next_waits })
+            }
+            ActionOutcome::Refused(ActionRefusal::Batch(stale)) => Ok(ChangeOutcome::Stale(stale)),
+            ActionOutcome::NotFound => Ok(ChangeOutcome::NotFound),
+            other => Err(StoreError::corrupt(format!("an action on a batch was {other:?}"))),
+        }
     }
 
     /// Looks at everything that waits for a batch that has ended, until nothing is left to do now.
-    fn free_all_dependents(&self) -> Result<(), StoreError> {
+    pub(crate) fn free_all_dependents(&self) -> Result<(), StoreError> {
         const STEP: usize = 256;
         while self.free_dependents(STEP)?.more {}
         Ok(())

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    AddOutcome, Ahead, BatchConflict, BatchDetails, BatchFilter, BatchPage, BatchPageStore,
-    BatchQueryStore, BatchResult, BatchSelection, CommitHistory, CommittedBefore, HeaderId,
-    InstanceId, InstanceLease, IntakeStore, ListCursor, NewBatch, OwnedService, PageCursor,
-    PageOrder, Removed, RetentionCursor, RetentionStore, ServiceId, ServiceOverview,
-    ServiceQueryStore, StoredBatch, Timestamp,
+    ActionFilter, ActionOutcome, AddOutcome, Ahead, BatchConflict, BatchDetails, BatchFilter,
+    BatchPage, BatchPageStore, BatchQueryStore, BatchResult, BatchSelection, CommitHistory,
+    CommittedBefore, HeaderId, InstanceId, InstanceLease, IntakeStore, ListCursor, NewBatch,
+    OperatorAction, OperatorStore, OwnedService, PageCursor, PageOrder, RecordedAction, Removed,
+    RetentionCursor, RetentionStore, ServiceId, ServiceOverview, ServiceQueryStore, StoredBatch,
+    Timestamp,
 };
 use grid_batch_withdrawals::{
     BatchAttempt, CancelOutcome, ClosedNonce, FailedFilter, FailedWithdrawal, FollowingPayments,
@@ -120,6 +121,21 @@ impl ServiceQueryStore for Store {
         limit: usize,
     ) -> BatchResult<Vec<OwnedService>> {
         Ok(operator::claims(self, instance, after, limit)?)
+    }
+}
+
+impl OperatorStore for Store {
+    fn act(&self, action: &OperatorAction) -> BatchResult<ActionOutcome> {
+        Ok(Self::act(self, action)?)
+    }
+
+    fn actions(
+        &self,
+        filter: &ActionFilter,
+        before: Option<i64>,
+        limit: usize,
+    ) -> BatchResult<Vec<RecordedAction>> {
+        Ok(Self::actions(self, filter, before, limit)?)
     }
 }
 

@@ -37,6 +37,8 @@ create table instances (
     -- How often it has renewed. An instance that finds a smaller number than it wrote knows that the
     -- database went back.
     renewals bigint not null default 0,
+    -- Whether an operator has paused all services: as paused_at in database_state.
+    paused boolean not null default false,
     check (expiry_1 <= expiry_2)
 );
 
@@ -56,6 +58,8 @@ create table database_state (
     restored_seq bigint,
     -- When an instance last started to remove ended batches.
     retention_at bigint,
+    -- Since when an operator has all services paused.
+    paused_at bigint,
     check ((restored_at is null) = (restored_seq is null)),
     check ((restored_at is null) = (restored_reason is null))
 );
@@ -66,9 +70,12 @@ insert into database_state (id) values (1);
 create table service_id_claims (
     service_id text collate "C" primary key references services,
     claimant text collate "C" references instances on delete set null,
-    epoch bigint not null default 0
+    epoch bigint not null default 0,
+    -- Since when an operator has no new submission of the service started. Taking a round reads this row anyway.
+    paused_at bigint
 );
 create index service_id_claims_by_claimant on service_id_claims (claimant, service_id);
+create index service_id_claims_paused on service_id_claims (service_id) where paused_at is not null;
 
 -- The services in which no batch has ended yet, and who signed the first batch of each: how many a signer
 -- may have is limited. The row is removed when a batch of the service ends.
@@ -444,3 +451,29 @@ create table signed_transactions (
     foreign key (service_id, nonce) references account_nonces,
     check (tip between 0 and max_fee)
 );
+
+-- What operators did: each row is written in the transaction of what it tells of. There are no references:
+-- the log outlasts batches and instances.
+create table operator_actions (
+    id bigint generated always as identity primary key,
+    acted_at bigint not null,
+    operator text collate "C" not null,
+    -- Where it was asked for, and the instance that was asked.
+    source text collate "C" not null check (source in ('http', 'command_line', 'program')),
+    instance text collate "C",
+    verb text collate "C" not null,
+    -- What it was about: a batch of a service, a service, all services, or an instance.
+    target text collate "C" not null check (target in ('batch', 'service', 'all_services', 'instance')),
+    service_id text collate "C",
+    batch_id bytea check (octet_length(batch_id) = 64),
+    attempt bigint,
+    target_instance text collate "C",
+    reason text collate "C",
+    -- In words.
+    state_before text collate "C" not null,
+    state_after text collate "C" not null
+);
+create index operator_actions_by_operator on operator_actions (operator, id);
+create index operator_actions_by_verb on operator_actions (verb, id);
+create index operator_actions_by_service on operator_actions (service_id, id) where service_id is not null;
+create index operator_actions_by_batch on operator_actions (batch_id, id) where batch_id is not null;

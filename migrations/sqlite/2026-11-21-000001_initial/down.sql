@@ -1,4 +1,5 @@
 drop view batch_statuses;
+drop table operator_actions;
 drop table signed_transactions;
 drop table account_nonces;
 drop table last_failures;

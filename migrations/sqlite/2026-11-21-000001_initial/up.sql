@@ -22,6 +22,7 @@ create table instances (
     expiry_2 integer not null,
     ledger_id integer references ledger on delete set null,
     renewals integer not null default 0,
+    paused integer not null default 0 check (paused in (0, 1)),
     check (expiry_1 <= expiry_2)
 ) strict, without rowid;
 
@@ -35,6 +36,7 @@ create table database_state (
     restored_reason text,
     restored_seq integer,
     retention_at integer,
+    paused_at integer,
     check ((restored_at is null) = (restored_seq is null)),
     check ((restored_at is null) = (restored_reason is null))
 ) strict;
@@ -43,9 +45,11 @@ insert into database_state (id) values (1);
 create table service_id_claims (
     service_id text primary key references services,
     claimant text references instances on delete set null,
-    epoch integer not null default 0
+    epoch integer not null default 0,
+    paused_at integer
 ) strict, without rowid;
 create index service_id_claims_by_claimant on service_id_claims (claimant, service_id);
+create index service_id_claims_paused on service_id_claims (service_id) where paused_at is not null;
 
 create table new_services (
     service_id text primary key references services,
@@ -335,3 +339,24 @@ create table signed_transactions (
     foreign key (service_id, nonce) references account_nonces,
     check (tip between 0 and max_fee)
 ) strict, without rowid;
+
+create table operator_actions (
+    id integer primary key autoincrement,
+    acted_at integer not null,
+    operator text not null,
+    source text not null check (source in ('http', 'command_line', 'program')),
+    instance text,
+    verb text not null,
+    target text not null check (target in ('batch', 'service', 'all_services', 'instance')),
+    service_id text,
+    batch_id blob check (length(batch_id) = 64),
+    attempt integer,
+    target_instance text,
+    reason text,
+    state_before text not null,
+    state_after text not null
+) strict;
+create index operator_actions_by_operator on operator_actions (operator, id);
+create index operator_actions_by_verb on operator_actions (verb, id);
+create index operator_actions_by_service on operator_actions (service_id, id) where service_id is not null;
+create index operator_actions_by_batch on operator_actions (batch_id, id) where batch_id is not null;

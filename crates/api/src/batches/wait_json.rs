@@ -55,7 +55,10 @@ impl WaitJson {
     /// `None`: the batch has ended.
     pub(crate) fn new(batch: &StoredBatch, ahead: Option<&Ahead>) -> Option<Self> {
         let wait = Wait::of(batch, ahead)?;
-        let is_behind = |ahead: &&Ahead| ahead.obstacle != Obstacle::InFlightWindow;
+        let is_behind = |ahead: &&Ahead| {
+            !matches!(ahead.obstacle, Obstacle::InFlightWindow)
+                && (ahead.count > 0 || !matches!(ahead.obstacle, Obstacle::Paused { .. }))
+        };
         let ahead_json = |ahead| Box::new(AheadJson::new(ahead, wait.of_head()));
         let behind = Some(ahead.filter(is_behind).map(ahead_json));
         let waits_for = ahead.and_then(WaitsForJson::new);
@@ -85,7 +88,10 @@ impl HoldJson {
 impl WaitsForJson {
     fn new(ahead: &Ahead) -> Option<Self> {
         let (transaction_id, address) = match &ahead.obstacle {
-            Obstacle::Order | Obstacle::Lane | Obstacle::InFlightWindow => return None,
+            Obstacle::Order
+            | Obstacle::Paused { .. }
+            | Obstacle::Lane
+            | Obstacle::InFlightWindow => return None,
             Obstacle::Conflict { address } => (None, address.as_ref()),
             Obstacle::Dependency { transaction_id }
             | Obstacle::MissingTransaction { transaction_id, .. } => (Some(transaction_id), None),

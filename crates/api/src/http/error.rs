@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    BatchConflict, BatchError, BatchLabelError, Excerpt, HeaderId, HeaderIdError, ServiceId,
-    ServiceIdError, SignerId,
+    ActionRefusal, BatchConflict, BatchError, BatchLabelError, Excerpt, HeaderId, HeaderIdError,
+    ServiceId, ServiceIdError, SignerId,
 };
 use grid_batch_protocol::ListError;
 use grid_batch_withdrawals::{
@@ -198,6 +198,12 @@ pub(crate) enum ApiError {
          again if it had an idempotency key"
     )]
     NotScheduled(WithdrawalId),
+
+    // Operators.
+    #[error(transparent)]
+    ActionRefused(ActionRefusal),
+    #[error("there is no such {kind}")]
+    UnknownTarget { kind: &'static str },
 }
 
 impl ApiError {

@@ -176,6 +176,8 @@ fn kind(error: &ApiError) -> ErrorKind {
             }
             _ => (StatusCode::FORBIDDEN, 1041, "Amount Not Allowed"),
         },
+        ApiError::ActionRefused(_) => (StatusCode::CONFLICT, 1070, "Action Refused"),
+        ApiError::UnknownTarget { .. } => (StatusCode::NOT_FOUND, 1071, "Unknown Target"),
         ApiError::NotFailed { .. } | ApiError::AlreadyEnded { .. } => {
             (StatusCode::CONFLICT, 1028, "Wrong State")
         }

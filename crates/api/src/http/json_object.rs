@@ -45,10 +45,48 @@ impl JsonObject {
 
     /// Takes a boolean; `default`, if it is missing or null.
     pub(crate) fn boolean(&mut self, name: &'static str, default: bool) -> Result<bool, ApiError> {
+        Ok(self.optional_boolean(name)?.unwrap_or(default))
+    }
+
+    /// Takes a boolean that may be missing or null.
+    pub(crate) fn optional_boolean(
+        &mut self,
+        name: &'static str,
+    ) -> Result<Option<bool>, ApiError> {
         match self.0.remove(name) {
-            None | Some(Value::Null) => Ok(default),
-            Some(Value::Bool(value)) => Ok(value),
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Bool(value)) => Ok(Some(value)),
             Some(other) => Err(wrong_type(name, &other, "true or false")),
+        }
+    }
+
+    /// Takes a number that may be missing or null.
+    pub(crate) fn optional_u32(&mut self, name: &'static str) -> Result<Option<u32>, ApiError> {
+        const RANGE: &str = "a whole number from 0 to 4294967295";
+        match self.0.remove(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(other) => match other.as_u64().map(u32::try_from) {
+                Some(Ok(number)) => Ok(Some(number)),
+                _ => Err(wrong_type(name, &other, RANGE)),
+            },
+        }
+    }
+
+    /// Takes a required object that has no fields other than `known`.
+    pub(crate) fn object(
+        &mut self,
+        name: &'static str,
+        known: &'static [&'static str],
+    ) -> Result<Self, ApiError> {
+        match self.0.remove(name).unwrap_or(Value::Null) {
+            Value::Object(fields) => {
+                let fields: BTreeMap<String, Value> = fields.into_iter().collect();
+                match fields.keys().find(|name| !known.contains(&name.as_str())) {
+                    Some(name) => Err(ApiError::UnknownField { name: Excerpt::of(name), known }),
+                    None => Ok(Self(fields)),
+                }
+            }
+            other => Err(wrong_type(name, &other, "an object")),
         }
     }
 }

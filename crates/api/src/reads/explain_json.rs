@@ -63,7 +63,7 @@ struct BlockerJson {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ActionJson {
-    action: &'static str,
+    verb: &'static str,
     text: &'static str,
     batch_id: Option<String>,
     service_id: Option<String>,
@@ -156,8 +156,8 @@ impl BlockerJson {
 
 pub(super) fn action_json(possible: &PossibleAction<'_>) -> ActionJson {
     ActionJson {
-        action: possible.action.as_str(),
-        text: possible.action.text(),
+        verb: possible.verb.as_str(),
+        text: possible.verb.description(),
         batch_id: possible.batch.map(|batch| batch.batch_id.to_string()),
         service_id: possible.batch.map(|batch| batch.service_id.to_string()),
     }

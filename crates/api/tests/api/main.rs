@@ -7,6 +7,7 @@ mod limits;
 mod malformed_input;
 mod mock_stores;
 mod openapi;
+mod operators;
 mod pass_through;
 mod reads;
 mod routes;

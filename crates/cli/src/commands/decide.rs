@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
-use grid_batch_core::{BatchState, Decision, OperatorDecision};
+use grid_batch_core::{BatchState, OperatorVerb};
 
 use crate::commands::{
     failure::Failure,
     flags,
     operator::{
-        BatchName, Changed, Target, batch_arguments, change_each, json_flag, reason, reason_flag,
+        BatchName, Changed, Target, act_on_each, batch_arguments, dry_run_flag, json_flag,
+        reason_flag,
     },
     print::print_stderr,
 };
@@ -42,6 +43,7 @@ pub(crate) fn command() -> Command {
                 ),
         )
         .arg(reason_flag())
+        .arg(dry_run_flag())
         .arg(json_flag())
         .args(flags::settings())
 }
@@ -57,19 +59,16 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         ));
         return Ok(ExitCode::from(WRONG_ARGUMENTS));
     }
-    let decision = match matches.get_one::<String>("decision").map_or("", String::as_str) {
-        "committed" => Decision::Committed,
-        "invalid" => Decision::Invalid,
-        _ => Decision::Absent,
+    let verb = match matches.get_one::<String>("decision").map_or("", String::as_str) {
+        "committed" => OperatorVerb::EndCommitted,
+        "invalid" => OperatorVerb::EndInvalid,
+        _ => OperatorVerb::Resubmit,
     };
-    let decided = OperatorDecision { decision, reason: reason(matches).map(str::to_owned) };
     let attempt_of = |target: &Target| target.attempt.or(common).unwrap_or_default();
-    change_each(
+    act_on_each(
         matches,
-        |store, target| {
-            let (service, id) = (&target.batch.service_id, &target.batch.batch_id);
-            store.decide(service, id, attempt_of(target), decided.clone())
-        },
+        verb,
+        |target| Some(attempt_of(target)),
         |changed| text(changed, attempt_of(changed.target)),
     )
 }

@@ -3,15 +3,15 @@
 use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command, builder::ValueParser};
-use grid_batch_core::Halt;
+use grid_batch_core::{Halt, OperatorVerb};
 use serde_json::json;
 
 use crate::commands::{
     failure::Failure,
     flags,
     operator::{
-        Database, ServiceSelection, ago, batch_arguments, batch_json, change_each, json_flag,
-        print_json, print_wrapped, reason, reason_flag, rfc3339, short_id, wants_json,
+        Database, ServiceSelection, act_on_each, ago, batch_arguments, batch_json, dry_run_flag,
+        json_flag, print_json, print_wrapped, reason_flag, rfc3339, short_id, wants_json,
     },
     print::print_stdout,
 };
@@ -42,6 +42,7 @@ pub(crate) fn continue_command() -> Command {
         )
         .args(batch_arguments())
         .arg(reason_flag())
+        .arg(dry_run_flag())
         .arg(json_flag())
         .args(flags::settings())
 }
@@ -57,6 +58,7 @@ pub(crate) fn end_command() -> Command {
         )
         .args(batch_arguments())
         .arg(reason_flag().required(true))
+        .arg(dry_run_flag())
         .arg(json_flag())
         .args(flags::settings())
 }
@@ -119,23 +121,19 @@ fn print_document(database: &Database, halts: &[Halt]) {
 }
 
 pub(crate) fn continue_after(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let reason = reason(matches);
-    change_each(
+    act_on_each(
         matches,
-        |store, target| {
-            store.continue_after(&target.batch.service_id, &target.batch.batch_id, reason)
-        },
+        OperatorVerb::Continue,
+        |_| None,
         |_| "the batches that it stopped go on".to_owned(),
     )
 }
 
 pub(crate) fn end_following(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let reason = reason(matches).unwrap_or_default();
-    change_each(
+    act_on_each(
         matches,
-        |store, target| {
-            store.end_following(&target.batch.service_id, &target.batch.batch_id, reason)
-        },
+        OperatorVerb::EndFollowing,
+        |_| None,
         |_| "the batches that it stops end as invalid, without being sent".to_owned(),
     )
 }

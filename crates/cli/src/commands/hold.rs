@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
-use grid_batch_core::BatchState;
+use grid_batch_core::{BatchState, OperatorVerb};
 
 use crate::commands::{
     failure::Failure,
     flags,
-    operator::{Changed, batch_arguments, change_each, json_flag, reason, reason_flag},
+    operator::{Changed, act_on_each, batch_arguments, dry_run_flag, json_flag, reason_flag},
 };
 
 pub(crate) fn hold_command() -> Command {
@@ -25,6 +25,7 @@ pub(crate) fn hold_command() -> Command {
         )
         .args(batch_arguments())
         .arg(reason_flag().required(true))
+        .arg(dry_run_flag())
         .arg(json_flag())
         .args(flags::settings())
 }
@@ -37,15 +38,16 @@ pub(crate) fn release_command() -> Command {
         )
         .args(batch_arguments())
         .arg(reason_flag())
+        .arg(dry_run_flag())
         .arg(json_flag())
         .args(flags::settings())
 }
 
 pub(crate) fn hold(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let reason = reason(matches).unwrap_or_default();
-    change_each(
+    act_on_each(
         matches,
-        |store, target| store.hold_batch(&target.batch.service_id, &target.batch.batch_id, reason),
+        OperatorVerb::Hold,
+        |_| None,
         |Changed { state, .. }| {
             let consequence = match state {
                 BatchState::Submitting => "the attempt that is under way is not stopped",
@@ -58,12 +60,10 @@ pub(crate) fn hold(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 }
 
 pub(crate) fn release(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let reason = reason(matches);
-    change_each(
+    act_on_each(
         matches,
-        |store, target| {
-            store.release_batch(&target.batch.service_id, &target.batch.batch_id, reason)
-        },
+        OperatorVerb::Release,
+        |_| None,
         |Changed { state, .. }| format!("the batch is {state} and not held any more"),
     )
 }

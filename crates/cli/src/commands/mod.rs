@@ -1,5 +1,6 @@
 //! The command line: each command is a file.
 
+mod actions;
 mod config;
 mod decide;
 #[cfg(feature = "demo")]
@@ -18,6 +19,7 @@ mod logging;
 mod move_withdrawals;
 mod nonce;
 mod operator;
+mod pause;
 mod print;
 mod restored;
 mod retention;
@@ -67,9 +69,12 @@ fn program() -> Command {
         .subcommand(hold::hold_command())
         .subcommand(hold::release_command())
         .subcommand(decide::command())
+        .subcommand(actions::command())
         .subcommand(halts::list_command())
         .subcommand(halts::continue_command())
         .subcommand(halts::end_command())
+        .subcommand(pause::pause_command())
+        .subcommand(pause::resume_command())
         .subcommand(retry::command())
         .subcommand(retry_withdrawals::command())
         .subcommand(ledger::command())
@@ -93,9 +98,12 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("hold", matches)) => hold::hold(matches),
         Some(("release", matches)) => hold::release(matches),
         Some(("decide", matches)) => decide::run(matches),
+        Some(("actions", matches)) => actions::run(matches),
         Some(("halts", matches)) => halts::list(matches),
         Some(("continue", matches)) => halts::continue_after(matches),
         Some(("end-following", matches)) => halts::end_following(matches),
+        Some(("pause", matches)) => pause::pause(matches),
+        Some(("resume", matches)) => pause::resume(matches),
         Some(("retry", matches)) => retry::run(matches),
         Some(("retry-withdrawals", matches)) => retry_withdrawals::run(matches),
         Some(("ledger", matches)) => ledger::run(matches),

@@ -3,10 +3,15 @@
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use grid_batch_core::ServiceId;
+use grid_batch_core::{OperatorTarget, OperatorVerb, ServiceId};
 use grid_batch_store::EndedDelays;
 
-use crate::commands::{failure::Failure, flags, operator::Database, print::print_stdout};
+use crate::commands::{
+    failure::Failure,
+    flags,
+    operator::{Database, dry_run_flag, is_dry_run, operator_action, reason_flag},
+    print::print_stdout,
+};
 
 pub(crate) fn command() -> Command {
     Command::new("retry")
@@ -27,26 +32,32 @@ pub(crate) fn command() -> Command {
                 .help("Ids of services"),
         )
         .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("All services"))
+        .arg(reason_flag())
+        .arg(dry_run_flag())
         .args(flags::settings())
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let store = Database::to_write(matches)?.store;
+    let services = matches.get_many::<ServiceId>("service").into_iter().flatten();
+    let mut targets: Vec<_> = services.cloned().map(OperatorTarget::Service).collect();
+    if targets.is_empty() {
+        targets.push(OperatorTarget::AllServices);
+    }
     let mut ended = EndedDelays::default();
-    match matches.get_many::<ServiceId>("service") {
-        Some(services) => {
-            for service in services {
-                let EndedDelays { batches, locked } = store.end_delays(Some(service))?;
-                ended.batches.extend(batches);
-                ended.locked.extend(locked);
-            }
-        }
-        None => ended = store.end_delays(None)?,
+    for target in targets {
+        let action = operator_action(matches, OperatorVerb::Retry, target);
+        let EndedDelays { batches, locked } = store.retry_delayed(&action)?;
+        ended.batches.extend(batches);
+        ended.locked.extend(locked);
     }
     for (service, batch) in &ended.batches {
         print_stdout(format_args!("{service} {batch}"));
     }
     match (ended.batches.len(), ended.locked.len()) {
+        (count, _) if is_dry_run(matches) => {
+            print_stdout(format_args!("nothing changed: the delays of {count} batches would end"));
+        }
         (0, 0) => print_stdout(format_args!("nothing is delayed")),
         (count, _) => print_stdout(format_args!("the delays of {count} batches are ended")),
     }

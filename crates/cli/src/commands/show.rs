@@ -91,7 +91,7 @@ fn print_actions(details: &BatchDetails, service: Option<&ServiceOverview>, now:
         None => print_line("owner", "no instance claims the service"),
     }
     for possible in explain(details, service, now).actions() {
-        let (verb, text) = (possible.action.as_str(), possible.action.text());
+        let (verb, text) = (possible.verb.as_str(), possible.verb.description());
         let of = possible.batch.map(|batch| format!("{:.12}", batch.batch_id));
         print_line("possible", &format!("{verb} {}: {text}", of.unwrap_or_default()));
     }

@@ -177,6 +177,31 @@ fn first_digits_name_a_batch() {
 }
 
 #[test]
+fn actions_are_logged_unless_they_are_dry_runs() {
+    let batches = Batches::on_sqlite();
+    let hold = ["hold", "a::b", "5a5a5a5a00", "--reason", "look first"];
+    let dry = batches.run(&[&hold[..], &["--dry-run"]].concat());
+    assert!(dry.stdout.contains("nothing changed"), "{dry:?}");
+    assert!(held_ids(&batches.json(&["held"])).is_empty());
+    assert_eq!(batches.run(&hold).exit_code, Some(0));
+    let pause = ["pause", "--all", "--reason", "maintenance"];
+    assert_eq!(batches.run(&pause).exit_code, Some(0));
+    let again = batches.run(&pause);
+    assert!(again.error_message().contains("paused already"), "{again:?}");
+    assert_eq!(batches.run(&["resume", "--all"]).exit_code, Some(0));
+
+    let logged = batches.json(&["actions"]);
+    let of = |field: &str| -> Vec<Value> {
+        logged["actions"].as_array().unwrap().iter().map(|it| it[field].clone()).collect()
+    };
+    assert_eq!(of("verb"), ["resume", "pause", "hold"]);
+    assert_eq!(of("reason"), [Value::Null, "maintenance".into(), "look first".into()]);
+    assert_eq!(of("source"), ["command_line"; 3]);
+    let of_batch = batches.json(&["actions", "--batch", &id(0, 0)]);
+    assert_eq!(of_batch["actions"].as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn ambiguous_digits_list_the_candidates() {
     let batches = Batches::on_sqlite();
     let output = batches.run(&["hold", "a::b", "5a5a5a5a", "--reason", "look first"]);

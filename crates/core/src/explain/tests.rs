@@ -49,7 +49,7 @@ fn behind(head: StoredBatch, obstacle: Obstacle) -> Option<Ahead> {
 fn actions(details: &BatchDetails, facts: Option<ServiceFacts<'_>>) -> Vec<(&'static str, u8)> {
     let number = |batch: Option<&StoredBatch>| batch.map_or(0, |it| it.batch_id.as_bytes()[0]);
     let actions = BatchExplanation::new(details, facts).actions();
-    actions.iter().map(|it| (it.action.as_str(), number(it.batch))).collect()
+    actions.iter().map(|it| (it.verb.as_str(), number(it.batch))).collect()
 }
 
 fn service(lease_ends_at: Option<i64>) -> ServiceOverview {

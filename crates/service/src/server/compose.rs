@@ -149,6 +149,7 @@ pub(super) fn compose<S: ScopeId>(
     let in_memory = (window, check);
     let api = configure_api(options, config, &ledger, &store, (health, follower), in_memory)
         .with_stored_callback(stored_callback(&follow_up, &claims))
+        .with_operators(Arc::new(store.clone()), move || Some(claim_store.instance()))
         .with_commit_progress(commits)
         .with_clock(config.clock());
     let api = api.build().map_err(StartError::part)?.serve(listener)?;

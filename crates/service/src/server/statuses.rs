@@ -30,6 +30,10 @@ impl BatchQueryStore for Statuses {
         BatchQueryStore::find(&self.store, batch_id)
     }
 
+    fn find_by_transaction(&self, transaction_id: &HeaderId) -> BatchResult<Vec<StoredBatch>> {
+        BatchQueryStore::find_by_transaction(&self.store, transaction_id)
+    }
+
     fn details(
         &self,
         service_id: &ServiceId,

@@ -46,7 +46,9 @@ pub(crate) fn register(
         if let Some(ledger) = ledger {
             ledger::confirm(connection, &instance, ledger, store.now())?;
         }
-        count_registration(connection)
+        let registrations = count_registration(connection)?;
+        connection.execute(&take_on_pause(dialect, &instance))?;
+        Ok(registrations)
     })?;
     store.last_seen.registered(instance.as_str(), registrations);
     info!(instance:% = instance; "registered the instance");
@@ -196,6 +198,19 @@ fn insert_instance<'a>(
             .long("expiry_1", [micros(options.idle_expiry)])
             .long("expiry_2", [micros(options.full_expiry)]),
     )
+}
+
+/// A new instance is paused if all services are. Pausing them locks the row of `database_state`, as counting
+/// registrations does, so that it misses no instance.
+fn take_on_pause<'a>(dialect: Dialect, instance: &'a InstanceId) -> Statement<'a> {
+    Statement::new(
+        dialect,
+        "-- take_on_pause
+         update instances set paused = true
+         where instance_id = ? and exists (
+             select 1 from database_state d where d.id = 1 and d.paused_at is not null)",
+    )
+    .text(instance.as_str())
 }
 
 /// Returns how often any instance has registered.

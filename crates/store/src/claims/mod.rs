@@ -5,7 +5,7 @@
 //! 0. the row of `ledger`: shared while an instance confirms it
 //! 1. rows of `instances`: the instance's own row is shared; rows of expired instances are shared,
 //!    and skipped if locked
-//! 2. rows of `service_id_claims`: skipped if locked
+//! 2. rows of `service_id_claims`: skipped if locked, except by what an operator does with one service
 //! 3. rows of `services`: skipped if locked by a takeover; locked by all others in the order of ids
 //! 4. rows of `lanes`: skipped if locked by taking a round or by a takeover; locked by all others under
 //!    the lock of 3

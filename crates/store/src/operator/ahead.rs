@@ -5,11 +5,12 @@ use diesel::{
     dsl::{count_star, min},
     prelude::*,
 };
-use grid_batch_core::{Ahead, Obstacle, ServiceId, StoredBatch, Timestamp};
+use grid_batch_core::{Ahead, BatchState, Obstacle, ServiceId, StoredBatch, Timestamp};
 
 use super::{
     obstacle_rows::{BlockerBatch, load_blockers, load_first_halt},
     obstacles::load_obstacles,
+    pauses::paused_since,
 };
 use crate::sql::{
     Connection, Store, StoreError,
@@ -30,34 +31,74 @@ pub(crate) fn ahead(
 ) -> Result<Vec<Option<Ahead>>, StoreError> {
     let Some(last) = created_at.iter().max() else { return Ok(Vec::new()) };
     store.pools.read()?.snapshot(|connection| {
-        let scheduled = load_obstacles(store, connection, service_id, created_at)?;
-        if let Some(ahead) = scheduled {
-            return Ok(created_at.iter().map(|at| ahead.get(at).cloned()).collect());
-        }
-        let Some(head) = load_head(connection, service_id)? else {
-            return Ok(vec![None; created_at.len()]);
-        };
-        let open = load_open_times(connection, service_id, head.created_at, *last)?;
-        let halt = load_halt(connection, service_id)?;
-        let ahead_of = |at: &Timestamp| {
-            let halt = halt.as_ref().filter(|halt| halt.batch.created_at < *at);
-            if *at <= head.created_at && halt.is_none() {
-                return None;
-            }
-            let before = open.partition_point(|open| *open < at.as_micros());
-            let count = u64::try_from(before).unwrap_or(u64::MAX);
-            let (count, more) = (count.min(Ahead::MAX_COUNTED), count > Ahead::MAX_COUNTED);
-            Some(match halt {
-                Some(halt) => stopped(halt, count, more),
-                None => in_order(head.clone(), count, more),
-            })
-        };
-        Ok(created_at.iter().map(ahead_of).collect())
+        let found = ahead_unless_paused(store, connection, service_id, created_at, *last)?;
+        let Some(since) = paused_since(connection, service_id)? else { return Ok(found) };
+        Ok(found.into_iter().map(|ahead| Some(paused(ahead, since))).collect())
     })
+}
+
+fn ahead_unless_paused(
+    store: &Store,
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    created_at: &[Timestamp],
+    last: Timestamp,
+) -> Result<Vec<Option<Ahead>>, StoreError> {
+    let scheduled = load_obstacles(store, connection, service_id, created_at)?;
+    if let Some(ahead) = scheduled {
+        return Ok(created_at.iter().map(|at| ahead.get(at).cloned()).collect());
+    }
+    let Some(head) = load_head(connection, service_id)? else {
+        return Ok(vec![None; created_at.len()]);
+    };
+    let open = load_open_times(connection, service_id, head.created_at, last)?;
+    let halt = load_halt(connection, service_id)?;
+    let ahead_of = |at: &Timestamp| {
+        let halt = halt.as_ref().filter(|halt| halt.batch.created_at < *at);
+        if *at <= head.created_at && halt.is_none() {
+            return None;
+        }
+        let before = open.partition_point(|open| *open < at.as_micros());
+        let count = u64::try_from(before).unwrap_or(u64::MAX);
+        let (count, more) = (count.min(Ahead::MAX_COUNTED), count > Ahead::MAX_COUNTED);
+        Some(match halt {
+            Some(halt) => stopped(halt, count, more),
+            None => in_order(head.clone(), count, more),
+        })
+    };
+    Ok(created_at.iter().map(ahead_of).collect())
+}
+
+/// What is ahead of a batch of a paused service that had no attempt: the pause, unless it waits for something
+/// that may outlast it.
+fn paused(ahead: Option<Ahead>, since: Timestamp) -> Ahead {
+    let obstacle = Obstacle::Paused { since };
+    match ahead {
+        None => Ahead { obstacle, head: None, head_waits: false, count: 0, more: false },
+        Some(ahead) if matches!(ahead.obstacle, Obstacle::Order | Obstacle::Lane) => {
+            Ahead { obstacle, head: None, ..ahead }
+        }
+        Some(ahead) => ahead,
+    }
 }
 
 /// What is ahead of a batch, counted to the end if its service has one lane.
 pub(super) fn all_ahead(
+    store: &Store,
+    connection: &mut Connection,
+    batch: &StoredBatch,
+) -> Result<Option<Ahead>, StoreError> {
+    let ahead = all_ahead_unless_paused(store, connection, batch)?;
+    if batch.progress.state != BatchState::New {
+        return Ok(ahead);
+    }
+    match paused_since(connection, &batch.service_id)? {
+        Some(since) => Ok(Some(paused(ahead, since))),
+        None => Ok(ahead),
+    }
+}
+
+fn all_ahead_unless_paused(
     store: &Store,
     connection: &mut Connection,
     batch: &StoredBatch,

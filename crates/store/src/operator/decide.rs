@@ -1,46 +1,62 @@
 use diesel::prelude::*;
 use grid_batch_core::{
-    Change, ChangeOutcome, Decision, Event, HeaderId, OperatorDecision, ServiceId, Stale,
-    StoredBatch, TransitionError,
+    BatchState, Change, ChangeOutcome, Decision, Event, Stale, StoredBatch, TransitionError,
 };
 
-use super::details::find_one;
+use super::batch_actions::LockedBatch;
 use crate::{
-    batch::{AttemptLog, REFUSED, end_waiting, lock_services, record_locked},
-    sql::{Connection, Store, StoreError, schema::withdrawals},
+    batch::{AttemptLog, REFUSED, end_waiting, record_locked},
+    sql::{
+        Connection, Store, StoreError,
+        schema::{database_state, withdrawals},
+    },
 };
 
-pub(crate) fn decide(
+pub(super) fn decide(
     store: &Store,
-    service_id: &ServiceId,
-    batch_id: &HeaderId,
+    connection: &mut Connection,
+    locked: &LockedBatch,
     attempt: u32,
-    decided: &OperatorDecision,
+    (decision, reason): (Decision, Option<&str>),
 ) -> Result<ChangeOutcome, StoreError> {
-    store.pools.write()?.write_transaction(|connection| {
-        lock_services(connection, [service_id])?;
-        let Some(record) = find_one(connection, service_id, batch_id)? else {
-            return Ok(ChangeOutcome::NotFound);
-        };
-        let (seq, waits_behind_another) = (record.seq(), record.waits_behind_another());
-        let batch = record.into_batch()?;
-        if let Some(refusal) = refusal(connection, seq, &batch, attempt, decided.decision)? {
-            return Ok(ChangeOutcome::Stale(refusal));
-        }
-        let change = change(&batch, attempt, decided);
-        if waits_behind_another {
-            return end_waiting(connection, &store.scheduler, seq, &change, store.now());
-        }
-        let changes = [change];
-        let recorded = record_locked(
-            connection,
-            &store.scheduler,
-            &changes,
-            AttemptLog::default(),
-            store.now(),
-        )?;
-        recorded.last().copied().ok_or_else(|| StoreError::corrupt("no answer to a change"))
-    })
+    let LockedBatch { seq, batch, .. } = locked;
+    if let Some(refusal) = refusal(connection, *seq, batch, attempt, decision)? {
+        return Ok(ChangeOutcome::Stale(refusal));
+    }
+    let change = change(batch, attempt, (decision, reason));
+    if locked.waits_behind_another {
+        return end_waiting(connection, &store.scheduler, *seq, &change, store.now());
+    }
+    let (scheduler, now) = (&store.scheduler, store.now());
+    let recorded = record_locked(connection, scheduler, &[change], AttemptLog::default(), now)?;
+    recorded.last().copied().ok_or_else(|| StoreError::corrupt("no answer to a change"))
+}
+
+/// Ends a batch as invalid that the ledger certainly does not have.
+pub(super) fn cancel(
+    store: &Store,
+    connection: &mut Connection,
+    locked: &LockedBatch,
+    reason: Option<&str>,
+) -> Result<ChangeOutcome, StoreError> {
+    let progress = locked.batch.progress;
+    let state = progress.state;
+    let is_open = !state.is_terminal() && state != BatchState::Submitting;
+    let may_be_at_ledger = state.awaits_poller() || progress.earlier_may_arrive;
+    // A batch that waits is put in doubt when its turn comes if its database went back since.
+    let may_be_at_ledger = may_be_at_ledger
+        || (locked.waits_behind_another && Some(locked.seq) <= restored_seq(connection)?);
+    if is_open && may_be_at_ledger {
+        return Ok(ChangeOutcome::Stale(Stale::MayBeAtLedger { state }));
+    }
+    decide(store, connection, locked, progress.attempts, (Decision::Invalid, reason))
+}
+
+/// The last batch that was stored when the database went back.
+fn restored_seq(connection: &mut Connection) -> Result<Option<i64>, StoreError> {
+    let query = database_state::table.find(1).select(database_state::restored_seq);
+    let found: Vec<Option<i64>> = connection.load_query("restored_seq_of_cancelled", query)?;
+    Ok(found.first().copied().flatten())
 }
 
 /// Why a decision cannot be recorded, for an operator. `transition` refuses it as well, in general
@@ -77,8 +93,11 @@ fn is_of_withdrawal(connection: &mut Connection, seq: i64) -> Result<bool, Store
     Ok(!found.is_empty())
 }
 
-fn change(batch: &StoredBatch, attempt: u32, decided: &OperatorDecision) -> Change {
-    let OperatorDecision { decision, reason } = decided;
+fn change(
+    batch: &StoredBatch,
+    attempt: u32,
+    (decision, reason): (Decision, Option<&str>),
+) -> Change {
     let text = match decision {
         Decision::Invalid if batch.progress.state.awaits_queuer() => {
             Some("an operator decided that it is not sent to the ledger")
@@ -88,8 +107,8 @@ fn change(batch: &StoredBatch, attempt: u32, decided: &OperatorDecision) -> Chan
     };
     let error = match (text, reason) {
         (Some(text), Some(reason)) => Some(format!("{text}: {reason}")),
-        (text, reason) => text.map(str::to_owned).or_else(|| reason.clone()),
+        (text, reason) => text.or(reason).map(str::to_owned),
     };
-    let event = Event::Decided { attempt, decision: *decision };
+    let event = Event::Decided { attempt, decision };
     Change { error, ..Change::new(batch.service_id.clone(), batch.batch_id, event) }
 }

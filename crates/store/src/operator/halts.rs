@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use diesel::prelude::*;
-use grid_batch_core::{BatchState, ChangeOutcome, Halt, HeaderId, ServiceId, Stale, Timestamp};
+use grid_batch_core::{BatchState, ChangeOutcome, Halt, ServiceId, Stale, Timestamp};
 
-use super::details::find_one;
+use super::batch_actions::LockedBatch;
 use crate::{
-    batch::{lock_services, log_ended, release_following},
+    batch::{log_ended, release_following},
     scheduling::{self, HaltOrigin, insert_changed, load_halt, remove_halts, set_ends_until},
     sql::{
         Connection, Store, StoreError,
@@ -54,14 +54,15 @@ pub(crate) fn halts(
 }
 
 /// What an invalid batch stops goes on.
-pub(crate) fn continue_after(
+pub(super) fn continue_after(
     store: &Store,
-    service_id: &ServiceId,
-    batch_id: &HeaderId,
+    connection: &mut Connection,
+    locked: &LockedBatch,
     reason: Option<&str>,
 ) -> Result<ChangeOutcome, StoreError> {
+    let service_id = &locked.batch.service_id;
     let action = ("what follows it was continued", reason);
-    decide(store, service_id, batch_id, action, |connection, halt, positioned| {
+    decide(store, connection, locked, action, |connection, halt, positioned| {
         let services = BTreeSet::from([service_id.clone()]);
         remove_halts(connection, [halt.batch.0])?;
         if !positioned {
@@ -75,14 +76,15 @@ pub(crate) fn continue_after(
 
 /// What an invalid batch stops now ends without being sent. The batches themselves end in steps, in the
 /// job that frees dependents.
-pub(crate) fn end_following(
+pub(super) fn end_following(
     store: &Store,
-    service_id: &ServiceId,
-    batch_id: &HeaderId,
-    reason: &str,
+    connection: &mut Connection,
+    locked: &LockedBatch,
+    reason: Option<&str>,
 ) -> Result<ChangeOutcome, StoreError> {
-    let action = ("what follows it was ended", Some(reason));
-    decide(store, service_id, batch_id, action, |connection, halt, positioned| {
+    let service_id = &locked.batch.service_id;
+    let action = ("what follows it was ended", reason);
+    decide(store, connection, locked, action, |connection, halt, positioned| {
         let seq = halt.batch.0;
         let last = last_position(connection, service_id)?;
         set_ends_until(connection, seq, last, HaltOrigin::Policy)?;
@@ -97,27 +99,19 @@ pub(crate) fn end_following(
 /// became next.
 fn decide(
     store: &Store,
-    service_id: &ServiceId,
-    batch_id: &HeaderId,
+    connection: &mut Connection,
+    LockedBatch { seq, batch, .. }: &LockedBatch,
     (action, reason): (&str, Option<&str>),
     decide: impl FnOnce(&mut Connection, scheduling::Halt, bool) -> Result<bool, StoreError>,
 ) -> Result<ChangeOutcome, StoreError> {
-    store.pools.write()?.write_transaction(|connection| {
-        lock_services(connection, [service_id])?;
-        let Some(record) = find_one(connection, service_id, batch_id)? else {
-            return Ok(ChangeOutcome::NotFound);
-        };
-        let seq = record.seq();
-        let batch = record.into_batch()?;
-        let state = batch.progress.state;
-        let halt = load_halt(connection, seq)?.filter(|(halt, _)| halt.ends_until.is_none());
-        let Some((halt, positioned)) = halt else {
-            return Ok(ChangeOutcome::Stale(Stale::StopsNothing { state }));
-        };
-        log_ended(connection, &batch, seq, (action, reason), store.now())?;
-        let next_waits = decide(connection, halt, positioned)?;
-        Ok(ChangeOutcome::Applied { state: BatchState::Invalid, next_waits })
-    })
+    let state = batch.progress.state;
+    let halt = load_halt(connection, *seq)?.filter(|(halt, _)| halt.ends_until.is_none());
+    let Some((halt, positioned)) = halt else {
+        return Ok(ChangeOutcome::Stale(Stale::StopsNothing { state }));
+    };
+    log_ended(connection, batch, *seq, (action, reason), store.now())?;
+    let next_waits = decide(connection, halt, positioned)?;
+    Ok(ChangeOutcome::Applied { state: BatchState::Invalid, next_waits })
 }
 
 /// The last position in the order of a service.

@@ -1,12 +1,12 @@
 use std::{collections::BTreeSet, iter};
 
-use grid_batch_core::{ChangeOutcome, HeaderId, ServiceId, Stale, Timestamp, TransitionError};
+use grid_batch_core::{ChangeOutcome, Stale, Timestamp, TransitionError};
 
-use super::details::find_one;
+use super::batch_actions::LockedBatch;
 use crate::{
     batch::{
         AttemptLog, BatchKey, Lane, fill_after_holds, give_positions_if_complete, hold_waiting,
-        lock_lanes, lock_services, log_waiting, release_waiting, write_held,
+        lock_lanes, log_waiting, release_waiting, write_held,
     },
     scheduling::release_overdue,
     sql::{Connection, Store, StoreError},
@@ -14,14 +14,14 @@ use crate::{
 
 /// Holds an open batch until an operator decides or releases it. A batch that is with a submitter is
 /// not sent again after this attempt.
-pub(crate) fn hold(
+pub(super) fn hold(
     store: &Store,
-    service_id: &ServiceId,
-    batch_id: &HeaderId,
-    reason: &str,
+    connection: &mut Connection,
+    locked: &LockedBatch,
+    reason: Option<&str>,
 ) -> Result<ChangeOutcome, StoreError> {
-    let text = format!("held by an operator: {reason}");
-    change_hold(store, service_id, batch_id, ("held", Some(reason)), |connection, held, now| {
+    let text = format!("held by an operator: {}", reason.unwrap_or("no reason was given"));
+    change_hold(store, connection, locked, ("held", reason), |connection, held, now| {
         match held {
             Held::Head(lane) => lane.hold_by_operator(&text, now),
             Held::Waiting(seq) => hold_waiting(connection, seq, &text, now)?,
@@ -31,30 +31,24 @@ pub(crate) fn hold(
 }
 
 /// Ends the hold of a batch, also one that the server began.
-pub(crate) fn release(
+pub(super) fn release(
     store: &Store,
-    service_id: &ServiceId,
-    batch_id: &HeaderId,
+    connection: &mut Connection,
+    locked: &LockedBatch,
     reason: Option<&str>,
 ) -> Result<ChangeOutcome, StoreError> {
-    change_hold(store, service_id, batch_id, ("released", reason), |connection, held, now| {
-        match held {
-            Held::Head(lane) => Ok(lane.release()),
-            Held::Waiting(seq) => {
-                let was_held = release_waiting(connection, seq)?;
-                if was_held && release_overdue(connection, seq, now)? {
-                    let locked = BTreeSet::from([service_id.clone()]);
-                    let batch = (seq, service_id.clone());
-                    give_positions_if_complete(
-                        connection,
-                        &store.scheduler,
-                        &[batch],
-                        &locked,
-                        now,
-                    )?;
-                }
-                Ok(was_held)
+    let service_id = &locked.batch.service_id;
+    change_hold(store, connection, locked, ("released", reason), |connection, held, now| match held
+    {
+        Held::Head(lane) => Ok(lane.release()),
+        Held::Waiting(seq) => {
+            let was_held = release_waiting(connection, seq)?;
+            if was_held && release_overdue(connection, seq, now)? {
+                let locked = BTreeSet::from([service_id.clone()]);
+                let batch = (seq, service_id.clone());
+                give_positions_if_complete(connection, &store.scheduler, &[batch], &locked, now)?;
             }
+            Ok(was_held)
         }
     })
 }
@@ -70,50 +64,43 @@ enum Held<'a> {
 /// Changes the hold of an open batch and logs it. `change` returns whether it changed anything.
 fn change_hold(
     store: &Store,
-    service_id: &ServiceId,
-    batch_id: &HeaderId,
+    connection: &mut Connection,
+    LockedBatch { seq, batch, .. }: &LockedBatch,
     (action, reason): (&str, Option<&str>),
     change: impl FnOnce(&mut Connection, Held<'_>, Timestamp) -> Result<bool, StoreError>,
 ) -> Result<ChangeOutcome, StoreError> {
-    store.pools.write()?.write_transaction(|connection| {
-        lock_services(connection, [service_id])?;
-        let Some(record) = find_one(connection, service_id, batch_id)? else {
-            return Ok(ChangeOutcome::NotFound);
-        };
-        let seq = record.seq();
-        let state = record.into_batch()?.progress.state;
-        if state.is_terminal() {
-            return Ok(ChangeOutcome::Stale(TransitionError::Ended { state }.into()));
+    let state = batch.progress.state;
+    if state.is_terminal() {
+        return Ok(ChangeOutcome::Stale(TransitionError::Ended { state }.into()));
+    }
+    let now = store.now();
+    let key: BatchKey = (batch.service_id.clone(), batch.batch_id);
+    let mut lanes = lock_lanes(connection, &BTreeSet::from([key.clone()]))?;
+    let mut next_waits = false;
+    let changed = match lanes.get_mut(&key) {
+        Some(lane) => {
+            let changed = change(connection, Held::Head(lane), now)?;
+            if changed {
+                let mut log = AttemptLog::default();
+                log.add_action(lane, action, reason, now);
+                write_held(connection, lane)?;
+                log.write(connection)?;
+                let held = iter::once(&*lane);
+                next_waits = !fill_after_holds(connection, &store.scheduler, held, now)?.is_empty();
+            }
+            changed
         }
-        let now = store.now();
-        let key: BatchKey = (service_id.clone(), *batch_id);
-        let mut lanes = lock_lanes(connection, &BTreeSet::from([key.clone()]))?;
-        let mut next_waits = false;
-        let changed = match lanes.get_mut(&key) {
-            Some(lane) => {
-                let changed = change(connection, Held::Head(lane), now)?;
-                if changed {
-                    let mut log = AttemptLog::default();
-                    log.add_action(lane, action, reason, now);
-                    write_held(connection, lane)?;
-                    log.write(connection)?;
-                    let held = iter::once(&*lane);
-                    next_waits =
-                        !fill_after_holds(connection, &store.scheduler, held, now)?.is_empty();
-                }
-                changed
+        None => {
+            let changed = change(connection, Held::Waiting(*seq), now)?;
+            if changed {
+                let name = (&batch.service_id, batch.batch_id);
+                log_waiting(connection, name, *seq, (action, reason), now)?;
             }
-            None => {
-                let changed = change(connection, Held::Waiting(seq), now)?;
-                if changed {
-                    log_waiting(connection, (service_id, *batch_id), seq, (action, reason), now)?;
-                }
-                changed
-            }
-        };
-        Ok(match changed {
-            true => ChangeOutcome::Applied { state, next_waits },
-            false => ChangeOutcome::Stale(Stale::NotHeld { state }),
-        })
+            changed
+        }
+    };
+    Ok(match changed {
+        true => ChangeOutcome::Applied { state, next_waits },
+        false => ChangeOutcome::Stale(Stale::NotHeld { state }),
     })
 }

@@ -1,6 +1,9 @@
 //! What operators read and do: holds and decisions, lists, details, counts and retention.
 
+mod act;
+mod action_log;
 mod ahead;
+mod batch_actions;
 mod decide;
 mod details;
 mod halts;
@@ -12,19 +15,21 @@ mod missing;
 mod obstacle_rows;
 mod obstacles;
 mod page;
+mod pauses;
+mod released_claim;
 mod retention;
 mod retry;
 mod service_counts;
 mod services;
 
+pub(crate) use act::act;
+pub(crate) use action_log::actions;
 pub(crate) use ahead::{ahead, count_ahead_to_limit};
-pub(crate) use decide::decide;
 pub(crate) use details::{
     details, find, find_by_prefix, find_by_transaction, open_batches, serialized_batch,
 };
-pub(crate) use halts::{continue_after, end_following, halts};
+pub(crate) use halts::halts;
 pub(crate) use held::{held_batches, waiting_holds, waiting_holds_of, with_waiting_hold};
-pub(crate) use hold::{hold, release};
 pub(crate) use list::{count, depth, depths, list};
 pub(crate) use missing::{absent_at_ledger, found_at_ledger, hold_missing, missing_transactions};
 pub(crate) use page::batch_page;

@@ -89,6 +89,7 @@ impl Service {
             }
             Obstacle::Order
             | Obstacle::MissingTransaction { .. }
+            | Obstacle::Paused { .. }
             | Obstacle::Lane
             | Obstacle::InFlightWindow => None,
         };

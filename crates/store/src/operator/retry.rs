@@ -5,8 +5,12 @@ use diesel::{
     prelude::*,
     sql_types::{Bool, Integer, Text},
 };
-use grid_batch_core::{DltStatus, HeaderId, ServiceId};
+use grid_batch_core::{
+    ActionEffect, BatchState, ChangeOutcome, DltStatus, HeaderId, OperatorAction, OperatorTarget,
+    ServiceId, Stale,
+};
 
+use super::{act::dry_run, action_log::record_actions, batch_actions::LockedBatch};
 use crate::{
     batch::{AttemptLog, BatchKey, Lane, lock_lanes, lock_services, write_open},
     sql::{
@@ -29,11 +33,13 @@ pub struct EndedDelays {
     pub locked: Vec<ServiceId>,
 }
 
-/// Ends the delays of one service, or of all. A locked service stops no other one.
+/// Ends the delays of one service, or of all, as the target of the action says. A locked service stops no
+/// other one.
 pub(crate) fn end_delays(
     store: &Store,
-    service: Option<&ServiceId>,
+    action: &OperatorAction,
 ) -> Result<EndedDelays, StoreError> {
+    let service = action.target.service_id();
     let mut ended = EndedDelays::default();
     let mut after = None;
     loop {
@@ -41,7 +47,7 @@ pub(crate) fn end_delays(
         let Some((last, lane)) = step.last() else { return Ok(ended) };
         after = Some((last.0.clone(), *lane));
         let batches: Vec<BatchKey> = step.into_iter().map(|(batch, _)| batch).collect();
-        end_step(store, &batches, &mut ended)?;
+        end_step(store, action, &batches, &mut ended)?;
     }
 }
 
@@ -87,9 +93,18 @@ impl GroupItem for BatchKey {
     }
 }
 
-fn end_step(store: &Store, step: &[BatchKey], ended: &mut EndedDelays) -> Result<(), StoreError> {
+fn end_step(
+    store: &Store,
+    action: &OperatorAction,
+    step: &[BatchKey],
+    ended: &mut EndedDelays,
+) -> Result<(), StoreError> {
+    if action.dry_run {
+        ended.batches.extend(would_end(store, action, step)?);
+        return Ok(());
+    }
     let GroupResult { outcomes, error } =
-        commit_group(store, step, |connection, batches| end(store, connection, batches));
+        commit_group(store, step, |connection, batches| end(store, connection, action, batches));
     let is_ended = |(batch, outcome): (&BatchKey, Option<bool>)| {
         outcome.unwrap_or(false).then(|| batch.clone())
     };
@@ -104,10 +119,46 @@ fn end_step(store: &Store, step: &[BatchKey], ended: &mut EndedDelays) -> Result
     }
 }
 
+/// Ends the delay of one batch.
+pub(super) fn end_delay(
+    store: &Store,
+    connection: &mut Connection,
+    LockedBatch { batch, .. }: &LockedBatch,
+    reason: Option<&str>,
+) -> Result<ChangeOutcome, StoreError> {
+    let state = batch.progress.state;
+    let key: BatchKey = (batch.service_id.clone(), batch.batch_id);
+    let mut lanes = lock_lanes(connection, &BTreeSet::from([key.clone()]))?;
+    let Some(lane) = lanes.get_mut(&key).filter(|_| !state.is_terminal()) else {
+        return Ok(ChangeOutcome::Stale(Stale::NotDelayed { state }));
+    };
+    if !lane.end_delay() {
+        return Ok(ChangeOutcome::Stale(Stale::NotDelayed { state }));
+    }
+    let mut log = AttemptLog::default();
+    log.add_action(lane, "delay ended", reason, store.now());
+    write_open(connection, &[lane])?;
+    log.write(connection)?;
+    Ok(ChangeOutcome::Applied { state, next_waits: true })
+}
+
+/// The batches whose delays would end.
+fn would_end(
+    store: &Store,
+    action: &OperatorAction,
+    step: &[BatchKey],
+) -> Result<Vec<BatchKey>, StoreError> {
+    let mut connection = store.pools.write()?;
+    let ended = dry_run(&mut connection, |connection| end(store, connection, action, step))?;
+    let is_ended = |(batch, ended): (&BatchKey, bool)| ended.then(|| batch.clone());
+    Ok(step.iter().zip(ended).filter_map(is_ended).collect())
+}
+
 /// Ends the delays of these batches. Returns of which there was one.
 fn end(
     store: &Store,
     connection: &mut Connection,
+    action: &OperatorAction,
     batches: &[BatchKey],
 ) -> Result<Vec<bool>, StoreError> {
     lock_services(connection, batches.iter().map(|(service, _)| service))?;
@@ -117,9 +168,26 @@ fn end(
     let ended: Vec<&Lane> = lanes.values().collect();
     let mut log = AttemptLog::default();
     for lane in &ended {
-        log.add_action(lane, "delay ended", None, store.now());
+        log.add_action(lane, "delay ended", action.reason.as_deref(), store.now());
     }
     write_open(connection, &ended)?;
     log.write(connection)?;
+    let targets: Vec<OperatorTarget> = lanes
+        .keys()
+        .cloned()
+        .map(|(service_id, batch_id)| OperatorTarget::Batch { service_id, batch_id, attempt: None })
+        .collect();
+    let effect = delay_ended();
+    let done: Vec<_> = targets.iter().map(|target| (target, &effect)).collect();
+    record_actions(connection, action, &done, store.now())?;
     Ok(batches.iter().map(|batch| lanes.contains_key(batch)).collect())
+}
+
+fn delay_ended() -> ActionEffect {
+    ActionEffect {
+        before: BatchState::Delayed.to_string(),
+        after: format!("{}, ready", BatchState::Delayed),
+        state: Some(BatchState::Delayed),
+        next_waits: true,
+    }
 }

@@ -8,7 +8,7 @@ use diesel::{
 };
 use grid_batch_core::DltStatus;
 
-use super::halts::count_halted;
+use super::{halts::count_halted, pauses::count_paused};
 use crate::sql::{Connection, Statement, Store, StoreError, query::single_count, schema::lanes};
 
 /// How many services have open batches, and how many of them are in trouble.
@@ -24,6 +24,10 @@ pub struct ServiceCounts {
     pub halted: u64,
     /// For how long, in the first of them.
     pub halted_for: Duration,
+    /// Services that an operator has paused, one by one.
+    pub paused: u64,
+    /// Whether an operator has paused all services.
+    pub all_paused: bool,
 }
 
 /// All of a service may wait without a lane: for a missing transaction, another service, or an operator's
@@ -86,10 +90,13 @@ pub(crate) fn service_counts(store: &Store) -> Result<ServiceCounts, StoreError>
         .select(count(lanes::service_id).aggregate_distinct());
     let failing: Vec<i64> = connection.load_query("failing_services", failing)?;
     let (halted, since) = count_halted(&mut connection)?;
+    let (paused, all_paused) = count_paused(&mut connection)?;
     Ok(ServiceCounts {
         open,
         held,
         failing: single_count(&failing)?,
+        paused,
+        all_paused,
         halted,
         halted_for: since.map_or(Duration::ZERO, |since| store.now().since(since)),
     })

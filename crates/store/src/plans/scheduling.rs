@@ -163,7 +163,7 @@ fn load_idle_services(store: &Store) {
             "insert into services {ids}, 0, 0 from n;
              insert into lanes (service_id, lane) {ids}, 0 from n;
              insert into address_lengths {ids}, 6, 1 from n;
-             insert into service_id_claims {ids}, null, 1 from n"
+             insert into service_id_claims {ids}, null, 1, null from n"
         ),
     );
 }

@@ -31,6 +31,7 @@ table! {
         expiry_2 -> BigInt,
         ledger_id -> Nullable<Integer>,
         renewals -> BigInt,
+        paused -> Bool,
     }
 }
 
@@ -45,6 +46,7 @@ table! {
         restored_reason -> Nullable<Text>,
         restored_seq -> Nullable<BigInt>,
         retention_at -> Nullable<BigInt>,
+        paused_at -> Nullable<BigInt>,
     }
 }
 
@@ -53,6 +55,7 @@ table! {
         service_id -> Text,
         claimant -> Nullable<Text>,
         epoch -> BigInt,
+        paused_at -> Nullable<BigInt>,
     }
 }
 
@@ -156,6 +159,25 @@ table! {
         held_reason -> Nullable<Text>,
         held_until_decision -> Bool,
         busy -> Bool,
+    }
+}
+
+table! {
+    operator_actions (id) {
+        id -> BigInt,
+        acted_at -> BigInt,
+        operator -> Text,
+        source -> Text,
+        instance -> Nullable<Text>,
+        verb -> Text,
+        target -> Text,
+        service_id -> Nullable<Text>,
+        batch_id -> Nullable<Binary>,
+        attempt -> Nullable<BigInt>,
+        target_instance -> Nullable<Text>,
+        reason -> Nullable<Text>,
+        state_before -> Text,
+        state_after -> Text,
     }
 }
 
@@ -325,6 +347,7 @@ allow_tables_to_appear_in_same_query!(
     ledger,
     instances,
     service_id_claims,
+    database_state,
     new_services,
     batches,
     batch_payloads,

@@ -152,7 +152,7 @@ fn candidates_statement<'a>(
              from {{x}}
              join service_id_claims c on c.service_id = x.service_id
              join lanes h on h.service_id = x.service_id
-             where coalesce(c.claimant, null) = ? and h.busy"
+             where coalesce(c.claimant, null) = ? and c.paused_at is null and h.busy"
         ),
     )
     .long(/* next_try_at */ now)

@@ -14,7 +14,7 @@ use crate::{
     batch::{record, with_locked},
     sql::{
         Connection, Dialect, Rows, Statement, Store, StoreError,
-        rows::{AttemptRow, ServiceRow, claimed_by, confirmed_ledger, in_states, limit},
+        rows::{AttemptRow, ServiceRow, confirmed_ledger, in_states, limit, takeable_by},
     },
 };
 
@@ -129,7 +129,7 @@ fn ready_services_statement<'a>(
     after: &'a str,
     count: usize,
 ) -> Statement<'a> {
-    let (ready, claimed) = (is_ready("s"), claimed_by("s"));
+    let (ready, claimed) = (is_ready("s"), takeable_by("s"));
     Statement::new(
         dialect,
         format!(
@@ -153,6 +153,8 @@ fn ready_services_statement<'a>(
 /// another transaction has installed the next head, its bytes would not be visible yet.
 ///
 /// Claims are locked before lanes, so that a lane of another instance is never locked in vain.
+/// A pause locks the row of the claim, too, so nothing is taken after it.
+///
 /// `coalesce` makes the planner look claims up by their services rather than by their claimant,
 /// which has many.
 fn take_round_statement<'a>(
@@ -175,11 +177,12 @@ fn take_round_statement<'a>(
                  from {{x}}
                  join service_id_claims c on c.service_id = x.service_id
                  join lanes h on h.service_id = x.service_id and h.lane = x.lane
-                 where coalesce(c.claimant, null) = ? and h.batch_seq = x.batch_seq and {ready}
+                 where coalesce(c.claimant, null) = ? and c.paused_at is null
+                     and h.batch_seq = x.batch_seq and {ready}
                      and exists (
                      select 1 from instances i
                      where i.instance_id = ? and i.expiry_1 > {clock} and i.expiry_2 > {clock} + ?
-                         and {confirmed})
+                         and {confirmed} and not i.paused)
                  {lock}
              ) as r
              where lanes.service_id = r.service_id and lanes.lane = r.lane

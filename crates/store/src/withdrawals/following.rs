@@ -101,7 +101,7 @@ pub(super) fn find_head(
     Ok(rows.into_iter().next())
 }
 
-/// The open withdrawals behind a batch that was stored then.
+/// The open withdrawals behind a batch that was stored then. Those of a paused service count as held.
 pub(super) fn load_following(
     connection: &mut Connection,
     service_id: &ServiceId,
@@ -114,6 +114,10 @@ pub(super) fn load_following(
             "-- following_payments
              select b.batch_id, (
                      select h.held_at from waiting_holds h where h.batch_seq = b.seq
+                 ) is not null or (
+                     select c.paused_at from service_id_claims c where c.service_id = b.service_id
+                 ) is not null or (
+                     select d.paused_at from database_state d where d.id = 1
                  ) is not null as is_held,
                  coalesce(b.seq <= (select d.restored_seq from database_state d where d.id = 1), false)
                      as is_restored,

@@ -1,10 +1,14 @@
 //! Compares the store with a model in memory over random sequences of steps.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use grid_batch_core::{
-    AddOutcome, BatchState, Change, ChangeOutcome, Decision, Event, Evidence, Hold, LedgerStatus,
-    Outcome, Progress, Stale, Timestamp, TransitionError, transition,
+    ActionEffect, ActionOutcome, ActionRefusal, AddOutcome, BatchState, Change, ChangeOutcome,
+    Decision, Event, Evidence, Hold, LedgerStatus, Operator, OperatorAction, OperatorTarget,
+    OperatorVerb, Outcome, Progress, Stale, Timestamp, TransitionError, transition,
 };
 use proptest::{collection::vec, prelude::*};
 
@@ -24,6 +28,10 @@ enum Step {
     Decide(usize, Option<u64>, Decision),
     /// An operator holds a batch, or ends its hold.
     Hold(usize, Option<u64>, bool),
+    /// An operator cancels a batch, or ends its delay; or only asks what would happen.
+    Act(usize, Option<u64>, OperatorVerb, bool),
+    /// An operator pauses a service or all, or ends the pause.
+    Pause(Option<usize>, bool),
     Wait(u64),
     Restart,
 }
@@ -36,6 +44,10 @@ fn step() -> impl Strategy<Value = Step> {
         6 => vec((0..SERVICES.len(), number(), event(), any::<bool>()), 1..4).prop_map(Step::Record),
         2 => (0..SERVICES.len(), number(), decision()).prop_map(|(s, n, d)| Step::Decide(s, n, d)),
         2 => (0..SERVICES.len(), number(), any::<bool>()).prop_map(|(s, n, h)| Step::Hold(s, n, h)),
+        2 => (0..SERVICES.len(), number(), verb(), any::<bool>())
+            .prop_map(|(s, n, verb, dry_run)| Step::Act(s, n, verb, dry_run)),
+        2 => (proptest::option::of(0..SERVICES.len()), prop::bool::weighted(0.3))
+            .prop_map(|(service, pauses)| Step::Pause(service, pauses)),
         1 => (0..20u64).prop_map(Step::Wait),
         1 => Just(Step::Restart),
     ]
@@ -47,6 +59,10 @@ fn number() -> impl Strategy<Value = Option<u64>> {
 
 fn decision() -> impl Strategy<Value = Decision> {
     prop_oneof![Just(Decision::Committed), Just(Decision::Invalid), Just(Decision::Absent)]
+}
+
+fn verb() -> impl Strategy<Value = OperatorVerb> {
+    prop_oneof![Just(OperatorVerb::Cancel), Just(OperatorVerb::Retry)]
 }
 
 /// Events whose attempt is relative to the current one: 0 means the current attempt.
@@ -106,9 +122,9 @@ struct Entry {
     committed_after_invalid: bool,
 }
 
-/// All batches of each service, in order.
-#[derive(Default)]
-struct Model(BTreeMap<usize, Vec<Entry>>);
+/// All batches of each service, in order, and what is paused: a service, or all (`None`).
+#[derive(Default, Clone)]
+struct Model(BTreeMap<usize, Vec<Entry>>, BTreeSet<Option<usize>>);
 
 impl Model {
     fn add(&mut self, service: usize, number: u64) -> AddOutcome {
@@ -132,6 +148,9 @@ impl Model {
     }
 
     fn take(&mut self, service: usize, now: Timestamp) -> Option<(u64, u32)> {
+        if self.1.contains(&None) || self.1.contains(&Some(service)) {
+            return None;
+        }
         let head = self.head(service)?;
         if head.held.is_some() {
             return None;
@@ -171,6 +190,41 @@ impl Model {
         let state = entry.progress.state;
         let next_waits = is_head && state.is_terminal() && self.head(service).is_some();
         ChangeOutcome::Applied { state, next_waits }
+    }
+
+    fn cancel(&mut self, service: usize, number: u64) -> ChangeOutcome {
+        let Some(progress) = self.present(service, number) else { return ChangeOutcome::NotFound };
+        let state = progress.state;
+        let may_be_at_ledger = state.awaits_poller() || progress.earlier_may_arrive;
+        match may_be_at_ledger && !state.is_terminal() && state != BatchState::Submitting {
+            true => ChangeOutcome::Stale(Stale::MayBeAtLedger { state }),
+            false => self.decide(service, number, Decision::Invalid),
+        }
+    }
+
+    fn retry(&mut self, service: usize, number: u64) -> ChangeOutcome {
+        let Some(progress) = self.present(service, number) else { return ChangeOutcome::NotFound };
+        let state = progress.state;
+        let head = self.head(service).filter(|head| head.number == number);
+        let is_delayed = |head: &&mut Entry| {
+            state == BatchState::Delayed && head.held.is_none() && head.next_try_at.is_some()
+        };
+        let Some(head) = head.filter(is_delayed) else {
+            return ChangeOutcome::Stale(Stale::NotDelayed { state });
+        };
+        head.next_try_at = None;
+        ChangeOutcome::Applied { state, next_waits: true }
+    }
+
+    /// `None`: there is no such service. `false`: it was like that before.
+    fn pause(&mut self, service: Option<usize>, pauses: bool) -> Option<bool> {
+        if service.is_some_and(|service| !self.0.contains_key(&service)) {
+            return None;
+        }
+        Some(match pauses {
+            true => self.1.insert(service),
+            false => self.1.remove(&service),
+        })
     }
 
     fn entry(&mut self, service: usize, number: u64) -> Option<&mut Entry> {
@@ -310,6 +364,32 @@ fn walk(db: &Database, steps: Vec<Step>) {
                 };
                 assert_eq!(done.unwrap(), model.hold(at, number, holds, db.now()));
             }
+            Step::Act(at, number, verb, dry_run) => {
+                let number = number.or_else(|| Some(model.head(at)?.number)).unwrap_or(0);
+                let (service_id, batch_id) = (service(SERVICES[at]), id(number));
+                let target = OperatorTarget::Batch { service_id, batch_id, attempt: None };
+                let done = act(&store, verb, target, dry_run);
+                let mut changed = model.clone();
+                let expected = match verb {
+                    OperatorVerb::Cancel => changed.cancel(at, number),
+                    _ => changed.retry(at, number),
+                };
+                assert_eq!(of_batch(done), expected);
+                if !dry_run {
+                    model = changed;
+                }
+            }
+            Step::Pause(at, pauses) => {
+                let verb = if pauses { OperatorVerb::Pause } else { OperatorVerb::Resume };
+                let target = at.map(|at| OperatorTarget::Service(service(SERVICES[at])));
+                let target = target.unwrap_or(OperatorTarget::AllServices);
+                let done = match act(&store, verb, target, false) {
+                    ActionOutcome::Done(_) => Some(true),
+                    ActionOutcome::Refused(_) => Some(false),
+                    ActionOutcome::NotFound => None,
+                };
+                assert_eq!(done, model.pause(at, pauses));
+            }
             Step::Wait(seconds) => drop(db.later(seconds)),
             Step::Restart => {
                 drop(store);
@@ -324,6 +404,27 @@ fn walk(db: &Database, steps: Vec<Step>) {
             assert_eq!(open, expected);
             assert_eq!(store.depth(&service(name)).unwrap(), expected.len() as u64);
         }
+    }
+}
+
+fn act(
+    store: &TestStore,
+    verb: OperatorVerb,
+    target: OperatorTarget,
+    dry_run: bool,
+) -> ActionOutcome {
+    let operator = Operator::program();
+    store.act(&OperatorAction { verb, target, reason: None, operator, dry_run }).unwrap()
+}
+
+fn of_batch(outcome: ActionOutcome) -> ChangeOutcome {
+    match outcome {
+        ActionOutcome::Done(ActionEffect { state, next_waits, .. }) => {
+            ChangeOutcome::Applied { state: state.unwrap(), next_waits }
+        }
+        ActionOutcome::Refused(ActionRefusal::Batch(stale)) => ChangeOutcome::Stale(stale),
+        ActionOutcome::NotFound => ChangeOutcome::NotFound,
+        other => panic!("{other:?}"),
     }
 }
 

@@ -27,7 +27,7 @@ fn delay_next(server: &TestServer) {
 
 fn verbs(explanation: &Value) -> Vec<&str> {
     let actions = explanation["actions"].as_array().unwrap();
-    actions.iter().map(|it| it["action"].as_str().unwrap()).collect()
+    actions.iter().map(|it| it["verb"].as_str().unwrap()).collect()
 }
 
 #[test]

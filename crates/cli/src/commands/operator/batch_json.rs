@@ -62,8 +62,8 @@ pub(in crate::commands) fn details_json(details: &BatchDetails, behind: u64) -> 
 /// What an operator can do.
 pub(in crate::commands) fn action_json(possible: &PossibleAction<'_>) -> Value {
     json!({
-        "action": possible.action.as_str(),
-        "text": possible.action.text(),
+        "verb": possible.verb.as_str(),
+        "text": possible.verb.description(),
         "batch_id": possible.batch.map(|batch| batch.batch_id.to_string()),
         "service_id": possible.batch.map(|batch| batch.service_id.to_string()),
     })

@@ -3,11 +3,15 @@
 use std::process::ExitCode;
 
 use clap::ArgMatches;
-use grid_batch_core::{BatchState, ChangeOutcome};
-use grid_batch_store::{Store, StoreError};
+use grid_batch_core::{
+    ActionOutcome, BatchState, OperatorAction, OperatorTarget, OperatorVerb, StoredBatch,
+};
 use serde_json::{Value, json};
 
-use super::{Database, Target, find_targets, print_json, print_wrapped, short_id, wants_json};
+use super::{
+    Database, Target, find_targets, is_dry_run, operator_action, print_json, print_wrapped,
+    short_id, wants_json,
+};
 use crate::commands::{
     failure::Failure,
     print::{print_stderr, print_stdout},
@@ -19,33 +23,43 @@ pub(in crate::commands) struct Changed<'a> {
     pub(in crate::commands) state: BatchState,
 }
 
-/// Changes each batch that the arguments name. All of them are found before the first is changed.
+/// Acts on each batch that the arguments name. All of them are found before the first is changed.
 ///
 /// `text` says what was done. The exit code is that of a failure if one batch was not changed.
-pub(in crate::commands) fn change_each(
+pub(in crate::commands) fn act_on_each(
     matches: &ArgMatches,
-    change: impl Fn(&Store, &Target) -> Result<ChangeOutcome, StoreError>,
+    verb: OperatorVerb,
+    attempt: impl Fn(&Target) -> Option<u32>,
     text: impl Fn(&Changed<'_>) -> String,
 ) -> Result<ExitCode, Failure> {
     let database = Database::to_write(matches)?;
     let targets = find_targets(&database, matches)?;
-    let results = targets.iter().map(|target| (target, changed(&database, target, &change)));
+    let dry_run = is_dry_run(matches);
+    let results = targets.iter().map(|target| {
+        let StoredBatch { service_id, batch_id, .. } = &target.batch;
+        let (service_id, batch_id) = (service_id.clone(), *batch_id);
+        let action = OperatorTarget::Batch { service_id, batch_id, attempt: attempt(target) };
+        (target, changed(&database, &operator_action(matches, verb, action)))
+    });
     let mut report = Report::new(&database, targets.len(), wants_json(matches));
+    report.dry_run = dry_run;
     for (target, result) in results {
-        report.add(target, result.map(|state| (state, text(&Changed { target, state }))));
+        let described = |state| match (text(&Changed { target, state }), dry_run) {
+            (text, true) => (state, format!("nothing changed; without --dry-run: {text}")),
+            (text, false) => (state, text),
+        };
+        report.add(target, result.map(described));
     }
     report.end()
 }
 
-fn changed(
-    database: &Database,
-    target: &Target,
-    change: &impl Fn(&Store, &Target) -> Result<ChangeOutcome, StoreError>,
-) -> Result<BatchState, Failure> {
-    match change(&database.store, target)? {
-        ChangeOutcome::Applied { state, .. } => Ok(state),
-        ChangeOutcome::Stale(stale) => Err(Failure::new(format!("nothing changed: {stale}"))),
-        ChangeOutcome::NotFound => {
+fn changed(database: &Database, action: &OperatorAction) -> Result<BatchState, Failure> {
+    match database.store.act(action)? {
+        ActionOutcome::Done(effect) => {
+            effect.state.ok_or_else(|| Failure::new("the batch has no state"))
+        }
+        ActionOutcome::Refused(refusal) => Err(Failure::new(format!("nothing changed: {refusal}"))),
+        ActionOutcome::NotFound => {
             Err(Failure::new("nothing changed: the batch is not stored any more"))
         }
     }
@@ -56,6 +70,7 @@ struct Report<'a> {
     database: &'a Database,
     /// Whether the command is about several batches.
     several: bool,
+    dry_run: bool,
     json: Option<Vec<Value>>,
     changed: usize,
     failed: Vec<Failure>,
@@ -66,6 +81,7 @@ impl<'a> Report<'a> {
         Self {
             database,
             several: targets > 1,
+            dry_run: false,
             json: json.then(Vec::new),
             changed: 0,
             failed: Vec::new(),
@@ -83,7 +99,8 @@ impl<'a> Report<'a> {
             results.push(json!({
                 "service_id": batch.service_id.as_str(),
                 "batch_id": batch.batch_id.to_string(),
-                "changed": result.is_ok(),
+                "changed": result.is_ok() && !self.dry_run,
+                "dry_run": self.dry_run,
                 "state": result.as_ref().ok().map(|(state, _)| state.to_string()),
                 "text": text,
             }));

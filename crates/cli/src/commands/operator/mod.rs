@@ -1,5 +1,6 @@
 //! What the commands for operators share: which database, which batches, and how they are printed.
 
+mod action;
 mod age;
 mod batch_json;
 mod batch_name;
@@ -9,10 +10,11 @@ mod service_selection;
 mod targets;
 mod wrapped;
 
+pub(super) use action::{dry_run_flag, is_dry_run, operator_action};
 pub(super) use age::{ago, in_future, rfc3339};
 pub(super) use batch_json::{action_json, batch_json, details_json};
 pub(super) use batch_name::BatchName;
-pub(super) use changes::{Changed, change_each};
+pub(super) use changes::{Changed, act_on_each};
 pub(super) use database::{Database, json_flag, print_json, reason, reason_flag, wants_json};
 pub(super) use service_selection::ServiceSelection;
 pub(super) use targets::{Target, batch_arguments, find_targets, short_id};

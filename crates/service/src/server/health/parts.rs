@@ -177,6 +177,8 @@ fn services_part(services: &ServiceState, waiting: &WaitingServices) -> HealthPa
             ("delayed", delayed),
             ("locked", locked),
             ("halted", counts.halted),
+            ("paused", counts.paused),
+            ("all_paused", u64::from(counts.all_paused)),
         ],
     )
 }

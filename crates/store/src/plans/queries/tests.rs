@@ -1,8 +1,8 @@
 use std::collections::BTreeSet;
 
 use grid_batch_core::{
-    BatchFilter, BatchState, CommitHistory, InstanceId, PageCursor, ServiceId, ServiceQueryStore,
-    Timestamp,
+    ActionFilter, BatchFilter, BatchState, CommitHistory, InstanceId, OperatorVerb, PageCursor,
+    ServiceId, ServiceQueryStore, Timestamp,
 };
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_withdrawals::{FailedFilter, RewardId, WithdrawalFilter, WithdrawalState};
@@ -38,8 +38,8 @@ const BUSY_LANES_AND_HOLDS: &[&str] = &["lanes_busy", "waiting_holds_pkey", "wai
 /// There are few instances.
 const LANES_HOLDS_AND_INSTANCES: &[&str] =
     &["lanes_busy", "waiting_holds_pkey", "waiting_holds", "instances"];
-/// Invalid batches that stop others until an operator decides.
-const BUSY_LANES_AND_HALTS: &[&str] = &["lanes_busy", "halts"];
+/// Invalid batches that stop others until an operator decides, and services that operators have paused.
+const BUSY_LANES_AND_HALTS: &[&str] = &["lanes_busy", "halts", "service_id_claims_paused"];
 const BUSY_LANES_AND_WAITING: &[&str] = &["lanes_busy", "waiting_batches"];
 pub(super) const NOTHING: &[&str] = &[];
 
@@ -112,6 +112,17 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
     run("retention", NOTHING, &|| {
         store.remove_ended(Timestamp::from_micros(0), None, 10).unwrap();
     });
+    for filter in [
+        ActionFilter::default(),
+        ActionFilter { operator: Some("alice".to_owned()), ..ActionFilter::default() },
+        ActionFilter { verb: Some(OperatorVerb::Hold), ..ActionFilter::default() },
+        ActionFilter { service_id: Some(service_id.clone()), ..ActionFilter::default() },
+        ActionFilter { batch_id: Some(*batch_id), ..ActionFilter::default() },
+    ] {
+        run("actions of operators", NOTHING, &|| {
+            store.actions(&filter, Some(1_000), 10).unwrap();
+        });
+    }
     run("reward", NOTHING, &|| {
         store.reward(&RewardId::from_bytes([1; 16])).unwrap();
     });

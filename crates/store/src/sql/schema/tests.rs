@@ -117,6 +117,7 @@ fn defined(is_postgres: bool) -> Schema {
         "commits_after_invalid": commits_after_invalid,
         "submission_attempts": submission_attempts,
         "lanes": lanes,
+        "operator_actions": operator_actions,
         "waiting_holds": waiting_holds,
         "waiting_batches": waiting_batches,
         "declared_addresses": declared_addresses,

@@ -1,0 +1,125 @@
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{Path, Request, State, rejection::PathRejection},
+};
+use grid_batch_core::{HeaderId, OperatorAction, OperatorTarget, OperatorVerb};
+
+use super::{
+    context::{OperatorContext, batch, take_reason},
+    json::DoneJson,
+};
+use crate::http::{ApiError, Query};
+
+type Answer = Result<Json<DoneJson>, ApiError>;
+type IdPath = Result<Path<String>, PathRejection>;
+
+/// `POST /v1/batches/{id}/...`: a verb about one batch.
+pub(super) async fn act_on_batch(
+    State(context): State<Arc<OperatorContext>>,
+    path: IdPath,
+    request: Request,
+    verb: OperatorVerb,
+) -> Answer {
+    let known: &[&str] = match verb.decides_attempt() {
+        true => &["reason", "dry_run", "attempt"],
+        false => &["reason", "dry_run"],
+    };
+    act(context, path, request, known, move |_| Ok(verb)).await
+}
+
+/// `POST /v1/batches/{id}/end`: a decision about how a batch has ended.
+pub(super) async fn end_batch(
+    State(context): State<Arc<OperatorContext>>,
+    path: IdPath,
+    request: Request,
+) -> Answer {
+    let known = &["reason", "dry_run", "attempt", "as"];
+    act(context, path, request, known, |fields| match fields.string("as")?.as_str() {
+        "committed" => Ok(OperatorVerb::EndCommitted),
+        "invalid" => Ok(OperatorVerb::EndInvalid),
+        _ => {
+            let rule = "it must be committed or invalid".to_owned();
+            Err(ApiError::InvalidValue { name: "as", rule })
+        }
+    })
+    .await
+}
+
+/// `POST /v1/services/{id}/...`: a verb about a service.
+pub(super) async fn act_on_service(
+    State(context): State<Arc<OperatorContext>>,
+    path: IdPath,
+    request: Request,
+    verb: OperatorVerb,
+) -> Answer {
+    act_on(context, request, verb, || {
+        let Path(id) = path.map_err(|_| ApiError::NotFound)?;
+        Ok(OperatorTarget::Service(id.parse()?))
+    })
+    .await
+}
+
+/// `POST /v1/...`: a verb about all services.
+pub(super) async fn act_on_all(
+    State(context): State<Arc<OperatorContext>>,
+    request: Request,
+    verb: OperatorVerb,
+) -> Answer {
+    act_on(context, request, verb, || Ok(OperatorTarget::AllServices)).await
+}
+
+async fn act_on(
+    context: Arc<OperatorContext>,
+    request: Request,
+    verb: OperatorVerb,
+    target: impl FnOnce() -> Result<OperatorTarget, ApiError>,
+) -> Answer {
+    let (request, mut fields) = context.read_json(request, &["reason", "dry_run"]).await?;
+    Query::parse(request.uri.query())?.check_names(&[])?;
+    let target = target()?;
+    let reason = Some(take_reason(&mut fields)?);
+    let dry_run = fields.boolean("dry_run", false)?;
+    let operator = context.operator(&request)?;
+    let action = OperatorAction { verb, target, reason, operator, dry_run };
+    let shared = Arc::clone(&context);
+    let work = move || {
+        let effect = shared.act(&action)?;
+        Ok(Json(DoneJson::new(&action, effect)))
+    };
+    context.writes.run(work).await
+}
+
+async fn act(
+    context: Arc<OperatorContext>,
+    path: IdPath,
+    request: Request,
+    known: &'static [&'static str],
+    verb: impl FnOnce(&mut crate::http::JsonObject) -> Result<OperatorVerb, ApiError>,
+) -> Answer {
+    let (request, mut fields) = context.read_json(request, known).await?;
+    let Path(id) = path.map_err(|_| ApiError::NotFound)?;
+    let id: HeaderId = id.parse()?;
+    let query = Query::parse(request.uri.query())?;
+    query.check_names(&["service_id"])?;
+    let service_id = query.service_id()?;
+    let verb = verb(&mut fields)?;
+    let reason = take_reason(&mut fields)?;
+    let dry_run = fields.boolean("dry_run", false)?;
+    let attempt = fields.optional_u32("attempt")?;
+    if attempt.is_none() && verb.decides_attempt() {
+        let rule = "it is missing; it must be the number of the attempt that you looked at";
+        return Err(ApiError::InvalidValue { name: "attempt", rule: rule.to_owned() });
+    }
+    let operator = context.operator(&request)?;
+    let shared = Arc::clone(&context);
+    let work = move || {
+        let service_id = shared.find(&id, service_id.as_ref())?;
+        let target = batch(service_id, id, attempt);
+        let action = OperatorAction { verb, target, reason: Some(reason), operator, dry_run };
+        let effect = shared.act(&action)?;
+        Ok(Json(DoneJson::new(&action, effect)))
+    };
+    context.writes.run(work).await
+}

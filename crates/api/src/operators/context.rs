@@ -1,0 +1,122 @@
+use std::{slice, sync::Arc};
+
+use axum::{extract::Request, http::request::Parts};
+use grid_batch_core::{
+    ActionEffect, ActionOutcome, ActionSource, BatchQueryStore, HeaderId, InstanceId, Operator,
+    OperatorAction, OperatorStore, OperatorTarget, ServiceId,
+};
+
+use super::actor::name_of;
+use crate::{
+    http::{ApiError, JsonObject, json_content_type},
+    state::{ApiState, StoreAccess, StoredCallback},
+};
+
+/// The longest body of a request of an operator.
+const BODY_LIMIT: usize = 64 * 1024;
+/// How many actions are carried out at once.
+const WRITES: usize = 4;
+/// The longest reason, in bytes.
+const LONGEST_REASON: usize = 1_000;
+
+/// Returns the instance that this process is now: it may register again as another one.
+pub(crate) type CurrentInstance = dyn Fn() -> Option<InstanceId> + Send + Sync;
+
+/// What carries out what operators ask for.
+#[derive(Clone)]
+pub(crate) struct OperatorParts {
+    pub(crate) store: Arc<dyn OperatorStore>,
+    /// The instance whose interface this is now, for the log.
+    pub(crate) instance: Arc<CurrentInstance>,
+}
+
+/// What the handlers of operators need.
+pub(crate) struct OperatorContext {
+    pub(super) api: Arc<ApiState>,
+    pub(super) queries: Arc<dyn BatchQueryStore>,
+    pub(super) store: Arc<dyn OperatorStore>,
+    pub(super) writes: StoreAccess,
+    instance: Arc<CurrentInstance>,
+    stored: StoredCallback,
+}
+
+impl OperatorContext {
+    pub(crate) fn new(
+        api: Arc<ApiState>,
+        queries: Arc<dyn BatchQueryStore>,
+        parts: OperatorParts,
+        stored: StoredCallback,
+    ) -> Self {
+        let writes = StoreAccess::new(WRITES, api.database.clone(), ApiError::WriteFailed);
+        let OperatorParts { store, instance } = parts;
+        Self { api, queries, store, writes, instance, stored }
+    }
+
+    /// Reads a request whose body is a JSON object of the `known` fields.
+    pub(super) async fn read_json(
+        &self,
+        request: Request,
+        known: &'static [&'static str],
+    ) -> Result<(Parts, JsonObject), ApiError> {
+        let (request, body) = request.into_parts();
+        let body = self.api.bodies.read(&request.headers, body, BODY_LIMIT).await?;
+        json_content_type(&request.headers).map_err(ApiError::JsonContentType)?;
+        Ok((request, JsonObject::parse(&body.bytes, known)?))
+    }
+
+    /// Who makes a request, as the log shows it.
+    pub(super) fn operator(&self, request: &Parts) -> Result<Operator, ApiError> {
+        let name = name_of(request)?;
+        Ok(Operator { name, source: ActionSource::Http, instance: (self.instance)() })
+    }
+
+    /// The one batch with this id, of the service that is given.
+    pub(super) fn find(
+        &self,
+        id: &HeaderId,
+        service_id: Option<&ServiceId>,
+    ) -> Result<ServiceId, ApiError> {
+        let mut found = self.queries.find(id).map_err(ApiError::read_failed)?;
+        found.retain(|batch| service_id.is_none_or(|service_id| batch.service_id == *service_id));
+        match found.as_slice() {
+            [batch] => Ok(batch.service_id.clone()),
+            [] => Err(ApiError::UnknownTarget { kind: "batch" }),
+            several => Err(ApiError::SeveralServices { id: *id, services: several.len() }),
+        }
+    }
+
+    /// Does it, and wakes the queue of its service.
+    pub(super) fn act(&self, action: &OperatorAction) -> Result<ActionEffect, ApiError> {
+        let kind = action.target.kind();
+        match self.store.act(action).map_err(ApiError::write_failed)? {
+            ActionOutcome::Done(effect) => {
+                if let (Some(service), false) = (action.target.service_id(), action.dry_run) {
+                    self.stored.notify(slice::from_ref(service));
+                }
+                Ok(effect)
+            }
+            ActionOutcome::Refused(refusal) => Err(ApiError::ActionRefused(refusal)),
+            ActionOutcome::NotFound => Err(ApiError::UnknownTarget { kind }),
+        }
+    }
+}
+
+/// Takes the reason, which every action needs.
+pub(super) fn take_reason(fields: &mut JsonObject) -> Result<String, ApiError> {
+    let reason = fields.string("reason")?;
+    let rule = match reason.trim().len() {
+        0 => "it is empty; say why, for the log".to_owned(),
+        1..=LONGEST_REASON => return Ok(reason),
+        _ => format!("it is longer than {LONGEST_REASON} bytes"),
+    };
+    Err(ApiError::InvalidValue { name: "reason", rule })
+}
+
+/// A batch of a service.
+pub(super) fn batch(
+    service_id: ServiceId,
+    batch_id: HeaderId,
+    attempt: Option<u32>,
+) -> OperatorTarget {
+    OperatorTarget::Batch { service_id, batch_id, attempt }
+}

@@ -1,0 +1,101 @@
+//! `actions`: what operators did.
+
+use std::process::ExitCode;
+
+use clap::{Arg, ArgMatches, Command, builder::ValueParser, value_parser};
+use grid_batch_core::{
+    ActionFilter, HeaderId, OperatorTarget, OperatorVerb, RecordedAction, ServiceId,
+};
+use serde_json::{Value, json};
+
+use crate::commands::{
+    failure::Failure,
+    flags,
+    operator::{
+        Database, ago, json_flag, print_json, print_wrapped, rfc3339, short_id, wants_json,
+    },
+    print::print_stdout,
+};
+
+pub(crate) fn command() -> Command {
+    Command::new("actions")
+        .about("Lists what operators did, the latest first: when, who, what and why")
+        .arg(argument("service", "ID").value_parser(value_parser!(ServiceId)))
+        .arg(argument("batch", "ID").value_parser(ValueParser::new(str::parse::<HeaderId>)))
+        .arg(argument("operator", "NAME"))
+        .arg(argument("verb", "VERB").value_parser(ValueParser::new(str::parse::<OperatorVerb>)))
+        .arg(
+            Arg::new("limit")
+                .long("limit")
+                .value_name("NUMBER")
+                .default_value("100")
+                .value_parser(value_parser!(u32).range(1..))
+                .help("How many at most"),
+        )
+        .arg(json_flag())
+        .args(flags::settings())
+}
+
+fn argument(name: &'static str, value: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(format!("Only those of this {name}"))
+}
+
+pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let database = Database::to_read(matches)?;
+    let filter = ActionFilter {
+        operator: matches.get_one("operator").cloned(),
+        verb: matches.get_one("verb").copied(),
+        service_id: matches.get_one("service").cloned(),
+        batch_id: matches.get_one("batch").copied(),
+    };
+    let limit = matches.get_one::<u32>("limit").copied().unwrap_or(1) as usize;
+    let actions = database.store.actions(&filter, None, limit)?;
+    if wants_json(matches) {
+        let actions: Vec<Value> = actions.iter().map(action_json).collect();
+        print_json(&json!({ "database": database.name(), "actions": actions }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    for recorded in &actions {
+        let action = &recorded.action;
+        let at = (rfc3339(recorded.acted_at), ago(recorded.acted_at, database.now()));
+        let (verb, name) = (action.verb, &action.operator.name);
+        print_stdout(format_args!("{} ({}) {verb} by {name}", at.0, at.1));
+        print_wrapped("    ", &about(&action.target));
+        print_wrapped("    ", &format!("{} -> {}", recorded.before, recorded.after));
+        if let Some(reason) = &action.reason {
+            print_wrapped("    ", reason);
+        }
+    }
+    print_stdout(format_args!("{} actions in {}", actions.len(), database.name()));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn about(target: &OperatorTarget) -> String {
+    match target {
+        OperatorTarget::Batch { service_id, batch_id, .. } => {
+            format!("{service_id} {}", short_id(batch_id))
+        }
+        OperatorTarget::Service(service_id) => service_id.to_string(),
+        OperatorTarget::AllServices => "all services".to_owned(),
+        OperatorTarget::Instance(instance) => format!("the instance {instance}"),
+    }
+}
+
+fn action_json(recorded: &RecordedAction) -> Value {
+    let action = &recorded.action;
+    let batch = action.target.batch();
+    json!({
+        "id": recorded.id,
+        "acted_at": rfc3339(recorded.acted_at),
+        "operator": action.operator.name,
+        "source": action.operator.source.as_str(),
+        "verb": action.verb.as_str(),
+        "target": action.target.kind(),
+        "service_id": action.target.service_id().map(ServiceId::as_str),
+        "batch_id": batch.map(|(id, _)| id.to_string()),
+        "attempt": batch.and_then(|(_, attempt)| attempt),
+        "instance": action.target.instance().map(|instance| instance.as_str()),
+        "reason": action.reason,
+        "changed": { "from": recorded.before, "to": recorded.after },
+    })
+}

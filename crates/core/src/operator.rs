@@ -1,0 +1,359 @@
+//! What operators do: one type for an action over HTTP and on the command line.
+
+use std::{fmt, str::FromStr};
+
+use thiserror::Error;
+
+use crate::{
+    BatchState, Excerpt, HeaderId, InstanceId, ServiceId, Stale, Timestamp, monitor::BatchResult,
+};
+
+/// What an operator can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OperatorVerb {
+    /// Ends the delay of a batch, so that it is tried again now.
+    Retry,
+    /// Decides that the ledger does not have a batch, so that it is sent again.
+    Resubmit,
+    /// Decides that the ledger has applied a batch.
+    EndCommitted,
+    /// Decides that the ledger has rejected a batch, or that it is not to be sent.
+    EndInvalid,
+    /// Ends a batch as invalid that the ledger certainly does not have.
+    Cancel,
+    /// Holds a batch until a decision.
+    Hold,
+    /// Ends the hold of a batch.
+    Release,
+    /// Lets go on what an invalid batch stops.
+    Continue,
+    /// Ends what an invalid batch stops.
+    EndFollowing,
+    /// Starts no new submission.
+    Pause,
+    /// Ends a pause, or the drain of an instance.
+    Resume,
+    /// Has the owner of a service give it up.
+    ReleaseClaim,
+    /// Has an instance take nothing more, and give up its services.
+    Drain,
+}
+
+/// A text that is not an [`OperatorVerb`].
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "{value} is not a verb; the verbs are {}",
+    OperatorVerb::ALL.map(OperatorVerb::as_str).join(", ")
+)]
+pub struct OperatorVerbError {
+    /// The beginning of the text.
+    pub value: Excerpt,
+}
+
+impl OperatorVerb {
+    /// Every verb.
+    pub const ALL: [Self; 13] = [
+        Self::Retry,
+        Self::Resubmit,
+        Self::EndCommitted,
+        Self::EndInvalid,
+        Self::Cancel,
+        Self::Hold,
+        Self::Release,
+        Self::Continue,
+        Self::EndFollowing,
+        Self::Pause,
+        Self::Resume,
+        Self::ReleaseClaim,
+        Self::Drain,
+    ];
+
+    /// The verb as databases and responses write it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::Resubmit => "resubmit",
+            Self::EndCommitted => "end_committed",
+            Self::EndInvalid => "end_invalid",
+            Self::Cancel => "cancel",
+            Self::Hold => "hold",
+            Self::Release => "release",
+            Self::Continue => "continue",
+            Self::EndFollowing => "end_following",
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::ReleaseClaim => "release_claim",
+            Self::Drain => "drain",
+        }
+    }
+
+    /// What it does, for a person who chooses.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::Retry => "try it now",
+            Self::Resubmit => "send it again, because the ledger does not have it",
+            Self::EndCommitted => "end it as committed, because the ledger has applied it",
+            Self::EndInvalid => "end it as invalid, because the ledger has rejected it",
+            Self::Cancel => "end it as invalid without sending it",
+            Self::Hold => "do not send it before a decision",
+            Self::Release => "end the hold, so that the usual rules apply",
+            Self::Continue => "let the batches go on that it stops",
+            Self::EndFollowing => "end the batches that it stops, without sending them",
+            Self::Pause => "start no new submission",
+            Self::Resume => "end the pause of the service",
+            Self::ReleaseClaim => "have the owner of the service give it up",
+            Self::Drain => "have the instance give up its services and take no others",
+        }
+    }
+
+    /// Whether it is about one attempt of a batch, which must be named: it counts as evidence about it.
+    pub const fn decides_attempt(self) -> bool {
+        matches!(self, Self::Resubmit | Self::EndCommitted | Self::EndInvalid)
+    }
+}
+
+impl fmt::Display for OperatorVerb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for OperatorVerb {
+    type Err = OperatorVerbError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|verb| verb.as_str() == text)
+            .ok_or_else(|| OperatorVerbError { value: Excerpt::of(text) })
+    }
+}
+
+/// What an action is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OperatorTarget {
+    /// One batch of a service.
+    Batch {
+        /// The service.
+        service_id: ServiceId,
+        /// The batch.
+        batch_id: HeaderId,
+        /// The attempt that the operator looked at; 0 for a batch that was never tried.
+        attempt: Option<u32>,
+    },
+    /// A service.
+    Service(ServiceId),
+    /// All services.
+    AllServices,
+    /// An instance.
+    Instance(InstanceId),
+}
+
+impl OperatorTarget {
+    /// The kind of thing, as databases and responses write it.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Batch { .. } => "batch",
+            Self::Service(_) => "service",
+            Self::AllServices => "all_services",
+            Self::Instance(_) => "instance",
+        }
+    }
+
+    /// The service that it is, or that it belongs to.
+    pub const fn service_id(&self) -> Option<&ServiceId> {
+        match self {
+            Self::Batch { service_id, .. } | Self::Service(service_id) => Some(service_id),
+            Self::AllServices | Self::Instance(_) => None,
+        }
+    }
+
+    /// The batch that it is, and the attempt.
+    pub const fn batch(&self) -> Option<(&HeaderId, Option<u32>)> {
+        match self {
+            Self::Batch { batch_id, attempt, .. } => Some((batch_id, *attempt)),
+            Self::Service(_) | Self::AllServices | Self::Instance(_) => None,
+        }
+    }
+
+    /// The instance that it is.
+    pub const fn instance(&self) -> Option<&InstanceId> {
+        match self {
+            Self::Instance(instance) => Some(instance),
+            Self::Batch { .. } | Self::Service(_) | Self::AllServices => None,
+        }
+    }
+}
+
+/// Who acts, and where it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operator {
+    /// The name of a person or a program.
+    pub name: String,
+    /// Where the action comes from.
+    pub source: ActionSource,
+    /// The instance that carried the action out, if it was one.
+    pub instance: Option<InstanceId>,
+}
+
+/// Where an action comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ActionSource {
+    /// A request over HTTP.
+    Http,
+    /// A command on a machine that can reach the database.
+    CommandLine,
+    /// A program that uses the store.
+    Program,
+}
+
+impl ActionSource {
+    /// Every source.
+    pub const ALL: [Self; 3] = [Self::Http, Self::CommandLine, Self::Program];
+
+    /// The source as databases and responses write it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::CommandLine => "command_line",
+            Self::Program => "program",
+        }
+    }
+}
+
+impl Operator {
+    /// A program that uses the store and names no person.
+    pub fn program() -> Self {
+        Self { name: "program".to_owned(), source: ActionSource::Program, instance: None }
+    }
+}
+
+/// Something that an operator does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperatorAction {
+    /// What.
+    pub verb: OperatorVerb,
+    /// What it is about.
+    pub target: OperatorTarget,
+    /// Why, in the operator's words.
+    pub reason: Option<String>,
+    /// Who.
+    pub operator: Operator,
+    /// Only finds out what would happen: nothing is changed or logged.
+    pub dry_run: bool,
+}
+
+/// What became of an action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ActionOutcome {
+    /// It is done and logged. Of a dry run: it would be.
+    Done(ActionEffect),
+    /// The state forbids it; nothing changed.
+    Refused(ActionRefusal),
+    /// There is no such batch, service or instance.
+    NotFound,
+}
+
+/// What an action changed, or would change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActionEffect {
+    /// What it was before, in words: the state of a batch, or what a service or an instance did.
+    pub before: String,
+    /// What it is now.
+    pub after: String,
+    /// The state of the batch now, if the action was about one.
+    pub state: Option<BatchState>,
+    /// A service has a batch that may be sent now.
+    pub next_waits: bool,
+}
+
+/// Why an action is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum ActionRefusal {
+    /// The batch does not allow it.
+    #[error(transparent)]
+    Batch(#[from] Stale),
+    /// The verb does not exist for this kind of target.
+    #[error("{verb} is not possible for a target of this kind")]
+    WrongTarget {
+        /// The verb.
+        verb: OperatorVerb,
+    },
+    /// It is paused already.
+    #[error("it is paused already")]
+    AlreadyPaused,
+    /// It is not paused.
+    #[error("it is not paused: there is nothing to resume")]
+    NotPaused,
+    /// No instance claims the service.
+    #[error("no instance claims the service")]
+    NotClaimed,
+    /// A batch of the service is with a submitter.
+    #[error(
+        "a batch of the service is being sent now; try again when the attempt has ended, which is at the \
+         latest after submit.total_limit"
+    )]
+    ClaimInUse,
+    /// A decision does not name the attempt that it is about.
+    #[error("{verb} is about one attempt of the batch: name the one that you looked at")]
+    NoAttempt {
+        /// The verb.
+        verb: OperatorVerb,
+    },
+}
+
+/// An action that was done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedAction {
+    /// Later actions have greater numbers.
+    pub id: i64,
+    /// When, by the clock of the database.
+    pub acted_at: Timestamp,
+    /// What, about what, why and who. It was no dry run.
+    pub action: OperatorAction,
+    /// What it was about before, in words.
+    pub before: String,
+    /// What it was after that.
+    pub after: String,
+}
+
+/// Selects recorded actions. The default selects all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ActionFilter {
+    /// Only those of this operator.
+    pub operator: Option<String>,
+    /// Only this verb.
+    pub verb: Option<OperatorVerb>,
+    /// Only those about this service and its batches.
+    pub service_id: Option<ServiceId>,
+    /// Only those about this batch.
+    pub batch_id: Option<HeaderId>,
+}
+
+/// Does what operators ask for, and keeps a log of it.
+pub trait OperatorStore: Send + Sync {
+    /// Does it and logs it, in one commit; or, of a dry run, finds out what would happen.
+    fn act(&self, action: &OperatorAction) -> BatchResult<ActionOutcome>;
+
+    /// Up to `limit` recorded actions before the one with this number, the latest first.
+    fn actions(
+        &self,
+        filter: &ActionFilter,
+        before: Option<i64>,
+        limit: usize,
+    ) -> BatchResult<Vec<RecordedAction>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verb_is_read_from_its_name() {
+        for verb in OperatorVerb::ALL {
+            assert_eq!(verb.as_str().parse(), Ok(verb));
+        }
+        let error = "explode".parse::<OperatorVerb>().unwrap_err().to_string();
+        assert!(error.contains("resubmit") && error.contains("explode"), "{error}");
+    }
+}
