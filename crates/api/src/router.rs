@@ -38,9 +38,10 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
     let statuses =
         StatusContext::new(Arc::clone(&api), Arc::clone(&query_store), Arc::clone(&nodes));
     let statuses = Arc::new(statuses);
-    let operators = operators.map_or_else(Router::new, |parts| {
+    let operators = operators.zip(reads.clone()).map_or_else(Router::new, |(parts, reads)| {
         let (api, queries) = (Arc::clone(&api), Arc::clone(&query_store));
-        operators::routes(OperatorContext::new(api, queries, parts, stored.clone()))
+        let context = OperatorContext::new(api, queries, reads.pages, parts, stored.clone());
+        operators::routes().with_state(Arc::new(context)).into()
     });
     let guard = Arc::new(RequestGuard::new(parts.allowed_sites, api.local_addr.ip()));
     let intake = match intake {

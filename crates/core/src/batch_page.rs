@@ -4,9 +4,7 @@ use std::{collections::BTreeSet, fmt, str::FromStr};
 
 use thiserror::Error;
 
-use crate::{
-    BatchLabel, BatchState, HeaderId, ServiceId, StoredBatch, Timestamp, monitor::BatchResult,
-};
+use crate::{BatchLabel, BatchState, ServiceId, StoredBatch, Timestamp, monitor::BatchResult};
 
 /// Which batches a page has. The default selects all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -113,7 +111,7 @@ pub struct BatchPage {
     pub next: Option<ListCursor>,
 }
 
-/// Reads pages of batches, and their bytes.
+/// Reads pages of batches.
 pub trait BatchPageStore: Send + Sync {
     /// One page: up to `limit` of the selected batches that come after `after` in this order.
     fn batch_page(
@@ -123,13 +121,6 @@ pub trait BatchPageStore: Send + Sync {
         after: Option<ListCursor>,
         limit: usize,
     ) -> BatchResult<BatchPage>;
-
-    /// The bytes of a batch, exactly as they were stored.
-    fn serialized_batch(
-        &self,
-        service_id: &ServiceId,
-        batch_id: &HeaderId,
-    ) -> BatchResult<Option<Vec<u8>>>;
 }
 
 #[cfg(test)]
@@ -137,7 +128,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Hold, Progress};
+    use crate::{HeaderId, Hold, Progress};
 
     fn listed() -> ListedBatch {
         let batch = StoredBatch {

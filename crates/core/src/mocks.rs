@@ -224,8 +224,6 @@ mock! {
             after: Option<ListCursor>,
             limit: usize,
         ) -> BatchResult<BatchPage>;
-        fn serialized_batch(&self, service_id: &ServiceId, batch_id: &HeaderId)
-            -> BatchResult<Option<Vec<u8>>>;
     }
 }
 

@@ -86,14 +86,6 @@ impl BatchPageStore for Store {
     ) -> BatchResult<BatchPage> {
         Ok(Self::batch_page(self, selection, order, after, limit)?)
     }
-
-    fn serialized_batch(
-        &self,
-        service_id: &ServiceId,
-        batch_id: &HeaderId,
-    ) -> BatchResult<Option<Vec<u8>>> {
-        Ok(Self::serialized_batch(self, service_id, batch_id)?)
-    }
 }
 
 impl ServiceQueryStore for Store {

@@ -9,9 +9,11 @@ mod error_response;
 mod json_object;
 pub(crate) mod link;
 mod memory_budget;
+pub(crate) mod page_query;
 mod path_id;
 mod query;
 mod slow_bodies;
+mod states;
 mod time;
 
 pub(crate) use body::{BodyReader, RequestBody, discard_body};
@@ -25,4 +27,5 @@ pub(crate) use json_object::JsonObject;
 pub(crate) use memory_budget::{MemoryBudget, MemoryReservation};
 pub(crate) use path_id::{PathId, parse_path_id};
 pub(crate) use query::Query;
+pub(crate) use states::parse_states;
 pub(crate) use time::rfc3339;

@@ -14,7 +14,8 @@ use axum::{
 use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder};
 
 use crate::{
-    batches, gas_admins, health, http::error_schemas, reads, rewards, scabbard, withdrawals,
+    batches, gas_admins, health, http::error_schemas, operators, reads, rewards, scabbard,
+    withdrawals,
 };
 
 /// The description as JSON.
@@ -62,6 +63,7 @@ fn document() -> OpenApi {
         batches::status_routes().into_openapi(),
         scabbard::routes().into_openapi(),
         reads::routes().into_openapi(),
+        operators::routes().into_openapi(),
         withdrawals::routes().into_openapi(),
         rewards::routes().into_openapi(),
         gas_admins::routes().into_openapi(),

@@ -9,11 +9,12 @@ use grid_batch_core::{HeaderId, OperatorAction, OperatorTarget, OperatorVerb};
 use super::{
     context::{OperatorContext, batch, take_reason},
     json::DoneJson,
+    requests::EndRequest,
 };
-use crate::http::{ApiError, Query};
+use crate::http::{ApiError, Problems, Query};
 
-type Answer = Result<Json<DoneJson>, ApiError>;
-type IdPath = Result<Path<String>, PathRejection>;
+pub(super) type Answer = Result<Json<DoneJson>, ApiError>;
+pub(super) type IdPath = Result<Path<String>, PathRejection>;
 
 /// `POST /v1/batches/{id}/...`: a verb about one batch.
 pub(super) async fn act_on_batch(
@@ -30,6 +31,15 @@ pub(super) async fn act_on_batch(
 }
 
 /// `POST /v1/batches/{id}/end`: a decision about how a batch has ended.
+#[utoipa::path(
+    post, path = "/v1/batches/{id}/end", tag = "operators", operation_id = "endBatch", summary = "Decide how a batch has ended",
+    params(
+        ("id" = String, Path, description = "The id of the batch"),
+        ("service_id" = Option<String>, Query, description = "The service, if the batch is stored for several"),
+    ),
+    request_body(content = EndRequest),
+    responses((status = 200, description = "What was done, or would be", body = DoneJson), Problems),
+)]
 pub(super) async fn end_batch(
     State(context): State<Arc<OperatorContext>>,
     path: IdPath,

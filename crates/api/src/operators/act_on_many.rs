@@ -4,19 +4,23 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use grid_batch_core::{Excerpt, Operator, OperatorAction, OperatorVerb, StoredBatch, Timestamp};
+use grid_batch_core::{
+    Excerpt, ListCursor, ListCursorError, Operator, OperatorAction, OperatorVerb, StoredBatch,
+    Timestamp,
+};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{
     context::{OperatorContext, batch, take_reason},
     json::{DoneJson, TargetJson},
     list::parse_verb,
-    selection::{Selected, Selection},
+    requests::ManyRequest,
+    selection::{self, Selected, Selection},
 };
-use crate::http::{ApiError, JsonObject, rfc3339};
+use crate::http::{ApiError, JsonObject, Problems, rfc3339};
 
-const FIELDS: &[&str] = &["verb", "filter", "reason", "dry_run", "limit", "as_of"];
-const FILTER: &[&str] = &["service_id", "state", "error", "held"];
+const FIELDS: &[&str] = &["verb", "filter", "reason", "dry_run", "limit", "after", "as_of"];
 const DEFAULT_LIMIT: u32 = 100;
 const LARGEST_LIMIT: u32 = 1_000;
 
@@ -35,17 +39,17 @@ const VERBS: [OperatorVerb; 7] = [
 ];
 
 /// What was done, or would be.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ManyJson {
     /// When the batches were looked for, or a moment before: what a decision about them is as of.
     read_at: String,
     data: Vec<DoneJson>,
     refused: Vec<RefusedJson>,
-    /// Whether more may match: the same request continues with them.
-    has_more: bool,
+    /// The field `after` of the request that continues; null if no more batches match.
+    next: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct RefusedJson {
     #[serde(flatten)]
     target: TargetJson,
@@ -61,6 +65,11 @@ struct Wanted {
 }
 
 /// `POST /v1/batches/actions`: a verb about all batches that a filter selects, each in a commit of its own.
+#[utoipa::path(
+    post, path = "/v1/batches/actions", tag = "operators", operation_id = "actOnBatches", summary = "Act on all open batches that a filter selects",
+    request_body(content = ManyRequest),
+    responses((status = 200, description = "What was done, or would be", body = ManyJson), Problems),
+)]
 pub(super) async fn post(
     State(context): State<Arc<OperatorContext>>,
     request: Request,
@@ -77,16 +86,17 @@ pub(super) async fn post(
         let rule = "it is missing; it must be `read_at` of the dry run that you looked at";
         return Err(ApiError::InvalidValue { name: "as_of", rule: rule.to_owned() });
     }
+    let after = fields.optional_string("after")?.as_deref().map(parse_after).transpose()?;
     let limit = fields.optional_u32("limit")?.unwrap_or(DEFAULT_LIMIT);
     if !(1..=LARGEST_LIMIT).contains(&limit) {
         let rule = format!("it must be a number from 1 to {LARGEST_LIMIT}");
         return Err(ApiError::InvalidValue { name: "limit", rule });
     }
-    let selection = Selection::read(fields.object("filter", FILTER)?, as_of)?;
+    let selection = Selection::read(fields.object("filter", selection::FIELDS)?, as_of)?;
     let shared = Arc::clone(&context);
     let work = move || {
         let read_at = shared.api.clock.now().minus(CLOCK_DIFFERENCE);
-        let selected = selection.find(&*shared.queries, limit as usize)?;
+        let selected = selection.find(&shared.pages, after, limit as usize)?;
         act(&shared, wanted, selected, read_at)
     };
     Ok(Json(context.writes.run(work).await?))
@@ -95,12 +105,12 @@ pub(super) async fn post(
 fn act(
     context: &OperatorContext,
     wanted: Wanted,
-    Selected { batches, has_more }: Selected,
+    Selected { batches, next }: Selected,
     read_at: Timestamp,
 ) -> Result<ManyJson, ApiError> {
     let Wanted { verb, reason, dry_run, operator } = wanted;
-    let mut answer =
-        ManyJson { read_at: rfc3339(read_at), data: Vec::new(), refused: Vec::new(), has_more };
+    let (read_at, next) = (rfc3339(read_at), next.map(|next| next.to_string()));
+    let mut answer = ManyJson { read_at, data: Vec::new(), refused: Vec::new(), next };
     for StoredBatch { service_id, batch_id, progress, .. } in batches {
         let target = batch(service_id, batch_id, Some(progress.attempts));
         let (reason, operator) = (Some(reason.clone()), operator.clone());
@@ -125,6 +135,12 @@ fn take_verb(fields: &mut JsonObject) -> Result<OperatorVerb, ApiError> {
     }
     let rule = format!("it must be one of {}", VERBS.map(OperatorVerb::as_str).join(", "));
     Err(ApiError::InvalidValue { name: "verb", rule })
+}
+
+fn parse_after(text: &str) -> Result<ListCursor, ApiError> {
+    let invalid =
+        |error: ListCursorError| ApiError::InvalidValue { name: "after", rule: error.to_string() };
+    text.parse().map_err(invalid)
 }
 
 fn parse_time(text: &str) -> Result<Timestamp, ApiError> {

@@ -2,8 +2,8 @@ use std::{slice, sync::Arc};
 
 use axum::{extract::Request, http::request::Parts};
 use grid_batch_core::{
-    ActionEffect, ActionOutcome, ActionSource, BatchQueryStore, HeaderId, InstanceId, Operator,
-    OperatorAction, OperatorStore, OperatorTarget, ServiceId,
+    ActionEffect, ActionOutcome, ActionSource, BatchPageStore, BatchQueryStore, HeaderId,
+    InstanceId, Operator, OperatorAction, OperatorStore, OperatorTarget, ServiceId,
 };
 
 use super::actor::name_of;
@@ -34,6 +34,7 @@ pub(crate) struct OperatorParts {
 pub(crate) struct OperatorContext {
     pub(super) api: Arc<ApiState>,
     pub(super) queries: Arc<dyn BatchQueryStore>,
+    pub(super) pages: Arc<dyn BatchPageStore>,
     pub(super) store: Arc<dyn OperatorStore>,
     pub(super) writes: StoreAccess,
     instance: Arc<CurrentInstance>,
@@ -44,12 +45,13 @@ impl OperatorContext {
     pub(crate) fn new(
         api: Arc<ApiState>,
         queries: Arc<dyn BatchQueryStore>,
+        pages: Arc<dyn BatchPageStore>,
         parts: OperatorParts,
         stored: StoredCallback,
     ) -> Self {
         let writes = StoreAccess::new(WRITES, api.database.clone(), ApiError::WriteFailed);
         let OperatorParts { store, instance } = parts;
-        Self { api, queries, store, writes, instance, stored }
+        Self { api, queries, pages, store, writes, instance, stored }
     }
 
     /// Reads a request whose body is a JSON object of the `known` fields.

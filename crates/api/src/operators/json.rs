@@ -2,11 +2,12 @@ use grid_batch_core::{
     ActionEffect, InstanceId, OperatorAction, OperatorTarget, RecordedAction, ServiceId,
 };
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::http::rfc3339;
 
 /// What an action is about.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(super) struct TargetJson {
     target: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,14 +34,14 @@ impl From<&OperatorTarget> for TargetJson {
 }
 
 /// What something was and is, in words.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ChangedJson {
     from: String,
     to: String,
 }
 
 /// An action that is done, or would be.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(super) struct DoneJson {
     verb: &'static str,
     dry_run: bool,
@@ -61,7 +62,7 @@ impl DoneJson {
 }
 
 /// An action of the log.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(super) struct RecordedJson {
     id: i64,
     acted_at: String,

@@ -6,21 +6,35 @@ use axum::{
 };
 use grid_batch_core::{ActionFilter, OperatorVerb};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{context::OperatorContext, json::RecordedJson};
-use crate::http::{ApiError, Query};
+use crate::http::{
+    ApiError, Problems, Query,
+    page_query::{after, limit},
+};
 
 const PARAMETERS: &[&str] = &["actor", "verb", "service_id", "batch_id", "limit", "after"];
-const DEFAULT_LIMIT: usize = 100;
-const LARGEST_LIMIT: usize = 1_000;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ActionsJson {
     data: Vec<RecordedJson>,
     next: Option<String>,
 }
 
 /// `GET /v1/operator-actions`: the log, the latest first.
+#[utoipa::path(
+    get, path = "/v1/operator-actions", tag = "operators", operation_id = "listOperatorActions", summary = "What operators did, the latest first",
+    params(
+        ("actor" = Option<String>, Query, description = "Only actions of this operator"),
+        ("verb" = Option<String>, Query, description = "Only this verb"),
+        ("service_id" = Option<String>, Query, description = "Only actions about this service and its batches"),
+        ("batch_id" = Option<String>, Query, description = "Only actions about this batch"),
+        ("limit" = Option<usize>, Query, description = "The most items of the page: 1 to 1,000, by default 100"),
+        ("after" = Option<String>, Query, description = "`next` of the page before"),
+    ),
+    responses((status = 200, description = "The page", body = ActionsJson), Problems),
+)]
 pub(super) async fn get(
     State(context): State<Arc<OperatorContext>>,
     request: Request,
@@ -34,8 +48,7 @@ pub(super) async fn get(
         service_id: query.service_id()?,
         batch_id: query.get("batch_id")?.map(str::parse).transpose()?,
     };
-    let limit = query.get("limit")?.map_or(Ok(DEFAULT_LIMIT), parse_limit)?;
-    let before = query.get("after")?.map(parse_cursor).transpose()?;
+    let (before, limit) = (after::<i64>(&query)?, limit(&query)?);
     let store = Arc::clone(&context.store);
     let read = move || store.actions(&filter, before, limit).map_err(ApiError::read_failed);
     let actions = context.api.reads.run(read).await?;
@@ -50,19 +63,4 @@ pub(super) fn parse_verb(text: &str) -> Result<OperatorVerb, ApiError> {
         rule: error.to_string(),
     };
     text.parse().map_err(invalid)
-}
-
-fn parse_limit(text: &str) -> Result<usize, ApiError> {
-    match text.parse() {
-        Ok(limit) if (1..=LARGEST_LIMIT).contains(&limit) => Ok(limit),
-        _ => {
-            let rule = format!("it must be a number from 1 to {LARGEST_LIMIT}");
-            Err(ApiError::InvalidValue { name: "limit", rule })
-        }
-    }
-}
-
-fn parse_cursor(text: &str) -> Result<i64, ApiError> {
-    let rule = "it must be what `next` of the page before was";
-    text.parse().map_err(|_| ApiError::InvalidValue { name: "after", rule: rule.to_owned() })
 }

@@ -33,8 +33,8 @@ pub(super) async fn get(
     query.check_names(&["service_id"])?;
     let named = NamedBatch::parse(path, &query)?;
     let batch = named.find(&context).await?;
-    let pages = Arc::clone(&context.pages);
-    let read = move || pages.serialized_batch(&batch.service_id, &batch.batch_id);
+    let batches = Arc::clone(&context.batches);
+    let read = move || batches.serialized_batch(&batch.service_id, &batch.batch_id);
     let read = move || read().map_err(ApiError::read_failed);
     // Retention may have removed it since it was found.
     let bytes = context.api.reads.run(read).await?.ok_or(ApiError::BatchNotFound(named.id))?;

@@ -8,12 +8,11 @@ use grid_batch_core::{InstanceId, InstanceLease, OwnedService, ServiceId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{
-    ReadContext,
+use super::{ReadContext, service_json::InstanceJson};
+use crate::http::{
+    ApiError, Problems, Query,
     page_query::{after, limit},
-    service_json::InstanceJson,
 };
-use crate::http::{ApiError, Problems, Query};
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ClaimsJson {

@@ -6,6 +6,7 @@ use super::{HistorySource, LedgerSource, PauseSource};
 use crate::{gas_admins::GasAdminSource, state::ApiState};
 
 /// What is read below `/v1`.
+#[derive(Clone)]
 pub(crate) struct ReadParts {
     pub(crate) pages: Arc<dyn BatchPageStore>,
     pub(crate) services: Arc<dyn ServiceQueryStore>,

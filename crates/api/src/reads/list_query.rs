@@ -1,10 +1,13 @@
 use std::collections::BTreeSet;
 
-use grid_batch_core::{BatchSelection, BatchState, Excerpt, ListCursor, PageOrder, Timestamp};
+use grid_batch_core::{BatchSelection, Excerpt, ListCursor, PageOrder, Timestamp};
 use humantime::{parse_duration, parse_rfc3339};
 
-use super::page_query::{after, flag, limit};
-use crate::http::{ApiError, Query};
+use crate::http::{
+    ApiError, Query,
+    page_query::{after, flag, limit},
+    parse_states,
+};
 
 const PARAMETERS: &[&str] = &[
     "service_id",
@@ -32,7 +35,7 @@ pub(super) struct ListQuery {
 impl ListQuery {
     pub(super) fn parse(query: &Query, now: Timestamp) -> Result<Self, ApiError> {
         query.check_names(PARAMETERS)?;
-        let states = query.get("state")?.map_or_else(|| Ok(BTreeSet::new()), states)?;
+        let states = query.get("state")?.map_or_else(|| Ok(BTreeSet::new()), parse_states)?;
         let selection = BatchSelection {
             service_id: query.service_id()?,
             states,
@@ -45,35 +48,6 @@ impl ListQuery {
         };
         Ok(Self { selection, order: order(query)?, after: after(query)?, limit: limit(query)? })
     }
-}
-
-/// The states of which all are meant.
-const OPEN: &str = "open";
-const ENDED: &str = "ended";
-
-/// Parses states that are separated by commas.
-fn states(text: &str) -> Result<BTreeSet<BatchState>, ApiError> {
-    let mut states = BTreeSet::new();
-    for name in text.split(',') {
-        let of = |ended: bool| move |state: &BatchState| state.is_terminal() == ended;
-        match name {
-            OPEN => states.extend(BatchState::ALL.into_iter().filter(of(false))),
-            ENDED => states.extend(BatchState::ALL.into_iter().filter(of(true))),
-            name => {
-                states.insert(BatchState::named(name).ok_or_else(|| unknown_state(name))?);
-            }
-        }
-    }
-    Ok(states)
-}
-
-fn unknown_state(name: &str) -> ApiError {
-    let names = BatchState::ALL.map(BatchState::as_str).join(", ");
-    let rule = format!(
-        "it has {}; it must be one or several of {names}, {OPEN} and {ENDED}, separated by commas",
-        Excerpt::of(name)
-    );
-    ApiError::InvalidValue { name: "state", rule }
 }
 
 /// A time, or an age before now.
@@ -110,6 +84,8 @@ fn order(query: &Query) -> Result<PageOrder, ApiError> {
 
 #[cfg(test)]
 mod tests {
+    use grid_batch_core::BatchState;
+
     use super::*;
 
     fn parse(text: &str) -> Result<ListQuery, ApiError> {

@@ -12,7 +12,6 @@ mod explain_json;
 mod find_batch;
 mod ledgers;
 mod list_query;
-mod page_query;
 mod service_json;
 mod services;
 mod wait;

@@ -6,14 +6,11 @@ use axum::{
 };
 use grid_batch_core::{ServiceId, ServiceOverview, ServicePause};
 
-use super::{
-    ReadContext,
-    batch_list::PageJson,
-    find_batch::PathText,
+use super::{ReadContext, batch_list::PageJson, find_batch::PathText, service_json::ServiceJson};
+use crate::http::{
+    ApiError, Problems, Query,
     page_query::{after, flag, limit},
-    service_json::ServiceJson,
 };
-use crate::http::{ApiError, Problems, Query};
 
 /// Which services are paused.
 pub(super) type Pauses = HashMap<ServiceId, ServicePause>;

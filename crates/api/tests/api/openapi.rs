@@ -4,7 +4,8 @@ use grid_batch_api::openapi_json;
 use serde_json::Value;
 
 use crate::{
-    client::Response, test_server::TestServer, withdrawals::test_pools::server_with_pools,
+    client::Response, operators, test_server::TestServer,
+    withdrawals::test_pools::server_with_pools,
 };
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
@@ -27,7 +28,7 @@ fn is_missing(response: &Response) -> bool {
 
 #[test]
 fn every_described_operation_is_served() {
-    let servers = [TestServer::new(), server_with_pools()];
+    let servers = [operators::server(), server_with_pools()];
     let document: Value = serde_json::from_str(&openapi_json()).unwrap();
     let operations = operations(&document);
     assert!(operations.len() >= 15, "{operations:?}");

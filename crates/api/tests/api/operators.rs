@@ -10,7 +10,7 @@ use crate::{
     test_server::{TestServer, batch, body, id, service},
 };
 
-fn server() -> TestServer {
+pub fn server() -> TestServer {
     TestServer::with(|builder, store| {
         builder.with_operators(Arc::clone(store) as _, || Some(InstanceId::new("one")))
     })
@@ -181,7 +181,7 @@ fn filter_selects_what_is_acted_on() {
             json!({"verb": "cancel", "filter": filter, "dry_run": dry_run, "limit": limit});
         let answer = many(fields).json();
         let count = answer["data"].as_array().unwrap().len();
-        (count, answer["has_more"].as_bool().unwrap())
+        (count, answer["next"].is_string())
     };
     assert_eq!(cancel(true, 10), (3, false));
     assert_eq!(cancel(true, 2), (2, true));

@@ -83,20 +83,24 @@ fn each_state_allows_what_its_decisions_allow() {
     assert_eq!(of(BatchState::Delayed), [("retry", 1), ("cancel", 1)]);
     assert_eq!(of(BatchState::Absent), [("cancel", 1)]);
     for state in [BatchState::InDoubt, BatchState::Pending, BatchState::Valid] {
-        assert_eq!(of(state), [("resubmit", 1), ("end", 1)]);
+        assert_eq!(of(state), [("resubmit", 1), ("end_committed", 1), ("end_invalid", 1)]);
     }
     for state in [BatchState::Invalid, BatchState::Committed] {
         assert_eq!(of(state), []);
     }
     let held_in_doubt = details(held(1, BatchState::InDoubt), None);
-    assert_eq!(actions(&held_in_doubt, None), [("release", 1), ("resubmit", 1), ("end", 1)]);
+    assert_eq!(
+        actions(&held_in_doubt, None),
+        [("release", 1), ("resubmit", 1), ("end_committed", 1), ("end_invalid", 1)]
+    );
 }
 
 #[test]
 fn waiting_batch_names_what_can_be_done_about_the_one_before() {
     let waiting =
         details(stored(1, BatchState::New), behind(held(2, BatchState::Pending), Obstacle::Order));
-    let expected = [("cancel", 1), ("release", 2), ("resubmit", 2), ("end", 2)];
+    let expected =
+        [("cancel", 1), ("release", 2), ("resubmit", 2), ("end_committed", 2), ("end_invalid", 2)];
     assert_eq!(actions(&waiting, None), expected);
     let halt = Obstacle::Halt { since: at(3) };
     let stopped = details(stored(1, BatchState::New), behind(stored(2, BatchState::Invalid), halt));
@@ -109,7 +113,10 @@ fn batch_of_a_withdrawal_is_decided_only_when_it_is_held() {
     assert_eq!(actions(&of_withdrawal(stored(1, BatchState::Pending)), None), []);
     assert_eq!(actions(&of_withdrawal(stored(1, BatchState::Delayed)), None), [("retry", 1)]);
     let held = of_withdrawal(held(1, BatchState::Pending));
-    assert_eq!(actions(&held, None), [("release", 1), ("resubmit", 1), ("end", 1)]);
+    assert_eq!(
+        actions(&held, None),
+        [("release", 1), ("resubmit", 1), ("end_committed", 1), ("end_invalid", 1)]
+    );
 }
 
 #[test]

@@ -55,9 +55,10 @@ fn failed_reads_are_reported() {
     let mut batches = found();
     batches.expect_details().returning(|_, _| unavailable());
     assert_eq!(error_of(batches, MockBatchPageStore::new(), &path), (503, 1013));
-    let mut pages = MockBatchPageStore::new();
-    pages.expect_serialized_batch().returning(|_, _| unavailable());
-    assert_eq!(error_of(found(), pages, &format!("{path}/bytes")), (503, 1013));
+    let mut batches = found();
+    batches.expect_serialized_batch().returning(|_, _| unavailable());
+    let path = format!("{path}/bytes");
+    assert_eq!(error_of(batches, MockBatchPageStore::new(), &path), (503, 1013));
 }
 
 /// Retention may remove a batch between two reads.

@@ -2,13 +2,13 @@ use std::str::FromStr;
 
 use grid_batch_core::Excerpt;
 
-use crate::http::{ApiError, Query};
+use super::{ApiError, Query};
 
 const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 1_000;
 
 /// The greatest number of items of a page.
-pub(super) fn limit(query: &Query) -> Result<usize, ApiError> {
+pub(crate) fn limit(query: &Query) -> Result<usize, ApiError> {
     let Some(text) = query.get("limit")? else { return Ok(DEFAULT_LIMIT) };
     text.parse().ok().filter(|limit| (1..=MAX_LIMIT).contains(limit)).ok_or_else(|| {
         let rule =
@@ -18,7 +18,7 @@ pub(super) fn limit(query: &Query) -> Result<usize, ApiError> {
 }
 
 /// The position after which a page starts: `next` of the page before.
-pub(super) fn after<T: FromStr>(query: &Query) -> Result<Option<T>, ApiError> {
+pub(crate) fn after<T: FromStr>(query: &Query) -> Result<Option<T>, ApiError> {
     let parse = |text: &str| {
         text.parse().map_err(|_| ApiError::InvalidValue {
             name: "after",
@@ -29,7 +29,7 @@ pub(super) fn after<T: FromStr>(query: &Query) -> Result<Option<T>, ApiError> {
 }
 
 /// A parameter that is `true` or `false`.
-pub(super) fn flag(query: &Query, name: &'static str) -> Result<Option<bool>, ApiError> {
+pub(crate) fn flag(query: &Query, name: &'static str) -> Result<Option<bool>, ApiError> {
     let parse = |text: &str| match text {
         "true" => Ok(true),
         "false" => Ok(false),

@@ -1,0 +1,109 @@
+//! A handler for each verb.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use grid_batch_core::OperatorVerb;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    OperatorContext,
+    act::{Answer, IdPath, act_on_all, act_on_batch, act_on_service},
+    json::DoneJson,
+    requests::{ActionRequest, AttemptActionRequest},
+};
+use crate::http::Problems;
+
+macro_rules! verbs_of_batches {
+    ($($handler:ident $path:literal $verb:ident $body:ident $operation:literal $summary:literal;)*) => {$(
+        #[utoipa::path(
+            post, path = $path, tag = "operators", operation_id = $operation, summary = $summary,
+            params(
+                ("id" = String, Path, description = "The id of the batch"),
+                ("service_id" = Option<String>, Query, description = "The service, if the batch is stored for several"),
+            ),
+            request_body(content = $body),
+            responses((status = 200, description = "What was done, or would be", body = DoneJson), Problems),
+        )]
+        async fn $handler(state: State<Arc<OperatorContext>>, path: IdPath, request: Request) -> Answer {
+            act_on_batch(state, path, request, OperatorVerb::$verb).await
+        }
+    )*};
+}
+
+macro_rules! verbs_of_services {
+    ($($handler:ident $path:literal $verb:ident $operation:literal $summary:literal;)*) => {$(
+        #[utoipa::path(
+            post, path = $path, tag = "operators", operation_id = $operation, summary = $summary,
+            params(("id" = String, Path, description = "The id of the service, percent-encoded")),
+            request_body(content = ActionRequest),
+            responses((status = 200, description = "What was done, or would be", body = DoneJson), Problems),
+        )]
+        async fn $handler(state: State<Arc<OperatorContext>>, path: IdPath, request: Request) -> Answer {
+            act_on_service(state, path, request, OperatorVerb::$verb).await
+        }
+    )*};
+}
+
+macro_rules! verbs_of_all_services {
+    ($($handler:ident $path:literal $verb:ident $operation:literal $summary:literal;)*) => {$(
+        #[utoipa::path(
+            post, path = $path, tag = "operators", operation_id = $operation, summary = $summary,
+            request_body(content = ActionRequest),
+            responses((status = 200, description = "What was done, or would be", body = DoneJson), Problems),
+        )]
+        async fn $handler(state: State<Arc<OperatorContext>>, request: Request) -> Answer {
+            act_on_all(state, request, OperatorVerb::$verb).await
+        }
+    )*};
+}
+
+verbs_of_batches! {
+    retry "/v1/batches/{id}/retry" Retry ActionRequest "retryBatch"
+        "Try a delayed batch now";
+    resubmit "/v1/batches/{id}/resubmit" Resubmit AttemptActionRequest "resubmitBatch"
+        "Send a batch again, because the ledger does not have it";
+    cancel "/v1/batches/{id}/cancel" Cancel ActionRequest "cancelBatch"
+        "End a batch that is certainly not at the ledger";
+    hold "/v1/batches/{id}/hold" Hold ActionRequest "holdBatch"
+        "Hold a batch until a decision";
+    release "/v1/batches/{id}/release" Release ActionRequest "releaseBatch"
+        "End the hold of a batch";
+    continue_after "/v1/batches/{id}/continue" Continue ActionRequest "continueAfterBatch"
+        "Let the batches go on that an invalid one stops";
+    end_following "/v1/batches/{id}/end-following" EndFollowing ActionRequest "endFollowingBatches"
+        "End the batches that an invalid one stops";
+}
+
+verbs_of_services! {
+    release_claim "/v1/claims/{id}/release" ReleaseClaim "releaseClaim"
+        "Have the owner of a service give it up";
+    pause "/v1/services/{id}/pause" Pause "pauseService"
+        "Start no new submission of a service";
+    resume "/v1/services/{id}/resume" Resume "resumeService"
+        "End the pause of a service";
+}
+
+verbs_of_all_services! {
+    pause_all "/v1/pause" Pause "pauseAllServices"
+        "Start no new submission of any service";
+    resume_all "/v1/resume" Resume "resumeAllServices"
+        "End the pause of all services";
+}
+
+/// The routes of the verbs.
+pub(super) fn routes() -> OpenApiRouter<Arc<OperatorContext>> {
+    OpenApiRouter::new()
+        .routes(routes!(retry))
+        .routes(routes!(resubmit))
+        .routes(routes!(cancel))
+        .routes(routes!(hold))
+        .routes(routes!(release))
+        .routes(routes!(continue_after))
+        .routes(routes!(end_following))
+        .routes(routes!(release_claim))
+        .routes(routes!(pause))
+        .routes(routes!(resume))
+        .routes(routes!(pause_all))
+        .routes(routes!(resume_all))
+}
