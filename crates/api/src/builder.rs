@@ -1,8 +1,8 @@
 use std::{fmt, net::TcpListener, sync::Arc};
 
 use grid_batch_core::{
-    BatchQueryStore, BatchResult, Clock, IntakeStore, InternalError, ServiceCheck, ServiceId,
-    SystemClock,
+    BatchQueryStore, BatchResult, Clock, EventStore, IntakeStore, InternalError, ServiceCheck,
+    ServiceId, SystemClock,
 };
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
@@ -41,6 +41,7 @@ impl ApiBuilder {
             database_check: Arc::new(|| true),
             commit_progress: CommitProgress::default(),
             clock: Arc::new(SystemClock),
+            events: None,
             gas_admins: None,
             withdrawals: None,
         };
@@ -123,6 +124,13 @@ impl ApiBuilder {
         rules: Arc<dyn WithdrawalRules>,
     ) -> Self {
         self.parts.withdrawals = Some(WithdrawalParts { store, rules });
+        self
+    }
+
+    /// Serves the events of this store, and the history of each batch.
+    #[must_use]
+    pub fn with_events(mut self, store: Arc<dyn EventStore>) -> Self {
+        self.parts.events = Some(store);
         self
     }
 

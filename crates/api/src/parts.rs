@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use grid_batch_core::{BatchQueryStore, Clock, IntakeStore, ServiceCheck};
+use grid_batch_core::{BatchQueryStore, Clock, EventStore, IntakeStore, ServiceCheck};
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
@@ -27,6 +27,8 @@ pub(crate) struct ApiParts {
     pub(crate) database_check: Arc<DatabaseCheck>,
     pub(crate) commit_progress: CommitProgress,
     pub(crate) clock: Arc<dyn Clock>,
+    /// The feed of events, if the store has one.
+    pub(crate) events: Option<Arc<dyn EventStore>>,
     /// What is known of the gas admins, if the ledger has any.
     pub(crate) gas_admins: Option<Arc<GasAdminSource>>,
     /// If present, the interface accepts withdrawals instead of batches.

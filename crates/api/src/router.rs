@@ -13,6 +13,7 @@ use log::{debug, error, warn};
 
 use crate::{
     batches::{self, IntakeContext, ServiceChecks, StatusContext},
+    events::{self, EventContext},
     gas_admins,
     guard::{RequestGuard, refuse_web_pages},
     health,
@@ -26,7 +27,7 @@ use crate::{
 
 /// All routes of the interface.
 pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Router {
-    let ApiParts { query_store, stored, health, gas_admins, .. } = parts;
+    let ApiParts { query_store, stored, health, gas_admins, events, .. } = parts;
     let guard = Arc::new(RequestGuard::new(parts.allowed_sites, api.local_addr.ip()));
     let intake = match intake {
         Intake::Batches(queue) => {
@@ -49,8 +50,12 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
         Some(source) => gas_admins::routes(Arc::clone(&api), source),
         None => not_served(gas_admins::PATH),
     };
+    let events = events.map(|store| {
+        events::routes(EventContext::new(Arc::clone(&api), store, Arc::clone(&query_store)))
+    });
     intake
         .merge(gas_admins)
+        .merge(events.unwrap_or_default())
         .merge(batches::status_routes(StatusContext::new(api, query_store)))
         .merge(health::routes(health))
         .fallback(not_found)

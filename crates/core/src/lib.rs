@@ -10,6 +10,7 @@ mod claim;
 mod clock;
 mod declared_access;
 mod error;
+mod event_feed;
 mod events;
 mod evidence;
 mod excerpt;
@@ -50,6 +51,10 @@ pub use claim::{Claim, ClaimKeeper, InstanceId, SubmittedBatch, Takeover, WorkNo
 pub use clock::{Clock, ManualClock, Moment, MonotonicTime, SystemClock, Timestamp};
 pub use declared_access::{DeclaredAccess, DeclaredAccessError};
 pub use error::InternalError;
+pub use event_feed::{
+    BatchEvent, EventCursor, EventCursorError, EventFilter, EventId, EventKind, EventKindError,
+    EventListener, EventPage, EventPosition, EventReadError, EventStore, PositionedEvent,
+};
 pub use events::{LedgerEvent, LedgerEventStream, LedgerEvents};
 pub use evidence::{
     Evidence, EvidenceReader, EvidenceReport, Resolution, UnresolvedBatch, UnresolvedBatchStore,

@@ -9,9 +9,10 @@ use futures_core::future::BoxFuture;
 use mockall::mock;
 
 use crate::{
-    AddOutcome, Ahead, AskAhead, AskAheadRequests, BatchConflict, BatchDetails, BatchFilter,
-    BatchFits, BatchId, BatchQueryStore, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater,
-    ClaimKeeper, Clock, CommitHistory, EndedDependents, EventSubscriptions, EvidenceReader,
+    AddOutcome, Ahead, AskAhead, AskAheadRequests, BatchConflict, BatchDetails, BatchEvent,
+    BatchFilter, BatchFits, BatchId, BatchQueryStore, BatchResult, BatchStatus, BatchStatusReader,
+    BatchUpdater, ClaimKeeper, Clock, CommitHistory, EndedDependents, EventFilter, EventListener,
+    EventPage, EventPosition, EventReadError, EventStore, EventSubscriptions, EvidenceReader,
     EvidenceReport, GroupObserver, HeaderId, IntakeStore, InternalError, LedgerConfirmation,
     LedgerEventStream, LedgerEvents, LedgerIdentity, LedgerIdentityReader, LedgerRegistry,
     MissingTransactionStore, MonotonicTime, NewBatch, NextBatchStore, NodeCheck, PageCursor,
@@ -405,6 +406,24 @@ mock! {
         fn list<'a>(&self, filter: &BatchFilter, after: Option<&'a PageCursor>, limit: usize)
             -> BatchResult<Vec<StoredBatch>>;
         fn count(&self, filter: &BatchFilter) -> BatchResult<u64>;
+    }
+}
+
+mock! {
+    pub EventStore {}
+    impl EventStore for EventStore {
+        fn events(
+            &self,
+            from: &EventPosition,
+            filter: &EventFilter,
+            limit: usize,
+        ) -> BatchResult<Result<EventPage, EventReadError>>;
+        fn history(
+            &self,
+            service_id: &ServiceId,
+            batch_id: &HeaderId,
+        ) -> BatchResult<Option<Vec<BatchEvent>>>;
+        fn on_events(&self, listener: EventListener);
     }
 }
 

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    AddOutcome, Ahead, BatchConflict, BatchDetails, BatchFilter, BatchQueryStore, BatchResult,
-    CommitHistory, CommittedBefore, HeaderId, IntakeStore, NewBatch, PageCursor, Removed,
-    RetentionCursor, RetentionStore, ServiceId, StoredBatch, Timestamp,
+    AddOutcome, Ahead, BatchConflict, BatchDetails, BatchEvent, BatchFilter, BatchQueryStore,
+    BatchResult, CommitHistory, CommittedBefore, EventFilter, EventListener, EventPage,
+    EventPosition, EventReadError, EventStore, HeaderId, IntakeStore, NewBatch, PageCursor,
+    Removed, RetentionCursor, RetentionStore, ServiceId, StoredBatch, Timestamp,
 };
 use grid_batch_withdrawals::{
     BatchAttempt, CancelOutcome, ClosedNonce, FailedFilter, FailedWithdrawal, FollowingPayments,
@@ -15,7 +16,7 @@ use grid_batch_withdrawals::{
     WithdrawalId, WithdrawalStore,
 };
 
-use crate::{Store, operator, submission, withdrawals};
+use crate::{Store, events, operator, submission, withdrawals};
 
 impl IntakeStore for Store {
     fn add(
@@ -58,6 +59,29 @@ impl BatchQueryStore for Store {
 
     fn count(&self, filter: &BatchFilter) -> BatchResult<u64> {
         Ok(Self::count(self, filter)?)
+    }
+}
+
+impl EventStore for Store {
+    fn events(
+        &self,
+        from: &EventPosition,
+        filter: &EventFilter,
+        limit: usize,
+    ) -> BatchResult<Result<EventPage, EventReadError>> {
+        Ok(events::read(self, from, filter, limit)?)
+    }
+
+    fn history(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+    ) -> BatchResult<Option<Vec<BatchEvent>>> {
+        Ok(events::history(self, service_id, batch_id)?)
+    }
+
+    fn on_events(&self, listener: EventListener) {
+        self.scheduler.events().listen(listener);
     }
 }
 

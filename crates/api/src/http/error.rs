@@ -119,6 +119,19 @@ pub(crate) enum ApiError {
     #[error("the batch {id} is stored for {services} services; choose one with service_id")]
     SeveralServices { id: HeaderId, services: usize },
 
+    // Events.
+    #[error("{0}")]
+    InvalidEventCursor(String),
+    #[error(
+        "events after this cursor are not kept any more, or the database went back to an earlier state; the \
+         link begins with the oldest events"
+    )]
+    EventsRemoved { link: String },
+    #[error("too many clients wait for events; try again later, or read pages without waiting")]
+    TooManyEventListeners,
+    #[error("there is no batch {0}")]
+    BatchNotFound(HeaderId),
+
     // Withdrawals and rewards.
     #[error("withdrawals are not accepted here, because no pools are configured")]
     WithdrawalsNotServed,

@@ -1,6 +1,8 @@
 use std::{collections::BTreeSet, iter};
 
-use grid_batch_core::{ChangeOutcome, HeaderId, ServiceId, Stale, Timestamp, TransitionError};
+use grid_batch_core::{
+    ChangeOutcome, EventKind, HeaderId, ServiceId, Stale, Timestamp, TransitionError,
+};
 
 use super::details::find_one;
 use crate::{
@@ -21,13 +23,19 @@ pub(crate) fn hold(
     reason: &str,
 ) -> Result<ChangeOutcome, StoreError> {
     let text = format!("held by an operator: {reason}");
-    change_hold(store, service_id, batch_id, ("held", Some(reason)), |connection, held, now| {
-        match held {
-            Held::Head(lane) => lane.hold_by_operator(&text, now),
-            Held::Waiting(seq) => hold_waiting(connection, seq, &text, now)?,
-        }
-        Ok(true)
-    })
+    change_hold(
+        store,
+        service_id,
+        batch_id,
+        (EventKind::Held, Some(reason)),
+        |connection, held, now| {
+            match held {
+                Held::Head(lane) => lane.hold_by_operator(&text, now),
+                Held::Waiting(seq) => hold_waiting(connection, seq, &text, now)?,
+            }
+            Ok(true)
+        },
+    )
 }
 
 /// Ends the hold of a batch, also one that the server began.
@@ -37,8 +45,12 @@ pub(crate) fn release(
     batch_id: &HeaderId,
     reason: Option<&str>,
 ) -> Result<ChangeOutcome, StoreError> {
-    change_hold(store, service_id, batch_id, ("released", reason), |connection, held, now| {
-        match held {
+    change_hold(
+        store,
+        service_id,
+        batch_id,
+        (EventKind::Released, reason),
+        |connection, held, now| match held {
             Held::Head(lane) => Ok(lane.release()),
             Held::Waiting(seq) => {
                 let was_held = release_waiting(connection, seq)?;
@@ -55,8 +67,8 @@ pub(crate) fn release(
                 }
                 Ok(was_held)
             }
-        }
-    })
+        },
+    )
 }
 
 /// A batch whose hold is changed.
@@ -72,7 +84,7 @@ fn change_hold(
     store: &Store,
     service_id: &ServiceId,
     batch_id: &HeaderId,
-    (action, reason): (&str, Option<&str>),
+    (kind, reason): (EventKind, Option<&str>),
     change: impl FnOnce(&mut Connection, Held<'_>, Timestamp) -> Result<bool, StoreError>,
 ) -> Result<ChangeOutcome, StoreError> {
     store.pools.write()?.write_transaction(|connection| {
@@ -94,9 +106,9 @@ fn change_hold(
                 let changed = change(connection, Held::Head(lane), now)?;
                 if changed {
                     let mut log = AttemptLog::default();
-                    log.add_action(lane, action, reason, now);
+                    log.add_action(lane, (kind, kind.as_str()), reason, now);
                     write_held(connection, lane)?;
-                    log.write(connection)?;
+                    log.write(connection, store.scheduler.events(), now)?;
                     let held = iter::once(&*lane);
                     next_waits =
                         !fill_after_holds(connection, &store.scheduler, held, now)?.is_empty();
@@ -106,7 +118,9 @@ fn change_hold(
             None => {
                 let changed = change(connection, Held::Waiting(seq), now)?;
                 if changed {
-                    log_waiting(connection, (service_id, *batch_id), seq, (action, reason), now)?;
+                    let batch = (service_id, *batch_id);
+                    let action = (kind, kind.as_str(), reason);
+                    log_waiting(connection, store.scheduler.events(), batch, seq, action, now)?;
                 }
                 changed
             }

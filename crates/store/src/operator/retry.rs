@@ -5,7 +5,7 @@ use diesel::{
     prelude::*,
     sql_types::{Bool, Integer, Text},
 };
-use grid_batch_core::{DltStatus, HeaderId, ServiceId};
+use grid_batch_core::{DltStatus, EventKind, HeaderId, ServiceId};
 
 use crate::{
     batch::{AttemptLog, BatchKey, Lane, lock_lanes, lock_services, write_open},
@@ -115,11 +115,12 @@ fn end(
     let mut lanes = lock_lanes(connection, &keys)?;
     lanes.retain(|_, lane| lane.end_delay());
     let ended: Vec<&Lane> = lanes.values().collect();
+    let now = store.now();
     let mut log = AttemptLog::default();
     for lane in &ended {
-        log.add_action(lane, "delay ended", None, store.now());
+        log.add_action(lane, (EventKind::DelayEnded, "delay ended"), None, now);
     }
     write_open(connection, &ended)?;
-    log.write(connection)?;
+    log.write(connection, store.scheduler.events(), now)?;
     Ok(batches.iter().map(|batch| lanes.contains_key(batch)).collect())
 }

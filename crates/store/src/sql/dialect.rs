@@ -101,6 +101,39 @@ impl Dialect {
         }
     }
 
+    /// The id of the present transaction. `None`: writers exclude each other, so commits become visible in the
+    /// order of their numbers.
+    pub(crate) fn transaction_id(self) -> Option<&'static str> {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => Some("pg_current_xact_id()::text::bigint"),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => None,
+        }
+    }
+
+    /// The id of the first transaction that has not begun.
+    pub(crate) fn first_later_transaction(self) -> Option<&'static str> {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => Some("pg_snapshot_xmax(pg_current_snapshot())::text::bigint"),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => None,
+        }
+    }
+
+    /// A query for the transactions whose changes are visible.
+    pub(crate) fn snapshot_query(self) -> Option<&'static str> {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => {
+                Some("-- event_snapshot\n select pg_current_snapshot()::text as snapshot")
+            }
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => None,
+        }
+    }
+
     /// A query for whether a migration has run.
     pub(crate) fn has_schema_query(self) -> &'static str {
         match self {
