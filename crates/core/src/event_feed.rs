@@ -246,6 +246,7 @@ pub struct EventPage {
 
 /// Why events cannot be read from a cursor.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum EventReadError {
     /// No store of this kind made the cursor.
     #[error("the cursor was not made by this store")]

@@ -568,7 +568,9 @@ const WITHOUT_PLAN_TEST: [&str; 22] = [
 
 /// SQLite has one instance at a time: registering expires all others, and names do not matter. It has
 /// no clock of its own, and locks no rows.
-const ONLY_ON_POSTGRES: [&str; 6] = [
+const ONLY_ON_POSTGRES: [&str; 8] = [
+    "event_groups_of_begun",
+    "event_groups_of_running",
     "event_snapshot",
     "find_further_lanes",
     "find_instance_by_name",

@@ -50,9 +50,9 @@ impl EventContext {
 
 fn refused(error: EventReadError) -> ApiError {
     match error {
-        EventReadError::NotACursor => ApiError::InvalidEventCursor(error.to_string()),
         EventReadError::Gone { oldest } => {
             ApiError::EventsRemoved { link: format!("{PATH}?after={oldest}") }
         }
+        error => ApiError::InvalidEventCursor(error.to_string()),
     }
 }

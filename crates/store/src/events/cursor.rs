@@ -57,7 +57,7 @@ impl Position {
     pub(super) fn is_kept(&self, removed: RemovedUpTo) -> bool {
         let is_behind = |snapshot: &Snapshot, seq: i64| {
             seq >= removed.seq
-                && (snapshot.first_running > removed.xid || snapshot.first_later == 0)
+                && (snapshot.first_running > removed.xid || snapshot.first_invisible == 0)
         };
         let window = self.window.as_ref().filter(|window| window.group > 0);
         let by_window = window.map(|window| is_behind(&window.until, window.group));
@@ -111,9 +111,9 @@ impl Position {
 const OLDEST: &str = "oldest";
 
 fn encode_snapshot(snapshot: &Snapshot) -> String {
-    let Snapshot { first_running, first_later, running, last_seq } = snapshot;
+    let Snapshot { first_running, first_invisible, running, last_seq } = snapshot;
     let running: String = running.iter().map(|xid| format!("-{xid}")).collect();
-    format!("{last_seq}-{first_running}-{first_later}{running}")
+    format!("{last_seq}-{first_running}-{first_invisible}{running}")
 }
 
 fn decode_snapshot(text: &str) -> Option<Snapshot> {
@@ -121,7 +121,7 @@ fn decode_snapshot(text: &str) -> Option<Snapshot> {
     Some(Snapshot {
         last_seq: numbers.next()??,
         first_running: numbers.next()??,
-        first_later: numbers.next()??,
+        first_invisible: numbers.next()??,
         running: numbers.collect::<Option<_>>()?,
     })
 }
@@ -140,9 +140,9 @@ mod tests {
 
     fn snapshots() -> impl Strategy<Value = Snapshot> {
         let numbers = (0_i64.., 0_i64.., 0_i64.., prop::collection::vec(0_i64.., 0..4));
-        numbers.prop_map(|(last_seq, first_running, first_later, running)| Snapshot {
+        numbers.prop_map(|(last_seq, first_running, first_invisible, running)| Snapshot {
             first_running,
-            first_later,
+            first_invisible,
             running,
             last_seq,
         })
@@ -171,7 +171,7 @@ mod tests {
         let snapshot = |last_seq, first_running| {
             Some(Snapshot {
                 first_running,
-                first_later: first_running + 1,
+                first_invisible: first_running + 1,
                 running: Vec::new(),
                 last_seq,
             })

@@ -2,6 +2,7 @@
 
 mod cursor;
 mod history;
+mod late;
 mod read;
 mod reader;
 mod remove;

@@ -4,6 +4,7 @@ use grid_batch_core::{EventFilter, EventPage, PositionedEvent};
 
 use super::{
     cursor::{Position, Window},
+    late::late_groups,
     rows::{EVENT_COLUMNS, EventRow, GROUP_COLUMNS, GroupRow},
     seqs,
     snapshot::Snapshot,
@@ -51,7 +52,8 @@ impl<'a> Reader<'a> {
             Some(window) => window,
             None => Window { until: Snapshot::take(self.connection)?, group: 0, events: 0 },
         };
-        let late = self.late_groups(&position, &window)?;
+        let mut late = late_groups(self.connection, &position, &window)?;
+        late.retain(|group| is_next(group, &window) && !position.has_seen(group));
         if !self.read_groups(&position, &mut window, late)? {
             return Ok(None);
         }
@@ -83,33 +85,6 @@ impl<'a> Reader<'a> {
 
     fn is_full(&self) -> bool {
         self.found.len() >= self.count || self.examined >= MOST_EXAMINED
-    }
-
-    /// The groups with lower numbers than the last one before the window, of transactions that were running
-    /// when that was taken.
-    fn late_groups(
-        &mut self,
-        position: &Position,
-        window: &Window,
-    ) -> Result<Vec<GroupRow>, StoreError> {
-        let last_seen = position.last_seen();
-        let seen = position.seen.as_ref().filter(|_| window.group <= last_seen);
-        let running = seen.map_or(&[][..], |seen| &seen.running);
-        if running.is_empty() {
-            return Ok(Vec::new());
-        }
-        let statement = Statement::new(
-            self.connection.dialect(),
-            format!(
-                "-- late_event_groups
-                 select {GROUP_COLUMNS} from {{x}} join event_groups g on g.xid = x.xid"
-            ),
-        )
-        .rows(Rows::default().long("xid", running.iter().copied()));
-        let mut groups: Vec<GroupRow> = self.connection.load(&statement)?;
-        groups.retain(|group| group.seq <= last_seen && is_next(group, window));
-        groups.sort_by_key(|group| group.seq);
-        Ok(groups)
     }
 
     /// The groups after those that were read, whether they are in the window or not.

@@ -17,17 +17,16 @@ use crate::sql::{Connection, Rows, Statement, StoreError};
 pub(super) struct Snapshot {
     /// Transactions before this one had ended.
     pub(super) first_running: i64,
-    /// This transaction and those after it had not begun.
-    pub(super) first_later: i64,
+    /// This transaction and those after it had not ended. A few of them may have begun.
+    pub(super) first_invisible: i64,
     /// Those between that had not ended.
     pub(super) running: Vec<i64>,
-    /// Transactions that had not begun write groups with greater numbers only.
+    /// A number up to which only transactions write groups that had begun.
     pub(super) last_seq: i64,
 }
 
 impl Snapshot {
-    /// The present moment. The last number is read first: a transaction that begins after the snapshot gets a
-    /// greater one.
+    /// The present moment. The last number is read first: transactions with smaller ones had begun then.
     pub(super) fn take(connection: &mut Connection) -> Result<Self, StoreError> {
         let dialect = connection.dialect();
         let last = "-- last_event_group
@@ -51,7 +50,7 @@ impl Snapshot {
         let running = running.split(',').filter(|part| !part.is_empty());
         Some(Self {
             first_running: first.parse().ok()?,
-            first_later: later.parse().ok()?,
+            first_invisible: later.parse().ok()?,
             running: running.map(str::parse).collect::<Result<_, _>>().ok()?,
             last_seq: 0,
         })
@@ -62,7 +61,8 @@ impl Snapshot {
         match group.xid {
             None => group.seq <= self.last_seq,
             Some(xid) => {
-                xid < self.first_running || (xid < self.first_later && !self.running.contains(&xid))
+                xid < self.first_running
+                    || (xid < self.first_invisible && !self.running.contains(&xid))
             }
         }
     }
@@ -85,10 +85,10 @@ pub(crate) fn begin_generation(
     )
     .rows(Rows::default().long("now", [now.as_micros()]));
     connection.execute(&begin)?;
-    let Some(first_later) = dialect.first_later_transaction() else { return Ok(()) };
+    let Some(first_invisible) = dialect.first_invisible_transaction() else { return Ok(()) };
     let show = format!(
         "-- show_event_groups
-         update event_groups set xid = null where xid >= {first_later}"
+         update event_groups set xid = null where xid >= {first_invisible}"
     );
     connection.execute(&Statement::new(dialect, show)).map(drop)
 }

@@ -112,8 +112,8 @@ impl Dialect {
         }
     }
 
-    /// The id of the first transaction that has not begun.
-    pub(crate) fn first_later_transaction(self) -> Option<&'static str> {
+    /// The first of the ids of transactions whose changes are not visible, except a few before it.
+    pub(crate) fn first_invisible_transaction(self) -> Option<&'static str> {
         match self {
             #[cfg(feature = "postgres")]
             Self::Postgres => Some("pg_snapshot_xmax(pg_current_snapshot())::text::bigint"),
