@@ -471,7 +471,7 @@ create table batch_events (
     -- The index in EventKind::ALL and in BatchState::ALL, the state after the event.
     kind integer not null,
     state integer not null,
-    detail text,
+    detail text collate "C",
     primary key (batch_seq, group_seq, position)
 );
 
