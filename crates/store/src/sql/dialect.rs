@@ -101,12 +101,12 @@ impl Dialect {
         }
     }
 
-    /// The id of the present transaction. `None`: writers exclude each other, so commits become visible in the
-    /// order of their numbers.
+    /// The id of the present transaction, by a name that PostgreSQL 12 has, too. `None`: writers exclude each other,
+    /// so commits become visible in the order of their numbers.
     pub(crate) fn transaction_id(self) -> Option<&'static str> {
         match self {
             #[cfg(feature = "postgres")]
-            Self::Postgres => Some("pg_current_xact_id()::text::bigint"),
+            Self::Postgres => Some("txid_current()"),
             #[cfg(feature = "sqlite")]
             Self::Sqlite => None,
         }
@@ -116,7 +116,7 @@ impl Dialect {
     pub(crate) fn first_invisible_transaction(self) -> Option<&'static str> {
         match self {
             #[cfg(feature = "postgres")]
-            Self::Postgres => Some("pg_snapshot_xmax(pg_current_snapshot())::text::bigint"),
+            Self::Postgres => Some("txid_snapshot_xmax(txid_current_snapshot())"),
             #[cfg(feature = "sqlite")]
             Self::Sqlite => None,
         }
@@ -127,7 +127,7 @@ impl Dialect {
         match self {
             #[cfg(feature = "postgres")]
             Self::Postgres => {
-                Some("-- event_snapshot\n select pg_current_snapshot()::text as snapshot")
+                Some("-- event_snapshot\n select txid_current_snapshot()::text as snapshot")
             }
             #[cfg(feature = "sqlite")]
             Self::Sqlite => None,
