@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    ops::Range,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -405,7 +406,7 @@ fn reader_gets_all_events_in_order_while_several_write(db: &Database) {
 /// A writer beside the store, in a transaction that has begun and has an id.
 fn begin(db: &Database) -> PgConnection {
     let mut writer = PgConnection::establish(&db.postgres_url()).unwrap();
-    writer.batch_execute("begin; select pg_current_xact_id()").unwrap();
+    writer.batch_execute("begin; select txid_current()").unwrap();
     writer
 }
 
@@ -413,7 +414,7 @@ fn begin(db: &Database) -> PgConnection {
 fn write(writer: &mut PgConnection, attempt: u32) {
     let sql = format!(
         "with g as (insert into event_groups (xid, at, batch_seqs)
-             values (pg_current_xact_id()::text::bigint, 7, '\\x02') returning seq)
+             values (txid_current(), 7, '\\x02') returning seq)
          insert into batch_events select 1, g.seq, 7, 0, {attempt}, 3, 5, null from g"
     );
     writer.batch_execute(&sql).unwrap();
@@ -482,4 +483,57 @@ fn copied_database_shows_all_its_events() {
     Store::mark_moved(&db.url(), db.options()).unwrap();
     store.add_all(&[batch("a::b", 2)]);
     assert_eq!(all(&store).len(), 2);
+}
+
+/// Adds batches, each again if that failed: the commit may have succeeded.
+fn add_again(store: &Store, numbers: Range<u64>) {
+    for number in numbers {
+        let failed = |_: &u32| store.add(&[&[batch("a::b", number)]]).is_err();
+        let _ = (0..3).take_while(failed).count();
+    }
+}
+
+/// An instance whose sessions are ended again and again, in the middle of its transactions, beside another one.
+#[test]
+fn feed_is_complete_while_one_of_two_writers_is_killed() {
+    const EACH: u64 = 60;
+    const KILLS: i64 = 15;
+    let db = Database::postgres();
+    let store = db.open();
+    let killed_url = format!("{}-killed", db.postgres_url());
+    let killed = Store::open(&killed_url.parse().unwrap(), db.options()).unwrap();
+    let done = AtomicBool::new(false);
+    let read = thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let (mut read, mut position) = (Vec::new(), EventPosition::Oldest);
+            loop {
+                let was_done = done.load(Ordering::Acquire);
+                let (events, next) = read_from(&store, position, &EventFilter::default(), 5);
+                read.extend(events);
+                if was_done {
+                    return read;
+                }
+                position = EventPosition::After(next);
+            }
+        });
+        scope.spawn(|| {
+            let kill = "select count(pg_terminate_backend(pid)) as number from pg_stat_activity
+                        where application_name = current_setting('application_name') || '-killed'
+                            and state <> 'idle'";
+            let mut kills = 0;
+            while kills < KILLS && !done.load(Ordering::Acquire) {
+                kills += db.number(kill);
+            }
+        });
+        let steady = scope.spawn(|| add_again(&store, 0..EACH));
+        scope.spawn(|| add_again(&killed, 1_000..1_000 + EACH)).join().unwrap();
+        steady.join().unwrap();
+        done.store(true, Ordering::Release);
+        reader.join().unwrap()
+    });
+    let stored = store.open_batches(&service("a::b"), 1_000).unwrap();
+    let stored: Vec<HeaderId> = stored.into_iter().map(|batch| batch.batch_id).collect();
+    assert!(stored.len() as u64 >= EACH);
+    let told: Vec<HeaderId> = read.iter().map(|event| event.batch_id).collect();
+    assert_eq!(told, stored, "an event for each batch, in the order of the service");
 }
