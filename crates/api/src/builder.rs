@@ -1,8 +1,8 @@
 use std::{collections::HashMap, fmt, net::TcpListener, sync::Arc};
 
 use grid_batch_core::{
-    BatchPageStore, BatchQueryStore, BatchResult, Clock, HeaderId, HistoryEntry, InstanceId,
-    IntakeStore, InternalError, OperatorStore, PassThrough, ServiceCheck, ServiceId, ServicePause,
+    BatchPageStore, BatchQueryStore, BatchResult, Clock, EventStore, InstanceId, IntakeStore,
+    InternalError, OperatorStore, PassThrough, ServiceCheck, ServiceId, ServicePause,
     ServiceQueryStore, SystemClock,
 };
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
@@ -47,6 +47,7 @@ impl ApiBuilder {
             clock: Arc::new(SystemClock),
             reads: None,
             read_sources: ReadSources::default(),
+            events: None,
             gas_admins: None,
             operators: None,
             withdrawals: None,
@@ -175,17 +176,10 @@ impl ApiBuilder {
         self
     }
 
-    /// Sets where the history of a batch is read, the oldest entry first. Without it, the history is what
-    /// [`stored_history`](grid_batch_core::stored_history) tells.
+    /// Serves the events of this store, also as the history of each batch.
     #[must_use]
-    pub fn with_history(
-        mut self,
-        history: impl Fn(&ServiceId, &HeaderId) -> BatchResult<Vec<HistoryEntry>>
-        + Send
-        + Sync
-        + 'static,
-    ) -> Self {
-        self.parts.read_sources.history = Some(Arc::new(history));
+    pub fn with_events(mut self, store: Arc<dyn EventStore>) -> Self {
+        self.parts.events = Some(store);
         self
     }
 

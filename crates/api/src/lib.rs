@@ -5,6 +5,7 @@ mod batches;
 mod build_error;
 mod builder;
 mod connections;
+mod events;
 mod gas_admins;
 mod group_commit;
 mod guard;

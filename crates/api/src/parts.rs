@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use grid_batch_core::{BatchQueryStore, Clock, IntakeStore, PassThrough, ServiceCheck};
+use grid_batch_core::{BatchQueryStore, Clock, EventStore, IntakeStore, PassThrough, ServiceCheck};
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
@@ -34,6 +34,8 @@ pub(crate) struct ApiParts {
     /// What is read below `/v1`; `None`: nothing.
     pub(crate) reads: Option<ReadParts>,
     pub(crate) read_sources: ReadSources,
+    /// The feed of events, if the store has one.
+    pub(crate) events: Option<Arc<dyn EventStore>>,
     /// What is known of the gas admins, if the ledger has any.
     pub(crate) gas_admins: Option<Arc<GasAdminSource>>,
     /// What carries out what operators ask for, if they may ask here.

@@ -13,6 +13,7 @@ use log::{debug, error, warn};
 
 use crate::{
     batches::{self, IntakeContext, ServiceChecks, StatusContext},
+    events::{self, EventContext},
     gas_admins::{self, GasAdminContext},
     guard::{RequestGuard, refuse_web_pages},
     health,
@@ -31,17 +32,23 @@ use crate::{
 
 /// All routes of the interface.
 pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Router {
-    let ApiParts { query_store, stored, health, gas_admins, operators, reads, .. } = parts;
+    let ApiParts { query_store, stored, health, gas_admins, operators, reads, events, .. } = parts;
     let read_sources = parts.read_sources;
     let nodes = Forwarding::new(Arc::clone(&api), parts.pass_through, Arc::clone(&query_store));
     let nodes = Arc::new(nodes);
     let statuses =
         StatusContext::new(Arc::clone(&api), Arc::clone(&query_store), Arc::clone(&nodes));
     let statuses = Arc::new(statuses);
+    let operator_store = operators.as_ref().map(|parts| Arc::clone(&parts.store));
     let operators = operators.zip(reads.clone()).map_or_else(Router::new, |(parts, reads)| {
         let (api, queries) = (Arc::clone(&api), Arc::clone(&query_store));
         let context = OperatorContext::new(api, queries, reads.pages, parts, stored.clone());
         operators::routes().with_state(Arc::new(context)).into()
+    });
+    let event_store = events.clone();
+    let events = events.map_or_else(Router::new, |store| {
+        let context = EventContext::new(Arc::clone(&api), store);
+        events::routes().with_state(Arc::new(context)).into()
     });
     let guard = Arc::new(RequestGuard::new(parts.allowed_sites, api.local_addr.ip()));
     let intake = match intake {
@@ -74,16 +81,25 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
     };
     let reads = reads.map_or_else(Router::new, |ReadParts { pages, services }| {
         let (api, batches) = (Arc::clone(&api), Arc::clone(&query_store));
-        let ReadSources { history, pauses, ledgers } = read_sources;
-        let gas_admins = gas_source;
-        let context =
-            ReadContext { api, batches, pages, services, gas_admins, history, pauses, ledgers };
+        let ReadSources { pauses, ledgers } = read_sources;
+        let context = ReadContext {
+            api,
+            batches,
+            pages,
+            services,
+            gas_admins: gas_source,
+            events: event_store,
+            operators: operator_store,
+            pauses,
+            ledgers,
+        };
         reads::routes().with_state(Arc::new(context)).into()
     });
     intake
         .merge(gas_admins)
         .merge(reads)
         .merge(operators)
+        .merge(events)
         .merge(batches::status_routes().with_state(statuses))
         .merge(health::routes().with_state(health))
         .merge(openapi::routes())

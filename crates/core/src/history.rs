@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::{BatchDetails, BatchState, FailedAttempt, Timestamp};
+use crate::{BatchDetails, BatchEvent, BatchState, EventKind, FailedAttempt, Timestamp};
 
 /// What happened to a batch at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,76 +10,64 @@ pub struct HistoryEntry {
     /// When.
     pub at: Timestamp,
     /// What.
-    pub kind: HistoryKind,
+    pub kind: EventKind,
+    /// The state of the batch afterwards, if that is known.
+    pub state: Option<BatchState>,
     /// The attempt that it belongs to, counted from 1.
     pub attempt: Option<u32>,
-    /// The same in words, with what a ledger or an operator said.
-    pub text: Option<String>,
-    /// Who did it, if that is known.
-    pub by: Option<String>,
+    /// What a ledger or an operator said, or what went wrong.
+    pub detail: Option<String>,
+    /// The instance that recorded it, if that is known.
+    pub instance: Option<String>,
 }
 
-/// The kinds of [`HistoryEntry`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum HistoryKind {
-    /// It was stored.
-    Stored,
-    /// It was handed to a submitter.
-    Submitted,
-    /// An attempt ended without success, or an operator decided about it.
-    AttemptEnded,
-    /// It entered the state that it is in.
-    State(BatchState),
-    /// A ledger reported that it had applied the batch, which had ended as invalid.
-    CommittedAfterInvalid,
-}
-
-impl HistoryKind {
-    /// The name of the kind in JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Stored => "stored",
-            Self::Submitted => "submitted",
-            Self::AttemptEnded => "attempt_ended",
-            Self::State(state) => state.as_str(),
-            Self::CommittedAfterInvalid => "committed_after_invalid",
-        }
+impl From<BatchEvent> for HistoryEntry {
+    fn from(event: BatchEvent) -> Self {
+        let BatchEvent { at, kind, state, attempt, detail, instance, .. } = event;
+        let attempt = Some(attempt).filter(|attempt| *attempt > 0);
+        Self { at, kind, state: Some(state), attempt, detail, instance }
     }
 }
 
-/// What the rows of a batch tell of its history: the time when it was stored, the latest failed attempts, the
+/// What the rows of a batch tell of its history where no events of it are kept: the time when it was stored, the latest failed attempts, the
 /// current attempt, and the present state.
 pub fn stored_history(details: &BatchDetails) -> Vec<HistoryEntry> {
     let BatchDetails { batch, failed_attempts, .. } = details;
-    let entry = |at, kind, attempt| HistoryEntry { at, kind, attempt, text: None, by: None };
-    let mut entries = vec![entry(batch.created_at, HistoryKind::Stored, None)];
+    let entry = |at, kind, attempt| HistoryEntry {
+        at,
+        kind,
+        state: None,
+        attempt,
+        detail: None,
+        instance: None,
+    };
+    let mut entries = vec![entry(batch.created_at, EventKind::Accepted, None)];
     for attempt in failed_attempts {
         let number = Some(attempt.attempt);
-        entries.extend(attempt.submitted_at.map(|at| entry(at, HistoryKind::Submitted, number)));
-        let text = Some(outcome_text(attempt));
-        entries.push(HistoryEntry {
-            text,
-            ..entry(attempt.ended_at, HistoryKind::AttemptEnded, number)
-        });
+        entries.extend(attempt.submitted_at.map(|at| entry(at, EventKind::Submitted, number)));
+        let detail = Some(outcome_text(attempt));
+        let answered = entry(attempt.ended_at, EventKind::Answered, number);
+        entries.push(HistoryEntry { detail, ..answered });
     }
     let number = Some(batch.progress.attempts).filter(|attempts| *attempts > 0);
     let is_current = failed_attempts.last().map(|last| last.attempt) != number;
     if let Some(at) = batch.submitted_at.filter(|_| is_current && number.is_some()) {
-        entries.push(entry(at, HistoryKind::Submitted, number));
+        entries.push(entry(at, EventKind::Submitted, number));
     }
     let state = batch.progress.state;
     if let Some(at) =
         batch.since.filter(|_| !matches!(state, BatchState::New | BatchState::Submitting))
     {
-        let text = details.receipts.first().map(|receipt| receipt.error_message.clone());
-        entries.push(HistoryEntry { text, ..entry(at, HistoryKind::State(state), number) });
+        let detail = details.receipts.first().map(|receipt| receipt.error_message.clone());
+        let state = Some(state);
+        entries.push(HistoryEntry { state, detail, ..entry(at, EventKind::Status, number) });
     }
     if let Some(report) = &details.commit_after_invalid {
-        let text = Some(report.source.clone());
-        let kind = HistoryKind::CommittedAfterInvalid;
-        entries.push(HistoryEntry { text, ..entry(report.reported_at, kind, None) });
+        let detail = Some(report.source.clone());
+        let kind = EventKind::CommittedAfterInvalid;
+        entries.push(HistoryEntry { detail, ..entry(report.reported_at, kind, None) });
     }
-    entries.sort_by_key(|entry| (entry.at, Reverse(entry.kind == HistoryKind::Stored)));
+    entries.sort_by_key(|entry| (entry.at, Reverse(entry.kind == EventKind::Accepted)));
     entries
 }
 
@@ -146,30 +134,30 @@ mod tests {
     fn history_is_in_the_order_of_time() {
         let committed = details(BatchState::Committed, 2, vec![failed()]);
         let expected = [
-            (1, "stored", None),
+            (1, "accepted", None),
             (2, "submitted", Some(1)),
-            (3, "attempt_ended", Some(1)),
+            (3, "answered", Some(1)),
             (4, "submitted", Some(2)),
-            (5, "committed", Some(2)),
+            (5, "status", Some(2)),
         ];
         assert_eq!(told(&committed), expected);
-        assert_eq!(stored_history(&committed)[2].text.as_deref(), Some("busy: 429"));
+        assert_eq!(stored_history(&committed)[2].detail.as_deref(), Some("busy: 429"));
     }
 
     #[test]
     fn failed_attempt_is_told_once() {
         let delayed = details(BatchState::Delayed, 1, vec![failed()]);
         let expected = [
-            (1, "stored", None),
+            (1, "accepted", None),
             (2, "submitted", Some(1)),
-            (3, "attempt_ended", Some(1)),
-            (5, "delayed", Some(1)),
+            (3, "answered", Some(1)),
+            (5, "status", Some(1)),
         ];
         assert_eq!(told(&delayed), expected);
     }
 
     #[test]
     fn new_batch_was_only_stored() {
-        assert_eq!(told(&details(BatchState::New, 0, Vec::new())), [(1, "stored", None)]);
+        assert_eq!(told(&details(BatchState::New, 0, Vec::new())), [(1, "accepted", None)]);
     }
 }

@@ -11,6 +11,7 @@ mod claim;
 mod clock;
 mod declared_access;
 mod error;
+mod event_feed;
 mod events;
 mod evidence;
 mod excerpt;
@@ -61,6 +62,10 @@ pub use claim::{Claim, ClaimKeeper, InstanceId, SubmittedBatch, Takeover, WorkNo
 pub use clock::{Clock, ManualClock, Moment, MonotonicTime, SystemClock, Timestamp};
 pub use declared_access::{DeclaredAccess, DeclaredAccessError};
 pub use error::InternalError;
+pub use event_feed::{
+    BatchEvent, EventCursor, EventCursorError, EventFilter, EventId, EventKind, EventKindError,
+    EventListener, EventPage, EventPosition, EventReadError, EventStore, PositionedEvent,
+};
 pub use events::{LedgerEvent, LedgerEventStream, LedgerEvents};
 pub use evidence::{
     Evidence, EvidenceReader, EvidenceReport, Resolution, UnresolvedBatch, UnresolvedBatchStore,
@@ -71,7 +76,7 @@ pub use follow_up::{AskAheadRequests, EventSubscriptions, InFlightUpdates, PollT
 pub use header_id::{HeaderId, HeaderIdError};
 pub use header_id_prefix::{HeaderIdPrefix, HeaderIdPrefixError};
 pub use hex::Hex;
-pub use history::{HistoryEntry, HistoryKind, stored_history};
+pub use history::{HistoryEntry, stored_history};
 pub use intake::{AddOutcome, BatchConflict, IntakeStore, TransactionConflict};
 pub use label::{BatchLabel, BatchLabelError};
 pub use ledger_identity::{

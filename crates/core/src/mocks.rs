@@ -10,9 +10,10 @@ use mockall::mock;
 
 use crate::{
     ActionFilter, ActionOutcome, AddOutcome, Ahead, AskAhead, AskAheadRequests, BatchConflict,
-    BatchDetails, BatchFilter, BatchFits, BatchId, BatchPage, BatchPageStore, BatchQueryStore,
-    BatchResult, BatchSelection, BatchStatus, BatchStatusReader, BatchUpdater, ClaimKeeper, Clock,
-    CommitHistory, EndedDependents, EventSubscriptions, EvidenceReader, EvidenceReport,
+    BatchDetails, BatchEvent, BatchFilter, BatchFits, BatchId, BatchPage, BatchPageStore,
+    BatchQueryStore, BatchResult, BatchSelection, BatchStatus, BatchStatusReader, BatchUpdater,
+    ClaimKeeper, Clock, CommitHistory, EndedDependents, EventFilter, EventListener, EventPage,
+    EventPosition, EventReadError, EventStore, EventSubscriptions, EvidenceReader, EvidenceReport,
     ForwardedRequest, ForwardedResponse, GroupObserver, HeaderId, InstanceId, IntakeStore,
     InternalError, LedgerConfirmation, LedgerEventStream, LedgerEvents, LedgerIdentity,
     LedgerIdentityReader, LedgerRegistry, ListCursor, MissingTransactionStore, MonotonicTime,
@@ -458,6 +459,24 @@ mock! {
         fn act(&self, action: &OperatorAction) -> BatchResult<ActionOutcome>;
         fn actions(&self, filter: &ActionFilter, before: Option<i64>, limit: usize)
             -> BatchResult<Vec<RecordedAction>>;
+    }
+}
+
+mock! {
+    pub EventStore {}
+    impl EventStore for EventStore {
+        fn events(
+            &self,
+            from: &EventPosition,
+            filter: &EventFilter,
+            limit: usize,
+        ) -> BatchResult<Result<EventPage, EventReadError>>;
+        fn history(
+            &self,
+            service_id: &ServiceId,
+            batch_id: &HeaderId,
+        ) -> BatchResult<Option<Vec<BatchEvent>>>;
+        fn on_events(&self, listener: EventListener);
     }
 }
 

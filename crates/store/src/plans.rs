@@ -2,6 +2,7 @@
 //! from intake to their end, on tables that are large enough for a scan to show.
 
 mod counts;
+mod events;
 pub(crate) mod queries;
 mod scheduling;
 mod withdrawals;
@@ -254,6 +255,7 @@ fn process_batches(claims: &ClaimStore, services: &[ServiceId]) {
     refuse_a_full_queue(store);
     process_failures(claims, services);
     look_for_locked_rows(store, services);
+    events::read_events(store, &taken[0].service_id, &taken[0].batch_id);
     assert!(store.start_retention(Duration::from_secs(1)).unwrap());
     store.count_removable(Timestamp::from_micros(i64::MAX), None, 100).unwrap();
     store.remove_ended(Timestamp::from_micros(i64::MAX), None, 100).unwrap();
@@ -563,9 +565,10 @@ fn expect_none<'r>(scanning: impl Iterator<Item = (&'r String, &'r RecordedState
 }
 
 /// Statements that only operators and tests run, or that run once for a connection.
-const WITHOUT_PLAN_TEST: [&str; 20] = [
+const WITHOUT_PLAN_TEST: [&str; 22] = [
     "add_to_claim_epochs",
     "add_to_lane_epochs",
+    "begin_event_generation",
     "count",
     "count_open_batches",
     "count_open_services",
@@ -584,18 +587,22 @@ const WITHOUT_PLAN_TEST: [&str; 20] = [
     "record_server",
     "schema_versions",
     "serialized_batch",
+    "show_event_groups",
 ];
 
 /// SQLite has one instance at a time: registering expires all others, and names do not matter. It has
 /// no clock of its own, and locks no rows.
-const ONLY_ON_POSTGRES: [&str; 5] = [
+const ONLY_ON_POSTGRES: [&str; 8] = [
+    "event_groups_of_begun",
+    "event_groups_of_running",
+    "event_snapshot",
     "find_further_lanes",
     "find_instance_by_name",
     "lock_further_lanes",
     "lock_services",
     "read_clock",
 ];
-const ONLY_ON_SQLITE: [&str; 1] = ["expire_all_instances"];
+const ONLY_ON_SQLITE: [&str; 2] = ["expire_all_instances", "insert_event_group"];
 
 /// Every statement in the source has a text snapshot and a plan test.
 fn expect_all_statements(recordings: &[&Recording], not_here: &[&str]) {

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    ActionFilter, ActionOutcome, AddOutcome, Ahead, BatchConflict, BatchDetails, BatchFilter,
-    BatchPage, BatchPageStore, BatchQueryStore, BatchResult, BatchSelection, CommitHistory,
-    CommittedBefore, HeaderId, InstanceId, InstanceLease, IntakeStore, ListCursor, NewBatch,
-    OperatorAction, OperatorStore, OwnedService, PageCursor, PageOrder, RecordedAction, Removed,
-    RetentionCursor, RetentionStore, ServiceId, ServiceOverview, ServiceQueryStore, StoredBatch,
-    Timestamp,
+    ActionFilter, ActionOutcome, AddOutcome, Ahead, BatchConflict, BatchDetails, BatchEvent,
+    BatchFilter, BatchPage, BatchPageStore, BatchQueryStore, BatchResult, BatchSelection,
+    CommitHistory, CommittedBefore, EventFilter, EventListener, EventPage, EventPosition,
+    EventReadError, EventStore, HeaderId, InstanceId, InstanceLease, IntakeStore, ListCursor,
+    NewBatch, OperatorAction, OperatorStore, OwnedService, PageCursor, PageOrder, RecordedAction,
+    Removed, RetentionCursor, RetentionStore, ServiceId, ServiceOverview, ServiceQueryStore,
+    StoredBatch, Timestamp,
 };
 use grid_batch_withdrawals::{
     BatchAttempt, CancelOutcome, ClosedNonce, FailedFilter, FailedWithdrawal, FollowingPayments,
@@ -18,7 +19,7 @@ use grid_batch_withdrawals::{
     WithdrawalId, WithdrawalStore,
 };
 
-use crate::{Store, operator, submission, withdrawals};
+use crate::{Store, events, operator, submission, withdrawals};
 
 impl IntakeStore for Store {
     fn add(
@@ -128,6 +129,29 @@ impl OperatorStore for Store {
         limit: usize,
     ) -> BatchResult<Vec<RecordedAction>> {
         Ok(Self::actions(self, filter, before, limit)?)
+    }
+}
+
+impl EventStore for Store {
+    fn events(
+        &self,
+        from: &EventPosition,
+        filter: &EventFilter,
+        limit: usize,
+    ) -> BatchResult<Result<EventPage, EventReadError>> {
+        Ok(events::read(self, from, filter, limit)?)
+    }
+
+    fn history(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+    ) -> BatchResult<Option<Vec<BatchEvent>>> {
+        Ok(events::history(self, service_id, batch_id)?)
+    }
+
+    fn on_events(&self, listener: EventListener) {
+        self.scheduler.events().listen(listener);
     }
 }
 

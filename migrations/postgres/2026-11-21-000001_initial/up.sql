@@ -477,3 +477,48 @@ create index operator_actions_by_operator on operator_actions (operator, id);
 create index operator_actions_by_verb on operator_actions (verb, id);
 create index operator_actions_by_service on operator_actions (service_id, id) where service_id is not null;
 create index operator_actions_by_batch on operator_actions (batch_id, id) where batch_id is not null;
+
+-- Events: what happened to batches, written in the transaction of the change.
+
+-- One row for each commit that changed batches, or for 1,000 events of it. A reader of the feed reads these
+-- rows, and the events of a row by their batches, so that events need no other index.
+create table event_groups (
+    -- Allocated while the commit holds its locks, so that of two changes of a service, the later one has
+    -- the greater number. It says nothing about which of two commits was visible first.
+    seq bigint generated always as identity primary key,
+    -- The transaction, which tells readers what they have seen. Null: visible to all.
+    xid bigint,
+    at bigint not null,
+    -- The instance that wrote it, unless a command did.
+    instance text collate "C",
+    -- The batches of the events, in order, in the form of the program.
+    batch_seqs bytea not null
+);
+create index event_groups_by_xid on event_groups (xid) where xid is not null;
+
+-- The events of each batch. There is no foreign key, which would look up a row for every row that is
+-- inserted. Retention removes them with their batches.
+create table batch_events (
+    batch_seq bigint not null,
+    group_seq bigint not null,
+    -- Its group may be removed before.
+    at bigint not null,
+    position integer not null,
+    attempt integer not null,
+    -- The index in EventKind::ALL and in BatchState::ALL, the state after the event.
+    kind integer not null,
+    state integer not null,
+    detail text collate "C",
+    primary key (batch_seq, group_seq, position)
+);
+
+-- One row: which events readers can still read.
+create table event_feed (
+    id integer primary key check (id = 1),
+    -- When the database went back or moved last. What readers had read before says nothing about it.
+    generation bigint not null default 0,
+    -- Up to where event_groups were removed.
+    removed_seq bigint not null default 0,
+    removed_xid bigint not null default 0
+);
+insert into event_feed (id) values (1);

@@ -1,5 +1,8 @@
 drop view batch_statuses;
 drop table operator_actions;
+drop table event_feed;
+drop table batch_events;
+drop table event_groups;
 drop table signed_transactions;
 drop table account_nonces;
 drop table last_failures;

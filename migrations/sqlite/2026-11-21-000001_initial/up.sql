@@ -360,3 +360,34 @@ create index operator_actions_by_operator on operator_actions (operator, id);
 create index operator_actions_by_verb on operator_actions (verb, id);
 create index operator_actions_by_service on operator_actions (service_id, id) where service_id is not null;
 create index operator_actions_by_batch on operator_actions (batch_id, id) where batch_id is not null;
+
+-- Events. Retention keeps the last group, so its seq is never used again.
+
+create table event_groups (
+    seq integer primary key,
+    xid integer,
+    at integer not null,
+    instance text,
+    batch_seqs blob not null
+) strict;
+create index event_groups_by_xid on event_groups (xid) where xid is not null;
+
+create table batch_events (
+    batch_seq integer not null,
+    group_seq integer not null,
+    at integer not null,
+    position integer not null,
+    attempt integer not null,
+    kind integer not null,
+    state integer not null,
+    detail text,
+    primary key (batch_seq, group_seq, position)
+) strict, without rowid;
+
+create table event_feed (
+    id integer primary key check (id = 1),
+    generation integer not null default 0,
+    removed_seq integer not null default 0,
+    removed_xid integer not null default 0
+) strict;
+insert into event_feed (id) values (1);

@@ -144,6 +144,17 @@ pub(crate) enum ApiError {
     #[error("No batch IDs specified")]
     MissingScabbardIds,
 
+    // Events.
+    #[error("{0}")]
+    InvalidEventCursor(String),
+    #[error(
+        "events after this cursor are not kept any more, or the database went back to an earlier state; the \
+         link begins with the oldest events"
+    )]
+    EventsRemoved { link: String },
+    #[error("too many clients wait for events; try again later, or read pages without waiting")]
+    TooManyEventListeners,
+
     // Withdrawals and rewards.
     #[error("withdrawals are not accepted here, because no pools are configured")]
     WithdrawalsNotServed,

@@ -140,6 +140,11 @@ fn kind(error: &ApiError) -> ErrorKind {
         ApiError::BatchesNotServed | ApiError::WithdrawalsNotServed => {
             (StatusCode::NOT_FOUND, 1020, "Not Served Here")
         }
+        ApiError::InvalidEventCursor(_) => (StatusCode::BAD_REQUEST, 1080, "Invalid Cursor"),
+        ApiError::EventsRemoved { .. } => (StatusCode::GONE, 1081, "Events Removed"),
+        ApiError::TooManyEventListeners => {
+            (StatusCode::SERVICE_UNAVAILABLE, 1082, "Too Many Listeners")
+        }
         ApiError::JsonContentType(_) => {
             (StatusCode::UNSUPPORTED_MEDIA_TYPE, 1021, "Wrong Content Type")
         }
@@ -194,12 +199,13 @@ fn is_undecodable(error: &ListError) -> bool {
     }
 }
 
-/// The URL of the withdrawal or reward that the request conflicts with.
+/// Where to go on: the URL of the withdrawal or reward that the request conflicts with, or of the oldest events.
 fn link(error: ApiError) -> Option<String> {
     match error {
         ApiError::WithdrawalConflict { link, .. }
         | ApiError::RewardConflict { link, .. }
-        | ApiError::AlreadyPaid { link } => Some(link),
+        | ApiError::AlreadyPaid { link }
+        | ApiError::EventsRemoved { link } => Some(link),
         _ => None,
     }
 }

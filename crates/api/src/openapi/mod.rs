@@ -14,7 +14,7 @@ use axum::{
 use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder};
 
 use crate::{
-    batches, gas_admins, health, http::error_schemas, operators, reads, rewards, scabbard,
+    batches, events, gas_admins, health, http::error_schemas, operators, reads, rewards, scabbard,
     withdrawals,
 };
 
@@ -64,6 +64,7 @@ fn document() -> OpenApi {
         scabbard::routes().into_openapi(),
         reads::routes().into_openapi(),
         operators::routes().into_openapi(),
+        events::routes().into_openapi(),
         withdrawals::routes().into_openapi(),
         rewards::routes().into_openapi(),
         gas_admins::routes().into_openapi(),

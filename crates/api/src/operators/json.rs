@@ -63,7 +63,7 @@ impl DoneJson {
 
 /// An action of the log.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct RecordedJson {
+pub(crate) struct RecordedJson {
     id: i64,
     acted_at: String,
     actor: String,

@@ -16,6 +16,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub use actor::Actor;
 pub(crate) use context::{OperatorContext, OperatorParts};
+pub(crate) use json::RecordedJson;
 
 /// The routes of operators.
 pub(crate) fn routes() -> OpenApiRouter<Arc<OperatorContext>> {

@@ -4,7 +4,9 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use grid_batch_core::{BatchDetails, HistoryEntry, StoredBatch, stored_history};
+use grid_batch_core::{
+    ActionFilter, BatchDetails, HistoryEntry, RecordedAction, StoredBatch, stored_history,
+};
 
 use super::{
     ReadContext,
@@ -16,6 +18,9 @@ use crate::{
     batches::requested_wait,
     http::{ApiError, Problems, Query},
 };
+
+/// How many actions of operators are shown.
+const MOST_ACTIONS: usize = 100;
 
 /// `GET /v1/batches/{id}`: everything that is stored about a batch. With `wait`, answers when it has ended.
 #[utoipa::path(
@@ -43,21 +48,40 @@ pub(super) async fn get(
     let batch = find_or_wait(&context, &named, wait).await?;
     let reading = Arc::clone(&context);
     let read = move || read_details(&reading, &batch);
-    let (details, history) = context.api.reads.run(read).await?;
-    Ok(Json(DetailsJson::new(&context, &request, details, history)))
+    let read = context.api.reads.run(read).await?;
+    Ok(Json(DetailsJson::new(&context, &request, read)))
 }
 
-fn read_details(
-    context: &ReadContext,
-    batch: &StoredBatch,
-) -> Result<(BatchDetails, Vec<HistoryEntry>), ApiError> {
+/// What is read about a batch.
+pub(super) struct ReadDetails {
+    pub(super) details: BatchDetails,
+    pub(super) history: Vec<HistoryEntry>,
+    /// What operators did, the latest first.
+    pub(super) actions: Vec<RecordedAction>,
+}
+
+fn read_details(context: &ReadContext, batch: &StoredBatch) -> Result<ReadDetails, ApiError> {
     let (service_id, batch_id) = (&batch.service_id, &batch.batch_id);
     let details = context.batches.details(service_id, batch_id).map_err(ApiError::read_failed)?;
     // Retention may have removed it since it was found.
     let details = details.ok_or(ApiError::BatchNotFound(*batch_id))?;
-    let history = match &context.history {
-        Some(history) => history(service_id, batch_id).map_err(ApiError::read_failed)?,
+    let events = match &context.events {
+        Some(events) => events.history(service_id, batch_id).map_err(ApiError::read_failed)?,
+        None => None,
+    };
+    let events = events.filter(|events| !events.is_empty());
+    let history = match events {
+        Some(events) => events.into_iter().map(HistoryEntry::from).collect(),
         None => stored_history(&details),
     };
-    Ok((details, history))
+    let filter = ActionFilter {
+        service_id: Some(service_id.clone()),
+        batch_id: Some(*batch_id),
+        ..ActionFilter::default()
+    };
+    let actions = match &context.operators {
+        Some(log) => log.actions(&filter, None, MOST_ACTIONS).map_err(ApiError::read_failed)?,
+        None => Vec::new(),
+    };
+    Ok(ReadDetails { details, history, actions })
 }

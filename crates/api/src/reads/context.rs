@@ -1,8 +1,10 @@
 use std::sync::Arc;
 
-use grid_batch_core::{BatchPageStore, BatchQueryStore, ServiceQueryStore};
+use grid_batch_core::{
+    BatchPageStore, BatchQueryStore, EventStore, OperatorStore, ServiceQueryStore,
+};
 
-use super::{HistorySource, LedgerSource, PauseSource};
+use super::{LedgerSource, PauseSource};
 use crate::{gas_admins::GasAdminSource, state::ApiState};
 
 /// What is read below `/v1`.
@@ -15,8 +17,6 @@ pub(crate) struct ReadParts {
 /// What can be told if the builder says where it is.
 #[derive(Default)]
 pub(crate) struct ReadSources {
-    /// `None`: the history is what the rows of the batch tell.
-    pub(crate) history: Option<Arc<HistorySource>>,
     /// `None`: no service is ever paused.
     pub(crate) pauses: Option<Arc<PauseSource>>,
     pub(crate) ledgers: Option<Arc<LedgerSource>>,
@@ -29,7 +29,10 @@ pub(crate) struct ReadContext {
     pub(crate) pages: Arc<dyn BatchPageStore>,
     pub(crate) services: Arc<dyn ServiceQueryStore>,
     pub(crate) gas_admins: Option<Arc<GasAdminSource>>,
-    pub(crate) history: Option<Arc<HistorySource>>,
+    /// `None`: the history of a batch is what its rows tell.
+    pub(crate) events: Option<Arc<dyn EventStore>>,
+    /// `None`: nothing is known of what operators did.
+    pub(crate) operators: Option<Arc<dyn OperatorStore>>,
     pub(crate) pauses: Option<Arc<PauseSource>>,
     pub(crate) ledgers: Option<Arc<LedgerSource>>,
 }

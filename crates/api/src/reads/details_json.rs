@@ -1,13 +1,16 @@
 use axum::http::request::Parts;
 use base64::{Engine, prelude::BASE64_STANDARD};
-use grid_batch_core::{BatchDetails, CommitAfterInvalid, FailedAttempt, HistoryEntry, Receipt};
+use grid_batch_core::{
+    BatchDetails, BatchState, CommitAfterInvalid, FailedAttempt, HistoryEntry, Receipt,
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{ReadContext, batch_json::BatchJson};
+use super::{ReadContext, batch_details::ReadDetails, batch_json::BatchJson};
 use crate::{
     batches::WaitJson,
     http::{link, rfc3339},
+    operators::RecordedJson,
 };
 
 /// Everything that is stored about a batch, and its history.
@@ -22,6 +25,8 @@ pub(super) struct DetailsJson {
     receipts: Vec<ReceiptJson>,
     commit_after_invalid: Option<CommitJson>,
     history: Vec<HistoryJson>,
+    /// What operators did, the latest first.
+    operator_actions: Vec<RecordedJson>,
     links: LinksJson,
 }
 
@@ -53,9 +58,10 @@ struct CommitJson {
 struct HistoryJson {
     at: String,
     kind: &'static str,
+    state: Option<&'static str>,
     attempt: Option<u32>,
-    text: Option<String>,
-    by: Option<String>,
+    detail: Option<String>,
+    instance: Option<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -69,8 +75,7 @@ impl DetailsJson {
     pub(super) fn new(
         context: &ReadContext,
         request: &Parts,
-        details: BatchDetails,
-        history: Vec<HistoryEntry>,
+        ReadDetails { details, history, actions }: ReadDetails,
     ) -> Self {
         let wait = WaitJson::new(&details.batch, details.ahead.as_ref());
         let BatchDetails { batch, label, receipts, .. } = details;
@@ -90,6 +95,7 @@ impl DetailsJson {
             receipts: receipts.into_iter().map(ReceiptJson::new).collect(),
             commit_after_invalid: details.commit_after_invalid.map(CommitJson::new),
             history: history.into_iter().map(HistoryJson::new).collect(),
+            operator_actions: actions.into_iter().map(RecordedJson::from).collect(),
         }
     }
 }
@@ -127,7 +133,8 @@ impl CommitJson {
 
 impl HistoryJson {
     fn new(entry: HistoryEntry) -> Self {
-        let HistoryEntry { at, kind, attempt, text, by } = entry;
-        Self { at: rfc3339(at), kind: kind.as_str(), attempt, text, by }
+        let HistoryEntry { at, kind, state, attempt, detail, instance } = entry;
+        let state = state.map(BatchState::as_str);
+        Self { at: rfc3339(at), kind: kind.as_str(), state, attempt, detail, instance }
     }
 }

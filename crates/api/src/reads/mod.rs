@@ -18,16 +18,12 @@ mod wait;
 
 use std::{collections::HashMap, sync::Arc};
 
-use grid_batch_core::{BatchResult, HeaderId, HistoryEntry, ServiceId, ServicePause};
+use grid_batch_core::{BatchResult, ServiceId, ServicePause};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(crate) use context::{ReadContext, ReadParts, ReadSources};
 pub(crate) use ledgers::LedgerSource;
 pub use ledgers::{LedgerReport, NodeReport};
-
-/// The history of a batch, the oldest entry first.
-pub(crate) type HistorySource =
-    dyn Fn(&ServiceId, &HeaderId) -> BatchResult<Vec<HistoryEntry>> + Send + Sync;
 
 /// Those of these services that operators have paused.
 pub(crate) type PauseSource =

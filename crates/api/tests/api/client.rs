@@ -65,6 +65,24 @@ impl Client {
         Some(response)
     }
 
+    /// The next message of a stream of server-sent events: its id and data, or the id alone.
+    pub fn next_message(&mut self) -> Option<(String, Option<Value>)> {
+        let mut id = None;
+        let mut data = None;
+        loop {
+            let line = self.read_line()?;
+            if let Some(text) = line.strip_prefix("id: ") {
+                id = Some(text.to_owned());
+            } else if let Some(text) = line.strip_prefix("data: ") {
+                data = Some(serde_json::from_str(text).unwrap());
+            } else if line.is_empty()
+                && let Some(id) = id.take()
+            {
+                return Some((id, data));
+            }
+        }
+    }
+
     fn read_line(&mut self) -> Option<String> {
         let mut line = String::new();
         match self.0.read_line(&mut line) {

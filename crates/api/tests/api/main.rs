@@ -3,6 +3,7 @@
 
 mod client;
 mod database_errors;
+mod events;
 mod limits;
 mod malformed_input;
 mod mock_stores;

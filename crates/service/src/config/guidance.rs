@@ -397,6 +397,10 @@ static GUIDANCE: &[Guidance] = &[
         "retention.interval",
         "Lower it if so many batches end that the database grows noticeably in between.",
     ),
+    equal(
+        "events.enabled",
+        "Turn it off if nothing reads the events and the database should write less.",
+    ),
 ];
 
 #[cfg(test)]

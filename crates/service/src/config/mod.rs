@@ -218,6 +218,7 @@ fn store_options(layers: &Layers) -> Result<StoreOptions, ConfigError> {
         idle_transaction_timeout: layers.get::<Duration>("claims.idle_expiry")? / 2,
         intake_limits: intake::intake_limits(layers)?,
         scheduling: Arc::new(scheduling::scheduling_rules(layers)?),
+        writes_events: layers.get("events.enabled")?,
         ..StoreOptions::default()
     })
 }

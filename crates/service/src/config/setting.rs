@@ -594,6 +594,12 @@ pub static SETTINGS: &[Setting] = &[
         "1h",
         "How often ended batches are looked for, by one of the instances",
     ),
+    switch(
+        "events.enabled",
+        "true",
+        "Write an event for each change of a batch, for /v1/events and the history of batches; removed with \
+         the batch",
+    ),
 ];
 
 #[cfg(test)]

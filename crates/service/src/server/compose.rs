@@ -445,6 +445,7 @@ fn configure_api<S: ScopeId>(
     let statuses = Arc::new(Statuses { store: Store::clone(&store), window });
     let mut api = ApiBuilder::new(store.clone(), statuses)
         .with_options(options)
+        .with_events(store.clone())
         .with_allowed_hosts(config.intake.allowed_hosts.clone())
         .with_allowed_origins(config.intake.allowed_origins.clone())
         .with_allowed_services(config.intake.services.clone())

@@ -1,18 +1,27 @@
 use std::borrow::Cow;
 
-use grid_batch_core::{BatchState, Change, Event, Evidence, Outcome, Timestamp};
-
-use super::lane::Lane;
-use crate::sql::{
-    Connection, Dialect, Rows, Statement, StoreError,
-    rows::{attempts, storable},
+use grid_batch_core::{
+    BatchState, Change, Event, EventKind, Evidence, Outcome, Progress, Timestamp,
 };
 
-/// The failed attempts and the receipts of one group of changes.
+use super::{
+    event_detail::event_detail,
+    lane::{Applied, Lane},
+};
+use crate::{
+    events::{NewEvent, insert_events},
+    sql::{
+        Connection, Dialect, EventSink, Rows, Statement, StoreError,
+        rows::{attempts, storable},
+    },
+};
+
+/// The events, the failed attempts and the receipts of one group of changes.
 #[derive(Default)]
 pub(crate) struct AttemptLog<'a> {
     attempts: Vec<FailedAttemptRow<'a>>,
     receipts: Vec<ReceiptRow<'a>>,
+    events: Vec<NewEvent>,
 }
 
 struct FailedAttemptRow<'a> {
@@ -51,7 +60,19 @@ impl<'a> AttemptLog<'a> {
     const ATTEMPTS_KEPT: i32 = 100;
 
     /// Adds the change that was just applied to a lane.
-    pub(super) fn add(&mut self, lane: &Lane, change: &'a Change, now: Timestamp) {
+    pub(super) fn add(
+        &mut self,
+        lane: &Lane,
+        change: &'a Change,
+        applied: Applied,
+        now: Timestamp,
+    ) {
+        if applied.progressed {
+            self.add_event(lane, change.event.into(), event_detail(lane, change));
+        }
+        if applied.held {
+            self.add_event(lane, EventKind::Held, lane.held_reason().map(str::to_owned));
+        }
         let error = change.error.as_deref().map(storable);
         if lane.progress.state == BatchState::Invalid {
             let reason = match change.event {
@@ -83,11 +104,23 @@ impl<'a> AttemptLog<'a> {
     pub(crate) fn add_action(
         &mut self,
         lane: &Lane,
-        action: &str,
+        (kind, action): (EventKind, &str),
         reason: Option<&'a str>,
         now: Timestamp,
     ) {
+        let detail = match (kind, reason) {
+            (EventKind::Decided, Some(reason)) => Some(format!("{action}: {reason}")),
+            (EventKind::Decided, None) => Some(action.to_owned()),
+            (_, reason) => reason.map(str::to_owned),
+        };
+        self.add_event(lane, kind, detail);
         self.add_row(lane, format!("{action} by an operator"), reason.map(storable), now);
+    }
+
+    fn add_event(&mut self, lane: &Lane, kind: EventKind, detail: Option<String>) {
+        let Progress { state, attempts, .. } = lane.progress;
+        let batch_seq = lane.batch_seq;
+        self.events.push(NewEvent { batch_seq, kind, state, attempt: attempts, detail });
     }
 
     fn add_row(
@@ -134,12 +167,17 @@ impl<'a> AttemptLog<'a> {
         self.receipts.extend(receipts);
     }
 
-    pub(crate) fn write(&self, connection: &mut Connection) -> Result<(), StoreError> {
+    pub(crate) fn write(
+        &self,
+        connection: &mut Connection,
+        sink: &EventSink,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
         let dialect = connection.dialect();
         connection.execute(&self.insert_attempts(dialect))?;
         connection.execute(&self.remove_old_attempts(dialect))?;
         connection.execute(&self.insert_receipts(dialect))?;
-        Ok(())
+        insert_events(connection, sink, &self.events, now)
     }
 
     fn insert_attempts(&self, dialect: Dialect) -> Statement<'_> {

@@ -51,9 +51,10 @@ pub(crate) fn end_all_waiting(
     let mut outcomes = Vec::new();
     for WaitingEnd { batch_seq, change, stops } in ends {
         let mut lane = Lane::of_waiting(change.service_id.clone(), change.batch_id, *batch_seq);
-        outcomes.push(lane.apply(change, now).map(|()| lane.progress().state));
-        if let Some(Ok(state)) = outcomes.last() {
-            log.add(&lane, change, now);
+        let applied = lane.apply(change, now);
+        outcomes.push(applied.map(|_| lane.progress().state));
+        if let (Ok(applied), Some(Ok(state))) = (applied, outcomes.last()) {
+            log.add(&lane, change, applied, now);
             let by_policy = || Stops::by_policy(scheduler, &change.service_id, *state);
             lanes.push((lane, stops.unwrap_or_else(by_policy)));
         }
@@ -62,7 +63,7 @@ pub(crate) fn end_all_waiting(
     end(connection, &ended, now)?;
     count_ended(connection, &ended)?;
     forget_new_services(connection, ended.iter().map(|lane| lane.service_id.as_str()))?;
-    log.write(connection)?;
+    log.write(connection, scheduler.events(), now)?;
     let with_next = leave_index(connection, scheduler, &lanes, now)?;
     let outcome = |(end, state): (&WaitingEnd<'_>, Result<_, _>)| match state {
         Ok(state) => {

@@ -11,6 +11,15 @@ use crate::sql::rows::{DelayRow, storable};
 /// The locked lanes of a group of batches.
 pub(crate) type Lanes = HashMap<BatchKey, Lane>;
 
+/// What a change that was applied did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Applied {
+    /// The batch has another state, or something else is known of it.
+    pub(super) progressed: bool,
+    /// It is held now, and was not, or not for this.
+    pub(super) held: bool,
+}
+
 /// A lane and the batch in it.
 pub(crate) struct Lane {
     pub(super) service_id: ServiceId,
@@ -65,8 +74,8 @@ impl Lane {
             && (attempts, self.epoch) == (attempt, epoch)
     }
 
-    /// Applies a change, or returns why it is stale.
-    pub(super) fn apply(&mut self, change: &Change, now: Timestamp) -> Result<(), Stale> {
+    /// Applies a change and returns what is new, or why it is stale.
+    pub(super) fn apply(&mut self, change: &Change, now: Timestamp) -> Result<Applied, Stale> {
         if let Some(given) = change.epoch
             && given != self.epoch
             && !change.event.is_proof_of_commit()
@@ -74,6 +83,7 @@ impl Lane {
             return Err(Stale::Epoch { given, present: self.epoch });
         }
         let before = self.progress;
+        let held_before = self.held.clone();
         let held_until_decision = self.is_held_until_decision();
         let event = match held_until_decision {
             true => change.event.while_held_until_decision(before),
@@ -107,7 +117,10 @@ impl Lane {
         } else if let Some(error) = &change.error {
             self.last_error = Some(storable(error).into_owned());
         }
-        Ok(())
+        Ok(Applied {
+            progressed: self.progress != before || restored,
+            held: self.held.is_some() && self.held != held_before,
+        })
     }
 
     /// Whether an event that was applied to a batch with this progress ends its hold.

@@ -4,6 +4,7 @@
 mod attempt_log;
 mod end_waiting;
 mod ended_withdrawals;
+mod event_detail;
 mod failed_withdrawals;
 mod free;
 mod lane;

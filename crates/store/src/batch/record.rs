@@ -59,10 +59,10 @@ pub(crate) fn record_locked<'a>(
         })
         .collect();
     let Followers { followed, restored } = write(connection, scheduler, &lanes, now)?;
-    log.write(connection)?;
+    log.write(connection, scheduler.events(), now)?;
     put_in_doubt(connection, scheduler, restored, now)?;
     let after_holds = fill_after_holds(connection, scheduler, lanes.values(), now)?;
-    let states = record_late_commits(connection, changes, states, now)?;
+    let states = record_late_commits(connection, scheduler, changes, states, now)?;
     let outcome = |(change, state): (&Change, Result<BatchState, ChangeOutcome>)| match state {
         Ok(state) => ChangeOutcome::Applied {
             state,
@@ -97,6 +97,7 @@ pub(crate) fn fill_after_holds<'a>(
 /// Records the changes that are the first report of a commit of a batch that has ended as invalid.
 fn record_late_commits(
     connection: &mut Connection,
+    scheduler: &Scheduler,
     changes: &[Change],
     states: Vec<Result<BatchState, ChangeOutcome>>,
     now: Timestamp,
@@ -105,7 +106,9 @@ fn record_late_commits(
     let ended_as_invalid = Err(ChangeOutcome::Stale(invalid.into()));
     let record = |(change, state): (&Change, _)| {
         let is_late_commit = state == ended_as_invalid && change.event.is_proof_of_commit();
-        if is_late_commit && record_commit_after_invalid(connection, change, now)? {
+        if is_late_commit
+            && record_commit_after_invalid(connection, scheduler.events(), change, now)?
+        {
             return Ok(Err(ChangeOutcome::Stale(Stale::CommittedAfterInvalid)));
         }
         Ok(state)
@@ -159,8 +162,8 @@ fn apply<'a>(
     if change.event == Event::Taken {
         return Err(refuse(change, Some(&lane.progress)));
     }
-    lane.apply(change, now).map_err(ChangeOutcome::Stale)?;
-    log.add(lane, change, now);
+    let applied = lane.apply(change, now).map_err(ChangeOutcome::Stale)?;
+    log.add(lane, change, applied, now);
     Ok(lane.progress.state)
 }
 

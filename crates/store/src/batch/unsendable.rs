@@ -6,7 +6,9 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
 };
-use grid_batch_core::{Change, ChangeOutcome, Decision, Event, ServiceId, Timestamp};
+use grid_batch_core::{
+    BatchState, Change, ChangeOutcome, Decision, Event, EventKind, ServiceId, Timestamp,
+};
 
 use super::{
     AttemptLog, Stops, WaitingEnd, end_all_waiting,
@@ -14,6 +16,7 @@ use super::{
     record_locked,
 };
 use crate::{
+    events::{NewEvent, insert_events},
     scheduling::{EndReason, HaltOrigin, IncompleteBatch, mark_overdue, set_ends_until},
     sql::{
         Connection, Rows, Scheduler, Statement, StoreError,
@@ -64,7 +67,8 @@ pub(crate) fn hold_overdue(
         "-- hold_overdue
          insert into waiting_holds (batch_seq, held_at, held_reason, cause)
          select batch_seq, held_at, held_reason, 'MISSING_TRANSACTION' from {x} where true
-         on conflict (batch_seq) do nothing",
+         on conflict (batch_seq) do nothing
+         returning batch_seq, held_reason",
     )
     .rows(
         Rows::default()
@@ -72,9 +76,32 @@ pub(crate) fn hold_overdue(
             .long("held_at", missing.iter().map(|_| now.as_micros()))
             .text("held_reason", missing.iter().map(|(seq, _)| reason(seq).as_str())),
     );
-    connection.execute(&hold)?;
+    let held: Vec<HeldRow> = connection.load(&hold)?;
+    let events: Vec<NewEvent> = held.into_iter().map(HeldRow::event).collect();
+    insert_events(connection, scheduler.events(), &events, now)?;
     mark_overdue(connection, missing.iter().map(|(seq, _)| *seq))?;
     Ok(missing.len())
+}
+
+/// A batch that is held now.
+#[derive(QueryableByName)]
+struct HeldRow {
+    #[diesel(sql_type = BigInt)]
+    batch_seq: i64,
+    #[diesel(sql_type = Text)]
+    held_reason: String,
+}
+
+impl HeldRow {
+    fn event(self) -> NewEvent {
+        NewEvent {
+            batch_seq: self.batch_seq,
+            kind: EventKind::Held,
+            state: BatchState::New,
+            attempt: 0,
+            detail: Some(self.held_reason),
+        }
+    }
 }
 
 /// Ends batches of locked services that are not to be sent, unless they may be at the ledger. Returns how

@@ -1,9 +1,9 @@
 //! Holds of batches that wait behind others: they are in no lane.
 
-use grid_batch_core::{HeaderId, ServiceId, StoredBatch, Timestamp};
+use grid_batch_core::{EventKind, HeaderId, ServiceId, StoredBatch, Timestamp};
 
 use super::{AttemptLog, lane::Lane};
-use crate::sql::{Connection, Rows, Statement, StoreError, rows::storable};
+use crate::sql::{Connection, EventSink, Rows, Statement, StoreError, rows::storable};
 
 /// Holds a batch that waits behind another one, for this reason, from when it becomes the head.
 pub(crate) fn hold_waiting(
@@ -44,20 +44,22 @@ pub(crate) fn release_waiting(
 /// Logs what an operator did with a batch that waits behind another one.
 pub(crate) fn log_waiting(
     connection: &mut Connection,
+    sink: &EventSink,
     (service_id, batch_id): (&ServiceId, HeaderId),
     batch_seq: i64,
-    (action, reason): (&str, Option<&str>),
+    (kind, action, reason): (EventKind, &str, Option<&str>),
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let lane = Lane::of_waiting(service_id.clone(), batch_id, batch_seq);
     let mut log = AttemptLog::default();
-    log.add_action(&lane, action, reason, now);
-    log.write(connection)
+    log.add_action(&lane, (kind, action), reason, now);
+    log.write(connection, sink, now)
 }
 
 /// Logs what an operator decided about what a batch stops that has ended.
 pub(crate) fn log_ended(
     connection: &mut Connection,
+    sink: &EventSink,
     batch: &StoredBatch,
     batch_seq: i64,
     (action, reason): (&str, Option<&str>),
@@ -66,8 +68,8 @@ pub(crate) fn log_ended(
     let mut lane = Lane::of_waiting(batch.service_id.clone(), batch.batch_id, batch_seq);
     lane.progress = batch.progress;
     let mut log = AttemptLog::default();
-    log.add_action(&lane, action, reason, now);
-    log.write(connection)
+    log.add_action(&lane, (EventKind::Decided, action), reason, now);
+    log.write(connection, sink, now)
 }
 
 /// Moves the holds of batches that were installed in lanes into these: service, lane and batch.

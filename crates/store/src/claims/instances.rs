@@ -51,6 +51,7 @@ pub(crate) fn register(
         Ok(registrations)
     })?;
     store.last_seen.registered(instance.as_str(), registrations);
+    store.scheduler.events().set_instance(instance.as_str());
     info!(instance:% = instance; "registered the instance");
     Ok(instance)
 }
@@ -79,7 +80,7 @@ pub(crate) fn renew(
         .long(micros(options.full_expiry))
         .text(instance.as_str());
     let mut connection = store.pools.write()?;
-    restored::check(&mut connection, &store.last_seen, store.clock())?;
+    restored::check(&mut connection, &store.last_seen, store.scheduler.events(), store.clock())?;
     let rows: Vec<RenewalRow> = connection.load(&statement)?;
     let renewed = rows.first();
     if let Some(row) = renewed {

@@ -4,33 +4,38 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Text},
 };
-use grid_batch_core::{BatchLabel, DeclaredAccess, HeaderId, NewBatch, Timestamp};
+use grid_batch_core::{
+    BatchLabel, BatchState, DeclaredAccess, EventKind, HeaderId, NewBatch, Timestamp,
+};
 
 use super::CreatedAtAllocator;
 use crate::{
     batch::fill,
+    events::{NewEvent, insert_events},
     scheduling::{PositionedBatch, add_waiting},
     sql::{Connection, Dialect, Rows, Statement, Store, StoreError},
 };
 
 /// Inserts new batches at the end of the queues of their services, and returns their `seq`.
 pub(crate) fn insert(
+    store: &Store,
     connection: &mut Connection,
     batches: &[&NewBatch],
     created_at: &mut CreatedAtAllocator<'_>,
 ) -> Result<Vec<i64>, StoreError> {
-    let inserted = insert_dated(connection, batches, created_at)?;
+    let inserted = insert_dated(store, connection, batches, created_at)?;
     Ok(inserted.into_iter().map(|(seq, _)| seq).collect())
 }
 
 /// Inserts new batches at the end of the queues of their services, and returns the `seq` and the
 /// `created_at` of each.
 pub(crate) fn insert_dated(
+    store: &Store,
     connection: &mut Connection,
     batches: &[&NewBatch],
     created_at: &mut CreatedAtAllocator<'_>,
 ) -> Result<Vec<(i64, Timestamp)>, StoreError> {
-    let inserted = insert_rows(connection, batches, created_at, false)?;
+    let inserted = insert_rows(store, connection, batches, created_at, false)?;
     connection.execute(&install_first_heads(connection.dialect(), &inserted))?;
     Ok(inserted.iter().map(|batch| (batch.seq, batch.created_at)).collect())
 }
@@ -45,9 +50,9 @@ pub(super) fn insert_scheduled(
 ) -> Result<(), StoreError> {
     let scheduler = &store.scheduler;
     if !scheduler.is_used() {
-        return insert(connection, batches, created_at).map(drop);
+        return insert(store, connection, batches, created_at).map(drop);
     }
-    let inserted = insert_rows(connection, batches, created_at, true)?;
+    let inserted = insert_rows(store, connection, batches, created_at, true)?;
     let positioned: Vec<PositionedBatch> = inserted.iter().map(InsertedBatch::positioned).collect();
     let now = store.now();
     add_waiting(connection, scheduler, &positioned, now)?;
@@ -56,6 +61,7 @@ pub(super) fn insert_scheduled(
 }
 
 fn insert_rows<'a>(
+    store: &Store,
     connection: &mut Connection,
     batches: &[&'a NewBatch],
     created_at: &mut CreatedAtAllocator<'_>,
@@ -84,6 +90,8 @@ fn insert_rows<'a>(
         inserted.iter().map(|batch| encode(batch).filter(|_| with_access)).collect();
     connection.execute(&insert_payloads(dialect, &inserted, &access))?;
     connection.execute(&insert_transactions(dialect, &inserted))?;
+    let events: Vec<NewEvent> = inserted.iter().map(InsertedBatch::accepted).collect();
+    insert_events(connection, store.scheduler.events(), &events, store.now())?;
     Ok(inserted)
 }
 
@@ -197,6 +205,16 @@ struct InsertedBatch<'a> {
 }
 
 impl InsertedBatch<'_> {
+    fn accepted(&self) -> NewEvent {
+        NewEvent {
+            batch_seq: self.seq,
+            kind: EventKind::Accepted,
+            state: BatchState::New,
+            attempt: 0,
+            detail: None,
+        }
+    }
+
     fn positioned(&self) -> PositionedBatch {
         let access = self.batch.declared_access.clone();
         PositionedBatch {

@@ -109,7 +109,8 @@ fn decide(
     let Some((halt, positioned)) = halt else {
         return Ok(ChangeOutcome::Stale(Stale::StopsNothing { state }));
     };
-    log_ended(connection, batch, *seq, (action, reason), store.now())?;
+    let events = store.scheduler.events();
+    log_ended(connection, events, batch, *seq, (action, reason), store.now())?;
     let next_waits = decide(connection, halt, positioned)?;
     Ok(ChangeOutcome::Applied { state: BatchState::Invalid, next_waits })
 }

@@ -1,6 +1,6 @@
 use std::{collections::BTreeSet, iter};
 
-use grid_batch_core::{ChangeOutcome, Stale, Timestamp, TransitionError};
+use grid_batch_core::{ChangeOutcome, EventKind, Stale, Timestamp, TransitionError};
 
 use super::batch_actions::LockedBatch;
 use crate::{
@@ -21,7 +21,7 @@ pub(super) fn hold(
     reason: Option<&str>,
 ) -> Result<ChangeOutcome, StoreError> {
     let text = format!("held by an operator: {}", reason.unwrap_or("no reason was given"));
-    change_hold(store, connection, locked, ("held", reason), |connection, held, now| {
+    change_hold(store, connection, locked, (EventKind::Held, reason), |connection, held, now| {
         match held {
             Held::Head(lane) => lane.hold_by_operator(&text, now),
             Held::Waiting(seq) => hold_waiting(connection, seq, &text, now)?,
@@ -38,19 +38,30 @@ pub(super) fn release(
     reason: Option<&str>,
 ) -> Result<ChangeOutcome, StoreError> {
     let service_id = &locked.batch.service_id;
-    change_hold(store, connection, locked, ("released", reason), |connection, held, now| match held
-    {
-        Held::Head(lane) => Ok(lane.release()),
-        Held::Waiting(seq) => {
-            let was_held = release_waiting(connection, seq)?;
-            if was_held && release_overdue(connection, seq, now)? {
-                let locked = BTreeSet::from([service_id.clone()]);
-                let batch = (seq, service_id.clone());
-                give_positions_if_complete(connection, &store.scheduler, &[batch], &locked, now)?;
+    change_hold(
+        store,
+        connection,
+        locked,
+        (EventKind::Released, reason),
+        |connection, held, now| match held {
+            Held::Head(lane) => Ok(lane.release()),
+            Held::Waiting(seq) => {
+                let was_held = release_waiting(connection, seq)?;
+                if was_held && release_overdue(connection, seq, now)? {
+                    let locked = BTreeSet::from([service_id.clone()]);
+                    let batch = (seq, service_id.clone());
+                    give_positions_if_complete(
+                        connection,
+                        &store.scheduler,
+                        &[batch],
+                        &locked,
+                        now,
+                    )?;
+                }
+                Ok(was_held)
             }
-            Ok(was_held)
-        }
-    })
+        },
+    )
 }
 
 /// A batch whose hold is changed.
@@ -66,7 +77,7 @@ fn change_hold(
     store: &Store,
     connection: &mut Connection,
     LockedBatch { seq, batch, .. }: &LockedBatch,
-    (action, reason): (&str, Option<&str>),
+    (kind, reason): (EventKind, Option<&str>),
     change: impl FnOnce(&mut Connection, Held<'_>, Timestamp) -> Result<bool, StoreError>,
 ) -> Result<ChangeOutcome, StoreError> {
     let state = batch.progress.state;
@@ -82,9 +93,9 @@ fn change_hold(
             let changed = change(connection, Held::Head(lane), now)?;
             if changed {
                 let mut log = AttemptLog::default();
-                log.add_action(lane, action, reason, now);
+                log.add_action(lane, (kind, kind.as_str()), reason, now);
                 write_held(connection, lane)?;
-                log.write(connection)?;
+                log.write(connection, store.scheduler.events(), now)?;
                 let held = iter::once(&*lane);
                 next_waits = !fill_after_holds(connection, &store.scheduler, held, now)?.is_empty();
             }
@@ -94,7 +105,8 @@ fn change_hold(
             let changed = change(connection, Held::Waiting(*seq), now)?;
             if changed {
                 let name = (&batch.service_id, batch.batch_id);
-                log_waiting(connection, name, *seq, (action, reason), now)?;
+                let action = (kind, kind.as_str(), reason);
+                log_waiting(connection, store.scheduler.events(), name, *seq, action, now)?;
             }
             changed
         }

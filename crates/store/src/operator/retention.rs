@@ -3,8 +3,9 @@ use std::time::Duration;
 use diesel::{QueryableByName, prelude::*, sql_types::BigInt};
 use grid_batch_core::{Removable, Removed, RetentionCursor, Timestamp};
 
-use crate::sql::{
-    Connection, Dialect, Rows, Statement, Store, StoreError, rows::limit, schema::batches,
+use crate::{
+    events::{remove_events_of, remove_groups},
+    sql::{Connection, Dialect, Rows, Statement, Store, StoreError, rows::limit, schema::batches},
 };
 
 /// The batches that ended before a time, without those that withdrawals need, and without those that others
@@ -13,6 +14,10 @@ const IS_REMOVABLE: &str = "b.ended_at is not null and (
     select count(*) from withdrawals w where w.batch_seq = b.seq) = 0 and (
     select count(*) from halts h where h.batch_seq = b.seq) = 0 and (
     select count(*) from changed_blockers c where c.batch_seq = b.seq) = 0";
+
+/// How many groups of events are removed for each batch that is examined: a batch that is alone has about so
+/// many.
+const GROUPS_A_BATCH: usize = 8;
 
 /// Starts a pass, unless one was started less than `interval` ago by any instance.
 pub(crate) fn start_retention(store: &Store, interval: Duration) -> Result<bool, StoreError> {
@@ -38,10 +43,12 @@ pub(crate) fn remove_ended(
 ) -> Result<Removed, StoreError> {
     let now = store.now();
     store.pools.write()?.write_transaction(|connection| {
+        remove_groups(connection, before, count.saturating_mul(GROUPS_A_BATCH))?;
         let window = Window::load(connection, from, count)?;
         let remove = remove_statement(connection.dialect(), window.ended_before(before));
         let removed: Vec<RemovedRow> = connection.load(&remove)?;
         remove_payloads_and_transactions(connection, &removed)?;
+        remove_events_of(connection, removed.iter().map(|row| row.seq))?;
         Ok(Removed { batches: removed.len(), next: window.next(before, now) })
     })
 }

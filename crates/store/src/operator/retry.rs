@@ -6,8 +6,8 @@ use diesel::{
     sql_types::{Bool, Integer, Text},
 };
 use grid_batch_core::{
-    ActionEffect, BatchState, ChangeOutcome, DltStatus, HeaderId, OperatorAction, OperatorTarget,
-    ServiceId, Stale,
+    ActionEffect, BatchState, ChangeOutcome, DltStatus, EventKind, HeaderId, OperatorAction,
+    OperatorTarget, ServiceId, Stale,
 };
 
 use super::{act::dry_run, action_log::record_actions, batch_actions::LockedBatch};
@@ -135,10 +135,10 @@ pub(super) fn end_delay(
     if !lane.end_delay() {
         return Ok(ChangeOutcome::Stale(Stale::NotDelayed { state }));
     }
-    let mut log = AttemptLog::default();
-    log.add_action(lane, "delay ended", reason, store.now());
+    let (mut log, now) = (AttemptLog::default(), store.now());
+    log.add_action(lane, (EventKind::DelayEnded, "delay ended"), reason, now);
     write_open(connection, &[lane])?;
-    log.write(connection)?;
+    log.write(connection, store.scheduler.events(), now)?;
     Ok(ChangeOutcome::Applied { state, next_waits: true })
 }
 
@@ -166,12 +166,13 @@ fn end(
     let mut lanes = lock_lanes(connection, &keys)?;
     lanes.retain(|_, lane| lane.end_delay());
     let ended: Vec<&Lane> = lanes.values().collect();
+    let now = store.now();
     let mut log = AttemptLog::default();
     for lane in &ended {
-        log.add_action(lane, "delay ended", action.reason.as_deref(), store.now());
+        log.add_action(lane, (EventKind::DelayEnded, "delay ended"), action.reason.as_deref(), now);
     }
     write_open(connection, &ended)?;
-    log.write(connection)?;
+    log.write(connection, store.scheduler.events(), now)?;
     let targets: Vec<OperatorTarget> = lanes
         .keys()
         .cloned()
@@ -179,7 +180,7 @@ fn end(
         .collect();
     let effect = delay_ended();
     let done: Vec<_> = targets.iter().map(|target| (target, &effect)).collect();
-    record_actions(connection, action, &done, store.now())?;
+    record_actions(connection, action, &done, now)?;
     Ok(batches.iter().map(|batch| lanes.contains_key(batch)).collect())
 }
 

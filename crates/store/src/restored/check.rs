@@ -9,7 +9,7 @@ use super::{
     state::{DatabaseState, record_server},
 };
 use crate::sql::{
-    Connection, Store, StoreError,
+    Connection, EventSink, Store, StoreError,
     handle::StoreOptions,
     last_seen::{LastSeen, Seen},
     url::DatabaseUrl,
@@ -28,9 +28,12 @@ enum Finding {
 /// Opens a store, each of whose connections is checked before it is used.
 pub(crate) fn open(url: &DatabaseUrl, options: StoreOptions) -> Result<Store, StoreError> {
     let store = Store::connect(url, options)?;
-    check(&mut *store.pools.write()?, &store.last_seen, store.clock())?;
+    check(&mut *store.pools.write()?, &store.last_seen, store.scheduler.events(), store.clock())?;
     let (last_seen, clock) = (Arc::clone(&store.last_seen), store.clock().clone());
-    store.pools.check_new_connections(move |connection| check(connection, &last_seen, &clock));
+    let scheduler = Arc::clone(&store.scheduler);
+    store.pools.check_new_connections(move |connection| {
+        check(connection, &last_seen, scheduler.events(), &clock)
+    });
     Ok(store)
 }
 
@@ -38,6 +41,7 @@ pub(crate) fn open(url: &DatabaseUrl, options: StoreOptions) -> Result<Store, St
 pub(crate) fn check(
     connection: &mut Connection,
     last_seen: &LastSeen,
+    sink: &EventSink,
     clock: &dyn Clock,
 ) -> Result<(), StoreError> {
     let server = DatabaseServer::read(connection)?;
@@ -54,7 +58,7 @@ pub(crate) fn check(
         let state = DatabaseState::lock(connection, &seen)?;
         let finding = examine(&state, server.as_ref(), &seen);
         if let Finding::Restored(reason) = &finding {
-            let in_doubt = mark(connection, &state, reason, clock.now())?;
+            let in_doubt = mark(connection, sink, &state, reason, clock.now())?;
             warn_of_loss(reason, in_doubt);
         }
         if let (Finding::Moved | Finding::Restored(_), Some(server)) = (&finding, &server) {

@@ -1,10 +1,14 @@
-use diesel::{QueryableByName, sql_types::BigInt};
-use grid_batch_core::{BatchState, Event, Progress, Timestamp, transition};
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Integer},
+};
+use grid_batch_core::{BatchState, Event, EventKind, Progress, Timestamp, transition};
 
 use super::state::DatabaseState;
 use crate::{
     batch::RESTORED,
-    sql::{Connection, Statement, StoreError, rows::in_states},
+    events::{NewEvent, begin_generation, insert_events},
+    sql::{Connection, EventSink, Statement, StoreError, rows::in_states},
 };
 
 /// The open batches that were put in doubt because their database was restored.
@@ -25,6 +29,7 @@ const EPOCH_STEP: i64 = 1_000_000;
 /// Locks all services first, in the order in which everything else locks them.
 pub(super) fn mark(
     connection: &mut Connection,
+    sink: &EventSink,
     state: &DatabaseState,
     reason: &str,
     now: Timestamp,
@@ -39,7 +44,8 @@ pub(super) fn mark(
     connection.load::<Number>(&Statement::new(dialect, lock_all_services))?;
     record_mark(connection, state, reason)?;
     raise_epochs(connection)?;
-    let heads = put_heads_in_doubt(connection, now)?;
+    begin_generation(connection, now)?;
+    let heads = put_heads_in_doubt(connection, sink, now)?;
     let waiting = count_open_batches(connection)?;
     let services = count_open_services(connection)?.min(heads);
     Ok(OpenBatchesInDoubt { batches: heads + waiting, services })
@@ -81,7 +87,11 @@ fn raise_epochs(connection: &mut Connection) -> Result<(), StoreError> {
 /// there are.
 ///
 /// A batch that is proved to be committed keeps its state, as `transition` says.
-fn put_heads_in_doubt(connection: &mut Connection, now: Timestamp) -> Result<u64, StoreError> {
+fn put_heads_in_doubt(
+    connection: &mut Connection,
+    sink: &EventSink,
+    now: Timestamp,
+) -> Result<u64, StoreError> {
     let goes_in_doubt = |state: BatchState| {
         let progress = Progress { state, ..Progress::NEW };
         transition(progress, Event::DatabaseRestored)
@@ -99,13 +109,38 @@ fn put_heads_in_doubt(connection: &mut Connection, now: Timestamp) -> Result<u64
                  submitted_at = coalesce(submitted_at, ?), next_try_at = null, last_error = ?,
                  held_at = case when held_until_decision then held_at end,
                  held_reason = case when held_until_decision then held_reason end
-             where busy and not commit_proven and {states}"
+             where busy and not commit_proven and {states}
+             returning batch_seq, attempts"
         ),
     )
     .long(/* since */ now.as_micros())
     .long(/* submitted_at */ now.as_micros())
     .text(RESTORED);
-    u64::try_from(connection.execute(&statement)?).map_err(StoreError::corrupt)
+    let heads: Vec<HeadRow> = connection.load(&statement)?;
+    let events: Vec<NewEvent> = heads.iter().map(HeadRow::event).collect();
+    insert_events(connection, sink, &events, now)?;
+    u64::try_from(heads.len()).map_err(StoreError::corrupt)
+}
+
+/// A batch that was put in doubt.
+#[derive(QueryableByName)]
+struct HeadRow {
+    #[diesel(sql_type = BigInt)]
+    batch_seq: i64,
+    #[diesel(sql_type = Integer)]
+    attempts: i32,
+}
+
+impl HeadRow {
+    fn event(&self) -> NewEvent {
+        NewEvent {
+            batch_seq: self.batch_seq,
+            kind: EventKind::DatabaseRestored,
+            state: BatchState::InDoubt,
+            attempt: self.attempts.unsigned_abs(),
+            detail: None,
+        }
+    }
 }
 
 /// The open batches that are in no lane.

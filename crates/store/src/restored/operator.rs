@@ -6,11 +6,14 @@ use super::{
     server::DatabaseServer,
     state::{DatabaseState, record_server},
 };
-use crate::sql::{
-    Connection, Store, StoreError,
-    handle::StoreOptions,
-    last_seen::Seen,
-    url::{DatabaseUrl, Kind},
+use crate::{
+    events::begin_generation,
+    sql::{
+        Connection, Store, StoreError,
+        handle::StoreOptions,
+        last_seen::Seen,
+        url::{DatabaseUrl, Kind},
+    },
 };
 
 /// Puts every open batch in doubt, because an operator says that the database was restored.
@@ -27,7 +30,13 @@ pub(crate) fn mark_restored(
         if !even_if_running {
             expect_stopped(connection, url)?;
         }
-        let in_doubt = mark(connection, &state, "an operator restored the database", store.now())?;
+        let in_doubt = mark(
+            connection,
+            store.scheduler.events(),
+            &state,
+            "an operator restored the database",
+            store.now(),
+        )?;
         if let Some(server) = &server {
             record_server(connection, server)?;
         }
@@ -43,6 +52,7 @@ pub(crate) fn mark_moved(url: &DatabaseUrl, options: StoreOptions) -> Result<(),
     connection.write_transaction(|connection| {
         DatabaseState::lock(connection, &Seen::default())?;
         expect_stopped(connection, url)?;
+        begin_generation(connection, store.now())?;
         match &server {
             Some(server) => record_server(connection, server),
             None => Ok(()),

@@ -101,6 +101,39 @@ impl Dialect {
         }
     }
 
+    /// The id of the present transaction, by a name that PostgreSQL 12 has, too. `None`: writers exclude each other,
+    /// so commits become visible in the order of their numbers.
+    pub(crate) fn transaction_id(self) -> Option<&'static str> {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => Some("txid_current()"),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => None,
+        }
+    }
+
+    /// The first of the ids of transactions whose changes are not visible, except a few before it.
+    pub(crate) fn first_invisible_transaction(self) -> Option<&'static str> {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => Some("txid_snapshot_xmax(txid_current_snapshot())"),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => None,
+        }
+    }
+
+    /// A query for the transactions whose changes are visible.
+    pub(crate) fn snapshot_query(self) -> Option<&'static str> {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => {
+                Some("-- event_snapshot\n select txid_current_snapshot()::text as snapshot")
+            }
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => None,
+        }
+    }
+
     /// A query for whether a migration has run.
     pub(crate) fn has_schema_query(self) -> &'static str {
         match self {

@@ -174,7 +174,9 @@ where
         }
     }
 
+    /// Keeps the outcomes of items that were committed.
     fn keep(&mut self, part: &Part, outcomes: Vec<O>) {
+        self.store.scheduler.events().committed();
         for (at, outcome) in part.iter().zip(outcomes) {
             self.outcomes[*at] = Some(outcome);
         }

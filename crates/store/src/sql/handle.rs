@@ -8,6 +8,7 @@ use super::{
     Dialect, Statement, StoreError,
     database_clock::{DatabaseClock, Reading},
     dialect::SessionLimits,
+    event_sink::EventSink,
     intake_limits::IntakeLimits,
     last_seen::LastSeen,
     locked_services::LockedServices,
@@ -54,6 +55,8 @@ pub struct StoreOptions {
     /// Whether it is left to a server which batches a change stops and frees. For commands beside it, whose
     /// settings may lack its strategies and policies.
     pub leaves_policies: bool,
+    /// Whether each change is also written as an event.
+    pub writes_events: bool,
 }
 
 impl Default for StoreOptions {
@@ -69,6 +72,7 @@ impl Default for StoreOptions {
             payment_limits: Arc::default(),
             scheduling: Arc::default(),
             leaves_policies: false,
+            writes_events: true,
         }
     }
 }
@@ -91,7 +95,11 @@ impl Store {
         let pools = Pools::open(url, options.connections.max(1), limits)?;
         let (last_seen, locked) = (Arc::default(), Arc::default());
         let StoreOptions { clock, intake_limits, payment_limits, .. } = options;
-        let scheduler = Arc::new(Scheduler::new(options.scheduling, options.leaves_policies));
+        let scheduler = Arc::new(Scheduler::new(
+            options.scheduling,
+            options.leaves_policies,
+            EventSink::new(options.writes_events),
+        ));
         let store =
             Self { pools, last_seen, locked, intake_limits, payment_limits, scheduler, clock };
         match url.access() {

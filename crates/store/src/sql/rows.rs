@@ -166,7 +166,7 @@ pub(crate) struct AttemptRow {
     #[diesel(sql_type = Binary)]
     batch_id: Vec<u8>,
     #[diesel(sql_type = Integer)]
-    attempts: i32,
+    pub(crate) attempts: i32,
     #[diesel(sql_type = BigInt)]
     epoch: i64,
 }

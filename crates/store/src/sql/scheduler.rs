@@ -5,10 +5,14 @@ use std::sync::{
 
 use grid_batch_core::{AfterInvalid, Scheduling, SchedulingRules, ServiceId, Strategy};
 
-/// The rules of a store, and whether it has left something to the job that frees dependents.
+use super::event_sink::EventSink;
+
+/// The rules of a store, where its events go, and whether it has left something to the job that frees
+/// dependents.
 #[derive(Debug, Default)]
 pub(crate) struct Scheduler {
     rules: Arc<SchedulingRules>,
+    events: EventSink,
     leaves_policies: bool,
     may_halt: bool,
     dependents_wait: AtomicBool,
@@ -16,9 +20,18 @@ pub(crate) struct Scheduler {
 }
 
 impl Scheduler {
-    pub(crate) fn new(rules: Arc<SchedulingRules>, leaves_policies: bool) -> Self {
+    pub(crate) fn new(
+        rules: Arc<SchedulingRules>,
+        leaves_policies: bool,
+        events: EventSink,
+    ) -> Self {
         let may_halt = rules.may_halt();
-        Self { rules, leaves_policies, may_halt, ..Self::default() }
+        Self { rules, events, leaves_policies, may_halt, ..Self::default() }
+    }
+
+    /// Where the events of changes go.
+    pub(crate) fn events(&self) -> &EventSink {
+        &self.events
     }
 
     /// How the batches of a service are scheduled.

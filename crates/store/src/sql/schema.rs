@@ -329,6 +329,38 @@ table! {
     }
 }
 
+table! {
+    event_groups (seq) {
+        seq -> BigInt,
+        xid -> Nullable<BigInt>,
+        at -> BigInt,
+        instance -> Nullable<Text>,
+        batch_seqs -> Binary,
+    }
+}
+
+table! {
+    batch_events (batch_seq, group_seq, position) {
+        batch_seq -> BigInt,
+        group_seq -> BigInt,
+        at -> BigInt,
+        position -> Integer,
+        attempt -> Integer,
+        kind -> Integer,
+        state -> Integer,
+        detail -> Nullable<Text>,
+    }
+}
+
+table! {
+    event_feed (id) {
+        id -> Integer,
+        generation -> BigInt,
+        removed_seq -> BigInt,
+        removed_xid -> BigInt,
+    }
+}
+
 joinable!(batch_payloads -> batches (batch_seq));
 joinable!(transactions -> batches (batch_seq));
 joinable!(transaction_receipts -> batches (batch_seq));
@@ -341,6 +373,7 @@ joinable!(changed_blockers -> batches (batch_seq));
 joinable!(halts -> batches (batch_seq));
 joinable!(lanes -> services (service_id));
 joinable!(withdrawals -> batches (batch_seq));
+joinable!(batch_events -> event_groups (group_seq));
 
 allow_tables_to_appear_in_same_query!(
     services,
@@ -367,6 +400,8 @@ allow_tables_to_appear_in_same_query!(
     withdrawals,
     account_nonces,
     signed_transactions,
+    event_groups,
+    batch_events,
 );
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use grid_batch_core::ServiceId;
+use grid_batch_core::{EventKind, ServiceId};
 
 use super::{FreedDependents, apply_policies::apply_policies};
 use crate::{
@@ -165,9 +165,10 @@ impl Following {
         let mut lanes = lock_lanes(connection, &self.held.iter().cloned().collect())?;
         for lane in lanes.values_mut() {
             lane.hold_by_operator(MAY_ARRIVE, now);
-            log.add_action(lane, "held", Some("what follows an invalid batch was ended"), now);
+            let reason = "what follows an invalid batch was ended";
+            log.add_action(lane, (EventKind::Held, "held"), Some(reason), now);
         }
         write_open(connection, &lanes.values().collect::<Vec<_>>())?;
-        log.write(connection)
+        log.write(connection, store.scheduler.events(), now)
     }
 }

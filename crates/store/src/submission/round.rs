@@ -5,13 +5,14 @@ use diesel::{
     sql_types::{Binary, Integer},
 };
 use grid_batch_core::{
-    AttemptId, BatchFits, BatchState, Change, Event, Outcome, Round, ServiceId, ServiceShare,
-    TakenBatch,
+    AttemptId, BatchFits, BatchState, Change, Event, EventKind, Outcome, Round, ServiceId,
+    ServiceShare, TakenBatch, Timestamp,
 };
 
 use super::candidates::{Candidate, Candidates, find_candidates};
 use crate::{
     batch::{record, with_locked},
+    events::{NewEvent, insert_events},
     sql::{
         Connection, Dialect, Rows, Statement, Store, StoreError,
         rows::{AttemptRow, ServiceRow, confirmed_ledger, in_states, limit, takeable_by},
@@ -53,19 +54,22 @@ pub(crate) fn take_round(
     let taken = store.pools.write()?.write_transaction(|connection| {
         let Candidates { batches, to_lock } = find(connection, &BTreeSet::new())?;
         match to_lock.is_empty() {
-            true => take_fitting(connection, owner, now, batches, fits).map(Ok),
+            true => take_fitting(store, connection, owner, now, batches, fits).map(Ok),
             false => Ok::<_, StoreError>(Err(to_lock)),
         }
     })?;
-    taken.or_else(|to_lock| {
+    let taken = taken.or_else(|to_lock| {
         with_locked(store, &to_lock, |connection, locked| {
             let candidates = find(connection, locked)?;
-            take_fitting(connection, owner, now, candidates.batches, fits)
+            take_fitting(store, connection, owner, now, candidates.batches, fits)
         })
-    })
+    });
+    store.scheduler.events().committed();
+    taken
 }
 
 fn take_fitting(
+    store: &Store,
     connection: &mut Connection,
     owner: RoundOwner<'_>,
     now: i64,
@@ -76,10 +80,11 @@ fn take_fitting(
         candidates.into_iter().partition(|candidate| fits(candidate.bytes()));
     let mut left: Vec<ServiceId> = others.into_iter().map(|it| it.service_id).collect();
     left.dedup();
-    Ok(Round { batches: take(connection, owner, now, &fitting)?, left })
+    Ok(Round { batches: take(store, connection, owner, now, &fitting)?, left })
 }
 
 fn take(
+    store: &Store,
     connection: &mut Connection,
     owner: RoundOwner<'_>,
     now: i64,
@@ -89,7 +94,13 @@ fn take(
     let mut rows: Vec<TakenRow> = connection.load(&statement)?;
     let order: HashMap<(&str, i32), usize> =
         (0..).zip(batches).map(|(n, it)| ((it.service_id.as_str(), it.lane), n)).collect();
-    rows.sort_by_cached_key(|row| order.get(&(row.attempt.service_id.as_str(), row.lane)).copied());
+    rows.sort_by_cached_key(|row| order.get(&row.lane_key()).copied());
+    let event = |row: &TakenRow| {
+        let candidate = batches.get(*order.get(&row.lane_key())?)?;
+        Some(row.submitted(candidate.batch_seq))
+    };
+    let events: Vec<NewEvent> = rows.iter().filter_map(event).collect();
+    insert_events(connection, store.scheduler.events(), &events, Timestamp::from_micros(now))?;
     rows.into_iter().map(TakenRow::into_taken).collect()
 }
 
@@ -220,6 +231,20 @@ struct TakenRow {
 }
 
 impl TakenRow {
+    fn lane_key(&self) -> (&str, i32) {
+        (&self.attempt.service_id, self.lane)
+    }
+
+    fn submitted(&self, batch_seq: i64) -> NewEvent {
+        NewEvent {
+            batch_seq,
+            kind: EventKind::Submitted,
+            state: BatchState::Submitting,
+            attempt: self.attempt.attempts.unsigned_abs(),
+            detail: None,
+        }
+    }
+
     fn into_taken(self) -> Result<TakenBatch, StoreError> {
         let (service_id, batch_id, AttemptId { attempt, epoch }) = self.attempt.read()?;
         let serialized_batch = self.serialized_batch;

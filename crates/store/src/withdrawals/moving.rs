@@ -84,7 +84,7 @@ fn move_all(
     let batches: Vec<NewBatch> = movable.iter().map(Movable::next_batch).collect();
     let batches: Vec<&NewBatch> = batches.iter().collect();
     let mut created_at = CreatedAtAllocator::reserve(connection, &batches, now)?;
-    let batch_seqs = insert(connection, &batches, &mut created_at)?;
+    let batch_seqs = insert(store, connection, &batches, &mut created_at)?;
     write_moved(connection, movable, batch_seqs)?;
     for movable in movable.iter().rev() {
         end_batch(store, connection, movable, now)?;

@@ -59,7 +59,7 @@ fn enqueue(
     batch: &NewBatch,
 ) -> Result<i64, StoreError> {
     let mut created_at = CreatedAtAllocator::reserve(connection, &[batch], store.now())?;
-    let seqs = insert(connection, &[batch], &mut created_at)?;
+    let seqs = insert(store, connection, &[batch], &mut created_at)?;
     seqs.first().copied().ok_or_else(|| StoreError::corrupt("no row of a batch just inserted"))
 }
 

@@ -96,7 +96,7 @@ fn schedule_group(
     };
     let (decisions, new) = decide(&pairs, stored, &mut limits)?;
     let sums = limits.sums;
-    let inserted = insert_dated(connection, &batches(new.iter().copied()), &mut created_at)?;
+    let inserted = insert_dated(store, connection, &batches(new.iter().copied()), &mut created_at)?;
     created_at.release_unused(connection)?;
     insert_withdrawals(connection, &new, &inserted, sums.step())?;
     sums.write(connection)?;

@@ -9,6 +9,7 @@ mod concurrency;
 mod details;
 mod due;
 mod ending;
+mod events;
 mod faults;
 mod holding;
 mod intake_limits;

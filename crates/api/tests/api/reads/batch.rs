@@ -1,8 +1,6 @@
 //! `GET /v1/batches/{id}` and its bytes.
 
-use grid_batch_core::{
-    BatchResult, Change, Event, HistoryEntry, HistoryKind, Outcome, Receipt, Timestamp,
-};
+use grid_batch_core::{Change, Event, Outcome, Receipt};
 use grid_batch_protocol::Message;
 use serde_json::{Value, json};
 
@@ -48,7 +46,7 @@ fn details_have_everything_that_is_stored() {
     assert_eq!(details["last_error"], "not enough");
     assert_eq!(details["failed_attempts"][0]["outcome"], "rejected", "{details}");
     assert_eq!((&details["wait"], &details["commit_after_invalid"]), (&Value::Null, &Value::Null));
-    assert_eq!(kinds(&details), ["stored", "submitted", "attempt_ended", "invalid"]);
+    assert_eq!(kinds(&details), ["accepted", "submitted", "answered", "status"]);
 }
 
 #[test]
@@ -61,21 +59,23 @@ fn open_batch_tells_why_it_waits() {
 }
 
 #[test]
-fn history_is_read_where_the_builder_says() {
-    let entry = || HistoryEntry {
-        at: Timestamp::from_micros(7),
-        kind: HistoryKind::Stored,
-        attempt: Some(3),
-        text: None,
-        by: Some("ada".to_owned()),
-    };
-    let history = move |_: &_, _: &_| -> BatchResult<Vec<HistoryEntry>> { Ok(vec![entry()]) };
-    let server = TestServer::with(|builder, _| builder.with_history(history));
-    server.post("/batches", &body([batch(1)]));
-    let expected = json!([{
-        "at": "1970-01-01T00:00:00.000007Z", "kind": "stored", "attempt": 3, "text": null, "by": "ada",
-    }]);
-    assert_eq!(server.get(&path(1)).json()["history"], expected);
+fn history_has_events_and_what_operators_did() {
+    let server = TestServer::with(|builder, store| {
+        builder.with_events(store.clone()).with_operators(store.clone(), || None)
+    });
+    server.post("/batches?service_id=a::b", &body([batch(1)]));
+    let headers = ["content-type: application/json"];
+    let hold = server.client().request(
+        "POST",
+        &format!("{}/hold", path(1)),
+        &headers,
+        br#"{"reason": "look"}"#,
+    );
+    assert_eq!(hold.status, 200);
+    let details = server.get(&path(1)).json();
+    assert_eq!(kinds(&details), ["accepted", "held"], "{details}");
+    assert_eq!(details["history"][1]["detail"], "look");
+    assert_eq!(details["operator_actions"][0]["actor"], "local", "{details}");
 }
 
 #[test]

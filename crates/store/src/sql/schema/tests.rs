@@ -131,6 +131,9 @@ fn defined(is_postgres: bool) -> Schema {
         "payment_sums": payment_sums,
         "last_failures": last_failures,
         "signed_transactions": signed_transactions,
+        "event_groups": event_groups,
+        "batch_events": batch_events,
+        "event_feed": event_feed,
     }
 }
 

@@ -1,0 +1,35 @@
+use grid_batch_core::BatchEvent;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::http::rfc3339;
+
+/// One event.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct EventJson {
+    id: String,
+    at: String,
+    service_id: String,
+    batch_id: String,
+    kind: &'static str,
+    state: &'static str,
+    attempt: u32,
+    detail: Option<String>,
+    instance: Option<String>,
+}
+
+impl From<BatchEvent> for EventJson {
+    fn from(event: BatchEvent) -> Self {
+        Self {
+            id: event.id.to_string(),
+            at: rfc3339(event.at),
+            service_id: event.service_id.to_string(),
+            batch_id: event.batch_id.to_string(),
+            kind: event.kind.as_str(),
+            state: event.state.as_str(),
+            attempt: event.attempt,
+            detail: event.detail,
+            instance: event.instance,
+        }
+    }
+}

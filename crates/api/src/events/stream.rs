@@ -1,0 +1,139 @@
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    body::{Body, Bytes},
+    extract::{Request, State},
+    http::{
+        HeaderValue,
+        header::{CACHE_CONTROL, CONTENT_TYPE},
+    },
+    response::Response,
+};
+use grid_batch_core::{EventFilter, EventPage, EventPosition, PositionedEvent};
+use log::debug;
+use tokio::{
+    select,
+    sync::{OwnedSemaphorePermit, mpsc},
+    time::Instant,
+};
+
+use super::{
+    context::EventContext,
+    event_json::EventJson,
+    request::EventRequest,
+    sse::{self, StreamBody},
+    wake::Waiter,
+};
+use crate::http::{ApiError, Problems};
+
+/// How many events are read at once. So many wait for a client that reads slowly.
+const PAGE: usize = 100;
+/// After this long without an event, a comment shows that the connection is alive.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// `GET /v1/events/stream`: events as they happen, until the client ends it.
+#[utoipa::path(
+    get, path = "/v1/events/stream", tag = "events", operation_id = "streamEvents", summary = "Events as they happen",
+    params(
+        ("after" = Option<String>, Query, description = "`next` of a page, `oldest` or, by default, `latest`"),
+        ("service_id" = Option<String>, Query, description = "Only events of this service"),
+        ("kind" = Option<String>, Query, description = "Only events of these kinds, separated by commas"),
+        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that the client has"),
+    ),
+    responses((status = 200, description = "The stream", body = String, content_type = "text/event-stream"), Problems),
+)]
+pub(super) async fn get(
+    State(context): State<Arc<EventContext>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (request, _) = request.into_parts();
+    let request = EventRequest::of_stream(&request)?;
+    let listener = Arc::clone(&context.listeners).try_acquire_owned();
+    let listener = listener.map_err(|_| ApiError::TooManyEventListeners)?;
+    let waiter = context.wake.subscribe();
+    let from = request.from.unwrap_or(EventPosition::Latest);
+    // Before the response begins, so that a wrong position is an error.
+    let first = context.read(from, request.filter.clone(), PAGE).await?;
+    let (parts, body) = StreamBody::new();
+    let stream =
+        EventStream { context, filter: request.filter, parts, waiter, _listener: listener };
+    tokio::spawn(stream.write(first));
+    let mut response = Response::new(Body::new(body));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // Nginx would collect what is written.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+/// Writes events to one client.
+struct EventStream {
+    context: Arc<EventContext>,
+    filter: EventFilter,
+    parts: mpsc::Sender<Bytes>,
+    waiter: Waiter,
+    _listener: OwnedSemaphorePermit,
+}
+
+impl EventStream {
+    /// Writes until the client is gone, or the server stops. Then the client connects again and goes on.
+    async fn write(mut self, first: EventPage) {
+        let mut page = first;
+        let mut written_at = Instant::now();
+        if page.events.is_empty() && self.send(sse::keep_alive(page.next.as_str())).await.is_none()
+        {
+            return;
+        }
+        loop {
+            if let Some(text) = messages(&page) {
+                if self.send(text).await.is_none() {
+                    return;
+                }
+                written_at = Instant::now();
+            } else if written_at.elapsed() >= KEEP_ALIVE {
+                if self.send(sse::keep_alive(page.next.as_str())).await.is_none() {
+                    return;
+                }
+                written_at = Instant::now();
+            }
+            if !page.more && !self.wait().await {
+                return;
+            }
+            let from = EventPosition::After(page.next.clone());
+            match self.context.read(from, self.filter.clone(), PAGE).await {
+                Ok(next) => page = next,
+                // The client connects again, and gets the error as a response.
+                Err(error) => {
+                    debug!(error:%; "a stream of events ends");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// `None`: the client is gone, or the server stops.
+    async fn send(&self, text: String) -> Option<()> {
+        select! {
+            () = self.context.api.shutdown.requested() => None,
+            sent = self.parts.send(text.into()) => sent.ok(),
+        }
+    }
+
+    /// Waits until the store should be read again. `false`: the client is gone, or the server stops.
+    async fn wait(&mut self) -> bool {
+        select! {
+            () = self.context.api.shutdown.requested() => false,
+            () = self.parts.closed() => false,
+            () = self.waiter.wait() => true,
+        }
+    }
+}
+
+fn messages(page: &EventPage) -> Option<String> {
+    let write = |text: String, positioned: &PositionedEvent| {
+        let json = serde_json::to_string(&EventJson::from(positioned.event.clone()));
+        text + &sse::message(positioned.cursor.as_str(), &json.unwrap_or_default())
+    };
+    (!page.events.is_empty()).then(|| page.events.iter().fold(String::new(), write))
+}

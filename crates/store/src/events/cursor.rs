@@ -1,0 +1,191 @@
+//! The position of a reader.
+
+use grid_batch_core::EventCursor;
+
+use super::{rows::GroupRow, snapshot::Snapshot};
+use crate::sql::StoreError;
+
+/// What a reader has read: everything that `seen` sees and, of what `window` sees beyond that, all groups up to
+/// a position, in the order of their numbers.
+///
+/// Whatever one snapshot sees, it also sees all changes of the same service before: a change waits for the lock
+/// of the service, which the one before releases when it is visible. Numbers are allocated under that lock. So
+/// neither the boundary between two snapshots nor the order in a window exchanges changes of a service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Position {
+    /// When the database went back last. Positions from before say nothing about it.
+    pub(super) generation: i64,
+    /// `None`: the reader begins with the oldest event that is kept.
+    pub(super) seen: Option<Snapshot>,
+    pub(super) window: Option<Window>,
+}
+
+/// A part of the feed that is being read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Window {
+    pub(super) until: Snapshot,
+    /// The last group that was read.
+    pub(super) group: i64,
+    /// How many of its events were read; 0: all.
+    pub(super) events: usize,
+}
+
+/// What was removed of the feed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RemovedUpTo {
+    pub(super) seq: i64,
+    pub(super) xid: i64,
+}
+
+impl Position {
+    /// Before the first event.
+    pub(super) fn oldest(generation: i64) -> Self {
+        Self { generation, seen: None, window: None }
+    }
+
+    /// Whether a group was read before the window.
+    pub(super) fn has_seen(&self, group: &GroupRow) -> bool {
+        self.seen.as_ref().is_some_and(|seen| seen.sees(group))
+    }
+
+    /// Groups up to this number were read before the window, except late ones.
+    pub(super) fn last_seen(&self) -> i64 {
+        self.seen.as_ref().map_or(0, |seen| seen.last_seq)
+    }
+
+    /// Whether all that was removed had been read, or is skipped on purpose.
+    pub(super) fn is_kept(&self, removed: RemovedUpTo) -> bool {
+        let is_behind = |snapshot: &Snapshot, seq: i64| {
+            seq >= removed.seq
+                && (snapshot.first_running > removed.xid || snapshot.first_invisible == 0)
+        };
+        let window = self.window.as_ref().filter(|window| window.group > 0);
+        let by_window = window.map(|window| is_behind(&window.until, window.group));
+        match &self.seen {
+            Some(seen) => is_behind(seen, seen.last_seq) || by_window.unwrap_or(false),
+            None => by_window.unwrap_or(true),
+        }
+    }
+
+    /// This position with another window.
+    pub(super) fn in_window(&self, window: &Window) -> Self {
+        Self { generation: self.generation, seen: self.seen.clone(), window: Some(window.clone()) }
+    }
+
+    pub(super) fn encode(&self) -> Result<EventCursor, StoreError> {
+        let mut text = format!(
+            "e1.{}.{}",
+            self.generation,
+            self.seen.as_ref().map_or_else(|| OLDEST.to_owned(), encode_snapshot)
+        );
+        if let Some(Window { until, group, events }) = &self.window {
+            text.push_str(&format!(".{}.{group}.{events}", encode_snapshot(until)));
+        }
+        text.parse().map_err(StoreError::corrupt)
+    }
+
+    /// `None`: this is no cursor of a store.
+    pub(super) fn decode(cursor: &EventCursor) -> Option<Self> {
+        let mut parts = cursor.as_str().split('.');
+        if parts.next()? != "e1" {
+            return None;
+        }
+        let generation = number(parts.next()?)?;
+        let seen = match parts.next()? {
+            OLDEST => None,
+            seen => Some(decode_snapshot(seen)?),
+        };
+        let window = match parts.next() {
+            None => None,
+            Some(until) => Some(Window {
+                until: decode_snapshot(until)?,
+                group: number(parts.next()?)?,
+                events: parts.next()?.parse().ok()?,
+            }),
+        };
+        parts.next().is_none().then_some(Self { generation, seen, window })
+    }
+}
+
+/// Stands for a reader that has seen nothing.
+const OLDEST: &str = "oldest";
+
+fn encode_snapshot(snapshot: &Snapshot) -> String {
+    let Snapshot { first_running, first_invisible, running, last_seq } = snapshot;
+    let running: String = running.iter().map(|xid| format!("-{xid}")).collect();
+    format!("{last_seq}-{first_running}-{first_invisible}{running}")
+}
+
+fn decode_snapshot(text: &str) -> Option<Snapshot> {
+    let mut numbers = text.split('-').map(number);
+    Some(Snapshot {
+        last_seq: numbers.next()??,
+        first_running: numbers.next()??,
+        first_invisible: numbers.next()??,
+        running: numbers.collect::<Option<_>>()?,
+    })
+}
+
+/// A number as it is written: one that is not negative.
+fn number(text: &str) -> Option<i64> {
+    let is_number = !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+    is_number.then(|| text.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn snapshots() -> impl Strategy<Value = Snapshot> {
+        let numbers = (0_i64.., 0_i64.., 0_i64.., prop::collection::vec(0_i64.., 0..4));
+        numbers.prop_map(|(last_seq, first_running, first_invisible, running)| Snapshot {
+            first_running,
+            first_invisible,
+            running,
+            last_seq,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn cursor_names_its_position(
+            generation in 0_i64..,
+            seen in prop::option::of(snapshots()),
+            window in prop::option::of((snapshots(), 0_i64.., 0_usize..)),
+        ) {
+            let window = window.map(|(until, group, events)| Window { until, group, events });
+            let position = Position { generation, seen, window };
+            prop_assert_eq!(Position::decode(&position.encode().unwrap()), Some(position));
+        }
+
+        #[test]
+        fn any_text_is_decoded_or_refused(text in "[0-9a-z.-]{1,60}") {
+            let _ = Position::decode(&text.parse().unwrap());
+        }
+    }
+
+    #[test]
+    fn position_before_what_was_removed_is_not_kept() {
+        let snapshot = |last_seq, first_running| {
+            Some(Snapshot {
+                first_running,
+                first_invisible: first_running + 1,
+                running: Vec::new(),
+                last_seq,
+            })
+        };
+        let removed = RemovedUpTo { seq: 10, xid: 100 };
+        let at = |seen, window| Position { generation: 0, seen, window };
+        assert!(at(snapshot(10, 101), None).is_kept(removed));
+        assert!(!at(snapshot(9, 101), None).is_kept(removed));
+        assert!(!at(snapshot(10, 100), None).is_kept(removed), "it may not have seen 100");
+        let window = |group| Some(Window { until: snapshot(30, 300).unwrap(), group, events: 1 });
+        assert!(at(snapshot(5, 50), window(10)).is_kept(removed));
+        assert!(!at(snapshot(5, 50), window(9)).is_kept(removed));
+        assert!(Position::oldest(0).is_kept(removed));
+        assert!(at(None, window(0)).is_kept(removed), "nothing was read");
+        assert!(!at(None, window(9)).is_kept(removed));
+    }
+}

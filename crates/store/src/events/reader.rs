@@ -1,0 +1,205 @@
+use std::collections::HashMap;
+
+use grid_batch_core::{EventFilter, EventPage, PositionedEvent};
+
+use super::{
+    cursor::{Position, Window},
+    late::late_groups,
+    rows::{EVENT_COLUMNS, EventRow, GROUP_COLUMNS, GroupRow},
+    seqs,
+    snapshot::Snapshot,
+};
+use crate::sql::{Connection, Rows, Statement, StoreError, rows::limit};
+
+/// How many groups are read at once.
+const GROUPS: usize = 100;
+
+/// How many events are read at once.
+const EVENTS: usize = 1_000;
+
+/// How many groups and events a page examines, whether the filter selects them or not.
+const MOST_EXAMINED: usize = 20_000;
+
+/// Reads one page.
+pub(super) struct Reader<'a> {
+    connection: &'a mut Connection,
+    filter: &'a EventFilter,
+    count: usize,
+    examined: usize,
+    found: Vec<PositionedEvent>,
+}
+
+/// An event that is to be read.
+struct NamedEvent {
+    group: i64,
+    position: i32,
+    batch_seq: i64,
+    is_last_of_group: bool,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(
+        connection: &'a mut Connection,
+        filter: &'a EventFilter,
+        count: usize,
+    ) -> Self {
+        Self { connection, filter, count, examined: 0, found: Vec::new() }
+    }
+
+    /// Reads up to the end of a window. `None`: events were removed.
+    pub(super) fn read(mut self, mut position: Position) -> Result<Option<EventPage>, StoreError> {
+        let mut window = match position.window.take() {
+            Some(window) => window,
+            None => Window { until: Snapshot::take(self.connection)?, group: 0, events: 0 },
+        };
+        let mut late = late_groups(self.connection, &position, &window)?;
+        late.retain(|group| is_next(group, &window) && !position.has_seen(group));
+        if !self.read_groups(&position, &mut window, late)? {
+            return Ok(None);
+        }
+        while !self.is_full() {
+            let next = self.next_groups(&position, &window)?;
+            let (last, is_last) = (next.last().map(|group| group.seq), next.len() < GROUPS);
+            self.examined += next.len();
+            let unread = |group: &GroupRow| is_next(group, &window) && !position.has_seen(group);
+            let groups = next.into_iter().filter(unread).collect();
+            if !self.read_groups(&position, &mut window, groups)? {
+                return Ok(None);
+            }
+            if self.found.len() >= self.count {
+                break;
+            }
+            if let Some(last) = last {
+                (window.group, window.events) = (last, 0);
+            }
+            if is_last {
+                position.seen = Some(window.until);
+                let next = position.encode()?;
+                return Ok(Some(EventPage { events: self.found, next, more: false }));
+            }
+        }
+        position.window = Some(window);
+        let next = position.encode()?;
+        Ok(Some(EventPage { events: self.found, next, more: true }))
+    }
+
+    fn is_full(&self) -> bool {
+        self.found.len() >= self.count || self.examined >= MOST_EXAMINED
+    }
+
+    /// The groups after those that were read, whether they are in the window or not.
+    fn next_groups(
+        &mut self,
+        position: &Position,
+        window: &Window,
+    ) -> Result<Vec<GroupRow>, StoreError> {
+        let is_read_in_part = window.events > 0 && window.group > position.last_seen();
+        let read = window.group.max(position.last_seen());
+        let statement = Statement::new(
+            self.connection.dialect(),
+            format!(
+                "-- next_event_groups
+                 select {GROUP_COLUMNS} from event_groups g where g.seq > ? order by g.seq limit ?"
+            ),
+        )
+        .long(if is_read_in_part { read - 1 } else { read })
+        .long(limit(GROUPS));
+        self.connection.load(&statement)
+    }
+
+    /// Reads the events of groups until the page is full, and moves the window behind them. `false`: some
+    /// were removed.
+    fn read_groups(
+        &mut self,
+        position: &Position,
+        window: &mut Window,
+        groups: Vec<GroupRow>,
+    ) -> Result<bool, StoreError> {
+        let named = name_events(window, &groups)?;
+        let instances: HashMap<i64, Option<String>> =
+            groups.into_iter().map(|group| (group.seq, group.instance)).collect();
+        for part in named.chunks(EVENTS.min(self.count.saturating_mul(2))) {
+            if self.found.len() >= self.count {
+                break;
+            }
+            let mut rows = load_events(self.connection, part)?;
+            self.examined += part.len();
+            for named in part {
+                if self.found.len() >= self.count {
+                    break;
+                }
+                window.read(named);
+                let Some(row) = rows.remove(&(named.group, named.position)) else {
+                    if position.seen.is_none() {
+                        continue;
+                    }
+                    return Ok(false);
+                };
+                let instance = instances.get(&named.group).cloned().flatten();
+                let event = row.into_event(instance)?;
+                if self.filter.selects(&event) {
+                    let cursor = position.in_window(window).encode()?;
+                    self.found.push(PositionedEvent { event, cursor });
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Window {
+    fn read(&mut self, event: &NamedEvent) {
+        let read = usize::try_from(event.position).unwrap_or_default().saturating_add(1);
+        self.group = event.group;
+        self.events = if event.is_last_of_group { 0 } else { read };
+    }
+}
+
+/// Whether a group is visible in a window and not read.
+fn is_next(group: &GroupRow, window: &Window) -> bool {
+    let is_unread = group.seq > window.group || (group.seq == window.group && window.events > 0);
+    is_unread && window.until.sees(group)
+}
+
+/// The events of groups that are to be read.
+fn name_events(window: &Window, groups: &[GroupRow]) -> Result<Vec<NamedEvent>, StoreError> {
+    let mut named = Vec::new();
+    for group in groups {
+        let skip = if window.group == group.seq { window.events } else { 0 };
+        let seqs = seqs::decode(&group.batch_seqs)?;
+        let count = seqs.len();
+        let events = (0..).zip(seqs).enumerate().skip(skip);
+        named.extend(events.map(|(index, (position, batch_seq))| NamedEvent {
+            group: group.seq,
+            position,
+            batch_seq,
+            is_last_of_group: index + 1 == count,
+        }));
+    }
+    Ok(named)
+}
+
+fn load_events(
+    connection: &mut Connection,
+    named: &[NamedEvent],
+) -> Result<HashMap<(i64, i32), EventRow>, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        format!(
+            "-- load_events
+             select {EVENT_COLUMNS} from {{x}}
+             join batch_events e on e.batch_seq = x.batch_seq and e.group_seq = x.group_seq
+                 and e.position = x.position
+             join batches b on b.seq = e.batch_seq"
+        ),
+    )
+    .rows(
+        Rows::default()
+            .long("batch_seq", named.iter().map(|event| event.batch_seq))
+            .long("group_seq", named.iter().map(|event| event.group))
+            .int("position", named.iter().map(|event| event.position))
+            .in_chunks(),
+    );
+    let rows: Vec<EventRow> = connection.load(&statement)?;
+    Ok(rows.into_iter().map(|row| ((row.group_seq, row.position), row)).collect())
+}

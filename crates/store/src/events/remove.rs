@@ -1,0 +1,88 @@
+//! Retention removes events with their batches, and groups when they are as old.
+
+use diesel::{QueryableByName, sql_types::BigInt};
+use grid_batch_core::Timestamp;
+
+use crate::sql::{Connection, Rows, Statement, StoreError, rows::limit};
+
+/// Removes the events of batches that are removed.
+pub(crate) fn remove_events_of(
+    connection: &mut Connection,
+    batch_seqs: impl Iterator<Item = i64>,
+) -> Result<(), StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- remove_batch_events
+         delete from batch_events where batch_seq in (select x.seq from {x})",
+    )
+    .rows(Rows::default().long("seq", batch_seqs));
+    connection.execute(&statement).map(drop)
+}
+
+/// Removes up to `count` of the oldest groups, while they were written before a time, and remembers up to
+/// where. The last one stays: SQLite gives its number to the next one otherwise.
+pub(crate) fn remove_groups(
+    connection: &mut Connection,
+    before: Timestamp,
+    count: usize,
+) -> Result<usize, StoreError> {
+    let dialect = connection.dialect();
+    let lock = dialect.locking("for update of f");
+    let lock_feed = Statement::new(
+        dialect,
+        format!(
+            "-- lock_event_feed\n select f.removed_seq as seq from event_feed f where f.id = 1 {lock}"
+        ),
+    );
+    let removed: Vec<SeqRow> = connection.load(&lock_feed)?;
+    let oldest = Statement::new(
+        dialect,
+        "-- oldest_event_groups
+         select g.seq, g.at, coalesce(g.xid, 0) as xid from event_groups g where g.seq > ?
+         order by g.seq limit ?",
+    )
+    .long(removed.first().map_or(0, |row| row.seq))
+    .long(limit(count.saturating_add(1)));
+    let mut oldest: Vec<AgeRow> = connection.load(&oldest)?;
+    oldest.pop();
+    let old: Vec<AgeRow> =
+        oldest.into_iter().take_while(|group| group.at < before.as_micros()).collect();
+    let Some(last) = old.last() else { return Ok(0) };
+    let remember = Statement::new(
+        dialect,
+        "-- remember_removed_events
+         update event_feed as f
+         set removed_seq = x.seq,
+             removed_xid = case when f.removed_xid > x.xid then f.removed_xid else x.xid end
+         from {x} where f.id = 1",
+    )
+    .rows(
+        Rows::default()
+            .long("seq", [last.seq])
+            .long("xid", [old.iter().map(|group| group.xid).max().unwrap_or_default()]),
+    );
+    connection.execute(&remember)?;
+    let remove = Statement::new(
+        dialect,
+        "-- remove_event_groups
+         delete from event_groups where seq in (select x.seq from {x})",
+    )
+    .rows(Rows::default().long("seq", old.iter().map(|group| group.seq)));
+    connection.execute(&remove)
+}
+
+#[derive(QueryableByName)]
+struct SeqRow {
+    #[diesel(sql_type = BigInt)]
+    seq: i64,
+}
+
+#[derive(QueryableByName)]
+struct AgeRow {
+    #[diesel(sql_type = BigInt)]
+    seq: i64,
+    #[diesel(sql_type = BigInt)]
+    at: i64,
+    #[diesel(sql_type = BigInt)]
+    xid: i64,
+}

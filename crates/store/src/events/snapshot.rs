@@ -1,0 +1,131 @@
+//! What a reader has seen: the commits that were visible at one moment.
+//!
+//! On PostgreSQL, this is the snapshot of a statement. A number that each commit gets, such as `seq` or the id of
+//! its transaction, would not do: a commit can become visible after one with a greater number.
+
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Text},
+};
+use grid_batch_core::Timestamp;
+
+use super::rows::GroupRow;
+use crate::sql::{Connection, Rows, Statement, StoreError};
+
+/// The commits that were visible at one moment. The default is the moment before the first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Snapshot {
+    /// Transactions before this one had ended.
+    pub(super) first_running: i64,
+    /// This transaction and those after it had not ended. A few of them may have begun.
+    pub(super) first_invisible: i64,
+    /// Those between that had not ended.
+    pub(super) running: Vec<i64>,
+    /// A number up to which only transactions write groups that had begun.
+    pub(super) last_seq: i64,
+}
+
+impl Snapshot {
+    /// The present moment. The last number is read first: transactions with smaller ones had begun then.
+    pub(super) fn take(connection: &mut Connection) -> Result<Self, StoreError> {
+        let dialect = connection.dialect();
+        let last = "-- last_event_group
+                    select coalesce(max(g.seq), 0) as number from event_groups g";
+        let last: Vec<Number> = connection.load(&Statement::new(dialect, last))?;
+        let last_seq = last.first().map_or(0, |row| row.number);
+        let Some(query) = dialect.snapshot_query() else {
+            return Ok(Self { last_seq, ..Self::default() });
+        };
+        let rows: Vec<SnapshotRow> = connection.load(&Statement::new(dialect, query))?;
+        let text = rows.first().map_or("", |row| row.snapshot.as_str());
+        let snapshot = Self::parse(text);
+        let snapshot = snapshot.ok_or_else(|| StoreError::corrupt(format!("a snapshot {text}")))?;
+        Ok(Self { last_seq, ..snapshot })
+    }
+
+    /// Reads the form of PostgreSQL: `10:20:10,14,15`.
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split(':');
+        let (first, later, running) = (parts.next()?, parts.next()?, parts.next()?);
+        let running = running.split(',').filter(|part| !part.is_empty());
+        Some(Self {
+            first_running: first.parse().ok()?,
+            first_invisible: later.parse().ok()?,
+            running: running.map(str::parse).collect::<Result<_, _>>().ok()?,
+            last_seq: 0,
+        })
+    }
+
+    /// Whether a group was visible.
+    pub(super) fn sees(&self, group: &GroupRow) -> bool {
+        match group.xid {
+            None => group.seq <= self.last_seq,
+            Some(xid) => {
+                xid < self.first_running
+                    || (xid < self.first_invisible && !self.running.contains(&xid))
+            }
+        }
+    }
+}
+
+/// Begins another generation of positions, after the database went back or moved to another server. A copy has
+/// the transaction ids of the other server, which may be still to come here: its groups become visible to all.
+pub(crate) fn begin_generation(
+    connection: &mut Connection,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let dialect = connection.dialect();
+    let begin = Statement::new(
+        dialect,
+        "-- begin_event_generation
+         update event_feed as f
+         set removed_xid = 0, generation = case
+             when f.generation >= x.now then f.generation + 1 else x.now end
+         from {x} where f.id = 1",
+    )
+    .rows(Rows::default().long("now", [now.as_micros()]));
+    connection.execute(&begin)?;
+    let Some(first_invisible) = dialect.first_invisible_transaction() else { return Ok(()) };
+    let show = format!(
+        "-- show_event_groups
+         update event_groups set xid = null where xid >= {first_invisible}"
+    );
+    connection.execute(&Statement::new(dialect, show)).map(drop)
+}
+
+#[derive(QueryableByName)]
+struct Number {
+    #[diesel(sql_type = BigInt)]
+    number: i64,
+}
+
+#[derive(QueryableByName)]
+struct SnapshotRow {
+    #[diesel(sql_type = Text)]
+    snapshot: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(xid: i64) -> GroupRow {
+        GroupRow { seq: 5, xid: Some(xid), instance: None, batch_seqs: Vec::new() }
+    }
+
+    #[test]
+    fn snapshot_sees_what_had_ended() {
+        let snapshot = Snapshot::parse("10:20:10,14").unwrap();
+        let seen: Vec<i64> = (8..22).filter(|xid| snapshot.sees(&group(*xid))).collect();
+        assert_eq!(seen, [8, 9, 11, 12, 13, 15, 16, 17, 18, 19]);
+        assert!(Snapshot::parse("7:7:").unwrap().running.is_empty());
+        assert_eq!(Snapshot::parse("7"), None);
+    }
+
+    #[test]
+    fn group_without_a_transaction_is_seen_by_its_number() {
+        let group = GroupRow { xid: None, ..group(0) };
+        assert!(Snapshot { last_seq: 5, ..Snapshot::default() }.sees(&group));
+        assert!(!Snapshot { last_seq: 4, ..Snapshot::default() }.sees(&group));
+    }
+}

@@ -1,0 +1,18 @@
+use grid_batch_core::{EventFilter, EventPosition, EventStore, HeaderId, ServiceId};
+
+use crate::Store;
+
+/// Reads the feed from different positions, and the history of a batch.
+pub(super) fn read_events(store: &Store, service: &ServiceId, batch: &HeaderId) {
+    let filter = EventFilter::default();
+    let latest = store.events(&EventPosition::Latest, &filter, 9).unwrap().unwrap().next;
+    // It has seen a few groups, except those of transactions that were running.
+    let early = "e1.0.5-3-9-4-7".parse().unwrap();
+    for position in
+        [EventPosition::Oldest, EventPosition::After(latest), EventPosition::After(early)]
+    {
+        let page = store.events(&position, &filter, 9).unwrap().unwrap();
+        assert!(page.events.len() <= 9);
+    }
+    assert!(store.history(service, batch).unwrap().unwrap().len() > 3);
+}
