@@ -4,8 +4,7 @@ use grid_batch_api::openapi_json;
 use serde_json::Value;
 
 use crate::{
-    client::Response, operators, test_server::TestServer,
-    withdrawals::test_pools::server_with_pools,
+    client::Response, test_server::TestServer, withdrawals::test_pools::server_with_pools,
 };
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
@@ -28,7 +27,10 @@ fn is_missing(response: &Response) -> bool {
 
 #[test]
 fn every_described_operation_is_served() {
-    let servers = [operators::server(), server_with_pools()];
+    let everything = TestServer::with(|builder, store| {
+        builder.with_events(store.clone()).with_operators(store.clone(), || None)
+    });
+    let servers = [everything, server_with_pools()];
     let document: Value = serde_json::from_str(&openapi_json()).unwrap();
     let operations = operations(&document);
     assert!(operations.len() >= 15, "{operations:?}");
@@ -38,6 +40,8 @@ fn every_described_operation_is_served() {
             continue;
         }
         let url = path.replace("{id}", "00");
+        // A stream begins with an error, so that it ends.
+        let url = if path.ends_with("/stream") { format!("{url}?after=x") } else { url };
         let answer = |server: &TestServer| server.client().request(&method, &url, &[], b"");
         assert!(servers.iter().any(|server| !is_missing(&answer(server))), "{method} {path}");
     }

@@ -10,7 +10,7 @@ use crate::{
     test_server::{TestServer, batch, body, id, service},
 };
 
-pub fn server() -> TestServer {
+fn server() -> TestServer {
     TestServer::with(|builder, store| {
         builder.with_operators(Arc::clone(store) as _, || Some(InstanceId::new("one")))
     })
