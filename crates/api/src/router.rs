@@ -12,6 +12,8 @@ use grid_batch_support::catch_panic_async;
 use log::{debug, error, warn};
 
 use crate::{
+    AccessControl, AccessOptions,
+    access::{Authorizer, authorize},
     batches::{self, IntakeContext, ServiceChecks, StatusContext},
     gas_admins,
     guard::{RequestGuard, refuse_web_pages},
@@ -28,6 +30,11 @@ use crate::{
 pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Router {
     let ApiParts { query_store, stored, health, gas_admins, .. } = parts;
     let guard = Arc::new(RequestGuard::new(parts.allowed_sites, api.local_addr.ip()));
+    let clock = Arc::clone(&api.clock);
+    let access = parts
+        .access
+        .unwrap_or_else(|| AccessControl::new(AccessOptions::default(), Arc::clone(&clock)));
+    let authorizer = Arc::new(Authorizer::new(access, Arc::clone(&api.rates), clock));
     let intake = match intake {
         Intake::Batches(queue) => {
             let services = ServiceChecks {
@@ -55,6 +62,7 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
         .merge(health::routes(health))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
+        .layer(from_fn_with_state(authorizer, authorize))
         .layer(from_fn_with_state(guard, refuse_web_pages))
         .layer(from_fn(catch_panics_and_log))
         .layer(from_fn(write_errors))

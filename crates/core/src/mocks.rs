@@ -19,8 +19,8 @@ use crate::{
     RetentionStore, Round, RoundStore, RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId,
     ServiceShare, ShutdownHandle, StatusReport, StatusUrlResolver, StoredBatch, Submission,
     SubmissionAnswer, SubmissionOutcome, SubmissionSender, SubmittedBatch, SubmitterObserver,
-    TakenBatch, Takeover, Timestamp, TransactionAnswers, TransactionCheck, UnresolvedBatch,
-    UnresolvedBatchStore, UrlResolver, WakeUps,
+    TakenBatch, Takeover, Timestamp, TokenStore, TransactionAnswers, TransactionCheck,
+    UnresolvedBatch, UnresolvedBatchStore, UrlResolver, WakeUps,
 };
 
 mock! {
@@ -217,6 +217,14 @@ mock! {
         fn start_retention(&self, interval: Duration) -> BatchResult<bool>;
         fn remove_ended_before(&self, age: Duration, from: Option<RetentionCursor>, limit: usize)
             -> BatchResult<Removed>;
+    }
+}
+
+mock! {
+    pub TokenStore {}
+    impl TokenStore for TokenStore {
+        fn unrevoked_tokens(&self) -> BatchResult<Vec<crate::StoredToken>>;
+        fn note_token_use(&self, ids: &[crate::TokenId]) -> BatchResult<()>;
     }
 }
 

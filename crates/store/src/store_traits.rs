@@ -5,7 +5,8 @@ use std::time::Duration;
 use grid_batch_core::{
     AddOutcome, Ahead, BatchConflict, BatchDetails, BatchFilter, BatchQueryStore, BatchResult,
     CommitHistory, CommittedBefore, HeaderId, IntakeStore, NewBatch, PageCursor, Removed,
-    RetentionCursor, RetentionStore, ServiceId, StoredBatch, Timestamp,
+    RetentionCursor, RetentionStore, ServiceId, StoredBatch, StoredToken, Timestamp, TokenId,
+    TokenStore,
 };
 use grid_batch_withdrawals::{
     BatchAttempt, CancelOutcome, ClosedNonce, FailedFilter, FailedWithdrawal, FollowingPayments,
@@ -83,6 +84,16 @@ impl RetentionStore for Store {
         limit: usize,
     ) -> BatchResult<Removed> {
         Ok(self.remove_ended(self.now().minus(age), from, limit)?)
+    }
+}
+
+impl TokenStore for Store {
+    fn unrevoked_tokens(&self) -> BatchResult<Vec<StoredToken>> {
+        Ok(operator::unrevoked_tokens(self)?)
+    }
+
+    fn note_token_use(&self, ids: &[TokenId]) -> BatchResult<()> {
+        Ok(operator::note_token_use(self, ids)?)
     }
 }
 

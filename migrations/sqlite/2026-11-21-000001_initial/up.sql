@@ -333,3 +333,16 @@ create table signed_transactions (
     foreign key (service_id, nonce) references account_nonces,
     check (tip between 0 and max_fee)
 ) strict, without rowid;
+
+create table tokens (
+    token_id text primary key check (length(token_id) = 16),
+    name text not null check (name <> ''),
+    secret_hash blob not null check (length(secret_hash) = 32),
+    scopes text not null check (scopes <> ''),
+    services text not null check (services <> ''),
+    created_at integer not null,
+    expires_at integer,
+    last_used_at integer,
+    revoked_at integer
+) strict, without rowid;
+create unique index tokens_by_name on tokens (name) where revoked_at is null;

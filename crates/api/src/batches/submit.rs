@@ -5,15 +5,19 @@ use axum::{
     extract::{Request, State},
     http::StatusCode,
 };
-use grid_batch_core::{GlobalScopeId, HeaderId, NewBatch, ScopeId, ServiceCheck, ServiceId};
+use grid_batch_core::{
+    BatchConflict, GlobalScopeId, HeaderId, NewBatch, ScopeId, ServiceCheck, ServiceId,
+};
 use grid_batch_protocol::{Limits, verify_list};
 use serde::Serialize;
 
 use crate::{
+    access::Caller,
     allow_list::AllowLists,
     batches::writer::{BatchList, ListAnswer},
     group_commit::{WriteQueue, WriteSlot},
     http::{ApiError, Query, batch_content_type, link},
+    rate_limits::Rates,
     state::{ApiState, BlockingPool},
 };
 
@@ -76,7 +80,11 @@ pub(crate) async fn post(
     batch_content_type(&request.headers).map_err(ApiError::BatchesContentType)?;
     let named_service = Query::parse(request.uri.query())?.service_id()?;
     let service_id = named_service.as_ref().unwrap_or(GlobalScopeId.service_id()).clone();
+    let caller = Caller::of(&request)?;
+    caller.check(&service_id)?;
     checks.check_service(&service_id).await?;
+    let over_rate = |wait| ApiError::RateOfService { service_id: service_id.clone(), wait };
+    api.rates.begin_of_service(&service_id).map_err(over_rate)?;
 
     // Checking signatures is expensive, so what refuses the request comes before that.
     api.database.check()?;
@@ -84,11 +92,15 @@ pub(crate) async fn post(
     let limits = api.options.list_limits;
     let checks = Arc::clone(checks);
     let is_small = body.bytes.len() <= IntakeContext::INLINE_VERIFICATION_LIMIT;
-    let verify = move || verify(&body.bytes, &limits, &service_id, &checks.allowed);
+    let service = service_id.clone();
+    let verify = move || verify(&body.bytes, &limits, &service, &checks.allowed);
     let batches = if is_small { verify()? } else { verifications.run(verify).await? };
+    api.rates.charge(caller.key(), &service_id, batches.len());
     let ids: Vec<HeaderId> = batches.iter().map(|batch| batch.batch_id).collect();
     let stored = store(slot, BatchList { batches, _reservation: body.reservation });
-    api.database.run(ApiError::BatchesNotStored, stored).await?;
+    let stored = api.database.run(ApiError::BatchesNotStored, stored).await;
+    stored.map_err(|error| with_wait(error, &api.rates))?;
+    api.rates.stored(&service_id, ids.len());
 
     let link = link::to_batch_statuses(&request, api.local_addr, &ids, named_service.as_ref());
     Ok((StatusCode::ACCEPTED, Json(AcceptedJson { link })))
@@ -97,6 +109,16 @@ pub(crate) async fn post(
 async fn store(slot: WriteSlot<BatchList, ListAnswer>, list: BatchList) -> Result<(), ApiError> {
     let answer = slot.store(list).await.ok_or(ApiError::BatchesNotStored)?;
     Ok(answer?)
+}
+
+/// Says after how long the service will have a place, if its queue is full.
+fn with_wait(error: ApiError, rates: &Rates) -> ApiError {
+    let ApiError::BatchConflict(conflict) = error else { return error };
+    let BatchConflict::QueueFull { service_id, .. } = &conflict else {
+        return ApiError::BatchConflict(conflict);
+    };
+    let wait = rates.wait_for_place(service_id);
+    ApiError::QueueFull { conflict, wait }
 }
 
 fn verify(

@@ -1,6 +1,7 @@
 //! HTTP requests and answers: bodies, queries, links, ids, times and errors.
 
 mod body;
+mod client;
 mod content_type;
 mod dialect;
 mod error;
@@ -14,6 +15,7 @@ mod slow_bodies;
 mod time;
 
 pub(crate) use body::{BodyReader, discard_body};
+pub(crate) use client::{Client, counted_address};
 pub(crate) use content_type::{
     OtherContentType, batch_content_type, json_content_type, json_content_type_if_any,
 };

@@ -13,6 +13,7 @@ use grid_batch_support::Shutdown;
 use crate::{
     ApiOptions,
     http::{ApiError, BodyReader, MemoryBudget},
+    rate_limits::Rates,
 };
 
 pub(crate) use blocking_pool::BlockingPool;
@@ -34,6 +35,7 @@ pub(crate) struct ApiState {
     pub(crate) database: DatabaseWatch,
     pub(crate) shutdown: Shutdown,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) rates: Arc<Rates>,
 }
 
 impl ApiState {
@@ -43,10 +45,11 @@ impl ApiState {
         shutdown: Shutdown,
         clock: Arc<dyn Clock>,
         database: DatabaseWatch,
+        rates: Arc<Rates>,
     ) -> Self {
         let budget = MemoryBudget::new(options.memory_limit);
         let bodies = BodyReader::new(budget, options.body_timeout);
         let reads = StoreAccess::new(READS, database.clone(), ApiError::ReadFailed);
-        Self { options, local_addr, bodies, reads, database, shutdown, clock }
+        Self { options, local_addr, bodies, reads, database, shutdown, clock, rates }
     }
 }

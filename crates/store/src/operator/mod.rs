@@ -14,6 +14,7 @@ mod obstacles;
 mod retention;
 mod retry;
 mod service_counts;
+mod tokens;
 
 pub(crate) use ahead::{ahead, count_ahead_to_limit};
 pub(crate) use decide::decide;
@@ -28,3 +29,4 @@ pub use retry::EndedDelays;
 pub(crate) use retry::end_delays;
 pub use service_counts::ServiceCounts;
 pub(crate) use service_counts::service_counts;
+pub(crate) use tokens::{create_token, note_token_use, revoke_token, tokens, unrevoked_tokens};

@@ -27,5 +27,6 @@ mod rounds;
 mod scheduling;
 mod signing;
 mod status_view;
+mod tokens;
 mod under_way;
 mod withdrawals;

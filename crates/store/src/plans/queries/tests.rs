@@ -1,6 +1,8 @@
 use std::collections::BTreeSet;
 
-use grid_batch_core::{BatchFilter, BatchState, CommitHistory, PageCursor, ServiceId, Timestamp};
+use grid_batch_core::{
+    BatchFilter, BatchState, CommitHistory, PageCursor, ServiceId, Timestamp, TokenStore,
+};
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_withdrawals::{FailedFilter, RewardId, WithdrawalFilter, WithdrawalState};
 
@@ -35,6 +37,8 @@ const BUSY_LANES_AND_HOLDS: &[&str] = &["lanes_busy", "waiting_holds_pkey", "wai
 /// Invalid batches that stop others until an operator decides.
 const BUSY_LANES_AND_HALTS: &[&str] = &["lanes_busy", "halts"];
 const BUSY_LANES_AND_WAITING: &[&str] = &["lanes_busy", "waiting_batches"];
+/// All tokens that are not revoked are read.
+const TOKENS: &[&str] = &["tokens_by_name", "tokens"];
 const NOTHING: &[&str] = &[];
 
 /// Runs what operators run, on a database with many ended batches and some in each state.
@@ -91,6 +95,12 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
     });
     run("retention", NOTHING, &|| {
         store.remove_ended(Timestamp::from_micros(0), None, 10).unwrap();
+    });
+    run("page of tokens", TOKENS, &|| {
+        store.tokens(None, 10).unwrap();
+    });
+    run("all tokens", TOKENS, &|| {
+        store.unrevoked_tokens().unwrap();
     });
     run("reward", NOTHING, &|| {
         store.reward(&RewardId::from_bytes([1; 16])).unwrap();

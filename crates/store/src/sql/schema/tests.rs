@@ -130,6 +130,7 @@ fn defined(is_postgres: bool) -> Schema {
         "payment_sums": payment_sums,
         "last_failures": last_failures,
         "signed_transactions": signed_transactions,
+        "tokens": tokens,
     }
 }
 
