@@ -196,6 +196,11 @@ impl ApiBuilder {
         self
     }
 
+    #[cfg(test)]
+    pub(crate) fn into_parts(self) -> ApiParts {
+        self.parts
+    }
+
     /// Checks the options, and returns an interface that is ready to serve.
     pub fn build(self) -> Result<Api, ApiBuildError> {
         self.parts.options.check()?;

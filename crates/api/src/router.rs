@@ -122,3 +122,6 @@ async fn catch_panics_and_log(request: Request, next: Next) -> Response {
     }
     response
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,3 +18,5 @@ pub use control::{AccessControl, AccessOptions};
 pub use key_grant::{KeyGrant, KeyGrantError};
 pub(crate) use middleware::{Authorizer, authorize};
 pub use policy::{HealthAccess, HealthAccessError};
+#[cfg(test)]
+pub(crate) use routes::routes_of_table;

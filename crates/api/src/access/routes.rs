@@ -60,6 +60,12 @@ pub(super) const ROUTES: &[(&str, &str, Needs)] = &[
     (ANY, "/v1/gas-admins", READ_ALL),
 ];
 
+/// Method and path of each route.
+#[cfg(test)]
+pub(crate) fn routes_of_table() -> impl Iterator<Item = (&'static str, &'static str)> {
+    ROUTES.iter().map(|(method, path, _)| (*method, *path))
+}
+
 /// What a request needs. One that is not in the table needs most of all, so that a route which was forgotten
 /// there is open to few.
 pub(super) fn needs(method: &Method, path: Option<&str>) -> Needs {
