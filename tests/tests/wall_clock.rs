@@ -11,6 +11,7 @@ use std::{
 const ALLOWED: &[(&str, &str)] = &[
     ("crates/core/src/clock.rs", "the clock of the system"),
     ("crates/store/src/", "gives and compares stored times"),
+    ("crates/api/src/access/control.rs", "whether a token has expired"),
     ("crates/api/src/rewards/create.rs", "the time of a new reward, to store"),
     ("crates/claims/src/follow_up.rs", "a hint when a stored delay ends; the queue also scans"),
     ("crates/cli/src/commands/", "how long ago a stored time was"),

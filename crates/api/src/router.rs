@@ -124,4 +124,5 @@ async fn catch_panics_and_log(request: Request, next: Next) -> Response {
 }
 
 #[cfg(test)]
+#[path = "router_tests.rs"]
 mod tests;

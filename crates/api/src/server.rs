@@ -159,7 +159,8 @@ async fn watch(certificates: Vec<TlsCertificate>) {
     let mut interval = interval(CERTIFICATE_INTERVAL);
     loop {
         interval.tick().await;
-        for certificate in certificates.iter().cloned() {
+        for certificate in &certificates {
+            let certificate = TlsCertificate::clone(certificate);
             // It logs what is wrong.
             let _ = spawn_blocking(move || certificate.read_if_changed()).await;
         }

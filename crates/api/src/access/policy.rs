@@ -6,7 +6,7 @@ use thiserror::Error;
 /// Who may read the health and the metrics without a token. `/health/live` is open to everyone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum HealthAccess {
-    /// Nobody: it needs a token with the scope `read`.
+    /// No one: it needs a token with the scope `read`.
     Token,
     /// Clients on this machine.
     #[default]

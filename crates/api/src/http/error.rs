@@ -92,6 +92,8 @@ pub(crate) enum ApiError {
     RateOfService { service_id: ServiceId, wait: Duration },
     #[error("{conflict}")]
     QueueFull { conflict: BatchConflict, wait: Duration },
+    #[error("{conflict}")]
+    GasAdminFull { conflict: Box<WithdrawalConflict>, wait: Duration },
 
     // Batches and their statuses.
     #[error("batches are not accepted here; send withdrawals with POST /withdrawals")]

@@ -77,12 +77,13 @@ fn wait(error: &ApiError) -> Option<Duration> {
         ApiError::TooManyWrongTokens(wait)
         | ApiError::RateOfClient(wait)
         | ApiError::RateOfService { wait, .. }
-        | ApiError::QueueFull { wait, .. } => Some(*wait),
+        | ApiError::QueueFull { wait, .. }
+        | ApiError::GasAdminFull { wait, .. } => Some(*wait),
         _ => None,
     }
 }
 
-/// Whole seconds, rounded up, so that nobody tries too early.
+/// Whole seconds, rounded up, so that no client tries too early.
 fn seconds(wait: Duration) -> HeaderValue {
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
     HeaderValue::from(seconds.max(1))
@@ -167,7 +168,9 @@ fn kind(error: &ApiError) -> ErrorKind {
         ApiError::RateOfService { .. } => {
             (StatusCode::TOO_MANY_REQUESTS, 1096, "Rate of Service Exceeded")
         }
-        ApiError::QueueFull { .. } | ApiError::BatchConflict(BatchConflict::QueueFull { .. }) => {
+        ApiError::QueueFull { .. }
+        | ApiError::GasAdminFull { .. }
+        | ApiError::BatchConflict(BatchConflict::QueueFull { .. }) => {
             (StatusCode::TOO_MANY_REQUESTS, QUEUE_FULL, "Queue Full")
         }
         ApiError::BatchConflict(

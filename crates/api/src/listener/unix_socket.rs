@@ -21,7 +21,7 @@ impl UnixSocket {
     /// Listens at the file, with these permissions. The socket of a process that has ended is replaced.
     pub fn bind(path: &Path, mode: u32) -> io::Result<Self> {
         check_unused(path)?;
-        // The file gets its place when it has its permissions: nobody connects before.
+        // The file gets its place when it has its permissions, so that no one connects before.
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(format!(".{}", process::id()));
         let unfinished = path.with_file_name(name);
@@ -60,7 +60,7 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     Ok((metadata.dev(), metadata.ino()))
 }
 
-/// Only a socket that nobody listens at may be replaced.
+/// Only a socket at which no process listens may be replaced.
 fn check_unused(path: &Path) -> io::Result<()> {
     let metadata = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

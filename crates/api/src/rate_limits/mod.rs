@@ -49,18 +49,18 @@ impl Rates {
         }
     }
 
-    fn now(&self) -> MonotonicTime {
+    fn time(&self) -> MonotonicTime {
         self.clock.monotonic()
     }
 
     /// Counts the first batch of a request of a client. The error is the time until it has another one.
     pub(crate) fn begin_of_client(&self, client: ClientKey) -> Result<(), Duration> {
-        self.clients.as_ref().map_or(Ok(()), |clients| clients.take(&client, self.now()))
+        self.clients.as_ref().map_or(Ok(()), |clients| clients.take(&client, self.time()))
     }
 
     /// The same for a service.
     pub(crate) fn begin_of_service(&self, service_id: &ServiceId) -> Result<(), Duration> {
-        self.services.as_ref().map_or(Ok(()), |services| services.take(service_id, self.now()))
+        self.services.as_ref().map_or(Ok(()), |services| services.take(service_id, self.time()))
     }
 
     /// Counts the other batches of a request, of which the first was counted. They are not refused any more,
@@ -71,10 +71,10 @@ impl Rates {
             return;
         }
         if let Some(clients) = &self.clients {
-            clients.charge(&client, others, self.now());
+            clients.charge(&client, others, self.time());
         }
         if let Some(services) = &self.services {
-            services.charge(service_id, others, self.now());
+            services.charge(service_id, others, self.time());
         }
     }
 
@@ -85,6 +85,6 @@ impl Rates {
 
     /// After how long a service whose queue is full will have a place, as far as its present rate tells.
     pub(crate) fn wait_for_place(&self, service_id: &ServiceId) -> Duration {
-        self.full_queues.wait(service_id, self.now())
+        self.full_queues.wait(service_id, self.time())
     }
 }

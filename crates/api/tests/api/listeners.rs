@@ -115,7 +115,7 @@ fn unix_socket_is_local_and_needs_a_token_all_the_same() {
 }
 
 #[test]
-fn slow_handshakes_stop_nobody_and_end() {
+fn slow_handshakes_delay_no_others_and_end() {
     let (listener, address) = tcp();
     let options =
         ApiOptions { tls_handshake_timeout: Duration::from_millis(300), ..ApiOptions::default() };
@@ -161,7 +161,7 @@ fn shutdown_does_not_wait_for_a_handshake() {
 }
 
 #[test]
-fn files_that_are_no_certificate_are_refused_without_showing_them() {
+fn files_without_a_certificate_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str, content: &str| -> PathBuf {
         let file = directory.path().join(name);

@@ -387,7 +387,7 @@ static GUIDANCE: &[Guidance] = &[
     own(
         "http.trusted_proxies",
         "List the proxies in front, so that limits of addresses count their clients and links have their host. \
-         Nobody else must be able to connect from these addresses.",
+         No one else must be able to connect from these addresses.",
     ),
     own(
         "http.forwarded_headers",

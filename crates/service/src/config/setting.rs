@@ -432,7 +432,7 @@ pub static SETTINGS: &[Setting] = &[
     text(
         "access.health",
         "local",
-        "Who may read /health, /health/ready and /metrics without a token: token for nobody, local for \
+        "Who may read /health, /health/ready and /metrics without a token: token for no one, local for \
          clients on this machine that no proxy has passed on, or everyone. /health/live is open to everyone",
     ),
     switch(
