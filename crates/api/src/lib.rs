@@ -18,6 +18,8 @@ mod parts;
 mod rate_limits;
 mod rewards;
 mod router;
+#[cfg(test)]
+mod router_tests;
 mod running;
 mod server;
 mod state;

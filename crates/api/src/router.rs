@@ -122,7 +122,3 @@ async fn catch_panics_and_log(request: Request, next: Next) -> Response {
     }
     response
 }
-
-#[cfg(test)]
-#[path = "router_tests.rs"]
-mod tests;

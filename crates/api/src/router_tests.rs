@@ -3,8 +3,10 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
+    sync::Arc,
 };
 
+use axum::Router;
 use grid_batch_core::{
     ServiceId, SystemClock,
     mocks::{MockBatchQueryStore, MockIntakeStore},
@@ -12,10 +14,16 @@ use grid_batch_core::{
 use grid_batch_support::Shutdown;
 use grid_batch_withdrawals::{WithdrawalRules, mocks::MockWithdrawalStore};
 
-use super::*;
 use crate::{
-    ApiBuilder, ApiOptions, RateLimits, access::routes_of_table, batches::BatchListStore,
-    group_commit::QueueOf, parts::WithdrawalParts, rate_limits::Rates, state::DatabaseWatch,
+    ApiBuilder, ApiOptions, RateLimits,
+    access::routes_of_table,
+    batches::BatchListStore,
+    group_commit::QueueOf,
+    parts::WithdrawalParts,
+    rate_limits::Rates,
+    router::router,
+    running::Intake,
+    state::{ApiState, DatabaseWatch},
     withdrawals::WithdrawalGroupStore,
 };
 
