@@ -11,6 +11,7 @@ use std::{
 const ALLOWED: &[(&str, &str)] = &[
     ("crates/core/src/clock.rs", "the clock of the system"),
     ("crates/store/src/", "gives and compares stored times"),
+    ("crates/api/src/access/control.rs", "whether a token has expired"),
     ("crates/api/src/reads/", "compares with stored times, and shows how long ago they were"),
     (
         "crates/api/src/operators/act_on_many.rs",

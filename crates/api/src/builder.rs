@@ -8,8 +8,9 @@ use grid_batch_core::{
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
-    ApiBuildError, ApiOptions, CommitProgress, GasAdminReport, HealthReport, HostName,
-    LedgerReport, RunningApi, ServicePattern, SignerPattern, WebOrigin,
+    AccessControl, ApiBuildError, ApiListener, ApiOptions, CommitProgress, GasAdminReport,
+    HealthReport, HostName, LedgerReport, RateLimits, RunningApi, ServicePattern, SignerPattern,
+    TrustedProxies, WebOrigin,
     allow_list::AllowLists,
     guard::AllowedSites,
     operators::OperatorParts,
@@ -37,6 +38,9 @@ impl ApiBuilder {
             query_store,
             allow_lists: AllowLists::default(),
             allowed_sites: AllowedSites::default(),
+            access: None,
+            rate_limits: RateLimits::default(),
+            proxies: TrustedProxies::default(),
             service_rule: Arc::new(|_| Ok(())),
             service_check: None,
             pass_through: None,
@@ -101,6 +105,28 @@ impl ApiBuilder {
     #[must_use]
     pub fn with_allowed_origins(mut self, origins: Vec<WebOrigin>) -> Self {
         self.parts.allowed_sites.origins = origins;
+        self
+    }
+
+    /// Answers requests as far as this allows them. Without it, everyone who reaches the interface may do
+    /// everything.
+    #[must_use]
+    pub fn with_access(mut self, access: AccessControl) -> Self {
+        self.parts.access = Some(access);
+        self
+    }
+
+    /// Limits how many batches clients and services may get stored in a second. By default, no rate is limited.
+    #[must_use]
+    pub fn with_rate_limits(mut self, limits: RateLimits) -> Self {
+        self.parts.rate_limits = limits;
+        self
+    }
+
+    /// Believes these proxies where their requests come from. By default, no proxy is believed.
+    #[must_use]
+    pub fn with_trusted_proxies(mut self, proxies: TrustedProxies) -> Self {
+        self.parts.proxies = proxies;
         self
     }
 
@@ -239,6 +265,11 @@ impl ApiBuilder {
         self
     }
 
+    #[cfg(test)]
+    pub(crate) fn into_parts(self) -> ApiParts {
+        self.parts
+    }
+
     /// Checks the options, and returns an interface that is ready to serve.
     pub fn build(self) -> Result<Api, ApiBuildError> {
         self.parts.options.check()?;
@@ -260,7 +291,12 @@ pub struct Api {
 impl Api {
     /// Serves connections, on threads of its own, until it is shut down.
     pub fn serve(self, listener: TcpListener) -> Result<RunningApi, InternalError> {
-        running::start(self.parts, listener)
+        self.serve_all(vec![ApiListener::tcp(listener)])
+    }
+
+    /// The same for the connections of several listeners.
+    pub fn serve_all(self, listeners: Vec<ApiListener>) -> Result<RunningApi, InternalError> {
+        running::start(self.parts, listeners)
     }
 }
 

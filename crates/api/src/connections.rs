@@ -86,7 +86,8 @@ pub(crate) struct ConnectionPermit {
 #[derive(Debug)]
 pub(crate) struct RequestInProgress {
     permit: Arc<ConnectionPermit>,
-    is_counted: bool,
+    /// Of which address it counts, if it counts.
+    address: Option<IpAddr>,
 }
 
 impl Connections {
@@ -152,6 +153,15 @@ impl Shared {
 }
 
 impl OpenConnections {
+    /// Changes the counts of an address, which is forgotten when nothing of it is left.
+    fn change(&mut self, address: IpAddr, change: impl FnOnce(&mut AddressCounts)) {
+        let Some(counts) = self.addresses.get_mut(&address) else { return };
+        change(counts);
+        if counts.connections == 0 && counts.requests == 0 {
+            self.addresses.remove(&address);
+        }
+    }
+
     /// Closes so many connections, unless some are being closed already.
     fn close_longest_waiting(&mut self, count: usize, now: Instant) {
         if self.by_id.values().any(|connection| connection.is_closing) {
@@ -194,33 +204,41 @@ impl ConnectionPermit {
         }
     }
 
-    /// Begins a request, if there are not too many.
-    pub(crate) fn begin_request(self: &Arc<Self>) -> Result<RequestInProgress, ApiError> {
+    /// Begins a request of a client, if there are not too many. Its address may be another one than that of the
+    /// connection, which may be of a proxy.
+    pub(crate) fn begin_request(
+        self: &Arc<Self>,
+        address: IpAddr,
+    ) -> Result<RequestInProgress, ApiError> {
         let mut open = self.shared.lock();
         let limits = self.shared.limits;
         if open.requests >= limits.requests() {
             return Err(ApiError::TooManyRequests);
         }
-        let counts = open.addresses.entry(self.address).or_default();
-        if counts.requests >= limits.requests_of_address {
+        let requests = open.addresses.get(&address).map_or(0, |counts| counts.requests);
+        if requests >= limits.requests_of_address {
             return Err(ApiError::TooManyRequestsOfAddress);
         }
-        counts.requests += 1;
+        open.addresses.entry(address).or_default().requests += 1;
         open.requests += 1;
-        Ok(self.begin(&mut open, true))
+        Ok(self.begin(&mut open, Some(address)))
     }
 
     /// Begins a request that is always answered at once.
     pub(crate) fn begin_health_request(self: &Arc<Self>) -> RequestInProgress {
-        self.begin(&mut self.shared.lock(), false)
+        self.begin(&mut self.shared.lock(), None)
     }
 
-    fn begin(self: &Arc<Self>, open: &mut OpenConnections, is_counted: bool) -> RequestInProgress {
+    fn begin(
+        self: &Arc<Self>,
+        open: &mut OpenConnections,
+        address: Option<IpAddr>,
+    ) -> RequestInProgress {
         if let Some(connection) = open.by_id.get_mut(&self.id) {
             connection.waiting_since = None;
             connection.is_closing = false;
         }
-        RequestInProgress { permit: Arc::clone(self), is_counted }
+        RequestInProgress { permit: Arc::clone(self), address }
     }
 }
 
@@ -230,11 +248,9 @@ impl Drop for RequestInProgress {
         if let Some(connection) = open.by_id.get_mut(&self.permit.id) {
             connection.waiting_since = Some(Instant::now());
         }
-        if self.is_counted {
+        if let Some(address) = self.address {
             open.requests -= 1;
-            if let Some(counts) = open.addresses.get_mut(&self.permit.address) {
-                counts.requests -= 1;
-            }
+            open.change(address, |counts| counts.requests -= 1);
         }
     }
 }
@@ -243,12 +259,7 @@ impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut open = self.shared.lock();
         open.by_id.remove(&self.id);
-        if let Some(counts) = open.addresses.get_mut(&self.address) {
-            counts.connections -= 1;
-            if counts.connections == 0 {
-                open.addresses.remove(&self.address);
-            }
-        }
+        open.change(self.address, |counts| counts.connections -= 1);
         open.note_free_permits(self.shared.limits.connections);
         drop(open);
         self.shared.closed.notify_one();
@@ -294,7 +305,7 @@ mod tests {
             open.push(all.acquire(A).await);
             advance(Duration::from_secs(1)).await;
         }
-        let request = open[0].begin_request().unwrap();
+        let request = open[0].begin_request(A).unwrap();
         assert_eq!(permit_of_another(&all, &mut open).await, 1);
         drop(request);
         assert_eq!(permit_of_another(&all, &mut open).await, 1, "the first has just had a request");
@@ -323,6 +334,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn requests_through_a_proxy_count_for_their_clients() {
+        let all = connections(32, 1);
+        let proxy = [all.acquire(A).await, all.acquire(A).await];
+        let client = proxy[0].begin_request(B).unwrap();
+        assert_eq!(proxy[1].begin_request(B).unwrap_err(), ApiError::TooManyRequestsOfAddress);
+        drop(proxy[1].begin_request(A).unwrap());
+        drop(client);
+        drop(proxy);
+        assert!(all.0.lock().addresses.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn requests_are_limited_in_all_and_of_an_address() {
         let all = connections(32, 20);
         let mut permits = Vec::new();
@@ -330,18 +353,18 @@ mod tests {
             permits.push(all.acquire(A).await);
         }
         let mut requests: Vec<_> =
-            permits[..20].iter().map(|p| p.begin_request().unwrap()).collect();
-        let refused = permits[20].begin_request().unwrap_err();
+            permits[..20].iter().map(|p| p.begin_request(A).unwrap()).collect();
+        let refused = permits[20].begin_request(A).unwrap_err();
         assert_eq!(refused, ApiError::TooManyRequestsOfAddress);
         let mut others = Vec::new();
         for _ in 0..10 {
             let permit = all.acquire(B).await;
-            requests.push(permit.begin_request().unwrap());
+            requests.push(permit.begin_request(B).unwrap());
             others.push(permit);
         }
-        assert_eq!(others[0].begin_request().unwrap_err(), ApiError::TooManyRequests);
+        assert_eq!(others[0].begin_request(B).unwrap_err(), ApiError::TooManyRequests);
         drop(others[0].begin_health_request());
         requests.clear();
-        permits[20].begin_request().unwrap();
+        permits[20].begin_request(A).unwrap();
     }
 }

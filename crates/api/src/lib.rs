@@ -1,41 +1,53 @@
 #![doc = include_str!("../README.md")]
 
+mod access;
 mod allow_list;
 mod batches;
 mod build_error;
 mod builder;
 mod connections;
 mod events;
+mod forwarding;
 mod gas_admins;
 mod group_commit;
 mod guard;
 mod health;
 mod http;
+mod listener;
 mod openapi;
 mod operators;
 mod options;
 mod parts;
 mod pass_through;
+mod rate_limits;
 mod reads;
 mod rewards;
 mod router;
+#[cfg(test)]
+mod router_tests;
 mod running;
 mod scabbard;
 mod server;
 mod state;
 mod withdrawals;
 
+pub use access::{
+    AccessControl, AccessOptions, AccessToken, AccessTokenError, HealthAccess, HealthAccessError,
+    KeyGrant, KeyGrantError,
+};
 pub use allow_list::{ServicePattern, ServicePatternError, SignerPattern, SignerPatternError};
 pub use build_error::ApiBuildError;
 pub use builder::{Api, ApiBuilder};
+pub use forwarding::{ForwardedHeaders, Network, NetworkError, TrustedProxies};
 pub use gas_admins::{
     FailureReport, GasAdminReport, GasPause, GasReport, PoolReport, QueueReport, Reading,
 };
 pub use group_commit::CommitProgress;
 pub use guard::{HostName, HostNameError, WebOrigin, WebOriginError};
 pub use health::{HealthPart, HealthReport, HealthStatus};
+pub use listener::{ApiListener, TlsCertificate, TlsError, UnixSocket};
 pub use openapi::openapi_json;
-pub use operators::Actor;
 pub use options::ApiOptions;
+pub use rate_limits::{Rate, RateError, RateLimits};
 pub use reads::{LedgerReport, NodeReport};
 pub use running::RunningApi;

@@ -25,6 +25,8 @@ pub struct ApiOptions {
     /// The longest time without a complete request header, on a new or an idle connection. Then the
     /// connection is closed.
     pub header_timeout: Duration,
+    /// The longest time in which a connection must have agreed on its encryption.
+    pub tls_handshake_timeout: Duration,
     /// The longest time in which a body must arrive.
     pub body_timeout: Duration,
     /// The longest time without progress in writing an answer. Then the connection is closed.
@@ -49,6 +51,7 @@ impl Default for ApiOptions {
             max_connections: 1_024,
             max_requests_of_address: 512,
             header_timeout: Duration::from_secs(30),
+            tls_handshake_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(60),
             write_timeout: Duration::from_secs(30),
             status_wait_limit: Duration::from_secs(60),
@@ -68,6 +71,7 @@ impl ApiOptions {
         Self {
             write_queue_limit: self.write_queue_limit.min(MAX_PERMITS),
             header_timeout: self.header_timeout.min(DAY),
+            tls_handshake_timeout: self.tls_handshake_timeout.min(DAY),
             body_timeout: self.body_timeout.min(DAY),
             write_timeout: self.write_timeout.min(DAY),
             status_wait_limit: self.status_wait_limit.min(DAY),
@@ -84,6 +88,7 @@ impl ApiOptions {
             ("max_connections", self.max_connections == 0),
             ("max_requests_of_address", self.max_requests_of_address == 0),
             ("header_timeout", self.header_timeout.is_zero()),
+            ("tls_handshake_timeout", self.tls_handshake_timeout.is_zero()),
             ("body_timeout", self.body_timeout.is_zero()),
             ("write_timeout", self.write_timeout.is_zero()),
             ("worker_threads", self.worker_threads == 0),

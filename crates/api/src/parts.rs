@@ -4,7 +4,7 @@ use grid_batch_core::{BatchQueryStore, Clock, EventStore, IntakeStore, PassThrou
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
-    ApiOptions, CommitProgress,
+    AccessControl, ApiOptions, CommitProgress, RateLimits, TrustedProxies,
     allow_list::AllowLists,
     batches::ServiceRule,
     gas_admins::GasAdminSource,
@@ -22,6 +22,10 @@ pub(crate) struct ApiParts {
     pub(crate) query_store: Arc<dyn BatchQueryStore>,
     pub(crate) allow_lists: AllowLists,
     pub(crate) allowed_sites: AllowedSites,
+    /// `None`: everyone who reaches the interface may do everything.
+    pub(crate) access: Option<AccessControl>,
+    pub(crate) rate_limits: RateLimits,
+    pub(crate) proxies: TrustedProxies,
     pub(crate) service_rule: Arc<ServiceRule>,
     pub(crate) service_check: Option<Arc<dyn ServiceCheck>>,
     /// Has other requests of clients of the ledger answered by a node.

@@ -12,6 +12,8 @@ use grid_batch_support::catch_panic_async;
 use log::{debug, error, warn};
 
 use crate::{
+    AccessControl, AccessOptions,
+    access::{Authorizer, authorize},
     batches::{self, IntakeContext, ServiceChecks, StatusContext},
     events::{self, EventContext},
     gas_admins::{self, GasAdminContext},
@@ -51,6 +53,11 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
         events::routes().with_state(Arc::new(context)).into()
     });
     let guard = Arc::new(RequestGuard::new(parts.allowed_sites, api.local_addr.ip()));
+    let clock = Arc::clone(&api.clock);
+    let access = parts
+        .access
+        .unwrap_or_else(|| AccessControl::new(AccessOptions::default(), Arc::clone(&clock)));
+    let authorizer = Arc::new(Authorizer::new(access, Arc::clone(&api.rates), clock));
     let intake = match intake {
         Intake::Batches(queue) => {
             let rule = Arc::clone(&parts.service_rule);
@@ -105,6 +112,7 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
         .merge(openapi::routes())
         .fallback(pass_through::fallback(&nodes, |_| ApiError::NotFound))
         .method_not_allowed_fallback(pass_through::fallback(&nodes, method_not_allowed))
+        .layer(from_fn_with_state(authorizer, authorize))
         .layer(from_fn_with_state(guard, refuse_web_pages))
         .layer(from_fn(catch_panics_and_log))
         .layer(from_fn(write_errors))

@@ -1,6 +1,6 @@
 use std::{
     fmt, io,
-    net::{SocketAddr, TcpListener},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::Arc,
     thread::JoinHandle,
 };
@@ -10,9 +10,11 @@ use grid_batch_support::{RuntimeThread, Shutdown, shut_down_runtime, spawn_threa
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{
+    ApiListener,
     batches::{BatchListStore, BatchQueue},
     group_commit::{GroupStore, GroupWriter, QueueOf},
     parts::{ApiParts, WithdrawalParts},
+    rate_limits::Rates,
     router::router,
     server::HttpServer,
     state::{ApiState, DatabaseWatch},
@@ -41,7 +43,7 @@ impl Drop for ShutdownOnDrop {
 }
 
 impl RunningApi {
-    /// The address at which it listens.
+    /// The first address at which it listens; port 80 of this machine if it listens at Unix sockets only.
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
     }
@@ -75,14 +77,19 @@ pub(crate) enum Intake {
     Withdrawals(WithdrawalParts, WithdrawalQueue),
 }
 
+/// What links without a host lead to, if no listener has an address.
+const NO_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 80);
+
 pub(crate) fn start(
     mut parts: ApiParts,
-    listener: TcpListener,
+    listeners: Vec<ApiListener>,
 ) -> Result<RunningApi, InternalError> {
     let failed = |error| InternalError::from_source("cannot start the HTTP interface", error);
-    let local_addr = listener.local_addr().map_err(failed)?;
+    let local_addr = listeners.iter().find_map(ApiListener::local_addr);
+    let local_addr = local_addr.unwrap_or(NO_ADDRESS);
     let runtime = runtime(parts.options.worker_threads).map_err(failed)?;
-    let listener = register(listener, &runtime).map_err(failed)?;
+    let listeners = listeners.into_iter().map(|listener| listener.register(&runtime));
+    let listeners: Vec<_> = listeners.collect::<Result<_, _>>().map_err(failed)?;
     let shutdown = Shutdown::new();
 
     // The writer ends when the queue is dropped, also if a later step fails.
@@ -90,10 +97,13 @@ pub(crate) fn start(
     let options = parts.options.clone();
     let clock = Arc::clone(&parts.clock);
     let database = DatabaseWatch::new(Arc::clone(&parts.database_check));
-    let state = ApiState::new(options.clone(), local_addr, shutdown.clone(), clock, database);
+    let rates = Arc::new(Rates::new(parts.rate_limits, Arc::clone(&clock)));
+    let state =
+        ApiState::new(options.clone(), local_addr, shutdown.clone(), clock, database, rates);
     let state = Arc::new(state);
+    let proxies = Arc::new(parts.proxies.clone());
     let router = router(parts, state, intake);
-    let server = HttpServer { listener, router, options, shutdown: shutdown.clone() };
+    let server = HttpServer { listeners, router, options, proxies, shutdown: shutdown.clone() };
     let serve = move |runtime: Runtime| {
         runtime.block_on(server.run());
         shut_down_runtime(runtime);
@@ -138,10 +148,4 @@ fn runtime(worker_threads: usize) -> io::Result<Runtime> {
         .thread_name("api-worker")
         .enable_all()
         .build()
-}
-
-fn register(listener: TcpListener, runtime: &Runtime) -> io::Result<tokio::net::TcpListener> {
-    let _entered = runtime.enter();
-    listener.set_nonblocking(true)?;
-    tokio::net::TcpListener::from_std(listener)
 }

@@ -1,4 +1,12 @@
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    future::{pending, poll_fn},
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
 
 use axum::{
     Router,
@@ -19,17 +27,20 @@ use hyper_util::{
 };
 use log::{debug, warn};
 use tokio::{
-    net::{TcpListener, TcpStream},
+    io::{AsyncRead, AsyncWrite},
     select,
-    time::{sleep, timeout},
+    task::spawn_blocking,
+    time::{interval, sleep, timeout},
 };
 use tokio_io_timeout::TimeoutStream;
 
 use crate::{
-    ApiOptions,
+    ApiOptions, TlsCertificate, TrustedProxies,
     connections::{ConnectionLimits, ConnectionPermit, Connections},
+    forwarding::Peer,
     health,
-    http::{Dialect, discard_body},
+    http::{Dialect, counted_address, discard_body},
+    listener::{Accepted, RegisteredListener},
 };
 
 /// The pause after a connection could not be accepted. The likely cause is a lack of file
@@ -37,12 +48,15 @@ use crate::{
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// The buffer of a connection. The longest URL has 64 KiB, and the headers come on top.
 const BUFFER_SIZE: usize = 128 * 1024;
+/// How often the files of certificates are looked at.
+const CERTIFICATE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Accepts connections and serves them.
 pub(crate) struct HttpServer {
-    pub(crate) listener: TcpListener,
+    pub(crate) listeners: Vec<RegisteredListener>,
     pub(crate) router: Router,
     pub(crate) options: ApiOptions,
+    pub(crate) proxies: Arc<TrustedProxies>,
     pub(crate) shutdown: Shutdown,
 }
 
@@ -54,76 +68,156 @@ impl HttpServer {
             connections: self.options.max_connections,
             requests_of_address: self.options.max_requests_of_address,
         });
+        let certificates: Vec<TlsCertificate> =
+            self.listeners.iter().filter_map(RegisteredListener::certificate).cloned().collect();
         select! {
             () = self.accept(&connections, &graceful) => {}
+            () = watch(certificates) => {}
             () = self.shutdown.requested() => {}
         }
-        drop(self.listener);
+        drop(self.listeners);
         if timeout(self.options.drain_timeout, graceful.shutdown()).await.is_err() {
             warn!("closing connections whose requests did not finish within the drain timeout");
         }
     }
 
     async fn accept(&self, connections: &Connections, graceful: &GracefulShutdown) {
+        let mut first = 0;
         loop {
-            match self.listener.accept().await {
-                Ok((stream, address)) => {
-                    let permit = connections.acquire(address.ip().to_canonical()).await;
-                    self.serve(stream, permit, graceful.watcher());
+            match self.accept_any(first).await {
+                Ok(accepted) => {
+                    let address = counted_address(accepted.peer.address);
+                    let permit = connections.acquire(address).await;
+                    self.serve(accepted, permit, graceful.watcher());
                 }
                 Err(error) => {
                     warn!(error:%; "accepting a connection failed");
                     sleep(ACCEPT_RETRY_DELAY).await;
                 }
             }
+            // No listener waits for another one.
+            first += 1;
         }
     }
 
-    fn serve(&self, stream: TcpStream, permit: Arc<ConnectionPermit>, watcher: Watcher) {
-        // Answers are small and should be sent at once. Without this option they are only slower.
-        let _ = stream.set_nodelay(true);
+    /// The next connection of any listener.
+    async fn accept_any(&self, first: usize) -> io::Result<Accepted> {
+        let count = self.listeners.len();
+        poll_fn(|context| {
+            let ready =
+                (0..count).map(|at| &self.listeners[(first + at) % count]).find_map(|listener| {
+                    match listener.poll_accept(context) {
+                        Poll::Ready(accepted) => Some(accepted),
+                        Poll::Pending => None,
+                    }
+                });
+            ready.map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
+    }
+
+    fn serve(&self, accepted: Accepted, permit: Arc<ConnectionPermit>, watcher: Watcher) {
+        let Accepted { stream, tls, peer } = accepted;
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(self.options.write_timeout));
-        let router = TowerToHyperService::new(self.router.clone());
-        let serving = Arc::clone(&permit);
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(self.options.header_timeout)
-            .max_buf_size(BUFFER_SIZE)
-            .serve_connection(
-                TokioIo::new(Box::pin(stream)),
-                service_fn(move |request| answer(router.clone(), Arc::clone(&serving), request)),
-            );
+        let stream = Box::pin(stream);
+        let connection = Connection {
+            router: TowerToHyperService::new(self.router.clone()),
+            proxies: Arc::clone(&self.proxies),
+            header_timeout: self.options.header_timeout,
+            permit: Arc::clone(&permit),
+            peer,
+        };
+        let (handshake_timeout, shutdown) =
+            (self.options.tls_handshake_timeout, self.shutdown.clone());
         tokio::spawn(async move {
-            select! {
-                result = watcher.watch(connection) => {
-                    // A client may disconnect at any time, so this is no warning.
-                    if let Err(error) = result {
-                        debug!(error:%; "connection closed with an error");
-                    }
+            let serve = async move {
+                let Some(tls) = tls else { return connection.serve(stream, watcher).await };
+                select! {
+                    accepted = timeout(handshake_timeout, tls.accept(stream)) => match accepted {
+                        Ok(Ok(stream)) => connection.serve(Box::pin(stream), watcher).await,
+                        // Any client may begin with something else.
+                        Ok(Err(error)) => debug!(error:%; "a TLS handshake failed"),
+                        Err(_) => debug!("a TLS handshake did not end in time"),
+                    },
+                    () = shutdown.requested() => {}
                 }
+            };
+            select! {
+                () = serve => {}
                 () = permit.must_close() => debug!("idle connection closed for another one"),
             }
         });
     }
 }
 
+/// Has changed certificates read.
+async fn watch(certificates: Vec<TlsCertificate>) {
+    if certificates.is_empty() {
+        return pending().await;
+    }
+    let mut interval = interval(CERTIFICATE_INTERVAL);
+    loop {
+        interval.tick().await;
+        for certificate in &certificates {
+            let certificate = TlsCertificate::clone(certificate);
+            // It logs what is wrong.
+            let _ = spawn_blocking(move || certificate.read_if_changed()).await;
+        }
+    }
+}
+
+/// What the requests of a connection share.
+struct Connection {
+    router: TowerToHyperService<Router>,
+    proxies: Arc<TrustedProxies>,
+    header_timeout: Duration,
+    permit: Arc<ConnectionPermit>,
+    peer: Peer,
+}
+
+impl Connection {
+    async fn serve<S>(self, stream: Pin<Box<S>>, watcher: Watcher)
+    where
+        S: AsyncRead + AsyncWrite + Send + 'static,
+    {
+        let header_timeout = self.header_timeout;
+        let this = Arc::new(self);
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(header_timeout)
+            .max_buf_size(BUFFER_SIZE)
+            .serve_connection(
+                TokioIo::new(stream),
+                service_fn(move |request| answer(Arc::clone(&this), request)),
+            );
+        // A client may disconnect at any time, so this is no warning.
+        if let Err(error) = watcher.watch(connection).await {
+            debug!(error:%; "connection closed with an error");
+        }
+    }
+}
+
 /// Answers a request, unless too many are in progress.
 async fn answer(
-    router: TowerToHyperService<Router>,
-    permit: Arc<ConnectionPermit>,
+    connection: Arc<Connection>,
     request: Request<Incoming>,
 ) -> Result<Response, Infallible> {
-    let in_progress = match health::PATHS.contains(&request.uri().path()) {
+    let (mut parts, body) = request.into_parts();
+    let client = connection.proxies.client(&parts, connection.peer);
+    let permit = &connection.permit;
+    let in_progress = match health::PATHS.contains(&parts.uri.path()) {
         true => Ok(permit.begin_health_request()),
-        false => permit.begin_request(),
+        false => permit.begin_request(client.counted_address()),
     };
     match in_progress {
-        Ok(_in_progress) => router.call(request).await,
+        Ok(_in_progress) => {
+            parts.extensions.insert(client);
+            connection.router.call(Request::from_parts(parts, body)).await
+        }
         Err(error) => {
-            let (request, body) = request.into_parts();
-            discard_body(&request.headers, Body::new(body));
-            Ok(Dialect::of(request.uri.path()).write(error.into_response()))
+            discard_body(&parts.headers, Body::new(body));
+            Ok(Dialect::of(parts.uri.path()).write(error.into_response()))
         }
     }
 }

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod access_token;
 mod address_prefix;
 mod admission;
 mod ask_ahead;
@@ -49,6 +50,9 @@ mod submitter;
 mod transition;
 mod waiting;
 
+pub use access_token::{
+    AccessScope, AccessScopeError, NewToken, StoredToken, TokenId, TokenIdError, TokenStore,
+};
 pub use address_prefix::AddressPrefix;
 pub use admission::Admission;
 pub use ask_ahead::{AskAhead, NextBatchStore};

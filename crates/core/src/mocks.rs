@@ -23,8 +23,8 @@ use crate::{
     RunningSubmitter, ScopeId, ServiceId, ServiceShare, ShutdownHandle, StatusReport,
     StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome,
     SubmissionSender, SubmittedBatch, SubmitterObserver, TakenBatch, Takeover, Timestamp,
-    TransactionAnswers, TransactionCheck, UnresolvedBatch, UnresolvedBatchStore, UrlResolver,
-    WakeUps,
+    TokenStore, TransactionAnswers, TransactionCheck, UnresolvedBatch, UnresolvedBatchStore,
+    UrlResolver, WakeUps,
 };
 
 mock! {
@@ -250,6 +250,14 @@ mock! {
         fn start_retention(&self, interval: Duration) -> BatchResult<bool>;
         fn remove_ended_before(&self, age: Duration, from: Option<RetentionCursor>, limit: usize)
             -> BatchResult<Removed>;
+    }
+}
+
+mock! {
+    pub TokenStore {}
+    impl TokenStore for TokenStore {
+        fn unrevoked_tokens(&self) -> BatchResult<Vec<crate::StoredToken>>;
+        fn note_token_use(&self, ids: &[crate::TokenId]) -> BatchResult<()>;
     }
 }
 

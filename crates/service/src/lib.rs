@@ -5,10 +5,11 @@ mod private_file;
 mod server;
 
 pub use config::{
-    ClaimsConfig, Config, ConfigError, EvmConfig, Form, Guidance, IntakeConfig, KeySource,
-    LedgerConfig, LedgerKind, LogFilter, LogFormat, Origin, PasswordSource, PollConfig,
-    RetentionConfig, SETTINGS, Setting, settings_reference,
+    AccessConfig, ClaimsConfig, Config, ConfigError, EvmConfig, Form, Guidance, IntakeConfig,
+    KeySource, LedgerConfig, LedgerKind, ListenAddress, ListenConfig, LogFilter, LogFormat, Origin,
+    PasswordSource, PollConfig, RetentionConfig, SETTINGS, Setting, TlsFiles, settings_reference,
 };
+pub use grid_batch_api::{AccessToken, ServicePattern};
 pub use server::{
     LedgerInspection, LedgerMismatchError, NodeIdentity, RunningServer, Server, ServerCounts,
     StartError, gas_admin_addresses,

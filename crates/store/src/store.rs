@@ -6,9 +6,9 @@ use grid_batch_core::{
     ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, AddOutcome, Ahead, BatchConflict,
     BatchDetails, BatchFilter, BatchPage, BatchSelection, Change, ChangeOutcome, Decision,
     EndedDependents, Halt, HeaderId, HeaderIdPrefix, LedgerIdentity, ListCursor, NewBatch,
-    Operator, OperatorAction, OperatorDecision, OperatorTarget, OperatorVerb, PageCursor,
+    NewToken, Operator, OperatorAction, OperatorDecision, OperatorTarget, OperatorVerb, PageCursor,
     PageOrder, QueueDepth, RecordedAction, RecordedLedger, Removable, Removed, RetentionCursor,
-    ServiceId, StoredBatch, Timestamp,
+    ServiceId, StoredBatch, StoredToken, Timestamp, TokenId,
 };
 use grid_batch_withdrawals::{
     CancelOutcome, FailedFilter, FailedWithdrawal, GasAdminQueue, PoolSum, RetryOutcome, Reward,
@@ -451,6 +451,25 @@ impl Store {
     /// number.
     pub fn service_counts(&self) -> Result<ServiceCounts, StoreError> {
         operator::service_counts(self)
+    }
+
+    /// Stores an access token, unless another one that is not revoked has its name. Returns whether it did.
+    pub fn create_token(&self, token: &NewToken) -> Result<bool, StoreError> {
+        operator::create_token(self, token)
+    }
+
+    /// Up to `count` access tokens, also those that do not work any more, ordered by id.
+    pub fn tokens(
+        &self,
+        after: Option<TokenId>,
+        count: usize,
+    ) -> Result<Vec<StoredToken>, StoreError> {
+        operator::tokens(self, after, count)
+    }
+
+    /// Revokes the access token with this id or name. Returns whether there was one that was not revoked.
+    pub fn revoke_token(&self, id_or_name: &str) -> Result<bool, StoreError> {
+        operator::revoke_token(self, id_or_name)
     }
 
     /// The ledger that the database is bound to; `None` before the first instance has confirmed its

@@ -9,7 +9,7 @@ use grid_batch_core::{
     EventReadError, EventStore, HeaderId, InstanceId, InstanceLease, IntakeStore, ListCursor,
     NewBatch, OperatorAction, OperatorStore, OwnedService, PageCursor, PageOrder, RecordedAction,
     Removed, RetentionCursor, RetentionStore, ServiceId, ServiceOverview, ServiceQueryStore,
-    StoredBatch, Timestamp,
+    StoredBatch, StoredToken, Timestamp, TokenId, TokenStore,
 };
 use grid_batch_withdrawals::{
     BatchAttempt, CancelOutcome, ClosedNonce, FailedFilter, FailedWithdrawal, FollowingPayments,
@@ -177,6 +177,16 @@ impl RetentionStore for Store {
         limit: usize,
     ) -> BatchResult<Removed> {
         Ok(self.remove_ended(self.now().minus(age), from, limit)?)
+    }
+}
+
+impl TokenStore for Store {
+    fn unrevoked_tokens(&self) -> BatchResult<Vec<StoredToken>> {
+        Ok(operator::unrevoked_tokens(self)?)
+    }
+
+    fn note_token_use(&self, ids: &[TokenId]) -> BatchResult<()> {
+        Ok(operator::note_token_use(self, ids)?)
     }
 }
 

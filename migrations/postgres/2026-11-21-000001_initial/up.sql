@@ -522,3 +522,20 @@ create table event_feed (
     removed_xid bigint not null default 0
 );
 insert into event_feed (id) values (1);
+
+-- One row for each access token of a client.
+create table tokens (
+    -- The part of the token by which it is found. The rest of it is secret, and only its SHA-256 is here.
+    token_id text collate "C" primary key check (length(token_id) = 16),
+    name text collate "C" not null check (name <> ''),
+    secret_hash bytea not null check (length(secret_hash) = 32),
+    -- Scopes, and patterns of services, separated by spaces.
+    scopes text collate "C" not null check (scopes <> ''),
+    services text collate "C" not null check (services <> ''),
+    created_at bigint not null,
+    expires_at bigint,
+    -- Written every few minutes.
+    last_used_at bigint,
+    revoked_at bigint
+);
+create unique index tokens_by_name on tokens (name) where revoked_at is null;

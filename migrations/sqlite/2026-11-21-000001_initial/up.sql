@@ -391,3 +391,16 @@ create table event_feed (
     removed_xid integer not null default 0
 ) strict;
 insert into event_feed (id) values (1);
+
+create table tokens (
+    token_id text primary key check (length(token_id) = 16),
+    name text not null check (name <> ''),
+    secret_hash blob not null check (length(secret_hash) = 32),
+    scopes text not null check (scopes <> ''),
+    services text not null check (services <> ''),
+    created_at integer not null,
+    expires_at integer,
+    last_used_at integer,
+    revoked_at integer
+) strict, without rowid;
+create unique index tokens_by_name on tokens (name) where revoked_at is null;

@@ -5,8 +5,8 @@ use grid_batch_core::{
 };
 
 use crate::{
-    batches::status_json::BatchStatusJson, http::ApiError, pass_through::Forwarding,
-    state::ApiState,
+    access::Caller, batches::status_json::BatchStatusJson, http::ApiError,
+    pass_through::Forwarding, state::ApiState,
 };
 
 /// What `/batch_statuses` needs.
@@ -22,6 +22,8 @@ pub(crate) struct StatusContext {
 pub(crate) struct StatusQuery {
     pub(crate) ids: Vec<HeaderId>,
     pub(crate) service_id: Option<ServiceId>,
+    /// Who requested them. Batches of services of others are unknown to it.
+    pub(crate) caller: Caller,
 }
 
 /// What is ahead of the batches that wait behind others, by service and by when they were stored.
@@ -77,6 +79,7 @@ impl StatusQuery {
         id: HeaderId,
     ) -> Result<Option<StoredBatch>, ApiError> {
         let mut found = store.find(&id).map_err(ApiError::read_failed)?;
+        found.retain(|batch| self.caller.may(&batch.service_id));
         if let Some(service_id) = &self.service_id {
             found.retain(|batch| batch.service_id == *service_id);
         }

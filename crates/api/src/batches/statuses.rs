@@ -4,9 +4,10 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use grid_batch_core::HeaderId;
+use grid_batch_core::{GlobalScopeId, HeaderId, ScopeId};
 
 use crate::{
+    access::Caller,
     batches::{
         status_json::{BatchStatusJson, BatchStatusesJson},
         status_query::{StatusContext, StatusQuery},
@@ -41,7 +42,7 @@ pub(crate) async fn get(
     let (request, _) = request.into_parts();
     let query = Query::parse(request.uri.query())?;
     let ids = query.get("id")?.filter(|ids| !ids.is_empty()).ok_or(ApiError::MissingIds)?;
-    let data = read(&context, &query, parse_ids(ids.split(','))?).await?;
+    let data = read(&context, Caller::of(&request)?, &query, parse_ids(ids.split(','))?).await?;
     let link = Some(link::to_request(&request, context.api.local_addr));
     Ok(Json(BatchStatusesJson { data, link }))
 }
@@ -74,7 +75,9 @@ pub(crate) async fn post(
     if ids.is_empty() {
         return Err(ApiError::InvalidIdList);
     }
-    let data = read(&context, &query, parse_ids(ids.iter().map(String::as_str))?).await?;
+    let data =
+        read(&context, Caller::of(&request)?, &query, parse_ids(ids.iter().map(String::as_str))?)
+            .await?;
     Ok(Json(BatchStatusesJson { data, link: None }))
 }
 
@@ -88,13 +91,18 @@ fn parse_ids<'a>(ids: impl Iterator<Item = &'a str>) -> Result<Vec<HeaderId>, Ap
 
 async fn read(
     context: &StatusContext,
+    caller: &Caller,
     query: &Query,
     ids: Vec<HeaderId>,
 ) -> Result<Vec<BatchStatusJson>, ApiError> {
     let service_id = query.service_id()?;
+    service_id.as_ref().map_or(Ok(()), |service_id| caller.check(service_id))?;
     let wait = requested_wait(query, context.api.options.status_wait_limit)?;
-    let mut statuses = read_or_wait(context, StatusQuery { ids, service_id }, wait).await?;
-    ask_node(&context.nodes, &mut statuses).await;
+    let query = StatusQuery { ids, service_id, caller: caller.clone() };
+    let mut statuses = read_or_wait(context, query, wait).await?;
+    if caller.may(GlobalScopeId.service_id()) {
+        ask_node(&context.nodes, &mut statuses).await;
+    }
     Ok(statuses)
 }
 

@@ -8,13 +8,14 @@ use axum::{
     response::Response,
 };
 use grid_batch_core::{
-    BatchLabel, GlobalScopeId, HeaderId, NewBatch, ScopeId, ServiceCheck, ServiceId,
+    BatchConflict, BatchLabel, GlobalScopeId, HeaderId, NewBatch, ScopeId, ServiceCheck, ServiceId,
 };
 use grid_batch_protocol::{Limits, verify_list};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
+    access::Caller,
     allow_list::AllowLists,
     batches::{
         accepted_json::AcceptedListJson,
@@ -23,6 +24,7 @@ use crate::{
     },
     group_commit::{WriteQueue, WriteSlot},
     http::{ApiError, Problems, Query, RequestBody, SawtoothErrors, batch_content_type, link},
+    rate_limits::Rates,
     state::{ApiState, BlockingPool},
 };
 
@@ -70,12 +72,16 @@ impl IntakeContext {
     /// Checks and stores a list of batches for a service, with a label. Returns their ids.
     pub(crate) async fn accept(
         &self,
+        caller: &Caller,
         body: RequestBody,
         service_id: ServiceId,
         label: Option<BatchLabel>,
     ) -> Result<Vec<HeaderId>, ApiError> {
         let Self { api, checks, queue, verifications } = self;
+        caller.check(&service_id)?;
         checks.check_service(&service_id).await?;
+        let over_rate = |wait| ApiError::RateOfService { service_id: service_id.clone(), wait };
+        api.rates.begin_of_service(&service_id).map_err(over_rate)?;
 
         // Checking signatures is expensive, so what refuses the request comes before that.
         api.database.check()?;
@@ -83,14 +89,18 @@ impl IntakeContext {
         let limits = api.options.list_limits;
         let checks = Arc::clone(checks);
         let is_small = body.bytes.len() <= Self::INLINE_VERIFICATION_LIMIT;
-        let verify = move || verify(&body.bytes, &limits, &service_id, &checks.allowed);
+        let service = service_id.clone();
+        let verify = move || verify(&body.bytes, &limits, &service, &checks.allowed);
         let mut batches = if is_small { verify()? } else { verifications.run(verify).await? };
         if label.is_some() {
             batches.iter_mut().for_each(|batch| batch.label.clone_from(&label));
         }
-        let ids = batches.iter().map(|batch| batch.batch_id).collect();
+        api.rates.charge(caller.key(), &service_id, batches.len());
+        let ids: Vec<HeaderId> = batches.iter().map(|batch| batch.batch_id).collect();
         let stored = store(slot, BatchList { batches, _reservation: body.reservation });
-        api.database.run(ApiError::BatchesNotStored, stored).await?;
+        let stored = api.database.run(ApiError::BatchesNotStored, stored).await;
+        stored.map_err(|error| with_wait(error, &api.rates))?;
+        api.rates.stored(&service_id, ids.len());
         Ok(ids)
     }
 }
@@ -171,7 +181,8 @@ async fn submit(context: &IntakeContext, request: Request) -> Result<AcceptedBat
     let named_service = query.service_id()?;
     let label = read_label(&request.headers, &query)?;
     let service_id = named_service.as_ref().unwrap_or(GlobalScopeId.service_id()).clone();
-    let ids = context.accept(body, service_id.clone(), label.clone()).await?;
+    let caller = Caller::of(&request)?;
+    let ids = context.accept(caller, body, service_id.clone(), label.clone()).await?;
     Ok(AcceptedBatches { request, ids, service_id, named_service, label })
 }
 
@@ -179,6 +190,17 @@ async fn store(slot: WriteSlot<BatchList, ListAnswer>, list: BatchList) -> Resul
     let answer = slot.store(list).await.ok_or(ApiError::BatchesNotStored)?;
     Ok(answer?)
 }
+
+/// Says after how long the service will have a place, if its queue is full.
+fn with_wait(error: ApiError, rates: &Rates) -> ApiError {
+    let ApiError::BatchConflict(conflict) = error else { return error };
+    let BatchConflict::QueueFull { service_id, .. } = &conflict else {
+        return ApiError::BatchConflict(conflict);
+    };
+    let wait = rates.wait_for_place(service_id);
+    ApiError::QueueFull { conflict, wait }
+}
+
 fn verify(
     body: &[u8],
     limits: &Limits,

@@ -3,7 +3,10 @@ use std::time::Duration;
 use axum::http::request::Parts;
 use grid_batch_core::{EventFilter, EventKind, EventKindError, EventPosition, Excerpt};
 
-use crate::http::{ApiError, Query, page_query::limit};
+use crate::{
+    access::Caller,
+    http::{ApiError, Query, page_query::limit},
+};
 
 /// What a client asks of the feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +23,7 @@ impl EventRequest {
     pub(super) fn of_page(request: &Parts, longest_wait: Duration) -> Result<Self, ApiError> {
         let query = Query::parse(request.uri.query())?;
         query.check_names(&["after", "limit", "service_id", "kind", "wait"])?;
-        Self::parse(&query, longest_wait)
+        Self::parse(&query, request, longest_wait)
     }
 
     /// Reads the query of a request for a stream. A client that connects again sends where it was as
@@ -28,7 +31,7 @@ impl EventRequest {
     pub(super) fn of_stream(request: &Parts) -> Result<Self, ApiError> {
         let query = Query::parse(request.uri.query())?;
         query.check_names(&["after", "service_id", "kind"])?;
-        let parsed = Self::parse(&query, Duration::ZERO)?;
+        let parsed = Self::parse(&query, request, Duration::ZERO)?;
         let Some(last) = request.headers.get("last-event-id") else { return Ok(parsed) };
         let last = last.to_str().ok().filter(|last| !last.is_empty());
         match last {
@@ -37,13 +40,15 @@ impl EventRequest {
         }
     }
 
-    fn parse(query: &Query, longest_wait: Duration) -> Result<Self, ApiError> {
+    fn parse(query: &Query, request: &Parts, longest_wait: Duration) -> Result<Self, ApiError> {
+        let service_id = query.service_id()?;
+        Caller::of(request)?.check_selected(service_id.as_ref())?;
         let kinds = query.get("kind")?.unwrap_or_default();
         let kinds = kinds.split(',').filter(|kind| !kind.is_empty()).map(parse_kind);
         Ok(Self {
             from: query.get("after")?.map(parse_position).transpose()?,
             filter: EventFilter {
-                services: query.service_id()?.into_iter().collect(),
+                services: service_id.into_iter().collect(),
                 kinds: kinds.collect::<Result<_, _>>()?,
             },
             limit: limit(query)?,

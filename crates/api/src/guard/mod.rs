@@ -1,7 +1,6 @@
 //! Refuses what a web page makes a browser send.
 //!
-//! The interface does not authenticate its clients: every program that reaches it may use it. A browser on
-//! the same machine reaches it for every page that it shows, so requests of pages are told from others by
+//! Without tokens, every program that reaches the interface may use it. A browser on the same machine reaches it for every page that it shows, so requests of pages are told from others by
 //! the headers that a page cannot choose.
 
 mod host;
@@ -27,7 +26,7 @@ pub use origin::{WebOrigin, WebOriginError};
 
 use crate::{
     health::LIVE_PATH,
-    http::{ApiError, discard_body},
+    http::{ApiError, Client, discard_body},
 };
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -55,7 +54,9 @@ impl RequestGuard {
 
     fn check(&self, request: &Parts) -> Result<(), ApiError> {
         let host = self.check_host(request)?;
-        self.check_origin(&request.headers, host.as_ref())
+        // A page that came through a proxy knows only the host of the proxy.
+        let forwarded = Client::of(request).and_then(|client| client.host.as_ref());
+        self.check_origin(&request.headers, forwarded.or(host.as_ref()))
     }
 
     /// A page of a name that was made to resolve to this machine is of the same origin as its requests,
@@ -66,18 +67,28 @@ impl RequestGuard {
             .map(HeaderValue::as_bytes)
             .chain(request.uri.authority().map(|authority| authority.as_str().as_bytes()))
             .collect();
-        let parse =
-            |host: &&[u8]| Authority::try_from(*host).ok().filter(|host| self.is_allowed(host));
+        let client = Client::of(request);
+        let own = client.and_then(|client| client.own_address);
+        let parse = |host: &&[u8]| {
+            Authority::try_from(*host).ok().filter(|host| self.is_allowed(host, own))
+        };
+        if let Some(forwarded) = client.and_then(|client| client.host.as_ref())
+            && !self.is_allowed(forwarded, None)
+        {
+            return Err(ApiError::OtherHost(Excerpt::of(forwarded.as_str())));
+        }
         match hosts.iter().find(|host| parse(host).is_none()) {
             Some(other) => Err(ApiError::OtherHost(excerpt(other))),
             None => Ok(hosts.last().and_then(parse)),
         }
     }
 
-    fn is_allowed(&self, authority: &Authority) -> bool {
+    /// `own` is the address that the connection is to: the interface may listen at all addresses.
+    fn is_allowed(&self, authority: &Authority, own: Option<IpAddr>) -> bool {
         HostName::of(authority).is_some_and(|host| {
             host.is_loopback()
                 || host.address() == Some(self.local)
+                || (own.is_some() && host.address() == own)
                 || self.allowed.hosts.contains(&host)
         })
     }

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    ActionRefusal, BatchConflict, BatchError, BatchLabelError, Excerpt, HeaderId, HeaderIdError,
-    ServiceId, ServiceIdError, SignerId,
+    AccessScope, ActionRefusal, BatchConflict, BatchError, BatchLabelError, Excerpt, HeaderId,
+    HeaderIdError, ServiceId, ServiceIdError, SignerId,
 };
 use grid_batch_protocol::ListError;
 use grid_batch_withdrawals::{
@@ -66,6 +66,34 @@ pub(crate) enum ApiError {
     ReadFailed,
     #[error("the request may not have been carried out; check the result, and try again")]
     WriteFailed,
+
+    // Access and limits.
+    #[error(
+        "a token is needed: send it in the header Authorization: Bearer TOKEN; the operator creates one with \
+         `grid-batch token create`"
+    )]
+    NotAuthenticated,
+    #[error("the token is not valid: it is unknown, was revoked, or has expired")]
+    InvalidToken,
+    #[error("too many requests of your address had tokens that are not valid; try again later")]
+    TooManyWrongTokens(Duration),
+    #[error("the token does not have the scope {0}, which this request needs")]
+    MissingScope(AccessScope),
+    #[error("the token is not for the service {id}", id = Excerpt::of(.0.as_str()))]
+    ServiceOfOthers(ServiceId),
+    #[error("this request needs a token that is for all services")]
+    OnlyForAllServices,
+    #[error("more batches a second than a client may send; try again later")]
+    RateOfClient(Duration),
+    #[error(
+        "more batches a second than the service {id} may get; try again later",
+        id = Excerpt::of(.service_id.as_str())
+    )]
+    RateOfService { service_id: ServiceId, wait: Duration },
+    #[error("{conflict}")]
+    QueueFull { conflict: BatchConflict, wait: Duration },
+    #[error("{conflict}")]
+    GasAdminFull { conflict: Box<WithdrawalConflict>, wait: Duration },
 
     // Batches and their statuses.
     #[error("batches are not accepted here; send withdrawals with POST /withdrawals")]

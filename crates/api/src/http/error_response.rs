@@ -1,8 +1,13 @@
+use std::time::Duration;
+
 use axum::{
-    http::{HeaderValue, StatusCode, header::RETRY_AFTER},
+    http::{
+        HeaderValue, StatusCode,
+        header::{RETRY_AFTER, WWW_AUTHENTICATE},
+    },
     response::{IntoResponse, Response},
 };
-use grid_batch_core::BatchConflict;
+use grid_batch_core::{AccessScope, BatchConflict};
 use grid_batch_protocol::{BatchFault, ListError};
 use grid_batch_withdrawals::{PaymentLimitError, WithdrawalConflict};
 
@@ -33,12 +38,55 @@ impl IntoResponse for ApiError {
         let ErrorKind { status, code, title } = kind(&self);
         let message = self.to_string();
         let mut response = status.into_response();
+        let (challenge, wait) = (challenge(&self), wait(&self));
         response.extensions_mut().insert(ErrorDetails { code, title, message, link: link(self) });
         if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
-            response.headers_mut().insert(RETRY_AFTER, retry_after(code));
+            let retry_after = wait.map_or_else(|| retry_after(code), seconds);
+            response.headers_mut().insert(RETRY_AFTER, retry_after);
+        }
+        if let Some(challenge) = challenge {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         }
         response
     }
+}
+
+/// How to authenticate (RFC 6750), if that is what is missing.
+fn challenge(error: &ApiError) -> Option<&'static str> {
+    match error {
+        ApiError::NotAuthenticated => Some(r#"Bearer realm="grid-batch""#),
+        ApiError::InvalidToken => Some(r#"Bearer realm="grid-batch", error="invalid_token""#),
+        ApiError::MissingScope(scope) => Some(match scope {
+            AccessScope::Submit => {
+                r#"Bearer realm="grid-batch", error="insufficient_scope", scope="submit""#
+            }
+            AccessScope::Read => {
+                r#"Bearer realm="grid-batch", error="insufficient_scope", scope="read""#
+            }
+            AccessScope::Operate => {
+                r#"Bearer realm="grid-batch", error="insufficient_scope", scope="operate""#
+            }
+        }),
+        _ => None,
+    }
+}
+
+/// After which time to try again, if that was computed.
+fn wait(error: &ApiError) -> Option<Duration> {
+    match error {
+        ApiError::TooManyWrongTokens(wait)
+        | ApiError::RateOfClient(wait)
+        | ApiError::RateOfService { wait, .. }
+        | ApiError::QueueFull { wait, .. }
+        | ApiError::GasAdminFull { wait, .. } => Some(*wait),
+        _ => None,
+    }
+}
+
+/// Whole seconds, rounded up, so that no client tries too early.
+fn seconds(wait: Duration) -> HeaderValue {
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    HeaderValue::from(seconds.max(1))
 }
 
 /// After how many seconds to try again. A service at its limit can have another open batch as soon as one
@@ -114,7 +162,24 @@ fn kind(error: &ApiError) -> ErrorKind {
         ApiError::BatchConflict(BatchConflict::ServiceLocked { .. }) => {
             (StatusCode::SERVICE_UNAVAILABLE, 1012, "Store Unavailable")
         }
-        ApiError::BatchConflict(BatchConflict::QueueFull { .. }) => {
+        ApiError::NotAuthenticated => (StatusCode::UNAUTHORIZED, 1090, "Not Authenticated"),
+        ApiError::InvalidToken => (StatusCode::UNAUTHORIZED, 1091, "Invalid Token"),
+        ApiError::TooManyWrongTokens(_) => {
+            (StatusCode::TOO_MANY_REQUESTS, 1092, "Too Many Wrong Tokens")
+        }
+        ApiError::MissingScope(_) => (StatusCode::FORBIDDEN, 1093, "Scope Missing"),
+        ApiError::ServiceOfOthers(_) | ApiError::OnlyForAllServices => {
+            (StatusCode::FORBIDDEN, 1094, "Service Not Allowed")
+        }
+        ApiError::RateOfClient(_) => {
+            (StatusCode::TOO_MANY_REQUESTS, 1095, "Rate of Client Exceeded")
+        }
+        ApiError::RateOfService { .. } => {
+            (StatusCode::TOO_MANY_REQUESTS, 1096, "Rate of Service Exceeded")
+        }
+        ApiError::QueueFull { .. }
+        | ApiError::GasAdminFull { .. }
+        | ApiError::BatchConflict(BatchConflict::QueueFull { .. }) => {
             (StatusCode::TOO_MANY_REQUESTS, QUEUE_FULL, "Queue Full")
         }
         ApiError::BatchConflict(

@@ -1,4 +1,5 @@
-//! Absolute URLs in answers. They start with the host that the client used in its request.
+//! Absolute URLs in answers. They start with the scheme and the host that the client used in its request, as far
+//! as trusted proxies tell.
 
 use std::{
     fmt::{Display, Write},
@@ -13,7 +14,7 @@ use axum::http::{
 use grid_batch_core::{HeaderId, ServiceId};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::http::Query;
+use crate::http::{Client, Query};
 
 /// The characters to escape in a query: all except those of Scabbard service ids and those that URLs
 /// never need to escape.
@@ -101,13 +102,22 @@ pub(crate) fn to_next_page(
 
 /// Scheme and host of this server, as the client knows them.
 fn origin(request: &Parts, local_addr: SocketAddr) -> String {
-    format!("http://{}", host(request, local_addr))
+    format!("{}://{}", scheme(request), host(request, local_addr))
+}
+
+/// The scheme of the request, as the client knows it.
+pub(crate) fn scheme(request: &Parts) -> &'static str {
+    match Client::of(request).is_some_and(|client| client.is_encrypted) {
+        true => "https",
+        false => "http",
+    }
 }
 
 /// The host of the request, or the local address if the request has no valid one.
 pub(crate) fn host(request: &Parts, local_addr: SocketAddr) -> String {
     let header = request.headers.get(HOST).and_then(|host| host.to_str().ok()?.parse().ok());
-    let host: Option<&Authority> = request.uri.authority().or(header.as_ref());
+    let forwarded = Client::of(request).and_then(|client| client.host.as_ref());
+    let host: Option<&Authority> = forwarded.or(request.uri.authority()).or(header.as_ref());
     match host.map(Authority::as_str).filter(|host| !host.contains('@')) {
         Some(host) => host.to_owned(),
         None => local_addr.to_string(),

@@ -1,6 +1,7 @@
 //! HTTP requests and answers: bodies, queries, links, ids, times and errors.
 
 mod body;
+mod client;
 mod content_type;
 mod dialect;
 mod error;
@@ -17,6 +18,7 @@ mod states;
 mod time;
 
 pub(crate) use body::{BodyReader, RequestBody, discard_body};
+pub(crate) use client::{Client, counted_address};
 pub(crate) use content_type::{
     OtherContentType, batch_content_type, json_content_type, json_content_type_if_any,
 };

@@ -11,7 +11,10 @@ use super::{
     json::DoneJson,
     requests::EndRequest,
 };
-use crate::http::{ApiError, Problems, Query};
+use crate::{
+    access::Caller,
+    http::{ApiError, Problems, Query},
+};
 
 pub(super) type Answer = Result<Json<DoneJson>, ApiError>;
 pub(super) type IdPath = Result<Path<String>, PathRejection>;
@@ -89,6 +92,7 @@ async fn act_on(
     let (request, mut fields) = context.read_json(request, &["reason", "dry_run"]).await?;
     Query::parse(request.uri.query())?.check_names(&[])?;
     let target = target()?;
+    Caller::of(&request)?.check_selected(target.service_id())?;
     let reason = Some(take_reason(&mut fields)?);
     let dry_run = fields.boolean("dry_run", false)?;
     let operator = context.operator(&request)?;
@@ -122,10 +126,10 @@ async fn act(
         let rule = "it is missing; it must be the number of the attempt that you looked at";
         return Err(ApiError::InvalidValue { name: "attempt", rule: rule.to_owned() });
     }
-    let operator = context.operator(&request)?;
+    let (operator, caller) = (context.operator(&request)?, Caller::of(&request)?.clone());
     let shared = Arc::clone(&context);
     let work = move || {
-        let service_id = shared.find(&id, service_id.as_ref())?;
+        let service_id = shared.find(&caller, &id, service_id.as_ref())?;
         let target = batch(service_id, id, attempt);
         let action = OperatorAction { verb, target, reason: Some(reason), operator, dry_run };
         let effect = shared.act(&action)?;

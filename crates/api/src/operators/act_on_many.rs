@@ -18,7 +18,10 @@ use super::{
     requests::ManyRequest,
     selection::{self, Selected, Selection},
 };
-use crate::http::{ApiError, JsonObject, Problems, rfc3339};
+use crate::{
+    access::Caller,
+    http::{ApiError, JsonObject, Problems, rfc3339},
+};
 
 const FIELDS: &[&str] = &["verb", "filter", "reason", "dry_run", "limit", "after", "as_of"];
 const DEFAULT_LIMIT: u32 = 100;
@@ -93,6 +96,7 @@ pub(super) async fn post(
         return Err(ApiError::InvalidValue { name: "limit", rule });
     }
     let selection = Selection::read(fields.object("filter", selection::FIELDS)?, as_of)?;
+    Caller::of(&request)?.check_selected(selection.service_id())?;
     let shared = Arc::clone(&context);
     let work = move || {
         let read_at = shared.api.clock.now().minus(CLOCK_DIFFERENCE);

@@ -1,10 +1,6 @@
 use axum::http::request::Parts;
 
-use crate::http::ApiError;
-
-/// Who makes a request. What authorizes requests puts it into their extensions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Actor(pub String);
+use crate::{access::Caller, http::ApiError};
 
 /// The name that a client may give itself where requests are not authorized.
 const HEADER: &str = "grid-batch-actor";
@@ -14,8 +10,8 @@ const LOCAL: &str = "local";
 /// The name by which the log shows who makes a request. A name that a client gives itself is marked, so
 /// that it cannot be taken for one that was authorized.
 pub(super) fn name_of(request: &Parts) -> Result<String, ApiError> {
-    if let Some(Actor(name)) = request.extensions.get() {
-        return Ok(name.clone());
+    if let Some(name) = Caller::of(request)?.authorized_name() {
+        return Ok(name);
     }
     let Some(given) = request.headers.get(HEADER) else { return Ok(LOCAL.to_owned()) };
     match given.to_str() {

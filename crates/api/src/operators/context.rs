@@ -8,6 +8,7 @@ use grid_batch_core::{
 
 use super::actor::name_of;
 use crate::{
+    access::Caller,
     http::{ApiError, JsonObject, json_content_type},
     state::{ApiState, StoreAccess, StoredCallback},
 };
@@ -72,14 +73,16 @@ impl OperatorContext {
         Ok(Operator { name, source: ActionSource::Http, instance: (self.instance)() })
     }
 
-    /// The one batch with this id, of the service that is given.
+    /// The one batch with this id that the caller may act on, of the service that is given.
     pub(super) fn find(
         &self,
+        caller: &Caller,
         id: &HeaderId,
         service_id: Option<&ServiceId>,
     ) -> Result<ServiceId, ApiError> {
         let mut found = self.queries.find(id).map_err(ApiError::read_failed)?;
         found.retain(|batch| service_id.is_none_or(|service_id| batch.service_id == *service_id));
+        found.retain(|batch| caller.may(&batch.service_id));
         match found.as_slice() {
             [batch] => Ok(batch.service_id.clone()),
             [] => Err(ApiError::UnknownTarget { kind: "batch" }),

@@ -9,9 +9,12 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{context::OperatorContext, json::RecordedJson};
-use crate::http::{
-    ApiError, Problems, Query,
-    page_query::{after, limit},
+use crate::{
+    access::Caller,
+    http::{
+        ApiError, Problems, Query,
+        page_query::{after, limit},
+    },
 };
 
 const PARAMETERS: &[&str] = &["actor", "verb", "service_id", "batch_id", "limit", "after"];
@@ -48,6 +51,7 @@ pub(super) async fn get(
         service_id: query.service_id()?,
         batch_id: query.get("batch_id")?.map(str::parse).transpose()?,
     };
+    Caller::of(&request)?.check_selected(filter.service_id.as_ref())?;
     let (before, limit) = (after::<i64>(&query)?, limit(&query)?);
     let store = Arc::clone(&context.store);
     let read = move || store.actions(&filter, before, limit).map_err(ApiError::read_failed);

@@ -14,7 +14,6 @@ use std::sync::Arc;
 
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub use actor::Actor;
 pub(crate) use context::{OperatorContext, OperatorParts};
 pub(crate) use json::RecordedJson;
 

@@ -1,7 +1,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use grid_batch_core::{
-    BatchPageStore, BatchSelection, BatchState, ListCursor, PageOrder, StoredBatch, Timestamp,
+    BatchPageStore, BatchSelection, BatchState, ListCursor, PageOrder, ServiceId, StoredBatch,
+    Timestamp,
 };
 
 use crate::http::{ApiError, JsonObject, parse_states};
@@ -49,6 +50,11 @@ impl Selection {
             batches.states = open().collect();
         }
         Ok(Self { batches, as_of })
+    }
+
+    /// The only service whose batches are selected.
+    pub(super) fn service_id(&self) -> Option<&ServiceId> {
+        self.batches.service_id.as_ref()
     }
 
     /// Up to `limit` batches after `after`, the oldest first.

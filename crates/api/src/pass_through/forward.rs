@@ -4,11 +4,14 @@ use axum::{
     http::{HeaderName, HeaderValue, Method, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
 };
-use grid_batch_core::{ForwardedRequest, ForwardedResponse, PassThroughError};
+use grid_batch_core::{ForwardedRequest, ForwardedResponse, PassThroughError, ServiceId};
 use log::debug;
 
 use super::Forwarding;
-use crate::http::{ApiError, discard_body, link};
+use crate::{
+    access::{Caller, has_own_token},
+    http::{ApiError, discard_body, link},
+};
 
 /// The longest body of a request that only reads: a list of ids.
 const BODY_LIMIT: usize = 256 * 1024;
@@ -32,6 +35,8 @@ impl Forwarding {
             discard_body(&request.headers, body);
             return Err(refused);
         }
+        let service_id = service_of(request.uri.path());
+        Caller::of(&request)?.check_selected(service_id.as_ref())?;
         let forwarded = self.forwarded(&request, body).await?;
         let answer = self.forward(forwarded).await;
         let status = answer.as_ref().ok().map(|answer| answer.status);
@@ -66,8 +71,11 @@ impl Forwarding {
             Some((name_of(name)?, request.headers.get(name)?.to_str().ok()?.to_owned()))
         };
         let mut headers: Vec<_> = HEADERS.iter().filter_map(given).collect();
+        if has_own_token(&request.headers) {
+            headers.retain(|(name, _)| *name != header::AUTHORIZATION);
+        }
         headers.push(("x-forwarded-host", link::host(request, self.api.local_addr)));
-        headers.push(("x-forwarded-proto", "http".to_owned()));
+        headers.push(("x-forwarded-proto", link::scheme(request).to_owned()));
         let (path, query) = (request.uri.path().to_owned(), request.uri.query());
         Ok(ForwardedRequest { path, query: query.map(str::to_owned), headers, body })
     }
@@ -104,4 +112,10 @@ fn respond(answer: ForwardedResponse) -> Response {
         }
     }
     response
+}
+
+/// The service that a path of Scabbard's interface names. What other paths read concerns all services.
+fn service_of(path: &str) -> Option<ServiceId> {
+    let mut segments = path.strip_prefix("/scabbard/")?.split('/');
+    format!("{}::{}", segments.next()?, segments.next()?).parse().ok()
 }

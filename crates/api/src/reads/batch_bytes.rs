@@ -29,9 +29,10 @@ pub(super) async fn get(
     path: PathText,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let query = Query::parse(request.uri().query())?;
+    let (request, _) = request.into_parts();
+    let query = Query::parse(request.uri.query())?;
     query.check_names(&["service_id"])?;
-    let named = NamedBatch::parse(path, &query)?;
+    let named = NamedBatch::parse(path, &query, &request)?;
     let batch = named.find(&context).await?;
     let batches = Arc::clone(&context.batches);
     let read = move || batches.serialized_batch(&batch.service_id, &batch.batch_id);

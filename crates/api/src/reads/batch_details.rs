@@ -43,7 +43,7 @@ pub(super) async fn get(
     let (request, _) = request.into_parts();
     let query = Query::parse(request.uri.query())?;
     query.check_names(&["service_id", "wait"])?;
-    let named = NamedBatch::parse(path, &query)?;
+    let named = NamedBatch::parse(path, &query, &request)?;
     let wait = requested_wait(&query, context.api.options.status_wait_limit)?;
     let batch = find_or_wait(&context, &named, wait).await?;
     let reading = Arc::clone(&context);

@@ -9,7 +9,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{ReadContext, batch_json::BatchJson, list_query::ListQuery};
-use crate::http::{ApiError, Problems, Query};
+use crate::{
+    access::Caller,
+    http::{ApiError, Problems, Query},
+};
 
 /// A page of a list.
 #[derive(Debug, Serialize, ToSchema)]
@@ -47,6 +50,7 @@ pub(super) async fn get(
     let (request, _) = request.into_parts();
     let query = Query::parse(request.uri.query())?;
     let list = ListQuery::parse(&query, context.api.clock.now())?;
+    Caller::of(&request)?.check_selected(list.selection.service_id.as_ref())?;
     let pages = Arc::clone(&context.pages);
     let read = move || {
         let page = pages.batch_page(&list.selection, list.order, list.after, list.limit);

@@ -45,7 +45,7 @@ pub(super) async fn batch(
     let (request, _) = request.into_parts();
     let query = Query::parse(request.uri.query())?;
     query.check_names(&["service_id"])?;
-    let named = NamedBatch::parse(path, &query)?;
+    let named = NamedBatch::parse(path, &query, &request)?;
     let batch = named.find(&context).await?;
     let reading = Arc::clone(&context);
     let service_id = batch.service_id.clone();
@@ -81,7 +81,7 @@ pub(super) async fn service(
 ) -> Result<Json<ServiceExplanationJson>, ApiError> {
     let (request, _) = request.into_parts();
     Query::parse(request.uri.query())?.check_names(&[])?;
-    let service_id = named_service(path)?;
+    let service_id = named_service(path, &request)?;
     let reading = Arc::clone(&context);
     let read = move || {
         let oldest = reading.oldest_open(&service_id)?;

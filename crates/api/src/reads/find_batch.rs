@@ -1,10 +1,16 @@
 use std::sync::Arc;
 
-use axum::{extract::Path, extract::rejection::PathRejection};
+use axum::{
+    extract::{Path, rejection::PathRejection},
+    http::request::Parts,
+};
 use grid_batch_core::{HeaderId, ServiceId, StoredBatch};
 
 use super::ReadContext;
-use crate::http::{ApiError, Query};
+use crate::{
+    access::Caller,
+    http::{ApiError, Query},
+};
 
 /// The id in the path of a request.
 pub(super) type PathText = Result<Path<String>, PathRejection>;
@@ -15,12 +21,14 @@ pub(super) type PathText = Result<Path<String>, PathRejection>;
 pub(super) struct NamedBatch {
     pub(super) id: HeaderId,
     pub(super) service_id: Option<ServiceId>,
+    caller: Caller,
 }
 
 impl NamedBatch {
-    pub(super) fn parse(path: PathText, query: &Query) -> Result<Self, ApiError> {
+    pub(super) fn parse(path: PathText, query: &Query, request: &Parts) -> Result<Self, ApiError> {
         let Path(text) = path.map_err(|_| ApiError::NotFound)?;
-        Ok(Self { id: text.parse()?, service_id: query.service_id()? })
+        let caller = Caller::of(request)?.clone();
+        Ok(Self { id: text.parse()?, service_id: query.service_id()?, caller })
     }
 
     pub(super) async fn find(&self, context: &ReadContext) -> Result<StoredBatch, ApiError> {
@@ -30,6 +38,7 @@ impl NamedBatch {
             if let Some(service_id) = &named.service_id {
                 found.retain(|batch| batch.service_id == *service_id);
             }
+            found.retain(|batch| named.caller.may(&batch.service_id));
             match found.len() {
                 0 | 1 => found.pop().ok_or(ApiError::BatchNotFound(named.id)),
                 services => Err(ApiError::SeveralServices { id: named.id, services }),

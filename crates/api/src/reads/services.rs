@@ -3,13 +3,17 @@ use std::{collections::HashMap, sync::Arc};
 use axum::{
     Json,
     extract::{Path, Request, State},
+    http::request::Parts,
 };
 use grid_batch_core::{ServiceId, ServiceOverview, ServicePause};
 
 use super::{ReadContext, batch_list::PageJson, find_batch::PathText, service_json::ServiceJson};
-use crate::http::{
-    ApiError, Problems, Query,
-    page_query::{after, flag, limit},
+use crate::{
+    access::Caller,
+    http::{
+        ApiError, Problems, Query,
+        page_query::{after, flag, limit},
+    },
 };
 
 /// Which services are paused.
@@ -74,7 +78,7 @@ pub(super) async fn get(
 ) -> Result<Json<ServiceJson>, ApiError> {
     let (request, _) = request.into_parts();
     Query::parse(request.uri.query())?.check_names(&[])?;
-    let service_id = named_service(path)?;
+    let service_id = named_service(path, &request)?;
     let reading = Arc::clone(&context);
     let read = move || reading.service(&service_id);
     let (service, pause) = context.api.reads.run(read).await?;
@@ -82,9 +86,11 @@ pub(super) async fn get(
 }
 
 /// The service in the path of a request, which is percent-encoded there.
-pub(super) fn named_service(path: PathText) -> Result<ServiceId, ApiError> {
+pub(super) fn named_service(path: PathText, request: &Parts) -> Result<ServiceId, ApiError> {
     let Path(text) = path.map_err(|_| ApiError::NotFound)?;
-    Ok(text.parse()?)
+    let service_id = text.parse()?;
+    Caller::of(request)?.check(&service_id)?;
+    Ok(service_id)
 }
 
 impl ReadContext {

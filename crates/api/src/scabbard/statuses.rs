@@ -13,6 +13,7 @@ use super::{
     status_json::{OwnStatusJson, StatusJson},
 };
 use crate::{
+    access::Caller,
     batches::StatusWait,
     http::{ApiError, Query, ScabbardErrors},
 };
@@ -42,9 +43,11 @@ pub(super) async fn get(
     Path(path): Path<ServicePath>,
     request: Request,
 ) -> Result<Json<Vec<StatusJson>>, ApiError> {
-    check_version(request.headers())?;
+    let (request, _) = request.into_parts();
+    check_version(&request.headers)?;
     let service_id = context.service_id(&path)?;
-    let query = Query::parse(request.uri().query())?;
+    Caller::of(&request)?.check(&service_id)?;
+    let query = Query::parse(request.uri.query())?;
     let ids = query.get("ids")?.ok_or(ApiError::MissingScabbardIds)?;
     let ids: BTreeSet<&str> = ids.split(',').collect();
     if ids.len() > MAX_IDS {

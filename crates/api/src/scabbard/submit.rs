@@ -9,6 +9,7 @@ use grid_batch_core::HeaderId;
 
 use super::{ScabbardContext, ServicePath, protocol_version::check_version};
 use crate::{
+    access::Caller,
     batches::{AcceptedJson, read_label},
     http::{ApiError, Query, ScabbardErrors, batch_content_type},
 };
@@ -40,7 +41,7 @@ pub(super) async fn post(
     check_version(&request.headers)?;
     let service_id = context.service_id(&path)?;
     let label = read_label(&request.headers, &Query::parse(request.uri.query())?)?;
-    let ids = context.intake.accept(body, service_id, label).await?;
+    let ids = context.intake.accept(Caller::of(&request)?, body, service_id, label).await?;
     Ok((StatusCode::ACCEPTED, Json(AcceptedJson { link: link(&path, &ids) })))
 }
 

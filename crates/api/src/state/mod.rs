@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 use crate::{
     ApiOptions,
     http::{ApiError, BodyReader, MemoryBudget},
+    rate_limits::Rates,
 };
 
 pub(crate) use blocking_pool::BlockingPool;
@@ -37,6 +38,7 @@ pub(crate) struct ApiState {
     pub(crate) status_waiters: Semaphore,
     pub(crate) shutdown: Shutdown,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) rates: Arc<Rates>,
 }
 
 impl ApiState {
@@ -46,11 +48,22 @@ impl ApiState {
         shutdown: Shutdown,
         clock: Arc<dyn Clock>,
         database: DatabaseWatch,
+        rates: Arc<Rates>,
     ) -> Self {
         let budget = MemoryBudget::new(options.memory_limit);
         let bodies = BodyReader::new(budget, options.body_timeout);
         let reads = StoreAccess::new(READS, database.clone(), ApiError::ReadFailed);
         let status_waiters = Semaphore::new(options.max_status_waiters);
-        Self { options, local_addr, bodies, reads, database, status_waiters, shutdown, clock }
+        Self {
+            options,
+            local_addr,
+            bodies,
+            reads,
+            database,
+            status_waiters,
+            shutdown,
+            clock,
+            rates,
+        }
     }
 }

@@ -90,7 +90,10 @@ pub(crate) async fn schedule(
     unique_by: UniqueBy,
 ) -> Result<Response, ApiError> {
     check_beneficiary(context, &withdrawal).await?;
-    let id = withdrawal.id;
+    let (id, service_id) = (withdrawal.id, withdrawal.service_id.clone());
+    let rates = &context.api.rates;
+    let over_rate = |wait| ApiError::RateOfService { service_id: service_id.clone(), wait };
+    rates.begin_of_service(&service_id).map_err(over_rate)?;
     let stored = store(context, withdrawal.clone()).await?;
     let link = || link::to_path(&withdrawal_path(&id), request, context.api.local_addr);
     let details = match (stored, unique_by) {
@@ -101,8 +104,13 @@ pub(crate) async fn schedule(
         (Err(WithdrawalConflict::OtherTerms { stored }), UniqueBy::Key) => {
             return Err(ApiError::WithdrawalConflict { stored, link: link() });
         }
+        (Err(refused @ WithdrawalConflict::QueueFull { .. }), _) => {
+            let wait = rates.wait_for_place(&service_id);
+            return Err(ApiError::GasAdminFull { conflict: Box::new(refused), wait });
+        }
         (Err(refused), _) => return Err(ApiError::NotAccepted(refused)),
         (Ok(ScheduleOutcome::Stored { created_at, ahead }), _) => {
+            rates.stored(&service_id, 1);
             WithdrawalDetails::scheduled(withdrawal, created_at, ahead)
         }
         (Ok(ScheduleOutcome::AlreadyStored), _) => read(context, id).await?,

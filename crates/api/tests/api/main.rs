@@ -1,10 +1,12 @@
 //! Tests of the interface over real HTTP: most on a SQLite database, those of store errors on mocks.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+mod access;
 mod client;
 mod database_errors;
 mod events;
 mod limits;
+mod listeners;
 mod malformed_input;
 mod mock_stores;
 mod openapi;

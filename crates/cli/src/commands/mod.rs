@@ -28,6 +28,7 @@ mod retry_withdrawals;
 mod serve;
 mod show;
 mod signals;
+mod token;
 mod usage;
 mod wait;
 
@@ -80,6 +81,7 @@ fn program() -> Command {
         .subcommand(ledger::command())
         .subcommand(restored::command())
         .subcommand(retention::command())
+        .subcommand(token::command())
         .subcommand(nonce::command())
         .subcommand(gas_admins::command());
     #[cfg(feature = "evm")]
@@ -109,6 +111,7 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("ledger", matches)) => ledger::run(matches),
         Some(("restored", matches)) => restored::run(matches),
         Some(("retention", matches)) => retention::run(matches),
+        Some(("token", matches)) => token::run(matches),
         Some(("nonce", matches)) => nonce::run(matches),
         Some(("gas-admins", matches)) => gas_admins::run(matches),
         #[cfg(feature = "evm")]

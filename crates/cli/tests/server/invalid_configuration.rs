@@ -46,7 +46,7 @@ fn error_in_a_file_is_reported_with_its_line() {
         ("[pol]\ninterval = \"1s\"", "there is no setting pol"),
         ("\nlisten = 80", "line 2 of "),
         ("listen = \"localhost\"", "such as \"127.0.0.1:8080\""),
-        ("listen = \"0.0.0.0:80\"", "put a proxy in front that does"),
+        ("listen = \"0.0.0.0:80\"", "behind a proxy that authorizes clients"),
         ("database = \"mysql://h/d\"", "postgres://... or postgresql://..."),
         ("database = \"sqlite://:memory:\"", "database in memory"),
         ("[ledger]\nkind = \"fabric\"", "it must be \"sawtooth\", \"scabbard\" or \"evm\""),

@@ -55,6 +55,7 @@ mod several_under_way;
 mod start_failures;
 mod strategy_speed;
 mod submission_outcomes;
+mod tokens;
 mod unknown_services;
 mod unusable_answers;
 mod unusable_database;

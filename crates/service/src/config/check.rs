@@ -26,7 +26,6 @@ const NOT_DESCENDING: [(&str, &str); 2] = [
 
 impl Config {
     pub(super) fn check(&self) -> Result<(), ConfigError> {
-        self.check_listen()?;
         for (shorter, longer) in ASCENDING {
             self.check_ascending(shorter, longer, "less than", |short, long| short < long)?;
         }
@@ -42,18 +41,6 @@ impl Config {
         self.evm.check(&self.layers)?;
         self.check_services()?;
         self.check_peers()
-    }
-
-    fn check_listen(&self) -> Result<(), ConfigError> {
-        if self.listen.ip().is_loopback() {
-            return Ok(());
-        }
-        let rule = format!(
-            "{} is not a loopback address; the HTTP interface does not authenticate its clients, \
-             so listen on 127.0.0.1 and put a proxy in front that does",
-            self.listen
-        );
-        Err(self.layers.conflict("listen", rule))
     }
 
     fn check_ascending(

@@ -75,7 +75,7 @@ impl SourceFile<'_> {
             let nearest = nearest_setting(name);
             return Err(ConfigError::UnknownSetting { origin, name: name.to_owned(), nearest });
         };
-        match as_text(setting.form, value.get_ref()) {
+        match as_text(setting, value.get_ref()) {
             Some(text) => Ok(GivenValue { setting, origin, text }),
             None => {
                 let written = self.text.get(value.span()).unwrap_or_default();
@@ -93,9 +93,11 @@ impl SourceFile<'_> {
 }
 
 /// The value in the syntax of an environment variable; `None` if it has another type.
-fn as_text(form: Form, value: &DeValue<'_>) -> Option<String> {
-    match (form, value) {
+fn as_text(setting: &Setting, value: &DeValue<'_>) -> Option<String> {
+    match (setting.form, value) {
         (Form::Text | Form::Secret, DeValue::String(text)) => Some(text.to_string()),
+        // Most servers listen at one address.
+        (Form::List, DeValue::String(text)) if setting.name == "listen" => Some(text.to_string()),
         (Form::Number, DeValue::Integer(number)) if number.radix() == 10 => {
             Some(number.as_str().to_owned())
         }

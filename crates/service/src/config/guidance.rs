@@ -47,8 +47,8 @@ static GUIDANCE: &[Guidance] = &[
     own("database_file", SECRET_FILE),
     own(
         "listen",
-        "Change the port if another program has it. Clients of other machines come through a proxy that \
-         authorizes them.",
+        "Change the port if another program has it. Clients of other machines come through a proxy, or use TLS \
+         and tokens.",
     ),
     own(
         "log",
@@ -381,6 +381,31 @@ static GUIDANCE: &[Guidance] = &[
         "http.pass_through",
         "Switch it off if the clients of this server may not read from the ledger.",
     ),
+    own(
+        "http.tls_certificate",
+        "Set it to listen with TLS without a proxy in front. A changed file that cannot be used leaves the \
+         certificate as it is, with a warning.",
+    ),
+    own("http.tls_key", "Only the user of the server should be able to read the file."),
+    own("http.socket_mode", "Use 0660 if a proxy of the same group connects to the socket."),
+    own(
+        "http.trusted_proxies",
+        "List the proxies in front, so that limits of addresses count their clients and links have their host. \
+         No one else must be able to connect from these addresses.",
+    ),
+    own(
+        "http.forwarded_headers",
+        "Choose those that the proxy sets itself: clients can send the others through it.",
+    ),
+    equal("access.mode", "Use tokens wherever other programs or other machines reach the server."),
+    equal(
+        "access.keys",
+        "List the keys of Splinter's clients. Their tokens never expire: remove a key here to refuse it.",
+    ),
+    own("access.health", "Use everyone if a monitor on another machine has no token."),
+    own("access.allow_anonymous", "Only in a network in which every client is trusted."),
+    own("intake.rate_of_client", "Set it where one client must not use up what others need."),
+    own("intake.rate_of_service", "Set it to what the ledger applies of a service in a second."),
     equal("intake.services", "List the services of the ledger, so that made-up ones are refused."),
     equal("intake.signers", "List the keys that may sign batches."),
     equal(

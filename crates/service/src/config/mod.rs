@@ -1,6 +1,7 @@
 //! The configuration: defaults, then a file, the environment and the command line. Later sources
 //! override earlier ones.
 
+mod access;
 mod check;
 mod claims;
 mod error;
@@ -11,6 +12,7 @@ mod intake;
 mod key_source;
 mod layers;
 mod ledger;
+mod listen;
 mod log_filter;
 mod log_format;
 mod poll;
@@ -27,7 +29,7 @@ mod tests;
 mod value;
 mod warnings;
 
-use std::{net::SocketAddr, num::NonZero, path::Path, sync::Arc, time::Duration};
+use std::{num::NonZero, path::Path, sync::Arc, time::Duration};
 
 use grid_batch_core::{Clock, SchedulingRules};
 use grid_batch_queuer::QueueOptions;
@@ -36,6 +38,7 @@ use grid_batch_submitter::SubmitterOptions;
 #[cfg(feature = "evm")]
 use grid_batch_withdrawals::PaymentLimits;
 
+pub use access::AccessConfig;
 pub use claims::ClaimsConfig;
 pub use error::{ConfigError, Origin};
 pub use evm::EvmConfig;
@@ -43,6 +46,7 @@ pub use guidance::Guidance;
 pub use intake::IntakeConfig;
 pub use key_source::{KeySource, PasswordSource};
 pub use ledger::{LedgerConfig, LedgerKind};
+pub use listen::{ListenAddress, ListenConfig, TlsFiles};
 pub use log_filter::LogFilter;
 pub use log_format::LogFormat;
 pub use poll::PollConfig;
@@ -59,8 +63,10 @@ use value::DurationOrZero;
 pub struct Config {
     /// Where batches are stored.
     pub database: DatabaseUrl,
-    /// The address of the HTTP interface.
-    pub listen: SocketAddr,
+    /// Where the HTTP interface listens.
+    pub listen: ListenConfig,
+    /// Who may use it.
+    pub access: AccessConfig,
     /// The log filter, in the syntax of `env_logger`.
     pub log: String,
     /// The format of the log.
@@ -121,7 +127,7 @@ impl Config {
     /// let variables = [("GRID_BATCH_LISTEN".to_owned(), "127.0.0.1:1".to_owned())];
     /// let flag = (Setting::named("queue.delay").unwrap(), "3s".to_owned());
     /// let config = Config::load(None, variables.into_iter(), vec![flag])?;
-    /// assert_eq!(config.listen.port(), 1);
+    /// assert_eq!(config.listen.addresses[0].to_string(), "127.0.0.1:1");
     /// assert_eq!(config.delays.first.as_secs(), 3);
     /// # Ok::<(), grid_batch_service::ConfigError>(())
     /// ```
@@ -148,9 +154,11 @@ impl Config {
         layers.check_placeholders()?;
         range::check(&layers)?;
         let store = store_options(&layers)?;
+        let listen = ListenConfig::from_layers(&layers)?;
         let config = Self {
             database: layers.get("database")?,
-            listen: layers.get("listen")?,
+            access: AccessConfig::from_layers(&layers, &listen)?,
+            listen,
             log: layers.get::<LogFilter>("log")?.as_str().to_owned(),
             log_format: layers.get("log_format")?,
             log_repeats: layers.get("log_repeats")?,

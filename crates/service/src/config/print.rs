@@ -72,7 +72,11 @@ fn toml_value(setting: &Setting, given: &GivenValue, secrets: Secrets) -> String
         Form::List => {
             let items = given.text.split(',').map(str::trim).filter(|item| !item.is_empty());
             let items: Vec<String> = items.map(shown).collect();
-            format!("[{}]", items.join(", "))
+            match items.as_slice() {
+                // Most servers listen at one address.
+                [address] if setting.name == "listen" => address.clone(),
+                items => format!("[{}]", items.join(", ")),
+            }
         }
     }
 }

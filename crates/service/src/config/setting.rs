@@ -107,11 +107,13 @@ pub static SETTINGS: &[Setting] = &[
         "",
         "File with the database URL, in place of database: for a URL with a password",
     ),
-    text(
-        "listen",
-        "127.0.0.1:8080",
-        "Address and port of the HTTP interface; it must be a loopback address",
-    ),
+    Setting {
+        name: "listen",
+        form: Form::List,
+        default: "127.0.0.1:8080",
+        help: "Addresses of the HTTP interface: an IP address and a port, tls: and such an address for TLS, or \
+               unix: and the path of a Unix socket. Others than loopback addresses need access.mode = \"tokens\"",
+    },
     text(
         "log",
         "info",
@@ -403,6 +405,54 @@ pub static SETTINGS: &[Setting] = &[
         "Have a node answer the requests of the ledger's own clients that do not concern batches stored here, \
          such as those for its state, so that clients need one URL",
     ),
+    text(
+        "http.tls_certificate",
+        "",
+        "File with the certificate of the addresses with TLS, and those of the authorities between it and the \
+         root, in PEM format. It is read again when it changes",
+    ),
+    text("http.tls_key", "", "File with the key of http.tls_certificate, in PEM format"),
+    text("http.socket_mode", "0600", "Permissions of Unix sockets, in octal digits"),
+    list(
+        "http.trusted_proxies",
+        "Proxies whose headers about their clients count, as IP addresses, networks such as 10.0.0.0/8, or \
+         unix for everyone who reaches a Unix socket. The headers of others are ignored",
+    ),
+    text(
+        "http.forwarded_headers",
+        "x-forwarded",
+        "The headers that trusted proxies set: x-forwarded for X-Forwarded-For, X-Forwarded-Proto and \
+         X-Forwarded-Host, or forwarded for Forwarded. The others are ignored",
+    ),
+    text(
+        "access.mode",
+        "none",
+        "What requests must have. none: nothing; everyone who reaches the server may do everything. tokens: a \
+         token of `grid-batch token create`, or a Cylinder token of a key in access.keys",
+    ),
+    list(
+        "access.keys",
+        "What clients may do that send a Cylinder token, each as KEY=SCOPES@SERVICES with a public key of 66 \
+         hex digits, scopes (submit, read, operate) separated by +, and a pattern of services",
+    ),
+    text(
+        "access.health",
+        "local",
+        "Who may read /health, /health/ready and /metrics without a token: token for no one, local for \
+         clients on this machine that no proxy has passed on, or everyone. /health/live is open to everyone",
+    ),
+    switch(
+        "access.allow_anonymous",
+        "false",
+        "Listen at addresses that other machines reach although access.mode is none",
+    ),
+    text(
+        "intake.rate_of_client",
+        "",
+        "Batches that a token, or an address without one, may hand in in a second, and how many at once, such \
+         as 100/500; more are refused with 429. Each instance counts for itself. Empty: no limit",
+    ),
+    text("intake.rate_of_service", "", "The same for each service, from all clients together"),
     number("intake.body_limit", "10485760", "Maximum size of a request body in bytes"),
     number(
         "intake.connections",

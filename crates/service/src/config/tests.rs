@@ -33,9 +33,15 @@ fn every_setting_can_be_given_in_every_source() {
             ("ledger.peers", _) => ("a::b=d@http://c", "[\"a::b=d@http://c\"]"),
             ("http.allowed_origins", _) => ("https://a", "[\"https://a\"]"),
             ("intake.signers", _) => ("02*", "[\"02*\"]"),
-            ("evm.pools" | "evm.pool_maximum_gas_price" | "evm.keystore_passwords", _) => {
-                ("", "[]")
-            }
+            (
+                "evm.pools"
+                | "evm.pool_maximum_gas_price"
+                | "evm.keystore_passwords"
+                | "access.keys",
+                _,
+            ) => ("", "[]"),
+            ("listen", _) => ("127.0.0.1:1,unix:/s", "[\"127.0.0.1:1\", \"unix:/s\"]"),
+            ("http.trusted_proxies", _) => ("10.0.0.0/8,unix", "[\"10.0.0.0/8\", \"unix\"]"),
             ("evm.maximum_payment" | "evm.maximum_payments_per_day", _) => ("a=1", "[\"a=1\"]"),
             ("evm.gas_admins", _) => ("a=b", "[\"a=b\"]"),
             ("ledger.strategies", _) => ("a=serial", "[\"a=serial\"]"),
@@ -104,6 +110,48 @@ fn errors_name_the_line_and_the_rule() {
         ("database = 7", "line 1 of c.toml: database is not shown; it must be a text in quotes"),
         ("\n\nlisten = ", "line 3 of c.toml: not valid TOML: "),
         ("listen = \"0.0.0.0:1\"", "line 1 of c.toml: 0.0.0.0:1 is not a loopback address; "),
+        (
+            "listen = [\"unix:/s\", \"[::]:1\"]",
+            "line 1 of c.toml: [::]:1 is not a loopback address; ",
+        ),
+        ("listen = []", "line 1 of c.toml: listen is empty; "),
+        (
+            "listen = [\"unix:s\"]",
+            "line 1 of c.toml: listen is [\"unix:s\"]; after unix: it must be the absolute path of a file",
+        ),
+        (
+            "listen = [\"tls:127.0.0.1:1\"]",
+            "line 1 of c.toml: an address with tls: needs http.tls_certificate and http.tls_key",
+        ),
+        (
+            "[http]\ntls_key = \"k\"",
+            "line 2 of c.toml: http.tls_certificate and http.tls_key must both be given, or neither",
+        ),
+        (
+            "[http]\ntls_certificate = \"c\"\ntls_key = \"k\"",
+            "line 2 of c.toml: http.tls_certificate has no effect, ",
+        ),
+        (
+            "[http]\nsocket_mode = \"rw\"",
+            "line 2 of c.toml: http.socket_mode is \"rw\"; it must be octal digits, such as \"0600\"",
+        ),
+        (
+            "[access]\nmode = \"off\"",
+            "line 2 of c.toml: access.mode is \"off\"; it must be \"none\" or \"tokens\"",
+        ),
+        (
+            "[access]\nmode = \"tokens\"\nkeys = [\"02ab=read\"]",
+            "line 3 of c.toml: access.keys is [\"02ab=read\"]; each item must be KEY=SCOPES@SERVICES",
+        ),
+        (
+            "[access]\nkeys = \
+             [\"02c6047f9441ed7d6d3045406e95c07cd85c778e4b8cef3ca7abac09b95c709ee5=read@*\"]",
+            "line 2 of c.toml: access.keys has no effect, because access.mode is none; ",
+        ),
+        (
+            "[intake]\nrate_of_client = \"0\"",
+            "line 2 of c.toml: intake.rate_of_client is \"0\"; it must be empty, or a rate: ",
+        ),
         (
             "[ledger]\nurls = [\n \"ftp://x\"]",
             "line 2 of c.toml: ledger.urls is [\"ftp://x\"]; a URL must begin with http://",
@@ -343,5 +391,33 @@ fn errors_have_no_password() {
     ] {
         let error = load_variable(name, text).unwrap_err();
         assert!(!error.contains("secret"), "{error}");
+    }
+}
+
+#[test]
+fn addresses_of_other_machines_need_tokens_or_permission() {
+    for permission in ["mode = \"tokens\"", "allow_anonymous = true"] {
+        let config = load_file(&format!("listen = \"0.0.0.0:1\"\n[access]\n{permission}")).unwrap();
+        assert!(config.listen.addresses[0].is_reached_from_elsewhere());
+    }
+    let local = load_file("listen = [\"[::1]:1\", \"127.9.9.9:1\", \"unix:/s\"]").unwrap();
+    assert!(!local.listen.addresses.iter().any(ListenAddress::is_reached_from_elsewhere));
+}
+
+#[test]
+fn examples_of_how_to_expose_the_server_are_valid() {
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations.md");
+    let text = std::fs::read_to_string(docs).unwrap();
+    let (_, section) = text.split_once("## Expose it safely").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let examples: Vec<&str> = section
+        .split("```toml")
+        .skip(1)
+        .map(|example| example.split_once("```").unwrap().0)
+        .collect();
+    assert_eq!(examples.len(), 2);
+    for example in examples {
+        let config = load_file(example).unwrap_or_else(|error| panic!("{example}: {error}"));
+        assert!(config.access.options.is_required, "{example}");
     }
 }

@@ -1,8 +1,8 @@
 //! How the values of settings are parsed.
 
-use std::{net::SocketAddr, num::NonZero, path::PathBuf, time::Duration};
+use std::{num::NonZero, path::PathBuf, time::Duration};
 
-use grid_batch_api::{HostName, ServicePattern, SignerPattern, WebOrigin};
+use grid_batch_api::{HealthAccess, HostName, Network, ServicePattern, SignerPattern, WebOrigin};
 use grid_batch_core::{AfterInvalid, ServiceId, ServiceScopeId, Strategy};
 use grid_batch_http::{HttpError, join};
 use grid_batch_scabbard::PeerService;
@@ -112,15 +112,6 @@ impl SettingValue for FilePath {
             }
             text => Ok(Self(Some(PathBuf::from(text)))),
         }
-    }
-}
-
-impl SettingValue for SocketAddr {
-    fn parse(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|_| {
-            "it must be an IP address and a port from 0 to 65535, such as \"127.0.0.1:8080\""
-                .to_owned()
-        })
     }
 }
 
@@ -335,7 +326,7 @@ macro_rules! impl_by_from_str {
     )+};
 }
 
-impl_by_from_str!(HostName, WebOrigin, ServicePattern, SignerPattern);
+impl_by_from_str!(HealthAccess, HostName, Network, WebOrigin, ServicePattern, SignerPattern);
 
 impl<T: SettingValue> SettingValue for Vec<T> {
     fn parse(text: &str) -> Result<Self, String> {

@@ -1,6 +1,6 @@
 //! Which part is connected to which.
 
-use std::{net::TcpListener, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use grid_batch_api::{ApiBuilder, ApiOptions, CommitProgress};
 use grid_batch_claims::{
@@ -21,7 +21,7 @@ use grid_batch_submitter::{DelayedServices, SubmitterBuilder, SubmitterCounters,
 use log::{info, warn};
 
 use super::{
-    LedgerMismatchError, RunningServer, StartError, StoppableSubmitter,
+    LedgerMismatchError, RunningAccess, RunningServer, StartError, StoppableSubmitter,
     counts_log::CountsLog,
     dependencies, dependents,
     event_observer::EventObserver,
@@ -31,6 +31,7 @@ use super::{
     in_flight::ReadWindow,
     ledger::Ledger,
     ledger_check::{CheckedClaims, LedgerCheck, RunningLedgerCheck},
+    listeners,
     reads::with_reads,
     registration::register,
     statuses::Statuses,
@@ -44,7 +45,7 @@ pub(super) fn compose<S: ScopeId>(
     ledger: impl FnOnce(&Store) -> Result<Ledger<S>, StartError>,
 ) -> Result<RunningServer, StartError> {
     let connections = file_descriptors::http_connections(config)?;
-    let listener = listen(config)?;
+    let listeners = listeners::open(config)?;
     let claim_store = open_store::<S>(config)?;
     let store = claim_store.store().clone();
     let ledger = ledger(&store)?.checked(&check);
@@ -145,17 +146,22 @@ pub(super) fn compose<S: ScopeId>(
     };
     let gas = ledger.gas.clone().map(RunningGasWatch::start).transpose()?;
     let (health, running_health) = Health::start(sources, &store)?;
+    let access = RunningAccess::start(config, Arc::new(store.clone()))?;
     let options = api_options(config, connections);
     let in_memory = (window, check);
     let api = configure_api(options, config, &ledger, &store, (health, follower), in_memory)
         .with_stored_callback(stored_callback(&follow_up, &claims))
         .with_operators(Arc::new(store.clone()), move || Some(claim_store.instance()))
+        .with_access(access.control())
         .with_commit_progress(commits)
         .with_clock(config.clock());
-    let api = api.build().map_err(StartError::part)?.serve(listener)?;
-    info!(address:% = api.local_addr(), database:% = config.database; "server started");
+    let api = api.build().map_err(StartError::part)?.serve_all(listeners)?;
+    let url = listeners::url(config, api.local_addr());
+    info!(url = url.as_str(), database:% = config.database; "server started");
     Ok(RunningServer {
         api,
+        url,
+        access,
         events,
         ask_ahead,
         dependencies,
@@ -181,11 +187,6 @@ pub(super) fn compose<S: ScopeId>(
 
 /// For what follows the drain: the outcomes are recorded and the claims released.
 const STOP_SLACK: Duration = Duration::from_secs(5);
-
-fn listen(config: &Config) -> Result<TcpListener, StartError> {
-    let address = config.listen;
-    TcpListener::bind(address).map_err(|source| StartError::Listen { address, source })
-}
 
 /// Opens the store and registers this process as an instance.
 fn open_store<S: ScopeId>(config: &Config) -> Result<ClaimStore, StartError> {
@@ -448,6 +449,8 @@ fn configure_api<S: ScopeId>(
         .with_events(store.clone())
         .with_allowed_hosts(config.intake.allowed_hosts.clone())
         .with_allowed_origins(config.intake.allowed_origins.clone())
+        .with_trusted_proxies(config.listen.proxies.clone())
+        .with_rate_limits(config.access.rates)
         .with_allowed_services(config.intake.services.clone())
         .with_allowed_signers(config.intake.signers.clone())
         .with_service_rule(|service| {

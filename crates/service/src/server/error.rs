@@ -1,5 +1,6 @@
-use std::{error::Error, io, net::SocketAddr, time::Duration};
+use std::{error::Error, io, time::Duration};
 
+use grid_batch_api::TlsError;
 use grid_batch_core::InternalError;
 use grid_batch_http::HttpError;
 use grid_batch_store::StoreError;
@@ -44,10 +45,13 @@ pub enum StartError {
     #[error("cannot listen on {address}")]
     Listen {
         /// The address.
-        address: SocketAddr,
+        address: String,
         /// The error of the operating system.
         source: io::Error,
     },
+    /// The certificate of the HTTP interface cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The database cannot be used.
     #[error("cannot use the database {database}")]
     Store {
@@ -110,6 +114,7 @@ impl StartError {
             | Self::Setting { .. }
             | Self::NotBuilt { .. }
             | Self::FileDescriptors { .. }
+            | Self::Tls(_)
             | Self::Ledger(_) => true,
             Self::Listen { .. } => !self.is_unavailable(),
             Self::Store { source, .. } => source.is_configuration(),

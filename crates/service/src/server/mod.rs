@@ -1,5 +1,6 @@
 //! The composition of all parts over one store and one ledger.
 
+mod access;
 mod compose;
 mod counts;
 mod counts_log;
@@ -14,6 +15,7 @@ mod in_flight;
 mod ledger;
 mod ledger_check;
 mod ledger_inspection;
+mod listeners;
 mod reads;
 mod registration;
 mod statuses;
@@ -45,6 +47,7 @@ pub use ledger_inspection::{LedgerInspection, NodeIdentity};
 pub use withdrawal_moves::{PoolMove, WithdrawalMoves};
 
 use crate::{Config, LedgerKind};
+use access::RunningAccess;
 use compose::compose;
 use counts_log::CountsLog;
 use gas::RunningGasWatch;
@@ -96,6 +99,8 @@ impl Server {
 /// A running server.
 pub struct RunningServer {
     api: RunningApi,
+    url: String,
+    access: RunningAccess,
     events: Option<RunningEventMonitor>,
     ask_ahead: Option<RunningNextBatchMonitor>,
     dependencies: Option<RunningMissingTransactionMonitor>,
@@ -121,7 +126,7 @@ pub struct RunningServer {
 impl RunningServer {
     /// The URL of the HTTP interface.
     pub fn url(&self) -> String {
-        format!("http://{}", self.api.local_addr())
+        self.url.clone()
     }
 
     /// The store.
@@ -157,7 +162,7 @@ impl RunningServer {
         let Self { mut api, events, ask_ahead, dependencies, mut submitter, .. } = self;
         let Self { poller, stop_limit, .. } = self;
         let Self { recovery, retention, claims, ledger_check, gas, health, counts_log, .. } = self;
-        let Self { dependents, in_flight, notifications, .. } = self;
+        let Self { dependents, in_flight, notifications, access, .. } = self;
         claims.stop_taking();
         // All drain at the same time.
         let requested = [api.signal_shutdown(), submitter.request_stop()];
@@ -177,6 +182,7 @@ impl RunningServer {
             Stop::new("retention", || dropped(retention)),
             Stop::new("dependents", || dropped(dependents)),
             Stop::new("in-flight window", || dropped(in_flight)),
+            Stop::new("access", || dropped(access)),
             Stop::new("notifications", || dropped(notifications)),
             Stop::new("claims", || dropped(claims)),
             Stop::new("ledger check", || dropped(ledger_check)),
@@ -197,7 +203,7 @@ fn dropped<T>(part: T) -> Result<(), InternalError> {
 impl fmt::Debug for RunningServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RunningServer")
-            .field("address", &self.api.local_addr())
+            .field("url", &self.url)
             .field("counts", &self.counts())
             .finish_non_exhaustive()
     }

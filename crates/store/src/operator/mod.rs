@@ -21,6 +21,7 @@ mod retention;
 mod retry;
 mod service_counts;
 mod services;
+mod tokens;
 
 pub(crate) use act::act;
 pub(crate) use action_log::actions;
@@ -39,3 +40,4 @@ pub(crate) use retry::end_delays;
 pub use service_counts::ServiceCounts;
 pub(crate) use service_counts::service_counts;
 pub(crate) use services::{claims, instances, service, services};
+pub(crate) use tokens::{create_token, note_token_use, revoke_token, tokens, unrevoked_tokens};

@@ -361,6 +361,20 @@ table! {
     }
 }
 
+table! {
+    tokens (token_id) {
+        token_id -> Text,
+        name -> Text,
+        secret_hash -> Binary,
+        scopes -> Text,
+        services -> Text,
+        created_at -> BigInt,
+        expires_at -> Nullable<BigInt>,
+        last_used_at -> Nullable<BigInt>,
+        revoked_at -> Nullable<BigInt>,
+    }
+}
+
 joinable!(batch_payloads -> batches (batch_seq));
 joinable!(transactions -> batches (batch_seq));
 joinable!(transaction_receipts -> batches (batch_seq));
@@ -402,6 +416,7 @@ allow_tables_to_appear_in_same_query!(
     signed_transactions,
     event_groups,
     batch_events,
+    tokens,
 );
 
 #[cfg(test)]

@@ -32,5 +32,6 @@ mod scheduling;
 mod services;
 mod signing;
 mod status_view;
+mod tokens;
 mod under_way;
 mod withdrawals;

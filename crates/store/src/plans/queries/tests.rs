@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use grid_batch_core::{
     ActionFilter, BatchFilter, BatchState, CommitHistory, InstanceId, OperatorVerb, PageCursor,
-    ServiceId, ServiceQueryStore, Timestamp,
+    ServiceId, ServiceQueryStore, Timestamp, TokenStore,
 };
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_withdrawals::{FailedFilter, RewardId, WithdrawalFilter, WithdrawalState};
@@ -41,6 +41,8 @@ const LANES_HOLDS_AND_INSTANCES: &[&str] =
 /// Invalid batches that stop others until an operator decides, and services that operators have paused.
 const BUSY_LANES_AND_HALTS: &[&str] = &["lanes_busy", "halts", "service_id_claims_paused"];
 const BUSY_LANES_AND_WAITING: &[&str] = &["lanes_busy", "waiting_batches"];
+/// All tokens that are not revoked are read.
+const TOKENS: &[&str] = &["tokens_by_name", "tokens"];
 pub(super) const NOTHING: &[&str] = &[];
 
 /// Runs what operators run, on a database with many ended batches and some in each state.
@@ -123,6 +125,12 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
             store.actions(&filter, Some(1_000), 10).unwrap();
         });
     }
+    run("page of tokens", TOKENS, &|| {
+        store.tokens(None, 10).unwrap();
+    });
+    run("all tokens", TOKENS, &|| {
+        store.unrevoked_tokens().unwrap();
+    });
     run("reward", NOTHING, &|| {
         store.reward(&RewardId::from_bytes([1; 16])).unwrap();
     });

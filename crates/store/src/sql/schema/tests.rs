@@ -134,6 +134,7 @@ fn defined(is_postgres: bool) -> Schema {
         "event_groups": event_groups,
         "batch_events": batch_events,
         "event_feed": event_feed,
+        "tokens": tokens,
     }
 }
 

@@ -1,0 +1,86 @@
+use std::{net::IpAddr, sync::Arc};
+
+use axum::http::request::Parts;
+use grid_batch_core::{ServiceId, SignerId, TokenId};
+
+use super::grant::Services;
+use crate::{http::ApiError, rate_limits::ClientKey};
+
+/// Who sent a request that is allowed, and for which services it is. It is an extension of the request.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    identity: Identity,
+    /// For the scope that the request needs.
+    services: Services,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Identity {
+    Token { id: TokenId, name: Arc<str> },
+    Key(SignerId),
+    Anonymous(IpAddr),
+}
+
+impl Caller {
+    pub(super) fn new(identity: Identity, services: Services) -> Self {
+        Self { identity, services }
+    }
+
+    /// The caller of a request. The middleware has set it; without it, nothing is allowed.
+    pub(crate) fn of(request: &Parts) -> Result<&Self, ApiError> {
+        request.extensions.get().ok_or(ApiError::NotAuthenticated)
+    }
+
+    /// Whether the request may be about this service.
+    pub(crate) fn may(&self, service_id: &ServiceId) -> bool {
+        self.services.has(service_id)
+    }
+
+    /// Refuses a request about a service of others.
+    pub(crate) fn check(&self, service_id: &ServiceId) -> Result<(), ApiError> {
+        match self.may(service_id) {
+            true => Ok(()),
+            false => Err(ApiError::ServiceOfOthers(service_id.clone())),
+        }
+    }
+
+    /// Refuses a request that selects a service of others, or no service, which means all of them.
+    pub(crate) fn check_selected(&self, service_id: Option<&ServiceId>) -> Result<(), ApiError> {
+        match service_id {
+            Some(service_id) => self.check(service_id),
+            None if self.may_all() => Ok(()),
+            None => Err(ApiError::OnlyForAllServices),
+        }
+    }
+
+    /// Whether it may be about all services.
+    pub(super) fn may_all(&self) -> bool {
+        self.services == Services::All
+    }
+
+    /// The name that authorization has found, if there is one.
+    pub(crate) fn authorized_name(&self) -> Option<String> {
+        match self.identity {
+            Identity::Anonymous(_) => None,
+            Identity::Token { .. } | Identity::Key(_) => Some(self.name()),
+        }
+    }
+
+    /// How the log names the caller.
+    pub(crate) fn name(&self) -> String {
+        match &self.identity {
+            Identity::Token { id, name } => format!("token {name} ({id})"),
+            Identity::Key(key) => format!("key {key}"),
+            Identity::Anonymous(_) => "anonymous".to_owned(),
+        }
+    }
+
+    /// Who limits of clients count it for.
+    pub(crate) fn key(&self) -> ClientKey {
+        match &self.identity {
+            Identity::Token { id, .. } => ClientKey::Token(*id),
+            Identity::Key(key) => ClientKey::Key(*key),
+            Identity::Anonymous(address) => ClientKey::Address(*address),
+        }
+    }
+}

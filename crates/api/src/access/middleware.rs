@@ -1,0 +1,144 @@
+use std::{net::IpAddr, sync::Arc};
+
+use axum::{
+    extract::{MatchedPath, Request, State},
+    http::request::Parts,
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use grid_batch_core::{AccessScope, Clock, Excerpt};
+use log::{debug, warn};
+
+use super::{
+    AccessControl, Caller, HealthAccess,
+    bearer::Credential,
+    caller::Identity,
+    control::Authenticated,
+    grant::{Services, services_of},
+    routes::{Coverage, Needs, needs},
+};
+use crate::{
+    http::{ApiError, Client, discard_body},
+    rate_limits::{Buckets, Rate, Rates},
+};
+
+/// Decides which requests are answered.
+#[derive(Debug)]
+pub(crate) struct Authorizer {
+    control: AccessControl,
+    rates: Arc<Rates>,
+    /// What addresses may send that is wrong. Right tokens are not counted.
+    failures: Buckets<IpAddr>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Authorizer {
+    pub(crate) fn new(control: AccessControl, rates: Arc<Rates>, clock: Arc<dyn Clock>) -> Self {
+        /// Wrong tokens of an address: one a second, and so many at once.
+        const FAILURES: Rate = Rate {
+            per_second: std::num::NonZero::<u32>::MIN,
+            burst: std::num::NonZero::new(20).expect("it is not zero"),
+        };
+        Self { control, rates, failures: Buckets::new(FAILURES), clock }
+    }
+
+    /// Who sent the request, if it may be answered.
+    fn check(&self, request: &Parts) -> Result<Caller, ApiError> {
+        let path = request.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
+        let needs = needs(&request.method, path);
+        let client = Client::of(request);
+        let caller = match needs {
+            Needs::Nothing => anonymous(client),
+            _ if !self.control.is_required() => anonymous(client),
+            Needs::Health if self.may_read_health(client) => anonymous(client),
+            Needs::Health => self.with_scope(request, AccessScope::Read, Coverage::Some)?,
+            Needs::Scope(scope, coverage) => self.with_scope(request, scope, coverage)?,
+        };
+        if matches!(needs, Needs::Scope(AccessScope::Submit, _)) {
+            self.rates.begin_of_client(caller.key()).map_err(ApiError::RateOfClient)?;
+        }
+        Ok(caller)
+    }
+
+    fn may_read_health(&self, client: Option<&Client>) -> bool {
+        match self.control.health() {
+            HealthAccess::Token => false,
+            HealthAccess::Local => client.is_some_and(|client| client.is_local),
+            HealthAccess::Everyone => true,
+        }
+    }
+
+    fn with_scope(
+        &self,
+        request: &Parts,
+        scope: AccessScope,
+        coverage: Coverage,
+    ) -> Result<Caller, ApiError> {
+        let Authenticated { identity, grants } = self.authenticate(request)?;
+        let services = services_of(&grants, scope).ok_or(ApiError::MissingScope(scope))?;
+        let caller = Caller::new(identity, services);
+        match coverage == Coverage::Some || caller.may_all() {
+            true => Ok(caller),
+            false => Err(ApiError::OnlyForAllServices),
+        }
+    }
+
+    fn authenticate(&self, request: &Parts) -> Result<Authenticated, ApiError> {
+        let address = counted_address(Client::of(request));
+        let known = match Credential::of(&request.headers) {
+            Credential::Missing => return Err(ApiError::NotAuthenticated),
+            Credential::Token(token) => self.control.find_token(token),
+            Credential::Cylinder(token) => match self.control.find_verified(token) {
+                Some(known) => Some(known),
+                // Checking a signature is expensive.
+                None => {
+                    self.failures
+                        .has_one(&address, self.clock.monotonic())
+                        .map_err(ApiError::TooManyWrongTokens)?;
+                    self.control.verify(token)
+                }
+            },
+            Credential::Unreadable => None,
+        };
+        known.ok_or_else(|| self.refuse(address))
+    }
+
+    fn refuse(&self, address: IpAddr) -> ApiError {
+        match self.failures.take(&address, self.clock.monotonic()) {
+            Ok(()) => {
+                warn!(address:%; "a request with a token that is not valid was refused");
+                ApiError::InvalidToken
+            }
+            Err(wait) => ApiError::TooManyWrongTokens(wait),
+        }
+    }
+}
+
+fn anonymous(client: Option<&Client>) -> Caller {
+    Caller::new(Identity::Anonymous(counted_address(client)), Services::All)
+}
+
+fn counted_address(client: Option<&Client>) -> IpAddr {
+    client.map_or(IpAddr::from([0, 0, 0, 0]), Client::counted_address)
+}
+
+/// Refuses requests that are not allowed, and tells the handlers of the others who sent them.
+pub(crate) async fn authorize(
+    State(authorizer): State<Arc<Authorizer>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (mut parts, body) = request.into_parts();
+    match authorizer.check(&parts) {
+        Ok(caller) => {
+            debug!(caller = caller.name().as_str(), path:% = Excerpt::of(parts.uri.path());
+                "request allowed");
+            parts.extensions.insert(caller);
+            next.run(Request::from_parts(parts, body)).await
+        }
+        Err(error) => {
+            discard_body(&parts.headers, body);
+            error.into_response()
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Who may do what: tokens and keys of clients, and what each route needs.
+
+mod access_token;
+mod bearer;
+mod caller;
+mod control;
+mod grant;
+mod key_grant;
+mod middleware;
+mod policy;
+mod routes;
+#[cfg(test)]
+mod tests;
+
+pub use access_token::{AccessToken, AccessTokenError};
+pub(crate) use bearer::has_own_token;
+pub(crate) use caller::Caller;
+pub use control::{AccessControl, AccessOptions};
+pub use key_grant::{KeyGrant, KeyGrantError};
+pub(crate) use middleware::{Authorizer, authorize};
+pub use policy::{HealthAccess, HealthAccessError};
+#[cfg(test)]
+pub(crate) use routes::routes_of_table;

@@ -1,0 +1,117 @@
+//! Where connections come in: TCP with or without TLS, and Unix sockets.
+
+mod stream;
+mod tls;
+mod unix_socket;
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr, TcpListener},
+    task::{Context, Poll},
+};
+
+use tokio::runtime::Runtime;
+
+pub(crate) use stream::{Accepted, Stream};
+pub use tls::{TlsCertificate, TlsError};
+pub use unix_socket::UnixSocket;
+
+use crate::forwarding::Peer;
+
+/// A listener of the interface.
+#[derive(Debug)]
+pub struct ApiListener(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Tcp(TcpListener),
+    Tls(TcpListener, TlsCertificate),
+    Unix(UnixSocket),
+}
+
+impl ApiListener {
+    /// Connections without encryption.
+    pub fn tcp(listener: TcpListener) -> Self {
+        Self(Kind::Tcp(listener))
+    }
+
+    /// Connections over TLS.
+    pub fn tls(listener: TcpListener, certificate: TlsCertificate) -> Self {
+        Self(Kind::Tls(listener, certificate))
+    }
+
+    /// Connections of this machine.
+    pub fn unix(socket: UnixSocket) -> Self {
+        Self(Kind::Unix(socket))
+    }
+
+    pub(crate) fn local_addr(&self) -> Option<SocketAddr> {
+        match &self.0 {
+            Kind::Tcp(listener) | Kind::Tls(listener, _) => listener.local_addr().ok(),
+            Kind::Unix(_) => None,
+        }
+    }
+
+    /// Has the runtime tell of connections.
+    pub(crate) fn register(self, runtime: &Runtime) -> io::Result<RegisteredListener> {
+        let _entered = runtime.enter();
+        let tcp = |listener: TcpListener| {
+            listener.set_nonblocking(true)?;
+            tokio::net::TcpListener::from_std(listener)
+        };
+        Ok(match self.0 {
+            Kind::Tcp(listener) => RegisteredListener::Tcp(tcp(listener)?, None),
+            Kind::Tls(listener, certificate) => {
+                RegisteredListener::Tcp(tcp(listener)?, Some(certificate))
+            }
+            Kind::Unix(socket) => {
+                let listener = tokio::net::UnixListener::from_std(socket.try_clone()?)?;
+                RegisteredListener::Unix { listener, _socket: socket }
+            }
+        })
+    }
+}
+
+/// A listener of which a runtime tells when there are connections.
+#[derive(Debug)]
+pub(crate) enum RegisteredListener {
+    Tcp(tokio::net::TcpListener, Option<TlsCertificate>),
+    Unix {
+        listener: tokio::net::UnixListener,
+        /// Removes the file when it is dropped.
+        _socket: UnixSocket,
+    },
+}
+
+impl RegisteredListener {
+    pub(crate) fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<Accepted>> {
+        match self {
+            Self::Tcp(listener, certificate) => {
+                listener.poll_accept(context).map_ok(|(stream, address)| {
+                    // Answers are small and should be sent at once. Without this option they are only slower.
+                    let _ = stream.set_nodelay(true);
+                    let own_address = stream.local_addr().ok();
+                    let peer = Peer {
+                        address: Some(address.ip().to_canonical()),
+                        own_address: own_address.map(|address| IpAddr::to_canonical(&address.ip())),
+                        is_encrypted: certificate.is_some(),
+                    };
+                    let tls = certificate.as_ref().map(TlsCertificate::acceptor);
+                    Accepted { stream: Stream::Tcp(stream), tls, peer }
+                })
+            }
+            Self::Unix { listener, .. } => listener.poll_accept(context).map_ok(|(stream, _)| {
+                let peer = Peer { address: None, own_address: None, is_encrypted: false };
+                Accepted { stream: Stream::Unix(stream), tls: None, peer }
+            }),
+        }
+    }
+
+    /// Its certificate, if it has one.
+    pub(crate) fn certificate(&self) -> Option<&TlsCertificate> {
+        match self {
+            Self::Tcp(_, certificate) => certificate.as_ref(),
+            Self::Unix { .. } => None,
+        }
+    }
+}

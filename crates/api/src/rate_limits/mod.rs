@@ -1,0 +1,90 @@
+//! How many batches a client, and a service, may get stored in a second, and when to try again.
+
+mod bucket;
+mod full_queues;
+mod rate;
+
+use std::{net::IpAddr, sync::Arc, time::Duration};
+
+use grid_batch_core::{Clock, MonotonicTime, ServiceId, SignerId, TokenId};
+
+pub(crate) use bucket::Buckets;
+pub(crate) use full_queues::FullQueues;
+pub use rate::{Rate, RateError};
+
+/// Who a limit of clients counts for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum ClientKey {
+    Token(TokenId),
+    Key(SignerId),
+    /// A client that has not authenticated.
+    Address(IpAddr),
+}
+
+/// The most batches a second. `None`: any number.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RateLimits {
+    /// Of one client: a token, a key, or an address without either.
+    pub client: Option<Rate>,
+    /// Of one service, from all clients.
+    pub service: Option<Rate>,
+}
+
+/// What clients and services have used of their rates. It is in the memory of this instance.
+#[derive(Debug)]
+pub(crate) struct Rates {
+    clients: Option<Buckets<ClientKey>>,
+    services: Option<Buckets<ServiceId>>,
+    full_queues: FullQueues,
+    clock: Arc<dyn Clock>,
+}
+
+impl Rates {
+    pub(crate) fn new(limits: RateLimits, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            clients: limits.client.map(Buckets::new),
+            services: limits.service.map(Buckets::new),
+            full_queues: FullQueues::default(),
+            clock,
+        }
+    }
+
+    fn time(&self) -> MonotonicTime {
+        self.clock.monotonic()
+    }
+
+    /// Counts the first batch of a request of a client. The error is the time until it has another one.
+    pub(crate) fn begin_of_client(&self, client: ClientKey) -> Result<(), Duration> {
+        self.clients.as_ref().map_or(Ok(()), |clients| clients.take(&client, self.time()))
+    }
+
+    /// The same for a service.
+    pub(crate) fn begin_of_service(&self, service_id: &ServiceId) -> Result<(), Duration> {
+        self.services.as_ref().map_or(Ok(()), |services| services.take(service_id, self.time()))
+    }
+
+    /// Counts the other batches of a request, of which the first was counted. They are not refused any more,
+    /// and the client waits for all of them the next time.
+    pub(crate) fn charge(&self, client: ClientKey, service_id: &ServiceId, batches: usize) {
+        let others = batches.saturating_sub(1);
+        if others == 0 {
+            return;
+        }
+        if let Some(clients) = &self.clients {
+            clients.charge(&client, others, self.time());
+        }
+        if let Some(services) = &self.services {
+            services.charge(service_id, others, self.time());
+        }
+    }
+
+    /// Counts batches that were stored, for [`wait_for_place`](Self::wait_for_place).
+    pub(crate) fn stored(&self, service_id: &ServiceId, batches: usize) {
+        self.full_queues.stored(service_id, batches);
+    }
+
+    /// After how long a service whose queue is full will have a place, as far as its present rate tells.
+    pub(crate) fn wait_for_place(&self, service_id: &ServiceId) -> Duration {
+        self.full_queues.wait(service_id, self.time())
+    }
+}

@@ -1,0 +1,120 @@
+//! Compares the table of what routes need with the routes of the router.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::SocketAddr,
+    sync::Arc,
+};
+
+use axum::Router;
+use grid_batch_core::{
+    ServiceId, SystemClock,
+    mocks::{
+        MockBatchPageStore, MockBatchQueryStore, MockEventStore, MockIntakeStore,
+        MockOperatorStore, MockServiceQueryStore,
+    },
+};
+use grid_batch_support::Shutdown;
+use grid_batch_withdrawals::{WithdrawalRules, mocks::MockWithdrawalStore};
+
+use crate::{
+    ApiBuilder, ApiOptions, RateLimits,
+    access::routes_of_table,
+    batches::BatchListStore,
+    group_commit::QueueOf,
+    parts::WithdrawalParts,
+    rate_limits::Rates,
+    router::router,
+    running::Intake,
+    state::{ApiState, DatabaseWatch},
+    withdrawals::WithdrawalGroupStore,
+};
+
+/// Method and path, `*` for any method.
+type Routes = BTreeSet<(String, String)>;
+
+/// The routes of a router, as its `Debug` shows them: axum has no list of them.
+fn routes_of(router: &Router) -> Routes {
+    let text = format!("{router:?}");
+    let text = text.split("fallback_router").next().unwrap();
+    let (mut methods, mut paths) = (BTreeMap::new(), BTreeMap::new());
+    for part in text.split("RouteId(").skip(1) {
+        let (id, rest) = part.split_once("): ").unwrap();
+        if let Some(path) = rest.strip_prefix('"') {
+            paths.insert(id, path.split_once('"').unwrap().0);
+        } else if let Some((_, allowed)) = rest.split_once("allow_header: ") {
+            let allowed =
+                allowed.strip_prefix("Bytes(b\"").map(|list| list.split_once('"').unwrap().0);
+            methods.insert(id, allowed.unwrap_or("*"));
+        }
+    }
+    assert_eq!(methods.len(), paths.len(), "{text}");
+    let all = paths.into_iter().flat_map(|(id, path)| {
+        let methods = methods[id].split(',').filter(|method| *method != "HEAD");
+        methods.map(move |method| (method.to_owned(), path.to_owned()))
+    });
+    all.collect()
+}
+
+/// No request is handled in these tests.
+#[derive(Debug)]
+struct NoRules;
+
+impl WithdrawalRules for NoRules {
+    fn pool(&self, _: &str) -> Result<(String, ServiceId), String> {
+        unreachable!()
+    }
+
+    fn pool_address(&self, _: &str) -> Result<String, String> {
+        unreachable!()
+    }
+
+    fn beneficiary(&self, _: &str) -> Result<String, String> {
+        unreachable!()
+    }
+
+    fn amount(&self, _: &str) -> Result<String, String> {
+        unreachable!()
+    }
+}
+
+fn state() -> Arc<ApiState> {
+    let clock = Arc::new(SystemClock);
+    let address = SocketAddr::from(([127, 0, 0, 1], 1));
+    Arc::new(ApiState::new(
+        ApiOptions::default(),
+        address,
+        Shutdown::new(),
+        clock.clone(),
+        DatabaseWatch::new(Arc::new(|| true)),
+        Arc::new(Rates::new(RateLimits::default(), clock)),
+    ))
+}
+
+fn builder() -> ApiBuilder {
+    let mut events = MockEventStore::new();
+    events.expect_on_events().return_const(());
+    ApiBuilder::new(Arc::new(MockIntakeStore::new()), Arc::new(MockBatchQueryStore::new()))
+        .with_reads(Arc::new(MockBatchPageStore::new()), Arc::new(MockServiceQueryStore::new()))
+        .with_operators(Arc::new(MockOperatorStore::new()), || None)
+        .with_events(Arc::new(events))
+}
+
+#[tokio::test]
+async fn table_of_needs_has_every_route() {
+    let intake = Intake::Batches(QueueOf::<BatchListStore>::new(1).0);
+    let batches = router(builder().into_parts(), state(), intake);
+    let withdrawals =
+        WithdrawalParts { store: Arc::new(MockWithdrawalStore::new()), rules: Arc::new(NoRules) };
+    let intake = Intake::Withdrawals(withdrawals, QueueOf::<WithdrawalGroupStore>::new(1).0);
+    let with_gas_admins = builder().with_gas_admins(|| Ok(Vec::new()));
+    let withdrawals = router(with_gas_admins.into_parts(), state(), intake);
+
+    let served: Routes = routes_of(&batches).union(&routes_of(&withdrawals)).cloned().collect();
+    let table = routes_of_table().map(|(method, path)| (method.to_owned(), path.to_owned()));
+    assert_eq!(
+        served,
+        table.collect(),
+        "routes that are served, and the table in access/routes.rs"
+    );
+}

@@ -1,0 +1,377 @@
+//! Who may do what, over real HTTP.
+
+use std::sync::Arc;
+
+use grid_batch_api::{
+    AccessControl, AccessOptions, AccessToken, HealthAccess, RateLimits, TrustedProxies,
+};
+use grid_batch_core::{AccessScope, NewToken, SystemClock, TokenStore};
+use grid_batch_protocol::{CylinderToken, SigningKey};
+use grid_batch_store::{Store, StoreOptions};
+use serde_json::Value;
+
+use crate::{
+    client::Response,
+    test_server::{TestServer, batch, body, id},
+};
+
+const SERVICE: &str = "a::b";
+const OTHER: &str = "c::d";
+
+struct Protected {
+    server: TestServer,
+    control: AccessControl,
+}
+
+impl Protected {
+    fn new(options: AccessOptions) -> Self {
+        let options = AccessOptions { is_required: true, ..options };
+        let control = AccessControl::new(options, Arc::new(SystemClock));
+        let access = control.clone();
+        let server = TestServer::with(|builder, _| builder.with_access(access));
+        Self { server, control }
+    }
+
+    /// Creates a token and has the interface know it. Returns the header with it.
+    fn token(&self, scopes: &[AccessScope], services: &[&str]) -> String {
+        let token = AccessToken::generate().unwrap();
+        let new = NewToken {
+            id: token.id(),
+            name: token.id().to_string(),
+            secret_hash: token.secret_hash(),
+            scopes: scopes.iter().copied().collect(),
+            services: services.iter().map(|text| (*text).to_owned()).collect(),
+            expires_at: None,
+        };
+        assert!(self.server.store.create_token(&new).unwrap());
+        self.control.set_tokens(self.server.store.unrevoked_tokens().unwrap());
+        format!("authorization: Bearer {}", token.secret())
+    }
+
+    fn submit(&self, service: &str, number: u64, header: &str) -> Response {
+        let headers = ["content-type: application/octet-stream", header];
+        let path = format!("/batches?service_id={service}");
+        self.server.client().request("POST", &path, &headers, &body([batch(number)]))
+    }
+
+    fn get(&self, path: &str, headers: &[&str]) -> Response {
+        self.server.client().request("GET", path, headers, b"")
+    }
+}
+
+fn code(response: &Response) -> (u16, u64) {
+    let body: Value = serde_json::from_slice(&response.body).unwrap();
+    let code = body["error"]["code"].as_u64().or(body["code"].as_u64());
+    (response.status, code.unwrap_or(0))
+}
+
+#[test]
+fn request_without_a_token_is_refused_in_each_dialect() {
+    let protected = Protected::new(AccessOptions::default());
+    for path in ["/batch_statuses?id=1", "/v1/gas-admins", "/unknown", "/"] {
+        let response = protected.get(path, &[]);
+        assert_eq!(code(&response), (401, 1090), "{path}");
+        assert_eq!(response.header("www-authenticate"), Some("Bearer realm=\"grid-batch\""));
+    }
+    let response = protected.get("/scabbard/a/b/batch_statuses?ids=1", &[]);
+    assert_eq!(response.status, 401);
+    assert!(String::from_utf8_lossy(&response.body).contains(r#""code":"401""#));
+    let response = protected.submit(SERVICE, 1, "x: y");
+    assert_eq!(code(&response), (401, 1090));
+    assert!(!protected.server.is_stored(&id(&batch(1))));
+}
+
+#[test]
+fn wrong_tokens_are_refused_without_showing_them() {
+    let protected = Protected::new(AccessOptions::default());
+    protected.token(&AccessScope::ALL, &["*"]);
+    let unknown = AccessToken::generate().unwrap().secret();
+    let key = CylinderToken::new(&SigningKey::from_seed(1));
+    let huge = "a".repeat(100_000);
+    for token in [&unknown, "", "gb_", &huge, &format!("Cylinder:{}", key.as_str()), "Biome:x"] {
+        let header = format!("authorization: Bearer {token}");
+        let response = protected.get("/batch_statuses?id=1", &[&header]);
+        assert_eq!(code(&response), (401, 1091), "{token:.40}");
+        assert!(response.header("www-authenticate").unwrap().contains("invalid_token"));
+        let text = String::from_utf8_lossy(&response.body);
+        assert!(token.len() < 8 || !text.contains(token), "{text}");
+    }
+    let basic = protected.get("/batch_statuses?id=1", &["authorization: Basic dTpw"]);
+    assert_eq!(code(&basic), (401, 1091));
+}
+
+#[test]
+fn second_authorization_header_is_refused() {
+    let protected = Protected::new(AccessOptions::default());
+    let header = protected.token(&AccessScope::ALL, &["*"]);
+    let path = format!("/batch_statuses?id={}", "0".repeat(128));
+    assert_eq!(protected.get(&path, &[&header]).status, 200);
+    let response = protected.get(&path, &[&header, "authorization: Bearer gb_0"]);
+    assert_eq!(code(&response), (401, 1091));
+}
+
+#[test]
+fn scope_decides_what_a_token_may_do() {
+    let protected = Protected::new(AccessOptions::default());
+    let submit = protected.token(&[AccessScope::Submit], &["*"]);
+    let read = protected.token(&[AccessScope::Read], &["*"]);
+    let operate = protected.token(&[AccessScope::Operate], &["*"]);
+    let path = format!("/batch_statuses?id={}", id(&batch(1)));
+    assert_eq!(protected.submit(SERVICE, 1, &submit).status, 202);
+    assert_eq!(protected.get(&path, &[&read]).status, 200);
+    for header in [&read, &operate] {
+        let response = protected.submit(SERVICE, 2, header);
+        assert_eq!(code(&response), (403, 1093));
+        assert!(response.header("www-authenticate").unwrap().contains("scope=\"submit\""));
+    }
+    assert_eq!(code(&protected.get(&path, &[&submit])), (403, 1093));
+    assert_eq!(code(&protected.get("/unknown", &[&read])), (404, 1001));
+}
+
+#[test]
+fn token_of_a_service_sees_and_changes_no_other() {
+    let protected = Protected::new(AccessOptions::default());
+    let all = protected.token(&AccessScope::ALL, &["*"]);
+    let one = protected.token(&AccessScope::ALL, &["a::*"]);
+    assert_eq!(protected.submit(SERVICE, 1, &one).status, 202);
+    assert_eq!(code(&protected.submit(OTHER, 2, &one)), (403, 1094));
+    assert_eq!(protected.submit(OTHER, 2, &all).status, 202);
+
+    let statuses = |header: &str, query: &str| {
+        let ids = [id(&batch(1)), id(&batch(2))].map(|id| id.to_string()).join(",");
+        protected.get(&format!("/batch_statuses?id={ids}{query}"), &[header])
+    };
+    let known = |response: &Response| {
+        let body: Value = serde_json::from_slice(&response.body).unwrap();
+        let data = body["data"].as_array().unwrap();
+        data.iter().map(|item| item["status"] != "UNKNOWN").collect::<Vec<_>>()
+    };
+    assert_eq!(known(&statuses(&all, "")), [true, true]);
+    assert_eq!(known(&statuses(&one, "")), [true, false]);
+    assert_eq!(known(&statuses(&one, "&service_id=a::b")), [true, false]);
+    assert_eq!(code(&statuses(&one, "&service_id=c::d")), (403, 1094));
+    assert_eq!(code(&protected.get("/v1/gas-admins", &[&one])), (403, 1094));
+    assert_eq!(code(&protected.get("/v1/gas-admins", &[&all])), (404, 1020));
+}
+
+#[test]
+fn same_batch_of_another_service_does_not_make_an_id_ambiguous() {
+    let protected = Protected::new(AccessOptions::default());
+    let all = protected.token(&AccessScope::ALL, &["*"]);
+    let one = protected.token(&[AccessScope::Read], &[SERVICE]);
+    for service in [SERVICE, OTHER] {
+        assert_eq!(protected.submit(service, 1, &all).status, 202);
+    }
+    let path = format!("/batch_statuses?id={}", id(&batch(1)));
+    assert_eq!(code(&protected.get(&path, &[&all])), (400, 1009));
+    assert_eq!(protected.get(&path, &[&one]).status, 200);
+}
+
+#[test]
+fn revoked_token_is_refused_when_the_tokens_are_read_again() {
+    let protected = Protected::new(AccessOptions::default());
+    let header = protected.token(&[AccessScope::Submit], &["*"]);
+    assert_eq!(protected.submit(SERVICE, 1, &header).status, 202);
+    let token = protected.server.store.unrevoked_tokens().unwrap().remove(0).token;
+    protected.server.store.revoke_token(&token.name).unwrap();
+    // Another process has revoked it: this one reads the database again.
+    let other = Store::open(&protected.server.url(), StoreOptions::default()).unwrap();
+    protected.control.set_tokens(other.unrevoked_tokens().unwrap());
+    assert_eq!(code(&protected.submit(SERVICE, 2, &header)), (401, 1091));
+}
+
+#[test]
+fn cylinder_token_of_a_configured_key_is_accepted() {
+    let key = SigningKey::from_seed(1);
+    let grant = format!("{}=submit@a::*", key.public_key()).parse().unwrap();
+    let protected = Protected::new(AccessOptions { keys: vec![grant], ..AccessOptions::default() });
+    let header = format!("authorization: Bearer Cylinder:{}", CylinderToken::new(&key).as_str());
+    for number in 0..2 {
+        assert_eq!(protected.submit(SERVICE, number, &header).status, 202);
+    }
+    assert_eq!(code(&protected.submit(OTHER, 3, &header)), (403, 1094));
+    assert_eq!(code(&protected.get("/batch_statuses?id=1", &[&header])), (403, 1093));
+}
+
+#[test]
+fn many_wrong_tokens_of_an_address_are_limited() {
+    let protected = Protected::new(AccessOptions::default());
+    let header = protected.token(&[AccessScope::Submit], &["*"]);
+    let wrong = format!("authorization: Bearer {}", AccessToken::generate().unwrap().secret());
+    let refused = (0..200)
+        .map(|_| protected.get("/batch_statuses?id=1", &[&wrong]))
+        .find(|response| response.status != 401)
+        .expect("some are refused");
+    assert_eq!(code(&refused), (429, 1092));
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    let cylinder = format!(
+        "authorization: Bearer Cylinder:{}",
+        CylinderToken::new(&SigningKey::from_seed(1)).as_str()
+    );
+    assert_eq!(protected.get("/batch_statuses?id=1", &[&cylinder]).status, 429);
+    assert_eq!(protected.submit(SERVICE, 1, &header).status, 202);
+}
+
+#[test]
+fn health_is_open_to_those_whom_the_operator_allows() {
+    let forwarded = "x-forwarded-for: 192.0.2.7";
+    for (health, plain, through_proxy) in [
+        (HealthAccess::Token, 401, 401),
+        (HealthAccess::Local, 200, 401),
+        (HealthAccess::Everyone, 200, 200),
+    ] {
+        let protected = Protected::new(AccessOptions { health, ..AccessOptions::default() });
+        assert_eq!(protected.get("/health", &[]).status, plain, "{health}");
+        assert_eq!(protected.get("/health", &[forwarded]).status, through_proxy, "{health}");
+        assert_eq!(protected.get("/health/live", &[forwarded]).status, 200);
+        let header = protected.token(&[AccessScope::Read], &[SERVICE]);
+        assert_eq!(protected.get("/health", &[&header, forwarded]).status, 200);
+    }
+}
+
+#[test]
+fn without_access_control_tokens_are_not_looked_at() {
+    let server = TestServer::new();
+    let header = "authorization: Bearer Cylinder:made.up.token";
+    let path = format!("/batch_statuses?id={}", "0".repeat(128));
+    assert_eq!(server.client().request("GET", &path, &[header], b"").status, 200);
+}
+
+#[test]
+fn rate_of_a_client_is_limited() {
+    let limits = RateLimits { client: "1/3".parse().ok(), service: None };
+    let server = TestServer::with(|builder, _| builder.with_rate_limits(limits));
+    assert_eq!(server.post("/batches", &body([batch(1), batch(2)])).status, 202);
+    assert_eq!(server.post("/batches", &body([batch(3), batch(4), batch(5)])).status, 202);
+    let response = server.post("/batches", &body([batch(6)]));
+    assert_eq!(code(&response), (429, 1095));
+    let wait: u64 = response.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=3).contains(&wait), "two are missing, and one to go on: {wait}");
+    assert_eq!(server.get_status(&id(&batch(1))).status, 200, "reads are not limited");
+}
+
+#[test]
+fn rate_of_a_service_is_limited() {
+    let limits = RateLimits { client: None, service: "1/2".parse().ok() };
+    let server = TestServer::with(|builder, _| builder.with_rate_limits(limits));
+    let post = |service: &str, batches: &[u64]| {
+        let list = body(batches.iter().map(|number| batch(*number)));
+        server.post(&format!("/batches?service_id={service}"), &list)
+    };
+    assert_eq!(post(SERVICE, &[1, 2, 3, 4, 5]).status, 202);
+    let response = post(SERVICE, &[6]);
+    assert_eq!(code(&response), (429, 1096));
+    let wait: u64 = response.header("retry-after").unwrap().parse().unwrap();
+    assert!((2..=4).contains(&wait), "three are missing, and one to go on: {wait}");
+    assert_eq!(post(OTHER, &[1]).status, 202);
+}
+
+#[test]
+fn clients_of_a_trusted_proxy_have_rates_of_their_own() {
+    let limits = RateLimits { client: "1/1".parse().ok(), service: None };
+    let post = |server: &TestServer, number, address: &str| {
+        let header = format!("x-forwarded-for: {address}");
+        let headers = ["content-type: application/octet-stream", &header];
+        server.client().request("POST", "/batches", &headers, &body([batch(number)])).status
+    };
+    let untrusted = TestServer::with(|builder, _| builder.with_rate_limits(limits));
+    let statuses: Vec<u16> =
+        (0..5).map(|number| post(&untrusted, number, &format!("192.0.2.{number}"))).collect();
+    assert!(statuses.contains(&429), "the header does not count: {statuses:?}");
+
+    let networks = vec!["127.0.0.1".parse().unwrap()];
+    let proxies = TrustedProxies { networks, ..TrustedProxies::default() };
+    let trusted = TestServer::with(|builder, _| {
+        builder.with_rate_limits(limits).with_trusted_proxies(proxies)
+    });
+    for number in 0..5 {
+        assert_eq!(post(&trusted, number, &format!("192.0.2.{number}")), 202);
+    }
+}
+
+#[test]
+fn links_have_the_host_that_a_trusted_proxy_tells() {
+    let networks = vec!["127.0.0.1".parse().unwrap()];
+    let proxies = TrustedProxies { networks, ..TrustedProxies::default() };
+    let server = TestServer::with(|builder, _| builder.with_trusted_proxies(proxies));
+    let headers = [
+        "content-type: application/octet-stream",
+        "x-forwarded-for: 192.0.2.7",
+        "x-forwarded-proto: https",
+        "x-forwarded-host: h:8443",
+    ];
+    let response = server.client().request("POST", "/batches", &headers, &body([batch(1)]));
+    assert!(
+        String::from_utf8_lossy(&response.body).contains("\"https://h:8443/batch_statuses?id=")
+    );
+    let host = headers.map(|header| header.replace("h:8443", "evil.example"));
+    let host = host.each_ref().map(String::as_str);
+    let response = server.client().request("POST", "/batches", &host, &body([batch(1)]));
+    assert_eq!(code(&response), (421, 1030));
+}
+
+#[test]
+fn smuggled_request_is_not_answered() {
+    let protected = Protected::new(AccessOptions::default());
+    let header = protected.token(&AccessScope::ALL, &["*"]);
+    let hidden = "GET /v1/gas-admins HTTP/1.1\r\nhost: h\r\n\r\n";
+    for framing in [
+        format!("content-length: 5\r\ncontent-length: {}\r\n", hidden.len()),
+        format!("transfer-encoding : chunked\r\ncontent-length: {}\r\n", hidden.len()),
+        format!("transfer-encoding: xchunked\r\ncontent-length: {}\r\n", hidden.len()),
+    ] {
+        let mut client = protected.server.client();
+        client.send(format!(
+            "POST /batches HTTP/1.1\r\nhost: h\r\n{header}\r\n{framing}\r\n{hidden}"
+        ));
+        let response = client.receive();
+        assert_eq!(response.status, 400, "{framing}");
+        assert!(client.is_closed(), "what follows is no request: {framing}");
+    }
+}
+
+#[test]
+fn similar_header_does_not_authenticate() {
+    let protected = Protected::new(AccessOptions::default());
+    let header = protected.token(&AccessScope::ALL, &["*"]);
+    let token = header.strip_prefix("authorization: ").unwrap();
+    let path = "/batch_statuses?id=1";
+    for made_up in [format!("x_authorization: {token}"), format!("proxy-authorization: {token}")] {
+        assert_eq!(protected.get(path, &[&made_up]).status, 401, "{made_up:.20}");
+    }
+    let mut client = protected.server.client();
+    client
+        .send(format!("GET {path} HTTP/1.1\r\nhost: h\r\nx: y\r\n authorization: {token}\r\n\r\n"));
+    let status = client.try_receive().map(|response| response.status);
+    assert!(matches!(status, None | Some(400 | 401)), "{status:?}");
+}
+
+#[test]
+fn full_queue_tells_when_to_try_again() {
+    use grid_batch_store::IntakeLimits;
+
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}", directory.path().join("b.db").display()).parse().unwrap();
+    let intake_limits = IntakeLimits { open_batches: 1, ..IntakeLimits::default() };
+    let store = Arc::new(
+        Store::open(&url, StoreOptions { intake_limits, ..StoreOptions::default() }).unwrap(),
+    );
+    let builder = grid_batch_api::ApiBuilder::new(store.clone(), store)
+        .with_allowed_hosts(crate::test_server::test_hosts());
+    let (_api, address) = crate::test_server::serve(builder);
+    let post = |number| {
+        crate::client::Client::connect(address).request(
+            "POST",
+            "/batches",
+            &[],
+            &body([batch(number)]),
+        )
+    };
+    assert_eq!(post(1).status, 202);
+    for _ in 0..2 {
+        let response = post(2);
+        assert_eq!(code(&response), (429, 1018));
+        let wait: u64 = response.header("retry-after").unwrap().parse().unwrap();
+        assert!((1..=60).contains(&wait));
+    }
+}

@@ -1,0 +1,131 @@
+use std::collections::BTreeSet;
+
+use diesel::{insert_into, prelude::*};
+use grid_batch_core::{AccessScope, NewToken, StoredToken, Timestamp, TokenId};
+
+use crate::sql::{
+    Connection, Rows, Store, StoreError,
+    connection::on_either,
+    rows::{limit, time},
+    schema::tokens,
+};
+
+/// Stores a token, unless another one that is not revoked has its name.
+pub(crate) fn create_token(store: &Store, token: &NewToken) -> Result<bool, StoreError> {
+    insert(&mut *store.pools.write()?, &TokenRecord::new(token, store.now()))
+}
+
+fn insert(connection: &mut Connection, record: &TokenRecord) -> Result<bool, StoreError> {
+    // Diesel's `MultiConnection` has no `on conflict`; either connection by itself has.
+    let inserted = on_either!(connection, inner => insert_into(tokens::table)
+        .values(record)
+        .on_conflict_do_nothing()
+        .execute(inner))?;
+    Ok(inserted > 0)
+}
+
+/// A page of all tokens, ordered by id.
+pub(crate) fn tokens(
+    store: &Store,
+    after: Option<TokenId>,
+    count: usize,
+) -> Result<Vec<StoredToken>, StoreError> {
+    let after = after.map_or_else(String::new, |id| id.to_string());
+    let query = tokens::table
+        .filter(tokens::token_id.gt(after))
+        .order_by(tokens::token_id)
+        .limit(limit(count))
+        .select(TokenRecord::as_select());
+    let records = store.pools.read()?.load_query("tokens", query)?;
+    records.into_iter().map(TokenRecord::into_token).collect()
+}
+
+pub(crate) fn unrevoked_tokens(store: &Store) -> Result<Vec<StoredToken>, StoreError> {
+    let query = tokens::table
+        .filter(tokens::revoked_at.is_null())
+        .order_by(tokens::name)
+        .select(TokenRecord::as_select());
+    let records = store.pools.read()?.load_query("unrevoked_tokens", query)?;
+    records.into_iter().map(TokenRecord::into_token).collect()
+}
+
+/// Revokes the token with this id, or the one with this name. Returns whether there was one.
+pub(crate) fn revoke_token(store: &Store, id_or_name: &str) -> Result<bool, StoreError> {
+    let statement = store
+        .statement(
+            "-- revoke_token
+             update tokens set revoked_at = ?
+             where revoked_at is null and (token_id = ? or name = ?)",
+        )
+        .long(store.now().as_micros())
+        .text(id_or_name)
+        .text(id_or_name);
+    Ok(store.pools.write()?.execute(&statement)? > 0)
+}
+
+pub(crate) fn note_token_use(store: &Store, ids: &[TokenId]) -> Result<(), StoreError> {
+    let now = store.now().as_micros();
+    let ids: BTreeSet<String> = ids.iter().map(ToString::to_string).collect();
+    let statement = store
+        .statement(
+            "-- note_token_use
+             update tokens as t set last_used_at = x.used_at from {x} where t.token_id = x.token_id",
+        )
+        .rows(
+            Rows::default()
+                .text("token_id", ids.iter().map(String::as_str))
+                .long("used_at", ids.iter().map(|_| now)),
+        );
+    store.pools.write()?.execute(&statement)?;
+    Ok(())
+}
+
+#[derive(Queryable, Selectable, Insertable)]
+#[diesel(table_name = tokens)]
+struct TokenRecord {
+    token_id: String,
+    name: String,
+    secret_hash: Vec<u8>,
+    scopes: String,
+    services: String,
+    created_at: i64,
+    expires_at: Option<i64>,
+    last_used_at: Option<i64>,
+    revoked_at: Option<i64>,
+}
+
+impl TokenRecord {
+    fn new(token: &NewToken, now: Timestamp) -> Self {
+        let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
+        Self {
+            token_id: token.id.to_string(),
+            name: token.name.clone(),
+            secret_hash: token.secret_hash.to_vec(),
+            scopes: scopes.join(" "),
+            services: token.services.join(" "),
+            created_at: now.as_micros(),
+            expires_at: token.expires_at.map(Timestamp::as_micros),
+            last_used_at: None,
+            revoked_at: None,
+        }
+    }
+
+    fn into_token(self) -> Result<StoredToken, StoreError> {
+        let corrupt = |_| StoreError::corrupt("a token whose columns cannot be read");
+        let scopes = self.scopes.split(' ').map(str::parse::<AccessScope>);
+        let token = NewToken {
+            id: self.token_id.parse().map_err(StoreError::corrupt)?,
+            name: self.name,
+            secret_hash: self.secret_hash.try_into().map_err(corrupt)?,
+            scopes: scopes.collect::<Result<_, _>>().map_err(StoreError::corrupt)?,
+            services: self.services.split(' ').map(str::to_owned).collect(),
+            expires_at: time(self.expires_at),
+        };
+        Ok(StoredToken {
+            token,
+            created_at: Timestamp::from_micros(self.created_at),
+            last_used_at: time(self.last_used_at),
+            revoked_at: time(self.revoked_at),
+        })
+    }
+}
