@@ -24,6 +24,7 @@ const FOLDERS: &[(&str, &[&str])] = &[
         "api",
         &[
             "openapi",
+            "metrics",
             "gas_admins",
             "rewards",
             "withdrawals",

@@ -1,14 +1,14 @@
 use std::{fmt, net::TcpListener, sync::Arc};
 
 use grid_batch_core::{
-    BatchQueryStore, BatchResult, Clock, IntakeStore, InternalError, ServiceCheck, ServiceId,
-    SystemClock,
+    BatchQueryStore, BatchResult, Clock, HeaderId, IntakeStore, InternalError, ServiceCheck,
+    ServiceId, SystemClock,
 };
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
-    ApiBuildError, ApiOptions, CommitProgress, GasAdminReport, HealthReport, HostName, RunningApi,
-    ServicePattern, SignerPattern, WebOrigin,
+    ApiBuildError, ApiOptions, CommitProgress, GasAdminReport, HealthReport, HostName, MetricsText,
+    RunningApi, ServicePattern, SignerPattern, WebOrigin,
     allow_list::AllowLists,
     guard::AllowedSites,
     parts::{ApiParts, WithdrawalParts},
@@ -38,6 +38,8 @@ impl ApiBuilder {
             service_check: None,
             stored: StoredCallback::new(|_| ()),
             health: Arc::new(HealthReport::default),
+            metrics: Arc::new(|_| ()),
+            received: Arc::new(|_| ()),
             database_check: Arc::new(|| true),
             commit_progress: CommitProgress::default(),
             clock: Arc::new(SystemClock),
@@ -143,6 +145,26 @@ impl ApiBuilder {
         health: impl Fn() -> HealthReport + Send + Sync + 'static,
     ) -> Self {
         self.parts.health = Arc::new(health);
+        self
+    }
+
+    /// Adds what this function writes to `GET /metrics`. It must not block.
+    #[must_use]
+    pub fn with_metrics(
+        mut self,
+        metrics: impl Fn(&mut MetricsText) + Send + Sync + 'static,
+    ) -> Self {
+        self.parts.metrics = Arc::new(metrics);
+        self
+    }
+
+    /// Calls a function with the batches of a request before they are stored. It must return quickly.
+    #[must_use]
+    pub fn with_received_callback(
+        mut self,
+        received: impl Fn(&[HeaderId]) + Send + Sync + 'static,
+    ) -> Self {
+        self.parts.received = Arc::new(received);
         self
     }
 

@@ -10,6 +10,7 @@ mod group_commit;
 mod guard;
 mod health;
 mod http;
+mod metrics;
 mod openapi;
 mod options;
 mod parts;
@@ -29,6 +30,7 @@ pub use gas_admins::{
 pub use group_commit::CommitProgress;
 pub use guard::{HostName, HostNameError, WebOrigin, WebOriginError};
 pub use health::{HealthPart, HealthReport, HealthStatus};
+pub use metrics::{MetricSamples, MetricsFormat, MetricsText};
 pub use openapi::openapi_json;
 pub use options::ApiOptions;
 pub use running::RunningApi;

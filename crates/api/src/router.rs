@@ -15,8 +15,9 @@ use crate::{
     batches::{self, IntakeContext, ServiceChecks, StatusContext},
     gas_admins::{self, GasAdminContext},
     guard::{RequestGuard, refuse_web_pages},
-    health,
+    health::{self, HealthContext},
     http::{ApiError, discard_body, write_errors},
+    metrics::{self, MetricsContext, RequestMetrics, count_requests},
     openapi,
     parts::ApiParts,
     rewards,
@@ -27,7 +28,10 @@ use crate::{
 
 /// All routes of the interface.
 pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Router {
-    let ApiParts { query_store, stored, health, gas_admins, .. } = parts;
+    let ApiParts { query_store, stored, health, metrics, gas_admins, .. } = parts;
+    let requests = Arc::new(RequestMetrics::new());
+    let metrics = Arc::new(MetricsContext { source: metrics, requests: Arc::clone(&requests) });
+    let health = Arc::new(HealthContext { source: health, shutdown: api.shutdown.clone() });
     let guard = Arc::new(RequestGuard::new(parts.allowed_sites, api.local_addr.ip()));
     let intake = match intake {
         Intake::Batches(queue) => {
@@ -36,7 +40,8 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
                 allowed: parts.allow_lists,
                 ledger: parts.service_check,
             };
-            batch_routes(IntakeContext::new(Arc::clone(&api), services, queue))
+            let api = Arc::clone(&api);
+            batch_routes(IntakeContext::new(api, services, parts.received, queue))
         }
         Intake::Withdrawals(parts, queue) => withdrawal_routes(WithdrawalContext::new(
             Arc::clone(&api),
@@ -57,12 +62,14 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
         .merge(gas_admins)
         .merge(batches::status_routes().with_state(Arc::new(StatusContext::new(api, query_store))))
         .merge(health::routes().with_state(health))
+        .merge(metrics::routes().with_state(metrics))
         .merge(openapi::routes())
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(from_fn_with_state(guard, refuse_web_pages))
         .layer(from_fn(catch_panics_and_log))
         .layer(from_fn(write_errors))
+        .layer(from_fn_with_state(requests, count_requests))
 }
 
 fn batch_routes(context: IntakeContext) -> Router {

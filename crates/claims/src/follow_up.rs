@@ -2,8 +2,8 @@ use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use grid_batch_core::{
     AskAheadRequests, BatchState, Change, ChangeOutcome, Clock, Event, EventSubscriptions,
-    Evidence, InFlightUpdates, PollTriggers, ServiceId, Stale, SubmittedBatch, SystemClock,
-    Takeover, Timestamp, WakeUps,
+    Evidence, HeaderId, InFlightUpdates, PollTriggers, ServiceId, Stale, SubmittedBatch,
+    SystemClock, Takeover, Timestamp, WakeUps,
 };
 use log::{error, info, warn};
 
@@ -22,6 +22,7 @@ pub struct ChangeFollowUp {
     ask_ahead: Option<Arc<dyn AskAheadRequests>>,
     in_flight: Option<Arc<dyn InFlightUpdates>>,
     dependents: Option<Arc<dyn Fn() + Send + Sync>>,
+    ended: Option<Arc<dyn Fn(&HeaderId, BatchState) + Send + Sync>>,
     clock: Arc<dyn Clock>,
     counters: Arc<ChangeCounters>,
 }
@@ -36,6 +37,7 @@ impl ChangeFollowUp {
             ask_ahead: None,
             in_flight: None,
             dependents: None,
+            ended: None,
             clock: Arc::new(SystemClock),
             counters: Arc::default(),
         }
@@ -70,6 +72,16 @@ impl ChangeFollowUp {
         self
     }
 
+    /// Calls this with each batch that has ended, and its state. It must return quickly.
+    #[must_use]
+    pub fn with_ended(
+        mut self,
+        ended: impl Fn(&HeaderId, BatchState) + Send + Sync + 'static,
+    ) -> Self {
+        self.ended = Some(Arc::new(ended));
+        self
+    }
+
     /// Uses this clock instead of the system's.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
@@ -94,6 +106,9 @@ impl ChangeFollowUp {
             in_flight.recorded(change, state);
         }
         if state.is_terminal() {
+            if let Some(ended) = &self.ended {
+                ended(&change.batch_id, state);
+            }
             self.look_at_dependents();
         }
         if let Some(reason) = &change.hold {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(crate) use status_query::StatusContext;
-pub(crate) use submit::{BatchQueue, IntakeContext, ServiceChecks, ServiceRule};
+pub(crate) use submit::{BatchQueue, IntakeContext, ReceivedCallback, ServiceChecks, ServiceRule};
 pub(crate) use writer::BatchListStore;
 
 /// The routes that store batches.

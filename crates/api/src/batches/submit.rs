@@ -18,6 +18,9 @@ use crate::{
     state::{ApiState, BlockingPool},
 };
 
+/// Is called with the ids of batches before they are stored.
+pub(crate) type ReceivedCallback = dyn Fn(&[HeaderId]) + Send + Sync;
+
 pub(crate) type ServiceRule = dyn Fn(&ServiceId) -> Result<(), String> + Send + Sync;
 
 /// The queue of the writer of batches.
@@ -27,6 +30,7 @@ pub(crate) type BatchQueue = WriteQueue<BatchList, ListAnswer>;
 pub(crate) struct IntakeContext {
     api: Arc<ApiState>,
     checks: Arc<ServiceChecks>,
+    received: Arc<ReceivedCallback>,
     queue: BatchQueue,
     /// Checks signatures, one list per core.
     verifications: BlockingPool,
@@ -45,10 +49,15 @@ impl IntakeContext {
     /// transactions, and switching to another thread would cost more than it saves.
     const INLINE_VERIFICATION_LIMIT: usize = 4 * 1024;
 
-    pub(crate) fn new(api: Arc<ApiState>, checks: ServiceChecks, queue: BatchQueue) -> Self {
+    pub(crate) fn new(
+        api: Arc<ApiState>,
+        checks: ServiceChecks,
+        received: Arc<ReceivedCallback>,
+        queue: BatchQueue,
+    ) -> Self {
         let cores = available_parallelism().map_or(1, NonZero::get);
         let verifications = BlockingPool::new(cores);
-        Self { api, checks: Arc::new(checks), queue, verifications }
+        Self { api, checks: Arc::new(checks), received, queue, verifications }
     }
 }
 
@@ -83,7 +92,7 @@ pub(crate) async fn post(
     State(context): State<Arc<IntakeContext>>,
     request: Request,
 ) -> Result<(StatusCode, Json<AcceptedJson>), ApiError> {
-    let IntakeContext { api, checks, queue, verifications } = &*context;
+    let IntakeContext { api, checks, received, queue, verifications } = &*context;
     let (request, body) = request.into_parts();
     let body = api.bodies.read(&request.headers, body, api.options.body_limit).await?;
     batch_content_type(&request.headers).map_err(ApiError::BatchesContentType)?;
@@ -100,6 +109,7 @@ pub(crate) async fn post(
     let verify = move || verify(&body.bytes, &limits, &service_id, &checks.allowed);
     let batches = if is_small { verify()? } else { verifications.run(verify).await? };
     let ids: Vec<HeaderId> = batches.iter().map(|batch| batch.batch_id).collect();
+    received(&ids);
     let stored = store(slot, BatchList { batches, _reservation: body.reservation });
     api.database.run(ApiError::BatchesNotStored, stored).await?;
 

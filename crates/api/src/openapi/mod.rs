@@ -13,7 +13,7 @@ use axum::{
 };
 use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder};
 
-use crate::{batches, gas_admins, health, rewards, withdrawals};
+use crate::{batches, gas_admins, health, metrics, rewards, withdrawals};
 
 /// The description as JSON.
 static JSON: LazyLock<String> = LazyLock::new(openapi_json);
@@ -62,6 +62,7 @@ fn document() -> OpenApi {
         rewards::routes().into_openapi(),
         gas_admins::routes().into_openapi(),
         health::routes().into_openapi(),
+        metrics::routes().into_openapi(),
     ] {
         document.merge(part);
     }

@@ -14,6 +14,7 @@ mod in_flight;
 mod ledger;
 mod ledger_check;
 mod ledger_inspection;
+mod metrics;
 mod registration;
 mod statuses;
 mod stopping;
