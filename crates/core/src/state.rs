@@ -114,6 +114,21 @@ impl BatchState {
         Self::Committed,
     ];
 
+    /// The name of the state in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Submitting => "submitting",
+            Self::Delayed => "delayed",
+            Self::InDoubt => "in_doubt",
+            Self::Absent => "absent",
+            Self::Pending => "pending",
+            Self::Valid => "valid",
+            Self::Invalid => "invalid",
+            Self::Committed => "committed",
+        }
+    }
+
     /// The state with this pair.
     ///
     /// ```

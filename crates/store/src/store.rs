@@ -15,8 +15,8 @@ use grid_batch_withdrawals::{
 };
 
 use crate::{
-    DatabaseUrl, EndedDelays, FreedDependents, LockedService, OpenBatchesInDoubt, ServiceCounts,
-    Store, StoreError, StoreOptions, batch,
+    DatabaseUrl, EndedDelays, FreedDependents, LockedService, OpenBatchesInDoubt, OpenStates,
+    ServiceCounts, Store, StoreError, StoreOptions, batch,
     claims::{self, FileLock},
     intake, operator, restored,
     sql::{Connection, url::Access},
@@ -374,6 +374,12 @@ impl Store {
     /// number.
     pub fn service_counts(&self) -> Result<ServiceCounts, StoreError> {
         operator::service_counts(self)
+    }
+
+    /// The states of the batches in lanes, and how old the oldest open batch is. The cost grows with the number
+    /// of lanes in use.
+    pub fn open_states(&self) -> Result<OpenStates, StoreError> {
+        operator::open_states(self)
     }
 
     /// The ledger that the database is bound to; `None` before the first instance has confirmed its

@@ -393,6 +393,10 @@ static GUIDANCE: &[Guidance] = &[
         "retention.interval",
         "Lower it if so many batches end that the database grows noticeably in between.",
     ),
+    own(
+        "metrics.services",
+        "Raise it to see more services; each is a time series of Prometheus for each instance.",
+    ),
 ];
 
 #[cfg(test)]

@@ -588,6 +588,12 @@ pub static SETTINGS: &[Setting] = &[
         "1h",
         "How often ended batches are looked for, by one of the instances",
     ),
+    number(
+        "metrics.services",
+        "100",
+        "How many services, those with most open batches, have a label of their own in /metrics; the others are \
+         summed as \"other\"",
+    ),
 ];
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ use super::{
     in_flight::ReadWindow,
     ledger::Ledger,
     ledger_check::{CheckedClaims, LedgerCheck, RunningLedgerCheck},
-    metrics::{MetricsSources, StageTimes},
+    metrics::{MetricsSources, QueueMetrics, StageTimes},
     registration::register,
     statuses::Statuses,
 };
@@ -150,7 +150,10 @@ pub(super) fn compose<S: ScopeId>(
     };
     let gas = ledger.gas.clone().map(RunningGasWatch::start).transpose()?;
     let (health, running_health) = Health::start(sources, &store)?;
+    let queues = QueueMetrics::default();
+    let queue_metrics = queues.watch(&store, config.metrics_services)?;
     let metrics = MetricsSources {
+        queues,
         health: health.clone(),
         claims: claims.health(),
         submitter: submitter_counters.clone(),
@@ -186,6 +189,7 @@ pub(super) fn compose<S: ScopeId>(
         ledger_check,
         gas,
         health: running_health,
+        queue_metrics,
         stop_limit: config.submit.drain_limit + STOP_SLACK,
         follow_up,
         store,

@@ -11,6 +11,7 @@ mod list_waiting;
 mod missing;
 mod obstacle_rows;
 mod obstacles;
+mod open_states;
 mod retention;
 mod retry;
 mod service_counts;
@@ -23,6 +24,8 @@ pub(crate) use held::{held_batches, waiting_holds, waiting_holds_of, with_waitin
 pub(crate) use hold::{hold, release};
 pub(crate) use list::{count, depth, depths, list};
 pub(crate) use missing::{absent_at_ledger, found_at_ledger, hold_missing, missing_transactions};
+pub(crate) use open_states::open_states;
+pub use open_states::{OpenState, OpenStates};
 pub(crate) use retention::{count_removable, remove_ended, start_retention};
 pub use retry::EndedDelays;
 pub(crate) use retry::end_delays;

@@ -1,6 +1,7 @@
 //! What `/metrics` shows. It is read from memory: the counters of the parts, and the health.
 
 mod process;
+mod queues;
 mod stage_times;
 
 use grid_batch_api::{HealthStatus, MetricsText};
@@ -8,6 +9,7 @@ use grid_batch_claims::{ChangeFollowUp, ClaimHealth};
 use grid_batch_poller::MonitorCounters;
 use grid_batch_submitter::SubmitterCounters;
 
+pub(super) use queues::QueueMetrics;
 pub(super) use stage_times::StageTimes;
 
 use super::health::Health;
@@ -20,6 +22,7 @@ pub(super) struct MetricsSources {
     pub(super) poller: MonitorCounters,
     pub(super) changes: ChangeFollowUp,
     pub(super) stages: StageTimes,
+    pub(super) queues: QueueMetrics,
 }
 
 impl MetricsSources {
@@ -28,6 +31,7 @@ impl MetricsSources {
         text.gauges("grid_batch_build_info", "The version of the program; always 1.")
             .sample(&[("version", version)], 1.0);
         self.write_health(text);
+        self.queues.write(text);
         self.write_submitter(text);
         self.write_poller(text);
         self.write_changes(text);

@@ -86,6 +86,9 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
     run("services", BUSY_LANES_AND_HALTS, &|| {
         store.service_counts().unwrap();
     });
+    run("states", BUSY_LANES, &|| {
+        store.open_states().unwrap();
+    });
     run("holds of waiting batches", WAITING_HOLDS, &|| {
         store.waiting_holds().unwrap();
     });
