@@ -9,6 +9,9 @@ use log::{error, info, warn};
 
 use crate::{ChangeCounts, counts::ChangeCounters};
 
+/// Is called with a batch that has ended, and its state.
+type EndedCallback = dyn Fn(&HeaderId, BatchState) + Send + Sync;
+
 /// Does what follows a recorded change: wakes the queue, triggers the poller, subscribes to events,
 /// and counts. Clones share their counts.
 ///
@@ -22,7 +25,7 @@ pub struct ChangeFollowUp {
     ask_ahead: Option<Arc<dyn AskAheadRequests>>,
     in_flight: Option<Arc<dyn InFlightUpdates>>,
     dependents: Option<Arc<dyn Fn() + Send + Sync>>,
-    ended: Option<Arc<dyn Fn(&HeaderId, BatchState) + Send + Sync>>,
+    ended: Option<Arc<EndedCallback>>,
     clock: Arc<dyn Clock>,
     counters: Arc<ChangeCounters>,
 }

@@ -1,4 +1,4 @@
-//! Metrics in the text formats of Prometheus and of OpenMetrics.
+//! Metrics in the text formats of Prometheus and of `OpenMetrics`.
 
 use std::fmt::Write;
 
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn open_metrics_name_counters_without_their_suffix_and_have_an_end() {
+    fn open_metrics_counters_have_no_suffix() {
         let text = example(MetricsFormat::OpenMetrics);
         assert!(text.contains("# TYPE sent counter\nsent_total{"), "{text}");
         assert!(text.ends_with("\n# EOF\n"), "{text}");

@@ -154,6 +154,7 @@ pub(super) fn compose<S: ScopeId>(
     let queue_metrics = queues.watch(&store, config.metrics_services)?;
     let metrics = MetricsSources {
         queues,
+        gas: ledger.gas.clone(),
         health: health.clone(),
         claims: claims.health(),
         submitter: submitter_counters.clone(),

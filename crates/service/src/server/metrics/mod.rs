@@ -4,6 +4,8 @@ mod process;
 mod queues;
 mod stage_times;
 
+use std::sync::Arc;
+
 use grid_batch_api::{HealthStatus, MetricsText};
 use grid_batch_claims::{ChangeFollowUp, ClaimHealth};
 use grid_batch_poller::MonitorCounters;
@@ -12,7 +14,7 @@ use grid_batch_submitter::SubmitterCounters;
 pub(super) use queues::QueueMetrics;
 pub(super) use stage_times::StageTimes;
 
-use super::health::Health;
+use super::{gas::GasMonitor, health::Health};
 
 /// Where the metrics are read. None of them blocks.
 pub(super) struct MetricsSources {
@@ -23,6 +25,7 @@ pub(super) struct MetricsSources {
     pub(super) changes: ChangeFollowUp,
     pub(super) stages: StageTimes,
     pub(super) queues: QueueMetrics,
+    pub(super) gas: Option<Arc<dyn GasMonitor>>,
 }
 
 impl MetricsSources {
@@ -32,6 +35,7 @@ impl MetricsSources {
             .sample(&[("version", version)], 1.0);
         self.write_health(text);
         self.queues.write(text);
+        self.write_gas(text);
         self.write_submitter(text);
         self.write_poller(text);
         self.write_changes(text);
@@ -76,6 +80,19 @@ impl MetricsSources {
                 numbers.sample(&[("part", part), ("number", name)], count(*number));
             }
         }
+    }
+
+    fn write_gas(&self, text: &mut MetricsText) {
+        let gas = self.gas.as_ref().map(|gas| gas.health()).unwrap_or_default();
+        let low = u64::try_from(gas.low_balances.len()).unwrap_or(u64::MAX);
+        let mut admins = text.gauges(
+            "grid_batch_gas_admins",
+            "Gas admins in trouble, by what they lack; 0 if the ledger has no gas.",
+        );
+        admins.sample(&[("problem", "low_balance")], count(low));
+        admins.sample(&[("problem", "without_funds")], count(gas.without_funds));
+        let help = "Pools whose cap the gas price is not below; 0 if the ledger has no gas.";
+        text.gauge("grid_batch_pools_above_cap", help, count(gas.pools_above_cap));
     }
 
     fn write_submitter(&self, text: &mut MetricsText) {

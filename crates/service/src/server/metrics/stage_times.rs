@@ -65,7 +65,7 @@ impl StageTimes {
 
     /// The batches are going to be stored.
     pub(in crate::server) fn received(&self, ids: &[HeaderId]) {
-        let now = self.now();
+        let now = self.since_start();
         let longest = micros(Self::LONGEST);
         for id in ids {
             let key = key(id.as_bytes());
@@ -98,7 +98,7 @@ impl StageTimes {
         if place.key.load(Relaxed) != key {
             return;
         }
-        let now = self.now();
+        let now = self.since_start();
         if is_committed {
             self.observe(Stage::Committing, place.answered.load(Relaxed), now);
             self.observe(Stage::All, place.received.load(Relaxed), now);
@@ -116,7 +116,7 @@ impl StageTimes {
         if place.key.load(Relaxed) != key {
             return;
         }
-        let ((reached, before), now) = (times(place), self.now());
+        let ((reached, before), now) = (times(place), self.since_start());
         if reached.compare_exchange(0, now, Relaxed, Relaxed).is_ok() {
             self.observe(stage, before.load(Relaxed), now);
         }
@@ -135,7 +135,7 @@ impl StageTimes {
         &self.0.places[index]
     }
 
-    fn now(&self) -> u64 {
+    fn since_start(&self) -> u64 {
         micros(self.0.started.elapsed()) + 1
     }
 }
