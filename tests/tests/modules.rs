@@ -27,6 +27,7 @@ const FOLDERS: &[(&str, &[&str])] = &[
             "openapi",
             "reads",
             "operators",
+            "metrics",
             "gas_admins",
             "rewards",
             "withdrawals",

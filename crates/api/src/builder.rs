@@ -1,16 +1,16 @@
 use std::{collections::HashMap, fmt, net::TcpListener, sync::Arc};
 
 use grid_batch_core::{
-    BatchPageStore, BatchQueryStore, BatchResult, Clock, EventStore, InstanceId, IntakeStore,
-    InternalError, OperatorStore, PassThrough, ServiceCheck, ServiceId, ServicePause,
+    BatchPageStore, BatchQueryStore, BatchResult, Clock, EventStore, HeaderId, InstanceId,
+    IntakeStore, InternalError, OperatorStore, PassThrough, ServiceCheck, ServiceId, ServicePause,
     ServiceQueryStore, SystemClock,
 };
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
     AccessControl, ApiBuildError, ApiListener, ApiOptions, CommitProgress, GasAdminReport,
-    HealthReport, HostName, LedgerReport, RateLimits, RunningApi, ServicePattern, SignerPattern,
-    TrustedProxies, WebOrigin,
+    HealthReport, HostName, LedgerReport, MetricsText, RateLimits, RunningApi, ServicePattern,
+    SignerPattern, TrustedProxies, WebOrigin,
     allow_list::AllowLists,
     guard::AllowedSites,
     operators::OperatorParts,
@@ -46,6 +46,8 @@ impl ApiBuilder {
             pass_through: None,
             stored: StoredCallback::new(|_| ()),
             health: Arc::new(HealthReport::default),
+            metrics: Arc::new(|_| ()),
+            received: Arc::new(|_| ()),
             database_check: Arc::new(|| true),
             commit_progress: CommitProgress::default(),
             clock: Arc::new(SystemClock),
@@ -238,6 +240,26 @@ impl ApiBuilder {
         health: impl Fn() -> HealthReport + Send + Sync + 'static,
     ) -> Self {
         self.parts.health = Arc::new(health);
+        self
+    }
+
+    /// Adds what this function writes to `GET /metrics`. It must not block.
+    #[must_use]
+    pub fn with_metrics(
+        mut self,
+        metrics: impl Fn(&mut MetricsText) + Send + Sync + 'static,
+    ) -> Self {
+        self.parts.metrics = Arc::new(metrics);
+        self
+    }
+
+    /// Calls a function with the batches of a request before they are stored. It must return quickly.
+    #[must_use]
+    pub fn with_received_callback(
+        mut self,
+        received: impl Fn(&[HeaderId]) + Send + Sync + 'static,
+    ) -> Self {
+        self.parts.received = Arc::new(received);
         self
     }
 

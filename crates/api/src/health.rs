@@ -1,9 +1,12 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{Json, extract::State, http::StatusCode};
+use grid_batch_support::Shutdown;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::metrics;
 
 /// Returns the present health. It must not block.
 pub(crate) type HealthSource = dyn Fn() -> HealthReport + Send + Sync;
@@ -68,6 +71,25 @@ impl HealthReport {
         &self.parts
     }
 
+    /// The parts on which it depends whether the server takes requests: those that are unhealthy, and whether
+    /// it stops. What is degraded takes requests.
+    fn readiness(mut self, stops: bool) -> Self {
+        self.parts.values_mut().filter(|it| it.status == HealthStatus::Degraded).for_each(|it| {
+            it.status = HealthStatus::Ok;
+            it.reason = None;
+        });
+        let stopping = match stops {
+            false => HealthPart::default(),
+            true => HealthPart {
+                status: HealthStatus::Unhealthy,
+                reason: Some("the server stops".to_owned()),
+                ..HealthPart::default()
+            },
+        };
+        self.parts.insert("running", stopping);
+        Self::new(self.parts)
+    }
+
     fn code(&self) -> StatusCode {
         match self.status {
             HealthStatus::Ok | HealthStatus::Degraded => StatusCode::OK,
@@ -77,12 +99,18 @@ impl HealthReport {
 }
 
 /// The paths that are answered from memory, also when too many other requests are in progress.
-pub(crate) const PATHS: [&str; 2] = ["/health", LIVE_PATH];
+pub(crate) const PATHS: [&str; 4] = ["/health", LIVE_PATH, "/health/ready", metrics::PATH];
 
 pub(crate) const LIVE_PATH: &str = "/health/live";
 
-pub(crate) fn routes() -> OpenApiRouter<Arc<HealthSource>> {
-    OpenApiRouter::new().routes(routes!(get)).routes(routes!(get_live))
+/// What the routes of the health read.
+pub(crate) struct HealthContext {
+    pub(crate) source: Arc<HealthSource>,
+    pub(crate) shutdown: Shutdown,
+}
+
+pub(crate) fn routes() -> OpenApiRouter<Arc<HealthContext>> {
+    OpenApiRouter::new().routes(routes!(get)).routes(routes!(get_live)).routes(routes!(get_ready))
 }
 
 /// `GET /health`.
@@ -93,8 +121,8 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<HealthSource>> {
         (status = 503, description = "A part is unhealthy", body = HealthReport),
     ),
 )]
-async fn get(State(source): State<Arc<HealthSource>>) -> (StatusCode, Json<HealthReport>) {
-    let report = source();
+async fn get(State(context): State<Arc<HealthContext>>) -> (StatusCode, Json<HealthReport>) {
+    let report = (context.source)();
     (report.code(), Json(report))
 }
 
@@ -107,9 +135,37 @@ async fn get_live() -> Json<HealthReport> {
     Json(HealthReport::default())
 }
 
+/// `GET /health/ready`: whether the server takes requests now.
+#[utoipa::path(
+    get, path = "/health/ready", tag = "health", operation_id = "getReadiness",
+    summary = "Whether the server takes requests",
+    responses(
+        (status = 200, description = "It takes requests", body = HealthReport),
+        (status = 503, description = "It cannot store batches now, or it stops", body = HealthReport),
+    ),
+)]
+async fn get_ready(State(context): State<Arc<HealthContext>>) -> (StatusCode, Json<HealthReport>) {
+    let report = (context.source)().readiness(context.shutdown.is_requested());
+    (report.code(), Json(report))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn server_is_ready_unless_it_stops_or_a_part_is_unhealthy() {
+        let report = |status| HealthReport::new([("database", part(status, Some("why")))].into());
+        for (status, stops, ready) in [
+            (HealthStatus::Ok, false, true),
+            (HealthStatus::Degraded, false, true),
+            (HealthStatus::Unhealthy, false, false),
+            (HealthStatus::Ok, true, false),
+        ] {
+            let readiness = report(status).readiness(stops);
+            assert_eq!(readiness.code() == StatusCode::OK, ready, "{readiness:?}");
+        }
+    }
 
     fn part(status: HealthStatus, reason: Option<&str>) -> HealthPart {
         HealthPart { status, reason: reason.map(ToOwned::to_owned), ..HealthPart::default() }

@@ -6,10 +6,11 @@ use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 use crate::{
     AccessControl, ApiOptions, CommitProgress, RateLimits, TrustedProxies,
     allow_list::AllowLists,
-    batches::ServiceRule,
+    batches::{ReceivedCallback, ServiceRule},
     gas_admins::GasAdminSource,
     guard::AllowedSites,
     health::HealthSource,
+    metrics::MetricsSource,
     operators::OperatorParts,
     reads::{ReadParts, ReadSources},
     state::{DatabaseCheck, StoredCallback},
@@ -32,6 +33,9 @@ pub(crate) struct ApiParts {
     pub(crate) pass_through: Option<Arc<dyn PassThrough>>,
     pub(crate) stored: StoredCallback,
     pub(crate) health: Arc<HealthSource>,
+    pub(crate) metrics: Arc<MetricsSource>,
+    /// Is called with batches before they are stored.
+    pub(crate) received: Arc<ReceivedCallback>,
     pub(crate) database_check: Arc<DatabaseCheck>,
     pub(crate) commit_progress: CommitProgress,
     pub(crate) clock: Arc<dyn Clock>,

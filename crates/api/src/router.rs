@@ -18,11 +18,12 @@ use crate::{
     events::{self, EventContext},
     gas_admins::{self, GasAdminContext},
     guard::{RequestGuard, refuse_web_pages},
-    health,
+    health::{self, HealthContext},
     http::{ApiError, discard_body, write_errors},
+    metrics::{self, MetricsContext, RequestMetrics, count_requests},
     openapi,
     operators::{self, OperatorContext},
-    parts::ApiParts,
+    parts::{ApiParts, WithdrawalParts},
     pass_through::{self, Forwarding},
     reads::{self, ReadContext, ReadParts, ReadSources},
     rewards,
@@ -34,31 +35,45 @@ use crate::{
 
 /// All routes of the interface.
 pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Router {
-    let ApiParts { query_store, stored, health, gas_admins, operators, reads, events, .. } = parts;
-    let read_sources = parts.read_sources;
-    let nodes = Forwarding::new(Arc::clone(&api), parts.pass_through, Arc::clone(&query_store));
+    let requests = Arc::new(RequestMetrics::new());
+    let guard = RequestGuard::new(parts.allowed_sites.clone(), api.local_addr.ip());
+    let authorizer = authorizer(&parts, &api);
+    let nodes = Forwarding::new(&api, parts.pass_through.clone(), &parts.query_store);
     let nodes = Arc::new(nodes);
-    let statuses =
-        StatusContext::new(Arc::clone(&api), Arc::clone(&query_store), Arc::clone(&nodes));
-    let statuses = Arc::new(statuses);
-    let operator_store = operators.as_ref().map(|parts| Arc::clone(&parts.store));
-    let operators = operators.zip(reads.clone()).map_or_else(Router::new, |(parts, reads)| {
-        let (api, queries) = (Arc::clone(&api), Arc::clone(&query_store));
-        let context = OperatorContext::new(api, queries, reads.pages, parts, stored.clone());
-        operators::routes().with_state(Arc::new(context)).into()
-    });
-    let event_store = events.clone();
-    let events = events.map_or_else(Router::new, |store| {
-        let context = EventContext::new(Arc::clone(&api), store);
-        events::routes().with_state(Arc::new(context)).into()
-    });
-    let guard = Arc::new(RequestGuard::new(parts.allowed_sites, api.local_addr.ip()));
-    let clock = Arc::clone(&api.clock);
-    let access = parts
-        .access
-        .unwrap_or_else(|| AccessControl::new(AccessOptions::default(), Arc::clone(&clock)));
-    let authorizer = Arc::new(Authorizer::new(access, Arc::clone(&api.rates), clock));
-    let intake = match intake {
+    let statuses = Arc::new(StatusContext::new(&api, &parts.query_store, &nodes));
+    Router::new()
+        .merge(gas_admin_routes(&parts, &api))
+        .merge(read_routes(&parts, &api))
+        .merge(operator_routes(&parts, &api))
+        .merge(event_routes(&parts, &api))
+        .merge(batches::status_routes().with_state(Arc::clone(&statuses)))
+        .merge(health_routes(&parts, &api))
+        .merge(metrics_routes(&parts, &requests))
+        .merge(openapi::routes())
+        .merge(intake_routes(parts, api, intake, statuses))
+        .fallback(pass_through::fallback(&nodes, |_| ApiError::NotFound))
+        .method_not_allowed_fallback(pass_through::fallback(&nodes, method_not_allowed))
+        .layer(from_fn_with_state(Arc::new(authorizer), authorize))
+        .layer(from_fn_with_state(Arc::new(guard), refuse_web_pages))
+        .layer(from_fn(catch_panics_and_log))
+        .layer(from_fn(write_errors))
+        .layer(from_fn_with_state(requests, count_requests))
+}
+
+fn authorizer(parts: &ApiParts, api: &ApiState) -> Authorizer {
+    let clock = || Arc::clone(&api.clock);
+    let open = || AccessControl::new(AccessOptions::default(), clock());
+    let access = parts.access.clone().unwrap_or_else(open);
+    Authorizer::new(access, Arc::clone(&api.rates), clock())
+}
+
+fn intake_routes(
+    parts: ApiParts,
+    api: Arc<ApiState>,
+    intake: Intake,
+    statuses: Arc<StatusContext>,
+) -> Router {
+    match intake {
         Intake::Batches(queue) => {
             let rule = Arc::clone(&parts.service_rule);
             let services = ServiceChecks {
@@ -66,56 +81,66 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
                 allowed: parts.allow_lists,
                 ledger: parts.service_check,
             };
-            let intake = Arc::new(IntakeContext::new(Arc::clone(&api), services, queue));
-            let scabbard = ScabbardContext::new(Arc::clone(&intake), Arc::clone(&statuses), rule);
+            let intake = Arc::new(IntakeContext::new(api, services, parts.received, queue));
+            let scabbard = ScabbardContext::new(Arc::clone(&intake), statuses, rule);
             batch_routes(intake).merge(scabbard::routes().with_state(Arc::new(scabbard)))
         }
-        Intake::Withdrawals(parts, queue) => withdrawal_routes(WithdrawalContext::new(
-            Arc::clone(&api),
-            parts.store,
-            parts.rules,
-            stored,
-            queue,
-        )),
-    };
-    let gas_source = gas_admins.clone();
-    let gas_admins = match gas_admins {
-        Some(source) => {
-            let context = GasAdminContext::new(Arc::clone(&api), source);
-            gas_admins::routes().with_state(Arc::new(context)).into()
+        Intake::Withdrawals(withdrawals, queue) => {
+            let WithdrawalParts { store, rules } = withdrawals;
+            withdrawal_routes(WithdrawalContext::new(api, store, rules, parts.stored, queue))
         }
-        None => not_served(gas_admins::PATH),
+    }
+}
+
+fn gas_admin_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
+    let Some(source) = parts.gas_admins.clone() else { return not_served(gas_admins::PATH) };
+    let context = GasAdminContext::new(Arc::clone(api), source);
+    gas_admins::routes().with_state(Arc::new(context)).into()
+}
+
+fn read_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
+    let Some(ReadParts { pages, services }) = parts.reads.clone() else { return Router::new() };
+    let ReadSources { pauses, ledgers } = parts.read_sources.clone();
+    let context = ReadContext {
+        api: Arc::clone(api),
+        batches: Arc::clone(&parts.query_store),
+        pages,
+        services,
+        gas_admins: parts.gas_admins.clone(),
+        events: parts.events.clone(),
+        operators: parts.operators.as_ref().map(|operators| Arc::clone(&operators.store)),
+        pauses,
+        ledgers,
     };
-    let reads = reads.map_or_else(Router::new, |ReadParts { pages, services }| {
-        let (api, batches) = (Arc::clone(&api), Arc::clone(&query_store));
-        let ReadSources { pauses, ledgers } = read_sources;
-        let context = ReadContext {
-            api,
-            batches,
-            pages,
-            services,
-            gas_admins: gas_source,
-            events: event_store,
-            operators: operator_store,
-            pauses,
-            ledgers,
-        };
-        reads::routes().with_state(Arc::new(context)).into()
-    });
-    intake
-        .merge(gas_admins)
-        .merge(reads)
-        .merge(operators)
-        .merge(events)
-        .merge(batches::status_routes().with_state(statuses))
-        .merge(health::routes().with_state(health))
-        .merge(openapi::routes())
-        .fallback(pass_through::fallback(&nodes, |_| ApiError::NotFound))
-        .method_not_allowed_fallback(pass_through::fallback(&nodes, method_not_allowed))
-        .layer(from_fn_with_state(authorizer, authorize))
-        .layer(from_fn_with_state(guard, refuse_web_pages))
-        .layer(from_fn(catch_panics_and_log))
-        .layer(from_fn(write_errors))
+    reads::routes().with_state(Arc::new(context)).into()
+}
+
+fn operator_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
+    let Some((operators, reads)) = parts.operators.clone().zip(parts.reads.clone()) else {
+        return Router::new();
+    };
+    let (api, queries) = (Arc::clone(api), Arc::clone(&parts.query_store));
+    let stored = parts.stored.clone();
+    let context = OperatorContext::new(api, queries, reads.pages, operators, stored);
+    operators::routes().with_state(Arc::new(context)).into()
+}
+
+fn event_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
+    let Some(store) = parts.events.clone() else { return Router::new() };
+    let context = EventContext::new(Arc::clone(api), store);
+    events::routes().with_state(Arc::new(context)).into()
+}
+
+fn health_routes(parts: &ApiParts, api: &ApiState) -> Router {
+    let source = Arc::clone(&parts.health);
+    let context = HealthContext { source, shutdown: api.shutdown.clone() };
+    health::routes().with_state(Arc::new(context)).into()
+}
+
+fn metrics_routes(parts: &ApiParts, requests: &Arc<RequestMetrics>) -> Router {
+    let source = Arc::clone(&parts.metrics);
+    let context = MetricsContext { source, requests: Arc::clone(requests) };
+    metrics::routes().with_state(Arc::new(context)).into()
 }
 
 fn batch_routes(context: Arc<IntakeContext>) -> Router {

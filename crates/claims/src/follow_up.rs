@@ -2,12 +2,15 @@ use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use grid_batch_core::{
     AskAheadRequests, BatchState, Change, ChangeOutcome, Clock, Event, EventSubscriptions,
-    Evidence, InFlightUpdates, PollTriggers, ServiceId, Stale, SubmittedBatch, SystemClock,
-    Takeover, Timestamp, WakeUps,
+    Evidence, HeaderId, InFlightUpdates, PollTriggers, ServiceId, Stale, SubmittedBatch,
+    SystemClock, Takeover, Timestamp, WakeUps,
 };
 use log::{error, info, warn};
 
 use crate::{ChangeCounts, counts::ChangeCounters};
+
+/// Is called with a batch that has ended, and its state.
+type EndedCallback = dyn Fn(&HeaderId, BatchState) + Send + Sync;
 
 /// Does what follows a recorded change: wakes the queue, triggers the poller, subscribes to events,
 /// and counts. Clones share their counts.
@@ -22,6 +25,7 @@ pub struct ChangeFollowUp {
     ask_ahead: Option<Arc<dyn AskAheadRequests>>,
     in_flight: Option<Arc<dyn InFlightUpdates>>,
     dependents: Option<Arc<dyn Fn() + Send + Sync>>,
+    ended: Option<Arc<EndedCallback>>,
     clock: Arc<dyn Clock>,
     counters: Arc<ChangeCounters>,
 }
@@ -36,6 +40,7 @@ impl ChangeFollowUp {
             ask_ahead: None,
             in_flight: None,
             dependents: None,
+            ended: None,
             clock: Arc::new(SystemClock),
             counters: Arc::default(),
         }
@@ -70,6 +75,16 @@ impl ChangeFollowUp {
         self
     }
 
+    /// Calls this with each batch that has ended, and its state. It must return quickly.
+    #[must_use]
+    pub fn with_ended(
+        mut self,
+        ended: impl Fn(&HeaderId, BatchState) + Send + Sync + 'static,
+    ) -> Self {
+        self.ended = Some(Arc::new(ended));
+        self
+    }
+
     /// Uses this clock instead of the system's.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
@@ -94,6 +109,9 @@ impl ChangeFollowUp {
             in_flight.recorded(change, state);
         }
         if state.is_terminal() {
+            if let Some(ended) = &self.ended {
+                ended(&change.batch_id, state);
+            }
             self.look_at_dependents();
         }
         if let Some(reason) = &change.hold {

@@ -42,7 +42,7 @@ mod plans;
 pub use claim_store::ClaimStore;
 pub use claims::ClaimOptions;
 pub use monitor_store::MonitorStore;
-pub use operator::{EndedDelays, ServiceCounts};
+pub use operator::{EndedDelays, OpenState, OpenStates, ServiceCounts};
 pub use polling::PendingBatch;
 pub use restored::OpenBatchesInDoubt;
 pub use sql::{

@@ -17,8 +17,8 @@ use grid_batch_withdrawals::{
 };
 
 use crate::{
-    DatabaseUrl, EndedDelays, FreedDependents, LockedService, OpenBatchesInDoubt, ServiceCounts,
-    Store, StoreError, StoreOptions, batch,
+    DatabaseUrl, EndedDelays, FreedDependents, LockedService, OpenBatchesInDoubt, OpenStates,
+    ServiceCounts, Store, StoreError, StoreOptions, batch,
     claims::{self, FileLock},
     intake, operator, restored,
     sql::{Connection, url::Access},
@@ -470,6 +470,12 @@ impl Store {
     /// Revokes the access token with this id or name. Returns whether there was one that was not revoked.
     pub fn revoke_token(&self, id_or_name: &str) -> Result<bool, StoreError> {
         operator::revoke_token(self, id_or_name)
+    }
+
+    /// The states of the batches in lanes, and how old the oldest open batch is. The cost grows with the number
+    /// of lanes in use.
+    pub fn open_states(&self) -> Result<OpenStates, StoreError> {
+        operator::open_states(self)
     }
 
     /// The ledger that the database is bound to; `None` before the first instance has confirmed its

@@ -37,6 +37,8 @@ const OPERATE_ALL: Needs = Needs::Scope(AccessScope::Operate, Coverage::All);
 pub(super) const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/health/live", Needs::Nothing),
     ("GET", "/health", Needs::Health),
+    ("GET", "/health/ready", Needs::Health),
+    ("GET", "/metrics", Needs::Health),
     ("POST", "/batches", SUBMIT),
     ("GET", "/batch_statuses", READ),
     // It reads statuses, too: of more batches than a URL can name.

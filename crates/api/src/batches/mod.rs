@@ -19,7 +19,9 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 pub(crate) use label::read_label;
 pub(crate) use status_query::StatusContext;
 pub(crate) use status_wait::{StatusWait, requested_wait};
-pub(crate) use submit::{AcceptedJson, BatchQueue, IntakeContext, ServiceChecks, ServiceRule};
+pub(crate) use submit::{
+    AcceptedJson, BatchQueue, IntakeContext, ReceivedCallback, ServiceChecks, ServiceRule,
+};
 pub(crate) use wait_json::WaitJson;
 pub(crate) use writer::BatchListStore;
 

@@ -31,11 +31,11 @@ type AheadOf = HashMap<(ServiceId, Timestamp), Ahead>;
 
 impl StatusContext {
     pub(crate) fn new(
-        api: Arc<ApiState>,
-        store: Arc<dyn BatchQueryStore>,
-        nodes: Arc<Forwarding>,
+        api: &Arc<ApiState>,
+        store: &Arc<dyn BatchQueryStore>,
+        nodes: &Arc<Forwarding>,
     ) -> Self {
-        Self { api, store, nodes }
+        Self { api: Arc::clone(api), store: Arc::clone(store), nodes: Arc::clone(nodes) }
     }
 }
 

@@ -28,6 +28,9 @@ use crate::{
     state::{ApiState, BlockingPool},
 };
 
+/// Is called with the ids of batches before they are stored.
+pub(crate) type ReceivedCallback = dyn Fn(&[HeaderId]) + Send + Sync;
+
 pub(crate) type ServiceRule = dyn Fn(&ServiceId) -> Result<(), String> + Send + Sync;
 
 /// The queue of the writer of batches.
@@ -37,6 +40,7 @@ pub(crate) type BatchQueue = WriteQueue<BatchList, ListAnswer>;
 pub(crate) struct IntakeContext {
     api: Arc<ApiState>,
     checks: Arc<ServiceChecks>,
+    received: Arc<ReceivedCallback>,
     queue: BatchQueue,
     /// Checks signatures, one list per core.
     verifications: BlockingPool,
@@ -55,10 +59,15 @@ impl IntakeContext {
     /// transactions, and switching to another thread would cost more than it saves.
     const INLINE_VERIFICATION_LIMIT: usize = 4 * 1024;
 
-    pub(crate) fn new(api: Arc<ApiState>, checks: ServiceChecks, queue: BatchQueue) -> Self {
+    pub(crate) fn new(
+        api: Arc<ApiState>,
+        checks: ServiceChecks,
+        received: Arc<ReceivedCallback>,
+        queue: BatchQueue,
+    ) -> Self {
         let cores = available_parallelism().map_or(1, NonZero::get);
         let verifications = BlockingPool::new(cores);
-        Self { api, checks: Arc::new(checks), queue, verifications }
+        Self { api, checks: Arc::new(checks), received, queue, verifications }
     }
 
     pub(crate) async fn read_body(
@@ -77,7 +86,7 @@ impl IntakeContext {
         service_id: ServiceId,
         label: Option<BatchLabel>,
     ) -> Result<Vec<HeaderId>, ApiError> {
-        let Self { api, checks, queue, verifications } = self;
+        let Self { api, checks, received, queue, verifications } = self;
         caller.check(&service_id)?;
         checks.check_service(&service_id).await?;
         let over_rate = |wait| ApiError::RateOfService { service_id: service_id.clone(), wait };
@@ -97,6 +106,7 @@ impl IntakeContext {
         }
         api.rates.charge(caller.key(), &service_id, batches.len());
         let ids: Vec<HeaderId> = batches.iter().map(|batch| batch.batch_id).collect();
+        received(&ids);
         let stored = store(slot, BatchList { batches, _reservation: body.reservation });
         let stored = api.database.run(ApiError::BatchesNotStored, stored).await;
         stored.map_err(|error| with_wait(error, &api.rates))?;

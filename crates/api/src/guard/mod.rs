@@ -32,7 +32,7 @@ use crate::{
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// The hosts and the origins of requests that are answered.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct AllowedSites {
     /// Besides the names of the machine itself, and the address of the interface.
     pub(crate) hosts: Vec<HostName>,

@@ -14,8 +14,8 @@ use axum::{
 use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder};
 
 use crate::{
-    batches, events, gas_admins, health, http::error_schemas, operators, reads, rewards, scabbard,
-    withdrawals,
+    batches, events, gas_admins, health, http::error_schemas, metrics, operators, reads, rewards,
+    scabbard, withdrawals,
 };
 
 /// The description as JSON.
@@ -69,6 +69,7 @@ fn document() -> OpenApi {
         rewards::routes().into_openapi(),
         gas_admins::routes().into_openapi(),
         health::routes().into_openapi(),
+        metrics::routes().into_openapi(),
     ] {
         document.merge(part);
     }

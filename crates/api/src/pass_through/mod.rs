@@ -26,10 +26,11 @@ pub(crate) struct Forwarding {
 
 impl Forwarding {
     pub(crate) fn new(
-        api: Arc<ApiState>,
+        api: &Arc<ApiState>,
         to: Option<Arc<dyn PassThrough>>,
-        store: Arc<dyn BatchQueryStore>,
+        store: &Arc<dyn BatchQueryStore>,
     ) -> Self {
+        let (api, store) = (Arc::clone(api), Arc::clone(store));
         Self { api, to, store, places: Semaphore::new(CONCURRENT) }
     }
 }

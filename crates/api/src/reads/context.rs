@@ -15,7 +15,7 @@ pub(crate) struct ReadParts {
 }
 
 /// What can be told if the builder says where it is.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct ReadSources {
     /// `None`: no service is ever paused.
     pub(crate) pauses: Option<Arc<PauseSource>>,

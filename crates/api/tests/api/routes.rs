@@ -50,6 +50,53 @@ fn health_reports_the_parts_and_their_reasons() {
 }
 
 #[test]
+fn server_is_ready_unless_a_part_is_unhealthy() {
+    let unhealthy = Arc::new(AtomicBool::new(false));
+    let is_unhealthy = Arc::clone(&unhealthy);
+    let server = TestServer::with(|builder, _| {
+        builder.with_health(move || {
+            let degraded = HealthPart { status: HealthStatus::Degraded, ..HealthPart::default() };
+            let database = match is_unhealthy.load(Ordering::Relaxed) {
+                true => unhealthy_part(),
+                false => HealthPart::default(),
+            };
+            HealthReport::new([("services", degraded), ("database", database)].into())
+        })
+    });
+    let response = server.get("/health/ready");
+    assert_eq!((response.status, &response.json()["status"]), (200, &json!("ok")));
+    assert_eq!(response.json()["parts"]["running"]["status"], "ok");
+    unhealthy.store(true, Ordering::Relaxed);
+    let response = server.get("/health/ready");
+    assert_eq!((response.status, &response.json()["status"]), (503, &json!("unhealthy")));
+}
+
+#[test]
+fn metrics_have_the_requests_and_what_the_server_adds() {
+    let server = TestServer::with(|builder, _| {
+        builder.with_metrics(|text| text.gauge("added", "Added by the server.", 7.0))
+    });
+    server.get("/batch_statuses?id=1");
+    server.get("/nowhere");
+    let response = server.get("/metrics");
+    let content_type = response.header("content-type").unwrap();
+    assert_eq!((response.status, content_type), (200, "text/plain; version=0.0.4; charset=utf-8"));
+    let text = String::from_utf8(response.body).unwrap();
+    for expected in [
+        "# TYPE added gauge\nadded 7\n",
+        "{route=\"/batch_statuses\",method=\"GET\",status=\"400\"} 1\n",
+        "{route=\"other\",method=\"GET\",status=\"404\"} 1\n",
+    ] {
+        assert!(text.contains(expected), "{text}");
+    }
+    let accept = "accept: application/openmetrics-text; version=1.0.0";
+    let response = server.client().request("GET", "/metrics", &[accept], b"");
+    let content_type = response.header("content-type").unwrap();
+    assert!(content_type.starts_with("application/openmetrics-text"), "{content_type}");
+    assert!(response.body.ends_with(b"# EOF\n"));
+}
+
+#[test]
 fn unknown_paths_and_methods_are_refused_with_a_code() {
     let server = TestServer::new();
     for path in ["/", "/batches/", "/batches/x", "/Batches", "/%zz"] {

@@ -36,6 +36,7 @@ mod ledger_state;
 mod locked_rows;
 mod log_lines;
 mod memory_limits;
+mod metrics;
 mod missing_transactions;
 mod node_outages;
 mod operator_commands;

@@ -426,6 +426,10 @@ static GUIDANCE: &[Guidance] = &[
         "events.enabled",
         "Turn it off if nothing reads the events and the database should write less.",
     ),
+    own(
+        "metrics.services",
+        "Raise it to see more services; each is a time series of Prometheus for each instance.",
+    ),
 ];
 
 #[cfg(test)]

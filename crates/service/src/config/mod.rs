@@ -107,6 +107,8 @@ pub struct Config {
     pub poll: PollConfig,
     /// When ended batches are removed.
     pub retention: RetentionConfig,
+    /// How many services have a label of their own in `/metrics`.
+    pub metrics_services: usize,
     layers: Layers,
 }
 
@@ -179,6 +181,7 @@ impl Config {
             submit: submitter_options(&layers)?,
             poll: PollConfig::from_layers(&layers)?,
             retention: RetentionConfig::from_layers(&layers)?,
+            metrics_services: layers.get_size("metrics.services")?,
             layers,
         };
         config.check()?;

@@ -650,6 +650,12 @@ pub static SETTINGS: &[Setting] = &[
         "Write an event for each change of a batch, for /v1/events and the history of batches; removed with \
          the batch",
     ),
+    number(
+        "metrics.services",
+        "100",
+        "How many services, those with most open batches, have a label of their own in /metrics; the others are \
+         summed as \"other\"",
+    ),
 ];
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use grid_batch_claims::{
     ChangeFollowUp, ClaimMaintainer, ClaimMaintainerOptions, DependentsRequests,
     NotificationListener, OrphanRecovery, Retention, RetentionOptions,
 };
-use grid_batch_core::{Admission, RunnableSubmitter, ScopeId, ServiceId, StatusReport};
+use grid_batch_core::{Admission, BatchState, RunnableSubmitter, ScopeId, ServiceId, StatusReport};
 use grid_batch_poller::{
     EventFollower, EventMonitor, EventOptions, InconclusivePolicy, MonitorOptions,
     NextBatchMonitor, NextBatchRequests, PollTrigger, PollingMonitorBuilder, RunningEventMonitor,
@@ -32,6 +32,7 @@ use super::{
     ledger::Ledger,
     ledger_check::{CheckedClaims, LedgerCheck, RunningLedgerCheck},
     listeners,
+    metrics::{MetricsSources, QueueMetrics, StageTimes},
     reads::with_reads,
     registration::register,
     statuses::Statuses,
@@ -68,6 +69,10 @@ pub(super) fn compose<S: ScopeId>(
     let follower = events.as_ref().map(RunningEventMonitor::follower);
     let mut follow_up =
         ChangeFollowUp::new(wake_up.clone(), trigger.clone()).with_clock(config.clock());
+    let stages = StageTimes::new();
+    let ended = stages.clone();
+    follow_up =
+        follow_up.with_ended(move |id, state| ended.ended(id, state == BatchState::Committed));
     if let Some(follower) = &follower {
         follow_up = follow_up.with_events(follower.clone());
     }
@@ -110,6 +115,7 @@ pub(super) fn compose<S: ScopeId>(
         &store,
         &follow_up,
         (waker, admission, delayed.clone()),
+        stages.clone(),
     )?;
     let window = in_flight.as_ref().map(|in_flight| in_flight.window().clone());
     let counts_log = CountsLog::start(
@@ -147,6 +153,18 @@ pub(super) fn compose<S: ScopeId>(
     let gas = ledger.gas.clone().map(RunningGasWatch::start).transpose()?;
     let (health, running_health) = Health::start(sources, &store)?;
     let access = RunningAccess::start(config, Arc::new(store.clone()))?;
+    let queues = QueueMetrics::default();
+    let queue_metrics = queues.watch(&store, config.metrics_services)?;
+    let metrics = MetricsSources {
+        queues,
+        gas: ledger.gas.clone(),
+        health: health.clone(),
+        claims: claims.health(),
+        submitter: submitter_counters.clone(),
+        poller: poller.counters(),
+        changes: follow_up.clone(),
+        stages: stages.clone(),
+    };
     let options = api_options(config, connections);
     let in_memory = (window, check);
     let api = configure_api(options, config, &ledger, &store, (health, follower), in_memory)
@@ -154,6 +172,8 @@ pub(super) fn compose<S: ScopeId>(
         .with_operators(Arc::new(store.clone()), move || Some(claim_store.instance()))
         .with_access(access.control())
         .with_commit_progress(commits)
+        .with_received_callback(move |ids| stages.received(ids))
+        .with_metrics(move |text| metrics.write(text))
         .with_clock(config.clock());
     let api = api.build().map_err(StartError::part)?.serve_all(listeners)?;
     let url = listeners::url(config, api.local_addr());
@@ -179,6 +199,7 @@ pub(super) fn compose<S: ScopeId>(
         ledger_check,
         gas,
         health: running_health,
+        queue_metrics,
         stop_limit: config.submit.drain_limit + STOP_SLACK,
         follow_up,
         store,
@@ -362,6 +383,7 @@ fn start_submitter<S: ScopeId>(
     store: &Store,
     follow_up: &ChangeFollowUp,
     (waker, admission, delayed): (SubmitterWaker, Option<Arc<dyn Admission>>, DelayedServices),
+    stages: StageTimes,
 ) -> Result<(Box<dyn StoppableSubmitter>, SubmitterCounters), StartError> {
     let (recorded, held) = (follow_up.clone(), delayed.clone());
     let delays = config.delays.clone();
@@ -375,7 +397,7 @@ fn start_submitter<S: ScopeId>(
         .with_queue(queue)
         .with_waker(waker)
         .with_sender(Arc::clone(&ledger.sender))
-        .with_observer(Arc::new(EventObserver::new(follow_up.clone())))
+        .with_observer(Arc::new(EventObserver::new(follow_up.clone(), stages)))
         .with_group_observer(Arc::new(observer))
         .with_options(config.submit.clone())
         .with_clock(Arc::clone(&config.queue.clock))

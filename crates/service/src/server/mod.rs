@@ -16,6 +16,7 @@ mod ledger;
 mod ledger_check;
 mod ledger_inspection;
 mod listeners;
+mod metrics;
 mod reads;
 mod registration;
 mod statuses;
@@ -51,7 +52,7 @@ use access::RunningAccess;
 use compose::compose;
 use counts_log::CountsLog;
 use gas::RunningGasWatch;
-use health::RunningHealth;
+use health::{RunningHealth, Watcher};
 use ledger_check::RunningLedgerCheck;
 use stopping::{Stop, stop_within};
 
@@ -118,6 +119,7 @@ pub struct RunningServer {
     ledger_check: RunningLedgerCheck,
     gas: Option<RunningGasWatch>,
     health: RunningHealth,
+    queue_metrics: Watcher,
     stop_limit: Duration,
     follow_up: ChangeFollowUp,
     store: Store,
@@ -161,8 +163,9 @@ impl RunningServer {
     pub fn stop(self) -> Result<(), StartError> {
         let Self { mut api, events, ask_ahead, dependencies, mut submitter, .. } = self;
         let Self { poller, stop_limit, .. } = self;
-        let Self { recovery, retention, claims, ledger_check, gas, health, counts_log, .. } = self;
-        let Self { dependents, in_flight, notifications, access, .. } = self;
+        let Self { recovery, retention, claims, ledger_check, gas, health, queue_metrics, .. } =
+            self;
+        let Self { counts_log, dependents, in_flight, notifications, access, .. } = self;
         claims.stop_taking();
         // All drain at the same time.
         let requested = [api.signal_shutdown(), submitter.request_stop()];
@@ -188,6 +191,7 @@ impl RunningServer {
             Stop::new("ledger check", || dropped(ledger_check)),
             Stop::new("gas", || dropped(gas)),
             Stop::new("health", || dropped(health)),
+            Stop::new("metrics", || dropped(queue_metrics)),
             Stop::new("counts of batches", || dropped(counts_log)),
         ];
         stop_within(stop_limit, first, last)?;

@@ -2,7 +2,7 @@ use grid_batch_core::{
     BatchFilter, BatchState, HeaderId, LedgerStatus, Outcome, PageCursor, QueueDepth,
 };
 
-use grid_batch_store::ServiceCounts;
+use grid_batch_store::{OpenStates, ServiceCounts};
 
 use crate::fixture::{Database, StoreExt, TestStore, batch, id, on_both, service};
 
@@ -13,6 +13,32 @@ on_both! {
     one_state_of_one_service_is_listed_in_pages,
     depths_are_counted_per_service,
     services_in_trouble_are_counted,
+    states_and_the_oldest_open_batch_are_measured,
+}
+
+fn states_and_the_oldest_open_batch_are_measured(db: &Database) {
+    let store = db.open();
+    let counts = || -> Vec<_> {
+        let mut states = store.open_states().unwrap().states;
+        states.sort_by_key(|it| it.state);
+        states.iter().map(|it| (it.state, it.batches)).collect()
+    };
+    assert_eq!(store.open_states().unwrap(), OpenStates::default());
+    for (number, name) in [(1, "a"), (2, "b"), (3, "c"), (4, "d")] {
+        store.add_all(&[batch(name, number)]);
+    }
+    store.add_all(&[batch("a", 5)]);
+    assert_eq!(counts(), [(BatchState::New, 4)], "the batch behind another one has no lane");
+    store.outcome(&store.take_one("a"), Outcome::Ambiguous);
+    store.outcome(&store.take_one("b"), Outcome::Refused);
+    store.commit_next("c");
+    assert_eq!(
+        counts(),
+        [(BatchState::New, 1), (BatchState::Delayed, 1), (BatchState::InDoubt, 1)]
+    );
+    let measured = store.open_states().unwrap();
+    let oldest = measured.oldest.unwrap();
+    assert!(measured.states.iter().all(|it| it.longest <= oldest), "{measured:?}");
 }
 
 fn services_in_trouble_are_counted(db: &Database) {

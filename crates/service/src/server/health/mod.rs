@@ -20,7 +20,7 @@ use grid_batch_support::PeriodicThread;
 use database::DatabaseState;
 pub(super) use parts::HealthSources;
 use services::ServiceState;
-use watcher::Watcher;
+pub(super) use watcher::Watcher;
 
 /// The present health. Clones share it.
 #[derive(Clone)]

@@ -10,7 +10,7 @@ use grid_batch_support::spawn_thread;
 ///
 /// Dropping it ends the thread, and waits for it only for a moment: it may be waiting for the database.
 #[derive(Debug)]
-pub(super) struct Watcher {
+pub(in crate::server) struct Watcher {
     end: Option<Sender<()>>,
     ended: Receiver<()>,
 }
@@ -20,7 +20,7 @@ impl Watcher {
     const END_LIMIT: Duration = Duration::from_secs(1);
 
     /// Starts the thread. `work` returns the pause until it is done again.
-    pub(super) fn start(
+    pub(in crate::server) fn start(
         name: &str,
         mut work: impl FnMut() -> Duration + Send + 'static,
     ) -> Result<Self, InternalError> {

@@ -108,6 +108,9 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
         assert_eq!(store.claims(None, Some(service_id), 10).unwrap().len(), 10);
         store.instances().unwrap();
     });
+    run("states", BUSY_LANES, &|| {
+        store.open_states().unwrap();
+    });
     run("holds of waiting batches", WAITING_HOLDS, &|| {
         store.waiting_holds().unwrap();
     });

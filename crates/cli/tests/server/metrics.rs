@@ -1,0 +1,121 @@
+//! `/metrics` of a server that has done some work, and the files in `deploy` that use it.
+
+use std::{collections::BTreeSet, env, fs, path::Path, process::Command};
+
+use grid_batch_test_support::{
+    batches::signed_batches,
+    http::{request, send},
+    wait::wait_for,
+};
+use serde_json::Value;
+
+use crate::harness::{BatchHarness, BatchServer};
+
+fn metrics(server: &BatchServer) -> String {
+    let response = send(server.address, &request("GET", "/metrics", &[], b"")).unwrap();
+    assert_eq!(response.status, 200, "{response:?}");
+    response.body
+}
+
+fn repository_file(path: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)).unwrap()
+}
+
+/// The names of metrics in a text.
+fn metric_names(text: &str) -> BTreeSet<&str> {
+    text.split(|character: char| !character.is_ascii_alphanumeric() && character != '_')
+        .filter(|word| word.starts_with("grid_batch_") || word.starts_with("process_"))
+        .collect()
+}
+
+/// The label matchers in a text, such as `part="database"`.
+fn matchers(text: &str) -> impl Iterator<Item = &str> {
+    let groups = text.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
+    groups
+        .flat_map(|(group, _)| group.split(','))
+        .filter(|it| it.contains("=\"") && !it.contains("!="))
+}
+
+/// The headings of a page, as links name them.
+fn anchors(page: &str) -> BTreeSet<String> {
+    let headings = page.lines().filter(|line| line.starts_with('#'));
+    headings
+        .map(|line| line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-"))
+        .collect()
+}
+
+#[test]
+fn dashboard_and_alerts_use_metrics_that_exist() {
+    let harness = BatchHarness::scabbard(2);
+    let server = harness.serve();
+    let batches = signed_batches(&harness.services, 4);
+    server.submit(&batches);
+    harness.wait_until_all_committed(&batches);
+    let all_measured = "grid_batch_stage_duration_seconds_count{stage=\"accepted_to_commit\"} 8\n";
+    let text = wait_for("the commits are measured", || {
+        Some(metrics(&server)).filter(|text| text.contains(all_measured))
+    });
+    for expected in [
+        "grid_batch_ended_total{result=\"committed\"} 8\n",
+        "grid_batch_stage_duration_seconds_count{stage=\"accepted_to_taken\"} 8\n",
+        "grid_batch_stage_duration_seconds_count{stage=\"taken_to_answer\"} 8\n",
+        "grid_batch_health_status{part=\"database\",status=\"ok\"} 1\n",
+    ] {
+        assert!(text.contains(expected), "{expected} in\n{text}");
+    }
+    assert!(!text.contains(&batches[0].batch_id.to_string()), "a batch is a label");
+    let dashboard: Value =
+        serde_json::from_str(&repository_file("deploy/grafana/grid-batch.json")).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().unwrap());
+    let expressions: String =
+        targets.map(|target| format!("{}\n", target["expr"].as_str().unwrap())).collect();
+    let alerts = repository_file("deploy/prometheus/alerts.yml");
+    let rules: String = alerts
+        .lines()
+        .filter_map(|line| Some(format!("{}\n", line.trim().strip_prefix("expr: ")?)))
+        .collect();
+    let existing = metric_names(&text);
+    for used in [&expressions, &rules] {
+        for name in metric_names(used) {
+            assert!(existing.contains(name), "{name} does not exist");
+        }
+        for matcher in matchers(used) {
+            assert!(text.contains(matcher), "nothing has the label {matcher}");
+        }
+    }
+    server.stop();
+}
+
+#[test]
+fn alerts_link_to_what_to_do() {
+    let anchors = anchors(&repository_file("docs/operations.md"));
+    let alerts = repository_file("deploy/prometheus/alerts.yml");
+    let links: Vec<&str> = alerts
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("runbook_url: docs/operations.md#"))
+        .collect();
+    assert_eq!(links.len(), alerts.matches("- alert:").count());
+    for link in links {
+        assert!(anchors.contains(link), "docs/operations.md has no section {link}");
+    }
+}
+
+#[test]
+fn alerts_fire_when_they_should() {
+    let promtool = env::var("GRID_BATCH_TEST_PROMTOOL").unwrap_or_else(|_| "promtool".to_owned());
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/prometheus");
+    for arguments in [["check", "rules", "alerts.yml"], ["test", "rules", "alerts_test.yml"]] {
+        let output = Command::new(&promtool)
+            .args(arguments)
+            .current_dir(&directory)
+            .output()
+            .unwrap_or_else(|error| {
+                panic!(
+                    "cannot run {promtool}: {error}; scripts/test unpacks it, or install Debian's package \
+                     prometheus or https://prometheus.io, or set GRID_BATCH_TEST_PROMTOOL"
+                )
+            });
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}

@@ -1,0 +1,178 @@
+//! What `/metrics` shows. It is read from memory: the counters of the parts, and the health.
+
+mod process;
+mod queues;
+mod stage_times;
+
+use std::sync::Arc;
+
+use grid_batch_api::{HealthStatus, MetricsText};
+use grid_batch_claims::{ChangeFollowUp, ClaimHealth};
+use grid_batch_poller::MonitorCounters;
+use grid_batch_submitter::SubmitterCounters;
+
+pub(super) use queues::QueueMetrics;
+pub(super) use stage_times::StageTimes;
+
+use super::{gas::GasMonitor, health::Health};
+
+/// Where the metrics are read. None of them blocks.
+pub(super) struct MetricsSources {
+    pub(super) health: Health,
+    pub(super) claims: ClaimHealth,
+    pub(super) submitter: SubmitterCounters,
+    pub(super) poller: MonitorCounters,
+    pub(super) changes: ChangeFollowUp,
+    pub(super) stages: StageTimes,
+    pub(super) queues: QueueMetrics,
+    pub(super) gas: Option<Arc<dyn GasMonitor>>,
+}
+
+impl MetricsSources {
+    pub(super) fn write(&self, text: &mut MetricsText) {
+        let version = env!("CARGO_PKG_VERSION");
+        text.gauges("grid_batch_build_info", "The version of the program; always 1.")
+            .sample(&[("version", version)], 1.0);
+        self.write_health(text);
+        self.queues.write(text);
+        self.write_gas(text);
+        self.write_submitter(text);
+        self.write_poller(text);
+        self.write_changes(text);
+        let mut stages = text.histograms(
+            "grid_batch_stage_duration_seconds",
+            "How long batches took from one stage to the next, of those that this instance had from the first.",
+        );
+        for (stage, values) in self.stages.read() {
+            stages.histogram(&[("stage", stage)], &values);
+        }
+        text.gauge(
+            "grid_batch_lease_age_seconds",
+            "How long ago the lease of the claims was renewed.",
+            self.claims.since_success().as_secs_f64(),
+        );
+        process::write(text);
+    }
+
+    fn write_health(&self, text: &mut MetricsText) {
+        let report = self.health.report();
+        let mut status = text.gauges(
+            "grid_batch_health_status",
+            "1 for the present status of each part of the health, 0 for the others.",
+        );
+        for (name, part) in report.parts() {
+            for (other, label) in [
+                (HealthStatus::Ok, "ok"),
+                (HealthStatus::Degraded, "degraded"),
+                (HealthStatus::Unhealthy, "unhealthy"),
+            ] {
+                let is_present = f64::from(u8::from(part.status == other));
+                status.sample(&[("part", name), ("status", label)], is_present);
+            }
+        }
+        // The number of each part is a metric: their names do not depend on what the server does.
+        let mut numbers = text.gauges(
+            "grid_batch_health_number",
+            "The numbers of each part of the health, such as the services that are held.",
+        );
+        for (part, it) in report.parts() {
+            for (name, number) in &it.numbers {
+                numbers.sample(&[("part", part), ("number", name)], count(*number));
+            }
+        }
+    }
+
+    fn write_gas(&self, text: &mut MetricsText) {
+        let gas = self.gas.as_ref().map(|gas| gas.health()).unwrap_or_default();
+        let low = u64::try_from(gas.low_balances.len()).unwrap_or(u64::MAX);
+        let mut admins = text.gauges(
+            "grid_batch_gas_admins",
+            "Gas admins in trouble, by what they lack; 0 if the ledger has no gas.",
+        );
+        admins.sample(&[("problem", "low_balance")], count(low));
+        admins.sample(&[("problem", "without_funds")], count(gas.without_funds));
+        let help = "Pools whose cap the gas price is not below; 0 if the ledger has no gas.";
+        text.gauge("grid_batch_pools_above_cap", help, count(gas.pools_above_cap));
+    }
+
+    fn write_submitter(&self, text: &mut MetricsText) {
+        let stats = self.submitter.read();
+        let help = "Batches that were taken to be submitted, each attempt by itself.";
+        text.counter("grid_batch_submissions_total", help, count(stats.taken));
+        let help = "Submissions that have ended, by outcome.";
+        let mut outcomes = text.counters("grid_batch_submission_outcomes_total", help);
+        for (outcome, number) in [
+            ("accepted", stats.accepted),
+            ("delayed", stats.delayed),
+            ("rejected", stats.rejected),
+            ("in_doubt", stats.in_doubt),
+        ] {
+            outcomes.sample(&[("outcome", outcome)], count(number));
+        }
+        let help = "Submissions without an outcome yet.";
+        text.gauge("grid_batch_submissions_in_progress", help, count(stats.in_flight()));
+        let help = "Attempts to send a batch that had been sent before.";
+        text.counter("grid_batch_sent_again_total", help, count(stats.sent_again));
+        let help = "Panics that were caught, by part.";
+        let mut panics = text.counters("grid_batch_panics_total", help);
+        panics.sample(&[("part", "submitter")], count(stats.panics));
+        panics.sample(&[("part", "poller")], count(self.poller.read().panics));
+    }
+
+    fn write_poller(&self, text: &mut MetricsText) {
+        let stats = self.poller.read();
+        let help = "Requests for the statuses of batches that have ended, by result.";
+        let mut requests = text.counters("grid_batch_poll_requests_total", help);
+        requests.sample(&[("result", "answered")], count(stats.answered));
+        requests.sample(&[("result", "failed")], count(stats.failed));
+        let help = "Requests for statuses that have not ended.";
+        text.gauge("grid_batch_poll_requests_in_progress", help, count(stats.in_flight()));
+        let help = "Statuses that were written to the store.";
+        text.counter("grid_batch_statuses_written_total", help, count(stats.written));
+        let help = "Batches that evidence was requested for.";
+        text.counter("grid_batch_evidence_requests_total", help, count(stats.evidence_requests));
+        let help = "Batches whose request for evidence failed.";
+        text.counter("grid_batch_evidence_failures_total", help, count(stats.evidence_failures));
+        let help = "Calls of the store by the poller that failed.";
+        text.counter("grid_batch_poll_store_failures_total", help, count(stats.store_failures));
+    }
+
+    fn write_changes(&self, text: &mut MetricsText) {
+        let changes = self.changes.counts();
+        let help = "Batches that have ended, by result.";
+        let mut ended = text.counters("grid_batch_ended_total", help);
+        ended.sample(&[("result", "committed")], count(changes.committed));
+        ended.sample(&[("result", "invalid")], count(changes.invalid));
+        for (name, help, number) in [
+            (
+                "grid_batch_delayed_total",
+                "Attempts after which a batch was delayed: the ledger certainly does not have it.",
+                changes.delayed,
+            ),
+            (
+                "grid_batch_in_doubt_total",
+                "Attempts after which the ledger may have the batch.",
+                changes.in_doubt,
+            ),
+            (
+                "grid_batch_absent_total",
+                "Batches that the ledger was proved not to have.",
+                changes.absent,
+            ),
+            ("grid_batch_held_total", "Batches that were held for an operator.", changes.held),
+            (
+                "grid_batch_committed_after_invalid_total",
+                "Batches that ended as invalid and were reported as committed later.",
+                changes.committed_after_invalid,
+            ),
+        ] {
+            text.counter(name, help, count(number));
+        }
+    }
+}
+
+/// A count as the number of a sample. Counts above 2^53 are rounded.
+#[expect(clippy::cast_precision_loss, reason = "samples are floating-point numbers")]
+fn count(number: u64) -> f64 {
+    number as f64
+}

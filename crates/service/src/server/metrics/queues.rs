@@ -1,0 +1,187 @@
+//! Depths and ages of the queues. They are read from the store at intervals, because a scrape must not wait for it.
+
+use std::{
+    cmp::Reverse,
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use grid_batch_api::MetricsText;
+use grid_batch_core::{BatchState, InternalError, QueueDepth};
+use grid_batch_store::{OpenStates, Store, StoreError};
+
+use super::count;
+use crate::server::health::Watcher;
+
+/// What was read last. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(in crate::server) struct QueueMetrics(Arc<Mutex<Option<Queues>>>);
+
+#[derive(Debug)]
+struct Queues {
+    states: OpenStates,
+    open: u64,
+    /// The services with most open batches, by name, and all others as [`OTHERS`].
+    services: BTreeMap<String, u64>,
+    read_at: Instant,
+}
+
+/// The label of all services that have none of their own.
+const OTHERS: &str = "other";
+
+impl QueueMetrics {
+    const SHORTEST_INTERVAL: Duration = Duration::from_secs(5);
+    /// Reading takes at most this part of the time.
+    const SHARE: u32 = 50;
+
+    /// Starts the thread that reads. At most `most` services have a label of their own.
+    pub(in crate::server) fn watch(
+        &self,
+        store: &Store,
+        most: usize,
+    ) -> Result<Watcher, InternalError> {
+        let (store, shared) = (store.clone(), self.clone());
+        Watcher::start("metrics-queues", move || {
+            let started = Instant::now();
+            // The health reports that the database does not answer, and the age of what was read tells it.
+            if let Ok(queues) = Queues::read(&store, most) {
+                *shared.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(queues);
+            }
+            (started.elapsed() * Self::SHARE).max(Self::SHORTEST_INTERVAL)
+        })
+    }
+
+    pub(super) fn write(&self, text: &mut MetricsText) {
+        if let Some(queues) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            queues.write(text);
+        }
+    }
+}
+
+impl Queues {
+    fn read(store: &Store, most: usize) -> Result<Self, StoreError> {
+        let depths = store.depths(None, usize::MAX)?;
+        Ok(Self {
+            states: store.open_states()?,
+            open: depths.iter().map(|depth| depth.open).sum(),
+            services: by_service(depths, most),
+            read_at: Instant::now(),
+        })
+    }
+
+    fn write(&self, text: &mut MetricsText) {
+        let mut open = text.gauges(
+            "grid_batch_open_batches",
+            "Open batches by state, of all instances of the database.",
+        );
+        for (state, batches) in self.by_state() {
+            open.sample(&[("state", state.as_str())], count(batches));
+        }
+        let mut longest = text.gauges(
+            "grid_batch_longest_in_state_seconds",
+            "How long the first batch of each state has been in it; 0 if none is in it.",
+        );
+        for (state, seconds) in self.longest() {
+            longest.sample(&[("state", state.as_str())], seconds);
+        }
+        let mut services = text.gauges(
+            "grid_batch_service_open_batches",
+            "Open batches of the services that have most of them; all others are one.",
+        );
+        for (service, batches) in &self.services {
+            services.sample(&[("service", service)], count(*batches));
+        }
+        let oldest = self.states.oldest.unwrap_or_default().as_secs_f64();
+        let help = "How long ago the oldest open batch was accepted; 0 if none is open.";
+        text.gauge("grid_batch_oldest_open_batch_seconds", help, oldest);
+        let age = self.read_at.elapsed().as_secs_f64();
+        let help = "How long ago open batches were counted.";
+        text.gauge("grid_batch_open_batches_age_seconds", help, age);
+    }
+
+    /// Batches behind others are new, and are in no lane.
+    fn by_state(&self) -> BTreeMap<BatchState, u64> {
+        let mut states = open_states(|| 0);
+        for it in &self.states.states {
+            states.insert(it.state, it.batches);
+        }
+        let tried: u64 = states.iter().filter(|it| *it.0 != BatchState::New).map(|it| it.1).sum();
+        states.insert(BatchState::New, self.open.saturating_sub(tried));
+        states
+    }
+
+    fn longest(&self) -> BTreeMap<BatchState, f64> {
+        let mut longest = open_states(|| 0.0);
+        for it in &self.states.states {
+            longest.insert(it.state, it.longest.as_secs_f64());
+        }
+        longest
+    }
+}
+
+fn open_states<T>(value: impl Fn() -> T) -> BTreeMap<BatchState, T> {
+    let states = BatchState::ALL.into_iter().filter(|state| !state.is_terminal());
+    states.map(|state| (state, value())).collect()
+}
+
+fn by_service(mut depths: Vec<QueueDepth>, most: usize) -> BTreeMap<String, u64> {
+    depths.sort_by_key(|depth| Reverse(depth.open));
+    let mut services = BTreeMap::new();
+    for (number, depth) in depths.into_iter().enumerate() {
+        // A service may have the name of the others.
+        let name = match number < most {
+            true => depth.service_id.to_string(),
+            false => OTHERS.to_owned(),
+        };
+        *services.entry(name).or_default() += depth.open;
+    }
+    services
+}
+
+#[cfg(test)]
+mod tests {
+    use grid_batch_api::MetricsFormat;
+    use grid_batch_store::OpenState;
+
+    use super::*;
+
+    fn depth(service: &str, open: u64) -> QueueDepth {
+        QueueDepth { service_id: service.parse().unwrap(), open }
+    }
+
+    fn queues(depths: Vec<QueueDepth>, most: usize) -> Queues {
+        let in_doubt =
+            OpenState { state: BatchState::InDoubt, batches: 2, longest: Duration::from_secs(90) };
+        let oldest = Some(Duration::from_secs(100));
+        Queues {
+            states: OpenStates { states: vec![in_doubt], oldest },
+            open: depths.iter().map(|depth| depth.open).sum(),
+            services: by_service(depths, most),
+            read_at: Instant::now(),
+        }
+    }
+
+    #[test]
+    fn services_beyond_the_limit_are_one() {
+        let depths = vec![depth("a", 1), depth("b", 7), depth("c", 2), depth("other", 9)];
+        let services = queues(depths, 2).services;
+        assert_eq!(services, [("b".to_owned(), 7), ("other".to_owned(), 12)].into());
+    }
+
+    #[test]
+    fn batches_without_a_lane_are_new() {
+        let mut text = MetricsText::new(MetricsFormat::Prometheus);
+        queues(vec![depth("a", 5)], 10).write(&mut text);
+        let text = text.finish();
+        for line in [
+            "grid_batch_service_open_batches{service=\"a\"} 5\n",
+            "grid_batch_oldest_open_batch_seconds 100\n",
+        ] {
+            assert!(text.contains(line), "{line} in {text}");
+        }
+        let states = queues(vec![depth("a", 5)], 10).by_state();
+        assert_eq!((states[&BatchState::New], states[&BatchState::InDoubt]), (3, 2));
+        assert_eq!(queues(Vec::new(), 10).longest()[&BatchState::Pending], 0.0);
+    }
+}
