@@ -19,6 +19,8 @@ pub struct ChangeCounts {
     pub invalid: u64,
     /// Batches that ended as invalid and were reported as committed later.
     pub committed_after_invalid: u64,
+    /// Changes that the store refused, because another instance or an operator was first.
+    pub stale: u64,
 }
 
 /// Counts recorded changes, from any thread.
@@ -31,6 +33,7 @@ pub(crate) struct ChangeCounters {
     committed: AtomicU64,
     invalid: AtomicU64,
     committed_after_invalid: AtomicU64,
+    stale: AtomicU64,
 }
 
 impl ChangeCounters {
@@ -61,6 +64,10 @@ impl ChangeCounters {
         self.committed_after_invalid.fetch_add(1, Relaxed);
     }
 
+    pub(crate) fn count_stale(&self) {
+        self.stale.fetch_add(1, Relaxed);
+    }
+
     pub(crate) fn read(&self) -> ChangeCounts {
         ChangeCounts {
             delayed: self.delayed.load(Relaxed),
@@ -70,6 +77,7 @@ impl ChangeCounters {
             committed: self.committed.load(Relaxed),
             invalid: self.invalid.load(Relaxed),
             committed_after_invalid: self.committed_after_invalid.load(Relaxed),
+            stale: self.stale.load(Relaxed),
         }
     }
 }

@@ -102,7 +102,9 @@ impl ChangeFollowUp {
         if outcome == ChangeOutcome::Stale(Stale::CommittedAfterInvalid) {
             return self.committed_after_invalid(change);
         }
-        let ChangeOutcome::Applied { state, next_waits } = outcome else { return };
+        let ChangeOutcome::Applied { state, next_waits } = outcome else {
+            return self.counters.count_stale();
+        };
         self.counters.count(change, state);
         // Before the service is woken, so that it gets the place.
         if let Some(in_flight) = &self.in_flight {
@@ -426,7 +428,7 @@ mod tests {
     fn change_that_was_not_applied_has_no_effect() {
         let follow_up = Expected::default().follow_up();
         follow_up.recorded(&change(outcome(Outcome::Accepted)), ChangeOutcome::NotFound);
-        assert_eq!(follow_up.counts(), ChangeCounts::default());
+        assert_eq!(follow_up.counts(), ChangeCounts { stale: 1, ..ChangeCounts::default() });
     }
 
     #[test]

@@ -3,7 +3,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{BatchError, BatchResult};
+use grid_batch_core::{BatchError, BatchResult, Takeover};
 use log::{info, warn};
 
 /// Whether an instance can maintain its claims now. Clones share their state.
@@ -14,11 +14,13 @@ pub struct ClaimHealth(Arc<Mutex<LastResult>>);
 struct LastResult {
     error: Option<BatchError>,
     succeeded_at: Instant,
+    taken: u64,
+    orphaned: u64,
 }
 
 impl Default for LastResult {
     fn default() -> Self {
-        Self { error: None, succeeded_at: Instant::now() }
+        Self { error: None, succeeded_at: Instant::now(), taken: 0, orphaned: 0 }
     }
 }
 
@@ -31,6 +33,23 @@ impl ClaimHealth {
     /// How long the claims have not been maintained until now, whether or not that has failed yet.
     pub fn since_success(&self) -> Duration {
         self.lock().succeeded_at.elapsed()
+    }
+
+    /// How many services were claimed since the start.
+    pub fn taken(&self) -> u64 {
+        self.lock().taken
+    }
+
+    /// How many batches were with the submitter of an instance that lost its claims.
+    pub fn orphaned(&self) -> u64 {
+        self.lock().orphaned
+    }
+
+    pub(crate) fn count(&self, takeover: &Takeover) {
+        let count = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
+        let mut last = self.lock();
+        last.taken += count(takeover.claims.len());
+        last.orphaned += count(takeover.in_doubt.len());
     }
 
     /// Stores the result's error, or clears the last one. Logs only when this changes the health:

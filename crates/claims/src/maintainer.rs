@@ -189,6 +189,7 @@ impl<K: ClaimKeeper> MaintainerWorker<K> {
             warn!(batches = in_doubt.len();
                 "the previous owner was submitting batches when it lost its claims; they are in doubt");
         }
+        self.health.count(&takeover);
         self.follow_up.taken_over(&takeover);
         claims.len()
     }

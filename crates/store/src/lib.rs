@@ -51,6 +51,7 @@ pub use sql::{
     handle::{Store, StoreOptions},
     intake_limits::IntakeLimits,
     locked_services::LockedService,
+    pools::PoolConnections,
     probe::DatabaseProbe,
     url::{DatabaseUrl, UrlError},
 };

@@ -5,10 +5,10 @@ use std::{collections::BTreeSet, time::Duration};
 use grid_batch_core::{
     ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, AddOutcome, Ahead, BatchConflict,
     BatchDetails, BatchFilter, BatchPage, BatchSelection, Change, ChangeOutcome, Decision,
-    EndedDependents, Halt, HeaderId, HeaderIdPrefix, LedgerIdentity, ListCursor, NewBatch,
-    NewToken, Operator, OperatorAction, OperatorDecision, OperatorTarget, OperatorVerb, PageCursor,
-    PageOrder, QueueDepth, RecordedAction, RecordedLedger, Removable, Removed, RetentionCursor,
-    ServiceId, StoredBatch, StoredToken, Timestamp, TokenId,
+    EndedDependents, Halt, HeaderId, HeaderIdPrefix, InstanceId, LedgerIdentity, ListCursor,
+    NewBatch, NewToken, Operator, OperatorAction, OperatorDecision, OperatorTarget, OperatorVerb,
+    PageCursor, PageOrder, QueueDepth, RecordedAction, RecordedLedger, Removable, Removed,
+    RetentionCursor, ServiceId, StoredBatch, StoredToken, Timestamp, TokenId,
 };
 use grid_batch_withdrawals::{
     CancelOutcome, FailedFilter, FailedWithdrawal, GasAdminQueue, PoolSum, RetryOutcome, Reward,
@@ -18,7 +18,7 @@ use grid_batch_withdrawals::{
 
 use crate::{
     DatabaseUrl, EndedDelays, FreedDependents, LockedService, OpenBatchesInDoubt, OpenStates,
-    ServiceCounts, Store, StoreError, StoreOptions, batch,
+    PoolConnections, ServiceCounts, Store, StoreError, StoreOptions, batch,
     claims::{self, FileLock},
     intake, operator, restored,
     sql::{Connection, url::Access},
@@ -445,6 +445,16 @@ impl Store {
         count: usize,
     ) -> Result<Vec<QueueDepth>, StoreError> {
         operator::depths(self, after, count)
+    }
+
+    /// The connections to the database, by pool.
+    pub fn connections(&self) -> Vec<PoolConnections> {
+        self.pools.connections()
+    }
+
+    /// How many services this instance claims.
+    pub fn count_claims(&self, instance: &InstanceId) -> Result<u64, StoreError> {
+        operator::count_claims(self, instance)
     }
 
     /// How many services have open batches, and how many of them are in trouble. The cost grows with their

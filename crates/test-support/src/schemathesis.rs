@@ -1,8 +1,11 @@
 //! Requests made from the description of the interface, by Schemathesis.
 
-use std::{env, fs, net::SocketAddr, path::PathBuf, process::Command};
-
-use crate::process::{ProcessOutput, run};
+use std::{
+    env, fs,
+    net::SocketAddr,
+    path::PathBuf,
+    process::{Command, Output},
+};
 
 /// The environment variable with the path of the program.
 const VARIABLE: &str = "GRID_BATCH_TEST_SCHEMATHESIS";
@@ -10,8 +13,11 @@ const VARIABLE: &str = "GRID_BATCH_TEST_SCHEMATHESIS";
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_headers_conformance,response_schema_conformance";
 /// Requests of each kind for each operation.
-const REQUESTS: &str = "30";
+const REQUESTS: &str = "10";
 const SEED: &str = "17";
+/// What cannot be driven: a stream does not end.
+const EXCLUDED: &str =
+    "\n[[operations]]\ninclude-name = 'GET /v1/events/stream'\nenabled = false\n";
 
 /// Sends many valid and invalid requests to a server, as its `/openapi.json` describes them, and asserts that
 /// no response is a server error or differs from the description.
@@ -20,14 +26,15 @@ const SEED: &str = "17";
 pub fn assert_interface_is_as_described(address: SocketAddr, configuration: &str) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("schemathesis.toml");
-    fs::write(&file, configuration).unwrap();
+    fs::write(&file, format!("{configuration}{EXCLUDED}")).unwrap();
     let mut command = Command::new(program());
     command.current_dir(directory.path()).arg("--config-file").arg(file).arg("run");
     command.arg(format!("http://{address}/openapi.json"));
     command.args(["--checks", CHECKS, "--max-examples", REQUESTS, "--seed", SEED]);
     command.args(["--request-timeout", "60", "--no-color", "--warnings", "off"]);
-    let ProcessOutput { exit_code, stdout, stderr } = run(command);
-    assert_eq!(exit_code, Some(0), "{stdout}\n{stderr}");
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    let [stdout, stderr] = [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert!(status.success(), "{stdout}\n{stderr}");
 }
 
 fn program() -> PathBuf {

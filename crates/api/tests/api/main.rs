@@ -5,6 +5,7 @@ mod access;
 mod client;
 mod database_errors;
 mod events;
+mod examples;
 mod limits;
 mod listeners;
 mod malformed_input;

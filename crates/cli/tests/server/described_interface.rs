@@ -14,7 +14,7 @@ fn check(harness: &BatchHarness) {
     harness.wait_until_all_committed(&batches);
     let (batch, service) = (&batches[0].batch_id, &harness.services[0]);
     let configuration =
-        format!("[parameters]\n'path.id' = ['{batch}', '{service}', 'x']\n'query.wait' = '1'\n");
+        format!("[parameters]\n'path.id' = ['{batch}', '{service}', 'x']\n'query.wait' = '0'\n");
     assert_interface_is_as_described(server.address, &configuration);
     server.stop();
 }

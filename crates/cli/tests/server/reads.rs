@@ -25,7 +25,8 @@ fn committed_batch_its_service_and_its_ledger_are_shown() {
     let id = &batches[0].batch_id;
     let details = get(&server, &format!("/v1/batches/{id}?wait=60"));
     assert_eq!(details["state"], "committed");
-    assert_eq!(details["history"].as_array().unwrap().last().unwrap()["kind"], "committed");
+    let last = details["history"].as_array().unwrap().last().unwrap();
+    assert_eq!((&last["kind"], &last["state"]), (&"status".into(), &"committed".into()));
     assert_eq!(get(&server, "/v1/batches?state=ended")["data"][0]["id"], id.to_string());
 
     let services = get(&server, "/v1/services?idle=true");

@@ -154,7 +154,7 @@ pub(super) fn compose<S: ScopeId>(
     let (health, running_health) = Health::start(sources, &store)?;
     let access = RunningAccess::start(config, Arc::new(store.clone()))?;
     let queues = QueueMetrics::default();
-    let queue_metrics = queues.watch(&store, config.metrics_services)?;
+    let queue_metrics = queues.watch(&store, &claim_store, config.metrics_services)?;
     let metrics = MetricsSources {
         queues,
         gas: ledger.gas.clone(),
@@ -164,6 +164,7 @@ pub(super) fn compose<S: ScopeId>(
         poller: poller.counters(),
         changes: follow_up.clone(),
         stages: stages.clone(),
+        store: Store::clone(&store),
     };
     let options = api_options(config, connections);
     let in_memory = (window, check);

@@ -35,6 +35,7 @@ impl ServerCounts {
             committed,
             invalid,
             committed_after_invalid,
+            stale: _,
         } = changes;
         Self {
             submitted: submitter.taken,

@@ -42,5 +42,5 @@ pub use retry::EndedDelays;
 pub(crate) use retry::end_delays;
 pub use service_counts::ServiceCounts;
 pub(crate) use service_counts::service_counts;
-pub(crate) use services::{claims, instances, service, services};
+pub(crate) use services::{claims, count_claims, instances, service, services};
 pub(crate) use tokens::{create_token, note_token_use, revoke_token, tokens, unrevoked_tokens};

@@ -27,6 +27,19 @@ pub(crate) struct Pools {
     check: Arc<OnceLock<Box<ConnectionCheck>>>,
 }
 
+/// The connections of one pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolConnections {
+    /// What the pool is for: `write`, `read`, or `all`.
+    pub pool: &'static str,
+    /// How many are open.
+    pub open: u32,
+    /// How many of them are not in use.
+    pub idle: u32,
+    /// How many may be open.
+    pub most: u32,
+}
+
 /// Is called with each new connection before anything else uses it.
 pub(crate) type ConnectionCheck = dyn Fn(&mut Connection) -> Result<(), StoreError> + Send + Sync;
 
@@ -79,6 +92,19 @@ impl Pools {
 
     pub(crate) fn url(&self) -> &DatabaseUrl {
         &self.url
+    }
+
+    /// The connections of each pool.
+    pub(crate) fn connections(&self) -> Vec<PoolConnections> {
+        let of = |(name, pool): (&'static str, &Pool<Manager>)| {
+            let state = pool.state();
+            let (open, idle) = (state.connections, state.idle_connections);
+            PoolConnections { pool: name, open, idle, most: pool.max_size() }
+        };
+        match self.dialect.writers(u32::MAX) {
+            1 => vec![of(("write", &self.write)), of(("read", &self.read))],
+            _ => vec![of(("all", &self.write))],
+        }
     }
 
     pub(crate) fn write(&self) -> Result<PooledConnection<Manager>, StoreError> {

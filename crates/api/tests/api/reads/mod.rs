@@ -1,7 +1,6 @@
 //! What is read below `/v1`.
 
 mod batch;
-mod examples;
 mod explain;
 mod list;
 mod own_submit;

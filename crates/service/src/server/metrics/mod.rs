@@ -9,6 +9,7 @@ use std::sync::Arc;
 use grid_batch_api::{HealthStatus, MetricsText};
 use grid_batch_claims::{ChangeFollowUp, ClaimHealth};
 use grid_batch_poller::MonitorCounters;
+use grid_batch_store::Store;
 use grid_batch_submitter::SubmitterCounters;
 
 pub(super) use queues::QueueMetrics;
@@ -26,6 +27,7 @@ pub(super) struct MetricsSources {
     pub(super) stages: StageTimes,
     pub(super) queues: QueueMetrics,
     pub(super) gas: Option<Arc<dyn GasMonitor>>,
+    pub(super) store: Store,
 }
 
 impl MetricsSources {
@@ -46,11 +48,8 @@ impl MetricsSources {
         for (stage, values) in self.stages.read() {
             stages.histogram(&[("stage", stage)], &values);
         }
-        text.gauge(
-            "grid_batch_lease_age_seconds",
-            "How long ago the lease of the claims was renewed.",
-            self.claims.since_success().as_secs_f64(),
-        );
+        self.write_claims(text);
+        self.write_connections(text);
         process::write(text);
     }
 
@@ -80,6 +79,31 @@ impl MetricsSources {
                 numbers.sample(&[("part", part), ("number", name)], count(*number));
             }
         }
+    }
+
+    fn write_claims(&self, text: &mut MetricsText) {
+        let help = "How long ago the lease of the claims was renewed.";
+        let age = self.claims.since_success().as_secs_f64();
+        text.gauge("grid_batch_lease_age_seconds", help, age);
+        let help = "Services that this instance has claimed, each time by itself.";
+        text.counter("grid_batch_claims_taken_total", help, count(self.claims.taken()));
+        let help = "Batches that an instance was submitting when this one took its services; they are in doubt.";
+        text.counter("grid_batch_orphaned_batches_total", help, count(self.claims.orphaned()));
+    }
+
+    fn write_connections(&self, text: &mut MetricsText) {
+        let pools = self.store.connections();
+        let help =
+            "Connections to the database that are open, by pool and by whether they are in use.";
+        let mut connections = text.gauges("grid_batch_database_connections", help);
+        for it in &pools {
+            let in_use = it.open.saturating_sub(it.idle);
+            connections.sample(&[("pool", it.pool), ("state", "in_use")], in_use.into());
+            connections.sample(&[("pool", it.pool), ("state", "idle")], it.idle.into());
+        }
+        let help = "Connections to the database that may be open, by pool.";
+        let mut most = text.gauges("grid_batch_database_connections_max", help);
+        pools.iter().for_each(|it| most.sample(&[("pool", it.pool)], it.most.into()));
     }
 
     fn write_gas(&self, text: &mut MetricsText) {
@@ -158,6 +182,11 @@ impl MetricsSources {
                 "grid_batch_absent_total",
                 "Batches that the ledger was proved not to have.",
                 changes.absent,
+            ),
+            (
+                "grid_batch_stale_changes_total",
+                "Changes that the store refused, because another instance or an operator was first.",
+                changes.stale,
             ),
             ("grid_batch_held_total", "Batches that were held for an operator.", changes.held),
             (

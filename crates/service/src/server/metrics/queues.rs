@@ -8,8 +8,8 @@ use std::{
 };
 
 use grid_batch_api::MetricsText;
-use grid_batch_core::{BatchState, InternalError, QueueDepth};
-use grid_batch_store::{OpenStates, Store, StoreError};
+use grid_batch_core::{BatchState, InstanceId, InternalError, QueueDepth};
+use grid_batch_store::{ClaimStore, OpenStates, Store, StoreError};
 
 use super::count;
 use crate::server::health::Watcher;
@@ -21,6 +21,8 @@ pub(in crate::server) struct QueueMetrics(Arc<Mutex<Option<Queues>>>);
 #[derive(Debug)]
 struct Queues {
     states: OpenStates,
+    /// Services that this instance claims.
+    claims: u64,
     open: u64,
     /// The services with most open batches, by name, and all others as [`OTHERS`].
     services: BTreeMap<String, u64>,
@@ -39,13 +41,14 @@ impl QueueMetrics {
     pub(in crate::server) fn watch(
         &self,
         store: &Store,
+        claims: &ClaimStore,
         most: usize,
     ) -> Result<Watcher, InternalError> {
-        let (store, shared) = (store.clone(), self.clone());
+        let (store, claims, shared) = (store.clone(), claims.clone(), self.clone());
         Watcher::start("metrics-queues", move || {
             let started = Instant::now();
             // The health reports that the database does not answer, and the age of what was read tells it.
-            if let Ok(queues) = Queues::read(&store, most) {
+            if let Ok(queues) = Queues::read(&store, &claims.instance(), most) {
                 *shared.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(queues);
             }
             (started.elapsed() * Self::SHARE).max(Self::SHORTEST_INTERVAL)
@@ -60,10 +63,11 @@ impl QueueMetrics {
 }
 
 impl Queues {
-    fn read(store: &Store, most: usize) -> Result<Self, StoreError> {
+    fn read(store: &Store, instance: &InstanceId, most: usize) -> Result<Self, StoreError> {
         let depths = store.depths(None, usize::MAX)?;
         Ok(Self {
             states: store.open_states()?,
+            claims: store.count_claims(instance)?,
             open: depths.iter().map(|depth| depth.open).sum(),
             services: by_service(depths, most),
             read_at: Instant::now(),
@@ -71,6 +75,8 @@ impl Queues {
     }
 
     fn write(&self, text: &mut MetricsText) {
+        let help = "Services that this instance claims.";
+        text.gauge("grid_batch_claims", help, count(self.claims));
         let mut open = text.gauges(
             "grid_batch_open_batches",
             "Open batches by state, of all instances of the database.",
@@ -155,6 +161,7 @@ mod tests {
             OpenState { state: BatchState::InDoubt, batches: 2, longest: Duration::from_secs(90) };
         let oldest = Some(Duration::from_secs(100));
         Queues {
+            claims: 3,
             states: OpenStates { states: vec![in_doubt], oldest },
             open: depths.iter().map(|depth| depth.open).sum(),
             services: by_service(depths, most),

@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use diesel::prelude::*;
+use diesel::{dsl::count_star, prelude::*};
 use grid_batch_core::{
     InstanceId, InstanceLease, OwnedService, ServiceId, ServiceOwner, Timestamp,
 };
@@ -76,6 +76,15 @@ pub(crate) fn claims(
             Ok(OwnedService { service_id: service_id(&name)?, instance_id, epoch })
         })
         .collect()
+}
+
+/// How many services an instance claims.
+pub(crate) fn count_claims(store: &Store, instance: &InstanceId) -> Result<u64, StoreError> {
+    let query = service_id_claims::table
+        .filter(service_id_claims::claimant.eq(instance.as_str()))
+        .select(count_star());
+    let counts: Vec<i64> = store.pools.read()?.load_query("own_claims", query)?;
+    u64::try_from(counts.first().copied().unwrap_or_default()).map_err(StoreError::corrupt)
 }
 
 /// The instance that claims each of these services.

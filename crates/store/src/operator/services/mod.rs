@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use diesel::prelude::*;
 use grid_batch_core::{ServiceId, ServiceOverview, Timestamp};
 
-pub(crate) use claims::{claims, instances};
+pub(crate) use claims::{claims, count_claims, instances};
 
 use self::{
     claims::load_owners,

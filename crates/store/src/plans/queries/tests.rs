@@ -106,6 +106,7 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
         let crowd = InstanceId::new("crowd");
         assert_eq!(store.claims(Some(&crowd), None, 10).unwrap().len(), 10);
         assert_eq!(store.claims(None, Some(service_id), 10).unwrap().len(), 10);
+        assert!(store.count_claims(&crowd).unwrap() >= 10);
         store.instances().unwrap();
     });
     run("states", BUSY_LANES, &|| {
