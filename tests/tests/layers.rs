@@ -29,6 +29,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         "grid-batch-evm",
         &["grid-batch-core", "grid-batch-http", "grid-batch-support", "grid-batch-withdrawals"],
     ),
+    ("grid-batch-webhooks", &["grid-batch-core", "grid-batch-http", "grid-batch-support"]),
     (
         "grid-batch-api",
         &["grid-batch-core", "grid-batch-protocol", "grid-batch-support", "grid-batch-withdrawals"],
@@ -50,6 +51,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "grid-batch-store",
             "grid-batch-submitter",
             "grid-batch-support",
+            "grid-batch-webhooks",
             "grid-batch-withdrawals",
         ],
     ),

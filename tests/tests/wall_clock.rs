@@ -26,6 +26,10 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/poller/src/leader.rs", "which batches are due by their stored times"),
     ("crates/poller/src/evidence_search.rs", "when to look; not what the evidence comes to"),
     ("crates/queuer/src/strategy_round_store.rs", "whether a stored delay is over"),
+    (
+        "crates/webhooks/src/deliverer.rs",
+        "the time of a request, and when one is tried again, to store",
+    ),
     ("crates/ledger-sim/", "a simulated ledger has a clock of its own"),
     ("crates/test-support/", "for tests"),
 ];

@@ -3,7 +3,7 @@ use std::{collections::HashMap, fmt, net::TcpListener, sync::Arc};
 use grid_batch_core::{
     BatchPageStore, BatchQueryStore, BatchResult, Clock, EventStore, HeaderId, InstanceId,
     IntakeStore, InternalError, OperatorStore, PassThrough, ServiceCheck, ServiceId, ServicePause,
-    ServiceQueryStore, SystemClock,
+    ServiceQueryStore, SystemClock, WebhookStore,
 };
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
@@ -54,6 +54,7 @@ impl ApiBuilder {
             reads: None,
             read_sources: ReadSources::default(),
             events: None,
+            webhooks: None,
             gas_admins: None,
             operators: None,
             withdrawals: None,
@@ -208,6 +209,13 @@ impl ApiBuilder {
     #[must_use]
     pub fn with_events(mut self, store: Arc<dyn EventStore>) -> Self {
         self.parts.events = Some(store);
+        self
+    }
+
+    /// Creates, lists and removes the webhooks of this store. Something else delivers the events.
+    #[must_use]
+    pub fn with_webhooks(mut self, store: Arc<dyn WebhookStore>) -> Self {
+        self.parts.webhooks = Some(store);
         self
     }
 

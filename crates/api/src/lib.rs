@@ -30,6 +30,7 @@ mod running;
 mod scabbard;
 mod server;
 mod state;
+mod webhooks;
 mod withdrawals;
 
 pub use access::{
@@ -53,3 +54,4 @@ pub use options::ApiOptions;
 pub use rate_limits::{Rate, RateError, RateLimits};
 pub use reads::{LedgerReport, NodeReport};
 pub use running::RunningApi;
+pub use webhooks::new_webhook_secret;

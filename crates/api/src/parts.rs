@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
-use grid_batch_core::{BatchQueryStore, Clock, EventStore, IntakeStore, PassThrough, ServiceCheck};
+use grid_batch_core::{
+    BatchQueryStore, Clock, EventStore, IntakeStore, PassThrough, ServiceCheck, WebhookStore,
+};
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
@@ -39,6 +41,8 @@ pub(crate) struct ApiParts {
     pub(crate) database_check: Arc<DatabaseCheck>,
     pub(crate) commit_progress: CommitProgress,
     pub(crate) clock: Arc<dyn Clock>,
+    /// The webhooks, if the store has them.
+    pub(crate) webhooks: Option<Arc<dyn WebhookStore>>,
     /// What is read below `/v1`; `None`: nothing.
     pub(crate) reads: Option<ReadParts>,
     pub(crate) read_sources: ReadSources,

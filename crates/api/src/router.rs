@@ -30,6 +30,7 @@ use crate::{
     running::Intake,
     scabbard::{self, ScabbardContext},
     state::ApiState,
+    webhooks::{self, WebhookContext},
     withdrawals::{self, WithdrawalContext},
 };
 
@@ -46,6 +47,7 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
         .merge(read_routes(&parts, &api))
         .merge(operator_routes(&parts, &api))
         .merge(event_routes(&parts, &api))
+        .merge(webhook_routes(&parts, &api))
         .merge(batches::status_routes().with_state(Arc::clone(&statuses)))
         .merge(health_routes(&parts, &api))
         .merge(metrics_routes(&parts, &requests))
@@ -123,6 +125,12 @@ fn operator_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
     let stored = parts.stored.clone();
     let context = OperatorContext::new(api, queries, reads.pages, operators, stored);
     operators::routes().with_state(Arc::new(context)).into()
+}
+
+fn webhook_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
+    let Some(store) = parts.webhooks.clone() else { return Router::new() };
+    let context = WebhookContext::new(Arc::clone(api), store);
+    webhooks::routes().with_state(Arc::new(context)).into()
 }
 
 fn event_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {

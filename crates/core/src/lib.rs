@@ -49,6 +49,7 @@ mod submission;
 mod submitter;
 mod transition;
 mod waiting;
+mod webhooks;
 
 pub use access_token::{
     AccessScope, AccessScopeError, NewToken, StoredToken, TokenId, TokenIdError, TokenStore,
@@ -125,3 +126,8 @@ pub use submitter::{
 };
 pub use transition::{Event, LedgerStatus, Progress, TransitionError, transition};
 pub use waiting::{Ahead, Wait, WaitCause};
+pub use webhooks::{
+    DeliveryResult, DeliveryStore, DueWebhook, FailedDelivery, FailedDeliveryId, Message,
+    NewWebhook, Webhook, WebhookId, WebhookLease, WebhookSecret, WebhookStore, WebhookUrlError,
+    check_webhook_url,
+};

@@ -12,19 +12,20 @@ use crate::{
     ActionFilter, ActionOutcome, AddOutcome, Ahead, AskAhead, AskAheadRequests, BatchConflict,
     BatchDetails, BatchEvent, BatchFilter, BatchFits, BatchId, BatchPage, BatchPageStore,
     BatchQueryStore, BatchResult, BatchSelection, BatchStatus, BatchStatusReader, BatchUpdater,
-    ClaimKeeper, Clock, CommitHistory, EndedDependents, EventFilter, EventListener, EventPage,
-    EventPosition, EventReadError, EventStore, EventSubscriptions, EvidenceReader, EvidenceReport,
+    ClaimKeeper, Clock, CommitHistory, DeliveryResult, DeliveryStore, DueWebhook, EndedDependents,
+    EventFilter, EventListener, EventPage, EventPosition, EventReadError, EventStore,
+    EventSubscriptions, EvidenceReader, EvidenceReport, FailedDelivery, FailedDeliveryId,
     ForwardedRequest, ForwardedResponse, GroupObserver, HeaderId, InstanceId, IntakeStore,
     InternalError, LedgerConfirmation, LedgerEventStream, LedgerEvents, LedgerIdentity,
     LedgerIdentityReader, LedgerRegistry, ListCursor, MissingTransactionStore, MonotonicTime,
-    NewBatch, NextBatchStore, NodeCheck, OperatorAction, OperatorStore, PageCursor, PageOrder,
-    PassThrough, PassThroughError, PendingBatchStore, PollPace, PollTriggers, RecordedAction,
-    Removed, Resolution, RetentionCursor, RetentionStore, Round, RoundStore, RunnableSubmitter,
-    RunningSubmitter, ScopeId, ServiceId, ServiceShare, ShutdownHandle, StatusReport,
-    StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome,
+    NewBatch, NewWebhook, NextBatchStore, NodeCheck, OperatorAction, OperatorStore, PageCursor,
+    PageOrder, PassThrough, PassThroughError, PendingBatchStore, PollPace, PollTriggers,
+    RecordedAction, Removed, Resolution, RetentionCursor, RetentionStore, Round, RoundStore,
+    RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId, ServiceShare, ShutdownHandle,
+    StatusReport, StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome,
     SubmissionSender, SubmittedBatch, SubmitterObserver, TakenBatch, Takeover, Timestamp,
     TokenStore, TransactionAnswers, TransactionCheck, UnresolvedBatch, UnresolvedBatchStore,
-    UrlResolver, WakeUps,
+    UrlResolver, WakeUps, Webhook, WebhookId, WebhookLease, WebhookStore,
 };
 
 mock! {
@@ -485,6 +486,42 @@ mock! {
             batch_id: &HeaderId,
         ) -> BatchResult<Option<Vec<BatchEvent>>>;
         fn on_events(&self, listener: EventListener);
+    }
+}
+
+mock! {
+    pub WebhookStore {}
+    impl WebhookStore for WebhookStore {
+        fn create_webhook(&self, webhook: &NewWebhook) -> BatchResult<Option<Webhook>>;
+        fn webhooks(&self) -> BatchResult<Vec<Webhook>>;
+        fn remove_webhook(&self, id: WebhookId) -> BatchResult<bool>;
+        fn failed_deliveries(
+            &self,
+            id: WebhookId,
+            after: Option<FailedDeliveryId>,
+            limit: usize,
+        ) -> BatchResult<Option<Vec<FailedDelivery>>>;
+        fn redeliver(
+            &self,
+            id: WebhookId,
+            failed: Option<FailedDeliveryId>,
+        ) -> BatchResult<Option<u64>>;
+    }
+}
+
+mock! {
+    pub DeliveryStore {}
+    impl DeliveryStore for DeliveryStore {
+        fn due_webhooks(&self) -> BatchResult<Vec<DueWebhook>>;
+        fn take_webhook(
+            &self,
+            webhook: &DueWebhook,
+            duration: Duration,
+        ) -> BatchResult<Option<WebhookLease>>;
+        fn failed_again(&self, id: WebhookId, limit: usize) -> BatchResult<Vec<FailedDelivery>>;
+        fn delivered(&self, lease: &WebhookLease, result: &DeliveryResult) -> BatchResult<bool>;
+        fn end_webhook_lease(&self, lease: &WebhookLease) -> BatchResult<bool>;
+        fn now(&self) -> Timestamp;
     }
 }
 

@@ -1,6 +1,7 @@
 use std::{
     fmt,
     future::Future,
+    net::IpAddr,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -16,7 +17,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{
     HttpError, HttpResponse,
-    connect::connect,
+    connect::{AllowedAddresses, connect},
     connection::{Connection, SendFailure},
     pool::Pool,
     request_target::RequestTarget,
@@ -57,13 +58,25 @@ impl Default for HttpOptions {
 pub struct HttpClient {
     options: HttpOptions,
     pool: Arc<Pool>,
+    addresses: AllowedAddresses,
 }
 
 impl HttpClient {
     /// Creates a client with these options.
     pub fn new(options: &HttpOptions) -> Result<Self, HttpError> {
         let pool = Arc::new(Pool::new(options.pool_idle_timeout));
-        Ok(Self { options: options.clone(), pool })
+        Ok(Self { options: options.clone(), pool, addresses: AllowedAddresses::default() })
+    }
+
+    /// Connects only to addresses that the rule allows. It is asked about each address to which the name of a
+    /// host was resolved, for each connection: what the name meant before does not count.
+    #[must_use]
+    pub fn with_allowed_addresses(
+        mut self,
+        rule: impl Fn(IpAddr) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.addresses = AllowedAddresses::by(rule);
+        self
     }
 
     /// Sends a GET request with these headers.
@@ -150,7 +163,8 @@ impl HttpClient {
 
     async fn connect(&self, url: &Url, deadline: Deadline) -> Result<Box<Connection>, HttpError> {
         let limit = self.options.connect_timeout;
-        let connecting = deadline.timeout(timeout(limit, Box::pin(connect(url, limit))));
+        let connecting =
+            deadline.timeout(timeout(limit, Box::pin(connect(url, limit, &self.addresses))));
         match connecting.await {
             Some(Ok(stream)) => Ok(Box::new(Connection::new(stream?).await?)),
             Some(Err(_)) => {

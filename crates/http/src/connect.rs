@@ -1,6 +1,11 @@
 //! Opens connections: resolves the host, connects, and starts TLS.
 
-use std::{io, net::SocketAddr, time::Duration};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use futures_util::future::{Either, select};
 use tokio::{
@@ -12,14 +17,34 @@ use tokio::{
 
 use crate::{HttpError, stream::MaybeTlsStream, tls::start_tls, url::Url};
 
+/// Which addresses are connected to; by default all.
+#[derive(Clone, Default)]
+pub(crate) struct AllowedAddresses(Option<Arc<AddressRule>>);
+
+type AddressRule = dyn Fn(IpAddr) -> bool + Send + Sync;
+
+impl AllowedAddresses {
+    pub(crate) fn by(rule: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(rule)))
+    }
+
+    fn allows(&self, address: IpAddr) -> bool {
+        self.0.as_ref().is_none_or(|rule| rule(address))
+    }
+}
+
 /// How long the addresses of one IP version are tried before those of the other one.
 const FALLBACK_DELAY: Duration = Duration::from_millis(300);
 
 /// Connects to the host of the URL, with TLS if its scheme says so. If it has several addresses, each of
 /// them gets an equal part of the limit, and the last one as long as the caller waits.
-pub(crate) async fn connect(url: &Url, limit: Duration) -> Result<MaybeTlsStream, HttpError> {
+pub(crate) async fn connect(
+    url: &Url,
+    limit: Duration,
+    allowed: &AllowedAddresses,
+) -> Result<MaybeTlsStream, HttpError> {
     let not_sent = |error: io::Error| HttpError::NotSent(error.to_string());
-    let addresses = resolve(url).await.map_err(not_sent)?;
+    let addresses = resolve(url, allowed).await.map_err(not_sent)?;
     let stream = connect_to_one(&addresses, limit).await.map_err(not_sent)?;
     stream.set_nodelay(true).map_err(not_sent)?;
     if url.is_encrypted() {
@@ -29,12 +54,17 @@ pub(crate) async fn connect(url: &Url, limit: Duration) -> Result<MaybeTlsStream
     Ok(MaybeTlsStream::Plain(stream))
 }
 
-async fn resolve(url: &Url) -> io::Result<Vec<SocketAddr>> {
+async fn resolve(url: &Url, allowed: &AllowedAddresses) -> io::Result<Vec<SocketAddr>> {
     let addresses = lookup_host((url.host_name(), url.port_or_default())).await;
     let addresses = addresses.map_err(|error| {
         io::Error::new(error.kind(), format!("cannot resolve the name of the host: {error}"))
     })?;
-    Ok(addresses.collect())
+    let allowed: Vec<SocketAddr> = addresses.filter(|it| allowed.allows(it.ip())).collect();
+    if allowed.is_empty() {
+        let refused = "no address of the host may be connected to";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, refused));
+    }
+    Ok(allowed)
 }
 
 /// Connects to the first address that answers. A network may drop the packets of one version of IP, so the

@@ -23,7 +23,7 @@ use tokio_tungstenite::{
 
 use crate::{
     HttpError,
-    connect::connect,
+    connect::{AllowedAddresses, connect},
     probe::{ProbedSocket, WebSocketProbe},
     request_target::RequestTarget,
     stream::MaybeTlsStream,
@@ -125,7 +125,7 @@ async fn open(
     texts: &[&str],
     options: &WebSocketOptions,
 ) -> Result<ClosedOnDrop, HttpError> {
-    let stream = connect(&target.url, options.open_timeout).await?;
+    let stream = connect(&target.url, options.open_timeout, &AllowedAddresses::default()).await?;
     let limit = Some(options.max_text_bytes);
     let config = WebSocketConfig::default()
         .max_message_size(limit)

@@ -9,7 +9,7 @@ pub use config::{
     KeySource, LedgerConfig, LedgerKind, ListenAddress, ListenConfig, LogFilter, LogFormat, Origin,
     PasswordSource, PollConfig, RetentionConfig, SETTINGS, Setting, TlsFiles, settings_reference,
 };
-pub use grid_batch_api::{AccessToken, ServicePattern};
+pub use grid_batch_api::{AccessToken, ServicePattern, new_webhook_secret};
 pub use server::{
     LedgerInspection, LedgerMismatchError, NodeIdentity, RunningServer, Server, ServerCounts,
     StartError, gas_admin_addresses,

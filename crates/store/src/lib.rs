@@ -32,6 +32,8 @@ mod batch;
 // recording a change of a batch, over:
 mod scheduling;
 // which batches of a service may be under way together, over:
+mod webhooks;
+// to whom events are delivered, over:
 mod events;
 // what happened to batches, over:
 mod sql;

@@ -5,6 +5,8 @@ mod counts;
 mod events;
 pub(crate) mod queries;
 mod scheduling;
+mod tokens;
+mod webhooks;
 mod withdrawals;
 
 use std::{
@@ -256,6 +258,8 @@ fn process_batches(claims: &ClaimStore, services: &[ServiceId]) {
     process_failures(claims, services);
     look_for_locked_rows(store, services);
     events::read_events(store, &taken[0].service_id, &taken[0].batch_id);
+    webhooks::use_webhooks(store);
+    tokens::use_tokens(store);
     assert!(store.start_retention(Duration::from_secs(1)).unwrap());
     store.count_removable(Timestamp::from_micros(i64::MAX), None, 100).unwrap();
     store.remove_ended(Timestamp::from_micros(i64::MAX), None, 100).unwrap();
@@ -526,11 +530,13 @@ const READ_MISSING: [&str; 2] = ["find_missed_batches", "release_overdue"];
 /// here.
 const READ_WAITING: &str = "load_positions";
 
-/// Whether a statement may read everything that a line of its plan names. There are few instances;
-/// claims are counted at most once for each take; and new services are limited, and counted only when
+/// Whether a statement may read everything that a line of its plan names. There are few instances,
+/// webhooks and tokens; claims are counted at most once for each take; and new services are limited, and counted only when
 /// a service is opened.
 fn may_scan(statement: &str, line: &str) -> bool {
     line.contains("instances")
+        || line.contains("webhooks")
+        || line.contains("tokens")
         || (line.contains("lanes_busy") && READ_BUSY_LANES.contains(&statement))
         || (line.contains("service_id_claims") && statement == "count_claims")
         || (line.contains("missing_transactions") && READ_MISSING.contains(&statement))

@@ -12,3 +12,4 @@ pub mod process;
 pub mod schemathesis;
 pub mod wait;
 pub mod watched;
+pub mod webhook_receiver;

@@ -1,4 +1,7 @@
 drop view batch_statuses;
+drop table tokens;
+drop table failed_deliveries;
+drop table webhooks;
 drop table operator_actions;
 drop table event_feed;
 drop table batch_events;

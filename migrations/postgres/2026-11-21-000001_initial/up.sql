@@ -523,6 +523,46 @@ create table event_feed (
 );
 insert into event_feed (id) values (1);
 
+-- Webhooks: URLs to which events are delivered. At most 100.
+create table webhooks (
+    id bigint generated always as identity primary key,
+    url text collate "C" not null,
+    -- What its requests are signed with.
+    secret bytea not null,
+    -- Which services and kinds of events it gets, one a line; empty: all.
+    services text collate "C" not null,
+    kinds text collate "C" not null,
+    created_at bigint not null,
+    -- The position in the feed up to which events were delivered.
+    cursor text collate "C" not null,
+    -- Raised each time an instance takes the webhook, until when it has it.
+    lease bigint not null default 0,
+    leased_until bigint not null default 0,
+    -- How often the next event was sent in vain, and until when it waits.
+    attempts integer not null default 0,
+    next_try_at bigint not null default 0,
+    last_error text collate "C",
+    -- Since when nothing is sent, because the receiver answered that it is gone.
+    disabled_at bigint,
+    -- When events were last removed before they were delivered.
+    missed_at bigint
+);
+
+-- The messages that were sent too often in vain.
+create table failed_deliveries (
+    id bigint generated always as identity primary key,
+    webhook_id bigint not null references webhooks on delete cascade,
+    message_id text collate "C" not null,
+    body text collate "C" not null,
+    attempts integer not null,
+    error text collate "C" not null,
+    failed_at bigint not null,
+    -- An operator has it sent once more.
+    again boolean not null default false
+);
+create index failed_deliveries_of_webhooks on failed_deliveries (webhook_id, id);
+create index failed_deliveries_again on failed_deliveries (webhook_id, id) where again;
+
 -- One row for each access token of a client.
 create table tokens (
     -- The part of the token by which it is found. The rest of it is secret, and only its SHA-256 is here.

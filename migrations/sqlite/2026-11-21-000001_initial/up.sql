@@ -392,6 +392,37 @@ create table event_feed (
 ) strict;
 insert into event_feed (id) values (1);
 
+-- autoincrement: the id of a removed webhook is never used again.
+create table webhooks (
+    id integer primary key autoincrement,
+    url text not null,
+    secret blob not null,
+    services text not null,
+    kinds text not null,
+    created_at integer not null,
+    cursor text not null,
+    lease integer not null default 0,
+    leased_until integer not null default 0,
+    attempts integer not null default 0,
+    next_try_at integer not null default 0,
+    last_error text,
+    disabled_at integer,
+    missed_at integer
+) strict;
+
+create table failed_deliveries (
+    id integer primary key autoincrement,
+    webhook_id integer not null references webhooks on delete cascade,
+    message_id text not null,
+    body text not null,
+    attempts integer not null,
+    error text not null,
+    failed_at integer not null,
+    again integer not null default 0 check (again in (0, 1))
+) strict;
+create index failed_deliveries_of_webhooks on failed_deliveries (webhook_id, id);
+create index failed_deliveries_again on failed_deliveries (webhook_id, id) where again;
+
 create table tokens (
     token_id text primary key check (length(token_id) = 16),
     name text not null check (name <> ''),

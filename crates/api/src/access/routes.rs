@@ -72,6 +72,13 @@ pub(super) const ROUTES: &[(&str, &str, Needs)] = &[
     ("POST", "/v1/pause", OPERATE_ALL),
     ("POST", "/v1/resume", OPERATE_ALL),
     ("GET", "/v1/operator-actions", OPERATE),
+    // A webhook may get the events of all services, and its URL may have a secret in it.
+    ("GET", "/v1/webhooks", OPERATE_ALL),
+    ("POST", "/v1/webhooks", OPERATE_ALL),
+    ("GET", "/v1/webhooks/{id}", OPERATE_ALL),
+    ("DELETE", "/v1/webhooks/{id}", OPERATE_ALL),
+    ("GET", "/v1/webhooks/{id}/failed", OPERATE_ALL),
+    ("POST", "/v1/webhooks/{id}/redeliver", OPERATE_ALL),
     // They tell nothing about a server but its version.
     ("GET", "/openapi.json", Needs::Nothing),
     ("GET", "/docs", Needs::Nothing),

@@ -182,6 +182,10 @@ pub(crate) enum ApiError {
     EventsRemoved { link: String },
     #[error("too many clients wait for events; try again later, or read pages without waiting")]
     TooManyEventListeners,
+    #[error("there is no such webhook")]
+    WebhookNotFound,
+    #[error("there are as many webhooks as there may be; remove one that is not needed")]
+    TooManyWebhooks,
 
     // Withdrawals and rewards.
     #[error("withdrawals are not accepted here, because no pools are configured")]

@@ -210,6 +210,8 @@ fn kind(error: &ApiError) -> ErrorKind {
         ApiError::TooManyEventListeners => {
             (StatusCode::SERVICE_UNAVAILABLE, 1082, "Too Many Listeners")
         }
+        ApiError::WebhookNotFound => (StatusCode::NOT_FOUND, 1084, "Webhook Not Found"),
+        ApiError::TooManyWebhooks => (StatusCode::CONFLICT, 1085, "Too Many Webhooks"),
         ApiError::JsonContentType(_) => {
             (StatusCode::UNSUPPORTED_MEDIA_TYPE, 1021, "Wrong Content Type")
         }

@@ -43,6 +43,22 @@ impl JsonObject {
         }
     }
 
+    /// Takes an array of strings; empty, if it is missing or null.
+    pub(crate) fn strings(&mut self, name: &'static str) -> Result<Vec<String>, ApiError> {
+        let refused = || {
+            let rule = "it must be an array of strings".to_owned();
+            ApiError::InvalidValue { name, rule }
+        };
+        match self.0.remove(name) {
+            None | Some(Value::Null) => Ok(Vec::new()),
+            Some(Value::Array(values)) => values
+                .into_iter()
+                .map(|value| value.as_str().map(str::to_owned).ok_or_else(refused))
+                .collect(),
+            Some(_) => Err(refused()),
+        }
+    }
+
     /// Takes a boolean; `default`, if it is missing or null.
     pub(crate) fn boolean(&mut self, name: &'static str, default: bool) -> Result<bool, ApiError> {
         Ok(self.optional_boolean(name)?.unwrap_or(default))

@@ -15,7 +15,7 @@ use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder};
 
 use crate::{
     batches, events, gas_admins, health, http::error_schemas, metrics, operators, reads, rewards,
-    scabbard, withdrawals,
+    scabbard, webhooks, withdrawals,
 };
 
 /// The description as JSON.
@@ -68,6 +68,7 @@ fn document() -> OpenApi {
         withdrawals::routes().into_openapi(),
         rewards::routes().into_openapi(),
         gas_admins::routes().into_openapi(),
+        webhooks::routes().into_openapi(),
         health::routes().into_openapi(),
         metrics::routes().into_openapi(),
     ] {

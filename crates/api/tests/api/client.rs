@@ -58,7 +58,7 @@ impl Client {
             headers.push((name.to_owned(), value.to_owned()));
         }
         let mut response = Response { status, headers, body: Vec::new() };
-        if status != 100 {
+        if ![100, 204].contains(&status) {
             response.body.resize(response.header("content-length")?.parse().unwrap(), 0);
             self.0.read_exact(&mut response.body).ok()?;
         }

@@ -20,4 +20,5 @@ mod shutdown;
 mod statuses;
 mod submit;
 mod test_server;
+mod webhooks;
 mod withdrawals;

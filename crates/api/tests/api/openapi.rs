@@ -28,7 +28,8 @@ fn is_missing(response: &Response) -> bool {
 #[test]
 fn every_described_operation_is_served() {
     let everything = TestServer::with(|builder, store| {
-        builder.with_events(store.clone()).with_operators(store.clone(), || None)
+        let builder = builder.with_events(store.clone()).with_webhooks(store.clone());
+        builder.with_operators(store.clone(), || None)
     });
     let servers = [everything, server_with_pools()];
     let document: Value = serde_json::from_str(&openapi_json()).unwrap();

@@ -31,6 +31,7 @@ mod signals;
 mod token;
 mod usage;
 mod wait;
+mod webhooks;
 
 use std::{ffi::OsString, process::ExitCode};
 
@@ -83,7 +84,8 @@ fn program() -> Command {
         .subcommand(retention::command())
         .subcommand(token::command())
         .subcommand(nonce::command())
-        .subcommand(gas_admins::command());
+        .subcommand(gas_admins::command())
+        .subcommand(webhooks::command());
     #[cfg(feature = "evm")]
     let program = program.subcommand(move_withdrawals::command());
     #[cfg(feature = "demo")]
@@ -114,6 +116,7 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("token", matches)) => token::run(matches),
         Some(("nonce", matches)) => nonce::run(matches),
         Some(("gas-admins", matches)) => gas_admins::run(matches),
+        Some(("webhooks", matches)) => webhooks::run(matches),
         #[cfg(feature = "evm")]
         Some(("move-withdrawals", matches)) => move_withdrawals::run(matches),
         #[cfg(feature = "demo")]

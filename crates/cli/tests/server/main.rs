@@ -61,5 +61,6 @@ mod unknown_services;
 mod unusable_answers;
 mod unusable_database;
 mod waiting_batches;
+mod webhooks;
 
 const GRID_BATCH: Binary = Binary(env!("CARGO_BIN_EXE_grid-batch"));

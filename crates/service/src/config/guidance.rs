@@ -426,6 +426,19 @@ static GUIDANCE: &[Guidance] = &[
         "events.enabled",
         "Turn it off if nothing reads the events and the database should write less.",
     ),
+    equal(
+        "webhooks.allow_private",
+        "List the receivers in your own network. A client that creates webhooks can reach all of them.",
+    ),
+    equal(
+        "webhooks.timeout",
+        "Another instance goes on with the webhooks of one that is killed after three times as long.",
+    ),
+    equal(
+        "webhooks.attempts",
+        "Lower it if the next events matter more than one that a receiver refuses: with 10, they wait for \
+         four hours.",
+    ),
     own(
         "metrics.services",
         "Raise it to see more services; each is a time series of Prometheus for each instance.",

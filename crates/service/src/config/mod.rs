@@ -28,6 +28,7 @@ mod setting_file;
 mod tests;
 mod value;
 mod warnings;
+mod webhooks;
 
 use std::{num::NonZero, path::Path, sync::Arc, time::Duration};
 
@@ -35,6 +36,7 @@ use grid_batch_core::{Clock, SchedulingRules};
 use grid_batch_queuer::QueueOptions;
 use grid_batch_store::{DatabaseClock, DatabaseUrl, DelayOptions, StoreOptions};
 use grid_batch_submitter::SubmitterOptions;
+use grid_batch_webhooks::DeliveryOptions;
 #[cfg(feature = "evm")]
 use grid_batch_withdrawals::PaymentLimits;
 
@@ -107,6 +109,8 @@ pub struct Config {
     pub poll: PollConfig,
     /// When ended batches are removed.
     pub retention: RetentionConfig,
+    /// How events are delivered to webhooks.
+    pub webhooks: DeliveryOptions,
     /// How many services have a label of their own in `/metrics`.
     pub metrics_services: usize,
     layers: Layers,
@@ -181,6 +185,7 @@ impl Config {
             submit: submitter_options(&layers)?,
             poll: PollConfig::from_layers(&layers)?,
             retention: RetentionConfig::from_layers(&layers)?,
+            webhooks: webhooks::delivery_options(&layers)?,
             metrics_services: layers.get_size("metrics.services")?,
             layers,
         };

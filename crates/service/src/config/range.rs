@@ -24,6 +24,7 @@ const NUMBERS: &[(&str, u64, u64)] = &[
     ("poll.requests_per_second", 1, 1_000_000),
     ("poll.connections", 1, 10_000),
     ("poll.max_attempts", 1, 1_000_000),
+    ("webhooks.attempts", 1, 1_000),
 ];
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -44,6 +45,7 @@ const LONGEST: &[(&str, Duration)] = &[
     ("evm.gate_interval", HOUR),
     ("evm.balance_interval", HOUR),
     ("evm.signer_timeout", HOUR),
+    ("webhooks.timeout", HOUR),
 ];
 
 pub(super) fn check(layers: &Layers) -> Result<(), ConfigError> {

@@ -650,6 +650,21 @@ pub static SETTINGS: &[Setting] = &[
         "Write an event for each change of a batch, for /v1/events and the history of batches; removed with \
          the batch",
     ),
+    list(
+        "webhooks.allow_private",
+        "Addresses and networks, such as 10.0.0.0/8, to which events may be sent although they are private",
+    ),
+    text(
+        "webhooks.timeout",
+        "15s",
+        "Timeout for a request to a receiver of events, connecting included",
+    ),
+    number(
+        "webhooks.attempts",
+        "10",
+        "How often an event is sent in vain before it is put in the list of failed messages and the next \
+         one follows",
+    ),
     number(
         "metrics.services",
         "100",

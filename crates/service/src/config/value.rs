@@ -8,6 +8,7 @@ use grid_batch_http::{HttpError, join};
 use grid_batch_scabbard::PeerService;
 use grid_batch_store::DatabaseUrl;
 use grid_batch_support::Authority;
+use grid_batch_webhooks::AllowedNetwork;
 
 use super::{
     LedgerKind,
@@ -317,7 +318,7 @@ impl SettingValue for ServiceId {
 }
 
 macro_rules! impl_by_from_str {
-    ($($type:ty),+) => {$(
+    ($($type:ty),+ $(,)?) => {$(
         impl SettingValue for $type {
             fn parse(text: &str) -> Result<Self, String> {
                 text.parse().map_err(|error| format!("{error}"))
@@ -326,7 +327,15 @@ macro_rules! impl_by_from_str {
     )+};
 }
 
-impl_by_from_str!(HealthAccess, HostName, Network, WebOrigin, ServicePattern, SignerPattern);
+impl_by_from_str!(
+    HealthAccess,
+    HostName,
+    Network,
+    WebOrigin,
+    ServicePattern,
+    SignerPattern,
+    AllowedNetwork,
+);
 
 impl<T: SettingValue> SettingValue for Vec<T> {
     fn parse(text: &str) -> Result<Self, String> {

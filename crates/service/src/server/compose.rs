@@ -36,6 +36,7 @@ use super::{
     reads::with_reads,
     registration::register,
     statuses::Statuses,
+    webhooks,
 };
 use crate::{Config, LedgerKind};
 
@@ -131,6 +132,7 @@ pub(super) fn compose<S: ScopeId>(
         follow_up.clone(),
     )?;
     let retention = start_retention(config, &store)?;
+    let webhooks = webhooks::start(config, &store)?;
     let options = ClaimMaintainerOptions::for_idle_expiry(config.claims.idle_expiry);
     let claims = ClaimMaintainer::start(claims, options, follow_up.clone())?;
     let notifications = claim_store
@@ -193,6 +195,7 @@ pub(super) fn compose<S: ScopeId>(
         poller,
         recovery,
         retention,
+        webhooks,
         dependents,
         in_flight: running_in_flight,
         notifications,
@@ -499,6 +502,9 @@ fn configure_api<S: ScopeId>(
     if let Some(gas) = &ledger.gas {
         let (gas, store) = (Arc::clone(gas), Arc::clone(&store));
         api = api.with_gas_admins(move || gas.reports(&store));
+    }
+    if config.store.writes_events {
+        api = api.with_webhooks(store.clone());
     }
     if let Some(rules) = &ledger.withdrawals {
         api = api.with_withdrawals(store, Arc::clone(rules));

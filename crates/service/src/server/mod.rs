@@ -21,6 +21,7 @@ mod reads;
 mod registration;
 mod statuses;
 mod stopping;
+mod webhooks;
 #[cfg(feature = "evm")]
 mod withdrawal_moves;
 
@@ -38,6 +39,7 @@ use grid_batch_poller::{
 use grid_batch_store::{PendingBatch, Store};
 use grid_batch_submitter::{DelayedServices, DelayedSummary, SubmitterCounters};
 use grid_batch_support::PeriodicThread;
+use grid_batch_webhooks::RunningDeliverer;
 
 pub use counts::ServerCounts;
 pub use error::StartError;
@@ -112,6 +114,7 @@ pub struct RunningServer {
     poller: RunningPollingMonitor<PendingBatch, StatusReport>,
     recovery: OrphanRecovery,
     retention: Option<Retention>,
+    webhooks: Option<RunningDeliverer>,
     dependents: DependentsJob,
     in_flight: Option<PeriodicThread>,
     notifications: Option<NotificationListener>,
@@ -165,7 +168,7 @@ impl RunningServer {
         let Self { poller, stop_limit, .. } = self;
         let Self { recovery, retention, claims, ledger_check, gas, health, queue_metrics, .. } =
             self;
-        let Self { counts_log, dependents, in_flight, notifications, access, .. } = self;
+        let Self { counts_log, dependents, in_flight, notifications, access, webhooks, .. } = self;
         claims.stop_taking();
         // All drain at the same time.
         let requested = [api.signal_shutdown(), submitter.request_stop()];
@@ -178,6 +181,7 @@ impl RunningServer {
                 dependencies.map_or(Ok(()), ShutdownHandle::wait_for_shutdown)
             }),
             Stop::new("poller", || poller.wait_for_shutdown()),
+            Stop::new("webhooks", || webhooks.map_or(Ok(()), ShutdownHandle::wait_for_shutdown)),
         ];
         // Claims are released last: until then nothing else may work on the services.
         let last = vec![

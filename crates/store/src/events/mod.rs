@@ -12,7 +12,7 @@ mod snapshot;
 mod write;
 
 pub(crate) use history::history;
-pub(crate) use read::read;
+pub(crate) use read::{latest, read};
 pub(crate) use remove::{remove_events_of, remove_groups};
 pub(crate) use snapshot::begin_generation;
 pub(crate) use write::{NewEvent, insert_events};

@@ -1,5 +1,5 @@
 use diesel::{QueryableByName, sql_types::BigInt};
-use grid_batch_core::{EventFilter, EventPage, EventPosition, EventReadError};
+use grid_batch_core::{EventCursor, EventFilter, EventPage, EventPosition, EventReadError};
 
 use super::{
     cursor::{Position, RemovedUpTo},
@@ -20,9 +20,8 @@ pub(crate) fn read(
     let position = match from {
         EventPosition::Oldest => Position::oldest(before.generation),
         EventPosition::Latest => {
-            let seen = Some(Snapshot::take(&mut connection)?);
-            let latest = Position { generation: before.generation, seen, window: None };
-            return Ok(Ok(EventPage { events: Vec::new(), next: latest.encode()?, more: false }));
+            let next = latest_of(&mut connection, &before)?;
+            return Ok(Ok(EventPage { events: Vec::new(), next, more: false }));
         }
         EventPosition::After(cursor) => match Position::decode(cursor) {
             Some(position) => position,
@@ -38,6 +37,18 @@ pub(crate) fn read(
         Some(page) if is_kept => Ok(Ok(page)),
         _ => Ok(Err(EventReadError::Gone { oldest: Position::oldest(after.generation).encode()? })),
     }
+}
+
+/// The position after the latest event.
+pub(crate) fn latest(store: &Store) -> Result<EventCursor, StoreError> {
+    let mut connection = store.pools.read()?;
+    let feed = FeedRow::read(&mut connection)?;
+    latest_of(&mut connection, &feed)
+}
+
+fn latest_of(connection: &mut Connection, feed: &FeedRow) -> Result<EventCursor, StoreError> {
+    let seen = Some(Snapshot::take(connection)?);
+    Position { generation: feed.generation, seen, window: None }.encode()
 }
 
 /// How far back the feed goes.

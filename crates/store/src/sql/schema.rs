@@ -362,6 +362,38 @@ table! {
 }
 
 table! {
+    webhooks (id) {
+        id -> BigInt,
+        url -> Text,
+        secret -> Binary,
+        services -> Text,
+        kinds -> Text,
+        created_at -> BigInt,
+        cursor -> Text,
+        lease -> BigInt,
+        leased_until -> BigInt,
+        attempts -> Integer,
+        next_try_at -> BigInt,
+        last_error -> Nullable<Text>,
+        disabled_at -> Nullable<BigInt>,
+        missed_at -> Nullable<BigInt>,
+    }
+}
+
+table! {
+    failed_deliveries (id) {
+        id -> BigInt,
+        webhook_id -> BigInt,
+        message_id -> Text,
+        body -> Text,
+        attempts -> Integer,
+        error -> Text,
+        failed_at -> BigInt,
+        again -> Bool,
+    }
+}
+
+table! {
     tokens (token_id) {
         token_id -> Text,
         name -> Text,
@@ -388,6 +420,7 @@ joinable!(halts -> batches (batch_seq));
 joinable!(lanes -> services (service_id));
 joinable!(withdrawals -> batches (batch_seq));
 joinable!(batch_events -> event_groups (group_seq));
+joinable!(failed_deliveries -> webhooks (webhook_id));
 
 allow_tables_to_appear_in_same_query!(
     services,
@@ -416,6 +449,8 @@ allow_tables_to_appear_in_same_query!(
     signed_transactions,
     event_groups,
     batch_events,
+    webhooks,
+    failed_deliveries,
     tokens,
 );
 

@@ -34,4 +34,5 @@ mod signing;
 mod status_view;
 mod tokens;
 mod under_way;
+mod webhooks;
 mod withdrawals;

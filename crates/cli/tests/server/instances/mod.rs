@@ -12,3 +12,4 @@ mod paused;
 mod sharing;
 mod single_expiry;
 mod sqlite;
+mod webhooks;

@@ -134,6 +134,8 @@ fn defined(is_postgres: bool) -> Schema {
         "event_groups": event_groups,
         "batch_events": batch_events,
         "event_feed": event_feed,
+        "webhooks": webhooks,
+        "failed_deliveries": failed_deliveries,
         "tokens": tokens,
     }
 }

@@ -1,0 +1,54 @@
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{Path, Request, State, rejection::PathRejection},
+};
+use grid_batch_core::{Excerpt, FailedDeliveryId};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{WebhookContext, parse_id};
+use crate::http::{ApiError, Problems, Query, discard_body};
+
+/// What is sent once more.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct RedeliveryJson {
+    /// How many messages that had failed.
+    messages: u64,
+}
+
+/// `POST /v1/webhooks/{id}/redeliver`: all messages that failed, or the one in `failed`.
+#[utoipa::path(
+    post, path = "/v1/webhooks/{id}/redeliver", tag = "webhooks", operation_id = "redeliverToWebhook", summary = "Send messages once more that failed",
+    params(
+        ("id" = String, Path, description = "The webhook"),
+        ("failed" = Option<String>, Query, description = "The id of the only message that is sent once more"),
+    ),
+    responses(
+        (status = 200, description = "The messages are sent once more, what waited is tried now, and the webhook is enabled", body = RedeliveryJson),
+        Problems,
+    ),
+)]
+pub(super) async fn post(
+    State(context): State<Arc<WebhookContext>>,
+    path: Result<Path<String>, PathRejection>,
+    request: Request,
+) -> Result<Json<RedeliveryJson>, ApiError> {
+    let id = parse_id(path)?;
+    let (request, body) = request.into_parts();
+    discard_body(&request.headers, body);
+    let query = Query::parse(request.uri.query())?;
+    query.check_names(&["failed"])?;
+    let failed = query.get("failed")?.map(parse_failed).transpose()?;
+    let changed = context.write(move |store| store.redeliver(id, failed)).await?;
+    Ok(Json(RedeliveryJson { messages: changed.ok_or(ApiError::WebhookNotFound)? }))
+}
+
+fn parse_failed(text: &str) -> Result<FailedDeliveryId, ApiError> {
+    text.parse().map(FailedDeliveryId).map_err(|_| {
+        let rule =
+            format!("it is {}; it must be the id of a message that failed", Excerpt::of(text));
+        ApiError::InvalidValue { name: "failed", rule }
+    })
+}

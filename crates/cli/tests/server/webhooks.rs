@@ -1,0 +1,104 @@
+//! Events that the server delivers to webhooks, and the commands about them.
+
+use grid_batch_test_support::{
+    batches::{SignedBatch, signed_batches},
+    http::{request, send},
+    process::ProcessOutput,
+    wait::wait_for,
+    webhook_receiver::{ReceivedMessage, WebhookReceiver},
+};
+use serde_json::{Value, json};
+
+use crate::harness::BatchHarness;
+
+const ALLOWED: &[(&str, &str)] = &[("--webhooks-allow-private", "127.0.0.1")];
+
+/// What happened to a batch: its kind and the state after.
+fn told(message: &ReceivedMessage) -> (String, String, String) {
+    let body: Value = serde_json::from_str(&message.body).unwrap();
+    let text = |name: &str| body["data"][name].as_str().unwrap().to_owned();
+    (text("batch_id"), text("kind"), text("state"))
+}
+
+fn run(harness: &BatchHarness, arguments: &[&str]) -> ProcessOutput {
+    let output = harness.run_command(&[&["webhooks"][..], arguments].concat());
+    assert_eq!(output.exit_code, Some(0), "{output:?}");
+    output
+}
+
+fn run_json(harness: &BatchHarness, arguments: &[&str]) -> Value {
+    serde_json::from_str(&run(harness, &[arguments, &["--json"]].concat()).stdout).unwrap()
+}
+
+#[test]
+fn events_of_a_batch_are_delivered_in_order() {
+    let harness = BatchHarness::sawtooth();
+    let receiver = WebhookReceiver::start(&["500 No"]);
+    let server = harness.serve_with(ALLOWED);
+    let created = run_json(&harness, &["create", &receiver.url()]);
+    let secret = created["secret"].as_str().unwrap().to_owned();
+    let batches = signed_batches(&harness.services, 1);
+    server.submit(&batches);
+    let SignedBatch { batch_id, .. } = &batches[0];
+    let first = receiver.next();
+    let of_first = (batch_id.to_string(), "accepted".to_owned(), "new".to_owned());
+    assert_eq!(told(&first), of_first);
+    let error = wait_for("the failure is listed", || {
+        let list = run_json(&harness, &["list"]);
+        list["webhooks"][0]["last_error"].as_str().map(str::to_owned)
+    });
+    assert!(error.contains("500"), "{error}");
+    assert!(run(&harness, &["list"]).stdout.contains("attempt 2 in "));
+
+    // The event waits for some seconds, and not for an operator.
+    run(&harness, &["redeliver", created["id"].as_str().unwrap()]);
+    assert_eq!(receiver.next().id, first.id);
+    let mut kinds = Vec::new();
+    while !kinds.ends_with(&[("status".to_owned(), "committed".to_owned())]) {
+        let (id, kind, state) = told(&receiver.next());
+        assert_eq!(id, batch_id.to_string());
+        kinds.push((kind, state));
+    }
+    assert_eq!(kinds[0], ("submitted".to_owned(), "submitting".to_owned()), "{kinds:?}");
+
+    let list = run(&harness, &["list", "--json"]).stdout;
+    let output = server.stop_with("TERM");
+    let bytes = secret.strip_prefix("whsec_").unwrap();
+    for text in [&list, &output.stdout, &output.stderr] {
+        assert!(!text.contains(bytes), "the secret is told once");
+    }
+}
+
+#[test]
+fn webhooks_are_created_and_removed_over_http_and_by_commands() {
+    let harness = BatchHarness::sawtooth();
+    let server = harness.serve();
+    let body = json!({ "url": "https://example.com/", "kinds": ["held"] }).to_string();
+    let headers = ["content-type: application/json"];
+    let post = request("POST", "/v1/webhooks", &headers, body.as_bytes());
+    let created = send(server.address, &post).unwrap();
+    assert_eq!(created.status, 201, "{created:?}");
+    let id = created.json()["id"].as_str().unwrap().to_owned();
+    let text = run(&harness, &["create", "http://example.com/b", "--service", "global"]).stdout;
+    assert!(text.contains("secret whsec_"), "{text}");
+    let list = run(&harness, &["list"]).stdout;
+    assert!(list.contains("https://example.com/") && list.contains("2 webhooks in "), "{list}");
+    assert!(run(&harness, &["failed", &id]).stdout.contains("0 messages were given up"));
+    run(&harness, &["remove", &id]);
+    let webhooks = run_json(&harness, &["list"])["webhooks"].clone();
+    assert_eq!((&webhooks[0]["services"], &webhooks[1]), (&json!(["global"]), &Value::Null));
+    server.stop();
+
+    for (arguments, error) in [
+        (&["remove", "999"][..], "there is no webhook 999"),
+        (&["failed", "999"], "there is no webhook 999"),
+        (&["redeliver", "999"], "there is no webhook 999"),
+        (&["redeliver", "2", "--failed", "7"], "has no message 7"),
+        (&["create", "https://me:pass-word@example.com/"], "without a user name"),
+    ] {
+        let output = harness.run_command(&[&["webhooks"][..], arguments].concat());
+        assert_eq!(output.exit_code, Some(1), "{output:?}");
+        let message = output.error_message();
+        assert!(message.contains(error) && !message.contains("pass-word"), "{message}");
+    }
+}

@@ -1,0 +1,311 @@
+//! Webhooks: URLs to which events are delivered.
+
+use std::{fmt, time::Duration};
+
+use thiserror::Error;
+
+use crate::{EventCursor, EventFilter, Timestamp, monitor::BatchResult};
+
+/// Identifies a webhook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WebhookId(pub i64);
+
+impl fmt::Display for WebhookId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// Identifies a message that was given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FailedDeliveryId(pub i64);
+
+impl fmt::Display for FailedDeliveryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// What a webhook's requests are signed with.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WebhookSecret(Vec<u8>);
+
+impl WebhookSecret {
+    /// The length of a new secret.
+    pub const BYTES: usize = 24;
+
+    /// A secret of these bytes.
+    pub const fn new(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes. Nothing that is logged may contain them.
+    pub fn expose(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for WebhookSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WebhookSecret")
+    }
+}
+
+/// Why events cannot be sent to a URL. It does not repeat the URL, which may have a secret in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum WebhookUrlError {
+    /// It is too long.
+    #[error("the URL is longer than 2,048 bytes")]
+    TooLong,
+    /// It has another form.
+    #[error("the URL must be http://HOST/... or https://HOST/..., without a user name")]
+    OtherForm,
+}
+
+/// Whether a text has the form of the URL of a webhook. Whether its host may be connected to is found when it is.
+pub fn check_webhook_url(url: &str) -> Result<(), WebhookUrlError> {
+    const LONGEST: usize = 2_048;
+    if url.len() > LONGEST {
+        return Err(WebhookUrlError::TooLong);
+    }
+    let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+    let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
+    let is_url =
+        !host.is_empty() && !host.contains('@') && url.bytes().all(|c| c.is_ascii_graphic());
+    if is_url { Ok(()) } else { Err(WebhookUrlError::OtherForm) }
+}
+
+/// A webhook that is to be stored. It gets the events after it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewWebhook {
+    /// Where the events are sent.
+    pub url: String,
+    /// What the requests are signed with.
+    pub secret: WebhookSecret,
+    /// Which events it gets.
+    pub filter: EventFilter,
+}
+
+/// A stored webhook, without its secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Webhook {
+    /// Its id.
+    pub id: WebhookId,
+    /// Where the events are sent.
+    pub url: String,
+    /// Which events it gets.
+    pub filter: EventFilter,
+    /// When it was stored.
+    pub created_at: Timestamp,
+    /// How often the next event was sent in vain.
+    pub attempts: u32,
+    /// Until when that event waits.
+    pub next_try_at: Option<Timestamp>,
+    /// Why the last request failed; `None` after one that did not.
+    pub last_error: Option<String>,
+    /// Since when nothing is sent, because the receiver answered that it is gone.
+    pub disabled_at: Option<Timestamp>,
+    /// When events were last removed before they were delivered.
+    pub missed_at: Option<Timestamp>,
+    /// How many messages were given up.
+    pub failed: u64,
+}
+
+/// What is sent for an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Tells repeats: an event that is sent again has the same one.
+    pub id: String,
+    /// The body of the request.
+    pub body: String,
+}
+
+/// A message that was given up, after it was sent too often in vain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedDelivery {
+    /// Its id in the list.
+    pub id: FailedDeliveryId,
+    /// What was sent.
+    pub message: Message,
+    /// How often.
+    pub attempts: u32,
+    /// Why the last request failed.
+    pub error: String,
+    /// When it was given up.
+    pub failed_at: Timestamp,
+    /// It is to be sent once more.
+    pub again: bool,
+}
+
+/// Stores webhooks.
+pub trait WebhookStore: Send + Sync {
+    /// Stores a webhook. `None`: there are as many as there may be.
+    fn create_webhook(&self, webhook: &NewWebhook) -> BatchResult<Option<Webhook>>;
+
+    /// All webhooks, by id.
+    fn webhooks(&self) -> BatchResult<Vec<Webhook>>;
+
+    /// Removes a webhook and what was given up. Returns whether there was one.
+    fn remove_webhook(&self, id: WebhookId) -> BatchResult<bool>;
+
+    /// Up to `limit` messages that were given up, by id, after one of them. `None`: there is no such webhook.
+    fn failed_deliveries(
+        &self,
+        id: WebhookId,
+        after: Option<FailedDeliveryId>,
+        limit: usize,
+    ) -> BatchResult<Option<Vec<FailedDelivery>>>;
+
+    /// Has messages sent once more that were given up: this one, or all. What waits is tried at once, and a
+    /// disabled webhook is enabled. Returns how many are sent once more. `None`: there is no such webhook.
+    fn redeliver(
+        &self,
+        id: WebhookId,
+        failed: Option<FailedDeliveryId>,
+    ) -> BatchResult<Option<u64>>;
+}
+
+/// A webhook that may be delivered to now, as [`DeliveryStore::due_webhooks`] found it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueWebhook {
+    /// The webhook.
+    pub id: WebhookId,
+    /// Where its events are sent.
+    pub url: String,
+    /// What the requests are signed with.
+    pub secret: WebhookSecret,
+    /// Which events it gets.
+    pub filter: EventFilter,
+    /// The position up to which events were delivered.
+    pub cursor: EventCursor,
+    /// How often the next event was sent in vain.
+    pub attempts: u32,
+    /// Raised each time an instance takes the webhook.
+    pub lease: i64,
+    /// Whether messages that were given up are to be sent again.
+    pub has_failed_again: bool,
+}
+
+/// The right to deliver to a webhook. What is stored with an earlier one changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WebhookLease {
+    /// The webhook.
+    pub webhook: WebhookId,
+    /// Which lease of the webhook it is.
+    pub number: i64,
+    /// How long it lasts after the webhook was taken, and after each result that is stored.
+    pub duration: Duration,
+}
+
+/// What became of a delivery.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeliveryResult {
+    /// The events up to a position were delivered, or are not selected.
+    Delivered {
+        /// The position.
+        cursor: EventCursor,
+    },
+    /// The event after a position could not be delivered and waits.
+    Delayed {
+        /// The position.
+        cursor: EventCursor,
+        /// How often it was sent.
+        attempts: u32,
+        /// Until when.
+        until: Timestamp,
+        /// Why.
+        error: String,
+    },
+    /// The event before a position is given up.
+    GivenUp {
+        /// The position.
+        cursor: EventCursor,
+        /// What was sent.
+        message: Message,
+        /// How often.
+        attempts: u32,
+        /// Why the last request failed.
+        error: String,
+    },
+    /// The receiver wants nothing any more. Events after a position were not delivered.
+    Disabled {
+        /// The position.
+        cursor: EventCursor,
+        /// What it answered.
+        error: String,
+    },
+    /// Events before a position were removed before they were delivered.
+    Missed {
+        /// The position.
+        cursor: EventCursor,
+    },
+    /// A message that was given up before was delivered.
+    DeliveredAgain(FailedDeliveryId),
+    /// A message that was given up before could not be delivered once more.
+    FailedAgain {
+        /// The message.
+        id: FailedDeliveryId,
+        /// Why.
+        error: String,
+    },
+}
+
+/// Stores what was delivered to webhooks, so that one instance at a time delivers to each.
+pub trait DeliveryStore: Send + Sync {
+    /// The webhooks that no instance delivers to and that do not wait.
+    fn due_webhooks(&self) -> BatchResult<Vec<DueWebhook>>;
+
+    /// Takes a webhook. `None`: another instance was faster, or it was removed.
+    fn take_webhook(
+        &self,
+        webhook: &DueWebhook,
+        duration: Duration,
+    ) -> BatchResult<Option<WebhookLease>>;
+
+    /// Up to `limit` messages that are to be sent once more, by id.
+    fn failed_again(&self, id: WebhookId, limit: usize) -> BatchResult<Vec<FailedDelivery>>;
+
+    /// Stores a result, and extends the lease. `false`: another instance has taken the webhook since, or it was
+    /// removed; nothing is stored.
+    fn delivered(&self, lease: &WebhookLease, result: &DeliveryResult) -> BatchResult<bool>;
+
+    /// Ends a lease. Returns whether it was the last one.
+    fn end_webhook_lease(&self, lease: &WebhookLease) -> BatchResult<bool>;
+
+    /// The present time by the clock of the stored times.
+    fn now(&self) -> Timestamp;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_have_a_scheme_and_a_host_and_no_user() {
+        for url in ["http://a", "https://a.example:8443/events?token=5", "http://[::1]:80/"] {
+            assert_eq!(check_webhook_url(url), Ok(()), "{url}");
+        }
+        for url in [
+            "",
+            "a.example",
+            "ftp://a",
+            "https://",
+            "https:///x",
+            "https://u:p@a/",
+            "http://a/\n",
+            "http://é",
+        ] {
+            assert_eq!(check_webhook_url(url), Err(WebhookUrlError::OtherForm), "{url}");
+        }
+        let long = format!("https://a/{}", "x".repeat(2_048));
+        assert_eq!(check_webhook_url(&long), Err(WebhookUrlError::TooLong));
+    }
+
+    #[test]
+    fn secret_is_shown_only_on_purpose() {
+        let secret = WebhookSecret::new(vec![7; 3]);
+        assert_eq!(secret.expose(), [7, 7, 7]);
+        assert_eq!(format!("{secret:?}"), "WebhookSecret");
+    }
+}

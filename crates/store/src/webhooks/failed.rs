@@ -1,0 +1,107 @@
+//! The messages that were given up.
+
+use diesel::{QueryableByName, sql_types::BigInt};
+use grid_batch_core::{FailedDelivery, FailedDeliveryId, WebhookId};
+
+use super::rows::{FAILED_COLUMNS, FailedRow};
+use crate::sql::{Connection, Statement, Store, StoreError, rows::limit};
+
+/// Up to `count` messages, after one of them. `None`: there is no such webhook.
+pub(super) fn list(
+    store: &Store,
+    id: WebhookId,
+    after: Option<FailedDeliveryId>,
+    count: usize,
+) -> Result<Option<Vec<FailedDelivery>>, StoreError> {
+    let mut connection = store.pools.read()?;
+    if !exists(&mut connection, id)? {
+        return Ok(None);
+    }
+    let statement = store
+        .statement(format!(
+            "-- failed_deliveries
+             select {FAILED_COLUMNS} from failed_deliveries f
+             where f.webhook_id = ? and f.id > ?
+             order by f.webhook_id, f.id limit ?"
+        ))
+        .long(id.0)
+        .long(after.map_or(0, |after| after.0))
+        .long(limit(count));
+    read(&mut connection, &statement).map(Some)
+}
+
+/// Up to `count` messages that are to be sent once more.
+pub(super) fn again(
+    store: &Store,
+    id: WebhookId,
+    count: usize,
+) -> Result<Vec<FailedDelivery>, StoreError> {
+    let statement = store
+        .statement(format!(
+            "-- failed_deliveries_again
+             select {FAILED_COLUMNS} from failed_deliveries f
+             where f.webhook_id = ? and f.again order by f.webhook_id, f.id limit ?"
+        ))
+        .long(id.0)
+        .long(limit(count));
+    read(&mut *store.pools.read()?, &statement)
+}
+
+fn read(
+    connection: &mut Connection,
+    statement: &Statement<'_>,
+) -> Result<Vec<FailedDelivery>, StoreError> {
+    let rows: Vec<FailedRow> = connection.load(statement)?;
+    Ok(rows.into_iter().map(FailedRow::read).collect())
+}
+
+/// Has messages sent once more: this one, or all. `None`: there is no such webhook.
+pub(super) fn redeliver(
+    store: &Store,
+    id: WebhookId,
+    failed: Option<FailedDeliveryId>,
+) -> Result<Option<u64>, StoreError> {
+    store.pools.write()?.write_transaction(|connection| {
+        let dialect = connection.dialect();
+        let enable = Statement::new(
+            dialect,
+            "-- enable_webhook
+             update webhooks set next_try_at = 0, disabled_at = null where id = ?",
+        );
+        if connection.execute(&enable.long(id.0))? == 0 {
+            return Ok(None);
+        }
+        let statement = match failed {
+            None => Statement::new(
+                dialect,
+                "-- redeliver_all\n update failed_deliveries set again = true where webhook_id = ?",
+            )
+            .long(id.0),
+            Some(failed) => Statement::new(
+                dialect,
+                "-- redeliver_one
+                 update failed_deliveries set again = true where webhook_id = ? and id = ?",
+            )
+            .long(id.0)
+            .long(failed.0),
+        };
+        let changed = connection.execute(&statement)?;
+        Ok(Some(u64::try_from(changed).unwrap_or(u64::MAX)))
+    })
+}
+
+fn exists(connection: &mut Connection, id: WebhookId) -> Result<bool, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- webhook_exists\n select w.id from webhooks w where w.id = ?",
+    )
+    .long(id.0);
+    Ok(!connection.load::<IdRow>(&statement)?.is_empty())
+}
+
+#[derive(QueryableByName)]
+struct IdRow {
+    #[diesel(sql_type = BigInt)]
+    #[expect(dead_code, reason = "only whether there is a row matters")]
+    id: i64,
+}

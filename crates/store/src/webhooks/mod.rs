@@ -1,0 +1,8 @@
+//! Webhooks, and what was delivered to them.
+
+mod failed;
+mod lease;
+mod manage;
+mod result;
+mod rows;
+mod store_traits;

@@ -1,0 +1,156 @@
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
+};
+use grid_batch_core::{
+    DueWebhook, EventFilter, FailedDelivery, FailedDeliveryId, Message, Timestamp, Webhook,
+    WebhookId, WebhookSecret,
+};
+
+use crate::sql::{StoreError, rows::service_id};
+
+/// One entry a line.
+pub(super) fn lines(entries: impl Iterator<Item = impl ToString>) -> String {
+    entries.map(|entry| entry.to_string()).collect::<Vec<_>>().join("\n")
+}
+
+fn filter(services: &str, kinds: &str) -> Result<EventFilter, StoreError> {
+    Ok(EventFilter {
+        services: services.lines().map(service_id).collect::<Result<_, _>>()?,
+        kinds: kinds
+            .lines()
+            .map(str::parse)
+            .collect::<Result<_, _>>()
+            .map_err(StoreError::corrupt)?,
+    })
+}
+
+/// The columns of a [`WebhookRow`].
+pub(super) const WEBHOOK_COLUMNS: &str =
+    "webhooks.id, webhooks.url, webhooks.services, webhooks.kinds, webhooks.created_at,
+             webhooks.attempts, webhooks.next_try_at, webhooks.last_error, webhooks.disabled_at,
+             webhooks.missed_at, (
+                 select count(*) from failed_deliveries f where f.webhook_id = webhooks.id) as failed";
+
+#[derive(QueryableByName)]
+pub(super) struct WebhookRow {
+    #[diesel(sql_type = BigInt)]
+    id: i64,
+    #[diesel(sql_type = Text)]
+    url: String,
+    #[diesel(sql_type = Text)]
+    services: String,
+    #[diesel(sql_type = Text)]
+    kinds: String,
+    #[diesel(sql_type = BigInt)]
+    created_at: i64,
+    #[diesel(sql_type = Integer)]
+    attempts: i32,
+    #[diesel(sql_type = BigInt)]
+    next_try_at: i64,
+    #[diesel(sql_type = Nullable<Text>)]
+    last_error: Option<String>,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    disabled_at: Option<i64>,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    missed_at: Option<i64>,
+    #[diesel(sql_type = BigInt)]
+    failed: i64,
+}
+
+impl WebhookRow {
+    pub(super) fn read(self) -> Result<Webhook, StoreError> {
+        let next_try_at = (self.next_try_at > 0).then_some(self.next_try_at);
+        Ok(Webhook {
+            id: WebhookId(self.id),
+            filter: filter(&self.services, &self.kinds)?,
+            url: self.url,
+            created_at: Timestamp::from_micros(self.created_at),
+            attempts: self.attempts.unsigned_abs(),
+            next_try_at: next_try_at.map(Timestamp::from_micros),
+            last_error: self.last_error,
+            disabled_at: self.disabled_at.map(Timestamp::from_micros),
+            missed_at: self.missed_at.map(Timestamp::from_micros),
+            failed: self.failed.unsigned_abs(),
+        })
+    }
+}
+
+/// The columns of a [`DueRow`].
+pub(super) const DUE_COLUMNS: &str =
+    "webhooks.id, webhooks.url, webhooks.secret, webhooks.services, webhooks.kinds, webhooks.cursor,
+             webhooks.attempts, webhooks.lease, exists (
+                 select 1 from failed_deliveries f where f.webhook_id = webhooks.id and f.again)
+             as has_failed_again";
+
+#[derive(QueryableByName)]
+pub(super) struct DueRow {
+    #[diesel(sql_type = BigInt)]
+    id: i64,
+    #[diesel(sql_type = Text)]
+    url: String,
+    #[diesel(sql_type = Binary)]
+    secret: Vec<u8>,
+    #[diesel(sql_type = Text)]
+    services: String,
+    #[diesel(sql_type = Text)]
+    kinds: String,
+    #[diesel(sql_type = Text)]
+    cursor: String,
+    #[diesel(sql_type = Integer)]
+    attempts: i32,
+    #[diesel(sql_type = BigInt)]
+    lease: i64,
+    #[diesel(sql_type = Bool)]
+    has_failed_again: bool,
+}
+
+impl DueRow {
+    pub(super) fn read(self) -> Result<DueWebhook, StoreError> {
+        Ok(DueWebhook {
+            id: WebhookId(self.id),
+            filter: filter(&self.services, &self.kinds)?,
+            url: self.url,
+            secret: WebhookSecret::new(self.secret),
+            cursor: self.cursor.parse().map_err(StoreError::corrupt)?,
+            attempts: self.attempts.unsigned_abs(),
+            lease: self.lease,
+            has_failed_again: self.has_failed_again,
+        })
+    }
+}
+
+/// The columns of a [`FailedRow`], from `failed_deliveries f`.
+pub(super) const FAILED_COLUMNS: &str =
+    "f.id, f.message_id, f.body, f.attempts, f.error, f.failed_at, f.again";
+
+#[derive(QueryableByName)]
+pub(super) struct FailedRow {
+    #[diesel(sql_type = BigInt)]
+    id: i64,
+    #[diesel(sql_type = Text)]
+    message_id: String,
+    #[diesel(sql_type = Text)]
+    body: String,
+    #[diesel(sql_type = Integer)]
+    attempts: i32,
+    #[diesel(sql_type = Text)]
+    error: String,
+    #[diesel(sql_type = BigInt)]
+    failed_at: i64,
+    #[diesel(sql_type = Bool)]
+    again: bool,
+}
+
+impl FailedRow {
+    pub(super) fn read(self) -> FailedDelivery {
+        FailedDelivery {
+            id: FailedDeliveryId(self.id),
+            message: Message { id: self.message_id, body: self.body },
+            attempts: self.attempts.unsigned_abs(),
+            error: self.error,
+            failed_at: Timestamp::from_micros(self.failed_at),
+            again: self.again,
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Watches the webhooks, and delivers to each in a task of its own.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use grid_batch_core::{BatchError, BatchResult, DueWebhook, Timestamp, WebhookId};
+use grid_batch_http::HttpClient;
+use grid_batch_support::{Shutdown, catch_panic_async};
+use log::{error, warn};
+use tokio::{
+    select,
+    sync::{Notify, Semaphore},
+    task::{JoinSet, spawn_blocking},
+    time::sleep,
+};
+
+use crate::{DeliveryOptions, DeliveryParts, delivery, scanned::Scanned};
+
+/// How many tasks use the store at once, so that webhooks leave connections to others.
+const STORE_TASKS: usize = 2;
+/// The shortest time between two looks at the webhooks, and for each of them. An event is delivered with others
+/// of the same time.
+const PAUSE: Duration = Duration::from_millis(50);
+const PAUSE_OF_EACH: Duration = Duration::from_millis(5);
+
+/// Delivers the events of all webhooks.
+pub(crate) struct Deliverer(Arc<Parts>);
+
+/// What the deliveries to all webhooks share.
+pub(crate) struct Parts {
+    stores: DeliveryParts,
+    pub(crate) options: DeliveryOptions,
+    pub(crate) client: HttpClient,
+    pub(crate) shutdown: Shutdown,
+    pub(crate) scanned: Scanned,
+    store_tasks: Semaphore,
+}
+
+impl Deliverer {
+    pub(crate) fn new(
+        stores: DeliveryParts,
+        options: DeliveryOptions,
+        client: HttpClient,
+        shutdown: Shutdown,
+    ) -> Self {
+        let store_tasks = Semaphore::new(STORE_TASKS);
+        let scanned = Scanned::default();
+        Self(Arc::new(Parts { stores, options, client, shutdown, scanned, store_tasks }))
+    }
+
+    /// Delivers until the shutdown is requested. A request that is under way is dropped then, and its event is
+    /// sent again later.
+    pub(crate) async fn run(&self, wake: &Notify) {
+        let parts = &self.0;
+        let mut tasks: JoinSet<WebhookId> = JoinSet::new();
+        let mut busy: HashSet<WebhookId> = HashSet::new();
+        loop {
+            let due = parts.store(|stores| stores.deliveries.due_webhooks()).await;
+            let due = due.unwrap_or_else(|error| {
+                warn!(error:%; "cannot read the webhooks");
+                Vec::new()
+            });
+            let count = u32::try_from(due.len()).unwrap_or(u32::MAX);
+            for webhook in due {
+                if busy.insert(webhook.id) {
+                    tasks.spawn(deliver(Arc::clone(parts), webhook));
+                }
+            }
+            select! {
+                () = parts.shutdown.requested() => break,
+                () = parts.wait(wake, count) => {}
+            }
+            while let Some(ended) = tasks.try_join_next() {
+                if let Ok(id) = ended {
+                    busy.remove(&id);
+                }
+            }
+        }
+        while tasks.join_next().await.is_some() {}
+    }
+}
+
+impl Parts {
+    /// Waits until the webhooks should be looked at again. Commits matter only if a webhook waits for them.
+    async fn wait(&self, wake: &Notify, count: u32) {
+        if count == 0 {
+            return sleep(self.options.poll_interval).await;
+        }
+        sleep(PAUSE.max(PAUSE_OF_EACH * count).min(self.options.poll_interval)).await;
+        select! {
+            () = wake.notified() => {}
+            () = sleep(self.options.poll_interval) => {}
+        }
+    }
+
+    /// Uses the stores on a thread that may block.
+    pub(crate) async fn store<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&DeliveryParts) -> BatchResult<T> + Send + 'static,
+    ) -> BatchResult<T> {
+        // The semaphore is never closed.
+        let _task = self.store_tasks.acquire().await;
+        let stores = self.stores.clone();
+        let failed =
+            |error| BatchError::InternalError(format!("work on webhooks panicked: {error}"));
+        spawn_blocking(move || work(&stores)).await.map_err(failed)?
+    }
+
+    /// The present time, for what is sent or stored.
+    pub(crate) fn time(&self) -> Timestamp {
+        self.stores.deliveries.now()
+    }
+}
+
+async fn deliver(parts: Arc<Parts>, webhook: DueWebhook) -> WebhookId {
+    let id = webhook.id;
+    match catch_panic_async(delivery::deliver(&parts, webhook)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => warn!(webhook:% = id, error:%; "cannot deliver the events of a webhook"),
+        Err(panic) => error!(webhook:% = id, panic:%; "the delivery to a webhook panicked"),
+    }
+    id
+}

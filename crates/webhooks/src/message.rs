@@ -1,0 +1,77 @@
+use std::time::{Duration, UNIX_EPOCH};
+
+use grid_batch_core::{BatchEvent, Message, Timestamp};
+use humantime::format_rfc3339_micros;
+use serde_json::json;
+
+/// What is sent for an event: the form of Standard Webhooks.
+pub(crate) fn message(event: &BatchEvent) -> Message {
+    let at = rfc3339(event.at);
+    let body = json!({
+        "type": format!("batch.{}", event.kind),
+        "timestamp": at,
+        "data": {
+            "id": event.id.to_string(),
+            "at": at,
+            "service_id": event.service_id.as_str(),
+            "batch_id": event.batch_id.to_string(),
+            "kind": event.kind.as_str(),
+            "state": event.state.as_str(),
+            "attempt": event.attempt,
+            "detail": event.detail,
+            "instance": event.instance,
+        },
+    });
+    Message { id: message_id(event), body: body.to_string() }
+}
+
+/// A database that was restored gives the ids of lost events to others, which have another time.
+fn message_id(event: &BatchEvent) -> String {
+    format!("evt_{}-{}", event.id, event.at.as_micros())
+}
+
+fn rfc3339(time: Timestamp) -> String {
+    /// The last microsecond of the year 9999.
+    const LATEST: u64 = 253_402_300_799_999_999;
+    let micros = u64::try_from(time.as_micros()).unwrap_or(0).min(LATEST);
+    format_rfc3339_micros(UNIX_EPOCH + Duration::from_micros(micros)).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use grid_batch_core::{BatchState, EventId, EventKind, HeaderId};
+    use serde_json::Value;
+
+    use super::*;
+
+    fn event(group: i64, at: i64) -> BatchEvent {
+        BatchEvent {
+            id: EventId { group, position: 2 },
+            service_id: "a::b".parse().unwrap(),
+            batch_id: HeaderId::from_bytes([7; 64]),
+            kind: EventKind::Accepted,
+            state: BatchState::New,
+            attempt: 0,
+            detail: None,
+            at: Timestamp::from_micros(at),
+            instance: None,
+        }
+    }
+
+    #[test]
+    fn message_has_the_event_as_data() {
+        let message = message(&event(1, 1_600_000_000_000_001));
+        assert_eq!(message.id, "evt_1-2-1600000000000001");
+        let body: Value = serde_json::from_str(&message.body).unwrap();
+        assert_eq!(body["type"], "batch.accepted");
+        assert_eq!(body["timestamp"], "2020-09-13T12:26:40.000001Z");
+        assert_eq!((&body["data"]["id"], &body["data"]["state"]), (&json!("1-2"), &json!("new")));
+        assert_eq!(body["data"]["batch_id"], HeaderId::from_bytes([7; 64]).to_string());
+    }
+
+    #[test]
+    fn number_that_is_used_again_makes_another_message_id() {
+        assert_ne!(message(&event(1, 5)).id, message(&event(1, 6)).id);
+        assert_eq!(message(&event(1, 5)).id, message(&event(1, 5)).id);
+    }
+}

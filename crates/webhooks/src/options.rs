@@ -1,0 +1,60 @@
+use std::time::Duration;
+
+use crate::AllowedNetworks;
+
+/// How events are delivered.
+#[derive(Debug, Clone)]
+pub struct DeliveryOptions {
+    /// The delay after the first failure; each further one is four times as long.
+    pub first_delay: Duration,
+    /// No delay is longer.
+    pub longest_delay: Duration,
+    /// After so many attempts an event is given up.
+    pub most_attempts: u32,
+    /// The longest time of a request.
+    pub request_timeout: Duration,
+    /// How often the store is asked without a commit of this process.
+    pub poll_interval: Duration,
+    /// The private networks to which events may be sent.
+    pub allowed: AllowedNetworks,
+}
+
+impl Default for DeliveryOptions {
+    fn default() -> Self {
+        Self {
+            first_delay: Duration::from_secs(5),
+            longest_delay: Duration::from_secs(60 * 60),
+            most_attempts: 10,
+            request_timeout: Duration::from_secs(15),
+            poll_interval: Duration::from_secs(1),
+            allowed: AllowedNetworks::default(),
+        }
+    }
+}
+
+impl DeliveryOptions {
+    /// How long an instance has a webhook after it has stored something about it: longer than two requests take,
+    /// after the first of which something is stored.
+    pub(crate) fn lease(&self) -> Duration {
+        self.request_timeout.saturating_mul(3)
+    }
+
+    /// The delay after this many failures, without jitter.
+    pub(crate) fn delay(&self, failures: u32) -> Duration {
+        let factor = 4_u32.saturating_pow(failures.saturating_sub(1).min(15));
+        self.first_delay.saturating_mul(factor).min(self.longest_delay)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_grow_to_the_longest() {
+        let options = DeliveryOptions::default();
+        let delays: Vec<u64> =
+            [1, 2, 3, 6, 7, u32::MAX].iter().map(|n| options.delay(*n).as_secs()).collect();
+        assert_eq!(delays, [5, 20, 80, 3600, 3600, 3600]);
+    }
+}

@@ -1,0 +1,60 @@
+use std::time::Duration;
+
+use grid_batch_core::{DueWebhook, Message};
+use tokio::select;
+
+use crate::{deliverer::Parts, signature::sign};
+
+/// What became of a request.
+pub(crate) enum Sent {
+    Delivered,
+    /// It is to be tried again.
+    Failed {
+        error: String,
+        /// The pause that the receiver asked for.
+        retry_after: Option<Duration>,
+    },
+    /// The receiver wants nothing any more.
+    Gone {
+        error: String,
+    },
+    /// The server stops. The receiver may have got the request.
+    Stopped,
+}
+
+/// Sends a message to the receiver of a webhook.
+pub(crate) async fn send(parts: &Parts, webhook: &DueWebhook, message: &Message) -> Sent {
+    let Message { id, body } = message;
+    let timestamp = parts.time().as_micros() / 1_000_000;
+    let signature = sign(&webhook.secret, id, timestamp, body);
+    let timestamp = timestamp.to_string();
+    let headers = [
+        ("content-type", "application/json"),
+        ("user-agent", "grid-batch"),
+        ("webhook-id", id.as_str()),
+        ("webhook-timestamp", &timestamp),
+        ("webhook-signature", &signature),
+    ];
+    let response = select! {
+        () = parts.shutdown.requested() => return Sent::Stopped,
+        response = parts.client.post(&webhook.url, &headers, body.clone()) => response,
+    };
+    let failed = |error, retry_after| Sent::Failed { error, retry_after };
+    match response {
+        Err(error) => failed(error.to_string(), None),
+        Ok(response) => match response.status {
+            200..=299 => Sent::Delivered,
+            300..=399 => {
+                let status = response.status;
+                failed(
+                    format!("the receiver redirects, with status {status}, which is not followed"),
+                    None,
+                )
+            }
+            410 => Sent::Gone { error: "the receiver is gone, with status 410".to_owned() },
+            status => {
+                failed(format!("the receiver answered with status {status}"), response.retry_after)
+            }
+        },
+    }
+}

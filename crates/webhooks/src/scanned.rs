@@ -1,0 +1,92 @@
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use grid_batch_core::{DueWebhook, EventCursor, WebhookId};
+use tokio::time::Instant;
+
+/// After this long, a position is stored that was reached without an event to deliver. An instance that starts
+/// reads on from there.
+const STORE_AFTER: Duration = Duration::from_secs(60);
+
+/// How far the feed was read without an event to deliver, for each webhook. It is not stored each time.
+#[derive(Default)]
+pub(crate) struct Scanned(Mutex<HashMap<WebhookId, Entry>>);
+
+struct Entry {
+    /// The position that is stored.
+    stored: EventCursor,
+    /// How far the feed was read from there.
+    read: EventCursor,
+    since: Instant,
+}
+
+impl Scanned {
+    /// Where reading begins, and whether that position should be stored. A position that another instance has
+    /// stored counts.
+    pub(crate) fn begin(&self, webhook: &DueWebhook) -> (EventCursor, bool) {
+        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match entries.get(&webhook.id).filter(|entry| entry.stored == webhook.cursor) {
+            Some(entry) => (entry.read.clone(), entry.since.elapsed() >= STORE_AFTER),
+            None => (webhook.cursor.clone(), false),
+        }
+    }
+
+    /// Keeps how far the feed was read.
+    pub(crate) fn keep(&self, id: WebhookId, stored: &EventCursor, read: EventCursor) {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match entries.get_mut(&id).filter(|entry| entry.stored == *stored) {
+            Some(entry) => entry.read = read,
+            None => {
+                let entry = Entry { stored: stored.clone(), read, since: Instant::now() };
+                entries.insert(id, entry);
+            }
+        }
+        // Those of removed webhooks are dropped, too: a missing entry costs a read.
+        if entries.len() > 1_000 {
+            entries.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use grid_batch_core::{EventFilter, WebhookSecret};
+    use tokio::time::advance;
+
+    use super::*;
+
+    fn cursor(text: &str) -> EventCursor {
+        text.parse().unwrap()
+    }
+
+    fn webhook(stored: &str) -> DueWebhook {
+        DueWebhook {
+            id: WebhookId(1),
+            url: String::new(),
+            secret: WebhookSecret::new(Vec::new()),
+            filter: EventFilter::default(),
+            cursor: cursor(stored),
+            attempts: 0,
+            lease: 0,
+            has_failed_again: false,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn reading_goes_on_and_is_stored_after_a_while() {
+        let scanned = Scanned::default();
+        assert_eq!(scanned.begin(&webhook("a")), (cursor("a"), false));
+        scanned.keep(WebhookId(1), &cursor("a"), cursor("b"));
+        assert_eq!(scanned.begin(&webhook("a")), (cursor("b"), false));
+        advance(STORE_AFTER / 2).await;
+        scanned.keep(WebhookId(1), &cursor("a"), cursor("c"));
+        advance(STORE_AFTER / 2).await;
+        assert_eq!(scanned.begin(&webhook("a")), (cursor("c"), true));
+        assert_eq!(scanned.begin(&webhook("d")), (cursor("d"), false), "another instance stored");
+        scanned.keep(WebhookId(1), &cursor("d"), cursor("e"));
+        assert_eq!(scanned.begin(&webhook("d")), (cursor("e"), false));
+    }
+}

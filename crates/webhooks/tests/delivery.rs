@@ -1,0 +1,288 @@
+//! Delivery over real HTTP, from a SQLite database to receivers with bad answers.
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use grid_batch_core::{
+    DeliveryStore, EventFilter, EventKind, FailedDelivery, HeaderId, NewBatch, NewWebhook,
+    ShutdownHandle, Webhook, WebhookId, WebhookSecret, WebhookStore,
+};
+use grid_batch_store::{Store, StoreOptions};
+use grid_batch_test_support::webhook_receiver::{ReceivedMessage, WebhookReceiver};
+use grid_batch_webhooks::{AllowedNetworks, DeliveryOptions, DeliveryParts, RunningDeliverer};
+use sha2::{Digest, Sha256};
+
+struct Fixture {
+    store: Arc<Store>,
+    _directory: tempfile::TempDir,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}/batches.db", directory.path().display());
+        let store = Store::open(&url.parse().unwrap(), StoreOptions::default()).unwrap();
+        Self { store: Arc::new(store), _directory: directory }
+    }
+
+    fn create(&self, receiver: &WebhookReceiver) -> WebhookId {
+        self.create_at(receiver.url())
+    }
+
+    fn create_at(&self, url: String) -> WebhookId {
+        let filter = EventFilter {
+            services: BTreeSet::from(["a::b".parse().unwrap()]),
+            kinds: BTreeSet::from([EventKind::Accepted]),
+        };
+        let new = NewWebhook { url, secret: WebhookSecret::new(vec![7; 24]), filter };
+        self.store.create_webhook(&new).unwrap().unwrap().id
+    }
+
+    fn deliver(&self, options: DeliveryOptions) -> RunningDeliverer {
+        let store = &self.store;
+        let parts = DeliveryParts {
+            events: store.clone(),
+            webhooks: store.clone(),
+            deliveries: store.clone(),
+        };
+        RunningDeliverer::start(parts, options).unwrap()
+    }
+
+    fn add(&self, service: &str, number: u8) {
+        let batch = NewBatch {
+            service_id: service.parse().unwrap(),
+            batch_id: HeaderId::from_bytes([number; 64]),
+            signer: None,
+            transaction_ids: vec![HeaderId::from_bytes([number + 100; 64])],
+            serialized_batch: vec![number],
+            declared_access: None,
+            label: None,
+        };
+        self.store.add(&[&[batch]]).unwrap().remove(0).unwrap();
+    }
+
+    fn webhook(&self, id: WebhookId) -> Webhook {
+        self.store.webhooks().unwrap().into_iter().find(|webhook| webhook.id == id).unwrap()
+    }
+
+    fn failed(&self, id: WebhookId) -> Vec<FailedDelivery> {
+        self.store.failed_deliveries(id, None, 9).unwrap().unwrap()
+    }
+
+    fn wait_until(&self, id: WebhookId, what: &str, condition: impl Fn(&Webhook) -> bool) {
+        let started = Instant::now();
+        while !condition(&self.webhook(id)) {
+            assert!(started.elapsed().as_secs() < 20, "{what}: {:?}", self.webhook(id));
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn wait_for_error(&self, id: WebhookId, part: &str) {
+        self.wait_until(id, part, |webhook| {
+            webhook.last_error.as_ref().is_some_and(|error| error.contains(part))
+        });
+    }
+}
+
+/// Quick, and the own machine is allowed.
+fn options() -> DeliveryOptions {
+    DeliveryOptions {
+        first_delay: Duration::from_millis(2),
+        longest_delay: Duration::from_millis(4),
+        poll_interval: Duration::from_millis(5),
+        request_timeout: Duration::from_secs(20),
+        allowed: AllowedNetworks::new(["127.0.0.1".parse().unwrap()]),
+        ..DeliveryOptions::default()
+    }
+}
+
+/// Without another attempt in the time of a test.
+fn one_attempt() -> DeliveryOptions {
+    let hour = Duration::from_secs(3_600);
+    DeliveryOptions { first_delay: hour, longest_delay: hour, ..options() }
+}
+
+fn is_of(received: &ReceivedMessage, number: u8) -> bool {
+    received.body.contains(&HeaderId::from_bytes([number; 64]).to_string())
+}
+
+#[test]
+fn events_arrive_in_order_and_repeats_have_the_same_id() {
+    let receiver = WebhookReceiver::start(&["500 No", "302 Found\r\nlocation: /other", "close"]);
+    let fixture = Fixture::new();
+    fixture.add("a::b", 1);
+    let id = fixture.create(&receiver);
+    for number in 2..=4 {
+        fixture.add("a::b", number);
+        fixture.add("other::b", number);
+    }
+    let _running = fixture.deliver(options());
+    let received: Vec<ReceivedMessage> = (0..6).map(|_| receiver.next()).collect();
+    assert!(received[..4].iter().all(|it| is_of(it, 2)), "until it was delivered: {received:?}");
+    assert!(received[..4].iter().all(|it| it.id == received[0].id));
+    assert!(is_of(&received[4], 3) && is_of(&received[5], 4), "{received:?}");
+    assert!(received[4].id != received[0].id && received[5].id != received[4].id);
+    assert!(received.iter().all(|it| it.path == "/events"), "no redirect is followed");
+    assert!(received[0].body.contains(r#""type":"batch.accepted""#));
+    fixture.wait_until(id, "no error is left", |webhook| {
+        webhook.last_error.is_none() && webhook.attempts == 0
+    });
+}
+
+/// The signature as a receiver computes it.
+fn signature(received: &ReceivedMessage, secret: [u8; 24]) -> String {
+    let pad = |byte: u8| {
+        let mut block = [byte; 64];
+        block.iter_mut().zip(secret).for_each(|(block, secret)| *block ^= secret);
+        block
+    };
+    let signed = format!("{}.{}.{}", received.id, received.timestamp, received.body);
+    let inner = Sha256::digest([&pad(0x36)[..], signed.as_bytes()].concat());
+    let outer = Sha256::digest([&pad(0x5c)[..], &inner[..]].concat());
+    format!("v1,{}", BASE64_STANDARD.encode(outer))
+}
+
+#[test]
+fn requests_are_signed_with_the_secret_and_the_present_time() {
+    let receiver = WebhookReceiver::start(&[]);
+    let fixture = Fixture::new();
+    fixture.create(&receiver);
+    fixture.add("a::b", 1);
+    let _running = fixture.deliver(options());
+    let received = receiver.next();
+    let sent_at: i64 = received.timestamp.parse().unwrap();
+    let now = DeliveryStore::now(&*fixture.store).as_micros() / 1_000_000;
+    assert!((now - 60..=now).contains(&sent_at), "{sent_at} at {now}");
+    assert_eq!(received.signature, signature(&received, [7; 24]));
+    assert_ne!(received.signature, signature(&received, [8; 24]));
+}
+
+#[test]
+fn event_that_is_given_up_is_kept_and_sent_again_on_demand() {
+    let receiver = WebhookReceiver::start(&["500 No", "500 No", "204 Fine", "500 No"]);
+    let fixture = Fixture::new();
+    let id = fixture.create(&receiver);
+    let _running = fixture.deliver(DeliveryOptions { most_attempts: 2, ..options() });
+    fixture.add("a::b", 1);
+    fixture.add("a::b", 2);
+    let first = receiver.next();
+    assert_eq!(receiver.next().id, first.id);
+    assert!(is_of(&receiver.next(), 2), "the next one follows");
+    let failed = fixture.failed(id);
+    assert_eq!((failed.len(), failed[0].attempts), (1, 2));
+    assert_eq!((&failed[0].message.id, &failed[0].message.body), (&first.id, &first.body));
+    assert!(failed[0].error.contains("500"), "{}", failed[0].error);
+
+    for _ in 0..2 {
+        assert_eq!(fixture.store.redeliver(id, Some(failed[0].id)).unwrap(), Some(1));
+        assert_eq!(receiver.next().id, first.id);
+        fixture.wait_until(id, "the result was stored", |_| {
+            fixture.failed(id).iter().all(|failed| !failed.again)
+        });
+    }
+    fixture.wait_until(id, "nothing is left", |webhook| webhook.failed == 0);
+}
+
+#[test]
+fn receiver_that_is_gone_gets_nothing_until_it_is_enabled() {
+    let receiver = WebhookReceiver::start(&["410 Gone"]);
+    let fixture = Fixture::new();
+    let id = fixture.create(&receiver);
+    fixture.add("a::b", 1);
+    let _running = fixture.deliver(options());
+    let first = receiver.next();
+    fixture.wait_until(id, "it is disabled", |webhook| webhook.disabled_at.is_some());
+    fixture.add("a::b", 2);
+    assert_eq!(fixture.store.redeliver(id, None).unwrap(), Some(0));
+    assert_eq!(receiver.next().id, first.id, "nothing is skipped");
+    assert!(is_of(&receiver.next(), 2));
+    assert_eq!(fixture.webhook(id).disabled_at, None);
+}
+
+#[test]
+fn receiver_that_does_not_answer_delays_no_other() {
+    let (silent, receiver) = (WebhookReceiver::start(&["hang"; 9]), WebhookReceiver::start(&[]));
+    let fixture = Fixture::new();
+    let waiting = fixture.create(&silent);
+    fixture.create(&receiver);
+    fixture.add("a::b", 1);
+    let running = fixture.deliver(options());
+    let first = silent.next();
+    for number in 1..=3 {
+        assert!(is_of(&receiver.next(), number), "the other one goes on");
+        fixture.add("a::b", number + 1);
+    }
+    assert_eq!(fixture.webhook(waiting).attempts, 0, "its request is under way");
+    running.wait_for_shutdown().unwrap();
+    let due = fixture.store.due_webhooks().unwrap();
+    assert_eq!(due.len(), 2, "a server that stops gives the webhooks back");
+    let _next = fixture.deliver(options());
+    assert_eq!(silent.next().id, first.id);
+}
+
+#[test]
+fn request_that_takes_too_long_fails() {
+    let silent = WebhookReceiver::start(&["hang"]);
+    let fixture = Fixture::new();
+    let id = fixture.create(&silent);
+    fixture.add("a::b", 1);
+    let timeout = Duration::from_millis(50);
+    let _running = fixture.deliver(DeliveryOptions { request_timeout: timeout, ..one_attempt() });
+    fixture.wait_for_error(id, "longer than 50ms");
+    assert_eq!(fixture.webhook(id).attempts, 1);
+}
+
+#[test]
+fn receiver_is_left_alone_for_as_long_as_it_asks() {
+    let receiver = WebhookReceiver::start(&["503 Busy\r\nretry-after: 600"]);
+    let fixture = Fixture::new();
+    let id = fixture.create(&receiver);
+    fixture.add("a::b", 1);
+    let hour = Duration::from_secs(3_600);
+    let _running = fixture.deliver(DeliveryOptions { longest_delay: hour, ..options() });
+    fixture.wait_for_error(id, "503");
+    let webhook = fixture.webhook(id);
+    let wait = webhook.next_try_at.unwrap().since(DeliveryStore::now(&*fixture.store));
+    assert!((500..=600).contains(&wait.as_secs()), "{wait:?}");
+}
+
+#[test]
+fn private_addresses_are_refused_without_a_connection() {
+    let receiver = WebhookReceiver::start(&[]);
+    let fixture = Fixture::new();
+    let port = receiver.address.port();
+    let urls = ["127.0.0.1", "localhost", "[::1]", "0.0.0.0", "[::ffff:127.0.0.1]", "2130706433"];
+    let ids = urls.map(|host| fixture.create_at(format!("http://{host}:{port}/events")));
+    fixture.add("a::b", 1);
+    let options = DeliveryOptions { allowed: AllowedNetworks::default(), ..one_attempt() };
+    let _running = fixture.deliver(options);
+    for (id, url) in ids.into_iter().zip(urls) {
+        fixture.wait_until(id, url, |webhook| webhook.attempts == 1);
+        let error = fixture.webhook(id).last_error.unwrap();
+        assert!(
+            error.contains("may be connected to") || error.contains("resolve"),
+            "{url}: {error}"
+        );
+    }
+    assert!(receiver.is_unused());
+}
+
+#[test]
+fn address_of_a_redirect_is_not_visited() {
+    let other = WebhookReceiver::start(&[]);
+    let redirect: &'static str =
+        Box::leak(format!("307 Elsewhere\r\nlocation: {}", other.url()).into_boxed_str());
+    let receiver = WebhookReceiver::start(&[redirect]);
+    let fixture = Fixture::new();
+    let id = fixture.create(&receiver);
+    fixture.add("a::b", 1);
+    let _running = fixture.deliver(one_attempt());
+    fixture.wait_for_error(id, "307");
+    assert!(other.is_unused());
+}
