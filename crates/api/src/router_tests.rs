@@ -11,7 +11,7 @@ use grid_batch_core::{
     ServiceId, SystemClock,
     mocks::{
         MockBatchPageStore, MockBatchQueryStore, MockEventStore, MockIntakeStore,
-        MockOperatorStore, MockServiceQueryStore,
+        MockOperatorStore, MockServiceQueryStore, MockWebhookStore,
     },
 };
 use grid_batch_support::Shutdown;
@@ -98,6 +98,7 @@ fn builder() -> ApiBuilder {
         .with_reads(Arc::new(MockBatchPageStore::new()), Arc::new(MockServiceQueryStore::new()))
         .with_operators(Arc::new(MockOperatorStore::new()), || None)
         .with_events(Arc::new(events))
+        .with_webhooks(Arc::new(MockWebhookStore::new()))
 }
 
 #[tokio::test]

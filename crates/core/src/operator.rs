@@ -100,7 +100,7 @@ impl OperatorVerb {
             Self::Continue => "let the batches go on that it stops",
             Self::EndFollowing => "end the batches that it stops, without sending them",
             Self::Pause => "start no new submission",
-            Self::Resume => "end the pause of the service",
+            Self::Resume => "end the pause",
             Self::ReleaseClaim => "have the owner of the service give it up",
             Self::Drain => "have the instance give up its services and take no others",
         }
@@ -285,6 +285,17 @@ pub enum ActionRefusal {
     /// It is not paused.
     #[error("it is not paused: there is nothing to resume")]
     NotPaused,
+    /// It drains already.
+    #[error("it drains already")]
+    AlreadyDraining,
+    /// It does not drain.
+    #[error("it does not drain: there is nothing to end")]
+    NotDraining,
+    /// No other instance would take its services.
+    #[error(
+        "no other instance runs that could take its services; to send nothing, pause all services"
+    )]
+    LastInstance,
     /// No instance claims the service.
     #[error("no instance claims the service")]
     NotClaimed,

@@ -52,6 +52,8 @@ pub struct InstanceLease {
     pub full_lease_ends_at: Timestamp,
     /// Whether it has confirmed which ledger its nodes belong to. It takes no services before.
     pub ledger_confirmed: bool,
+    /// Whether an operator has it take nothing more and give up its services.
+    pub draining: bool,
 }
 
 /// A service and the instance that claims it.

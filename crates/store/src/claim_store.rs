@@ -1,6 +1,9 @@
 use std::{
     fmt,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -12,7 +15,7 @@ use grid_batch_core::{
 
 use crate::{
     Store, StoreError,
-    claims::{self, ClaimOptions, FileLock, NotificationConnection, micros},
+    claims::{self, ClaimOptions, FileLock, NotificationConnection, Renewed, micros},
     operator,
     sql::find_locked::forget_unlocked,
     submission::{self, RoundOwner},
@@ -52,6 +55,8 @@ pub struct ClaimStore {
     /// The ledger that the instance has confirmed.
     ledger: Arc<RwLock<Option<LedgerIdentity>>>,
     file_lock: Arc<Option<FileLock>>,
+    /// Whether the last renewal found that an operator drains the instance.
+    draining: Arc<AtomicBool>,
 }
 
 impl ClaimStore {
@@ -79,13 +84,14 @@ impl ClaimStore {
         options.check()?;
         let file_lock = FileLock::acquire(store.pools.url())?;
         claims::check_scheduling(&store, can_have)?;
-        let instance = claims::register(&store, &options, None, file_lock.is_some())?;
+        let instance = claims::register(&store, &options, None, file_lock.is_some(), false)?;
         Ok(Self {
             store,
             options: Arc::new(options),
             instance: Arc::new(RwLock::new(instance)),
             ledger: Arc::default(),
             file_lock: Arc::new(file_lock),
+            draining: Arc::default(),
         })
     }
 
@@ -94,7 +100,9 @@ impl ClaimStore {
     pub fn register_again(&self) -> Result<(), StoreError> {
         let ledger = self.ledger.read().unwrap_or_else(PoisonError::into_inner).clone();
         let exclusive = self.file_lock.is_some();
-        let instance = claims::register(&self.store, &self.options, ledger.as_ref(), exclusive)?;
+        let draining = self.is_draining();
+        let instance =
+            claims::register(&self.store, &self.options, ledger.as_ref(), exclusive, draining)?;
         *self.instance.write().unwrap_or_else(PoisonError::into_inner) = instance;
         Ok(())
     }
@@ -142,18 +150,31 @@ impl ClaimStore {
     ///
     /// Renew several times within the idle expiry, because a renewal may fail or be late.
     pub fn renew(&self) -> Result<bool, StoreError> {
-        let is_renewed = claims::renew(&self.store, &self.instance(), &self.options)?;
+        let renewed = claims::renew(&self.store, &self.instance(), &self.options)?;
+        if let Some(Renewed { draining }) = &renewed {
+            self.draining.store(*draining, Relaxed);
+        }
         self.store.measure_clock()?;
         forget_unlocked(&self.store)?;
-        Ok(is_renewed)
+        Ok(renewed.is_some())
+    }
+
+    /// Whether an operator drains the instance, as the last renewal found.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Relaxed)
     }
 
     /// Takes up to `count` services: unclaimed ones, all services of instances past their full
     /// expiry, and services without a batch with a submitter of instances past their idle expiry.
     ///
     /// A step is one commit; if a later step fails, the earlier ones stay. Batches that were with a
-    /// submitter are in doubt afterwards. An instance past its own idle expiry takes nothing.
+    /// submitter are in doubt afterwards. An instance past its own idle expiry takes nothing. One that drains
+    /// takes nothing either, and releases services that have no batch with a submitter.
     pub fn take(&self, count: usize) -> Result<Takeover, StoreError> {
+        if self.is_draining() {
+            claims::release_drained(&self.store, &self.instance(), &self.options)?;
+            return Ok(Takeover::default());
+        }
         claims::take(&self.store, &self.instance(), &self.options, count)
     }
 

@@ -26,10 +26,10 @@ use diesel::{
     sql_types::{Text, Untyped},
 };
 use grid_batch_core::{
-    ActionOutcome, Change, Decision, Event, GroupObserver, HeaderId, LedgerIdentity, LedgerStatus,
-    NewBatch, NextBatchStore, Operator, OperatorAction, OperatorTarget, OperatorVerb, Outcome,
-    PendingBatchStore, Resolution, RetentionStore, ScopeId, ServiceId, ServiceScopeId, SignerId,
-    SubmissionAnswer, SubmissionOutcome, Timestamp, UnresolvedBatchStore,
+    ActionOutcome, Change, Decision, Event, GroupObserver, HeaderId, InstanceId, LedgerIdentity,
+    LedgerStatus, NewBatch, NextBatchStore, Operator, OperatorAction, OperatorTarget, OperatorVerb,
+    Outcome, PendingBatchStore, Resolution, RetentionStore, ScopeId, ServiceId, ServiceScopeId,
+    SignerId, SubmissionAnswer, SubmissionOutcome, Timestamp, UnresolvedBatchStore,
 };
 use grid_batch_test_postgres::TestDatabase;
 
@@ -361,6 +361,16 @@ fn release_claim(store: &Store, service_id: &ServiceId) {
     store.act(&action).unwrap();
 }
 
+/// Drains an instance, and ends that.
+fn drain_and_resume(store: &Store, instance: &InstanceId) {
+    for verb in [OperatorVerb::Drain, OperatorVerb::Resume] {
+        let (reason, operator) = (None, Operator::program());
+        let target = OperatorTarget::Instance(instance.clone());
+        let action = OperatorAction { verb, target, reason, operator, dry_run: false };
+        assert!(matches!(store.act(&action).unwrap(), ActionOutcome::Done(_)));
+    }
+}
+
 /// An expiry that is never past.
 const NEVER: i64 = i64::MAX;
 
@@ -371,7 +381,7 @@ fn load_claimed_services(store: &Store) {
     execute(
         store,
         &format!(
-            "insert into instances values ('crowd', null, {NEVER}, {NEVER}, null, 0, false);
+            "insert into instances (instance_id, expiry_1, expiry_2) values ('crowd', {NEVER}, {NEVER});
              insert into services {ids}, 0, 0 from n;
              insert into lanes (service_id, lane) {ids}, 0 from n;
              insert into service_id_claims {ids}, 'crowd', 1, null from n"
@@ -439,6 +449,7 @@ fn process_claims(store: &Store, services: &[ServiceId]) {
     one.with_submitter().unwrap();
     store.measure_clock().unwrap();
     release_claim(store, &services[0]);
+    drain_and_resume(store, &InstanceId::new("crowd"));
     one.release_services(&services[..3]).unwrap();
 
     // Dropping the store releases the lock of an SQLite file.
@@ -466,7 +477,7 @@ fn expire_idle_instance(store: &Store) {
     execute(
         store,
         &format!(
-            "insert into instances values ('idle', null, 1, {NEVER}, null, 0, false);
+            "insert into instances (instance_id, expiry_1, expiry_2) values ('idle', 1, {NEVER});
              update service_id_claims set claimant = 'idle'
              where service_id between 'idle::0000' and 'idle::0099'"
         ),
@@ -478,9 +489,9 @@ fn exceed_share(store: &Store) {
     execute(
         store,
         &format!(
-            "insert into instances
+            "insert into instances (instance_id, expiry_1, expiry_2)
              with recursive n(i) as (select 1 union all select i + 1 from n where i < 300)
-             select 'guest ' || i, null, {NEVER}, {NEVER}, null, 0, false from n"
+             select 'guest ' || i, {NEVER}, {NEVER} from n"
         ),
     );
 }

@@ -1,6 +1,9 @@
 //! The public methods of [`Store`]. Each delegates to the area that implements it.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
 
 use grid_batch_core::{
     ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, AddOutcome, Ahead, BatchConflict,
@@ -8,7 +11,7 @@ use grid_batch_core::{
     EndedDependents, Halt, HeaderId, HeaderIdPrefix, InstanceId, LedgerIdentity, ListCursor,
     NewBatch, NewToken, Operator, OperatorAction, OperatorDecision, OperatorTarget, OperatorVerb,
     PageCursor, PageOrder, QueueDepth, RecordedAction, RecordedLedger, Removable, Removed,
-    RetentionCursor, ServiceId, StoredBatch, StoredToken, Timestamp, TokenId,
+    RetentionCursor, ServiceId, ServicePause, StoredBatch, StoredToken, Timestamp, TokenId,
 };
 use grid_batch_withdrawals::{
     CancelOutcome, FailedFilter, FailedWithdrawal, GasAdminQueue, PoolSum, RetryOutcome, Reward,
@@ -445,6 +448,14 @@ impl Store {
         count: usize,
     ) -> Result<Vec<QueueDepth>, StoreError> {
         operator::depths(self, after, count)
+    }
+
+    /// Which of these services operators have paused, and why: by themselves, or because all are.
+    pub fn pauses(
+        &self,
+        services: &[ServiceId],
+    ) -> Result<HashMap<ServiceId, ServicePause>, StoreError> {
+        operator::pauses(self, services)
     }
 
     /// The connections to the database, by pool.

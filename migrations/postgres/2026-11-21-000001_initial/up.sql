@@ -39,6 +39,8 @@ create table instances (
     renewals bigint not null default 0,
     -- Whether an operator has paused all services: as paused_at in database_state.
     paused boolean not null default false,
+    -- Whether an operator has it take nothing more and give up its services.
+    draining boolean not null default false,
     check (expiry_1 <= expiry_2)
 );
 

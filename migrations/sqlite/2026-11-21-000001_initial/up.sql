@@ -23,6 +23,7 @@ create table instances (
     ledger_id integer references ledger on delete set null,
     renewals integer not null default 0,
     paused integer not null default 0 check (paused in (0, 1)),
+    draining integer not null default 0 check (draining in (0, 1)),
     check (expiry_1 <= expiry_2)
 ) strict, without rowid;
 

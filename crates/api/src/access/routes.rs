@@ -69,6 +69,8 @@ pub(super) const ROUTES: &[(&str, &str, Needs)] = &[
     ("POST", "/v1/services/{id}/pause", OPERATE),
     ("POST", "/v1/services/{id}/resume", OPERATE),
     ("POST", "/v1/claims/{id}/release", OPERATE),
+    ("POST", "/v1/instances/{id}/drain", OPERATE_ALL),
+    ("POST", "/v1/instances/{id}/resume", OPERATE_ALL),
     ("POST", "/v1/pause", OPERATE_ALL),
     ("POST", "/v1/resume", OPERATE_ALL),
     ("GET", "/v1/operator-actions", OPERATE),

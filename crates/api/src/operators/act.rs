@@ -4,7 +4,7 @@ use axum::{
     Json,
     extract::{Path, Request, State, rejection::PathRejection},
 };
-use grid_batch_core::{HeaderId, OperatorAction, OperatorTarget, OperatorVerb};
+use grid_batch_core::{HeaderId, InstanceId, OperatorAction, OperatorTarget, OperatorVerb};
 
 use super::{
     context::{OperatorContext, batch, take_reason},
@@ -70,6 +70,20 @@ pub(super) async fn act_on_service(
     act_on(context, request, verb, || {
         let Path(id) = path.map_err(|_| ApiError::NotFound)?;
         Ok(OperatorTarget::Service(id.parse()?))
+    })
+    .await
+}
+
+/// `POST /v1/instances/{id}/...`: a verb about an instance.
+pub(super) async fn act_on_instance(
+    State(context): State<Arc<OperatorContext>>,
+    path: IdPath,
+    request: Request,
+    verb: OperatorVerb,
+) -> Answer {
+    act_on(context, request, verb, || {
+        let Path(id) = path.map_err(|_| ApiError::NotFound)?;
+        Ok(OperatorTarget::Instance(InstanceId::new(id)))
     })
     .await
 }

@@ -8,7 +8,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     OperatorContext,
-    act::{Answer, IdPath, act_on_all, act_on_batch, act_on_service},
+    act::{Answer, IdPath, act_on_all, act_on_batch, act_on_instance, act_on_service},
     json::DoneJson,
     requests::{ActionRequest, AttemptActionRequest},
 };
@@ -31,16 +31,16 @@ macro_rules! verbs_of_batches {
     )*};
 }
 
-macro_rules! verbs_of_services {
-    ($($handler:ident $path:literal $verb:ident $operation:literal $summary:literal;)*) => {$(
+macro_rules! verbs_with_id {
+    ($act:ident, $id:literal: $($handler:ident $path:literal $verb:ident $operation:literal $summary:literal;)*) => {$(
         #[utoipa::path(
             post, path = $path, tag = "operators", operation_id = $operation, summary = $summary,
-            params(("id" = String, Path, description = "The id of the service, percent-encoded")),
+            params(("id" = String, Path, description = $id)),
             request_body(content = ActionRequest),
             responses((status = 200, description = "What was done, or would be", body = DoneJson), Problems),
         )]
         async fn $handler(state: State<Arc<OperatorContext>>, path: IdPath, request: Request) -> Answer {
-            act_on_service(state, path, request, OperatorVerb::$verb).await
+            $act(state, path, request, OperatorVerb::$verb).await
         }
     )*};
 }
@@ -75,13 +75,22 @@ verbs_of_batches! {
         "End the batches that an invalid one stops";
 }
 
-verbs_of_services! {
+verbs_with_id! {
+    act_on_service, "The id of the service, percent-encoded":
     release_claim "/v1/claims/{id}/release" ReleaseClaim "releaseClaim"
         "Have the owner of a service give it up";
     pause "/v1/services/{id}/pause" Pause "pauseService"
         "Start no new submission of a service";
     resume "/v1/services/{id}/resume" Resume "resumeService"
         "End the pause of a service";
+}
+
+verbs_with_id! {
+    act_on_instance, "The id or the name of the instance":
+    drain "/v1/instances/{id}/drain" Drain "drainInstance"
+        "Have an instance give up its services and take no others";
+    end_drain "/v1/instances/{id}/resume" Resume "resumeInstance"
+        "End the drain of an instance";
 }
 
 verbs_of_all_services! {
@@ -104,6 +113,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<OperatorContext>> {
         .routes(routes!(release_claim))
         .routes(routes!(pause))
         .routes(routes!(resume))
+        .routes(routes!(drain))
+        .routes(routes!(end_drain))
         .routes(routes!(pause_all))
         .routes(routes!(resume_all))
 }

@@ -50,6 +50,7 @@ pub(super) struct InstanceJson {
     full_lease_ends_at: String,
     lease_is_over: bool,
     ledger_confirmed: bool,
+    draining: bool,
 }
 
 impl ServiceJson {
@@ -103,6 +104,7 @@ impl InstanceJson {
             full_lease_ends_at: rfc3339(instance.full_lease_ends_at),
             lease_is_over: instance.lease_ends_at <= now,
             ledger_confirmed: instance.ledger_confirmed,
+            draining: instance.draining,
         }
     }
 }

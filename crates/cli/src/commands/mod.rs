@@ -77,6 +77,8 @@ fn program() -> Command {
         .subcommand(halts::end_command())
         .subcommand(pause::pause_command())
         .subcommand(pause::resume_command())
+        .subcommand(pause::drain_command())
+        .subcommand(pause::release_claim_command())
         .subcommand(retry::command())
         .subcommand(retry_withdrawals::command())
         .subcommand(ledger::command())
@@ -108,6 +110,8 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("end-following", matches)) => halts::end_following(matches),
         Some(("pause", matches)) => pause::pause(matches),
         Some(("resume", matches)) => pause::resume(matches),
+        Some(("drain", matches)) => pause::drain(matches),
+        Some(("release-claim", matches)) => pause::release_claim(matches),
         Some(("retry", matches)) => retry::run(matches),
         Some(("retry-withdrawals", matches)) => retry_withdrawals::run(matches),
         Some(("ledger", matches)) => ledger::run(matches),

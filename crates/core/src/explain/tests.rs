@@ -59,6 +59,7 @@ fn service(lease_ends_at: Option<i64>) -> ServiceOverview {
         lease_ends_at: at(seconds),
         full_lease_ends_at: at(seconds),
         ledger_confirmed: true,
+        draining: false,
     };
     ServiceOverview {
         service_id: "a::b".parse().unwrap(),

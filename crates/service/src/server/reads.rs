@@ -9,7 +9,8 @@ use super::ledger_check::LedgerCheck;
 
 /// Serves it from the store, and the ledgers from memory.
 pub(super) fn with_reads(api: ApiBuilder, store: &Arc<Store>, check: LedgerCheck) -> ApiBuilder {
-    let ledgers = Arc::clone(store);
+    let (ledgers, pauses) = (Arc::clone(store), Arc::clone(store));
     api.with_reads(Arc::<Store>::clone(store), Arc::<Store>::clone(store))
+        .with_pauses(move |services| Ok(pauses.pauses(services)?))
         .with_ledgers(move || Ok(vec![check.report(ledgers.ledger()?)]))
 }

@@ -23,7 +23,8 @@ pub(super) fn balance(
             "-- count_claims
              select (select count(*) from service_id_claims) as services,
                  (select count(*) from service_id_claims c where c.claimant = ?) as own,
-                 (select count(*) from instances i where i.expiry_1 > {clock}) as instances"
+                 (select count(*) from instances i where i.expiry_1 > {clock}
+                     and not i.draining) as instances"
         ))
         .text(instance.as_str());
     let rows: Vec<CountsRow> = store.pools.read()?.load(&statement)?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use diesel::{
     QueryableByName,
-    sql_types::{BigInt, Text},
+    sql_types::{BigInt, Bool, Text},
 };
 use grid_batch_core::{InstanceId, LedgerIdentity, Timestamp};
 use log::info;
@@ -22,16 +22,19 @@ use crate::{
 /// same name past its idle expiry, and, on a database that is `exclusive` to this process, all.
 ///
 /// An instance that is registered again keeps the `ledger` that it confirmed, unless the database is
-/// bound to another one since.
+/// bound to another one since. One that drained goes on draining.
 pub(crate) fn register(
     store: &Store,
     options: &ClaimOptions,
     ledger: Option<&LedgerIdentity>,
     exclusive: bool,
+    draining: bool,
 ) -> Result<InstanceId, StoreError> {
     let instance = InstanceId::new(unique_id(options.name.as_deref()));
     let registrations = store.pools.write()?.write_transaction(|connection| {
         let dialect = connection.dialect();
+        // It locks the row of `database_state`, before those of instances, as a pause of all services does.
+        let registrations = count_registration(connection)?;
         if let Some(name) = &options.name {
             connection.execute(&expire_earlier_run(dialect, name))?;
         }
@@ -46,8 +49,10 @@ pub(crate) fn register(
         if let Some(ledger) = ledger {
             ledger::confirm(connection, &instance, ledger, store.now())?;
         }
-        let registrations = count_registration(connection)?;
         connection.execute(&take_on_pause(dialect, &instance))?;
+        if draining {
+            set_draining(connection, &instance, true)?;
+        }
         Ok(registrations)
     })?;
     store.last_seen.registered(instance.as_str(), registrations);
@@ -56,7 +61,13 @@ pub(crate) fn register(
     Ok(instance)
 }
 
-/// Extends the lease of an instance. `false`: another instance has expired it.
+/// A lease that was extended.
+pub(crate) struct Renewed {
+    /// An operator has the instance give up its services.
+    pub(crate) draining: bool,
+}
+
+/// Extends the lease of an instance. `None`: another instance has expired it.
 ///
 /// First checks whether the database went back to an earlier state: a connection can outlast that,
 /// behind a connection pooler or while a standby is promoted.
@@ -64,7 +75,7 @@ pub(crate) fn renew(
     store: &Store,
     instance: &InstanceId,
     options: &ClaimOptions,
-) -> Result<bool, StoreError> {
+) -> Result<Option<Renewed>, StoreError> {
     let clock = store.dialect().clock();
     // The clock is read once: with two reads the expiries could be in the wrong order.
     let statement = store
@@ -74,7 +85,7 @@ pub(crate) fn renew(
                  renewals = instances.renewals + 1
              from (select {clock} as now) as t
              where instance_id = ? and expiry_2 > 0
-             returning renewals"
+             returning renewals, draining"
         ))
         .long(micros(options.idle_expiry))
         .long(micros(options.full_expiry))
@@ -82,15 +93,35 @@ pub(crate) fn renew(
     let mut connection = store.pools.write()?;
     restored::check(&mut connection, &store.last_seen, store.scheduler.events(), store.clock())?;
     let rows: Vec<RenewalRow> = connection.load(&statement)?;
-    let renewed = rows.first();
-    if let Some(row) = renewed {
-        store.last_seen.renewed(instance.as_str(), row.renewals);
-    }
-    Ok(renewed.is_some())
+    let Some(RenewalRow { renewals, draining }) = rows.into_iter().next() else { return Ok(None) };
+    store.last_seen.renewed(instance.as_str(), renewals);
+    Ok(Some(Renewed { draining }))
 }
 
-/// Whether the instance may take services: it is not past its idle expiry, and has confirmed its
-/// ledger. Its row cannot be removed until the end of the transaction.
+/// Begins or ends the drain of an instance.
+pub(crate) fn set_draining(
+    connection: &mut Connection,
+    instance: &InstanceId,
+    draining: bool,
+) -> Result<(), StoreError> {
+    let dialect = connection.dialect();
+    let statement = match draining {
+        true => Statement::new(
+            dialect,
+            "-- begin_drain
+             update instances set draining = true where instance_id = ?",
+        ),
+        false => Statement::new(
+            dialect,
+            "-- end_drain
+             update instances set draining = false where instance_id = ?",
+        ),
+    };
+    connection.execute(&statement.text(instance.as_str())).map(drop)
+}
+
+/// Whether the instance may take services: it is not past its idle expiry, does not drain, and has confirmed
+/// its ledger. Its row cannot be removed until the end of the transaction.
 pub(super) fn lock_live_instance(
     connection: &mut Connection,
     instance: &InstanceId,
@@ -103,7 +134,7 @@ pub(super) fn lock_live_instance(
         format!(
             "-- lock_live_instance
              select i.instance_id, i.expiry_1 from instances i
-             where i.instance_id = ? and i.expiry_1 > {clock} and {confirmed} {lock}"
+             where i.instance_id = ? and i.expiry_1 > {clock} and not i.draining and {confirmed} {lock}"
         ),
     )
     .text(instance.as_str());
@@ -261,6 +292,8 @@ struct InstanceRow {
 struct RenewalRow {
     #[diesel(sql_type = BigInt)]
     renewals: i64,
+    #[diesel(sql_type = Bool)]
+    draining: bool,
 }
 
 #[derive(QueryableByName)]

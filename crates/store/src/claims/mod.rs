@@ -33,12 +33,12 @@ mod takeable;
 mod takeover;
 
 pub(crate) use file_lock::FileLock;
-pub(crate) use instances::{micros, register, renew};
+pub(crate) use instances::{Renewed, micros, register, renew, set_draining};
 pub(crate) use ledger::{confirm_ledger, rebind_ledger, recorded_ledger};
 pub(crate) use notifications::{
     NotificationConnection, are_supported as notifications_are_supported,
 };
-pub(crate) use release::{release_all, release_services};
+pub(crate) use release::{release_all, release_drained, release_services};
 pub(crate) use scheduled::check_scheduling;
 pub(crate) use take::{take, take_services};
 

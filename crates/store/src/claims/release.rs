@@ -25,14 +25,7 @@ pub(crate) fn release_all(
     instance: &InstanceId,
     options: &ClaimOptions,
 ) -> Result<usize, StoreError> {
-    let mut released = 0;
-    loop {
-        let step = release_step(store, instance, ReleaseScope::All, options.step())?;
-        released += step;
-        if step == 0 {
-            break;
-        }
-    }
+    let released = release_idle(store, instance, options)?;
     match unregister(store, instance)? {
         true => info!(instance:%, services = released; "released all claims of the instance"),
         false => warn!(instance:%, services = released;
@@ -40,6 +33,34 @@ pub(crate) fn release_all(
              with the full expiry of the instance"),
     }
     Ok(released)
+}
+
+/// Releases all services of an instance that drains without a batch with a submitter.
+pub(crate) fn release_drained(
+    store: &Store,
+    instance: &InstanceId,
+    options: &ClaimOptions,
+) -> Result<(), StoreError> {
+    let released = release_idle(store, instance, options)?;
+    if released > 0 {
+        info!(instance:%, services = released; "the instance drains: its services are released");
+    }
+    Ok(())
+}
+
+fn release_idle(
+    store: &Store,
+    instance: &InstanceId,
+    options: &ClaimOptions,
+) -> Result<usize, StoreError> {
+    let mut released = 0;
+    loop {
+        let step = release_step(store, instance, ReleaseScope::All, options.step())?;
+        released += step;
+        if step == 0 {
+            return Ok(released);
+        }
+    }
 }
 
 /// Releases those of these services that have no batch with a submitter.

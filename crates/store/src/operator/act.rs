@@ -5,6 +5,7 @@ use grid_batch_core::{ActionOutcome, ActionRefusal, OperatorAction, OperatorTarg
 use super::{
     action_log::record_action,
     batch_actions::act_on_batch,
+    drain::change_drain,
     pauses::{change_pause, change_pause_of_all},
     released_claim::release_claim,
 };
@@ -77,6 +78,11 @@ fn carry_out(
         }
         OperatorTarget::AllServices if is_pause(action.verb) => {
             change_pause_of_all(connection, action.verb, store.now())
+        }
+        OperatorTarget::Instance(instance)
+            if matches!(action.verb, OperatorVerb::Drain | OperatorVerb::Resume) =>
+        {
+            change_drain(connection, action.verb, instance)
         }
         OperatorTarget::Service(_) | OperatorTarget::AllServices | OperatorTarget::Instance(_) => {
             Ok(ActionOutcome::Refused(ActionRefusal::WrongTarget { verb: action.verb }))

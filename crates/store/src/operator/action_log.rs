@@ -3,7 +3,7 @@
 use diesel::prelude::*;
 use grid_batch_core::{
     ActionEffect, ActionFilter, ActionSource, InstanceId, Operator, OperatorAction, OperatorTarget,
-    RecordedAction, Timestamp,
+    OperatorVerb, RecordedAction, Timestamp,
 };
 
 use crate::sql::{
@@ -93,6 +93,26 @@ pub(crate) fn actions(
     }
     let rows: Vec<ActionRow> = store.pools.read()?.load_query("operator_actions", query)?;
     rows.into_iter().map(ActionRow::read).collect()
+}
+
+/// Why this was done last to a service, or to all services.
+pub(super) fn last_reason(
+    connection: &mut Connection,
+    verb: OperatorVerb,
+    target: &OperatorTarget,
+) -> Result<Option<String>, StoreError> {
+    let mut query = operator_actions::table
+        .filter(operator_actions::verb.eq(verb.as_str()))
+        .filter(operator_actions::target.eq(target.kind()))
+        .order_by(operator_actions::id.desc())
+        .limit(1)
+        .select(operator_actions::reason)
+        .into_boxed();
+    if let Some(service_id) = target.service_id() {
+        query = query.filter(operator_actions::service_id.eq(service_id.as_str().to_owned()));
+    }
+    let found: Vec<Option<String>> = connection.load_query("last_reason", query)?;
+    Ok(found.into_iter().flatten().next())
 }
 
 #[derive(Queryable, Selectable)]

@@ -6,6 +6,7 @@ mod ahead;
 mod batch_actions;
 mod decide;
 mod details;
+mod drain;
 mod halts;
 mod held;
 mod hold;
@@ -37,6 +38,7 @@ pub(crate) use missing::{absent_at_ledger, found_at_ledger, hold_missing, missin
 pub(crate) use open_states::open_states;
 pub use open_states::{OpenState, OpenStates};
 pub(crate) use page::batch_page;
+pub(crate) use pauses::pauses;
 pub(crate) use retention::{count_removable, remove_ended, start_retention};
 pub use retry::EndedDelays;
 pub(crate) use retry::end_delays;

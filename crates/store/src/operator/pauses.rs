@@ -1,5 +1,7 @@
 //! Pauses: no new submission of a service, or of any, starts.
 
+use std::collections::HashMap;
+
 use diesel::{
     QueryableByName,
     dsl::count,
@@ -7,13 +9,16 @@ use diesel::{
     sql_types::{BigInt, Nullable},
 };
 use grid_batch_core::{
-    ActionEffect, ActionOutcome, ActionRefusal, OperatorVerb, ServiceId, Timestamp,
+    ActionEffect, ActionOutcome, ActionRefusal, OperatorTarget, OperatorVerb, ServiceId,
+    ServicePause, Timestamp,
 };
 
+use super::action_log::last_reason;
+
 use crate::sql::{
-    Connection, Statement, StoreError,
+    Connection, Statement, Store, StoreError,
     query::single_count,
-    rows::time,
+    rows::{service_id, time},
     schema::{database_state, service_id_claims},
 };
 
@@ -139,15 +144,50 @@ pub(super) fn paused_since(
     Ok(time(of_both.flatten().min()))
 }
 
+/// Which of these services are paused, and why: by themselves, or because all are.
+pub(crate) fn pauses(
+    store: &Store,
+    services: &[ServiceId],
+) -> Result<HashMap<ServiceId, ServicePause>, StoreError> {
+    let mut connection = store.pools.read()?;
+    let pause = |connection: &mut Connection, target, since| -> Result<_, StoreError> {
+        let reason = last_reason(connection, OperatorVerb::Pause, &target)?.unwrap_or_default();
+        Ok(ServicePause { since: Timestamp::from_micros(since), reason })
+    };
+    let mut pauses = HashMap::new();
+    if let Some(since) = all_paused(&mut connection)? {
+        let of_all = pause(&mut connection, OperatorTarget::AllServices, since)?;
+        pauses.extend(services.iter().map(|service_id| (service_id.clone(), of_all.clone())));
+    }
+    let names: Vec<&str> = services.iter().map(ServiceId::as_str).collect();
+    let query = service_id_claims::table
+        .filter(service_id_claims::service_id.eq_any(names))
+        .filter(service_id_claims::paused_at.is_not_null())
+        .select((service_id_claims::service_id, service_id_claims::paused_at));
+    let own: Vec<(String, Option<i64>)> = connection.load_query("pauses", query)?;
+    for (name, since) in own {
+        let Some(since) = since else { continue };
+        let service_id = service_id(&name)?;
+        let target = OperatorTarget::Service(service_id.clone());
+        let own = pause(&mut connection, target, since)?;
+        pauses.insert(service_id, own);
+    }
+    Ok(pauses)
+}
+
+fn all_paused(connection: &mut Connection) -> Result<Option<i64>, StoreError> {
+    let query = database_state::table.find(1).select(database_state::paused_at);
+    let found: Vec<Option<i64>> = connection.load_query("all_paused", query)?;
+    Ok(found.into_iter().flatten().next())
+}
+
 /// How many services are paused, and whether all are.
 pub(super) fn count_paused(connection: &mut Connection) -> Result<(u64, bool), StoreError> {
     let services = service_id_claims::table
         .filter(service_id_claims::paused_at.is_not_null())
         .select(count(service_id_claims::service_id));
     let services: Vec<i64> = connection.load_query("paused_services", services)?;
-    let all = database_state::table.find(1).select(database_state::paused_at);
-    let all: Vec<Option<i64>> = connection.load_query("all_paused", all)?;
-    Ok((single_count(&services)?, all.iter().any(Option::is_some)))
+    Ok((single_count(&services)?, all_paused(connection)?.is_some()))
 }
 
 #[derive(QueryableByName)]

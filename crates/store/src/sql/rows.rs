@@ -287,14 +287,15 @@ pub(crate) fn claimed_by(lane: &str) -> String {
     )
 }
 
-/// The condition that the instance `?` may take batches of the service of a lane: it claims it, and it is not
-/// paused.
+/// The condition that the instance `?` may take batches of the service of a lane: it claims it, and neither the
+/// service nor the instance is paused or draining.
 pub(crate) fn takeable_by(lane: &str) -> String {
     // Reads no other rows than `claimed_by`, and the instance once.
     format!(
         "(select case when c.paused_at is null then c.claimant end
              from service_id_claims c where c.service_id = {lane}.service_id)
-             = (select i.instance_id from instances i where i.instance_id = ? and not i.paused)"
+             = (select i.instance_id from instances i where i.instance_id = ? and not i.paused
+                     and not i.draining)"
     )
 }
 

@@ -32,6 +32,7 @@ table! {
         ledger_id -> Nullable<Integer>,
         renewals -> BigInt,
         paused -> Bool,
+        draining -> Bool,
     }
 }
 

@@ -193,7 +193,7 @@ fn take_round_statement<'a>(
                      and exists (
                      select 1 from instances i
                      where i.instance_id = ? and i.expiry_1 > {clock} and i.expiry_2 > {clock} + ?
-                         and {confirmed} and not i.paused)
+                         and {confirmed} and not i.paused and not i.draining)
                  {lock}
              ) as r
              where lanes.service_id = r.service_id and lanes.lane = r.lane

@@ -1,8 +1,8 @@
 //! A pause of a service, or of all: nothing new is taken, and what is under way is followed.
 
 use grid_batch_core::{
-    ActionOutcome, ActionRefusal, LedgerStatus, Obstacle, Operator, OperatorAction, OperatorTarget,
-    OperatorVerb, Outcome,
+    ActionOutcome, ActionRefusal, InstanceId, LedgerStatus, Obstacle, Operator, OperatorAction,
+    OperatorTarget, OperatorVerb, Outcome, Timestamp,
 };
 use grid_batch_store::Store;
 
@@ -15,6 +15,8 @@ on_both! {
     pause_outlasts_a_takeover,
     pause_is_why_a_batch_waits,
     paused_services_are_counted,
+    reasons_of_pauses_are_told,
+    last_instance_does_not_drain,
     claim_is_released_unless_a_batch_is_with_a_submitter,
 }
 
@@ -138,4 +140,31 @@ fn claim_is_released_unless_a_batch_is_with_a_submitter(db: &Database) {
     store.status(&taken, LedgerStatus::Committed);
     assert!(store.one("a::b", 1).progress.state.is_terminal());
     assert_eq!(store.worker().take(10).unwrap().claims[0].epoch, taken.epoch + 1);
+}
+
+fn reasons_of_pauses_are_told(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1), batch("c::d", 2)]);
+    let services = [service("a::b"), service("c::d")];
+    assert!(store.pauses(&services).unwrap().is_empty());
+    pause(&store, of("a::b"));
+    let pauses = store.pauses(&services).unwrap();
+    assert_eq!((pauses.len(), pauses[&services[0]].reason.as_str()), (1, "maintenance"));
+    assert!(pauses[&services[0]].since > Timestamp::from_micros(0));
+    pause(&store, OperatorTarget::AllServices);
+    assert_eq!(store.pauses(&services).unwrap().len(), 2);
+    resume(&store, of("a::b"));
+    assert_eq!(store.pauses(&services).unwrap().len(), 2, "all are paused");
+}
+
+fn last_instance_does_not_drain(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    let instance = store.worker().instance();
+    let drain = |verb| act(&store, verb, OperatorTarget::Instance(instance.clone()));
+    let refused = ActionOutcome::Refused;
+    assert_eq!(drain(OperatorVerb::Drain), refused(ActionRefusal::LastInstance));
+    assert_eq!(drain(OperatorVerb::Resume), refused(ActionRefusal::NotDraining));
+    let unknown = OperatorTarget::Instance(InstanceId::new("nowhere"));
+    assert_eq!(act(&store, OperatorVerb::Drain, unknown), ActionOutcome::NotFound);
 }

@@ -8,6 +8,7 @@ mod group;
 mod handover;
 mod names;
 mod notifications;
+mod operators;
 mod paused;
 mod sharing;
 mod single_expiry;

@@ -22,6 +22,7 @@ struct InstanceRow {
     expiry_1: i64,
     expiry_2: i64,
     ledger_id: Option<i32>,
+    draining: bool,
 }
 
 impl InstanceRow {
@@ -32,6 +33,7 @@ impl InstanceRow {
             lease_ends_at: Timestamp::from_micros(self.expiry_1),
             full_lease_ends_at: Timestamp::from_micros(self.expiry_2),
             ledger_confirmed: self.ledger_id.is_some(),
+            draining: self.draining,
         }
     }
 }

@@ -109,6 +109,9 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
         assert!(store.count_claims(&crowd).unwrap() >= 10);
         store.instances().unwrap();
     });
+    run("pauses", NOTHING, &|| {
+        store.pauses(services).unwrap();
+    });
     run("states", BUSY_LANES, &|| {
         store.open_states().unwrap();
     });

@@ -1,4 +1,6 @@
-use grid_batch_core::Outcome;
+use grid_batch_core::{
+    ActionOutcome, ActionRefusal, Operator, OperatorAction, OperatorTarget, OperatorVerb, Outcome,
+};
 use grid_batch_store::{ClaimOptions, ClaimStore};
 
 use super::fixture::ClaimExt;
@@ -9,6 +11,7 @@ on_both! {
     instances_even_out_when_one_joins_or_leaves,
     services_with_submitted_batches_are_not_evened_out,
     expired_instances_do_not_count_for_the_share,
+    draining_instance_gives_up_its_services,
 }
 
 fn even() -> ClaimOptions {
@@ -75,4 +78,36 @@ fn expired_instances_do_not_count_for_the_share(db: &Database) {
     assert_eq!(rounds(db, &[&one, &two]), [20, 20]);
     db.pass_idle_expiry(&one);
     assert_eq!(rounds(db, &[&two]), [40]);
+}
+
+fn act(instance: &ClaimStore, verb: OperatorVerb, of: &ClaimStore) -> ActionOutcome {
+    let target = OperatorTarget::Instance(of.instance());
+    let (reason, operator) = (Some("an update".to_owned()), Operator::program());
+    let action = OperatorAction { verb, target, reason, operator, dry_run: false };
+    instance.store().act(&action).unwrap()
+}
+
+fn draining_instance_gives_up_its_services(db: &Database) {
+    let one = db.instance_with(even());
+    add_services(&one, 10);
+    assert_eq!(rounds(db, &[&one]), [10]);
+    let busy = one.ready_services(None, 1).unwrap();
+    let taken = one.take_round(&busy).unwrap().remove(0);
+    let two = db.instance_with(even());
+    assert!(matches!(act(&two, OperatorVerb::Drain, &one), ActionOutcome::Done(_)));
+    let refused = |outcome| ActionOutcome::Refused(outcome);
+    assert_eq!(act(&two, OperatorVerb::Drain, &one), refused(ActionRefusal::AlreadyDraining));
+    assert_eq!(act(&one, OperatorVerb::Drain, &two), refused(ActionRefusal::LastInstance));
+
+    assert_eq!(one.ready_services(None, 10).unwrap(), [], "it starts nothing");
+    assert!(one.renew().unwrap() && one.is_draining());
+    assert_eq!(rounds(db, &[&one, &two]), [1, 9], "the batch is with its submitter");
+    assert_eq!(one.take_services(&busy).unwrap().claims, []);
+    one.store().outcome(&taken, Outcome::Accepted);
+    assert_eq!(rounds(db, &[&one, &two]), [0, 10]);
+
+    assert!(matches!(act(&two, OperatorVerb::Resume, &one), ActionOutcome::Done(_)));
+    assert!(one.renew().unwrap() && !one.is_draining());
+    let counts = rounds(db, &[&one, &two]);
+    assert!(counts[0] > 0 && counts.iter().sum::<usize>() == 10, "{counts:?}");
 }
