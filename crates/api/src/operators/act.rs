@@ -83,6 +83,9 @@ pub(super) async fn act_on_instance(
 ) -> Answer {
     act_on(context, request, verb, || {
         let Path(id) = path.map_err(|_| ApiError::NotFound)?;
+        if id.contains(char::is_control) {
+            return Err(ApiError::UnknownTarget { kind: "instance" });
+        }
         Ok(OperatorTarget::Instance(InstanceId::new(id)))
     })
     .await

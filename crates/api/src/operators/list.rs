@@ -46,7 +46,7 @@ pub(super) async fn get(
     let query = Query::parse(request.uri.query())?;
     query.check_names(PARAMETERS)?;
     let filter = ActionFilter {
-        operator: query.get("actor")?.map(str::to_owned),
+        operator: query.text("actor")?.map(str::to_owned),
         verb: query.get("verb")?.map(parse_verb).transpose()?,
         service_id: query.service_id()?,
         batch_id: query.get("batch_id")?.map(str::parse).transpose()?,

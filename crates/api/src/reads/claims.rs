@@ -47,7 +47,7 @@ pub(super) async fn get(
 ) -> Result<Json<ClaimsJson>, ApiError> {
     let query = Query::parse(request.uri().query())?;
     query.check_names(&["instance_id", "limit", "after"])?;
-    let instance = query.get("instance_id")?.map(InstanceId::new);
+    let instance = query.text("instance_id")?.map(InstanceId::new);
     let (after, limit) = (after::<ServiceId>(&query)?, limit(&query)?);
     let services = Arc::clone(&context.services);
     let read = move || {

@@ -252,3 +252,27 @@ fn paused_service_submits_nothing_and_says_why() {
     assert_eq!(log(&server, "?service_id=global").len(), 2);
     assert_eq!(log(&server, "").len(), 4);
 }
+
+#[test]
+fn instance_that_does_not_run_is_not_drained() {
+    let server = server();
+    for (instance, error) in [("nowhere", (404, 1071)), ("a%00b", (404, 1071))] {
+        let path = format!("/v1/instances/{instance}/drain");
+        assert_eq!(post(&server, &path, json!({})).error(), error, "{instance}");
+    }
+    for path in ["/v1/operator-actions?actor=a%00b", "/v1/claims?instance_id=a%00b"] {
+        assert_eq!(server.get(path).error(), (400, 1023), "{path}");
+    }
+}
+
+#[test]
+fn claim_that_no_instance_has_is_not_released() {
+    let server = server_with(1);
+    let path = "/v1/claims/global/release";
+    assert_eq!(post(&server, path, json!({})).error(), (409, 1070));
+    server.take_batch_of(service("global"));
+    let response = post(&server, path, json!({}));
+    assert_eq!(response.error(), (409, 1070));
+    assert!(response.message().contains("being sent"), "{}", response.message());
+    assert_eq!(post(&server, "/v1/claims/other/release", json!({})).error(), (404, 1071));
+}
