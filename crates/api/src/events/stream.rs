@@ -31,6 +31,9 @@ const PAGE: usize = 100;
 /// After this long without an event, a comment shows that the connection is alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
+/// After this long the stream ends, so that the token of the client is checked again.
+const LONGEST: Duration = Duration::from_secs(600);
+
 /// `GET /v1/events/stream`: events as they happen, until the client ends it.
 #[utoipa::path(
     get, path = "/v1/events/stream", tag = "events", operation_id = "streamEvents", summary = "Events as they happen",
@@ -77,10 +80,12 @@ struct EventStream {
 }
 
 impl EventStream {
-    /// Writes until the client is gone, or the server stops. Then the client connects again and goes on.
+    /// Writes until the client is gone, the server stops, or it took long enough. Then the client connects again
+    /// and goes on.
     async fn write(mut self, first: EventPage) {
         let mut page = first;
-        let mut written_at = Instant::now();
+        let began_at = Instant::now();
+        let mut written_at = began_at;
         if page.events.is_empty() && self.send(sse::keep_alive(page.next.as_str())).await.is_none()
         {
             return;
@@ -97,7 +102,7 @@ impl EventStream {
                 }
                 written_at = Instant::now();
             }
-            if !page.more && !self.wait().await {
+            if began_at.elapsed() >= LONGEST || (!page.more && !self.wait().await) {
                 return;
             }
             let from = EventPosition::After(page.next.clone());
