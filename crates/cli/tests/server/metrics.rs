@@ -102,6 +102,15 @@ fn alerts_link_to_what_to_do() {
 }
 
 #[test]
+fn every_alert_has_a_test() {
+    let alerts = repository_file("deploy/prometheus/alerts.yml");
+    let tests = repository_file("deploy/prometheus/alerts_test.yml");
+    for alert in alerts.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")) {
+        assert!(tests.contains(&format!("alertname: {alert}\n")), "{alert}");
+    }
+}
+
+#[test]
 fn alerts_fire_when_they_should() {
     let promtool = env::var("GRID_BATCH_TEST_PROMTOOL").unwrap_or_else(|_| "promtool".to_owned());
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/prometheus");
