@@ -148,3 +148,40 @@ fn refused(file: &Path, what: &'static str, error: pem::Error) -> TlsError {
         _ => TlsError::Content { file, what },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CERTIFICATES: &str =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../http/tests/http/certificates");
+
+    fn copy(directory: &Path) -> [PathBuf; 2] {
+        ["server.pem", "server.key"].map(|name| {
+            let file = directory.join(name);
+            fs::copy(Path::new(CERTIFICATES).join(name), &file).unwrap();
+            file
+        })
+    }
+
+    #[test]
+    fn changed_certificate_is_read_and_an_unusable_one_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let [certificate, key] = copy(directory.path());
+        let pem = fs::read_to_string(&certificate).unwrap();
+        let served = TlsCertificate::read(certificate.clone(), key).unwrap();
+        let config = || Arc::clone(&served.0.config.read().unwrap());
+        let first = config();
+        served.read_if_changed();
+        assert!(Arc::ptr_eq(&first, &config()), "nothing has changed");
+
+        fs::write(&certificate, "half a certifica").unwrap();
+        served.read_if_changed();
+        assert!(Arc::ptr_eq(&first, &config()), "it cannot be used");
+
+        // The length differs, so that the change is seen whatever the time of the file is.
+        fs::write(&certificate, format!("{pem}\n")).unwrap();
+        served.read_if_changed();
+        assert!(!Arc::ptr_eq(&first, &config()), "it is read again");
+    }
+}
