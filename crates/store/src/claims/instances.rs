@@ -11,6 +11,7 @@ use log::info;
 
 use super::{ClaimOptions, ledger};
 use crate::{
+    operator::set_draining,
     restored,
     sql::{
         Connection, Dialect, Rows, Statement, Store, StoreError, error::ClaimError,
@@ -96,28 +97,6 @@ pub(crate) fn renew(
     let Some(RenewalRow { renewals, draining }) = rows.into_iter().next() else { return Ok(None) };
     store.last_seen.renewed(instance.as_str(), renewals);
     Ok(Some(Renewed { draining }))
-}
-
-/// Begins or ends the drain of an instance.
-pub(crate) fn set_draining(
-    connection: &mut Connection,
-    instance: &InstanceId,
-    draining: bool,
-) -> Result<(), StoreError> {
-    let dialect = connection.dialect();
-    let statement = match draining {
-        true => Statement::new(
-            dialect,
-            "-- begin_drain
-             update instances set draining = true where instance_id = ?",
-        ),
-        false => Statement::new(
-            dialect,
-            "-- end_drain
-             update instances set draining = false where instance_id = ?",
-        ),
-    };
-    connection.execute(&statement.text(instance.as_str())).map(drop)
 }
 
 /// Whether the instance may take services: it is not past its idle expiry, does not drain, and has confirmed

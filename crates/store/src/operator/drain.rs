@@ -6,10 +6,7 @@ use diesel::{
 };
 use grid_batch_core::{ActionEffect, ActionOutcome, ActionRefusal, InstanceId, OperatorVerb};
 
-use crate::{
-    claims::set_draining,
-    sql::{Connection, Statement, StoreError},
-};
+use crate::sql::{Connection, Statement, StoreError};
 
 /// Begins or ends the drain of a running instance, which is named by its id or its name.
 ///
@@ -55,6 +52,28 @@ pub(super) fn change_drain(
         state: None,
         next_waits: false,
     }))
+}
+
+/// Begins or ends the drain of an instance.
+pub(crate) fn set_draining(
+    connection: &mut Connection,
+    instance: &InstanceId,
+    draining: bool,
+) -> Result<(), StoreError> {
+    let dialect = connection.dialect();
+    let statement = match draining {
+        true => Statement::new(
+            dialect,
+            "-- begin_drain
+             update instances set draining = true where instance_id = ?",
+        ),
+        false => Statement::new(
+            dialect,
+            "-- end_drain
+             update instances set draining = false where instance_id = ?",
+        ),
+    };
+    connection.execute(&statement.text(instance.as_str())).map(drop)
 }
 
 /// Whether another instance could take the services.

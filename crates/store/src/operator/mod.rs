@@ -31,6 +31,7 @@ pub(crate) use ahead::{ahead, count_ahead_to_limit};
 pub(crate) use details::{
     details, find, find_by_prefix, find_by_transaction, open_batches, serialized_batch,
 };
+pub(crate) use drain::set_draining;
 pub(crate) use halts::halts;
 pub(crate) use held::{held_batches, waiting_holds, waiting_holds_of, with_waiting_hold};
 pub(crate) use list::{count, depth, depths, list};
