@@ -59,7 +59,7 @@ fn create_command() -> Command {
                 .action(ArgAction::Append)
                 .value_parser(|text: &str| text.parse::<AccessScope>())
                 .help(
-                    "What it allows, separated by commas: submit (hand in batches), read (statuses and \
+                    "What it allows, separated by commas: submit (batches, withdrawals), read (statuses and \
                      lists) and operate (what operators do). No scope includes another one",
                 ),
         )

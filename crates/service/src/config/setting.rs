@@ -449,7 +449,7 @@ pub static SETTINGS: &[Setting] = &[
     text(
         "intake.rate_of_client",
         "",
-        "Batches that a token, or an address without one, may hand in in a second, and how many at once, such \
+        "Batches that a token, or an address without one, may submit in a second, and how many at once, such \
          as 100/500; more are refused with 429. Each instance counts for itself. Empty: no limit",
     ),
     text("intake.rate_of_service", "", "The same for each service, from all clients together"),
