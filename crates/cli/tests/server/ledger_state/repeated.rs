@@ -30,10 +30,17 @@ impl Run {
         let earlier = chosen.batch.clone();
         let repeating = self.generator.repeating(&earlier);
         if is_accepted(server, &repeating) {
-            self.accepted.push(Accepted::new(repeating));
+            self.add_accepted(Accepted::new(repeating));
         }
         let depending = self.generator.depending(&earlier);
         self.submit(server, vec![depending]);
+    }
+
+    /// A transaction that is alone in a batch gives the same batch each time.
+    fn add_accepted(&mut self, batch: Accepted) {
+        if !self.accepted.iter().any(|it| it.id == batch.id) {
+            self.accepted.push(batch);
+        }
     }
 
     /// Another client sends a transaction to the ledger in a batch of its own. The ledger applies one of the
