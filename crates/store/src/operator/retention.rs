@@ -8,9 +8,10 @@ use crate::{
     sql::{Connection, Dialect, Rows, Statement, Store, StoreError, rows::limit, schema::batches},
 };
 
-/// The batches that ended before a time, without those that withdrawals need, and without those that others
-/// wait for still.
+/// The batches that ended before a time, without those that withdrawals need, those that others wait for still,
+/// and those with an event since: a reader of events may not have read it.
 const IS_REMOVABLE: &str = "b.ended_at is not null and (
+    select count(*) from batch_events e where e.batch_seq = b.seq and e.at >= ?) = 0 and (
     select count(*) from withdrawals w where w.batch_seq = b.seq) = 0 and (
     select count(*) from halts h where h.batch_seq = b.seq) = 0 and (
     select count(*) from changed_blockers c where c.batch_seq = b.seq) = 0";
@@ -45,7 +46,7 @@ pub(crate) fn remove_ended(
     store.pools.write()?.write_transaction(|connection| {
         remove_groups(connection, before, count.saturating_mul(GROUPS_A_BATCH))?;
         let window = Window::load(connection, from, count)?;
-        let remove = remove_statement(connection.dialect(), window.ended_before(before));
+        let remove = remove_statement(connection.dialect(), &window, before);
         let removed: Vec<RemovedRow> = connection.load(&remove)?;
         remove_payloads_and_transactions(connection, &removed)?;
         remove_events_of(connection, removed.iter().map(|row| row.seq))?;
@@ -62,7 +63,7 @@ pub(crate) fn count_removable(
     let now = store.now();
     let mut connection = store.pools.read()?;
     let window = Window::load(&mut connection, from, count)?;
-    let select = select_statement(connection.dialect(), window.ended_before(before));
+    let select = select_statement(connection.dialect(), &window, before);
     let rows: Vec<RemovableRow> = connection.load(&select)?;
     Ok(Removable {
         batches: rows.len(),
@@ -120,7 +121,7 @@ impl Window {
 }
 
 /// By hand: Diesel has no `skip locked` for both databases, and no delete with it.
-fn remove_statement(dialect: Dialect, seqs: Rows<'_>) -> Statement<'_> {
+fn remove_statement(dialect: Dialect, window: &Window, before: Timestamp) -> Statement<'static> {
     let lock = dialect.locking("for update of b skip locked");
     Statement::new(
         dialect,
@@ -132,7 +133,8 @@ fn remove_statement(dialect: Dialect, seqs: Rows<'_>) -> Statement<'_> {
              returning seq"
         ),
     )
-    .rows(seqs)
+    .rows(window.ended_before(before))
+    .long(before.as_micros())
 }
 
 /// Removes the payloads and transactions of removed batches. Their tables have no foreign key.
@@ -152,7 +154,7 @@ fn remove_payloads_and_transactions(
     Ok(())
 }
 
-fn select_statement(dialect: Dialect, seqs: Rows<'_>) -> Statement<'_> {
+fn select_statement(dialect: Dialect, window: &Window, before: Timestamp) -> Statement<'static> {
     Statement::new(
         dialect,
         format!(
@@ -163,7 +165,8 @@ fn select_statement(dialect: Dialect, seqs: Rows<'_>) -> Statement<'_> {
              where {IS_REMOVABLE}"
         ),
     )
-    .rows(seqs)
+    .rows(window.ended_before(before))
+    .long(before.as_micros())
 }
 
 #[derive(QueryableByName)]

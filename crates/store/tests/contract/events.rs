@@ -30,6 +30,7 @@ on_both! {
     latest_position_is_after_all_events,
     removed_batches_take_their_events_along,
     cursor_before_removed_events_is_gone,
+    batch_with_a_young_event_is_kept,
     restored_database_refuses_earlier_cursors,
     cursor_of_another_form_is_refused,
     listener_is_called_after_commits_with_events,
@@ -291,6 +292,22 @@ fn cursor_before_removed_events_is_gone(db: &Database) {
     let unread = read(&recent).unwrap().events;
     assert_eq!(unread.len(), 3, "nothing was removed after it");
     assert_eq!(all(&store), left);
+}
+
+fn batch_with_a_young_event_is_kept(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
+    let taken = store.take_one("a::b");
+    store.outcome(&taken, Outcome::Rejected);
+    let recent = read_settled(&store);
+    let before = db.later(100);
+    db.later(1);
+    store.status(&taken, LedgerStatus::Committed);
+    assert_eq!(store.count_removable(before, None, 100).unwrap().batches, 0);
+    assert_eq!(store.remove_all_ended(before, 100), 0);
+    let (unread, _) = after(&store, &recent);
+    assert_eq!(told(&unread), [(EventKind::CommittedAfterInvalid, BatchState::Invalid, 1)]);
+    assert_eq!(store.remove_all_ended(db.later(1), 100), 1);
 }
 
 fn restored_database_refuses_earlier_cursors(db: &Database) {
