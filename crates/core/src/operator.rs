@@ -305,6 +305,11 @@ pub enum ActionRefusal {
          latest after submit.total_limit"
     )]
     ClaimInUse,
+    /// Another transaction keeps rows of the service locked.
+    #[error(
+        "another transaction keeps rows of the service locked in the database; nothing was changed, try again"
+    )]
+    Locked,
     /// A decision does not name the attempt that it is about.
     #[error("{verb} is about one attempt of the batch: name the one that you looked at")]
     NoAttempt {

@@ -7,7 +7,7 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
-use grid_batch_core::{AccessScope, BatchConflict};
+use grid_batch_core::{AccessScope, ActionRefusal, BatchConflict};
 use grid_batch_protocol::{BatchFault, ListError};
 use grid_batch_withdrawals::{PaymentLimitError, WithdrawalConflict};
 
@@ -248,6 +248,9 @@ fn kind(error: &ApiError) -> ErrorKind {
             }
             _ => (StatusCode::FORBIDDEN, 1041, "Amount Not Allowed"),
         },
+        ApiError::ActionRefused(ActionRefusal::Locked) => {
+            (StatusCode::SERVICE_UNAVAILABLE, 1012, "Store Unavailable")
+        }
         ApiError::ActionRefused(_) => (StatusCode::CONFLICT, 1070, "Action Refused"),
         ApiError::UnknownTarget { .. } => (StatusCode::NOT_FOUND, 1071, "Unknown Target"),
         ApiError::NotFailed { .. } | ApiError::AlreadyEnded { .. } => {

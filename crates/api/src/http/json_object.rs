@@ -94,7 +94,36 @@ impl JsonObject {
         name: &'static str,
         known: &'static [&'static str],
     ) -> Result<Self, ApiError> {
+        let value = self.0.remove(name).unwrap_or(Value::Null);
+        Self::of_value(name, value, known)
+    }
+
+    /// Takes an array of objects that have no fields other than `known`; empty, if it is missing or null.
+    pub(crate) fn objects(
+        &mut self,
+        name: &'static str,
+        known: &'static [&'static str],
+    ) -> Result<Vec<Self>, ApiError> {
         match self.0.remove(name).unwrap_or(Value::Null) {
+            Value::Null => Ok(Vec::new()),
+            Value::Array(values) => {
+                values.into_iter().map(|value| Self::of_value(name, value, known)).collect()
+            }
+            other => Err(wrong_type(name, &other, "an array of objects")),
+        }
+    }
+
+    /// Whether a field has a value and was not taken.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(|value| !value.is_null())
+    }
+
+    fn of_value(
+        name: &'static str,
+        value: Value,
+        known: &'static [&'static str],
+    ) -> Result<Self, ApiError> {
+        match value {
             Value::Object(fields) => {
                 let fields: BTreeMap<String, Value> = fields.into_iter().collect();
                 match fields.keys().find(|name| !known.contains(&name.as_str())) {

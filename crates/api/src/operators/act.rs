@@ -7,7 +7,7 @@ use axum::{
 use grid_batch_core::{HeaderId, InstanceId, OperatorAction, OperatorTarget, OperatorVerb};
 
 use super::{
-    context::{OperatorContext, batch, take_reason},
+    context::{BODY_LIMIT, OperatorContext, batch, take_reason},
     json::DoneJson,
     requests::EndRequest,
 };
@@ -106,7 +106,8 @@ async fn act_on(
     verb: OperatorVerb,
     target: impl FnOnce() -> Result<OperatorTarget, ApiError>,
 ) -> Answer {
-    let (request, mut fields) = context.read_json(request, &["reason", "dry_run"]).await?;
+    let (request, mut fields) =
+        context.read_json(request, &["reason", "dry_run"], BODY_LIMIT).await?;
     Query::parse(request.uri.query())?.check_names(&[])?;
     let target = target()?;
     Caller::of(&request)?.check_selected(target.service_id())?;
@@ -129,7 +130,7 @@ async fn act(
     known: &'static [&'static str],
     verb: impl FnOnce(&mut crate::http::JsonObject) -> Result<OperatorVerb, ApiError>,
 ) -> Answer {
-    let (request, mut fields) = context.read_json(request, known).await?;
+    let (request, mut fields) = context.read_json(request, known, BODY_LIMIT).await?;
     let Path(id) = path.map_err(|_| ApiError::NotFound)?;
     let id: HeaderId = id.parse()?;
     let query = Query::parse(request.uri.query())?;

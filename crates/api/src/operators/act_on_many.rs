@@ -1,34 +1,40 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use axum::{
     Json,
     extract::{Request, State},
 };
 use grid_batch_core::{
-    Excerpt, ListCursor, ListCursorError, Operator, OperatorAction, OperatorVerb, StoredBatch,
-    Timestamp,
+    ListCursor, ListCursorError, Operator, OperatorAction, OperatorTarget, OperatorVerb,
+    StoredBatch,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
+    act_on_each::{Acted, act_on_each},
     context::{OperatorContext, batch, take_reason},
-    json::{DoneJson, TargetJson},
+    json::{DoneJson, RefusedJson},
     list::parse_verb,
     requests::ManyRequest,
     selection::{self, Selected, Selection},
 };
 use crate::{
     access::Caller,
-    http::{ApiError, JsonObject, Problems, rfc3339},
+    http::{ApiError, JsonObject, Problems},
 };
 
-const FIELDS: &[&str] = &["verb", "filter", "reason", "dry_run", "limit", "after", "as_of"];
+const FIELDS: &[&str] = &["verb", "filter", "batches", "reason", "dry_run", "limit", "after"];
+const BATCH_FIELDS: &[&str] = &["service_id", "batch_id", "attempt"];
 const DEFAULT_LIMIT: u32 = 100;
 const LARGEST_LIMIT: u32 = 1_000;
-
-/// By how much the clocks of instances may differ, which store when a batch was submitted.
-const CLOCK_DIFFERENCE: Duration = Duration::from_secs(2);
+/// Fits the largest number of batches.
+const BODY_LIMIT: usize = 512 * 1024;
+/// Batches that are not reached in this time are refused.
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 /// The verbs that are possible for many batches at once.
 const VERBS: [OperatorVerb; 7] = [
@@ -44,19 +50,10 @@ const VERBS: [OperatorVerb; 7] = [
 /// What was done, or would be.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ManyJson {
-    /// When the batches were looked for, or a moment before: what a decision about them is as of.
-    read_at: String,
     data: Vec<DoneJson>,
     refused: Vec<RefusedJson>,
     /// The field `after` of the request that continues; null if no more batches match.
     next: Option<String>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-struct RefusedJson {
-    #[serde(flatten)]
-    target: TargetJson,
-    reason: String,
 }
 
 /// What a request asks for.
@@ -67,9 +64,15 @@ struct Wanted {
     operator: Operator,
 }
 
-/// `POST /v1/batches/actions`: a verb about all batches that a filter selects, each in a commit of its own.
+/// Which batches a request is about.
+enum Targets {
+    Named(Vec<OperatorTarget>),
+    Selected { selection: Selection, after: Option<ListCursor>, limit: usize },
+}
+
+/// `POST /v1/batches/actions`: a verb about many batches, each in a commit of its own.
 #[utoipa::path(
-    post, path = "/v1/batches/actions", tag = "operators", operation_id = "actOnBatches", summary = "Act on all open batches that a filter selects",
+    post, path = "/v1/batches/actions", tag = "operators", operation_id = "actOnBatches", summary = "Act on many open batches",
     request_body(content = ManyRequest),
     responses((status = 200, description = "What was done, or would be", body = ManyJson), Problems),
 )]
@@ -77,59 +80,103 @@ pub(super) async fn post(
     State(context): State<Arc<OperatorContext>>,
     request: Request,
 ) -> Result<Json<ManyJson>, ApiError> {
-    let (request, mut fields) = context.read_json(request, FIELDS).await?;
+    let (request, mut fields) = context.read_json(request, FIELDS, BODY_LIMIT).await?;
     let wanted = Wanted {
         verb: take_verb(&mut fields)?,
         reason: take_reason(&mut fields)?,
         dry_run: fields.boolean("dry_run", false)?,
         operator: context.operator(&request)?,
     };
-    let as_of = fields.optional_string("as_of")?.as_deref().map(parse_time).transpose()?;
-    if wanted.verb.decides_attempt() && !wanted.dry_run && as_of.is_none() {
-        let rule = "it is missing; it must be `read_at` of the dry run that you looked at";
-        return Err(ApiError::InvalidValue { name: "as_of", rule: rule.to_owned() });
+    let targets = take_targets(&mut fields)?;
+    let decides = wanted.verb.decides_attempt() && !wanted.dry_run;
+    if decides && matches!(targets, Targets::Selected { .. }) {
+        let rule = "it is missing; a decision about attempts names each batch and its attempt, as the dry run with \
+                    the filter lists them";
+        return Err(ApiError::InvalidValue { name: "batches", rule: rule.to_owned() });
     }
-    let after = fields.optional_string("after")?.as_deref().map(parse_after).transpose()?;
-    let limit = fields.optional_u32("limit")?.unwrap_or(DEFAULT_LIMIT);
-    if !(1..=LARGEST_LIMIT).contains(&limit) {
-        let rule = format!("it must be a number from 1 to {LARGEST_LIMIT}");
-        return Err(ApiError::InvalidValue { name: "limit", rule });
-    }
-    let selection = Selection::read(fields.object("filter", selection::FIELDS)?, as_of)?;
-    Caller::of(&request)?.check_selected(selection.service_id())?;
+    targets.check(Caller::of(&request)?)?;
     let shared = Arc::clone(&context);
     let work = move || {
-        let read_at = shared.api.clock.now().minus(CLOCK_DIFFERENCE);
-        let selected = selection.find(&shared.pages, after, limit as usize)?;
-        act(&shared, wanted, selected, read_at)
+        let started = Instant::now();
+        let (targets, next) = targets.find(&shared)?;
+        let actions = targets.into_iter().map(|target| wanted.action(target));
+        let has_time = || started.elapsed() < TIME_LIMIT;
+        let Acted { done, refused } = act_on_each(actions, has_time, |action| shared.act(action))?;
+        Ok(Json(ManyJson { data: done, refused, next: next.map(|next| next.to_string()) }))
     };
-    Ok(Json(context.writes.run(work).await?))
+    context.writes.run(work).await
 }
 
-fn act(
-    context: &OperatorContext,
-    wanted: Wanted,
-    Selected { batches, next }: Selected,
-    read_at: Timestamp,
-) -> Result<ManyJson, ApiError> {
-    let Wanted { verb, reason, dry_run, operator } = wanted;
-    let (read_at, next) = (rfc3339(read_at), next.map(|next| next.to_string()));
-    let mut answer = ManyJson { read_at, data: Vec::new(), refused: Vec::new(), next };
-    for StoredBatch { service_id, batch_id, progress, .. } in batches {
-        let target = batch(service_id, batch_id, Some(progress.attempts));
-        let (reason, operator) = (Some(reason.clone()), operator.clone());
-        let action = OperatorAction { verb, target, reason, operator, dry_run };
-        match context.act(&action) {
-            Ok(effect) => answer.data.push(DoneJson::new(&action, effect)),
-            Err(error @ (ApiError::ActionRefused(_) | ApiError::UnknownTarget { .. })) => {
-                let target = TargetJson::from(&action.target);
-                answer.refused.push(RefusedJson { target, reason: error.to_string() });
-            }
-            // What was done before is in the log.
-            Err(error) => return Err(error),
+impl Wanted {
+    fn action(&self, target: OperatorTarget) -> OperatorAction {
+        OperatorAction {
+            verb: self.verb,
+            target,
+            reason: Some(self.reason.clone()),
+            operator: self.operator.clone(),
+            dry_run: self.dry_run,
         }
     }
-    Ok(answer)
+}
+
+impl Targets {
+    /// Refuses a caller that may not act on all of them.
+    fn check(&self, caller: &Caller) -> Result<(), ApiError> {
+        match self {
+            Self::Selected { selection, .. } => caller.check_selected(selection.service_id()),
+            Self::Named(targets) => {
+                targets.iter().try_for_each(|target| caller.check_selected(target.service_id()))
+            }
+        }
+    }
+
+    /// The batches, and after which one there may be more.
+    fn find(
+        self,
+        context: &OperatorContext,
+    ) -> Result<(Vec<OperatorTarget>, Option<ListCursor>), ApiError> {
+        match self {
+            Self::Named(targets) => Ok((targets, None)),
+            Self::Selected { selection, after, limit } => {
+                let Selected { batches, next } = selection.find(&context.pages, after, limit)?;
+                Ok((batches.into_iter().map(target_of).collect(), next))
+            }
+        }
+    }
+}
+
+fn target_of(StoredBatch { service_id, batch_id, progress, .. }: StoredBatch) -> OperatorTarget {
+    batch(service_id, batch_id, Some(progress.attempts))
+}
+
+fn take_targets(fields: &mut JsonObject) -> Result<Targets, ApiError> {
+    let after = fields.optional_string("after")?.as_deref().map(parse_after).transpose()?;
+    let limit = fields.optional_u32("limit")?;
+    let named = fields.objects("batches", BATCH_FIELDS)?;
+    if named.is_empty() {
+        let limit = limit.unwrap_or(DEFAULT_LIMIT);
+        if !(1..=LARGEST_LIMIT).contains(&limit) {
+            let rule = format!("it must be a number from 1 to {LARGEST_LIMIT}");
+            return Err(ApiError::InvalidValue { name: "limit", rule });
+        }
+        let selection = Selection::read(fields.object("filter", selection::FIELDS)?)?;
+        return Ok(Targets::Selected { selection, after, limit: limit as usize });
+    }
+    let rule = if fields.has("filter") || after.is_some() || limit.is_some() {
+        "it is given with filter, limit or after; a request either names batches or selects them"
+            .to_owned()
+    } else if named.len() > LARGEST_LIMIT as usize {
+        format!("it has {} batches; it must not have more than {LARGEST_LIMIT}", named.len())
+    } else {
+        return named.into_iter().map(take_batch).collect::<Result<_, _>>().map(Targets::Named);
+    };
+    Err(ApiError::InvalidValue { name: "batches", rule })
+}
+
+fn take_batch(mut fields: JsonObject) -> Result<OperatorTarget, ApiError> {
+    let service_id = fields.string("service_id")?.parse()?;
+    let batch_id = fields.string("batch_id")?.parse()?;
+    Ok(batch(service_id, batch_id, fields.optional_u32("attempt")?))
 }
 
 fn take_verb(fields: &mut JsonObject) -> Result<OperatorVerb, ApiError> {
@@ -145,12 +192,4 @@ fn parse_after(text: &str) -> Result<ListCursor, ApiError> {
     let invalid =
         |error: ListCursorError| ApiError::InvalidValue { name: "after", rule: error.to_string() };
     text.parse().map_err(invalid)
-}
-
-fn parse_time(text: &str) -> Result<Timestamp, ApiError> {
-    humantime::parse_rfc3339(text).map(Timestamp::from).map_err(|_| {
-        let shown = Excerpt::of(text);
-        let rule = format!("it is {shown}; it must be a time such as 2026-11-22T09:30:00Z");
-        ApiError::InvalidValue { name: "as_of", rule }
-    })
 }

@@ -13,8 +13,8 @@ use crate::{
     state::{ApiState, StoreAccess, StoredCallback},
 };
 
-/// The longest body of a request of an operator.
-const BODY_LIMIT: usize = 64 * 1024;
+/// The longest body of a request about one thing.
+pub(super) const BODY_LIMIT: usize = 64 * 1024;
 /// How many actions are carried out at once.
 const WRITES: usize = 4;
 /// The longest reason, in bytes.
@@ -55,14 +55,15 @@ impl OperatorContext {
         Self { api, queries, pages, store, writes, instance, stored }
     }
 
-    /// Reads a request whose body is a JSON object of the `known` fields.
+    /// Reads a request whose body is a JSON object of the `known` fields, and has up to `limit` bytes.
     pub(super) async fn read_json(
         &self,
         request: Request,
         known: &'static [&'static str],
+        limit: usize,
     ) -> Result<(Parts, JsonObject), ApiError> {
         let (request, body) = request.into_parts();
-        let body = self.api.bodies.read(&request.headers, body, BODY_LIMIT).await?;
+        let body = self.api.bodies.read(&request.headers, body, limit).await?;
         json_content_type(&request.headers).map_err(ApiError::JsonContentType)?;
         Ok((request, JsonObject::parse(&body.bytes, known)?))
     }

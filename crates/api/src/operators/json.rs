@@ -61,6 +61,20 @@ impl DoneJson {
     }
 }
 
+/// An action that was refused.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct RefusedJson {
+    #[serde(flatten)]
+    target: TargetJson,
+    reason: String,
+}
+
+impl RefusedJson {
+    pub(super) fn new(target: &OperatorTarget, reason: String) -> Self {
+        Self { target: TargetJson::from(target), reason }
+    }
+}
+
 /// An action of the log.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RecordedJson {

@@ -1,6 +1,7 @@
 //! What operators do: verbs about batches, and the log of them.
 
 mod act;
+mod act_on_each;
 mod act_on_many;
 mod actor;
 mod context;

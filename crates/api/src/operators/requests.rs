@@ -43,14 +43,23 @@ pub(super) struct ManyRequest {
     action: ActionRequest,
     /// What to do with each batch.
     verb: String,
-    /// Which batches. At least one field is required.
-    filter: FilterRequest,
+    /// Selects batches. At least one field is required. Either this or `batches`.
+    filter: Option<FilterRequest>,
+    /// Names up to 1,000 batches.
+    batches: Option<Vec<BatchRequest>>,
     /// The most batches: 1 to 1,000, by default 100.
     limit: Option<u32>,
     /// `next` of the answer before.
     after: Option<String>,
-    /// `read_at` of the dry run that you looked at: needed for a decision about attempts.
-    as_of: Option<String>,
+}
+
+/// One of many batches.
+#[derive(ToSchema)]
+pub(super) struct BatchRequest {
+    service_id: String,
+    batch_id: String,
+    /// The attempt that you looked at: needed for a decision about it.
+    attempt: Option<u32>,
 }
 
 /// Selects open batches.

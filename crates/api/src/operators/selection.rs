@@ -2,7 +2,6 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use grid_batch_core::{
     BatchPageStore, BatchSelection, BatchState, ListCursor, PageOrder, ServiceId, StoredBatch,
-    Timestamp,
 };
 
 use crate::http::{ApiError, JsonObject, parse_states};
@@ -16,8 +15,6 @@ const MOST_PAGES: usize = 4;
 #[derive(Debug)]
 pub(super) struct Selection {
     batches: BatchSelection,
-    /// Only batches that were not submitted after this time.
-    as_of: Option<Timestamp>,
 }
 
 /// The batches that were selected.
@@ -29,7 +26,7 @@ pub(super) struct Selected {
 
 impl Selection {
     /// The filter of a request. It must name something.
-    pub(super) fn read(mut filter: JsonObject, as_of: Option<Timestamp>) -> Result<Self, ApiError> {
+    pub(super) fn read(mut filter: JsonObject) -> Result<Self, ApiError> {
         let service_id = filter.optional_string("service_id")?;
         let state = filter.optional_string("state")?;
         let label = filter.optional_string("label")?;
@@ -49,7 +46,7 @@ impl Selection {
         if batches.states.is_empty() {
             batches.states = open().collect();
         }
-        Ok(Self { batches, as_of })
+        Ok(Self { batches })
     }
 
     /// The only service whose batches are selected.
@@ -69,18 +66,13 @@ impl Selection {
             let rest = limit - selected.len();
             let page = store.batch_page(&self.batches, PageOrder::OldestFirst, after, rest);
             let page = page.map_err(ApiError::read_failed)?;
-            let batches = page.batches.into_iter().map(|listed| listed.batch);
-            selected.extend(batches.filter(|batch| self.is_as_of(batch)));
+            selected.extend(page.batches.into_iter().map(|listed| listed.batch));
             after = page.next;
             if after.is_none() || selected.len() >= limit {
                 break;
             }
         }
         Ok(Selected { batches: selected, next: after })
-    }
-
-    fn is_as_of(&self, batch: &StoredBatch) -> bool {
-        self.as_of.is_none_or(|as_of| batch.submitted_at.is_none_or(|at| at <= as_of))
     }
 }
 

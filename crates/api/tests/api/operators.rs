@@ -209,23 +209,42 @@ fn filter_selects_what_is_acted_on() {
 
 /// It is evidence about attempts that the operator has looked at.
 #[test]
-fn decision_about_many_names_when_it_was_looked() {
+fn decision_about_many_names_each_attempt() {
     let server = server_with(1);
-    let fields = |as_of: Option<&str>, dry_run| {
-        let filter = json!({"service_id": "global"});
-        json!({"verb": "end_committed", "filter": filter, "dry_run": dry_run, "as_of": as_of})
-    };
+    let filter = json!({"verb": "end_committed", "filter": {"service_id": "global"}});
     let many = |fields| post(&server, "/v1/batches/actions", fields);
-    assert_eq!(many(fields(None, false)).error(), (400, 1023));
-    let looked = many(fields(None, true)).json();
-    let read_at = looked["read_at"].as_str().unwrap().to_owned();
-    let done = many(fields(Some(&read_at), false)).json();
+    assert_eq!(many(filter.clone()).error(), (400, 1023));
+    let mut dry_run = filter;
+    dry_run["dry_run"] = true.into();
+    let looked = many(dry_run).json()["data"][0].clone();
+    let named = |attempt: u64| {
+        let batch = json!({
+            "service_id": looked["service_id"], "batch_id": looked["batch_id"], "attempt": attempt,
+        });
+        json!({"verb": "end_committed", "batches": [batch]})
+    };
+    let attempt = looked["attempt"].as_u64().unwrap();
+    let later = many(named(attempt + 1)).json();
+    assert_eq!((&later["data"], later["refused"].as_array().unwrap().len()), (&json!([]), 1));
+    let done = many(named(attempt)).json();
+    assert_eq!(done["data"][0]["changed"]["to"], "committed");
+}
+
+#[test]
+fn batches_are_named_or_selected() {
+    let server = server_with(1);
+    let named = json!([{"service_id": "global", "batch_id": id(&batch(1)).to_string()}]);
+    let many = |fields| post(&server, "/v1/batches/actions", fields);
+    for more in [json!({"filter": {"held": true}}), json!({"limit": 5})] {
+        let mut fields = json!({"verb": "hold", "batches": named});
+        fields.as_object_mut().unwrap().append(&mut more.as_object().unwrap().clone());
+        assert_eq!(many(fields).error(), (400, 1023), "{more}");
+    }
+    let too_many = vec![named[0].clone(); 1_001];
+    assert_eq!(many(json!({"verb": "hold", "batches": too_many})).error(), (400, 1023));
+    assert_eq!(many(json!({"verb": "hold", "batches": [{"age": 1}]})).error(), (400, 1022));
+    let done = many(json!({"verb": "hold", "batches": named})).json();
     assert_eq!(done["data"].as_array().unwrap().len(), 1);
-    // This batch is submitted after the operator has looked.
-    server.post("/batches", &body([batch(2)])).link();
-    server.take_batch_of(service("global"));
-    let done = many(fields(Some(&read_at), false)).json();
-    assert_eq!((&done["data"], &done["refused"]), (&json!([]), &json!([])));
 }
 
 #[test]

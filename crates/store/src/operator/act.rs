@@ -1,5 +1,7 @@
 //! Carries out what operators ask for: each action is one commit with its row in the log.
 
+use std::time::Duration;
+
 use grid_batch_core::{ActionOutcome, ActionRefusal, OperatorAction, OperatorTarget, OperatorVerb};
 
 use super::{
@@ -9,10 +11,10 @@ use super::{
     pauses::{change_pause, change_pause_of_all},
     released_claim::release_claim,
 };
-use crate::sql::{Connection, Store, StoreError};
+use crate::sql::{Connection, Store, StoreError, groups::LOCK_LIMIT};
 
 /// Does it and logs it. A dry run does the same and is rolled back, so that it finds out exactly what would
-/// happen.
+/// happen. What is about one service does not wait long for a transaction that keeps the service locked.
 pub(crate) fn act(store: &Store, action: &OperatorAction) -> Result<ActionOutcome, StoreError> {
     let work = |connection: &mut Connection| {
         let outcome = carry_out(store, connection, action)?;
@@ -22,11 +24,21 @@ pub(crate) fn act(store: &Store, action: &OperatorAction) -> Result<ActionOutcom
         Ok(outcome)
     };
     let mut connection = store.pools.write()?;
+    let lock_limit = action.target.service_id().map(|_| LOCK_LIMIT);
     let outcome = match action.dry_run {
-        true => return dry_run(&mut connection, work),
-        false => connection.write_transaction(work)?,
+        true => dry_run(&mut connection, lock_limit, work),
+        false => transaction(&mut connection, lock_limit, work),
     };
     drop(connection);
+    let outcome = match outcome {
+        Err(StoreError::Locked { .. }) if store.dialect().locks_rows() && lock_limit.is_some() => {
+            return Ok(ActionOutcome::Refused(ActionRefusal::Locked));
+        }
+        other => other?,
+    };
+    if action.dry_run {
+        return Ok(outcome);
+    }
     if matches!(action.verb, OperatorVerb::Continue | OperatorVerb::EndFollowing) {
         store.free_all_dependents()?;
     }
@@ -36,9 +48,10 @@ pub(crate) fn act(store: &Store, action: &OperatorAction) -> Result<ActionOutcom
 /// Runs `work` in a transaction that is rolled back.
 pub(super) fn dry_run<T>(
     connection: &mut Connection,
+    lock_limit: Option<Duration>,
     work: impl FnOnce(&mut Connection) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
-    let ended = connection.write_transaction(|connection| match work(connection) {
+    let ended = transaction(connection, lock_limit, |connection| match work(connection) {
         Ok(found) => Err::<(), _>(RolledBack::Found(found)),
         Err(error) => Err(RolledBack::Failed(error)),
     });
@@ -46,6 +59,17 @@ pub(super) fn dry_run<T>(
         Err(RolledBack::Found(found)) => Ok(found),
         Err(RolledBack::Failed(error)) => Err(error),
         Ok(()) => Err(StoreError::corrupt("a dry run was committed")),
+    }
+}
+
+fn transaction<T, E: From<StoreError>>(
+    connection: &mut Connection,
+    lock_limit: Option<Duration>,
+    work: impl FnOnce(&mut Connection) -> Result<T, E>,
+) -> Result<T, E> {
+    match lock_limit {
+        Some(limit) => connection.transaction_with_lock_limit(limit, work),
+        None => connection.write_transaction(work),
     }
 }
 

@@ -149,7 +149,7 @@ fn would_end(
     step: &[BatchKey],
 ) -> Result<Vec<BatchKey>, StoreError> {
     let mut connection = store.pools.write()?;
-    let ended = dry_run(&mut connection, |connection| end(store, connection, action, step))?;
+    let ended = dry_run(&mut connection, None, |connection| end(store, connection, action, step))?;
     let is_ended = |(batch, ended): (&BatchKey, bool)| ended.then(|| batch.clone());
     Ok(step.iter().zip(ended).filter_map(is_ended).collect())
 }

@@ -7,7 +7,9 @@ use std::{
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
 use grid_batch_core::{
-    BatchConflict, BatchState, Change, Event, LedgerStatus, Outcome, ServiceId, TakenBatch,
+    ActionOutcome, ActionRefusal, ActionSource, BatchConflict, BatchState, Change, Event,
+    LedgerStatus, Operator, OperatorAction, OperatorTarget, OperatorVerb, Outcome, ServiceId,
+    TakenBatch,
 };
 use grid_batch_store::{ClaimOptions, ClaimStore, StoreError, StoreOptions};
 
@@ -289,4 +291,35 @@ fn sessions_end_when_idle_in_a_transaction() {
     store.add_all(&[batch("a::b", 1)]);
     let seen = "select count(*) as number from seen where idle_limit = '12345ms'";
     assert_eq!(db.number(seen), 1);
+}
+
+#[test]
+fn action_on_a_locked_service_is_refused_soon() {
+    let db = Database::postgres();
+    let store = db.open();
+    (0..SERVICES).for_each(|number| store.add_all(&[batch(&name(number), number)]));
+    let _lock = lock(&db, "services");
+    let hold = |number: u64, dry_run| {
+        store.act(&OperatorAction {
+            verb: OperatorVerb::Hold,
+            target: OperatorTarget::Batch {
+                service_id: service(&name(number)),
+                batch_id: id(number),
+                attempt: None,
+            },
+            reason: None,
+            operator: Operator {
+                name: "alice".to_owned(),
+                source: ActionSource::Http,
+                instance: None,
+            },
+            dry_run,
+        })
+    };
+    let started = Instant::now();
+    for dry_run in [true, false] {
+        assert_eq!(hold(4, dry_run).unwrap(), ActionOutcome::Refused(ActionRefusal::Locked));
+    }
+    assert!(matches!(hold(5, false).unwrap(), ActionOutcome::Done(_)));
+    assert!(started.elapsed() < SHORT, "{:?}", started.elapsed());
 }
